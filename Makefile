@@ -1,0 +1,21 @@
+# Each target calls one script; see scripts/.
+.PHONY: setup build demo test lint bench timings format clean
+
+setup:
+	@scripts/setup.sh
+build: setup
+	@scripts/build.sh release
+demo: build
+	@scripts/demo.sh
+test: build
+	@scripts/test.sh
+lint: setup
+	@scripts/lint.sh
+bench: build
+	@scripts/bench.sh
+timings: setup
+	@scripts/timings.sh
+format:
+	@scripts/format.sh
+clean:
+	rm -rf build

@@ -1,0 +1,82 @@
+# How every target of the project is declared.
+#
+#   lockstep_library(NAME ckpt HEADERS ... SOURCES ... PUBLIC ... PRIVATE ...)
+#   lockstep_library(NAME tensor TORCH ...)       # sees LibTorch and the PCH
+#   lockstep_program(NAME lockstep SOURCES ... PRIVATE ...)
+#   lockstep_test(NAME ckpt_test LABELS core SOURCES ... PRIVATE ...)
+
+add_library(lockstep_options INTERFACE)
+target_compile_features(lockstep_options INTERFACE cxx_std_20)
+target_include_directories(lockstep_options INTERFACE
+  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:include>")
+target_compile_options(lockstep_options INTERFACE
+  $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 warns falsely inside std::string (GCC bug 105651).
+  target_compile_options(lockstep_options INTERFACE $<BUILD_INTERFACE:-Wno-restrict>)
+endif()
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+# LibTorch's headers cost half a minute per file; one precompiled header, made
+# once, serves every torch target (all share the same flags).
+function(lockstep_torch_pch)
+  set(_source "${PROJECT_BINARY_DIR}/torch_pch.cpp")
+  file(CONFIGURE OUTPUT "${_source}" CONTENT "// Owner of the precompiled header.\n")
+  add_library(lockstep_torch_pch OBJECT "${_source}")
+  target_link_libraries(lockstep_torch_pch PRIVATE
+    lockstep_options LibTorch::torch_cpu)
+  target_precompile_headers(lockstep_torch_pch PRIVATE <torch/torch.h>)
+endfunction()
+
+function(_lockstep_flags target torch)
+  target_link_libraries(${target} PUBLIC lockstep_options)
+  if(torch)
+    target_link_libraries(${target} PUBLIC LibTorch::torch_cpu Threads::Threads)
+    target_precompile_headers(${target} REUSE_FROM lockstep_torch_pch)
+  else()
+    target_compile_options(${target} PRIVATE -Wconversion)
+  endif()
+endfunction()
+
+function(lockstep_library)
+  cmake_parse_arguments(arg "TORCH" "NAME" "HEADERS;SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  set(target lockstep_${arg_NAME})
+  add_library(${target} STATIC)
+  add_library(lockstep::${arg_NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME})
+  target_sources(${target}
+    PRIVATE ${arg_SOURCES}
+    PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
+  _lockstep_flags(${target} ${arg_TORCH})
+  target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+function(lockstep_program)
+  cmake_parse_arguments(arg "TORCH" "NAME" "SOURCES;PRIVATE" ${ARGN})
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  _lockstep_flags(${arg_NAME} ${arg_TORCH})
+  target_link_libraries(${arg_NAME} PRIVATE ${arg_PRIVATE})
+  set_target_properties(${arg_NAME} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  if(NOT arg_TORCH)
+    # Starts in about a millisecond: nothing to load but libc.
+    target_link_options(${arg_NAME} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+endfunction()
+
+# One ctest entry per binary: a torch binary needs most of a second to start.
+function(lockstep_test)
+  cmake_parse_arguments(arg "TORCH" "NAME" "LABELS;SOURCES;PRIVATE" ${ARGN})
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  _lockstep_flags(${arg_NAME} ${arg_TORCH})
+  target_link_libraries(${arg_NAME} PRIVATE ${arg_PRIVATE} GTest::gmock_main)
+  target_compile_definitions(${arg_NAME} PRIVATE
+    LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    LOCKSTEP_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME}
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900)
+endfunction()

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Replaces a file so that a crash, a kill or a full disk at any moment leaves
+// the old file or the new one, never a mixture: temporary file in the same
+// folder, fsync, rename, fsync of the folder.
+//   write_file_atomically(real_fs(), "args.yaml", text);
+#pragma once
+
+#include <functional>
+
+#include "lockstep/base/fs.h"
+
+namespace lockstep {
+
+/// How `write_file_atomically` writes.
+struct AtomicWriteOptions {
+  /// Units: bytes the caller will write, if known; free space is checked first.
+  std::uint64_t expected_bytes = 0;
+  /// Off: faster, may lose the new file (not the old one) in a power cut.
+  bool durable = true;
+};
+
+/// Writes `path` by calling `fill` on a temporary file beside it.
+/// Symbolic links are followed; the mode of an existing file is kept.
+/// Errors: kIo or what `fill` returned; then the old file is untouched and the
+/// temporary file is removed. A failed fsync is never retried.
+Status write_file_atomically(
+    FileSystem& fs,
+    const std::string& path,
+    const std::function<Status(WritableFile&)>& fill,
+    const AtomicWriteOptions& options = {});
+
+/// The same with all bytes at hand.
+Status write_file_atomically(
+    FileSystem& fs,
+    const std::string& path,
+    std::string_view bytes,
+    const AtomicWriteOptions& options = {});
+
+/// Removes temporary files that a killed process left in `directory`; those of
+/// living processes stay. Returns the names removed.
+Result<std::vector<std::string>> remove_stale_temporaries(
+    FileSystem& fs,
+    const std::string& directory);
+
+} // namespace lockstep

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// All file access goes through `FileSystem`, so that tests can replace the
+// disk: `real_fs()` (this file's default), `MemoryFs` (memory_fs.h) and
+// `FaultFs` (fault_fs.h), which fails or forgets on purpose.
+// Files that must survive a crash are written by atomic_file.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/result.h"
+
+namespace lockstep {
+
+using ByteSpan = std::span<const std::byte>;
+
+/// Bytes of `text`, without a copy.
+inline ByteSpan as_byte_span(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// What `stat` tells of a path.
+struct FileInfo {
+  enum class Kind { kFile, kDirectory, kOther };
+  Kind kind = Kind::kFile;
+  /// Units: bytes.
+  std::uint64_t size = 0;
+  /// Permission bits, 0644 for example.
+  std::uint32_t mode = 0;
+
+  friend bool operator==(const FileInfo&, const FileInfo&) = default;
+};
+
+/// An open file to read from. Threads: `read_at` may run concurrently.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  /// Units: bytes, as of opening.
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  /// Fills `out` from `offset`. Errors: kIo; kCorrupt (E_TRUNCATED) if the
+  /// file ends before `out` is full.
+  virtual Status read_at(std::uint64_t offset, std::span<std::byte> out) = 0;
+};
+
+/// An open file to write to, at its end or at an offset.
+/// Closing without `sync` may lose data in a crash.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  /// Appends all of `bytes`. Errors: kIo.
+  virtual Status write(ByteSpan bytes) = 0;
+  /// Makes the data durable. A failed call must not be repeated: the kernel
+  /// may have dropped the pages.
+  virtual Status sync() = 0;
+  /// Errors: kIo (a delayed write error). The file is closed in any case.
+  virtual Status close() = 0;
+};
+
+/// Bytes of a whole file that stay valid while the object lives. The real file
+/// system maps the file privately: writing to the pages never reaches the disk.
+class FileMapping {
+ public:
+  virtual ~FileMapping() = default;
+  [[nodiscard]] virtual ByteSpan bytes() const = 0;
+};
+
+/// Seam to the disk. Threads: safe to call from several threads.
+/// Errors: kNotFound for a missing path, kIo for the rest; `path` is set.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  virtual Result<FileInfo> stat(const std::string& path) = 0;
+  /// Refuses what is not a regular file (E_NOT_REGULAR).
+  virtual Result<std::unique_ptr<ReadableFile>> open_read(
+      const std::string& path) = 0;
+  /// Maps a regular file. Ownership: shared with whoever aliases the bytes.
+  virtual Result<std::shared_ptr<FileMapping>> map(const std::string& path) = 0;
+  /// Creates a file that must not exist (O_EXCL). `mode` before the umask.
+  virtual Result<std::unique_ptr<WritableFile>> create(
+      const std::string& path,
+      std::uint32_t mode) = 0;
+  /// Opens for appending, created if missing.
+  virtual Result<std::unique_ptr<WritableFile>> append(
+      const std::string& path) = 0;
+  /// Shortens a file to `size` bytes.
+  virtual Status truncate(const std::string& path, std::uint64_t size) = 0;
+  virtual Status chmod(const std::string& path, std::uint32_t mode) = 0;
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  virtual Status remove(const std::string& path) = 0;
+  /// Makes created, renamed and removed names durable.
+  virtual Status sync_directory(const std::string& path) = 0;
+  virtual Status create_directories(const std::string& path) = 0;
+  /// Names in a directory, sorted, without "." and "..".
+  virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
+  /// The real target of symbolic links; `path` itself if nothing is there.
+  virtual Result<std::string> resolve(const std::string& path) = 0;
+  /// Units: bytes free for this user on the file system that holds `path`.
+  virtual Result<std::uint64_t> free_space(const std::string& path) = 0;
+};
+
+/// The file system of this machine.
+FileSystem& real_fs();
+
+/// Reads a whole file as text. Errors: as `open_read`.
+Result<std::string> read_text(FileSystem& fs, const std::string& path);
+
+/// "dir/name.ext" -> "dir"; "name" -> ".".
+std::string parent_directory(const std::string& path);
+
+/// "dir/name.ext" -> "name.ext".
+std::string base_name(const std::string& path);
+
+} // namespace lockstep

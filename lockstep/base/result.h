@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `Result<T>`: a value or an `Error`, with the names of std::expected.
+//   Result<int> r = parse(text);
+//   if (!r) { return r.error(); }
+//   use(*r);                       // or r.value(), which throws Exception
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+/// A `T`, or the `Error` that kept it from being made.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  // Implicit on purpose: `return value;` and `return Error{...};` read well.
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): as above
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  [[nodiscard]] bool has_value() const noexcept {
+    return state_.index() == 0;
+  }
+  explicit operator bool() const noexcept {
+    return has_value();
+  }
+  /// The value. Errors: throws `Exception` if there is none.
+  T& value() & {
+    return check(), std::get<0>(state_);
+  }
+  const T& value() const& {
+    return check(), std::get<0>(state_);
+  }
+  T&& value() && {
+    return check(), std::get<0>(std::move(state_));
+  }
+  /// The value, unchecked: call after `if (r)`.
+  T& operator*() & noexcept {
+    return *std::get_if<0>(&state_);
+  }
+  const T& operator*() const& noexcept {
+    return *std::get_if<0>(&state_);
+  }
+  T&& operator*() && noexcept {
+    return std::move(*std::get_if<0>(&state_));
+  }
+  T* operator->() noexcept {
+    return std::get_if<0>(&state_);
+  }
+  const T* operator->() const noexcept {
+    return std::get_if<0>(&state_);
+  }
+  /// The error, unchecked: call after `if (!r)`.
+  [[nodiscard]] const Error& error() const& noexcept {
+    return *std::get_if<1>(&state_);
+  }
+  [[nodiscard]] Error& error() & noexcept {
+    return *std::get_if<1>(&state_);
+  }
+  [[nodiscard]] Error&& error() && noexcept {
+    return std::move(*std::get_if<1>(&state_));
+  }
+
+ private:
+  void check() const {
+    if (!has_value()) {
+      raise(error());
+    }
+  }
+  std::variant<T, Error> state_;
+};
+
+/// Success, or an `Error`. `return {};` is success.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): `return Error{...};`
+  Result(Error error) : error_(std::move(error)) {}
+
+  [[nodiscard]] bool has_value() const noexcept {
+    return !error_.has_value();
+  }
+  explicit operator bool() const noexcept {
+    return has_value();
+  }
+  void value() const {
+    if (error_) {
+      raise(*error_);
+    }
+  }
+  [[nodiscard]] const Error& error() const& noexcept {
+    return *error_;
+  }
+  [[nodiscard]] Error& error() & noexcept {
+    return *error_;
+  }
+
+ private:
+  std::optional<Error> error_;
+};
+
+using Status = Result<void>;
+
+} // namespace lockstep
+
+#define LOCKSTEP_CONCAT_(a, b) a##b
+#define LOCKSTEP_CONCAT(a, b) LOCKSTEP_CONCAT_(a, b)
+
+/// Returns the error of `expression` (a `Result`) from this function, if any.
+#define LOCKSTEP_TRY(expression)                                   \
+  do {                                                             \
+    if (auto lockstep_status_ = (expression); !lockstep_status_) { \
+      return std::move(lockstep_status_).error();                  \
+    }                                                              \
+  } while (false)
+
+/// `LOCKSTEP_ASSIGN(auto x, f());`: x = value of `f()`, or returns its error.
+#define LOCKSTEP_ASSIGN(declaration, expression)   \
+  LOCKSTEP_ASSIGN_(                                \
+      LOCKSTEP_CONCAT(lockstep_result_, __LINE__), \
+      declaration,                                 \
+      expression)
+#define LOCKSTEP_ASSIGN_(result, declaration, expression) \
+  auto result = (expression);                             \
+  if (!result) {                                          \
+    return std::move(result).error();                     \
+  }                                                       \
+  declaration = *std::move(result)

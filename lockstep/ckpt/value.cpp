@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/value.h"
+
+#include <array>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// Moves what `value` alone owns into `pending`, so that the caller can destroy
+// one level at a time.
+void release_children(Value& value, std::vector<Value>& pending);
+
+void take(std::vector<Value>& from, std::vector<Value>& pending) {
+  for (Value& item : from) {
+    pending.push_back(std::move(item));
+  }
+  from.clear();
+}
+
+void take(std::vector<Item>& from, std::vector<Value>& pending) {
+  for (auto& [key, item] : from) {
+    pending.push_back(std::move(key));
+    pending.push_back(std::move(item));
+  }
+  from.clear();
+}
+
+struct Release {
+  std::vector<Value>& pending;
+
+  template <class T>
+  void operator()(const T& /*scalar*/) const {}
+  template <class T>
+    requires requires(T t) { t.items; }
+  void operator()(const std::shared_ptr<T>& node) const {
+    if (node.use_count() != 1) {
+      return;
+    }
+    take(node->items, pending);
+    if constexpr (std::is_same_v<T, Dict>) {
+      take(node->attributes, pending);
+    }
+    if constexpr (std::is_same_v<T, Object>) {
+      for (auto* child : {&node->args, &node->state}) {
+        if (*child && child->use_count() == 1) {
+          pending.push_back(std::move(**child));
+        }
+        child->reset();
+      }
+    }
+  }
+};
+
+void release_children(Value& value, std::vector<Value>& pending) {
+  std::visit(Release{pending}, value.data());
+}
+
+constexpr std::array<std::string_view, std::variant_size_v<Value::Variant>>
+    kTypeNames{
+        "NoneType",
+        "bool",
+        "int",
+        "int",
+        "float",
+        "str",
+        "bytes",
+        "complex",
+        "Size",
+        "device",
+        "dtype",
+        "Tensor",
+        "list",
+        "tuple",
+        "set",
+        "dict",
+        "object"};
+
+template <class T>
+T* pointer_to(const Value::Variant& data) {
+  const auto* node = std::get_if<std::shared_ptr<T>>(&data);
+  return node == nullptr ? nullptr : node->get();
+}
+
+template <class Key>
+const Value* find_key(const Value& value, const Key& matches) {
+  const Dict* dict = value.as_dict();
+  if (dict == nullptr) {
+    return nullptr;
+  }
+  for (const Item& item : dict->items) {
+    if (matches(item.first)) {
+      return &item.second;
+    }
+  }
+  return nullptr;
+}
+
+} // namespace
+
+std::int64_t Tensor::numel() const {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) {
+    count *= size;
+  }
+  return count;
+}
+
+bool Tensor::is_contiguous() const {
+  std::int64_t expected = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] != 1 && strides[i] != expected) {
+      return numel() == 0;
+    }
+    expected *= sizes[i];
+  }
+  return true;
+}
+
+Value::~Value() {
+  if (data_.index() < 12) {
+    return; // scalars and tensors hold no values
+  }
+  std::vector<Value> pending;
+  release_children(*this, pending);
+  while (!pending.empty()) {
+    Value last = std::move(pending.back());
+    pending.pop_back();
+    release_children(last, pending);
+  }
+}
+
+Value Value::dict(std::initializer_list<Item> items) {
+  return Dict{.items = items};
+}
+
+Value Value::ordered_dict(std::initializer_list<Item> items) {
+  return Dict{.kind = Dict::Kind::kOrderedDict, .items = items};
+}
+
+Value Value::list(std::initializer_list<Value> items) {
+  return List{items};
+}
+
+Value Value::tuple(std::initializer_list<Value> items) {
+  return Tuple{items};
+}
+
+bool Value::is_none() const noexcept {
+  return std::holds_alternative<None>(data_);
+}
+const bool* Value::as_bool() const noexcept {
+  return std::get_if<bool>(&data_);
+}
+const std::int64_t* Value::as_int() const noexcept {
+  return std::get_if<std::int64_t>(&data_);
+}
+const double* Value::as_float() const noexcept {
+  return std::get_if<double>(&data_);
+}
+const std::string* Value::as_string() const noexcept {
+  return std::get_if<std::string>(&data_);
+}
+Tensor* Value::as_tensor() const noexcept {
+  return pointer_to<Tensor>(data_);
+}
+List* Value::as_list() const noexcept {
+  return pointer_to<List>(data_);
+}
+Tuple* Value::as_tuple() const noexcept {
+  return pointer_to<Tuple>(data_);
+}
+Dict* Value::as_dict() const noexcept {
+  return pointer_to<Dict>(data_);
+}
+Object* Value::as_object() const noexcept {
+  return pointer_to<Object>(data_);
+}
+
+std::optional<double> Value::number() const noexcept {
+  if (const auto* integer = as_int()) {
+    return static_cast<double>(*integer);
+  }
+  if (const auto* real = as_float()) {
+    return *real;
+  }
+  return std::nullopt;
+}
+
+const Value* Value::find(std::string_view key) const noexcept {
+  return find_key(*this, [key](const Value& candidate) {
+    const auto* text = candidate.as_string();
+    return text != nullptr && *text == key;
+  });
+}
+
+const Value* Value::find(std::int64_t key) const noexcept {
+  return find_key(*this, [key](const Value& candidate) {
+    const auto* integer = candidate.as_int();
+    return integer != nullptr && *integer == key;
+  });
+}
+
+void Value::set(Value key, Value value) {
+  Dict* dict = as_dict();
+  LOCKSTEP_DCHECK(dict != nullptr);
+  const Value* old = nullptr;
+  if (const auto* text = key.as_string()) {
+    old = find(*text);
+  } else if (const auto* integer = key.as_int()) {
+    old = find(*integer);
+  }
+  if (old == nullptr) {
+    dict->items.emplace_back(std::move(key), std::move(value));
+    return;
+  }
+  for (auto& item : dict->items) {
+    if (&item.second == old) {
+      item.second = std::move(value);
+      return;
+    }
+  }
+}
+
+std::string_view Value::type_name() const noexcept {
+  return kTypeNames.at(data_.index());
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The value tree: everything a checkpoint file can hold, as plain data.
+// Readers make it, writers take it, edits change it; nothing in it is code.
+//   Value v = Value::dict({{"epoch", 3}, {"state_dict", weights}});
+//   const Value* lr = v.find("optimizer")->find("param_groups");
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/base/fs.h"
+#include "lockstep/ckpt/dtype.h"
+
+namespace lockstep::ckpt {
+
+/// Where the bytes of a storage come from. Readers map lazily; the tensor
+/// bridge aliases live tensors. Threads: `load` may be called concurrently.
+class StorageSource {
+ public:
+  virtual ~StorageSource() = default;
+  /// The bytes, valid while this object lives. Errors: kIo, kCorrupt.
+  virtual Result<ByteSpan> load() = 0;
+};
+
+/// A block of bytes that one or more tensors view.
+struct Storage {
+  /// Units: bytes.
+  std::uint64_t nbytes = 0;
+  /// Device tag in the file: "cpu", "cuda:0".
+  std::string location = "cpu";
+  /// Key in the file the storage was read from ("0"); empty for a new one.
+  std::string key = {};
+  std::shared_ptr<StorageSource> source = {};
+  /// Dtype of the storage class in the file (views may differ).
+  DType dtype = DType::kFloat32;
+};
+
+/// A strided view of a storage. Equal `storage` pointers mean shared memory.
+struct Tensor {
+  DType dtype = DType::kFloat32;
+  /// Shape: one entry per dimension; empty for a scalar.
+  std::vector<std::int64_t> sizes = {};
+  /// Units: elements.
+  std::vector<std::int64_t> strides = {};
+  /// Units: elements from the start of the storage.
+  std::int64_t offset = 0;
+  std::shared_ptr<Storage> storage = {};
+  bool requires_grad = false;
+  /// True if the file wraps it as `torch.nn.Parameter`.
+  bool is_parameter = false;
+  bool is_conj = false;
+  bool is_neg = false;
+
+  [[nodiscard]] std::int64_t numel() const;
+  /// True if elements are row-major without gaps.
+  [[nodiscard]] bool is_contiguous() const;
+};
+
+class Value;
+
+/// Key and value in file order. Keys are mostly strings, optimizer state uses
+/// integers.
+using Item = std::pair<Value, Value>;
+
+/// A Python dict. Order is the file's.
+struct Dict {
+  /// How the dict is spelled in a pickle.
+  enum class Kind { kDict, kOrderedDict, kCounter };
+  Kind kind = Kind::kDict;
+  std::vector<Item> items = {};
+  /// Attributes set on an OrderedDict (`_metadata` of a state_dict).
+  std::vector<Item> attributes = {};
+};
+
+/// A value whose class we do not run: the class's name and what was given.
+struct Object {
+  /// "module.Class".
+  std::string global = {};
+  /// Arguments of REDUCE or NEWOBJ (a tuple), None without a call.
+  std::shared_ptr<Value> args = {};
+  /// Argument of BUILD, empty without one.
+  std::shared_ptr<Value> state = {};
+  /// Items appended or set on the object, in order.
+  std::vector<Item> items = {};
+};
+
+struct None {
+  friend bool operator==(None, None) = default;
+};
+/// Integer beyond 64 bits: two's complement, little-endian, minimal length.
+struct BigInt {
+  std::string bytes = {};
+};
+struct Bytes {
+  std::string data = {};
+};
+struct Complex {
+  double real = 0;
+  double imag = 0;
+};
+/// `torch.Size`, written as such.
+struct Size {
+  std::vector<std::int64_t> sizes = {};
+};
+/// `torch.device('cuda', 1)`; index -1 if absent.
+struct Device {
+  std::string type = "cpu";
+  int index = -1;
+};
+/// `torch.float32` as a value.
+struct DTypeValue {
+  DType dtype = DType::kFloat32;
+};
+struct List {
+  std::vector<Value> items = {};
+};
+struct Tuple {
+  std::vector<Value> items = {};
+};
+struct Set {
+  std::vector<Value> items = {};
+};
+
+/// One node of the tree. Copying shares containers: copies are cheap, and a
+/// node reached twice stays one node (a memo reference in the file).
+/// Change a container only through the owner you made it with.
+class Value {
+ public:
+  using Variant = std::variant<
+      None,
+      bool,
+      std::int64_t,
+      BigInt,
+      double,
+      std::string,
+      Bytes,
+      Complex,
+      Size,
+      Device,
+      DTypeValue,
+      std::shared_ptr<Tensor>,
+      std::shared_ptr<List>,
+      std::shared_ptr<Tuple>,
+      std::shared_ptr<Set>,
+      std::shared_ptr<Dict>,
+      std::shared_ptr<Object>>;
+
+  Value() = default;
+  // Implicit on purpose: literals read well inside `Value::dict({...})`.
+  // NOLINTBEGIN(google-explicit-constructor)
+  Value(None) {}
+  Value(bool v) : data_(v) {}
+  Value(int v) : data_(std::int64_t{v}) {}
+  Value(std::int64_t v) : data_(v) {}
+  Value(double v) : data_(v) {}
+  Value(const char* v) : data_(std::string(v)) {}
+  Value(std::string v) : data_(std::move(v)) {}
+  Value(std::string_view v) : data_(std::string(v)) {}
+  Value(BigInt v) : data_(std::move(v)) {}
+  Value(Bytes v) : data_(std::move(v)) {}
+  Value(Complex v) : data_(v) {}
+  Value(Size v) : data_(std::move(v)) {}
+  Value(Device v) : data_(std::move(v)) {}
+  Value(DTypeValue v) : data_(v) {}
+  Value(Tensor v) : data_(std::make_shared<Tensor>(std::move(v))) {}
+  Value(List v) : data_(std::make_shared<List>(std::move(v))) {}
+  Value(Tuple v) : data_(std::make_shared<Tuple>(std::move(v))) {}
+  Value(Set v) : data_(std::make_shared<Set>(std::move(v))) {}
+  Value(Dict v) : data_(std::make_shared<Dict>(std::move(v))) {}
+  Value(Object v) : data_(std::make_shared<Object>(std::move(v))) {}
+  Value(std::shared_ptr<Tensor> v) : data_(std::move(v)) {}
+  Value(std::shared_ptr<List> v) : data_(std::move(v)) {}
+  Value(std::shared_ptr<Tuple> v) : data_(std::move(v)) {}
+  Value(std::shared_ptr<Set> v) : data_(std::move(v)) {}
+  Value(std::shared_ptr<Dict> v) : data_(std::move(v)) {}
+  Value(std::shared_ptr<Object> v) : data_(std::move(v)) {}
+  // NOLINTEND(google-explicit-constructor)
+  Value(const Value&) = default;
+  Value(Value&&) noexcept = default;
+  Value& operator=(const Value&) = default;
+  Value& operator=(Value&&) noexcept = default;
+  /// Iterative: a deeply nested tree does not overflow the stack.
+  ~Value();
+
+  static Value dict(std::initializer_list<Item> items);
+  static Value ordered_dict(std::initializer_list<Item> items);
+  static Value list(std::initializer_list<Value> items);
+  static Value tuple(std::initializer_list<Value> items);
+
+  [[nodiscard]] const Variant& data() const noexcept {
+    return data_;
+  }
+
+  [[nodiscard]] bool is_none() const noexcept;
+  /// The value of that type, or null.
+  [[nodiscard]] const bool* as_bool() const noexcept;
+  [[nodiscard]] const std::int64_t* as_int() const noexcept;
+  [[nodiscard]] const double* as_float() const noexcept;
+  [[nodiscard]] const std::string* as_string() const noexcept;
+  [[nodiscard]] Tensor* as_tensor() const noexcept;
+  [[nodiscard]] List* as_list() const noexcept;
+  [[nodiscard]] Tuple* as_tuple() const noexcept;
+  [[nodiscard]] Dict* as_dict() const noexcept;
+  [[nodiscard]] Object* as_object() const noexcept;
+  /// Int or float as double (Python's implicit widening).
+  [[nodiscard]] std::optional<double> number() const noexcept;
+
+  /// Entry of a dict by string or integer key; null if this is no dict or has
+  /// no such key.
+  [[nodiscard]] const Value* find(std::string_view key) const noexcept;
+  [[nodiscard]] const Value* find(std::int64_t key) const noexcept;
+  /// Sets an entry of a dict, replacing one with the same key. Errors: throws
+  /// kInternal if this is no dict.
+  void set(Value key, Value value);
+
+  /// Python's word for the type: "dict", "int", "Tensor".
+  [[nodiscard]] std::string_view type_name() const noexcept;
+
+ private:
+  Variant data_;
+};
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Configures (once) and builds a preset: scripts/build.sh [preset] [target...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+shift || true
+
+launcher=()
+if command -v ccache >/dev/null; then
+  # The precompiled header defeats ccache unless told that it is safe.
+  export CCACHE_SLOPPINESS=pch_defines,time_macros
+  launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+fi
+if [ ! -e "build/$preset/build.ninja" ]; then
+  cmake --preset "$preset" "${launcher[@]}" >"/dev/null"
+fi
+cmake --build "build/$preset" --parallel "${LOCKSTEP_JOBS:-$(nproc)}" \
+  ${1:+--target "$@"}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/base/strings.h"
+
+#include <gmock/gmock.h>
+
+namespace lockstep {
+namespace {
+
+TEST(Format, TakesEveryKindOfArgument) {
+  EXPECT_EQ(
+      format("{} {} {:.2f} {} {}", 1, 2U, 3.0, true, std::string("x")),
+      "1 2 3.00 true x");
+}
+
+TEST(Shortest, ReadsBackAsTheSameNumberInPythonSpelling) {
+  EXPECT_EQ(shortest(0.1F), "0.1");
+  EXPECT_EQ(shortest(0.1), "0.1");
+  EXPECT_EQ(shortest(1.0), "1.0");
+  EXPECT_EQ(shortest(1e-05), "1e-05");
+  EXPECT_EQ(shortest(2.3025851249694824F), "2.3025851");
+}
+
+TEST(Escape, MakesControlAndBrokenBytesVisible) {
+  EXPECT_EQ(escape("a\x1b[31mb"), "a\\x1b[31mb");
+  EXPECT_EQ(escape("\xff"), "\\xff");
+  EXPECT_EQ(escape("\xc2\x9b"), "\\xc2\\x9b");
+  EXPECT_EQ(escape("\xe4\xbd\xa0"), "\xe4\xbd\xa0");
+}
+
+TEST(Escape, CutsLongText) {
+  EXPECT_EQ(escape("abcdef", 3), "abc...");
+}
+
+TEST(Human, WritesSizesTimesAndThousands) {
+  EXPECT_EQ(human_bytes(999), "999 B");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_seconds(64.4), "0:01:04");
+  EXPECT_EQ(with_commas(11175370), "11,175,370");
+  EXPECT_EQ(with_commas(999), "999");
+}
+
+TEST(Nearest, FindsATypingMistakeAndNothingFar) {
+  const std::vector<std::string> words{"--epochs", "--lr", "--output"};
+  EXPECT_EQ(nearest("--epoch", words), "--epochs");
+  EXPECT_EQ(nearest("--quantum", words), "");
+}
+
+TEST(Split, KeepsEmptyParts) {
+  EXPECT_THAT(split("a,,b", ','), testing::ElementsAre("a", "", "b"));
+  EXPECT_THAT(split("", ','), testing::ElementsAre(""));
+}
+
+} // namespace
+} // namespace lockstep
