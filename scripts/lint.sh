@@ -1,5 +1,18 @@
 #!/usr/bin/env bash
-# Checks style: format, sizes, layers, test registration, clang-tidy.
+# Checks style: format, sizes, layers, registration, clang-tidy (see
+# check_tidy.py for what is checked when). scripts/lint.sh [FILE...] runs
+# clang-tidy on these files only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/format.sh --check
+for check in sizes layers registration; do
+  python3 "scripts/check_$check.py"
+done
+
+# clang-tidy needs the compile commands, not the objects.
+if [ ! -e build/lint/build.ninja ]; then
+  cmake --preset release -B build/lint >/dev/null
+else
+  cmake build/lint >/dev/null
+fi
+python3 scripts/check_tidy.py build/lint/compile_commands.json "$@"

@@ -22,8 +22,10 @@ struct AtomicWriteOptions {
 
 /// Writes `path` by calling `fill` on a temporary file beside it.
 /// Symbolic links are followed; the mode of an existing file is kept.
-/// Errors: kIo or what `fill` returned; then the old file is untouched and the
-/// temporary file is removed. A failed fsync is never retried.
+/// Errors: kIo or what `fill` returned (or threw); then the old file is
+/// untouched and the temporary file is removed. A failed fsync is never
+/// retried. Only if the last step fails, the fsync of the folder, is the new
+/// file in place already, and may be lost in a power cut.
 Status write_file_atomically(
     FileSystem& fs,
     const std::string& path,
@@ -38,9 +40,11 @@ Status write_file_atomically(
     const AtomicWriteOptions& options = {});
 
 /// Removes temporary files that a killed process left in `directory`; those of
-/// living processes stay. Returns the names removed.
+/// living processes stay. Returns the names removed. `is_alive` decides about a
+/// process; by default this machine is asked.
 Result<std::vector<std::string>> remove_stale_temporaries(
     FileSystem& fs,
-    const std::string& directory);
+    const std::string& directory,
+    const std::function<bool(std::int64_t pid)>& is_alive = {});
 
 } // namespace lockstep

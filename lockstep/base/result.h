@@ -37,7 +37,8 @@ class [[nodiscard]] Result {
   const T& value() const& {
     return check(), std::get<0>(state_);
   }
-  T&& value() && {
+  /// By value, so that `for (auto& x : f().value())` does not dangle.
+  T value() && {
     return check(), std::get<0>(std::move(state_));
   }
   /// The value, unchecked: call after `if (r)`.
@@ -47,7 +48,7 @@ class [[nodiscard]] Result {
   const T& operator*() const& noexcept {
     return *std::get_if<0>(&state_);
   }
-  T&& operator*() && noexcept {
+  T operator*() && noexcept {
     return std::move(*std::get_if<0>(&state_));
   }
   T* operator->() noexcept {
@@ -95,12 +96,14 @@ class [[nodiscard]] Result<void> {
       raise(*error_);
     }
   }
+  // NOLINTBEGIN(bugprone-unchecked-optional-access): unchecked, as documented
   [[nodiscard]] const Error& error() const& noexcept {
     return *error_;
   }
   [[nodiscard]] Error& error() & noexcept {
     return *error_;
   }
+  // NOLINTEND(bugprone-unchecked-optional-access)
 
  private:
   std::optional<Error> error_;
@@ -110,8 +113,8 @@ using Status = Result<void>;
 
 } // namespace lockstep
 
-#define LOCKSTEP_CONCAT_(a, b) a##b
-#define LOCKSTEP_CONCAT(a, b) LOCKSTEP_CONCAT_(a, b)
+#define LOCKSTEP_INTERNAL_PASTE(a, b) a##b
+#define LOCKSTEP_INTERNAL_CONCAT(a, b) LOCKSTEP_INTERNAL_PASTE(a, b)
 
 /// Returns the error of `expression` (a `Result`) from this function, if any.
 #define LOCKSTEP_TRY(expression)                                   \
@@ -121,15 +124,17 @@ using Status = Result<void>;
     }                                                              \
   } while (false)
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none
 /// `LOCKSTEP_ASSIGN(auto x, f());`: x = value of `f()`, or returns its error.
-#define LOCKSTEP_ASSIGN(declaration, expression)   \
-  LOCKSTEP_ASSIGN_(                                \
-      LOCKSTEP_CONCAT(lockstep_result_, __LINE__), \
-      declaration,                                 \
+#define LOCKSTEP_ASSIGN(declaration, expression)            \
+  LOCKSTEP_INTERNAL_ASSIGN(                                 \
+      LOCKSTEP_INTERNAL_CONCAT(lockstep_result_, __LINE__), \
+      declaration,                                          \
       expression)
-#define LOCKSTEP_ASSIGN_(result, declaration, expression) \
-  auto result = (expression);                             \
-  if (!result) {                                          \
-    return std::move(result).error();                     \
-  }                                                       \
+#define LOCKSTEP_INTERNAL_ASSIGN(result, declaration, expression) \
+  auto result = (expression);                                     \
+  if (!result) {                                                  \
+    return std::move(result).error();                             \
+  }                                                               \
   declaration = *std::move(result)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -22,29 +22,6 @@ std::string python_spelling(std::string text) {
   return text;
 }
 
-// Length of the UTF-8 sequence at the front of `text`, 0 if it is broken.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return static_cast<unsigned char>(text[i]);
-  };
-  const unsigned char lead = byte(0);
-  const std::size_t length = lead < 0x80         ? 1
-                             : (lead >> 5) == 6  ? 2
-                             : (lead >> 4) == 14 ? 3
-                             : (lead >> 3) == 30 ? 4
-                                                 : 0;
-  if (length == 0 || length > text.size() || lead == 0xC0 || lead == 0xC1) {
-    return 0;
-  }
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) >> 6) != 2) {
-      return 0;
-    }
-  }
-  const bool c1_control = lead == 0xC2 && byte(1) < 0xA0;
-  return c1_control ? 0 : length;
-}
-
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -57,6 +34,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
+}
+
+// Control characters 0x00-0x1F, 0x7F and, as two bytes, 0x80-0x9F.
+bool is_control(std::string_view character) {
+  const auto lead = static_cast<unsigned char>(character[0]);
+  return lead < 0x20 || lead == 0x7F ||
+         (lead == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0);
 }
 
 } // namespace
@@ -105,14 +89,43 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) {
+    return text.empty() ? 0 : 1;
+  }
+  const std::size_t length = lead < 0xC2   ? 0
+                             : lead < 0xE0 ? 2
+                             : lead < 0xF0 ? 3
+                             : lead < 0xF5 ? 4
+                                           : 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) >> 6) != 2) {
+      return 0;
+    }
+  }
+  const unsigned next = byte(1);
+  const bool overlong =
+      (lead == 0xE0 && next < 0xA0) || (lead == 0xF0 && next < 0x90);
+  const bool surrogate = lead == 0xED && next >= 0xA0;
+  const bool too_large = lead == 0xF4 && next >= 0x90;
+  return overlong || surrogate || too_large ? 0 : length;
+}
+
 std::string escape(std::string_view text, std::size_t max_bytes) {
   std::string safe;
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const auto lead = static_cast<unsigned char>(text[0]);
-    std::string piece = length == 0 || lead < 0x20 || lead == 0x7F
-                            ? fmt::format("\\x{:02x}", lead)
-                            : std::string(text.substr(0, length));
+    std::size_t length = utf8_length(text);
+    if (length > 0 && is_control(text)) {
+      length = 0;
+    }
+    std::string piece =
+        length == 0
+            ? fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]))
+            : std::string(text.substr(0, length));
     if (safe.size() + piece.size() > max_bytes) {
       return safe + "...";
     }

@@ -80,6 +80,10 @@ std::string join(
 /// Splits at each `separator`; an empty text gives one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 
+/// Units: bytes of the character at the front of `text`; 0 if the text is empty
+/// or does not start with well-formed UTF-8.
+std::size_t utf8_length(std::string_view text);
+
 /// Foreign text made safe for a terminal: control and non-UTF-8 bytes become
 /// `\xNN`, and what is longer than `max_bytes` is cut with "...".
 std::string escape(std::string_view text, std::size_t max_bytes = 80);

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/base/atomic_file.h"
+
+#include <signal.h> // NOLINT(modernize-deprecated-headers): kill is POSIX
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <random>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+// Temporary files are named .<name>.tmp.<pid>.<random>.
+constexpr std::string_view kTempMark = ".tmp.";
+// File names end at 255 bytes; the rest of the temporary name needs under 45.
+constexpr std::size_t kMaxNameBytes = 200;
+
+std::string temporary_path(const std::string& target) {
+  std::random_device random;
+  return format(
+      "{}/.{}{}{}.{:08x}{:08x}",
+      parent_directory(target),
+      base_name(target).substr(0, kMaxNameBytes),
+      kTempMark,
+      static_cast<std::int64_t>(::getpid()),
+      random(),
+      random());
+}
+
+// The pid in the name of a temporary file of ours.
+std::optional<std::int64_t> owner_of(std::string_view name) {
+  const std::size_t mark = name.rfind(kTempMark);
+  if (!name.starts_with('.') || mark == std::string_view::npos || mark == 0) {
+    return std::nullopt;
+  }
+  const std::string_view rest = name.substr(mark + kTempMark.size());
+  const std::size_t dot = rest.find('.');
+  const std::string_view hex =
+      dot == std::string_view::npos ? "" : rest.substr(dot + 1);
+  if (hex.size() != 16 ||
+      hex.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  std::int64_t pid = 0;
+  const auto [end, code] = std::from_chars(rest.data(), rest.data() + dot, pid);
+  const bool whole = code == std::errc() && end == rest.data() + dot;
+  return whole && pid > 0 ? std::optional(pid) : std::nullopt;
+}
+
+bool is_process_alive(std::int64_t pid) {
+  if (pid > std::numeric_limits<pid_t>::max()) {
+    return false;
+  }
+  return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
+}
+
+// Removes the temporary file unless the rename has taken it away.
+class Temporary {
+ public:
+  Temporary(FileSystem& fs, std::string path)
+      : fs_(fs), path_(std::move(path)) {}
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() {
+    if (file_) {
+      static_cast<void>(file_->close());
+    }
+    if (present_) {
+      static_cast<void>(fs_.remove(path_));
+    }
+  }
+
+  Status create(std::optional<std::uint32_t> mode) {
+    LOCKSTEP_ASSIGN(file_, fs_.create(path_, mode.value_or(0666)));
+    present_ = true;
+    // The umask may have taken bits away that the old file has.
+    return mode ? fs_.chmod(path_, *mode) : Status();
+  }
+  [[nodiscard]] WritableFile& file() {
+    return *file_;
+  }
+  Status close() {
+    const auto file = std::move(file_);
+    return file->close();
+  }
+  Status rename_to(const std::string& target) {
+    LOCKSTEP_TRY(fs_.rename(path_, target));
+    present_ = false;
+    return {};
+  }
+
+ private:
+  FileSystem& fs_;
+  std::string path_;
+  std::unique_ptr<WritableFile> file_;
+  bool present_ = false;
+};
+
+Status
+check_space(FileSystem& fs, const std::string& path, std::uint64_t needed) {
+  const auto free = fs.free_space(parent_directory(path));
+  if (needed == 0 || !free || *free >= needed) {
+    return {}; // an unknown amount is no reason to refuse
+  }
+  return Error{
+      .code = ErrorCode::kIo,
+      .op = "fs.write",
+      .message = format(
+          "not enough space: {} needed ({} bytes), {} free ({} bytes)",
+          human_bytes(needed),
+          needed,
+          human_bytes(*free),
+          *free),
+      .hint = "free some space, or write to another disk",
+      .path = path,
+      .detail = "E_NO_SPACE"};
+}
+
+// The mode to give to the new file; none if there is no old one.
+Result<std::optional<std::uint32_t>> mode_of_old(
+    FileSystem& fs,
+    const std::string& target) {
+  const auto old = fs.stat(target);
+  if (!old) {
+    if (old.error().code == ErrorCode::kNotFound) {
+      return std::optional<std::uint32_t>();
+    }
+    return old.error();
+  }
+  if (old->kind != FileInfo::Kind::kFile) {
+    return Error{
+        .code = ErrorCode::kIo,
+        .op = "fs.write",
+        .message = "what is there is not a regular file",
+        .path = target,
+        .detail = "E_NOT_REGULAR"};
+  }
+  return std::optional(old->mode);
+}
+
+// Writes, syncs and renames; what is left of a failure, ~Temporary removes.
+Status replace(
+    FileSystem& fs,
+    Temporary& temporary,
+    const std::string& target,
+    const std::function<Status(WritableFile&)>& fill,
+    bool durable) {
+  LOCKSTEP_ASSIGN(const auto mode, mode_of_old(fs, target));
+  LOCKSTEP_TRY(temporary.create(mode));
+  LOCKSTEP_TRY(fill(temporary.file()));
+  if (durable) {
+    // Once only: after an error the kernel may have dropped the pages, and a
+    // second call would report success for data that is gone.
+    LOCKSTEP_TRY(temporary.file().sync());
+  }
+  LOCKSTEP_TRY(temporary.close());
+  LOCKSTEP_TRY(temporary.rename_to(target));
+  return durable ? fs.sync_directory(parent_directory(target)) : Status();
+}
+
+} // namespace
+
+Status write_file_atomically(
+    FileSystem& fs,
+    const std::string& path,
+    const std::function<Status(WritableFile&)>& fill,
+    const AtomicWriteOptions& options) {
+  LOCKSTEP_ASSIGN(const std::string target, fs.resolve(path));
+  LOCKSTEP_TRY(check_space(fs, target, options.expected_bytes));
+  const std::string temporary_name = temporary_path(target);
+  Temporary temporary(fs, temporary_name);
+  Status status = replace(fs, temporary, target, fill, options.durable);
+  if (!status && status.error().path == temporary_name) {
+    status.error().path = path; // the name that the user knows
+  }
+  return status;
+}
+
+Status write_file_atomically(
+    FileSystem& fs,
+    const std::string& path,
+    std::string_view bytes,
+    const AtomicWriteOptions& options) {
+  AtomicWriteOptions sized = options;
+  sized.expected_bytes = bytes.size();
+  return write_file_atomically(
+      fs,
+      path,
+      [bytes](WritableFile& file) { return file.write(as_byte_span(bytes)); },
+      sized);
+}
+
+Result<std::vector<std::string>> remove_stale_temporaries(
+    FileSystem& fs,
+    const std::string& directory,
+    const std::function<bool(std::int64_t pid)>& is_alive) {
+  LOCKSTEP_ASSIGN(const auto names, fs.list(directory));
+  std::vector<std::string> removed;
+  for (const std::string& name : names) {
+    const auto owner = owner_of(name);
+    if (!owner || (is_alive ? is_alive(*owner) : is_process_alive(*owner))) {
+      continue;
+    }
+    LOCKSTEP_TRY(fs.remove(format("{}/{}", directory, name)));
+    removed.push_back(name);
+  }
+  return removed;
+}
+
+} // namespace lockstep

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/base/errno_error.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace lockstep {
+namespace {
+
+struct ErrnoRow {
+  int number = 0;
+  ErrorCode code = ErrorCode::kIo;
+  std::string_view detail = {};
+  std::string_view hint = {};
+};
+
+constexpr std::string_view kSpaceHint =
+    "free some space, or write to another disk";
+
+constexpr std::array kRows{
+    ErrnoRow{.number = ENOENT, .code = ErrorCode::kNotFound},
+    ErrnoRow{.number = ENOTDIR, .code = ErrorCode::kNotFound},
+    ErrnoRow{.number = ENOSPC, .detail = "E_NO_SPACE", .hint = kSpaceHint},
+    ErrnoRow{.number = EDQUOT, .detail = "E_NO_SPACE", .hint = kSpaceHint},
+    ErrnoRow{.number = EACCES, .detail = "E_PERMISSION"},
+    ErrnoRow{.number = EPERM, .detail = "E_PERMISSION"},
+    ErrnoRow{.number = EROFS, .detail = "E_PERMISSION"},
+    ErrnoRow{.number = EEXIST, .detail = "E_EXISTS"},
+    ErrnoRow{.number = EISDIR, .detail = "E_NOT_REGULAR"},
+    ErrnoRow{.number = ELOOP, .detail = "E_NOT_REGULAR"},
+    ErrnoRow{.number = ENXIO, .detail = "E_NOT_REGULAR"},
+};
+
+} // namespace
+
+Error errno_error(
+    std::string_view op,
+    const std::string& path,
+    int error_number) {
+  const auto* const row =
+      std::ranges::find(kRows, error_number, &ErrnoRow::number);
+  const ErrnoRow found = row == kRows.end() ? ErrnoRow{} : *row;
+  return {
+      .code = found.code,
+      .op = std::string(op),
+      .message = std::generic_category().message(error_number),
+      .hint = std::string(found.hint),
+      .path = path,
+      .detail = std::string(found.detail)};
+}
+
+} // namespace lockstep

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/base/fs.h"
+
+namespace lockstep {
+
+Result<std::string> read_text(FileSystem& fs, const std::string& path) {
+  LOCKSTEP_ASSIGN(const auto file, fs.open_read(path));
+  std::string text(file->size(), '\0');
+  LOCKSTEP_TRY(file->read_at(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+std::string parent_directory(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) {
+    return ".";
+  }
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string base_name(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+} // namespace lockstep

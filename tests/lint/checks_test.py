@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each check passes on a good tree and fails on a bad one, for its reason."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Tree:
+    """A small project in a scratch folder."""
+
+    def __init__(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.scratch.name)
+        self.put("scripts/layers.toml",
+                 (ROOT / "scripts/layers.toml").read_text())
+        self.put("lockstep/base/CMakeLists.txt", "lockstep_library(a.h)\n")
+        self.put("lockstep/base/a.h", "#include <string>\n")
+
+    def put(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def check(self, which):
+        return subprocess.run(
+            [sys.executable, ROOT / f"scripts/check_{which}.py", self.root],
+            capture_output=True, text=True, check=False)
+
+
+class ChecksTest(unittest.TestCase):
+    def setUp(self):
+        self.tree = Tree()
+
+    def tearDown(self):
+        self.tree.scratch.cleanup()
+
+    def assert_passes(self, which):
+        result = self.tree.check(which)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def assert_fails(self, which, reason):
+        result = self.tree.check(which)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn(reason, result.stderr)
+
+    def assert_bad_line(self, name, line, reason):
+        self.tree.put(name, line + "\n")
+        self.assert_fails("layers", reason)
+        (self.tree.root / name).unlink()
+
+    def test_a_good_tree_passes(self):
+        for which in ("sizes", "layers", "registration"):
+            self.assert_passes(which)
+
+    def test_sizes_are_limited_by_kind(self):
+        for name, limit in (("lockstep/base/a.h", 400),
+                            ("cli/main.cpp", 400),
+                            ("tests/base/a_test.cpp", 500),
+                            ("examples/a.cpp", 80),
+                            ("lockstep/base/CMakeLists.txt", 30),
+                            ("CMakeLists.txt", 150),
+                            ("README.md", 200)):
+            self.tree.put(name, "\n" * limit)
+            self.assert_passes("sizes")
+            self.tree.put(name, "\n" * (limit + 1))
+            self.assert_fails(
+                "sizes", f"{name}: {limit + 1} lines, at most {limit}")
+            self.tree.put(name, "\n")
+
+    def test_a_size_exception_needs_a_reason_and_a_need(self):
+        name = "lockstep/base/a.h"
+        self.tree.put(name, "\n" * 450)
+        self.tree.put("scripts/size_exceptions.txt", f"{name} 450 a table\n")
+        self.assert_passes("sizes")
+        self.tree.put("scripts/size_exceptions.txt", f"{name} 450\n")
+        self.assert_fails("sizes", "expected 'path limit reason'")
+        self.tree.put(name, "\n")
+        self.tree.put("scripts/size_exceptions.txt", f"{name} 450 a table\n")
+        self.assert_fails("sizes", "needs its exception no longer")
+
+    def test_layers_hold(self):
+        bad = self.assert_bad_line
+        bad("lockstep/base/b.h", '#include "lockstep/ckpt/value.h"',
+            "lockstep/base/b.h:1: may not include lockstep/ckpt")
+        bad("lockstep/data/b.cpp", '#include "lockstep/optim/sgd.h"',
+            "may not include lockstep/optim")
+        bad("cli/main.cpp", '#include "lockstep/tensor/bridge.h"',
+            "may not include lockstep/tensor")
+        bad("lockstep/extra/b.h", "", "has no row in layers.toml")
+        bad("lockstep/tensor/b.h", '#include "bridge.h"',
+            "not written from the root")
+        bad("lockstep/tensor/b.cpp",
+            '#include "lockstep/ckpt/internal/zip.h"', "is internal to")
+
+    def test_torch_and_its_enemies_stay_apart(self):
+        bad = self.assert_bad_line
+        for line in ("#include <torch/torch.h>", "#include <ATen/ATen.h>"):
+            bad("lockstep/ckpt/b.cpp", line, "may not include torch")
+            bad("tests/report/b_test.cpp", line, "may not include torch")
+        for package in ("fmt", "spdlog"):
+            line = f"#include <{package}/core.h>"
+            bad("lockstep/train/b.cpp", line, f"may not include {package}")
+            bad("tests/train/b_test.cpp", line, f"may not include {package}")
+        bad("lockstep/train/b.cpp", "#include <omp.h>",
+            "may not include openmp")
+        bad("lockstep/train/b.cpp", "#pragma omp parallel for", "no OpenMP")
+        bad("lockstep/optim/b.cpp", "#if TORCH_VERSION_MINOR > 12",
+            "may look at TORCH_VERSION")
+
+    def test_public_headers_show_no_third_party(self):
+        bad = self.assert_bad_line
+        bad("lockstep/ckpt/b.h", "#include <nlohmann/json.hpp>",
+            "public header shows nlohmann-json")
+        bad("lockstep/train/b.h", "#include <torch/torch.h>",
+            "public header includes torch/torch.h")
+        self.tree.put("lockstep/train/b.h", "#include <torch/nn/module.h>\n")
+        self.tree.put("lockstep/train/c.cpp", "#include <torch/torch.h>\n")
+        self.assert_passes("layers")
+
+    def test_every_source_is_registered(self):
+        for name in ("lockstep/base/b.cpp", "lockstep/base/b.h",
+                     "tests/base/b_test.cpp", "cli/main.cpp"):
+            self.tree.put(name, "\n")
+            self.assert_fails("registration", f"{name}: in no CMakeLists.txt")
+            (self.tree.root / name).unlink()
+        self.tree.put("lockstep/base/internal/b.h", "\n")
+        self.assert_passes("registration")
+
+    def test_a_source_named_in_a_comment_is_not_registered(self):
+        self.tree.put("tests/base/CMakeLists.txt", "# b_test.cpp\n")
+        self.tree.put("tests/base/b_test.cpp", "\n")
+        self.assert_fails("registration", "b_test.cpp")
+
+
+if __name__ == "__main__":
+    unittest.main()

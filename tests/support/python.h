@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Runs an oracle script (tests/oracle/) with the wheel's Python: what it
+// prints is what PyTorch says.
+//   EXPECT_EQ(to_string(*net), run_python("models_print.py", {"resnet18"}));
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+
+/// Standard output of `tests/oracle/<script> args...`. The interpreter is
+/// `.venv/bin/python`, or `LOCKSTEP_PYTHON` if set.
+/// Errors: a nonzero exit fails the running test and shows standard error.
+std::string run_python(
+    const std::string& script,
+    const std::vector<std::string>& args = {});
+
+} // namespace lockstep::test
