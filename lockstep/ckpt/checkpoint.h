@@ -8,11 +8,14 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
+
+class ByteSource;
 
 /// Bounds on what a file may ask for; beyond them it is refused (kUnsafe).
 struct Limits {
@@ -32,15 +35,48 @@ struct LoadOptions {
   /// Compare the CRC of a record when its bytes are first asked for.
   bool check_crc = true;
   Limits limits = {};
+  /// Refuse files with names outside the allow list of PyTorch's safe loader
+  /// (kUnsafe, E_UNSAFE_GLOBAL). Off: such values become `Object` nodes;
+  /// nothing is executed either way.
+  bool refuse_unknown_globals = false;
 };
+
+/// A name that a pickle mentions, whether or not it is used.
+struct GlobalUse {
+  /// "module.name" as written; ':' before a dotted name.
+  std::string name = {};
+  /// Units: bytes from the start of the pickle, of the first use.
+  std::uint64_t offset = 0;
+  std::uint64_t count = 0;
+  /// True if `torch.load(weights_only=True)` accepts it.
+  bool is_safe = false;
+};
+
+enum class CrcState; // zip_reader.h
 
 /// What was read. Tensors stay lazy: bytes are touched when asked for.
 struct Checkpoint {
   Value root = {};
-  /// "zip" for PyTorch's container since 1.6.
+  /// "zip" for PyTorch's container since 1.6, "torchscript" for the same with
+  /// code in it (also C++ `torch::save`).
   std::string format = {};
   /// Top folder inside a zip: "checkpoint.pth".
   std::string archive_name = {};
+  /// Which writers make such files: "torch 2.6 or newer".
+  std::string era = {};
+  /// Number in the record `version`.
+  std::int64_t version = 0;
+  /// "little", "big", or empty if the file does not say (then little).
+  std::string byteorder = {};
+  CrcState crc = {};
+  /// Units: bytes.
+  std::uint64_t file_bytes = 0;
+  /// Names in the pickle, in the order of first use.
+  std::vector<GlobalUse> globals = {};
+  /// Storages in the order of first use, also those no tensor reaches.
+  std::vector<std::shared_ptr<Storage>> storages = {};
+  /// What is odd but harmless, each "W_NAME: text".
+  std::vector<std::string> warnings = {};
 };
 
 /// Opens `path`, whatever it is called; the bytes decide.
@@ -49,6 +85,13 @@ Result<Checkpoint> load(
     const std::string& path,
     const LoadOptions& options = {},
     FileSystem& fs = real_fs());
+
+/// The same for bytes in memory. `name` stands for the path in messages.
+/// Ownership: shares `source`.
+Result<Checkpoint> load(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& name,
+    const LoadOptions& options = {});
 
 /// How a checkpoint is written.
 struct SaveOptions {
@@ -60,7 +103,9 @@ struct SaveOptions {
 /// Writes PyTorch's zip format (stored, 64-byte aligned, protocol 2): Python
 /// reads it with `torch.load(weights_only=True, mmap=True)`. Atomic: a failure
 /// leaves the old file. Equal trees and names give equal bytes.
-/// Errors: kIo; kUnsupported for a value Python's safe loader would refuse.
+/// Errors: kIo; kUnsupported for a value Python's safe loader would refuse (the
+/// message says where: "root['optimizer']"); kInvalidArgument for a tensor that
+/// leaves its storage; kCorrupt if a storage read from a file is damaged.
 Status save(
     const std::string& path,
     const Value& root,

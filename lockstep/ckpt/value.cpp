@@ -118,6 +118,12 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
+Value::Value(List v) : data_(std::make_shared<List>(std::move(v))) {}
+Value::Value(Tuple v) : data_(std::make_shared<Tuple>(std::move(v))) {}
+Value::Value(Set v) : data_(std::make_shared<Set>(std::move(v))) {}
+Value::Value(Dict v) : data_(std::make_shared<Dict>(std::move(v))) {}
+Value::Value(Object v) : data_(std::make_shared<Object>(std::move(v))) {}
+
 Value::~Value() {
   if (data_.index() < 12) {
     return; // scalars and tensors hold no values
@@ -160,7 +166,8 @@ const double* Value::as_float() const noexcept {
   return std::get_if<double>(&data_);
 }
 const std::string* Value::as_string() const noexcept {
-  return std::get_if<std::string>(&data_);
+  const auto* text = std::get_if<std::shared_ptr<const std::string>>(&data_);
+  return text == nullptr ? nullptr : text->get();
 }
 Tensor* Value::as_tensor() const noexcept {
   return pointer_to<Tensor>(data_);

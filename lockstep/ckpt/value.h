@@ -41,7 +41,14 @@ struct Storage {
   std::shared_ptr<StorageSource> source = {};
   /// Dtype of the storage class in the file (views may differ).
   DType dtype = DType::kFloat32;
+  /// The strings 'storage', location and key of the file, so that a re-saved
+  /// file shares them as before; null for a new storage.
+  std::shared_ptr<const std::string> tag_text = {};
+  std::shared_ptr<const std::string> location_text = {};
+  std::shared_ptr<const std::string> key_text = {};
 };
+
+class Value;
 
 /// A strided view of a storage. Equal `storage` pointers mean shared memory.
 struct Tensor {
@@ -58,39 +65,23 @@ struct Tensor {
   bool is_parameter = false;
   bool is_conj = false;
   bool is_neg = false;
+  /// Python attributes set on the tensor (a dict), null for none.
+  std::shared_ptr<Value> attributes = {};
 
   [[nodiscard]] std::int64_t numel() const;
   /// True if elements are row-major without gaps.
   [[nodiscard]] bool is_contiguous() const;
 };
 
-class Value;
-
 /// Key and value in file order. Keys are mostly strings, optimizer state uses
 /// integers.
 using Item = std::pair<Value, Value>;
 
-/// A Python dict. Order is the file's.
-struct Dict {
-  /// How the dict is spelled in a pickle.
-  enum class Kind { kDict, kOrderedDict, kCounter };
-  Kind kind = Kind::kDict;
-  std::vector<Item> items = {};
-  /// Attributes set on an OrderedDict (`_metadata` of a state_dict).
-  std::vector<Item> attributes = {};
-};
-
-/// A value whose class we do not run: the class's name and what was given.
-struct Object {
-  /// "module.Class".
-  std::string global = {};
-  /// Arguments of REDUCE or NEWOBJ (a tuple), None without a call.
-  std::shared_ptr<Value> args = {};
-  /// Argument of BUILD, empty without one.
-  std::shared_ptr<Value> state = {};
-  /// Items appended or set on the object, in order.
-  std::vector<Item> items = {};
-};
+struct Dict;
+struct Object;
+struct List;
+struct Tuple;
+struct Set;
 
 struct None {
   friend bool operator==(None, None) = default;
@@ -119,18 +110,9 @@ struct Device {
 struct DTypeValue {
   DType dtype = DType::kFloat32;
 };
-struct List {
-  std::vector<Value> items = {};
-};
-struct Tuple {
-  std::vector<Value> items = {};
-};
-struct Set {
-  std::vector<Value> items = {};
-};
-
 /// One node of the tree. Copying shares containers: copies are cheap, and a
-/// node reached twice stays one node (a memo reference in the file).
+/// node reached twice stays one node (a memo reference in the file). Strings
+/// are shared the same way, since Python's pickler goes by identity, too.
 /// Change a container only through the owner you made it with.
 class Value {
  public:
@@ -140,7 +122,7 @@ class Value {
       std::int64_t,
       BigInt,
       double,
-      std::string,
+      std::shared_ptr<const std::string>,
       Bytes,
       Complex,
       Size,
@@ -161,9 +143,10 @@ class Value {
   Value(int v) : data_(std::int64_t{v}) {}
   Value(std::int64_t v) : data_(v) {}
   Value(double v) : data_(v) {}
-  Value(const char* v) : data_(std::string(v)) {}
-  Value(std::string v) : data_(std::move(v)) {}
-  Value(std::string_view v) : data_(std::string(v)) {}
+  Value(const char* v) : Value(std::string(v)) {}
+  Value(std::string v)
+      : data_(std::make_shared<const std::string>(std::move(v))) {}
+  Value(std::string_view v) : Value(std::string(v)) {}
   Value(BigInt v) : data_(std::move(v)) {}
   Value(Bytes v) : data_(std::move(v)) {}
   Value(Complex v) : data_(v) {}
@@ -171,11 +154,11 @@ class Value {
   Value(Device v) : data_(std::move(v)) {}
   Value(DTypeValue v) : data_(v) {}
   Value(Tensor v) : data_(std::make_shared<Tensor>(std::move(v))) {}
-  Value(List v) : data_(std::make_shared<List>(std::move(v))) {}
-  Value(Tuple v) : data_(std::make_shared<Tuple>(std::move(v))) {}
-  Value(Set v) : data_(std::make_shared<Set>(std::move(v))) {}
-  Value(Dict v) : data_(std::make_shared<Dict>(std::move(v))) {}
-  Value(Object v) : data_(std::make_shared<Object>(std::move(v))) {}
+  Value(List v);
+  Value(Tuple v);
+  Value(Set v);
+  Value(Dict v);
+  Value(Object v);
   Value(std::shared_ptr<Tensor> v) : data_(std::move(v)) {}
   Value(std::shared_ptr<List> v) : data_(std::move(v)) {}
   Value(std::shared_ptr<Tuple> v) : data_(std::move(v)) {}
@@ -226,6 +209,38 @@ class Value {
 
  private:
   Variant data_;
+};
+
+/// A Python dict. Order is the file's.
+struct Dict {
+  /// How the dict is spelled in a pickle.
+  enum class Kind { kDict, kOrderedDict, kCounter };
+  Kind kind = Kind::kDict;
+  std::vector<Item> items = {};
+  /// Attributes set on an OrderedDict (`_metadata` of a state_dict).
+  std::vector<Item> attributes = {};
+};
+
+/// A value whose class we do not run: the class's name and what was given.
+struct Object {
+  /// "module.Class".
+  std::string global = {};
+  /// Arguments of REDUCE or NEWOBJ (a tuple), None without a call.
+  std::shared_ptr<Value> args = {};
+  /// Argument of BUILD, empty without one.
+  std::shared_ptr<Value> state = {};
+  /// Items appended or set on the object, in order.
+  std::vector<Item> items = {};
+};
+
+struct List {
+  std::vector<Value> items = {};
+};
+struct Tuple {
+  std::vector<Value> items = {};
+};
+struct Set {
+  std::vector<Value> items = {};
 };
 
 } // namespace lockstep::ckpt

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/byte_source.h"
+
+#include <utility>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+Status
+check_range(std::uint64_t size, std::uint64_t offset, std::uint64_t length) {
+  if (offset <= size && length <= size - offset) {
+    return {};
+  }
+  return Error{
+      .code = ErrorCode::kCorrupt,
+      .op = "ckpt.read",
+      .message = format(
+          "a range leaves the file; expected at most {} bytes, got offset {} "
+          "and length {}",
+          size,
+          offset,
+          length),
+      .offset = offset,
+      .detail = "E_BOUNDS"};
+}
+
+Result<ByteSpan>
+slice(ByteSpan bytes, std::uint64_t offset, std::uint64_t length) {
+  LOCKSTEP_TRY(check_range(bytes.size(), offset, length));
+  return bytes.subspan(offset, length);
+}
+
+class MappedSource final : public ByteSource {
+ public:
+  explicit MappedSource(std::shared_ptr<FileMapping> mapping)
+      : mapping_(std::move(mapping)) {}
+  [[nodiscard]] std::uint64_t size() const override {
+    return mapping_->bytes().size();
+  }
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& /*scratch*/) override {
+    return slice(mapping_->bytes(), offset, length);
+  }
+  [[nodiscard]] bool is_stable() const override {
+    return true;
+  }
+
+ private:
+  std::shared_ptr<FileMapping> mapping_;
+};
+
+class SpanSource final : public ByteSource {
+ public:
+  explicit SpanSource(ByteSpan bytes) : bytes_(bytes) {}
+  [[nodiscard]] std::uint64_t size() const override {
+    return bytes_.size();
+  }
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& /*scratch*/) override {
+    return slice(bytes_, offset, length);
+  }
+  [[nodiscard]] bool is_stable() const override {
+    return true;
+  }
+
+ private:
+  ByteSpan bytes_;
+};
+
+class FileSource final : public ByteSource {
+ public:
+  explicit FileSource(std::unique_ptr<ReadableFile> file)
+      : file_(std::move(file)) {}
+  [[nodiscard]] std::uint64_t size() const override {
+    return file_->size();
+  }
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override {
+    LOCKSTEP_TRY(check_range(file_->size(), offset, length));
+    scratch.resize(length);
+    LOCKSTEP_TRY(file_->read_at(offset, scratch));
+    return ByteSpan(scratch);
+  }
+  [[nodiscard]] bool is_stable() const override {
+    return false;
+  }
+
+ private:
+  std::unique_ptr<ReadableFile> file_;
+};
+
+} // namespace
+
+std::shared_ptr<ByteSource> make_source(std::shared_ptr<FileMapping> mapping) {
+  return std::make_shared<MappedSource>(std::move(mapping));
+}
+
+std::shared_ptr<ByteSource> make_source(std::unique_ptr<ReadableFile> file) {
+  return std::make_shared<FileSource>(std::move(file));
+}
+
+std::shared_ptr<ByteSource> make_source(ByteSpan bytes) {
+  return std::make_shared<SpanSource>(bytes);
+}
+
+Result<std::shared_ptr<ByteSource>> open_source(
+    const std::string& path,
+    const SourceOptions& options,
+    FileSystem& fs) {
+  if (options.use_mmap) {
+    LOCKSTEP_ASSIGN(auto mapping, fs.map(path));
+    return make_source(std::move(mapping));
+  }
+  LOCKSTEP_ASSIGN(auto file, fs.open_read(path));
+  return make_source(std::move(file));
+}
+
+} // namespace lockstep::ckpt

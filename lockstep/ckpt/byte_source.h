@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Bytes of an input that may be mapped, read on demand or already in memory.
+// Parsers ask for ranges; a mapping answers without a copy.
+//   auto source = open_source("model.pt", {.use_mmap = true});
+//   std::vector<std::byte> scratch;
+//   auto head = (*source)->view(0, 4, scratch);     // Result<ByteSpan>
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/fs.h"
+
+namespace lockstep::ckpt {
+
+/// A finite run of bytes. Threads: `view` may run concurrently with different
+/// scratch buffers.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  /// Units: bytes, as of opening.
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+
+  /// Bytes [offset, offset + length). They alias the source if `is_stable()`,
+  /// else `scratch`, which is resized.
+  /// Errors: kCorrupt (E_BOUNDS) outside the source, before any allocation;
+  /// kIo.
+  virtual Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) = 0;
+
+  /// True if views live as long as the source and never use the scratch.
+  [[nodiscard]] virtual bool is_stable() const = 0;
+};
+
+/// Over a mapped file. Ownership: shares the mapping.
+std::shared_ptr<ByteSource> make_source(std::shared_ptr<FileMapping> mapping);
+
+/// Over a file that is read when asked.
+std::shared_ptr<ByteSource> make_source(std::unique_ptr<ReadableFile> file);
+
+/// Over memory. Ownership: `bytes` must outlive the source.
+std::shared_ptr<ByteSource> make_source(ByteSpan bytes);
+
+/// How `open_source` reads.
+struct SourceOptions {
+  bool use_mmap = true;
+};
+
+/// Opens a regular file. Errors: kNotFound, kIo (E_NOT_REGULAR).
+Result<std::shared_ptr<ByteSource>> open_source(
+    const std::string& path,
+    const SourceOptions& options = {},
+    FileSystem& fs = real_fs());
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/diagnose.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle_decoder.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Magic {
+  std::uint64_t offset = 0;
+  std::string_view bytes = {};
+  std::string_view what = {};
+  std::string_view hint = {};
+};
+
+// First match wins.
+constexpr std::array kMagics{
+    Magic{
+        0,
+        "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv,
+        "a checkpoint in the legacy format (before torch 1.6), which this "
+        "version does not read",
+        "load it in Python and save it again with torch.save"},
+    Magic{
+        257,
+        "ustar"sv,
+        "a tar file (a PyTorch checkpoint of 2017, or an archive), which this "
+        "version does not read",
+        "unpack it, or load it in an old PyTorch and save it again"},
+    Magic{
+        8,
+        "{"sv,
+        "a safetensors file, which this version does not read",
+        "load it with the safetensors package and save it with torch.save"},
+    Magic{
+        0,
+        "<!DOCTYPE"sv,
+        "a web page that was saved instead of the file",
+        "download it again; the server answered with HTML"},
+    Magic{
+        0,
+        "<!doctype"sv,
+        "a web page that was saved instead of the file",
+        "download it again; the server answered with HTML"},
+    Magic{
+        0,
+        "<html"sv,
+        "a web page that was saved instead of the file",
+        "download it again; the server answered with HTML"},
+    Magic{
+        0,
+        "{"sv,
+        "JSON text (the answer of a server?)",
+        "look at it with a text viewer"},
+    Magic{0, "\x1f\x8b"sv, "gzip data", "unpack it first: gunzip"},
+    Magic{0, "BZh"sv, "bzip2 data", "unpack it first: bunzip2"},
+    Magic{0, "\xfd\x37zXZ"sv, "xz data", "unpack it first: unxz"},
+    Magic{0, "\x28\xb5\x2f\xfd"sv, "zstd data", "unpack it first: unzstd"},
+    Magic{0, "7z\xbc\xaf"sv, "a 7z archive", "unpack it first: 7z x"},
+    Magic{
+        0,
+        "\x89HDF"sv,
+        "an HDF5 file (Keras?)",
+        "convert it with the framework that wrote it"},
+    Magic{
+        0,
+        "\x93NUMPY"sv,
+        "a NumPy array",
+        "load it with numpy.load and save it with torch.save"},
+    Magic{0, "GGUF"sv, "a GGUF file", "convert it with the tool that wrote it"},
+    Magic{
+        0,
+        "\x08"sv,
+        "a protobuf file (ONNX or TensorFlow?)",
+        "convert it with the framework that wrote it"},
+    Magic{
+        0,
+        "\0\0\0\0\0\0\0\0"sv,
+        "zeros: a copy that was interrupted, or a failed disk",
+        "copy the file again"},
+    Magic{
+        0,
+        "\r\n"sv,
+        "text, or a file that passed a text-mode transfer",
+        "copy it again in binary mode"},
+    Magic{
+        0,
+        "\n"sv,
+        "text, or a file that passed a text-mode transfer",
+        "copy it again in binary mode"},
+};
+
+Error wrong_format(std::string message, std::string_view hint) {
+  return pickle_error(
+      ErrorCode::kUnsupported,
+      "E_WRONG_FORMAT",
+      std::move(message),
+      std::string(hint));
+}
+
+// "oid sha256:4d7a...\nsize 12345\n" behind the first line.
+Error lfs_pointer(std::string_view text) {
+  std::string oid = "?";
+  std::string size = "?";
+  for (const std::string& line : split(text, '\n')) {
+    if (line.starts_with("oid ")) {
+      oid = line.substr(4);
+    } else if (line.starts_with("size ")) {
+      size = line.substr(5);
+    }
+  }
+  return pickle_error(
+      ErrorCode::kUnsupported,
+      "E_LFS_POINTER",
+      format(
+          "this is a Git LFS pointer, not the file; the file has {} bytes, {}",
+          escape(size),
+          escape(oid)),
+      "run 'git lfs pull'");
+}
+
+bool is_plain_pickle(std::string_view text) {
+  return text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
+}
+
+} // namespace
+
+Error diagnose(ByteSpan head, std::uint64_t file_bytes) {
+  const std::string_view text(
+      reinterpret_cast<const char*>(head.data()),
+      head.size());
+  if (text.empty()) {
+    Error error = pickle_error(
+        ErrorCode::kCorrupt,
+        "E_EMPTY",
+        "the file is empty",
+        "a full disk or an interrupted save leaves such files");
+    error.offset = 0;
+    return error;
+  }
+  if (text.starts_with("version https://git-lfs")) {
+    return lfs_pointer(text);
+  }
+  for (const Magic& magic : kMagics) {
+    if (text.size() >= magic.offset + magic.bytes.size() &&
+        text.substr(magic.offset).starts_with(magic.bytes)) {
+      return wrong_format(format("this is {}", magic.what), magic.hint);
+    }
+  }
+  if (is_plain_pickle(text)) {
+    return wrong_format(
+        format(
+            "this is a bare pickle of protocol {}, no checkpoint",
+            static_cast<int>(text[1])),
+        "it can run code when loaded; save weights with torch.save");
+  }
+  return wrong_format(
+      format(
+          "unknown file format; expected a zip archive of torch.save, got {} "
+          "bytes that start with '{}'",
+          file_bytes,
+          escape(text.substr(0, 8))),
+      "");
+}
+
+} // namespace lockstep::ckpt

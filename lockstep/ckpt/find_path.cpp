@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/find_path.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/value_walk.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using Found = std::optional<Value>;
+
+// Hostile keys could match in many ways; this bounds the search.
+constexpr int kMaxSteps = 100'000;
+
+class Search {
+ public:
+  Found find(const Value& value, std::string_view path) {
+    if (path.empty()) {
+      return value;
+    }
+    if (++steps_ > kMaxSteps) {
+      return std::nullopt;
+    }
+    if (const Dict* dict = value.as_dict()) {
+      return in_items(dict->items, path);
+    }
+    if (const List* list = value.as_list()) {
+      return in_elements(list->items, path);
+    }
+    if (const Tuple* tuple = value.as_tuple()) {
+      return in_elements(tuple->items, path);
+    }
+    if (const Object* object = value.as_object()) {
+      return in_object(value, *object, path);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Found in_items(const std::vector<Item>& items, std::string_view path) {
+    for (const auto& [key, value] : items) {
+      const std::string name = key_text(key);
+      const bool is_front =
+          path.starts_with(name) &&
+          (path.size() == name.size() || path[name.size()] == '.');
+      if (!is_front) {
+        continue;
+      }
+      const bool is_all = path.size() == name.size();
+      const auto rest =
+          is_all ? std::string_view() : path.substr(name.size() + 1);
+      if (auto found = find(value, rest)) {
+        return found;
+      }
+    }
+    return std::nullopt;
+  }
+
+  Found in_elements(const std::vector<Value>& values, std::string_view path) {
+    const std::size_t dot = path.find('.');
+    const std::string_view index = path.substr(0, dot);
+    const auto rest = dot == std::string_view::npos ? std::string_view()
+                                                    : path.substr(dot + 1);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::to_string(i) == index) {
+        return find(values[i], rest);
+      }
+    }
+    return std::nullopt;
+  }
+
+  Found
+  in_object(const Value& value, const Object& object, std::string_view path) {
+    if (is_module(value)) {
+      for (const char* part : {"_parameters", "_buffers", "_modules"}) {
+        const Value* entries = object.state->find(part);
+        if (entries != nullptr && entries->as_dict() != nullptr) {
+          if (auto found = in_items(entries->as_dict()->items, path)) {
+            return found;
+          }
+        }
+      }
+    }
+    if (object.state != nullptr) {
+      if (auto found = find(*object.state, path)) {
+        return found;
+      }
+    }
+    return in_items(object.items, path);
+  }
+
+  int steps_ = 0;
+};
+
+std::string suggestion(const Value& root, std::string_view path) {
+  std::vector<std::string> names;
+  if (const Dict* dict = root.as_dict()) {
+    for (const auto& [key, value] : dict->items) {
+      names.push_back(key_text(key));
+    }
+  }
+  const Status status = for_each_tensor(
+      root,
+      [&names](const std::string& name, const Tensor& /*tensor*/) {
+        names.push_back(name);
+      });
+  const std::string near = status ? nearest(path, names) : "";
+  return near.empty() ? "run 'lockstep ckpt ls FILE' to see all names"
+                      : format("did you mean '{}'?", escape(near));
+}
+
+} // namespace
+
+Result<Value> find_path(const Value& root, std::string_view path) {
+  if (auto found = Search().find(root, path)) {
+    return *std::move(found);
+  }
+  return Error{
+      .code = ErrorCode::kNotFound,
+      .op = "ckpt.show",
+      .message = format("no value is named '{}'", escape(path)),
+      .hint = suggestion(root, path),
+      .detail = "E_NO_KEY"};
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The known calls of a pickle that make plain values: containers, Size,
+// device, bytes. Each takes the tuple of arguments and gives the value, or
+// nothing when the arguments have a form it does not know (kept as `Object`).
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt {
+
+/// The value, nothing to keep the call as it is, or why it cannot be.
+using CallResult = Result<std::optional<Value>>;
+
+/// `OrderedDict()`, `OrderedDict([[key, value], ...])`.
+CallResult call_ordered_dict(const Tuple& args);
+/// `Counter({element: count})`.
+CallResult call_counter(const Tuple& args);
+/// `set([...])`.
+CallResult call_set(const Tuple& args);
+/// `torch.Size((1, 2))`.
+CallResult call_size(const Tuple& args);
+/// `torch.device('cuda', 1)`.
+CallResult call_device(const Tuple& args);
+/// `complex(1.0, 2.0)`.
+CallResult call_complex(const Tuple& args);
+/// `_codecs.encode('text', 'latin1')`: how protocol 2 spells bytes.
+CallResult call_encode(const Tuple& args);
+/// `bytes()`.
+CallResult call_bytes(const Tuple& args);
+
+/// Non-negative or negative integers of a tuple, list or `Size`; nothing if an
+/// element is no int (bool does not count as one).
+std::optional<std::vector<std::int64_t>> integers_of(const Value& value);
+
+} // namespace lockstep::ckpt

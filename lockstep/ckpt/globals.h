@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the names inside a pickle mean. Nothing is imported or called: a name
+// that is in the table becomes a typed value, any other stays an `Object`.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt {
+
+/// What the table knows of a name.
+enum class GlobalKind : std::uint8_t {
+  /// Not in the table: kept as an `Object`.
+  kUnknown,
+  /// A function or class that `call_global` turns into a typed value.
+  kCallable,
+  /// `torch.float32`.
+  kDType,
+  /// `torch.FloatStorage`.
+  kStorageClass,
+  /// `torch.FloatTensor`.
+  kTensorClass,
+  /// Harmless, but kept as an `Object` (a qscheme, `bytearray`).
+  kOpaque,
+};
+
+/// One answer of the table.
+struct GlobalInfo {
+  GlobalKind kind = GlobalKind::kUnknown;
+  /// True if Python's `torch.load(weights_only=True)` accepts the name.
+  bool is_safe = false;
+};
+
+/// Looks up "module.name", in Python 2 or 3 spelling.
+GlobalInfo find_global(std::string_view name);
+
+/// Dtype of a storage class ("torch.FloatStorage", "torch.cuda.HalfStorage");
+/// untyped storages count bytes and give kUInt8. Nothing for another name.
+std::optional<DType> storage_class_dtype(std::string_view name);
+
+/// The value of a bare name: a `DTypeValue`, else an `Object` without args.
+Value global_value(std::string_view name);
+
+/// What REDUCE of `name` with `args` stands for; an `Object` if we do not
+/// know. Errors: kCorrupt (E_PICKLE_TYPE, E_VIEW_*, E_RANK, E_OVERFLOW).
+Result<Value> call_global(
+    std::string_view name,
+    const std::shared_ptr<Tuple>& args);
+
+/// A class or function by name, not yet called.
+bool is_bare_global(const Object& object);
+
+/// A storage, as an element of a pickle: `Object` of its class that holds a
+/// one-dimensional tensor over all of it.
+Value storage_value(
+    std::string_view class_name,
+    const std::shared_ptr<Storage>& storage);
+
+/// The storage in such a value, null for any other.
+std::shared_ptr<Storage> storage_of(const Value& value);
+
+} // namespace lockstep::ckpt

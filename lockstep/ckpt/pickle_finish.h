@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What is left to do when a pickle was read: cut cycles, check the nesting,
+// keep the last of equal dict keys as Python does.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt {
+
+/// Class name of the node that stands for a value inside itself; its only
+/// argument counts the levels up to that value.
+inline constexpr const char* kReferenceGlobal = "<ref>";
+
+/// Makes a tree of `root`, which nobody else may own.
+/// Errors: kUnsafe (E_DEPTH).
+Status finish_tree(Value& root, std::uint64_t max_depth);
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Every opcode of pickle protocols 0 to 5 in one table: its operand, since
+// when it exists, and what the machine does with it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace lockstep::ckpt {
+
+/// What follows the opcode byte. Integers are little-endian.
+enum class Operand : std::uint8_t {
+  kNone,
+  /// Unsigned number of 1, 2, 4 or 8 bytes.
+  kU1,
+  kU2,
+  kU4,
+  kU8,
+  /// Signed number of 4 bytes.
+  kI4,
+  /// Big-endian double.
+  kF8,
+  /// Text up to a line feed; two such texts.
+  kLine,
+  kTwoLines,
+  /// Length of 1, 4 or 8 bytes, then that many bytes.
+  kBytes1,
+  kBytes4,
+  kBytes8,
+  /// Signed length of 4 bytes, then that many bytes.
+  kSignedBytes4,
+};
+
+/// What the machine does with an opcode.
+enum class Treatment : std::uint8_t {
+  /// Read into the value tree.
+  kRead,
+  /// A call of something we do not run: kept as an `Object` node.
+  kOpaque,
+  /// An error by name.
+  kRefused,
+};
+
+/// One row of the table.
+struct OpcodeInfo {
+  std::uint8_t code = 0;
+  /// Python's name: "BINUNICODE".
+  std::string_view name = {};
+  Operand operand = Operand::kNone;
+  /// First protocol that has it.
+  std::uint8_t protocol = 0;
+  Treatment treatment = Treatment::kRead;
+};
+
+/// All rows, in the order of `code`.
+std::span<const OpcodeInfo> opcode_table();
+
+/// The row of `code`, null if no protocol has it.
+const OpcodeInfo* find_opcode(std::uint8_t code);
+
+} // namespace lockstep::ckpt

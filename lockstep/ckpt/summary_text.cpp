@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The one screen of `lockstep ckpt FILE`.
+#include <algorithm>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/summary.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::size_t kShownKeys = 12;
+constexpr std::size_t kShownNames = 4;
+
+std::string row(std::string_view label, std::string_view text) {
+  return format("{:<11} {}\n", label, text);
+}
+
+std::string plural(std::uint64_t count, std::string_view word) {
+  return format("{} {}{}", with_commas(count), word, count == 1 ? "" : "s");
+}
+
+std::string keys_text(const Summary& summary) {
+  std::size_t width = 0;
+  const std::size_t shown = std::min(summary.keys.size(), kShownKeys);
+  for (std::size_t i = 0; i < shown; ++i) {
+    width = std::max(width, escape(summary.keys[i].key, 40).size());
+  }
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const KeySummary& key = summary.keys[i];
+    std::string what = key.text;
+    if (key.tensors != 0 && key.type != "Tensor") {
+      what = format(
+          "{}, {}, {}",
+          key.type,
+          plural(key.tensors, "tensor"),
+          human_bytes(key.bytes));
+    }
+    std::string name = escape(key.key, 40);
+    name.resize(std::max(width, name.size()), ' ');
+    text += row(i == 0 ? "keys" : "", name + "  " + what);
+  }
+  if (shown < summary.keys.size()) {
+    text +=
+        row("",
+            format("... {} more", with_commas(summary.keys.size() - shown)));
+  }
+  return text;
+}
+
+std::string dtypes_text(const Summary& summary) {
+  std::vector<std::string> parts;
+  for (const DTypeSummary& dtype : summary.dtypes) {
+    parts.push_back(format(
+        "{} {} in {}",
+        dtype_info(dtype.dtype).name,
+        human_bytes(dtype.bytes),
+        with_commas(dtype.tensors)));
+  }
+  return parts.empty() ? "none" : join(parts, ", ");
+}
+
+std::string devices_text(const Summary& summary) {
+  std::vector<std::string> parts;
+  for (const DeviceSummary& device : summary.devices) {
+    parts.push_back(format(
+        "{} ({})",
+        escape(device.location, 20),
+        plural(device.storages, "storage")));
+  }
+  return parts.empty() ? "none" : join(parts, ", ");
+}
+
+std::string weights_text(const Summary& summary) {
+  return format(
+      "{} in {} of {}{}",
+      with_commas(summary.parameters),
+      plural(summary.parameter_tensors, "tensor"),
+      summary.weights_key.empty() ? "the top level"
+                                  : "'" + summary.weights_key + "'",
+      summary.buffer_tensors == 0
+          ? ""
+          : format("; {}", plural(summary.buffer_tensors, "buffer")));
+}
+
+std::string prefix_text(const Summary& summary) {
+  if (summary.prefix.prefix.empty()) {
+    return "none";
+  }
+  return format(
+      "'{}' on {} of {} keys",
+      summary.prefix.prefix,
+      summary.prefix.keys,
+      summary.prefix.of);
+}
+
+std::string names_text(const Summary& summary) {
+  const std::string all = plural(summary.names, "name");
+  if (summary.unsafe_names.empty()) {
+    return all + ", all safe";
+  }
+  std::vector<std::string> shown;
+  for (const std::string& name : summary.unsafe_names) {
+    if (shown.size() < kShownNames) {
+      shown.push_back(escape(name, 60));
+    }
+  }
+  const bool more = summary.unsafe_names.size() > shown.size();
+  return format(
+      "{}, {} unsafe: {}{}",
+      all,
+      summary.unsafe_names.size(),
+      join(shown, ", "),
+      more ? ", ..." : "");
+}
+
+std::string shared_text(const Summary& summary) {
+  return summary.shared_storages == 0
+             ? "none"
+             : format(
+                   "{} in {}",
+                   plural(summary.shared_tensors, "tensor"),
+                   plural(summary.shared_storages, "storage"));
+}
+
+} // namespace
+
+std::string to_text(const Summary& summary, const std::string& path) {
+  std::string text = row("file", escape(path, 200));
+  text += row(
+      "format",
+      format(
+          "PyTorch {}, {}, {}",
+          summary.format == "zip" ? "zip checkpoint" : "TorchScript archive",
+          summary.era,
+          human_bytes(summary.file_bytes)));
+  text += row("archive", escape(summary.archive_name));
+  text += keys_text(summary);
+  text +=
+      row("tensors",
+          format(
+              "{}, {}, {} in storages",
+              plural(summary.tensors, "tensor"),
+              plural(summary.elements, "element"),
+              human_bytes(summary.storage_bytes)));
+  text += row("dtypes", dtypes_text(summary));
+  text += row("parameters", weights_text(summary));
+  text += row("devices", devices_text(summary));
+  text += row("prefix", prefix_text(summary));
+  text +=
+      row("wrapped",
+          summary.wrapped_class.empty() ? "no (no whole model in the file)"
+                                        : escape(summary.wrapped_class));
+  text += row("shared", shared_text(summary));
+  text += row("names", names_text(summary));
+  text += row("CRC", summary.crc + ", tensors not checked");
+  for (const std::string& warning : summary.warnings) {
+    text += row("warning", escape(warning, 200));
+  }
+  for (const std::string& hint : summary.hints) {
+    text += row("hint", hint);
+  }
+  return text;
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/value_walk.h"
+
+#include <utility>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// Keys and values alternate, as in the file.
+Value& part(Item& item, std::size_t index) {
+  return index % 2 == 0 ? item.first : item.second;
+}
+
+struct Count {
+  template <class T>
+  std::size_t operator()(const T& /*scalar*/) const {
+    return 0;
+  }
+  template <class T>
+    requires requires(T t) { t.items; }
+  std::size_t operator()(const std::shared_ptr<T>& node) const {
+    return node->items.size();
+  }
+  std::size_t operator()(const std::shared_ptr<Dict>& node) const {
+    return 2 * (node->items.size() + node->attributes.size());
+  }
+  std::size_t operator()(const std::shared_ptr<Object>& node) const {
+    return (node->args ? 1U : 0U) + (node->state ? 1U : 0U) +
+           2 * node->items.size();
+  }
+  std::size_t operator()(const std::shared_ptr<Tensor>& node) const {
+    return node->attributes ? 1 : 0;
+  }
+};
+
+struct ChildAt {
+  std::size_t index = 0;
+
+  template <class T>
+  Value* operator()(const T& /*scalar*/) const {
+    return nullptr;
+  }
+  template <class T>
+    requires requires(T t) { t.items; }
+  Value* operator()(const std::shared_ptr<T>& node) const {
+    return &node->items[index];
+  }
+  Value* operator()(const std::shared_ptr<Dict>& node) const {
+    const std::size_t item = index / 2;
+    const std::size_t own = node->items.size();
+    return &part(
+        item < own ? node->items[item] : node->attributes[item - own],
+        index);
+  }
+  Value* operator()(const std::shared_ptr<Object>& node) const {
+    std::size_t rest = index;
+    for (const auto& child : {node->args, node->state}) {
+      if (child && rest-- == 0) {
+        return child.get();
+      }
+    }
+    return &part(node->items[rest / 2], rest);
+  }
+  Value* operator()(const std::shared_ptr<Tensor>& node) const {
+    return node->attributes.get();
+  }
+};
+
+struct Address {
+  template <class T>
+  const void* operator()(const T& /*scalar*/) const {
+    return nullptr;
+  }
+  template <class T>
+  const void* operator()(const std::shared_ptr<T>& node) const {
+    return node.get();
+  }
+};
+
+struct Owners {
+  template <class T>
+  std::int64_t operator()(const T& /*scalar*/) const {
+    return 0;
+  }
+  template <class T>
+  std::int64_t operator()(const std::shared_ptr<T>& node) const {
+    return node.use_count();
+  }
+};
+
+class TensorWalk {
+ public:
+  TensorWalk(const TensorVisitor& visit, std::uint64_t max_visits)
+      : visit_(visit), left_(max_visits) {}
+
+  Status walk(const Value& value) {
+    if (left_-- == 0) {
+      return Error{
+          .code = ErrorCode::kUnsafe,
+          .op = "ckpt.read",
+          .message = "shared values expand to too many names",
+          .detail = "E_LIMIT"};
+    }
+    if (const Tensor* tensor = value.as_tensor()) {
+      visit_(name_, *tensor);
+      return {};
+    }
+    if (const Dict* dict = value.as_dict()) {
+      return walk_items(dict->items);
+    }
+    if (const List* list = value.as_list()) {
+      return walk_elements(list->items);
+    }
+    if (const Tuple* tuple = value.as_tuple()) {
+      return walk_elements(tuple->items);
+    }
+    if (const Object* object = value.as_object()) {
+      return is_module(value) ? walk_module(*object->state)
+                              : walk_object(*object);
+    }
+    return {};
+  }
+
+ private:
+  Status walk_below(const std::string& key, const Value& value) {
+    const std::size_t size = name_.size();
+    name_ += name_.empty() ? key : "." + key;
+    Status status = walk(value);
+    name_.resize(size);
+    return status;
+  }
+
+  Status walk_elements(const std::vector<Value>& elements) {
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      LOCKSTEP_TRY(walk_below(std::to_string(i), elements[i]));
+    }
+    return {};
+  }
+
+  Status walk_items(const std::vector<Item>& items) {
+    for (const auto& [key, value] : items) {
+      LOCKSTEP_TRY(walk_below(key_text(key), value));
+    }
+    return {};
+  }
+
+  Status walk_object(const Object& object) {
+    if (object.state) {
+      LOCKSTEP_TRY(walk(*object.state));
+    }
+    return walk_items(object.items);
+  }
+
+  // Parameters, persistent buffers, then children: state_dict's order.
+  Status walk_module(const Value& state) {
+    const Value* skipped = state.find("_non_persistent_buffers_set");
+    for (const char* part : {"_parameters", "_buffers", "_modules"}) {
+      const Value* entries = state.find(part);
+      const Dict* dict = entries == nullptr ? nullptr : entries->as_dict();
+      if (dict == nullptr) {
+        continue;
+      }
+      for (const auto& [key, value] : dict->items) {
+        if (!contains(skipped, key)) {
+          LOCKSTEP_TRY(walk_below(key_text(key), value));
+        }
+      }
+    }
+    return {};
+  }
+
+  static bool contains(const Value* set, const Value& key) {
+    if (set == nullptr || key.as_string() == nullptr) {
+      return false;
+    }
+    const auto* node = std::get_if<std::shared_ptr<Set>>(&set->data());
+    if (node == nullptr) {
+      return false;
+    }
+    for (const Value& element : (*node)->items) {
+      const std::string* text = element.as_string();
+      if (text != nullptr && *text == *key.as_string()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const TensorVisitor& visit_;
+  std::uint64_t left_;
+  std::string name_;
+};
+
+} // namespace
+
+std::size_t child_count(const Value& value) {
+  return std::visit(Count{}, value.data());
+}
+
+Value& child_at(const Value& value, std::size_t index) {
+  return *std::visit(ChildAt{index}, value.data());
+}
+
+const void* node_address(const Value& value) {
+  return std::visit(Address{}, value.data());
+}
+
+std::int64_t owner_count(const Value& value) {
+  return std::visit(Owners{}, value.data());
+}
+
+std::string key_text(const Value& key) {
+  if (const std::string* text = key.as_string()) {
+    return *text;
+  }
+  if (const std::int64_t* number = key.as_int()) {
+    return std::to_string(*number);
+  }
+  if (const bool* flag = key.as_bool()) {
+    return *flag ? "True" : "False";
+  }
+  if (const double* real = key.as_float()) {
+    return shortest(*real);
+  }
+  return "<" + std::string(key.type_name()) + ">";
+}
+
+bool is_module(const Value& value) {
+  const Object* object = value.as_object();
+  return object != nullptr && object->state != nullptr &&
+         object->state->find("_modules") != nullptr;
+}
+
+Status for_each_tensor(
+    const Value& root,
+    const TensorVisitor& visit,
+    std::uint64_t max_visits) {
+  return TensorWalk(visit, max_visits).walk(root);
+}
+
+} // namespace lockstep::ckpt

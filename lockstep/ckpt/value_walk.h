@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Walking a value tree: children of a node, tensors with their dotted names.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt {
+
+/// Number of values directly below `value`: elements; keys and values of a
+/// dict, then those of its attributes; args, state and items of an object.
+std::size_t child_count(const Value& value);
+
+/// The child at `index`, counted as above. Ownership: the node's.
+Value& child_at(const Value& value, std::size_t index);
+
+/// Address that tells containers apart; null for scalars.
+const void* node_address(const Value& value);
+
+/// Number of owners of a container; 0 for scalars.
+std::int64_t owner_count(const Value& value);
+
+/// Name of a dict key inside a dotted path: Python's `str(key)`.
+std::string key_text(const Value& key);
+
+/// True if `value` is a whole `torch.nn.Module`: an object whose state is a
+/// dict with `_modules`.
+bool is_module(const Value& value);
+
+/// Called for each tensor with its name: "state_dict.fc.weight".
+using TensorVisitor =
+    std::function<void(const std::string& name, const Tensor& tensor)>;
+
+/// Visits the tensors of a tree in file order. A module shows the names of
+/// its state_dict; other objects their state. Calls (REDUCE arguments), sets
+/// and attributes are left out. A container reached twice is visited twice.
+/// Errors: kUnsafe (E_LIMIT) after `max_visits` nodes.
+Status for_each_tensor(
+    const Value& root,
+    const TensorVisitor& visit,
+    std::uint64_t max_visits = 20'000'000);
+
+} // namespace lockstep::ckpt

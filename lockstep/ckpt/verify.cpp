@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/verify.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/value_walk.h"
+#include "lockstep/ckpt/zip_layout.h"
+#include "lockstep/ckpt/zip_reader.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::string_view kData = "data/";
+
+bool is_data(const ZipRecord& record) {
+  return record.name.starts_with(kData);
+}
+
+class Verifier {
+ public:
+  Verifier(ZipReader zip, Result<Checkpoint> file)
+      : zip_(std::move(zip)), file_(std::move(file)) {}
+
+  VerifyReport run() {
+    report_.records = zip_.records().size();
+    collect_names();
+    check_records();
+    check_tree();
+    check_layout();
+    check_unused();
+    return std::move(report_);
+  }
+
+ private:
+  // Which tensors live in which record.
+  void collect_names() {
+    if (!file_) {
+      return;
+    }
+    const Status status = for_each_tensor(
+        file_->root,
+        [this](const std::string& name, const Tensor& tensor) {
+          ++report_.tensors;
+          tensors_[tensor.storage->key].push_back(name);
+        });
+    if (!status) {
+      add_error(status.error());
+    }
+  }
+
+  void check_records() {
+    for (const ZipRecord& record : zip_.records()) {
+      Status status = zip_.check_crc(record);
+      if (status) {
+        report_.checked_bytes += zip_.has_crc(record) ? record.size : 0;
+        continue;
+      }
+      Error error = std::move(status).error();
+      error.record = record.name;
+      add_error(error);
+      if (is_data(record)) {
+        const auto found = tensors_.find(record.name.substr(kData.size()));
+        if (found != tensors_.end()) {
+          report_.errors.back().tensors = found->second;
+        }
+      }
+    }
+    for (const Error& warning : zip_.warnings()) {
+      add_warning(warning.detail, warning.message, warning.record);
+    }
+  }
+
+  // A damaged pickle is reported once, by its CRC.
+  void check_tree() {
+    if (file_) {
+      for (const std::string& warning : file_->warnings) {
+        const std::size_t colon = warning.find(": ");
+        const bool from_zip = std::ranges::any_of(
+            zip_.warnings(),
+            [&warning](const Error& known) {
+              return warning.starts_with(known.detail);
+            });
+        if (!from_zip) {
+          add_warning(
+              warning.substr(0, colon),
+              warning.substr(std::min(warning.size(), colon + 2)),
+              "");
+        }
+      }
+      return;
+    }
+    const bool known =
+        std::ranges::any_of(report_.errors, [](const Finding& finding) {
+          return !finding.record.starts_with(kData);
+        });
+    if (!known) {
+      add_error(file_.error());
+    }
+  }
+
+  [[nodiscard]] std::uint64_t alignment() const {
+    const ZipRecord* record = zip_.find(".storage_alignment");
+    std::vector<std::byte> scratch;
+    std::uint64_t value = kStorageAlignment;
+    if (record == nullptr) {
+      return value;
+    }
+    const auto bytes = zip_.read(*record, scratch);
+    if (bytes) {
+      const auto* text = reinterpret_cast<const char*>(bytes->data());
+      std::from_chars(text, text + bytes->size(), value);
+    }
+    return value;
+  }
+
+  // What mmap and offset calculation of PyTorch rely on.
+  void check_layout() {
+    const std::uint64_t step = alignment();
+    if (step == 0) {
+      add_error(
+          {.code = ErrorCode::kCorrupt,
+           .message = "alignment of storages is 0",
+           .record = ".storage_alignment",
+           .detail = "E_ALIGNMENT"});
+      return;
+    }
+    std::uint64_t last_offset = 0;
+    bool data_ended = false;
+    bool in_data = false;
+    for (const ZipRecord& record : zip_.records()) {
+      if (record.header_offset < last_offset) {
+        add_warning(
+            "W_LAYOUT",
+            "directory and file list the records in different order",
+            record.name);
+      }
+      last_offset = record.header_offset;
+      if (!is_data(record)) {
+        data_ended = data_ended || in_data;
+        continue;
+      }
+      in_data = true;
+      if (data_ended) {
+        add_warning(
+            "W_LAYOUT",
+            "another record lies between the storages",
+            record.name);
+        data_ended = false;
+      }
+      if (record.method != 0) {
+        add_warning(
+            "W_COMPRESSED",
+            "torch.load(mmap=True) would show compressed bytes",
+            record.name);
+      } else if (record.data_offset % step != 0) {
+        add_warning(
+            "W_ALIGNMENT",
+            format(
+                "starts at {:#x}, no multiple of {}",
+                record.data_offset,
+                step),
+            record.name);
+      }
+    }
+  }
+
+  void check_unused() {
+    if (!file_) {
+      return;
+    }
+    std::set<std::string_view> used;
+    for (const auto& storage : file_->storages) {
+      used.insert(storage->key);
+    }
+    for (const ZipRecord& record : zip_.records()) {
+      if (is_data(record) &&
+          !used.contains(std::string_view(record.name).substr(kData.size()))) {
+        add_warning("W_UNUSED", "no tensor uses the record", record.name);
+      }
+    }
+  }
+
+  void add_error(const Error& error) {
+    report_.errors.push_back(
+        {.detail = error.detail,
+         .message = error.message,
+         .record = error.record});
+  }
+
+  void
+  add_warning(std::string detail, std::string message, std::string record) {
+    report_.warnings.push_back(
+        {.detail = std::move(detail),
+         .message = std::move(message),
+         .record = std::move(record)});
+  }
+
+  ZipReader zip_;
+  Result<Checkpoint> file_;
+  std::map<std::string, std::vector<std::string>> tensors_;
+  VerifyReport report_;
+};
+
+} // namespace
+
+Result<VerifyReport> verify(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& name,
+    const LoadOptions& options) {
+  LoadOptions unchecked = options;
+  unchecked.check_crc = false; // each record is checked once, below
+  auto file = load(source, name, unchecked);
+  auto zip = ZipReader::open(source, options.limits);
+  if (!zip) {
+    return file ? std::move(zip).error() : std::move(file).error();
+  }
+  return Verifier(*std::move(zip), std::move(file)).run();
+}
+
+Result<VerifyReport>
+verify(const std::string& path, const LoadOptions& options, FileSystem& fs) {
+  LOCKSTEP_ASSIGN(
+      const auto source,
+      open_source(path, {.use_mmap = options.use_mmap}, fs));
+  return verify(source, path, options);
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Damages two small files in every place: the reader must give a clean error
+// or the right data, never other data.
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/value_walk.h"
+#include "lockstep/ckpt/verify.h"
+#include "tests/ckpt/logical_bytes.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Everything a user can see of a checkpoint.
+Result<std::string> content_of(const std::string& bytes) {
+  LOCKSTEP_ASSIGN(
+      const Checkpoint file,
+      load(make_source(as_byte_span(bytes)), "input"));
+  std::string content = to_text(file.root);
+  Status damage;
+  LOCKSTEP_TRY(for_each_tensor(
+      file.root,
+      [&](const std::string& name, const Tensor& tensor) {
+        const auto crc = logical_crc(tensor);
+        if (!crc) {
+          damage = crc.error();
+          return;
+        }
+        content += format("{} {} {}\n", name, describe(tensor), *crc);
+      }));
+  LOCKSTEP_TRY(damage);
+  return content;
+}
+
+class Damage : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    whole_ = bytes_of(std::string("testdata/valid/") + GetParam());
+    const auto content = content_of(whole_);
+    ASSERT_TRUE(content) << to_string(content.error());
+    content_ = *content;
+  }
+  // True if the bytes still give the data.
+  bool is_right_or_clean(const std::string& bytes, std::size_t place) {
+    const auto content = content_of(bytes);
+    if (content) {
+      EXPECT_EQ(*content, content_) << "byte " << place;
+      return true;
+    }
+    EXPECT_FALSE(content.error().detail.empty()) << "byte " << place;
+    return false;
+  }
+
+  std::string whole_;
+  std::string content_;
+};
+
+TEST_P(Damage, EveryFlippedByteGivesAnErrorOrTheData) {
+  std::size_t errors = 0;
+  for (std::size_t i = 0; i < whole_.size(); ++i) {
+    for (const char mask : {'\x01', '\x80', '\xff'}) {
+      std::string bytes = whole_;
+      bytes[i] = static_cast<char>(bytes[i] ^ mask);
+      const bool right = is_right_or_clean(bytes, i);
+      errors += right ? 0 : 1;
+      // What gives an error must not verify, either.
+      const auto report = verify(make_source(as_byte_span(bytes)), "input");
+      EXPECT_FALSE(report && report->is_sound() && !right) << "byte " << i;
+    }
+  }
+  EXPECT_GT(errors, whole_.size() / 2); // the rest is padding, mostly
+}
+
+TEST_P(Damage, EveryTruncationGivesAnError) {
+  for (std::size_t size = 0; size < whole_.size(); ++size) {
+    EXPECT_FALSE(is_right_or_clean(whole_.substr(0, size), size)) << size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files,
+    Damage,
+    testing::Values("tiny.pt", "parameter.pt"),
+    [](const auto& param) { return std::string(param.param).substr(0, 4); });
+
+} // namespace
+} // namespace lockstep::ckpt
