@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The command line: parsing, help, version, and what to say about mistakes.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/base/version.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "Lockstep: data-parallel training and portable checkpoints.\n"
+    "Commands with LibTorch (train, bench, doctor, summary) run "
+    "lockstep-train.";
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  lockstep ckpt checkpoint.pth.tar\n"
+    "  lockstep ckpt show checkpoint.pth.tar state_dict.fc.weight\n"
+    "  lockstep train --model resnet18 --data fashion-mnist --devices cpu*2";
+
+std::string version_text() {
+  return format(
+      "Lockstep {}\n"
+      "compiler  {} {}, C++{}\n"
+      "program   lockstep: no LibTorch linked; lockstep-train has it\n"
+      "reads     PyTorch zip checkpoints; CRC-32 and inflate by libdeflate",
+      kVersion,
+#ifdef __clang__
+      "clang",
+#else
+      "GCC",
+#endif
+      __VERSION__,
+      __cplusplus / 100 % 100);
+}
+
+Error usage_error(std::string message, std::string hint) {
+  return {
+      .code = ErrorCode::kInvalidArgument,
+      .op = "cli.args",
+      .message = std::move(message),
+      .hint = std::move(hint)};
+}
+
+std::string did_you_mean(
+    std::string_view word,
+    std::span<const std::string> known) {
+  const std::string near = nearest(word, known);
+  return near.empty() ? "run 'lockstep --help'"
+                      : format("did you mean '{}'?", near);
+}
+
+bool is_flag(std::string_view arg) {
+  return arg.size() > 1 && arg.starts_with('-');
+}
+
+const Command* find_command(std::string_view group, std::string_view name) {
+  for (const Command& command : commands()) {
+    if (command.group == group && command.name == name) {
+      return &command;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::string> ckpt_commands() {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    if (command.group == "ckpt") {
+      names.emplace_back(command.name);
+    }
+  }
+  return names;
+}
+
+// "--batch_size" is "--batch-size"; "ckpt FILE" is "ckpt inspect FILE".
+std::vector<std::string> normalize(std::span<const std::string> given) {
+  std::vector<std::string> args(given.begin(), given.end());
+  for (std::string& arg : args) {
+    if (arg.starts_with("--")) {
+      const auto end = std::ranges::find(arg, '=');
+      std::replace(arg.begin(), end, '_', '-');
+    }
+  }
+  if (!args.empty() && args[0] == "ckpt") {
+    const auto word = std::find_if_not(
+        args.begin() + 1,
+        args.end(),
+        [](const std::string& arg) { return is_flag(arg); });
+    if (word != args.end() && find_command("ckpt", *word) == nullptr) {
+      args.insert(args.begin() + 1, "inspect");
+    }
+  }
+  return args;
+}
+
+void add_arguments(CLI::App& app, const Command& command, Request& request) {
+  if (command.takes == Takes::kCode) {
+    app.add_option("CODE", request.code, "such as kCorrupt or E_CRC")
+        ->required();
+  } else {
+    app.add_option("FILE", request.file, "checkpoint; - is standard input")
+        ->required();
+  }
+  if (command.takes == Takes::kFileAndKey) {
+    app.add_option("KEY", request.key, "dotted name; none shows everything");
+    app.add_option("--head", request.head, "elements of a tensor to print");
+  }
+  if (command.name == "verify") {
+    app.add_flag("--strict", request.strict, "warnings give exit status 1");
+  }
+  app.add_flag("--json", request.json, "print one JSON object");
+}
+
+// One parser with every command of the table.
+class Parser {
+ public:
+  Parser() {
+    app_.require_subcommand(1);
+    app_.footer(kExamples);
+    app_.set_version_flag("--version", version_text());
+    for (const Command& command : commands()) {
+      CLI::App& parent = group(std::string(command.group));
+      CLI::App* app = parent.add_subcommand(
+          std::string(command.name),
+          std::string(command.help));
+      add_arguments(*app, command, request_);
+      apps_[app] = &command;
+    }
+  }
+
+  int run(std::vector<std::string> args) {
+    std::ranges::reverse(args); // as CLI11 wants them
+    try {
+      app_.parse(args);
+    } catch (const CLI::Success& done) {
+      return app_.exit(done);
+    } catch (const CLI::ParseError& error) {
+      return print_error(explain(error), "lockstep.args/1", request_.json);
+    }
+    const Command* command = chosen();
+    auto status = command->run(request_);
+    return status ? *status
+                  : print_error(
+                        status.error(),
+                        schema_name(*command),
+                        request_.json);
+  }
+
+ private:
+  CLI::App& group(const std::string& name) {
+    if (name.empty()) {
+      return app_;
+    }
+    CLI::App*& found = groups_[name];
+    if (found == nullptr) {
+      found = app_.add_subcommand(name, "look inside checkpoint files");
+      found->require_subcommand(1);
+      found->footer(kExamples);
+    }
+    return *found;
+  }
+
+  const Command* chosen() const {
+    for (const auto& [app, command] : apps_) {
+      if (app->parsed()) {
+        return command;
+      }
+    }
+    return nullptr;
+  }
+
+  Error explain(const CLI::ParseError& error) const {
+    for (const std::string& rest : app_.remaining(true)) {
+      if (is_flag(rest)) {
+        return usage_error(
+            format("unknown flag '{}'", escape(rest)),
+            did_you_mean(rest, flags()));
+      }
+    }
+    const auto rest = app_.remaining(true);
+    const std::string near = nearest(request_.file, ckpt_commands());
+    if (!rest.empty() && !near.empty() && chosen() != nullptr &&
+        chosen()->name == "inspect") {
+      return usage_error(
+          format("unknown command 'ckpt {}'", escape(request_.file)),
+          format("did you mean 'ckpt {}'?", near));
+    }
+    if (!rest.empty()) {
+      return usage_error(
+          format("unexpected argument '{}'", escape(rest.front())),
+          "run 'lockstep --help'");
+    }
+    return usage_error(escape(error.what(), 200), "run 'lockstep --help'");
+  }
+
+  // Long flags of the chosen command.
+  std::vector<std::string> flags() const {
+    std::vector<std::string> names{"--help", "--version"};
+    for (const auto& [app, command] : apps_) {
+      if (!app->parsed() && chosen() != nullptr) {
+        continue;
+      }
+      for (const CLI::Option* option : app->get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+          names.push_back("--" + name);
+        }
+      }
+    }
+    return names;
+  }
+
+  Request request_;
+  CLI::App app_{kAbout, "lockstep"};
+  std::map<std::string, CLI::App*> groups_;
+  std::map<CLI::App*, const Command*> apps_;
+};
+
+std::optional<Error> unknown_command(const std::vector<std::string>& args) {
+  std::vector<std::string> names{"ckpt", "train", "bench", "doctor", "summary"};
+  for (const Command& command : commands()) {
+    if (command.group.empty()) {
+      names.emplace_back(command.name);
+    }
+  }
+  const bool is_known = args.empty() || is_flag(args[0]) ||
+                        std::ranges::find(names, args[0]) != names.end();
+  if (is_known) {
+    return std::nullopt;
+  }
+  return usage_error(
+      format("unknown command '{}'", escape(args[0])),
+      did_you_mean(args[0], names));
+}
+
+} // namespace
+
+int run(std::span<const std::string> given) {
+  std::vector<std::string> args = normalize(given);
+  const bool wants_json = std::ranges::find(args, "--json") != args.end();
+  if (const auto error = unknown_command(args)) {
+    return print_error(*error, "lockstep.args/1", wants_json);
+  }
+  return Parser().run(std::move(args));
+}
+
+} // namespace lockstep::cli

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep explain CODE`: the long text of docs/errors.md, built in.
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/explain_text.h"
+#include "cli/output.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct Section {
+  std::string name = {};
+  std::string text = {};
+};
+
+// Cuts the documents at their "## NAME" headings.
+std::vector<Section> sections() {
+  constexpr std::string_view kHeading = "## ";
+  std::vector<Section> result;
+  for (const std::string& line : split(explain_text(), '\n')) {
+    if (line.starts_with(kHeading)) {
+      result.push_back({.name = line.substr(kHeading.size())});
+    } else if (line.starts_with("# ")) {
+      result.emplace_back(); // a title ends the section before it
+    } else if (!result.empty()) {
+      result.back().text += line + "\n";
+    }
+  }
+  return result;
+}
+
+bool equal_letters(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
+  });
+}
+
+} // namespace
+
+Result<int> run_explain(const Request& request) {
+  std::vector<std::string> names;
+  for (const Section& section : sections()) {
+    names.push_back(section.name);
+    if (section.name.empty() || !equal_letters(section.name, request.code)) {
+      continue;
+    }
+    if (request.json) {
+      print_result(
+          "lockstep.explain/1",
+          Json::object().set("code", section.name).set("text", section.text));
+    } else {
+      std::string text = section.name + "\n" + section.text;
+      text.erase(text.find_last_not_of('\n') + 1);
+      print(text + "\n");
+    }
+    return 0;
+  }
+  const std::string near = nearest(request.code, names);
+  return Error{
+      .code = ErrorCode::kInvalidArgument,
+      .op = "cli.explain",
+      .message = format("unknown error code '{}'", escape(request.code)),
+      .hint = near.empty() ? "docs/errors.md lists all codes"
+                           : format("did you mean '{}'?", near)};
+}
+
+} // namespace lockstep::cli

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/input.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+Result<std::string> read_stdin() {
+  std::string bytes;
+  std::array<char, 1 << 16> block{};
+  for (;;) {
+    const ssize_t count = ::read(STDIN_FILENO, block.data(), block.size());
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0) {
+      return Error{
+          .code = ErrorCode::kIo,
+          .op = "cli.read",
+          .message = "standard input cannot be read"};
+    }
+    if (count == 0) {
+      return bytes;
+    }
+    bytes.append(block.data(), static_cast<std::size_t>(count));
+  }
+}
+
+} // namespace
+
+Result<Input> Input::open(const std::string& file) {
+  Input input;
+  if (file == "-") {
+    input.name_ = "standard input";
+    LOCKSTEP_ASSIGN(std::string bytes, read_stdin());
+    input.bytes_ = std::make_shared<const std::string>(std::move(bytes));
+    input.source_ = ckpt::make_source(as_byte_span(*input.bytes_));
+    return input;
+  }
+  input.name_ = file;
+  LOCKSTEP_ASSIGN(input.source_, ckpt::open_source(file, {.use_mmap = false}));
+  return input;
+}
+
+Result<ckpt::Checkpoint> Input::load() const {
+  return ckpt::load(source_, name_);
+}
+
+} // namespace lockstep::cli

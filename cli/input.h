@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Opens the file that a command names, or standard input for "-".
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/checkpoint.h"
+
+namespace lockstep::cli {
+
+/// The input's bytes. Files are read on demand, not mapped: somebody may cut
+/// them meanwhile.
+class Input {
+ public:
+  /// Errors: kNotFound, kIo.
+  static Result<Input> open(const std::string& file);
+
+  [[nodiscard]] const std::shared_ptr<ckpt::ByteSource>& source() const {
+    return source_;
+  }
+  /// For messages: the path, or "standard input".
+  [[nodiscard]] const std::string& name() const {
+    return name_;
+  }
+  /// Errors: as `ckpt::load`.
+  [[nodiscard]] Result<ckpt::Checkpoint> load() const;
+
+ private:
+  std::shared_ptr<const std::string> bytes_;
+  std::shared_ptr<ckpt::ByteSource> source_;
+  std::string name_;
+};
+
+} // namespace lockstep::cli

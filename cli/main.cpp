@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep`: the torch-free program.
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/exec_train.h"
+#include "cli/output.h"
+
+int main(int argc, char** argv) {
+  using lockstep::ErrorCode;
+  namespace cli = lockstep::cli;
+  if (argc > 1 && cli::is_train_command(argv[1])) {
+    return cli::print_error(cli::exec_train(argv), "lockstep.exec/1", false);
+  }
+  try {
+    const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
+    return cli::run(args);
+  } catch (const lockstep::Exception& exception) {
+    return cli::print_error(exception.error(), "lockstep.error/1", false);
+  } catch (const std::exception& exception) {
+    return cli::print_error(
+        {.code = ErrorCode::kInternal,
+         .op = "cli.run",
+         .message = exception.what(),
+         .hint = "this is a bug in Lockstep; please report it"},
+        "lockstep.error/1",
+        false);
+  }
+}

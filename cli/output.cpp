@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/output.h"
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+void write(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+  std::fflush(stream);
+}
+
+Json error_json(const Error& error) {
+  const ErrorInfo& info = error_info(error.code);
+  Json json = Json::object();
+  json.set("code", error.detail.empty() ? info.name : error.detail)
+      .set("name", info.name)
+      .set("op", error.op)
+      .set("message", error.message)
+      .set("path", error.path)
+      .set("record", error.record)
+      .set("offset", error.offset ? Json(*error.offset) : Json())
+      .set("hint", error.hint);
+  return json;
+}
+
+} // namespace
+
+void print(std::string_view text) {
+  write(stdout, text);
+}
+
+void print_result(std::string_view schema, Json result) {
+  Json json = Json::object();
+  json.set("schema", schema).set("ok", true).set("result", std::move(result));
+  print(json.dump() + "\n");
+}
+
+int print_error(
+    const Error& error,
+    std::string_view schema,
+    bool json,
+    std::optional<Json> result) {
+  if (json) {
+    Json object = Json::object();
+    object.set("schema", schema)
+        .set("ok", false)
+        .set("error", error_json(error));
+    if (result) {
+      object.set("result", *std::move(result));
+    }
+    print(object.dump() + "\n");
+  }
+  std::string text = to_string(error);
+  if (!error.detail.empty()) {
+    text += " (" + error.detail + ")";
+  }
+  write(stderr, text + "\n");
+  return error_info(error.code).exit_code;
+}
+
+} // namespace lockstep::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where results and errors go: results to stdout, messages to stderr.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/json.h"
+
+namespace lockstep::cli {
+
+/// Writes `text` to standard output.
+void print(std::string_view text);
+
+/// `{"schema": ..., "ok": true, "result": ...}` and a line feed.
+void print_result(std::string_view schema, Json result);
+
+/// The error as text to stderr and, with `json`, as an object to stdout, with
+/// what was found before it. Returns its exit status.
+int print_error(
+    const Error& error,
+    std::string_view schema,
+    bool json,
+    std::optional<Json> result = {});
+
+} // namespace lockstep::cli

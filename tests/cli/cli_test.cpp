@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The program `lockstep` from the outside. Each file of tests/cli/golden is a
+// session: lines "$ lockstep ..." with standard output, standard error and
+// exit status below. Set LOCKSTEP_UPDATE_GOLDEN=1 to write them anew.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/strings.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kProgram = LOCKSTEP_BINARY_DIR "/bin/lockstep";
+
+struct Outcome {
+  std::string out = {};
+  std::string err = {};
+  int status = -1;
+};
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Runs a shell command and keeps its outputs apart.
+Outcome run_shell(const std::string& command) {
+  const test::ScratchDir folder;
+  const std::string err = folder / "stderr";
+  std::FILE* pipe = ::popen(("(" + command + ") 2>'" + err + "'").c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> block{};
+  for (std::size_t n = 0;
+       (n = std::fread(block.data(), 1, block.size(), pipe)) != 0;) {
+    outcome.out.append(block.data(), n);
+  }
+  const int status = ::pclose(pipe);
+  outcome.status =
+      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome.err = file_text(err);
+  return outcome;
+}
+
+Outcome lockstep_run(const std::string& args) {
+  return run_shell("'" + kProgram + "' " + args);
+}
+
+// The compiler's version is not a promise.
+std::string stable(std::string text) {
+  const std::size_t begin = text.find("compiler  ");
+  if (begin != std::string::npos) {
+    const std::size_t end = text.find('\n', begin);
+    text.replace(begin, end - begin, "compiler  ...");
+  }
+  return text;
+}
+
+std::string session_of(const std::string& args) {
+  const Outcome outcome = lockstep_run(args);
+  std::string text = "$ lockstep " + args + "\n" + stable(outcome.out);
+  for (const std::string& line : split(outcome.err, '\n')) {
+    text += line.empty() ? "" : "stderr: " + line + "\n";
+  }
+  return text + format("exit {}\n", outcome.status);
+}
+
+std::vector<std::string> golden_files() {
+  std::vector<std::string> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("tests/cli/golden")) {
+    files.push_back(entry.path().string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+class Golden : public testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, SessionIsUnchanged) {
+  const std::string expected = file_text(GetParam());
+  std::string actual;
+  for (const std::string& line : split(expected, '\n')) {
+    constexpr std::string_view kPrompt = "$ lockstep ";
+    if (line.starts_with(kPrompt)) {
+      actual += session_of(line.substr(kPrompt.size()));
+    }
+  }
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread, nobody sets variables
+  if (std::getenv("LOCKSTEP_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(GetParam()) << actual;
+    return;
+  }
+  EXPECT_EQ(actual, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sessions,
+    Golden,
+    testing::ValuesIn(golden_files()),
+    [](const auto& param) {
+      return std::filesystem::path(param.param).stem().string();
+    });
+
+TEST(Program, LinksNeitherTorchNorTheStandardLibrary) {
+  const Outcome outcome = run_shell("ldd '" + kProgram + "'");
+  ASSERT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("libc.so"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("torch")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("c10")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("libstdc++")));
+}
+
+TEST(Program, ReadsStandardInput) {
+  const Outcome piped =
+      run_shell("'" + kProgram + "' ckpt ls - < testdata/valid/tiny.pt");
+  EXPECT_EQ(piped.status, 0);
+  EXPECT_EQ(piped.out, lockstep_run("ckpt ls testdata/valid/tiny.pt").out);
+}
+
+TEST(Program, HandsTrainingOverToTheProgramBesideIt) {
+  const test::ScratchDir folder;
+  const std::string train = folder / "lockstep-train";
+  std::ofstream(train) << "#!/bin/sh\necho \"$@\"\nexit 7\n";
+  std::filesystem::permissions(train, std::filesystem::perms::owner_all);
+  std::filesystem::copy_file(kProgram, folder / "lockstep");
+  const Outcome beside =
+      run_shell("'" + folder.path() + "/lockstep' train --lr 0.1");
+  EXPECT_EQ(beside.status, 7);
+  EXPECT_EQ(beside.out, "train --lr 0.1\n");
+}
+
+TEST(Program, SaysWhatToDoWithoutTheTrainingProgram) {
+  const test::ScratchDir folder;
+  std::filesystem::copy_file(kProgram, folder / "lockstep");
+  const Outcome alone = run_shell(
+      "PATH=/nowhere '" + folder.path() + "/lockstep' train --lr 0.1");
+  EXPECT_EQ(alone.status, 5);
+  EXPECT_THAT(alone.err, HasSubstr("lockstep-train"));
+  EXPECT_THAT(alone.err, HasSubstr("Hint: "));
+}
+
+TEST(Program, NamesFoundInAFileStayOffTheTerminal) {
+  const Outcome outcome = lockstep_run(
+      "ckpt show testdata/valid/tiny.pt "
+      "\"$(printf 'x\\033[31m')\"");
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("x\\x1b[31m"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("\x1b")));
+}
+
+// Codes that the sources can give, without those of tests.
+std::set<std::string> codes_in_sources() {
+  std::set<std::string> codes;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator("lockstep")) {
+    const std::string text = file_text(entry.path().string());
+    for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos;) {
+      ++at;
+      const bool is_code =
+          text.compare(at, 2, "E_") == 0 || text.compare(at, 2, "W_") == 0;
+      const std::size_t end =
+          text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at);
+      if (is_code && end > at + 3) {
+        codes.insert(text.substr(at, end - at));
+      }
+    }
+  }
+  codes.erase("W_NAME"); // a comment's example
+  return codes;
+}
+
+TEST(Explain, KnowsEveryCodeOfTheSources) {
+  const std::string details = file_text("docs/error_details.md");
+  const auto codes = codes_in_sources();
+  EXPECT_GT(codes.size(), 40U);
+  for (const std::string& code : codes) {
+    const bool is_known =
+        details.find("\n## " + code + "\n") != std::string::npos;
+    EXPECT_TRUE(is_known) << code;
+  }
+}
+
+} // namespace
+} // namespace lockstep
