@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/tensor/checkpoint.h"
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/weights_key.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<std::string> string_keys(const ckpt::Value& value) {
+  std::vector<std::string> keys;
+  if (const ckpt::Dict* dict = value.as_dict()) {
+    for (const auto& [key, entry] : dict->items) {
+      if (const std::string* name = key.as_string()) {
+        keys.push_back(*name);
+      }
+    }
+  }
+  return keys;
+}
+
+// What the file has instead of what was asked for.
+std::string contents(const ckpt::Value& value) {
+  constexpr std::size_t kShown = 8;
+  if (value.as_dict() == nullptr) {
+    return format("it holds a {}, no dict", value.type_name());
+  }
+  std::vector<std::string> keys = string_keys(value);
+  const bool is_long = keys.size() > kShown;
+  keys.resize(std::min(keys.size(), kShown));
+  return "its keys are " + escape(join(keys, ", "), 400) +
+         (is_long ? ", ..." : "");
+}
+
+struct Convert {
+  ValueBuilder& builder;
+
+  ckpt::Value operator()(const ckpt::Value& value) const {
+    return value;
+  }
+  ckpt::Value operator()(const StateDict& weights) const {
+    return builder.state_dict(weights);
+  }
+  ckpt::Value operator()(const at::Tensor& tensor) const {
+    return builder.tensor(tensor);
+  }
+};
+
+} // namespace
+
+const ckpt::Value& Checkpoint::operator[](std::string_view key) const {
+  if (const ckpt::Value* value = root_.find(key)) {
+    return *value;
+  }
+  const std::string near = nearest(key, string_keys(root_));
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = "tensor.load",
+       .message = format("the file has no key '{}'", escape(key)),
+       .hint = near.empty() ? contents(root_)
+                            : "did you mean '" + escape(near) + "'?",
+       .path = path_});
+}
+
+Checkpoint
+load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
+  ckpt::Checkpoint file =
+      ckpt::load(
+          path,
+          {.use_mmap = options.use_mmap, .check_crc = options.check_crc},
+          fs)
+          .value();
+  map_locations(file.root, options.map_location);
+  return {std::move(file.root), path};
+}
+
+ckpt::Value checkpoint(
+    std::initializer_list<std::pair<std::string, CheckpointEntry>> entries) {
+  ValueBuilder builder;
+  ckpt::Dict dict;
+  for (const auto& [key, entry] : entries) {
+    dict.items.emplace_back(key, std::visit(Convert{builder}, entry.data()));
+  }
+  return dict;
+}
+
+void save(const ckpt::Value& value, const std::string& path, FileSystem& fs) {
+  ckpt::save(path, value, {}, fs).value();
+}
+
+FoundWeights find_state_dict(const ckpt::Value& root) {
+  if (is_state_dict(root)) {
+    return {.weights = &root};
+  }
+  if (const char* key = weights_key(root)) {
+    return {.weights = root.find(key), .key = key};
+  }
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = "tensor.load",
+       .message = "no weights found: expected a dict of tensors, or one under "
+                  "'state_dict' or 'model'; " +
+                  contents(root)});
+}
+
+} // namespace lockstep

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// From a value of a file to a StateDict.
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/bridge.h"
+
+namespace lockstep {
+namespace {
+
+[[noreturn]] void mismatch(std::string message) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "tensor.load",
+       .message = std::move(message)});
+}
+
+std::vector<std::pair<std::string, std::int64_t>> versions_of(
+    const ckpt::Dict& dict) {
+  std::vector<std::pair<std::string, std::int64_t>> versions;
+  for (const auto& [name, value] : dict.attributes) {
+    const ckpt::Dict* modules = value.as_dict();
+    const std::string* attribute = name.as_string();
+    if (modules == nullptr || attribute == nullptr ||
+        *attribute != "_metadata") {
+      continue;
+    }
+    for (const auto& [path, entry] : modules->items) {
+      const ckpt::Value* version = entry.find("version");
+      if (path.as_string() != nullptr && version != nullptr &&
+          version->as_int() != nullptr) {
+        versions.emplace_back(*path.as_string(), *version->as_int());
+      }
+    }
+  }
+  return versions;
+}
+
+} // namespace
+
+std::string python_class(const ckpt::Value& value) {
+  if (const ckpt::Object* object = value.as_object()) {
+    return escape(object->global);
+  }
+  if (const ckpt::Dict* dict = value.as_dict()) {
+    switch (dict->kind) {
+      case ckpt::Dict::Kind::kOrderedDict:
+        return "collections.OrderedDict";
+      case ckpt::Dict::Kind::kCounter:
+        return "collections.Counter";
+      case ckpt::Dict::Kind::kDict:
+        return "dict";
+    }
+  }
+  const std::string name(value.type_name());
+  const bool is_torch =
+      name == "Tensor" || name == "Size" || name == "device" || name == "dtype";
+  return (is_torch ? "torch." : "") + name;
+}
+
+LooseStateDict to_loose_state_dict(const ckpt::Value& value) {
+  const ckpt::Dict* dict = value.as_dict();
+  if (dict == nullptr) {
+    mismatch(
+        "Expected state_dict to be dict-like, got <class '" +
+        python_class(value) + "'>.");
+  }
+  LooseStateDict out;
+  TensorReader reader;
+  for (const auto& [key, entry] : dict->items) {
+    const std::string* name = key.as_string();
+    if (name == nullptr) {
+      mismatch(format(
+          "expected keys of type str in state_dict, got {}",
+          key.type_name()));
+    }
+    const ckpt::Tensor* tensor = entry.as_tensor();
+    out.weights.entries.emplace_back(
+        *name,
+        tensor == nullptr ? at::Tensor() : reader.tensor(*tensor).detach());
+    out.classes.push_back(python_class(entry));
+  }
+  out.weights.versions = versions_of(*dict);
+  return out;
+}
+
+StateDict to_state_dict(const ckpt::Value& value) {
+  LooseStateDict out = to_loose_state_dict(value);
+  for (std::size_t i = 0; i < out.classes.size(); ++i) {
+    const auto& [key, tensor] = out.weights.entries[i];
+    if (!tensor.defined()) {
+      mismatch(format(
+          "expected a tensor under '{}', got <class '{}'>",
+          escape(key),
+          out.classes[i]));
+    }
+  }
+  return std::move(out.weights);
+}
+
+} // namespace lockstep

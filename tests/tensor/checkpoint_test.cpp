@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Files between Python and us, both ways.
+#include "lockstep/tensor/checkpoint.h"
+
+#include <gmock/gmock.h>
+
+#include "lockstep/tensor/bridge.h"
+#include "tests/support/python.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/tensor/modules.h"
+
+namespace lockstep {
+namespace {
+
+using test::error_of;
+using test::Net;
+using test::Wrapper;
+
+constexpr const char* kAllMatched = "<All keys matched successfully>";
+
+// Files that Python wrote, made once for all tests.
+class PythonFiles : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = std::make_unique<test::ScratchDir>();
+    cuda_text_ = test::run_python("tensor_files.py", {"write", dir_->path()});
+  }
+  static void TearDownTestSuite() {
+    dir_.reset();
+  }
+  static std::string path(const std::string& name) {
+    return *dir_ / name;
+  }
+  static void expect_filled(const Net& net) {
+    EXPECT_TRUE(test::equal(
+        state_dict(net),
+        state_dict(*test::fill(std::make_shared<Net>()))));
+  }
+
+  static inline std::unique_ptr<test::ScratchDir> dir_;
+  static inline std::string cuda_text_;
+};
+
+TEST_F(PythonFiles, OfWeightsLoadStrictly) {
+  for (const char* name : {"net.pt", "plain.pt"}) {
+    Net net;
+    const Checkpoint file = load(path(name));
+    EXPECT_EQ(to_string(load_state_dict(net, file.root())), kAllMatched);
+    expect_filled(net);
+  }
+}
+
+TEST_F(PythonFiles, OfAWrapperLoadWrappedOrStripped) {
+  const Checkpoint file = load(path("wrapped.pt"));
+  const auto inner = std::make_shared<Net>();
+  Wrapper wrapped(inner);
+  EXPECT_EQ(to_string(load_state_dict(wrapped, file.root())), kAllMatched);
+  expect_filled(*inner);
+  Net bare;
+  EXPECT_EQ(
+      to_string(
+          load_state_dict(bare, file.root(), {.strip_prefix = "module."})),
+      kAllMatched);
+  expect_filled(bare);
+}
+
+TEST_F(PythonFiles, CarryTheVersionsOfModules) {
+  EXPECT_EQ(
+      to_state_dict(load(path("net.pt")).root()).versions,
+      state_dict(Net()).versions);
+  EXPECT_TRUE(to_state_dict(load(path("plain.pt")).root()).versions.empty());
+}
+
+TEST_F(PythonFiles, OfAWholeRunOpenByKey) {
+  const Checkpoint file =
+      load(path("checkpoint.pth.tar"), {.map_location = "cpu"});
+  EXPECT_EQ(*file["epoch"].as_int(), 3);
+  EXPECT_FALSE(file.contains("optimizer"));
+  Net net;
+  (void)load_state_dict(net, file["state_dict"]);
+  expect_filled(net);
+  const Error error = error_of([&] { (void)file["state_dicts"]; });
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_EQ(error.message, "the file has no key 'state_dicts'");
+  EXPECT_EQ(error.hint, "did you mean 'state_dict'?");
+  EXPECT_EQ(error.path, path("checkpoint.pth.tar"));
+}
+
+TEST_F(PythonFiles, KeepViewsAndDtypes) {
+  const Checkpoint file = load(path("views.pt"));
+  TensorReader reader;
+  const at::Tensor whole = reader.tensor(*file["whole"].as_tensor());
+  const at::Tensor view = reader.tensor(*file["view"].as_tensor());
+  EXPECT_TRUE(view.is_alias_of(whole));
+  EXPECT_TRUE(torch::equal(view, whole.t().slice(0, 1, 3)));
+  EXPECT_EQ(
+      reader.tensor(*file["half"].as_tensor()).scalar_type(),
+      torch::kBFloat16);
+}
+
+TEST_F(PythonFiles, StayUnchangedWhenATensorIsWritten) {
+  at::Tensor tensor = to_tensor(*load(path("views.pt"))["whole"].as_tensor());
+  tensor.fill_(-1);
+  const at::Tensor again =
+      to_tensor(*load(path("views.pt"))["whole"].as_tensor());
+  EXPECT_EQ(again.sum().item<float>(), 66.0F);
+}
+
+TEST_F(PythonFiles, FromAGpuNeedAMapLocation) {
+  if (torch::cuda::device_count() > 1) {
+    return; // then cuda:1 is here
+  }
+  const Error error = error_of([] { (void)load(path("cuda.pt")); });
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_EQ(error.message + "\n", cuda_text_);
+  test::MyModule net;
+  EXPECT_EQ(
+      to_string(load_state_dict(
+          net,
+          load(path("cuda.pt"), {.map_location = "cpu"}).root())),
+      kAllMatched);
+}
+
+TEST_F(PythonFiles, TellWhereTheirWeightsAre) {
+  const Checkpoint run = load(path("checkpoint.pth.tar"));
+  const FoundWeights found = find_state_dict(run.root());
+  EXPECT_EQ(found.key, "state_dict");
+  EXPECT_EQ(found.weights, &run["state_dict"]);
+  const Checkpoint bare = load(path("net.pt"));
+  EXPECT_EQ(find_state_dict(bare.root()).key, "");
+  const Checkpoint list = load(path("list.pt"));
+  EXPECT_EQ(
+      error_of([&] { (void)find_state_dict(list.root()); }).message,
+      "no weights found: expected a dict of tensors, or one under "
+      "'state_dict' or 'model'; it holds a list, no dict");
+}
+
+TEST(FindStateDict, TakesModelAndRefusesOtherKeys) {
+  const ckpt::Value weights = to_value(state_dict(test::MyModule()));
+  EXPECT_EQ(
+      find_state_dict(ckpt::Value::dict({{"epoch", 1}, {"model", weights}}))
+          .key,
+      "model");
+  const auto other = ckpt::Value::dict({{"epoch", 1}, {"model", 3}});
+  const Error error = error_of([&] { (void)find_state_dict(other); });
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_THAT(error.message, testing::HasSubstr("its keys are epoch, model"));
+}
+
+TEST(OurFiles, LoadStrictlyInPython) {
+  const test::ScratchDir dir;
+  const auto net = test::fill(std::make_shared<Net>());
+  const StateDict weights = state_dict(*net);
+  save(to_value(weights), dir / "net.pt");
+  save(to_value(state_dict(Wrapper(net))), dir / "wrapped.pt");
+  const at::Tensor base = torch::arange(6).reshape({2, 3});
+  save(
+      checkpoint(
+          {{"epoch", 4},
+           {"lr", 0.25},
+           {"name", "net"},
+           {"state_dict", weights},
+           {"alias", net->scale.detach()},
+           {"view", base.t()}}),
+      dir / "checkpoint.pth.tar");
+  EXPECT_EQ(
+      test::run_python("tensor_files.py", {"read", dir.path()}),
+      "<All keys matched successfully>\n"
+      "True\n"
+      "True OrderedDict\n"
+      "<All keys matched successfully>\n"
+      "['epoch', 'lr', 'name', 'state_dict', 'alias', 'view'] 4 0.25 net\n"
+      "<All keys matched successfully>\n"
+      "True\n"
+      "[[0, 3], [1, 4], [2, 5]] (1, 3)\n");
+}
+
+TEST(OurFiles, LoadBackEqual) {
+  const test::ScratchDir dir;
+  const auto net = test::fill(std::make_shared<Net>());
+  save(checkpoint({{"state_dict", state_dict(*net)}}), dir / "a.pt");
+  Net copy;
+  (void)load_state_dict(copy, load(dir / "a.pt")["state_dict"]);
+  EXPECT_TRUE(test::equal(state_dict(copy), state_dict(*net)));
+}
+
+TEST(Load, NamesAFileThatIsNotThere) {
+  const Error error = error_of([] { (void)load("nothing/here.pt"); });
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+}
+
+} // namespace
+} // namespace lockstep
