@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What every model here is: a torch::nn::Module with one forward and a `clone`
+// that copies what the model holds now, replaced layers too.
+//   std::shared_ptr<Model> net = make_model("resnet18");
+//   at::Tensor scores = net->forward(images);
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include "lockstep/tensor/clone.h"
+
+namespace lockstep {
+
+/// A network from one tensor to one tensor.
+class Model : public torch::nn::Module {
+ public:
+  /// Shape: [N, C, H, W] float32 in for image models, [N, classes] out.
+  virtual at::Tensor forward(const at::Tensor& x) = 0;
+};
+
+/// Base of a module made of other modules, without parameters of its own.
+/// `Derived` offers `each_child(visit)`, which calls
+/// `visit("conv1", conv1)` for every child holder in PyTorch's order, and is
+/// copyable.
+template <class Derived, class Base = torch::nn::Module>
+class Composite : public Base {
+ public:
+  /// A deep copy as by `clone_module`: draws no random numbers.
+  /// Threads: as `clone_module`.
+  std::shared_ptr<torch::nn::Module> clone(
+      const std::optional<c10::Device>& device = std::nullopt) const override {
+    auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
+    copy->each_child([&](const char* name, auto& child) {
+      using Child = typename std::decay_t<decltype(child)>::ContainedType;
+      if (!child.is_empty()) {
+        child = copy->replace_module(
+            name,
+            std::dynamic_pointer_cast<Child>(clone_module(*child, device)));
+      }
+    });
+    return copy;
+  }
+
+ protected:
+  /// Called once, at the end of the constructor of `Derived`.
+  void register_children() {
+    static_cast<Derived*>(this)->each_child(
+        [this](const char* name, auto& child) {
+          if (!child.is_empty()) {
+            this->register_module(name, child);
+          }
+        });
+  }
+};
+
+} // namespace lockstep

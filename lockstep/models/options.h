@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a model is adapted to.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+/// Ends of a model.
+struct ModelOptions {
+  /// Units: classes, the width of the last layer.
+  std::int64_t num_classes = 1000;
+  /// Units: channels of the input images.
+  std::int64_t in_channels = 3;
+};
+
+} // namespace lockstep

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Modules as Python prints them (`print(model)`), not as LibTorch does.
+//   std::cout << to_string(*net) << '\n';
+#pragma once
+
+#include <string>
+
+namespace torch::nn {
+class Module;
+} // namespace torch::nn
+
+namespace lockstep {
+
+/// PyTorch 2.13's `repr(module)`: class name, options, children indented by
+/// two. Options show for the layers of layer_text.cpp; any other module shows
+/// its class name and children.
+std::string to_string(const torch::nn::Module& module);
+
+} // namespace lockstep

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Layers are built in torchvision's order: each draws from the generator.
+#include "lockstep/models/resnet.h"
+
+#include <torch/nn/init.h>
+
+namespace lockstep::models {
+namespace {
+
+namespace nn = torch::nn;
+
+nn::Conv2d conv(
+    std::int64_t in,
+    std::int64_t out,
+    std::int64_t size,
+    std::int64_t stride) {
+  nn::Conv2d layer(nn::Conv2dOptions(in, out, size)
+                       .stride(stride)
+                       .padding(size / 2)
+                       .bias(false));
+  return layer;
+}
+
+nn::ReLU inplace_relu() {
+  nn::ReLU relu(nn::ReLUOptions(/*inplace=*/true));
+  return relu;
+}
+
+template <class Block>
+nn::Sequential layer(BlockOptions options, std::int64_t blocks) {
+  const std::int64_t out = options.planes * Block::kExpansion;
+  nn::Sequential downsample(nullptr);
+  if (options.stride != 1 || options.in_planes != out) {
+    downsample = nn::Sequential();
+    downsample->push_back(conv(options.in_planes, out, 1, options.stride));
+    downsample->push_back(nn::BatchNorm2d(out));
+  }
+  nn::Sequential layer;
+  layer->push_back(std::make_shared<Block>(options, downsample));
+  options.in_planes = out;
+  options.stride = 1;
+  for (std::int64_t i = 1; i < blocks; ++i) {
+    layer->push_back(std::make_shared<Block>(options, nn::Sequential(nullptr)));
+  }
+  return layer;
+}
+
+// Layer `index` (0 to 3) of a network: each has twice the planes of the last.
+nn::Sequential layer_at(const ResNetLayout& layout, std::size_t index) {
+  const std::int64_t expansion =
+      layout.is_bottleneck ? Bottleneck::kExpansion : BasicBlock::kExpansion;
+  const std::int64_t planes = std::int64_t{64} << index;
+  const BlockOptions options{
+      .in_planes = index == 0 ? 64 : planes / 2 * expansion,
+      .planes = planes,
+      .stride = index == 0 ? 1 : 2};
+  return layout.is_bottleneck
+             ? layer<Bottleneck>(options, layout.blocks.at(index))
+             : layer<BasicBlock>(options, layout.blocks.at(index));
+}
+
+std::int64_t last_width(const ResNetLayout& layout) {
+  return 512 * (layout.is_bottleneck ? Bottleneck::kExpansion
+                                     : BasicBlock::kExpansion);
+}
+
+void initialise(nn::Module& net) {
+  net.apply([](nn::Module& module) {
+    if (const auto* conv2d = module.as<nn::Conv2d>()) {
+      nn::init::kaiming_normal_(
+          conv2d->weight,
+          0,
+          torch::kFanOut,
+          torch::kReLU);
+    }
+    // Batch norms are born with weight 1 and bias 0.
+  });
+}
+
+std::shared_ptr<ResNet> adapted(
+    const ResNetLayout& layout,
+    const ModelOptions& options) {
+  auto net = std::make_shared<ResNet>(layout);
+  adapt_to(*net, options);
+  return net;
+}
+
+} // namespace
+
+BasicBlock::BasicBlock(const BlockOptions& options, nn::Sequential shortcut)
+    : conv1(conv(options.in_planes, options.planes, 3, options.stride)),
+      bn1(options.planes),
+      relu(inplace_relu()),
+      conv2(conv(options.planes, options.planes, 3, 1)),
+      bn2(options.planes),
+      downsample(std::move(shortcut)) {
+  register_children();
+}
+
+at::Tensor BasicBlock::forward(const at::Tensor& x) {
+  at::Tensor out = relu->forward(bn1->forward(conv1->forward(x)));
+  out = bn2->forward(conv2->forward(out));
+  out += downsample.is_empty() ? x : downsample->forward(x);
+  return relu->forward(out);
+}
+
+Bottleneck::Bottleneck(const BlockOptions& options, nn::Sequential shortcut)
+    : conv1(conv(options.in_planes, options.planes, 1, 1)),
+      bn1(options.planes),
+      conv2(conv(options.planes, options.planes, 3, options.stride)),
+      bn2(options.planes),
+      conv3(conv(options.planes, options.planes * kExpansion, 1, 1)),
+      bn3(options.planes * kExpansion),
+      relu(inplace_relu()),
+      downsample(std::move(shortcut)) {
+  register_children();
+}
+
+at::Tensor Bottleneck::forward(const at::Tensor& x) {
+  at::Tensor out = relu->forward(bn1->forward(conv1->forward(x)));
+  out = relu->forward(bn2->forward(conv2->forward(out)));
+  out = bn3->forward(conv3->forward(out));
+  out += downsample.is_empty() ? x : downsample->forward(x);
+  return relu->forward(out);
+}
+
+ResNet::ResNet(const ResNetLayout& layout)
+    : conv1(conv(3, 64, 7, 2)),
+      bn1(64),
+      relu(inplace_relu()),
+      maxpool(nn::MaxPool2dOptions(3).stride(2).padding(1)),
+      layer1(layer_at(layout, 0)),
+      layer2(layer_at(layout, 1)),
+      layer3(layer_at(layout, 2)),
+      layer4(layer_at(layout, 3)),
+      avgpool(nn::AdaptiveAvgPool2dOptions({1, 1})),
+      fc(last_width(layout), 1000) {
+  register_children();
+  initialise(*this);
+}
+
+at::Tensor ResNet::forward(const at::Tensor& x) {
+  at::Tensor out = relu->forward(bn1->forward(conv1->forward(x)));
+  out = maxpool->forward(out);
+  for (nn::Sequential* layer : {&layer1, &layer2, &layer3, &layer4}) {
+    out = (*layer)->forward(out);
+  }
+  return fc->forward(avgpool->forward(out).flatten(1));
+}
+
+void adapt_to(ResNet& net, const ModelOptions& options) {
+  if (options.in_channels != 3) {
+    net.conv1 =
+        net.replace_module("conv1", conv(options.in_channels, 64, 7, 2));
+  }
+  if (options.num_classes != 1000) {
+    net.fc = net.replace_module(
+        "fc",
+        nn::Linear(net.fc->options.in_features(), options.num_classes));
+  }
+}
+
+std::shared_ptr<ResNet> resnet18(const ModelOptions& options) {
+  return adapted({.blocks = {2, 2, 2, 2}}, options);
+}
+std::shared_ptr<ResNet> resnet34(const ModelOptions& options) {
+  return adapted({.blocks = {3, 4, 6, 3}}, options);
+}
+std::shared_ptr<ResNet> resnet50(const ModelOptions& options) {
+  return adapted({.is_bottleneck = true, .blocks = {3, 4, 6, 3}}, options);
+}
+std::shared_ptr<ResNet> resnet101(const ModelOptions& options) {
+  return adapted({.is_bottleneck = true, .blocks = {3, 4, 23, 3}}, options);
+}
+std::shared_ptr<ResNet> resnet152(const ModelOptions& options) {
+  return adapted({.is_bottleneck = true, .blocks = {3, 8, 36, 3}}, options);
+}
+
+} // namespace lockstep::models

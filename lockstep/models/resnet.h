@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ResNet with torchvision's names, shapes and initialisation, so that its
+// weight files load, and equal seeds give equal weights.
+//   auto net = models::resnet18({.num_classes = 10, .in_channels = 1});
+//   net->conv1, net->fc, (*net->layer1)[0]
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/pooling.h>
+
+#include "lockstep/models/model.h"
+#include "lockstep/models/options.h"
+
+namespace lockstep::models {
+
+/// Shape of one residual block.
+struct BlockOptions {
+  /// Units: channels of the input.
+  std::int64_t in_planes = 64;
+  /// Units: channels of the 3x3 convolutions.
+  std::int64_t planes = 64;
+  std::int64_t stride = 1;
+};
+
+/// Two 3x3 convolutions and a shortcut.
+class BasicBlock : public Composite<BasicBlock> {
+ public:
+  static constexpr std::int64_t kExpansion = 1;
+
+  BasicBlock(const BlockOptions& options, torch::nn::Sequential downsample);
+  /// Shape: [N, in_planes, H, W] to [N, planes, H / stride, W / stride].
+  at::Tensor forward(const at::Tensor& x);
+
+  template <class Visit>
+  void each_child(Visit visit) {
+    visit("conv1", conv1);
+    visit("bn1", bn1);
+    visit("relu", relu);
+    visit("conv2", conv2);
+    visit("bn2", bn2);
+    visit("downsample", downsample);
+  }
+
+  torch::nn::Conv2d conv1;
+  torch::nn::BatchNorm2d bn1;
+  torch::nn::ReLU relu;
+  torch::nn::Conv2d conv2;
+  torch::nn::BatchNorm2d bn2;
+  /// Empty where the shortcut is the input itself.
+  torch::nn::Sequential downsample;
+};
+
+/// 1x1, 3x3 and 1x1 convolutions and a shortcut.
+class Bottleneck : public Composite<Bottleneck> {
+ public:
+  static constexpr std::int64_t kExpansion = 4;
+
+  Bottleneck(const BlockOptions& options, torch::nn::Sequential downsample);
+  /// Shape: [N, in_planes, H, W] to [N, 4 planes, H / stride, W / stride].
+  at::Tensor forward(const at::Tensor& x);
+
+  template <class Visit>
+  void each_child(Visit visit) {
+    visit("conv1", conv1);
+    visit("bn1", bn1);
+    visit("conv2", conv2);
+    visit("bn2", bn2);
+    visit("conv3", conv3);
+    visit("bn3", bn3);
+    visit("relu", relu);
+    visit("downsample", downsample);
+  }
+
+  torch::nn::Conv2d conv1;
+  torch::nn::BatchNorm2d bn1;
+  torch::nn::Conv2d conv2;
+  torch::nn::BatchNorm2d bn2;
+  torch::nn::Conv2d conv3;
+  torch::nn::BatchNorm2d bn3;
+  torch::nn::ReLU relu;
+  /// Empty where the shortcut is the input itself.
+  torch::nn::Sequential downsample;
+};
+
+/// Which blocks a ResNet has, and how many in each of its four layers.
+struct ResNetLayout {
+  bool is_bottleneck = false;
+  std::array<std::int64_t, 4> blocks = {2, 2, 2, 2};
+};
+
+/// Residual network for images of any size; small ones (28 x 28) work, too.
+class ResNet : public Composite<ResNet, Model> {
+ public:
+  /// Torchvision's network: 3 channels, 1000 classes.
+  explicit ResNet(const ResNetLayout& layout);
+  /// Shape: [N, C, H, W] float32 to [N, num_classes].
+  at::Tensor forward(const at::Tensor& x) override;
+
+  template <class Visit>
+  void each_child(Visit visit) {
+    visit("conv1", conv1);
+    visit("bn1", bn1);
+    visit("relu", relu);
+    visit("maxpool", maxpool);
+    visit("layer1", layer1);
+    visit("layer2", layer2);
+    visit("layer3", layer3);
+    visit("layer4", layer4);
+    visit("avgpool", avgpool);
+    visit("fc", fc);
+  }
+
+  torch::nn::Conv2d conv1;
+  torch::nn::BatchNorm2d bn1;
+  torch::nn::ReLU relu;
+  torch::nn::MaxPool2d maxpool;
+  torch::nn::Sequential layer1;
+  torch::nn::Sequential layer2;
+  torch::nn::Sequential layer3;
+  torch::nn::Sequential layer4;
+  torch::nn::AdaptiveAvgPool2d avgpool;
+  torch::nn::Linear fc;
+};
+
+/// Replaces `conv1` if `in_channels` is not 3, then `fc` if `num_classes` is
+/// not 1000: the notes' change, in the notes' order.
+void adapt_to(ResNet& net, const ModelOptions& options);
+
+std::shared_ptr<ResNet> resnet18(const ModelOptions& options = {});
+std::shared_ptr<ResNet> resnet34(const ModelOptions& options = {});
+std::shared_ptr<ResNet> resnet50(const ModelOptions& options = {});
+std::shared_ptr<ResNet> resnet101(const ModelOptions& options = {});
+std::shared_ptr<ResNet> resnet152(const ModelOptions& options = {});
+
+} // namespace lockstep::models
