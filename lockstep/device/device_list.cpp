@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/device/device_list.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+
+#include <c10/core/DeviceType.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+using c10::DeviceType;
+
+// More replicas than this on one host is a slip of the keyboard.
+constexpr std::int64_t kMaxReplicas = 256;
+
+struct TypeInfo {
+  std::string_view name = {};
+  DeviceType type = DeviceType::CPU;
+  std::string_view absent = {};
+  std::string_view hint = {};
+};
+
+constexpr std::array kTypes{
+    TypeInfo{.name = "cpu", .type = DeviceType::CPU},
+    TypeInfo{
+        .name = "cuda",
+        .type = DeviceType::CUDA,
+        .absent = "no CUDA device is available to this process",
+        .hint = "write \"cpu*2\" for two replicas on the CPU; for CUDA install "
+                "a torch wheel with CUDA and a driver, and look at "
+                "CUDA_VISIBLE_DEVICES"},
+    TypeInfo{
+        .name = "sim",
+        .type = DeviceType::PrivateUse1,
+        .absent = "the simulated devices are not loaded",
+        .hint = "load the plugin liblockstep_sim.so first, or write \"cpu*2\" "
+                "for two replicas on the CPU"},
+};
+
+[[noreturn]] void
+bad_spec(std::string_view spec, std::string_view what, std::string hint) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "device.parse",
+       .message = format("device list \"{}\": {}", escape(spec), what),
+       .hint = std::move(hint)});
+}
+
+const TypeInfo& find_type(std::string_view name, std::string_view spec) {
+  const auto* found = std::ranges::find(kTypes, name, &TypeInfo::name);
+  if (found != kTypes.end()) {
+    return *found;
+  }
+  std::vector<std::string> names;
+  for (const TypeInfo& type : kTypes) {
+    names.emplace_back(type.name);
+  }
+  const std::string near = nearest(name, names);
+  bad_spec(
+      spec,
+      format("unknown device type \"{}\"", escape(name)),
+      near.empty() ? "write cpu, cpu*2, cuda, cuda:1,3 or sim*8"
+                   : format("did you mean \"{}\"?", near));
+}
+
+std::int64_t count_of(const TypeInfo& type) {
+  if (type.type == DeviceType::CPU) {
+    return 1;
+  }
+  if (type.type == DeviceType::PrivateUse1 &&
+      c10::get_privateuse1_backend(/*lower_case=*/true) != type.name) {
+    return 0;
+  }
+  if (!c10::impl::hasDeviceGuardImpl(type.type)) {
+    return 0;
+  }
+  return c10::impl::getDeviceGuardImpl(type.type)->deviceCount();
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < 0) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+// What follows the type: nothing, "*N" or ":I,J".
+struct Selection {
+  std::optional<std::int64_t> count = {};
+  std::vector<std::int64_t> indices = {};
+};
+
+Selection parse_selection(std::string_view tail, std::string_view spec) {
+  Selection selection;
+  if (tail.empty()) {
+    return selection;
+  }
+  const std::string_view body = tail.substr(1);
+  if (tail.front() == '*') {
+    selection.count = parse_number(body);
+    if (!selection.count || *selection.count < 1 ||
+        *selection.count > kMaxReplicas) {
+      bad_spec(
+          spec,
+          format(
+              "expected a count from 1 to {}, got \"{}\"",
+              kMaxReplicas,
+              escape(body)),
+          "write for example \"cpu*2\"");
+    }
+    return selection;
+  }
+  for (const std::string& part : split(body, ',')) {
+    const auto index = parse_number(part);
+    if (!index) {
+      bad_spec(
+          spec,
+          format("expected a device number, got \"{}\"", escape(part)),
+          "write for example \"cuda:1,3\"");
+    }
+    if (std::ranges::count(selection.indices, *index) > 0) {
+      bad_spec(spec, format("device {} is named twice", *index), "");
+    }
+    selection.indices.push_back(*index);
+  }
+  return selection;
+}
+
+std::vector<c10::Device> cpu_devices(
+    const Selection& selection,
+    std::string_view spec) {
+  if (!selection.indices.empty()) {
+    bad_spec(
+        spec,
+        "the CPU is one device and has no numbers",
+        "write \"cpu*2\" for two replicas");
+  }
+  const auto count = static_cast<std::size_t>(selection.count.value_or(1));
+  return std::vector<c10::Device>(count, c10::Device(DeviceType::CPU));
+}
+
+// "this process has 2 cuda devices"
+std::string present(const TypeInfo& type, std::int64_t count) {
+  return format(
+      "this process has {} {} device{}",
+      count,
+      type.name,
+      count == 1 ? "" : "s");
+}
+
+} // namespace
+
+std::vector<c10::Device> parse_devices(std::string_view spec) {
+  const std::size_t stop = std::min(spec.find_first_of("*:"), spec.size());
+  const TypeInfo& type = find_type(spec.substr(0, stop), spec);
+  const Selection selection = parse_selection(spec.substr(stop), spec);
+  if (type.type == DeviceType::CPU) {
+    return cpu_devices(selection, spec);
+  }
+  const std::int64_t count = count_of(type);
+  if (count == 0) {
+    raise(
+        {.code = ErrorCode::kUnavailable,
+         .op = "device.parse",
+         .message = format("device list \"{}\": {}", escape(spec), type.absent),
+         .hint = std::string(type.hint)});
+  }
+  std::vector<std::int64_t> indices = selection.indices;
+  if (indices.empty()) {
+    indices.resize(static_cast<std::size_t>(selection.count.value_or(count)));
+    std::iota(indices.begin(), indices.end(), std::int64_t{0});
+  }
+  std::vector<c10::Device> devices;
+  for (const std::int64_t index : indices) {
+    if (index >= count) {
+      raise(
+          {.code = ErrorCode::kUnavailable,
+           .op = "device.parse",
+           .message = format(
+               "device list \"{}\": {}:{} is not present; {}",
+               escape(spec),
+               type.name,
+               index,
+               present(type, count)),
+           .hint = format("numbers go from 0 to {}", count - 1)});
+    }
+    devices.emplace_back(type.type, static_cast<c10::DeviceIndex>(index));
+  }
+  return devices;
+}
+
+std::int64_t device_count(std::string_view type) {
+  return count_of(find_type(type, type));
+}
+
+std::string to_string(std::span<const c10::Device> devices) {
+  std::vector<std::string> groups;
+  for (std::size_t i = 0; i < devices.size();) {
+    const c10::Device first = devices[i];
+    const std::size_t begin = i;
+    std::string group = c10::DeviceTypeName(first.type(), /*lower_case=*/true);
+    std::string numbers;
+    for (; i < devices.size() && devices[i].type() == first.type(); ++i) {
+      if (devices[i].has_index()) {
+        numbers += (numbers.empty() ? ":" : ",");
+        numbers += std::to_string(devices[i].index());
+      }
+    }
+    if (numbers.empty() && i - begin > 1) {
+      numbers = format("*{}", i - begin);
+    }
+    groups.push_back(group + numbers);
+  }
+  return join(groups, " + ");
+}
+
+} // namespace lockstep

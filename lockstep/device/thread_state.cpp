@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/device/thread_state.h"
+
+#include <ATen/ThreadLocalState.h>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+namespace lockstep {
+namespace {
+
+#if defined(__SSE2__)
+// FTZ and DAZ, as set by torch's set_flush_denormal.
+constexpr unsigned kDenormalBits = 0x8040;
+
+unsigned denormal_bits() {
+  return _mm_getcsr() & kDenormalBits;
+}
+
+void set_denormal_bits(unsigned bits) {
+  _mm_setcsr((_mm_getcsr() & ~kDenormalBits) | bits);
+}
+#else
+unsigned denormal_bits() {
+  return 0;
+}
+
+void set_denormal_bits(unsigned /*bits*/) {}
+#endif
+
+} // namespace
+
+ThreadState ThreadState::capture() {
+  ThreadState state;
+  state.state_ = std::make_shared<const at::ThreadLocalState>();
+  state.denormals_ = denormal_bits();
+  return state;
+}
+
+ThreadStateGuard::ThreadStateGuard(const ThreadState& state)
+    : guard_(std::make_unique<at::ThreadLocalStateGuard>(*state.state_)),
+      saved_denormals_(denormal_bits()) {
+  set_denormal_bits(state.denormals_);
+}
+
+ThreadStateGuard::~ThreadStateGuard() {
+  set_denormal_bits(saved_denormals_);
+}
+
+} // namespace lockstep
