@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a loader reads from: numbered samples that become float32 batches.
+// A dataset is immutable once built, so loader threads share it freely.
+//   auto train = open_dataset("fashion-mnist", dir, /*train=*/true);
+//   Loader loader(train, {.batch_size = 64, .workers = 1});
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace lockstep {
+
+/// Samples that a training step takes at once.
+struct Batch {
+  /// Shape: [N, C, H, W] float32, or [N, ...] for other samples.
+  at::Tensor images = {};
+  /// Shape: [N] int64. Undefined for a dataset without targets.
+  at::Tensor targets = {};
+
+  /// Units: samples.
+  [[nodiscard]] std::int64_t size() const {
+    return images.defined() ? images.size(0) : 0;
+  }
+};
+
+/// Numbered samples. Threads: `read` may run in several threads at once.
+class Dataset {
+ public:
+  Dataset() = default;
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  /// Units: samples.
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+  /// Shape of one sample without the batch dimension: {1, 28, 28}.
+  [[nodiscard]] virtual std::vector<std::int64_t> sample_shape() const = 0;
+  /// Classes that targets count; 0 means that samples have no target.
+  [[nodiscard]] virtual std::int64_t num_classes() const = 0;
+
+  /// Writes the samples `indices`, one after the other, to `images`, and their
+  /// targets to `targets` (not touched without targets). Random transforms use
+  /// only their seed, `epoch` and the index of the sample.
+  /// Units: `images` has indices.size() * (product of sample_shape()) floats.
+  virtual void read(
+      std::span<const std::int64_t> indices,
+      std::int64_t epoch,
+      std::span<float> images,
+      std::span<std::int64_t> targets) const = 0;
+};
+
+} // namespace lockstep

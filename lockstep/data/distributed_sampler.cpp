@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/distributed_sampler.h"
+
+#include <numeric>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/data/internal/permutation.h"
+
+namespace lockstep {
+namespace {
+
+void invalid(std::string message) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "data.sampler",
+       .message = std::move(message)});
+}
+
+} // namespace
+
+DistributedSampler::DistributedSampler(
+    std::int64_t dataset_size,
+    const DistributedSamplerOptions& options)
+    : dataset_size_(dataset_size), options_(options) {
+  if (dataset_size < 0) {
+    invalid(format("dataset size must not be negative, got {}", dataset_size));
+  }
+  const std::int64_t replicas = options.num_replicas;
+  if (replicas < 1) {
+    invalid(format("num_replicas must be 1 or more, got {}", replicas));
+  }
+  if (options.rank < 0 || options.rank >= replicas) {
+    invalid(format(
+        "Invalid rank {}, rank should be in the interval [0, {}]",
+        options.rank,
+        replicas - 1));
+  }
+  const bool fills_up = !options.drop_last && dataset_size % replicas != 0;
+  num_samples_ = dataset_size / replicas + (fills_up ? 1 : 0);
+}
+
+std::vector<std::int64_t> DistributedSampler::indices() const {
+  std::vector<std::int64_t> order;
+  if (options_.shuffle) {
+    // Unsigned: a sum beyond the range wraps instead of being undefined.
+    order = internal::permutation(
+        dataset_size_,
+        static_cast<std::uint64_t>(options_.seed) +
+            static_cast<std::uint64_t>(epoch_));
+  } else {
+    order.resize(static_cast<std::size_t>(dataset_size_));
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+  }
+  std::vector<std::int64_t> mine;
+  mine.reserve(static_cast<std::size_t>(num_samples_));
+  for (std::int64_t i = 0; i < num_samples_; ++i) {
+    const std::int64_t place = options_.rank + i * options_.num_replicas;
+    mine.push_back(order[static_cast<std::size_t>(place % dataset_size_)]);
+  }
+  return mine;
+}
+
+} // namespace lockstep

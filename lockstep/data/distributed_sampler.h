@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The order of an epoch, equal to Python's
+// torch.utils.data.distributed.DistributedSampler. Used with one process, too.
+//   DistributedSampler sampler(60000, {.num_replicas = 2, .rank = 0});
+//   sampler.set_epoch(epoch);
+//   loader.start_epoch(sampler.indices(), epoch);
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep {
+
+/// Python's arguments of the same names.
+struct DistributedSamplerOptions {
+  std::int64_t num_replicas = 1;
+  std::int64_t rank = 0;
+  bool shuffle = true;
+  /// The order of epoch e comes from a generator seeded with seed + e.
+  std::int64_t seed = 0;
+  /// Cuts the samples that do not divide evenly; otherwise the first samples
+  /// are repeated to fill up.
+  bool drop_last = false;
+};
+
+/// Deals the samples of a dataset to ranks.
+class DistributedSampler {
+ public:
+  /// Units: `dataset_size` in samples.
+  /// Errors: throws kInvalidArgument with PyTorch's text for a rank outside
+  /// the interval, and for a size or a number of replicas out of range.
+  explicit DistributedSampler(
+      std::int64_t dataset_size,
+      const DistributedSamplerOptions& options = {});
+
+  /// Call before each epoch, or the order repeats.
+  void set_epoch(std::int64_t epoch) {
+    epoch_ = epoch;
+  }
+  [[nodiscard]] std::int64_t epoch() const {
+    return epoch_;
+  }
+  /// Samples of this rank in an epoch (`len(sampler)`).
+  [[nodiscard]] std::int64_t size() const {
+    return num_samples_;
+  }
+  /// This rank's samples in order. The default generator is not touched.
+  [[nodiscard]] std::vector<std::int64_t> indices() const;
+
+ private:
+  std::int64_t dataset_size_;
+  DistributedSamplerOptions options_;
+  std::int64_t num_samples_ = 0;
+  std::int64_t epoch_ = 0;
+};
+
+} // namespace lockstep

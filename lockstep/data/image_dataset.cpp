@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/image_dataset.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+void invalid(std::string message) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "data.read",
+       .message = std::move(message)});
+}
+
+std::span<const std::uint8_t> view(const SharedBytes& bytes) {
+  return {bytes.data.get(), static_cast<std::size_t>(bytes.size)};
+}
+
+} // namespace
+
+ImageDataset::ImageDataset(
+    LabelledImages images,
+    const TransformOptions& transform)
+    : images_(std::move(images)), transform_(images_.shape, transform) {
+  const auto numel = static_cast<std::uint64_t>(images_.shape.numel());
+  if (images_.pixels.size != images_.labels.size * numel) {
+    invalid(format(
+        "pixels and labels do not fit; expected {} x {} bytes, got {}",
+        images_.labels.size,
+        numel,
+        images_.pixels.size));
+  }
+  const auto labels = view(images_.labels);
+  const auto largest = std::ranges::max_element(labels);
+  if (largest != labels.end() && *largest >= images_.num_classes) {
+    invalid(format(
+        "label of sample {} is no class; expected 0 to {}, got {}",
+        largest - labels.begin(),
+        images_.num_classes - 1,
+        *largest));
+  }
+}
+
+std::int64_t ImageDataset::size() const {
+  return static_cast<std::int64_t>(images_.labels.size);
+}
+
+std::vector<std::int64_t> ImageDataset::sample_shape() const {
+  const ImageShape& shape = images_.shape;
+  return {shape.channels, shape.height, shape.width};
+}
+
+std::int64_t ImageDataset::num_classes() const {
+  return images_.num_classes;
+}
+
+void ImageDataset::read(
+    std::span<const std::int64_t> indices,
+    std::int64_t epoch,
+    std::span<float> images,
+    std::span<std::int64_t> targets) const {
+  const auto labels = view(images_.labels);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const auto index = static_cast<std::size_t>(indices[i]);
+    if (index >= labels.size()) {
+      invalid(format(
+          "index {} is outside the dataset of {} samples",
+          indices[i],
+          size()));
+    }
+    targets[i] = labels[index];
+  }
+  transform_.gather(view(images_.pixels), indices, epoch, images);
+}
+
+} // namespace lockstep

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include <ATen/ops/from_blob.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/data/internal/buffer_pool.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kMaxWorkers = 1024;
+constexpr std::int64_t kMaxPrefetch = 1024;
+constexpr std::int64_t kMaxBatch = std::int64_t{1} << 24;
+// Batches that a training step holds while the next ones are made.
+constexpr std::size_t kHeldByConsumer = 2;
+
+[[noreturn]] void invalid(std::string message) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "data.loader",
+       .message = std::move(message)});
+}
+
+void check_range(
+    std::string_view field,
+    std::int64_t value,
+    std::int64_t low,
+    std::int64_t high) {
+  if (value < low || value > high) {
+    invalid(format("{} must be {} to {}, got {}", field, low, high, value));
+  }
+}
+
+std::shared_ptr<const Dataset> checked(
+    std::shared_ptr<const Dataset> dataset,
+    const LoaderOptions& options) {
+  if (dataset == nullptr) {
+    invalid("dataset is null");
+  }
+  check_range("batch_size", options.batch_size, 1, kMaxBatch);
+  check_range("workers", options.workers, 0, kMaxWorkers);
+  check_range("prefetch", options.prefetch, 1, kMaxPrefetch);
+  return dataset;
+}
+
+// What the threads work on. A new epoch is a new object, so a worker that is
+// late with an old batch can neither disturb nor be disturbed.
+struct Epoch {
+  std::vector<std::int64_t> indices = {};
+  std::int64_t number = 0;
+  std::int64_t batches = 0;
+};
+
+// A batch in the memory of the pool: images, then targets.
+struct RawBatch {
+  std::shared_ptr<std::byte> memory = {};
+  std::int64_t size = 0;
+};
+
+// Place in the ring for one batch to come.
+struct Slot {
+  bool ready = false;
+  RawBatch batch = {};
+  std::exception_ptr error = {};
+};
+
+} // namespace
+
+struct Loader::Impl {
+  Impl(std::shared_ptr<const Dataset> data, const LoaderOptions& how)
+      : options(how),
+        dataset(checked(std::move(data), how)),
+        shape(dataset->sample_shape()),
+        numel(std::accumulate(
+            shape.begin(),
+            shape.end(),
+            std::int64_t{1},
+            std::multiplies<>())),
+        ring(static_cast<std::size_t>(
+            std::max<std::int64_t>(options.workers * options.prefetch, 1))),
+        pool(batch_bytes(), ring.size() + kHeldByConsumer) {}
+
+  // Units: bytes of the images of `size` samples, rounded up so that targets
+  // behind them are aligned.
+  [[nodiscard]] std::size_t image_bytes(std::int64_t size) const {
+    constexpr std::size_t kAlign = 64;
+    const auto bytes = static_cast<std::size_t>(size * numel) * sizeof(float);
+    return (bytes + kAlign - 1) / kAlign * kAlign;
+  }
+  [[nodiscard]] std::uint64_t batch_bytes() const {
+    return image_bytes(options.batch_size) +
+           static_cast<std::size_t>(options.batch_size) * sizeof(std::int64_t);
+  }
+
+  RawBatch read(const Epoch& from, std::int64_t batch);
+  [[nodiscard]] Batch to_tensors(const RawBatch& raw) const;
+  std::optional<Batch> next_from_ring();
+  void restart(std::int64_t position);
+  void work(const std::stop_token& stop);
+
+  const LoaderOptions options;
+  const std::shared_ptr<const Dataset> dataset;
+  const std::vector<std::int64_t> shape;
+  const std::int64_t numel;
+
+  std::mutex mutex; // guards the following, up to `pool`
+  std::condition_variable_any can_work;
+  std::condition_variable is_ready;
+  std::shared_ptr<const Epoch> epoch = std::make_shared<const Epoch>();
+  std::uint64_t generation = 0; // of `ring`: counts restarts
+  std::int64_t claimed = 0; // first batch that no worker has taken
+  std::int64_t consumed = 0; // first batch not yet given out
+  std::vector<Slot> ring; // batch b lies in slot b % size
+
+  internal::BufferPool pool;
+  std::vector<std::jthread> workers; // last: they end before the rest
+};
+
+RawBatch Loader::Impl::read(const Epoch& from, std::int64_t batch) {
+  const std::int64_t begin = batch * options.batch_size;
+  const std::int64_t left =
+      static_cast<std::int64_t>(from.indices.size()) - begin;
+  RawBatch raw{
+      .memory = pool.take(),
+      .size = std::min(options.batch_size, left)};
+  const auto size = static_cast<std::size_t>(raw.size);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): raw memory
+  auto* images = reinterpret_cast<float*>(raw.memory.get());
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): raw memory
+  auto* targets =
+      reinterpret_cast<std::int64_t*>(raw.memory.get() + image_bytes(raw.size));
+  dataset->read(
+      std::span(from.indices).subspan(static_cast<std::size_t>(begin), size),
+      from.number,
+      {images, size * static_cast<std::size_t>(numel)},
+      {targets, size});
+  return raw;
+}
+
+// Made in the consumer's thread: workers never enter LibTorch.
+Batch Loader::Impl::to_tensors(const RawBatch& raw) const {
+  std::vector<std::int64_t> sizes{raw.size};
+  sizes.insert(sizes.end(), shape.begin(), shape.end());
+  const auto keep = [memory = raw.memory](void* /*unused*/) {};
+  std::byte* first = raw.memory.get();
+  Batch batch;
+  batch.images = at::from_blob(first, sizes, keep, at::kFloat);
+  if (dataset->num_classes() > 0) {
+    batch.targets = at::from_blob(
+        first + image_bytes(raw.size),
+        {raw.size},
+        keep,
+        at::kLong);
+  }
+  return batch;
+}
+
+// Drops what is prepared and goes on at batch `position`. Under the mutex.
+void Loader::Impl::restart(std::int64_t position) {
+  ++generation;
+  claimed = position;
+  consumed = position;
+  std::ranges::fill(ring, Slot{});
+  can_work.notify_all();
+}
+
+void Loader::Impl::work(const std::stop_token& stop) {
+  const auto capacity = static_cast<std::int64_t>(ring.size());
+  std::unique_lock lock(mutex);
+  for (;;) {
+    const bool goes_on = can_work.wait(lock, stop, [&] {
+      return claimed < std::min(epoch->batches, consumed + capacity);
+    });
+    if (!goes_on || stop.stop_requested()) {
+      return;
+    }
+    const std::shared_ptr<const Epoch> from = epoch;
+    const std::uint64_t claim_generation = generation;
+    const std::int64_t batch = claimed++;
+    lock.unlock();
+    Slot done{.ready = true};
+    try {
+      done.batch = read(*from, batch);
+    } catch (...) {
+      done.error = std::current_exception();
+    }
+    lock.lock();
+    if (claim_generation == generation) {
+      ring[static_cast<std::size_t>(batch % capacity)] = std::move(done);
+      if (batch == consumed) {
+        is_ready.notify_one();
+      }
+    }
+  }
+}
+
+std::optional<Batch> Loader::Impl::next_from_ring() {
+  RawBatch raw;
+  {
+    std::unique_lock lock(mutex);
+    if (consumed >= epoch->batches) {
+      return std::nullopt;
+    }
+    Slot& slot = ring[static_cast<std::size_t>(consumed) % ring.size()];
+    is_ready.wait(lock, [&] { return slot.ready; });
+    if (slot.error) {
+      std::rethrow_exception(slot.error);
+    }
+    raw = std::move(slot.batch);
+    slot = Slot{};
+    ++consumed;
+  }
+  can_work.notify_one();
+  return to_tensors(raw);
+}
+
+Loader::Loader(
+    std::shared_ptr<const Dataset> dataset,
+    const LoaderOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(dataset), options)) {}
+
+Loader::~Loader() = default;
+
+void Loader::start_epoch(
+    std::vector<std::int64_t> indices,
+    std::int64_t epoch) {
+  const std::int64_t samples = impl_->dataset->size();
+  for (const std::int64_t index : indices) {
+    if (index < 0 || index >= samples) {
+      invalid(format(
+          "index {} is outside the dataset of {} samples",
+          index,
+          samples));
+    }
+  }
+  const auto count = static_cast<std::int64_t>(indices.size());
+  const std::int64_t size = impl_->options.batch_size;
+  const bool has_rest = count % size != 0 && !impl_->options.drop_last;
+  auto next = std::make_shared<const Epoch>(Epoch{
+      .indices = std::move(indices),
+      .number = epoch,
+      .batches = count / size + (has_rest ? 1 : 0)});
+  {
+    const std::scoped_lock lock(impl_->mutex);
+    impl_->epoch = std::move(next);
+    impl_->restart(0);
+  }
+  // Started late, so that a loader that is only described costs nothing.
+  auto& workers = impl_->workers;
+  while (std::ssize(workers) < impl_->options.workers) {
+    workers.emplace_back([impl = impl_.get()](const std::stop_token& stop) {
+      impl->work(stop);
+    });
+  }
+}
+
+std::optional<Batch> Loader::next() {
+  if (impl_->options.workers > 0) {
+    return impl_->next_from_ring();
+  }
+  if (impl_->consumed >= impl_->epoch->batches) {
+    return std::nullopt;
+  }
+  const RawBatch raw = impl_->read(*impl_->epoch, impl_->consumed);
+  ++impl_->consumed;
+  return impl_->to_tensors(raw);
+}
+
+void Loader::skip(std::int64_t count) {
+  const std::int64_t left = batches() - position();
+  if (count < 0 || count > left) {
+    invalid(format("cannot skip {} batches; {} are left", count, left));
+  }
+  if (count > 0) {
+    const std::scoped_lock lock(impl_->mutex);
+    impl_->restart(impl_->consumed + count);
+  }
+}
+
+std::int64_t Loader::batches() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->epoch->batches;
+}
+
+std::int64_t Loader::position() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->consumed;
+}
+
+const LoaderOptions& Loader::options() const {
+  return impl_->options;
+}
+
+const Dataset& Loader::dataset() const {
+  return *impl_->dataset;
+}
+
+} // namespace lockstep

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "lockstep/data/distributed_sampler.h"
+#include "lockstep/data/random_sampler.h"
+#include "tests/data/idx_fixture.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::IsEmpty;
+
+std::vector<std::int64_t> order(
+    std::int64_t size,
+    const DistributedSamplerOptions& options,
+    std::int64_t epoch = 0) {
+  DistributedSampler sampler(size, options);
+  sampler.set_epoch(epoch);
+  std::vector<std::int64_t> indices = sampler.indices();
+  EXPECT_EQ(std::ssize(indices), sampler.size());
+  return indices;
+}
+
+// Values of PyTorch 2.13 for 10 samples on 3 ranks.
+TEST(DistributedSampler, GivesPythonsOrder) {
+  const auto rank = [](std::int64_t r) {
+    return DistributedSamplerOptions{.num_replicas = 3, .rank = r};
+  };
+  EXPECT_THAT(order(10, rank(0)), ElementsAre(4, 5, 0, 2));
+  EXPECT_THAT(order(10, rank(1)), ElementsAre(1, 3, 8, 4));
+  EXPECT_THAT(order(10, rank(2)), ElementsAre(7, 9, 6, 1));
+  EXPECT_THAT(order(10, rank(0), 1), ElementsAre(5, 2, 9, 4));
+  EXPECT_THAT(order(10, rank(2), 1), ElementsAre(1, 8, 7, 6));
+}
+
+TEST(DistributedSampler, EpochAndSeedAddUp) {
+  const auto seeded = order(10, {.num_replicas = 3, .rank = 1, .seed = 1});
+  EXPECT_EQ(seeded, order(10, {.num_replicas = 3, .rank = 1}, 1));
+  EXPECT_THAT(seeded, ElementsAre(6, 0, 3, 5));
+}
+
+TEST(DistributedSampler, DropLastCutsTheTail) {
+  EXPECT_THAT(
+      order(10, {.num_replicas = 3, .rank = 0, .drop_last = true}),
+      ElementsAre(4, 5, 0));
+  EXPECT_THAT(
+      order(9, {.num_replicas = 3, .rank = 2, .drop_last = true}),
+      ElementsAre(2, 1, 6));
+  EXPECT_THAT(
+      order(2, {.num_replicas = 5, .rank = 0, .drop_last = true}),
+      IsEmpty());
+}
+
+TEST(DistributedSampler, WithoutShuffleCountsUp) {
+  EXPECT_THAT(
+      order(10, {.num_replicas = 3, .rank = 1, .shuffle = false}),
+      ElementsAre(1, 4, 7, 0));
+}
+
+TEST(DistributedSampler, RepeatsATinyDataset) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t r = 0; r < 5; ++r) {
+    all.push_back(
+        order(2, {.num_replicas = 5, .rank = r, .shuffle = false}).at(0));
+  }
+  EXPECT_THAT(all, ElementsAre(0, 1, 0, 1, 0));
+  EXPECT_THAT(order(0, {.num_replicas = 5, .rank = 2}), IsEmpty());
+}
+
+TEST(DistributedSampler, LeavesTheDefaultGeneratorAlone) {
+  torch::manual_seed(3);
+  const at::Tensor first = torch::rand({1});
+  torch::manual_seed(3);
+  order(100, {});
+  EXPECT_TRUE(torch::rand({1}).equal(first));
+}
+
+TEST(DistributedSampler, RejectsBadArgumentsInPytorchsWords) {
+  const auto message = [](std::int64_t size,
+                          DistributedSamplerOptions options) {
+    const auto error = error_of([&] { DistributedSampler(size, options); });
+    return error && error->code == ErrorCode::kInvalidArgument ? error->message
+                                                               : "no error";
+  };
+  EXPECT_EQ(
+      message(10, {.num_replicas = 3, .rank = 3}),
+      "Invalid rank 3, rank should be in the interval [0, 2]");
+  EXPECT_EQ(
+      message(10, {.num_replicas = 3, .rank = -1}),
+      "Invalid rank -1, rank should be in the interval [0, 2]");
+  EXPECT_EQ(
+      message(10, {.num_replicas = 0}),
+      "num_replicas must be 1 or more, got 0");
+  EXPECT_EQ(message(-1, {}), "dataset size must not be negative, got -1");
+}
+
+TEST(RandomSampler, GivesPythonsOrder) {
+  torch::manual_seed(0);
+  RandomSampler sampler(10);
+  EXPECT_THAT(sampler.next_epoch(), ElementsAre(6, 7, 1, 4, 2, 0, 9, 8, 3, 5));
+}
+
+TEST(RandomSampler, DrawsTwoNumbersAnEpoch) {
+  torch::manual_seed(0);
+  RandomSampler(10).next_epoch();
+  const at::Tensor after = torch::rand({1});
+  torch::manual_seed(0);
+  torch::empty({2}, torch::kLong).random_();
+  EXPECT_TRUE(torch::rand({1}).equal(after));
+}
+
+TEST(RandomSampler, RejectsANegativeSize) {
+  EXPECT_EQ(
+      error_of([] { RandomSampler(-1); })->code,
+      ErrorCode::kInvalidArgument);
+}
+
+} // namespace
+} // namespace lockstep
