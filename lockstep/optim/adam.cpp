@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/optim/adam.h"
+
+#include <array>
+#include <cmath>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/scratch.h"
+
+namespace lockstep {
+
+struct Adam::Settings {
+  double lr = 0;
+  double beta1 = 0;
+  double beta2 = 0;
+  double eps = 0;
+  double weight_decay = 0;
+  bool amsgrad = false;
+  bool maximize = false;
+  bool fused = false;
+  bool is_decoupled = false;
+
+  static Settings of(const ParamGroup& group) {
+    const auto [beta1, beta2] = group.betas();
+    return {
+        .lr = group.lr(),
+        .beta1 = beta1,
+        .beta2 = beta2,
+        .eps = group.number("eps"),
+        .weight_decay = group.number("weight_decay"),
+        .amsgrad = group.flag("amsgrad"),
+        .maximize = group.flag("maximize"),
+        .fused = group.flag("fused"),
+        .is_decoupled = group.flag("decoupled_weight_decay")};
+  }
+};
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kStateKeys = {
+    "step",
+    "exp_avg",
+    "exp_avg_sq",
+    "max_exp_avg_sq"};
+
+void check(const ParamGroup& group) {
+  internal::check_not_negative(group, "lr", "Invalid learning rate: {}");
+  internal::check_not_negative(group, "eps", "Invalid epsilon value: {}");
+  const auto [beta1, beta2] = group.betas();
+  for (const auto& [index, beta] : {std::pair(0, beta1), std::pair(1, beta2)}) {
+    if (!(beta >= 0 && beta < 1)) {
+      internal::refuse_option(format(
+          "Invalid beta parameter at index {}: {}",
+          index,
+          shortest(beta)));
+    }
+  }
+  internal::check_not_negative(
+      group,
+      "weight_decay",
+      "Invalid weight_decay value: {}");
+  for (const char* name : {"amsgrad", "decoupled_weight_decay"}) {
+    static_cast<void>(group.flag(name)); // checks its type
+  }
+  if (group.flag("capturable")) {
+    internal::refuse_option("`capturable` is not supported: no graph capture");
+  }
+  internal::check_common(group);
+}
+
+void complete_adam(ParamGroup& group) {
+  const std::array<NamedOption, 7> added = {{
+      {"amsgrad", false},
+      {"maximize", false},
+      {"foreach", ckpt::None()},
+      {"capturable", false},
+      {"differentiable", false},
+      {"decoupled_weight_decay", false},
+      {"fused", ckpt::None()},
+  }};
+  internal::set_missing(group, added);
+}
+
+void complete_adamw(ParamGroup& group) {
+  complete_adam(group);
+  group.set("decoupled_weight_decay", true);
+}
+
+bool needs(std::string_view key, const ParamGroup& group) {
+  return key != "max_exp_avg_sq" || group.flag("amsgrad");
+}
+
+constexpr OptimizerKind kAdam = {
+    .name = "Adam",
+    .state_keys = kStateKeys,
+    .check = check,
+    .complete_loaded = complete_adam,
+    .needs = needs};
+
+constexpr OptimizerKind kAdamW = {
+    .name = "AdamW",
+    .state_keys = kStateKeys,
+    .check = check,
+    .complete_loaded = complete_adamw,
+    .needs = needs};
+
+std::vector<NamedOption> named(const AdamOptions& options, bool is_decoupled) {
+  const double default_decay = is_decoupled ? 1e-2 : 0.0;
+  return {
+      {"lr", options.lr},
+      {"betas",
+       ckpt::Value::tuple({options.betas.first, options.betas.second})},
+      {"eps", options.eps},
+      {"weight_decay", options.weight_decay.value_or(default_decay)},
+      {"amsgrad", options.amsgrad},
+      {"maximize", options.maximize},
+      {"foreach", ckpt::None()},
+      {"capturable", false},
+      {"differentiable", false},
+      {"fused", internal::optional_flag(options.fused)},
+      {"decoupled_weight_decay", is_decoupled}};
+}
+
+/// Tensors for one call of the fused kernel.
+struct Batch {
+  at::Device device;
+  at::ScalarType dtype;
+  std::vector<at::Tensor> params = {};
+  std::vector<at::Tensor> grads = {};
+  std::vector<at::Tensor> exp_avgs = {};
+  std::vector<at::Tensor> exp_avg_sqs = {};
+  std::vector<at::Tensor> max_exp_avg_sqs = {};
+  std::vector<at::Tensor> steps = {};
+};
+
+Batch& batch_for(std::vector<Batch>& batches, const at::Tensor& param) {
+  for (Batch& batch : batches) {
+    if (batch.device == param.device() && batch.dtype == param.scalar_type()) {
+      return batch;
+    }
+  }
+  return batches.emplace_back(
+      Batch{.device = param.device(), .dtype = param.scalar_type()});
+}
+
+} // namespace
+
+Adam::Adam(
+    const OptimizerKind& kind,
+    Params params,
+    const AdamOptions& options,
+    bool is_decoupled)
+    : OptimizerBase(kind, std::move(params), named(options, is_decoupled)),
+      scratch_(std::make_unique<internal::Scratch>()) {}
+
+Adam::Adam(Params params, const AdamOptions& options)
+    : Adam(kAdam, std::move(params), options, false) {}
+
+Adam::~Adam() = default;
+
+AdamW::AdamW(Params params, const AdamOptions& options)
+    : Adam(kAdamW, std::move(params), options, true) {}
+
+void Adam::step() {
+  const at::NoGradGuard no_grad;
+  for (const ParamGroup& group : param_groups()) {
+    const Settings settings = Settings::of(group);
+    if (settings.fused) {
+      step_fused(group, settings);
+      continue;
+    }
+    for (const at::Tensor& param : group.params) {
+      if (param.grad().defined()) {
+        step_single(param, settings);
+      }
+    }
+  }
+}
+
+ParamState& Adam::ready_state(
+    const at::Tensor& param,
+    const Settings& settings) {
+  ParamState& state = state_of(param);
+  if (state.tensors.empty()) {
+    const at::Device device =
+        settings.fused ? param.device() : at::Device(at::kCPU);
+    state["step"] = at::zeros(
+        {},
+        at::TensorOptions(internal::step_dtype(settings.fused)).device(device));
+    state["exp_avg"] = at::zeros_like(param);
+    state["exp_avg_sq"] = at::zeros_like(param);
+  }
+  if (settings.amsgrad && !state["max_exp_avg_sq"].defined()) {
+    state["max_exp_avg_sq"] = at::zeros_like(param);
+  }
+  return state;
+}
+
+void Adam::step_single(const at::Tensor& param, const Settings& settings) {
+  internal::check_dense(param.grad(), kAdam.name);
+  internal::check_real(param);
+  ParamState& state = ready_state(param, settings);
+  const at::Tensor& exp_avg = state["exp_avg"];
+  const at::Tensor& exp_avg_sq = state["exp_avg_sq"];
+  const double step = state["step"].add_(1).item<double>();
+
+  internal::WorkingGrad grad(param.grad(), *scratch_);
+  if (settings.maximize) {
+    grad.negate();
+  }
+  if (settings.weight_decay != 0) {
+    if (settings.is_decoupled) {
+      param.mul_(1 - settings.lr * settings.weight_decay);
+    } else {
+      grad.add(param, settings.weight_decay);
+    }
+  }
+  exp_avg.lerp_(grad.get(), 1 - settings.beta1);
+  exp_avg_sq.mul_(settings.beta2)
+      .addcmul_(grad.get(), grad.get(), 1 - settings.beta2);
+
+  // Python's floats: pow, also for the square root.
+  const double correction1 = 1 - std::pow(settings.beta1, step);
+  const double correction2 = 1 - std::pow(settings.beta2, step);
+  const double correction2_sqrt = std::pow(correction2, 0.5);
+  const at::Tensor* second = &exp_avg_sq;
+  if (settings.amsgrad) {
+    at::Tensor& largest = state["max_exp_avg_sq"];
+    at::maximum_out(largest, largest, exp_avg_sq);
+    second = &largest;
+  }
+  // The gradient is done with: its scratch memory is free.
+  at::Tensor denominator = scratch_->get(*second);
+  at::sqrt_out(denominator, *second);
+  denominator.div_(correction2_sqrt).add_(settings.eps);
+  param.addcdiv_(exp_avg, denominator, -(settings.lr / correction1));
+}
+
+void Adam::step_fused(const ParamGroup& group, const Settings& settings) {
+  std::vector<Batch> batches;
+  for (const at::Tensor& param : group.params) {
+    const at::Tensor& grad = param.grad();
+    if (!grad.defined()) {
+      continue;
+    }
+    internal::check_dense(grad, kAdam.name);
+    internal::check_fused(param);
+    ParamState& state = ready_state(param, settings);
+    Batch& batch = batch_for(batches, param);
+    batch.params.push_back(param);
+    batch.grads.push_back(grad);
+    batch.exp_avgs.push_back(state["exp_avg"]);
+    batch.exp_avg_sqs.push_back(state["exp_avg_sq"]);
+    batch.steps.push_back(state["step"]);
+    if (settings.amsgrad) {
+      batch.max_exp_avg_sqs.push_back(state["max_exp_avg_sq"]);
+    }
+  }
+  for (const Batch& batch : batches) {
+    at::_foreach_add_(batch.steps, 1);
+    const auto run = [&](const auto& kernel) {
+      kernel(
+          batch.params,
+          batch.grads,
+          batch.exp_avgs,
+          batch.exp_avg_sqs,
+          batch.max_exp_avg_sqs,
+          batch.steps,
+          settings.lr,
+          settings.beta1,
+          settings.beta2,
+          settings.weight_decay,
+          settings.eps,
+          settings.amsgrad,
+          settings.maximize);
+    };
+    if (settings.is_decoupled) {
+      run([](const auto&... args) { at::_fused_adamw_(args...); });
+    } else {
+      run([](const auto&... args) { at::_fused_adam_(args...); });
+    }
+  }
+}
+
+} // namespace lockstep

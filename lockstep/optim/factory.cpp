@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/optim/factory.h"
+
+#include <array>
+#include <cctype>
+#include <span>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/optim/one_cycle_lr.h"
+#include "lockstep/optim/sgd.h"
+
+namespace lockstep {
+
+namespace {
+
+using OptimizerMaker =
+    std::unique_ptr<Optimizer> (*)(Params, const OptimizerOptions&);
+using SchedulerMaker =
+    std::unique_ptr<Scheduler> (*)(Optimizer&, const SchedulerOptions&);
+
+template <class Maker>
+struct Row {
+  std::string_view name = {};
+  Maker make = nullptr;
+};
+
+std::unique_ptr<Optimizer> make_sgd(Params params, const OptimizerOptions& o) {
+  return std::make_unique<SGD>(
+      std::move(params),
+      SGDOptions{
+          .lr = o.lr,
+          .momentum = o.momentum,
+          .dampening = o.dampening,
+          .weight_decay = o.weight_decay.value_or(0),
+          .nesterov = o.nesterov,
+          .maximize = o.maximize,
+          .fused = o.fused});
+}
+
+template <class T>
+std::unique_ptr<Optimizer> make_adam(Params params, const OptimizerOptions& o) {
+  return std::make_unique<T>(
+      std::move(params),
+      AdamOptions{
+          .lr = o.lr,
+          .betas = o.betas,
+          .eps = o.eps,
+          .weight_decay = o.weight_decay,
+          .amsgrad = o.amsgrad,
+          .maximize = o.maximize,
+          .fused = o.fused});
+}
+
+std::unique_ptr<Scheduler> make_constant(
+    Optimizer& optimizer,
+    const SchedulerOptions& /*options*/) {
+  return std::make_unique<ConstantLR>(
+      optimizer,
+      ConstantLROptions{.factor = 1.0});
+}
+
+std::unique_ptr<Scheduler> make_step(
+    Optimizer& optimizer,
+    const SchedulerOptions& o) {
+  return std::make_unique<StepLR>(
+      optimizer,
+      StepLROptions{.step_size = o.step_size, .gamma = o.gamma});
+}
+
+std::unique_ptr<Scheduler> make_multi_step(
+    Optimizer& optimizer,
+    const SchedulerOptions& o) {
+  return std::make_unique<MultiStepLR>(
+      optimizer,
+      MultiStepLROptions{.milestones = o.milestones, .gamma = o.gamma});
+}
+
+std::unique_ptr<Scheduler> make_cosine(
+    Optimizer& optimizer,
+    const SchedulerOptions& o) {
+  return std::make_unique<CosineAnnealingLR>(
+      optimizer,
+      CosineAnnealingLROptions{.t_max = o.total_steps, .eta_min = o.eta_min});
+}
+
+std::unique_ptr<Scheduler> make_one_cycle(
+    Optimizer& optimizer,
+    const SchedulerOptions& o) {
+  const double lr = optimizer.param_groups().front().lr();
+  return std::make_unique<OneCycleLR>(
+      optimizer,
+      OneCycleLROptions{
+          .max_lr = {o.max_lr.value_or(lr)},
+          .total_steps = o.total_steps,
+          .pct_start = o.pct_start});
+}
+
+constexpr std::array<Row<OptimizerMaker>, 3> kOptimizers = {{
+    {"sgd", make_sgd},
+    {"adam", make_adam<Adam>},
+    {"adamw", make_adam<AdamW>},
+}};
+
+constexpr std::array<Row<SchedulerMaker>, 5> kSchedulers = {{
+    {"constant", make_constant},
+    {"steplr", make_step},
+    {"multisteplr", make_multi_step},
+    {"cosineannealinglr", make_cosine},
+    {"onecyclelr", make_one_cycle},
+}};
+
+template <class Maker>
+std::vector<std::string> names_of(std::span<const Row<Maker>> rows) {
+  std::vector<std::string> names;
+  for (const Row<Maker>& row : rows) {
+    names.emplace_back(row.name);
+  }
+  return names;
+}
+
+template <class Maker>
+Maker find_maker(
+    std::span<const Row<Maker>> rows,
+    std::string_view name,
+    std::string_view what) {
+  std::string lower(name);
+  for (char& c : lower) {
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  for (const Row<Maker>& row : rows) {
+    if (row.name == lower) {
+      return row.make;
+    }
+  }
+  const std::vector<std::string> names = names_of(rows);
+  const std::string near = nearest(lower, names);
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "optim.create",
+       .message = format(
+           "unknown {} '{}', expected one of {}",
+           what,
+           escape(name),
+           join(names, ", ")),
+       .hint = near.empty() ? "" : format("did you mean '{}'?", near)});
+}
+
+} // namespace
+
+std::vector<std::string> optimizer_names() {
+  return names_of(std::span<const Row<OptimizerMaker>>(kOptimizers));
+}
+
+std::unique_ptr<Optimizer> make_optimizer(
+    std::string_view name,
+    Params params,
+    const OptimizerOptions& options) {
+  return find_maker(
+      std::span<const Row<OptimizerMaker>>(kOptimizers),
+      name,
+      "optimizer")(std::move(params), options);
+}
+
+std::vector<std::string> scheduler_names() {
+  return names_of(std::span<const Row<SchedulerMaker>>(kSchedulers));
+}
+
+std::unique_ptr<Scheduler> make_scheduler(
+    std::string_view name,
+    Optimizer& optimizer,
+    const SchedulerOptions& options) {
+  return find_maker(
+      std::span<const Row<SchedulerMaker>>(kSchedulers),
+      name,
+      "scheduler")(optimizer, options);
+}
+
+} // namespace lockstep

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Optimizers and schedulers by the names that the command line uses.
+//   auto optimizer = make_optimizer("sgd", *net, {.lr = 0.1});
+//   auto scheduler = make_scheduler("steplr", *optimizer, {.step_size = 30});
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/optim/adam.h"
+#include "lockstep/optim/scheduler.h"
+
+namespace lockstep {
+
+/// Options of all optimizers; each takes those it has.
+struct OptimizerOptions {
+  double lr = 1e-3;
+  /// SGD only.
+  double momentum = 0;
+  double dampening = 0;
+  /// None: the optimizer's own default.
+  std::optional<double> weight_decay = {};
+  bool nesterov = false;
+  /// Adam and AdamW only.
+  Betas betas = {};
+  double eps = 1e-8;
+  bool amsgrad = false;
+  bool maximize = false;
+  std::optional<bool> fused = {};
+};
+
+/// "sgd", "adam", "adamw".
+std::vector<std::string> optimizer_names();
+/// Upper and lower case do not matter. Errors: throws kInvalidArgument for an
+/// unknown name (with the nearest one) or a bad option.
+std::unique_ptr<Optimizer> make_optimizer(
+    std::string_view name,
+    Params params,
+    const OptimizerOptions& options = {});
+
+/// Options of all schedulers; each takes those it has.
+struct SchedulerOptions {
+  /// steplr: epochs between decays.
+  std::int64_t step_size = 30;
+  /// multisteplr: epochs of decay.
+  std::vector<std::int64_t> milestones = {};
+  /// steplr, multisteplr.
+  double gamma = 0.1;
+  /// cosineannealinglr: epochs; onecyclelr: batches.
+  std::int64_t total_steps = 0;
+  /// cosineannealinglr.
+  double eta_min = 0;
+  /// onecyclelr; none: the first group's lr.
+  std::optional<double> max_lr = {};
+  double pct_start = 0.3;
+};
+
+/// "constant", "steplr", "multisteplr", "cosineannealinglr", "onecyclelr".
+std::vector<std::string> scheduler_names();
+/// Upper and lower case do not matter. "constant" is Python's ConstantLR with
+/// factor 1. Ownership: `optimizer` must outlive the scheduler.
+/// Errors: as `make_optimizer`.
+std::unique_ptr<Scheduler> make_scheduler(
+    std::string_view name,
+    Optimizer& optimizer,
+    const SchedulerOptions& options = {});
+
+} // namespace lockstep

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/optim/internal/state_reader.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::internal {
+
+namespace {
+
+[[noreturn]] void mismatch(std::string message) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "optim.load",
+       .message = std::move(message)});
+}
+
+} // namespace
+
+StateReader::StateReader(const ckpt::Value& state, std::string_view what)
+    : state_(state), what_(what) {
+  if (state.as_dict() == nullptr) {
+    mismatch(format("{}: expected a dict, got '{}'", what_, state.type_name()));
+  }
+}
+
+void StateReader::refuse(
+    std::string_view key,
+    std::string_view want,
+    const ckpt::Value& got) const {
+  mismatch(format(
+      "'{}' of {}: expected {}, got '{}'",
+      key,
+      what_,
+      want,
+      got.type_name()));
+}
+
+bool StateReader::has(std::string_view key) const {
+  return state_.find(key) != nullptr;
+}
+
+const ckpt::Value& StateReader::at(std::string_view key) const {
+  const ckpt::Value* value = state_.find(key);
+  if (value == nullptr) {
+    mismatch(format("{} has no '{}'", what_, key));
+  }
+  return *value;
+}
+
+const ckpt::Dict& StateReader::dict(std::string_view key) const {
+  const ckpt::Value& value = at(key);
+  if (value.as_dict() == nullptr) {
+    refuse(key, "a dict", value);
+  }
+  return *value.as_dict();
+}
+
+double StateReader::number(std::string_view key) const {
+  const ckpt::Value& value = at(key);
+  if (!value.number()) {
+    refuse(key, "a number", value);
+  }
+  return *value.number();
+}
+
+std::int64_t StateReader::integer(std::string_view key) const {
+  const ckpt::Value& value = at(key);
+  if (value.as_int() == nullptr) {
+    refuse(key, "an integer", value);
+  }
+  return *value.as_int();
+}
+
+bool StateReader::flag(std::string_view key) const {
+  const ckpt::Value& value = at(key);
+  if (value.as_bool() == nullptr) {
+    refuse(key, "True or False", value);
+  }
+  return *value.as_bool();
+}
+
+std::string StateReader::text(std::string_view key) const {
+  const ckpt::Value& value = at(key);
+  if (value.as_string() == nullptr) {
+    refuse(key, "a text", value);
+  }
+  return *value.as_string();
+}
+
+const std::vector<ckpt::Value>& StateReader::items(std::string_view key) const {
+  const ckpt::Value& value = at(key);
+  if (value.as_list() != nullptr) {
+    return value.as_list()->items;
+  }
+  if (value.as_tuple() == nullptr) {
+    refuse(key, "a list", value);
+  }
+  return value.as_tuple()->items;
+}
+
+std::vector<double> StateReader::numbers(std::string_view key) const {
+  std::vector<double> result;
+  for (const ckpt::Value& item : items(key)) {
+    if (!item.number()) {
+      refuse(key, "numbers", item);
+    }
+    result.push_back(*item.number());
+  }
+  return result;
+}
+
+} // namespace lockstep::internal

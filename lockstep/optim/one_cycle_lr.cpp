@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/optim/one_cycle_lr.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/optim/internal/state_reader.h"
+
+namespace lockstep {
+
+namespace {
+
+[[noreturn]] void refuse(std::string message) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "optim.schedule",
+       .message = std::move(message)});
+}
+
+std::int64_t positive(std::string_view name, std::int64_t value) {
+  if (value <= 0) {
+    refuse(format("Expected positive integer {}, but got {}", name, value));
+  }
+  return value;
+}
+
+std::int64_t total_of(const OneCycleLROptions& options) {
+  if (options.total_steps) {
+    return positive("total_steps", *options.total_steps);
+  }
+  if (!options.epochs || !options.steps_per_epoch) {
+    refuse(
+        "You must define either total_steps OR (epochs AND steps_per_epoch)");
+  }
+  const std::int64_t epochs = positive("epochs", *options.epochs);
+  return epochs * positive("steps_per_epoch", *options.steps_per_epoch);
+}
+
+/// One value for each group.
+std::vector<double> spread(
+    std::string_view name,
+    const std::vector<double>& values,
+    std::size_t num_groups) {
+  if (values.size() == 1) {
+    return std::vector<double>(num_groups, values[0]);
+  }
+  if (values.size() != num_groups) {
+    refuse(format(
+        "{} must have the same length as optimizer.param_groups. {} has {} "
+        "values, param_groups has {}.",
+        name,
+        name,
+        values.size(),
+        num_groups));
+  }
+  return values;
+}
+
+} // namespace
+
+OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
+    : Scheduler(optimizer),
+      total_steps_(total_of(options)),
+      anneal_strategy_(options.anneal_strategy),
+      cycle_momentum_(options.cycle_momentum) {
+  if (!(options.pct_start >= 0 && options.pct_start <= 1)) {
+    refuse(format(
+        "Expected float between 0 and 1 pct_start, but got {}",
+        shortest(options.pct_start)));
+  }
+  if (anneal_strategy_ != "cos" && anneal_strategy_ != "linear") {
+    refuse(format(
+        "anneal_strategy must be one of 'cos' or 'linear', instead got {}",
+        escape(anneal_strategy_)));
+  }
+  make_phases(options);
+  set_bounds(options);
+  begin(options.last_epoch);
+}
+
+void OneCycleLR::make_phases(const OneCycleLROptions& options) {
+  const auto total = static_cast<double>(total_steps_);
+  const Phase up = {
+      .end_step = options.pct_start * total - 1,
+      .start_lr = "initial_lr",
+      .end_lr = "max_lr",
+      .start_momentum = "max_momentum",
+      .end_momentum = "base_momentum"};
+  if (!options.three_phase) {
+    const Phase down = {
+        .end_step = total - 1,
+        .start_lr = "max_lr",
+        .end_lr = "min_lr",
+        .start_momentum = "base_momentum",
+        .end_momentum = "max_momentum"};
+    phases_ = {up, down};
+    return;
+  }
+  const Phase down = {
+      .end_step = 2 * options.pct_start * total - 2,
+      .start_lr = "max_lr",
+      .end_lr = "initial_lr",
+      .start_momentum = "base_momentum",
+      .end_momentum = "max_momentum"};
+  const Phase out = {
+      .end_step = total - 1,
+      .start_lr = "initial_lr",
+      .end_lr = "min_lr",
+      .start_momentum = "max_momentum",
+      .end_momentum = "max_momentum"};
+  phases_ = {up, down, out};
+}
+
+void OneCycleLR::set_bounds(const OneCycleLROptions& options) {
+  const std::size_t count = groups().size();
+  const std::vector<double> max_lr = spread("max_lr", options.max_lr, count);
+  const bool is_start = options.last_epoch == -1;
+  if (cycle_momentum_) {
+    use_beta1_ = groups()[0].find("betas") != nullptr;
+    if (!use_beta1_ && groups()[0].find("momentum") == nullptr) {
+      refuse(
+          "optimizer must support momentum or beta1 with `cycle_momentum` "
+          "option enabled");
+    }
+  }
+  const auto base = spread("base_momentum", options.base_momentum, count);
+  const auto max = spread("max_momentum", options.max_momentum, count);
+  for (std::size_t i = 0; is_start && i < count; ++i) {
+    ParamGroup& group = groups()[i];
+    const double initial_lr = max_lr[i] / options.div_factor;
+    group.set("initial_lr", initial_lr);
+    group.set("max_lr", max_lr[i]);
+    group.set("min_lr", initial_lr / options.final_div_factor);
+    if (cycle_momentum_) {
+      set_momentum(group, max[i]);
+      group.set("max_momentum", max[i]);
+      group.set("base_momentum", base[i]);
+    }
+  }
+}
+
+double OneCycleLR::anneal(double start, double end, double share) const {
+  if (anneal_strategy_ == "linear") {
+    return (end - start) * share + start;
+  }
+  const double wave = std::cos(std::numbers::pi * share) + 1;
+  return end + (start - end) / 2.0 * wave;
+}
+
+void OneCycleLR::set_momentum(ParamGroup& group, double momentum) const {
+  if (use_beta1_) {
+    group.set("betas", ckpt::Value::tuple({momentum, group.betas().second}));
+  } else {
+    group.set("momentum", momentum);
+  }
+}
+
+std::vector<double> OneCycleLR::get_lr() {
+  if (last_epoch() > total_steps_) {
+    refuse(format(
+        "Tried to step {} times. The specified number of total steps is {}",
+        last_epoch(),
+        total_steps_));
+  }
+  const auto step = static_cast<double>(last_epoch());
+  double start_step = 0;
+  std::size_t index = 0;
+  while (index + 1 < phases_.size() && step > phases_[index].end_step) {
+    start_step = phases_[index].end_step;
+    ++index;
+  }
+  const Phase& phase = phases_[index];
+  if (phase.end_step == start_step) {
+    refuse("float division by zero: a phase of the cycle has no steps");
+  }
+  const double share = (step - start_step) / (phase.end_step - start_step);
+  std::vector<double> lrs;
+  for (ParamGroup& group : groups()) {
+    lrs.push_back(anneal(
+        group.number(phase.start_lr),
+        group.number(phase.end_lr),
+        share));
+    if (cycle_momentum_) {
+      set_momentum(
+          group,
+          anneal(
+              group.number(phase.start_momentum),
+              group.number(phase.end_momentum),
+              share));
+    }
+  }
+  return lrs;
+}
+
+std::vector<ckpt::Item> OneCycleLR::own_state() const {
+  ckpt::List phases;
+  for (std::size_t i = 0; i < phases_.size(); ++i) {
+    const Phase& phase = phases_[i];
+    // Python's last phase ends at an integer, the others at floats.
+    const ckpt::Value end_step = i + 1 < phases_.size()
+                                     ? ckpt::Value(phase.end_step)
+                                     : ckpt::Value(total_steps_ - 1);
+    phases.items.push_back(ckpt::Value::dict(
+        {{"end_step", end_step},
+         {"start_lr", phase.start_lr},
+         {"end_lr", phase.end_lr},
+         {"start_momentum", phase.start_momentum},
+         {"end_momentum", phase.end_momentum}}));
+  }
+  std::vector<ckpt::Item> state = {
+      {"total_steps", total_steps_},
+      {"_schedule_phases", std::move(phases)},
+      {"_anneal_func_type", anneal_strategy_},
+      {"cycle_momentum", cycle_momentum_}};
+  if (cycle_momentum_) {
+    state.emplace_back("use_beta1", use_beta1_);
+  }
+  return state;
+}
+
+void OneCycleLR::load_own_state(const ckpt::Value& state) {
+  const internal::StateReader reader(state, "OneCycleLR state");
+  const std::int64_t total_steps = reader.integer("total_steps");
+  const std::string strategy = reader.text("_anneal_func_type");
+  const bool cycle_momentum = reader.flag("cycle_momentum");
+  const bool use_beta1 = cycle_momentum && reader.flag("use_beta1");
+  std::vector<Phase> phases;
+  for (const ckpt::Value& item : reader.items("_schedule_phases")) {
+    const internal::StateReader phase(item, "a phase of OneCycleLR state");
+    phases.push_back(
+        {.end_step = phase.number("end_step"),
+         .start_lr = phase.text("start_lr"),
+         .end_lr = phase.text("end_lr"),
+         .start_momentum = phase.text("start_momentum"),
+         .end_momentum = phase.text("end_momentum")});
+  }
+  if (phases.empty() || (strategy != "cos" && strategy != "linear")) {
+    reader.refuse(
+        "_schedule_phases",
+        "phases of a known strategy",
+        reader.at("_anneal_func_type"));
+  }
+  total_steps_ = total_steps;
+  anneal_strategy_ = strategy;
+  cycle_momentum_ = cycle_momentum;
+  use_beta1_ = use_beta1;
+  phases_ = std::move(phases);
+}
+
+} // namespace lockstep

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// State of an optimizer to and from the value tree, by Python's rules.
+#include <algorithm>
+
+#include <ATen/ops/scalar_tensor.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/state_reader.h"
+#include "lockstep/optim/optimizer_base.h"
+#include "lockstep/tensor/bridge.h"
+
+namespace lockstep {
+
+namespace {
+
+[[noreturn]] void mismatch(std::string message, std::string hint = {}) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "optim.load",
+       .message = std::move(message),
+       .hint = std::move(hint)});
+}
+
+std::string shape_text(at::IntArrayRef sizes) {
+  std::vector<std::string> parts;
+  for (const std::int64_t size : sizes) {
+    parts.push_back(format("{}", size));
+  }
+  return "[" + join(parts, ", ") + "]";
+}
+
+/// `step` counts updates: as the file has it, except where the fused kernels
+/// want float32 beside the parameter.
+at::Tensor
+loaded_step(const ckpt::Value& saved, const at::Tensor& param, bool is_fused) {
+  if (const auto number = saved.number()) {
+    return at::scalar_tensor(
+        *number,
+        at::TensorOptions(internal::step_dtype(is_fused))
+            .device(is_fused ? param.device() : at::Device(at::kCPU)));
+  }
+  const ckpt::Tensor* tensor = saved.as_tensor();
+  if (tensor == nullptr || tensor->numel() != 1) {
+    mismatch(format(
+        "'step' of the loaded state: expected a number, got '{}'",
+        saved.type_name()));
+  }
+  const at::Tensor step = to_tensor(*tensor);
+  return is_fused ? step.to(param.device(), at::kFloat, false, true)
+                  : step.clone();
+}
+
+at::Tensor loaded_moment(
+    std::string_view key,
+    std::int64_t id,
+    const ckpt::Value& saved,
+    const at::Tensor& param) {
+  if (saved.is_none()) {
+    return {};
+  }
+  const ckpt::Tensor* tensor = saved.as_tensor();
+  if (tensor == nullptr) {
+    mismatch(format(
+        "'{}' of parameter {}: expected a Tensor, got '{}'",
+        key,
+        id,
+        saved.type_name()));
+  }
+  if (param.sizes() != at::IntArrayRef(tensor->sizes)) {
+    mismatch(
+        format(
+            "'{}' of parameter {}: expected shape {}, got {}",
+            key,
+            id,
+            shape_text(param.sizes()),
+            shape_text(tensor->sizes)),
+        "state is matched by position: give the parameters in the order of "
+        "the saved run");
+  }
+  const at::Tensor value = to_tensor(*tensor);
+  // Always a copy: the file's memory, or another optimizer's, stays its own.
+  return value.to(
+      param.device(),
+      at::isFloatingType(param.scalar_type()) ? param.scalar_type()
+                                              : value.scalar_type(),
+      /*non_blocking=*/false,
+      /*copy=*/true);
+}
+
+/// Whose state a saved id is.
+struct Owner {
+  at::Tensor param = {};
+  const ParamGroup* group = nullptr;
+};
+using Owners = std::unordered_map<std::int64_t, Owner>;
+
+/// The saved options with the live parameters: options of the file win.
+ParamGroup loaded_group(
+    const ckpt::Value& saved,
+    const ParamGroup& live,
+    const std::vector<NamedOption>& defaults,
+    const OptimizerKind& kind) {
+  const internal::StateReader reader(saved, "a loaded parameter group");
+  if (reader.items("params").size() != live.params.size()) {
+    mismatch(
+        "loaded state dict contains a parameter group that doesn't match the "
+        "size of optimizer's group");
+  }
+  ParamGroup group = {.params = live.params};
+  for (const auto& [key, value] : saved.as_dict()->items) {
+    if (key.as_string() == nullptr) {
+      mismatch("keys of a loaded parameter group: expected texts");
+    }
+    if (*key.as_string() != "params") {
+      group.set(*key.as_string(), value);
+    }
+  }
+  const ckpt::Value* names = live.find("param_names");
+  if (names != nullptr && group.find("param_names") == nullptr) {
+    group.set("param_names", *names);
+  }
+  kind.complete_loaded(group);
+  for (const NamedOption& option : defaults) {
+    if (group.find(option.first) == nullptr) {
+      mismatch(format("a loaded parameter group has no '{}'", option.first));
+    }
+  }
+  try {
+    kind.check(group);
+  } catch (const Exception& e) {
+    mismatch(e.error().message);
+  }
+  return group;
+}
+
+void add_owners(
+    Owners& owners,
+    const ckpt::Value& saved,
+    const ParamGroup& group) {
+  const internal::StateReader reader(saved, "a loaded parameter group");
+  const std::vector<ckpt::Value>& ids = reader.items("params");
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i].as_int() == nullptr) {
+      reader.refuse("params", "integers", ids[i]);
+    }
+    owners[*ids[i].as_int()] = {.param = group.params[i], .group = &group};
+  }
+}
+
+void load_entry(
+    ParamState& entry,
+    std::int64_t id,
+    const ckpt::Value& saved,
+    const ParamGroup& group,
+    const OptimizerKind& kind) {
+  const internal::StateReader reader(
+      saved,
+      format("the state of parameter {}", id));
+  for (const auto& [name, value] : saved.as_dict()->items) {
+    const std::string* text = name.as_string();
+    const auto key =
+        text == nullptr
+            ? kind.state_keys.end()
+            : std::ranges::find(kind.state_keys, std::string_view(*text));
+    if (key == kind.state_keys.end()) {
+      mismatch(
+          format(
+              "state of parameter {} has '{}', which {} does not keep",
+              id,
+              text == nullptr ? "?" : escape(*text),
+              kind.name),
+          "the file is of another optimizer");
+    }
+    entry[*key] = *key == "step"
+                      ? loaded_step(value, entry.param, group.flag("fused"))
+                      : loaded_moment(*key, id, value, entry.param);
+  }
+  for (const std::string_view key : kind.state_keys) {
+    if (!entry.tensors.empty() && kind.needs(key, group) &&
+        !entry[key].defined()) {
+      mismatch(format("state of parameter {} has no '{}'", id, key));
+    }
+  }
+}
+
+StateTable loaded_state(
+    const ckpt::Dict& saved,
+    const Owners& owners,
+    const OptimizerKind& kind) {
+  StateTable table;
+  for (const auto& [key, value] : saved.items) {
+    const std::int64_t* id = key.as_int();
+    const auto owner = id == nullptr ? owners.end() : owners.find(*id);
+    if (owner == owners.end()) {
+      table.foreign.emplace_back(key, value);
+      continue;
+    }
+    const auto& [param, group] = owner->second;
+    load_entry(table.of(param), *id, value, *group, kind);
+  }
+  return table;
+}
+
+} // namespace
+
+ckpt::Value OptimizerBase::state_dict() const {
+  std::unordered_map<const c10::TensorImpl*, std::int64_t> ids;
+  ckpt::List groups;
+  for (const ParamGroup& group : groups_) {
+    ckpt::Dict packed;
+    for (const NamedOption& option : group.options) {
+      packed.items.emplace_back(option.first, option.second);
+    }
+    ckpt::List params;
+    for (const at::Tensor& param : group.params) {
+      const auto id = static_cast<std::int64_t>(ids.size());
+      ids.emplace(param.unsafeGetTensorImpl(), id);
+      params.items.emplace_back(id);
+    }
+    packed.items.emplace_back("params", std::move(params));
+    groups.items.emplace_back(std::move(packed));
+  }
+  ValueBuilder builder;
+  ckpt::Dict state;
+  for (const ParamState& entry : state_.entries) {
+    ckpt::Dict tensors;
+    for (const auto& [key, tensor] : entry.tensors) {
+      tensors.items.emplace_back(
+          key,
+          tensor.defined() ? builder.tensor(tensor) : ckpt::Value());
+    }
+    state.items.emplace_back(
+        ids.at(entry.param.unsafeGetTensorImpl()),
+        std::move(tensors));
+  }
+  state.items.insert(
+      state.items.end(),
+      state_.foreign.begin(),
+      state_.foreign.end());
+  return ckpt::Value::dict(
+      {{"state", std::move(state)}, {"param_groups", std::move(groups)}});
+}
+
+void OptimizerBase::load_state_dict(const ckpt::Value& state) {
+  const internal::StateReader reader(state, "optimizer state");
+  const std::vector<ckpt::Value>& saved = reader.items("param_groups");
+  if (saved.size() != groups_.size()) {
+    mismatch("loaded state dict has a different number of parameter groups");
+  }
+  std::vector<ParamGroup> groups;
+  groups.reserve(saved.size()); // `Owner` keeps pointers
+  Owners owners;
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    groups.push_back(loaded_group(saved[i], groups_[i], defaults_, kind_));
+    add_owners(owners, saved[i], groups.back());
+  }
+  StateTable table = loaded_state(reader.dict("state"), owners, kind_);
+  groups_ = std::move(groups);
+  state_ = std::move(table);
+}
+
+} // namespace lockstep

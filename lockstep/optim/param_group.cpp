@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/optim/param_group.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <torch/nn/module.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+
+namespace {
+
+[[noreturn]] void
+raise_option(std::string_view name, std::string_view want, std::string got) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "optim.option",
+       .message = format(
+           "option '{}' of a parameter group: expected {}, got {}",
+           name,
+           want,
+           got)});
+}
+
+std::string type_of(const ckpt::Value* value) {
+  return value == nullptr ? "nothing" : std::string(value->type_name());
+}
+
+ParamGroup collect(const torch::nn::Module& module, ckpt::List* names) {
+  ParamGroup group;
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    if (!item.value().defined() ||
+        !seen.insert(item.value().unsafeGetTensorImpl()).second) {
+      continue;
+    }
+    group.params.push_back(item.value());
+    if (names != nullptr) {
+      names->items.emplace_back(item.key());
+    }
+  }
+  return group;
+}
+
+} // namespace
+
+const ckpt::Value* ParamGroup::find(std::string_view name) const noexcept {
+  const auto found = std::ranges::find(options, name, &NamedOption::first);
+  return found == options.end() ? nullptr : &found->second;
+}
+
+double ParamGroup::number(std::string_view name) const {
+  const ckpt::Value* value = find(name);
+  const auto number =
+      value == nullptr ? std::optional<double>() : value->number();
+  if (!number) {
+    raise_option(name, "a number", type_of(value));
+  }
+  return *number;
+}
+
+bool ParamGroup::flag(std::string_view name) const {
+  const ckpt::Value* value = find(name);
+  if (value == nullptr || value->is_none()) {
+    return false;
+  }
+  if (value->as_bool() == nullptr) {
+    raise_option(name, "True, False or None", type_of(value));
+  }
+  return *value->as_bool();
+}
+
+std::pair<double, double> ParamGroup::betas() const {
+  const ckpt::Value* value = find("betas");
+  const std::vector<ckpt::Value>* items = nullptr;
+  if (value != nullptr && value->as_tuple() != nullptr) {
+    items = &value->as_tuple()->items;
+  } else if (value != nullptr && value->as_list() != nullptr) {
+    items = &value->as_list()->items;
+  }
+  if (items == nullptr || items->size() != 2 || !(*items)[0].number() ||
+      !(*items)[1].number()) {
+    raise_option("betas", "two numbers", type_of(value));
+  }
+  return {*(*items)[0].number(), *(*items)[1].number()};
+}
+
+void ParamGroup::set(std::string_view name, ckpt::Value value) {
+  const auto found = std::ranges::find(options, name, &NamedOption::first);
+  if (found == options.end()) {
+    options.emplace_back(name, std::move(value));
+  } else {
+    found->second = std::move(value);
+  }
+}
+
+Params::Params(const torch::nn::Module& module)
+    : groups_{collect(module, nullptr)} {}
+
+Params::Params(std::vector<at::Tensor> tensors)
+    : groups_{ParamGroup{.params = std::move(tensors)}} {}
+
+Params::Params(std::vector<ParamGroup> groups) : groups_(std::move(groups)) {}
+
+Params::Params(ParamGroup group) : groups_{std::move(group)} {}
+
+Params::Params(std::initializer_list<at::Tensor> tensors)
+    : Params(std::vector<at::Tensor>(tensors)) {}
+
+Params::Params(std::initializer_list<ParamGroup> groups) : groups_(groups) {}
+
+ParamGroup named_parameters(const torch::nn::Module& module) {
+  ckpt::List names;
+  ParamGroup group = collect(module, &names);
+  group.set("param_names", std::move(names));
+  return group;
+}
+
+std::vector<at::Tensor> trainable_parameters(const torch::nn::Module& module) {
+  std::vector<at::Tensor> params = collect(module, nullptr).params;
+  std::erase_if(params, [](const at::Tensor& p) { return !p.requires_grad(); });
+  return params;
+}
+
+} // namespace lockstep

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/optim/scheduler.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/optim/internal/state_reader.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view kNoInitialLr =
+    "param 'initial_lr' is not specified in param_groups[{}] when resuming "
+    "scheduler with last_epoch >= 0.\n"
+    "This typically happens when:\n"
+    "1. You're trying to resume training from a checkpoint but haven't "
+    "properly loaded the optimizer state\n"
+    "2. You're using last_epoch >= 0 for a fresh training run (not "
+    "recommended)";
+
+ckpt::Value list_of(const std::vector<double>& numbers) {
+  return ckpt::List{.items = {numbers.begin(), numbers.end()}};
+}
+
+std::vector<double> per_group(
+    const internal::StateReader& reader,
+    std::string_view key,
+    std::size_t num_groups) {
+  std::vector<double> numbers = reader.numbers(key);
+  if (numbers.size() != num_groups) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "optim.load",
+         .message = format(
+             "'{}' of scheduler state: expected {} values, one per parameter "
+             "group, got {}",
+             key,
+             num_groups,
+             numbers.size())});
+  }
+  return numbers;
+}
+
+} // namespace
+
+void Scheduler::begin(std::int64_t last_epoch) {
+  std::size_t index = 0;
+  for (ParamGroup& group : groups()) {
+    if (group.find("initial_lr") == nullptr) {
+      if (last_epoch != -1) {
+        raise(
+            {.code = ErrorCode::kInvalidArgument,
+             .op = "optim.schedule",
+             .message = format(kNoInitialLr, index)});
+      }
+      group.set("initial_lr", *group.find("lr"));
+    }
+    base_lrs_.push_back(group.number("initial_lr"));
+    ++index;
+  }
+  last_epoch_ = last_epoch;
+  is_initial_ = true;
+  step();
+  is_initial_ = false;
+}
+
+void Scheduler::step() {
+  ++step_count_;
+  ++last_epoch_;
+  const std::vector<double> values = get_lr();
+  LOCKSTEP_DCHECK(values.size() == groups().size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    groups()[i].set_lr(values[i]);
+  }
+  last_lr_ = values;
+}
+
+std::vector<double> Scheduler::scaled_lrs(double factor) const {
+  std::vector<double> result;
+  for (const ParamGroup& group : groups()) {
+    result.push_back(group.lr() * factor);
+  }
+  return result;
+}
+
+ckpt::Value Scheduler::state_dict() const {
+  ckpt::Dict state = {.items = own_state()};
+  state.items.emplace_back("base_lrs", list_of(base_lrs_));
+  state.items.emplace_back("last_epoch", last_epoch_);
+  state.items.emplace_back("_step_count", step_count_);
+  state.items.emplace_back("_is_initial", false);
+  state.items.emplace_back("_get_lr_called_within_step", false);
+  state.items.emplace_back("_last_lr", list_of(last_lr_));
+  return state;
+}
+
+void Scheduler::load_state_dict(const ckpt::Value& state) {
+  const internal::StateReader reader(state, "scheduler state");
+  std::vector<double> base_lrs = per_group(reader, "base_lrs", groups().size());
+  std::vector<double> last_lr = per_group(reader, "_last_lr", groups().size());
+  const std::int64_t last_epoch = reader.integer("last_epoch");
+  const std::int64_t step_count = reader.integer("_step_count");
+  load_own_state(state);
+  base_lrs_ = std::move(base_lrs);
+  last_lr_ = std::move(last_lr);
+  last_epoch_ = last_epoch;
+  step_count_ = step_count;
+}
+
+} // namespace lockstep

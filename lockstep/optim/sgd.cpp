@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/optim/sgd.h"
+
+#include <array>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/empty_like.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/scratch.h"
+
+namespace lockstep {
+
+struct SGD::Settings {
+  double lr = 0;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+  bool maximize = false;
+  bool fused = false;
+
+  static Settings of(const ParamGroup& group) {
+    return {
+        .lr = group.lr(),
+        .momentum = group.number("momentum"),
+        .dampening = group.number("dampening"),
+        .weight_decay = group.number("weight_decay"),
+        .nesterov = group.flag("nesterov"),
+        .maximize = group.flag("maximize"),
+        .fused = group.flag("fused")};
+  }
+};
+
+namespace {
+
+constexpr std::array<std::string_view, 1> kStateKeys = {"momentum_buffer"};
+
+void check(const ParamGroup& group) {
+  internal::check_not_negative(group, "lr", "Invalid learning rate: {}");
+  internal::check_not_negative(group, "momentum", "Invalid momentum value: {}");
+  internal::check_not_negative(
+      group,
+      "weight_decay",
+      "Invalid weight_decay value: {}");
+  const double dampening = group.number("dampening");
+  if (group.flag("nesterov") &&
+      (group.number("momentum") <= 0 || dampening != 0)) {
+    internal::refuse_option(
+        "Nesterov momentum requires a momentum and zero dampening");
+  }
+  internal::check_common(group);
+}
+
+void complete_loaded(ParamGroup& group) {
+  const std::array<NamedOption, 5> added = {{
+      {"nesterov", false},
+      {"maximize", false},
+      {"foreach", ckpt::None()},
+      {"differentiable", false},
+      {"fused", false},
+  }};
+  internal::set_missing(group, added);
+}
+
+bool needs(std::string_view /*key*/, const ParamGroup& /*group*/) {
+  return false; // a missing momentum buffer is made at the next step
+}
+
+constexpr OptimizerKind kKind = {
+    .name = "SGD",
+    .state_keys = kStateKeys,
+    .check = check,
+    .complete_loaded = complete_loaded,
+    .needs = needs};
+
+std::vector<NamedOption> named(const SGDOptions& options) {
+  return {
+      {"lr", options.lr},
+      {"momentum", options.momentum},
+      {"dampening", options.dampening},
+      {"weight_decay", options.weight_decay},
+      {"nesterov", options.nesterov},
+      {"maximize", options.maximize},
+      {"foreach", ckpt::None()},
+      {"differentiable", false},
+      {"fused", internal::optional_flag(options.fused)}};
+}
+
+/// Tensors for one call of the fused kernel.
+struct Batch {
+  at::Device device;
+  at::ScalarType dtype;
+  bool is_first_step;
+  std::vector<at::Tensor> params = {};
+  std::vector<at::Tensor> grads = {};
+  std::vector<at::Tensor> buffers = {};
+};
+
+Batch& batch_for(
+    std::vector<Batch>& batches,
+    const at::Tensor& param,
+    bool is_first_step) {
+  for (Batch& batch : batches) {
+    if (batch.device == param.device() && batch.dtype == param.scalar_type() &&
+        batch.is_first_step == is_first_step) {
+      return batch;
+    }
+  }
+  return batches.emplace_back(Batch{
+      .device = param.device(),
+      .dtype = param.scalar_type(),
+      .is_first_step = is_first_step});
+}
+
+} // namespace
+
+SGD::SGD(Params params, const SGDOptions& options)
+    : OptimizerBase(kKind, std::move(params), named(options)),
+      scratch_(std::make_unique<internal::Scratch>()) {}
+
+SGD::~SGD() = default;
+
+void SGD::step() {
+  const at::NoGradGuard no_grad;
+  for (const ParamGroup& group : param_groups()) {
+    const Settings settings = Settings::of(group);
+    if (settings.fused) {
+      step_fused(group, settings);
+      continue;
+    }
+    for (const at::Tensor& param : group.params) {
+      if (param.grad().defined()) {
+        step_single(param, settings);
+      }
+    }
+  }
+}
+
+void SGD::step_single(const at::Tensor& param, const Settings& settings) {
+  internal::check_dense(param.grad(), kKind.name);
+  internal::WorkingGrad grad(param.grad(), *scratch_);
+  if (settings.maximize) {
+    grad.negate();
+  }
+  if (settings.weight_decay != 0) {
+    grad.add(param, settings.weight_decay);
+  }
+  if (settings.momentum == 0) {
+    param.add_(grad.get(), -settings.lr);
+    return;
+  }
+  at::Tensor& buffer = state_of(param)["momentum_buffer"];
+  if (buffer.defined()) {
+    buffer.mul_(settings.momentum).add_(grad.get(), 1 - settings.dampening);
+  } else {
+    buffer = grad.get().clone();
+  }
+  if (settings.nesterov) {
+    grad.add(buffer, settings.momentum);
+    param.add_(grad.get(), -settings.lr);
+  } else {
+    param.add_(buffer, -settings.lr);
+  }
+}
+
+void SGD::step_fused(const ParamGroup& group, const Settings& settings) {
+  std::vector<Batch> batches;
+  for (const at::Tensor& param : group.params) {
+    const at::Tensor& grad = param.grad();
+    if (!grad.defined()) {
+      continue;
+    }
+    internal::check_dense(grad, kKind.name);
+    internal::check_fused(param);
+    if (settings.momentum == 0) {
+      Batch& batch = batch_for(batches, param, false);
+      batch.params.push_back(param);
+      batch.grads.push_back(grad);
+      continue;
+    }
+    at::Tensor& buffer = state_of(param)["momentum_buffer"];
+    Batch& batch = batch_for(batches, param, !buffer.defined());
+    if (!buffer.defined()) {
+      buffer = at::empty_like(grad); // the kernel fills it
+    }
+    batch.params.push_back(param);
+    batch.grads.push_back(grad);
+    batch.buffers.push_back(buffer);
+  }
+  for (const Batch& batch : batches) {
+    at::_fused_sgd_(
+        batch.params,
+        batch.grads,
+        batch.buffers,
+        settings.weight_decay,
+        settings.momentum,
+        settings.lr,
+        settings.dampening,
+        settings.nesterov,
+        settings.maximize,
+        batch.is_first_step);
+  }
+}
+
+} // namespace lockstep

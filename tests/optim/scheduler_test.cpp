@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/optim/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include "lockstep/optim/adam.h"
+#include "lockstep/optim/one_cycle_lr.h"
+#include "lockstep/optim/sgd.h"
+#include "tests/optim/support.h"
+
+namespace lockstep::test {
+
+namespace {
+
+using ckpt::Value;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class SchedulerTest : public testing::Test {
+ protected:
+  std::string refused(const auto& action) {
+    const Error error = error_of(action);
+    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << error.message;
+    return error.message;
+  }
+  std::string mismatch(Scheduler& scheduler, const Value& state) {
+    const std::string before = repr(scheduler.state_dict());
+    const Error error = error_of([&] { scheduler.load_state_dict(state); });
+    EXPECT_EQ(error.code, ErrorCode::kMismatch) << error.message;
+    EXPECT_EQ(repr(scheduler.state_dict()), before) << "changed by an error";
+    return error.message;
+  }
+  /// The learning rate at the start and after each of three steps.
+  std::vector<double> four(Scheduler& scheduler) {
+    std::vector<double> rates;
+    for (int i = 0; i < 4; ++i) {
+      rates.push_back(scheduler.get_last_lr()[0]);
+      scheduler.step();
+    }
+    return rates;
+  }
+
+  SGD sgd_{make_params(), {.lr = 0.1, .momentum = 0.9}};
+};
+
+} // namespace
+
+TEST_F(SchedulerTest, StepLRKeepsThePublishedGoldens) {
+  StepLR scheduler(sgd_, {.step_size = 2, .gamma = 0.5});
+  EXPECT_THAT(four(scheduler), ElementsAre(0.1, 0.1, 0.05, 0.05));
+  EXPECT_EQ(sgd_.param_groups()[0].lr(), 0.025);
+  EXPECT_EQ(sgd_.param_groups()[0].number("initial_lr"), 0.1);
+}
+
+TEST_F(SchedulerTest, StateHasPythonsKeysInPythonsOrder) {
+  const StepLR scheduler(sgd_, {.step_size = 2, .gamma = 0.5});
+  EXPECT_EQ(
+      repr(scheduler.state_dict()),
+      "{'step_size': 2, 'gamma': 0.5, 'base_lrs': [0.1], 'last_epoch': 0, "
+      "'_step_count': 1, '_is_initial': False, "
+      "'_get_lr_called_within_step': False, '_last_lr': [0.1]}");
+}
+
+TEST_F(SchedulerTest, MilestonesAreACounterInOrderOfMention) {
+  MultiStepLR scheduler(sgd_, {.milestones = {3, 1, 3}});
+  EXPECT_EQ(
+      repr(*scheduler.state_dict().find("milestones")),
+      "Counter({3: 2, 1: 1})");
+}
+
+TEST_F(SchedulerTest, ConstantWithFactorOneKeepsTheRate) {
+  ConstantLR scheduler(sgd_, {.factor = 1.0});
+  EXPECT_THAT(four(scheduler), ElementsAre(0.1, 0.1, 0.1, 0.1));
+}
+
+TEST_F(SchedulerTest, OneCycleMovesAdamsFirstBeta) {
+  Adam adam(make_params(), {.lr = 0.1, .betas = {0.9, 0.97}});
+  OneCycleLR scheduler(adam, {.max_lr = {0.1}, .total_steps = 10});
+  const ParamGroup& group = adam.param_groups()[0];
+  EXPECT_EQ(group.betas(), std::pair(0.95, 0.97));
+  scheduler.step();
+  scheduler.step();
+  EXPECT_EQ(group.betas(), std::pair(0.85, 0.97));
+  EXPECT_EQ(group.lr(), 0.1);
+}
+
+TEST_F(SchedulerTest, ContinuesFromAStateOnAnotherOptimizer) {
+  CosineAnnealingLR first(sgd_, {.t_max = 10});
+  first.step();
+  first.step();
+  SGD other(make_params(), {.lr = 0.1, .momentum = 0.9});
+  CosineAnnealingLR second(other, {.t_max = 3});
+  other.load_state_dict(sgd_.state_dict());
+  second.load_state_dict(first.state_dict());
+  EXPECT_EQ(second.get_last_lr(), first.get_last_lr());
+  first.step();
+  second.step();
+  EXPECT_EQ(repr(second.state_dict()), repr(first.state_dict()));
+}
+
+TEST_F(SchedulerTest, ContinuingWithoutInitialLrIsRefused) {
+  EXPECT_THAT(
+      refused([&] { StepLR(sgd_, {.step_size = 2, .last_epoch = 4}); }),
+      HasSubstr("param 'initial_lr' is not specified in param_groups[0] when "
+                "resuming scheduler with last_epoch >= 0.\nThis typically"));
+}
+
+TEST_F(SchedulerTest, LastEpochContinuesWithInitialLr) {
+  sgd_.param_groups()[0].set("initial_lr", 0.4);
+  StepLR scheduler(sgd_, {.step_size = 2, .gamma = 0.5, .last_epoch = 4});
+  EXPECT_EQ(scheduler.last_epoch(), 5);
+  EXPECT_THAT(four(scheduler), ElementsAre(0.1, 0.05, 0.05, 0.025));
+}
+
+TEST_F(SchedulerTest, StateOfAnotherSchedulerIsRefused) {
+  StepLR step(sgd_, {.step_size = 2});
+  CosineAnnealingLR cosine(sgd_, {.t_max = 10});
+  EXPECT_EQ(
+      mismatch(step, cosine.state_dict()),
+      "StepLR state has no 'step_size'");
+  EXPECT_EQ(
+      mismatch(cosine, step.state_dict()),
+      "CosineAnnealingLR state has no 'T_max'");
+  EXPECT_EQ(
+      mismatch(step, Value::list({})),
+      "scheduler state: expected a dict, got 'list'");
+}
+
+TEST_F(SchedulerTest, StateOfOtherGroupsIsRefused) {
+  const std::vector<at::Tensor> params = make_params();
+  SGD two({{.params = {params[0]}}, {.params = {params[1]}}}, {.lr = 0.1});
+  const StepLR source(two, {.step_size = 2});
+  StepLR target(sgd_, {.step_size = 2});
+  EXPECT_EQ(
+      mismatch(target, source.state_dict()),
+      "'base_lrs' of scheduler state: expected 1 values, one per parameter "
+      "group, got 2");
+}
+
+TEST_F(SchedulerTest, OldStateWithVerboseLoads) {
+  StepLR scheduler(sgd_, {.step_size = 2});
+  const Value state = scheduler.state_dict();
+  ckpt::Dict old;
+  for (const auto& [key, value] : state.as_dict()->items) {
+    if (*key.as_string() != "_is_initial") {
+      old.items.emplace_back(key, value);
+    }
+  }
+  old.items.emplace_back("verbose", false);
+  scheduler.step();
+  scheduler.load_state_dict(old);
+  EXPECT_EQ(repr(scheduler.state_dict()), repr(state));
+}
+
+TEST_F(SchedulerTest, BadArgumentsGivePyTorchsTexts) {
+  EXPECT_THAT(
+      refused([&] { StepLR(sgd_, {.step_size = 0}); }),
+      HasSubstr("step_size"));
+  EXPECT_THAT(
+      refused([&] { CosineAnnealingLR(sgd_, {.t_max = 0}); }),
+      HasSubstr("T_max"));
+  EXPECT_EQ(
+      refused([&] { OneCycleLR(sgd_, {.max_lr = {0.1}}); }),
+      "You must define either total_steps OR (epochs AND steps_per_epoch)");
+  EXPECT_EQ(
+      refused([&] { OneCycleLR(sgd_, {.max_lr = {1}, .total_steps = -4}); }),
+      "Expected positive integer total_steps, but got -4");
+  EXPECT_EQ(
+      refused([&] {
+        OneCycleLR(sgd_, {.max_lr = {1}, .total_steps = 4, .pct_start = 2});
+      }),
+      "Expected float between 0 and 1 pct_start, but got 2.0");
+  EXPECT_EQ(
+      refused([&] {
+        OneCycleLR(
+            sgd_,
+            {.max_lr = {1}, .total_steps = 4, .anneal_strategy = "step"});
+      }),
+      "anneal_strategy must be one of 'cos' or 'linear', instead got step");
+  EXPECT_EQ(
+      refused([&] {
+        OneCycleLR(sgd_, {.max_lr = {1, 2}, .total_steps = 4});
+      }),
+      "max_lr must have the same length as optimizer.param_groups. max_lr has "
+      "2 values, param_groups has 1.");
+}
+
+TEST_F(SchedulerTest, OneCycleEndsAfterItsSteps) {
+  OneCycleLR scheduler(sgd_, {.max_lr = {0.1}, .total_steps = 2});
+  scheduler.step();
+  scheduler.step();
+  EXPECT_EQ(
+      refused([&] { scheduler.step(); }),
+      "Tried to step 3 times. The specified number of total steps is 2");
+}
+
+} // namespace lockstep::test

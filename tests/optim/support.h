@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Small parameters, gradients and texts for the tests of this folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/ckpt/value.h"
+#include "lockstep/optim/optimizer.h"
+
+namespace lockstep::test {
+
+/// Six leaf tensors, the same in tests/oracle/optim_data.py: contiguous,
+/// channels-last, empty-dimensional, and larger than a parallel chunk.
+std::vector<at::Tensor> make_params();
+
+/// Gradients of step `step`; the fifth parameter has none in step 0, the sixth
+/// never.
+void set_grads(const std::vector<at::Tensor>& params, int step);
+
+/// The tree as Python's repr, tensors as dtype, shape and digest of the bytes.
+std::string repr(const ckpt::Value& value);
+
+/// Equal shapes and bits.
+bool same_bits(const at::Tensor& a, const at::Tensor& b);
+
+/// Code and message of what `action` throws; empty if it does not.
+template <class Action>
+Error error_of(const Action& action) {
+  try {
+    action();
+  } catch (const Exception& e) {
+    return e.error();
+  }
+  return {.message = "no error"};
+}
+
+} // namespace lockstep::test
