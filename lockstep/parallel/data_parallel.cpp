@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/parallel/data_parallel.h"
+
+#include <optional>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/device/device_list.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<c10::Device> choose_devices(const DataParallelOptions& options) {
+  if (options.device_ids.empty()) {
+    if (!options.devices.empty()) {
+      return parse_devices(options.devices);
+    }
+    return parse_devices(device_count("cuda") > 0 ? "cuda" : "cpu");
+  }
+  if (!options.devices.empty()) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "parallel.wrap",
+         .message = "both devices and device_ids are given",
+         .hint = "device_ids = {1, 3} is short for devices = \"cuda:1,3\""});
+  }
+  std::vector<std::string> numbers;
+  for (const std::int64_t id : options.device_ids) {
+    numbers.push_back(std::to_string(id));
+  }
+  return parse_devices("cuda:" + join(numbers, ","));
+}
+
+std::optional<c10::Device> choose_output(const std::string& spec) {
+  if (spec.empty()) {
+    return std::nullopt;
+  }
+  const auto devices = parse_devices(spec);
+  if (devices.size() != 1) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "parallel.wrap",
+         .message = format(
+             "output_device: expected one device, got \"{}\"",
+             escape(spec))});
+  }
+  return devices.front();
+}
+
+} // namespace
+
+DataParallelImpl::DataParallelImpl(
+    std::shared_ptr<torch::nn::Module> module,
+    Call call,
+    DataParallelOptions options)
+    : Module("DataParallel"), module_(std::move(module)) {
+  if (module_ == nullptr) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "parallel.wrap",
+         .message = "the module is null"});
+  }
+  register_module("module", module_);
+  group_ = std::make_unique<ReplicaGroup>(
+      module_,
+      [call = std::move(
+           call)](torch::nn::Module& replica, const TensorList& inputs) {
+        return TensorList{call(replica, inputs.front())};
+      },
+      ReplicaGroupOptions{
+          .devices = choose_devices(options),
+          .output_device = choose_output(options.output_device),
+          .dim = options.dim,
+          .threads_per_replica = options.threads_per_replica,
+          .factory = std::move(options.factory)});
+}
+
+DataParallelImpl::~DataParallelImpl() = default;
+
+at::Tensor DataParallelImpl::forward(const at::Tensor& input) {
+  return group_->forward({input}).front();
+}
+
+std::span<const c10::Device> DataParallelImpl::devices() const {
+  return group_->devices();
+}
+
+void DataParallelImpl::raise_wrong_type() const {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "parallel.module",
+       .message = format(
+           "the wrapped module is a {}, not the type asked for",
+           module_->name())});
+}
+
+} // namespace lockstep

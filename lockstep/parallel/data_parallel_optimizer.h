@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The notes wrap the optimizer as well: `optimizer->module()->step()`. It is
+// not needed: parameters live once, in the wrapped module, so a plain optimizer
+// steps all replicas. In PyTorch the wrapper loses the optimizer's state
+// dictionary; here it is passed through.
+//   DataParallelOptimizer optimizer(sgd);
+#pragma once
+
+#include <memory>
+#include <utility>
+
+namespace lockstep {
+
+/// A shared optimizer behind the name `module()`.
+template <class Optimizer>
+class DataParallelOptimizer {
+ public:
+  explicit DataParallelOptimizer(std::shared_ptr<Optimizer> optimizer)
+      : optimizer_(std::move(optimizer)) {}
+
+  /// The optimizer itself: step, zero_grad, param_groups.
+  [[nodiscard]] const std::shared_ptr<Optimizer>& module() const noexcept {
+    return optimizer_;
+  }
+  /// `optimizer->module()`, as the notes write it.
+  const DataParallelOptimizer* operator->() const noexcept {
+    return this;
+  }
+
+  /// The inner optimizer's state.
+  [[nodiscard]] auto state_dict() const {
+    return optimizer_->state_dict();
+  }
+  /// Loads the inner optimizer's state.
+  template <class State>
+  void load_state_dict(const State& state) const {
+    optimizer_->load_state_dict(state);
+  }
+
+ private:
+  std::shared_ptr<Optimizer> optimizer_;
+};
+
+} // namespace lockstep

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/parallel/join_node.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/parallel/gradient_sum.h"
+#include "lockstep/parallel/random_stream.h"
+#include "lockstep/parallel/replica_error.h"
+
+namespace lockstep::parallel {
+namespace {
+
+namespace autograd = torch::autograd;
+
+// One gradient that leaves a replica's graph: where, and which edge of the
+// join node it belongs to.
+struct Exit {
+  autograd::Edge edge = {};
+  std::size_t next_edge = 0;
+};
+
+// A replica's part of the node.
+struct Branch {
+  TensorList outputs = {};
+  std::vector<Exit> exits = {};
+  // Shards that take gradients, by edge of the join node: undefined gradients
+  // of some replicas become zeros of this shape.
+  std::vector<std::pair<std::size_t, at::Tensor>> inputs = {};
+};
+
+// Hooks on the master's parameters must see the sum, once. Replica 0 computes
+// with these very tensors, so its own pass must not call them.
+class HooksOff {
+ public:
+  explicit HooksOff(const TensorList& tensors) {
+    for (const at::Tensor& tensor : tensors) {
+      auto& hooks = autograd::impl::hooks(tensor);
+      if (!hooks.empty()) {
+        saved_.emplace_back(tensor, std::move(hooks));
+        hooks.clear();
+      }
+    }
+  }
+  ~HooksOff() {
+    for (auto& [tensor, hooks] : saved_) {
+      autograd::impl::hooks(tensor) = std::move(hooks);
+    }
+  }
+  HooksOff(const HooksOff&) = delete;
+  HooksOff& operator=(const HooksOff&) = delete;
+
+ private:
+  std::vector<std::pair<
+      at::Tensor,
+      std::vector<std::unique_ptr<autograd::FunctionPreHook>>>>
+      saved_;
+};
+
+class JoinNode final : public autograd::Node {
+ public:
+  JoinNode(
+      JoinPlan plan,
+      std::span<const ParameterRow> parameters,
+      autograd::edge_list next_edges);
+
+  std::string name() const override {
+    return "LockstepJoinBackward";
+  }
+  autograd::variable_list apply(autograd::variable_list&& grads) override;
+  void release_variables() override {
+    branches_.clear();
+    masters_.clear();
+  }
+
+ private:
+  std::vector<TensorList> split(const autograd::variable_list& grads) const;
+  TensorList run_branch(
+      const Branch& branch,
+      const TensorList& grads,
+      const std::vector<bool>& needed,
+      bool keep_graph) const;
+  at::Tensor join_input_gradient(
+      std::size_t edge,
+      std::vector<TensorList>& gradients) const;
+
+  std::shared_ptr<WorkerPool> pool_;
+  std::vector<c10::Device> devices_;
+  std::int64_t dim_ = 0;
+  std::size_t parameter_edges_ = 0;
+  TensorList masters_;
+  std::vector<Branch> branches_;
+};
+
+JoinNode::JoinNode(
+    JoinPlan plan,
+    std::span<const ParameterRow> parameters,
+    autograd::edge_list next_edges)
+    : Node(std::move(next_edges)),
+      pool_(std::move(plan.pool)),
+      devices_(std::move(plan.devices)),
+      dim_(plan.dim) {
+  branches_.resize(plan.passes.size());
+  std::size_t edge = 0;
+  for (const ParameterRow& row : parameters) {
+    if (!row.master.requires_grad()) {
+      continue;
+    }
+    masters_.push_back(row.master);
+    for (std::size_t r = 0; r < branches_.size(); ++r) {
+      for (const at::Tensor& leaf : row.leaves[r]) {
+        branches_[r].exits.push_back(
+            {.edge = autograd::impl::gradient_edge(leaf), .next_edge = edge});
+      }
+    }
+    ++edge;
+  }
+  parameter_edges_ = edge;
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    if (!plan.inputs[i].requires_grad()) {
+      continue;
+    }
+    for (std::size_t r = 0; r < branches_.size(); ++r) {
+      const at::Tensor& shard = plan.passes[r].inputs[i];
+      branches_[r].exits.push_back(
+          {.edge = autograd::impl::gradient_edge(shard), .next_edge = edge});
+      branches_[r].inputs.emplace_back(edge, shard.detach());
+    }
+    ++edge;
+  }
+  for (std::size_t r = 0; r < branches_.size(); ++r) {
+    branches_[r].outputs = std::move(plan.passes[r].outputs);
+  }
+}
+
+// The incoming gradients, cut like the outputs they belong to.
+std::vector<TensorList> JoinNode::split(
+    const autograd::variable_list& grads) const {
+  std::vector<TensorList> parts(branches_.size());
+  for (std::size_t k = 0; k < grads.size(); ++k) {
+    std::int64_t start = 0;
+    for (std::size_t r = 0; r < branches_.size(); ++r) {
+      const at::Tensor& output = branches_[r].outputs[k];
+      if (!grads[k].defined() || !output.defined() || !output.requires_grad()) {
+        parts[r].emplace_back();
+      } else if (output.dim() == 0) {
+        parts[r].push_back(grads[k].select(0, static_cast<std::int64_t>(r)));
+      } else {
+        parts[r].push_back(grads[k].narrow(dim_, start, output.size(dim_)));
+      }
+      if (output.defined() && output.dim() > 0) {
+        start += output.size(dim_);
+      }
+      if (parts[r].back().defined()) {
+        parts[r].back() = parts[r].back().to(devices_[r]);
+      }
+    }
+  }
+  return parts;
+}
+
+// Runs one replica's backward; gradients come back by edge of the join node.
+TensorList JoinNode::run_branch(
+    const Branch& branch,
+    const TensorList& grads,
+    const std::vector<bool>& needed,
+    bool keep_graph) const {
+  TensorList result(needed.size());
+  autograd::edge_list roots;
+  autograd::edge_list exits;
+  autograd::variable_list seeds;
+  for (std::size_t k = 0; k < grads.size(); ++k) {
+    if (grads[k].defined()) {
+      roots.push_back(autograd::impl::gradient_edge(branch.outputs[k]));
+      seeds.push_back(grads[k]);
+    }
+  }
+  for (const Exit& exit : branch.exits) {
+    if (needed[exit.next_edge]) {
+      exits.push_back(exit.edge);
+    }
+  }
+  // Without exits the engine would accumulate into .grad instead.
+  if (roots.empty() || exits.empty()) {
+    return result;
+  }
+  auto captured = autograd::Engine::get_default_engine().execute(
+      roots,
+      seeds,
+      keep_graph,
+      /*create_graph=*/false,
+      /*accumulate_grad=*/false,
+      exits);
+  std::size_t place = 0;
+  for (const Exit& exit : branch.exits) {
+    if (!needed[exit.next_edge]) {
+      continue;
+    }
+    at::Tensor& slot = result[exit.next_edge];
+    at::Tensor gradient = std::move(captured[place++]);
+    if (!slot.defined()) {
+      slot = std::move(gradient);
+    } else if (gradient.defined()) {
+      slot = slot + gradient;
+    }
+  }
+  return result;
+}
+
+at::Tensor JoinNode::join_input_gradient(
+    std::size_t edge,
+    std::vector<TensorList>& gradients) const {
+  bool any = false;
+  for (const TensorList& of_replica : gradients) {
+    any = any || of_replica[edge].defined();
+  }
+  if (!any) {
+    return {};
+  }
+  TensorList parts;
+  for (std::size_t r = 0; r < branches_.size(); ++r) {
+    for (const auto& [input_edge, shard] : branches_[r].inputs) {
+      if (input_edge == edge) {
+        const at::Tensor& gradient = gradients[r][edge];
+        parts.push_back(gradient.defined() ? gradient : at::zeros_like(shard));
+      }
+    }
+  }
+  return at::cat(parts, dim_);
+}
+
+autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
+  TORCH_CHECK(!branches_.empty(), autograd::ERR_BACKWARD_TWICE);
+  if (autograd::GradMode::is_enabled()) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "parallel.backward",
+         .message = "create_graph is not possible through several replicas",
+         .hint = "use one device for gradients of gradients"});
+  }
+  const bool keep_graph = autograd::get_current_graph_task_keep_graph();
+  std::vector<bool> needed(num_outputs());
+  for (std::size_t edge = 0; edge < needed.size(); ++edge) {
+    needed[edge] = task_should_compute_output(edge);
+  }
+  const std::vector<TensorList> parts = split(grads);
+  grads.clear();
+  std::vector<TensorList> gradients(branches_.size());
+  {
+    const HooksOff hooks_off(masters_);
+    PassStreams streams;
+    const auto errors = pool_->run(branches_.size(), [&](std::size_t r) {
+      const StreamGuard stream(streams, r);
+      gradients[r] = run_branch(branches_[r], parts[r], needed, keep_graph);
+    });
+    rethrow_lowest(errors, devices_, "parallel.backward");
+  }
+  TensorList inputs;
+  for (std::size_t edge = parameter_edges_; edge < needed.size(); ++edge) {
+    inputs.push_back(join_input_gradient(edge, gradients));
+  }
+  for (TensorList& of_replica : gradients) {
+    of_replica.resize(parameter_edges_);
+  }
+  TensorList result = sum_in_replica_order(*pool_, std::move(gradients));
+  result.insert(result.end(), inputs.begin(), inputs.end());
+  return result;
+}
+
+bool any_requires_grad(const JoinPlan& plan, std::size_t output) {
+  for (const ReplicaPass& pass : plan.passes) {
+    const at::Tensor& tensor = pass.outputs[output];
+    if (tensor.defined() && tensor.requires_grad()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+autograd::edge_list edges_of(
+    const JoinPlan& plan,
+    std::span<const ParameterRow> parameters) {
+  autograd::edge_list edges;
+  for (const ParameterRow& row : parameters) {
+    if (row.master.requires_grad()) {
+      edges.push_back(autograd::impl::gradient_edge(row.master));
+    }
+  }
+  for (const at::Tensor& input : plan.inputs) {
+    if (input.requires_grad()) {
+      edges.push_back(autograd::impl::gradient_edge(input));
+    }
+  }
+  return edges;
+}
+
+} // namespace
+
+TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
+  const std::size_t count = plan.passes.front().outputs.size();
+  TensorList results;
+  std::vector<bool> differentiable;
+  for (std::size_t k = 0; k < count; ++k) {
+    const torch::NoGradGuard no_grad;
+    TensorList parts;
+    for (const ReplicaPass& pass : plan.passes) {
+      parts.push_back(pass.outputs[k]);
+    }
+    results.push_back(gather(parts, plan.output_device, plan.dim));
+    differentiable.push_back(any_requires_grad(plan, k));
+  }
+  if (std::ranges::find(differentiable, true) == differentiable.end()) {
+    return results;
+  }
+  autograd::edge_list edges = edges_of(plan, parameters);
+  const auto node = c10::make_intrusive<JoinNode>(
+      std::move(plan),
+      parameters,
+      std::move(edges));
+  for (std::size_t k = 0; k < count; ++k) {
+    if (differentiable[k]) {
+      autograd::set_history(results[k], node);
+    } else {
+      node->add_input_metadata(autograd::Node::undefined_input{});
+    }
+  }
+  return results;
+}
+
+} // namespace lockstep::parallel

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// LibTorch's CPU kernels that draw random numbers, with the generator replaced
+// by the replica's. These are the leaves that rand, randn, dropout, randperm,
+// rrelu and module initialisation end in; each calls the stock kernel.
+#include <ATen/ops/_sample_dirichlet_cpu_dispatch.h>
+#include <ATen/ops/_standard_gamma_cpu_dispatch.h>
+#include <ATen/ops/bernoulli_cpu_dispatch.h>
+#include <ATen/ops/binomial_cpu_dispatch.h>
+#include <ATen/ops/cauchy_cpu_dispatch.h>
+#include <ATen/ops/exponential_cpu_dispatch.h>
+#include <ATen/ops/geometric_cpu_dispatch.h>
+#include <ATen/ops/log_normal_cpu_dispatch.h>
+#include <ATen/ops/multinomial_cpu_dispatch.h>
+#include <ATen/ops/normal_cpu_dispatch.h>
+#include <ATen/ops/poisson_cpu_dispatch.h>
+#include <ATen/ops/random_cpu_dispatch.h>
+#include <ATen/ops/randperm_cpu_dispatch.h>
+#include <ATen/ops/rrelu_with_noise_cpu_dispatch.h>
+#include <ATen/ops/uniform_cpu_dispatch.h>
+#include <torch/library.h>
+
+#include "lockstep/parallel/random_stream.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using at::Scalar;
+using at::Tensor;
+using Generator = std::optional<at::Generator>;
+
+// In place, with N numbers as parameters: uniform_(self, from, to, generator).
+template <auto kKernel>
+Tensor& with_two(Tensor& self, double a, double b, Generator g) {
+  return kKernel(self, a, b, pick_generator(std::move(g)));
+}
+
+template <auto kKernel>
+Tensor& with_one(Tensor& self, double a, Generator g) {
+  return kKernel(self, a, pick_generator(std::move(g)));
+}
+
+// Out of place, one tensor in.
+template <auto kKernel>
+Tensor of_tensor(const Tensor& self, Generator g) {
+  return kKernel(self, pick_generator(std::move(g)));
+}
+
+template <auto kKernel>
+Tensor of_tensors(const Tensor& a, const Tensor& b, Generator g) {
+  return kKernel(a, b, pick_generator(std::move(g)));
+}
+
+Tensor& bernoulli_tensor(Tensor& self, const Tensor& p, Generator g) {
+  return at::cpu::bernoulli_(self, p, pick_generator(std::move(g)));
+}
+
+Tensor& bernoulli_out(const Tensor& self, Generator g, Tensor& out) {
+  return at::cpu::bernoulli_outf(self, pick_generator(std::move(g)), out);
+}
+
+Tensor& random_any(Tensor& self, Generator g) {
+  return at::cpu::random_(self, pick_generator(std::move(g)));
+}
+
+Tensor& random_to(Tensor& self, std::int64_t to, Generator g) {
+  return at::cpu::random_(self, to, pick_generator(std::move(g)));
+}
+
+Tensor& random_from(
+    Tensor& self,
+    std::int64_t from,
+    std::optional<std::int64_t> to,
+    Generator g) {
+  return at::cpu::random_(self, from, to, pick_generator(std::move(g)));
+}
+
+Tensor& randperm_out(std::int64_t n, Generator g, Tensor& out) {
+  return at::cpu::randperm_outf(n, pick_generator(std::move(g)), out);
+}
+
+Tensor multinomial(
+    const Tensor& self,
+    std::int64_t samples,
+    bool replacement,
+    Generator g) {
+  return at::cpu::multinomial(
+      self,
+      samples,
+      replacement,
+      pick_generator(std::move(g)));
+}
+
+Tensor normal_mean(const Tensor& mean, double std, Generator g) {
+  return at::cpu::normal(mean, std, pick_generator(std::move(g)));
+}
+
+Tensor normal_std(double mean, const Tensor& std, Generator g) {
+  return at::cpu::normal(mean, std, pick_generator(std::move(g)));
+}
+
+Tensor normal_both(const Tensor& mean, const Tensor& std, Generator g) {
+  return at::cpu::normal(mean, std, pick_generator(std::move(g)));
+}
+
+Tensor rrelu(
+    const Tensor& self,
+    Tensor& noise,
+    const Scalar& lower,
+    const Scalar& upper,
+    bool training,
+    Generator g) {
+  return at::cpu::rrelu_with_noise(
+      self,
+      noise,
+      lower,
+      upper,
+      training,
+      pick_generator(std::move(g)));
+}
+
+Tensor& rrelu_in_place(
+    Tensor& self,
+    Tensor& noise,
+    const Scalar& lower,
+    const Scalar& upper,
+    bool training,
+    Generator g) {
+  return at::cpu::rrelu_with_noise_(
+      self,
+      noise,
+      lower,
+      upper,
+      training,
+      pick_generator(std::move(g)));
+}
+
+using OneFn = Tensor& (*)(Tensor&, double, Generator);
+
+// Replacing kernels prints one warning per process; ours is on purpose.
+class Silence final : public c10::WarningHandler {
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
+void register_kernels(torch::Library& lib) {
+  lib.impl("bernoulli_.float", &with_one<OneFn{&at::cpu::bernoulli_}>);
+  lib.impl("bernoulli_.Tensor", &bernoulli_tensor);
+  lib.impl("bernoulli.out", &bernoulli_out);
+  lib.impl("uniform_", &with_two<&at::cpu::uniform_>);
+  lib.impl("normal_", &with_two<&at::cpu::normal_>);
+  lib.impl("normal.Tensor_float", &normal_mean);
+  lib.impl("normal.float_Tensor", &normal_std);
+  lib.impl("normal.Tensor_Tensor", &normal_both);
+  lib.impl("cauchy_", &with_two<&at::cpu::cauchy_>);
+  lib.impl("log_normal_", &with_two<&at::cpu::log_normal_>);
+  lib.impl("exponential_", &with_one<&at::cpu::exponential_>);
+  lib.impl("geometric_", &with_one<&at::cpu::geometric_>);
+  lib.impl("random_", &random_any);
+  lib.impl("random_.to", &random_to);
+  lib.impl("random_.from", &random_from);
+  lib.impl("randperm.generator_out", &randperm_out);
+  lib.impl("multinomial", &multinomial);
+  lib.impl("rrelu_with_noise", &rrelu);
+  lib.impl("rrelu_with_noise_", &rrelu_in_place);
+  lib.impl("poisson", &of_tensor<&at::cpu::poisson>);
+  lib.impl("_standard_gamma", &of_tensor<&at::cpu::_standard_gamma>);
+  lib.impl("_sample_dirichlet", &of_tensor<&at::cpu::_sample_dirichlet>);
+  lib.impl("binomial", &of_tensors<&at::cpu::binomial>);
+}
+
+} // namespace
+
+void install_random_streams() {
+  // Never removed: other threads may be inside one of the kernels at exit.
+  static const torch::Library* const library = [] {
+    Silence silence;
+    const c10::WarningUtils::WarningHandlerGuard guard(&silence);
+    auto lib = std::make_unique<torch::Library>(
+        torch::Library::IMPL,
+        "aten",
+        c10::DispatchKey::CPU,
+        __FILE__,
+        __LINE__);
+    register_kernels(*lib);
+    return lib.release();
+  }();
+  static_cast<void>(library);
+}
+
+} // namespace lockstep::parallel

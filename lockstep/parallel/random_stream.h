@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A private random stream per replica, so that dropout does not depend on which
+// thread runs first.
+//
+// Note [Replica streams]
+// The first random operation of any replica in a pass draws ONE number from the
+// default CPU generator, `seed = torch.randint(2**31, ())`; replica i then uses
+// a generator seeded with `seed + i`. A pass that draws nothing leaves the
+// default generator untouched, so a net without dropout consumes the same
+// numbers on one device and on many. Operations that name a generator use it.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include <ATen/core/Generator.h>
+
+namespace lockstep::parallel {
+
+/// The seeds of one pass over all replicas.
+/// Threads: `generator` may be called by all replicas at once.
+class PassStreams {
+ public:
+  /// A fresh generator of replica `index`.
+  at::Generator generator(std::size_t index);
+
+ private:
+  std::mutex mutex_;
+  std::optional<std::uint64_t> seed_ = {};
+};
+
+/// While it lives, random CPU operations of this thread that name no generator
+/// draw from the stream of replica `index`.
+class StreamGuard {
+ public:
+  StreamGuard(PassStreams& streams, std::size_t index);
+  ~StreamGuard();
+  StreamGuard(const StreamGuard&) = delete;
+  StreamGuard& operator=(const StreamGuard&) = delete;
+
+ private:
+  friend std::optional<at::Generator> pick_generator(
+      std::optional<at::Generator> given);
+  PassStreams& streams_;
+  std::size_t index_ = 0;
+  std::optional<at::Generator> generator_ = {};
+  StreamGuard* outer_ = nullptr;
+};
+
+/// `given`, or the stream of this thread's replica, or nothing (the default).
+std::optional<at::Generator> pick_generator(std::optional<at::Generator> given);
+
+/// Makes LibTorch's random CPU operations ask `pick_generator`. Done once per
+/// process, before the first worker runs; further calls do nothing.
+void install_random_streams();
+
+} // namespace lockstep::parallel

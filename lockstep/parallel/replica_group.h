@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Copies of a module that run at the same time on several devices, made once
+// and kept. CPU replicas share the parameters' memory.
+//   ReplicaGroup group(net, call, {.devices = parse_devices("cpu*2")});
+//   TensorList out = group.forward({images});
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include "lockstep/parallel/replica_set.h"
+#include "lockstep/parallel/scatter_gather.h"
+
+namespace lockstep {
+
+using parallel::TensorList;
+
+/// How a group is made.
+struct ReplicaGroupOptions {
+  /// One replica each; the module lives on the first.
+  std::vector<c10::Device> devices = {};
+  /// Where results are gathered; the first device if not given.
+  std::optional<c10::Device> output_device = {};
+  /// Dimension that is split and joined.
+  std::int64_t dim = 0;
+  /// Threads inside one operation of one replica. 0: the process's number
+  /// divided by the replicas, at least 1.
+  int threads_per_replica = 0;
+  /// Makes replicas of a module whose `clone()` does not work.
+  ModuleFactory factory = {};
+};
+
+/// Note [Replicas]
+/// - Replica 0 is the module itself. With one device `forward` is a plain call.
+/// - Every pass starts from the module's buffers; what replicas 1.. do to their
+///   own buffers is dropped, so BatchNorm keeps replica 0's statistics.
+/// - Gradients are summed in replica order; hooks on parameters see the sum.
+/// - Random operations: see Note [Replica streams] in random_stream.h.
+/// - Plain members changed after construction (a dropout rate) are seen by
+///   replicas 1.. after `rebuild()`; parameters, buffers, `requires_grad`,
+///   `train()`, replaced children and tensors are followed by themselves.
+///
+/// Threads: calls from several threads run one after the other.
+class ReplicaGroup {
+ public:
+  /// Calls one replica with its shards. Must not keep state of its own: all
+  /// replicas use it at once.
+  using Call = std::function<TensorList(torch::nn::Module&, const TensorList&)>;
+
+  /// Starts the threads and makes the replicas; draws no random number.
+  /// Errors: throws kInvalidArgument without devices, kUnsupported for several
+  /// devices that are not the CPU, or a module that cannot be copied.
+  ReplicaGroup(
+      std::shared_ptr<torch::nn::Module> module,
+      Call call,
+      ReplicaGroupOptions options);
+  ~ReplicaGroup();
+  ReplicaGroup(const ReplicaGroup&) = delete;
+  ReplicaGroup& operator=(const ReplicaGroup&) = delete;
+
+  /// Scatters `inputs`, runs the replicas, gathers each output.
+  /// Errors: throws ReplicaError for the lowest replica that threw, after all
+  /// have ended; and as `scatter` and `gather`.
+  TensorList forward(const TensorList& inputs);
+
+  [[nodiscard]] std::span<const c10::Device> devices() const;
+  /// Replica `index`; 0 is the user's module.
+  [[nodiscard]] torch::nn::Module& replica(std::size_t index) const;
+  /// Makes replicas 1.. anew from the module.
+  void rebuild();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace lockstep

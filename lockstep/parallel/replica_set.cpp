@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/parallel/replica_set.h"
+
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/rng.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using Module = torch::nn::Module;
+using Named = std::vector<std::pair<std::string, at::Tensor>>;
+
+constexpr const char* kOp = "parallel.replicate";
+
+Named to_list(const torch::OrderedDict<std::string, at::Tensor>& dict) {
+  Named list;
+  list.reserve(dict.size());
+  for (const auto& item : dict) {
+    list.emplace_back(item.key(), item.value());
+  }
+  return list;
+}
+
+bool same_tensors(const Named& a, const Named& b) {
+  if (a.size() != b.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].second.is_same(b[i].second)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::shared_ptr<Module> clone_of(const Module& master) {
+  try {
+    return clone_module(master);
+  } catch (const c10::Error& e) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = kOp,
+         .message = format(
+             "{} cannot be cloned: {}",
+             master.name(),
+             e.what_without_backtrace()),
+         .hint = "pass .factory, a function that makes the module"});
+  }
+}
+
+bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
+  return leaf.is_alias_of(master) &&
+         leaf.storage_offset() == master.storage_offset() &&
+         leaf.dtype() == master.dtype() && leaf.sizes() == master.sizes() &&
+         leaf.strides() == master.strides();
+}
+
+// Copies a buffer below autograd: BatchNorm's own update of its statistics is
+// not counted as a change either, so graphs of earlier passes stay usable.
+void copy_buffer(const at::Tensor& from, at::Tensor& to) {
+  if (from.sizes() != to.sizes() || from.dtype() != to.dtype()) {
+    to.set_data(from.detach().clone());
+    return;
+  }
+  if (from.is_cpu() && to.is_cpu() && from.is_contiguous() &&
+      to.is_contiguous()) {
+    std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
+    return;
+  }
+  const at::AutoDispatchBelowADInplaceOrView below;
+  to.copy_(from);
+}
+
+[[noreturn]] void
+structure_differs(const std::string& what, std::size_t a, std::size_t b) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = kOp,
+       .message = format(
+           "a replica is not built like the module: expected {} {}, got {}",
+           a,
+           what,
+           b),
+       .hint = "the factory (or clone()) must make the same structure"});
+}
+
+} // namespace
+
+// What is registered in one module tree, in PyTorch's order.
+struct ReplicaSet::Parts {
+  std::vector<std::shared_ptr<Module>> modules = {};
+  Named parameters = {};
+  Named buffers = {};
+
+  explicit Parts(const std::shared_ptr<Module>& root)
+      : modules(root->modules()),
+        parameters(to_list(root->named_parameters())),
+        buffers(to_list(root->named_buffers())) {}
+
+  [[nodiscard]] bool same(const Parts& other) const {
+    return modules == other.modules &&
+           same_tensors(parameters, other.parameters) &&
+           same_tensors(buffers, other.buffers);
+  }
+};
+
+ReplicaSet::ReplicaSet(
+    std::shared_ptr<Module> master,
+    std::vector<c10::Device> devices,
+    ModuleFactory factory)
+    : devices_(std::move(devices)), factory_(std::move(factory)) {
+  modules_.push_back(std::move(master));
+  make_replicas();
+}
+
+ReplicaSet::~ReplicaSet() = default;
+
+void ReplicaSet::rebuild() {
+  modules_.resize(1);
+  make_replicas();
+}
+
+void ReplicaSet::make_replicas() {
+  const c10::InferenceMode no_inference(false);
+  const torch::NoGradGuard no_grad;
+  const RngStateGuard keep;
+  const std::shared_ptr<Module> master = modules_.front();
+  std::vector<Parts> parts;
+  parts.emplace_back(master);
+  for (std::size_t i = 1; i < devices_.size(); ++i) {
+    modules_.push_back(factory_ ? factory_() : clone_of(*master));
+    parts.emplace_back(modules_.back());
+  }
+  link(parts);
+}
+
+void ReplicaSet::link(const std::vector<Parts>& parts) {
+  const Parts& master = parts.front();
+  for (const Parts& part : parts) {
+    const auto check = [](const char* what, std::size_t a, std::size_t b) {
+      if (a != b) {
+        structure_differs(what, a, b);
+      }
+    };
+    check("modules", master.modules.size(), part.modules.size());
+    check("parameters", master.parameters.size(), part.parameters.size());
+    check("buffers", master.buffers.size(), part.buffers.size());
+  }
+  rows_.clear();
+  std::unordered_map<const void*, std::size_t> row_of;
+  for (std::size_t p = 0; p < master.parameters.size(); ++p) {
+    const auto& [name, tensor] = master.parameters[p];
+    const auto [place, is_new] =
+        row_of.try_emplace(tensor.unsafeGetTensorImpl(), rows_.size());
+    if (is_new) {
+      rows_.push_back({.name = name, .master = tensor});
+      rows_.back().leaves.resize(parts.size());
+    }
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      // Names may differ: LibTorch's clone() loses those in a Sequential.
+      const at::Tensor& leaf = parts[r].parameters[p].second;
+      if (leaf.sizes() != tensor.sizes()) {
+        raise(
+            {.code = ErrorCode::kMismatch,
+             .op = kOp,
+             .message = format(
+                 "a replica is not built like the module: parameter {} has "
+                 "another shape",
+                 name),
+             .hint = "the factory (or clone()) must make the same structure"});
+      }
+      auto& leaves = rows_[place->second].leaves[r];
+      const bool known = std::ranges::any_of(
+          leaves,
+          [&leaf](const at::Tensor& t) { return t.is_same(leaf); });
+      if (!known) {
+        leaves.push_back(leaf);
+      }
+    }
+  }
+  buffers_.assign(parts.size(), {});
+  submodules_.assign(parts.size(), {});
+  for (std::size_t r = 1; r < parts.size(); ++r) {
+    submodules_[r] = parts[r].modules;
+    for (const auto& [name, buffer] : parts[r].buffers) {
+      buffers_[r].push_back(buffer);
+    }
+  }
+  master_parts_ = std::make_unique<Parts>(master);
+}
+
+void ReplicaSet::follow(std::size_t used) {
+  if (const Parts now(modules_.front()); !now.same(*master_parts_)) {
+    rebuild();
+  }
+  check_devices();
+  const c10::InferenceMode no_inference(false);
+  const torch::NoGradGuard no_grad;
+  for (std::size_t r = 1; r < used; ++r) {
+    follow_flags(r);
+    follow_buffers(r);
+  }
+}
+
+void ReplicaSet::follow_flags(std::size_t replica) {
+  for (ParameterRow& row : rows_) {
+    for (at::Tensor& leaf : row.leaves[replica]) {
+      if (!is_alias(leaf, row.master)) {
+        leaf.set_data(row.master.detach());
+      }
+      if (leaf.requires_grad() != row.master.requires_grad()) {
+        leaf.set_requires_grad(row.master.requires_grad());
+      }
+    }
+  }
+  // Parents come first and train() is recursive, so a child set apart from its
+  // parent is set again, rightly, when its own turn comes.
+  const auto& mine = submodules_[replica];
+  for (std::size_t m = 0; m < mine.size(); ++m) {
+    const bool training = master_parts_->modules[m]->is_training();
+    if (mine[m]->is_training() != training) {
+      mine[m]->train(training);
+    }
+  }
+}
+
+void ReplicaSet::follow_buffers(std::size_t replica) {
+  auto& mine = buffers_[replica];
+  for (std::size_t b = 0; b < mine.size(); ++b) {
+    copy_buffer(master_parts_->buffers[b].second, mine[b]);
+  }
+}
+
+void ReplicaSet::check_devices() const {
+  const c10::Device expected = devices_.front();
+  const auto check = [&expected](const Named& tensors) {
+    for (const auto& [name, tensor] : tensors) {
+      if (tensor.device() != expected) {
+        raise(
+            {.code = ErrorCode::kMismatch,
+             .op = "parallel.forward",
+             .message = format(
+                 "module must have its parameters and buffers on device {} "
+                 "(device_ids[0]) but found one of them on device: {}",
+                 expected.str(),
+                 tensor.device().str()),
+             .hint = format("{} is there; call module->to(...)", name)});
+      }
+    }
+  };
+  check(master_parts_->parameters);
+  check(master_parts_->buffers);
+}
+
+std::vector<std::uint64_t> ReplicaSet::fingerprint(std::size_t replica) const {
+  std::vector<std::uint64_t> print;
+  print.reserve(rows_.size() * 2);
+  for (const ParameterRow& row : rows_) {
+    for (const at::Tensor& leaf : row.leaves[replica]) {
+      print.push_back(
+          leaf.is_inference() ? 0
+                              : static_cast<std::uint64_t>(leaf._version()));
+      print.push_back(reinterpret_cast<std::uintptr_t>(
+          leaf.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()));
+    }
+  }
+  return print;
+}
+
+void ReplicaSet::check_unchanged(
+    std::size_t replica,
+    const std::vector<std::uint64_t>& before) const {
+  const std::vector<std::uint64_t> now = fingerprint(replica);
+  std::size_t place = 0;
+  for (const ParameterRow& row : rows_) {
+    for (std::size_t i = 0; i < row.leaves[replica].size(); ++i, place += 2) {
+      if (now[place] != before[place] || now[place + 1] != before[place + 1]) {
+        raise(
+            {.code = ErrorCode::kInvalidArgument,
+             .op = "parallel.forward",
+             .message = format(
+                 "parameter '{}' was changed inside forward by replica {}",
+                 row.name,
+                 replica),
+             .hint = "replicas share parameters: change them outside of "
+                     "forward, or register what changes as a buffer"});
+      }
+    }
+  }
+}
+
+} // namespace lockstep::parallel

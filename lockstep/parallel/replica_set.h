@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The modules of a group. Replica 0 is the user's module; the others have the
+// same structure, parameters that alias the master's memory (each with its own
+// gradient graph) and buffers of their own. Before each pass they follow the
+// master: values cost nothing, flags and modes are compared, buffers copied.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+namespace torch::nn {
+class Module;
+} // namespace torch::nn
+
+namespace lockstep {
+
+/// Makes a module with the same structure as the user's; its values are
+/// replaced. For modules that `clone()` cannot copy.
+using ModuleFactory = std::function<std::shared_ptr<torch::nn::Module>()>;
+
+namespace parallel {
+
+/// One distinct parameter of the master and its stand-ins.
+struct ParameterRow {
+  /// First name it is registered under: "layer1.0.conv1.weight".
+  std::string name = {};
+  at::Tensor master = {};
+  /// Per replica, the leaves that take its gradient: one, or several where the
+  /// master registers one tensor under several names and the replica does not.
+  /// Row 0 holds the master itself.
+  std::vector<std::vector<at::Tensor>> leaves = {};
+};
+
+/// Threads: `follow` by one thread while no replica runs; the rest may be read
+/// by all replicas.
+class ReplicaSet {
+ public:
+  /// Errors: throws kUnsupported if `master` cannot be cloned and there is no
+  /// factory, kMismatch if the factory's module has other parameters.
+  ReplicaSet(
+      std::shared_ptr<torch::nn::Module> master,
+      std::vector<c10::Device> devices,
+      ModuleFactory factory);
+  ~ReplicaSet();
+
+  [[nodiscard]] const std::vector<c10::Device>& devices() const noexcept {
+    return devices_;
+  }
+  [[nodiscard]] torch::nn::Module& module(std::size_t replica) const {
+    return *modules_[replica];
+  }
+  [[nodiscard]] const std::vector<ParameterRow>& parameters() const noexcept {
+    return rows_;
+  }
+
+  /// Brings the first `used` replicas in line with the master: replaced
+  /// children or parameters, memory, `requires_grad`, `train()`, buffers.
+  /// Errors: throws kMismatch if a tensor of the master is not on device 0.
+  void follow(std::size_t used);
+  /// Makes all replicas anew: after a change of plain members of the master,
+  /// such as a dropout rate, which `follow` cannot see.
+  void rebuild();
+
+  /// Versions and addresses of a replica's parameters, to compare later.
+  [[nodiscard]] std::vector<std::uint64_t> fingerprint(
+      std::size_t replica) const;
+  /// Errors: throws kInvalidArgument that names the parameter if replica
+  /// `replica` no longer has the fingerprint `before`.
+  void check_unchanged(
+      std::size_t replica,
+      const std::vector<std::uint64_t>& before) const;
+
+ private:
+  struct Parts;
+  void make_replicas();
+  void link(const std::vector<Parts>& parts);
+  void follow_flags(std::size_t replica);
+  void follow_buffers(std::size_t replica);
+  void check_devices() const;
+
+  std::vector<c10::Device> devices_;
+  ModuleFactory factory_;
+  std::vector<std::shared_ptr<torch::nn::Module>> modules_;
+  std::unique_ptr<Parts> master_parts_;
+  std::vector<ParameterRow> rows_;
+  // [replica][place in master_parts_]
+  std::vector<std::vector<at::Tensor>> buffers_;
+  std::vector<std::vector<std::shared_ptr<torch::nn::Module>>> submodules_;
+};
+
+} // namespace parallel
+} // namespace lockstep

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Splitting a batch over devices and joining the results, as in
+// nn.DataParallel. Tensors travel in flat lists; structures of tensors are
+// taken apart above.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+namespace lockstep::parallel {
+
+using TensorList = std::vector<at::Tensor>;
+
+/// One list per device used: chunks of each input along `dim`, on that device.
+/// Pieces have ceil(N / devices) rows, so 10 rows over 4 devices give 3, 3, 3,
+/// 1 and 2 rows over 4 devices give two lists. Without inputs: one empty list.
+/// Ownership: a chunk on the input's own device shares its memory.
+/// Errors: throws kInvalidArgument if inputs give different numbers of pieces
+/// (PyTorch drops rows there), and what torch::chunk throws.
+std::vector<TensorList> scatter(
+    const TensorList& inputs,
+    std::span<const c10::Device> devices,
+    std::int64_t dim);
+
+/// Joins one output of all replicas along `dim` on `device`. Scalars become a
+/// vector, with PyTorch's warning; an undefined first part gives an undefined
+/// result. The result never shares memory with a part.
+at::Tensor
+gather(const TensorList& parts, c10::Device device, std::int64_t dim);
+
+} // namespace lockstep::parallel
