@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <concepts>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::train {
+namespace {
+
+[[noreturn]] void
+bad_value(const Flag& flag, std::string_view expected, std::string_view text) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.flags",
+       .message = format(
+           "--{}: expected {}, got '{}'",
+           flag.name,
+           expected,
+           escape(text))});
+}
+
+template <class T>
+T parse_number(const Flag& flag, std::string_view text) {
+  constexpr std::string_view kKind =
+      std::integral<T> ? "a whole number" : "a number";
+  T number{};
+  const char* end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data(), end, number);
+  if (status != std::errc() || rest != end) {
+    bad_value(flag, kKind, text);
+  }
+  if constexpr (std::floating_point<T>) {
+    if (!std::isfinite(number)) {
+      bad_value(flag, kKind, text);
+    }
+  }
+  if (static_cast<double>(number) < flag.minimum) {
+    bad_value(flag, format("{} >= {}", kKind, flag.minimum), text);
+  }
+  return number;
+}
+
+void parse(const Flag& flag, std::string_view text, std::string& out) {
+  const auto words = split(flag.choices, '|');
+  if (!flag.choices.empty() && std::ranges::find(words, text) == words.end()) {
+    bad_value(flag, join(words, ", "), text);
+  }
+  out = text;
+}
+
+void parse(const Flag& flag, std::string_view text, std::int64_t& out) {
+  out = parse_number<std::int64_t>(flag, text);
+}
+
+void parse(const Flag& flag, std::string_view text, double& out) {
+  out = parse_number<double>(flag, text);
+}
+
+void parse(const Flag& flag, std::string_view text, bool& out) {
+  if (text != "true" && text != "false") {
+    bad_value(flag, "true or false", text);
+  }
+  out = text == "true";
+}
+
+void parse(
+    const Flag& flag,
+    std::string_view text,
+    std::vector<std::int64_t>& out) {
+  out.clear();
+  if (text.empty()) {
+    return;
+  }
+  for (const std::string& part : split(text, ',')) {
+    out.push_back(parse_number<std::int64_t>(flag, part));
+  }
+}
+
+std::string print(const std::string& value) {
+  return value;
+}
+std::string print(std::int64_t value) {
+  return std::to_string(value);
+}
+std::string print(double value) {
+  return shortest(value);
+}
+std::string print(bool value) {
+  return value ? "true" : "false";
+}
+std::string print(const std::vector<std::int64_t>& values) {
+  std::vector<std::string> parts;
+  for (const std::int64_t value : values) {
+    parts.push_back(std::to_string(value));
+  }
+  return join(parts, ",");
+}
+
+/// "--batch_size" -> "--batch-size".
+std::string with_hyphens(std::string_view spelling) {
+  std::string text(spelling);
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
+bool has_spelling(const Flag& flag, std::string_view spelling) {
+  const auto aliases = split(flag.aliases, ',');
+  return (spelling.starts_with("--") && spelling.substr(2) == flag.name) ||
+         std::ranges::find(aliases, spelling) != aliases.end();
+}
+
+} // namespace
+
+std::string Flag::key() const {
+  std::string text(name);
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
+std::string_view group_title(FlagGroup group) {
+  constexpr std::string_view kTitles[] = {
+      "Data",
+      "Model",
+      "Devices",
+      "Optimization",
+      "Learning rate over time",
+      "Run"};
+  return kTitles[static_cast<std::size_t>(group)];
+}
+
+const Flag* find_flag(std::string_view spelling) {
+  if (!spelling.starts_with('-')) {
+    return nullptr;
+  }
+  const std::string wanted = with_hyphens(spelling);
+  const auto match = [&](const Flag& flag) {
+    return has_spelling(flag, wanted);
+  };
+  const auto found = std::ranges::find_if(flag_table(), match);
+  return found == flag_table().end() ? nullptr : &*found;
+}
+
+const Flag* find_key(std::string_view key) {
+  const auto found = std::ranges::find(flag_table(), key, &Flag::key);
+  return found == flag_table().end() ? nullptr : &*found;
+}
+
+std::vector<std::string> flag_spellings() {
+  std::vector<std::string> spellings;
+  for (const Flag& flag : flag_table()) {
+    spellings.push_back("--" + std::string(flag.name));
+    for (const std::string& alias : split(flag.aliases, ',')) {
+      if (alias.starts_with("--")) {
+        spellings.push_back(alias);
+      }
+    }
+  }
+  return spellings;
+}
+
+void set_flag(TrainConfig& config, const Flag& flag, std::string_view text) {
+  std::visit(
+      [&](auto member) { parse(flag, text, config.*member); },
+      flag.member);
+}
+
+std::string get_flag(const TrainConfig& config, const Flag& flag) {
+  return std::visit(
+      [&](auto member) { return print(config.*member); },
+      flag.member);
+}
+
+} // namespace lockstep::train

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Every setting of a training run, and the one table of flags that drives the
+// command line, `--help`, `args.yaml` and the `args` of a checkpoint.
+//   TrainConfig config;
+//   set_flag(config, *find_flag("--batch_size"), "64");
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace lockstep::train {
+
+/// What a run does. Names are the flags' with underscores.
+struct TrainConfig {
+  std::string data = "fashion-mnist";
+  /// Empty: where the distribution installs the data set.
+  std::string data_dir = {};
+  /// Units: samples per optimizer step, over all devices of this process.
+  std::int64_t batch_size = 128;
+  /// Units: samples; 0 means as `batch_size`.
+  std::int64_t val_batch_size = 0;
+  /// Threads that prepare batches.
+  std::int64_t workers = 1;
+  std::string augment = "none";
+  /// Units: samples; 0 means all.
+  std::int64_t max_train_samples = 0;
+  std::int64_t max_eval_samples = 0;
+
+  std::string model = "resnet18";
+  /// Weights to start from: a state dict, or a checkpoint that holds one.
+  std::string initial_checkpoint = {};
+
+  /// Device specs (device_list.h); empty means CUDA when present, else CPU.
+  std::string devices = {};
+  std::string strategy = "auto";
+  /// Threads of tensor kernels, over all CPU replicas; 0 means every core.
+  std::int64_t threads = 0;
+
+  std::int64_t epochs = 20;
+  std::string opt = "sgd";
+  double lr = 0.1;
+  double momentum = 0.9;
+  double weight_decay = 1e-4;
+  bool nesterov = false;
+  bool fused = false;
+  double label_smoothing = 0.0;
+  std::string lr_scheduler = "steplr";
+  std::int64_t lr_step_size = 30;
+  double lr_gamma = 0.1;
+  std::vector<std::int64_t> lr_milestones = {};
+  std::int64_t seed = 0;
+
+  /// Run folder; empty: `runs/<time>-<model>`.
+  std::string output = {};
+  std::string name = {};
+  /// Checkpoint file, run folder, or "auto".
+  std::string resume = {};
+  /// Units: steps between lines of steps.csv and of the log.
+  std::int64_t log_interval = 50;
+  std::string progress = "auto";
+  bool quiet = false;
+  bool test_only = false;
+
+  friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
+};
+
+/// Heading under which `--help` lists a flag.
+enum class FlagGroup {
+  kData,
+  kModel,
+  kDevices,
+  kOptimization,
+  kLearningRate,
+  kRun
+};
+
+/// One row of the table: one setting.
+struct Flag {
+  using Member = std::variant<
+      std::string TrainConfig::*,
+      std::int64_t TrainConfig::*,
+      double TrainConfig::*,
+      bool TrainConfig::*,
+      std::vector<std::int64_t> TrainConfig::*>;
+
+  /// "batch-size".
+  std::string_view name = {};
+  /// Other spellings, comma separated, with dashes: "-b,--validation-batch".
+  std::string_view aliases = {};
+  Member member = &TrainConfig::data;
+  FlagGroup group = FlagGroup::kRun;
+  /// Placeholder in `--help`: "N".
+  std::string_view value = {};
+  std::string_view help = {};
+  /// Allowed words separated by '|'; empty: any.
+  std::string_view choices = {};
+  /// Smallest allowed number.
+  double minimum = 0.0;
+  /// False for what concerns one start of the program, not the run.
+  bool is_saved = true;
+
+  [[nodiscard]] bool is_switch() const {
+    return std::holds_alternative<bool TrainConfig::*>(member);
+  }
+  /// Key in `args.yaml` and in a checkpoint's `args`: "batch_size".
+  [[nodiscard]] std::string key() const;
+};
+
+/// All flags, in the order of `--help`.
+std::span<const Flag> flag_table();
+
+/// "Optimization".
+std::string_view group_title(FlagGroup group);
+
+/// The flag spelled `--batch-size`, `--batch_size` or `-b`; null if none.
+const Flag* find_flag(std::string_view spelling);
+
+/// The flag whose key is `batch_size`; null if none.
+const Flag* find_key(std::string_view key);
+
+/// Every long spelling with its dashes, for suggestions.
+std::vector<std::string> flag_spellings();
+
+/// Sets the flag's member from text. Errors: throws kInvalidArgument that
+/// names the flag, what was expected and what was given.
+void set_flag(TrainConfig& config, const Flag& flag, std::string_view text);
+
+/// The member as text that `set_flag` reads back.
+std::string get_flag(const TrainConfig& config, const Flag& flag);
+
+} // namespace lockstep::train

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `results.csv` (a row per epoch) and `steps.csv` (a row per --log-interval).
+// Losses and rates are the shortest decimals that restore the number, so equal
+// runs give equal files up to the time columns.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/base/fs.h"
+#include "lockstep/train/run_folder.h"
+#include "lockstep/train/sink.h"
+
+namespace lockstep::train {
+
+/// Columns of the two files.
+inline constexpr std::string_view kResultsHeader =
+    "epoch,step,samples,train_loss,train_top1,val_loss,val_top1,val_top5,lr,"
+    "images_per_s,epoch_s";
+inline constexpr std::string_view kStepsHeader = "step,epoch,loss,lr";
+
+/// Appends to both files. Rows are written at once: a reader sees them live.
+/// Errors: throws kIo.
+class CsvSink : public Sink {
+ public:
+  /// Keeps rows of epochs before `start_epoch` and drops the others: a resumed
+  /// run does those epochs again.
+  CsvSink(
+      FileSystem& fs,
+      const RunFolder& folder,
+      std::int64_t start_epoch,
+      std::int64_t log_interval);
+
+  void on_step(const StepRecord& record) override;
+  void on_epoch(const EpochRecord& record) override;
+
+ private:
+  std::int64_t log_interval_;
+  std::unique_ptr<WritableFile> results_;
+  std::unique_ptr<WritableFile> steps_;
+};
+
+} // namespace lockstep::train

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The table itself. Adding a flag is one member of TrainConfig and one row.
+#include <array>
+
+#include "lockstep/train/config.h"
+
+namespace lockstep::train {
+namespace {
+
+using C = TrainConfig;
+using enum FlagGroup;
+
+constexpr double kAny = -1e300;
+
+// One row per line group reads better than one field per line.
+// clang-format off
+constexpr std::array kFlags{
+    Flag{"data", "--dataset", &C::data, kData, "NAME",
+         "data set: fashion-mnist, mnist"},
+    Flag{"data-dir", "--data-path", &C::data_dir, kData, "DIR",
+         "folder of the data files, also as a bare argument; default: where "
+         "Debian's dataset package puts them"},
+    Flag{"batch-size", "-b", &C::batch_size, kData, "N",
+         "samples per step, over all devices", {}, 1},
+    Flag{"val-batch-size", "-vb,--validation-batch-size", &C::val_batch_size,
+         kData, "N", "samples per step of the test; 0: as --batch-size"},
+    Flag{"workers", "-j", &C::workers, kData, "N",
+         "threads that prepare batches; results do not depend on it"},
+    Flag{"augment", {}, &C::augment, kData, "HOW",
+         "change training images at random", "none|crop-flip"},
+    Flag{"max-train-samples", {}, &C::max_train_samples, kData, "N",
+         "use the first N training samples; 0: all"},
+    Flag{"max-eval-samples", {}, &C::max_eval_samples, kData, "N",
+         "use the first N test samples; 0: all"},
+
+    Flag{"model", "--arch", &C::model, kModel, "NAME",
+         "resnet18|34|50|101|152, vgg11|13|16|19[_bn], mlp, ..."},
+    Flag{"initial-checkpoint", {}, &C::initial_checkpoint, kModel, "FILE",
+         "start from these weights ('module.' prefixes are removed)"},
+
+    Flag{"devices", "--device", &C::devices, kDevices, "LIST",
+         "cpu, cpu*2 (two replicas), cuda, cuda:1,3; default: best present"},
+    Flag{"strategy", {}, &C::strategy, kDevices, "HOW",
+         "auto: data_parallel on several devices",
+         "auto|single|data_parallel"},
+    Flag{"threads", {}, &C::threads, kDevices, "N",
+         "CPU threads of tensor work, shared by the replicas; 0: every core"},
+
+    Flag{"epochs", {}, &C::epochs, kOptimization, "N",
+         "passes over the training data"},
+    Flag{"opt", {}, &C::opt, kOptimization, "NAME",
+         "optimizer", "sgd|adam|adamw"},
+    Flag{"lr", {}, &C::lr, kOptimization, "X",
+         "learning rate; for onecyclelr its maximum"},
+    Flag{"momentum", {}, &C::momentum, kOptimization, "X", "of SGD"},
+    Flag{"weight-decay", "--wd", &C::weight_decay, kOptimization, "X",
+         "L2 penalty (decoupled with adamw)"},
+    Flag{"nesterov", {}, &C::nesterov, kOptimization, {},
+         "Nesterov's momentum"},
+    Flag{"fused", {}, &C::fused, kOptimization, {},
+         "bits of PyTorch's fused=True instead of its default"},
+    Flag{"label-smoothing", "--smoothing", &C::label_smoothing, kOptimization,
+         "X", "of the loss"},
+    Flag{"seed", {}, &C::seed, kOptimization, "N",
+         "as torch.manual_seed(N) before the model is built", {}, kAny},
+
+    Flag{"lr-scheduler", "--sched", &C::lr_scheduler, kLearningRate, "NAME",
+         "learning rate over time",
+         "constant|steplr|multisteplr|cosineannealinglr|onecyclelr"},
+    Flag{"lr-step-size", "--decay-epochs", &C::lr_step_size, kLearningRate,
+         "N", "epochs between drops of steplr", {}, 1},
+    Flag{"lr-gamma", "--decay-rate", &C::lr_gamma, kLearningRate, "X",
+         "factor of each drop"},
+    Flag{"lr-milestones", "--decay-milestones", &C::lr_milestones,
+         kLearningRate, "N,N", "epochs of the drops of multisteplr"},
+
+    Flag{"output", "--output-dir", &C::output, kRun, "DIR",
+         "run folder; one that holds a run gets a number (DIR-2)",
+         {}, 0, false},
+    Flag{"name", "--experiment", &C::name, kRun, "NAME",
+         "run folder runs/NAME; default: time and model", {}, 0, false},
+    Flag{"resume", {}, &C::resume, kRun, "PATH|auto",
+         "go on from a checkpoint or run folder; auto: the newest, if any",
+         {}, 0, false},
+    Flag{"log-interval", "--print-freq", &C::log_interval, kRun, "N",
+         "steps between rows of steps.csv and lines of the log", {}, 1},
+    Flag{"progress", {}, &C::progress, kRun, "HOW",
+         "bar on a terminal, lines elsewhere", "auto|bar|plain|off", 0, false},
+    Flag{"quiet", "-q", &C::quiet, kRun, {}, "errors only", {}, 0, false},
+    Flag{"test-only", "--eval", &C::test_only, kRun, {},
+         "test the weights given by --resume or --initial-checkpoint",
+         {}, 0, false},
+};
+// clang-format on
+
+} // namespace
+
+std::span<const Flag> flag_table() {
+  return kFlags;
+}
+
+} // namespace lockstep::train

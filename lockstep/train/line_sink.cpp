@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/line_sink.h"
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::train {
+namespace {
+
+/// "[ 50/938]", as wide as "[938/938]".
+std::string position(std::int64_t batch, std::int64_t batches) {
+  const std::string total = std::to_string(batches);
+  std::string now = std::to_string(batch);
+  now.insert(0, total.size() - now.size(), ' ');
+  return format("[{}/{}]", now, total);
+}
+
+} // namespace
+
+LineSink::LineSink(LogSink& log, std::int64_t log_interval)
+    : log_(log), log_interval_(log_interval) {}
+
+void LineSink::on_step(const StepRecord& record) {
+  if (record.batch == 0) {
+    meters_ = {};
+  }
+  meters_.loss.add(record.loss, record.samples);
+  meters_.top1.add(record.top1, record.samples);
+  meters_.top5.add(record.top5, record.samples);
+  meters_.time.add(record.seconds);
+  meters_.data.add(record.data_seconds);
+  if (!record.is_logged(log_interval_)) {
+    return;
+  }
+  const auto left = static_cast<double>(record.batches - record.batch - 1);
+  log_.write(
+      LogLevel::kInfo,
+      format(
+          "Epoch: [{}]  {}  eta: {}  lr: {}  img/s: {:.1f}  loss: {}  "
+          "acc1: {}  acc5: {}  time: {:.4f}  data: {:.4f}",
+          record.epoch,
+          position(record.batch, record.batches),
+          human_seconds(meters_.time.average() * left),
+          format("{:.6g}", record.lr),
+          static_cast<double>(record.samples) / record.seconds,
+          meters_.loss.text(),
+          meters_.top1.text(),
+          meters_.top5.text(),
+          meters_.time.average(),
+          meters_.data.average()));
+}
+
+void LineSink::on_epoch(const EpochRecord& record) {
+  log_.write(
+      LogLevel::kInfo,
+      format(
+          "Epoch: [{}] Total time: {} ({:.1f} img/s)",
+          record.epoch,
+          human_seconds(record.train.seconds),
+          record.images_per_second));
+  log_.write(
+      LogLevel::kInfo,
+      format(
+          "Test:  Acc@1 {:.3f} Acc@5 {:.3f}",
+          record.test.top1,
+          record.test.top5));
+}
+
+} // namespace lockstep::train

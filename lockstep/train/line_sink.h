@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Steps and epochs as the lines of torchvision's reference scripts, so that
+// their log parsers keep working.
+//   Epoch: [0]  [ 50/938]  eta: 0:01:02  lr: 0.1  img/s: 1843.2  loss: ...
+//   Test:  Acc@1 87.310 Acc@5 99.480
+#pragma once
+
+#include "lockstep/base/log_sink.h"
+#include "lockstep/train/meter.h"
+#include "lockstep/train/sink.h"
+
+namespace lockstep::train {
+
+/// Writes a line for every logged step and two for every epoch.
+/// Ownership: `log` must outlive the sink.
+class LineSink : public Sink {
+ public:
+  LineSink(LogSink& log, std::int64_t log_interval);
+
+  void on_step(const StepRecord& record) override;
+  void on_epoch(const EpochRecord& record) override;
+
+ private:
+  /// What the lines of one epoch average.
+  struct Meters {
+    Meter loss;
+    Meter top1;
+    Meter top5;
+    Meter time;
+    Meter data;
+  };
+
+  LogSink& log_;
+  std::int64_t log_interval_;
+  Meters meters_;
+};
+
+} // namespace lockstep::train

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gmock/gmock.h>
+
+#include "tests/train/trainer_fixture.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+class BadInputTest : public TrainerFixture {
+ protected:
+  Error refused(const TrainConfig& config) {
+    try {
+      train(config);
+    } catch (const Exception& error) {
+      return error.error();
+    }
+    ADD_FAILURE() << "the run was not refused";
+    return {};
+  }
+  std::string put(const std::string& name, const ckpt::Value& root) {
+    ckpt::save(dir_ / name, root).value();
+    return dir_ / name;
+  }
+};
+
+TEST_F(BadInputTest, ResumeOfAForeignFileNamesWhatIsMissing) {
+  TrainConfig config = small("run");
+  config.resume =
+      put("foreign.pth",
+          ckpt::Value::dict({{"epoch", 3}, {"model", ckpt::Value::dict({})}}));
+  const Error error = refused(config);
+  EXPECT_EQ(error.code, ErrorCode::kMismatch);
+  EXPECT_THAT(
+      error.message,
+      HasSubstr("missing 'state_dict', 'best_acc1', 'optimizer', 'scheduler'"));
+  EXPECT_THAT(error.hint, HasSubstr("lockstep ckpt"));
+  EXPECT_FALSE(real_fs().stat(dir_ / "run")) << "no folder for a refused run";
+}
+
+TEST_F(BadInputTest, ResumeOfBareWeightsPointsToInitialCheckpoint) {
+  TrainConfig config = small("run");
+  train(config);
+  const ckpt::Value root = checkpoint("run");
+  config.resume = put("weights.pth", *root.find("state_dict"));
+  const Error error = refused(config);
+  EXPECT_EQ(error.code, ErrorCode::kMismatch);
+  EXPECT_THAT(error.message, HasSubstr("weights only"));
+  EXPECT_THAT(error.hint, HasSubstr("--initial-checkpoint"));
+}
+
+TEST_F(BadInputTest, ResumeOfAnotherModelIsPyTorchsMismatch) {
+  TrainConfig config = small("run");
+  config.epochs = 1;
+  train(config);
+  config.resume = config.output;
+  config.model = "resnet18";
+  EXPECT_THAT(
+      refused(config).message,
+      HasSubstr("Error(s) in loading state_dict for ResNet"));
+}
+
+TEST_F(BadInputTest, ResumeOfTextIsCorruptOrUnsupported) {
+  TrainConfig config = small("run");
+  config.resume = dir_ / "notes.txt";
+  real_fs()
+      .create(config.resume, 0644)
+      .value()
+      ->write(as_byte_span("not a checkpoint"))
+      .value();
+  const int status = error_info(refused(config).code).exit_code;
+  EXPECT_EQ(status, 3);
+}
+
+TEST_F(BadInputTest, MissingDataIsNotFound) {
+  TrainConfig config = small("run");
+  config.data_dir = dir_ / "nowhere";
+  const Error error = refused(config);
+  EXPECT_EQ(error_info(error.code).exit_code, 4);
+  EXPECT_THAT(error.path, HasSubstr("nowhere"));
+}
+
+TEST_F(BadInputTest, UnknownDataAndModelNameTheNearest) {
+  TrainConfig config = small("run");
+  config.data = "fashion-mnis";
+  EXPECT_THAT(refused(config).hint, HasSubstr("fashion-mnist"));
+  config = small("run");
+  config.model = "resnet19";
+  const Error error = refused(config);
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error.hint, HasSubstr("resnet18"));
+}
+
+TEST_F(BadInputTest, SingleStrategyRefusesTwoDevices) {
+  TrainConfig config = small("run");
+  config.devices = "cpu*2";
+  config.strategy = "single";
+  EXPECT_EQ(refused(config).code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(BadInputTest, OptionsOfTheOptimizerAreChecked) {
+  TrainConfig config = small("run");
+  config.nesterov = true;
+  config.momentum = 0.0;
+  EXPECT_EQ(refused(config).code, ErrorCode::kInvalidArgument);
+}
+
+} // namespace
+} // namespace lockstep::train

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/interrupt.h"
+
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+namespace lockstep::train {
+namespace {
+
+TEST(InterruptGuard, RemembersTheFirstSignal) {
+  const InterruptGuard guard;
+  EXPECT_EQ(guard.signal(), 0);
+  ASSERT_EQ(std::raise(SIGTERM), 0);
+  EXPECT_EQ(guard.signal(), SIGTERM);
+}
+
+TEST(InterruptGuard, PutsTheOldHandlersBack) {
+  const auto old = std::signal(SIGINT, SIG_IGN);
+  { const InterruptGuard guard; }
+  EXPECT_EQ(std::signal(SIGINT, old), SIG_IGN);
+}
+
+TEST(InterruptGuard, StartsAfreshEachTime) {
+  {
+    const InterruptGuard guard;
+    ASSERT_EQ(std::raise(SIGINT), 0);
+  }
+  EXPECT_EQ(InterruptGuard().signal(), 0);
+}
+
+TEST(InterruptGuardDeathTest, TheSecondSignalEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto twice = [](int signal) {
+    const InterruptGuard guard;
+    (void)std::raise(signal);
+    (void)std::raise(signal);
+  };
+  EXPECT_EXIT(twice(SIGINT), ::testing::ExitedWithCode(130), "");
+  EXPECT_EXIT(twice(SIGTERM), ::testing::ExitedWithCode(143), "");
+}
+
+} // namespace
+} // namespace lockstep::train

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/run_folder.h"
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/memory_fs.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Optional;
+
+class RunFolderTest : public ::testing::Test {
+ protected:
+  void put_checkpoint(const std::string& folder) {
+    fs_.create_directories(folder).value();
+    write_file_atomically(fs_, folder + "/checkpoint.pth.tar", "bytes").value();
+  }
+  MemoryFs fs_;
+};
+
+TEST_F(RunFolderTest, OutputIsUsedAsItIs) {
+  const RunFolder folder = create_run_folder(fs_, {.output = "out/run"});
+  EXPECT_EQ(folder.path, "out/run");
+  EXPECT_EQ(folder.taken, "");
+  EXPECT_THAT(
+      read_text(fs_, "out/run/args.yaml").value(),
+      HasSubstr("model: \"resnet18\""));
+}
+
+TEST_F(RunFolderTest, AFolderThatHoldsARunIsLeftAlone) {
+  put_checkpoint("out");
+  EXPECT_EQ(create_run_folder(fs_, {.output = "out"}).path, "out-2");
+  const RunFolder third = create_run_folder(fs_, {.output = "out"});
+  EXPECT_EQ(third.path, "out-3");
+  EXPECT_EQ(third.taken, "out");
+}
+
+TEST_F(RunFolderTest, NamesGoBelowRuns) {
+  EXPECT_EQ(create_run_folder(fs_, {.name = "mine"}).path, "runs/mine");
+  EXPECT_EQ(create_run_folder(fs_, {.name = "mine"}).path, "runs/mine-2");
+  EXPECT_THAT(
+      create_run_folder(fs_, {.model = "mlp"}).path,
+      MatchesRegex("runs/[0-9]{8}-[0-9]{6}-mlp"));
+}
+
+TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsAnError) {
+  FaultFs full(fs_, {.error_number = 28, .byte_budget = 10});
+  try {
+    create_run_folder(full, {.output = "out"});
+    FAIL() << "a full disk was not noticed";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.error().code, ErrorCode::kIo);
+  }
+}
+
+TEST_F(RunFolderTest, ResumeTakesAFileOrAFolder) {
+  put_checkpoint("out");
+  EXPECT_THAT(
+      find_checkpoint(fs_, {.resume = "out"}),
+      Optional(std::string("out/checkpoint.pth.tar")));
+  EXPECT_THAT(
+      find_checkpoint(fs_, {.resume = "out/checkpoint.pth.tar"}),
+      Optional(std::string("out/checkpoint.pth.tar")));
+}
+
+TEST_F(RunFolderTest, ResumeOfNothingIsAnError) {
+  fs_.create_directories("empty").value();
+  for (const std::string path : {"missing", "empty"}) {
+    try {
+      find_checkpoint(fs_, {.resume = path});
+      FAIL() << path;
+    } catch (const Exception& error) {
+      EXPECT_EQ(error.error().code, ErrorCode::kNotFound) << path;
+    }
+  }
+}
+
+TEST_F(RunFolderTest, AutoTakesTheOutputFolderOrStartsAnew) {
+  EXPECT_EQ(
+      find_checkpoint(fs_, {.output = "out", .resume = "auto"}),
+      std::nullopt);
+  put_checkpoint("out");
+  EXPECT_THAT(
+      find_checkpoint(fs_, {.output = "out", .resume = "auto"}),
+      Optional(std::string("out/checkpoint.pth.tar")));
+}
+
+} // namespace
+} // namespace lockstep::train
