@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sub-commands of `lockstep-train`: one function and one row of the table each.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace lockstep::cli_train {
+
+using Arguments = std::span<const std::string>;
+
+/// Runs `args[0]` with the rest; returns the exit status.
+/// Errors: throws kInvalidArgument for an unknown sub-command, and what the
+/// sub-command throws.
+int run_command(Arguments args);
+
+/// `train`: see `--help`. Status 75 after a stop that can be resumed.
+int train_command(Arguments args);
+
+} // namespace lockstep::cli_train

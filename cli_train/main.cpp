@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The program `lockstep-train`: sub-commands of `lockstep` that need LibTorch.
+// `lockstep train ...` starts it with the same arguments.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <c10/util/Exception.h>
+
+#include "cli_train/commands.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace {
+
+int fail(const lockstep::Error& error) {
+  std::fprintf(stderr, "%s\n", lockstep::to_string(error).c_str());
+  return lockstep::error_info(error.code).exit_code;
+}
+
+int internal_error(const char* text) {
+  return fail({.op = "train", .message = text});
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  try {
+    return lockstep::cli_train::run_command(args);
+  } catch (const lockstep::Exception& error) {
+    return fail(error.error());
+  } catch (const c10::Error& error) {
+    return internal_error(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return internal_error(error.what());
+  }
+}

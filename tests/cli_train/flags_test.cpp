@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli_train/flags.h"
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::cli_train {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The settings that a command line gives.
+train::TrainConfig parse(const std::vector<std::string>& args) {
+  train::TrainConfig config;
+  apply(parse_command_line(args), config);
+  return config;
+}
+
+std::string refused(const std::vector<std::string>& args) {
+  try {
+    parse(args);
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.error().code, ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+TEST(Flags, BothSpellingsAndBothFormsOfAValue) {
+  const auto expected = parse({"--batch-size", "64"}).batch_size;
+  EXPECT_EQ(expected, 64);
+  EXPECT_EQ(parse({"--batch_size=64"}).batch_size, 64);
+  EXPECT_EQ(parse({"-b", "64"}).batch_size, 64);
+  EXPECT_EQ(parse({"--seed", "-3"}).seed, -3);
+}
+
+TEST(Flags, ASwitchTakesAValueOnlyAfterEquals) {
+  const auto config = parse({"--nesterov", "data"});
+  EXPECT_TRUE(config.nesterov);
+  EXPECT_EQ(config.data_dir, "data");
+  EXPECT_FALSE(parse({"--nesterov=false"}).nesterov);
+}
+
+TEST(Flags, ABareArgumentIsTheDataFolder) {
+  EXPECT_EQ(parse({"/data", "--epochs", "1"}).data_dir, "/data");
+  EXPECT_EQ(parse({"--data-path", "/data"}).data_dir, "/data");
+}
+
+TEST(Flags, AnUnknownFlagNamesTheNearest) {
+  EXPECT_EQ(
+      refused({"--epoch", "3"}),
+      "[train.flags] unknown flag '--epoch'. Hint: did you mean '--epochs'?");
+  EXPECT_THAT(refused({"--batch_sise=3"}), HasSubstr("'--batch-size'?"));
+  EXPECT_THAT(refused({"--zzzzzzzzzz"}), HasSubstr("--help"));
+}
+
+TEST(Flags, TwoDifferentValuesAreRefused) {
+  EXPECT_THAT(
+      refused({"--wd", "0.1", "--weight-decay", "0.2"}),
+      HasSubstr("--weight-decay is given twice, as '0.1' and as '0.2'"));
+  EXPECT_EQ(parse({"--lr", "0.5", "--lr=0.5"}).lr, 0.5);
+}
+
+TEST(Flags, AMissingValueIsRefused) {
+  EXPECT_THAT(refused({"--epochs"}), HasSubstr("'--epochs' needs a value"));
+}
+
+TEST(Flags, HelpListsEveryFlagAndEndsWithThreeExamples) {
+  const std::string help = help_text();
+  for (const std::string& spelling : train::flag_spellings()) {
+    EXPECT_THAT(help, HasSubstr(spelling));
+  }
+  const auto examples = split(help.substr(help.find("\nExamples\n")), '\n');
+  EXPECT_EQ(examples.size(), 6U) << "title, three lines, ends";
+}
+
+TEST(Flags, EachHelpGroupFitsAScreen) {
+  constexpr int kLinesOfAScreen = 24;
+  int lines = 0;
+  for (const std::string& line : split(help_text(), '\n')) {
+    EXPECT_LE(line.size(), 80U) << line;
+    lines = line.empty() ? 0 : lines + 1;
+    EXPECT_LE(lines, kLinesOfAScreen) << line;
+  }
+}
+
+} // namespace
+} // namespace lockstep::cli_train

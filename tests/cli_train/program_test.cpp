@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The program as users meet it: exit status, stdout, stderr.
+#include <csignal>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/fs.h"
+#include "tests/cli_train/process.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep::cli_train {
+namespace {
+
+using test::Process;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kData = "/usr/share/datasets/fashion-mnist/";
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  /// A training run of a second, plus `more` flags.
+  std::vector<std::string> small(
+      const std::vector<std::string>& more = {},
+      const std::string& epochs = "1",
+      const std::string& samples = "256") {
+    std::vector<std::string> args{
+        "train",
+        "--model=mlp",
+        "--threads=1",
+        "--epochs=" + epochs,
+        "--max-train-samples=" + samples,
+        "--max-eval-samples=128",
+        "--lr=0.05"};
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  }
+  std::string output() {
+    return "--output=" + dir_ / "run";
+  }
+  void put(const std::string& name, std::string_view bytes) {
+    const auto file = real_fs().create(dir_ / name, 0644).value();
+    file->write(as_byte_span(bytes)).value();
+    file->close().value();
+  }
+  /// A data folder that holds FashionMNIST, but `bytes` as training images.
+  void put_data(std::string_view bytes) {
+    for (const std::string name :
+         {"train-labels-idx1-ubyte.gz",
+          "t10k-images-idx3-ubyte.gz",
+          "t10k-labels-idx1-ubyte.gz"}) {
+      put(name, read_text(real_fs(), kData + name).value());
+    }
+    put("train-images-idx3-ubyte.gz", bytes);
+  }
+  const test::ScratchDir dir_;
+};
+
+TEST_F(ProgramTest, TrainsAndSaysWhereTheResultIs) {
+  Process program(small({output()}));
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  EXPECT_THAT(program.output(), StartsWith("1 epochs, best Acc@1 "));
+  EXPECT_THAT(program.output(), HasSubstr(dir_ / "run"));
+  EXPECT_THAT(program.errors(), HasSubstr("Test:  Acc@1 "));
+  EXPECT_TRUE(real_fs().stat(dir_ / "run/checkpoint.pth.tar"));
+}
+
+TEST_F(ProgramTest, QuietPrintsErrorsOnly) {
+  Process program(small({output(), "--quiet"}));
+  EXPECT_EQ(program.wait(), 0);
+  EXPECT_EQ(program.errors(), "");
+}
+
+TEST_F(ProgramTest, DumpedSettingsGiveTheSameRun) {
+  Process dump(small({"--dump-config"}));
+  EXPECT_EQ(dump.wait(), 0);
+  put("my.yaml", dump.output());
+  Process again({"train", "--config", dir_ / "my.yaml", "--dump-config"});
+  EXPECT_EQ(again.wait(), 0);
+  EXPECT_EQ(again.output(), dump.output());
+}
+
+TEST_F(ProgramTest, ResumeTakesTheSettingsFromTheCheckpoint) {
+  Process first(small({output()}));
+  ASSERT_EQ(first.wait(), 0) << first.errors();
+  Process second({"train", "--resume", dir_ / "run", "--epochs", "2"});
+  EXPECT_EQ(second.wait(), 0) << second.errors();
+  EXPECT_THAT(second.output(), StartsWith("2 epochs"));
+  EXPECT_THAT(second.output(), HasSubstr(dir_ / "run\n"));
+  EXPECT_THAT(second.errors(), HasSubstr("model mlp"));
+}
+
+TEST_F(ProgramTest, HelpAndVersionGoToStdout) {
+  Process help({"train", "--help"});
+  EXPECT_EQ(help.wait(), 0);
+  EXPECT_THAT(help.output(), StartsWith("Usage: lockstep train"));
+  Process version({"--version"});
+  EXPECT_EQ(version.wait(), 0);
+  EXPECT_THAT(version.output(), HasSubstr("LibTorch 2.13"));
+}
+
+TEST_F(ProgramTest, UsageErrorsExitWith2) {
+  Process flag({"train", "--epoch", "3"});
+  EXPECT_EQ(flag.wait(), 2);
+  EXPECT_EQ(
+      flag.errors(),
+      "[train.flags] unknown flag '--epoch'. Hint: did you mean '--epochs'?\n");
+  Process command({"trian"});
+  EXPECT_EQ(command.wait(), 2);
+}
+
+TEST_F(ProgramTest, AMissingDeviceExitsWith5AndSaysWhatToDo) {
+  Process program(small({"--device=cuda:63", output()}));
+  EXPECT_EQ(program.wait(), 5);
+  EXPECT_THAT(program.errors(), HasSubstr("Hint: "));
+}
+
+TEST_F(ProgramTest, MissingDataExitsWith4) {
+  Process program(small({dir_ / "nowhere", output()}));
+  EXPECT_EQ(program.wait(), 4);
+  EXPECT_THAT(program.errors(), HasSubstr(dir_ / "nowhere"));
+}
+
+TEST_F(ProgramTest, CutDataExitsWith3) {
+  const std::string whole =
+      read_text(real_fs(), std::string(kData) + "train-images-idx3-ubyte.gz")
+          .value();
+  put_data(std::string_view(whole).substr(0, 100'000));
+  Process program(small({dir_.path(), output()}));
+  EXPECT_EQ(program.wait(), 3) << program.errors();
+  EXPECT_THAT(program.errors(), HasSubstr("train-images-idx3-ubyte.gz"));
+}
+
+TEST_F(ProgramTest, ForeignDataExitsWith3) {
+  put_data(
+      read_text(real_fs(), std::string(kData) + "t10k-labels-idx1-ubyte.gz")
+          .value());
+  Process program(small({dir_.path(), output()}));
+  EXPECT_EQ(program.wait(), 3) << program.errors();
+}
+
+TEST_F(ProgramTest, AnOutputThatCannotBeWrittenExitsWith4BeforeTraining) {
+  put("file", "in the way");
+  Process program(small({"--output", dir_ / "file/run"}));
+  EXPECT_EQ(program.wait(), 4);
+  EXPECT_THAT(program.errors(), ::testing::Not(HasSubstr("Epoch:")));
+}
+
+TEST_F(ProgramTest, CtrlCAfterACheckpointExitsWith75AndSaysHowToGoOn) {
+  Process program(small({output()}, "1000000"));
+  ASSERT_TRUE(program.wait_for("Test:")) << program.errors();
+  program.send(SIGINT);
+  EXPECT_EQ(program.wait(), 75) << program.errors();
+  EXPECT_THAT(
+      program.errors(),
+      HasSubstr("Hint: lockstep train --resume " + dir_ / "run"));
+  Process resumed({"train", "--resume", dir_ / "run", "--test-only"});
+  EXPECT_EQ(resumed.wait(), 0) << resumed.errors();
+  EXPECT_THAT(resumed.output(), StartsWith("Acc@1 "));
+}
+
+TEST_F(ProgramTest, ASignalBeforeTheFirstCheckpointGivesItsShellStatus) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Process program(small({output(), "--batch-size=8"}, "1", "60000"));
+    ASSERT_TRUE(program.wait_for("Epoch: [0]")) << program.errors();
+    program.send(signal);
+    EXPECT_EQ(program.wait(), 128 + signal) << program.errors();
+  }
+}
+
+} // namespace
+} // namespace lockstep::cli_train
