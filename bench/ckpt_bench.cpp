@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Ours, for bench/peer_ckpt.py: loads the peer's file, then saves it and loads
+// it again, adding up every 32-bit word.
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+
+#include "bench/serve.h"
+#include "lockstep/ckpt/checkpoint.h"
+
+namespace {
+
+using lockstep::ckpt::Checkpoint;
+using lockstep::ckpt::Dict;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+struct Totals {
+  std::uint64_t sum = 0;
+  std::uint64_t bytes = 0;
+};
+
+Totals sum_of_words(const Checkpoint& file) {
+  Totals totals;
+  const Dict* weights = file.root.as_dict();
+  for (const auto& [key, value] : weights->items) {
+    const auto bytes = value.as_tensor()->storage->source->load().value();
+    totals.bytes += bytes.size();
+    for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {
+      std::int32_t word = 0;
+      std::memcpy(&word, bytes.data() + i, sizeof word);
+      totals.sum += static_cast<std::uint64_t>(std::int64_t{word});
+    }
+  }
+  return totals;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: ckpt_bench FILE COPY\n";
+    return 2;
+  }
+  const std::string copy = argv[2];
+  const Checkpoint source = lockstep::ckpt::load(argv[1]).value();
+  const Totals expected = sum_of_words(source);
+  lockstep::ckpt::save(copy, source.root).value();
+
+  lockstep::bench::serve(
+      {{"bytes", expected.bytes}},
+      [&](const std::string& what) {
+        json result = {{"sum", nullptr}};
+        if (what == "save") {
+          std::filesystem::remove(copy);
+        }
+        const auto start = Clock::now();
+        if (what == "save") {
+          lockstep::ckpt::save(copy, source.root, {.durable = false}).value();
+        } else {
+          result["sum"] = sum_of_words(lockstep::ckpt::load(copy).value()).sum;
+        }
+        const std::chrono::duration<double> seconds = Clock::now() - start;
+        result["gb_per_s"] =
+            static_cast<double>(expected.bytes) / seconds.count() / 1e9;
+        return result;
+      });
+}

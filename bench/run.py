@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the benchmarks: peers and Lockstep alternate, ratios are printed.
+
+    bench/run.py [--rows train,data,ckpt,start] [--rounds 5] [--json FILE]
+
+Every row pairs Lockstep with a Python peer on this machine in this run
+(A B A B ...) and prints the median of the per-pair ratios, with the spread.
+A row whose own check fails prints no number. The machine is measured before
+and after: if its second core was not there, the run is void and exits 75.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+BIN = ROOT / "build" / "release" / "bin"
+PYTHON = sys.executable
+
+
+class Peer:
+    """A process that speaks the protocol of serve.py."""
+
+    def __init__(self, *command):
+        environment = dict(os.environ, PYTHONPATH=str(HERE))
+        self.process = subprocess.Popen(
+            [str(part) for part in command], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, env=environment)
+        self.ready = self._read()
+
+    def _read(self):
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        raise RuntimeError(f"{self.process.args} ended: {self.process.wait()}")
+
+    def round(self, what=""):
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        return self._read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+
+class CheckFailed(Exception):
+    """A benchmark's own check: its number would mean nothing."""
+
+
+def require(condition, text):
+    if not condition:
+        raise CheckFailed(text)
+
+
+def pairs(peer, ours, rounds, key, what=""):
+    """Medians of peer and ours, and of the ratios ours / peer per pair."""
+    measured = [(peer.round(what)[key], ours.round(what)[key])
+                for _ in range(rounds)]
+    ratios = sorted(o / p for p, o in measured)
+    return {"peer": statistics.median(p for p, _ in measured),
+            "ours": statistics.median(o for _, o in measured),
+            "ratio": statistics.median(ratios),
+            "low": ratios[0], "high": ratios[-1]}
+
+
+def python_train(dtype, layout):
+    return Peer(PYTHON, HERE / "peer_train.py", "--threads", 2,
+                "--dtype", dtype, "--layout", layout)
+
+
+def bench_train(rounds):
+    """Training ResNet18, global batch 256, two cores."""
+    peers = {
+        "Python fp32 nchw": lambda: python_train("fp32", "nchw"),
+        "Python fp32 nhwc": lambda: python_train("fp32", "nhwc"),
+        "Python bf16 nchw": lambda: python_train("bf16", "nchw"),
+        "Python bf16 nhwc": lambda: python_train("bf16", "nhwc"),
+        "Python DDP gloo, 2 ranks": lambda: Peer(PYTHON, HERE / "peer_ddp.py"),
+    }
+    with Peer(BIN / "train_bench", "--devices", "cpu", "--threads", 2) as single, \
+            Peer(BIN / "train_bench", "--devices", "cpu*2", "--threads", 2) as two:
+        for name, start in peers.items():
+            with start() as peer:
+                same = two if "DDP" in name else single
+                tolerance = 2e-2 if "bf16" in name else 1e-4
+                difference = abs(peer.ready["first_loss"] - same.ready["first_loss"])
+                require(difference < tolerance, f"first loss differs by {difference}")
+                yield (f"{name} -> ours, cpu*2", "img/s",
+                       pairs(peer, two, rounds, "images_per_s"))
+        yield ("ours, cpu, 2 threads -> ours, cpu*2", "img/s",
+               pairs(single, two, rounds, "images_per_s"))
+
+
+def bench_data(rounds):
+    """One epoch of shuffled, normalised FashionMNIST, batch 256."""
+    with Peer(BIN / "loader_bench") as ours:
+        for workers in (0, 2):
+            with Peer(PYTHON, HERE / "peer_data.py", "--workers", workers) as peer:
+                require(peer.ready["checksum"] == ours.ready["checksum"],
+                        "the two loaders do not yield the same pixels")
+                yield (f"Python DataLoader, {workers} workers -> ours", "img/s",
+                       pairs(peer, ours, max(3, rounds // 2), "images_per_s"))
+
+
+def bench_ckpt(rounds):
+    """Saving and loading a ResNet152 state_dict, every byte touched."""
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder, \
+            Peer(PYTHON, HERE / "peer_ckpt.py", folder) as peer:
+        copy = os.path.join(folder, "ours.pth")
+        with Peer(BIN / "ckpt_bench", peer.ready["path"], copy) as ours:
+            require(peer.ready["bytes"] == ours.ready["bytes"], "sizes differ")
+            require(peer.round("load")["sum"] == ours.round("load")["sum"],
+                    "the sums of the tensors differ")
+            yield ("torch.save -> ckpt::save (CRC on)", "GB/s",
+                   pairs(peer, ours, rounds, "gb_per_s", "save"))
+            yield ("torch.load -> ckpt::load (CRC on)", "GB/s",
+                   pairs(peer, ours, rounds, "gb_per_s", "load"))
+
+
+def timed(command):
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return 1.0 / (time.perf_counter() - start)
+
+
+def bench_start(rounds):
+    """Looking into a 240 MB checkpoint, from process start to exit."""
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder, \
+            Peer(PYTHON, HERE / "peer_ckpt.py", folder) as maker:
+        path = maker.ready["path"]
+        looking = f"import torch; print(len(torch.load({path!r}, mmap=True)))"
+        rows = (("python -c torch.load(mmap) -> lockstep ckpt FILE",
+                 [PYTHON, "-c", looking], [str(BIN / "lockstep"), "ckpt", path]),
+                ("python -c 'import torch' -> lockstep --version",
+                 [PYTHON, "-c", "import torch"], [str(BIN / "lockstep"), "--version"]))
+        for name, peer, ours in rows:
+            timed(peer), timed(ours)
+            measured = [(timed(peer), timed(ours)) for _ in range(rounds)]
+            ratios = sorted(o / p for p, o in measured)
+            yield (name, "runs/s", {
+                "peer": statistics.median(p for p, _ in measured),
+                "ours": statistics.median(o for _, o in measured),
+                "ratio": statistics.median(ratios),
+                "low": ratios[0], "high": ratios[-1]})
+
+
+ROWS = {"train": bench_train, "data": bench_data, "ckpt": bench_ckpt,
+        "start": bench_start}
+
+
+def steal_ticks():
+    with open("/proc/stat", encoding="ascii") as stat:
+        return int(stat.readline().split()[8])
+
+
+def machine_is_whole(machine):
+    """True if two threads do at least 1.8 times the work of one."""
+    rates = machine.round()
+    fma = rates["fma_2t"] / rates["fma_1t"]
+    copy = rates["copy_2t"] / rates["copy_1t"]
+    print(f"machine: 2 threads / 1 thread: multiply-add {fma:.2f}, copy {copy:.2f}")
+    return fma >= 1.8 and copy >= 1.8
+
+
+def describe():
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as info:
+        model = next((l.split(":")[1].strip() for l in info if "model name" in l), "?")
+    torch = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"],
+                           capture_output=True, text=True, check=True).stdout.strip()
+    revision = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"],
+                              capture_output=True, text=True).stdout.strip()
+    print(f"{model}, {os.cpu_count()} cores, torch {torch}, "
+          f"Python {platform.python_version()}, revision {revision}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", default=",".join(ROWS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", help="also write the results to this file")
+    args = parser.parse_args()
+
+    describe()
+    results, failed = [], False
+    stolen = steal_ticks()
+    with Peer(BIN / "machine_bench") as machine:
+        whole = machine_is_whole(machine)
+        for row in args.rows.split(","):
+            print(f"\n{row}: {ROWS[row].__doc__}")
+            try:
+                for name, unit, r in ROWS[row](args.rounds):
+                    results.append({"row": row, "name": name, "unit": unit, **r})
+                    print(f"  {name:52} {r['peer']:>10.4g} -> {r['ours']:>10.4g} {unit:6}"
+                          f"  {r['ratio']:.2f}x ({r['low']:.2f} .. {r['high']:.2f})", flush=True)
+            except CheckFailed as reason:
+                failed = True
+                print(f"  no number: {reason}")
+        print()
+        whole = machine_is_whole(machine) and whole
+    print(f"stolen by other machines meanwhile: {steal_ticks() - stolen} ticks")
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(results, indent=1))
+    if failed:
+        sys.exit(1)
+    if not whole:
+        print("void: the second core was not there the whole time; run again")
+        sys.exit(75)
+
+
+if __name__ == "__main__":
+    main()
