@@ -20,7 +20,7 @@ const std::vector<Value>* elements_of(const Value& value) {
 }
 
 std::optional<Value> only(Value value) {
-  return std::optional<Value>(std::move(value));
+  return {std::move(value)};
 }
 
 } // namespace

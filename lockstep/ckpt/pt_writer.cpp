@@ -3,6 +3,7 @@
 // `save`: the pickle first (it decides which storages there are and in which
 // order), then the size, then one pass over the bytes.
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,11 +22,11 @@ struct TextRecord {
   std::string_view name = {};
   std::string_view text = {};
 };
-constexpr TextRecord kBefore[] = {
-    {".format_version", "1"},
-    {".storage_alignment", "64"},
-    {"byteorder", "little"}};
-constexpr TextRecord kAfter[] = {{"version", "3\n"}};
+constexpr std::array kBefore = {
+    TextRecord{".format_version", "1"},
+    TextRecord{".storage_alignment", "64"},
+    TextRecord{"byteorder", "little"}};
+constexpr std::array kAfter = {TextRecord{"version", "3\n"}};
 
 bool is_ascii(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {

@@ -37,9 +37,10 @@ std::string keys_text(const Summary& summary) {
           plural(key.tensors, "tensor"),
           human_bytes(key.bytes));
     }
-    std::string name = escape(key.key, 40);
-    name.resize(std::max(width, name.size()), ' ');
-    text += row(i == 0 ? "keys" : "", name + "  " + what);
+    std::string line = escape(key.key, 40);
+    line.resize(std::max(width, line.size()) + 2, ' ');
+    line += what;
+    text += row(i == 0 ? "keys" : "", line);
   }
   if (shown < summary.keys.size()) {
     text +=
@@ -51,6 +52,7 @@ std::string keys_text(const Summary& summary) {
 
 std::string dtypes_text(const Summary& summary) {
   std::vector<std::string> parts;
+  parts.reserve(summary.dtypes.size());
   for (const DTypeSummary& dtype : summary.dtypes) {
     parts.push_back(format(
         "{} {} in {}",
@@ -63,6 +65,7 @@ std::string dtypes_text(const Summary& summary) {
 
 std::string devices_text(const Summary& summary) {
   std::vector<std::string> parts;
+  parts.reserve(summary.devices.size());
   for (const DeviceSummary& device : summary.devices) {
     parts.push_back(format(
         "{} ({})",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/internal/pickle_output.h"
 
+#include <array>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -124,7 +125,7 @@ void PickleOutput::global(std::string_view name) {
 }
 
 void PickleOutput::tuple(std::size_t size) {
-  constexpr Op kShort[] = {Op::kTuple1, Op::kTuple2, Op::kTuple3};
+  constexpr std::array kShort = {Op::kTuple1, Op::kTuple2, Op::kTuple3};
   if (size == 0) {
     op(Op::kEmptyTuple);
     return;

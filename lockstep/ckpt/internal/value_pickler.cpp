@@ -350,7 +350,7 @@ void ValuePickler::empty_ordered_dict() {
   out_.put();
 }
 
-Error ValuePickler::refuse(std::string message, std::string hint) const {
+Error ValuePickler::refuse(std::string_view message, std::string hint) const {
   return {
       .code = ErrorCode::kUnsupported,
       .op = "ckpt.save",
@@ -359,7 +359,7 @@ Error ValuePickler::refuse(std::string message, std::string hint) const {
       .detail = "E_NOT_SAFE"};
 }
 
-Error ValuePickler::invalid(std::string message) const {
+Error ValuePickler::invalid(std::string_view message) const {
   return {
       .code = ErrorCode::kInvalidArgument,
       .op = "ckpt.save",

@@ -70,8 +70,9 @@ class ValuePickler {
       const std::shared_ptr<Storage>& storage,
       std::string_view storage_class);
 
-  [[nodiscard]] Error refuse(std::string message, std::string hint = {}) const;
-  [[nodiscard]] Error invalid(std::string message) const;
+  [[nodiscard]] Error refuse(std::string_view message, std::string hint = {})
+      const;
+  [[nodiscard]] Error invalid(std::string_view message) const;
   [[nodiscard]] std::string where() const;
 
   struct Step {

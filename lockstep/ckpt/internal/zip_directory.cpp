@@ -200,7 +200,7 @@ Error zip_error(
     std::string detail,
     std::string message,
     std::optional<std::uint64_t> offset,
-    std::string record,
+    std::string_view record,
     std::string hint) {
   return {
       .code = code,

@@ -32,7 +32,7 @@ Error zip_error(
     std::string detail,
     std::string message,
     std::optional<std::uint64_t> offset = {},
-    std::string record = {},
+    std::string_view record = {},
     std::string hint = {});
 
 /// Where the end records say that the directory is. Units: bytes.
