@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
 
@@ -82,6 +83,15 @@ std::vector<std::string> ckpt_commands() {
   return names;
 }
 
+// The word that names a command in "ckpt [--json] WORD"; null without one.
+const std::string* ckpt_word(const std::vector<std::string>& args) {
+  if (args.empty() || args[0] != "ckpt") {
+    return nullptr;
+  }
+  const auto word = std::find_if_not(args.begin() + 1, args.end(), is_flag);
+  return word == args.end() ? nullptr : &*word;
+}
+
 // "--batch_size" is "--batch-size"; "ckpt FILE" is "ckpt inspect FILE".
 std::vector<std::string> normalize(std::span<const std::string> given) {
   std::vector<std::string> args(given.begin(), given.end());
@@ -91,34 +101,11 @@ std::vector<std::string> normalize(std::span<const std::string> given) {
       std::replace(arg.begin(), end, '_', '-');
     }
   }
-  if (!args.empty() && args[0] == "ckpt") {
-    const auto word = std::find_if_not(
-        args.begin() + 1,
-        args.end(),
-        [](const std::string& arg) { return is_flag(arg); });
-    if (word != args.end() && find_command("ckpt", *word) == nullptr) {
-      args.insert(args.begin() + 1, "inspect");
-    }
+  const std::string* word = ckpt_word(args);
+  if (word != nullptr && find_command("ckpt", *word) == nullptr) {
+    args.insert(args.begin() + 1, "inspect");
   }
   return args;
-}
-
-void add_arguments(CLI::App& app, const Command& command, Request& request) {
-  if (command.takes == Takes::kCode) {
-    app.add_option("CODE", request.code, "such as kCorrupt or E_CRC")
-        ->required();
-  } else {
-    app.add_option("FILE", request.file, "checkpoint; - is standard input")
-        ->required();
-  }
-  if (command.takes == Takes::kFileAndKey) {
-    app.add_option("KEY", request.key, "dotted name; none shows everything");
-    app.add_option("--head", request.head, "elements of a tensor to print");
-  }
-  if (command.name == "verify") {
-    app.add_flag("--strict", request.strict, "warnings give exit status 1");
-  }
-  app.add_flag("--json", request.json, "print one JSON object");
 }
 
 // One parser with every command of the table.
@@ -133,8 +120,8 @@ class Parser {
       CLI::App* app = parent.add_subcommand(
           std::string(command.name),
           std::string(command.help));
-      add_arguments(*app, command, request_);
-      apps_[app] = &command;
+      entries_.push_back({app, &command, command.setup(*app, common_)});
+      app->add_flag("--json", common_.json, "print one JSON object");
     }
   }
 
@@ -145,18 +132,24 @@ class Parser {
     } catch (const CLI::Success& done) {
       return app_.exit(done);
     } catch (const CLI::ParseError& error) {
-      return print_error(explain(error), "lockstep.args/1", request_.json);
+      return print_error(explain(error), "lockstep.args/1", common_.json);
     }
-    const Command* command = chosen();
-    auto status = command->run(request_);
+    const Entry* entry = chosen();
+    auto status = entry->run();
     return status ? *status
                   : print_error(
                         status.error(),
-                        schema_name(*command),
-                        request_.json);
+                        schema_name(*entry->command),
+                        common_.json);
   }
 
  private:
+  struct Entry {
+    CLI::App* app = nullptr;
+    const Command* command = nullptr;
+    Runner run = {};
+  };
+
   CLI::App& group(const std::string& name) {
     if (name.empty()) {
       return app_;
@@ -170,10 +163,10 @@ class Parser {
     return *found;
   }
 
-  const Command* chosen() const {
-    for (const auto& [app, command] : apps_) {
-      if (app->parsed()) {
-        return command;
+  const Entry* chosen() const {
+    for (const Entry& entry : entries_) {
+      if (entry.app->parsed()) {
+        return &entry;
       }
     }
     return nullptr;
@@ -188,13 +181,6 @@ class Parser {
       }
     }
     const auto rest = app_.remaining(true);
-    const std::string near = nearest(request_.file, ckpt_commands());
-    if (!rest.empty() && !near.empty() && chosen() != nullptr &&
-        chosen()->name == "inspect") {
-      return usage_error(
-          format("unknown command 'ckpt {}'", escape(request_.file)),
-          format("did you mean 'ckpt {}'?", near));
-    }
     if (!rest.empty()) {
       return usage_error(
           format("unexpected argument '{}'", escape(rest.front())),
@@ -206,11 +192,11 @@ class Parser {
   // Long flags of the chosen command.
   std::vector<std::string> flags() const {
     std::vector<std::string> names{"--help", "--version"};
-    for (const auto& [app, command] : apps_) {
-      if (!app->parsed() && chosen() != nullptr) {
+    for (const Entry& entry : entries_) {
+      if (!entry.app->parsed() && chosen() != nullptr) {
         continue;
       }
-      for (const CLI::Option* option : app->get_options()) {
+      for (const CLI::Option* option : entry.app->get_options()) {
         for (const std::string& name : option->get_lnames()) {
           names.push_back("--" + name);
         }
@@ -219,11 +205,27 @@ class Parser {
     return names;
   }
 
-  Request request_;
+  Common common_;
   CLI::App app_{kAbout, "lockstep"};
   std::map<std::string, CLI::App*> groups_;
-  std::map<CLI::App*, const Command*> apps_;
+  std::vector<Entry> entries_;
 };
+
+// "ckpt lss FILE": no command and no file, but near a command.
+std::optional<Error> mistyped_command(const std::vector<std::string>& args) {
+  const std::string* word = ckpt_word(args);
+  if (word == nullptr || find_command("ckpt", *word) != nullptr ||
+      *word == "-" || real_fs().stat(*word)) {
+    return std::nullopt;
+  }
+  const std::string near = nearest(*word, ckpt_commands());
+  if (near.empty()) {
+    return std::nullopt;
+  }
+  return usage_error(
+      format("unknown command 'ckpt {}'", escape(*word)),
+      format("did you mean 'ckpt {}'?", near));
+}
 
 std::optional<Error> unknown_command(const std::vector<std::string>& args) {
   std::vector<std::string> names{"ckpt", "train", "bench", "doctor", "summary"};
@@ -245,6 +247,12 @@ std::optional<Error> unknown_command(const std::vector<std::string>& args) {
 } // namespace
 
 int run(std::span<const std::string> given) {
+  if (const auto error = mistyped_command({given.begin(), given.end()})) {
+    return print_error(
+        *error,
+        "lockstep.args/1",
+        std::ranges::find(given, "--json") != given.end());
+  }
   std::vector<std::string> args = normalize(given);
   const bool wants_json = std::ranges::find(args, "--json") != args.end();
   if (const auto error = unknown_command(args)) {

@@ -2,8 +2,10 @@
 //
 // `lockstep ckpt FILE`: one screen about a checkpoint.
 #include <utility>
-#include <vector>
 
+#include <CLI/CLI.hpp>
+
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -13,37 +15,29 @@
 namespace lockstep::cli {
 namespace {
 
-// A missing file may be a mistyped command.
-Error explain_missing(Error error, const std::string& file) {
-  std::vector<std::string> names;
-  for (const Command& command : commands()) {
-    if (command.group == "ckpt") {
-      names.emplace_back(command.name);
-    }
+struct Args {
+  std::string file = {};
+};
+
+Result<int> run(const Args& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
+  LOCKSTEP_ASSIGN(const ckpt::Summary summary, ckpt::summarize(file));
+  if (common.json) {
+    print_result("lockstep.ckpt.inspect/1", ckpt::to_json(summary));
+  } else {
+    print(ckpt::to_text(summary, input.name()));
   }
-  const std::string near = nearest(file, names);
-  if (error.code == ErrorCode::kNotFound && !near.empty()) {
-    error.hint = format("did you mean 'lockstep ckpt {}'?", near);
-  }
-  return error;
+  // Names that could run code are a finding.
+  return summary.unsafe_names.empty() ? 0 : 1;
 }
 
 } // namespace
 
-Result<int> run_inspect(const Request& request) {
-  auto input = Input::open(request.file);
-  if (!input) {
-    return explain_missing(std::move(input).error(), request.file);
-  }
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input->load());
-  LOCKSTEP_ASSIGN(const ckpt::Summary summary, ckpt::summarize(file));
-  if (request.json) {
-    print_result("lockstep.ckpt.inspect/1", ckpt::to_json(summary));
-  } else {
-    print(ckpt::to_text(summary, input->name()));
-  }
-  // Names that could run code are a finding.
-  return summary.unsafe_names.empty() ? 0 : 1;
+Runner setup_inspect(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  add_file(app, args->file);
+  return [args, &common] { return run(*args, common); };
 }
 
 } // namespace lockstep::cli

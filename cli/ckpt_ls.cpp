@@ -5,6 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -14,6 +17,10 @@
 
 namespace lockstep::cli {
 namespace {
+
+struct Args {
+  std::string file = {};
+};
 
 struct Row {
   std::string name = {};
@@ -82,18 +89,24 @@ std::string rows_text(const std::vector<Row>& rows) {
   return text;
 }
 
-} // namespace
-
-Result<int> run_ls(const Request& request) {
-  LOCKSTEP_ASSIGN(const Input input, Input::open(request.file));
+Result<int> run(const Args& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
   LOCKSTEP_ASSIGN(const std::vector<Row> rows, collect(file));
-  if (request.json) {
+  if (common.json) {
     print_result("lockstep.ckpt.ls/1", rows_json(rows));
   } else {
     print(rows_text(rows));
   }
   return 0;
+}
+
+} // namespace
+
+Runner setup_ls(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  add_file(app, args->file);
+  return [args, &common] { return run(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -3,6 +3,9 @@
 // `lockstep ckpt show FILE [KEY]`: one value, or all of them.
 #include <utility>
 
+#include <CLI/CLI.hpp>
+
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -13,6 +16,12 @@
 
 namespace lockstep::cli {
 namespace {
+
+struct Args {
+  std::string file = {};
+  std::string key = {};
+  std::uint64_t head = 8;
+};
 
 std::string number_text(const std::optional<double>& number) {
   return number ? shortest(*number) : "none";
@@ -64,20 +73,18 @@ std::string stats_text(
   return text + format("head       {}\n", join(stats.head, " "));
 }
 
-} // namespace
-
-Result<int> run_show(const Request& request) {
+Result<int> run(const Args& args, const Common& common) {
   constexpr const char* kSchema = "lockstep.ckpt.show/1";
-  LOCKSTEP_ASSIGN(const Input input, Input::open(request.file));
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
-  auto value = ckpt::find_path(file.root, request.key);
+  auto value = ckpt::find_path(file.root, args.key);
   if (!value) {
     value.error().path = input.name();
     return std::move(value).error();
   }
   const ckpt::Tensor* tensor = value->as_tensor();
   if (tensor == nullptr) {
-    if (!request.json) {
+    if (!common.json) {
       print(ckpt::to_text(*value) + "\n");
       return 0;
     }
@@ -85,20 +92,29 @@ Result<int> run_show(const Request& request) {
     print_result(kSchema, std::move(json));
     return 0;
   }
-  auto stats = ckpt::tensor_stats(*tensor, request.head);
+  auto stats = ckpt::tensor_stats(*tensor, args.head);
   if (!stats) {
     Error error = std::move(stats).error();
     error.path = input.name();
-    error.message =
-        format("tensor '{}': {}", escape(request.key), error.message);
+    error.message = format("tensor '{}': {}", escape(args.key), error.message);
     return error;
   }
-  if (request.json) {
+  if (common.json) {
     print_result(kSchema, stats_json(*tensor, *stats));
   } else {
     print(stats_text(*tensor, *stats));
   }
   return 0;
+}
+
+} // namespace
+
+Runner setup_show(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  add_file(app, args->file);
+  app.add_option("KEY", args->key, "dotted name; none shows everything");
+  app.add_option("--head", args->head, "elements of a tensor to print");
+  return [args, &common] { return run(*args, common); };
 }
 
 } // namespace lockstep::cli

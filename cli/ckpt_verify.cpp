@@ -3,6 +3,9 @@
 // `lockstep ckpt verify FILE`: every CRC, bound and offset.
 #include <utility>
 
+#include <CLI/CLI.hpp>
+
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -11,6 +14,11 @@
 
 namespace lockstep::cli {
 namespace {
+
+struct Args {
+  std::string file = {};
+  bool strict = false;
+};
 
 Json findings_json(const std::vector<ckpt::Finding>& findings) {
   Json array = Json::array();
@@ -73,17 +81,15 @@ Error damaged(const ckpt::VerifyReport& report, const std::string& path) {
       .detail = report.errors.front().detail};
 }
 
-} // namespace
-
-Result<int> run_verify(const Request& request) {
-  LOCKSTEP_ASSIGN(const Input input, Input::open(request.file));
+Result<int> run(const Args& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   auto report = ckpt::verify(input.source(), input.name());
   if (!report) {
     report.error().path = input.name();
     return std::move(report).error();
   }
   constexpr const char* kSchema = "lockstep.ckpt.verify/1";
-  if (!request.json) {
+  if (!common.json) {
     print(
         findings_text("damaged", report->errors) +
         findings_text("warning", report->warnings));
@@ -92,10 +98,10 @@ Result<int> run_verify(const Request& request) {
     return print_error(
         damaged(*report, input.name()),
         kSchema,
-        request.json,
+        common.json,
         report_json(*report));
   }
-  if (request.json) {
+  if (common.json) {
     print_result(kSchema, report_json(*report));
   } else {
     print(format(
@@ -104,7 +110,16 @@ Result<int> run_verify(const Request& request) {
         report->tensors,
         human_bytes(report->checked_bytes)));
   }
-  return request.strict && !report->warnings.empty() ? 1 : 0;
+  return args.strict && !report->warnings.empty() ? 1 : 0;
+}
+
+} // namespace
+
+Runner setup_verify(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  add_file(app, args->file);
+  app.add_flag("--strict", args->strict, "warnings give exit status 1");
+  return [args, &common] { return run(*args, common); };
 }
 
 } // namespace lockstep::cli

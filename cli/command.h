@@ -4,32 +4,32 @@
 // the table in commands.cpp names them all.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/json.h"
 #include "lockstep/base/result.h"
+
+namespace CLI {
+class App;
+} // namespace CLI
 
 namespace lockstep::cli {
 
-/// The parsed command line of one subcommand.
-struct Request {
-  /// "-" is standard input.
-  std::string file = {};
-  std::string key = {};
-  std::string code = {};
-  std::uint64_t head = 8;
+/// Flags that every command has.
+struct Common {
+  /// One JSON object on standard output instead of text.
   bool json = false;
-  bool strict = false;
 };
 
-/// Prints its result to standard output and gives the exit status.
-using Handler = Result<int> (*)(const Request& request);
+/// Runs the parsed command: prints its result to standard output and gives the
+/// exit status.
+using Runner = std::function<Result<int>()>;
 
-/// Which arguments a command takes.
-enum class Takes { kFile, kFileAndKey, kCode };
+/// Declares a command's arguments on `app`, which keeps pointers into what the
+/// runner owns. `common` outlives the runner.
+using Setup = Runner (*)(CLI::App& app, const Common& common);
 
 /// One row of the command table.
 struct Command {
@@ -37,17 +37,16 @@ struct Command {
   std::string_view group = {};
   std::string_view name = {};
   std::string_view help = {};
-  Takes takes = Takes::kFile;
-  Handler run = nullptr;
+  Setup setup = nullptr;
 };
 
 std::span<const Command> commands();
 
-Result<int> run_inspect(const Request& request);
-Result<int> run_ls(const Request& request);
-Result<int> run_show(const Request& request);
-Result<int> run_verify(const Request& request);
-Result<int> run_explain(const Request& request);
+Runner setup_inspect(CLI::App& app, const Common& common);
+Runner setup_ls(CLI::App& app, const Common& common);
+Runner setup_show(CLI::App& app, const Common& common);
+Runner setup_verify(CLI::App& app, const Common& common);
+Runner setup_explain(CLI::App& app, const Common& common);
 
 /// Schema of a command's JSON: "lockstep.ckpt.ls/1".
 std::string schema_name(const Command& command);

@@ -12,27 +12,19 @@ constexpr std::array kCommands{
         "ckpt",
         "inspect",
         "one screen: format, keys, tensors, prefix (the default)",
-        Takes::kFile,
-        run_inspect},
-    Command{
-        "ckpt",
-        "ls",
-        "list the tensors in file order",
-        Takes::kFile,
-        run_ls},
+        setup_inspect},
+    Command{"ckpt", "ls", "list the tensors in file order", setup_ls},
     Command{
         "ckpt",
         "show",
         "show a tensor, a number or a dict by its name",
-        Takes::kFileAndKey,
-        run_show},
+        setup_show},
     Command{
         "ckpt",
         "verify",
         "check every CRC, bound and offset; exit 3 if damaged",
-        Takes::kFile,
-        run_verify},
-    Command{"", "explain", "explain an error code", Takes::kCode, run_explain},
+        setup_verify},
+    Command{"", "explain", "explain an error code", setup_explain},
 };
 
 } // namespace

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
 #include "cli/explain_text.h"
 #include "cli/output.h"
@@ -12,6 +14,10 @@
 
 namespace lockstep::cli {
 namespace {
+
+struct Args {
+  std::string code = {};
+};
 
 struct Section {
   std::string name = {};
@@ -41,16 +47,14 @@ bool equal_letters(std::string_view a, std::string_view b) {
   });
 }
 
-} // namespace
-
-Result<int> run_explain(const Request& request) {
+Result<int> run(const Args& args, const Common& common) {
   std::vector<std::string> names;
   for (const Section& section : sections()) {
     names.push_back(section.name);
-    if (section.name.empty() || !equal_letters(section.name, request.code)) {
+    if (section.name.empty() || !equal_letters(section.name, args.code)) {
       continue;
     }
-    if (request.json) {
+    if (common.json) {
       print_result(
           "lockstep.explain/1",
           Json::object().set("code", section.name).set("text", section.text));
@@ -61,13 +65,21 @@ Result<int> run_explain(const Request& request) {
     }
     return 0;
   }
-  const std::string near = nearest(request.code, names);
+  const std::string near = nearest(args.code, names);
   return Error{
       .code = ErrorCode::kInvalidArgument,
       .op = "cli.explain",
-      .message = format("unknown error code '{}'", escape(request.code)),
+      .message = format("unknown error code '{}'", escape(args.code)),
       .hint = near.empty() ? "docs/errors.md lists all codes"
                            : format("did you mean '{}'?", near)};
+}
+
+} // namespace
+
+Runner setup_explain(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  app.add_option("CODE", args->code, "such as kCorrupt or E_CRC")->required();
+  return [args, &common] { return run(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -2,6 +2,7 @@
 #
 #   lockstep_library(NAME ckpt HEADERS ... SOURCES ... PUBLIC ... PRIVATE ...)
 #   lockstep_library(NAME tensor TORCH ...)       # sees LibTorch and the PCH
+#   lockstep_sources(ckpt HEADERS ... SOURCES ...)  # in a folder below ckpt
 #   lockstep_program(NAME lockstep SOURCES ... PRIVATE ...)
 #   lockstep_test(NAME ckpt_test LABELS core SOURCES ... PRIVATE ...)
 
@@ -52,6 +53,14 @@ function(lockstep_library)
     PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
   _lockstep_flags(${target} ${arg_TORCH})
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+# Adds the files of a folder to a library that a folder above declared.
+function(lockstep_sources name)
+  cmake_parse_arguments(arg "" "" "HEADERS;SOURCES" ${ARGN})
+  target_sources(lockstep_${name}
+    PRIVATE ${arg_SOURCES}
+    PUBLIC FILE_SET HEADERS FILES ${arg_HEADERS})
 endfunction()
 
 function(lockstep_program)

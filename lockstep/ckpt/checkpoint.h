@@ -95,6 +95,8 @@ Result<Checkpoint> load(
 
 /// How a checkpoint is written.
 struct SaveOptions {
+  /// A name of `format_writers()`.
+  std::string format = "pt";
   /// Top folder; empty: file name without its last extension, as PyTorch.
   std::string archive_name = {};
   bool durable = true;

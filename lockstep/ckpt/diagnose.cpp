@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/pickle_decoder.h"
+#include "lockstep/ckpt/pickle/pickle_decoder.h"
 
 namespace lockstep::ckpt {
 namespace {

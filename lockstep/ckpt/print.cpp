@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/globals.h"
-#include "lockstep/ckpt/pickle_finish.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle_finish.h"
 
 namespace lockstep::ckpt {
 namespace {

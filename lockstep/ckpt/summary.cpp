@@ -11,7 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/value_walk.h"
-#include "lockstep/ckpt/zip_reader.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
 namespace {

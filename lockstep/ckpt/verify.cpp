@@ -9,8 +9,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/value_walk.h"
-#include "lockstep/ckpt/zip_layout.h"
-#include "lockstep/ckpt/zip_reader.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `load` and `save`: the tables of format_table.h decide.
+#include "lockstep/ckpt/checkpoint.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/diagnose.h"
+#include "lockstep/ckpt/format_table.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+Result<Checkpoint> read_any(const ReadInput& input) {
+  for (const FormatReader& reader : format_readers()) {
+    LOCKSTEP_ASSIGN(const bool claimed, reader.claims(input));
+    if (claimed) {
+      return reader.read(input);
+    }
+  }
+  return diagnose(input.head, input.source->size());
+}
+
+Result<Checkpoint> read_source(ReadInput input) {
+  std::vector<std::byte> scratch;
+  const std::uint64_t head_bytes =
+      std::min(input.source->size(), kDiagnoseBytes);
+  LOCKSTEP_ASSIGN(input.head, input.source->view(0, head_bytes, scratch));
+  return read_any(input);
+}
+
+Result<Checkpoint> named(Result<Checkpoint> file, const std::string& path) {
+  if (!file && file.error().path.empty()) {
+    file.error().path = path;
+  }
+  return file;
+}
+
+} // namespace
+
+Result<Checkpoint> load(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& name,
+    const LoadOptions& options) {
+  return named(
+      read_source({.source = source, .path = name, .options = options}),
+      name);
+}
+
+Result<Checkpoint>
+load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
+  LOCKSTEP_ASSIGN(
+      const auto source,
+      open_source(path, {.use_mmap = options.use_mmap}, fs));
+  return named(
+      read_source(
+          {.source = source, .path = path, .options = options, .fs = &fs}),
+      path);
+}
+
+Status save(
+    const std::string& path,
+    const Value& root,
+    const SaveOptions& options,
+    FileSystem& fs) {
+  std::vector<std::string> names;
+  for (const FormatWriter& writer : format_writers()) {
+    if (writer.name == options.format) {
+      return writer.write(path, root, options, fs);
+    }
+    names.emplace_back(writer.name);
+  }
+  return Error{
+      .code = ErrorCode::kInvalidArgument,
+      .op = "ckpt.save",
+      .message = format(
+          "unknown format '{}'; expected one of {}",
+          escape(options.format),
+          join(names, ", ")),
+      .path = path};
+}
+
+} // namespace lockstep::ckpt

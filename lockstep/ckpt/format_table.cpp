@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/format_table.h"
+
+#include <array>
+
+#include "lockstep/ckpt/pytorch/pt_reader.h"
+#include "lockstep/ckpt/pytorch/pt_writer.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::array kReaders{
+    FormatReader{"zip", claims_zip, read_zip},
+};
+
+constexpr std::array kWriters{
+    FormatWriter{"pt", "PyTorch's zip format (1.6 and newer)", write_pt},
+};
+
+} // namespace
+
+std::span<const FormatReader> format_readers() {
+  return kReaders;
+}
+
+std::span<const FormatWriter> format_writers() {
+  return kWriters;
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pickle/global_calls.h"
+
+#include <limits>
+#include <utility>
+
+#include "lockstep/ckpt/pickle/pickle_text.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+const std::vector<Value>* elements_of(const Value& value) {
+  if (const List* list = value.as_list()) {
+    return &list->items;
+  }
+  if (const Tuple* tuple = value.as_tuple()) {
+    return &tuple->items;
+  }
+  return nullptr;
+}
+
+std::optional<Value> only(Value value) {
+  return {std::move(value)};
+}
+
+} // namespace
+
+CallResult call_ordered_dict(const Tuple& args) {
+  Dict dict{.kind = Dict::Kind::kOrderedDict};
+  if (args.items.empty()) {
+    return only(std::move(dict));
+  }
+  // Python 2 writes the pairs as an argument.
+  const auto* pairs = elements_of(args.items[0]);
+  if (args.items.size() != 1 || pairs == nullptr) {
+    return std::optional<Value>();
+  }
+  for (const Value& pair : *pairs) {
+    const auto* parts = elements_of(pair);
+    if (parts == nullptr || parts->size() != 2) {
+      return std::optional<Value>();
+    }
+    dict.items.emplace_back((*parts)[0], (*parts)[1]);
+  }
+  return only(std::move(dict));
+}
+
+CallResult call_counter(const Tuple& args) {
+  Dict counter{.kind = Dict::Kind::kCounter};
+  if (args.items.empty()) {
+    return only(std::move(counter));
+  }
+  const Dict* counts = args.items[0].as_dict();
+  if (args.items.size() != 1 || counts == nullptr) {
+    return std::optional<Value>();
+  }
+  counter.items = counts->items;
+  return only(std::move(counter));
+}
+
+CallResult call_set(const Tuple& args) {
+  if (args.items.empty()) {
+    return only(Set{});
+  }
+  const auto* elements = elements_of(args.items[0]);
+  if (args.items.size() != 1 || elements == nullptr) {
+    return std::optional<Value>();
+  }
+  return only(Set{*elements});
+}
+
+CallResult call_size(const Tuple& args) {
+  if (args.items.size() != 1) {
+    return std::optional<Value>();
+  }
+  auto sizes = integers_of(args.items[0]);
+  return sizes ? only(Size{*std::move(sizes)}) : std::optional<Value>();
+}
+
+CallResult call_device(const Tuple& args) {
+  if (args.items.empty() || args.items.size() > 2) {
+    return std::optional<Value>();
+  }
+  const std::string* type = args.items[0].as_string();
+  if (type == nullptr) {
+    return std::optional<Value>();
+  }
+  Device device{.type = *type};
+  if (args.items.size() == 2) {
+    const std::int64_t* index = args.items[1].as_int();
+    if (index == nullptr || !std::in_range<int>(*index)) {
+      return std::optional<Value>();
+    }
+    device.index = static_cast<int>(*index);
+  }
+  return only(std::move(device));
+}
+
+CallResult call_complex(const Tuple& args) {
+  if (args.items.size() != 2) {
+    return std::optional<Value>();
+  }
+  const auto real = args.items[0].number();
+  const auto imaginary = args.items[1].number();
+  if (!real || !imaginary) {
+    return std::optional<Value>();
+  }
+  return only(Complex{.real = *real, .imag = *imaginary});
+}
+
+CallResult call_encode(const Tuple& args) {
+  if (args.items.size() != 2) {
+    return std::optional<Value>();
+  }
+  const std::string* text = args.items[0].as_string();
+  const std::string* encoding = args.items[1].as_string();
+  const bool is_latin1 =
+      encoding != nullptr && (*encoding == "latin1" || *encoding == "latin-1");
+  if (text == nullptr || !is_latin1) {
+    return std::optional<Value>();
+  }
+  auto bytes = latin1_from_utf8(*text);
+  return bytes ? only(Bytes{*std::move(bytes)}) : std::optional<Value>();
+}
+
+CallResult call_bytes(const Tuple& args) {
+  return args.items.empty() ? only(Bytes{}) : std::optional<Value>();
+}
+
+std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {
+  if (const auto* size = std::get_if<Size>(&value.data())) {
+    return size->sizes;
+  }
+  const auto* elements = elements_of(value);
+  if (elements == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> integers;
+  integers.reserve(elements->size());
+  for (const Value& element : *elements) {
+    const std::int64_t* integer = element.as_int();
+    if (integer == nullptr) {
+      return std::nullopt;
+    }
+    integers.push_back(*integer);
+  }
+  return integers;
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pickle/internal/value_pickler.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <variant>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/text_codec.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+// Python's own limit of recursion, and ours for reading.
+constexpr std::size_t kMaxDepth = 1000;
+constexpr std::size_t kBatch = 1000;
+constexpr std::size_t kMaxLongBytes = 255;
+
+// What the safe loader takes as a bare name.
+constexpr std::array<std::string_view, 20> kNames{
+    "torch.Tensor",
+    "torch.int1",
+    "torch.int2",
+    "torch.int3",
+    "torch.int4",
+    "torch.int5",
+    "torch.int6",
+    "torch.int7",
+    "torch.nn.parameter.Parameter",
+    "torch.per_channel_affine",
+    "torch.per_channel_affine_float_qparams",
+    "torch.per_channel_symmetric",
+    "torch.per_tensor_affine",
+    "torch.per_tensor_symmetric",
+    "torch.uint1",
+    "torch.uint2",
+    "torch.uint3",
+    "torch.uint4",
+    "torch.uint5",
+    "torch.uint6"};
+
+// What the safe loader calls.
+constexpr std::array<std::string_view, 8> kFunctions{
+    "builtins.bytearray",
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor",
+    "torch._utils._rebuild_device_tensor_from_numpy",
+    "torch._utils._rebuild_meta_tensor_no_storage",
+    "torch._utils._rebuild_nested_tensor",
+    "torch._utils._rebuild_qtensor",
+    "torch._utils._rebuild_sparse_tensor",
+    "torch.serialization._get_layout"};
+
+} // namespace
+
+Status ValuePickler::write(const Value& value) {
+  if (path_.size() > kMaxDepth) {
+    return refuse(
+        format("the value is nested deeper than {} levels", kMaxDepth));
+  }
+  return std::visit(
+      [this](const auto& alternative) { return save(alternative); },
+      value.data());
+}
+
+PickledTree ValuePickler::finish() && {
+  return {.pickle = std::move(out_).finish(), .storages = std::move(storages_)};
+}
+
+Status ValuePickler::save(None /*value*/) {
+  out_.op(Op::kNone);
+  return {};
+}
+
+Status ValuePickler::save(bool value) {
+  out_.boolean(value);
+  return {};
+}
+
+Status ValuePickler::save(std::int64_t value) {
+  out_.integer(value);
+  return {};
+}
+
+Status ValuePickler::save(const BigInt& value) {
+  if (value.bytes.size() > kMaxLongBytes) {
+    return refuse(format(
+        "an integer of {} bytes; expected at most {}",
+        value.bytes.size(),
+        kMaxLongBytes));
+  }
+  out_.big_integer(value.bytes);
+  return {};
+}
+
+Status ValuePickler::save(double value) {
+  out_.real(value);
+  return {};
+}
+
+Status ValuePickler::save(const std::shared_ptr<const std::string>& value) {
+  LOCKSTEP_TRY(check_text(*value));
+  out_.shared_text(value);
+  return {};
+}
+
+Status ValuePickler::save(const Bytes& value) {
+  const std::string text = latin1_to_utf8(value.data);
+  out_.global("_codecs.encode");
+  out_.fresh_text(text);
+  out_.literal("latin1");
+  out_.tuple(2);
+  out_.op(Op::kReduce);
+  out_.put();
+  return {};
+}
+
+Status ValuePickler::save(Complex value) {
+  out_.global("builtins.complex");
+  out_.real(value.real);
+  out_.real(value.imag);
+  out_.tuple(2);
+  out_.op(Op::kReduce);
+  out_.put();
+  return {};
+}
+
+Status ValuePickler::save(const Size& value) {
+  out_.global("torch.Size");
+  out_.integer_tuple(value.sizes);
+  out_.tuple(1);
+  out_.op(Op::kReduce);
+  out_.put();
+  return {};
+}
+
+Status ValuePickler::save(const Device& value) {
+  LOCKSTEP_TRY(check_text(value.type));
+  out_.global("torch.device");
+  out_.fresh_text(value.type);
+  if (value.index >= 0) {
+    out_.integer(value.index);
+  }
+  out_.tuple(value.index >= 0 ? 2 : 1);
+  out_.op(Op::kReduce);
+  out_.put();
+  return {};
+}
+
+Status ValuePickler::save(DTypeValue value) {
+  out_.global(format("torch.{}", dtype_info(value.dtype).name));
+  return {};
+}
+
+Status ValuePickler::save(const std::shared_ptr<List>& list) {
+  if (out_.get(list.get())) {
+    return {};
+  }
+  out_.op(Op::kEmptyList);
+  out_.put(list.get());
+  return list_items(list->items);
+}
+
+Status ValuePickler::save(const std::shared_ptr<Tuple>& tuple) {
+  // Python gives the empty tuple no memo entry: there is only one.
+  if (tuple->items.empty()) {
+    out_.tuple(0);
+    return {};
+  }
+  if (out_.get(tuple.get())) {
+    return {};
+  }
+  LOCKSTEP_TRY(tuple_items(tuple->items));
+  if (out_.has(tuple.get())) {
+    return refuse("a tuple contains itself");
+  }
+  out_.tuple(tuple->items.size(), tuple.get());
+  return {};
+}
+
+Status ValuePickler::save(const std::shared_ptr<Set>& set) {
+  if (out_.get(set.get())) {
+    return {};
+  }
+  for (const Value& member : set->items) {
+    LOCKSTEP_TRY(check_key(member));
+  }
+  out_.global("builtins.set");
+  out_.op(Op::kEmptyList);
+  out_.put();
+  LOCKSTEP_TRY(list_items(set->items));
+  out_.tuple(1);
+  out_.op(Op::kReduce);
+  out_.put(set.get());
+  return {};
+}
+
+Status ValuePickler::save(const std::shared_ptr<Dict>& dict) {
+  if (out_.get(dict.get())) {
+    return {};
+  }
+  using Kind = Dict::Kind;
+  if (dict->kind != Kind::kOrderedDict && !dict->attributes.empty()) {
+    return refuse("only an OrderedDict can carry attributes");
+  }
+  if (dict->kind == Kind::kOrderedDict) {
+    out_.global("collections.OrderedDict");
+    out_.tuple(0);
+    out_.op(Op::kReduce);
+    out_.put(dict.get());
+    LOCKSTEP_TRY(dict_items(dict->items, Feed::kIterator));
+    if (!dict->attributes.empty()) {
+      out_.op(Op::kEmptyDict);
+      out_.put();
+      LOCKSTEP_TRY(dict_items(dict->attributes, Feed::kDict));
+      out_.op(Op::kBuild);
+    }
+    return {};
+  }
+  const bool is_counter = dict->kind == Kind::kCounter;
+  if (is_counter) {
+    out_.global("collections.Counter");
+  }
+  out_.op(Op::kEmptyDict);
+  if (is_counter) {
+    out_.put();
+  } else {
+    out_.put(dict.get());
+  }
+  LOCKSTEP_TRY(dict_items(dict->items, Feed::kDict));
+  if (is_counter) {
+    out_.tuple(1);
+    out_.op(Op::kReduce);
+    out_.put(dict.get());
+  }
+  return {};
+}
+
+Status ValuePickler::save(const std::shared_ptr<Object>& object) {
+  if (out_.get(object.get())) {
+    return {};
+  }
+  const std::string& name = object->global;
+  const bool is_call = object->args != nullptr && !object->args->is_none();
+  const bool is_plain = object->state == nullptr && object->items.empty();
+  if (is_plain && !is_call && std::ranges::find(kNames, name) != kNames.end()) {
+    out_.global(name);
+    return {};
+  }
+  if (is_plain && is_call && name.ends_with("Storage")) {
+    return storage_of(*object);
+  }
+  const bool allowed = std::ranges::find(kFunctions, name) != kFunctions.end();
+  if (!is_plain || !is_call || !allowed) {
+    return refuse(
+        format(
+            "'{}' is not loaded by torch.load(weights_only=True)",
+            escape(name)),
+        "drop the entry or replace it by plain data");
+  }
+  out_.global(name);
+  LOCKSTEP_TRY(write(*object->args));
+  out_.op(Op::kReduce);
+  out_.put(object.get());
+  return {};
+}
+
+Status ValuePickler::tuple_items(std::span<const Value> items) {
+  if (items.size() > 3) {
+    out_.op(Op::kMark);
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    LOCKSTEP_TRY(element(items[i], i));
+  }
+  return {};
+}
+
+Status ValuePickler::list_items(std::span<const Value> items) {
+  if (items.size() == 1) {
+    LOCKSTEP_TRY(element(items[0], 0));
+    out_.op(Op::kAppend);
+    return {};
+  }
+  for (std::size_t begin = 0; begin < items.size(); begin += kBatch) {
+    out_.op(Op::kMark);
+    const std::size_t end = std::min(begin + kBatch, items.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      LOCKSTEP_TRY(element(items[i], i));
+    }
+    out_.op(Op::kAppends);
+  }
+  return {};
+}
+
+Status ValuePickler::dict_items(std::span<const Item> items, Feed feed) {
+  for (std::size_t begin = 0; begin < items.size(); begin += kBatch) {
+    const auto batch =
+        items.subspan(begin, std::min(kBatch, items.size() - begin));
+    const bool alone =
+        batch.size() == 1 && (feed == Feed::kIterator || items.size() == 1);
+    if (!alone) {
+      out_.op(Op::kMark);
+    }
+    for (const Item& entry : batch) {
+      LOCKSTEP_TRY(item(entry));
+    }
+    out_.op(alone ? Op::kSetItem : Op::kSetItems);
+  }
+  const bool full = !items.empty() && items.size() % kBatch == 0;
+  if (full && feed == Feed::kDict) {
+    out_.op(Op::kMark);
+    out_.op(Op::kSetItems);
+  }
+  return {};
+}
+
+Status ValuePickler::item(const Item& item) {
+  LOCKSTEP_TRY(check_key(item.first));
+  path_.push_back({.key = &item.first});
+  LOCKSTEP_TRY(write(item.first));
+  LOCKSTEP_TRY(write(item.second));
+  path_.pop_back();
+  return {};
+}
+
+Status ValuePickler::element(const Value& value, std::size_t index) {
+  path_.push_back({.index = index});
+  LOCKSTEP_TRY(write(value));
+  path_.pop_back();
+  return {};
+}
+
+Status ValuePickler::check_key(const Value& key) const {
+  const bool unhashable = key.as_list() != nullptr ||
+                          key.as_dict() != nullptr || key.type_name() == "set";
+  return unhashable
+             ? Status(refuse(format("a {} cannot be a key", key.type_name())))
+             : Status();
+}
+
+Status ValuePickler::check_text(std::string_view text) const {
+  return is_utf8(text) ? Status()
+                       : refuse(format("'{}' is not UTF-8", escape(text)));
+}
+
+void ValuePickler::empty_ordered_dict() {
+  out_.global("collections.OrderedDict");
+  out_.tuple(0);
+  out_.op(Op::kReduce);
+  out_.put();
+}
+
+Error ValuePickler::refuse(std::string_view message, std::string hint) const {
+  return {
+      .code = ErrorCode::kUnsupported,
+      .op = "ckpt.save",
+      .message = format("{}: {}", where(), message),
+      .hint = std::move(hint),
+      .detail = "E_NOT_SAFE"};
+}
+
+Error ValuePickler::invalid(std::string_view message) const {
+  return {
+      .code = ErrorCode::kInvalidArgument,
+      .op = "ckpt.save",
+      .message = format("{}: {}", where(), message),
+      .detail = "E_TENSOR"};
+}
+
+std::string ValuePickler::where() const {
+  constexpr std::size_t kShown = 16;
+  std::string text = "root";
+  for (std::size_t i = 0; i < path_.size(); ++i) {
+    if (i == kShown) {
+      return text + "...";
+    }
+    const Step& step = path_[i];
+    if (step.key == nullptr) {
+      text += format("[{}]", step.index);
+    } else if (const auto* name = step.key->as_string()) {
+      text += format("['{}']", escape(*name));
+    } else if (const auto* number = step.key->as_int()) {
+      text += format("[{}]", *number);
+    } else {
+      text += format("[{}]", step.key->type_name());
+    }
+  }
+  return text;
+}
+
+} // namespace lockstep::ckpt::internal

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Cuts a pickle into instructions. Lengths are compared with the bytes that
+// remain before anything is made of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/fs.h"
+#include "lockstep/ckpt/pickle/pickle_opcodes.h"
+
+namespace lockstep::ckpt {
+
+/// One opcode with its operand. Views point into the pickle.
+struct Instruction {
+  const OpcodeInfo* info = nullptr;
+  /// Units: bytes from the start of the pickle.
+  std::uint64_t offset = 0;
+  /// Operand of the number kinds; signed ones are sign-extended.
+  std::uint64_t number = 0;
+  double real = 0;
+  /// Operand of the byte kinds and the first line.
+  std::string_view text = {};
+  /// Second line.
+  std::string_view second = {};
+};
+
+/// An error of the pickle stream. The machine adds opcode and offset.
+Error pickle_error(
+    ErrorCode code,
+    std::string_view detail,
+    std::string message,
+    std::string hint = {});
+
+/// Reads instructions one after the other.
+/// Errors: kCorrupt (E_TRUNCATED, E_FRAME, E_PROTO, E_PICKLE), kUnsupported
+/// (E_OPCODE, E_PROTO).
+class PickleDecoder {
+ public:
+  explicit PickleDecoder(ByteSpan bytes) : bytes_(bytes) {}
+
+  Result<Instruction> next();
+
+  /// Units: bytes read so far.
+  [[nodiscard]] std::uint64_t position() const noexcept {
+    return position_;
+  }
+  /// Declared protocol; 0 or 1 need no declaration.
+  [[nodiscard]] int protocol() const noexcept {
+    return protocol_.value_or(0);
+  }
+
+ private:
+  Status read_operand(Instruction& instruction);
+  Status read_number(Instruction& instruction, std::size_t size);
+  Status read_bytes(Instruction& instruction, std::size_t length_size);
+  Result<std::string_view> read_line();
+  Status check_protocol(const Instruction& instruction);
+  Status check_frame(const Instruction& instruction);
+  [[nodiscard]] std::uint64_t remaining() const noexcept {
+    return bytes_.size() - position_;
+  }
+
+  ByteSpan bytes_;
+  std::uint64_t position_ = 0;
+  std::optional<int> protocol_ = {};
+  std::optional<std::uint64_t> frame_end_ = {};
+};
+
+} // namespace lockstep::ckpt

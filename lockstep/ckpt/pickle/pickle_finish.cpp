@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pickle/pickle_finish.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/value_walk.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// Moves later values of equal keys to the first place, as Python's dict does.
+// Keys of other types than text and integers are left alone.
+void merge_equal_keys(std::vector<Item>& items) {
+  std::unordered_map<std::string_view, std::size_t> texts;
+  std::unordered_map<std::int64_t, std::size_t> integers;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    std::size_t place = kept;
+    if (const std::string* text = items[i].first.as_string()) {
+      place = texts.try_emplace(*text, kept).first->second;
+    } else if (const std::int64_t* number = items[i].first.as_int()) {
+      place = integers.try_emplace(*number, kept).first->second;
+    } else if (const bool* flag = items[i].first.as_bool()) {
+      place = integers.try_emplace(*flag ? 1 : 0, kept).first->second;
+    }
+    if (place != kept) {
+      items[place].second = std::move(items[i].second);
+      continue;
+    }
+    if (kept != i) {
+      items[kept] = std::move(items[i]);
+    }
+    ++kept;
+  }
+  items.resize(kept);
+}
+
+class Finisher {
+ public:
+  explicit Finisher(std::uint64_t max_depth) : max_depth_(max_depth) {}
+
+  Status run(Value& root) {
+    enter(root);
+    while (!path_.empty()) {
+      Frame& frame = path_.back();
+      if (frame.next == frame.count) {
+        leave();
+        continue;
+      }
+      Value& child = child_at(frame.node, frame.next++);
+      if (child_count(child) == 0 && owner_count(child) <= 1) {
+        continue;
+      }
+      LOCKSTEP_TRY(visit(child));
+    }
+    return {};
+  }
+
+ private:
+  struct Frame {
+    Value node = {};
+    std::size_t next = 0;
+    std::size_t count = 0;
+    std::uint64_t height = 1;
+    bool shared = false;
+  };
+  static constexpr std::uint64_t kOpen = 0;
+
+  Status visit(Value& child) {
+    if (owner_count(child) > 1) {
+      const auto seen = heights_.find(node_address(child));
+      if (seen != heights_.end() && seen->second == kOpen) {
+        child = reference(node_address(child));
+        return {};
+      }
+      if (seen != heights_.end()) {
+        return raise_height(seen->second + 1);
+      }
+    }
+    enter(child);
+    return raise_height(1);
+  }
+
+  void enter(Value& value) {
+    const bool shared = owner_count(value) > 1;
+    if (shared) {
+      heights_[node_address(value)] = kOpen;
+    }
+    if (Dict* dict = value.as_dict()) {
+      merge_equal_keys(dict->items);
+      merge_equal_keys(dict->attributes);
+    }
+    path_.push_back(
+        {.node = value, .count = child_count(value), .shared = shared});
+  }
+
+  void leave() {
+    const Frame frame = std::move(path_.back());
+    path_.pop_back();
+    if (frame.shared) {
+      heights_[node_address(frame.node)] = frame.height;
+    }
+    if (!path_.empty()) {
+      path_.back().height = std::max(path_.back().height, frame.height + 1);
+    }
+  }
+
+  // Height of the innermost open node, and so depth below the root.
+  Status raise_height(std::uint64_t height) {
+    Frame& frame = path_.back();
+    frame.height = std::max(frame.height, height);
+    if (path_.size() + frame.height - 1 > max_depth_) {
+      return pickle_error(
+          ErrorCode::kUnsafe,
+          "E_DEPTH",
+          format("values nest deeper than {} levels", max_depth_));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Value reference(const void* node) const {
+    std::int64_t levels = 0;
+    for (std::size_t i = path_.size(); i-- > 0;) {
+      if (node_address(path_[i].node) == node) {
+        break;
+      }
+      ++levels;
+    }
+    return Object{
+        .global = kReferenceGlobal,
+        .args = std::make_shared<Value>(Value::tuple({levels}))};
+  }
+
+  std::uint64_t max_depth_;
+  std::vector<Frame> path_;
+  // Of nodes with several owners: kOpen while on the path, then their height.
+  std::unordered_map<const void*, std::uint64_t> heights_;
+};
+
+} // namespace
+
+Status finish_tree(Value& root, std::uint64_t max_depth) {
+  return Finisher(max_depth).run(root);
+}
+
+} // namespace lockstep::ckpt

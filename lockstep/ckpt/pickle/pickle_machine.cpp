@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pickle/pickle_machine.h"
+
+#include <array>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/internal/pickle_ops.h"
+#include "lockstep/ckpt/pickle/pickle_finish.h"
+
+namespace lockstep::ckpt {
+namespace internal {
+
+Status Machine::run() {
+  for (std::uint64_t count = 0;; ++count) {
+    if (count >= limits_.max_opcodes) {
+      return pickle_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("more than {} opcodes", limits_.max_opcodes));
+    }
+    LOCKSTEP_ASSIGN(const Instruction instruction, decoder_.next());
+    if (instruction.info->code == '.') {
+      return stop(instruction);
+    }
+    const OpHandler handler = op_handler(instruction.info->code);
+    if (handler == nullptr) {
+      continue; // PROTO and FRAME are the decoder's
+    }
+    Status status = (this->*handler)(instruction);
+    if (!status) {
+      return at(instruction, std::move(status).error());
+    }
+  }
+}
+
+Status Machine::stop(const Instruction& instruction) {
+  if (stack_.has_marks()) {
+    return at(
+        instruction,
+        pickle_error(ErrorCode::kCorrupt, "E_STACK", "MARK without an end"));
+  }
+  auto slot = stack_.pop();
+  if (!slot) {
+    return at(instruction, std::move(slot).error());
+  }
+  result.root = std::move(slot->value);
+  result.consumed = decoder_.position();
+  result.protocol = decoder_.protocol();
+  stack_.forget();
+  Status status = finish_tree(result.root, limits_.max_depth);
+  if (!status) {
+    return at(instruction, std::move(status).error());
+  }
+  stack_.release();
+  return {};
+}
+
+Error Machine::at(const Instruction& instruction, Error error) {
+  if (!error.offset) {
+    error.offset = instruction.offset;
+    error.message = format("{}: {}", instruction.info->name, error.message);
+  }
+  return error;
+}
+
+void Machine::note_global(const std::string& name, std::uint64_t offset) {
+  const auto [row, is_new] =
+      global_rows_.try_emplace(name, result.globals.size());
+  if (is_new) {
+    result.globals.push_back(
+        {.name = name, .offset = offset, .is_safe = find_global(name).is_safe});
+  }
+  ++result.globals[row->second].count;
+}
+
+void Machine::note_bytes(std::string_view bytes, std::uint64_t offset) {
+  constexpr char kProto = '\x80';
+  const bool is_pickle = bytes.size() > 2 && bytes[0] == kProto &&
+                         bytes[1] > 0 && bytes[1] <= 5 && bytes.back() == '.';
+  if (is_pickle) {
+    result.warnings.push_back(
+        format("W_NESTED_PICKLE: bytes at {:#x} hold a pickle", offset));
+  }
+}
+
+std::string Machine::unsafe_names() const {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> names;
+  for (const GlobalUse& use : result.globals) {
+    if (!use.is_safe && names.size() < kShown) {
+      names.push_back(escape(use.name));
+    }
+  }
+  return join(names, ", ");
+}
+
+} // namespace internal
+
+Result<PickleResult> read_pickle(
+    ByteSpan bytes,
+    PersistentIdHandler* handler,
+    const Limits& limits) {
+  if (bytes.size() > limits.max_pickle_bytes) {
+    return pickle_error(
+        ErrorCode::kUnsafe,
+        "E_LIMIT",
+        format(
+            "pickle is too large; expected at most {} bytes, got {}",
+            limits.max_pickle_bytes,
+            bytes.size()));
+  }
+  internal::Machine machine(bytes, handler, limits);
+  Status status = machine.run();
+  if (!status) {
+    Error error = std::move(status).error();
+    const std::string names = machine.unsafe_names();
+    if (!names.empty()) {
+      error.hint = "do not load it elsewhere: it names " + names;
+    }
+    return error;
+  }
+  return std::move(machine.result);
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pickle/pickle_writer.h"
+
+#include <utility>
+
+#include "lockstep/ckpt/pickle/internal/value_pickler.h"
+
+namespace lockstep::ckpt {
+
+Result<PickledTree> write_pickle(const Value& root) {
+  internal::ValuePickler pickler;
+  LOCKSTEP_TRY(pickler.write(root));
+  return std::move(pickler).finish();
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The rebuild functions of torch._utils, as data: arguments become a `Tensor`
+// whose view was checked against its storage.
+#pragma once
+
+#include "lockstep/ckpt/pickle/global_calls.h"
+
+namespace lockstep::ckpt {
+
+/// `_rebuild_tensor(storage, offset, size, stride)`.
+/// Errors of all: kCorrupt with E_PICKLE_TYPE, E_TYPE, E_RANK, E_VIEW_NEGATIVE,
+/// E_OVERFLOW or E_VIEW_BOUNDS.
+CallResult rebuild_tensor(const Tuple& args);
+/// The same with `requires_grad, hooks[, metadata]`.
+CallResult rebuild_tensor_v2(const Tuple& args);
+/// As v2 over an untyped storage, with the dtype behind the hooks.
+CallResult rebuild_tensor_v3(const Tuple& args);
+/// `_rebuild_parameter(data, requires_grad, hooks)`.
+CallResult rebuild_parameter(const Tuple& args);
+/// The same with the Python attributes of the parameter.
+CallResult rebuild_parameter_with_state(const Tuple& args);
+/// `Parameter(tensor[, requires_grad])`, how torch 0.x writes one.
+CallResult call_parameter(const Tuple& args);
+/// `_rebuild_from_type_v2(function, type, args, state)` of a plain tensor.
+CallResult rebuild_from_type(const Tuple& args);
+
+/// Checks a view against its storage. Sizes and strides count elements.
+Status check_view(const Tensor& tensor);
+
+} // namespace lockstep::ckpt

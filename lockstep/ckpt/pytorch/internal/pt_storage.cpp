@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pytorch/internal/pt_storage.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/value_walk.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+Error bad_id(std::string_view detail, std::string message) {
+  return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
+}
+
+// Bytes that change places in a file of the other byte order: a complex
+// number is two numbers.
+std::size_t swap_width(DType dtype) {
+  const std::size_t size = dtype_info(dtype).size;
+  const bool is_complex =
+      dtype_info(dtype).name.find("complex") != std::string_view::npos;
+  return is_complex ? size / 2 : size;
+}
+
+// A record of the archive, read and checked when first asked for.
+class RecordSource final : public StorageSource {
+ public:
+  RecordSource(
+      std::shared_ptr<const ZipReader> zip,
+      const ZipRecord& record,
+      std::uint64_t nbytes,
+      bool check_crc,
+      std::size_t swap)
+      : zip_(std::move(zip)),
+        record_(&record),
+        nbytes_(nbytes),
+        check_crc_(check_crc),
+        swap_(swap) {}
+
+  Result<ByteSpan> load() override {
+    const std::scoped_lock lock(mutex_);
+    if (!is_loaded_) {
+      LOCKSTEP_TRY(read());
+      is_loaded_ = true;
+    }
+    return bytes_;
+  }
+
+ private:
+  Status read() {
+    if (check_crc_) {
+      LOCKSTEP_TRY(zip_->check_crc(*record_));
+    }
+    LOCKSTEP_ASSIGN(bytes_, zip_->read(*record_, scratch_));
+    bytes_ = bytes_.first(nbytes_); // a longer record was warned about
+    if (swap_ > 1) {
+      swap_bytes();
+    }
+    return {};
+  }
+
+  void swap_bytes() {
+    std::vector<std::byte> swapped(bytes_.begin(), bytes_.end());
+    for (std::size_t at = 0; at + swap_ <= swapped.size(); at += swap_) {
+      std::reverse(
+          swapped.begin() + static_cast<std::ptrdiff_t>(at),
+          swapped.begin() + static_cast<std::ptrdiff_t>(at + swap_));
+    }
+    scratch_ = std::move(swapped);
+    bytes_ = scratch_;
+  }
+
+  std::shared_ptr<const ZipReader> zip_;
+  const ZipRecord* record_;
+  std::uint64_t nbytes_;
+  bool check_crc_;
+  std::size_t swap_;
+  std::mutex mutex_;
+  bool is_loaded_ = false;
+  ByteSpan bytes_;
+  std::vector<std::byte> scratch_;
+};
+
+// The string object itself: a re-saved file shares it as before.
+std::shared_ptr<const std::string> text_of(const Value& value) {
+  return std::get<std::shared_ptr<const std::string>>(value.data());
+}
+
+// The five parts of a persistent id, typed.
+struct StorageId {
+  std::string class_name = {};
+  DType dtype = DType::kFloat32;
+  std::string key = {};
+  std::string location = {};
+  std::uint64_t nbytes = 0;
+};
+
+Result<StorageId> parse_id(const Value& id) {
+  const Tuple* parts = id.as_tuple();
+  const std::string* tag = parts == nullptr || parts->items.size() < 5
+                               ? nullptr
+                               : parts->items[0].as_string();
+  if (tag == nullptr || *tag != "storage") {
+    return bad_id(
+        "E_TYPE",
+        "persistent id is no tuple ('storage', class, key, location, numel)");
+  }
+  const Object* type = parts->items[1].as_object();
+  const std::string* key = parts->items[2].as_string();
+  const std::string* location = parts->items[3].as_string();
+  const std::int64_t* numel = parts->items[4].as_int();
+  if (type == nullptr || key == nullptr || location == nullptr ||
+      numel == nullptr || *numel < 0) {
+    return bad_id("E_TYPE", "part of a storage's id has the wrong type");
+  }
+  const auto dtype = storage_class_dtype(type->global);
+  if (!dtype) {
+    return bad_id(
+        "E_TYPE",
+        format("'{}' is no storage class", escape(type->global)));
+  }
+  const bool is_plain_key = !key->empty() && *key != "." && *key != ".." &&
+                            key->find('/') == std::string::npos;
+  if (!is_plain_key) {
+    return bad_id(
+        "E_NAME",
+        format("storage key '{}' is no record name", escape(*key)));
+  }
+  StorageId result{
+      .class_name = type->global,
+      .dtype = *dtype,
+      .key = *key,
+      .location = *location};
+  const std::uint64_t size = dtype_info(*dtype).size;
+  if (__builtin_mul_overflow(
+          static_cast<std::uint64_t>(*numel),
+          size,
+          &result.nbytes) ||
+      !std::in_range<std::int64_t>(result.nbytes)) {
+    return bad_id("E_OVERFLOW", "size of a storage does not fit 64 bits");
+  }
+  return result;
+}
+
+} // namespace
+
+Result<Value> StorageTable::resolve(const Value& id) {
+  LOCKSTEP_ASSIGN(StorageId parsed, parse_id(id));
+  if (const auto row = rows_.find(parsed.key); row != rows_.end()) {
+    const StorageEntry& entry = entries_[row->second];
+    if (entry.class_name != parsed.class_name ||
+        entry.storage->nbytes != parsed.nbytes) {
+      return bad_id(
+          "E_STORAGE_CONFLICT",
+          format(
+              "storage '{}' is {} of {} bytes here, but {} of {} before",
+              escape(parsed.key),
+              escape(parsed.class_name),
+              parsed.nbytes,
+              escape(entry.class_name),
+              entry.storage->nbytes));
+    }
+    return storage_value(parsed.class_name, entry.storage);
+  }
+  auto storage = std::make_shared<Storage>(
+      Storage{.nbytes = parsed.nbytes, .location = parsed.location});
+  storage->key = parsed.key;
+  storage->dtype = parsed.dtype;
+  const Tuple& parts = *id.as_tuple();
+  storage->tag_text = text_of(parts.items[0]);
+  storage->key_text = text_of(parts.items[2]);
+  storage->location_text = text_of(parts.items[3]);
+  const ZipRecord* record = zip_->find("data/" + parsed.key);
+  if (record != nullptr) {
+    storage->source = std::make_shared<RecordSource>(
+        zip_,
+        *record,
+        parsed.nbytes,
+        options_.check_crc,
+        options_.swap_bytes ? swap_width(parsed.dtype) : 1);
+  }
+  rows_.emplace(parsed.key, entries_.size());
+  entries_.push_back(
+      {.storage = storage, .class_name = parsed.class_name, .record = record});
+  return storage_value(parsed.class_name, storage);
+}
+
+Status StorageTable::check(const Value& root) const {
+  for (const StorageEntry& entry : entries_) {
+    const std::uint64_t need = entry.storage->nbytes;
+    if (entry.record != nullptr && entry.record->size >= need) {
+      continue;
+    }
+    const std::string tensor = first_tensor_of(root, entry.storage.get());
+    const std::string whose =
+        tensor.empty() ? "" : format(" of tensor '{}'", escape(tensor));
+    Error error =
+        entry.record == nullptr
+            ? bad_id("E_NO_STORAGE", format("the bytes{} are missing", whose))
+            : bad_id(
+                  "E_STORAGE_SHORT",
+                  format(
+                      "the bytes{} are cut; expected {} bytes, got {}",
+                      whose,
+                      need,
+                      entry.record->size));
+    error.record = zip_->root() + "/data/" + entry.storage->key;
+    return error;
+  }
+  return {};
+}
+
+std::vector<std::string> StorageTable::warnings() const {
+  std::vector<std::string> warnings;
+  for (const StorageEntry& entry : entries_) {
+    if (entry.record != nullptr && entry.record->size > entry.storage->nbytes) {
+      warnings.push_back(format(
+          "W_STORAGE_LONG: record data/{} has {} bytes, its storage {}",
+          escape(entry.storage->key),
+          entry.record->size,
+          entry.storage->nbytes));
+    }
+  }
+  return warnings;
+}
+
+std::string first_tensor_of(const Value& root, const Storage* storage) {
+  std::string found;
+  bool done = false;
+  const Status status =
+      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
+        if (!done && tensor.storage.get() == storage) {
+          found = name;
+          done = true;
+        }
+      });
+  return status ? found : "";
+}
+
+} // namespace lockstep::ckpt::internal

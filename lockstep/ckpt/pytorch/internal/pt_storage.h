@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Storages of a zip checkpoint: persistent ids become lazy storages whose
+// bytes are records `data/KEY`.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/ckpt/pickle/pickle_machine.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt::internal {
+
+/// How the bytes of storages are read.
+struct StorageTableOptions {
+  bool check_crc = true;
+  /// The file was written by a big-endian machine.
+  bool swap_bytes = false;
+};
+
+/// One storage of the file.
+struct StorageEntry {
+  std::shared_ptr<Storage> storage = {};
+  /// "torch.FloatStorage" as in the file.
+  std::string class_name = {};
+  /// Null if the record is missing.
+  const ZipRecord* record = nullptr;
+};
+
+/// Makes one `Storage` for each key. Records are looked up here but judged by
+/// `check`, which can name the tensors.
+class StorageTable final : public PersistentIdHandler {
+ public:
+  StorageTable(
+      std::shared_ptr<const ZipReader> zip,
+      const StorageTableOptions& options)
+      : zip_(std::move(zip)), options_(options) {}
+
+  /// Errors: kCorrupt (E_TYPE, E_NAME, E_OVERFLOW, E_STORAGE_CONFLICT).
+  Result<Value> resolve(const Value& id) override;
+
+  /// Compares records with declared sizes; `root` gives the tensors' names.
+  /// Errors: kCorrupt (E_NO_STORAGE, E_STORAGE_SHORT).
+  [[nodiscard]] Status check(const Value& root) const;
+
+  /// "W_STORAGE_LONG: ..." for records longer than their storages.
+  [[nodiscard]] std::vector<std::string> warnings() const;
+
+  /// In the order of first use.
+  [[nodiscard]] const std::vector<StorageEntry>& entries() const noexcept {
+    return entries_;
+  }
+
+ private:
+  std::shared_ptr<const ZipReader> zip_;
+  StorageTableOptions options_;
+  std::vector<StorageEntry> entries_;
+  std::map<std::string, std::size_t, std::less<>> rows_;
+};
+
+/// Name of the first tensor that views `storage`, "" if none does.
+std::string first_tensor_of(const Value& root, const Storage* storage);
+
+} // namespace lockstep::ckpt::internal

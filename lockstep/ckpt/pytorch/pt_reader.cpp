@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pytorch/pt_reader.h"
+
+#include <charconv>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/diagnose.h"
+#include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/pytorch/internal/pt_storage.h"
+#include "lockstep/ckpt/value_walk.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using internal::StorageTable;
+
+constexpr std::int64_t kOldestVersion = 1;
+constexpr std::int64_t kNewestVersion = 10;
+
+std::string_view text_of(ByteSpan bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Error bad_file(
+    std::string_view detail,
+    std::string message,
+    std::string record) {
+  Error error = pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
+  error.record = std::move(record);
+  return error;
+}
+
+// Ids of a second pickle behind the first: only its names matter.
+class IgnoreIds final : public PersistentIdHandler {
+ public:
+  Result<Value> resolve(const Value& /*id*/) override {
+    return Value();
+  }
+};
+
+class PtReader {
+ public:
+  PtReader(std::shared_ptr<const ZipReader> zip, const LoadOptions& options)
+      : zip_(std::move(zip)), options_(options) {}
+
+  Result<Checkpoint> run() {
+    file_.archive_name = zip_->root();
+    file_.file_bytes = zip_->source()->size();
+    file_.crc = zip_->crc_state();
+    file_.format = zip_->find("constants.pkl") ? "torchscript" : "zip";
+    file_.era = era();
+    for (const Error& warning : zip_->warnings()) {
+      file_.warnings.push_back(
+          format("{}: {}", warning.detail, warning.message));
+    }
+    LOCKSTEP_TRY(read_version());
+    LOCKSTEP_TRY(read_byteorder());
+    LOCKSTEP_TRY(read_tree());
+    LOCKSTEP_TRY(check_names());
+    return std::move(file_);
+  }
+
+ private:
+  [[nodiscard]] std::string era() const {
+    if (zip_->find("constants.pkl") != nullptr) {
+      return "TorchScript or C++ torch::save";
+    }
+    if (zip_->find(".format_version") != nullptr) {
+      return "torch 2.6 or newer";
+    }
+    return zip_->find("byteorder") != nullptr ? "torch 2.1 to 2.5"
+                                              : "torch 1.6 to 2.0";
+  }
+
+  // Small records are checked when read, whoever asks.
+  Result<ByteSpan> read_record(
+      const ZipRecord& record,
+      std::vector<std::byte>& scratch) const {
+    if (options_.check_crc) {
+      LOCKSTEP_TRY(zip_->check_crc(record));
+    }
+    return zip_->read(record, scratch);
+  }
+
+  Status read_version() {
+    const ZipRecord* record = zip_->find(".data/version");
+    if (record == nullptr) {
+      record = zip_->find("version");
+    }
+    if (record == nullptr) {
+      return bad_file(
+          "E_VERSION",
+          "the archive has no record 'version'; expected one with 1 to 10",
+          "");
+    }
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
+    std::string_view text = text_of(bytes);
+    while (text.starts_with(' ')) {
+      text.remove_prefix(1);
+    }
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), file_.version);
+    if (error != std::errc{} || file_.version < kOldestVersion ||
+        file_.version > kNewestVersion) {
+      return bad_file(
+          "E_VERSION",
+          format(
+              "file format version '{}'; expected {} to {}",
+              escape(text),
+              kOldestVersion,
+              kNewestVersion),
+          full_name(record->name));
+    }
+    return {};
+  }
+
+  Status read_byteorder() {
+    const ZipRecord* record = zip_->find("byteorder");
+    if (record == nullptr) {
+      return {};
+    }
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
+    file_.byteorder = std::string(text_of(bytes));
+    if (file_.byteorder != "little" && file_.byteorder != "big") {
+      return bad_file(
+          "E_BYTEORDER",
+          format(
+              "byte order '{}'; expected 'little' or 'big'",
+              escape(file_.byteorder)),
+          full_name(record->name));
+    }
+    return {};
+  }
+
+  Status read_tree() {
+    const ZipRecord* record = zip_->find("data.pkl");
+    if (record == nullptr) {
+      return no_pickle();
+    }
+    if (record->size > options_.limits.max_pickle_bytes) {
+      return pickle_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("data.pkl has {} bytes, more than the limit", record->size));
+    }
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
+    StorageTable storages(
+        zip_,
+        {.check_crc = options_.check_crc,
+         .swap_bytes = file_.byteorder == "big"});
+    auto pickle = read_pickle(bytes, &storages, options_.limits);
+    if (!pickle) {
+      Error error = std::move(pickle).error();
+      error.record = full_name("data.pkl");
+      return error;
+    }
+    file_.root = std::move(pickle->root);
+    file_.globals = std::move(pickle->globals);
+    add_warnings(pickle->warnings);
+    scan_rest(bytes.subspan(pickle->consumed), pickle->consumed);
+    LOCKSTEP_TRY(storages.check(file_.root));
+    add_warnings(storages.warnings());
+    for (const auto& entry : storages.entries()) {
+      file_.storages.push_back(entry.storage);
+    }
+    return check_byteorder();
+  }
+
+  [[nodiscard]] Error no_pickle() const {
+    constexpr std::size_t kShown = 5;
+    std::vector<std::string> names;
+    for (const ZipRecord& record : zip_->records()) {
+      if (names.size() < kShown) {
+        names.push_back(escape(record.name));
+      }
+    }
+    return bad_file(
+        "E_NO_PICKLE",
+        format(
+            "the archive has no record 'data.pkl'; its {} records are {}{}",
+            zip_->records().size(),
+            join(names, ", "),
+            zip_->records().size() > kShown ? ", ..." : ""),
+        "");
+  }
+
+  // A second pickle is never read by PyTorch; its names still count.
+  void scan_rest(ByteSpan rest, std::uint64_t offset) {
+    if (rest.empty()) {
+      return;
+    }
+    file_.warnings.push_back(format(
+        "W_TRAILING_PICKLE: {} bytes follow the pickle at {:#x}",
+        rest.size(),
+        offset));
+    IgnoreIds ids;
+    auto second = read_pickle(rest, &ids, options_.limits);
+    if (!second) {
+      return; // foreign bytes
+    }
+    for (GlobalUse& use : second->globals) {
+      use.offset += offset;
+      file_.globals.push_back(std::move(use));
+    }
+  }
+
+  // Untyped storages do not say what to swap: nor does PyTorch swap them.
+  Status check_byteorder() {
+    if (file_.byteorder != "big") {
+      return {};
+    }
+    std::string mixed;
+    LOCKSTEP_TRY(for_each_tensor(
+        file_.root,
+        [&mixed](const std::string& name, const Tensor& tensor) {
+          if (tensor.dtype != tensor.storage->dtype && mixed.empty() &&
+              dtype_info(tensor.dtype).size > 1) {
+            mixed = name;
+          }
+        }));
+    if (mixed.empty()) {
+      return {};
+    }
+    return pickle_error(
+        ErrorCode::kUnsupported,
+        "E_BYTEORDER",
+        format(
+            "tensor '{}' in a big-endian file has an untyped storage",
+            escape(mixed)));
+  }
+
+  [[nodiscard]] Status check_names() const {
+    for (const GlobalUse& use : file_.globals) {
+      if (options_.refuse_unknown_globals && !use.is_safe) {
+        Error error = pickle_error(
+            ErrorCode::kUnsafe,
+            "E_UNSAFE_GLOBAL",
+            format("name '{}' is not on the allow list", escape(use.name)),
+            "run 'lockstep ckpt FILE' to see all names in the file");
+        error.record = full_name("data.pkl");
+        error.offset = use.offset;
+        return error;
+      }
+    }
+    return {};
+  }
+
+  void add_warnings(const std::vector<std::string>& warnings) {
+    file_.warnings.insert(
+        file_.warnings.end(),
+        warnings.begin(),
+        warnings.end());
+  }
+
+  [[nodiscard]] std::string full_name(std::string_view record) const {
+    return format("{}/{}", zip_->root(), record);
+  }
+
+  std::shared_ptr<const ZipReader> zip_;
+  LoadOptions options_;
+  Checkpoint file_;
+};
+
+} // namespace
+
+Result<bool> claims_zip(const ReadInput& input) {
+  if (input.source == nullptr) {
+    return false;
+  }
+  const std::string_view text = text_of(input.head);
+  if (text.empty() || text.starts_with("PK") || text == "P") {
+    return true;
+  }
+  std::vector<std::byte> scratch;
+  const std::uint64_t size = input.source->size();
+  const std::uint64_t length = std::min(size, kEndBytes);
+  LOCKSTEP_ASSIGN(
+      const ByteSpan tail,
+      input.source->view(size - length, length, scratch));
+  return text_of(tail).starts_with("PK\x05\x06");
+}
+
+Result<Checkpoint> read_zip(const ReadInput& input) {
+  LOCKSTEP_ASSIGN(
+      ZipReader zip,
+      ZipReader::open(input.source, input.options.limits));
+  return PtReader(
+             std::make_shared<const ZipReader>(std::move(zip)),
+             input.options)
+      .run();
+}
+
+} // namespace lockstep::ckpt

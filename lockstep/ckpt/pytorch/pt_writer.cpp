@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The pickle first (it decides which storages there are and in which
+// order), then the size, then one pass over the bytes.
+#include "lockstep/ckpt/pytorch/pt_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/pickle/text_codec.h"
+#include "lockstep/ckpt/zip/zip_writer.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+struct TextRecord {
+  std::string_view name = {};
+  std::string_view text = {};
+};
+constexpr std::array kBefore = {
+    TextRecord{".format_version", "1"},
+    TextRecord{".storage_alignment", "64"},
+    TextRecord{"byteorder", "little"}};
+constexpr std::array kAfter = {TextRecord{"version", "3\n"}};
+
+bool is_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return static_cast<unsigned char>(c) < 0x80;
+  });
+}
+
+// PyTorch's rule: the file's name without folder and last extension.
+std::string default_root(const std::string& path) {
+  if (!is_ascii(path)) {
+    return "archive";
+  }
+  const std::string name = path.substr(path.find_last_of("/\\") + 1);
+  const std::string root = name.substr(0, name.rfind('.'));
+  return root.empty() ? "archive" : root;
+}
+
+Status check_root(const std::string& root) {
+  const bool bad =
+      root.empty() || root == "." || root == ".." ||
+      root.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos ||
+      root.size() > 1024 || !internal::is_utf8(root);
+  if (!bad) {
+    return {};
+  }
+  return Error{
+      .code = ErrorCode::kInvalidArgument,
+      .op = "ckpt.save",
+      .message =
+          format("'{}' cannot be the top folder of an archive", escape(root)),
+      .hint = "set archive_name to a plain name"};
+}
+
+std::string data_name(std::size_t index) {
+  return "data/" + std::to_string(index);
+}
+
+std::uint64_t planned_bytes(const std::string& root, const PickledTree& tree) {
+  std::vector<PlannedRecord> records{{"data.pkl", tree.pickle.size()}};
+  for (const TextRecord& record : kBefore) {
+    records.push_back({std::string(record.name), record.text.size()});
+  }
+  for (std::size_t i = 0; i < tree.storages.size(); ++i) {
+    records.push_back({data_name(i), tree.storages[i]->nbytes});
+  }
+  for (const TextRecord& record : kAfter) {
+    records.push_back({std::string(record.name), record.text.size()});
+  }
+  return zip_file_bytes(root, records);
+}
+
+Status add_storage(ZipWriter& zip, std::size_t index, Storage& storage) {
+  ByteSpan bytes;
+  if (storage.nbytes != 0) {
+    const bool has_source = storage.source != nullptr;
+    if (has_source) {
+      LOCKSTEP_ASSIGN(bytes, storage.source->load());
+    }
+    if (bytes.size() != storage.nbytes) {
+      return Error{
+          .code = ErrorCode::kCorrupt,
+          .op = "ckpt.save",
+          .message = format(
+              "storage {} gave other bytes than announced; expected {}, got {}",
+              index,
+              storage.nbytes,
+              bytes.size()),
+          .record = data_name(index),
+          .detail = "E_STORAGE_SHORT"};
+    }
+  }
+  return zip.add(data_name(index), bytes);
+}
+
+Status write_records(
+    WritableFile& file,
+    const std::string& root,
+    const PickledTree& tree) {
+  ZipWriter zip(file, root);
+  LOCKSTEP_TRY(zip.add("data.pkl", as_byte_span(tree.pickle)));
+  for (const TextRecord& record : kBefore) {
+    LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
+  }
+  for (std::size_t i = 0; i < tree.storages.size(); ++i) {
+    LOCKSTEP_TRY(add_storage(zip, i, *tree.storages[i]));
+  }
+  for (const TextRecord& record : kAfter) {
+    LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
+  }
+  return zip.finish();
+}
+
+} // namespace
+
+Status write_pt(
+    const std::string& path,
+    const Value& root,
+    const SaveOptions& options,
+    FileSystem& fs) {
+  const std::string folder =
+      options.archive_name.empty() ? default_root(path) : options.archive_name;
+  LOCKSTEP_TRY(check_root(folder));
+  auto tree = write_pickle(root);
+  if (!tree) {
+    Error error = std::move(tree).error();
+    error.path = path;
+    return error;
+  }
+  return write_file_atomically(
+      fs,
+      path,
+      [&](WritableFile& file) { return write_records(file, folder, *tree); },
+      {.expected_bytes = planned_bytes(folder, *tree),
+       .durable = options.durable});
+}
+
+} // namespace lockstep::ckpt

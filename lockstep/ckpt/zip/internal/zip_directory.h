@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Finds and checks the directory of a zip file, for ZipReader only: the end
+// record, the zip64 records, the central entries and each local header.
+//   auto directory = read_zip_directory(*source, limits);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt::internal {
+
+/// Reads little-endian integers from bytes that were checked to be there.
+template <class T>
+T read_le(ByteSpan bytes, std::uint64_t offset) {
+  T value = 0;
+  for (std::size_t i = sizeof(T); i-- > 0;) {
+    value = static_cast<T>(
+        (static_cast<std::uint64_t>(value) << 8) |
+        static_cast<std::uint64_t>(bytes[offset + i]));
+  }
+  return value;
+}
+
+/// An error of the zip reader; `offset` counts from the start of the file.
+Error zip_error(
+    ErrorCode code,
+    std::string detail,
+    std::string message,
+    std::optional<std::uint64_t> offset = {},
+    std::string_view record = {},
+    std::string hint = {});
+
+/// Where the end records say that the directory is. Units: bytes.
+struct ZipEnd {
+  std::uint64_t count = 0;
+  std::uint64_t directory_offset = 0;
+  std::uint64_t directory_bytes = 0;
+  /// Bytes after the archive.
+  std::uint64_t trailing_bytes = 0;
+};
+
+/// Finds the end of central directory, 64-bit or not.
+Result<ZipEnd> read_zip_end(ByteSource& source);
+
+/// A central entry: the record (its name still with root, `data_offset` still
+/// 0) and what else must agree with the local header.
+struct ZipEntry {
+  ZipRecord record = {};
+  std::uint16_t flags = 0;
+};
+
+/// Parses the central directory. Errors as `ZipReader::open`.
+Result<std::vector<ZipEntry>>
+read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits);
+
+/// Compares the local header of `entry` with it and sets `data_offset`.
+Status
+check_local_header(ByteSource& source, const ZipEnd& end, ZipEntry& entry);
+
+/// Refuses records that share bytes, and bytes before the first one.
+Status check_overlaps(const std::vector<ZipEntry>& entries);
+
+} // namespace lockstep::ckpt::internal

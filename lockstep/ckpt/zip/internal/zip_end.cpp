@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/zip/internal/zip_directory.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+// A comment and PyTorch's tolerance for trailing bytes both end at 64 KiB.
+constexpr std::uint64_t kSearchBytes = 0xFFFF + kEndBytes;
+constexpr std::array<unsigned char, 4> kZipMagic{'P', 'K', 3, 4};
+
+Error no_end(std::uint64_t size) {
+  return zip_error(
+      ErrorCode::kCorrupt,
+      "E_ZIP_NO_EOCD",
+      "the zip directory at the end of the file is missing: the file was cut "
+      "or is still being written",
+      size,
+      {},
+      "compare the size with the original and copy the file again");
+}
+
+Status check_magic(ByteSource& source) {
+  std::vector<std::byte> scratch;
+  const auto length = std::min<std::uint64_t>(source.size(), 4);
+  LOCKSTEP_ASSIGN(const ByteSpan head, source.view(0, length, scratch));
+  if (head.empty()) {
+    return zip_error(ErrorCode::kCorrupt, "E_EMPTY", "the file is empty", 0);
+  }
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    if (static_cast<unsigned char>(head[i]) != kZipMagic.at(i)) {
+      return zip_error(
+          ErrorCode::kCorrupt,
+          "E_PREFIX",
+          "the file does not start with a zip record; expected 'PK\\x03\\x04'",
+          i);
+    }
+  }
+  if (head.size() < kZipMagic.size()) {
+    return zip_error(
+        ErrorCode::kCorrupt,
+        "E_TRUNCATED",
+        format("zip magic cut at {}", head.size()),
+        head.size());
+  }
+  return {};
+}
+
+struct Candidates {
+  // Offsets of end records whose comment ends at the end of the file, and of
+  // those that end before it.
+  std::vector<std::uint64_t> exact = {};
+  std::vector<std::uint64_t> early = {};
+};
+
+Candidates find_candidates(ByteSpan tail, std::uint64_t tail_offset) {
+  Candidates found;
+  for (std::size_t at = 0; at + kEndBytes <= tail.size(); ++at) {
+    if (tail[at] != std::byte{'P'} ||
+        read_le<std::uint32_t>(tail, at) != kEndMagic) {
+      continue;
+    }
+    const std::uint64_t end =
+        at + kEndBytes + read_le<std::uint16_t>(tail, at + 20);
+    if (end == tail.size()) {
+      found.exact.push_back(tail_offset + at);
+    } else if (end < tail.size()) {
+      found.early.push_back(tail_offset + at);
+    }
+  }
+  return found;
+}
+
+// The one end record that counts; two equally good ones are an attack.
+Result<std::uint64_t> choose_end(ByteSource& source) {
+  const std::uint64_t length = std::min(source.size(), 2 * kSearchBytes);
+  const std::uint64_t offset = source.size() - length;
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(const ByteSpan tail, source.view(offset, length, scratch));
+  const Candidates found = find_candidates(tail, offset);
+  const auto& pool = found.exact.empty() ? found.early : found.exact;
+  if (pool.empty()) {
+    return no_end(source.size());
+  }
+  if (pool.size() > 1) {
+    return zip_error(
+        ErrorCode::kCorrupt,
+        "E_ZIP_AMBIGUOUS",
+        format(
+            "two records claim to be the end of the zip file: at {} and at {}",
+            pool[pool.size() - 2],
+            pool.back()),
+        pool.back());
+  }
+  return pool.back();
+}
+
+Error bad_end(std::uint64_t offset, std::string_view what) {
+  return zip_error(
+      ErrorCode::kCorrupt,
+      "E_BOUNDS",
+      format("the end record of the zip file is wrong: {}", what),
+      offset);
+}
+
+struct Found64 {
+  ZipEnd end = {};
+  std::uint64_t offset = 0;
+};
+
+// The zip64 end record that the locator before `end_offset` names, if any.
+Result<std::optional<Found64>> read_end64(
+    ByteSource& source,
+    std::uint64_t end_offset) {
+  if (end_offset < kLocatorBytes) {
+    return std::optional<Found64>();
+  }
+  const std::uint64_t locator_offset = end_offset - kLocatorBytes;
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan locator,
+      source.view(locator_offset, kLocatorBytes, scratch));
+  if (read_le<std::uint32_t>(locator, 0) != kLocatorMagic) {
+    return std::optional<Found64>();
+  }
+  const auto offset = read_le<std::uint64_t>(locator, 8);
+  if (offset > locator_offset || locator_offset - offset < kEnd64Bytes) {
+    return bad_end(locator_offset, "the zip64 locator points outside");
+  }
+  std::vector<std::byte> record_scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan bytes,
+      source.view(offset, kEnd64Bytes, record_scratch));
+  if (read_le<std::uint32_t>(bytes, 0) != kEnd64Magic ||
+      read_le<std::uint64_t>(bytes, 4) != locator_offset - offset - 12) {
+    return bad_end(offset, "no zip64 end record where the locator points");
+  }
+  if (read_le<std::uint32_t>(bytes, 16) != 0 ||
+      read_le<std::uint64_t>(bytes, 24) != read_le<std::uint64_t>(bytes, 32)) {
+    return bad_end(offset, "archives of several disks are not read");
+  }
+  return std::optional(Found64{
+      .end =
+          {.count = read_le<std::uint64_t>(bytes, 32),
+           .directory_offset = read_le<std::uint64_t>(bytes, 48),
+           .directory_bytes = read_le<std::uint64_t>(bytes, 40)},
+      .offset = offset});
+}
+
+// A 32-bit field repeats the 64-bit one, or holds all ones.
+bool agrees(std::uint64_t narrow, std::uint64_t all_ones, std::uint64_t wide) {
+  return narrow == all_ones || narrow == wide;
+}
+
+Status check_position(
+    ByteSource& source,
+    const ZipEnd& end,
+    std::uint64_t tail_offset) {
+  const bool fits = end.directory_bytes <= tail_offset &&
+                    end.directory_offset <= tail_offset - end.directory_bytes;
+  if (!fits) {
+    return bad_end(tail_offset, "the directory does not fit before it");
+  }
+  const std::uint64_t shift =
+      tail_offset - end.directory_bytes - end.directory_offset;
+  if (shift == 0) {
+    return {};
+  }
+  std::vector<std::byte> scratch;
+  const std::uint64_t shifted = end.directory_offset + shift;
+  if (end.directory_bytes >= 4) {
+    LOCKSTEP_ASSIGN(const ByteSpan magic, source.view(shifted, 4, scratch));
+    if (read_le<std::uint32_t>(magic, 0) == kCentralMagic) {
+      return zip_error(
+          ErrorCode::kCorrupt,
+          "E_PREFIX",
+          format("{} foreign bytes lie before the zip file", shift),
+          0);
+    }
+  }
+  return bad_end(tail_offset, "bytes lie between the directory and it");
+}
+
+} // namespace
+
+Result<ZipEnd> read_zip_end(ByteSource& source) {
+  LOCKSTEP_TRY(check_magic(source));
+  LOCKSTEP_ASSIGN(const std::uint64_t offset, choose_end(source));
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan bytes,
+      source.view(offset, kEndBytes, scratch));
+  ZipEnd end{
+      .count = read_le<std::uint16_t>(bytes, 10),
+      .directory_offset = read_le<std::uint32_t>(bytes, 16),
+      .directory_bytes = read_le<std::uint32_t>(bytes, 12)};
+  if (read_le<std::uint16_t>(bytes, 4) != 0 ||
+      read_le<std::uint16_t>(bytes, 8) != end.count) {
+    return bad_end(offset, "archives of several disks are not read");
+  }
+  const std::uint64_t trailing =
+      source.size() - offset - kEndBytes - read_le<std::uint16_t>(bytes, 20);
+  std::uint64_t tail_offset = offset;
+  LOCKSTEP_ASSIGN(const auto wide, read_end64(source, offset));
+  if (wide) {
+    if (!agrees(end.count, 0xFFFF, wide->end.count) ||
+        !agrees(
+            end.directory_bytes,
+            kZip64Threshold,
+            wide->end.directory_bytes) ||
+        !agrees(
+            end.directory_offset,
+            kZip64Threshold,
+            wide->end.directory_offset)) {
+      return bad_end(offset, "its 32-bit fields contradict the 64-bit ones");
+    }
+    end = wide->end;
+    tail_offset = wide->offset;
+  }
+  end.trailing_bytes = trailing;
+  LOCKSTEP_TRY(check_position(source, end, tail_offset));
+  return end;
+}
+
+} // namespace lockstep::ckpt::internal

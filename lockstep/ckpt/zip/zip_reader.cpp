@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <libdeflate.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/crc32.h"
+#include "lockstep/ckpt/zip/internal/zip_directory.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using internal::zip_error;
+using internal::ZipEntry;
+
+// Bytes that stay in the first-level cache between reading and checksum.
+constexpr std::uint64_t kBlockBytes = 64 << 10;
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return result;
+}
+
+// PyTorch looks names up without regard to case and takes one of several.
+Status check_duplicates(const std::vector<ZipEntry>& entries) {
+  std::map<std::string, const ZipRecord*> seen;
+  for (const ZipEntry& entry : entries) {
+    const ZipRecord& record = entry.record;
+    const auto [old, fresh] = seen.emplace(lower_case(record.name), &record);
+    if (fresh) {
+      continue;
+    }
+    const bool same = old->second->name == record.name;
+    return zip_error(
+        ErrorCode::kCorrupt,
+        same ? "E_DUP_RECORD" : "E_DUP_CASEFOLD",
+        format(
+            "'{}' is there twice{}: at {} and at {}",
+            escape(record.name),
+            same ? "" : " but for letter case",
+            old->second->header_offset,
+            record.header_offset),
+        record.header_offset,
+        record.name);
+  }
+  return {};
+}
+
+// Cuts the common folder off every name and returns it.
+Result<std::string> take_root(std::vector<ZipEntry>& entries) {
+  std::string root;
+  for (ZipEntry& entry : entries) {
+    std::string& name = entry.record.name;
+    const std::size_t slash = name.find('/');
+    if (slash == std::string::npos) {
+      return zip_error(
+          ErrorCode::kCorrupt,
+          "E_ROOT",
+          format("record '{}' is in no folder", escape(name)),
+          entry.record.header_offset,
+          name);
+    }
+    if (root.empty()) {
+      root = name.substr(0, slash);
+    }
+    if (std::string_view(name).substr(0, slash) != root) {
+      return zip_error(
+          ErrorCode::kCorrupt,
+          "E_ROOTS",
+          format(
+              "the archive has two top folders; expected '{}/'",
+              escape(root)),
+          entry.record.header_offset,
+          name);
+    }
+    name.erase(0, slash + 1);
+  }
+  return root;
+}
+
+CrcState find_crc_state(const std::vector<ZipRecord>& records) {
+  bool data = false;
+  bool other = false;
+  bool any = false;
+  for (const ZipRecord& record : records) {
+    any = any || record.size != 0;
+    (record.name.starts_with("data/") ? data : other) |= record.crc != 0;
+  }
+  const bool has_data =
+      std::ranges::any_of(records, [](const ZipRecord& record) {
+        return record.size != 0 && record.name.starts_with("data/");
+      });
+  if (any && !data && !other) {
+    return CrcState::kAbsent;
+  }
+  return has_data && !data ? CrcState::kAbsentInData : CrcState::kPresent;
+}
+
+struct DecompressorDeleter {
+  void operator()(libdeflate_decompressor* decompressor) const {
+    libdeflate_free_decompressor(decompressor);
+  }
+};
+
+Error bad_deflate(const ZipRecord& record) {
+  return zip_error(
+      ErrorCode::kCorrupt,
+      "E_DEFLATE",
+      format(
+          "the compressed data is damaged or does not give {} bytes",
+          record.size),
+      record.data_offset,
+      record.name);
+}
+
+} // namespace
+
+Result<ZipReader> ZipReader::open(
+    std::shared_ptr<ByteSource> source,
+    const Limits& limits) {
+  LOCKSTEP_ASSIGN(const auto end, internal::read_zip_end(*source));
+  LOCKSTEP_ASSIGN(
+      auto entries,
+      internal::read_zip_entries(*source, end, limits));
+  for (ZipEntry& entry : entries) {
+    LOCKSTEP_TRY(internal::check_local_header(*source, end, entry));
+  }
+  LOCKSTEP_TRY(internal::check_overlaps(entries));
+  LOCKSTEP_TRY(check_duplicates(entries));
+
+  ZipReader reader;
+  LOCKSTEP_ASSIGN(reader.root_, take_root(entries));
+  reader.source_ = std::move(source);
+  reader.records_.reserve(entries.size());
+  for (ZipEntry& entry : entries) {
+    reader.records_.push_back(std::move(entry.record));
+  }
+  for (std::size_t i = 0; i < reader.records_.size(); ++i) {
+    reader.index_.emplace(reader.records_[i].name, i);
+  }
+  reader.crc_state_ = find_crc_state(reader.records_);
+  if (reader.crc_state_ != CrcState::kPresent) {
+    reader.warnings_.push_back(zip_error(
+        ErrorCode::kCorrupt,
+        "W_CRC_ABSENT",
+        "no CRC stored: damaged weights would go unnoticed"));
+  }
+  if (end.trailing_bytes != 0) {
+    reader.warnings_.push_back(zip_error(
+        ErrorCode::kCorrupt,
+        "W_TRAILING",
+        format("{} foreign bytes follow the zip file", end.trailing_bytes),
+        reader.source_->size() - end.trailing_bytes));
+  }
+  return reader;
+}
+
+const ZipRecord* ZipReader::find(std::string_view name) const noexcept {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &records_[found->second];
+}
+
+bool ZipReader::has_crc(const ZipRecord& record) const noexcept {
+  return crc_state_ == CrcState::kPresent ||
+         (crc_state_ == CrcState::kAbsentInData &&
+          !record.name.starts_with("data/"));
+}
+
+Result<ByteSpan> ZipReader::read(
+    const ZipRecord& record,
+    std::vector<std::byte>& scratch) const {
+  if (record.method == 0) {
+    return source_->view(record.data_offset, record.size, scratch);
+  }
+  std::vector<std::byte> packed_scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan packed,
+      source_
+          ->view(record.data_offset, record.compressed_size, packed_scratch));
+  const std::unique_ptr<libdeflate_decompressor, DecompressorDeleter> inflater(
+      libdeflate_alloc_decompressor());
+  // The ratio was checked on open, so this allocation is bounded by the file.
+  scratch.resize(record.size);
+  std::size_t used = 0;
+  const auto result = libdeflate_deflate_decompress_ex(
+      inflater.get(),
+      packed.data(),
+      packed.size(),
+      scratch.data(),
+      scratch.size(),
+      &used,
+      nullptr);
+  if (result != LIBDEFLATE_SUCCESS || used != packed.size()) {
+    return bad_deflate(record);
+  }
+  return ByteSpan(scratch);
+}
+
+Status ZipReader::check_crc(const ZipRecord& record) const {
+  if (!has_crc(record)) {
+    return {};
+  }
+  std::vector<std::byte> scratch;
+  std::uint32_t crc = 0;
+  if (record.method != 0) {
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, read(record, scratch));
+    crc = crc32(bytes);
+  } else {
+    for (std::uint64_t at = 0; at < record.size; at += kBlockBytes) {
+      LOCKSTEP_ASSIGN(
+          const ByteSpan block,
+          source_->view(
+              record.data_offset + at,
+              std::min(kBlockBytes, record.size - at),
+              scratch));
+      crc = crc32(block, crc);
+    }
+  }
+  if (crc == record.crc) {
+    return {};
+  }
+  return zip_error(
+      ErrorCode::kCorrupt,
+      "E_CRC",
+      format(
+          "the bytes are damaged: CRC-32 expected {:08x}, got {:08x}",
+          record.crc,
+          crc),
+      record.data_offset,
+      record.name,
+      "restore the file from another copy");
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Writes PyTorch's zip layout to a file in one pass: stored records, payloads
+// aligned to 64 bytes, checksums after the data, zip64 end records.
+//   ZipWriter zip(file, "checkpoint");
+//   zip.add("data.pkl", bytes);  ...  zip.finish();
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/fs.h"
+#include "lockstep/ckpt/zip/serialization_id.h"
+
+namespace lockstep::ckpt {
+
+/// A record to come, for `zip_file_bytes`.
+struct PlannedRecord {
+  /// Without the archive's root.
+  std::string name = {};
+  /// Units: bytes.
+  std::uint64_t size = 0;
+};
+
+/// Size of the file that `ZipWriter` makes of these records, with the
+/// serialization id it adds. Units: bytes.
+std::uint64_t zip_file_bytes(
+    std::string_view root,
+    std::span<const PlannedRecord> records);
+
+/// Ownership: the file must outlive the writer. Threads: one at a time.
+class ZipWriter {
+ public:
+  ZipWriter(WritableFile& file, std::string root);
+
+  /// Appends a record; names must be new. Errors: kIo.
+  Status add(std::string_view name, ByteSpan payload);
+
+  /// Appends the serialization id and the directory. Errors: kIo.
+  Status finish();
+
+  /// Units: bytes produced so far.
+  [[nodiscard]] std::uint64_t position() const noexcept {
+    return position_;
+  }
+
+ private:
+  struct Entry {
+    std::string name = {};
+    std::uint64_t header_offset = 0;
+    std::uint64_t size = 0;
+    std::uint32_t crc = 0;
+  };
+
+  void append(std::string_view bytes);
+  Status append_payload(ByteSpan payload, std::uint32_t& crc);
+  Status flush();
+  void append_central(const Entry& entry);
+  void append_end(std::uint64_t directory_offset);
+
+  WritableFile& file_;
+  std::string root_;
+  std::vector<Entry> entries_;
+  SerializationId id_;
+  // Headers and small payloads gather here; large ones bypass it.
+  std::string buffer_;
+  std::uint64_t position_ = 0;
+};
+
+} // namespace lockstep::ckpt
