@@ -21,6 +21,11 @@ constexpr std::array kCommands{
         setup_show},
     Command{
         "ckpt",
+        "digest",
+        "SHA-256 of the weights, the same in every format",
+        setup_digest},
+    Command{
+        "ckpt",
         "verify",
         "check every CRC, bound and offset; exit 3 if damaged",
         setup_verify},

@@ -118,6 +118,15 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
+Result<ByteSpan> StorageSource::view(
+    std::uint64_t offset,
+    std::uint64_t length,
+    std::vector<std::byte>& /*scratch*/) {
+  LOCKSTEP_ASSIGN(const ByteSpan all, load());
+  LOCKSTEP_DCHECK(offset <= all.size() && length <= all.size() - offset);
+  return all.subspan(offset, length);
+}
+
 Value::Value(List v) : data_(std::make_shared<List>(std::move(v))) {}
 Value::Value(Tuple v) : data_(std::make_shared<Tuple>(std::move(v))) {}
 Value::Value(Set v) : data_(std::make_shared<Set>(std::move(v))) {}

@@ -6,6 +6,7 @@
 //   const Value* lr = v.find("optimizer")->find("param_groups");
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -28,6 +29,13 @@ class StorageSource {
   virtual ~StorageSource() = default;
   /// The bytes, valid while this object lives. Errors: kIo, kCorrupt.
   virtual Result<ByteSpan> load() = 0;
+  /// Bytes [offset, offset + length), which must lie inside the storage. They
+  /// are valid until `scratch` changes: nothing is kept, so that a file larger
+  /// than the memory can be streamed. Errors: as `load`.
+  virtual Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch);
 };
 
 /// A block of bytes that one or more tensors view.

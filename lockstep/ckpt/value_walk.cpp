@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/value_walk.h"
 
+#include <unordered_set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -146,7 +147,11 @@ class TensorWalk {
     return {};
   }
 
+  // Each object once: its second name says nothing new.
   Status walk_object(const Object& object) {
+    if (!seen_.insert(&object).second) {
+      return {};
+    }
     if (object.state) {
       LOCKSTEP_TRY(walk(*object.state));
     }
@@ -191,7 +196,14 @@ class TensorWalk {
   const TensorVisitor& visit_;
   std::uint64_t left_;
   std::string name_;
+  std::unordered_set<const Object*> seen_;
 };
+
+// A key inside a tuple: text in quotes.
+std::string repr_text(const Value& key) {
+  const std::string* text = key.as_string();
+  return text == nullptr ? key_text(key) : "'" + *text + "'";
+}
 
 } // namespace
 
@@ -223,6 +235,16 @@ std::string key_text(const Value& key) {
   }
   if (const double* real = key.as_float()) {
     return shortest(*real);
+  }
+  if (key.is_none()) {
+    return "None";
+  }
+  if (const Tuple* tuple = key.as_tuple()) {
+    std::vector<std::string> parts;
+    for (const Value& item : tuple->items) {
+      parts.push_back(repr_text(item));
+    }
+    return "(" + join(parts, ", ") + (parts.size() == 1 ? ",)" : ")");
   }
   return "<" + std::string(key.type_name()) + ">";
 }

@@ -37,7 +37,8 @@ using TensorVisitor =
 
 /// Visits the tensors of a tree in file order. A module shows the names of
 /// its state_dict; other objects their state. Calls (REDUCE arguments), sets
-/// and attributes are left out. A container reached twice is visited twice.
+/// and attributes are left out. A container or module reached twice is visited
+/// twice, another object once.
 /// Errors: kUnsafe (E_LIMIT) after `max_visits` nodes.
 Status for_each_tensor(
     const Value& root,

@@ -50,11 +50,33 @@ class RecordSource final : public StorageSource {
     return bytes_;
   }
 
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override {
+    if (record_->method != 0 || swap_ > 1 || zip_->source()->is_stable()) {
+      return StorageSource::view(offset, length, scratch);
+    }
+    LOCKSTEP_DCHECK(offset <= nbytes_ && length <= nbytes_ - offset);
+    {
+      const std::scoped_lock lock(mutex_);
+      LOCKSTEP_TRY(check());
+    }
+    return zip_->source()->view(record_->data_offset + offset, length, scratch);
+  }
+
  private:
-  Status read() {
+  // Once: callers hold the lock.
+  Status check() {
     if (check_crc_) {
       LOCKSTEP_TRY(zip_->check_crc(*record_));
+      check_crc_ = false;
     }
+    return {};
+  }
+
+  Status read() {
+    LOCKSTEP_TRY(check());
     LOCKSTEP_ASSIGN(bytes_, zip_->read(*record_, scratch_));
     bytes_ = bytes_.first(nbytes_); // a longer record was warned about
     if (swap_ > 1) {

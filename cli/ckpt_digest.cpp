@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep ckpt digest FILE`: one number for the weights in it.
+#include <limits>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/output.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/digest.h"
+
+namespace lockstep::cli {
+namespace {
+
+// Digits that people compare by eye.
+constexpr std::size_t kShortDigits = 32;
+
+struct Args {
+  std::string file = {};
+  bool lines = false;
+  bool allow_expand = false;
+};
+
+Json rows_json(const std::vector<ckpt::DigestRow>& rows) {
+  Json array = Json::array();
+  for (const ckpt::DigestRow& row : rows) {
+    array.push(Json::object()
+                   .set("name", row.name)
+                   .set("type", row.type)
+                   .set("shape", row.shape)
+                   .set("sha256", row.sha256)
+                   .set("bytes", row.bytes));
+  }
+  return array;
+}
+
+Json result_json(const std::vector<ckpt::DigestRow>& rows, bool lines) {
+  const std::string digest = ckpt::digest_text(rows);
+  Json json = Json::object()
+                  .set("digest", digest)
+                  .set("short", digest.substr(0, kShortDigits))
+                  .set("tensors", rows.size());
+  if (lines) {
+    json.set("lines", rows_json(rows));
+  }
+  return json;
+}
+
+std::string rows_text(const std::vector<ckpt::DigestRow>& rows) {
+  std::string text;
+  for (const ckpt::DigestRow& row : rows) {
+    ckpt::DigestRow shown = row;
+    shown.name = escape(row.name, row.name.size());
+    text += ckpt::digest_line(shown);
+  }
+  return text;
+}
+
+Result<int> run(const Args& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
+  ckpt::DigestOptions options;
+  if (args.allow_expand) {
+    options.max_expanded_bytes = std::numeric_limits<std::uint64_t>::max();
+  }
+  auto rows = ckpt::digest_rows(file.root, options);
+  if (!rows) {
+    rows.error().path = input.name();
+    return std::move(rows).error();
+  }
+  if (common.json) {
+    print_result("lockstep.ckpt.digest/1", result_json(*rows, args.lines));
+  } else if (args.lines) {
+    print(rows_text(*rows));
+  } else {
+    print(ckpt::digest_text(*rows) + "\n");
+  }
+  return 0;
+}
+
+} // namespace
+
+Runner setup_digest(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  add_file(app, args->file);
+  app.add_flag(
+      "--lines",
+      args->lines,
+      "print a line for each tensor: name, type, shape, SHA-256");
+  app.add_flag(
+      "--allow-expand",
+      args->allow_expand,
+      "read views that repeat more than 64 MiB");
+  return [args, &common] { return run(*args, common); };
+}
+
+} // namespace lockstep::cli
