@@ -21,6 +21,14 @@ Result<Checkpoint> read_any(const ReadInput& input) {
       return reader.read(input);
     }
   }
+  if (input.source == nullptr) {
+    return Error{
+        .code = ErrorCode::kUnsupported,
+        .op = "ckpt.read",
+        .message = "this folder is no checkpoint in a form we know",
+        .hint = "name a file in it",
+        .detail = "E_WRONG_FORMAT"};
+  }
   return diagnose(input.head, input.source->size());
 }
 
@@ -52,6 +60,10 @@ Result<Checkpoint> load(
 
 Result<Checkpoint>
 load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
+  const auto info = fs.stat(path);
+  if (info && info->kind == FileInfo::Kind::kDirectory) {
+    return named(read_any({.path = path, .options = options, .fs = &fs}), path);
+  }
   LOCKSTEP_ASSIGN(
       const auto source,
       open_source(path, {.use_mmap = options.use_mmap}, fs));

@@ -100,6 +100,12 @@ struct SaveOptions {
   /// Top folder; empty: file name without its last extension, as PyTorch.
   std::string archive_name = {};
   bool durable = true;
+  /// Formats without views (safetensors, npz): write tensors that share memory
+  /// once each. Off: they are refused.
+  bool clone_views = false;
+  /// Units: bytes of tensors in one file; more go to further files with an
+  /// index (safetensors). 0: one file.
+  std::uint64_t shard_bytes = 0;
 };
 
 /// Writes PyTorch's zip format (stored, 64-byte aligned, protocol 2): Python

@@ -36,11 +36,6 @@ constexpr std::array kMagics{
         "version does not read",
         "unpack it, or load it in an old PyTorch and save it again"},
     Magic{
-        8,
-        "{"sv,
-        "a safetensors file, which this version does not read",
-        "load it with the safetensors package and save it with torch.save"},
-    Magic{
         0,
         "<!DOCTYPE"sv,
         "a web page that was saved instead of the file",

@@ -5,12 +5,14 @@
 
 #include "lockstep/ckpt/pytorch/pt_reader.h"
 #include "lockstep/ckpt/pytorch/pt_writer.h"
+#include "lockstep/ckpt/safetensors/safetensors_reader.h"
 
 namespace lockstep::ckpt {
 namespace {
 
 constexpr std::array kReaders{
     FormatReader{"zip", claims_zip, read_zip},
+    FormatReader{"safetensors", claims_safetensors, read_safetensors},
 };
 
 constexpr std::array kWriters{

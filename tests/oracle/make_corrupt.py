@@ -102,7 +102,7 @@ def cases():
     yield "legacy.pt", legacy(), unsupported, "E_WRONG_FORMAT"
     yield "plain_pickle.pt", b"\x80\x04N.", unsupported, "E_WRONG_FORMAT"
     yield "safetensors.pt", (
-        struct.pack("<Q", 2) + b"{}"), unsupported, "E_WRONG_FORMAT"
+        struct.pack("<Q", 2) + b"{}x"), corrupt, "E_SAFETENSORS_LAYOUT"
     yield "noise.pt", bytes(range(100, 200)), unsupported, "E_WRONG_FORMAT"
     yield "crc_data.pt", flipped(good, bytes(range(16))), corrupt, "E_CRC"
     yield "crc_pickle.pt", flipped(good, b"w0"), corrupt, "E_CRC"

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reads hostile JSON as a stream of expected tokens: nothing is built that the
+// caller did not ask for, depth is bounded, every error has its offset, and a
+// key that comes twice is an error.
+//   JsonScanner json(text, {.detail = "E_INDEX", .what = "the index"});
+//   json.members([&](const std::string& key) { return json.skip_value(); });
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/result.h"
+
+namespace lockstep::ckpt {
+
+/// How a scanner reports.
+struct JsonScannerOptions {
+  /// Detail of its errors.
+  std::string_view detail = {};
+  /// Detail of a key that comes twice.
+  std::string_view duplicate_detail = {};
+  /// Front of its messages: "invalid JSON in header".
+  std::string_view what = "invalid JSON";
+  /// Units: bytes in the file before the text.
+  std::uint64_t base_offset = 0;
+};
+
+/// Views `text`, which must be UTF-8. After an error the scanner is of no use.
+/// Errors of all: kCorrupt with the offset.
+class JsonScanner {
+ public:
+  JsonScanner(std::string_view text, const JsonScannerOptions& options)
+      : text_(text), options_(options) {}
+
+  /// Called before the value of each member; must consume it.
+  using MemberVisitor = std::function<Status(const std::string& key)>;
+  /// Reads an object.
+  Status members(const MemberVisitor& visit);
+  /// Reads an array; `visit` must consume one element.
+  Status elements(const std::function<Status()>& visit);
+  Result<std::string> string();
+  /// Digits only: no sign, fraction or exponent.
+  Result<std::uint64_t> unsigned_integer();
+  /// Any value, checked and forgotten.
+  Status skip_value();
+  /// Nothing but white space may be left.
+  Status end();
+
+  /// Units: bytes from the start of the file, of the next token.
+  std::uint64_t offset();
+  /// Offset of the key that `members` gave last.
+  [[nodiscard]] std::uint64_t key_offset() const noexcept {
+    return key_offset_;
+  }
+  /// An error at the next token.
+  Error error(std::string_view message);
+
+ private:
+  void skip_space();
+  // The next character after white space, 0 at the end.
+  char peek();
+  bool accept(char c);
+  Status expect(char c);
+  Status escape_sequence(std::string& out);
+  Result<std::uint32_t> hex4();
+  Status skip_scalar();
+  Status skip_number();
+  Status skip_word(std::string_view word);
+  [[nodiscard]] Error error_at(std::size_t at, std::string_view message) const;
+
+  std::string_view text_;
+  JsonScannerOptions options_;
+  std::size_t at_ = 0;
+  std::uint64_t key_offset_ = 0;
+};
+
+} // namespace lockstep::ckpt

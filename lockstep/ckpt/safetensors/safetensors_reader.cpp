@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/safetensors/safetensors_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/ckpt/range_storage.h"
+#include "lockstep/ckpt/safetensors/safetensors_header.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::size_t kLengthBytes = 8;
+
+bool is_printable(char c) {
+  return c >= ' ' && c <= '~';
+}
+
+std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> strides(sizes.size(), 1);
+  for (std::size_t i = sizes.size(); i-- > 1;) {
+    // A dimension of no elements counts as one, as in PyTorch; the product of
+    // the others may then overflow, and nobody uses it.
+    const std::int64_t size = std::max<std::int64_t>(sizes[i], 1);
+    if (__builtin_mul_overflow(strides[i], size, &strides[i - 1])) {
+      strides[i - 1] = 1;
+    }
+  }
+  return strides;
+}
+
+Tensor tensor_of(
+    SafetensorsEntry& entry,
+    const std::shared_ptr<ByteSource>& source,
+    std::uint64_t data_offset) {
+  Tensor tensor{.dtype = *entry.type->dtype, .sizes = std::move(entry.shape)};
+  if (entry.type->bits < 8) {
+    tensor.sizes.back() /= 2; // PyTorch counts bytes
+  }
+  tensor.strides = row_major(tensor.sizes);
+  tensor.storage =
+      std::make_shared<Storage>(Storage{.nbytes = entry.end - entry.begin});
+  tensor.storage->dtype = tensor.dtype;
+  tensor.storage->source = make_range_storage(
+      source,
+      data_offset + entry.begin,
+      tensor.storage->nbytes);
+  return tensor;
+}
+
+Value metadata_value(const SafetensorsHeader& header) {
+  Dict dict;
+  for (const auto& [key, value] : header.metadata) {
+    dict.items.emplace_back(key, value);
+  }
+  return dict;
+}
+
+} // namespace
+
+Result<bool> claims_safetensors(const ReadInput& input) {
+  if (input.source == nullptr || input.head.size() <= kLengthBytes) {
+    return false;
+  }
+  const std::string_view text(
+      reinterpret_cast<const char*>(input.head.data()),
+      input.head.size());
+  // `{"meta":{` is JSON, not a length of 3 * 10^18.
+  const bool is_text =
+      std::ranges::all_of(text.substr(0, kLengthBytes), is_printable);
+  const std::size_t first = text.find_first_not_of(' ', kLengthBytes);
+  const bool is_spaced = first != kLengthBytes;
+  const bool is_short = text[6] == '\0' && text[7] == '\0';
+  return !is_text && first != std::string_view::npos && text[first] == '{' &&
+         (!is_spaced || is_short);
+}
+
+Result<Checkpoint> read_safetensors(const ReadInput& input) {
+  LOCKSTEP_ASSIGN(
+      SafetensorsHeader header,
+      read_safetensors_header(*input.source, input.options.limits));
+  Checkpoint file{
+      .format = "safetensors",
+      .era = "safetensors",
+      .byteorder = "little",
+      .crc = CrcState::kAbsent,
+      .file_bytes = input.source->size(),
+      .warnings = std::move(header.warnings)};
+  Dict root;
+  root.items.reserve(header.tensors.size());
+  for (SafetensorsEntry& entry : header.tensors) {
+    Tensor tensor = tensor_of(entry, input.source, header.data_offset);
+    file.storages.push_back(tensor.storage);
+    root.items.emplace_back(std::move(entry.name), std::move(tensor));
+  }
+  if (!header.metadata.empty()) {
+    root.kind = Dict::Kind::kOrderedDict;
+    root.attributes.emplace_back(kSafetensorsMetadata, metadata_value(header));
+  }
+  file.root = std::move(root);
+  return file;
+}
+
+} // namespace lockstep::ckpt
