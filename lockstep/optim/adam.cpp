@@ -16,6 +16,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/part_runner.h"
 #include "lockstep/optim/internal/scratch.h"
 
 namespace lockstep {
@@ -161,13 +162,10 @@ Adam::Adam(
     Params params,
     const AdamOptions& options,
     bool is_decoupled)
-    : OptimizerBase(kind, std::move(params), named(options, is_decoupled)),
-      scratch_(std::make_unique<internal::Scratch>()) {}
+    : OptimizerBase(kind, std::move(params), named(options, is_decoupled)) {}
 
 Adam::Adam(Params params, const AdamOptions& options)
     : Adam(kAdam, std::move(params), options, false) {}
-
-Adam::~Adam() = default;
 
 AdamW::AdamW(Params params, const AdamOptions& options)
     : Adam(kAdamW, std::move(params), options, true) {}
@@ -176,22 +174,23 @@ void Adam::step() {
   const at::NoGradGuard no_grad;
   for (const ParamGroup& group : param_groups()) {
     const Settings settings = Settings::of(group);
-    if (settings.fused) {
-      step_fused(group, settings);
-      continue;
-    }
-    for (const at::Tensor& param : group.params) {
-      if (param.grad().defined()) {
-        step_single(param, settings);
+    step_in_parts(group, true, [&](internal::Part& part) {
+      if (settings.fused) {
+        step_fused(part, settings);
+        return;
       }
-    }
+      for (const internal::Update& update : part.updates) {
+        step_single(update, part.scratch, settings);
+      }
+    });
   }
 }
 
 ParamState& Adam::ready_state(
-    const at::Tensor& param,
+    const internal::Update& update,
     const Settings& settings) {
-  ParamState& state = state_of(param);
+  const at::Tensor& param = update.param;
+  ParamState& state = *update.state;
   if (state.tensors.empty()) {
     const at::Device device =
         settings.fused ? param.device() : at::Device(at::kCPU);
@@ -207,15 +206,18 @@ ParamState& Adam::ready_state(
   return state;
 }
 
-void Adam::step_single(const at::Tensor& param, const Settings& settings) {
-  internal::check_dense(param.grad(), kAdam.name);
+void Adam::step_single(
+    const internal::Update& update,
+    internal::Scratch& scratch,
+    const Settings& settings) {
+  const at::Tensor& param = update.param;
   internal::check_real(param);
-  ParamState& state = ready_state(param, settings);
+  ParamState& state = ready_state(update, settings);
   const at::Tensor& exp_avg = state["exp_avg"];
   const at::Tensor& exp_avg_sq = state["exp_avg_sq"];
   const double step = state["step"].add_(1).item<double>();
 
-  internal::WorkingGrad grad(param.grad(), *scratch_);
+  internal::WorkingGrad grad(param.grad(), scratch);
   if (settings.maximize) {
     grad.negate();
   }
@@ -241,25 +243,21 @@ void Adam::step_single(const at::Tensor& param, const Settings& settings) {
     second = &largest;
   }
   // The gradient is done with: its scratch memory is free.
-  at::Tensor denominator = scratch_->get(*second);
+  at::Tensor denominator = scratch.get(*second);
   at::sqrt_out(denominator, *second);
   denominator.div_(correction2_sqrt).add_(settings.eps);
   param.addcdiv_(exp_avg, denominator, -(settings.lr / correction1));
 }
 
-void Adam::step_fused(const ParamGroup& group, const Settings& settings) {
+void Adam::step_fused(internal::Part& part, const Settings& settings) {
   std::vector<Batch> batches;
-  for (const at::Tensor& param : group.params) {
-    const at::Tensor& grad = param.grad();
-    if (!grad.defined()) {
-      continue;
-    }
-    internal::check_dense(grad, kAdam.name);
+  for (const internal::Update& update : part.updates) {
+    const at::Tensor& param = update.param;
     internal::check_fused(param);
-    ParamState& state = ready_state(param, settings);
+    ParamState& state = ready_state(update, settings);
     Batch& batch = batch_for(batches, param);
     batch.params.push_back(param);
-    batch.grads.push_back(grad);
+    batch.grads.push_back(param.grad());
     batch.exp_avgs.push_back(state["exp_avg"]);
     batch.exp_avg_sqs.push_back(state["exp_avg_sq"]);
     batch.steps.push_back(state["step"]);

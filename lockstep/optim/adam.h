@@ -11,10 +11,6 @@
 
 namespace lockstep {
 
-namespace internal {
-class Scratch;
-} // namespace internal
-
 /// Decay rates of Adam's two running averages.
 struct Betas {
   double first = 0.9;
@@ -43,7 +39,6 @@ class Adam : public OptimizerBase {
  public:
   /// Errors: throws kInvalidArgument with PyTorch's text.
   explicit Adam(Params params, const AdamOptions& options = {});
-  ~Adam() override;
   void step() override;
 
  protected:
@@ -56,11 +51,14 @@ class Adam : public OptimizerBase {
  private:
   struct Settings;
   /// The state, made on first use.
-  ParamState& ready_state(const at::Tensor& param, const Settings& settings);
-  void step_single(const at::Tensor& param, const Settings& settings);
-  void step_fused(const ParamGroup& group, const Settings& settings);
-
-  std::unique_ptr<internal::Scratch> scratch_;
+  static ParamState& ready_state(
+      const internal::Update& update,
+      const Settings& settings);
+  static void step_single(
+      const internal::Update& update,
+      internal::Scratch& scratch,
+      const Settings& settings);
+  static void step_fused(internal::Part& part, const Settings& settings);
 };
 
 /// Python's `torch.optim.AdamW`: decay apart from the gradient.

@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-[[noreturn]] void refuse(std::string message) {
+[[noreturn]] void refuse_cycle(std::string message) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "optim.schedule",
@@ -21,7 +21,8 @@ namespace {
 
 std::int64_t positive(std::string_view name, std::int64_t value) {
   if (value <= 0) {
-    refuse(format("Expected positive integer {}, but got {}", name, value));
+    refuse_cycle(
+        format("Expected positive integer {}, but got {}", name, value));
   }
   return value;
 }
@@ -31,7 +32,7 @@ std::int64_t total_of(const OneCycleLROptions& options) {
     return positive("total_steps", *options.total_steps);
   }
   if (!options.epochs || !options.steps_per_epoch) {
-    refuse(
+    refuse_cycle(
         "You must define either total_steps OR (epochs AND steps_per_epoch)");
   }
   const std::int64_t epochs = positive("epochs", *options.epochs);
@@ -47,7 +48,7 @@ std::vector<double> spread(
     return std::vector<double>(num_groups, values[0]);
   }
   if (values.size() != num_groups) {
-    refuse(format(
+    refuse_cycle(format(
         "{} must have the same length as optimizer.param_groups. {} has {} "
         "values, param_groups has {}.",
         name,
@@ -66,12 +67,12 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
       anneal_strategy_(options.anneal_strategy),
       cycle_momentum_(options.cycle_momentum) {
   if (!(options.pct_start >= 0 && options.pct_start <= 1)) {
-    refuse(format(
+    refuse_cycle(format(
         "Expected float between 0 and 1 pct_start, but got {}",
         shortest(options.pct_start)));
   }
   if (anneal_strategy_ != "cos" && anneal_strategy_ != "linear") {
-    refuse(format(
+    refuse_cycle(format(
         "anneal_strategy must be one of 'cos' or 'linear', instead got {}",
         escape(anneal_strategy_)));
   }
@@ -120,7 +121,7 @@ void OneCycleLR::set_bounds(const OneCycleLROptions& options) {
   if (cycle_momentum_) {
     use_beta1_ = groups()[0].find("betas") != nullptr;
     if (!use_beta1_ && groups()[0].find("momentum") == nullptr) {
-      refuse(
+      refuse_cycle(
           "optimizer must support momentum or beta1 with `cycle_momentum` "
           "option enabled");
     }
@@ -159,7 +160,7 @@ void OneCycleLR::set_momentum(ParamGroup& group, double momentum) const {
 
 std::vector<double> OneCycleLR::get_lr() {
   if (last_epoch() > total_steps_) {
-    refuse(format(
+    refuse_cycle(format(
         "Tried to step {} times. The specified number of total steps is {}",
         last_epoch(),
         total_steps_));
@@ -173,7 +174,7 @@ std::vector<double> OneCycleLR::get_lr() {
   }
   const Phase& phase = phases_[index];
   if (phase.end_step == start_step) {
-    refuse("float division by zero: a phase of the cycle has no steps");
+    refuse_cycle("float division by zero: a phase of the cycle has no steps");
   }
   const double share = (step - start_step) / (phase.end_step - start_step);
   std::vector<double> lrs;

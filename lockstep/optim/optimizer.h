@@ -11,6 +11,7 @@
 
 #include <vector>
 
+#include "lockstep/base/workers.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/optim/param_group.h"
 
@@ -43,6 +44,11 @@ class Optimizer {
   /// groups), for shapes and for another optimizer's state; the optimizer is
   /// unchanged then.
   virtual void load_state_dict(const ckpt::Value& state) = 0;
+
+  /// Lends threads to `step`: each updates whole parameters, so the numbers do
+  /// not depend on it. For parameters on the CPU only; others are updated by
+  /// the caller.
+  virtual void use_workers(Workers workers) = 0;
 
   virtual std::vector<ParamGroup>& param_groups() noexcept = 0;
   [[nodiscard]] virtual const std::vector<ParamGroup>& param_groups()

@@ -9,6 +9,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/part_runner.h"
 
 namespace lockstep {
 
@@ -146,7 +148,9 @@ OptimizerBase::OptimizerBase(
     const OptimizerKind& kind,
     Params params,
     std::vector<NamedOption> defaults)
-    : kind_(kind), defaults_(std::move(defaults)) {
+    : kind_(kind),
+      defaults_(std::move(defaults)),
+      runner_(std::make_unique<internal::PartRunner>()) {
   // The optimizer's own options first, as in Python: a bad one is an error
   // even if every group replaces it.
   kind_.check({.options = defaults_});
@@ -167,6 +171,34 @@ void OptimizerBase::add_param_group(ParamGroup group) {
   group.options = merged(group, defaults_);
   kind_.check(group);
   groups_.push_back(std::move(group));
+}
+
+OptimizerBase::~OptimizerBase() = default;
+
+void OptimizerBase::use_workers(Workers workers) {
+  runner_->use(std::move(workers));
+}
+
+void OptimizerBase::step_in_parts(
+    const ParamGroup& group,
+    bool keeps_state,
+    const std::function<void(internal::Part&)>& step) {
+  std::vector<internal::Update> updates;
+  for (const at::Tensor& param : group.params) {
+    if (param.grad().defined()) {
+      internal::check_dense(param.grad(), kind_.name);
+      if (keeps_state) {
+        static_cast<void>(state_.of(param)); // may move the others
+      }
+      updates.push_back({.param = param});
+    }
+  }
+  if (keeps_state) {
+    for (internal::Update& update : updates) {
+      update.state = &state_.of(update.param);
+    }
+  }
+  runner_->run(std::move(updates), step);
 }
 
 void OptimizerBase::zero_grad(bool set_to_none) {

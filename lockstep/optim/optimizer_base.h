@@ -4,6 +4,8 @@
 // states its `OptimizerKind` and writes `step`.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -13,6 +15,13 @@
 #include "lockstep/optim/optimizer.h"
 
 namespace lockstep {
+
+namespace internal {
+class PartRunner;
+class Scratch;
+struct Part;
+struct Update;
+} // namespace internal
 
 /// What differs between optimizers besides the arithmetic.
 struct OptimizerKind {
@@ -54,9 +63,12 @@ struct StateTable {
 /// Keeps groups and state; see `Optimizer` for the functions.
 class OptimizerBase : public Optimizer {
  public:
+  ~OptimizerBase() override;
+
   void zero_grad(bool set_to_none = true) override;
   [[nodiscard]] ckpt::Value state_dict() const override;
   void load_state_dict(const ckpt::Value& state) override;
+  void use_workers(Workers workers) override;
   std::vector<ParamGroup>& param_groups() noexcept override {
     return groups_;
   }
@@ -77,16 +89,20 @@ class OptimizerBase : public Optimizer {
       Params params,
       std::vector<NamedOption> defaults);
 
-  /// See `StateTable::of`.
-  ParamState& state_of(const at::Tensor& param) {
-    return state_.of(param);
-  }
+  /// Spreads the parameters of `group` that have a gradient over the workers
+  /// and calls `step` for each part. With `keeps_state` their state entries are
+  /// made first, in the order of the group.
+  void step_in_parts(
+      const ParamGroup& group,
+      bool keeps_state,
+      const std::function<void(internal::Part&)>& step);
 
  private:
   const OptimizerKind& kind_;
   std::vector<NamedOption> defaults_;
   std::vector<ParamGroup> groups_;
   StateTable state_;
+  std::unique_ptr<internal::PartRunner> runner_;
 };
 
 } // namespace lockstep

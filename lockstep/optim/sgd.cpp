@@ -9,6 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/part_runner.h"
 #include "lockstep/optim/internal/scratch.h"
 
 namespace lockstep {
@@ -118,76 +119,64 @@ Batch& batch_for(
 } // namespace
 
 SGD::SGD(Params params, const SGDOptions& options)
-    : OptimizerBase(kKind, std::move(params), named(options)),
-      scratch_(std::make_unique<internal::Scratch>()) {}
-
-SGD::~SGD() = default;
+    : OptimizerBase(kKind, std::move(params), named(options)) {}
 
 void SGD::step() {
   const at::NoGradGuard no_grad;
   for (const ParamGroup& group : param_groups()) {
     const Settings settings = Settings::of(group);
-    if (settings.fused) {
-      step_fused(group, settings);
+    const auto step = settings.fused ? &SGD::step_fused : &SGD::step_single;
+    step_in_parts(group, settings.momentum != 0, [&](internal::Part& part) {
+      step(part, settings);
+    });
+  }
+}
+
+void SGD::step_single(internal::Part& part, const Settings& settings) {
+  for (const auto& [param, state] : part.updates) {
+    internal::WorkingGrad grad(param.grad(), part.scratch);
+    if (settings.maximize) {
+      grad.negate();
+    }
+    if (settings.weight_decay != 0) {
+      grad.add(param, settings.weight_decay);
+    }
+    if (settings.momentum == 0) {
+      param.add_(grad.get(), -settings.lr);
       continue;
     }
-    for (const at::Tensor& param : group.params) {
-      if (param.grad().defined()) {
-        step_single(param, settings);
-      }
+    at::Tensor& buffer = (*state)["momentum_buffer"];
+    if (buffer.defined()) {
+      buffer.mul_(settings.momentum).add_(grad.get(), 1 - settings.dampening);
+    } else {
+      buffer = grad.get().clone();
+    }
+    if (settings.nesterov) {
+      grad.add(buffer, settings.momentum);
+      param.add_(grad.get(), -settings.lr);
+    } else {
+      param.add_(buffer, -settings.lr);
     }
   }
 }
 
-void SGD::step_single(const at::Tensor& param, const Settings& settings) {
-  internal::check_dense(param.grad(), kKind.name);
-  internal::WorkingGrad grad(param.grad(), *scratch_);
-  if (settings.maximize) {
-    grad.negate();
-  }
-  if (settings.weight_decay != 0) {
-    grad.add(param, settings.weight_decay);
-  }
-  if (settings.momentum == 0) {
-    param.add_(grad.get(), -settings.lr);
-    return;
-  }
-  at::Tensor& buffer = state_of(param)["momentum_buffer"];
-  if (buffer.defined()) {
-    buffer.mul_(settings.momentum).add_(grad.get(), 1 - settings.dampening);
-  } else {
-    buffer = grad.get().clone();
-  }
-  if (settings.nesterov) {
-    grad.add(buffer, settings.momentum);
-    param.add_(grad.get(), -settings.lr);
-  } else {
-    param.add_(buffer, -settings.lr);
-  }
-}
-
-void SGD::step_fused(const ParamGroup& group, const Settings& settings) {
+void SGD::step_fused(internal::Part& part, const Settings& settings) {
   std::vector<Batch> batches;
-  for (const at::Tensor& param : group.params) {
-    const at::Tensor& grad = param.grad();
-    if (!grad.defined()) {
-      continue;
-    }
-    internal::check_dense(grad, kKind.name);
+  for (const auto& [param, state] : part.updates) {
     internal::check_fused(param);
     if (settings.momentum == 0) {
       Batch& batch = batch_for(batches, param, false);
       batch.params.push_back(param);
-      batch.grads.push_back(grad);
+      batch.grads.push_back(param.grad());
       continue;
     }
-    at::Tensor& buffer = state_of(param)["momentum_buffer"];
+    at::Tensor& buffer = (*state)["momentum_buffer"];
     Batch& batch = batch_for(batches, param, !buffer.defined());
     if (!buffer.defined()) {
-      buffer = at::empty_like(grad); // the kernel fills it
+      buffer = at::empty_like(param.grad()); // the kernel fills it
     }
     batch.params.push_back(param);
-    batch.grads.push_back(grad);
+    batch.grads.push_back(param.grad());
     batch.buffers.push_back(buffer);
   }
   for (const Batch& batch : batches) {

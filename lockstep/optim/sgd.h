@@ -11,10 +11,6 @@
 
 namespace lockstep {
 
-namespace internal {
-class Scratch;
-} // namespace internal
-
 /// Options of SGD; a parameter group may replace any of them by name.
 struct SGDOptions {
   double lr = 1e-3;
@@ -37,15 +33,12 @@ class SGD final : public OptimizerBase {
  public:
   /// Errors: throws kInvalidArgument with PyTorch's text.
   explicit SGD(Params params, const SGDOptions& options = {});
-  ~SGD() override;
   void step() override;
 
  private:
   struct Settings;
-  void step_single(const at::Tensor& param, const Settings& settings);
-  void step_fused(const ParamGroup& group, const Settings& settings);
-
-  std::unique_ptr<internal::Scratch> scratch_;
+  static void step_single(internal::Part& part, const Settings& settings);
+  static void step_fused(internal::Part& part, const Settings& settings);
 };
 
 } // namespace lockstep

@@ -108,6 +108,22 @@ torch::nn::Module& ReplicaGroup::replica(std::size_t index) const {
   return impl_->replicas.module(index);
 }
 
+Workers ReplicaGroup::workers() const {
+  const std::shared_ptr<WorkerPool> pool = impl_->pool;
+  if (pool == nullptr) {
+    return {};
+  }
+  return {
+      .count = pool->size(),
+      .run = [pool](std::size_t tasks, const Workers::Task& task) {
+        for (const auto& error : pool->run(tasks, task)) {
+          if (error != nullptr) {
+            std::rethrow_exception(error);
+          }
+        }
+      }};
+}
+
 void ReplicaGroup::rebuild() {
   const std::lock_guard lock(impl_->mutex);
   impl_->replicas.rebuild();

@@ -16,6 +16,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "lockstep/base/workers.h"
 #include "lockstep/parallel/replica_set.h"
 #include "lockstep/parallel/scatter_gather.h"
 
@@ -74,6 +75,9 @@ class ReplicaGroup {
   [[nodiscard]] std::span<const c10::Device> devices() const;
   /// Replica `index`; 0 is the user's module.
   [[nodiscard]] torch::nn::Module& replica(std::size_t index) const;
+  /// The replicas' threads, to lend to an optimizer between passes. None with
+  /// one device. Ownership: they live as long as the group or the loan.
+  [[nodiscard]] Workers workers() const;
   /// Makes replicas 1.. anew from the module.
   void rebuild();
 

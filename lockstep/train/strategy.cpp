@@ -20,6 +20,9 @@ class Single final : public Strategy {
   at::Tensor forward(const at::Tensor& images) override {
     return model_->forward(images.to(device_));
   }
+  [[nodiscard]] Workers workers() const override {
+    return {};
+  }
   void train(bool on) override {
     model_->train(on);
   }
@@ -42,6 +45,9 @@ class Replicated final : public Strategy {
   }
   at::Tensor forward(const at::Tensor& images) override {
     return model_->forward(images);
+  }
+  [[nodiscard]] Workers workers() const override {
+    return model_->group().workers();
   }
   void train(bool on) override {
     model_->train(on);

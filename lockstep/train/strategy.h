@@ -13,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "lockstep/base/workers.h"
 #include "lockstep/models/model.h"
 #include "lockstep/train/config.h"
 
@@ -28,6 +29,8 @@ class Strategy {
 
   /// Shape: as the model's forward; the output is on the first device.
   virtual at::Tensor forward(const at::Tensor& images) = 0;
+  /// Threads for the optimizer's step; none for one device.
+  [[nodiscard]] virtual Workers workers() const = 0;
   /// Switches the model and its replicas between training and testing.
   virtual void train(bool on) = 0;
   /// "single" or "data_parallel".

@@ -107,8 +107,13 @@ void Trainer::build() {
   if (!config_.initial_checkpoint.empty()) {
     load_weights(*options_.fs, config_.initial_checkpoint, *model_);
   }
+  if (config_.channels_last) {
+    // Convolutions take the layout of their weights; images may stay as is.
+    to_memory_format(*model_, at::MemoryFormat::ChannelsLast);
+  }
   strategy_ = make_strategy(config_, model_, devices_);
   optimizer_ = build_optimizer(config_, *model_);
+  optimizer_->use_workers(strategy_->workers());
   schedule_ = std::make_unique<Schedule>(
       config_,
       *optimizer_,
