@@ -15,6 +15,8 @@
 #include "lockstep/models/registry.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/parallel/data_parallel.h"
+#include "lockstep/tensor/host_memory.h"
+#include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::bench {
 namespace {
@@ -24,6 +26,8 @@ struct Settings {
   int threads = 2;
   std::int64_t batch = 256;
   int steps = 4;
+  // As peer_train.py: "nchw" or "nhwc".
+  std::string layout = "nchw";
 };
 
 Settings parse(int argc, char** argv) {
@@ -37,6 +41,8 @@ Settings parse(int argc, char** argv) {
       settings.threads = std::stoi(value);
     } else if (flag == "--batch") {
       settings.batch = std::stoll(value);
+    } else if (flag == "--layout") {
+      settings.layout = value;
     } else if (flag == "--steps") {
       settings.steps = std::stoi(value);
     }
@@ -71,12 +77,14 @@ struct Phases {
 class Job {
  public:
   explicit Job(const Settings& settings)
-      : model_(make_seeded_model(), {.devices = settings.devices}),
+      : model_(make_seeded_model(settings), {.devices = settings.devices}),
         optimizer_(
             model_->parameters(),
             {.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4}) {
     torch::manual_seed(1);
-    images_ = torch::randn({settings.batch, 1, 28, 28});
+    optimizer_.use_workers(model_->group().workers());
+    images_ = torch::randn({settings.batch, 1, 28, 28})
+                  .contiguous(memory_format(settings));
     targets_ = torch::randint(10, {settings.batch}, torch::kLong);
   }
 
@@ -95,9 +103,16 @@ class Job {
   }
 
  private:
-  static std::shared_ptr<Model> make_seeded_model() {
+  static at::MemoryFormat memory_format(const Settings& settings) {
+    return settings.layout == "nhwc" ? at::MemoryFormat::ChannelsLast
+                                     : at::MemoryFormat::Contiguous;
+  }
+
+  static std::shared_ptr<Model> make_seeded_model(const Settings& settings) {
     torch::manual_seed(0);
-    return make_model("resnet18", {.num_classes = 10, .in_channels = 1});
+    auto model = make_model("resnet18", {.num_classes = 10, .in_channels = 1});
+    to_memory_format(*model, memory_format(settings));
+    return model;
   }
 
   DataParallel model_;
@@ -108,6 +123,7 @@ class Job {
 
 int run(int argc, char** argv) {
   const Settings settings = parse(argc, argv);
+  keep_freed_host_memory();
   at::set_num_threads(settings.threads);
   Job job(settings);
   Phases warm;

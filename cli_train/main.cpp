@@ -11,6 +11,7 @@
 #include "cli_train/commands.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/host_memory.h"
 
 namespace {
 
@@ -26,6 +27,7 @@ int internal_error(const char* text) {
 } // namespace
 
 int main(int argc, char** argv) {
+  lockstep::keep_freed_host_memory();
   const std::vector<std::string> args(argv + 1, argv + argc);
   try {
     return lockstep::cli_train::run_command(args);

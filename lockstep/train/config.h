@@ -34,6 +34,8 @@ struct TrainConfig {
   std::string model = "resnet18";
   /// Weights to start from: a state dict, or a checkpoint that holds one.
   std::string initial_checkpoint = {};
+  /// Lay out the weights for NHWC kernels (`at::MemoryFormat::ChannelsLast`).
+  bool channels_last = false;
 
   /// Device specs (device_list.h); empty means CUDA when present, else CPU.
   std::string devices = {};

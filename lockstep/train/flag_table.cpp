@@ -36,6 +36,8 @@ constexpr std::array kFlags{
 
     Flag{"model", "--arch", &C::model, kModel, "NAME",
          "resnet18|34|50|101|152, vgg11|13|16|19[_bn], mlp, ..."},
+    Flag{"channels-last", {}, &C::channels_last, kModel, {},
+         "NHWC memory layout: often faster, other last bits"},
     Flag{"initial-checkpoint", {}, &C::initial_checkpoint, kModel, "FILE",
          "start from these weights ('module.' prefixes are removed)"},
 

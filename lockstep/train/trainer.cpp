@@ -15,6 +15,7 @@
 #include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/models/registry.h"
+#include "lockstep/tensor/memory_format.h"
 #include "lockstep/train/csv_sink.h"
 #include "lockstep/train/line_sink.h"
 #include "lockstep/train/log_file.h"
