@@ -21,22 +21,44 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
-# LibTorch's headers cost half a minute per file; one precompiled header, made
-# once, serves every torch target (all share the same flags).
+# LibTorch's headers cost half a minute per file; precompiled once, they serve
+# every torch target (all share the same flags). Tests have their own: with
+# GoogleTest, and not optimised, since their time goes into the library.
 function(lockstep_torch_pch)
   set(_source "${PROJECT_BINARY_DIR}/torch_pch.cpp")
-  file(CONFIGURE OUTPUT "${_source}" CONTENT "// Owner of the precompiled header.\n")
-  add_library(lockstep_torch_pch OBJECT "${_source}")
-  target_link_libraries(lockstep_torch_pch PRIVATE
-    lockstep_options LibTorch::torch_cpu)
-  target_precompile_headers(lockstep_torch_pch PRIVATE <torch/torch.h>)
+  file(CONFIGURE OUTPUT "${_source}" CONTENT "// Owner of a precompiled header.\n")
+  foreach(target IN ITEMS lockstep_torch_pch lockstep_torch_test_pch)
+    add_library(${target} OBJECT EXCLUDE_FROM_ALL "${_source}")
+    target_link_libraries(${target} PRIVATE lockstep_options LibTorch::torch_cpu)
+    target_precompile_headers(${target} PRIVATE <torch/torch.h>)
+  endforeach()
+  if(LOCKSTEP_BUILD_TESTS)
+    target_link_libraries(lockstep_torch_test_pch PRIVATE GTest::gmock)
+    target_compile_options(lockstep_torch_test_pch PRIVATE -O0)
+    target_precompile_headers(lockstep_torch_test_pch PRIVATE <gmock/gmock.h>)
+  endif()
+endfunction()
+
+# Loading the precompiled header costs seconds: several files share one load.
+function(_lockstep_unity target)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # In a batch GCC takes the files' own anonymous namespaces for a header's.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
 endfunction()
 
 function(_lockstep_flags target torch)
   target_link_libraries(${target} PUBLIC lockstep_options)
   if(torch)
     target_link_libraries(${target} PUBLIC LibTorch::torch_cpu Threads::Threads)
-    target_precompile_headers(${target} REUSE_FROM lockstep_torch_pch)
+    if(arg_LABELS)
+      target_compile_options(${target} PRIVATE -O0)
+      target_precompile_headers(${target} REUSE_FROM lockstep_torch_test_pch)
+    else()
+      target_precompile_headers(${target} REUSE_FROM lockstep_torch_pch)
+    endif()
   else()
     target_compile_options(${target} PRIVATE -Wconversion)
   endif()
@@ -52,6 +74,9 @@ function(lockstep_library)
     PRIVATE ${arg_SOURCES}
     PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
   _lockstep_flags(${target} ${arg_TORCH})
+  if(arg_TORCH)
+    _lockstep_unity(${target})
+  endif()
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
 endfunction()
 
@@ -81,6 +106,9 @@ function(lockstep_test)
   cmake_parse_arguments(arg "TORCH" "NAME" "LABELS;SOURCES;PRIVATE" ${ARGN})
   add_executable(${arg_NAME} ${arg_SOURCES})
   _lockstep_flags(${arg_NAME} ${arg_TORCH})
+  if(arg_TORCH)
+    _lockstep_unity(${arg_NAME})
+  endif()
   target_link_libraries(${arg_NAME} PRIVATE ${arg_PRIVATE} GTest::gmock_main)
   target_compile_definitions(${arg_NAME} PRIVATE
     LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"

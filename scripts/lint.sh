@@ -11,7 +11,7 @@ done
 
 # clang-tidy needs the compile commands, not the objects.
 if [ ! -e build/lint/build.ninja ]; then
-  cmake --preset release -B build/lint >/dev/null
+  cmake --preset release -B build/lint -DLOCKSTEP_UNITY=OFF >/dev/null
 else
   cmake build/lint >/dev/null
 fi

@@ -22,7 +22,7 @@ constexpr std::string_view kReload =
     "fetch the file again, or reinstall the package it came from";
 
 [[noreturn]] void
-corrupt(std::string message, const std::string& path, std::uint64_t offset) {
+bad_gzip(std::string message, const std::string& path, std::uint64_t offset) {
   raise(
       {.code = ErrorCode::kCorrupt,
        .op = "data.gunzip",
@@ -110,7 +110,7 @@ class Gunzip {
         return;
       }
       if (result != LIBDEFLATE_INSUFFICIENT_SPACE) {
-        corrupt(
+        bad_gzip(
             format(
                 "gzip stream is cut or damaged; expected a whole stream with "
                 "its checksum, got {} bytes that do not decode",
@@ -146,7 +146,7 @@ class Gunzip {
       return true;
     }
     if (!is_gzip(rest)) {
-      corrupt(
+      bad_gzip(
           format("{} foreign bytes follow the gzip stream", rest.size()),
           path_,
           used_);
@@ -175,7 +175,7 @@ SharedBytes
 gunzip(ByteSpan input, const std::string& path, std::uint64_t max_bytes) {
   constexpr std::size_t kSmallest = 18; // header and trailer
   if (input.size() < kSmallest) {
-    corrupt(
+    bad_gzip(
         format(
             "gzip stream is cut; expected {} bytes or more, got {}",
             kSmallest,

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-void invalid(std::string message) {
+void bad_argument(std::string message) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "data.read",
@@ -29,7 +29,7 @@ ImageDataset::ImageDataset(
     : images_(std::move(images)), transform_(images_.shape, transform) {
   const auto numel = static_cast<std::uint64_t>(images_.shape.numel());
   if (images_.pixels.size != images_.labels.size * numel) {
-    invalid(format(
+    bad_argument(format(
         "pixels and labels do not fit; expected {} x {} bytes, got {}",
         images_.labels.size,
         numel,
@@ -38,7 +38,7 @@ ImageDataset::ImageDataset(
   const auto labels = view(images_.labels);
   const auto largest = std::ranges::max_element(labels);
   if (largest != labels.end() && *largest >= images_.num_classes) {
-    invalid(format(
+    bad_argument(format(
         "label of sample {} is no class; expected 0 to {}, got {}",
         largest - labels.begin(),
         images_.num_classes - 1,
@@ -68,7 +68,7 @@ void ImageDataset::read(
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const auto index = static_cast<std::size_t>(indices[i]);
     if (index >= labels.size()) {
-      invalid(format(
+      bad_argument(format(
           "index {} is outside the dataset of {} samples",
           indices[i],
           size()));

@@ -25,7 +25,7 @@ constexpr std::int64_t kMaxBatch = std::int64_t{1} << 24;
 // Batches that a training step holds while the next ones are made.
 constexpr std::size_t kHeldByConsumer = 2;
 
-[[noreturn]] void invalid(std::string message) {
+[[noreturn]] void bad_option(std::string message) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "data.loader",
@@ -38,7 +38,7 @@ void check_range(
     std::int64_t low,
     std::int64_t high) {
   if (value < low || value > high) {
-    invalid(format("{} must be {} to {}, got {}", field, low, high, value));
+    bad_option(format("{} must be {} to {}, got {}", field, low, high, value));
   }
 }
 
@@ -46,7 +46,7 @@ std::shared_ptr<const Dataset> checked(
     std::shared_ptr<const Dataset> dataset,
     const LoaderOptions& options) {
   if (dataset == nullptr) {
-    invalid("dataset is null");
+    bad_option("dataset is null");
   }
   check_range("batch_size", options.batch_size, 1, kMaxBatch);
   check_range("workers", options.workers, 0, kMaxWorkers);
@@ -238,7 +238,7 @@ void Loader::start_epoch(
   const std::int64_t samples = impl_->dataset->size();
   for (const std::int64_t index : indices) {
     if (index < 0 || index >= samples) {
-      invalid(format(
+      bad_option(format(
           "index {} is outside the dataset of {} samples",
           index,
           samples));
@@ -280,7 +280,7 @@ std::optional<Batch> Loader::next() {
 void Loader::skip(std::int64_t count) {
   const std::int64_t left = batches() - position();
   if (count < 0 || count > left) {
-    invalid(format("cannot skip {} batches; {} are left", count, left));
+    bad_option(format("cannot skip {} batches; {} are left", count, left));
   }
   if (count > 0) {
     const std::scoped_lock lock(impl_->mutex);

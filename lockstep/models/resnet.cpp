@@ -5,7 +5,13 @@
 
 #include <torch/nn/init.h>
 
+#include "lockstep/models/internal/build.h"
+
 namespace lockstep::models {
+
+using internal::adapted;
+using internal::inplace_relu;
+
 namespace {
 
 namespace nn = torch::nn;
@@ -20,11 +26,6 @@ nn::Conv2d conv(
                        .padding(size / 2)
                        .bias(false));
   return layer;
-}
-
-nn::ReLU inplace_relu() {
-  nn::ReLU relu(nn::ReLUOptions(/*inplace=*/true));
-  return relu;
 }
 
 template <class Block>
@@ -65,7 +66,7 @@ std::int64_t last_width(const ResNetLayout& layout) {
                                      : BasicBlock::kExpansion);
 }
 
-void initialise(nn::Module& net) {
+void initialise_resnet(nn::Module& net) {
   net.apply([](nn::Module& module) {
     if (const auto* conv2d = module.as<nn::Conv2d>()) {
       nn::init::kaiming_normal_(
@@ -76,14 +77,6 @@ void initialise(nn::Module& net) {
     }
     // Batch norms are born with weight 1 and bias 0.
   });
-}
-
-std::shared_ptr<ResNet> adapted(
-    const ResNetLayout& layout,
-    const ModelOptions& options) {
-  auto net = std::make_shared<ResNet>(layout);
-  adapt_to(*net, options);
-  return net;
 }
 
 } // namespace
@@ -137,7 +130,7 @@ ResNet::ResNet(const ResNetLayout& layout)
       avgpool(nn::AdaptiveAvgPool2dOptions({1, 1})),
       fc(last_width(layout), 1000) {
   register_children();
-  initialise(*this);
+  initialise_resnet(*this);
 }
 
 at::Tensor ResNet::forward(const at::Tensor& x) {
@@ -162,19 +155,25 @@ void adapt_to(ResNet& net, const ModelOptions& options) {
 }
 
 std::shared_ptr<ResNet> resnet18(const ModelOptions& options) {
-  return adapted({.blocks = {2, 2, 2, 2}}, options);
+  return adapted<ResNet>(ResNetLayout{.blocks = {2, 2, 2, 2}}, options);
 }
 std::shared_ptr<ResNet> resnet34(const ModelOptions& options) {
-  return adapted({.blocks = {3, 4, 6, 3}}, options);
+  return adapted<ResNet>(ResNetLayout{.blocks = {3, 4, 6, 3}}, options);
 }
 std::shared_ptr<ResNet> resnet50(const ModelOptions& options) {
-  return adapted({.is_bottleneck = true, .blocks = {3, 4, 6, 3}}, options);
+  return adapted<ResNet>(
+      ResNetLayout{.is_bottleneck = true, .blocks = {3, 4, 6, 3}},
+      options);
 }
 std::shared_ptr<ResNet> resnet101(const ModelOptions& options) {
-  return adapted({.is_bottleneck = true, .blocks = {3, 4, 23, 3}}, options);
+  return adapted<ResNet>(
+      ResNetLayout{.is_bottleneck = true, .blocks = {3, 4, 23, 3}},
+      options);
 }
 std::shared_ptr<ResNet> resnet152(const ModelOptions& options) {
-  return adapted({.is_bottleneck = true, .blocks = {3, 8, 36, 3}}, options);
+  return adapted<ResNet>(
+      ResNetLayout{.is_bottleneck = true, .blocks = {3, 8, 36, 3}},
+      options);
 }
 
 } // namespace lockstep::models

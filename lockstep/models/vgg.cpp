@@ -15,8 +15,13 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/models/internal/build.h"
 
 namespace lockstep::models {
+
+using internal::adapted;
+using internal::inplace_relu;
+
 namespace {
 
 namespace nn = torch::nn;
@@ -38,11 +43,6 @@ constexpr std::array kPlanes19{
 
 constexpr std::int64_t kSmallestImage = 32;
 constexpr std::size_t kLastLayer = 6;
-
-nn::ReLU inplace_relu() {
-  nn::ReLU relu(nn::ReLUOptions(/*inplace=*/true));
-  return relu;
-}
 
 nn::Conv2d conv(std::int64_t in, std::int64_t out) {
   nn::Conv2d layer(nn::Conv2dOptions(in, out, 3).padding(1));
@@ -80,7 +80,7 @@ nn::Sequential make_classifier() {
   return classifier;
 }
 
-void initialise(nn::Module& net) {
+void initialise_vgg(nn::Module& net) {
   net.apply([](nn::Module& module) {
     if (const auto* conv2d = module.as<nn::Conv2d>()) {
       nn::init::kaiming_normal_(
@@ -109,14 +109,6 @@ nn::Sequential with_layer(
   return out;
 }
 
-std::shared_ptr<VGG> adapted(
-    const VGGLayout& layout,
-    const ModelOptions& options) {
-  auto net = std::make_shared<VGG>(layout);
-  adapt_to(*net, options);
-  return net;
-}
-
 } // namespace
 
 VGG::VGG(const VGGLayout& layout)
@@ -124,7 +116,7 @@ VGG::VGG(const VGGLayout& layout)
       avgpool(nn::AdaptiveAvgPool2dOptions({7, 7})),
       classifier(make_classifier()) {
   register_children();
-  initialise(*this);
+  initialise_vgg(*this);
 }
 
 at::Tensor VGG::forward(const at::Tensor& x) {
@@ -163,28 +155,36 @@ void adapt_to(VGG& net, const ModelOptions& options) {
 }
 
 std::shared_ptr<VGG> vgg11(const ModelOptions& options) {
-  return adapted({.planes = kPlanes11}, options);
+  return adapted<VGG>(VGGLayout{.planes = kPlanes11}, options);
 }
 std::shared_ptr<VGG> vgg13(const ModelOptions& options) {
-  return adapted({.planes = kPlanes13}, options);
+  return adapted<VGG>(VGGLayout{.planes = kPlanes13}, options);
 }
 std::shared_ptr<VGG> vgg16(const ModelOptions& options) {
-  return adapted({.planes = kPlanes16}, options);
+  return adapted<VGG>(VGGLayout{.planes = kPlanes16}, options);
 }
 std::shared_ptr<VGG> vgg19(const ModelOptions& options) {
-  return adapted({.planes = kPlanes19}, options);
+  return adapted<VGG>(VGGLayout{.planes = kPlanes19}, options);
 }
 std::shared_ptr<VGG> vgg11_bn(const ModelOptions& options) {
-  return adapted({.planes = kPlanes11, .has_batch_norm = true}, options);
+  return adapted<VGG>(
+      VGGLayout{.planes = kPlanes11, .has_batch_norm = true},
+      options);
 }
 std::shared_ptr<VGG> vgg13_bn(const ModelOptions& options) {
-  return adapted({.planes = kPlanes13, .has_batch_norm = true}, options);
+  return adapted<VGG>(
+      VGGLayout{.planes = kPlanes13, .has_batch_norm = true},
+      options);
 }
 std::shared_ptr<VGG> vgg16_bn(const ModelOptions& options) {
-  return adapted({.planes = kPlanes16, .has_batch_norm = true}, options);
+  return adapted<VGG>(
+      VGGLayout{.planes = kPlanes16, .has_batch_norm = true},
+      options);
 }
 std::shared_ptr<VGG> vgg19_bn(const ModelOptions& options) {
-  return adapted({.planes = kPlanes19, .has_batch_norm = true}, options);
+  return adapted<VGG>(
+      VGGLayout{.planes = kPlanes19, .has_batch_norm = true},
+      options);
 }
 
 } // namespace lockstep::models

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the constructors of the model families share.
+#pragma once
+
+#include <memory>
+
+#include <torch/nn/modules/activation.h>
+
+#include "lockstep/models/options.h"
+
+namespace lockstep::models::internal {
+
+inline torch::nn::ReLU inplace_relu() {
+  torch::nn::ReLU relu(torch::nn::ReLUOptions(/*inplace=*/true));
+  return relu;
+}
+
+/// A model of a family, changed for the task as the notes do it.
+template <class Net, class Layout>
+std::shared_ptr<Net> adapted(
+    const Layout& layout,
+    const ModelOptions& options) {
+  auto net = std::make_shared<Net>(layout);
+  adapt_to(*net, options);
+  return net;
+}
+
+} // namespace lockstep::models::internal
