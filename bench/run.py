@@ -6,7 +6,8 @@
 Every row pairs Lockstep with a Python peer on this machine in this run
 (A B A B ...) and prints the median of the per-pair ratios, with the spread.
 A row whose own check fails prints no number. The machine is measured before
-and after: if its second core was not there, the run is void and exits 75.
+and after each row: if its second core was not there, the row is void and tried
+again; a row that stays void prints no number, and the exit status is 75.
 """
 
 import argparse
@@ -170,7 +171,7 @@ def machine_is_whole(machine):
     rates = machine.round()
     fma = rates["fma_2t"] / rates["fma_1t"]
     copy = rates["copy_2t"] / rates["copy_1t"]
-    print(f"machine: 2 threads / 1 thread: multiply-add {fma:.2f}, copy {copy:.2f}")
+    print(f"  machine: 2 threads / 1 thread: multiply-add {fma:.2f}, copy {copy:.2f}")
     return fma >= 1.8 and copy >= 1.8
 
 
@@ -185,37 +186,59 @@ def describe():
           f"Python {platform.python_version()}, revision {revision}")
 
 
+def run_row(row, rounds, machine):
+    """Results of a row, or None if the machine was not whole meanwhile."""
+    before = machine_is_whole(machine)
+    results = [{"row": row, "name": name, "unit": unit, **r}
+               for name, unit, r in ROWS[row](rounds)]
+    return results if machine_is_whole(machine) and before else None
+
+
+def show(results):
+    for r in results:
+        print(f"  {r['name']:52} {r['peer']:>10.4g} -> {r['ours']:>10.4g} {r['unit']:6}"
+              f"  {r['ratio']:.2f}x ({r['low']:.2f} .. {r['high']:.2f})", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", default=",".join(ROWS))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--attempts", type=int, default=3,
+                        help="how often a void row is run before it is given up")
     parser.add_argument("--json", help="also write the results to this file")
     args = parser.parse_args()
 
     describe()
-    results, failed = [], False
+    kept, failed, void = [], False, []
     stolen = steal_ticks()
     with Peer(BIN / "machine_bench") as machine:
-        whole = machine_is_whole(machine)
         for row in args.rows.split(","):
-            print(f"\n{row}: {ROWS[row].__doc__}")
+            print(f"\n{row}: {ROWS[row].__doc__}", flush=True)
+            results = None
             try:
-                for name, unit, r in ROWS[row](args.rounds):
-                    results.append({"row": row, "name": name, "unit": unit, **r})
-                    print(f"  {name:52} {r['peer']:>10.4g} -> {r['ours']:>10.4g} {unit:6}"
-                          f"  {r['ratio']:.2f}x ({r['low']:.2f} .. {r['high']:.2f})", flush=True)
+                for attempt in range(args.attempts):
+                    results = run_row(row, args.rounds, machine)
+                    if results is not None:
+                        break
+                    print(f"  void, attempt {attempt + 1} of {args.attempts}: "
+                          "the second core was not there the whole time", flush=True)
             except CheckFailed as reason:
                 failed = True
                 print(f"  no number: {reason}")
-        print()
-        whole = machine_is_whole(machine) and whole
-    print(f"stolen by other machines meanwhile: {steal_ticks() - stolen} ticks")
+                continue
+            if results is None:
+                void.append(row)
+                continue
+            show(results)
+            kept += results
+    print(f"\nstolen by other machines meanwhile: {steal_ticks() - stolen} ticks")
     if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(results, indent=1))
+        pathlib.Path(args.json).write_text(json.dumps(kept, indent=1))
     if failed:
         sys.exit(1)
-    if not whole:
-        print("void: the second core was not there the whole time; run again")
+    if void:
+        print(f"void, run again: {', '.join(void)}")
         sys.exit(75)
 
 
