@@ -9,10 +9,6 @@ for check in sizes layers registration; do
   python3 "scripts/check_$check.py"
 done
 
-# clang-tidy needs the compile commands, not the objects.
-if [ ! -e build/lint/build.ninja ]; then
-  cmake --preset release -B build/lint -DLOCKSTEP_UNITY=OFF >/dev/null
-else
-  cmake build/lint >/dev/null
-fi
+# clang-tidy needs the compile commands, file by file, not the objects.
+cmake --preset release -B build/lint -DLOCKSTEP_UNITY=OFF >/dev/null
 python3 scripts/check_tidy.py build/lint/compile_commands.json "$@"
