@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
-#include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/summary.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/safetensors/safetensors_fixture.h"

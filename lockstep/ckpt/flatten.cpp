@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/flatten.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/rebuild_tensor.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/value_walk.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::size_t kMaxDepth = 1000;
+constexpr std::uint64_t kMaxNodes = 20'000'000;
+
+Error save_error(ErrorCode code, std::string detail, std::string message) {
+  return {
+      .code = code,
+      .op = "ckpt.save",
+      .message = std::move(message),
+      .detail = std::move(detail)};
+}
+
+class Flattener {
+ public:
+  Result<FlatState> run(const Value& root) {
+    LOCKSTEP_TRY(walk(root));
+    return std::move(flat_);
+  }
+
+ private:
+  Status walk(const Value& value) {
+    if (depth_ == kMaxDepth) {
+      return refuse(ErrorCode::kUnsafe, "E_DEPTH", "is nested too deep");
+    }
+    if (++nodes_ > kMaxNodes) {
+      return refuse(ErrorCode::kUnsafe, "E_LIMIT", "expands without end");
+    }
+    ++depth_;
+    Status status = walk_node(value);
+    --depth_;
+    return status;
+  }
+
+  Status walk_node(const Value& value) {
+    if (value.as_tensor() != nullptr) {
+      return tensor(std::get<std::shared_ptr<Tensor>>(value.data()));
+    }
+    if (const Dict* dict = value.as_dict()) {
+      return walk_items(dict->items, nullptr);
+    }
+    if (const List* list = value.as_list()) {
+      return walk_elements(list->items);
+    }
+    if (const Tuple* tuple = value.as_tuple()) {
+      return walk_elements(tuple->items);
+    }
+    if (is_module(value)) {
+      return walk_module(*value.as_object()->state);
+    }
+    if (node_address(value) != nullptr && value.as_string() == nullptr) {
+      return refuse(
+          ErrorCode::kUnsupported,
+          "E_NOT_TENSOR",
+          format("is no tensor but {}", escape(describe(value))));
+    }
+    return scalar(value);
+  }
+
+  Status walk_below(const std::string& key, const Value& value) {
+    const std::size_t size = name_.size();
+    name_ += name_.empty() ? key : "." + key;
+    Status status = walk(value);
+    name_.resize(size);
+    return status;
+  }
+
+  Status walk_elements(const std::vector<Value>& elements) {
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      LOCKSTEP_TRY(walk_below(std::to_string(i), elements[i]));
+    }
+    return {};
+  }
+
+  Status walk_items(const std::vector<Item>& items, const Value* skipped) {
+    for (const auto& [key, value] : items) {
+      if (!contains(skipped, key)) {
+        LOCKSTEP_TRY(walk_below(key_text(key), value));
+      }
+    }
+    return {};
+  }
+
+  // The entries of its state_dict: no None, no buffer that is not persistent.
+  Status walk_module(const Value& state) {
+    const Value* hidden = state.find("_non_persistent_buffers_set");
+    for (const char* part : {"_parameters", "_buffers", "_modules"}) {
+      const Value* entries = state.find(part);
+      const Dict* dict = entries == nullptr ? nullptr : entries->as_dict();
+      if (dict == nullptr) {
+        continue;
+      }
+      for (const auto& [key, value] : dict->items) {
+        const bool is_hidden = part[1] == 'b' && contains(hidden, key);
+        if (!is_hidden && !value.is_none()) {
+          LOCKSTEP_TRY(walk_below(key_text(key), value));
+        }
+      }
+    }
+    return {};
+  }
+
+  static bool contains(const Value* set, const Value& key) {
+    const auto* node = set == nullptr
+                           ? nullptr
+                           : std::get_if<std::shared_ptr<Set>>(&set->data());
+    return node != nullptr && key.as_string() != nullptr &&
+           std::ranges::any_of((*node)->items, [&key](const Value& element) {
+             const std::string* text = element.as_string();
+             return text != nullptr && *text == *key.as_string();
+           });
+  }
+
+  Status tensor(const std::shared_ptr<Tensor>& tensor) {
+    LOCKSTEP_TRY(check_new());
+    if (tensor->numel() != 0 &&
+        (tensor->storage == nullptr || tensor->storage->source == nullptr)) {
+      return refuse(
+          ErrorCode::kUnsupported,
+          "E_NOT_TENSOR",
+          "is a tensor without bytes (of the device 'meta')");
+    }
+    if (tensor->numel() != 0) {
+      if (const Status view = check_view(*tensor); !view) {
+        return refuse(
+            ErrorCode::kInvalidArgument,
+            "E_VIEW_BOUNDS",
+            "is a tensor that leaves its storage");
+      }
+    }
+    flat_.tensors.push_back({.name = name_, .tensor = tensor});
+    return {};
+  }
+
+  Status scalar(const Value& value) {
+    LOCKSTEP_TRY(check_new());
+    flat_.scalars.push_back({.name = name_, .value = value});
+    return {};
+  }
+
+  Status check_new() {
+    return names_.insert(name_).second ? Status()
+                                       : refuse(
+                                             ErrorCode::kInvalidArgument,
+                                             "E_SAME_NAME",
+                                             "is the name of two values");
+  }
+
+  [[nodiscard]] Status
+  refuse(ErrorCode code, const char* detail, const std::string& why) const {
+    return save_error(
+        code,
+        detail,
+        format(
+            "{} {}",
+            name_.empty() ? "the root" : "'" + escape(name_) + "'",
+            why));
+  }
+
+  FlatState flat_;
+  std::unordered_set<std::string> names_;
+  std::string name_;
+  std::size_t depth_ = 0;
+  std::uint64_t nodes_ = 0;
+};
+
+// The bytes that a view touches, first to last.
+struct Range {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  const FlatTensor* owner = nullptr;
+};
+
+Range range_of(const FlatTensor& flat) {
+  const Tensor& tensor = *flat.tensor;
+  const std::uint64_t element = dtype_info(tensor.dtype).size;
+  std::int64_t last = tensor.offset;
+  for (std::size_t d = 0; d < tensor.sizes.size(); ++d) {
+    last += (tensor.sizes[d] - 1) * tensor.strides[d];
+  }
+  return {
+      .begin = static_cast<std::uint64_t>(tensor.offset) * element,
+      .end = static_cast<std::uint64_t>(last + 1) * element,
+      .owner = &flat};
+}
+
+Error shared(
+    const std::string& a,
+    const std::string& b,
+    const std::string& hint) {
+  Error error = save_error(
+      ErrorCode::kInvalidArgument,
+      "E_SHARED_TENSOR",
+      a == b
+          ? format("tensor '{}' repeats its own bytes", escape(a))
+          : format("tensors '{}' and '{}' share memory", escape(a), escape(b)));
+  error.hint = hint;
+  return error;
+}
+
+} // namespace
+
+Result<FlatState> flatten(const Value& root) {
+  return Flattener().run(root);
+}
+
+Status check_not_shared(const FlatState& flat, const std::string& hint) {
+  std::unordered_map<const Storage*, std::vector<Range>> ranges;
+  std::vector<const Storage*> order; // so that the first clash is told
+  for (const FlatTensor& entry : flat.tensors) {
+    const Tensor& tensor = *entry.tensor;
+    if (tensor.numel() == 0) {
+      continue;
+    }
+    const Range range = range_of(entry);
+    const auto bytes = static_cast<std::uint64_t>(tensor.numel()) *
+                       dtype_info(tensor.dtype).size;
+    const bool is_packed =
+        tensor.dtype == DType::kQUInt4x2 || tensor.dtype == DType::kQUInt2x4;
+    if (bytes > range.end - range.begin && !is_packed) {
+      return shared(entry.name, entry.name, hint);
+    }
+    auto& row = ranges[tensor.storage.get()];
+    if (row.empty()) {
+      order.push_back(tensor.storage.get());
+    }
+    row.push_back(range);
+  }
+  for (const Storage* storage : order) {
+    auto& row = ranges[storage];
+    std::ranges::stable_sort(row, {}, &Range::begin);
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      if (row[i].begin < row[i - 1].end) {
+        return shared(row[i - 1].owner->name, row[i].owner->name, hint);
+      }
+    }
+  }
+  return {};
+}
+
+} // namespace lockstep::ckpt
