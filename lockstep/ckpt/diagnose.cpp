@@ -65,11 +65,6 @@ constexpr std::array kMagics{
         "\x89HDF"sv,
         "an HDF5 file (Keras?)",
         "convert it with the framework that wrote it"},
-    Magic{
-        0,
-        "\x93NUMPY"sv,
-        "a NumPy array",
-        "load it with numpy.load and save it with torch.save"},
     Magic{0, "GGUF"sv, "a GGUF file", "convert it with the tool that wrote it"},
     Magic{
         0,

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "lockstep/ckpt/numpy/npz_writer.h"
+#include "lockstep/ckpt/numpy/numpy_reader.h"
 #include "lockstep/ckpt/pytorch/pt_reader.h"
 #include "lockstep/ckpt/pytorch/pt_writer.h"
 #include "lockstep/ckpt/safetensors/safetensors_index.h"
@@ -13,7 +15,9 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::array kReaders{
+    FormatReader{"npz", claims_npz, read_npz},
     FormatReader{"zip", claims_zip, read_zip},
+    FormatReader{"npy", claims_npy, read_npy},
     FormatReader{"safetensors", claims_safetensors, read_safetensors},
     FormatReader{"sharded", claims_sharded_index, read_sharded_index},
 };
@@ -21,6 +25,7 @@ constexpr std::array kReaders{
 constexpr std::array kWriters{
     FormatWriter{"pt", "PyTorch's zip format (1.6 and newer)", write_pt},
     FormatWriter{"safetensors", "safetensors files", write_safetensors},
+    FormatWriter{"npz", "NumPy archives of arrays", write_npz},
 };
 
 } // namespace

@@ -28,11 +28,13 @@ std::string lower_case(std::string_view text) {
 }
 
 // PyTorch looks names up without regard to case and takes one of several.
-Status check_duplicates(const std::vector<ZipEntry>& entries) {
+Status check_duplicates(const std::vector<ZipEntry>& entries, ZipForm form) {
   std::map<std::string, const ZipRecord*> seen;
   for (const ZipEntry& entry : entries) {
     const ZipRecord& record = entry.record;
-    const auto [old, fresh] = seen.emplace(lower_case(record.name), &record);
+    const auto [old, fresh] = seen.emplace(
+        form == ZipForm::kFlat ? record.name : lower_case(record.name),
+        &record);
     if (fresh) {
       continue;
     }
@@ -123,7 +125,8 @@ Error bad_deflate(const ZipRecord& record) {
 
 Result<ZipReader> ZipReader::open(
     std::shared_ptr<ByteSource> source,
-    const Limits& limits) {
+    const Limits& limits,
+    ZipForm form) {
   LOCKSTEP_ASSIGN(const auto end, internal::read_zip_end(*source));
   LOCKSTEP_ASSIGN(
       auto entries,
@@ -132,10 +135,12 @@ Result<ZipReader> ZipReader::open(
     LOCKSTEP_TRY(internal::check_local_header(*source, end, entry));
   }
   LOCKSTEP_TRY(internal::check_overlaps(entries));
-  LOCKSTEP_TRY(check_duplicates(entries));
+  LOCKSTEP_TRY(check_duplicates(entries, form));
 
   ZipReader reader;
-  LOCKSTEP_ASSIGN(reader.root_, take_root(entries));
+  if (form == ZipForm::kRooted) {
+    LOCKSTEP_ASSIGN(reader.root_, take_root(entries));
+  }
   reader.source_ = std::move(source);
   reader.records_.reserve(entries.size());
   for (ZipEntry& entry : entries) {

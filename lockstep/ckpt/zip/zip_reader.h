@@ -44,6 +44,19 @@ enum class CrcState {
   kAbsent,
 };
 
+/// What an archive must look like.
+enum class ZipForm {
+  /// One folder holds every record; names differ in more than letter case, for
+  /// PyTorch ignores it.
+  kRooted,
+  /// Any names (npz).
+  kFlat,
+};
+
+/// True if a record may have this name: no path that leads out of a folder, at
+/// most 4 KiB.
+bool is_record_name(std::string_view name);
+
 /// The checked directory of an archive; movable, not copyable.
 /// Threads: const calls are safe.
 class ZipReader {
@@ -60,7 +73,8 @@ class ZipReader {
   /// empty: callers know it.
   static Result<ZipReader> open(
       std::shared_ptr<ByteSource> source,
-      const Limits& limits = {});
+      const Limits& limits = {},
+      ZipForm form = ZipForm::kRooted);
 
   /// In the order of the directory.
   [[nodiscard]] std::span<const ZipRecord> records() const noexcept {
@@ -68,7 +82,7 @@ class ZipReader {
   }
   /// By name without root, letter case counts; null if absent.
   [[nodiscard]] const ZipRecord* find(std::string_view name) const noexcept;
-  /// Folder that holds every record: "checkpoint.pth".
+  /// Folder that holds every record: "checkpoint.pth"; empty in a flat one.
   [[nodiscard]] const std::string& root() const noexcept {
     return root_;
   }

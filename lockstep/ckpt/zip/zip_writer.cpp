@@ -46,6 +46,11 @@ class Fields {
   std::string text_;
 };
 
+// Folder in front of every name; none without a root.
+std::string prefix_of(std::string_view root) {
+  return root.empty() ? std::string() : std::string(root) + '/';
+}
+
 std::uint16_t flags_of(std::uint64_t size) {
   return size == 0 ? kUtf8Flag : kUtf8Flag | kDescriptorFlag;
 }
@@ -102,7 +107,7 @@ std::uint64_t zip_file_bytes(
   const auto place = [&](std::string_view name, std::uint64_t size) {
     const RecordShape shape{
         .header_offset = offset,
-        .name_bytes = root.size() + 1 + name.size(),
+        .name_bytes = prefix_of(root).size() + name.size(),
         .size = size};
     offset = local_layout(shape).end;
     directory += central_entry_bytes(shape);
@@ -110,7 +115,9 @@ std::uint64_t zip_file_bytes(
   for (const PlannedRecord& record : records) {
     place(record.name, record.size);
   }
-  place(kIdRecord, kIdBytes);
+  if (!root.empty()) {
+    place(kIdRecord, kIdBytes);
+  }
   return offset + directory + kEnd64Bytes + kLocatorBytes + kEndBytes;
 }
 
@@ -120,16 +127,27 @@ ZipWriter::ZipWriter(WritableFile& file, std::string root)
 }
 
 Status ZipWriter::add(std::string_view name, ByteSpan payload) {
+  return add(name, payload.size(), [payload](const Sink& sink) {
+    return sink(payload);
+  });
+}
+
+Status
+ZipWriter::add(std::string_view name, std::uint64_t size, const Fill& fill) {
   Entry entry{
-      .name = root_ + '/' + std::string(name),
+      .name = prefix_of(root_) + std::string(name),
       .header_offset = position_,
-      .size = payload.size()};
+      .size = size};
   const LocalLayout layout = local_layout(
       {.header_offset = entry.header_offset,
        .name_bytes = entry.name.size(),
        .size = entry.size});
   append(local_header(entry.name, entry.header_offset, entry.size, layout));
-  LOCKSTEP_TRY(append_payload(payload, entry.crc));
+  const std::uint64_t begin = position_;
+  LOCKSTEP_TRY(fill([this, &entry](ByteSpan piece) {
+    return append_payload(piece, entry.crc);
+  }));
+  LOCKSTEP_DCHECK(position_ - begin == size);
   append(descriptor(entry.crc, entry.size, layout));
   id_.add(name, entry.crc, entry.size);
   entries_.push_back(std::move(entry));
@@ -137,7 +155,9 @@ Status ZipWriter::add(std::string_view name, ByteSpan payload) {
 }
 
 Status ZipWriter::finish() {
-  LOCKSTEP_TRY(add(kIdRecord, as_byte_span(id_.text())));
+  if (!root_.empty()) {
+    LOCKSTEP_TRY(add(kIdRecord, as_byte_span(id_.text())));
+  }
   const std::uint64_t directory_offset = position_;
   for (const Entry& entry : entries_) {
     append_central(entry);
@@ -156,7 +176,7 @@ void ZipWriter::append(std::string_view bytes) {
 
 Status ZipWriter::append_payload(ByteSpan payload, std::uint32_t& crc) {
   if (payload.size() <= kGatherBytes - std::min(buffer_.size(), kGatherBytes)) {
-    crc = crc32(payload);
+    crc = crc32(payload, crc);
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): as text
     const auto* text = reinterpret_cast<const char*>(payload.data());
     append(std::string_view(text, payload.size()));

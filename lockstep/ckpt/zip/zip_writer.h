@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,10 +35,20 @@ std::uint64_t zip_file_bytes(
 /// Ownership: the file must outlive the writer. Threads: one at a time.
 class ZipWriter {
  public:
+  /// Takes the next bytes of a record.
+  using Sink = std::function<Status(ByteSpan)>;
+  /// Gives the bytes of a record, piece by piece.
+  using Fill = std::function<Status(const Sink&)>;
+
+  /// Without a root, names stay as they are and no serialization id is added.
   ZipWriter(WritableFile& file, std::string root);
 
   /// Appends a record; names must be new. Errors: kIo.
   Status add(std::string_view name, ByteSpan payload);
+
+  /// Appends a record of `size` bytes that `fill` gives.
+  /// Errors: kIo; those of `fill`; kInternal if it gives another number.
+  Status add(std::string_view name, std::uint64_t size, const Fill& fill);
 
   /// Appends the serialization id and the directory. Errors: kIo.
   Status finish();

@@ -10,7 +10,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 4096;
 // Encrypted, patched data, strong encryption, masked headers.
 constexpr std::uint16_t kRefusedFlags = 0x0001 | 0x0020 | 0x0040 | 0x2000;
 constexpr std::uint16_t kDescriptorFlag = 0x0008;
@@ -28,20 +27,6 @@ Error corrupt(
       std::move(message),
       record.header_offset,
       record.name);
-}
-
-// A name is compared, printed and never used as a path; still a name that
-// would be dangerous as one shows that the file is hostile.
-bool is_bad_name(std::string_view name) {
-  if (name.empty() || name.size() > kMaxNameBytes || name.front() == '/' ||
-      name.find('\\') != std::string_view::npos ||
-      name.find('\0') != std::string_view::npos) {
-    return true;
-  }
-  const auto parts = split(name, '/');
-  return std::any_of(parts.begin(), parts.end(), [](const std::string& part) {
-    return part.empty() || part == "." || part == "..";
-  });
 }
 
 // Replaces saturated 32-bit fields by those of the zip64 extra field.
@@ -86,7 +71,7 @@ Status apply_zip64(ByteSpan extra, std::uint64_t at, ZipRecord& record) {
 
 Status check_entry(const ZipEntry& entry, std::uint64_t directory_offset) {
   const ZipRecord& record = entry.record;
-  if (is_bad_name(record.name)) {
+  if (!is_record_name(record.name)) {
     return corrupt(
         record,
         "E_NAME",
@@ -361,3 +346,22 @@ Status check_overlaps(const std::vector<ZipEntry>& entries) {
 }
 
 } // namespace lockstep::ckpt::internal
+
+namespace lockstep::ckpt {
+
+// A name is compared, printed and never used as a path; still a name that
+// would be dangerous as one shows that the file is hostile.
+bool is_record_name(std::string_view name) {
+  constexpr std::size_t kMaxNameBytes = 4096;
+  if (name.empty() || name.size() > kMaxNameBytes || name.front() == '/' ||
+      name.find('\\') != std::string_view::npos ||
+      name.find('\0') != std::string_view::npos) {
+    return false;
+  }
+  const auto parts = split(name, '/');
+  return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return part.empty() || part == "." || part == "..";
+  });
+}
+
+} // namespace lockstep::ckpt
