@@ -97,6 +97,33 @@ class FileSource final : public ByteSource {
   std::unique_ptr<ReadableFile> file_;
 };
 
+class SliceSource final : public ByteSource {
+ public:
+  SliceSource(
+      std::shared_ptr<ByteSource> source,
+      std::uint64_t offset,
+      std::uint64_t length)
+      : source_(std::move(source)), offset_(offset), length_(length) {}
+  [[nodiscard]] std::uint64_t size() const override {
+    return length_;
+  }
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override {
+    LOCKSTEP_TRY(check_range(length_, offset, length));
+    return source_->view(offset_ + offset, length, scratch);
+  }
+  [[nodiscard]] bool is_stable() const override {
+    return source_->is_stable();
+  }
+
+ private:
+  std::shared_ptr<ByteSource> source_;
+  std::uint64_t offset_;
+  std::uint64_t length_;
+};
+
 } // namespace
 
 std::shared_ptr<ByteSource> make_source(std::shared_ptr<FileMapping> mapping) {
@@ -109,6 +136,13 @@ std::shared_ptr<ByteSource> make_source(std::unique_ptr<ReadableFile> file) {
 
 std::shared_ptr<ByteSource> make_source(ByteSpan bytes) {
   return std::make_shared<SpanSource>(bytes);
+}
+
+std::shared_ptr<ByteSource> slice_source(
+    std::shared_ptr<ByteSource> source,
+    std::uint64_t offset,
+    std::uint64_t length) {
+  return std::make_shared<SliceSource>(std::move(source), offset, length);
 }
 
 Result<std::shared_ptr<ByteSource>> open_source(

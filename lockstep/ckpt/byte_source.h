@@ -48,6 +48,13 @@ std::shared_ptr<ByteSource> make_source(std::unique_ptr<ReadableFile> file);
 /// Over memory. Ownership: `bytes` must outlive the source.
 std::shared_ptr<ByteSource> make_source(ByteSpan bytes);
 
+/// Bytes [offset, offset + length) of `source`, which must lie inside it, as a
+/// source of their own. Units: bytes. Ownership: shares `source`.
+std::shared_ptr<ByteSource> slice_source(
+    std::shared_ptr<ByteSource> source,
+    std::uint64_t offset,
+    std::uint64_t length);
+
 /// How `open_source` reads.
 struct SourceOptions {
   bool use_mmap = true;

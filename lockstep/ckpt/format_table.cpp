@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "lockstep/ckpt/dcp/dcp_reader.h"
+#include "lockstep/ckpt/dcp/dcp_writer.h"
 #include "lockstep/ckpt/numpy/npz_writer.h"
 #include "lockstep/ckpt/numpy/numpy_reader.h"
 #include "lockstep/ckpt/pytorch/pt_reader.h"
@@ -20,12 +22,14 @@ constexpr std::array kReaders{
     FormatReader{"npy", claims_npy, read_npy},
     FormatReader{"safetensors", claims_safetensors, read_safetensors},
     FormatReader{"sharded", claims_sharded_index, read_sharded_index},
+    FormatReader{"dcp", claims_dcp, read_dcp},
 };
 
 constexpr std::array kWriters{
     FormatWriter{"pt", "PyTorch's zip format (1.6 and newer)", write_pt},
     FormatWriter{"safetensors", "safetensors files", write_safetensors},
     FormatWriter{"npz", "NumPy archives of arrays", write_npz},
+    FormatWriter{"dcp", "folder of torch.distributed.checkpoint", write_dcp},
 };
 
 } // namespace

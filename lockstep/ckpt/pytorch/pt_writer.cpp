@@ -12,6 +12,7 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/internal/pt_archive.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/pickle/text_codec.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
@@ -79,7 +80,26 @@ std::uint64_t planned_bytes(const std::string& root, const PickledTree& tree) {
   return zip_file_bytes(root, records);
 }
 
-Status add_storage(ZipWriter& zip, std::size_t index, Storage& storage) {
+Status write_records(
+    WritableFile& file,
+    const std::string& root,
+    const PickledTree& tree) {
+  LOCKSTEP_TRY(internal::write_pt_archive(
+      file,
+      root,
+      tree,
+      [&tree](ZipWriter& zip, const std::string& name, std::size_t index) {
+        return internal::add_pt_storage(zip, name, *tree.storages[index]);
+      }));
+  return {};
+}
+
+} // namespace
+
+namespace internal {
+
+Status
+add_pt_storage(ZipWriter& zip, const std::string& name, Storage& storage) {
   ByteSpan bytes;
   if (storage.nbytes != 0) {
     const bool has_source = storage.source != nullptr;
@@ -92,35 +112,37 @@ Status add_storage(ZipWriter& zip, std::size_t index, Storage& storage) {
           .op = "ckpt.save",
           .message = format(
               "storage {} gave other bytes than announced; expected {}, got {}",
-              index,
+              name,
               storage.nbytes,
               bytes.size()),
-          .record = data_name(index),
+          .record = name,
           .detail = "E_STORAGE_SHORT"};
     }
   }
-  return zip.add(data_name(index), bytes);
+  return zip.add(name, bytes);
 }
 
-Status write_records(
+Result<std::uint64_t> write_pt_archive(
     WritableFile& file,
     const std::string& root,
-    const PickledTree& tree) {
+    const PickledTree& tree,
+    const AddStorage& add) {
   ZipWriter zip(file, root);
   LOCKSTEP_TRY(zip.add("data.pkl", as_byte_span(tree.pickle)));
   for (const TextRecord& record : kBefore) {
     LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
   }
   for (std::size_t i = 0; i < tree.storages.size(); ++i) {
-    LOCKSTEP_TRY(add_storage(zip, i, *tree.storages[i]));
+    LOCKSTEP_TRY(add(zip, data_name(i), i));
   }
   for (const TextRecord& record : kAfter) {
     LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
   }
-  return zip.finish();
+  LOCKSTEP_TRY(zip.finish());
+  return zip.position();
 }
 
-} // namespace
+} // namespace internal
 
 Status write_pt(
     const std::string& path,

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lockstep/ckpt/pickle/internal/pickle_output.h"
+#include "lockstep/ckpt/internal/pickle_output.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
 
 namespace lockstep::ckpt::internal {

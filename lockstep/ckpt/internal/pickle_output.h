@@ -35,6 +35,7 @@ enum class Op : char {
   kGet = 'h',
   kLongGet = 'j',
   kGlobal = 'c',
+  kNewObject = '\x81',
   kReduce = 'R',
   kBuild = 'b',
   kEmptyTuple = ')',

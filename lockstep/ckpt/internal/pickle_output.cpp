@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/pickle/internal/pickle_output.h"
+#include "lockstep/ckpt/internal/pickle_output.h"
 
 #include <array>
 #include <bit>

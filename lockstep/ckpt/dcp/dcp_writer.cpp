@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/dcp/dcp_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/dcp/dcp_metadata_pickle.h"
+#include "lockstep/ckpt/dcp/internal/dcp_leaves.h"
+#include "lockstep/ckpt/internal/pt_archive.h"
+#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/tensor_bytes.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using internal::DcpLeaf;
+
+constexpr std::string_view kDataSuffix = ".distcp";
+// Top folder of an item, as PyTorch writes it to a stream.
+constexpr const char* kItemRoot = "archive";
+
+bool is_data_file(const std::string& name) {
+  return name.starts_with("__") && name.ends_with(kDataSuffix);
+}
+
+// "__0_0.distcp", or the first later one that does not exist.
+std::string new_data_file(const std::vector<std::string>& names) {
+  for (std::size_t n = 0;; ++n) {
+    std::string name = format("__0_{}{}", n, kDataSuffix);
+    if (std::ranges::find(names, name) == names.end()) {
+      return name;
+    }
+  }
+}
+
+// A row-major tensor of the same elements; its bytes come from elsewhere.
+Tensor stand_in(const Tensor& tensor) {
+  Tensor plain{.dtype = tensor.dtype, .sizes = tensor.sizes};
+  plain.strides.assign(tensor.sizes.size(), 1);
+  for (std::size_t d = tensor.sizes.size(); d-- > 1;) {
+    plain.strides[d - 1] =
+        plain.strides[d] * std::max<std::int64_t>(tensor.sizes[d], 1);
+  }
+  plain.storage =
+      std::make_shared<Storage>(Storage{.nbytes = contiguous_bytes(tensor)});
+  plain.storage->dtype = tensor.dtype;
+  return plain;
+}
+
+Result<std::uint64_t> write_tensor(WritableFile& file, const Tensor& tensor) {
+  LOCKSTEP_ASSIGN(const PickledTree tree, write_pickle(stand_in(tensor)));
+  return internal::write_pt_archive(
+      file,
+      kItemRoot,
+      tree,
+      [&tensor](ZipWriter& zip, const std::string& name, std::size_t /*at*/) {
+        return zip.add(
+            name,
+            contiguous_bytes(tensor),
+            [&tensor](const ZipWriter::Sink& sink) {
+              return for_each_block(tensor, sink);
+            });
+      });
+}
+
+Result<std::uint64_t> write_object(WritableFile& file, const Value& value) {
+  LOCKSTEP_ASSIGN(const PickledTree tree, write_pickle(value));
+  return internal::write_pt_archive(
+      file,
+      kItemRoot,
+      tree,
+      [&tree](ZipWriter& zip, const std::string& name, std::size_t at) {
+        return internal::add_pt_storage(zip, name, *tree.storages[at]);
+      });
+}
+
+Status write_items(
+    WritableFile& file,
+    const std::string& name,
+    std::vector<DcpLeaf>& leaves) {
+  std::uint64_t position = 0;
+  for (DcpLeaf& leaf : leaves) {
+    const Tensor* tensor =
+        leaf.item.is_tensor ? leaf.value.as_tensor() : nullptr;
+    auto length = tensor != nullptr ? write_tensor(file, *tensor)
+                                    : write_object(file, leaf.value);
+    if (!length) {
+      length.error().message =
+          format("'{}': {}", escape(leaf.item.name), length.error().message);
+      return std::move(length).error();
+    }
+    DcpPlace& place =
+        tensor != nullptr ? leaf.item.chunks[0].place : leaf.item.place;
+    place = {.file = name, .offset = position, .length = *length};
+    position += *length;
+  }
+  return {};
+}
+
+std::uint64_t tensor_bytes(const std::vector<DcpLeaf>& leaves) {
+  std::uint64_t bytes = 0;
+  for (const DcpLeaf& leaf : leaves) {
+    if (leaf.item.is_tensor) {
+      bytes += contiguous_bytes(*leaf.value.as_tensor());
+    }
+  }
+  return bytes;
+}
+
+} // namespace
+
+Status write_dcp(
+    const std::string& path,
+    const Value& root,
+    const SaveOptions& options,
+    FileSystem& fs) {
+  auto leaves = internal::dcp_leaves(root);
+  if (!leaves) {
+    leaves.error().path = path;
+    return std::move(leaves).error();
+  }
+  LOCKSTEP_TRY(fs.create_directories(path));
+  LOCKSTEP_ASSIGN(const auto names, fs.list(path));
+  const std::string data = new_data_file(names);
+  LOCKSTEP_TRY(write_file_atomically(
+      fs,
+      path + "/" + data,
+      [&](WritableFile& file) { return write_items(file, data, *leaves); },
+      {.expected_bytes = tensor_bytes(*leaves), .durable = options.durable}));
+  std::vector<DcpItem> items;
+  items.reserve(leaves->size());
+  for (DcpLeaf& leaf : *leaves) {
+    items.push_back(std::move(leaf.item));
+  }
+  const Status written = write_file_atomically(
+      fs,
+      path + "/" + kDcpMetadataFile,
+      dcp_metadata_pickle(items),
+      {.durable = options.durable});
+  LOCKSTEP_TRY(written);
+  for (const std::string& name : names) {
+    if (is_data_file(name)) {
+      LOCKSTEP_TRY(fs.remove(path + "/" + name));
+    }
+  }
+  return {};
+}
+
+} // namespace lockstep::ckpt
