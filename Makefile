@@ -1,5 +1,5 @@
 # Each target calls one script; see scripts/.
-.PHONY: setup build demo test lint bench timings format clean
+.PHONY: setup build demo test lint bench fuzz timings format clean
 
 setup:
 	@scripts/setup.sh
@@ -13,6 +13,8 @@ lint: setup
 	@scripts/lint.sh
 bench: build
 	@scripts/bench.sh
+fuzz: setup
+	@scripts/fuzz.sh
 timings: setup
 	@scripts/timings.sh
 format:

@@ -13,7 +13,8 @@ from check_common import finish, project_files, root_from_arguments
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 COMPAT = ("lockstep/tensor/compat.h", "lockstep/tensor/compat.cpp")
 # Own includes are written from the root of the repository.
-OWN_ROOTS = ("lockstep/", "tests/", "cli/", "cli_train/", "bench/")
+OWN_ROOTS = (
+    "lockstep/", "tests/", "cli/", "cli_train/", "bench/", "fuzz/")
 
 
 class Rules:

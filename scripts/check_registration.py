@@ -13,7 +13,7 @@ from check_common import finish, project_files, root_from_arguments
 
 MUST_BE_LISTED = re.compile(
     r"lockstep/(?!.*/internal/).*\.h"
-    r"|(lockstep|cli|cli_train|bench|tests|examples)/.*\.cpp")
+    r"|(lockstep|cli|cli_train|bench|fuzz|tests|examples)/.*\.cpp")
 
 
 def words_of(path):

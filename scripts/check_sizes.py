@@ -16,7 +16,7 @@ LIMITS = [
     (r"README\.md", 200),
     (r"examples/.*\.(h|cpp)", 80),
     (r"tests/.*\.(h|cpp|py)", 500),
-    (r"(lockstep|cli|cli_train|bench)/.*\.(h|cpp)", 400),
+    (r"(lockstep|cli|cli_train|bench|fuzz)/.*\.(h|cpp)", 400),
     (r"scripts/.*\.(sh|py)", 400),
 ]
 

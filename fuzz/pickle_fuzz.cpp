@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The pickle machine: every persistent id is a storage of 64 bytes.
+#include <memory>
+
+#include "fuzz/exercise.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle_machine.h"
+
+namespace {
+
+using namespace lockstep; // NOLINT(google-build-using-namespace): a program
+
+class Zeros final : public ckpt::StorageSource {
+ public:
+  Result<ByteSpan> load() override {
+    return ByteSpan(bytes_);
+  }
+
+ private:
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(64);
+};
+
+class FixedStorages final : public ckpt::PersistentIdHandler {
+ public:
+  Result<ckpt::Value> resolve(const ckpt::Value& id) override {
+    auto storage = std::make_shared<ckpt::Storage>();
+    storage->nbytes = 64;
+    storage->source = std::make_shared<Zeros>();
+    const ckpt::Tuple* parts = id.as_tuple();
+    const ckpt::Object* type = parts == nullptr || parts->items.size() < 2
+                                   ? nullptr
+                                   : parts->items[1].as_object();
+    if (type == nullptr) {
+      return ckpt::storage_value("torch.FloatStorage", storage);
+    }
+    storage->dtype =
+        ckpt::storage_class_dtype(type->global).value_or(storage->dtype);
+    return ckpt::storage_value(type->global, storage);
+  }
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n) {
+  FixedStorages storages;
+  const auto pickle =
+      ckpt::read_pickle(std::as_bytes(std::span(data, n)), &storages);
+  if (pickle) {
+    fuzz::exercise(pickle->root);
+  }
+  return 0;
+}
