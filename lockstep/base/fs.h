@@ -71,7 +71,8 @@ class FileMapping {
 };
 
 /// Seam to the disk. Threads: safe to call from several threads.
-/// Errors: kNotFound for a missing path, kIo for the rest; `path` is set.
+/// Errors: kNotFound for a missing path, kUnsupported (E_NOT_REGULAR) for one
+/// that is no file to read, kIo for the rest; `path` is set.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;

@@ -82,22 +82,35 @@ struct OpenFile {
   std::uint64_t size = 0;
 };
 
+// What is not a regular file is the caller's mistake, no failure of the system.
+Error not_regular(const std::string& path, std::string message) {
+  return {
+      .code = ErrorCode::kUnsupported,
+      .op = "fs.open",
+      .message = std::move(message),
+      .path = path,
+      .detail = "E_NOT_REGULAR"};
+}
+
 Result<OpenFile> open_regular(const std::string& path) {
-  LOCKSTEP_ASSIGN(auto descriptor, open_path(path, O_RDONLY | O_NONBLOCK));
+  auto descriptor = open_path(path, O_RDONLY | O_NONBLOCK);
+  if (!descriptor) {
+    Error error = std::move(descriptor).error();
+    return error.detail == "E_NOT_REGULAR"
+               ? not_regular(path, std::move(error.message))
+               : std::move(error);
+  }
   struct ::stat status = {};
-  LOCKSTEP_TRY(checked(::fstat(descriptor.get(), &status), "fs.open", path));
+  LOCKSTEP_TRY(checked(::fstat(descriptor->get(), &status), "fs.open", path));
   if (!S_ISREG(status.st_mode)) {
-    return Error{
-        .code = ErrorCode::kIo,
-        .op = "fs.open",
-        .message = S_ISDIR(status.st_mode)
-                       ? "expected a regular file, got a directory"
-                       : "expected a regular file, got a device or pipe",
-        .path = path,
-        .detail = "E_NOT_REGULAR"};
+    return not_regular(
+        path,
+        S_ISDIR(status.st_mode)
+            ? "expected a regular file, got a directory"
+            : "expected a regular file, got a device or pipe");
   }
   return OpenFile{
-      std::move(descriptor),
+      *std::move(descriptor),
       static_cast<std::uint64_t>(status.st_size)};
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/diagnose_folder.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -124,6 +125,14 @@ class SliceSource final : public ByteSource {
   std::uint64_t length_;
 };
 
+using Opened = Result<std::shared_ptr<ByteSource>>;
+
+Opened explained(Error error, const std::string& path, FileSystem& fs) {
+  return error.detail == "E_NOT_REGULAR"
+             ? explain_folder(std::move(error), path, fs)
+             : std::move(error);
+}
+
 } // namespace
 
 std::shared_ptr<ByteSource> make_source(std::shared_ptr<FileMapping> mapping) {
@@ -150,11 +159,13 @@ Result<std::shared_ptr<ByteSource>> open_source(
     const SourceOptions& options,
     FileSystem& fs) {
   if (options.use_mmap) {
-    LOCKSTEP_ASSIGN(auto mapping, fs.map(path));
-    return make_source(std::move(mapping));
+    auto mapping = fs.map(path);
+    return mapping ? Opened(make_source(*std::move(mapping)))
+                   : explained(std::move(mapping).error(), path, fs);
   }
-  LOCKSTEP_ASSIGN(auto file, fs.open_read(path));
-  return make_source(std::move(file));
+  auto file = fs.open_read(path);
+  return file ? Opened(make_source(*std::move(file)))
+              : explained(std::move(file).error(), path, fs);
 }
 
 } // namespace lockstep::ckpt

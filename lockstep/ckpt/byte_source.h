@@ -60,7 +60,7 @@ struct SourceOptions {
   bool use_mmap = true;
 };
 
-/// Opens a regular file. Errors: kNotFound, kIo (E_NOT_REGULAR).
+/// Opens a regular file. Errors: kNotFound, kUnsupported (E_NOT_REGULAR), kIo.
 Result<std::shared_ptr<ByteSource>> open_source(
     const std::string& path,
     const SourceOptions& options = {},

@@ -37,21 +37,6 @@ constexpr std::array kMagics{
         "unpack it, or load it in an old PyTorch and save it again"},
     Magic{
         0,
-        "<!DOCTYPE"sv,
-        "a web page that was saved instead of the file",
-        "download it again; the server answered with HTML"},
-    Magic{
-        0,
-        "<!doctype"sv,
-        "a web page that was saved instead of the file",
-        "download it again; the server answered with HTML"},
-    Magic{
-        0,
-        "<html"sv,
-        "a web page that was saved instead of the file",
-        "download it again; the server answered with HTML"},
-    Magic{
-        0,
         "{"sv,
         "JSON text (the answer of a server?)",
         "look at it with a text viewer"},
@@ -60,6 +45,7 @@ constexpr std::array kMagics{
     Magic{0, "\xfd\x37zXZ"sv, "xz data", "unpack it first: unxz"},
     Magic{0, "\x28\xb5\x2f\xfd"sv, "zstd data", "unpack it first: unzstd"},
     Magic{0, "7z\xbc\xaf"sv, "a 7z archive", "unpack it first: 7z x"},
+    Magic{0, "Rar!\x1a\x07"sv, "a RAR archive", "unpack it first: unrar x"},
     Magic{
         0,
         "\x89HDF"sv,
@@ -76,16 +62,6 @@ constexpr std::array kMagics{
         "\0\0\0\0\0\0\0\0"sv,
         "zeros: a copy that was interrupted, or a failed disk",
         "copy the file again"},
-    Magic{
-        0,
-        "\r\n"sv,
-        "text, or a file that passed a text-mode transfer",
-        "copy it again in binary mode"},
-    Magic{
-        0,
-        "\n"sv,
-        "text, or a file that passed a text-mode transfer",
-        "copy it again in binary mode"},
 };
 
 Error wrong_format(std::string message, std::string_view hint) {
@@ -121,6 +97,80 @@ bool is_plain_pickle(std::string_view text) {
   return text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
 }
 
+Error plain_pickle(std::string_view text) {
+  const bool is_inside = text.find("torch._utils") != std::string_view::npos &&
+                         text.find("storage") != std::string_view::npos;
+  if (is_inside) {
+    return wrong_format(
+        "this is 'data.pkl' from inside a checkpoint that somebody unpacked; "
+        "the weights are in other files",
+        "zip the whole folder again: zip -0 -r -D model.pt FOLDER");
+  }
+  return wrong_format(
+      format(
+          "this is a bare pickle of protocol {}, no checkpoint",
+          static_cast<int>(text[1])),
+      "it can run code when loaded; save weights with torch.save");
+}
+
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+// Without byte order mark and leading space, in lower case.
+std::string plain_start(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) {
+    text.remove_prefix(kMark.size());
+  }
+  while (!text.empty() && is_space(text.front())) {
+    text.remove_prefix(1);
+  }
+  std::string start(text.substr(0, 16));
+  for (char& c : start) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return start;
+}
+
+struct Markup {
+  std::string_view start = {};
+  std::string_view what = {};
+  std::string_view hint = {};
+};
+
+constexpr std::string_view kWebPage =
+    "a web page that was saved instead of the file";
+constexpr std::string_view kWebHint =
+    "download it again; the server answered with HTML";
+
+constexpr std::array kMarkups{
+    Markup{"<!doctype html", kWebPage, kWebHint},
+    Markup{"<html", kWebPage, kWebHint},
+    Markup{"<head", kWebPage, kWebHint},
+    Markup{
+        "<?xml",
+        "XML text that was saved instead of the file",
+        "download it again; a storage server answers so when access is denied"},
+};
+
+bool is_text(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return is_space(c) || (c >= ' ' && c <= '~');
+  });
+}
+
+Error plain_text(std::string_view text) {
+  std::string_view line = text;
+  while (!line.empty() && is_space(line.front())) {
+    line.remove_prefix(1);
+  }
+  line = line.substr(0, line.find_first_of("\r\n"));
+  return wrong_format(
+      format("this is text, no checkpoint: '{}'", escape(line, 60)),
+      "if it should be one, copy it again in binary mode");
+}
+
 } // namespace
 
 Error diagnose(ByteSpan head, std::uint64_t file_bytes) {
@@ -146,11 +196,16 @@ Error diagnose(ByteSpan head, std::uint64_t file_bytes) {
     }
   }
   if (is_plain_pickle(text)) {
-    return wrong_format(
-        format(
-            "this is a bare pickle of protocol {}, no checkpoint",
-            static_cast<int>(text[1])),
-        "it can run code when loaded; save weights with torch.save");
+    return plain_pickle(text);
+  }
+  const std::string start = plain_start(text);
+  for (const Markup& markup : kMarkups) {
+    if (start.starts_with(markup.start)) {
+      return wrong_format(format("this is {}", markup.what), markup.hint);
+    }
+  }
+  if (is_text(text)) {
+    return plain_text(text);
   }
   return wrong_format(
       format(

@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/verify.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <map>
 #include <set>
@@ -103,28 +104,35 @@ class Verifier {
     }
   }
 
-  [[nodiscard]] std::uint64_t alignment() const {
+  // 0 if the record holds anything but a power of two.
+  [[nodiscard]] std::uint64_t alignment(std::string& text) const {
     const ZipRecord* record = zip_.find(".storage_alignment");
-    std::vector<std::byte> scratch;
-    std::uint64_t value = kStorageAlignment;
     if (record == nullptr) {
-      return value;
+      return kStorageAlignment;
     }
+    std::vector<std::byte> scratch;
     const auto bytes = zip_.read(*record, scratch);
-    if (bytes) {
-      const auto* text = reinterpret_cast<const char*>(bytes->data());
-      std::from_chars(text, text + bytes->size(), value);
+    if (!bytes) {
+      return kStorageAlignment; // reported with the record
     }
-    return value;
+    text.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const bool is_number = error == std::errc{} && stop == end;
+    return is_number && std::has_single_bit(value) ? value : 0;
   }
 
   // What mmap and offset calculation of PyTorch rely on.
   void check_layout() {
-    const std::uint64_t step = alignment();
+    std::string text;
+    const std::uint64_t step = alignment(text);
     if (step == 0) {
       add_error(
           {.code = ErrorCode::kCorrupt,
-           .message = "alignment of storages is 0",
+           .message = format(
+               "alignment of storages is '{}'; expected a power of two",
+               escape(text)),
            .record = ".storage_alignment",
            .detail = "E_ALIGNMENT"});
       return;

@@ -78,7 +78,7 @@ TEST_F(RealFsTest, RefusesWhatIsNotARegularFileWithoutWaiting) {
   for (const std::string& path :
        {dir_.path(), fifo, loop, std::string("/dev/zero")}) {
     EXPECT_EQ(fs_.open_read(path).error().detail, "E_NOT_REGULAR") << path;
-    EXPECT_EQ(fs_.map(path).error().code, ErrorCode::kIo) << path;
+    EXPECT_EQ(fs_.map(path).error().code, ErrorCode::kUnsupported) << path;
   }
   EXPECT_FALSE(fs_.append(fifo));
 }

@@ -3,60 +3,28 @@
 // The program `lockstep` from the outside. Each file of tests/cli/golden is a
 // session: lines "$ lockstep ..." with standard output, standard error and
 // exit status below. Set LOCKSTEP_UPDATE_GOLDEN=1 to write them anew.
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/shell.h"
 
 namespace lockstep {
 namespace {
 
+using test::file_text;
+using test::run_shell;
+using Outcome = test::ShellOutcome;
 using testing::HasSubstr;
 using testing::Not;
 
 const std::string kProgram = LOCKSTEP_BINARY_DIR "/bin/lockstep";
-
-struct Outcome {
-  std::string out = {};
-  std::string err = {};
-  int status = -1;
-};
-
-std::string file_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// Runs a shell command and keeps its outputs apart.
-Outcome run_shell(const std::string& command) {
-  const test::ScratchDir folder;
-  const std::string err = folder / "stderr";
-  std::FILE* pipe = ::popen(("(" + command + ") 2>'" + err + "'").c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> block{};
-  for (std::size_t n = 0;
-       (n = std::fread(block.data(), 1, block.size(), pipe)) != 0;) {
-    outcome.out.append(block.data(), n);
-  }
-  const int status = ::pclose(pipe);
-  outcome.status =
-      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  outcome.err = file_text(err);
-  return outcome;
-}
 
 Outcome lockstep_run(const std::string& args) {
   return run_shell("'" + kProgram + "' " + args);

@@ -82,6 +82,13 @@ def legacy():
     return out.getvalue()
 
 
+def half_download():
+    """The first half of what torch.save writes today."""
+    out = io.BytesIO()
+    torch.save({"w": torch.arange(400.0), "b": torch.ones(2)}, out)
+    return out.getvalue()[:len(out.getvalue()) // 2]
+
+
 def cases():
     good = checkpoint()
     big = 1 << 62
@@ -96,6 +103,13 @@ def cases():
         b"version https://git-lfs.github.com/spec/v1\n"
         b"oid sha256:00ff\nsize 46827520\n"), unsupported, "E_LFS_POINTER"
     yield "html.pt", b"<!DOCTYPE html><html></html>", unsupported, "E_WRONG_FORMAT"
+    yield "denied.pt", (
+        b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'
+    ), unsupported, "E_WRONG_FORMAT"
+    yield "not_found.pt", b"Entry not found", unsupported, "E_WRONG_FORMAT"
+    yield "zeros.pt", bytes(64), unsupported, "E_WRONG_FORMAT"
+    yield "data.pkl", pickled(tensor()), unsupported, "E_WRONG_FORMAT"
+    yield "half_download.pt", half_download(), corrupt, "E_ZIP_NO_EOCD"
     yield "json.pt", b'{"error": "not found"}', unsupported, "E_WRONG_FORMAT"
     yield "gzip.pt", gzip.compress(good, mtime=0), unsupported, "E_WRONG_FORMAT"
     yield "hdf5.pt", b"\x89HDF\r\n\x1a\n" + bytes(8), unsupported, "E_WRONG_FORMAT"
@@ -152,6 +166,15 @@ def main():
         (folder / file).write_bytes(data)
         expected = {"code": code, "detail": detail}
         (folder / (file + ".expect.json")).write_text(json.dumps(expected) + "\n")
+    unpack(folder / "unpacked/tiny")
+
+
+def unpack(folder):
+    """A checkpoint that somebody unzipped."""
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    (folder / "data.pkl").write_bytes(pickled(tensor()))
+    (folder / "data/0").write_bytes(bytes(range(16)))
+    (folder / "version").write_bytes(b"3\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/diagnose.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/pytorch/internal/pt_cut.h"
 #include "lockstep/ckpt/pytorch/internal/pt_storage.h"
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
@@ -286,11 +287,16 @@ Result<bool> claims_zip(const ReadInput& input) {
 }
 
 Result<Checkpoint> read_zip(const ReadInput& input) {
-  LOCKSTEP_ASSIGN(
-      ZipReader zip,
-      ZipReader::open(input.source, input.options.limits));
+  auto zip = ZipReader::open(input.source, input.options.limits);
+  if (!zip) {
+    return zip.error().detail == "E_ZIP_NO_EOCD" ? internal::explain_cut(
+                                                       std::move(zip).error(),
+                                                       input.source,
+                                                       input.options.limits)
+                                                 : std::move(zip).error();
+  }
   return PtReader(
-             std::make_shared<const ZipReader>(std::move(zip)),
+             std::make_shared<const ZipReader>(*std::move(zip)),
              input.options)
       .run();
 }

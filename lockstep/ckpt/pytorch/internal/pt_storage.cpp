@@ -196,7 +196,8 @@ Result<Value> StorageTable::resolve(const Value& id) {
   storage->tag_text = text_of(parts.items[0]);
   storage->key_text = text_of(parts.items[2]);
   storage->location_text = text_of(parts.items[3]);
-  const ZipRecord* record = zip_->find("data/" + parsed.key);
+  const ZipRecord* record =
+      zip_ == nullptr ? nullptr : zip_->find("data/" + parsed.key);
   if (record != nullptr) {
     storage->source = std::make_shared<RecordSource>(
         zip_,

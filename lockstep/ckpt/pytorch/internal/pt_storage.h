@@ -34,6 +34,7 @@ struct StorageEntry {
 /// `check`, which can name the tensors.
 class StorageTable final : public PersistentIdHandler {
  public:
+  /// `zip` may be null: then only sizes are collected.
   StorageTable(
       std::shared_ptr<const ZipReader> zip,
       const StorageTableOptions& options)
