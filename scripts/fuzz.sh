@@ -22,7 +22,7 @@ for target in "${targets[@]}"; do
   echo "== $target, $seconds s"
   mkdir -p "$work/corpus/$target"
   "$work/fuzz/${target}_fuzz" "$work/corpus/$target" "$work/seeds" \
-    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+    -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
     -malloc_limit_mb=256 -max_len=32768 -dict=fuzz/checkpoint.dict \
     -artifact_prefix="$work/crashes/$target-" -print_final_stats=1 \
     -verbosity=0 2>"$work/crashes/$target.log" || {

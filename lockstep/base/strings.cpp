@@ -36,11 +36,20 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// U+202A to U+202E and U+2066 to U+2069 make a terminal show later text in
+// another order, so that a name looks like another name.
+bool is_direction(std::string_view character) {
+  const std::string_view three = character.substr(0, 3);
+  return (three >= "\xe2\x80\xaa" && three <= "\xe2\x80\xae") ||
+         (three >= "\xe2\x81\xa6" && three <= "\xe2\x81\xa9");
+}
+
 // Control characters 0x00-0x1F, 0x7F and, as two bytes, 0x80-0x9F.
 bool is_control(std::string_view character) {
   const auto lead = static_cast<unsigned char>(character[0]);
   return lead < 0x20 || lead == 0x7F ||
-         (lead == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0);
+         (lead == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0) ||
+         is_direction(character);
 }
 
 } // namespace

@@ -14,13 +14,9 @@ namespace {
 class JsonMaker {
  public:
   Result<Json> make(const Value& value) {
-    if (left_-- == 0) {
-      return Error{
-          .code = ErrorCode::kUnsafe,
-          .op = "ckpt.show",
-          .message = "value has too many parts to be printed",
-          .hint = "name a key below it",
-          .detail = "E_LIMIT"};
+    // A shared text is copied each time it is reached.
+    if (left_-- == 0 || !spend(text_bytes(value))) {
+      return too_much();
     }
     if (const Tensor* tensor = value.as_tensor()) {
       return Json::object().set("tensor", tensor_json(*tensor));
@@ -44,6 +40,43 @@ class JsonMaker {
   }
 
  private:
+  static Error too_much() {
+    return {
+        .code = ErrorCode::kUnsafe,
+        .op = "ckpt.show",
+        .message = "value has too many parts to be printed",
+        .hint = "name a key below it",
+        .detail = "E_LIMIT"};
+  }
+
+  // Most bytes of text that the node itself, without children, prints.
+  static std::uint64_t text_bytes(const Value& value) {
+    if (const std::string* text = value.as_string()) {
+      return text->size();
+    }
+    if (const auto* bytes = std::get_if<Bytes>(&value.data())) {
+      return 4 * bytes->data.size(); // \xNN
+    }
+    if (const auto* integer = std::get_if<BigInt>(&value.data())) {
+      return 3 * integer->bytes.size();
+    }
+    if (const Object* object = value.as_object()) {
+      return object->global.size();
+    }
+    if (const Tensor* tensor = value.as_tensor()) {
+      return tensor->storage->key.size() + tensor->storage->location.size();
+    }
+    return 0;
+  }
+
+  bool spend(std::uint64_t bytes) {
+    if (bytes > left_bytes_) {
+      return false;
+    }
+    left_bytes_ -= bytes;
+    return true;
+  }
+
   static Json scalar(const Value& value) {
     if (const bool* flag = value.as_bool()) {
       return *flag;
@@ -79,6 +112,9 @@ class JsonMaker {
     Json result = all_text ? Json::object() : Json::array();
     for (const auto& [key, value] : items) {
       LOCKSTEP_ASSIGN(Json json, make(value));
+      if (all_text && !spend(text_bytes(key))) {
+        return too_much();
+      }
       if (all_text) {
         result.set(*key.as_string(), std::move(json));
         continue;
@@ -107,6 +143,7 @@ class JsonMaker {
   }
 
   std::uint64_t left_ = 1'000'000;
+  std::uint64_t left_bytes_ = 64 << 20;
 };
 
 Json numbers_json(const std::vector<std::int64_t>& numbers) {

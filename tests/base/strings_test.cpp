@@ -25,6 +25,9 @@ TEST(Escape, MakesControlAndBrokenBytesVisible) {
   EXPECT_EQ(escape("\xff"), "\\xff");
   EXPECT_EQ(escape("\xc2\x9b"), "\\xc2\\x9b");
   EXPECT_EQ(escape("\xe4\xbd\xa0"), "\xe4\xbd\xa0");
+  EXPECT_EQ(escape("\xe2\x80\xae"), "\\xe2\\x80\\xae");
+  EXPECT_EQ(escape("\xe2\x81\xa6"), "\\xe2\\x81\\xa6");
+  EXPECT_EQ(escape("\xe2\x80\xa6"), "\xe2\x80\xa6");
 }
 
 TEST(Escape, CutsLongText) {

@@ -228,6 +228,17 @@ TEST(Print, LooksLikePythonAndEscapesTheFile) {
       "  'b': b'\\xff',\n}");
 }
 
+TEST(Print, JsonOfASharedTextIsLimited) {
+  const Value text = std::string(1 << 20, 'x');
+  Value list = List{};
+  list.as_list()->items.assign(64, text);
+  EXPECT_TRUE(to_json(list));
+  list.as_list()->items.assign(65, text);
+  const auto json = to_json(list);
+  ASSERT_FALSE(json);
+  EXPECT_EQ(json.error().detail, "E_LIMIT");
+}
+
 TEST(Print, StopsAtTheLineLimit) {
   Value list = List{};
   for (int i = 0; i < 1000; ++i) {
