@@ -9,6 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/diagnose.h"
+#include "lockstep/ckpt/diagnose_folder.h"
 #include "lockstep/ckpt/format_table.h"
 
 namespace lockstep::ckpt {
@@ -22,12 +23,13 @@ Result<Checkpoint> read_any(const ReadInput& input) {
     }
   }
   if (input.source == nullptr) {
-    return Error{
+    const Error error{
         .code = ErrorCode::kUnsupported,
         .op = "ckpt.read",
         .message = "this folder is no checkpoint in a form we know",
         .hint = "name a file in it",
         .detail = "E_WRONG_FORMAT"};
+    return explain_folder(error, input.path, *input.fs);
   }
   return diagnose(input.head, input.source->size());
 }

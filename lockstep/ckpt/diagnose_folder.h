@@ -10,7 +10,7 @@
 
 namespace lockstep::ckpt {
 
-/// `error` (E_NOT_REGULAR) in better words if `path` is a folder whose content
+/// `error` in better words if `path` is a folder whose content
 /// tells what happened; `error` itself otherwise.
 Error explain_folder(Error error, const std::string& path, FileSystem& fs);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Damages two small files in every place: the reader must give a clean error
-// or the right data, never other data.
+// Damages small files in every place. A zip file has checksums: the reader must
+// give a clean error or the right data, never other data. The other formats
+// have none: there a clean error, or data that lies within the file.
 #include <fstream>
 #include <sstream>
 
@@ -14,6 +15,7 @@
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/logical_bytes.h"
+#include "tests/ckpt/safetensors/safetensors_fixture.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -96,6 +98,55 @@ INSTANTIATE_TEST_SUITE_P(
     Damage,
     testing::Values("tiny.pt", "parameter.pt"),
     [](const auto& param) { return std::string(param.param).substr(0, 4); });
+
+// Files without checksums, made here.
+std::string safetensors_file() {
+  return safetensors(
+      R"({"__metadata__":{"format":"pt"},)"
+      R"("a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
+      R"("b":{"dtype":"I64","shape":[],"data_offsets":[8,16]}})",
+      "0123456789abcdef");
+}
+
+struct NoChecksum {
+  std::string name = {};
+  std::string bytes = {};
+};
+
+class DamageWithoutChecksum : public testing::TestWithParam<NoChecksum> {
+ protected:
+  const std::string& whole_ = GetParam().bytes;
+};
+
+TEST_P(DamageWithoutChecksum, EveryFlippedByteGivesAnErrorOrDataOfTheFile) {
+  const auto sound = content_of(whole_);
+  ASSERT_TRUE(sound) << to_string(sound.error());
+  std::size_t errors = 0;
+  for (std::size_t i = 0; i < whole_.size(); ++i) {
+    for (const char mask : {'\x01', '\x80', '\xff'}) {
+      std::string bytes = whole_;
+      bytes[i] = static_cast<char>(bytes[i] ^ mask);
+      const auto content = content_of(bytes);
+      errors += content ? 0 : 1;
+      EXPECT_FALSE(!content && content.error().detail.empty()) << "byte " << i;
+    }
+  }
+  EXPECT_GT(errors, whole_.size());
+}
+
+TEST_P(DamageWithoutChecksum, EveryTruncationGivesAnError) {
+  for (std::size_t size = 0; size < whole_.size(); ++size) {
+    const auto content = content_of(whole_.substr(0, size));
+    ASSERT_FALSE(content) << size;
+    EXPECT_FALSE(content.error().detail.empty()) << size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files,
+    DamageWithoutChecksum,
+    testing::Values(NoChecksum{"safetensors", safetensors_file()}),
+    [](const auto& param) { return param.param.name; });
 
 } // namespace
 } // namespace lockstep::ckpt
