@@ -115,7 +115,14 @@ std::vector<std::int64_t> strides_of(const NpyHeader& header) {
   for (std::size_t i = 0; i < rank; ++i) {
     const std::size_t d = header.fortran_order ? i : rank - 1 - i;
     strides[d] = step;
-    step *= std::max<std::int64_t>(header.shape[d], 1);
+    // The sizes beside a dimension of no elements may overflow; nobody uses
+    // such strides.
+    if (__builtin_mul_overflow(
+            step,
+            std::max<std::int64_t>(header.shape[d], 1),
+            &step)) {
+      step = 1;
+    }
   }
   return strides;
 }

@@ -39,7 +39,8 @@ std::vector<BadInput> all_rows() {
         tensor_rows,
         pickle_rows,
         opcode_rows,
-        safetensors_rows}) {
+        safetensors_rows,
+        numpy_rows}) {
     for (BadInput& row : table()) {
       rows.push_back(std::move(row));
     }
