@@ -57,6 +57,9 @@ struct DTypeInfo {
   /// Storage class without "Storage" ("Float"); empty where PyTorch uses an
   /// untyped storage with `_rebuild_tensor_v3`.
   std::string_view storage = {};
+  /// Elements that share a byte. The last dimension is padded to whole bytes:
+  /// shape [3, 3] of quint4x2 takes 6 bytes.
+  std::uint8_t per_byte = 1;
 };
 
 /// All rows, in the order of `DType`.

@@ -196,6 +196,24 @@ class Collector {
   std::uint64_t finite_ = 0;
 };
 
+// Several elements share a byte: the bytes are what can be shown.
+Result<TensorStats> packed_stats(
+    const Tensor& tensor,
+    std::uint64_t head_count) {
+  TensorStats stats{.elements = static_cast<std::uint64_t>(tensor.numel())};
+  if (tensor.storage->source == nullptr) {
+    return stats;
+  }
+  LOCKSTEP_ASSIGN(const ByteSpan bytes, tensor.storage->source->load());
+  for (const std::byte& byte : bytes) {
+    if (stats.head.size() == head_count) {
+      break;
+    }
+    stats.head.push_back(element_text(&byte, tensor.dtype));
+  }
+  return stats;
+}
+
 } // namespace
 
 std::optional<double> read_number(const std::byte* bytes, DType dtype) {
@@ -237,6 +255,9 @@ Result<TensorStats> tensor_stats(
     const Tensor& tensor,
     std::uint64_t head_count,
     std::uint64_t max_elements) {
+  if (dtype_info(tensor.dtype).per_byte > 1) {
+    return packed_stats(tensor, head_count);
+  }
   const auto numel = static_cast<std::uint64_t>(tensor.numel());
   const std::size_t size = dtype_info(tensor.dtype).size;
   if (numel > max_elements && numel > tensor.storage->nbytes / size) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/layout/tensor_layout.h"
 #include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::ckpt {
@@ -73,8 +74,20 @@ class Search {
     return std::nullopt;
   }
 
+  Found in_parts(const LayoutTensor& tensor, std::string_view path) {
+    for (const TensorPart& part : tensor.parts) {
+      if (part.name == path) {
+        return *part.value;
+      }
+    }
+    return std::nullopt;
+  }
+
   Found
   in_object(const Value& value, const Object& object, std::string_view path) {
+    if (const auto tensor = layout_tensor(value)) {
+      return in_parts(*tensor, path);
+    }
     if (is_module(value)) {
       for (const char* part : {"_parameters", "_buffers", "_modules"}) {
         const Value* entries = object.state->find(part);

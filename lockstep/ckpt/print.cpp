@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/layout/quantizer.h"
+#include "lockstep/ckpt/layout/tensor_layout.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
 
@@ -84,7 +86,9 @@ struct Scalar {
     return format("torch.{}", dtype_info(value.dtype).name);
   }
   std::string operator()(const std::shared_ptr<Tensor>& value) const {
-    return "tensor(" + describe(*value) + ")";
+    const std::string quantizer = quantizer_text(*value);
+    return "tensor(" + describe(*value) +
+           (quantizer.empty() ? "" : ", " + quantizer) + ")";
   }
   template <class T>
   std::string operator()(const std::shared_ptr<T>& node) const {
@@ -110,7 +114,7 @@ class Printer {
         const auto* set = std::get_if<std::shared_ptr<Set>>(&value.data())) {
       print_elements((*set)->items, "{", "}");
     } else if (const Object* object = value.as_object()) {
-      print_object(*object);
+      print_object(value, *object);
     } else {
       text += std::visit(Scalar{options_.max_text}, value.data());
     }
@@ -203,12 +207,29 @@ class Printer {
     text += right;
   }
 
-  void print_object(const Object& object) {
+  // "sparse_coo float32 [3, 3](indices=tensor(...), values=tensor(...))"
+  void print_layout(const LayoutTensor& tensor) {
+    text += describe(tensor);
+    std::string separator = "(";
+    for (const TensorPart& part : tensor.parts) {
+      text += separator;
+      text += part.name.empty() ? "" : std::string(part.name) + "=";
+      text += std::visit(Scalar{options_.max_text}, part.value->data());
+      separator = ", ";
+    }
+    text += tensor.parts.empty() ? "" : ")";
+  }
+
+  void print_object(const Value& whole, const Object& object) {
     if (object.global == kReferenceGlobal) {
       text +=
           "<ref #" +
           std::visit(Scalar{}, object.args->as_tuple()->items.at(0).data()) +
           ">";
+      return;
+    }
+    if (const auto tensor = layout_tensor(whole)) {
+      print_layout(*tensor);
       return;
     }
     text += "<" + escape(object.global, options_.max_text);
@@ -248,6 +269,9 @@ std::string describe(const Value& value) {
     return describe(*tensor);
   }
   if (const Object* object = value.as_object()) {
+    if (const auto layout = layout_tensor(value)) {
+      return describe(*layout);
+    }
     return escape(object->global);
   }
   const std::string text = std::visit(Scalar{kShort}, value.data());

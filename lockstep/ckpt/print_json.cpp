@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/layout/quantizer.h"
 #include "lockstep/ckpt/print.h"
 
 namespace lockstep::ckpt {
@@ -166,6 +167,12 @@ Json tensor_json(const Tensor& tensor) {
       .set("location", tensor.storage->location)
       .set("requires_grad", tensor.requires_grad)
       .set("is_parameter", tensor.is_parameter);
+  if (const std::string text = quantizer_text(tensor); !text.empty()) {
+    row.set("quantizer", text);
+  }
+  if (!tensor.class_name.empty()) {
+    row.set("class", tensor.class_name);
+  }
   return row;
 }
 

@@ -75,6 +75,11 @@ struct Tensor {
   bool is_neg = false;
   /// Python attributes set on the tensor (a dict), null for none.
   std::shared_ptr<Value> attributes = {};
+  /// What the integers of a quantized tensor stand for, as in the file;
+  /// quantizer.h reads and makes it. Null for other tensors.
+  std::shared_ptr<Value> quantizer = {};
+  /// Python class of a tensor of a subclass ("module.Name"), else empty.
+  std::string class_name = {};
 
   [[nodiscard]] std::int64_t numel() const;
   /// True if elements are row-major without gaps.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/layout/tensor_layout.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -32,7 +33,7 @@ struct Count {
            2 * node->items.size();
   }
   std::size_t operator()(const std::shared_ptr<Tensor>& node) const {
-    return node->attributes ? 1 : 0;
+    return (node->attributes ? 1U : 0U) + (node->quantizer ? 1U : 0U);
   }
 };
 
@@ -65,7 +66,8 @@ struct ChildAt {
     return &part(node->items[rest / 2], rest);
   }
   Value* operator()(const std::shared_ptr<Tensor>& node) const {
-    return node->attributes.get();
+    return node->attributes && index == 0 ? node->attributes.get()
+                                          : node->quantizer.get();
   }
 };
 
@@ -118,6 +120,9 @@ class TensorWalk {
       return walk_elements(tuple->items);
     }
     if (const Object* object = value.as_object()) {
+      if (const auto tensor = layout_tensor(value)) {
+        return walk_parts(*tensor);
+      }
       return is_module(value) ? walk_module(*object->state)
                               : walk_object(*object);
     }
@@ -156,6 +161,16 @@ class TensorWalk {
       LOCKSTEP_TRY(walk(*object.state));
     }
     return walk_items(object.items);
+  }
+
+  // A sparse tensor shows as `name.indices`, `name.values`.
+  Status walk_parts(const LayoutTensor& tensor) {
+    for (const TensorPart& part : tensor.parts) {
+      LOCKSTEP_TRY(
+          part.name.empty() ? walk(*part.value)
+                            : walk_below(std::string(part.name), *part.value));
+    }
+    return {};
   }
 
   // Parameters, persistent buffers, then children: state_dict's order.

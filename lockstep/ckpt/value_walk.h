@@ -36,7 +36,8 @@ using TensorVisitor =
     std::function<void(const std::string& name, const Tensor& tensor)>;
 
 /// Visits the tensors of a tree in file order. A module shows the names of
-/// its state_dict; other objects their state. Calls (REDUCE arguments), sets
+/// its state_dict, a sparse or nested tensor those of its parts ("w.indices",
+/// "w.values"); other objects their state. Other calls (REDUCE arguments), sets
 /// and attributes are left out. A container or module reached twice is visited
 /// twice, another object once.
 /// Errors: kUnsafe (E_LIMIT) after `max_visits` nodes.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/layout/tensor_layout.h"
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
@@ -32,6 +33,7 @@ class Verifier {
     collect_names();
     check_records();
     check_tree();
+    check_sparse();
     check_layout();
     check_unused();
     return std::move(report_);
@@ -101,6 +103,19 @@ class Verifier {
         });
     if (!known) {
       add_error(file_.error());
+    }
+  }
+
+  // Only where the bytes are sound: damage was named before.
+  void check_sparse() {
+    if (!file_ || !report_.is_sound()) {
+      return;
+    }
+    for (const LayoutTensor& tensor : layout_tensors(file_->root)) {
+      const Status status = check_indices(tensor);
+      if (!status) {
+        add_error(status.error());
+      }
     }
   }
 

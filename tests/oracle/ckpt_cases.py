@@ -95,8 +95,34 @@ def shared():
 
 def quantized():
     x = torch.randn(4, 3)
-    return {"tensor": torch.quantize_per_tensor(x, 0.1, 2, torch.qint8),
-            "channel": torch.quantize_per_channel(x, torch.rand(3) + 0.1, torch.zeros(3, dtype=torch.int64), 1, torch.quint8)}
+    tensor = torch.quantize_per_tensor(x, 0.1, 2, torch.qint8)
+    noted = torch.quantize_per_tensor(x, 0.2, 1, torch.quint8)
+    noted.note = "x"
+    scales, zeros = torch.rand(3) + 0.1, torch.zeros(3, dtype=torch.int64)
+    rows = torch.rand(4) + 0.1
+    return {"tensor": tensor, "row": tensor[1:2], "transposed": tensor.t(), "again": tensor, "noted": noted,
+            "wide": torch.quantize_per_tensor(x, 0.1, 0, torch.qint32),
+            "parameter": nn.Parameter(tensor, requires_grad=False),
+            "channel": torch.quantize_per_channel(x, scales, zeros, 1, torch.quint8),
+            "float": torch.quantize_per_channel(x, rows, rows.clone(), 0, torch.quint8),
+            "half_bytes": torch.quantize_per_channel(x, rows, rows.clone(), 0, torch.quint4x2),
+            "quarter_bytes": torch.quantize_per_channel(x, rows, rows.clone(), 0, torch.quint2x4)}
+
+
+def sparse():
+    eye = torch.eye(4)
+    noted = eye.to_sparse()
+    noted.note = "x"
+    twice = torch.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], [1.0, 2.0, 3.0], (3, 2))
+    return {"coo": eye.to_sparse(), "twice": twice, "hybrid": torch.ones(3, 2).to_sparse(1), "noted": noted,
+            "parameter": nn.Parameter(eye.to_sparse()), "csr": eye.to_sparse_csr(), "csc": eye.to_sparse_csc(),
+            "bsr": eye.to_sparse_bsr((2, 2)), "bsc": eye.to_sparse_bsc((2, 2)),
+            "half": eye.half().to_sparse_csr(), "batch": torch.stack([eye, eye]).to_sparse_csr()}
+
+
+def nested():
+    parts = [torch.arange(6.0).view(2, 3), torch.ones(1, 3)]
+    return {"strided": torch.nested.nested_tensor(parts), "jagged": torch.nested.nested_tensor(parts, layout=torch.jagged)}
 
 
 def conjugates():
@@ -135,9 +161,14 @@ CASES = {
                        torch.device("cpu"), torch.device("cuda", 1), torch.float32, torch.bfloat16, torch.float32],
     "conjugates": conjugates,
     "quantized": quantized,
-    "sparse": lambda: torch.eye(3).to_sparse(),
-    "csr": lambda: torch.eye(3).to_sparse_csr(),
-    "meta": lambda: torch.empty(3, device="meta"),
+    "sparse": sparse,
+    "layouts": nested,
+    "meta": lambda: [torch.empty(3, device="meta"), torch.empty(2, 3, dtype=torch.int8, device="meta").t(),
+                     nn.Parameter(torch.empty(2, device="meta"))],
+    "names": lambda: [torch.strided, torch.sparse_csr, torch.per_channel_symmetric, torch.int4, torch.uint7,
+                      torch.nn.Parameter, torch.Tensor, torch.FloatStorage],
+    "bits": lambda: [torch.arange(4, dtype=torch.uint8).view(d) for d in
+                     (torch.bits8, torch.bits1x8, torch.bits2x4, torch.bits4x2, torch.float4_e2m1fn_x2)],
     "storages": lambda: [torch.ones(3).untyped_storage()],
 }
 

@@ -37,6 +37,7 @@ enum class Op : char {
   kGlobal = 'c',
   kNewObject = '\x81',
   kReduce = 'R',
+  kNewObject = '\x81',
   kBuild = 'b',
   kEmptyTuple = ')',
   kTuple = 't',

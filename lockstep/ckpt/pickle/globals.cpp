@@ -9,6 +9,7 @@
 #include "lockstep/ckpt/pickle/global_calls.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
+#include "lockstep/ckpt/pickle/script_calls.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -38,10 +39,21 @@ constexpr std::array kCallables{
         "torch._utils._rebuild_parameter_with_state",
         rebuild_parameter_with_state},
     Callable{"torch._tensor._rebuild_from_type_v2", rebuild_from_type},
+    Callable{"torch._tensor._rebuild_from_type", rebuild_from_type, false},
+    Callable{"torch._utils._rebuild_qtensor", rebuild_qtensor},
+    Callable{"torch._utils._rebuild_sparse_tensor", rebuild_sparse},
+    Callable{
+        "torch.jit._pickle.restore_type_tag",
+        call_restore_type_tag,
+        false},
+    Callable{"torch.jit._pickle.build_intlist", call_typed_list, false},
+    Callable{"torch.jit._pickle.build_doublelist", call_typed_list, false},
+    Callable{"torch.jit._pickle.build_boollist", call_typed_list, false},
+    Callable{"torch.jit._pickle.build_tensorlist", call_typed_list, false},
 };
 
 // Accepted by Python's safe loader; kept as objects by us.
-constexpr std::array<std::string_view, 18> kOpaque{
+constexpr std::array<std::string_view, 17> kOpaque{
     "builtins.bytearray",
     "torch.Tensor",
     "torch.serialization._get_layout",
@@ -51,13 +63,12 @@ constexpr std::array<std::string_view, 18> kOpaque{
     "torch.per_channel_symmetric",
     "torch.per_channel_affine_float_qparams",
     "torch.storage.TypedStorage",
-    "torch._utils._rebuild_qtensor",
-    "torch._utils._rebuild_sparse_tensor",
     "torch._utils._rebuild_meta_tensor_no_storage",
     "torch._utils._rebuild_nested_tensor",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor",
     "torch._utils._rebuild_device_tensor_from_numpy",
     "torch._utils._rebuild_wrapper_subclass",
+    "torch.nested._internal.nested_tensor.NestedTensor",
     "torch.nested._internal.nested_tensor._rebuild_njt",
     "torch._dynamo.decorators._DimRange",
 };

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 
-#include <limits>
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/layout/quantizer.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-constexpr std::size_t kMaxDimensions = 64;
 
 Error bad_type(std::string message) {
   return pickle_error(ErrorCode::kCorrupt, "E_PICKLE_TYPE", std::move(message));
@@ -95,10 +95,25 @@ CallResult parameter_from(const Value& data, bool requires_grad) {
   return std::optional<Value>(std::move(parameter));
 }
 
-bool is_global(const Value& value, std::string_view name) {
-  const Object* object = value.as_object();
-  return object != nullptr && is_bare_global(*object) && object->global == name;
-}
+// Classes whose attributes are all that is special.
+constexpr std::array<std::string_view, 3> kPlainClasses{
+    "torch.Tensor",
+    "torch._tensor.Tensor",
+    "torch.nn.parameter.Parameter"};
+
+// LibTorch writes a layout as the number of c10::Layout.
+struct NativeLayout {
+  std::int64_t number = 0;
+  const char* name = "";
+  std::size_t parts = 0;
+};
+constexpr std::array kNativeLayouts{
+    NativeLayout{1, "torch.sparse_coo", 2},
+    NativeLayout{2, "torch.sparse_csr", 3},
+    NativeLayout{4, "torch.sparse_csc", 3},
+    NativeLayout{5, "torch.sparse_bsr", 3},
+    NativeLayout{6, "torch.sparse_bsc", 3},
+};
 
 } // namespace
 
@@ -173,14 +188,11 @@ CallResult rebuild_from_type(const Tuple& args) {
   }
   const Object* function = args.items[0].as_object();
   const Tuple* inner = args.items[2].as_tuple();
-  const bool is_plain =
-      is_global(args.items[1], "torch.Tensor") ||
-      is_global(args.items[1], "torch._tensor.Tensor") ||
-      is_global(args.items[1], "torch.nn.parameter.Parameter");
-  if (!is_plain || inner == nullptr || function == nullptr ||
-      !is_bare_global(*function) ||
+  const Object* type = args.items[1].as_object();
+  if (type == nullptr || !is_bare_global(*type) || inner == nullptr ||
+      function == nullptr || !is_bare_global(*function) ||
       find_global(function->global).kind != GlobalKind::kCallable) {
-    return std::optional<Value>(); // a subclass: kept as an object
+    return std::optional<Value>(); // no strided tensor: kept as an object
   }
   LOCKSTEP_ASSIGN(
       Value made,
@@ -190,58 +202,48 @@ CallResult rebuild_from_type(const Tuple& args) {
     return std::optional<Value>();
   }
   tensor->attributes = std::make_shared<Value>(args.items[3]);
+  if (std::ranges::find(kPlainClasses, type->global) == kPlainClasses.end()) {
+    tensor->class_name = type->global;
+  }
   return std::optional<Value>(std::move(made));
 }
 
-Status check_view(const Tensor& tensor) {
-  const std::size_t rank = tensor.sizes.size();
-  if (rank != tensor.strides.size() || rank > kMaxDimensions) {
-    return bad_view(
-        "E_RANK",
-        format(
-            "tensor has {} sizes and {} strides; expected as many, at most {}",
-            rank,
-            tensor.strides.size(),
-            kMaxDimensions));
+CallResult rebuild_qtensor(const Tuple& args) {
+  LOCKSTEP_ASSIGN(Tensor tensor, read_view(args, 7));
+  LOCKSTEP_TRY(read_requires_grad(tensor, args.items[5]));
+  tensor.quantizer = std::make_shared<Value>(args.items[4]);
+  LOCKSTEP_ASSIGN([[maybe_unused]] auto checked, read_quantizer(tensor));
+  return finish(std::move(tensor));
+}
+
+CallResult rebuild_sparse(const Tuple& args) {
+  const auto& items = args.items;
+  const std::int64_t* layout = items.empty() ? nullptr : items[0].as_int();
+  if (layout == nullptr) {
+    return std::optional<Value>();
   }
-  const auto element = static_cast<std::int64_t>(dtype_info(tensor.dtype).size);
-  bool negative = tensor.offset < 0;
-  bool overflow = false;
-  bool empty = false;
-  std::int64_t bytes = element; // of all elements, empty dimensions aside
-  std::int64_t last = tensor.offset; // element behind the last one seen
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::int64_t size = tensor.sizes[i];
-    const std::int64_t stride = tensor.strides[i];
-    negative = negative || size < 0 || stride < 0;
-    empty = empty || size == 0;
-    if (negative || size == 0) {
-      continue;
-    }
-    std::int64_t step = 0;
-    overflow = __builtin_mul_overflow(bytes, size, &bytes) ||
-               __builtin_mul_overflow(size - 1, stride, &step) ||
-               __builtin_add_overflow(last, step, &last) || overflow;
+  const auto* row =
+      std::ranges::find(kNativeLayouts, *layout, &NativeLayout::number);
+  constexpr std::size_t kOthers = 4; // layout, size, requires_grad, hooks
+  if (row == kNativeLayouts.end() || items.size() != kOthers + row->parts) {
+    return wrong_arguments("_rebuild_sparse_tensor");
   }
-  if (negative) {
-    return bad_view("E_VIEW_NEGATIVE", "tensor with negative size or offset");
+  Tuple data;
+  for (std::size_t i = 0; i < row->parts; ++i) {
+    data.items.push_back(items[3 + i]);
   }
-  std::int64_t need = 0;
-  overflow = overflow || __builtin_add_overflow(last, 1, &last) ||
-             __builtin_mul_overflow(last, element, &need);
-  if (overflow) {
-    return bad_view("E_OVERFLOW", "size of a tensor does not fit 64 bits");
+  auto sizes = integers_of(items[1]);
+  if (!sizes) {
+    return wrong_arguments("_rebuild_sparse_tensor");
   }
-  if (!empty && static_cast<std::uint64_t>(need) > tensor.storage->nbytes) {
-    return bad_view(
-        "E_VIEW_BOUNDS",
-        format(
-            "tensor reaches past its storage; expected at most {} bytes, got "
-            "{}",
-            tensor.storage->nbytes,
-            need));
-  }
-  return {};
+  data.items.emplace_back(Size{*std::move(sizes)});
+  Value name = Object{
+      .global = "torch.serialization._get_layout",
+      .args = std::make_shared<Value>(Value::tuple({row->name}))};
+  return std::optional<Value>(Object{
+      .global = "torch._utils._rebuild_sparse_tensor",
+      .args = std::make_shared<Value>(
+          Value::tuple({std::move(name), std::move(data)}))});
 }
 
 } // namespace lockstep::ckpt

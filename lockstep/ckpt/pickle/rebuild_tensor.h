@@ -22,10 +22,19 @@ CallResult rebuild_parameter(const Tuple& args);
 CallResult rebuild_parameter_with_state(const Tuple& args);
 /// `Parameter(tensor[, requires_grad])`, how torch 0.x writes one.
 CallResult call_parameter(const Tuple& args);
-/// `_rebuild_from_type_v2(function, type, args, state)` of a plain tensor.
+/// `_rebuild_from_type_v2(function, type, args, state)`; a subclass is kept as
+/// the tensor's `class_name`. The older `_rebuild_from_type` has the same form.
 CallResult rebuild_from_type(const Tuple& args);
+/// `_rebuild_qtensor(storage, offset, size, stride, quantizer, requires_grad,
+/// hooks)`. Errors: also kCorrupt (E_QPARAMS).
+CallResult rebuild_qtensor(const Tuple& args);
+/// `_rebuild_sparse_tensor` as LibTorch spells it, `(1, size, requires_grad,
+/// indices, values, hooks)`, becomes what Python writes; Python's own form and
+/// every other stay as they are.
+CallResult rebuild_sparse(const Tuple& args);
 
-/// Checks a view against its storage. Sizes and strides count elements.
+/// Checks a view against its storage. Sizes and strides count elements; of
+/// types with several in a byte only the sizes matter.
 Status check_view(const Tensor& tensor);
 
 } // namespace lockstep::ckpt

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/layout/quantizer.h"
 #include "lockstep/ckpt/pickle/internal/value_pickler.h"
+#include "lockstep/ckpt/pickle/rebuild_tensor.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -18,6 +20,9 @@ std::string storage_class_of(const Tensor& tensor) {
 }
 
 std::string_view rebuild_function(const Tensor& tensor) {
+  if (tensor.quantizer != nullptr) {
+    return "torch._utils._rebuild_qtensor";
+  }
   return dtype_info(tensor.dtype).storage.empty()
              ? "torch._utils._rebuild_tensor_v3"
              : "torch._utils._rebuild_tensor_v2";
@@ -46,10 +51,6 @@ std::optional<std::int64_t> extent(const Tensor& tensor) {
   return empty ? 0 : last + 1;
 }
 
-bool is_quantized(DType dtype) {
-  return dtype >= DType::kQInt8 && dtype <= DType::kQUInt2x4;
-}
-
 } // namespace
 
 Status ValuePickler::check_tensor(const Tensor& tensor) const {
@@ -65,8 +66,17 @@ Status ValuePickler::check_tensor(const Tensor& tensor) const {
         tensor.strides.size(),
         kMaxDimensions));
   }
-  if (is_quantized(tensor.dtype)) {
+  if (is_quantized(tensor.dtype) != (tensor.quantizer != nullptr)) {
     return refuse("a quantized tensor without its quantizer");
+  }
+  if (!tensor.class_name.empty()) {
+    return refuse(
+        format("a tensor of the class '{}'", escape(tensor.class_name)),
+        "clear its class_name to keep the data alone");
+  }
+  if (dtype_info(tensor.dtype).per_byte > 1) {
+    const Status status = check_view(tensor);
+    return status ? Status() : Status(invalid(status.error().message));
   }
   const auto needed = extent(tensor);
   const std::uint64_t have =
@@ -135,6 +145,9 @@ Status ValuePickler::tensor_arguments(
   out_.integer(tensor.offset);
   out_.integer_tuple(tensor.sizes);
   out_.integer_tuple(tensor.strides);
+  if (tensor.quantizer != nullptr) {
+    LOCKSTEP_TRY(write(*tensor.quantizer));
+  }
   out_.boolean(requires_grad);
   empty_ordered_dict();
   if (untyped) {

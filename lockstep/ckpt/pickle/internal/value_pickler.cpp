@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/text_codec.h"
 
 namespace lockstep::ckpt::internal {
@@ -17,39 +18,27 @@ constexpr std::size_t kMaxDepth = 1000;
 constexpr std::size_t kBatch = 1000;
 constexpr std::size_t kMaxLongBytes = 255;
 
-// What the safe loader takes as a bare name.
-constexpr std::array<std::string_view, 20> kNames{
-    "torch.Tensor",
-    "torch.int1",
-    "torch.int2",
-    "torch.int3",
-    "torch.int4",
-    "torch.int5",
-    "torch.int6",
-    "torch.int7",
-    "torch.nn.parameter.Parameter",
-    "torch.per_channel_affine",
-    "torch.per_channel_affine_float_qparams",
-    "torch.per_channel_symmetric",
-    "torch.per_tensor_affine",
-    "torch.per_tensor_symmetric",
-    "torch.uint1",
-    "torch.uint2",
-    "torch.uint3",
-    "torch.uint4",
-    "torch.uint5",
-    "torch.uint6"};
-
 // What the safe loader calls.
-constexpr std::array<std::string_view, 8> kFunctions{
+constexpr std::array<std::string_view, 11> kFunctions{
     "builtins.bytearray",
+    "torch._tensor._rebuild_from_type_v2",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor",
     "torch._utils._rebuild_device_tensor_from_numpy",
     "torch._utils._rebuild_meta_tensor_no_storage",
     "torch._utils._rebuild_nested_tensor",
-    "torch._utils._rebuild_qtensor",
+    "torch._utils._rebuild_parameter",
+    "torch._utils._rebuild_parameter_with_state",
     "torch._utils._rebuild_sparse_tensor",
+    "torch.nested._internal.nested_tensor._rebuild_njt",
     "torch.serialization._get_layout"};
+
+// The only class whose instances it makes: marks of a jagged tensor.
+constexpr std::string_view kDimRange = "torch._dynamo.decorators._DimRange";
+
+// What the safe loader takes as a bare name: all it takes at all.
+bool is_name(std::string_view name) {
+  return find_global(name).is_safe;
+}
 
 } // namespace
 
@@ -243,12 +232,15 @@ Status ValuePickler::save(const std::shared_ptr<Object>& object) {
   const std::string& name = object->global;
   const bool is_call = object->args != nullptr && !object->args->is_none();
   const bool is_plain = object->state == nullptr && object->items.empty();
-  if (is_plain && !is_call && std::ranges::find(kNames, name) != kNames.end()) {
+  if (is_plain && !is_call && is_name(name)) {
     out_.global(name);
     return {};
   }
   if (is_plain && is_call && name.ends_with("Storage")) {
     return storage_of(*object);
+  }
+  if (is_call && name == kDimRange && object->items.empty()) {
+    return instance(*object);
   }
   const bool allowed = std::ranges::find(kFunctions, name) != kFunctions.end();
   if (!is_plain || !is_call || !allowed) {
@@ -262,6 +254,19 @@ Status ValuePickler::save(const std::shared_ptr<Object>& object) {
   LOCKSTEP_TRY(write(*object->args));
   out_.op(Op::kReduce);
   out_.put(object.get());
+  return {};
+}
+
+// An instance of a class: NEWOBJ, then its state.
+Status ValuePickler::instance(const Object& object) {
+  out_.global(object.global);
+  LOCKSTEP_TRY(write(*object.args));
+  out_.op(Op::kNewObject);
+  out_.put(&object);
+  if (object.state != nullptr) {
+    LOCKSTEP_TRY(write(*object.state));
+    out_.op(Op::kBuild);
+  }
   return {};
 }
 

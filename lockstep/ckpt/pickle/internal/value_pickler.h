@@ -66,6 +66,7 @@ class ValuePickler {
       std::string_view storage_class,
       std::uint64_t numel);
   Status storage_of(const Object& object);
+  Status instance(const Object& object);
   Result<std::shared_ptr<const std::string>> storage_key(
       const std::shared_ptr<Storage>& storage,
       std::string_view storage_class);

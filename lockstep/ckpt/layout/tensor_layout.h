@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tensors that are no strided view of one storage: sparse, nested, meta. In
+// the tree each stays the call that rebuilds it, an `Object`; here that call is
+// read. Nothing is densified.
+//   if (auto sparse = layout_tensor(value)) { sparse->parts[0].name ... }
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt {
+
+/// A tensor that such a tensor is made of.
+struct TensorPart {
+  /// As PyTorch's method that gives it: "indices", "values", "crow_indices".
+  /// Empty if the part is the tensor's whole content.
+  std::string_view name = {};
+  /// A tensor. Ownership: the tree's.
+  const Value* value = nullptr;
+};
+
+/// A tensor of another layout.
+struct LayoutTensor {
+  /// "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc",
+  /// "nested", "jagged", "meta", "wrapper" (a subclass without data), "device"
+  /// (a device without storages, saved through the CPU).
+  std::string_view layout = {};
+  /// In the file's order.
+  std::vector<TensorPart> parts = {};
+  std::optional<DType> dtype = {};
+  /// Shape of the whole; nothing where the parts decide it.
+  std::optional<std::vector<std::int64_t>> sizes = {};
+
+  /// The part of that name, null if there is none.
+  [[nodiscard]] const Tensor* part(std::string_view name) const;
+};
+
+/// Reads such a tensor; nothing for any other value, also a strided tensor.
+/// A parameter of another layout, and one with Python attributes, are read
+/// through.
+std::optional<LayoutTensor> layout_tensor(const Value& value);
+
+/// "sparse_coo float32 [3, 3]".
+std::string describe(const LayoutTensor& tensor);
+
+/// Compares the indices of a sparse tensor with its shape; reads them. PyTorch
+/// does so only if asked and lets others point anywhere.
+/// Errors: kCorrupt (E_SPARSE_INDEX); those of the storages.
+Status check_indices(const LayoutTensor& tensor);
+
+/// Every such tensor below `root`, each once.
+std::vector<LayoutTensor> layout_tensors(const Value& root);
+
+} // namespace lockstep::ckpt
