@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/internal/pickle_ops.h"
+#include "lockstep/ckpt/pickle/pickle_text.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -34,6 +35,13 @@ Status build_dict(Dict& dict, const Value& state) {
       attributes->items.begin(),
       attributes->items.end());
   return {};
+}
+
+// Content of `bytearray(text, 'latin-1')`, as protocol 2 spells it.
+std::string bytearray_text(const Tuple& args) {
+  const std::string* text =
+      args.items.empty() ? nullptr : args.items[0].as_string();
+  return text == nullptr ? "" : latin1_from_utf8(*text).value_or("");
 }
 
 // torch 0.x: a Parameter is followed by (requires_grad, volatile, hooks).
@@ -147,6 +155,8 @@ Status Machine::push_call(const Slot& callable, const Slot& args) {
   LOCKSTEP_ASSIGN(Value value, call_global(object->global, *tuple));
   if (const auto* bytes = std::get_if<Bytes>(&value.data())) {
     note_bytes(bytes->data, decoder_.position());
+  } else if (object->global == "builtins.bytearray") {
+    note_bytes(bytearray_text(**tuple), decoder_.position());
   }
   return stack_.push(std::move(value), depth);
 }

@@ -290,5 +290,18 @@ TEST(PickleMachine, WarnsOfAPickleInsideBytes) {
   EXPECT_THAT(result->warnings[0], HasSubstr("W_NESTED_PICKLE"));
 }
 
+TEST(PickleMachine, WarnsOfAPickleInsideAByteArray) {
+  const auto result = read(Pickle()
+                               .global("__builtin__", "bytearray")
+                               .text("\xc2\x80\x02N.")
+                               .text("latin-1")
+                               .tuple(2)
+                               .op('R')
+                               .stop());
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->warnings.size(), 1U);
+  EXPECT_THAT(result->warnings[0], HasSubstr("W_NESTED_PICKLE"));
+}
+
 } // namespace
 } // namespace lockstep::ckpt
