@@ -12,6 +12,7 @@
 #include "lockstep/ckpt/safetensors/safetensors_index.h"
 #include "lockstep/ckpt/safetensors/safetensors_reader.h"
 #include "lockstep/ckpt/safetensors/safetensors_writer.h"
+#include "lockstep/ckpt/torchscript/libtorch_writer.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -30,6 +31,10 @@ constexpr std::array kWriters{
     FormatWriter{"safetensors", "safetensors files", write_safetensors},
     FormatWriter{"npz", "NumPy archives of arrays", write_npz},
     FormatWriter{"dcp", "folder of torch.distributed.checkpoint", write_dcp},
+    FormatWriter{
+        "libtorch",
+        "archive that C++ torch::load reads",
+        write_libtorch},
 };
 
 } // namespace

@@ -37,7 +37,6 @@ enum class Op : char {
   kGlobal = 'c',
   kNewObject = '\x81',
   kReduce = 'R',
-  kNewObject = '\x81',
   kBuild = 'b',
   kEmptyTuple = ')',
   kTuple = 't',

@@ -8,10 +8,17 @@
 #include <functional>
 #include <string>
 
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt::internal {
+
+/// The top folder of an archive: the one `options` name, else the file's name
+/// by PyTorch's rule. Errors: kInvalidArgument.
+Result<std::string> archive_folder(
+    const std::string& path,
+    const SaveOptions& options);
 
 /// Adds the storage `index` of the tree as the record `name`.
 using AddStorage = std::function<

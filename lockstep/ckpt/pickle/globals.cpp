@@ -235,6 +235,15 @@ std::optional<DType> storage_class_dtype(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view native_storage(DType dtype) {
+  for (const auto& [name, known] : kLibtorchStorages) {
+    if (known == dtype) {
+      return name;
+    }
+  }
+  return dtype_info(dtype).storage;
+}
+
 Value global_value(std::string_view name) {
   if (const auto dtype = dtype_name(name)) {
     if (const auto known = dtype_by_name(*dtype)) {

@@ -42,6 +42,10 @@ GlobalInfo find_global(std::string_view name);
 /// untyped storages count bytes and give kUInt8. Nothing for another name.
 std::optional<DType> storage_class_dtype(std::string_view name);
 
+/// LibTorch's storage class of a dtype without "Storage": "Float", and also
+/// "UInt16" or "Float8_e5m2", which Python does not have.
+std::string_view native_storage(DType dtype);
+
 /// The value of a bare name: a `DTypeValue`, else an `Object` without args.
 Value global_value(std::string_view name);
 

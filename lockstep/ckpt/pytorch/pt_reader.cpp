@@ -9,6 +9,8 @@
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/pytorch/internal/pt_cut.h"
 #include "lockstep/ckpt/pytorch/internal/pt_storage.h"
+#include "lockstep/ckpt/torchscript/model_json.h"
+#include "lockstep/ckpt/torchscript/script_tree.h"
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 
@@ -50,7 +52,9 @@ class PtReader {
     file_.archive_name = zip_->root();
     file_.file_bytes = zip_->source()->size();
     file_.crc = zip_->crc_state();
-    file_.format = zip_->find("constants.pkl") ? "torchscript" : "zip";
+    const bool is_script = zip_->find("constants.pkl") != nullptr ||
+                           zip_->find(kModelJson) != nullptr;
+    file_.format = is_script ? "torchscript" : "zip";
     file_.era = era();
     for (const Error& warning : zip_->warnings()) {
       file_.warnings.push_back(
@@ -67,6 +71,9 @@ class PtReader {
   [[nodiscard]] std::string era() const {
     if (zip_->find("constants.pkl") != nullptr) {
       return "TorchScript or C++ torch::save";
+    }
+    if (zip_->find(kModelJson) != nullptr) {
+      return "TorchScript of torch 1.0 to 1.2";
     }
     if (zip_->find(".format_version") != nullptr) {
       return "torch 2.6 or newer";
@@ -140,7 +147,8 @@ class PtReader {
   Status read_tree() {
     const ZipRecord* record = zip_->find("data.pkl");
     if (record == nullptr) {
-      return no_pickle();
+      return zip_->find(kModelJson) != nullptr ? read_old_script()
+                                               : Status(no_pickle());
     }
     if (record->size > options_.limits.max_pickle_bytes) {
       return pickle_error(
@@ -169,7 +177,23 @@ class PtReader {
     for (const auto& entry : storages.entries()) {
       file_.storages.push_back(entry.storage);
     }
-    return check_byteorder();
+    LOCKSTEP_TRY(check_byteorder());
+    if (file_.format == "torchscript") {
+      LOCKSTEP_ASSIGN(
+          file_.root,
+          plain_tree(file_.root, options_.limits.max_depth));
+    }
+    return {};
+  }
+
+  Status read_old_script() {
+    LOCKSTEP_ASSIGN(ModelJson model, read_model_json(zip_, options_));
+    file_.globals = std::move(model.globals);
+    file_.storages = std::move(model.storages);
+    LOCKSTEP_ASSIGN(
+        file_.root,
+        plain_tree(model.root, options_.limits.max_depth));
+    return {};
   }
 
   [[nodiscard]] Error no_pickle() const {

@@ -46,13 +46,13 @@ std::string default_root(const std::string& path) {
   return root.empty() ? "archive" : root;
 }
 
-Status check_root(const std::string& root) {
+Result<std::string> checked_root(std::string root) {
   const bool bad =
       root.empty() || root == "." || root == ".." ||
       root.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos ||
       root.size() > 1024 || !internal::is_utf8(root);
   if (!bad) {
-    return {};
+    return root;
   }
   return Error{
       .code = ErrorCode::kInvalidArgument,
@@ -97,6 +97,14 @@ Status write_records(
 } // namespace
 
 namespace internal {
+
+Result<std::string> archive_folder(
+    const std::string& path,
+    const SaveOptions& options) {
+  return checked_root(
+      options.archive_name.empty() ? default_root(path)
+                                   : options.archive_name);
+}
 
 Status
 add_pt_storage(ZipWriter& zip, const std::string& name, Storage& storage) {
@@ -149,9 +157,9 @@ Status write_pt(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs) {
-  const std::string folder =
-      options.archive_name.empty() ? default_root(path) : options.archive_name;
-  LOCKSTEP_TRY(check_root(folder));
+  LOCKSTEP_ASSIGN(
+      const std::string folder,
+      internal::archive_folder(path, options));
   auto tree = write_pickle(root);
   if (!tree) {
     Error error = std::move(tree).error();

@@ -251,6 +251,18 @@ std::vector<std::string> StorageTable::warnings() const {
   return warnings;
 }
 
+std::shared_ptr<StorageSource> record_source(
+    std::shared_ptr<const ZipReader> zip,
+    const ZipRecord& record,
+    bool check_crc) {
+  return std::make_shared<RecordSource>(
+      std::move(zip),
+      record,
+      record.size,
+      check_crc,
+      /*swap=*/1);
+}
+
 std::string first_tensor_of(const Value& root, const Storage* storage) {
   std::string found;
   bool done = false;
