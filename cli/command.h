@@ -46,6 +46,7 @@ Runner setup_inspect(CLI::App& app, const Common& common);
 Runner setup_ls(CLI::App& app, const Common& common);
 Runner setup_show(CLI::App& app, const Common& common);
 Runner setup_digest(CLI::App& app, const Common& common);
+Runner setup_optim(CLI::App& app, const Common& common);
 Runner setup_verify(CLI::App& app, const Common& common);
 Runner setup_explain(CLI::App& app, const Common& common);
 

@@ -26,6 +26,11 @@ constexpr std::array kCommands{
         setup_digest},
     Command{
         "ckpt",
+        "optim",
+        "convert an optimizer state between Python and C++",
+        setup_optim},
+    Command{
+        "ckpt",
         "verify",
         "check every CRC, bound and offset; exit 3 if damaged",
         setup_verify},
