@@ -11,7 +11,7 @@ namespace lockstep::ckpt {
 /// As `save` with the format "libtorch". Dotted names become modules; a list of
 /// tensors reads as `std::vector<Tensor>`, a tensor as `Tensor`.
 /// Errors: as `save`; kUnsupported (E_NOT_SCRIPT) for a value LibTorch has no
-/// type for; kInvalidArgument (E_SAME_NAME).
+/// type for; kInvalidArgument (E_NOT_SCRIPT) if two values get one name.
 Status write_libtorch(
     const std::string& path,
     const Value& root,

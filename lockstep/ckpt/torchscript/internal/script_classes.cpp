@@ -282,7 +282,7 @@ class Builder {
 
   Error same_name(std::string_view name) const {
     Error error = refuse(
-        "E_SAME_NAME",
+        "E_NOT_SCRIPT",
         format("'{}' names two values of one object", escape(name)));
     error.code = ErrorCode::kInvalidArgument;
     return error;

@@ -39,9 +39,9 @@ std::string script_module(std::size_t index);
 /// The objects that hold `root`; the first is the root's. A state_dict becomes
 /// modules along its dots, with those its `_metadata` names; a whole model its
 /// modules; lists of tensors and of one kind of scalar stay values.
-/// Errors: kUnsupported (E_NOT_SCRIPT) for a value LibTorch has no type for;
-/// kInvalidArgument (E_SAME_NAME) where a name is both a tensor and a module;
-/// the message says where.
+/// Errors (E_NOT_SCRIPT; the message says where): kUnsupported for a value
+/// LibTorch has no type for, kInvalidArgument where a name is both a tensor and
+/// a module.
 Result<std::vector<ScriptClass>> script_classes(const Value& root);
 
 } // namespace lockstep::ckpt::internal
