@@ -10,6 +10,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor_bytes.h"
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
@@ -51,11 +52,6 @@ bool is_buffer(std::string_view name) {
   const std::string_view last =
       dot == std::string_view::npos ? name : name.substr(dot + 1);
   return std::ranges::find(kBufferNames, last) != kBufferNames.end();
-}
-
-std::uint64_t bytes_of(const Tensor& tensor) {
-  return static_cast<std::uint64_t>(tensor.numel()) *
-         dtype_info(tensor.dtype).size;
 }
 
 // Finds the part of the tree that holds the weights.
@@ -106,11 +102,11 @@ class Summarizer {
         [&](const std::string& /*name*/, const Tensor& tensor) {
           ++summary_.tensors;
           summary_.elements += static_cast<std::uint64_t>(tensor.numel());
-          summary_.bytes += bytes_of(tensor);
+          summary_.bytes += contiguous_bytes(tensor);
           DTypeSummary& row = dtypes[tensor.dtype];
           row.dtype = tensor.dtype;
           ++row.tensors;
-          row.bytes += bytes_of(tensor);
+          row.bytes += contiguous_bytes(tensor);
           views[tensor.storage.get()].insert(&tensor);
         }));
     for (const auto& [dtype, row] : dtypes) {
@@ -149,7 +145,7 @@ class Summarizer {
           [&row](const std::string& /*name*/, const Tensor& tensor) {
             ++row.tensors;
             row.elements += static_cast<std::uint64_t>(tensor.numel());
-            row.bytes += bytes_of(tensor);
+            row.bytes += contiguous_bytes(tensor);
           }));
       summary_.keys.push_back(std::move(row));
     }

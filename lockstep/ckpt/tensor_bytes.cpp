@@ -7,18 +7,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-// Elements that share a byte.
-std::int64_t elements_per_byte(DType dtype) {
-  switch (dtype) {
-    case DType::kQUInt4x2:
-      return 2;
-    case DType::kQUInt2x4:
-      return 4;
-    default:
-      return 1;
-  }
-}
-
 bool is_complex(DType dtype) {
   return dtype_info(dtype).name.starts_with("complex");
 }
@@ -94,7 +82,7 @@ Extent extent_of(const Tensor& tensor) {
 
 std::uint64_t contiguous_bytes(const Tensor& tensor) {
   const std::uint64_t size = dtype_info(tensor.dtype).size;
-  const std::int64_t packed = elements_per_byte(tensor.dtype);
+  const std::int64_t packed = dtype_info(tensor.dtype).per_byte;
   if (packed == 1 || tensor.sizes.empty() || tensor.numel() == 0) {
     return static_cast<std::uint64_t>(tensor.numel()) * size;
   }
@@ -116,7 +104,7 @@ class TensorBlocks::Impl {
         left_(contiguous_bytes(tensor) / element_),
         per_block_(kTensorBlockBytes / element_),
         is_plain_(
-            tensor.is_contiguous() || elements_per_byte(tensor.dtype) > 1),
+            tensor.is_contiguous() || dtype_info(tensor.dtype).per_byte > 1),
         index_(tensor.sizes.size(), 0) {}
 
   Result<ByteSpan> next() {
