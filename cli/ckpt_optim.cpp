@@ -100,7 +100,7 @@ Result<int> run(const Args& args, const Common& common) {
 Runner setup_optim(CLI::App& app, const Common& common) {
   auto args = std::make_shared<Args>();
   add_file(app, args->file);
-  app.add_option("output", args->output, "file to write")->required();
+  app.add_option("OUTPUT", args->output, "file to write")->required();
   app.add_option("--to", args->to, "side that will load it: cpp or python")
       ->required()
       ->check(CLI::IsMember({"cpp", "python"}));

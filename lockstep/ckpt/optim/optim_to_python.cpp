@@ -81,7 +81,8 @@ class ToPython {
       const auto field =
           std::ranges::find(kind->options, name, &OptimField::name);
       Value value = internal::python_default(name);
-      if (const Value* found = options->find(name)) {
+      const Value* found = options->find(name);
+      if (found != nullptr && field != kind->options.end()) {
         LOCKSTEP_ASSIGN(value, internal::to_python_value(*field, *found));
       }
       made.items.emplace_back(std::string(name), std::move(value));

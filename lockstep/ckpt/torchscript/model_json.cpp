@@ -15,7 +15,7 @@
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
-#include "lockstep/ckpt/pytorch/internal/pt_storage.h"
+#include "lockstep/ckpt/pytorch/record_source.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -193,7 +193,7 @@ class ModelReader {
         .location = device.empty() ? "cpu" : device,
         .key = key,
         .dtype = dtype});
-    known->source = internal::record_source(zip_, *record, options_.check_crc);
+    known->source = record_source(zip_, *record, options_.check_crc);
     result_.storages.push_back(known);
     return known;
   }

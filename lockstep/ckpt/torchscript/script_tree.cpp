@@ -29,6 +29,14 @@ bool is_tensor(const Value& value) {
   return value.as_tensor() != nullptr || layout_tensor(value).has_value();
 }
 
+// What a module of tensors alone becomes.
+bool is_flat(const Dict& dict) {
+  return dict.kind == Dict::Kind::kOrderedDict &&
+         std::ranges::all_of(dict.items, [](const Item& item) {
+           return item.first.as_string() != nullptr && is_tensor(item.second);
+         });
+}
+
 class PlainTree {
  public:
   explicit PlainTree(std::uint64_t max_depth) : max_depth_(max_depth) {}
@@ -95,12 +103,11 @@ class PlainTree {
 
   // A module below became an OrderedDict if it held tensors alone.
   Result<Value> module(Dict items) {
-    const auto is_flat = [](const Item& item) {
+    const auto can_join = [](const Item& item) {
       const Dict* dict = item.second.as_dict();
-      return is_tensor(item.second) ||
-             (dict != nullptr && dict->kind == Dict::Kind::kOrderedDict);
+      return is_tensor(item.second) || (dict != nullptr && is_flat(*dict));
     };
-    if (!std::ranges::all_of(items.items, is_flat)) {
+    if (!std::ranges::all_of(items.items, can_join)) {
       return Value(std::move(items));
     }
     Dict flat{.kind = Dict::Kind::kOrderedDict};

@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/pytorch/record_source.h"
 #include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::ckpt::internal {
@@ -251,18 +252,6 @@ std::vector<std::string> StorageTable::warnings() const {
   return warnings;
 }
 
-std::shared_ptr<StorageSource> record_source(
-    std::shared_ptr<const ZipReader> zip,
-    const ZipRecord& record,
-    bool check_crc) {
-  return std::make_shared<RecordSource>(
-      std::move(zip),
-      record,
-      record.size,
-      check_crc,
-      /*swap=*/1);
-}
-
 std::string first_tensor_of(const Value& root, const Storage* storage) {
   std::string found;
   bool done = false;
@@ -277,3 +266,19 @@ std::string first_tensor_of(const Value& root, const Storage* storage) {
 }
 
 } // namespace lockstep::ckpt::internal
+
+namespace lockstep::ckpt {
+
+std::shared_ptr<StorageSource> record_source(
+    std::shared_ptr<const ZipReader> zip,
+    const ZipRecord& record,
+    bool check_crc) {
+  return std::make_shared<internal::RecordSource>(
+      std::move(zip),
+      record,
+      record.size,
+      check_crc,
+      /*swap=*/1);
+}
+
+} // namespace lockstep::ckpt

@@ -62,12 +62,6 @@ class StorageTable final : public PersistentIdHandler {
   std::map<std::string, std::size_t, std::less<>> rows_;
 };
 
-/// All bytes of `record`, read and checked when first asked for.
-std::shared_ptr<StorageSource> record_source(
-    std::shared_ptr<const ZipReader> zip,
-    const ZipRecord& record,
-    bool check_crc);
-
 /// Name of the first tensor that views `storage`, "" if none does.
 std::string first_tensor_of(const Value& root, const Storage* storage);
 

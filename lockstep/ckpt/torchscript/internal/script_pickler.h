@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/ckpt/layout/tensor_layout.h"
 #include "lockstep/ckpt/internal/pickle_output.h"
+#include "lockstep/ckpt/layout/tensor_layout.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/torchscript/internal/script_classes.h"
 
