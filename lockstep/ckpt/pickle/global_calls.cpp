@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/global_calls.h"
 
+#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -17,6 +18,22 @@ const std::vector<Value>* elements_of(const Value& value) {
     return &tuple->items;
   }
   return nullptr;
+}
+
+// LibTorch writes the index into the text: "cuda:1".
+void split_index(Device& device) {
+  const std::size_t colon = device.type.find(':');
+  if (colon == std::string::npos) {
+    return;
+  }
+  const char* end = device.type.data() + device.type.size();
+  int index = 0;
+  const auto [stop, error] =
+      std::from_chars(device.type.data() + colon + 1, end, index);
+  if (error == std::errc{} && stop == end && index >= 0) {
+    device.index = index;
+    device.type.resize(colon);
+  }
 }
 
 std::optional<Value> only(Value value) {
@@ -86,7 +103,9 @@ CallResult call_device(const Tuple& args) {
     return std::optional<Value>();
   }
   Device device{.type = *type};
-  if (args.items.size() == 2) {
+  if (args.items.size() == 1) {
+    split_index(device);
+  } else {
     const std::int64_t* index = args.items[1].as_int();
     if (index == nullptr || !std::in_range<int>(*index)) {
       return std::optional<Value>();

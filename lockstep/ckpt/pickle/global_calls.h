@@ -23,7 +23,7 @@ CallResult call_counter(const Tuple& args);
 CallResult call_set(const Tuple& args);
 /// `torch.Size((1, 2))`.
 CallResult call_size(const Tuple& args);
-/// `torch.device('cuda', 1)`.
+/// `torch.device('cuda', 1)`, also `('cuda:1')`.
 CallResult call_device(const Tuple& args);
 /// `complex(1.0, 2.0)`.
 CallResult call_complex(const Tuple& args);
