@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/torchscript/script_tree.h"
 #include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::ckpt {
@@ -61,6 +62,9 @@ class Flattener {
     }
     if (is_module(value)) {
       return walk_module(*value.as_object()->state);
+    }
+    if (const Dict* attributes = script_attributes(value)) {
+      return walk_items(attributes->items, nullptr);
     }
     if (node_address(value) != nullptr && value.as_string() == nullptr) {
       return refuse(

@@ -184,6 +184,13 @@ ScriptContainer script_container(std::string_view class_name) {
   return row == kClasses.end() ? ScriptContainer::kNone : row->container;
 }
 
+const Dict* script_attributes(const Value& value) {
+  const Object* object = value.as_object();
+  const bool is_script = object != nullptr && object->state != nullptr &&
+                         object->global.starts_with("__torch__.");
+  return is_script ? object->state->as_dict() : nullptr;
+}
+
 Result<Value> plain_tree(const Value& root, std::uint64_t max_depth) {
   return PlainTree(max_depth).convert(root);
 }

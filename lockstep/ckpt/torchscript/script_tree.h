@@ -27,6 +27,10 @@ enum class ScriptContainer {
 /// Judges a class: "__torch__.___torch_mangle_3.Module" is `kModule`.
 ScriptContainer script_container(std::string_view class_name);
 
+/// The attributes of an object of a TorchScript program; null for any other
+/// value.
+const Dict* script_attributes(const Value& value);
+
 /// Replaces containers below `root`. A module that holds nothing but tensors
 /// becomes an OrderedDict with dotted keys, any other a dict. Objects of other
 /// classes stay, with their state replaced the same way. Shared nodes stay

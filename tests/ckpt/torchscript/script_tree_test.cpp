@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/flatten.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/print.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
@@ -61,6 +62,16 @@ TEST(ScriptTree, KeepsClassesOfPrograms) {
   EXPECT_EQ(plain_tree(root)->as_object()->global, "__torch__.Net");
   const Value broken = object("__torch__.Module", {{3, one()}});
   EXPECT_NE(plain_tree(broken)->as_object(), nullptr);
+}
+
+TEST(ScriptTree, ProgramsFlattenToTheirTensors) {
+  const Value root = object(
+      "__torch__.Net",
+      {{"fc", object("__torch__.Linear", {{"weight", one()}})}});
+  const auto flat = flatten(root);
+  ASSERT_TRUE(flat) << to_string(flat.error());
+  ASSERT_EQ(flat->tensors.size(), 1U);
+  EXPECT_EQ(flat->tensors[0].name, "fc.weight");
 }
 
 TEST(ScriptTree, LimitsWhatSharedModulesExpandTo) {

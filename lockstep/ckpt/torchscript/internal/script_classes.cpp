@@ -11,6 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/torchscript/internal/script_types.h"
+#include "lockstep/ckpt/torchscript/script_tree.h"
 #include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::ckpt::internal {
@@ -97,10 +98,8 @@ class Builder {
     if (is_module(value)) {
       return module(*value.as_object()->state);
     }
-    const Object* object = value.as_object();
-    if (object != nullptr && object->global.starts_with("__torch__.") &&
-        object->state != nullptr && object->state->as_dict() != nullptr) {
-      return named(*object->state->as_dict(), "Module");
+    if (const Dict* attributes = script_attributes(value)) {
+      return named(*attributes, "Module");
     }
     return refuse(
         "E_NOT_SCRIPT",
