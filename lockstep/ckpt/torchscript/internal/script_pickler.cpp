@@ -36,18 +36,6 @@ constexpr std::array kListFunctions{
     ListFunction{"List[bool]", "torch.jit._pickle.build_boollist"},
     ListFunction{"List[Tensor]", "torch.jit._pickle.build_tensorlist"}};
 
-Error bad_tensor(
-    const ScriptAttribute& attribute,
-    ErrorCode code,
-    std::string_view detail,
-    std::string_view message) {
-  return {
-      .code = code,
-      .op = "ckpt.save",
-      .message = format("'{}': {}", escape(attribute.name), message),
-      .detail = std::string(detail)};
-}
-
 } // namespace
 
 Result<PickledTree> ScriptPickler::run() {
@@ -66,9 +54,11 @@ Status ScriptPickler::object(std::size_t index) {
   out_.op(Op::kMark);
   for (const ScriptAttribute& attribute : object.attributes) {
     out_.literal(attribute.name);
+    path_.push_back(attribute.name);
     LOCKSTEP_TRY(
         attribute.object ? this->object(*attribute.object)
                          : value(attribute, attribute.value));
+    path_.pop_back();
   }
   out_.op(Op::kSetItems);
   out_.op(Op::kBuild);
@@ -80,10 +70,10 @@ Status ScriptPickler::value(
     const ScriptAttribute& attribute,
     const Value& value) {
   if (const Tensor* dense = value.as_tensor()) {
-    return tensor(attribute, *dense);
+    return tensor(*dense);
   }
   if (const auto layout = layout_tensor(value)) {
-    return sparse(attribute, *layout);
+    return sparse(*layout);
   }
   if (const List* items = value.as_list()) {
     return list(attribute, items->items);
@@ -154,28 +144,31 @@ Status ScriptPickler::tuple(
   return {};
 }
 
-Status ScriptPickler::tensor(
-    const ScriptAttribute& attribute,
-    const Tensor& tensor) {
+Status ScriptPickler::tensor(const Tensor& tensor) {
   const Status fits = tensor.storage == nullptr ? Status() : check_view(tensor);
   if (tensor.storage == nullptr || !fits) {
-    return bad_tensor(
-        attribute,
+    return refuse(
         ErrorCode::kInvalidArgument,
         "E_TENSOR",
         fits ? "a tensor without a storage" : fits.error().message);
   }
   const bool is_plain = tensor.quantizer == nullptr;
+  if (is_plain == is_quantized(tensor.dtype)) {
+    return refuse(
+        ErrorCode::kUnsupported,
+        "E_NOT_SCRIPT",
+        "a quantized tensor without its quantizer");
+  }
   out_.global(
       is_plain ? "torch._utils._rebuild_tensor_v2"
                : "torch._utils._rebuild_qtensor");
   out_.op(Op::kMark);
-  LOCKSTEP_TRY(storage(attribute, tensor));
+  LOCKSTEP_TRY(storage(tensor));
   integer(tensor.offset);
   integers(tensor.sizes);
   integers(tensor.strides);
   if (!is_plain) {
-    LOCKSTEP_TRY(quantizer(attribute, tensor));
+    LOCKSTEP_TRY(quantizer(tensor));
   }
   out_.boolean(tensor.requires_grad);
   hooks();
@@ -186,9 +179,7 @@ Status ScriptPickler::tensor(
 }
 
 // (layout, size, requires_grad, parts..., hooks)
-Status ScriptPickler::sparse(
-    const ScriptAttribute& attribute,
-    const LayoutTensor& tensor) {
+Status ScriptPickler::sparse(const LayoutTensor& tensor) {
   const auto* row =
       std::ranges::find(kNativeLayouts, tensor.layout, &NativeLayout::name);
   out_.global("torch._utils._rebuild_sparse_tensor");
@@ -197,7 +188,7 @@ Status ScriptPickler::sparse(
   integers(*tensor.sizes);
   out_.boolean(false);
   for (const TensorPart& part : tensor.parts) {
-    LOCKSTEP_TRY(this->tensor(attribute, *part.value->as_tensor()));
+    LOCKSTEP_TRY(this->tensor(*part.value->as_tensor()));
   }
   hooks();
   out_.op(Op::kTuple);
@@ -205,14 +196,11 @@ Status ScriptPickler::sparse(
   return {};
 }
 
-Status ScriptPickler::storage(
-    const ScriptAttribute& attribute,
-    const Tensor& tensor) {
+Status ScriptPickler::storage(const Tensor& tensor) {
   const auto [known, is_new] =
       dtypes_.try_emplace(tensor.storage.get(), tensor.dtype);
   if (known->second != tensor.dtype) {
-    return bad_tensor(
-        attribute,
+    return refuse(
         ErrorCode::kUnsupported,
         "E_NOT_SCRIPT",
         format(
@@ -237,15 +225,12 @@ Status ScriptPickler::storage(
   return {};
 }
 
-Status ScriptPickler::quantizer(
-    const ScriptAttribute& attribute,
-    const Tensor& tensor) {
+Status ScriptPickler::quantizer(const Tensor& tensor) {
   const auto made = read_quantizer(tensor);
   const bool has_tensors = made && made->scales.as_tensor() != nullptr &&
                            made->zero_points.as_tensor() != nullptr;
   if (!made || (made->is_per_channel && !has_tensors)) {
-    return bad_tensor(
-        attribute,
+    return refuse(
         ErrorCode::kUnsupported,
         "E_NOT_SCRIPT",
         made ? "scales in a list" : made.error().message);
@@ -257,8 +242,8 @@ Status ScriptPickler::quantizer(
     out_.global(
         is_float ? "torch.per_channel_affine_float_qparams"
                  : "torch.per_channel_affine");
-    LOCKSTEP_TRY(this->tensor(attribute, *made->scales.as_tensor()));
-    LOCKSTEP_TRY(this->tensor(attribute, *made->zero_points.as_tensor()));
+    LOCKSTEP_TRY(this->tensor(*made->scales.as_tensor()));
+    LOCKSTEP_TRY(this->tensor(*made->zero_points.as_tensor()));
     integer(made->axis);
   } else {
     out_.global("torch.per_tensor_affine");
@@ -310,6 +295,17 @@ void ScriptPickler::integers(const std::vector<std::int64_t>& values) {
     integer(value);
   }
   out_.op(Op::kTuple);
+}
+
+Error ScriptPickler::refuse(
+    ErrorCode code,
+    std::string_view detail,
+    std::string_view message) const {
+  return {
+      .code = code,
+      .op = "ckpt.save",
+      .message = format("'{}': {}", escape(join(path_, ".")), message),
+      .detail = std::string(detail)};
 }
 
 void ScriptPickler::hooks() {

@@ -24,7 +24,7 @@ class ScriptPickler {
       : classes_(classes) {}
 
   /// Errors: kInvalidArgument (E_TENSOR) for a tensor that leaves its storage,
-  /// kUnsupported (E_NOT_SCRIPT); the message names the attribute.
+  /// kUnsupported (E_NOT_SCRIPT); the message has the attribute's path.
   Result<PickledTree> run();
 
  private:
@@ -34,17 +34,22 @@ class ScriptPickler {
       const ScriptAttribute& attribute,
       const std::vector<Value>& items);
   Status tuple(const ScriptAttribute& attribute, const Tuple& tuple);
-  Status tensor(const ScriptAttribute& attribute, const Tensor& tensor);
-  Status sparse(const ScriptAttribute& attribute, const LayoutTensor& tensor);
-  Status storage(const ScriptAttribute& attribute, const Tensor& tensor);
-  Status quantizer(const ScriptAttribute& attribute, const Tensor& tensor);
+  Status tensor(const Tensor& tensor);
+  Status sparse(const LayoutTensor& tensor);
+  Status storage(const Tensor& tensor);
+  Status quantizer(const Tensor& tensor);
   void flags(const Tensor& tensor);
   void integer(std::int64_t value);
   void integers(const std::vector<std::int64_t>& values);
   void hooks();
+  [[nodiscard]] Error refuse(
+      ErrorCode code,
+      std::string_view detail,
+      std::string_view message) const;
 
   const std::vector<ScriptClass>& classes_;
   PickleOutput out_;
+  std::vector<std::string> path_;
   std::vector<std::shared_ptr<Storage>> storages_;
   // The dtype a storage was written with.
   std::map<const Storage*, DType> dtypes_;
