@@ -9,8 +9,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/color.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/reading_flags.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
@@ -108,20 +110,28 @@ std::vector<std::string> normalize(std::span<const std::string> given) {
   return args;
 }
 
-// One parser with every command of the table.
+// The command that `args` name; null if that is not clear.
+const Command* named_command(const std::vector<std::string>& args) {
+  const std::string* word = ckpt_word(args);
+  if (word != nullptr) {
+    return find_command("ckpt", *word);
+  }
+  return args.empty() ? nullptr : find_command("", args[0]);
+}
+
+// A parser for the command that the arguments name, or for all of them: most
+// of the program's time would go into flags that nobody asked for.
 class Parser {
  public:
-  Parser() {
+  explicit Parser(const std::vector<std::string>& args) {
     app_.require_subcommand(1);
     app_.footer(kExamples);
     app_.set_version_flag("--version", version_text());
+    const Command* only = named_command(args);
     for (const Command& command : commands()) {
-      CLI::App& parent = group(std::string(command.group));
-      CLI::App* app = parent.add_subcommand(
-          std::string(command.name),
-          std::string(command.help));
-      entries_.push_back({app, &command, command.setup(*app, common_)});
-      app->add_flag("--json", common_.json, "print one JSON object");
+      if (only == nullptr || only == &command) {
+        add(command);
+      }
     }
   }
 
@@ -135,7 +145,7 @@ class Parser {
       return print_error(explain(error), "lockstep.args/1", common_.json);
     }
     const Entry* entry = chosen();
-    auto status = entry->run();
+    auto status = run(*entry);
     return status ? *status
                   : print_error(
                         status.error(),
@@ -149,6 +159,21 @@ class Parser {
     const Command* command = nullptr;
     Runner run = {};
   };
+
+  Result<int> run(const Entry& entry) {
+    LOCKSTEP_ASSIGN(common_.color, wants_color(common_.color_mode));
+    apply_reading_flags(common_);
+    return entry.run();
+  }
+
+  void add(const Command& command) {
+    CLI::App* app = group(std::string(command.group))
+                        .add_subcommand(
+                            std::string(command.name),
+                            std::string(command.help));
+    entries_.push_back({app, &command, command.setup(*app, common_)});
+    add_common_flags(command, *app, common_);
+  }
 
   CLI::App& group(const std::string& name) {
     if (name.empty()) {
@@ -258,7 +283,8 @@ int run(std::span<const std::string> given) {
   if (const auto error = unknown_command(args)) {
     return print_error(*error, "lockstep.args/1", wants_json);
   }
-  return Parser().run(std::move(args));
+  Parser parser(args);
+  return parser.run(std::move(args));
 }
 
 } // namespace lockstep::cli

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `lockstep ckpt digest FILE`: one number for the weights in it.
-#include <limits>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -22,7 +21,6 @@ constexpr std::size_t kShortDigits = 32;
 struct Args {
   std::string file = {};
   bool lines = false;
-  bool allow_expand = false;
 };
 
 Json rows_json(const std::vector<ckpt::DigestRow>& rows) {
@@ -62,12 +60,8 @@ std::string rows_text(const std::vector<ckpt::DigestRow>& rows) {
 
 Result<int> run(const Args& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
-  ckpt::DigestOptions options;
-  if (args.allow_expand) {
-    options.max_expanded_bytes = std::numeric_limits<std::uint64_t>::max();
-  }
-  auto rows = ckpt::digest_rows(file.root, options);
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  auto rows = ckpt::digest_rows(file.root, common.load.limits);
   if (!rows) {
     rows.error().path = input.name();
     return std::move(rows).error();
@@ -91,10 +85,6 @@ Runner setup_digest(CLI::App& app, const Common& common) {
       "--lines",
       args->lines,
       "print a line for each tensor: name, type, shape, SHA-256");
-  app.add_flag(
-      "--allow-expand",
-      args->allow_expand,
-      "read views that repeat more than 64 MiB");
   return [args, &common] { return run(*args, common); };
 }
 

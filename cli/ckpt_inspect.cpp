@@ -21,7 +21,7 @@ struct Args {
 
 Result<int> run(const Args& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const ckpt::Summary summary, ckpt::summarize(file));
   if (common.json) {
     print_result("lockstep.ckpt.inspect/1", ckpt::to_json(summary));

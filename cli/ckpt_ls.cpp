@@ -1,111 +1,142 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `lockstep ckpt ls FILE`: the tensors in file order.
+// `lockstep ckpt ls FILE`: the tensors, one line each.
 #include <algorithm>
+#include <array>
 #include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/listing_args.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::cli {
 namespace {
 
-struct Args {
-  std::string file = {};
-};
+constexpr std::size_t kShownName = 200;
+constexpr std::size_t kShownLocation = 20;
 
-struct Row {
-  std::string name = {};
-  ckpt::Tensor tensor = {};
-};
-
-Result<std::vector<Row>> collect(const ckpt::Checkpoint& file) {
-  std::vector<Row> rows;
-  LOCKSTEP_TRY(ckpt::for_each_tensor(
-      file.root,
-      [&rows](const std::string& name, const ckpt::Tensor& tensor) {
-        rows.push_back({.name = name, .tensor = tensor});
-      }));
-  return rows;
-}
-
-Json rows_json(const std::vector<Row>& rows) {
+Json tensors_json(const std::vector<ckpt::ListRow>& rows) {
   Json array = Json::array();
-  for (const Row& row : rows) {
+  for (const ckpt::ListRow& row : rows) {
     Json json = ckpt::tensor_json(row.tensor);
-    json.set("name", row.name);
+    json.set("name", row.name).set("bytes", row.bytes);
     array.push(std::move(json));
   }
   return Json::object().set("tensors", std::move(array));
 }
 
-std::string storage_text(const ckpt::Tensor& tensor) {
-  std::string text = format("data/{}", escape(tensor.storage->key, 20));
-  if (tensor.offset != 0) {
-    text += format("+{}", tensor.offset);
+using Cells = std::vector<std::string>;
+
+Cells cells_of(const ckpt::ListRow& row, bool is_long) {
+  const ckpt::Tensor& tensor = row.tensor;
+  Cells cells{
+      escape(row.name, kShownName) + " ",
+      format("{:<8}", ckpt::dtype_info(tensor.dtype).name) + " ",
+      ckpt::shape_text(tensor) + " "};
+  if (is_long) {
+    cells.push_back(stride_text(tensor) + " ");
+    cells.push_back(human_bytes(row.bytes) + " ");
+  }
+  cells.push_back(format("{:<9}", storage_text(tensor)));
+  return cells;
+}
+
+// Columns as wide as their widest cell; what follows them is not padded.
+std::string table_text(const std::vector<ckpt::ListRow>& rows, bool is_long) {
+  std::vector<Cells> table;
+  std::array<std::size_t, 6> widths{};
+  for (const ckpt::ListRow& row : rows) {
+    table.push_back(cells_of(row, is_long));
+    for (std::size_t i = 0; i < table.back().size(); ++i) {
+      widths.at(i) = std::max(widths.at(i), table.back()[i].size());
+    }
+  }
+  std::string text;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t i = 0; i < table[r].size(); ++i) {
+      text += padded(table[r][i], widths.at(i)) + " ";
+    }
+    const ckpt::Tensor& tensor = rows[r].tensor;
+    text += escape(tensor.storage->location, kShownLocation) +
+            flags_text(tensor) + "\n";
   }
   return text;
 }
 
-std::string flags_text(const ckpt::Tensor& tensor) {
+std::string names_text(const std::vector<ckpt::ListRow>& rows) {
   std::string text;
-  text += tensor.is_contiguous() ? "" : " strided";
-  text += tensor.requires_grad ? " grad" : "";
-  text += tensor.is_conj ? " conj" : "";
-  text += tensor.is_neg ? " neg" : "";
+  for (const ckpt::ListRow& row : rows) {
+    text += escape(row.name, row.name.size()) + "\n";
+  }
   return text;
 }
 
-std::string rows_text(const std::vector<Row>& rows) {
-  std::size_t name_width = 0;
-  std::size_t shape_width = 0;
-  for (const Row& row : rows) {
-    name_width = std::max(name_width, escape(row.name, 200).size());
-    shape_width = std::max(shape_width, ckpt::shape_text(row.tensor).size());
+// Names cut to their first parts, in file order.
+std::vector<ckpt::TreeRow> folded(
+    const std::vector<ckpt::ListRow>& rows,
+    std::size_t depth) {
+  std::vector<ckpt::TreeRow> groups = ckpt::tree_rows(rows, depth);
+  std::erase_if(groups, [depth](const ckpt::TreeRow& row) {
+    return row.level + 1 < depth && row.tensor == nullptr;
+  });
+  return groups;
+}
+
+Json groups_json(const std::vector<ckpt::TreeRow>& groups) {
+  Json array = Json::array();
+  for (const ckpt::TreeRow& row : groups) {
+    array.push(group_json(row));
+  }
+  return Json::object().set("groups", std::move(array));
+}
+
+std::string groups_text(const std::vector<ckpt::TreeRow>& groups) {
+  std::size_t width = 0;
+  for (const ckpt::TreeRow& row : groups) {
+    width = std::max(width, escape(row.path, kShownName).size());
   }
   std::string text;
-  for (const Row& row : rows) {
-    std::string name = escape(row.name, 200);
-    name.resize(std::max(name.size(), name_width), ' ');
-    std::string shape = ckpt::shape_text(row.tensor);
-    shape.resize(shape_width, ' ');
+  for (const ckpt::TreeRow& row : groups) {
     text += format(
-        "{}  {:<8}  {}  {:<9} {}{}\n",
-        name,
-        ckpt::dtype_info(row.tensor.dtype).name,
-        shape,
-        storage_text(row.tensor),
-        escape(row.tensor.storage->location, 20),
-        flags_text(row.tensor));
+        "{}  {:>12}  {:>10}\n",
+        padded(escape(row.path, kShownName), width),
+        tensors_text(row.tensors),
+        human_bytes(row.bytes));
   }
   return text;
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run(const ListArgs& args, const Common& common) {
+  constexpr const char* kSchema = "lockstep.ckpt.ls/1";
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
-  LOCKSTEP_ASSIGN(const std::vector<Row> rows, collect(file));
-  if (common.json) {
-    print_result("lockstep.ckpt.ls/1", rows_json(rows));
-  } else {
-    print(rows_text(rows));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(const auto rows, list_rows(file, args));
+  if (args.names_only && !common.json) {
+    print(names_text(rows));
+    return 0;
   }
+  if (args.depth == 0) {
+    common.json ? print_result(kSchema, tensors_json(rows))
+                : print(table_text(rows, args.is_long));
+    return 0;
+  }
+  const auto groups = folded(rows, args.depth);
+  common.json ? print_result(kSchema, groups_json(groups))
+              : print(groups_text(groups));
   return 0;
 }
 
 } // namespace
 
 Runner setup_ls(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
-  add_file(app, args->file);
+  auto args = std::make_shared<ListArgs>();
+  add_listing(app, *args);
+  app.add_flag("--names", args->names_only, "print the names only");
   return [args, &common] { return run(*args, common); };
 }
 

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `lockstep ckpt show FILE [KEY]`: one value, or all of them.
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/listing_args.h"
 #include "cli/output.h"
+#include "cli/tensor_export.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/element.h"
 #include "lockstep/ckpt/find_path.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tensor_bytes.h"
+#include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::cli {
 namespace {
@@ -21,7 +27,12 @@ struct Args {
   std::string file = {};
   std::string key = {};
   std::uint64_t head = 8;
+  bool stats = false;
+  bool csv = false;
+  bool npy = false;
 };
+
+constexpr const char* kSchema = "lockstep.ckpt.show/1";
 
 std::string number_text(const std::optional<double>& number) {
   return number ? shortest(*number) : "none";
@@ -31,7 +42,14 @@ Json number_json(const std::optional<double>& number) {
   return number ? Json(*number) : Json();
 }
 
-Json stats_json(const ckpt::Tensor& tensor, const ckpt::TensorStats& stats) {
+// Six digits are enough for a table.
+std::string short_number(const std::optional<double>& number) {
+  return number ? format("{:.6g}", *number) : "none";
+}
+
+Json tensor_stats_json(
+    const ckpt::Tensor& tensor,
+    const ckpt::TensorStats& stats) {
   Json head = Json::array();
   for (const std::string& element : stats.head) {
     head.push(element);
@@ -44,7 +62,7 @@ Json stats_json(const ckpt::Tensor& tensor, const ckpt::TensorStats& stats) {
       .set("nan", stats.nan_count)
       .set("inf", stats.inf_count)
       .set("head", std::move(head));
-  return Json::object().set("tensor", std::move(json));
+  return json;
 }
 
 std::string stats_text(
@@ -73,38 +91,152 @@ std::string stats_text(
   return text + format("head       {}\n", join(stats.head, " "));
 }
 
-Result<int> run(const Args& args, const Common& common) {
-  constexpr const char* kSchema = "lockstep.ckpt.show/1";
-  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
-  auto value = ckpt::find_path(file.root, args.key);
-  if (!value) {
-    value.error().path = input.name();
-    return std::move(value).error();
+struct NamedStats {
+  std::string name = {};
+  ckpt::Tensor tensor = {};
+  ckpt::TensorStats stats = {};
+};
+
+Error of_tensor(Error error, const std::string& name) {
+  error.message = format("tensor '{}': {}", escape(name), error.message);
+  return error;
+}
+
+// Numbers of every tensor below a value.
+Result<std::vector<NamedStats>> all_stats(const ckpt::Value& root) {
+  std::vector<NamedStats> rows;
+  Status first;
+  LOCKSTEP_TRY(ckpt::for_each_tensor(
+      root,
+      [&](const std::string& name, const ckpt::Tensor& tensor) {
+        if (!first || !ckpt::has_bytes(tensor)) {
+          return;
+        }
+        auto stats = ckpt::tensor_stats(tensor, 0);
+        if (stats) {
+          rows.push_back(
+              {.name = name, .tensor = tensor, .stats = *std::move(stats)});
+        } else {
+          first = of_tensor(std::move(stats).error(), name);
+        }
+      }));
+  LOCKSTEP_TRY(std::move(first));
+  return rows;
+}
+
+std::string stats_table(const std::vector<NamedStats>& rows) {
+  std::size_t width = 4;
+  for (const NamedStats& row : rows) {
+    width = std::max(width, escape(row.name, 200).size());
   }
-  const ckpt::Tensor* tensor = value->as_tensor();
-  if (tensor == nullptr) {
-    if (!common.json) {
-      print(ckpt::to_text(*value) + "\n");
-      return 0;
-    }
-    LOCKSTEP_ASSIGN(Json json, ckpt::to_json(*value));
-    print_result(kSchema, std::move(json));
+  std::string text = padded("name", width) +
+                     format(
+                         "  {:>12}  {:>14}  {:>14}  {:>14}  {:>8}  {:>8}\n",
+                         "elements",
+                         "min",
+                         "max",
+                         "mean",
+                         "NaN",
+                         "Inf");
+  for (const NamedStats& row : rows) {
+    text += padded(escape(row.name, 200), width) +
+            format(
+                "  {:>12}  {:>14}  {:>14}  {:>14}  {:>8}  {:>8}\n",
+                with_commas(row.stats.elements),
+                short_number(row.stats.min),
+                short_number(row.stats.max),
+                short_number(row.stats.mean),
+                row.stats.nan_count,
+                row.stats.inf_count);
+  }
+  return text;
+}
+
+Result<int> show_stats(const ckpt::Value& value, const Common& common) {
+  LOCKSTEP_ASSIGN(const auto rows, all_stats(value));
+  if (!common.json) {
+    print(stats_table(rows));
     return 0;
   }
-  auto stats = ckpt::tensor_stats(*tensor, args.head);
+  Json array = Json::array();
+  for (const NamedStats& row : rows) {
+    Json json = tensor_stats_json(row.tensor, row.stats);
+    json.set("name", row.name);
+    array.push(std::move(json));
+  }
+  print_result(kSchema, Json::object().set("tensors", std::move(array)));
+  return 0;
+}
+
+Result<int> show_tensor(
+    const ckpt::Tensor& tensor,
+    const Args& args,
+    const Common& common) {
+  auto stats = ckpt::tensor_stats(tensor, args.head);
   if (!stats) {
-    Error error = std::move(stats).error();
-    error.path = input.name();
-    error.message = format("tensor '{}': {}", escape(args.key), error.message);
-    return error;
+    return of_tensor(std::move(stats).error(), args.key);
   }
   if (common.json) {
-    print_result(kSchema, stats_json(*tensor, *stats));
+    print_result(
+        kSchema,
+        Json::object().set("tensor", tensor_stats_json(tensor, *stats)));
   } else {
-    print(stats_text(*tensor, *stats));
+    print(stats_text(tensor, *stats));
   }
   return 0;
+}
+
+Result<int> export_tensor(
+    const ckpt::Value& value,
+    const Args& args,
+    const Common& common) {
+  const ckpt::Tensor* tensor = value.as_tensor();
+  if (tensor == nullptr) {
+    return Error{
+        .code = ErrorCode::kInvalidArgument,
+        .op = "ckpt.show",
+        .message = format(
+            "--csv and --npy need a tensor; '{}' is a {}",
+            escape(args.key),
+            value.type_name()),
+        .hint = "run 'lockstep ckpt ls FILE' for the names of tensors"};
+  }
+  LOCKSTEP_TRY(
+      args.csv ? print_csv(*tensor, common.load.limits)
+               : print_npy(*tensor, common.load.limits));
+  return 0;
+}
+
+Result<int>
+show(const ckpt::Value& value, const Args& args, const Common& common) {
+  if (args.csv || args.npy) {
+    return export_tensor(value, args, common);
+  }
+  if (const ckpt::Tensor* tensor = value.as_tensor()) {
+    return show_tensor(*tensor, args, common);
+  }
+  if (args.stats) {
+    return show_stats(value, common);
+  }
+  if (!common.json) {
+    print(ckpt::to_text(value) + "\n");
+    return 0;
+  }
+  LOCKSTEP_ASSIGN(Json json, ckpt::to_json(value));
+  print_result(kSchema, std::move(json));
+  return 0;
+}
+
+Result<int> run(const Args& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  auto value = ckpt::find_path(file.root, args.key);
+  auto status = value ? show(*value, args, common)
+                      : Result<int>(std::move(value).error());
+  if (!status && status.error().path.empty()) {
+    status.error().path = input.name();
+  }
+  return status;
 }
 
 } // namespace
@@ -114,6 +246,10 @@ Runner setup_show(CLI::App& app, const Common& common) {
   add_file(app, args->file);
   app.add_option("KEY", args->key, "dotted name; none shows everything");
   app.add_option("--head", args->head, "elements of a tensor to print");
+  app.add_flag("--stats", args->stats, "numbers of every tensor below KEY");
+  auto* csv = app.add_flag("--csv", args->csv, "print a tensor's elements");
+  app.add_flag("--npy", args->npy, "write a tensor as an npy file")
+      ->excludes(csv);
   return [args, &common] { return run(*args, common); };
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "lockstep/base/result.h"
+#include "lockstep/ckpt/checkpoint.h"
 
 namespace CLI {
 class App;
@@ -21,6 +22,14 @@ namespace lockstep::cli {
 struct Common {
   /// One JSON object on standard output instead of text.
   bool json = false;
+  /// --color: auto, always or never.
+  std::string color_mode = "auto";
+  /// True if standard output gets colours.
+  bool color = false;
+  /// How checkpoints are read: limits, --strict, --lenient.
+  ckpt::LoadOptions load = {.use_mmap = false};
+  /// --allow-expand, which changes `load.limits`.
+  bool allow_expand = false;
 };
 
 /// Runs the parsed command: prints its result to standard output and gives the
@@ -44,11 +53,21 @@ std::span<const Command> commands();
 
 Runner setup_inspect(CLI::App& app, const Common& common);
 Runner setup_ls(CLI::App& app, const Common& common);
+Runner setup_tree(CLI::App& app, const Common& common);
 Runner setup_show(CLI::App& app, const Common& common);
+Runner setup_diff(CLI::App& app, const Common& common);
 Runner setup_digest(CLI::App& app, const Common& common);
 Runner setup_optim(CLI::App& app, const Common& common);
 Runner setup_verify(CLI::App& app, const Common& common);
+Runner setup_repair(CLI::App& app, const Common& common);
+Runner setup_scan(CLI::App& app, const Common& common);
+Runner setup_limits(CLI::App& app, const Common& common);
 Runner setup_explain(CLI::App& app, const Common& common);
+Runner setup_completion(CLI::App& app, const Common& common);
+Runner setup_man(CLI::App& app, const Common& common);
+
+/// Declares the flags that `command` has besides its own.
+void add_common_flags(const Command& command, CLI::App& app, Common& common);
 
 /// Schema of a command's JSON: "lockstep.ckpt.ls/1".
 std::string schema_name(const Command& command);

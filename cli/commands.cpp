@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <array>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
+#include "cli/reading_flags.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli {
@@ -13,12 +16,18 @@ constexpr std::array kCommands{
         "inspect",
         "one screen: format, keys, tensors, prefix (the default)",
         setup_inspect},
-    Command{"ckpt", "ls", "list the tensors in file order", setup_ls},
+    Command{"ckpt", "ls", "list the tensors, one line each", setup_ls},
+    Command{"ckpt", "tree", "show the tensors as a tree", setup_tree},
     Command{
         "ckpt",
         "show",
         "show a tensor, a number or a dict by its name",
         setup_show},
+    Command{
+        "ckpt",
+        "diff",
+        "compare the tensors of two files; exit 1 if they differ",
+        setup_diff},
     Command{
         "ckpt",
         "digest",
@@ -34,13 +43,48 @@ constexpr std::array kCommands{
         "verify",
         "check every CRC, bound and offset; exit 3 if damaged",
         setup_verify},
+    Command{
+        "ckpt",
+        "repair",
+        "write what is sound in a damaged zip file to a new one",
+        setup_repair},
+    Command{
+        "ckpt",
+        "scan",
+        "find names that could run code, in every pickle of a file",
+        setup_scan},
+    Command{
+        "ckpt",
+        "limits",
+        "what a file may ask for, and the flags to allow more",
+        setup_limits},
     Command{"", "explain", "explain an error code", setup_explain},
+    Command{
+        "",
+        "completion",
+        "print a completion script for bash, zsh or fish",
+        setup_completion},
+    Command{"", "man", "print the manual page", setup_man},
 };
 
 } // namespace
 
 std::span<const Command> commands() {
   return kCommands;
+}
+
+void add_common_flags(const Command& command, CLI::App& app, Common& common) {
+  app.add_flag("--json", common.json, "print one JSON object");
+  app.add_option("--color", common.color_mode, "auto, always or never")
+      ->group("");
+  app.add_flag_callback(
+         "--no-color",
+         [&common] { common.color_mode = "never"; },
+         "the same as --color never")
+      ->group("");
+  if (command.group == "ckpt") {
+    add_reading_flags(app, common);
+  }
 }
 
 std::string schema_name(const Command& command) {

@@ -43,12 +43,18 @@ Result<Input> Input::open(const std::string& file) {
     return input;
   }
   input.name_ = file;
+  const auto info = real_fs().stat(file);
+  if (info && info->kind == FileInfo::Kind::kDirectory) {
+    return input; // the readers of folders decide
+  }
   LOCKSTEP_ASSIGN(input.source_, ckpt::open_source(file, {.use_mmap = false}));
   return input;
 }
 
-Result<ckpt::Checkpoint> Input::load() const {
-  return ckpt::load(source_, name_);
+Result<ckpt::Checkpoint> Input::load(const ckpt::LoadOptions& options) const {
+  // By its path, so that files beside it are found.
+  return bytes_ == nullptr ? ckpt::load(name_, options)
+                           : ckpt::load(source_, name_, options);
 }
 
 } // namespace lockstep::cli

@@ -18,6 +18,7 @@ class Input {
   /// Errors: kNotFound, kIo.
   static Result<Input> open(const std::string& file);
 
+  /// Null for a folder.
   [[nodiscard]] const std::shared_ptr<ckpt::ByteSource>& source() const {
     return source_;
   }
@@ -26,7 +27,8 @@ class Input {
     return name_;
   }
   /// Errors: as `ckpt::load`.
-  [[nodiscard]] Result<ckpt::Checkpoint> load() const;
+  [[nodiscard]] Result<ckpt::Checkpoint> load(
+      const ckpt::LoadOptions& options = {.use_mmap = false}) const;
 
  private:
   std::shared_ptr<const std::string> bytes_;

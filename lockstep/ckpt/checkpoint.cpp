@@ -42,7 +42,24 @@ Result<Checkpoint> read_source(ReadInput input) {
   return read_any(input);
 }
 
-Result<Checkpoint> named(Result<Checkpoint> file, const std::string& path) {
+// "W_NAME: text" as an error.
+Error strict_error(const std::string& warning) {
+  const std::size_t colon = warning.find(": ");
+  return {
+      .code = ErrorCode::kCorrupt,
+      .op = "ckpt.read",
+      .message = warning.substr(std::min(warning.size(), colon + 2)),
+      .hint = "without --strict this is a warning",
+      .detail = warning.substr(0, colon)};
+}
+
+Result<Checkpoint> finished(
+    Result<Checkpoint> file,
+    const std::string& path,
+    const LoadOptions& options) {
+  if (file && options.strict && !file->warnings.empty()) {
+    file = strict_error(file->warnings.front());
+  }
   if (!file && file.error().path.empty()) {
     file.error().path = path;
   }
@@ -55,24 +72,29 @@ Result<Checkpoint> load(
     const std::shared_ptr<ByteSource>& source,
     const std::string& name,
     const LoadOptions& options) {
-  return named(
+  return finished(
       read_source({.source = source, .path = name, .options = options}),
-      name);
+      name,
+      options);
 }
 
 Result<Checkpoint>
 load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
   const auto info = fs.stat(path);
   if (info && info->kind == FileInfo::Kind::kDirectory) {
-    return named(read_any({.path = path, .options = options, .fs = &fs}), path);
+    return finished(
+        read_any({.path = path, .options = options, .fs = &fs}),
+        path,
+        options);
   }
   LOCKSTEP_ASSIGN(
       const auto source,
       open_source(path, {.use_mmap = options.use_mmap}, fs));
-  return named(
+  return finished(
       read_source(
           {.source = source, .path = path, .options = options, .fs = &fs}),
-      path);
+      path,
+      options);
 }
 
 Status save(

@@ -25,6 +25,13 @@ struct Limits {
   std::uint64_t max_nodes = 20'000'000;
   std::uint64_t max_depth = 1000;
   std::uint64_t max_records = 1'000'000;
+  /// Size of an inflated record against its size in the file.
+  std::uint64_t max_ratio = 200;
+  /// Units: bytes that a view may repeat beyond those of its storage, where its
+  /// elements are read.
+  std::uint64_t max_expanded_bytes = 64ULL << 20;
+  /// Read archives whose records lie in no folder (else E_ROOT).
+  bool allow_no_root = false;
 };
 
 /// How a checkpoint is opened.
@@ -39,6 +46,8 @@ struct LoadOptions {
   /// (kUnsafe, E_UNSAFE_GLOBAL). Off: such values become `Object` nodes;
   /// nothing is executed either way.
   bool refuse_unknown_globals = false;
+  /// Refuse files with any warning: the first becomes the error.
+  bool strict = false;
 };
 
 /// A name that a pickle mentions, whether or not it is used.

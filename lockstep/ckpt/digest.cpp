@@ -38,7 +38,7 @@ ViewKey key_of(const Tensor& tensor) {
 
 class Digester {
  public:
-  explicit Digester(const DigestOptions& options) : options_(options) {}
+  explicit Digester(const Limits& limits) : limits_(limits) {}
 
   Status add(const std::string& name, const Tensor& tensor) {
     DigestRow row{
@@ -48,7 +48,7 @@ class Digester {
         .bytes = contiguous_bytes(tensor)};
     auto [known, is_new] = known_.try_emplace(key_of(tensor));
     if (is_new) {
-      auto hash = hash_of(tensor, row.bytes);
+      auto hash = hash_of(tensor);
       if (!hash) {
         Error error = std::move(hash).error();
         error.message = format("tensor '{}': {}", escape(name), error.message);
@@ -70,19 +70,8 @@ class Digester {
   }
 
  private:
-  Result<std::string> hash_of(const Tensor& tensor, std::uint64_t bytes) {
-    const std::uint64_t own = tensor.storage->nbytes;
-    if (bytes > own && bytes - own > options_.max_expanded_bytes) {
-      return Error{
-          .code = ErrorCode::kUnsafe,
-          .op = "ckpt.digest",
-          .message = format(
-              "repeats the {} of its storage up to {}",
-              human_bytes(own),
-              human_bytes(bytes)),
-          .hint = "add --allow-expand to read it all the same",
-          .detail = "E_LIMIT"};
-    }
+  Result<std::string> hash_of(const Tensor& tensor) {
+    LOCKSTEP_TRY(check_expansion(tensor, limits_.max_expanded_bytes));
     internal::Sha256 hash;
     LOCKSTEP_TRY(for_each_block(tensor, [&hash](ByteSpan block) {
       hash.update(block);
@@ -91,7 +80,7 @@ class Digester {
     return hash.hex();
   }
 
-  DigestOptions options_;
+  Limits limits_;
   std::vector<DigestRow> rows_;
   std::map<ViewKey, std::string> known_;
 };
@@ -100,8 +89,8 @@ class Digester {
 
 Result<std::vector<DigestRow>> digest_rows(
     const Value& root,
-    const DigestOptions& options) {
-  Digester digester(options);
+    const Limits& limits) {
+  Digester digester(limits);
   Status first;
   LOCKSTEP_TRY(
       for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
@@ -131,8 +120,8 @@ std::string digest_text(std::span<const DigestRow> rows) {
   return hash.hex();
 }
 
-Result<std::string> digest(const Value& root, const DigestOptions& options) {
-  LOCKSTEP_ASSIGN(const auto rows, digest_rows(root, options));
+Result<std::string> digest(const Value& root, const Limits& limits) {
+  LOCKSTEP_ASSIGN(const auto rows, digest_rows(root, limits));
   return digest_text(rows);
 }
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::ckpt {
 
@@ -35,18 +35,12 @@ struct DigestRow {
   friend bool operator==(const DigestRow&, const DigestRow&) = default;
 };
 
-/// How much a digest may read.
-struct DigestOptions {
-  /// Units: bytes that a view may repeat beyond those of its storage (a tensor
-  /// that was expanded); more is refused (kUnsafe, E_LIMIT).
-  std::uint64_t max_expanded_bytes = 64ULL << 20;
-};
-
-/// The tensors below `root`, sorted. Reads their bytes, in blocks.
+/// The tensors below `root`, sorted. Reads their bytes, in blocks, and refuses
+/// views that repeat more than `max_expanded_bytes`.
 /// Errors: those of the storages, with the tensor's name; kUnsafe (E_LIMIT).
 Result<std::vector<DigestRow>> digest_rows(
     const Value& root,
-    const DigestOptions& options = {});
+    const Limits& limits = {});
 
 /// Storage class without "Storage", or the dtype's name where there is none.
 std::string digest_type(DType dtype);
@@ -58,8 +52,6 @@ std::string digest_line(const DigestRow& row);
 std::string digest_text(std::span<const DigestRow> rows);
 
 /// `digest_text` of `digest_rows`. Errors: as `digest_rows`.
-Result<std::string> digest(
-    const Value& root,
-    const DigestOptions& options = {});
+Result<std::string> digest(const Value& root, const Limits& limits = {});
 
 } // namespace lockstep::ckpt

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/base/strings.h"
+
 namespace lockstep::ckpt {
 namespace {
 
@@ -93,6 +95,23 @@ std::uint64_t contiguous_bytes(const Tensor& tensor) {
 
 bool has_bytes(const Tensor& tensor) {
   return tensor.storage != nullptr && tensor.storage->source != nullptr;
+}
+
+Status check_expansion(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
+  const std::uint64_t bytes = contiguous_bytes(tensor);
+  const std::uint64_t own = tensor.storage->nbytes;
+  if (bytes <= own || bytes - own <= max_expanded_bytes) {
+    return {};
+  }
+  return Error{
+      .code = ErrorCode::kUnsafe,
+      .op = "ckpt.read",
+      .message = format(
+          "repeats the {} of its storage up to {}",
+          human_bytes(own),
+          human_bytes(bytes)),
+      .hint = "add --allow-expand to read it all the same",
+      .detail = "E_LIMIT"};
 }
 
 class TensorBlocks::Impl {

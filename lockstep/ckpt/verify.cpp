@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/internal/verify_storages.h"
 #include "lockstep/ckpt/layout/tensor_layout.h"
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
@@ -229,15 +231,26 @@ class Verifier {
   VerifyReport report_;
 };
 
-} // namespace
+using Loader = std::function<Result<Checkpoint>(const LoadOptions&)>;
 
-Result<VerifyReport> verify(
+// `source` is null for a folder.
+Result<VerifyReport> judge(
     const std::shared_ptr<ByteSource>& source,
-    const std::string& name,
-    const LoadOptions& options) {
+    const Loader& load_with,
+    LoadOptions options) {
+  options.strict = false; // warnings go into the report
   LoadOptions unchecked = options;
-  unchecked.check_crc = false; // each record is checked once, below
-  auto file = load(source, name, unchecked);
+  unchecked.check_crc = false; // each record is checked once, by its reader
+  auto file = load_with(unchecked);
+  const bool is_other =
+      file && file->format != "zip" && file->format != "torchscript";
+  if (is_other) {
+    LOCKSTEP_ASSIGN(const Checkpoint checked, load_with(options));
+    return internal::verify_storages(checked);
+  }
+  if (source == nullptr) {
+    return std::move(file).error();
+  }
   auto zip = ZipReader::open(source, options.limits);
   if (!zip) {
     return file ? std::move(zip).error() : std::move(file).error();
@@ -245,12 +258,31 @@ Result<VerifyReport> verify(
   return Verifier(*std::move(zip), std::move(file)).run();
 }
 
+} // namespace
+
+Result<VerifyReport> verify(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& name,
+    const LoadOptions& options) {
+  return judge(
+      source,
+      [&](const LoadOptions& chosen) { return load(source, name, chosen); },
+      options);
+}
+
 Result<VerifyReport>
 verify(const std::string& path, const LoadOptions& options, FileSystem& fs) {
+  const Loader load_with = [&](const LoadOptions& chosen) {
+    return load(path, chosen, fs);
+  };
+  const auto info = fs.stat(path);
+  if (info && info->kind == FileInfo::Kind::kDirectory) {
+    return judge(nullptr, load_with, options);
+  }
   LOCKSTEP_ASSIGN(
       const auto source,
       open_source(path, {.use_mmap = options.use_mmap}, fs));
-  return verify(source, path, options);
+  return judge(source, load_with, options);
 }
 
 } // namespace lockstep::ckpt

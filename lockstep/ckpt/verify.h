@@ -39,9 +39,10 @@ struct VerifyReport {
   }
 };
 
-/// Checks `path`. Errors: only what keeps the file from being opened at all
-/// (no zip archive, broken directory, kNotFound, kIo); damage inside goes into
-/// the report.
+/// Checks `path`, of any format; one without checksums is read to its end.
+/// Errors: only what keeps the file from being opened at all (an unknown
+/// format, a broken directory, kNotFound, kIo); damage inside goes into the
+/// report.
 Result<VerifyReport> verify(
     const std::string& path,
     const LoadOptions& options = {},

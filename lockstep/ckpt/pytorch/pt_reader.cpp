@@ -45,8 +45,14 @@ class IgnoreIds final : public PersistentIdHandler {
 
 class PtReader {
  public:
-  PtReader(std::shared_ptr<const ZipReader> zip, const LoadOptions& options)
-      : zip_(std::move(zip)), options_(options) {}
+  // Of a damaged archive only the pickle must be sound.
+  enum class Demand : std::uint8_t { kAll, kPickle };
+
+  PtReader(
+      std::shared_ptr<const ZipReader> zip,
+      const LoadOptions& options,
+      Demand demand)
+      : zip_(std::move(zip)), options_(options), demand_(demand) {}
 
   Result<Checkpoint> run() {
     file_.archive_name = zip_->root();
@@ -60,8 +66,11 @@ class PtReader {
       file_.warnings.push_back(
           format("{}: {}", warning.detail, warning.message));
     }
-    LOCKSTEP_TRY(read_version());
-    LOCKSTEP_TRY(read_byteorder());
+    for (const Status& status : {read_version(), read_byteorder()}) {
+      if (!status && demand_ == Demand::kAll) {
+        return status.error();
+      }
+    }
     LOCKSTEP_TRY(read_tree());
     LOCKSTEP_TRY(check_names());
     return std::move(file_);
@@ -172,7 +181,9 @@ class PtReader {
     file_.globals = std::move(pickle->globals);
     add_warnings(pickle->warnings);
     scan_rest(bytes.subspan(pickle->consumed), pickle->consumed);
-    LOCKSTEP_TRY(storages.check(file_.root));
+    if (demand_ == Demand::kAll) {
+      LOCKSTEP_TRY(storages.check(file_.root));
+    }
     add_warnings(storages.warnings());
     for (const auto& entry : storages.entries()) {
       file_.storages.push_back(entry.storage);
@@ -288,6 +299,7 @@ class PtReader {
 
   std::shared_ptr<const ZipReader> zip_;
   LoadOptions options_;
+  Demand demand_;
   Checkpoint file_;
 };
 
@@ -321,8 +333,15 @@ Result<Checkpoint> read_zip(const ReadInput& input) {
   }
   return PtReader(
              std::make_shared<const ZipReader>(*std::move(zip)),
-             input.options)
+             input.options,
+             PtReader::Demand::kAll)
       .run();
+}
+
+Result<Checkpoint> read_zip_remains(
+    std::shared_ptr<const ZipReader> zip,
+    const LoadOptions& options) {
+  return PtReader(std::move(zip), options, PtReader::Demand::kPickle).run();
 }
 
 } // namespace lockstep::ckpt

@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <libdeflate.h>
@@ -54,9 +55,26 @@ Status check_duplicates(const std::vector<ZipEntry>& entries, ZipForm form) {
   return {};
 }
 
+bool have_one_root(const std::vector<ZipEntry>& entries) {
+  if (entries.empty()) {
+    return false;
+  }
+  const std::string& first = entries.front().record.name;
+  const std::string root = first.substr(0, first.find('/') + 1);
+  return !root.empty() &&
+         std::ranges::all_of(entries, [&root](const ZipEntry& entry) {
+           return entry.record.name.starts_with(root);
+         });
+}
+
 // Cuts the common folder off every name and returns it.
-Result<std::string> take_root(std::vector<ZipEntry>& entries) {
+Result<std::string> take_root(
+    std::vector<ZipEntry>& entries,
+    const Limits& limits) {
   std::string root;
+  if (limits.allow_no_root && !have_one_root(entries)) {
+    return root;
+  }
   for (ZipEntry& entry : entries) {
     std::string& name = entry.record.name;
     const std::size_t slash = name.find('/');
@@ -66,7 +84,8 @@ Result<std::string> take_root(std::vector<ZipEntry>& entries) {
           "E_ROOT",
           format("record '{}' is in no folder", escape(name)),
           entry.record.header_offset,
-          name);
+          name,
+          "--lenient reads it all the same");
     }
     if (root.empty()) {
       root = name.substr(0, slash);
@@ -139,7 +158,7 @@ Result<ZipReader> ZipReader::open(
 
   ZipReader reader;
   if (form == ZipForm::kRooted) {
-    LOCKSTEP_ASSIGN(reader.root_, take_root(entries));
+    LOCKSTEP_ASSIGN(reader.root_, take_root(entries, limits));
   }
   reader.source_ = std::move(source);
   reader.records_.reserve(entries.size());
@@ -163,6 +182,37 @@ Result<ZipReader> ZipReader::open(
         format("{} foreign bytes follow the zip file", end.trailing_bytes),
         reader.source_->size() - end.trailing_bytes));
   }
+  return reader;
+}
+
+ZipReader ZipReader::recovered(
+    std::shared_ptr<ByteSource> source,
+    std::vector<ZipRecord> records,
+    const Limits& limits) {
+  ZipReader reader;
+  reader.source_ = std::move(source);
+  const std::string first = records.empty() ? "" : records.front().name;
+  reader.root_ = first.substr(0, std::min(first.find('/'), first.size()));
+  const std::string prefix = reader.root_ + "/";
+  std::set<std::string> known;
+  for (ZipRecord& record : records) {
+    if (record.name.starts_with(prefix)) {
+      record.name.erase(0, prefix.size());
+    }
+    const bool is_stored = record.method == 0;
+    const bool fits =
+        is_stored
+            ? record.size == record.compressed_size
+            : record.size / std::max<std::uint64_t>(limits.max_ratio, 1) <=
+                  record.compressed_size;
+    if (fits && known.insert(record.name).second) {
+      reader.records_.push_back(std::move(record));
+    }
+  }
+  for (std::size_t i = 0; i < reader.records_.size(); ++i) {
+    reader.index_.emplace(reader.records_[i].name, i);
+  }
+  reader.crc_state_ = find_crc_state(reader.records_);
   return reader;
 }
 

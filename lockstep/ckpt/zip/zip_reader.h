@@ -76,6 +76,14 @@ class ZipReader {
       const Limits& limits = {},
       ZipForm form = ZipForm::kRooted);
 
+  /// An archive of records that were found without a directory: names without
+  /// the folder of the first one, of equal names the first; what does not fit
+  /// is left out. For rescuing and scanning only.
+  static ZipReader recovered(
+      std::shared_ptr<ByteSource> source,
+      std::vector<ZipRecord> records,
+      const Limits& limits = {});
+
   /// In the order of the directory.
   [[nodiscard]] std::span<const ZipRecord> records() const noexcept {
     return records_;

@@ -69,6 +69,14 @@ class RecordSource final : public StorageSource {
  private:
   // Once: callers hold the lock.
   Status check() {
+    if (record_->size < nbytes_) { // only in the remains of an archive
+      return bad_id(
+          "E_STORAGE_SHORT",
+          format(
+              "the record is cut; expected {} bytes, got {}",
+              nbytes_,
+              record_->size));
+    }
     if (check_crc_) {
       LOCKSTEP_TRY(zip_->check_crc(*record_));
       check_crc_ = false;

@@ -11,9 +11,9 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 // Encrypted, patched data, strong encryption, masked headers.
+constexpr std::uint64_t kDeflateRatio = 1032;
 constexpr std::uint16_t kRefusedFlags = 0x0001 | 0x0020 | 0x0040 | 0x2000;
 constexpr std::uint16_t kDescriptorFlag = 0x0008;
-constexpr std::uint64_t kMaxRatio = 200;
 constexpr std::uint16_t kStored = 0;
 constexpr std::uint16_t kDeflated = 8;
 
@@ -69,7 +69,10 @@ Status apply_zip64(ByteSpan extra, std::uint64_t at, ZipRecord& record) {
       record.name);
 }
 
-Status check_entry(const ZipEntry& entry, std::uint64_t directory_offset) {
+Status check_entry(
+    const ZipEntry& entry,
+    std::uint64_t directory_offset,
+    const Limits& limits) {
   const ZipRecord& record = entry.record;
   if (!is_record_name(record.name)) {
     return corrupt(
@@ -118,8 +121,11 @@ Status check_entry(const ZipEntry& entry, std::uint64_t directory_offset) {
             record.compressed_size,
             record.size));
   }
-  if (record.size > kMaxRatio &&
-      record.size / kMaxRatio > record.compressed_size) {
+  // Deflate itself cannot give more than 1032 bytes for one.
+  const auto max_ratio =
+      std::clamp<std::uint64_t>(limits.max_ratio, 1, kDeflateRatio);
+  if (record.size > max_ratio &&
+      record.size / max_ratio > record.compressed_size) {
     return zip_error(
         ErrorCode::kUnsafe,
         "E_RATIO",
@@ -127,9 +133,10 @@ Status check_entry(const ZipEntry& entry, std::uint64_t directory_offset) {
             "{} bytes would grow to {}; at most {} times is accepted",
             record.compressed_size,
             record.size,
-            kMaxRatio),
+            max_ratio),
         record.header_offset,
-        record.name);
+        record.name,
+        "add --allow-expand if you trust the file");
   }
   return {};
 }
@@ -252,7 +259,7 @@ read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits) {
         rest.subspan(kCentralBytes + name_bytes, extra_bytes),
         end.directory_offset + at,
         entry.record));
-    LOCKSTEP_TRY(check_entry(entry, end.directory_offset));
+    LOCKSTEP_TRY(check_entry(entry, end.directory_offset, limits));
     entries.push_back(std::move(entry));
     at += entry_bytes;
   }

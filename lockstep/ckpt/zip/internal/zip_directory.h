@@ -10,21 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/ckpt/internal/read_le.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt::internal {
-
-/// Reads little-endian integers from bytes that were checked to be there.
-template <class T>
-T read_le(ByteSpan bytes, std::uint64_t offset) {
-  T value = 0;
-  for (std::size_t i = sizeof(T); i-- > 0;) {
-    value = static_cast<T>(
-        (static_cast<std::uint64_t>(value) << 8) |
-        static_cast<std::uint64_t>(bytes[offset + i]));
-  }
-  return value;
-}
 
 /// An error of the zip reader; `offset` counts from the start of the file.
 Error zip_error(

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep ckpt diff A B`: which tensors differ, and by how much.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/color.h"
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/output.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/inspect/diff.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct Args {
+  std::string a = {};
+  std::string b = {};
+  double rtol = 0;
+  double atol = 0;
+  std::vector<std::string> maps = {};
+};
+
+using ckpt::DiffKind;
+using ckpt::DiffRow;
+
+Result<ckpt::DiffOptions> options_of(const Args& args, const Common& common) {
+  ckpt::DiffOptions options{
+      .rtol = args.rtol,
+      .atol = args.atol,
+      .limits = common.load.limits};
+  for (const std::string& map : args.maps) {
+    const std::size_t equals = map.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{
+          .code = ErrorCode::kInvalidArgument,
+          .op = "cli.args",
+          .message = format("--map; expected 'FROM=TO', got '{}'", escape(map)),
+          .hint = "--map 'module.=' removes 'module.' from names"};
+    }
+    options.maps.emplace_back(map.substr(0, equals), map.substr(equals + 1));
+  }
+  return options;
+}
+
+bool has_numbers(const DiffRow& row) {
+  return row.kind == DiffKind::kValues || row.kind == DiffKind::kDType;
+}
+
+Json row_json(const DiffRow& row) {
+  Json json = Json::object();
+  json.set("kind", ckpt::diff_kind_name(row.kind))
+      .set("name", row.name)
+      .set("a", row.a)
+      .set("b", row.b);
+  if (has_numbers(row)) {
+    json.set("different", row.different)
+        .set("elements", row.elements)
+        .set("max_abs", row.max_abs)
+        .set("max_rel", row.max_rel);
+  }
+  if (row.different != 0) {
+    json.set(
+        "first",
+        Json::object()
+            .set("index", row.first)
+            .set("a", row.first_a)
+            .set("b", row.first_b));
+  }
+  return json;
+}
+
+Json report_json(const ckpt::DiffReport& report) {
+  Json rows = Json::array();
+  for (const DiffRow& row : report.rows) {
+    rows.push(row_json(row));
+  }
+  return Json::object()
+      .set("equal", report.rows.empty())
+      .set("compared", report.compared)
+      .set("same", report.equal)
+      .set("differences", std::move(rows))
+      .set("map_hint", report.map_hint);
+}
+
+std::string numbers_text(const DiffRow& row) {
+  if (row.different == 0) {
+    return format("equal values, {} elements", with_commas(row.elements));
+  }
+  return format(
+      "{} of {} differ, largest {}, relative {}; first [{}]: {} and {}",
+      with_commas(row.different),
+      with_commas(row.elements),
+      shortest(row.max_abs),
+      shortest(static_cast<float>(row.max_rel)),
+      row.first,
+      row.first_a,
+      row.first_b);
+}
+
+std::string row_text(const DiffRow& row, bool color) {
+  const Tone tone = row.kind == DiffKind::kOnlyB   ? Tone::kGood
+                    : row.kind == DiffKind::kOnlyA ? Tone::kBad
+                                                   : Tone::kDoubtful;
+  std::string text = format(
+      "{}  {}  ",
+      paint(format("{:<9}", ckpt::diff_kind_name(row.kind)), tone, color),
+      escape(row.name, 200));
+  if (row.kind == DiffKind::kOnlyA || row.kind == DiffKind::kOnlyB) {
+    return text + row.a + row.b;
+  }
+  if (row.a != row.b) {
+    text += format("{} and {}", row.a, row.b);
+    text += has_numbers(row) ? ", " : "";
+  }
+  return has_numbers(row) ? text + numbers_text(row) : text;
+}
+
+std::string report_text(const ckpt::DiffReport& report, bool color) {
+  std::string text;
+  for (const DiffRow& row : report.rows) {
+    text += row_text(row, color) + "\n";
+  }
+  text +=
+      report.rows.empty()
+          ? format("equal: {} tensors\n", report.equal)
+          : format("{} differ, {} equal\n", report.rows.size(), report.equal);
+  if (!report.map_hint.empty()) {
+    text += format(
+        "hint: names differ by a prefix: add --map '{}'\n",
+        escape(report.map_hint));
+  }
+  return text;
+}
+
+Result<int> run(const Args& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const ckpt::DiffOptions options, options_of(args, common));
+  LOCKSTEP_ASSIGN(const Input input_a, Input::open(args.a));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint a, input_a.load(common.load));
+  LOCKSTEP_ASSIGN(const Input input_b, Input::open(args.b));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint b, input_b.load(common.load));
+  LOCKSTEP_ASSIGN(
+      const ckpt::DiffReport report,
+      ckpt::diff(a.root, b.root, options));
+  if (common.json) {
+    print_result("lockstep.ckpt.diff/1", report_json(report));
+  } else {
+    print(report_text(report, common.color));
+  }
+  return report.rows.empty() ? 0 : 1;
+}
+
+} // namespace
+
+Runner setup_diff(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  app.add_option("A", args->a, "checkpoint of any format")->required();
+  app.add_option("B", args->b, "checkpoint of any format")->required();
+  app.add_option("--rtol", args->rtol, "relative tolerance");
+  app.add_option("--atol", args->atol, "absolute tolerance");
+  app.add_option(
+         "--map",
+         args->maps,
+         "FROM=TO: replace the front of names, 'module.='")
+      ->allow_extra_args(false);
+  return [args, &common] { return run(*args, common); };
+}
+
+} // namespace lockstep::cli

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep ckpt limits`: what a file may ask for, and the flags to allow more.
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/limits.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kSwitches =
+    "--allow-expand                        no bound on what a small file "
+    "expands to\n"
+    "--lenient                             read archives whose records are in "
+    "no folder\n"
+    "--strict                              warnings are errors\n";
+
+Json limits_json(const ckpt::Limits& limits) {
+  Json rows = Json::array();
+  for (const ckpt::LimitInfo& row : ckpt::limit_table()) {
+    rows.push(Json::object()
+                  .set("name", row.name)
+                  .set("flag", format("--{}", row.name))
+                  .set("value", limits.*row.member)
+                  .set("unit", row.unit)
+                  .set("help", row.help));
+  }
+  Json fixed = Json::array();
+  for (const ckpt::FixedLimit& row : ckpt::fixed_limits()) {
+    fixed.push(Json::object()
+                   .set("name", row.name)
+                   .set("value", row.value)
+                   .set("unit", row.unit)
+                   .set("help", row.help));
+  }
+  return Json::object()
+      .set("limits", std::move(rows))
+      .set("fixed", std::move(fixed));
+}
+
+std::string limits_text(const ckpt::Limits& limits) {
+  std::string text;
+  for (const ckpt::LimitInfo& row : ckpt::limit_table()) {
+    text += format(
+        "--{:<22} {:>13}  {}: {}\n",
+        row.name,
+        with_commas(limits.*row.member),
+        row.unit,
+        row.help);
+  }
+  text += kSwitches;
+  for (const ckpt::FixedLimit& row : ckpt::fixed_limits()) {
+    text += format(
+        "{:<24} {:>13}  {} {}, fixed\n",
+        row.name,
+        with_commas(row.value),
+        row.unit,
+        row.help);
+  }
+  return text;
+}
+
+} // namespace
+
+Runner setup_limits(CLI::App& /*app*/, const Common& common) {
+  return [&common]() -> Result<int> {
+    const ckpt::Limits& limits = common.load.limits;
+    if (common.json) {
+      print_result("lockstep.ckpt.limits/1", limits_json(limits));
+    } else {
+      print(limits_text(limits));
+    }
+    return 0;
+  };
+}
+
+} // namespace lockstep::cli

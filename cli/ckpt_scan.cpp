@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep ckpt scan PATH...`: does a file name code?
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/color.h"
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/output.h"
+#include "cli/sarif.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/scan/scan.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct Args {
+  std::vector<std::string> paths = {};
+  bool sarif = false;
+  bool verbose = false;
+};
+
+using ckpt::ScanReport;
+using ckpt::Verdict;
+
+Json finding_json(const ckpt::ScanFinding& finding) {
+  return Json::object()
+      .set("name", finding.name)
+      .set("dangerous", finding.is_dangerous)
+      .set("nested", finding.is_nested)
+      .set("record", finding.record)
+      .set("offset", finding.offset)
+      .set("count", finding.count);
+}
+
+Json report_json(const ScanReport& report) {
+  Json findings = Json::array();
+  for (const ckpt::ScanFinding& finding : report.findings) {
+    findings.push(finding_json(finding));
+  }
+  Json notes = Json::array();
+  for (const Error& note : report.notes) {
+    notes.push(Json::object()
+                   .set("code", note.detail)
+                   .set("message", note.message)
+                   .set("record", note.record)
+                   .set("offset", note.offset ? Json(*note.offset) : Json()));
+  }
+  return Json::object()
+      .set("path", report.path)
+      .set("format", report.format)
+      .set("verdict", ckpt::verdict_name(report.verdict))
+      .set("pickles", report.pickles)
+      .set("names", report.names)
+      .set("findings", std::move(findings))
+      .set("notes", std::move(notes));
+}
+
+Json reports_json(const std::vector<ScanReport>& reports) {
+  Json files = Json::array();
+  for (const ScanReport& report : reports) {
+    files.push(report_json(report));
+  }
+  return Json::object()
+      .set("verdict", ckpt::verdict_name(ckpt::worst(reports)))
+      .set("files", std::move(files));
+}
+
+std::string place_text(const std::string& record, std::uint64_t offset) {
+  return record.empty() ? format("offset {:#x}", offset)
+                        : format("{} {:#x}", escape(record, 100), offset);
+}
+
+Tone tone_of(Verdict verdict) {
+  return verdict == Verdict::kFound   ? Tone::kBad
+         : verdict == Verdict::kClean ? Tone::kGood
+                                      : Tone::kDoubtful;
+}
+
+std::string report_text(const ScanReport& report, bool color) {
+  std::string text = format(
+      "{}  {}",
+      paint(
+          format("{:<10}", ckpt::verdict_name(report.verdict)),
+          tone_of(report.verdict),
+          color),
+      escape(report.path, 200));
+  if (!report.format.empty()) {
+    text += format(
+        "  ({}, {} {}, {} {})",
+        report.format,
+        report.pickles,
+        report.pickles == 1 ? "pickle" : "pickles",
+        report.names,
+        report.names == 1 ? "name" : "names");
+  }
+  text += "\n";
+  for (const ckpt::ScanFinding& finding : report.findings) {
+    text += format(
+        "{:<10}    {}  {}  {}{}\n",
+        "",
+        finding.is_dangerous ? "runs code" : "unknown  ",
+        escape(finding.name, 100),
+        place_text(finding.record, finding.offset),
+        finding.is_nested ? " in a string" : "");
+  }
+  for (const Error& note : report.notes) {
+    text += format(
+        "{:<10}    {}: {}  {}\n",
+        "",
+        note.detail.empty() ? error_info(note.code).name : note.detail,
+        escape(note.message, 200),
+        place_text(note.record, note.offset.value_or(0)));
+  }
+  return text;
+}
+
+std::string
+reports_text(const std::vector<ScanReport>& reports, bool verbose, bool color) {
+  std::string text;
+  std::uint64_t other = 0;
+  for (const ScanReport& report : reports) {
+    if (report.verdict == Verdict::kOther && !verbose) {
+      ++other;
+    } else {
+      text += report_text(report, color);
+    }
+  }
+  if (other != 0) {
+    text += format(
+        "{} {} of no format with pickles\n",
+        other,
+        other == 1 ? "file is" : "files are");
+  }
+  return text;
+}
+
+Result<std::vector<ScanReport>> scan_all(
+    const Args& args,
+    const ckpt::Limits& limits) {
+  std::vector<ScanReport> reports;
+  for (const std::string& path : args.paths) {
+    if (path == "-") {
+      LOCKSTEP_ASSIGN(const Input input, Input::open(path));
+      reports.push_back(ckpt::scan(input.source(), input.name(), limits));
+      continue;
+    }
+    LOCKSTEP_ASSIGN(auto found, ckpt::scan_path(path, {.limits = limits}));
+    reports.insert(
+        reports.end(),
+        std::make_move_iterator(found.begin()),
+        std::make_move_iterator(found.end()));
+  }
+  return reports;
+}
+
+int exit_status(Verdict verdict) {
+  const int unreadable = error_info(ErrorCode::kCorrupt).exit_code;
+  return verdict == Verdict::kFound        ? 1
+         : verdict == Verdict::kUnreadable ? unreadable
+                                           : 0;
+}
+
+Result<int> run(const Args& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const auto reports, scan_all(args, common.load.limits));
+  if (args.sarif) {
+    print(sarif_json(reports).dump(2) + "\n");
+  } else if (common.json) {
+    print_result("lockstep.ckpt.scan/1", reports_json(reports));
+  } else {
+    print(reports_text(reports, args.verbose, common.color));
+  }
+  return exit_status(ckpt::worst(reports));
+}
+
+} // namespace
+
+Runner setup_scan(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  app.add_option("PATH", args->paths, "files and folders; - is standard input")
+      ->required();
+  app.add_flag("--sarif", args->sarif, "print SARIF 2.1.0 for code scanners");
+  app.add_flag(
+      "-v,--verbose",
+      args->verbose,
+      "also list files of other formats");
+  return [args, &common] { return run(*args, common); };
+}
+
+} // namespace lockstep::cli

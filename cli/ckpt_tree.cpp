@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep ckpt tree FILE`: the tensors as a tree of their names' parts.
+#include <algorithm>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/listing_args.h"
+#include "cli/output.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/print.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kShownLabel = 100;
+constexpr std::size_t kIndent = 2;
+
+bool is_leaf(const ckpt::TreeRow& row) {
+  return row.tensor != nullptr && row.tensors == 1;
+}
+
+std::string label_text(const ckpt::TreeRow& row) {
+  return std::string(kIndent * row.level, ' ') + escape(row.label, kShownLabel);
+}
+
+std::string long_text(const ckpt::Tensor& tensor) {
+  return format(
+      "  {}  {}{}",
+      storage_text(tensor),
+      escape(tensor.storage->location, 20),
+      flags_text(tensor));
+}
+
+std::string rows_text(const std::vector<ckpt::TreeRow>& rows, bool is_long) {
+  std::size_t width = 0;
+  for (const ckpt::TreeRow& row : rows) {
+    width = std::max(width, label_text(row).size());
+  }
+  std::string text;
+  for (const ckpt::TreeRow& row : rows) {
+    text += padded(label_text(row), width) + "  ";
+    if (is_leaf(row)) {
+      text += ckpt::describe(*row.tensor);
+      text += is_long ? long_text(*row.tensor) : "";
+    } else {
+      text +=
+          format("{}, {}", tensors_text(row.tensors), human_bytes(row.bytes));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+Json rows_json(const std::vector<ckpt::TreeRow>& rows) {
+  Json array = Json::array();
+  for (const ckpt::TreeRow& row : rows) {
+    Json json = group_json(row);
+    json.set("label", row.label)
+        .set("level", row.level)
+        .set("tensor", is_leaf(row) ? ckpt::tensor_json(*row.tensor) : Json());
+    array.push(std::move(json));
+  }
+  return Json::object().set("rows", std::move(array));
+}
+
+Result<int> run(const ListArgs& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(const auto tensors, list_rows(file, args));
+  const auto rows = ckpt::tree_rows(tensors, args.depth);
+  if (common.json) {
+    print_result("lockstep.ckpt.tree/1", rows_json(rows));
+  } else {
+    print(rows_text(rows, args.is_long));
+  }
+  return 0;
+}
+
+} // namespace
+
+Runner setup_tree(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<ListArgs>();
+  add_listing(app, *args);
+  return [args, &common] { return run(*args, common); };
+}
+
+} // namespace lockstep::cli

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/listing_args.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/arguments.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/print.h"
+
+namespace lockstep::cli {
+namespace {
+
+using Order = ckpt::ListOrder;
+constexpr std::array<std::pair<std::string_view, Order>, 4> kOrders{{
+    {"file", Order::kFile},
+    {"name", Order::kName},
+    {"size", Order::kBytes},
+    {"dtype", Order::kDType},
+}};
+
+Result<Order> order_of(const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& [word, order] : kOrders) {
+    if (name == word) {
+      return order;
+    }
+    known.emplace_back(word);
+  }
+  return Error{
+      .code = ErrorCode::kInvalidArgument,
+      .op = "cli.args",
+      .message = format(
+          "--sort; expected one of {}, got '{}'",
+          join(known, ", "),
+          escape(name))};
+}
+
+} // namespace
+
+void add_listing(CLI::App& app, ListArgs& args) {
+  add_file(app, args.file);
+  app.add_flag("-l,--long", args.is_long, "strides and bytes, too");
+  app.add_option("--sort", args.sort, "file, name, size or dtype");
+  app.add_option(
+      "--filter",
+      args.filter,
+      "only names that match a regular expression");
+  app.add_option("--depth", args.depth, "fold names to so many parts");
+}
+
+Result<std::vector<ckpt::ListRow>> list_rows(
+    const ckpt::Checkpoint& file,
+    const ListArgs& args) {
+  LOCKSTEP_ASSIGN(const Order order, order_of(args.sort));
+  return ckpt::list_tensors(file.root, {.order = order, .filter = args.filter});
+}
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+std::string tensors_text(std::uint64_t count) {
+  return format("{} {}", with_commas(count), count == 1 ? "tensor" : "tensors");
+}
+
+std::string storage_text(const ckpt::Tensor& tensor) {
+  std::string text = format("data/{}", escape(tensor.storage->key, 20));
+  if (tensor.offset != 0) {
+    text += format("+{}", tensor.offset);
+  }
+  return text;
+}
+
+std::string stride_text(const ckpt::Tensor& tensor) {
+  std::vector<std::string> parts;
+  for (const std::int64_t stride : tensor.strides) {
+    parts.push_back(std::to_string(stride));
+  }
+  return "[" + join(parts, ", ") + "]";
+}
+
+std::string flags_text(const ckpt::Tensor& tensor) {
+  std::string text;
+  text += tensor.is_contiguous() ? "" : " strided";
+  text += tensor.requires_grad ? " grad" : "";
+  text += tensor.is_conj ? " conj" : "";
+  text += tensor.is_neg ? " neg" : "";
+  return text;
+}
+
+Json group_json(const ckpt::TreeRow& row) {
+  return Json::object()
+      .set("name", row.path)
+      .set("tensors", row.tensors)
+      .set("bytes", row.bytes);
+}
+
+} // namespace lockstep::cli

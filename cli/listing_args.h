@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What `ls` and `tree` have in common: their flags, and rows as text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/json.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/inspect/listing.h"
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace lockstep::cli {
+
+/// Arguments of both commands.
+struct ListArgs {
+  std::string file = {};
+  bool is_long = false;
+  std::string sort = "file";
+  std::string filter = {};
+  std::size_t depth = 0;
+  /// Only for `ls`.
+  bool names_only = false;
+};
+
+/// Declares FILE, -l, --sort, --filter and --depth.
+void add_listing(CLI::App& app, ListArgs& args);
+
+/// The rows that `args` ask for. Errors: kInvalidArgument (--sort, --filter).
+Result<std::vector<ckpt::ListRow>> list_rows(
+    const ckpt::Checkpoint& file,
+    const ListArgs& args);
+
+/// `text` and spaces up to `width`.
+std::string padded(std::string text, std::size_t width);
+
+/// "1 tensor", "12 tensors".
+std::string tensors_text(std::uint64_t count);
+
+/// "data/3+12"
+std::string storage_text(const ckpt::Tensor& tensor);
+
+/// "[6, 1]"
+std::string stride_text(const ckpt::Tensor& tensor);
+
+/// " strided grad"
+std::string flags_text(const ckpt::Tensor& tensor);
+
+/// A folded part of a name: path, tensors, bytes.
+Json group_json(const ckpt::TreeRow& row);
+
+} // namespace lockstep::cli

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Rescues the sound tensors of a damaged zip checkpoint into a new file. A
+// tensor counts as sound if its record is complete and its CRC is right.
+//   auto report = salvage("cut.pth", "rescued.pth");
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/ckpt/checkpoint.h"
+
+namespace lockstep::ckpt {
+
+/// A tensor that is not in the new file.
+struct LostTensor {
+  std::string name = {};
+  /// "the bytes are damaged: ..."
+  std::string reason = {};
+};
+
+/// What was rescued.
+struct SalvageReport {
+  /// Tensors by name.
+  std::uint64_t rescued = 0;
+  std::vector<LostTensor> lost = {};
+  /// The directory was lost: records were found by their local headers.
+  bool is_without_directory = false;
+  /// The tree held values that are not written (classes): the new file is one
+  /// dict of names and tensors.
+  bool is_flat = false;
+};
+
+/// Reads `path`, writes `out` atomically; both may not be the same. In the
+/// copy, entries of dicts whose tensor is lost are gone; elements of lists are
+/// None. Errors: kUnsupported (E_WRONG_FORMAT) for a file that is no zip;
+/// kCorrupt if the pickle is lost, since nothing else names the tensors; kIo.
+Result<SalvageReport> salvage(
+    const std::string& path,
+    const std::string& out,
+    const LoadOptions& options = {},
+    FileSystem& fs = real_fs());
+
+} // namespace lockstep::ckpt

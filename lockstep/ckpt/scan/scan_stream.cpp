@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pickles in a row: plain pickles, and the legacy checkpoints that have blobs
+// of bytes between them.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/internal/read_le.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/scan/internal/scan_report.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+using Place = ScanCollector::Place;
+
+constexpr std::uint64_t kFirstWindow = 1ULL << 20;
+constexpr std::uint64_t kWindowGrowth = 8;
+constexpr int kMaxObjects = 1000;
+// The pickled number that starts a legacy checkpoint.
+constexpr std::array<unsigned char, 15> kLegacyMagic{
+    0x80,
+    0x02,
+    0x8A,
+    0x0A,
+    0x6C,
+    0xFC,
+    0x9C,
+    0x46,
+    0xF9,
+    0x20,
+    0x6A,
+    0xA8,
+    0x50,
+    0x19,
+    0x2E};
+
+bool may_be_cut(const Error& error) {
+  return error.detail == "E_TRUNCATED" || error.detail == "E_PICKLE" ||
+         error.detail == "E_FRAME";
+}
+
+// The pickle at `offset`; the window grows until it fits.
+Result<PickleScan> scan_at(
+    ByteSource& source,
+    std::uint64_t offset,
+    const PickleScanOptions& options) {
+  const std::uint64_t rest = source.size() - offset;
+  const std::uint64_t most = std::min(rest, options.limits.max_pickle_bytes);
+  std::vector<std::byte> scratch;
+  for (std::uint64_t window = std::min(kFirstWindow, most);;
+       window = std::min(window * kWindowGrowth, most)) {
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(offset, window, scratch));
+    PickleScan scan = scan_pickle(bytes, options);
+    const bool is_cut = scan.broken && may_be_cut(*scan.broken);
+    if (is_cut && window == most && most < rest) {
+      scan.broken = pickle_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("pickle is larger than {} bytes", most),
+          "--max-pickle-bytes allows more");
+    }
+    if (!is_cut || window == most) {
+      return scan;
+    }
+  }
+}
+
+bool is_identifier(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
+           c == '.' || c == ':';
+  });
+}
+
+// Text files may start like pickles of protocol 0: names must look like names.
+bool is_pickle(const PickleScan& scan, ByteSpan head, std::uint64_t size) {
+  if (starts_like_pickle(head)) {
+    return true;
+  }
+  if (scan.names.empty()) {
+    return !scan.broken && scan.consumed == size && size > 1;
+  }
+  return std::ranges::all_of(scan.names, [](const PickleName& name) {
+    return is_identifier(name.name);
+  });
+}
+
+std::map<std::string, std::uint64_t> element_sizes(
+    const std::vector<PickleStorage>& storages) {
+  std::map<std::string, std::uint64_t> sizes;
+  for (const PickleStorage& storage : storages) {
+    if (const auto dtype = storage_class_dtype(storage.class_name)) {
+      sizes.try_emplace(storage.key, dtype_info(*dtype).size);
+    }
+  }
+  return sizes;
+}
+
+// Walks through the pickles and blobs of one legacy checkpoint.
+class LegacyScan {
+ public:
+  LegacyScan(ByteSource& source, std::string record, ScanCollector& out)
+      : source_(source), record_(std::move(record)), out_(out) {}
+
+  // The offset behind its last blob; nothing if it is broken.
+  std::optional<std::uint64_t> run(std::uint64_t at) {
+    constexpr int kPickles = 4; // protocol, system, object, keys
+    std::vector<PickleStorage> storages;
+    std::vector<std::string> keys;
+    for (int i = 0; i < kPickles; ++i) {
+      auto scan = scan_at(
+          source_,
+          at,
+          {.limits = out_.limits(), .collect_texts = i + 1 == kPickles});
+      if (!scan) {
+        return fail(std::move(scan).error());
+      }
+      out_.add(*scan, {.record = record_, .offset = at});
+      if (scan->broken) {
+        return std::nullopt;
+      }
+      at += scan->consumed;
+      if (!scan->storages.empty()) {
+        storages = std::move(scan->storages);
+      }
+      keys = std::move(scan->texts);
+    }
+    return skip_blobs(at, element_sizes(storages), keys);
+  }
+
+ private:
+  std::optional<std::uint64_t> skip_blobs(
+      std::uint64_t at,
+      const std::map<std::string, std::uint64_t>& sizes,
+      const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) {
+      const auto size = sizes.find(key);
+      if (size == sizes.end()) {
+        return fail(blob_error(at, "E_NO_STORAGE", key, "nothing uses it"));
+      }
+      std::vector<std::byte> scratch;
+      auto head = source_.view(at, sizeof(std::uint64_t), scratch);
+      if (!head) {
+        return fail(blob_error(at, "E_TRUNCATED", key, "its length is cut"));
+      }
+      at += head->size();
+      const auto numel = read_le<std::uint64_t>(*head, 0);
+      if (numel > (source_.size() - at) / size->second) {
+        return fail(blob_error(at, "E_TRUNCATED", key, "its bytes are cut"));
+      }
+      at += numel * size->second;
+    }
+    return at;
+  }
+
+  static Error blob_error(
+      std::uint64_t at,
+      std::string_view detail,
+      const std::string& key,
+      std::string_view what) {
+    Error error = pickle_error(
+        ErrorCode::kCorrupt,
+        detail,
+        format("storage '{}': {}", escape(key), what));
+    error.offset = at;
+    return error;
+  }
+
+  std::nullopt_t fail(Error error) {
+    error.record = record_;
+    out_.add_unreadable(std::move(error));
+    return std::nullopt;
+  }
+
+  ByteSource& source_;
+  std::string record_;
+  ScanCollector& out_;
+};
+
+bool is_legacy(ByteSpan head) {
+  return head.size() >= kLegacyMagic.size() &&
+         std::ranges::equal(
+             head.first(kLegacyMagic.size()),
+             std::as_bytes(std::span(kLegacyMagic)));
+}
+
+void warn_trailing(
+    ScanCollector& out,
+    const Place& place,
+    std::uint64_t rest,
+    bool is_pickle) {
+  if (is_pickle) {
+    out.add_warning("W_TRAILING_PICKLE", "another pickle follows", place);
+  } else {
+    out.add_warning(
+        "W_TRAILING",
+        format("{} bytes follow that are no pickle", rest),
+        place);
+  }
+}
+
+} // namespace
+
+bool scan_stream(
+    ByteSource& source,
+    const ScanCollector::Place& place,
+    ScanCollector& out) {
+  std::uint64_t at = 0;
+  for (int object = 0; at < source.size() && object < kMaxObjects; ++object) {
+    const Place here{.record = place.record, .offset = place.offset + at};
+    std::vector<std::byte> scratch;
+    auto scan = scan_at(source, at, {.limits = out.limits()});
+    auto head = source.view(
+        at,
+        std::min<std::uint64_t>(source.size() - at, kLegacyMagic.size()),
+        scratch);
+    if (!scan || !head) {
+      out.add_unreadable(scan ? head.error() : scan.error());
+      return true;
+    }
+    const bool looks_right = is_pickle(*scan, *head, source.size() - at);
+    if (object == 0 && !looks_right) {
+      return false;
+    }
+    if (object != 0) {
+      warn_trailing(out, here, source.size() - at, looks_right);
+    }
+    if (!looks_right) {
+      return true;
+    }
+    out.set_format(is_legacy(*head) ? "legacy" : "pickle");
+    out.add(*scan, here);
+    if (scan->broken) {
+      return true;
+    }
+    at += scan->consumed;
+    if (is_legacy(*head)) {
+      const auto end = LegacyScan(source, place.record, out).run(at);
+      if (!end) {
+        return true;
+      }
+      at = *end;
+    }
+  }
+  if (at < source.size()) {
+    out.add_unreadable(pickle_error(
+        ErrorCode::kUnsafe,
+        "E_LIMIT",
+        format("more than {} pickles in a row", kMaxObjects)));
+  }
+  return true;
+}
+
+} // namespace lockstep::ckpt::internal

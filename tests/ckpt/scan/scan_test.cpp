@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The scanner against testdata/hostile, made by tests/oracle/make_hostile.py:
+// each file says which names must be seen. Adding a file adds a test.
+#include "lockstep/ckpt/scan/scan.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/ckpt/scan/pickle_scan.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::IsEmpty;
+using testing::UnorderedElementsAreArray;
+
+ScanReport scan_file(const std::string& path) {
+  const auto reports = scan_path(path);
+  EXPECT_TRUE(reports) << to_string(reports.error());
+  return reports ? reports->front() : ScanReport{};
+}
+
+std::set<std::string> names_in(const ScanReport& report) {
+  std::set<std::string> names;
+  for (const ScanFinding& finding : report.findings) {
+    names.insert(finding.name);
+  }
+  return names;
+}
+
+std::vector<std::string> notes_in(const ScanReport& report) {
+  std::vector<std::string> notes;
+  for (const Error& note : report.notes) {
+    notes.push_back(note.detail);
+  }
+  return notes;
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string path = entry.path().string();
+    if (fs::exists(path + ".expect.json")) {
+      files.push_back(path);
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = fs::path(info.param).filename().string();
+  std::ranges::replace(name, '.', '_');
+  return name;
+}
+
+class HostileFile : public testing::TestWithParam<std::string> {};
+
+TEST_P(HostileFile, GivesItsVerdict) {
+  std::ifstream file(GetParam() + ".expect.json");
+  const auto expected = nlohmann::json::parse(file);
+  const ScanReport report = scan_file(GetParam());
+  EXPECT_EQ(
+      verdict_name(report.verdict),
+      expected["verdict"].get<std::string>());
+  EXPECT_THAT(
+      names_in(report),
+      UnorderedElementsAreArray(
+          expected["names"].get<std::vector<std::string>>()));
+  for (const auto& note : expected["notes"]) {
+    EXPECT_THAT(notes_in(report), Contains(note.get<std::string>()));
+  }
+}
+
+// A name is seen wherever the file is cut behind it.
+TEST_P(HostileFile, IsNeverCleanWhenCut) {
+  std::ifstream file(GetParam(), std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  const std::string needle = "system";
+  const std::size_t at = bytes.find(needle);
+  if (bytes.size() > 4096 || at == std::string::npos) {
+    return;
+  }
+  for (std::size_t size = at + needle.size() + 2; size < bytes.size(); ++size) {
+    const ScanReport report =
+        scan(make_source(as_byte_span(bytes).first(size)), "cut");
+    EXPECT_NE(report.verdict, Verdict::kClean) << size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Testdata,
+    HostileFile,
+    testing::ValuesIn(files_in("testdata/hostile")),
+    test_name);
+
+// Samples from outside, which lie beside the repository on some machines only.
+std::vector<std::string> real_hostile_files() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes the environment
+  const char* chosen = std::getenv("LOCKSTEP_REAL_FILES");
+  const std::string folder =
+      chosen != nullptr
+          ? chosen
+          : std::string(LOCKSTEP_SOURCE_DIR) + "/../shared/real_files";
+  std::vector<std::string> files;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder, missing)) {
+    if (entry.path().filename().string().starts_with("hostile_")) {
+      files.push_back(entry.path().string());
+    }
+  }
+  return files;
+}
+
+class RealHostileFile : public testing::TestWithParam<std::string> {};
+
+TEST_P(RealHostileFile, IsFoundThoughItIsBroken) {
+  const ScanReport report = scan_file(GetParam());
+  EXPECT_EQ(report.verdict, Verdict::kFound);
+  EXPECT_FALSE(names_in(report).empty());
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RealHostileFile);
+INSTANTIATE_TEST_SUITE_P(
+    Real,
+    RealHostileFile,
+    testing::ValuesIn(real_hostile_files()),
+    test_name);
+
+TEST(Scan, CallsTheFilesOfPyTorchClean) {
+  for (const char* name :
+       {"tiny.pt",
+        "training.pth.tar",
+        "views.pt",
+        "values.pt",
+        "deflated.pt"}) {
+    const ScanReport report = scan_file(std::string("testdata/valid/") + name);
+    EXPECT_EQ(report.verdict, Verdict::kClean) << name;
+    EXPECT_EQ(report.format, "zip");
+    EXPECT_EQ(report.pickles, 1U);
+    EXPECT_GE(report.names, 1U);
+  }
+}
+
+TEST(Scan, NamesTheClassesOfAWholeModel) {
+  const ScanReport report = scan_file("testdata/valid/whole_model.pt");
+  EXPECT_EQ(report.verdict, Verdict::kFound);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(
+      report.findings.front().name,
+      "torch.nn.modules.container.Sequential");
+  EXPECT_FALSE(report.findings.front().is_dangerous);
+  EXPECT_EQ(report.findings.front().record, "whole_model/data.pkl");
+}
+
+TEST(Scan, SaysWhichNamesAreWorseThanUnknown) {
+  const ScanReport report = scan_file("testdata/hostile/call.pt");
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_TRUE(report.findings[0].is_dangerous);
+  EXPECT_EQ(report.findings[0].offset, 2U);
+  EXPECT_EQ(report.findings[0].count, 1U);
+}
+
+TEST(Scan, WalksFoldersAndLeavesTextAlone) {
+  MemoryFs disk;
+  const auto write = [&disk](const std::string& path, std::string_view text) {
+    auto file = disk.create(path, 0644);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE((*file)->write(as_byte_span(text)));
+  };
+  ASSERT_TRUE(disk.create_directories("runs/a"));
+  write("runs/README", "a text\nof two lines\n");
+  write("runs/a/x.pkl", "cos\nsystem\n(S'true'\ntR.");
+  write("runs/a/y.pt", "nothing known");
+  const auto reports = scan_path("runs", {}, disk);
+  ASSERT_TRUE(reports) << to_string(reports.error());
+  ASSERT_EQ(reports->size(), 3U);
+  EXPECT_EQ((*reports)[0].verdict, Verdict::kOther);
+  EXPECT_EQ((*reports)[1].verdict, Verdict::kFound);
+  EXPECT_EQ((*reports)[2].verdict, Verdict::kUnreadable);
+  EXPECT_EQ(worst(*reports), Verdict::kFound);
+}
+
+TEST(Scan, ManyHeadersWithoutAnEndAreGivenUp) {
+  std::string header("PK\x03\x04\x00\x00\x08\x08\x00\x00", 10);
+  header += std::string(16, '\0') + std::string("\x01\x00\x00\x00", 4) + "a";
+  std::string bytes;
+  for (int i = 0; i < 40'000; ++i) {
+    bytes += header;
+  }
+  const ScanReport report = scan(make_source(as_byte_span(bytes)), "bomb");
+  EXPECT_EQ(report.verdict, Verdict::kUnreadable);
+  EXPECT_THAT(notes_in(report), Contains("E_LIMIT"));
+}
+
+TEST(PickleScan, FindsStoragesAndTexts) {
+  const std::string bytes =
+      "\x80\x02(U\x07storagectorch\nFloatStorage\nU\x03"
+      "123U\x03"
+      "cpuK\x04tQ.";
+  const PickleScan scan =
+      scan_pickle(as_byte_span(bytes), {.collect_texts = true});
+  EXPECT_FALSE(scan.broken) << to_string(*scan.broken);
+  ASSERT_EQ(scan.storages.size(), 1U);
+  EXPECT_EQ(scan.storages[0].key, "123");
+  EXPECT_EQ(scan.storages[0].class_name, "torch.FloatStorage");
+  EXPECT_EQ(scan.texts.size(), 3U);
+  EXPECT_EQ(scan.consumed, bytes.size());
+}
+
+TEST(PickleScan, StopsAtNestingWithoutEnd) {
+  std::string bytes = "\x80\x02N.";
+  for (int i = 0; i < 12; ++i) {
+    bytes = std::string("\x80\x03", 2) + "C" +
+            std::string(1, static_cast<char>(bytes.size())) + bytes + ".";
+  }
+  const PickleScan scan = scan_pickle(as_byte_span(bytes));
+  EXPECT_FALSE(scan.broken);
+  EXPECT_EQ(scan.nested, 4U);
+  EXPECT_THAT(scan.names, IsEmpty());
+}
+
+} // namespace
+} // namespace lockstep::ckpt

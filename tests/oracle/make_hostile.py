@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes testdata/hostile: files that try to slip names past a scanner.
+
+    .venv/bin/python tests/oracle/make_hostile.py [FOLDER]
+Nothing here does harm: every payload names `os.system` or the like with the
+argument "true". Each NAME gets a NAME.expect.json: verdict, names, notes. The
+comment at a case says which trick it plays; most were seen in the wild.
+"""
+import io
+import json
+import pathlib
+import pickle
+import struct
+import sys
+import tarfile
+import zipfile
+
+CALL = b"cos\nsystem\n(X\x04\x00\x00\x00truetR"
+PLAIN = b"\x80\x02}q\x00(X\x01\x00\x00\x00aK\x01u."
+LEGACY = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
+
+
+def text(word):
+    raw = word.encode()
+    return b"\x8c" + bytes([len(raw)]) + raw
+
+
+def calling(call=CALL):
+    return b"\x80\x02" + call + b"."
+
+
+def stack_global(module, name):
+    return b"\x80\x04" + text(module) + text(name) + b"\x93)R."
+
+
+def archive(records, flags=0, root="a", method=zipfile.ZIP_STORED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as z:
+        for name, payload in records.items():
+            z.writestr(f"{root}/{name}" if root else name, payload)
+    data = bytearray(out.getvalue())
+    if flags:
+        at = data.find(b"PK\x01\x02")
+        while at >= 0:
+            data[at + 8:at + 10] = struct.pack("<H", flags)
+            at = data.find(b"PK\x01\x02", at + 4)
+    return bytes(data)
+
+
+def checkpoint(pickled, **more):
+    return archive({"data.pkl": pickled, "byteorder": "little", "version": "3\n", **more})
+
+
+def legacy(third, tail=b""):
+    def number(n):
+        return b"\x80\x02M" + struct.pack("<H", n) + b"."
+    return LEGACY + number(1001) + b"\x80\x02}q\x00." + third + b"\x80\x02]q\x00." + tail
+
+
+def tar(**members):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive_:
+        for name, payload in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(payload)
+            archive_.addfile(info, io.BytesIO(payload))
+    return out.getvalue()
+
+
+def npy(payload, descr="|O"):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': (1,), }}"
+    header = header.ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + payload
+
+
+def nested(inner):
+    return b"\x80\x03cbuiltins\nlist\nC" + bytes([len(inner)]) + inner + b"\x85R."
+
+
+def cut_tail(data):
+    return data[:data.index(b"PK\x01\x02")]
+
+
+def break_crc(data):
+    at = data.index(b"system")
+    return data[:at + 4] + b"F" + data[at + 5:]
+
+
+SYSTEM = ["os.system"]
+
+
+def cases():
+    """File, bytes, verdict, names found, details noted."""
+    yield "call.pkl", calling(), "found", SYSTEM, []
+    yield "call.pt", checkpoint(calling()), "found", SYSTEM, []
+    # Protocol 0 has no PROTO byte to look for.
+    yield "protocol0.pkl", b"cos\nsystem\n(S'true'\ntR.", "found", SYSTEM, []
+    # INST and OBJ call without REDUCE.
+    yield "inst.pkl", b"(S'true'\nios\nsystem\n.", "found", SYSTEM, []
+    yield "obj.pkl", b"\x80\x02(cos\nsystem\nX\x04\x00\x00\x00trueo.", "found", SYSTEM, []
+    # The name is made of two strings, one of them from the memo.
+    yield "stack_global.pkl", stack_global("os", "system"), "found", SYSTEM, []
+    yield "memo.pkl", (b"\x80\x04" + text("os") + b"\x940" + text("system") + b"\x940"
+                       + b"h\x00h\x01\x93)R."), "found", SYSTEM, []
+    # The module's name comes out of a tuple: no string to see.
+    yield "computed.pkl", b"\x80\x04N" + text("system") + b"\x93)R.", "found", ["?"], []
+    # A dotted name walks from an allowed module to any function.
+    yield "dotted.pkl", stack_global("torch", "serialization.os.system"), "found", \
+        ["torch:serialization.os.system"], []
+    yield "old_name.pkl", b"\x80\x02c__builtin__\neval\n(X\x01\x00\x00\x001tR.", "found", \
+        ["__builtin__.eval"], []
+    # The result is thrown away.
+    yield "popped.pkl", b"\x80\x02" + CALL + b"0N.", "found", SYSTEM, []
+    # The payload runs before the stream breaks.
+    yield "then_broken.pkl", b"\x80\x02" + CALL + b"\x00", "found", SYSTEM, ["E_OPCODE"]
+    yield "then_cut.pt", checkpoint(b"\x80\x02" + CALL), "found", SYSTEM, ["E_PICKLE"]
+    # A second pickle behind the first.
+    yield "trailing.pt", checkpoint(PLAIN + calling()), "found", SYSTEM, ["W_TRAILING_PICKLE"]
+    yield "trailing.pkl", PLAIN + calling(), "found", SYSTEM, ["W_TRAILING_PICKLE"]
+    # A record that only a hand-made loader reads; its name hides what it is.
+    yield "extra_record.pt", checkpoint(PLAIN, **{"extra.pkl": calling()}), "found", SYSTEM, []
+    yield "unnamed_record.pt", checkpoint(PLAIN, notes=calling()), "found", SYSTEM, []
+    yield "upper_case.pt", archive({"DATA.PKL": calling(), "version": "3\n"}), "found", SYSTEM, []
+    yield "no_root.pt", archive({"data.pkl": calling()}, root=""), "found", SYSTEM, []
+    # A pickle inside bytes, or an archive inside an archive.
+    yield "nested.pkl", nested(calling()), "found", ["builtins.list", "os.system"], ["W_NESTED_PICKLE"]
+    yield "nested_latin1.pkl", pickle.dumps([calling()], protocol=2), "found", SYSTEM, ["W_NESTED_PICKLE"]
+    yield "nested_archive.pt", checkpoint(PLAIN, inner=checkpoint(calling())), "found", SYSTEM, []
+    # Broken archives that lenient readers still open.
+    yield "flag_bits.pt", archive({"data.pkl": calling()}, flags=1), "found", SYSTEM, ["E_ENCRYPTED"]
+    yield "no_directory.pt", cut_tail(checkpoint(calling())), "found", SYSTEM, ["E_ZIP_NO_EOCD"]
+    yield "prefix.pt", b"MZ" + checkpoint(calling()), "found", SYSTEM, ["E_PREFIX"]
+    yield "pickle_before_zip.pt", calling() + checkpoint(PLAIN), "found", SYSTEM, []
+    yield "bad_crc.pt", break_crc(checkpoint(calling())), "found", ["os.systFm"], ["E_CRC"]
+    yield "deflated.pt", archive({"data.pkl": calling()}, method=zipfile.ZIP_DEFLATED), "found", SYSTEM, []
+    # Only one of a legacy file's five pickles is the object.
+    yield "legacy.pt", legacy(PLAIN), "clean", [], []
+    yield "legacy_object.pt", legacy(calling()), "found", SYSTEM, []
+    yield "legacy_system.pt", LEGACY + b"\x80\x02M\xe9\x03." + calling(), "found", SYSTEM, ["E_PICKLE"]
+    yield "legacy_after.pt", legacy(PLAIN, calling()), "found", SYSTEM, ["W_TRAILING_PICKLE"]
+    # Tar files of 2017, and arrays of objects.
+    yield "storages.tar", tar(sys_info=PLAIN, pickle=PLAIN, tensors=PLAIN, storages=calling()), \
+        "found", SYSTEM, []
+    yield "plain.tar", tar(sys_info=PLAIN, pickle=PLAIN, tensors=PLAIN, storages=PLAIN), "clean", [], []
+    yield "objects.npy", npy(calling()), "found", SYSTEM, []
+    yield "numbers.npy", npy(b"\x00" * 8, "<f8"), "clean", [], []
+    yield "objects.npz", archive({"x.npy": npy(calling())}, root=""), "found", SYSTEM, []
+    yield "ext.pkl", b"\x80\x02\x82\x05.", "found", ["?extension.5"], []
+    yield "no_root_plain.pt", archive(
+        {"data.pkl": PLAIN, "byteorder": "little", "version": "3\n"}, root=""), "clean", [], []
+    # Not a common folder, as in any zip file: not an attack.
+    yield "two_folders.zip", archive({"a/x.txt": "x", "b/y.pkl": PLAIN}, root=""), "clean", [], []
+    yield "clean.pt", checkpoint(PLAIN), "clean", [], []
+    yield "clean.pkl", PLAIN, "clean", [], []
+    yield "protocol9.pkl", b"\x80\x09N.", "unreadable", [], []
+    yield "broken.pkl", b"\x80\x02K\x01\x00", "unreadable", [], ["E_OPCODE"]
+    yield "page.pt", b"<!DOCTYPE html><html></html>", "unreadable", [], ["E_WRONG_FORMAT"]
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parents[2]
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else here / "testdata/hostile")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, data, verdict, names, notes in cases():
+        (folder / file).write_bytes(data)
+        expected = {"verdict": verdict, "names": names, "notes": notes}
+        (folder / (file + ".expect.json")).write_text(json.dumps(expected) + "\n")
+
+
+if __name__ == "__main__":
+    main()
