@@ -58,6 +58,8 @@ Runner setup_show(CLI::App& app, const Common& common);
 Runner setup_diff(CLI::App& app, const Common& common);
 Runner setup_digest(CLI::App& app, const Common& common);
 Runner setup_optim(CLI::App& app, const Common& common);
+Runner setup_source(CLI::App& app, const Common& common);
+Runner setup_extract_model(CLI::App& app, const Common& common);
 Runner setup_verify(CLI::App& app, const Common& common);
 Runner setup_repair(CLI::App& app, const Common& common);
 Runner setup_scan(CLI::App& app, const Common& common);

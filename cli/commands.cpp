@@ -45,6 +45,16 @@ constexpr std::array kCommands{
         setup_verify},
     Command{
         "ckpt",
+        "extract-model",
+        "write the state_dict of a model that was saved whole",
+        setup_extract_model},
+    Command{
+        "ckpt",
+        "source",
+        "print the Python sources that travel in a file",
+        setup_source},
+    Command{
+        "ckpt",
         "repair",
         "write what is sound in a damaged zip file to a new one",
         setup_repair},

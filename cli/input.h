@@ -11,8 +11,8 @@
 
 namespace lockstep::cli {
 
-/// The input's bytes. Files are read on demand, not mapped: somebody may cut
-/// them meanwhile.
+/// The input's bytes, or a folder's path. Files are read on demand, not mapped:
+/// somebody may cut them meanwhile.
 class Input {
  public:
   /// Errors: kNotFound, kIo.

@@ -61,13 +61,24 @@ struct GlobalUse {
   bool is_safe = false;
 };
 
+/// The Python source of a class, which PyTorch up to 1.5 put into the file of a
+/// whole model.
+struct ClassSource {
+  /// "module.Class".
+  std::string name = {};
+  /// Path on the machine that wrote the file; empty if it did not say.
+  std::string file = {};
+  /// Empty if it did not say.
+  std::string text = {};
+};
+
 enum class CrcState; // zip_reader.h
 
 /// What was read. Tensors stay lazy: bytes are touched when asked for.
 struct Checkpoint {
   Value root = {};
   /// "zip" for PyTorch's container since 1.6, "torchscript" for the same with
-  /// code in it (also C++ `torch::save`).
+  /// code in it (also C++ `torch::save`), "legacy" for the stream before.
   std::string format = {};
   /// Top folder inside a zip: "checkpoint.pth".
   std::string archive_name = {};
@@ -84,6 +95,8 @@ struct Checkpoint {
   std::vector<GlobalUse> globals = {};
   /// Storages in the order of first use, also those no tensor reaches.
   std::vector<std::shared_ptr<Storage>> storages = {};
+  /// Classes whose source travels in the file, in the order of first use.
+  std::vector<ClassSource> class_sources = {};
   /// What is odd but harmless, each "W_NAME: text".
   std::vector<std::string> warnings = {};
 };

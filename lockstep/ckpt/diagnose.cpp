@@ -25,18 +25,6 @@ struct Magic {
 constexpr std::array kMagics{
     Magic{
         0,
-        "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv,
-        "a checkpoint in the legacy format (before torch 1.6), which this "
-        "version does not read",
-        "load it in Python and save it again with torch.save"},
-    Magic{
-        257,
-        "ustar"sv,
-        "a tar file (a PyTorch checkpoint of 2017, or an archive), which this "
-        "version does not read",
-        "unpack it, or load it in an old PyTorch and save it again"},
-    Magic{
-        0,
         "{"sv,
         "JSON text (the answer of a server?)",
         "look at it with a text viewer"},

@@ -5,6 +5,8 @@
 
 #include "lockstep/ckpt/dcp/dcp_reader.h"
 #include "lockstep/ckpt/dcp/dcp_writer.h"
+#include "lockstep/ckpt/legacy/legacy_reader.h"
+#include "lockstep/ckpt/legacy/legacy_writer.h"
 #include "lockstep/ckpt/numpy/npz_writer.h"
 #include "lockstep/ckpt/numpy/numpy_reader.h"
 #include "lockstep/ckpt/pytorch/pt_reader.h"
@@ -12,7 +14,9 @@
 #include "lockstep/ckpt/safetensors/safetensors_index.h"
 #include "lockstep/ckpt/safetensors/safetensors_reader.h"
 #include "lockstep/ckpt/safetensors/safetensors_writer.h"
+#include "lockstep/ckpt/tar/tar_reader.h"
 #include "lockstep/ckpt/torchscript/libtorch_writer.h"
+#include "lockstep/ckpt/unpacked/unpacked_reader.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -24,6 +28,10 @@ constexpr std::array kReaders{
     FormatReader{"safetensors", claims_safetensors, read_safetensors},
     FormatReader{"sharded", claims_sharded_index, read_sharded_index},
     FormatReader{"dcp", claims_dcp, read_dcp},
+    FormatReader{"legacy", claims_legacy, read_legacy},
+    FormatReader{"tar", claims_tar, read_tar},
+    FormatReader{"tar-folder", claims_tar_folder, read_tar_folder},
+    FormatReader{"zip-folder", claims_unpacked, read_unpacked},
 };
 
 constexpr std::array kWriters{
@@ -31,6 +39,10 @@ constexpr std::array kWriters{
     FormatWriter{"safetensors", "safetensors files", write_safetensors},
     FormatWriter{"npz", "NumPy archives of arrays", write_npz},
     FormatWriter{"dcp", "folder of torch.distributed.checkpoint", write_dcp},
+    FormatWriter{
+        "pt-legacy",
+        "PyTorch's stream before zip (0.4 to 1.5, and all newer ones read it)",
+        write_legacy},
     FormatWriter{
         "libtorch",
         "archive that C++ torch::load reads",

@@ -59,7 +59,7 @@ const Value* find_weights(const Value& root, std::string& key) {
   for (const std::string_view candidate : kWeightKeys) {
     const Value* value = root.find(candidate);
     if (value != nullptr &&
-        (value->as_dict() != nullptr || is_module(*value))) {
+        (value->as_dict() != nullptr || module_in(*value) != nullptr)) {
       key = candidate;
       return value;
     }
@@ -93,12 +93,18 @@ class Summarizer {
     summary_.warnings = file_.warnings;
   }
 
+  // `torch.save(model.state_dict)`: the tensors are the model's.
+  [[nodiscard]] const Value& tensor_root() const {
+    const Value* module = module_in(file_.root);
+    return module == nullptr ? file_.root : *module;
+  }
+
   Status count_tensors() {
     std::map<DType, DTypeSummary> dtypes;
     std::map<const Storage*, std::set<const Tensor*>> views;
     std::map<std::string, std::uint64_t> devices;
     LOCKSTEP_TRY(for_each_tensor(
-        file_.root,
+        tensor_root(),
         [&](const std::string& /*name*/, const Tensor& tensor) {
           ++summary_.tensors;
           summary_.elements += static_cast<std::uint64_t>(tensor.numel());
@@ -154,8 +160,10 @@ class Summarizer {
 
   Status count_weights() {
     const Value* weights = find_weights(file_.root, summary_.weights_key);
-    if (is_module(*weights)) {
-      summary_.wrapped_class = weights->as_object()->global;
+    if (const Value* module = module_in(*weights)) {
+      summary_.model = module_facts(*weights);
+      summary_.wrapped_class = summary_.model.class_name;
+      weights = module;
     }
     std::array<std::uint64_t, kWrappers.size()> wrapped{};
     LOCKSTEP_TRY(for_each_tensor(
@@ -199,8 +207,11 @@ class Summarizer {
     }
     if (!summary_.wrapped_class.empty()) {
       summary_.hints.emplace_back(
-          "holds a whole model: save model.state_dict() instead, so that it "
-          "loads without the model's code");
+          summary_.model.is_uncalled
+              ? "holds model.state_dict, saved without a call: 'lockstep ckpt "
+                "extract-model' recovers the weights"
+              : "holds a whole model: 'lockstep ckpt extract-model' gives its "
+                "state_dict, which loads without the model's code");
     }
     if (summary_.format == "torchscript") {
       summary_.hints.emplace_back(
@@ -281,6 +292,9 @@ Json to_json(const Summary& summary) {
       .set("prefix", summary.prefix.prefix)
       .set("prefix_keys", summary.prefix.keys)
       .set("wrapped_class", summary.wrapped_class)
+      .set("inner_class", summary.model.inner_class)
+      .set("device_ids", texts(summary.model.device_ids))
+      .set("output_device", summary.model.output_device)
       .set("shared_storages", summary.shared_storages)
       .set("shared_tensors", summary.shared_tensors)
       .set("names", summary.names)

@@ -11,6 +11,7 @@
 
 #include "lockstep/base/json.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/model/module_facts.h"
 
 namespace lockstep::ckpt {
 
@@ -77,6 +78,8 @@ struct Summary {
   PrefixSummary prefix = {};
   /// Class of a whole module in the file: "torch.nn...DataParallel".
   std::string wrapped_class = {};
+  /// What that module says of wrappers and devices.
+  ModuleFacts model = {};
   /// Storages that several tensors view, and those tensors.
   std::uint64_t shared_storages = 0;
   std::uint64_t shared_tensors = 0;

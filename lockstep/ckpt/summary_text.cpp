@@ -2,6 +2,7 @@
 //
 // The one screen of `lockstep ckpt FILE`.
 #include <algorithm>
+#include <array>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/summary.h"
@@ -11,6 +12,24 @@ namespace {
 
 constexpr std::size_t kShownKeys = 12;
 constexpr std::size_t kShownNames = 4;
+
+// What people call the formats of `Checkpoint::format`.
+struct Title {
+  std::string_view format = {};
+  std::string_view title = {};
+};
+constexpr std::array kTitles{
+    Title{"zip", "PyTorch zip checkpoint"},
+    Title{"torchscript", "PyTorch TorchScript archive"},
+    Title{"legacy", "PyTorch legacy checkpoint"},
+    Title{"tar", "PyTorch tar checkpoint"},
+    Title{"zip-folder", "PyTorch zip checkpoint, unpacked"},
+    Title{"tar-folder", "PyTorch tar checkpoint, unpacked"}};
+
+std::string_view title_of(std::string_view format) {
+  const auto* row = std::ranges::find(kTitles, format, &Title::format);
+  return row == kTitles.end() ? format : row->title;
+}
 
 std::string row(std::string_view label, std::string_view text) {
   return format("{:<11} {}\n", label, text);
@@ -131,14 +150,17 @@ std::string shared_text(const Summary& summary) {
 
 std::string to_text(const Summary& summary, const std::string& path) {
   std::string text = row("file", escape(path, 200));
-  text += row(
-      "format",
-      format(
-          "PyTorch {}, {}, {}",
-          summary.format == "zip" ? "zip checkpoint" : "TorchScript archive",
-          summary.era,
-          human_bytes(summary.file_bytes)));
-  text += row("archive", escape(summary.archive_name));
+  text +=
+      row("format",
+          format(
+              "{}{}{}, {}",
+              title_of(summary.format),
+              summary.era.empty() ? "" : ", ",
+              summary.era,
+              human_bytes(summary.file_bytes)));
+  if (!summary.archive_name.empty()) {
+    text += row("archive", escape(summary.archive_name));
+  }
   text += keys_text(summary);
   text +=
       row("tensors",
@@ -154,7 +176,7 @@ std::string to_text(const Summary& summary, const std::string& path) {
   text +=
       row("wrapped",
           summary.wrapped_class.empty() ? "no (no whole model in the file)"
-                                        : escape(summary.wrapped_class));
+                                        : to_text(summary.model));
   text += row("shared", shared_text(summary));
   text += row("names", names_text(summary));
   text += row("CRC", summary.crc + ", tensors not checked");

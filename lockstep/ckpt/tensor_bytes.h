@@ -25,9 +25,7 @@ bool has_bytes(const Tensor& tensor);
 
 /// Refuses a view that repeats the bytes of its storage too often.
 /// Units: bytes beyond those of the storage. Errors: kUnsafe (E_LIMIT).
-Status check_expansion(
-    const Tensor& tensor,
-    std::uint64_t max_expanded_bytes);
+Status check_expansion(const Tensor& tensor, std::uint64_t max_expanded_bytes);
 
 /// Reads a tensor's elements from the first to the last. A contiguous tensor
 /// takes a fixed amount of memory; a strided one from a file that is not mapped

@@ -277,4 +277,17 @@ Status for_each_tensor(
   return TensorWalk(visit, max_visits).walk(root);
 }
 
+std::string first_tensor_of(const Value& root, const Storage* storage) {
+  std::string found;
+  bool done = false;
+  const Status status =
+      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
+        if (!done && tensor.storage.get() == storage) {
+          found = name;
+          done = true;
+        }
+      });
+  return status ? found : "";
+}
+
 } // namespace lockstep::ckpt

@@ -46,4 +46,7 @@ Status for_each_tensor(
     const TensorVisitor& visit,
     std::uint64_t max_visits = 20'000'000);
 
+/// Name of the first tensor that views `storage`, "" if none does.
+std::string first_tensor_of(const Value& root, const Storage* storage);
+
 } // namespace lockstep::ckpt

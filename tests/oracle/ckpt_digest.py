@@ -138,10 +138,15 @@ def report(path):
     print(path, digest(load(path)), sep="\t")
 
 
+# PyTorch cannot read them: their class is nowhere, or 2.13 lost the way.
+NOT_FOR_TORCH = {"legacy_v3_dtypes.pt", "legacy_whole_2017.pt", "tar_whole_model.pth",
+                 "legacy_variables.pt"}
+
+
 def update():
     here = pathlib.Path(__file__).resolve().parents[2] / "testdata"
     rows = [f"{path.relative_to(here)}\t{digest(load(path))}\n"
-            for path in sorted(here.glob("valid/*.pt*")) if not path.name.endswith(".json")]
+            for path in sorted(here.glob("valid/*.pt*")) if not path.name.endswith(".json") and path.name not in NOT_FOR_TORCH]
     (here / "digests.tsv").write_text("file\tdigest\n" + "".join(rows))
 
 

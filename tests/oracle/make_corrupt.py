@@ -13,8 +13,6 @@ import struct
 import sys
 import zipfile
 
-import torch
-
 
 def text(value):
     data = value.encode()
@@ -76,12 +74,6 @@ def with_tensor(**how):
     return checkpoint(pickled(tensor(**how)))
 
 
-def legacy():
-    out = io.BytesIO()
-    torch.save({"w": torch.ones(2)}, out, _use_new_zipfile_serialization=False)
-    return out.getvalue()
-
-
 def half_download():
     """The first half of what torch.save writes today."""
     out = io.BytesIO()
@@ -113,7 +105,6 @@ def cases():
     yield "json.pt", b'{"error": "not found"}', unsupported, "E_WRONG_FORMAT"
     yield "gzip.pt", gzip.compress(good, mtime=0), unsupported, "E_WRONG_FORMAT"
     yield "hdf5.pt", b"\x89HDF\r\n\x1a\n" + bytes(8), unsupported, "E_WRONG_FORMAT"
-    yield "legacy.pt", legacy(), unsupported, "E_WRONG_FORMAT"
     yield "plain_pickle.pt", b"\x80\x04N.", unsupported, "E_WRONG_FORMAT"
     yield "safetensors.pt", (
         struct.pack("<Q", 2) + b"{}x"), corrupt, "E_SAFETENSORS_LAYOUT"

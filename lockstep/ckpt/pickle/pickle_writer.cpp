@@ -7,8 +7,8 @@
 
 namespace lockstep::ckpt {
 
-Result<PickledTree> write_pickle(const Value& root) {
-  internal::ValuePickler pickler;
+Result<PickledTree> write_pickle(const Value& root, StorageIds ids) {
+  internal::ValuePickler pickler(ids);
   LOCKSTEP_TRY(pickler.write(root));
   return std::move(pickler).finish();
 }

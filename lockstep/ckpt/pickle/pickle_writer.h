@@ -6,6 +6,7 @@
 //   auto pickled = write_pickle(root);      // Result<PickledTree>
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,17 @@ struct PickledTree {
   std::string pickle = {};
   /// Storage i is the record `data/i`, in order of first use.
   std::vector<std::shared_ptr<Storage>> storages = {};
+  /// Units: bytes of one element of storage i, as its class counts them.
+  std::vector<std::uint64_t> element_bytes = {};
+};
+
+/// How the pickle refers to storages.
+enum class StorageIds : std::uint8_t {
+  /// Zip archives: five parts, one string object per key.
+  kZip,
+  /// The stream of torch 1.5: a sixth part for views, which is None, and a new
+  /// string for each use of a key. It cannot hold untyped storages.
+  kLegacy,
 };
 
 /// Pickles `root`. A string, container, tensor or object that is shared in the
@@ -28,6 +40,8 @@ struct PickledTree {
 /// Errors: kUnsupported for what the safe loader refuses, kInvalidArgument for
 /// a tensor that leaves its storage; the message says where:
 /// "root['optimizer']['state'][0]".
-Result<PickledTree> write_pickle(const Value& root);
+Result<PickledTree> write_pickle(
+    const Value& root,
+    StorageIds ids = StorageIds::kZip);
 
 } // namespace lockstep::ckpt

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/diagnose.h"
+#include "lockstep/ckpt/pickle/allow_list.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/pytorch/internal/pt_cut.h"
 #include "lockstep/ckpt/pytorch/internal/pt_storage.h"
@@ -72,7 +73,7 @@ class PtReader {
       }
     }
     LOCKSTEP_TRY(read_tree());
-    LOCKSTEP_TRY(check_names());
+    LOCKSTEP_TRY(check_allow_list(file_, options_, full_name("data.pkl")));
     return std::move(file_);
   }
 
@@ -268,22 +269,6 @@ class PtReader {
         format(
             "tensor '{}' in a big-endian file has an untyped storage",
             escape(mixed)));
-  }
-
-  [[nodiscard]] Status check_names() const {
-    for (const GlobalUse& use : file_.globals) {
-      if (options_.refuse_unknown_globals && !use.is_safe) {
-        Error error = pickle_error(
-            ErrorCode::kUnsafe,
-            "E_UNSAFE_GLOBAL",
-            format("name '{}' is not on the allow list", escape(use.name)),
-            "run 'lockstep ckpt FILE' to see all names in the file");
-        error.record = full_name("data.pkl");
-        error.offset = use.offset;
-        return error;
-      }
-    }
-    return {};
   }
 
   void add_warnings(const std::vector<std::string>& warnings) {

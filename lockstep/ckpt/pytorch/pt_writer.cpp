@@ -102,8 +102,7 @@ Result<std::string> archive_folder(
     const std::string& path,
     const SaveOptions& options) {
   return checked_root(
-      options.archive_name.empty() ? default_root(path)
-                                   : options.archive_name);
+      options.archive_name.empty() ? default_root(path) : options.archive_name);
 }
 
 Status

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/layout/quantizer.h"
+#include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/internal/value_pickler.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 
@@ -211,6 +212,12 @@ Status ValuePickler::persistent_id(
     const std::shared_ptr<Storage>& storage,
     std::string_view storage_class,
     std::uint64_t numel) {
+  const bool is_legacy = ids_ == StorageIds::kLegacy;
+  if (is_legacy && storage_class == kUntyped) {
+    return refuse(
+        "PyTorch cannot read an untyped storage from the legacy format",
+        "write the format 'pt', or convert the tensor to another dtype");
+  }
   LOCKSTEP_TRY(check_location(storage->location));
   LOCKSTEP_ASSIGN(const auto key, storage_key(storage, storage_class));
   // Strings of the file the storage came from keep their identity, so that
@@ -225,9 +232,16 @@ Status ValuePickler::persistent_id(
   out_.op(Op::kMark);
   text(storage->tag_text, "storage");
   out_.global(storage_class);
-  out_.shared_text(key);
+  if (is_legacy) {
+    out_.fresh_text(*key);
+  } else {
+    out_.shared_text(key);
+  }
   text(storage->location_text, storage->location);
   out_.integer(static_cast<std::int64_t>(numel));
+  if (is_legacy) {
+    out_.op(Op::kNone);
+  }
   constexpr std::size_t kManyParts = 5;
   out_.tuple(kManyParts);
   out_.op(Op::kPersistentId);
@@ -268,6 +282,8 @@ Result<std::shared_ptr<const std::string>> ValuePickler::storage_key(
         .key = keeps ? storage->key_text
                      : std::make_shared<const std::string>(key)};
     storages_.push_back(storage);
+    const auto dtype = storage_class_dtype(storage_class);
+    element_bytes_.push_back(dtype ? dtype_info(*dtype).size : 1);
     return known_.emplace(storage.get(), std::move(known)).first->second.key;
   }
   // Untyped storages count as bytes, so they agree with uint8 ones.

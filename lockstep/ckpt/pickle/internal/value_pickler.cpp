@@ -53,7 +53,10 @@ Status ValuePickler::write(const Value& value) {
 }
 
 PickledTree ValuePickler::finish() && {
-  return {.pickle = std::move(out_).finish(), .storages = std::move(storages_)};
+  return {
+      .pickle = std::move(out_).finish(),
+      .storages = std::move(storages_),
+      .element_bytes = std::move(element_bytes_)};
 }
 
 Status ValuePickler::save(None /*value*/) {

@@ -18,6 +18,8 @@ namespace lockstep::ckpt::internal {
 
 class ValuePickler {
  public:
+  explicit ValuePickler(StorageIds ids) : ids_(ids) {}
+
   Status write(const Value& value);
   PickledTree finish() &&;
 
@@ -87,9 +89,11 @@ class ValuePickler {
     std::shared_ptr<const std::string> key = {};
   };
 
+  StorageIds ids_;
   PickleOutput out_;
   std::vector<Step> path_;
   std::vector<std::shared_ptr<Storage>> storages_;
+  std::vector<std::uint64_t> element_bytes_;
   std::unordered_map<const Storage*, Known> known_;
 };
 

@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/pickle/storage_id.h"
 #include "lockstep/ckpt/pytorch/record_source.h"
 #include "lockstep/ckpt/value_walk.h"
 
@@ -116,71 +117,18 @@ class RecordSource final : public StorageSource {
   std::vector<std::byte> scratch_;
 };
 
-// The string object itself: a re-saved file shares it as before.
-std::shared_ptr<const std::string> text_of(const Value& value) {
-  return std::get<std::shared_ptr<const std::string>>(value.data());
-}
-
-// The five parts of a persistent id, typed.
-struct StorageId {
-  std::string class_name = {};
-  DType dtype = DType::kFloat32;
-  std::string key = {};
-  std::string location = {};
-  std::uint64_t nbytes = 0;
-};
-
-Result<StorageId> parse_id(const Value& id) {
-  const Tuple* parts = id.as_tuple();
-  const std::string* tag = parts == nullptr || parts->items.size() < 5
-                               ? nullptr
-                               : parts->items[0].as_string();
-  if (tag == nullptr || *tag != "storage") {
-    return bad_id(
-        "E_TYPE",
-        "persistent id is no tuple ('storage', class, key, location, numel)");
-  }
-  const Object* type = parts->items[1].as_object();
-  const std::string* key = parts->items[2].as_string();
-  const std::string* location = parts->items[3].as_string();
-  const std::int64_t* numel = parts->items[4].as_int();
-  if (type == nullptr || key == nullptr || location == nullptr ||
-      numel == nullptr || *numel < 0) {
-    return bad_id("E_TYPE", "part of a storage's id has the wrong type");
-  }
-  const auto dtype = storage_class_dtype(type->global);
-  if (!dtype) {
-    return bad_id(
-        "E_TYPE",
-        format("'{}' is no storage class", escape(type->global)));
-  }
-  const bool is_plain_key = !key->empty() && *key != "." && *key != ".." &&
-                            key->find('/') == std::string::npos;
-  if (!is_plain_key) {
-    return bad_id(
-        "E_NAME",
-        format("storage key '{}' is no record name", escape(*key)));
-  }
-  StorageId result{
-      .class_name = type->global,
-      .dtype = *dtype,
-      .key = *key,
-      .location = *location};
-  const std::uint64_t size = dtype_info(*dtype).size;
-  if (__builtin_mul_overflow(
-          static_cast<std::uint64_t>(*numel),
-          size,
-          &result.nbytes) ||
-      !std::in_range<std::int64_t>(result.nbytes)) {
-    return bad_id("E_OVERFLOW", "size of a storage does not fit 64 bits");
-  }
-  return result;
-}
-
 } // namespace
 
 Result<Value> StorageTable::resolve(const Value& id) {
-  LOCKSTEP_ASSIGN(StorageId parsed, parse_id(id));
+  LOCKSTEP_ASSIGN(const StorageId parsed, read_storage_id(id));
+  const bool is_plain_key = !parsed.key.empty() && parsed.key != "." &&
+                            parsed.key != ".." &&
+                            parsed.key.find('/') == std::string::npos;
+  if (!is_plain_key) {
+    return bad_id(
+        "E_NAME",
+        format("storage key '{}' is no record name", escape(parsed.key)));
+  }
   if (const auto row = rows_.find(parsed.key); row != rows_.end()) {
     const StorageEntry& entry = entries_[row->second];
     if (entry.class_name != parsed.class_name ||
@@ -197,14 +145,7 @@ Result<Value> StorageTable::resolve(const Value& id) {
     }
     return storage_value(parsed.class_name, entry.storage);
   }
-  auto storage = std::make_shared<Storage>(
-      Storage{.nbytes = parsed.nbytes, .location = parsed.location});
-  storage->key = parsed.key;
-  storage->dtype = parsed.dtype;
-  const Tuple& parts = *id.as_tuple();
-  storage->tag_text = text_of(parts.items[0]);
-  storage->key_text = text_of(parts.items[2]);
-  storage->location_text = text_of(parts.items[3]);
+  const auto storage = make_storage(parsed, id);
   const ZipRecord* record =
       zip_ == nullptr ? nullptr : zip_->find("data/" + parsed.key);
   if (record != nullptr) {
@@ -258,19 +199,6 @@ std::vector<std::string> StorageTable::warnings() const {
     }
   }
   return warnings;
-}
-
-std::string first_tensor_of(const Value& root, const Storage* storage) {
-  std::string found;
-  bool done = false;
-  const Status status =
-      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
-        if (!done && tensor.storage.get() == storage) {
-          found = name;
-          done = true;
-        }
-      });
-  return status ? found : "";
 }
 
 } // namespace lockstep::ckpt::internal

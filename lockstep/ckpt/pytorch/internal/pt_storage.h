@@ -62,7 +62,4 @@ class StorageTable final : public PersistentIdHandler {
   std::map<std::string, std::size_t, std::less<>> rows_;
 };
 
-/// Name of the first tensor that views `storage`, "" if none does.
-std::string first_tensor_of(const Value& root, const Storage* storage);
-
 } // namespace lockstep::ckpt::internal

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Parameters and variables as torch 0.1 to 0.3 wrote them: objects around a
+// tensor. Here they become tensors, as in newer files.
+#pragma once
+
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt {
+
+/// Replaces them below `root`; one that is shared stays shared. Gradients and
+/// hooks, which torch 0.1 kept beside the data, are left out.
+void modernize_variables(Value& root);
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/model/extract_model.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/find_path.h"
+#include "lockstep/ckpt/model/module_version.h"
+#include "lockstep/ckpt/value_walk.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// No model has more modules and tensors; nested sharing could claim to.
+constexpr std::uint64_t kMaxEntries = 1'000'000;
+
+Error no_model(ErrorCode code, std::string message, std::string hint) {
+  return {
+      .code = code,
+      .op = "ckpt.extract",
+      .message = std::move(message),
+      .hint = std::move(hint),
+      .detail = "E_NO_MODEL"};
+}
+
+// A part of a module's state that is a dict, null for any other.
+const Dict* part_of(const Value& module, std::string_view name) {
+  const Value* part = module.as_object()->state->find(name);
+  return part == nullptr ? nullptr : part->as_dict();
+}
+
+bool is_in_set(const Value* set, const Value& key) {
+  const auto* node = set == nullptr
+                         ? nullptr
+                         : std::get_if<std::shared_ptr<Set>>(&set->data());
+  const std::string* name = key.as_string();
+  return node != nullptr && name != nullptr &&
+         std::ranges::any_of((*node)->items, [name](const Value& element) {
+           const std::string* text = element.as_string();
+           return text != nullptr && *text == *name;
+         });
+}
+
+// A tensor as `state_dict` gives it: detached, no parameter.
+Value detached(const Value& value) {
+  const Tensor* tensor = value.as_tensor();
+  if (tensor == nullptr) {
+    return value; // a kind of tensor that is kept as an object
+  }
+  Tensor plain = *tensor;
+  plain.is_parameter = false;
+  plain.requires_grad = false;
+  plain.attributes = nullptr;
+  return plain;
+}
+
+class Extractor {
+ public:
+  Status walk(const Value& module, const std::string& name) {
+    LOCKSTEP_TRY(count());
+    metadata_.items.emplace_back(
+        name,
+        Value::dict({{"version", module_version(module)}}));
+    const std::string prefix = name.empty() ? "" : name + ".";
+    LOCKSTEP_TRY(add(part_of(module, "_parameters"), nullptr, prefix));
+    const std::size_t before = weights_.items.size();
+    LOCKSTEP_TRY(
+        add(part_of(module, "_buffers"),
+            module.as_object()->state->find("_non_persistent_buffers_set"),
+            prefix));
+    buffers += weights_.items.size() - before;
+    const Dict* children = part_of(module, "_modules");
+    if (children == nullptr) {
+      return {};
+    }
+    for (const auto& [key, child] : children->items) {
+      if (is_module(child)) {
+        LOCKSTEP_TRY(walk(child, prefix + key_text(key)));
+      }
+    }
+    return {};
+  }
+
+  Value state_dict() && {
+    weights_.kind = Dict::Kind::kOrderedDict;
+    metadata_.kind = Dict::Kind::kOrderedDict;
+    weights_.attributes.emplace_back("_metadata", std::move(metadata_));
+    return std::move(weights_);
+  }
+
+  [[nodiscard]] std::uint64_t entries() const {
+    return weights_.items.size();
+  }
+
+  std::uint64_t buffers = 0;
+
+ private:
+  Status
+  add(const Dict* part, const Value* skipped, const std::string& prefix) {
+    if (part == nullptr) {
+      return {};
+    }
+    for (const auto& [key, value] : part->items) {
+      if (value.is_none() || is_in_set(skipped, key)) {
+        continue;
+      }
+      LOCKSTEP_TRY(count());
+      weights_.items.emplace_back(prefix + key_text(key), detached(value));
+    }
+    return {};
+  }
+
+  Status count() {
+    if (++count_ <= kMaxEntries) {
+      return {};
+    }
+    return Error{
+        .code = ErrorCode::kUnsafe,
+        .op = "ckpt.extract",
+        .message = format("more than {} modules and tensors", kMaxEntries),
+        .detail = "E_LIMIT"};
+  }
+
+  Dict weights_;
+  Dict metadata_;
+  std::uint64_t count_ = 0;
+};
+
+struct Found {
+  const Value* value = nullptr;
+  std::string key = {};
+};
+
+Result<Found> only_model(const Value& root) {
+  if (module_in(root) != nullptr) {
+    return Found{&root, ""};
+  }
+  std::vector<Found> found;
+  const Dict* top = root.as_dict();
+  for (std::size_t i = 0; top != nullptr && i < top->items.size(); ++i) {
+    const auto& [key, value] = top->items[i];
+    if (module_in(value) != nullptr) {
+      found.push_back({&value, key_text(key)});
+    }
+  }
+  if (found.empty()) {
+    return no_model(
+        ErrorCode::kNotFound,
+        "the file holds no whole model",
+        top == nullptr ? ""
+                       : "it holds a dict already: 'lockstep ckpt ls' lists "
+                         "its tensors");
+  }
+  if (found.size() > 1) {
+    std::vector<std::string> keys;
+    keys.reserve(found.size());
+    for (const Found& one : found) {
+      keys.push_back("'" + escape(one.key) + "'");
+    }
+    return no_model(
+        ErrorCode::kInvalidArgument,
+        format("the file holds {} models: {}", keys.size(), join(keys, ", ")),
+        "choose one with --key");
+  }
+  return found.front();
+}
+
+} // namespace
+
+Result<ExtractedModel> extract_model(
+    const Value& root,
+    const ExtractOptions& options) {
+  ExtractedModel result{.key = options.key};
+  Value chosen;
+  if (options.key.empty()) {
+    LOCKSTEP_ASSIGN(const Found found, only_model(root));
+    chosen = *found.value;
+    result.key = found.key;
+  } else {
+    LOCKSTEP_ASSIGN(chosen, find_path(root, options.key));
+  }
+  const Value* module = module_in(chosen);
+  if (module == nullptr) {
+    return no_model(
+        ErrorCode::kNotFound,
+        format(
+            "'{}' is no whole model but of type {}",
+            escape(options.key),
+            chosen.type_name()),
+        "");
+  }
+  result.facts = module_facts(chosen);
+  while (options.unwrap && wrapped_module(*module) != nullptr) {
+    module = wrapped_module(*module);
+  }
+  Extractor extractor;
+  LOCKSTEP_TRY(extractor.walk(*module, ""));
+  result.buffers = extractor.buffers;
+  result.parameters = extractor.entries() - extractor.buffers;
+  result.state_dict = std::move(extractor).state_dict();
+  return result;
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pickle/storage_id.h"
+
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle_decoder.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+Error bad_id(std::string_view detail, std::string message) {
+  return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
+}
+
+// The string object itself: a re-saved file shares it as before.
+std::shared_ptr<const std::string> shared_text(const Value& value) {
+  return std::get<std::shared_ptr<const std::string>>(value.data());
+}
+
+} // namespace
+
+Result<StorageId> read_storage_id(const Value& id) {
+  constexpr std::size_t kParts = 5;
+  const Tuple* parts = id.as_tuple();
+  const std::string* tag = parts == nullptr || parts->items.size() < kParts
+                               ? nullptr
+                               : parts->items[0].as_string();
+  if (tag == nullptr || *tag != "storage") {
+    Error error = bad_id(
+        "E_TYPE",
+        "persistent id is no tuple ('storage', class, key, location, numel)");
+    if (id.as_string() != nullptr) {
+      error.hint =
+          "pickle protocol 0 loses it, PyTorch cannot load the file either: "
+          "save it again with protocol 2";
+    }
+    return error;
+  }
+  const Object* type = parts->items[1].as_object();
+  const std::string* key = parts->items[2].as_string();
+  const std::string* location = parts->items[3].as_string();
+  const std::int64_t* numel = parts->items[4].as_int();
+  if (type == nullptr || key == nullptr || location == nullptr ||
+      numel == nullptr || *numel < 0) {
+    return bad_id("E_TYPE", "part of a storage's id has the wrong type");
+  }
+  const auto dtype = storage_class_dtype(type->global);
+  if (!dtype) {
+    return bad_id(
+        "E_TYPE",
+        format("'{}' is no storage class", escape(type->global)));
+  }
+  StorageId result{
+      .class_name = type->global,
+      .dtype = *dtype,
+      .key = *key,
+      .location = *location};
+  const std::uint64_t size = dtype_info(*dtype).size;
+  if (__builtin_mul_overflow(
+          static_cast<std::uint64_t>(*numel),
+          size,
+          &result.nbytes) ||
+      !std::in_range<std::int64_t>(result.nbytes)) {
+    return bad_id("E_OVERFLOW", "size of a storage does not fit 64 bits");
+  }
+  return result;
+}
+
+std::shared_ptr<Storage> make_storage(const StorageId& id, const Value& value) {
+  const Tuple& parts = *value.as_tuple();
+  auto storage = std::make_shared<Storage>(
+      Storage{.nbytes = id.nbytes, .location = id.location, .key = id.key});
+  storage->dtype = id.dtype;
+  storage->tag_text = shared_text(parts.items[0]);
+  storage->key_text = shared_text(parts.items[2]);
+  storage->location_text = shared_text(parts.items[3]);
+  return storage;
+}
+
+} // namespace lockstep::ckpt
