@@ -300,12 +300,14 @@ Result<LiteralPlace> find_literal(ByteSpan head, std::uint64_t total) {
 }
 
 Status set_size(NpyHeader& header, std::uint64_t total) {
+  // Of all elements, empty dimensions aside: strides must not overflow.
   std::uint64_t bytes = dtype_info(header.type.dtype).size;
+  bool is_empty = false;
   for (const std::int64_t size : header.shape) {
-    if (__builtin_mul_overflow(
-            bytes,
-            static_cast<std::uint64_t>(size),
-            &bytes) ||
+    is_empty = is_empty || size == 0;
+    const auto count =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(size, 1));
+    if (__builtin_mul_overflow(bytes, count, &bytes) ||
         !std::in_range<std::int64_t>(bytes)) {
       return bad_npy(
           ErrorCode::kCorrupt,
@@ -314,6 +316,7 @@ Status set_size(NpyHeader& header, std::uint64_t total) {
           0);
     }
   }
+  bytes = is_empty ? 0 : bytes;
   if (bytes > total - header.data_offset) {
     return bad_npy(
         ErrorCode::kCorrupt,

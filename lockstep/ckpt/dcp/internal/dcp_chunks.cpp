@@ -28,18 +28,18 @@ Error bad_chunk(
       .detail = std::string(detail)};
 }
 
-// Product of non-negative sizes; nothing if it leaves 64 bits.
+// Product of non-negative sizes; nothing if that of the others than 0 leaves
+// 64 bits.
 std::optional<std::int64_t> volume(const std::vector<std::int64_t>& sizes) {
-  if (std::ranges::find(sizes, 0) != sizes.end()) {
-    return 0;
-  }
   std::int64_t product = 1;
+  bool is_empty = false;
   for (const std::int64_t size : sizes) {
-    if (__builtin_mul_overflow(product, size, &product)) {
+    is_empty = is_empty || size == 0;
+    if (size != 0 && __builtin_mul_overflow(product, size, &product)) {
       return std::nullopt;
     }
   }
-  return product;
+  return is_empty ? 0 : product;
 }
 
 Status check_inside(const DcpItem& item, const DcpChunk& chunk) {

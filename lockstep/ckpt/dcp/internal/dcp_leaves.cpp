@@ -15,6 +15,7 @@ namespace {
 
 // The reader's bound on a path.
 constexpr std::size_t kMaxDepth = 200;
+constexpr std::uint64_t kMaxVisits = 20'000'000;
 
 Error save_error(ErrorCode code, const char* detail, std::string message) {
   return {
@@ -31,19 +32,6 @@ bool is_plain_tensor(const Value& value) {
                             tensor->dtype <= DType::kQUInt2x4;
   return tensor != nullptr && !is_quantized &&
          (tensor->numel() == 0 || has_bytes(*tensor));
-}
-
-// PyTorch enters a list for tensors, dicts and lists that it would enter.
-bool is_entered(const Value& value, std::size_t depth) {
-  if (value.as_dict() != nullptr || is_module(value)) {
-    return true;
-  }
-  const List* list = value.as_list();
-  return list != nullptr && depth < kMaxDepth &&
-         std::ranges::any_of(list->items, [depth](const Value& element) {
-           return element.as_tensor() != nullptr ||
-                  is_entered(element, depth + 1);
-         });
 }
 
 class LeafWalk {
@@ -69,6 +57,13 @@ class LeafWalk {
           "E_DEPTH",
           format("'{}' is nested too deep", escape(name())));
     }
+    const bool entered = is_entered(value, 0);
+    if (visits_ > kMaxVisits) {
+      return save_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("'{}' expands without end", escape(name())));
+    }
     if (const Dict* dict = value.as_dict()) {
       for (const auto& [key, child] : dict->items) {
         path_.emplace_back(std::in_place_type<std::string>, key_text(key));
@@ -79,7 +74,7 @@ class LeafWalk {
     if (is_module(value)) {
       return walk_module(value);
     }
-    if (is_entered(value, 0)) {
+    if (entered) {
       const List& list = *value.as_list();
       for (std::size_t i = 0; i < list.items.size(); ++i) {
         path_.emplace_back(
@@ -90,6 +85,25 @@ class LeafWalk {
       return {};
     }
     return add(value);
+  }
+
+  // PyTorch enters a list for tensors, dicts and lists that it would enter.
+  // Shared lists are looked at again each time: the visits are counted.
+  bool is_entered(const Value& value, std::size_t depth) {
+    if (++visits_ > kMaxVisits) {
+      return false;
+    }
+    if (value.as_dict() != nullptr || is_module(value)) {
+      return true;
+    }
+    const List* list = value.as_list();
+    return list != nullptr && depth < kMaxDepth &&
+           std::ranges::any_of(
+               list->items,
+               [this, depth](const Value& element) {
+                 return element.as_tensor() != nullptr ||
+                        is_entered(element, depth + 1);
+               });
   }
 
   // Takes the last step of the path away again.
@@ -145,6 +159,7 @@ class LeafWalk {
     return joined;
   }
 
+  std::uint64_t visits_ = 0;
   std::vector<DcpStep> path_;
   std::vector<DcpLeaf> leaves_;
   std::unordered_set<std::string> names_;
