@@ -53,12 +53,17 @@ int main(int argc, char** argv) {
       {{"bytes", expected.bytes}},
       [&](const std::string& what) {
         json result = {{"sum", nullptr}};
-        if (what == "save") {
+        const bool saves = what.starts_with("save");
+        if (saves) {
           std::filesystem::remove(copy);
         }
         const auto start = Clock::now();
-        if (what == "save") {
-          lockstep::ckpt::save(copy, source.root, {.durable = false}).value();
+        if (saves) {
+          lockstep::ckpt::save(
+              copy,
+              source.root,
+              {.durable = what == "save-durable"})
+              .value();
         } else {
           result["sum"] = sum_of_words(lockstep::ckpt::load(copy).value()).sum;
         }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Peer: torch.save and torch.load of a ResNet152 state_dict (about 240 MB).
 
-Rounds: "save" writes a file in FOLDER, "load" reads it and adds up every
-32-bit word of every tensor, so that lazily mapped pages are touched, too.
+Rounds: "save" writes a file in FOLDER ("save-no-crc" without checksums,
+"save-durable" with fsync of file and folder), "load" reads it and adds up every
+32-bit word of every tensor, so that lazily mapped pages are touched, too
+("load-mmap" maps it).
 """
 
 import argparse
@@ -26,6 +28,12 @@ def sum_of_words(state):
     return total % 2**64
 
 
+def sync(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
@@ -37,14 +45,19 @@ def main():
 
     def run_round(what):
         total = None
-        if what == "save":
+        if what.startswith("save"):
+            torch.serialization.set_crc32_options(what != "save-no-crc")
             os.remove(path)
             start = time.perf_counter()
             torch.save(state, path)
+            if what == "save-durable":
+                sync(path)
+                sync(os.path.dirname(path))
             seconds = time.perf_counter() - start
         else:
             start = time.perf_counter()
-            total = sum_of_words(torch.load(path, weights_only=True))
+            total = sum_of_words(torch.load(
+                path, weights_only=True, mmap=what == "load-mmap"))
             seconds = time.perf_counter() - start
         return {"gb_per_s": size / seconds / 1e9, "sum": total}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the benchmarks: peers and Lockstep alternate, ratios are printed.
 
-    bench/run.py [--rows train,data,ckpt,start] [--rounds 5] [--json FILE]
+    bench/run.py [--rows train,data,ckpt,commands] [--rounds 5] [--json FILE]
 
 Every row pairs Lockstep with a Python peer on this machine in this run
 (A B A B ...) and prints the median of the per-pair ratios, with the spread.
@@ -19,11 +19,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+from command_rows import command_rows
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-BIN = ROOT / "build" / "release" / "bin"
+BIN = ROOT / "build" / os.environ.get("LOCKSTEP_BENCH_PRESET", "release") / "bin"
 PYTHON = sys.executable
 
 
@@ -124,41 +125,22 @@ def bench_ckpt(rounds):
             require(peer.ready["bytes"] == ours.ready["bytes"], "sizes differ")
             require(peer.round("load")["sum"] == ours.round("load")["sum"],
                     "the sums of the tensors differ")
-            yield ("torch.save -> ckpt::save (CRC on)", "GB/s",
-                   pairs(peer, ours, rounds, "gb_per_s", "save"))
-            yield ("torch.load -> ckpt::load (CRC on)", "GB/s",
-                   pairs(peer, ours, rounds, "gb_per_s", "load"))
+            for name, what in (
+                    ("f4 torch.save -> ckpt::save (CRC on)", "save"),
+                    ("f4 torch.save without CRC -> ckpt::save (CRC on)", "save-no-crc"),
+                    ("f4 the same with fsync", "save-durable"),
+                    ("f5 torch.load -> ckpt::load (CRC on)", "load"),
+                    ("f5 torch.load(mmap) -> ckpt::load (CRC on)", "load-mmap")):
+                yield name, "GB/s", pairs(peer, ours, rounds, "gb_per_s", what)
 
 
-def timed(command):
-    start = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return 1.0 / (time.perf_counter() - start)
-
-
-def bench_start(rounds):
-    """Looking into a 240 MB checkpoint, from process start to exit."""
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder, \
-            Peer(PYTHON, HERE / "peer_ckpt.py", folder) as maker:
-        path = maker.ready["path"]
-        looking = f"import torch; print(len(torch.load({path!r}, mmap=True)))"
-        rows = (("python -c torch.load(mmap) -> lockstep ckpt FILE",
-                 [PYTHON, "-c", looking], [str(BIN / "lockstep"), "ckpt", path]),
-                ("python -c 'import torch' -> lockstep --version",
-                 [PYTHON, "-c", "import torch"], [str(BIN / "lockstep"), "--version"]))
-        for name, peer, ours in rows:
-            timed(peer), timed(ours)
-            measured = [(timed(peer), timed(ours)) for _ in range(rounds)]
-            ratios = sorted(o / p for p, o in measured)
-            yield (name, "runs/s", {
-                "peer": statistics.median(p for p, _ in measured),
-                "ours": statistics.median(o for _, o in measured),
-                "ratio": statistics.median(ratios),
-                "low": ratios[0], "high": ratios[-1]})
+def bench_commands(rounds):
+    """f1, f2, f3, f7, h1: whole commands on a 240 MB checkpoint."""
+    yield from command_rows(BIN / "lockstep", ROOT / "build", rounds)
 
 
 ROWS = {"train": bench_train, "data": bench_data, "ckpt": bench_ckpt,
-        "start": bench_start}
+        "commands": bench_commands}
 
 
 def steal_ticks():

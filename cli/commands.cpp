@@ -45,6 +45,34 @@ constexpr std::array kCommands{
         setup_verify},
     Command{
         "ckpt",
+        "convert",
+        "write another format, dtype or device tag",
+        setup_convert},
+    Command{
+        "ckpt",
+        "strip",
+        "remove 'module.' from the keys, in place or to a new file",
+        setup_strip},
+    Command{
+        "ckpt",
+        "prefix",
+        "put a prefix in front of the keys",
+        setup_prefix},
+    Command{
+        "ckpt",
+        "rename",
+        "rename keys by a rule: 's/^features/backbone/'",
+        setup_rename},
+    Command{"ckpt", "pick", "keep one entry, or some weights", setup_pick},
+    Command{"ckpt", "drop", "take entries or weights out", setup_drop},
+    Command{"ckpt", "merge", "join the weights of two files", setup_merge},
+    Command{
+        "ckpt",
+        "match",
+        "load by position: give weights another model's names",
+        setup_match},
+    Command{
+        "ckpt",
         "extract-model",
         "write the state_dict of a model that was saved whole",
         setup_extract_model},

@@ -75,11 +75,14 @@ class Temporary {
     }
   }
 
-  Status create(std::optional<std::uint32_t> mode) {
+  // `old`: the file to replace, if there is one.
+  Status create(
+      const std::string& old,
+      const std::optional<std::uint32_t>& mode) {
     LOCKSTEP_ASSIGN(file_, fs_.create(path_, mode.value_or(0666)));
     present_ = true;
     // The umask may have taken bits away that the old file has.
-    return mode ? fs_.chmod(path_, *mode) : Status();
+    return mode ? fs_.copy_permissions(old, path_) : Status();
   }
   [[nodiscard]] WritableFile& file() {
     return *file_;
@@ -149,18 +152,22 @@ Status replace(
     Temporary& temporary,
     const std::string& target,
     const std::function<Status(WritableFile&)>& fill,
-    bool durable) {
+    const AtomicWriteOptions& options) {
   LOCKSTEP_ASSIGN(const auto mode, mode_of_old(fs, target));
-  LOCKSTEP_TRY(temporary.create(mode));
+  LOCKSTEP_TRY(temporary.create(target, mode));
+  if (options.reserve && options.expected_bytes != 0) {
+    LOCKSTEP_TRY(temporary.file().reserve(options.expected_bytes));
+  }
   LOCKSTEP_TRY(fill(temporary.file()));
-  if (durable) {
+  if (options.durable) {
     // Once only: after an error the kernel may have dropped the pages, and a
     // second call would report success for data that is gone.
     LOCKSTEP_TRY(temporary.file().sync());
   }
   LOCKSTEP_TRY(temporary.close());
   LOCKSTEP_TRY(temporary.rename_to(target));
-  return durable ? fs.sync_directory(parent_directory(target)) : Status();
+  return options.durable ? fs.sync_directory(parent_directory(target))
+                         : Status();
 }
 
 } // namespace
@@ -174,7 +181,7 @@ Status write_file_atomically(
   LOCKSTEP_TRY(check_space(fs, target, options.expected_bytes));
   const std::string temporary_name = temporary_path(target);
   Temporary temporary(fs, temporary_name);
-  Status status = replace(fs, temporary, target, fill, options.durable);
+  Status status = replace(fs, temporary, target, fill, options);
   if (!status && status.error().path == temporary_name) {
     status.error().path = path; // the name that the user knows
   }

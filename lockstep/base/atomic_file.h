@@ -18,10 +18,14 @@ struct AtomicWriteOptions {
   std::uint64_t expected_bytes = 0;
   /// Off: faster, may lose the new file (not the old one) in a power cut.
   bool durable = true;
+  /// Take the expected bytes from the disk before the first write: faster, and
+  /// a full disk is noticed at once. Off where blocks may be shared.
+  bool reserve = true;
 };
 
 /// Writes `path` by calling `fill` on a temporary file beside it.
-/// Symbolic links are followed; the mode of an existing file is kept.
+/// Symbolic links are followed; an existing file's owner, mode and access list
+/// are kept as far as permitted.
 /// Errors: kIo or what `fill` returned (or threw); then the old file is
 /// untouched and the temporary file is removed. A failed fsync is never
 /// retried. Only if the last step fails, the fsync of the folder, is the new

@@ -102,6 +102,33 @@ class FaultyWritableFile final : public WritableFile {
                : Status(errno_error("fs.write", path_, ENOSPC));
   }
 
+  Status write_at(std::uint64_t offset, ByteSpan bytes) override {
+    const bool is_atomic =
+        !bytes.empty() &&
+        offset / kSectorBytes == (offset + bytes.size() - 1) / kSectorBytes;
+    if (Status fault = faults_->next("fs.write", path_); !fault) {
+      const std::uint64_t part = is_atomic ? 0
+                                           : std::min<std::uint64_t>(
+                                                 faults_->short_write_bytes(),
+                                                 bytes.size());
+      static_cast<void>(inner_->write_at(offset, bytes.first(part)));
+      return fault;
+    }
+    const std::uint64_t granted = faults_->take(bytes.size());
+    if (granted == bytes.size()) {
+      return inner_->write_at(offset, bytes);
+    }
+    if (!is_atomic) {
+      LOCKSTEP_TRY(inner_->write_at(offset, bytes.first(granted)));
+    }
+    return errno_error("fs.write", path_, ENOSPC);
+  }
+
+  Status reserve(std::uint64_t bytes) override {
+    LOCKSTEP_TRY(faults_->next("fs.reserve", path_));
+    return inner_->reserve(bytes);
+  }
+
   Status sync() override {
     Status fault = faults_->next("fs.sync", path_);
     pages_dropped_ = pages_dropped_ || !fault;
@@ -176,6 +203,17 @@ Result<std::unique_ptr<WritableFile>> FaultFs::append(const std::string& path) {
           path));
 }
 
+Result<std::unique_ptr<WritableFile>> FaultFs::open_update(
+    const std::string& path) {
+  LOCKSTEP_TRY(faults_->next("fs.open", path));
+  LOCKSTEP_ASSIGN(auto file, inner_.open_update(path));
+  return std::unique_ptr<WritableFile>(
+      std::make_unique<FaultyWritableFile<Faults>>(
+          std::move(file),
+          faults_,
+          path));
+}
+
 Status FaultFs::truncate(const std::string& path, std::uint64_t size) {
   LOCKSTEP_TRY(faults_->next("fs.truncate", path));
   return inner_.truncate(path, size);
@@ -184,6 +222,13 @@ Status FaultFs::truncate(const std::string& path, std::uint64_t size) {
 Status FaultFs::chmod(const std::string& path, std::uint32_t mode) {
   LOCKSTEP_TRY(faults_->next("fs.chmod", path));
   return inner_.chmod(path, mode);
+}
+
+Status FaultFs::copy_permissions(
+    const std::string& from,
+    const std::string& to) {
+  LOCKSTEP_TRY(faults_->next("fs.chmod", to));
+  return inner_.copy_permissions(from, to);
 }
 
 Status FaultFs::rename(const std::string& from, const std::string& to) {

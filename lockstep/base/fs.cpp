@@ -1,7 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/base/fs.h"
 
+#include <algorithm>
+
 namespace lockstep {
+
+Status WritableFile::copy_from(
+    ReadableFile& source,
+    std::uint64_t offset,
+    std::uint64_t length) {
+  constexpr std::uint64_t kBlockBytes = 1 << 20;
+  std::vector<std::byte> block(std::min(length, kBlockBytes));
+  while (length > 0) {
+    const auto part = std::span(block).first(std::min(length, kBlockBytes));
+    LOCKSTEP_TRY(source.read_at(offset, part));
+    LOCKSTEP_TRY(write(part));
+    offset += part.size();
+    length -= part.size();
+  }
+  return {};
+}
 
 Result<std::string> read_text(FileSystem& fs, const std::string& path) {
   LOCKSTEP_ASSIGN(const auto file, fs.open_read(path));

@@ -37,6 +37,9 @@ struct FileInfo {
   friend bool operator==(const FileInfo&, const FileInfo&) = default;
 };
 
+/// Units: bytes that a disk writes whole or not at all.
+inline constexpr std::uint64_t kSectorBytes = 512;
+
 /// An open file to read from. Threads: `read_at` may run concurrently.
 class ReadableFile {
  public:
@@ -55,6 +58,21 @@ class WritableFile {
   virtual ~WritableFile() = default;
   /// Appends all of `bytes`. Errors: kIo.
   virtual Status write(ByteSpan bytes) = 0;
+  /// Writes `bytes` at `offset`, behind the end if need be (zeros fill the
+  /// gap). Bytes within one sector (`kSectorBytes`) are written whole or not at
+  /// all, also if the process is killed or the power goes. Errors: kIo;
+  /// kUnsupported for a file that was not opened by `open_update`.
+  virtual Status write_at(std::uint64_t offset, ByteSpan bytes) = 0;
+  /// Appends `length` bytes of `source` from `offset`. The real file system
+  /// shares the blocks or copies inside the kernel where it can; otherwise
+  /// the bytes are read and written. Errors: as `read_at` and `write`.
+  virtual Status
+  copy_from(ReadableFile& source, std::uint64_t offset, std::uint64_t length);
+  /// Takes room on the disk for a file of `bytes`, where the file system can;
+  /// its size stays. Errors: kIo (E_NO_SPACE).
+  virtual Status reserve(std::uint64_t /*bytes*/) {
+    return {};
+  }
   /// Makes the data durable. A failed call must not be repeated: the kernel
   /// may have dropped the pages.
   virtual Status sync() = 0;
@@ -90,9 +108,18 @@ class FileSystem {
   /// Opens for appending, created if missing.
   virtual Result<std::unique_ptr<WritableFile>> append(
       const std::string& path) = 0;
+  /// Opens an existing regular file for `write_at`. One process at a time can
+  /// hold it (kIo, E_LOCKED).
+  virtual Result<std::unique_ptr<WritableFile>> open_update(
+      const std::string& path) = 0;
   /// Shortens a file to `size` bytes.
   virtual Status truncate(const std::string& path, std::uint64_t size) = 0;
   virtual Status chmod(const std::string& path, std::uint32_t mode) = 0;
+  /// Gives `to` the owner, mode and access list (ACL) of `from`, as far as
+  /// this user may and the file system knows them.
+  virtual Status copy_permissions(
+      const std::string& from,
+      const std::string& to) = 0;
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   virtual Status remove(const std::string& path) = 0;
   /// Makes created, renamed and removed names durable.

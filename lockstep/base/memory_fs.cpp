@@ -17,8 +17,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kSectorBytes = 512;
-
 struct Inode {
   std::string data = {};
   // As of the last sync; what was never synced is an empty file.
@@ -109,6 +107,18 @@ class MemoryFs::Disk {
       inode_->data.append(
           reinterpret_cast<const char*>(bytes.data()),
           bytes.size());
+      return {};
+    }
+    Status write_at(std::uint64_t offset, ByteSpan bytes) override {
+      const std::scoped_lock lock(disk_->mutex);
+      if (bytes.empty()) {
+        return {}; // does not make a file longer, wherever it is
+      }
+      std::string& data = inode_->data;
+      data.resize(std::max<std::size_t>(data.size(), offset + bytes.size()));
+      std::ranges::copy(
+          std::span(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+          data.begin() + static_cast<std::ptrdiff_t>(offset));
       return {};
     }
     Status sync() override {
@@ -228,6 +238,14 @@ Result<std::unique_ptr<WritableFile>> MemoryFs::append(
       std::make_unique<Disk::File>(disk_, std::move(inode)));
 }
 
+Result<std::unique_ptr<WritableFile>> MemoryFs::open_update(
+    const std::string& path) {
+  const std::scoped_lock lock(disk_->mutex);
+  LOCKSTEP_ASSIGN(auto inode, disk_->find("fs.open", path));
+  return std::unique_ptr<WritableFile>(
+      std::make_unique<Disk::File>(disk_, std::move(inode)));
+}
+
 Status MemoryFs::truncate(const std::string& path, std::uint64_t size) {
   const std::scoped_lock lock(disk_->mutex);
   LOCKSTEP_ASSIGN(const auto inode, disk_->find("fs.truncate", path));
@@ -239,6 +257,16 @@ Status MemoryFs::chmod(const std::string& path, std::uint32_t mode) {
   const std::scoped_lock lock(disk_->mutex);
   LOCKSTEP_ASSIGN(const auto inode, disk_->find("fs.chmod", path));
   inode->mode = mode;
+  return {};
+}
+
+Status MemoryFs::copy_permissions(
+    const std::string& from,
+    const std::string& to) {
+  const std::scoped_lock lock(disk_->mutex);
+  LOCKSTEP_ASSIGN(const auto source, disk_->find("fs.chmod", from));
+  LOCKSTEP_ASSIGN(const auto target, disk_->find("fs.chmod", to));
+  target->mode = source->mode;
   return {};
 }
 

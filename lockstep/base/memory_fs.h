@@ -52,8 +52,12 @@ class MemoryFs final : public FileSystem {
       std::uint32_t mode) override;
   Result<std::unique_ptr<WritableFile>> append(
       const std::string& path) override;
+  Result<std::unique_ptr<WritableFile>> open_update(
+      const std::string& path) override;
   Status truncate(const std::string& path, std::uint64_t size) override;
   Status chmod(const std::string& path, std::uint32_t mode) override;
+  Status copy_permissions(const std::string& from, const std::string& to)
+      override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status sync_directory(const std::string& path) override;

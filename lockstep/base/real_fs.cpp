@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The file system of a POSIX machine. Opening never blocks: a FIFO is opened
-// with O_NONBLOCK, looked at, and refused.
+// The file system of a POSIX machine.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,187 +20,16 @@
 
 #include "lockstep/base/errno_error.h"
 #include "lockstep/base/fs.h"
+#include "lockstep/base/internal/real_files.h"
 
 namespace lockstep {
 namespace {
 
-// Runs a system call again while a signal interrupts it.
-template <class Call>
-auto retry(const Call& call) {
-  auto result = call();
-  while (result == -1 && errno == EINTR) {
-    result = call();
-  }
-  return result;
-}
-
-Status checked(int result, std::string_view op, const std::string& path) {
-  if (result != -1) {
-    return {};
-  }
-  return errno_error(op, path, errno);
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept
-      : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) {
-      ::close(number_);
-    }
-  }
-  [[nodiscard]] int get() const {
-    return number_;
-  }
-  int release() {
-    return std::exchange(number_, -1);
-  }
-
- private:
-  int number_;
-};
-
-Result<Descriptor>
-open_path(const std::string& path, int flags, std::uint32_t mode = 0) {
-  const int number = retry(
-      [&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, mode); });
-  if (number == -1) {
-    return errno_error("fs.open", path, errno);
-  }
-  return Descriptor(number);
-}
-
-struct OpenFile {
-  Descriptor descriptor;
-  std::uint64_t size = 0;
-};
-
-// What is not a regular file is the caller's mistake, no failure of the system.
-Error not_regular(const std::string& path, std::string message) {
-  return {
-      .code = ErrorCode::kUnsupported,
-      .op = "fs.open",
-      .message = std::move(message),
-      .path = path,
-      .detail = "E_NOT_REGULAR"};
-}
-
-Result<OpenFile> open_regular(const std::string& path) {
-  auto descriptor = open_path(path, O_RDONLY | O_NONBLOCK);
-  if (!descriptor) {
-    Error error = std::move(descriptor).error();
-    return error.detail == "E_NOT_REGULAR"
-               ? not_regular(path, std::move(error.message))
-               : std::move(error);
-  }
-  struct ::stat status = {};
-  LOCKSTEP_TRY(checked(::fstat(descriptor->get(), &status), "fs.open", path));
-  if (!S_ISREG(status.st_mode)) {
-    return not_regular(
-        path,
-        S_ISDIR(status.st_mode)
-            ? "expected a regular file, got a directory"
-            : "expected a regular file, got a device or pipe");
-  }
-  return OpenFile{
-      *std::move(descriptor),
-      static_cast<std::uint64_t>(status.st_size)};
-}
-
-class RealReadableFile final : public ReadableFile {
- public:
-  RealReadableFile(OpenFile file, std::string path)
-      : file_(std::move(file)), path_(std::move(path)) {}
-
-  [[nodiscard]] std::uint64_t size() const override {
-    return file_.size;
-  }
-
-  Status read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    if (offset >
-        static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
-      return truncated(offset);
-    }
-    while (!out.empty()) {
-      const ssize_t count = retry([&] {
-        return ::pread(
-            file_.descriptor.get(),
-            out.data(),
-            out.size(),
-            static_cast<off_t>(offset));
-      });
-      if (count == -1) {
-        return errno_error("fs.read", path_, errno);
-      }
-      if (count == 0) {
-        return truncated(offset);
-      }
-      out = out.subspan(static_cast<std::size_t>(count));
-      offset += static_cast<std::uint64_t>(count);
-    }
-    return {};
-  }
-
- private:
-  [[nodiscard]] Error truncated(std::uint64_t offset) const {
-    return {
-        .code = ErrorCode::kCorrupt,
-        .op = "fs.read",
-        .message = "the file ends too early",
-        .path = path_,
-        .offset = offset,
-        .detail = "E_TRUNCATED"};
-  }
-  OpenFile file_;
-  std::string path_;
-};
-
-class RealWritableFile final : public WritableFile {
- public:
-  RealWritableFile(Descriptor descriptor, std::string path)
-      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
-
-  Status write(ByteSpan bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t count = retry([&] {
-        return ::write(descriptor_.get(), bytes.data(), bytes.size());
-      });
-      if (count == -1) {
-        return errno_error("fs.write", path_, errno);
-      }
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
-    return {};
-  }
-
-  // EINTR is not retried: fsync has no partial result to go on from.
-  Status sync() override {
-    return checked(::fsync(descriptor_.get()), "fs.sync", path_);
-  }
-
-  Status close() override {
-    if (descriptor_.get() == -1) {
-      return {};
-    }
-    // After EINTR Linux has closed the descriptor all the same.
-    const int result = ::close(descriptor_.release());
-    return result == -1 && errno != EINTR
-               ? Status(errno_error("fs.close", path_, errno))
-               : Status();
-  }
-
- private:
-  Descriptor descriptor_;
-  std::string path_;
-};
+using internal::checked;
+using internal::Descriptor;
+using internal::open_path;
+using internal::open_regular;
+using internal::retry;
 
 class RealMapping final : public FileMapping {
  public:
@@ -220,6 +50,23 @@ class RealMapping final : public FileMapping {
   std::size_t size_;
 };
 
+// An access list is an attribute of the file; without one, or where it is not
+// permitted, the mode has to do.
+void copy_access_list(const std::string& from, const std::string& to) {
+  constexpr const char* kName = "system.posix_acl_access";
+  std::array<char, 4096> list{};
+  const ssize_t size =
+      ::getxattr(from.c_str(), kName, list.data(), list.size());
+  if (size > 0) {
+    static_cast<void>(::setxattr(
+        to.c_str(),
+        kName,
+        list.data(),
+        static_cast<std::size_t>(size),
+        0));
+  }
+}
+
 class RealFs final : public FileSystem {
  public:
   Result<FileInfo> stat(const std::string& path) override {
@@ -236,8 +83,7 @@ class RealFs final : public FileSystem {
   Result<std::unique_ptr<ReadableFile>> open_read(
       const std::string& path) override {
     LOCKSTEP_ASSIGN(auto file, open_regular(path));
-    return std::unique_ptr<ReadableFile>(
-        std::make_unique<RealReadableFile>(std::move(file), path));
+    return internal::make_readable(std::move(file), path);
   }
 
   Result<std::shared_ptr<FileMapping>> map(const std::string& path) override {
@@ -273,6 +119,23 @@ class RealFs final : public FileSystem {
     return open_write(path, O_APPEND, 0666);
   }
 
+  Result<std::unique_ptr<WritableFile>> open_update(
+      const std::string& path) override {
+    LOCKSTEP_TRY(open_regular(path)); // refuses what is no regular file
+    LOCKSTEP_ASSIGN(auto descriptor, open_path(path, O_RDWR | O_NONBLOCK));
+    if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) == -1 &&
+        errno == EWOULDBLOCK) {
+      return Error{
+          .code = ErrorCode::kIo,
+          .op = "fs.open",
+          .message = "another process is changing the file",
+          .hint = "wait until it is done",
+          .path = path,
+          .detail = "E_LOCKED"};
+    }
+    return internal::make_writable(std::move(descriptor), path);
+  }
+
   Status truncate(const std::string& path, std::uint64_t size) override {
     const int result = retry(
         [&] { return ::truncate(path.c_str(), static_cast<off_t>(size)); });
@@ -281,6 +144,25 @@ class RealFs final : public FileSystem {
 
   Status chmod(const std::string& path, std::uint32_t mode) override {
     return checked(::chmod(path.c_str(), mode), "fs.chmod", path);
+  }
+
+  Status copy_permissions(const std::string& from, const std::string& to)
+      override {
+    struct ::stat old = {};
+    struct ::stat fresh = {};
+    LOCKSTEP_TRY(checked(::stat(from.c_str(), &old), "fs.stat", from));
+    LOCKSTEP_TRY(checked(::stat(to.c_str(), &fresh), "fs.stat", to));
+    constexpr auto kSame = static_cast<uid_t>(-1);
+    if (old.st_uid != fresh.st_uid || old.st_gid != fresh.st_gid) {
+      // Only the superuser gives files away; a group of one's own is allowed.
+      static_cast<void>(
+          ::chown(to.c_str(), old.st_uid, old.st_gid) == 0 ||
+          ::chown(to.c_str(), kSame, old.st_gid) == 0);
+    }
+    // After the owner, who changes it loses the set-id bits.
+    LOCKSTEP_TRY(chmod(to, old.st_mode & 07777U));
+    copy_access_list(from, to);
+    return {};
   }
 
   Status rename(const std::string& from, const std::string& to) override {
@@ -369,8 +251,7 @@ class RealFs final : public FileSystem {
         ::fcntl(descriptor.get(), F_SETFL, status & ~O_NONBLOCK),
         "fs.open",
         path));
-    return std::unique_ptr<WritableFile>(
-        std::make_unique<RealWritableFile>(std::move(descriptor), path));
+    return internal::make_writable(std::move(descriptor), path);
   }
 };
 

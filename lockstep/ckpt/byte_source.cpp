@@ -93,6 +93,9 @@ class FileSource final : public ByteSource {
   [[nodiscard]] bool is_stable() const override {
     return false;
   }
+  [[nodiscard]] ReadableFile* file() const override {
+    return file_.get();
+  }
 
  private:
   std::unique_ptr<ReadableFile> file_;

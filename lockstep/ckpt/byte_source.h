@@ -37,6 +37,12 @@ class ByteSource {
 
   /// True if views live as long as the source and never use the scratch.
   [[nodiscard]] virtual bool is_stable() const = 0;
+
+  /// The open file with the same bytes at the same offsets, so that others can
+  /// copy from it; null if there is none.
+  [[nodiscard]] virtual ReadableFile* file() const {
+    return nullptr;
+  }
 };
 
 /// Over a mapped file. Ownership: shares the mapping.

@@ -128,6 +128,10 @@ struct SaveOptions {
   /// Units: bytes of tensors in one file; more go to further files with an
   /// index (safetensors). 0: one file.
   std::uint64_t shard_bytes = 0;
+  /// Storages that lie in an open zip checkpoint (`LoadOptions::use_mmap` off)
+  /// are copied by the kernel, with the CRC stored there: fast, and damage
+  /// stays visible to those who check, but is not noticed now.
+  bool reuse_checksums = false;
 };
 
 /// Writes PyTorch's zip format (stored, 64-byte aligned, protocol 2): Python

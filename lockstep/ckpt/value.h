@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -22,10 +23,22 @@
 
 namespace lockstep::ckpt {
 
+/// Takes a block of bytes that is valid during the call.
+using BlockVisitor = std::function<Status(ByteSpan block)>;
+
 /// Where the bytes of a storage come from. Readers map lazily; the tensor
 /// bridge aliases live tensors. Threads: `load` may be called concurrently.
 class StorageSource {
  public:
+  /// The same bytes in an open file, with their stored CRC-32.
+  struct Stored {
+    /// Ownership: lives as long as the source.
+    ReadableFile* file = nullptr;
+    /// Units: bytes.
+    std::uint64_t offset = 0;
+    std::uint32_t crc = 0;
+  };
+
   virtual ~StorageSource() = default;
   /// The bytes, valid while this object lives. Errors: kIo, kCorrupt.
   virtual Result<ByteSpan> load() = 0;
@@ -36,6 +49,18 @@ class StorageSource {
       std::uint64_t offset,
       std::uint64_t length,
       std::vector<std::byte>& scratch);
+  /// Gives the bytes in order, for those who need them once: a source that
+  /// reads or makes them does it block by block and keeps nothing. An error
+  /// may come after the last block (a wrong CRC). Errors: as `load`; what
+  /// `visit` returned.
+  virtual Status stream(const BlockVisitor& visit) {
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, load());
+    return visit(bytes);
+  }
+  /// Where the bytes lie as they are, if a file has them so with a checksum.
+  [[nodiscard]] virtual std::optional<Stored> stored() const {
+    return std::nullopt;
+  }
 };
 
 /// A block of bytes that one or more tensors view.

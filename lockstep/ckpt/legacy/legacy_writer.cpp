@@ -110,7 +110,7 @@ Status write_stream(
     FileSystem& fs) {
   LOCKSTEP_ASSIGN(
       const PickledTree tree,
-      write_pickle(root, StorageIds::kLegacy));
+      write_pickle(root, {.ids = StorageIds::kLegacy}));
   LOCKSTEP_TRY(check_sources(tree));
   const auto order = sorted_keys(tree.storages.size());
   LOCKSTEP_ASSIGN(const std::string pickles, pickles_of(tree, order));

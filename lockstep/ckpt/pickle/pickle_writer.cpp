@@ -7,8 +7,10 @@
 
 namespace lockstep::ckpt {
 
-Result<PickledTree> write_pickle(const Value& root, StorageIds ids) {
-  internal::ValuePickler pickler(ids);
+Result<PickledTree> write_pickle(
+    const Value& root,
+    const PickleOptions& options) {
+  internal::ValuePickler pickler(options);
   LOCKSTEP_TRY(pickler.write(root));
   return std::move(pickler).finish();
 }

@@ -35,6 +35,14 @@ enum class StorageIds : std::uint8_t {
   kLegacy,
 };
 
+/// How a tree is pickled.
+struct PickleOptions {
+  StorageIds ids = StorageIds::kZip;
+  /// Storages that came from a file keep their keys; the others get the number
+  /// of their first use, as PyTorch does. For a pickle beside the old records.
+  bool keep_storage_keys = false;
+};
+
 /// Pickles `root`. A string, container, tensor or object that is shared in the
 /// tree (equal pointers) is written once and referred to afterwards.
 /// Errors: kUnsupported for what the safe loader refuses, kInvalidArgument for
@@ -42,6 +50,6 @@ enum class StorageIds : std::uint8_t {
 /// "root['optimizer']['state'][0]".
 Result<PickledTree> write_pickle(
     const Value& root,
-    StorageIds ids = StorageIds::kZip);
+    const PickleOptions& options = {});
 
 } // namespace lockstep::ckpt

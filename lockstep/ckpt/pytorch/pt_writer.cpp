@@ -83,13 +83,24 @@ std::uint64_t planned_bytes(const std::string& root, const PickledTree& tree) {
 Status write_records(
     WritableFile& file,
     const std::string& root,
-    const PickledTree& tree) {
+    const PickledTree& tree,
+    const SaveOptions& options) {
   LOCKSTEP_TRY(internal::write_pt_archive(
       file,
       root,
       tree,
-      [&tree](ZipWriter& zip, const std::string& name, std::size_t index) {
-        return internal::add_pt_storage(zip, name, *tree.storages[index]);
+      [&](ZipWriter& zip, const std::string& name, std::size_t index) {
+        Storage& storage = *tree.storages[index];
+        const auto stored = options.reuse_checksums && storage.source
+                                ? storage.source->stored()
+                                : std::nullopt;
+        return stored ? zip.add_stored(
+                            name,
+                            *stored->file,
+                            {.offset = stored->offset,
+                             .size = storage.nbytes,
+                             .crc = stored->crc})
+                      : internal::add_pt_storage(zip, name, storage);
       }));
   return {};
 }
@@ -107,26 +118,32 @@ Result<std::string> archive_folder(
 
 Status
 add_pt_storage(ZipWriter& zip, const std::string& name, Storage& storage) {
-  ByteSpan bytes;
-  if (storage.nbytes != 0) {
-    const bool has_source = storage.source != nullptr;
-    if (has_source) {
-      LOCKSTEP_ASSIGN(bytes, storage.source->load());
-    }
-    if (bytes.size() != storage.nbytes) {
-      return Error{
-          .code = ErrorCode::kCorrupt,
-          .op = "ckpt.save",
-          .message = format(
-              "storage {} gave other bytes than announced; expected {}, got {}",
-              name,
-              storage.nbytes,
-              bytes.size()),
-          .record = name,
-          .detail = "E_STORAGE_SHORT"};
-    }
-  }
-  return zip.add(name, bytes);
+  return zip.add(
+      name,
+      storage.nbytes,
+      [&](const BlockVisitor& write) -> Status {
+        std::uint64_t given = 0;
+        if (storage.nbytes != 0 && storage.source != nullptr) {
+          LOCKSTEP_TRY(storage.source->stream([&](ByteSpan block) {
+            given += block.size();
+            return given <= storage.nbytes ? write(block) : Status();
+          }));
+        }
+        if (given == storage.nbytes) {
+          return {};
+        }
+        return Error{
+            .code = ErrorCode::kCorrupt,
+            .op = "ckpt.save",
+            .message = format(
+                "storage {} gave other bytes than announced; expected {}, got "
+                "{}",
+                name,
+                storage.nbytes,
+                given),
+            .record = name,
+            .detail = "E_STORAGE_SHORT"};
+      });
 }
 
 Result<std::uint64_t> write_pt_archive(
@@ -168,9 +185,12 @@ Status write_pt(
   return write_file_atomically(
       fs,
       path,
-      [&](WritableFile& file) { return write_records(file, folder, *tree); },
+      [&](WritableFile& file) {
+        return write_records(file, folder, *tree, options);
+      },
       {.expected_bytes = planned_bytes(folder, *tree),
-       .durable = options.durable});
+       .durable = options.durable,
+       .reserve = !options.reuse_checksums});
 }
 
 } // namespace lockstep::ckpt

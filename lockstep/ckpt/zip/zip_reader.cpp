@@ -17,8 +17,8 @@ namespace {
 using internal::zip_error;
 using internal::ZipEntry;
 
-// Bytes that stay in the first-level cache between reading and checksum.
-constexpr std::uint64_t kBlockBytes = 64 << 10;
+// Bytes that stay in the second-level cache between reading and checksum.
+constexpr std::uint64_t kBlockBytes = 128 << 10;
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
@@ -140,6 +140,19 @@ Error bad_deflate(const ZipRecord& record) {
       record.name);
 }
 
+Error damaged(const ZipRecord& record, std::uint32_t crc) {
+  return zip_error(
+      ErrorCode::kCorrupt,
+      "E_CRC",
+      format(
+          "the bytes are damaged: CRC-32 expected {:08x}, got {:08x}",
+          record.crc,
+          crc),
+      record.data_offset,
+      record.name,
+      "restore the file from another copy");
+}
+
 } // namespace
 
 Result<ZipReader> ZipReader::open(
@@ -153,7 +166,7 @@ Result<ZipReader> ZipReader::open(
   for (ZipEntry& entry : entries) {
     LOCKSTEP_TRY(internal::check_local_header(*source, end, entry));
   }
-  LOCKSTEP_TRY(internal::check_overlaps(entries));
+  LOCKSTEP_TRY(internal::check_overlaps(*source, entries));
   LOCKSTEP_TRY(check_duplicates(entries, form));
 
   ZipReader reader;
@@ -174,6 +187,12 @@ Result<ZipReader> ZipReader::open(
         ErrorCode::kCorrupt,
         "W_CRC_ABSENT",
         "no CRC stored: damaged weights would go unnoticed"));
+  }
+  if (end.is_unfinished_edit) {
+    reader.warnings_.push_back(zip_error(
+        ErrorCode::kCorrupt,
+        "W_UNFINISHED_EDIT",
+        "an edit in place was interrupted; the file is as before it"));
   }
   if (end.trailing_bytes != 0) {
     reader.warnings_.push_back(zip_error(
@@ -257,39 +276,38 @@ Result<ByteSpan> ZipReader::read(
   return ByteSpan(scratch);
 }
 
+Status ZipReader::stream(
+    const ZipRecord& record,
+    bool check_crc,
+    const std::function<Status(ByteSpan block)>& visit) const {
+  const bool compares = check_crc && has_crc(record);
+  std::vector<std::byte> scratch;
+  std::uint32_t crc = 0;
+  for (std::uint64_t at = 0; at < record.size; at += kBlockBytes) {
+    LOCKSTEP_ASSIGN(
+        const ByteSpan block,
+        source_->view(
+            record.data_offset + at,
+            std::min(kBlockBytes, record.size - at),
+            scratch));
+    crc = compares ? crc32(block, crc) : 0;
+    LOCKSTEP_TRY(visit(block));
+  }
+  return compares && crc != record.crc ? Status(damaged(record, crc))
+                                       : Status();
+}
+
 Status ZipReader::check_crc(const ZipRecord& record) const {
   if (!has_crc(record)) {
     return {};
   }
+  if (record.method == 0) {
+    return stream(record, true, [](ByteSpan) { return Status(); });
+  }
   std::vector<std::byte> scratch;
-  std::uint32_t crc = 0;
-  if (record.method != 0) {
-    LOCKSTEP_ASSIGN(const ByteSpan bytes, read(record, scratch));
-    crc = crc32(bytes);
-  } else {
-    for (std::uint64_t at = 0; at < record.size; at += kBlockBytes) {
-      LOCKSTEP_ASSIGN(
-          const ByteSpan block,
-          source_->view(
-              record.data_offset + at,
-              std::min(kBlockBytes, record.size - at),
-              scratch));
-      crc = crc32(block, crc);
-    }
-  }
-  if (crc == record.crc) {
-    return {};
-  }
-  return zip_error(
-      ErrorCode::kCorrupt,
-      "E_CRC",
-      format(
-          "the bytes are damaged: CRC-32 expected {:08x}, got {:08x}",
-          record.crc,
-          crc),
-      record.data_offset,
-      record.name,
-      "restore the file from another copy");
+  LOCKSTEP_ASSIGN(const ByteSpan bytes, read(record, scratch));
+  const std::uint32_t crc = crc32(bytes);
+  return crc == record.crc ? Status() : Status(damaged(record, crc));
 }
 
 } // namespace lockstep::ckpt

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -97,7 +98,8 @@ class ZipReader {
   [[nodiscard]] CrcState crc_state() const noexcept {
     return crc_state_;
   }
-  /// What is odd but harmless: details W_TRAILING, W_CRC_ABSENT.
+  /// What is odd but harmless: details W_TRAILING, W_CRC_ABSENT,
+  /// W_UNFINISHED_EDIT.
   [[nodiscard]] std::span<const Error> warnings() const noexcept {
     return warnings_;
   }
@@ -111,6 +113,14 @@ class ZipReader {
   [[nodiscard]] Result<ByteSpan> read(
       const ZipRecord& record,
       std::vector<std::byte>& scratch) const;
+
+  /// Gives the content of a stored record in blocks; with `check_crc`, an error
+  /// after the last one says that they were damaged.
+  /// Errors: kIo; kCorrupt (E_CRC); what `visit` returned.
+  [[nodiscard]] Status stream(
+      const ZipRecord& record,
+      bool check_crc,
+      const std::function<Status(ByteSpan block)>& visit) const;
 
   /// Compares the content with the stored CRC, in blocks; does nothing for a
   /// record without one. Errors: kIo; kCorrupt (E_CRC, E_DEFLATE).

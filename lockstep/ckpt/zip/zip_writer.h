@@ -26,6 +26,25 @@ struct PlannedRecord {
   std::uint64_t size = 0;
 };
 
+/// Bytes of another file that become a record, with the checksum that is known
+/// for them.
+struct StoredRange {
+  /// Units: bytes.
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::uint32_t crc = 0;
+};
+
+/// What the directory says of one record.
+struct ZipEntryPlan {
+  /// With root and slash.
+  std::string name = {};
+  /// Units: bytes.
+  std::uint64_t header_offset = 0;
+  std::uint64_t size = 0;
+  std::uint32_t crc = 0;
+};
+
 /// Size of the file that `ZipWriter` makes of these records, with the
 /// serialization id it adds. Units: bytes.
 std::uint64_t zip_file_bytes(
@@ -50,6 +69,13 @@ class ZipWriter {
   /// Errors: kIo; those of `fill`; kInternal if it gives another number.
   Status add(std::string_view name, std::uint64_t size, const Fill& fill);
 
+  /// Appends a record whose bytes lie in `source`; they are not looked at.
+  /// Errors: kIo; as `WritableFile::copy_from`.
+  Status add_stored(
+      std::string_view name,
+      ReadableFile& source,
+      const StoredRange& range);
+
   /// Appends the serialization id and the directory. Errors: kIo.
   Status finish();
 
@@ -59,18 +85,13 @@ class ZipWriter {
   }
 
  private:
-  struct Entry {
-    std::string name = {};
-    std::uint64_t header_offset = 0;
-    std::uint64_t size = 0;
-    std::uint32_t crc = 0;
-  };
+  using Entry = ZipEntryPlan;
 
+  Entry begin(std::string_view name, std::uint64_t size);
+  Status end(std::string_view name, Entry entry);
   void append(std::string_view bytes);
   Status append_payload(ByteSpan payload, std::uint32_t& crc);
   Status flush();
-  void append_central(const Entry& entry);
-  void append_end(std::uint64_t directory_offset);
 
   WritableFile& file_;
   std::string root_;

@@ -16,7 +16,8 @@ namespace {
 // Keeps what is written, but of large writes only the length.
 class SparseFile final : public WritableFile {
  public:
-  static constexpr std::size_t kKept = 512 << 10;
+  // Less than a block of a payload.
+  static constexpr std::size_t kKept = 200 << 10;
 
   Status write(ByteSpan bytes) override {
     if (bytes.size() <= kKept) {
@@ -29,6 +30,9 @@ class SparseFile final : public WritableFile {
     }
     position_ += bytes.size();
     return {};
+  }
+  Status write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {
+    return Error{.code = ErrorCode::kUnsupported};
   }
   Status sync() override {
     return {};

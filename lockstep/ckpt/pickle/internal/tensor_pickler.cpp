@@ -212,7 +212,7 @@ Status ValuePickler::persistent_id(
     const std::shared_ptr<Storage>& storage,
     std::string_view storage_class,
     std::uint64_t numel) {
-  const bool is_legacy = ids_ == StorageIds::kLegacy;
+  const bool is_legacy = options_.ids == StorageIds::kLegacy;
   if (is_legacy && storage_class == kUntyped) {
     return refuse(
         "PyTorch cannot read an untyped storage from the legacy format",
@@ -274,7 +274,9 @@ Result<std::shared_ptr<const std::string>> ValuePickler::storage_key(
     std::string_view storage_class) {
   const auto found = known_.find(storage.get());
   if (found == known_.end()) {
-    const std::string key = std::to_string(storages_.size());
+    const std::string key = options_.keep_storage_keys && !storage->key.empty()
+                                ? storage->key
+                                : std::to_string(storages_.size());
     const bool keeps =
         storage->key_text != nullptr && *storage->key_text == key;
     Known known{

@@ -18,7 +18,7 @@ namespace lockstep::ckpt::internal {
 
 class ValuePickler {
  public:
-  explicit ValuePickler(StorageIds ids) : ids_(ids) {}
+  explicit ValuePickler(const PickleOptions& options) : options_(options) {}
 
   Status write(const Value& value);
   PickledTree finish() &&;
@@ -89,7 +89,7 @@ class ValuePickler {
     std::shared_ptr<const std::string> key = {};
   };
 
-  StorageIds ids_;
+  PickleOptions options_;
   PickleOutput out_;
   std::vector<Step> path_;
   std::vector<std::shared_ptr<Storage>> storages_;

@@ -67,6 +67,39 @@ class RecordSource final : public StorageSource {
     return zip_->source()->view(record_->data_offset + offset, length, scratch);
   }
 
+  Status stream(const BlockVisitor& visit) override {
+    if (record_->method != 0 || swap_ > 1) {
+      return StorageSource::stream(visit);
+    }
+    bool compares = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      compares = check_crc_;
+    }
+    // A longer record was warned about; its CRC covers all of it.
+    std::uint64_t left = nbytes_;
+    return zip_->stream(*record_, compares, [&](ByteSpan block) {
+      const auto part =
+          block.first(std::min<std::uint64_t>(block.size(), left));
+      left -= part.size();
+      return part.empty() ? Status() : visit(part);
+    });
+  }
+
+  [[nodiscard]] std::optional<Stored> stored() const override {
+    ReadableFile* file = zip_->source()->file();
+    const bool is_plain = file != nullptr && record_->method == 0 &&
+                          record_->size == nbytes_ && swap_ <= 1 &&
+                          zip_->has_crc(*record_);
+    if (!is_plain) {
+      return std::nullopt;
+    }
+    return Stored{
+        .file = file,
+        .offset = record_->data_offset,
+        .crc = record_->crc};
+  }
+
  private:
   // Once: callers hold the lock.
   Status check() {

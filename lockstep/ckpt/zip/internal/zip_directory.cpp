@@ -316,42 +316,6 @@ check_local_header(ByteSource& source, const ZipEnd& end, ZipEntry& entry) {
   return {};
 }
 
-Status check_overlaps(const std::vector<ZipEntry>& entries) {
-  std::vector<const ZipRecord*> order;
-  order.reserve(entries.size());
-  for (const ZipEntry& entry : entries) {
-    order.push_back(&entry.record);
-  }
-  std::ranges::sort(order, {}, &ZipRecord::header_offset);
-  if (!order.empty() && order.front()->header_offset != 0) {
-    return zip_error(
-        ErrorCode::kCorrupt,
-        "E_PREFIX",
-        format(
-            "{} bytes lie before the first record",
-            order.front()->header_offset),
-        0);
-  }
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    const ZipRecord& first = *order[i - 1];
-    const ZipRecord& second = *order[i];
-    const std::uint64_t end = first.data_offset + first.compressed_size;
-    if (second.header_offset < end) {
-      return corrupt(
-          second,
-          "E_OVERLAP",
-          format(
-              "bytes [{}, {}) of '{}' overlap [{}, {}) of this record",
-              first.header_offset,
-              end,
-              escape(first.name),
-              second.header_offset,
-              second.data_offset + second.compressed_size));
-    }
-  }
-  return {};
-}
-
 } // namespace lockstep::ckpt::internal
 
 namespace lockstep::ckpt {

@@ -31,6 +31,11 @@ struct ZipEnd {
   std::uint64_t directory_bytes = 0;
   /// Bytes after the archive.
   std::uint64_t trailing_bytes = 0;
+  /// Bytes of the comment in the end record.
+  std::uint64_t comment_bytes = 0;
+  /// An edit in place (zip_append.h) was interrupted: its bytes lie between
+  /// the directory and the end records.
+  bool is_unfinished_edit = false;
 };
 
 /// Finds the end of central directory, 64-bit or not.
@@ -51,7 +56,8 @@ read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits);
 Status
 check_local_header(ByteSource& source, const ZipEnd& end, ZipEntry& entry);
 
-/// Refuses records that share bytes, and bytes before the first one.
-Status check_overlaps(const std::vector<ZipEntry>& entries);
+/// Refuses records that share bytes, and bytes before the first one; but for a
+/// record there that a later one of the same name has replaced (zip_append.h).
+Status check_overlaps(ByteSource& source, const std::vector<ZipEntry>& entries);
 
 } // namespace lockstep::ckpt::internal

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/internal/zip_directory.h"
+#include "lockstep/ckpt/zip/internal/zip_records.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 
 namespace lockstep::ckpt::internal {
@@ -75,7 +76,38 @@ Candidates find_candidates(ByteSpan tail, std::uint64_t tail_offset) {
   return found;
 }
 
-// The one end record that counts; two equally good ones are an attack.
+// True if the last of these end records is one that an edit in place has moved
+// (zip_append.h), and they all name the same directory.
+Result<bool> is_moved_end(
+    ByteSource& source,
+    const std::vector<std::uint64_t>& ends) {
+  constexpr std::uint64_t kFirstField = 8; // counts, size and offset
+  constexpr std::uint64_t kFieldBytes = 12;
+  constexpr std::uint64_t kBefore = kEnd64Bytes + kLocatorBytes;
+  if (ends.back() < kBefore) {
+    return false;
+  }
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan wide,
+      source.view(ends.back() - kBefore, kEnd64Bytes, scratch));
+  bool same = read_le<std::uint32_t>(wide, 0) == kEnd64Magic &&
+              read_le<std::uint16_t>(wide, 12) == kMadeByEdit;
+  std::vector<std::byte> last_scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan last,
+      source.view(ends.back() + kFirstField, kFieldBytes, last_scratch));
+  for (const std::uint64_t end : ends) {
+    LOCKSTEP_ASSIGN(
+        const ByteSpan fields,
+        source.view(end + kFirstField, kFieldBytes, scratch));
+    same = same && std::ranges::equal(fields, last);
+  }
+  return same;
+}
+
+// The one end record that counts; two equally good ones are an attack, unless
+// a power cut tore an edit in place.
 Result<std::uint64_t> choose_end(ByteSource& source) {
   const std::uint64_t length = std::min(source.size(), 2 * kSearchBytes);
   const std::uint64_t offset = source.size() - length;
@@ -86,7 +118,10 @@ Result<std::uint64_t> choose_end(ByteSource& source) {
   if (pool.empty()) {
     return no_end(source.size());
   }
-  if (pool.size() > 1) {
+  LOCKSTEP_ASSIGN(
+      const bool is_edit,
+      pool.size() > 1 ? is_moved_end(source, pool) : false);
+  if (pool.size() > 1 && !is_edit) {
     return zip_error(
         ErrorCode::kCorrupt,
         "E_ZIP_AMBIGUOUS",
@@ -147,7 +182,9 @@ Result<std::optional<Found64>> read_end64(
       .end =
           {.count = read_le<std::uint64_t>(bytes, 32),
            .directory_offset = read_le<std::uint64_t>(bytes, 48),
-           .directory_bytes = read_le<std::uint64_t>(bytes, 40)},
+           .directory_bytes = read_le<std::uint64_t>(bytes, 40),
+           .is_unfinished_edit =
+               read_le<std::uint16_t>(bytes, 12) == kMadeByEdit},
       .offset = offset});
 }
 
@@ -167,7 +204,8 @@ Status check_position(
   }
   const std::uint64_t shift =
       tail_offset - end.directory_bytes - end.directory_offset;
-  if (shift == 0) {
+  // The 64-bit offset is absolute, so PyTorch does not mind the gap either.
+  if (shift == 0 || end.is_unfinished_edit) {
     return {};
   }
   std::vector<std::byte> scratch;
@@ -222,6 +260,7 @@ Result<ZipEnd> read_zip_end(ByteSource& source) {
     tail_offset = wide->offset;
   }
   end.trailing_bytes = trailing;
+  end.comment_bytes = read_le<std::uint16_t>(bytes, 20);
   LOCKSTEP_TRY(check_position(source, end, tail_offset));
   return end;
 }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep ckpt match FILE MODEL`: FILE's weights under MODEL's names, by
+// position, with the shapes as proof.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/edit_command.h"
+#include "cli/input.h"
+#include "cli/output.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit/match_by_position.h"
+#include "lockstep/ckpt/edit/weights.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kSchema = "lockstep.ckpt.match/1";
+constexpr std::size_t kNameBytes = 200;
+
+struct Args {
+  EditArgs edit = {};
+  std::string model = {};
+  bool partial = false;
+};
+
+// What both files hold, and the plan.
+struct Plan {
+  std::vector<ckpt::NamedShape> file = {};
+  std::vector<ckpt::NamedShape> model = {};
+  ckpt::PositionMatch match = {};
+};
+
+std::string sizes_text(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> parts;
+  for (const std::int64_t size : sizes) {
+    parts.push_back(std::to_string(size));
+  }
+  return format("[{}]", join(parts, ", "));
+}
+
+Result<Plan> make_plan(const ckpt::Value& file, const ckpt::Value& model) {
+  Plan plan;
+  LOCKSTEP_ASSIGN(plan.file, ckpt::shapes_of(ckpt::locate_weights(file).value));
+  LOCKSTEP_ASSIGN(
+      plan.model,
+      ckpt::shapes_of(ckpt::locate_weights(model).value));
+  LOCKSTEP_ASSIGN(plan.match, ckpt::match_by_position(plan.file, plan.model));
+  return plan;
+}
+
+Json plan_json(const Plan& plan) {
+  Json pairs = Json::array();
+  for (const ckpt::PositionPair& pair : plan.match.pairs) {
+    const ckpt::NamedShape& from = plan.file[pair.from];
+    Json shape = Json::array();
+    for (const std::int64_t size : from.sizes) {
+      shape.push(size);
+    }
+    pairs.push(Json::object()
+                   .set("from", from.name)
+                   .set("to", plan.model[pair.to].name)
+                   .set("shape", std::move(shape)));
+  }
+  const auto texts = [](const std::vector<std::string>& names) {
+    Json array = Json::array();
+    for (const std::string& name : names) {
+      array.push(name);
+    }
+    return array;
+  };
+  return Json::object()
+      .set("pairs", std::move(pairs))
+      .set("missing_keys", texts(plan.match.missing_keys))
+      .set("unexpected_keys", texts(plan.match.unexpected_keys));
+}
+
+std::string plan_text(const Plan& plan) {
+  std::size_t from_width = 0;
+  std::size_t to_width = 0;
+  for (const ckpt::PositionPair& pair : plan.match.pairs) {
+    const auto& from = plan.file[pair.from];
+    const auto& to = plan.model[pair.to];
+    from_width = std::max(from_width, escape(from.name, kNameBytes).size());
+    to_width = std::max(to_width, escape(to.name, kNameBytes).size());
+  }
+  std::string text;
+  for (const ckpt::PositionPair& pair : plan.match.pairs) {
+    const auto& from = plan.file[pair.from];
+    std::string left = escape(from.name, kNameBytes);
+    std::string right = escape(plan.model[pair.to].name, kNameBytes);
+    left.resize(std::max(from_width, left.size()), ' ');
+    right.resize(std::max(to_width, right.size()), ' ');
+    text += format("{} -> {}  {}\n", left, right, sizes_text(from.sizes));
+  }
+  return text + ckpt::leftovers_text(plan.match);
+}
+
+Error left_over(const Plan& plan) {
+  return {
+      .code = ErrorCode::kMismatch,
+      .op = "ckpt.match",
+      .message = format(
+          "{} keys are missing and {} unexpected; nothing was written",
+          plan.match.missing_keys.size(),
+          plan.match.unexpected_keys.size()),
+      .hint = "--partial writes the keys that match",
+      .detail = "E_LEFT_OVER"};
+}
+
+Result<int> run(const Args& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const Input model_input, Input::open(args.model));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint model, model_input.load());
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.edit.file));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
+  LOCKSTEP_ASSIGN(const Plan plan, make_plan(file.root, model.root));
+  const bool writes = !args.edit.output.empty() && !args.edit.dry_run;
+  if (writes && !plan.match.is_complete() && !args.partial) {
+    return left_over(plan);
+  }
+  if (writes) {
+    LOCKSTEP_TRY(check_output(args.edit));
+    LOCKSTEP_ASSIGN(
+        const ckpt::Edited edited,
+        ckpt::rename_by_position(file.root, plan.model, plan.match));
+    LOCKSTEP_TRY(write_edited(args.edit, file, edited.root));
+  }
+  if (common.json) {
+    print_result(kSchema, plan_json(plan));
+  } else {
+    print(
+        plan_text(plan) + format(
+                              "{} of {} entries match by position\n",
+                              plan.match.pairs.size(),
+                              plan.file.size()));
+  }
+  return plan.match.is_complete() || args.partial ? 0 : 1;
+}
+
+} // namespace
+
+Runner setup_match(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  app.add_option("FILE", args->edit.file, "checkpoint with the weights")
+      ->required();
+  app.add_option("MODEL", args->model, "checkpoint with the wanted names")
+      ->required();
+  app.add_option(
+      "-o,--output",
+      args->edit.output,
+      "write FILE's weights under MODEL's names here");
+  app.add_flag("--dry-run", args->edit.dry_run, "write nothing");
+  app.add_flag(
+      "--force",
+      args->edit.force,
+      "overwrite an output file that exists");
+  app.add_flag(
+      "--partial",
+      args->partial,
+      "accept that some keys are left over");
+  return [args, &common] { return run(*args, common); };
+}
+
+} // namespace lockstep::cli

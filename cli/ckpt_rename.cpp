@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep ckpt rename FILE s/REGEX/REPLACEMENT/`.
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/edit_command.h"
+#include "lockstep/ckpt/edit/key_edit.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct Args {
+  EditArgs edit = {};
+  std::string rule = {};
+  std::string weights_key = {};
+};
+
+Result<int> run(const Args& args, const Common& common) {
+  LOCKSTEP_ASSIGN(
+      const ckpt::RenameRule rule,
+      ckpt::RenameRule::parse(args.rule));
+  return run_edit(
+      args.edit,
+      common,
+      {.schema = "lockstep.ckpt.rename/1",
+       .in_place = InPlace::kAppend,
+       .edit = [&](const ckpt::Value& root) {
+         return ckpt::rename_keys(root, rule, args.weights_key);
+       }});
+}
+
+} // namespace
+
+Runner setup_rename(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<Args>();
+  add_edit(app, args->edit);
+  app.add_option("RULE", args->rule, "s/REGEX/REPLACEMENT/, g for all matches")
+      ->required();
+  app.add_option(
+      "--key",
+      args->weights_key,
+      "entry that holds the weights; without it the usual names");
+  return [args, &common] { return run(*args, common); };
+}
+
+} // namespace lockstep::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep ckpt strip FILE` and `prefix FILE`: "module." off and on.
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/edit_command.h"
+#include "lockstep/ckpt/edit/key_edit.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct StripArgs {
+  EditArgs edit = {};
+  ckpt::StripOptions options = {};
+};
+
+struct PrefixArgs {
+  EditArgs edit = {};
+  ckpt::PrefixOptions options = {};
+};
+
+} // namespace
+
+Runner setup_strip(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<StripArgs>();
+  add_edit(app, args->edit);
+  app.add_option(
+      "--prefix",
+      args->options.prefix,
+      "prefix to remove; without it 'module.' or '_orig_mod.'");
+  app.add_option(
+      "--key",
+      args->options.weights_key,
+      "entry that holds the weights; without it the usual names");
+  app.add_flag(
+      "--partial",
+      args->options.partial,
+      "also if some keys lack the prefix; those stay");
+  return [args, &common] {
+    return run_edit(
+        args->edit,
+        common,
+        {.schema = "lockstep.ckpt.strip/1",
+         .in_place = InPlace::kAppend,
+         .edit = [&](const ckpt::Value& root) {
+           return ckpt::strip_prefix(root, args->options);
+         }});
+  };
+}
+
+Runner setup_prefix(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<PrefixArgs>();
+  add_edit(app, args->edit);
+  app.add_option(
+         "--prefix",
+         args->options.prefix,
+         "prefix to put in front of every key")
+      ->capture_default_str();
+  app.add_option(
+      "--key",
+      args->options.weights_key,
+      "entry that holds the weights; without it the usual names");
+  return [args, &common] {
+    return run_edit(
+        args->edit,
+        common,
+        {.schema = "lockstep.ckpt.prefix/1",
+         .in_place = InPlace::kAppend,
+         .edit = [&](const ckpt::Value& root) {
+           return ckpt::add_prefix(root, args->options);
+         }});
+  };
+}
+
+} // namespace lockstep::cli

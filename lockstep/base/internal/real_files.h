@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Open files of the real file system, for real_fs.cpp only. Opening never
+// blocks: a FIFO is opened with O_NONBLOCK, looked at, and refused.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lockstep/base/fs.h"
+
+namespace lockstep::internal {
+
+/// Runs a system call again while a signal interrupts it.
+template <class Call>
+auto retry(const Call& call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) {
+    result = call();
+  }
+  return result;
+}
+
+/// The error of `errno` if `result` is -1.
+Status checked(int result, std::string_view op, const std::string& path);
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept
+      : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) {
+      ::close(number_);
+    }
+  }
+  [[nodiscard]] int get() const {
+    return number_;
+  }
+  int release() {
+    return std::exchange(number_, -1);
+  }
+
+ private:
+  int number_;
+};
+
+/// Opens with O_CLOEXEC and O_NOCTTY.
+Result<Descriptor>
+open_path(const std::string& path, int flags, std::uint32_t mode = 0);
+
+/// A regular file that is open for reading.
+struct OpenFile {
+  Descriptor descriptor;
+  std::uint64_t size = 0;
+};
+
+/// Errors: as `open_path`; kIo (E_NOT_REGULAR).
+Result<OpenFile> open_regular(const std::string& path);
+
+/// The parts of `FileSystem`'s results that hold a descriptor.
+std::unique_ptr<ReadableFile> make_readable(OpenFile file, std::string path);
+std::unique_ptr<WritableFile> make_writable(
+    Descriptor descriptor,
+    std::string path);
+
+} // namespace lockstep::internal

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Storages that are made of others when they are read.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt::internal {
+
+/// The elements of `inner` as another floating-point type.
+std::shared_ptr<StorageSource>
+cast_source(std::shared_ptr<Storage> inner, DType from, DType to);
+
+/// The elements of a view, row-major without gaps.
+std::shared_ptr<StorageSource> gather_source(Tensor view);
+
+} // namespace lockstep::ckpt::internal

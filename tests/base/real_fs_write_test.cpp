@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Writing at an offset, copying between files, locks, and what a replaced file
+// keeps.
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/memory_fs.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep {
+namespace {
+
+class RealFsWriteTest : public ::testing::Test {
+ protected:
+  std::string put(std::string_view name, std::string_view text) {
+    std::string path = dir_ / name;
+    const auto file = fs_.create(path, 0644).value();
+    file->write(as_byte_span(text)).value();
+    file->close().value();
+    return path;
+  }
+  std::string get(const std::string& path) {
+    return read_text(fs_, path).value();
+  }
+
+  FileSystem& fs_ = real_fs();
+  test::ScratchDir dir_;
+};
+
+TEST_F(RealFsWriteTest, WritesAtAnOffsetAndFillsGapsWithZeros) {
+  MemoryFs memory;
+  memory.create("a", 0644).value()->write(as_byte_span("hello")).value();
+  const std::string path = put("a", "hello");
+  const std::pair<FileSystem*, std::string> both[] = {
+      {&fs_, path},
+      {&memory, "a"}};
+  for (const auto& [fs, name] : both) {
+    const auto file = fs->open_update(name).value();
+    ASSERT_TRUE(file->write_at(1, as_byte_span("EL")));
+    ASSERT_TRUE(file->write_at(7, as_byte_span("!")));
+    ASSERT_TRUE(file->sync());
+    ASSERT_TRUE(file->close());
+    EXPECT_EQ(read_text(*fs, name).value(), std::string("hELlo\0\0!", 8));
+  }
+  EXPECT_EQ(fs_.open_update(dir_ / "none").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(fs_.open_update(dir_.path()).error().detail, "E_NOT_REGULAR");
+}
+
+TEST_F(RealFsWriteTest, OneUpdateAtATime) {
+  const std::string path = put("a", "hello");
+  auto first = fs_.open_update(path).value();
+  EXPECT_EQ(fs_.open_update(path).error().detail, "E_LOCKED");
+  first.reset();
+  EXPECT_TRUE(fs_.open_update(path));
+}
+
+TEST_F(RealFsWriteTest, CopiesARangeOfAnotherFile) {
+  const std::string big(3'000'000, 'x');
+  const std::string path = put("from", "abc" + big + "end");
+  MemoryFs memory;
+  memory.create("m", 0644).value()->write(as_byte_span("abcdef")).value();
+  const auto source = fs_.open_read(path).value();
+  const auto other = memory.open_read("m").value();
+  const auto target = fs_.create(dir_ / "to", 0644).value();
+  ASSERT_TRUE(target->write(as_byte_span("<")));
+  ASSERT_TRUE(target->copy_from(*source, 2, 3'000'004));
+  ASSERT_TRUE(target->copy_from(*other, 1, 3)); // read and written
+  ASSERT_TRUE(target->write(as_byte_span(">")));
+  EXPECT_EQ(get(dir_ / "to"), "<c" + big + "end" + "bcd>");
+  const Status beyond = target->copy_from(*source, 3'000'000, 10);
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().detail, "E_TRUNCATED");
+}
+
+TEST_F(RealFsWriteTest, ReservesRoomWithoutChangingTheSize) {
+  const auto file = fs_.create(dir_ / "a", 0644).value();
+  ASSERT_TRUE(file->reserve(1 << 20));
+  ASSERT_TRUE(file->write(as_byte_span("x")));
+  EXPECT_EQ(fs_.stat(dir_ / "a")->size, 1U);
+}
+
+// An access list with an entry for user 12345, as the kernel stores it.
+constexpr unsigned char kAccessList[] = {
+    2,    0,    0,    0,    1,  0, 6, 0, 0xFF, 0xFF, 0xFF, 0xFF, 2,  0, 4, 0,
+    0x39, 0x30, 0,    0,    4,  0, 4, 0, 0xFF, 0xFF, 0xFF, 0xFF, 16, 0, 4, 0,
+    0xFF, 0xFF, 0xFF, 0xFF, 32, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF};
+
+TEST_F(RealFsWriteTest, AReplacedFileKeepsModeGroupAndAccessList) {
+  const std::string path = put("a", "old");
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  // Only where this user and this file system allow it.
+  const bool has_group = ::chown(path.c_str(), 12345, 54321) == 0;
+  const bool has_list = ::setxattr(
+                            path.c_str(),
+                            "system.posix_acl_access",
+                            kAccessList,
+                            sizeof kAccessList,
+                            0) == 0;
+  ASSERT_TRUE(write_file_atomically(fs_, path, "new"));
+  EXPECT_EQ(get(path), "new");
+  struct ::stat status = {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0640U);
+  EXPECT_EQ(status.st_uid, has_group ? 12345U : ::geteuid());
+  EXPECT_EQ(status.st_gid, has_group ? 54321U : ::getegid());
+  std::array<unsigned char, 100> list{};
+  const ssize_t size = ::getxattr(
+      path.c_str(),
+      "system.posix_acl_access",
+      list.data(),
+      list.size());
+  EXPECT_EQ(size, has_list ? ssize_t{sizeof kAccessList} : ssize_t{-1});
+}
+
+} // namespace
+} // namespace lockstep
