@@ -149,6 +149,15 @@ class MemoryFs::Disk {
     return errno_error(op, path, is_directory(normal(path)) ? EISDIR : ENOENT);
   }
 
+  // To read it: a directory is the caller's mistake, no failure of the system.
+  Result<std::shared_ptr<Inode>> find_file(const std::string& path) const {
+    auto inode = find("fs.open", path);
+    if (!inode && inode.error().detail == "E_NOT_REGULAR") {
+      inode.error().code = ErrorCode::kUnsupported;
+    }
+    return inode;
+  }
+
   Result<std::shared_ptr<Inode>> make(
       const std::string& path,
       std::uint32_t mode) {
@@ -202,14 +211,14 @@ Result<FileInfo> MemoryFs::stat(const std::string& path) {
 Result<std::unique_ptr<ReadableFile>> MemoryFs::open_read(
     const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  LOCKSTEP_ASSIGN(const auto inode, disk_->find("fs.open", path));
+  LOCKSTEP_ASSIGN(const auto inode, disk_->find_file(path));
   return std::unique_ptr<ReadableFile>(
       std::make_unique<MemoryReadableFile>(inode->data, path));
 }
 
 Result<std::shared_ptr<FileMapping>> MemoryFs::map(const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  LOCKSTEP_ASSIGN(const auto inode, disk_->find("fs.open", path));
+  LOCKSTEP_ASSIGN(const auto inode, disk_->find_file(path));
   return std::shared_ptr<FileMapping>(
       std::make_shared<MemoryMapping>(inode->data));
 }

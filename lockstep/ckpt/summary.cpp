@@ -167,7 +167,7 @@ class Summarizer {
     }
     std::array<std::uint64_t, kWrappers.size()> wrapped{};
     LOCKSTEP_TRY(for_each_tensor(
-        weights,
+        *weights,
         [&](const std::string& name, const Tensor& tensor) {
           ++summary_.prefix.of;
           for (std::size_t i = 0; i < kWrappers.size(); ++i) {

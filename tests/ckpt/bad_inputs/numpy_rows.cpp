@@ -100,7 +100,8 @@ std::vector<BadInput> numpy_rows() {
        .name = "npy_empty_and_huge",
        .bytes =
            shaped("'<f4'", "(0, 4611686018427387904, 4611686018427387904)"),
-       .outcome = Outcome::kRead},
+       .detail = "E_OVERFLOW",
+       .says = {"does not fit 64 bits"}},
   };
 }
 
