@@ -13,6 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/device/sim_control.h"
 
 namespace lockstep {
 namespace {
@@ -41,9 +42,8 @@ constexpr std::array kTypes{
     TypeInfo{
         .name = "sim",
         .type = DeviceType::PrivateUse1,
-        .absent = "the simulated devices are not loaded",
-        .hint = "load the plugin liblockstep_sim.so first, or write \"cpu*2\" "
-                "for two replicas on the CPU"},
+        .absent = "the simulated devices are not started",
+        .hint = "call start_sim first"},
 };
 
 [[noreturn]] void
@@ -151,6 +151,16 @@ std::vector<c10::Device> cpu_devices(
   return std::vector<c10::Device>(count, c10::Device(DeviceType::CPU));
 }
 
+// Naming simulated devices starts them, as many as are named.
+void start_named_sim(const Selection& selection) {
+  std::int64_t devices = selection.count.value_or(0);
+  for (const std::int64_t index : selection.indices) {
+    devices =
+        std::max(devices, std::min<std::int64_t>(index, kMaxReplicas) + 1);
+  }
+  start_sim({.devices = static_cast<std::int32_t>(devices)});
+}
+
 // "this process has 2 cuda devices"
 std::string present(const TypeInfo& type, std::int64_t count) {
   return format(
@@ -168,6 +178,9 @@ std::vector<c10::Device> parse_devices(std::string_view spec) {
   const Selection selection = parse_selection(spec.substr(stop), spec);
   if (type.type == DeviceType::CPU) {
     return cpu_devices(selection, spec);
+  }
+  if (type.type == DeviceType::PrivateUse1 && sim_device_count() == 0) {
+    start_named_sim(selection);
   }
   const std::int64_t count = count_of(type);
   if (count == 0) {

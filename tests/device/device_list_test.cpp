@@ -75,7 +75,8 @@ TEST(ParseDevices, AbsentBackendSaysWhatToDo) {
   }
   EXPECT_EQ(device_count("sim"), 0);
   EXPECT_EQ(error_of("sim*8").code, ErrorCode::kUnavailable);
-  EXPECT_THAT(error_of("sim*8").hint, HasSubstr("liblockstep_sim.so"));
+  EXPECT_THAT(error_of("sim*8").message, HasSubstr("liblockstep_sim.so"));
+  EXPECT_THAT(error_of("sim*8").hint, HasSubstr("LOCKSTEP_PLUGIN_PATH"));
 }
 
 TEST(DeviceListText, IsReadBack) {

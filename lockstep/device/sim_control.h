@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Simulated devices: N accelerators whose memory is host memory and whose
+// kernels are the CPU's. docs/sim.md says what is simulated and what not.
+//   start_sim({.devices = 4});            // or parse_devices("sim*4")
+//   auto x = torch::ones({2}, "sim:3");
+//   sim_counters(3).used_bytes;
+//
+// Environment: LOCKSTEP_SIM_DEVICES is how many exist;
+// LOCKSTEP_VISIBLE_DEVICES="1,3" shows two of them as sim:0 and sim:1, as
+// CUDA_VISIBLE_DEVICES does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/sim_plugin.h"
+
+namespace lockstep {
+
+/// How the devices are started.
+struct SimOptions {
+  /// Devices that this process shall see. 0: as the environment says, else 1.
+  /// Without LOCKSTEP_SIM_DEVICES as many are made as are asked for.
+  std::int32_t devices = 0;
+};
+
+/// Loads the plugin and registers the backend `sim` with LibTorch. Must come
+/// before the process's first backward pass, because LibTorch makes its device
+/// threads there, once. Later calls do nothing.
+/// Threads: may be called by several at once.
+/// Errors: throws kUnavailable without the plugin, beside CUDA devices, after
+/// the first backward pass, or if fewer devices are visible than asked for;
+/// kInvalidArgument for a bad variable or count.
+void start_sim(const SimOptions& options = {});
+
+/// Devices that are visible; 0 before the start.
+std::int32_t sim_device_count() noexcept;
+
+/// The physical numbers behind sim:0, sim:1, ...: what `visible` (the text of
+/// LOCKSTEP_VISIBLE_DEVICES, if set) leaves of `existing` devices. As with
+/// CUDA, the first number that does not exist ends the list.
+/// Errors: throws kInvalidArgument for other text, or a number named twice.
+std::vector<std::int32_t> visible_sim_devices(
+    std::optional<std::string_view> visible,
+    std::int32_t existing);
+
+/// Errors of all functions below: throws kUnavailable for a device that is not
+/// there.
+SimCounters sim_counters(std::int32_t device);
+/// Peak becomes what is used now, counts become 0.
+void reset_sim_counters(std::int32_t device);
+/// Units: bytes; 0 is no limit. What is held already stays.
+void set_sim_memory_limit(std::int32_t device, std::uint64_t bytes);
+/// For copies between all devices, and between devices and the CPU.
+void set_sim_link(const SimLink& link);
+/// The `operation`-th kernel from now fails, and all after it: a lost device.
+/// 0 makes it well again.
+void fail_sim_device(std::int32_t device, std::uint64_t operation);
+
+} // namespace lockstep

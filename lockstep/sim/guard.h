@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Current device, streams and events, as LibTorch asks for them. Kernels run at
+// once in the calling thread, so a stream is only a name and an event only a
+// time: whatever was asked for before it has happened.
+#pragma once
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+namespace lockstep::sim {
+
+/// Lives for ever, as LibTorch's registry demands.
+const c10::impl::DeviceGuardImplInterface& device_guard();
+
+} // namespace lockstep::sim
