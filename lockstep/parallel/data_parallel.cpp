@@ -10,12 +10,23 @@
 namespace lockstep {
 namespace {
 
+// LibTorch has at most one kind of accelerator in a process.
+std::string accelerator() {
+  for (const char* type : {"cuda", "sim"}) {
+    if (device_count(type) > 0) {
+      return type;
+    }
+  }
+  return {};
+}
+
 std::vector<c10::Device> choose_devices(const DataParallelOptions& options) {
+  const std::string type = accelerator();
   if (options.device_ids.empty()) {
     if (!options.devices.empty()) {
       return parse_devices(options.devices);
     }
-    return parse_devices(device_count("cuda") > 0 ? "cuda" : "cpu");
+    return parse_devices(type.empty() ? "cpu" : type);
   }
   if (!options.devices.empty()) {
     raise(
@@ -28,7 +39,8 @@ std::vector<c10::Device> choose_devices(const DataParallelOptions& options) {
   for (const std::int64_t id : options.device_ids) {
     numbers.push_back(std::to_string(id));
   }
-  return parse_devices("cuda:" + join(numbers, ","));
+  return parse_devices(
+      (type.empty() ? "cuda" : type) + ":" + join(numbers, ","));
 }
 
 std::optional<c10::Device> choose_output(const std::string& spec) {

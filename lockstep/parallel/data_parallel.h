@@ -26,9 +26,11 @@ namespace lockstep {
 /// How `DataParallel` uses devices.
 struct DataParallelOptions {
   /// In the grammar of `parse_devices`: "cpu*2", "cuda:1,3". Empty: all CUDA
-  /// devices, else the CPU, where calls pass straight through.
+  /// devices, else all simulated ones if they are started, else the CPU, where
+  /// calls pass straight through.
   std::string devices = {};
-  /// CUDA device numbers, as in PyTorch, instead of `devices`.
+  /// Numbers of CUDA (or started simulated) devices, as in PyTorch, instead of
+  /// `devices`.
   std::vector<std::int64_t> device_ids = {};
   /// Where results are gathered; the first device if empty.
   std::string output_device = {};

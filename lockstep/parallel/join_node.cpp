@@ -80,9 +80,16 @@ class JoinNode final : public autograd::Node {
 
  private:
   std::vector<TensorList> split(const autograd::variable_list& grads) const;
-  TensorList run_branch(
-      const Branch& branch,
-      const TensorList& grads,
+  // Backward of the branches [begin, end) in one engine call; gradients by
+  // edge of the join node, one list per branch of the range.
+  std::vector<TensorList> run_branches(
+      std::size_t begin,
+      std::size_t end,
+      const std::vector<TensorList>& grads,
+      const std::vector<bool>& needed,
+      bool keep_graph) const;
+  std::vector<TensorList> run_all(
+      const std::vector<TensorList>& grads,
       const std::vector<bool>& needed,
       bool keep_graph) const;
   at::Tensor join_input_gradient(
@@ -93,6 +100,8 @@ class JoinNode final : public autograd::Node {
   std::vector<c10::Device> devices_;
   std::int64_t dim_ = 0;
   std::size_t parameter_edges_ = 0;
+  // Of each input that takes a gradient, in the order of their edges.
+  std::vector<c10::Device> input_devices_;
   TensorList masters_;
   std::vector<Branch> branches_;
 };
@@ -131,6 +140,7 @@ JoinNode::JoinNode(
           {.edge = autograd::impl::gradient_edge(shard), .next_edge = edge});
       branches_[r].inputs.emplace_back(edge, shard.detach());
     }
+    input_devices_.push_back(plan.inputs[i].device());
     ++edge;
   }
   for (std::size_t r = 0; r < branches_.size(); ++r) {
@@ -164,30 +174,37 @@ std::vector<TensorList> JoinNode::split(
   return parts;
 }
 
-// Runs one replica's backward; gradients come back by edge of the join node.
-TensorList JoinNode::run_branch(
-    const Branch& branch,
-    const TensorList& grads,
+std::vector<TensorList> JoinNode::run_branches(
+    std::size_t begin,
+    std::size_t end,
+    const std::vector<TensorList>& grads,
     const std::vector<bool>& needed,
     bool keep_graph) const {
-  TensorList result(needed.size());
+  std::vector<TensorList> results(end - begin, TensorList(needed.size()));
   autograd::edge_list roots;
   autograd::edge_list exits;
   autograd::variable_list seeds;
-  for (std::size_t k = 0; k < grads.size(); ++k) {
-    if (grads[k].defined()) {
-      roots.push_back(autograd::impl::gradient_edge(branch.outputs[k]));
-      seeds.push_back(grads[k]);
+  std::vector<at::Tensor*> slots;
+  for (std::size_t r = begin; r < end; ++r) {
+    const Branch& branch = branches_[r];
+    bool has_root = false;
+    for (std::size_t k = 0; k < grads[r].size(); ++k) {
+      if (grads[r][k].defined()) {
+        roots.push_back(autograd::impl::gradient_edge(branch.outputs[k]));
+        seeds.push_back(grads[r][k]);
+        has_root = true;
+      }
     }
-  }
-  for (const Exit& exit : branch.exits) {
-    if (needed[exit.next_edge]) {
-      exits.push_back(exit.edge);
+    for (const Exit& exit : branch.exits) {
+      if (has_root && needed[exit.next_edge]) {
+        exits.push_back(exit.edge);
+        slots.push_back(&results[r - begin][exit.next_edge]);
+      }
     }
   }
   // Without exits the engine would accumulate into .grad instead.
-  if (roots.empty() || exits.empty()) {
-    return result;
+  if (exits.empty()) {
+    return results;
   }
   auto captured = autograd::Engine::get_default_engine().execute(
       roots,
@@ -196,20 +213,38 @@ TensorList JoinNode::run_branch(
       /*create_graph=*/false,
       /*accumulate_grad=*/false,
       exits);
-  std::size_t place = 0;
-  for (const Exit& exit : branch.exits) {
-    if (!needed[exit.next_edge]) {
-      continue;
-    }
-    at::Tensor& slot = result[exit.next_edge];
-    at::Tensor gradient = std::move(captured[place++]);
-    if (!slot.defined()) {
-      slot = std::move(gradient);
-    } else if (gradient.defined()) {
-      slot = slot + gradient;
+  for (std::size_t i = 0; i < exits.size(); ++i) {
+    if (!slots[i]->defined()) {
+      *slots[i] = std::move(captured[i]);
+    } else if (captured[i].defined()) {
+      *slots[i] = *slots[i] + captured[i];
     }
   }
-  return result;
+  return results;
+}
+
+// Note [Backward on devices]
+// On the CPU each replica's worker runs its own pass. The engine has one thread
+// per other device, and this node runs in one of them: waiting here for workers
+// would keep that device's own pass waiting. So one nested engine call takes
+// all passes; the engine's threads run them at the same time, this one too.
+std::vector<TensorList> JoinNode::run_all(
+    const std::vector<TensorList>& grads,
+    const std::vector<bool>& needed,
+    bool keep_graph) const {
+  const std::size_t count = branches_.size();
+  if (!devices_.front().is_cpu()) {
+    return run_branches(0, count, grads, needed, keep_graph);
+  }
+  std::vector<TensorList> gradients(count);
+  PassStreams streams;
+  const auto errors = pool_->run(count, [&](std::size_t r) {
+    const StreamGuard stream(streams, r);
+    gradients[r] =
+        std::move(run_branches(r, r + 1, grads, needed, keep_graph).front());
+  });
+  rethrow_lowest(errors, devices_, "parallel.backward");
+  return gradients;
 }
 
 at::Tensor JoinNode::join_input_gradient(
@@ -223,11 +258,13 @@ at::Tensor JoinNode::join_input_gradient(
     return {};
   }
   TensorList parts;
+  const c10::Device device = input_devices_[edge - parameter_edges_];
   for (std::size_t r = 0; r < branches_.size(); ++r) {
     for (const auto& [input_edge, shard] : branches_[r].inputs) {
       if (input_edge == edge) {
         const at::Tensor& gradient = gradients[r][edge];
-        parts.push_back(gradient.defined() ? gradient : at::zeros_like(shard));
+        parts.push_back(
+            (gradient.defined() ? gradient : at::zeros_like(shard)).to(device));
       }
     }
   }
@@ -250,15 +287,10 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   }
   const std::vector<TensorList> parts = split(grads);
   grads.clear();
-  std::vector<TensorList> gradients(branches_.size());
+  std::vector<TensorList> gradients;
   {
     const HooksOff hooks_off(masters_);
-    PassStreams streams;
-    const auto errors = pool_->run(branches_.size(), [&](std::size_t r) {
-      const StreamGuard stream(streams, r);
-      gradients[r] = run_branch(branches_[r], parts[r], needed, keep_graph);
-    });
-    rethrow_lowest(errors, devices_, "parallel.backward");
+    gradients = run_all(parts, needed, keep_graph);
   }
   TensorList inputs;
   for (std::size_t edge = parameter_edges_; edge < needed.size(); ++edge) {
@@ -266,6 +298,11 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   }
   for (TensorList& of_replica : gradients) {
     of_replica.resize(parameter_edges_);
+    for (at::Tensor& gradient : of_replica) {
+      if (gradient.defined()) {
+        gradient = gradient.to(devices_.front());
+      }
+    }
   }
   TensorList result = sum_in_replica_order(*pool_, std::move(gradients));
   result.insert(result.end(), inputs.begin(), inputs.end());

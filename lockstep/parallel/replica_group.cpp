@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include <ATen/Parallel.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/base/error.h"
@@ -30,18 +31,18 @@ void check_devices(const std::vector<c10::Device>& devices) {
          .message = "the list of devices is empty",
          .hint = "write for example devices = \"cpu*2\""});
   }
-  const bool all_cpu = std::ranges::all_of(devices, [](const c10::Device& d) {
-    return d.is_cpu();
+  const c10::DeviceType type = devices.front().type();
+  const bool is_mixed = std::ranges::any_of(devices, [&](const auto& device) {
+    return device.type() != type;
   });
-  if (devices.size() > 1 && !all_cpu) {
+  if (is_mixed) {
     raise(
-        {.code = ErrorCode::kUnsupported,
+        {.code = ErrorCode::kInvalidArgument,
          .op = kOp,
          .message = format(
-             "replicas on {}: this version runs several replicas on the CPU "
-             "only",
+             "replicas on {}: expected devices of one type",
              to_string(devices)),
-         .hint = "use one device, or \"cpu*2\""});
+         .hint = "write for example \"cpu*2\" or \"cuda:0,1\""});
   }
 }
 
@@ -75,6 +76,9 @@ struct ReplicaGroup::Impl {
             std::move(module),
             options.devices,
             std::move(options.factory)) {
+    if (options.devices.size() == 1 && !options.devices.front().is_cpu()) {
+      replicas.module(0).to(options.devices.front());
+    }
     if (options.devices.size() > 1) {
       install_random_streams();
       pool = std::make_shared<WorkerPool>(
@@ -144,6 +148,7 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
     pass.inputs.push_back(std::move(input));
   }
   const auto before = replicas.fingerprint(index);
+  const c10::DeviceGuard device(replicas.devices()[index]);
   pass.outputs = call(replicas.module(index), pass.inputs);
   replicas.check_unchanged(index, before);
   return pass;
@@ -151,11 +156,16 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
 
 TensorList ReplicaGroup::forward(const TensorList& inputs) {
   Impl& self = *impl_;
+  const auto& devices = self.replicas.devices();
   if (self.pool == nullptr) {
-    return self.call(self.replicas.module(0), inputs);
+    if (devices.front().is_cpu()) {
+      return self.call(self.replicas.module(0), inputs);
+    }
+    const c10::DeviceGuard device(devices.front());
+    const auto shards = scatter(inputs, devices, self.dim);
+    return self.call(self.replicas.module(0), shards.front());
   }
   const std::lock_guard lock(self.mutex);
-  const auto& devices = self.replicas.devices();
   const std::vector<TensorList> shards = scatter(inputs, devices, self.dim);
   self.replicas.follow(shards.size());
   const bool grad = at::GradMode::is_enabled();

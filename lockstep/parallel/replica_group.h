@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Copies of a module that run at the same time on several devices, made once
-// and kept. CPU replicas share the parameters' memory.
+// and kept. CPU replicas share the parameters' memory; those on other devices
+// get parameters again when they changed.
 //   ReplicaGroup group(net, call, {.devices = parse_devices("cpu*2")});
 //   TensorList out = group.forward({images});
 #pragma once
@@ -40,11 +41,13 @@ struct ReplicaGroupOptions {
 };
 
 /// Note [Replicas]
-/// - Replica 0 is the module itself. With one device `forward` is a plain call.
+/// - Replica 0 is the module itself. With one device `forward` is a plain call;
+///   a device that is not the CPU gets the module and the inputs moved to it.
 /// - Every pass starts from the module's buffers; what replicas 1.. do to their
 ///   own buffers is dropped, so BatchNorm keeps replica 0's statistics.
 /// - Gradients are summed in replica order; hooks on parameters see the sum.
-/// - Random operations: see Note [Replica streams] in random_stream.h.
+/// - Random operations: see Note [Replica streams] in random_stream.h for the
+///   CPU; other devices draw from the device's own generator.
 /// - Plain members changed after construction (a dropout rate) are seen by
 ///   replicas 1.. after `rebuild()`; parameters, buffers, `requires_grad`,
 ///   `train()`, replaced children and tensors are followed by themselves.
@@ -57,8 +60,8 @@ class ReplicaGroup {
   using Call = std::function<TensorList(torch::nn::Module&, const TensorList&)>;
 
   /// Starts the threads and makes the replicas; draws no random number.
-  /// Errors: throws kInvalidArgument without devices, kUnsupported for several
-  /// devices that are not the CPU, or a module that cannot be copied.
+  /// Errors: throws kInvalidArgument without devices or for devices of several
+  /// types, kUnsupported for a module that cannot be copied.
   ReplicaGroup(
       std::shared_ptr<torch::nn::Module> module,
       Call call,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/replica_set.h"
 
-#include <cstring>
+#include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/nn/module.h>
@@ -44,9 +46,11 @@ bool same_tensors(const Named& a, const Named& b) {
   return true;
 }
 
-std::shared_ptr<Module> clone_of(const Module& master) {
+std::shared_ptr<Module> clone_of(const Module& master, c10::Device device) {
   try {
-    return clone_module(master);
+    return clone_module(
+        master,
+        device.is_cpu() ? std::nullopt : std::optional(device));
   } catch (const c10::Error& e) {
     raise(
         {.code = ErrorCode::kUnsupported,
@@ -64,22 +68,6 @@ bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
          leaf.storage_offset() == master.storage_offset() &&
          leaf.dtype() == master.dtype() && leaf.sizes() == master.sizes() &&
          leaf.strides() == master.strides();
-}
-
-// Copies a buffer below autograd: BatchNorm's own update of its statistics is
-// not counted as a change either, so graphs of earlier passes stay usable.
-void copy_buffer(const at::Tensor& from, at::Tensor& to) {
-  if (from.sizes() != to.sizes() || from.dtype() != to.dtype()) {
-    to.set_data(from.detach().clone());
-    return;
-  }
-  if (from.is_cpu() && to.is_cpu() && from.is_contiguous() &&
-      to.is_contiguous()) {
-    std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
-    return;
-  }
-  const at::AutoDispatchBelowADInplaceOrView below;
-  to.copy_(from);
 }
 
 [[noreturn]] void
@@ -139,7 +127,10 @@ void ReplicaSet::make_replicas() {
   std::vector<Parts> parts;
   parts.emplace_back(master);
   for (std::size_t i = 1; i < devices_.size(); ++i) {
-    modules_.push_back(factory_ ? factory_() : clone_of(*master));
+    modules_.push_back(factory_ ? factory_() : clone_of(*master, devices_[i]));
+    if (!devices_[i].is_cpu()) {
+      modules_.back()->to(devices_[i]);
+    }
     parts.emplace_back(modules_.back());
   }
   link(parts);
@@ -189,6 +180,7 @@ void ReplicaSet::link(const std::vector<Parts>& parts) {
       }
     }
   }
+  sent_.assign(parts.size(), std::vector<SourceMark>(rows_.size()));
   buffers_.assign(parts.size(), {});
   submodules_.assign(parts.size(), {});
   for (std::size_t r = 1; r < parts.size(); ++r) {
@@ -208,17 +200,43 @@ void ReplicaSet::follow(std::size_t used) {
   const c10::InferenceMode no_inference(false);
   const torch::NoGradGuard no_grad;
   for (std::size_t r = 1; r < used; ++r) {
+    follow_parameters(r);
     follow_flags(r);
     follow_buffers(r);
   }
 }
 
+// On the master's device all leaves share its memory. Elsewhere the first leaf
+// of a row holds the copy, and the others share that.
+void ReplicaSet::follow_parameters(std::size_t replica) {
+  const bool is_here = devices_[replica] == devices_.front();
+  TensorList changed;
+  TensorList targets;
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    auto& leaves = rows_[row].leaves[replica];
+    const at::Tensor& master = rows_[row].master;
+    if (!is_here && !sent_[replica][row].is_of(master)) {
+      sent_[replica][row] = SourceMark(master);
+      if (!same_form(leaves.front(), master)) {
+        leaves.front().set_data(
+            at::empty_like(master.detach(), leaves.front().device()));
+      }
+      changed.push_back(master.detach());
+      targets.push_back(leaves.front());
+    }
+    const at::Tensor source = is_here ? master : leaves.front();
+    for (at::Tensor& leaf : leaves) {
+      if (!leaf.is_same(source) && !is_alias(leaf, source)) {
+        leaf.set_data(source.detach());
+      }
+    }
+  }
+  copy_coalesced(changed, targets);
+}
+
 void ReplicaSet::follow_flags(std::size_t replica) {
   for (ParameterRow& row : rows_) {
     for (at::Tensor& leaf : row.leaves[replica]) {
-      if (!is_alias(leaf, row.master)) {
-        leaf.set_data(row.master.detach());
-      }
       if (leaf.requires_grad() != row.master.requires_grad()) {
         leaf.set_requires_grad(row.master.requires_grad());
       }
@@ -237,9 +255,17 @@ void ReplicaSet::follow_flags(std::size_t replica) {
 
 void ReplicaSet::follow_buffers(std::size_t replica) {
   auto& mine = buffers_[replica];
+  TensorList from;
   for (std::size_t b = 0; b < mine.size(); ++b) {
-    copy_buffer(master_parts_->buffers[b].second, mine[b]);
+    from.push_back(master_parts_->buffers[b].second.detach());
+    if (!same_form(mine[b], from.back())) {
+      mine[b].set_data(at::empty_like(from.back(), mine[b].device()));
+    }
   }
+  // Below autograd: BatchNorm's own update of its statistics is not counted as
+  // a change either, so graphs of earlier passes stay usable.
+  const at::AutoDispatchBelowADInplaceOrView below;
+  copy_coalesced(from, mine);
 }
 
 void ReplicaSet::check_devices() const {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The modules of a group. Replica 0 is the user's module; the others have the
-// same structure, parameters that alias the master's memory (each with its own
-// gradient graph) and buffers of their own. Before each pass they follow the
-// master: values cost nothing, flags and modes are compared, buffers copied.
+// same structure and buffers of their own. On the master's device parameters
+// alias the master's memory (each with its own gradient graph); elsewhere they
+// are copies. Before each pass they follow the master: aliased values cost
+// nothing, others are sent when they changed, buffers are always sent.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+
+#include "lockstep/parallel/broadcast.h"
 
 namespace torch::nn {
 class Module;
@@ -61,7 +64,8 @@ class ReplicaSet {
   }
 
   /// Brings the first `used` replicas in line with the master: replaced
-  /// children or parameters, memory, `requires_grad`, `train()`, buffers.
+  /// children or parameters, memory, values, `requires_grad`, `train()`,
+  /// buffers.
   /// Errors: throws kMismatch if a tensor of the master is not on device 0.
   void follow(std::size_t used);
   /// Makes all replicas anew: after a change of plain members of the master,
@@ -82,6 +86,7 @@ class ReplicaSet {
   void make_replicas();
   void link(const std::vector<Parts>& parts);
   void follow_flags(std::size_t replica);
+  void follow_parameters(std::size_t replica);
   void follow_buffers(std::size_t replica);
   void check_devices() const;
 
@@ -90,6 +95,8 @@ class ReplicaSet {
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
   std::unique_ptr<Parts> master_parts_;
   std::vector<ParameterRow> rows_;
+  // [replica][row]: what the replica's copy was made from.
+  std::vector<std::vector<SourceMark>> sent_;
   // [replica][place in master_parts_]
   std::vector<std::vector<at::Tensor>> buffers_;
   std::vector<std::vector<std::shared_ptr<torch::nn::Module>>> submodules_;
