@@ -92,7 +92,7 @@ Error plain_pickle(std::string_view text) {
     return wrong_format(
         "this is 'data.pkl' from inside a checkpoint that somebody unpacked; "
         "the weights are in other files",
-        "zip the whole folder again: zip -0 -r -D model.pt FOLDER");
+        "name its folder, which is read as it is");
   }
   return wrong_format(
       format(

@@ -19,30 +19,12 @@ Names names_in(const std::string& path, FileSystem& fs) {
   return names ? *std::move(names) : Names();
 }
 
-bool has_all(const Names& names, std::initializer_list<std::string_view> all) {
-  return std::ranges::all_of(all, [&names](std::string_view name) {
-    return std::ranges::find(names, name) != names.end();
-  });
-}
-
 bool is_checkpoint_name(std::string_view name) {
   constexpr std::array<std::string_view, 7>
       kEndings{".pt", ".pth", ".tar", ".bin", ".ckpt", ".safetensors", ".npz"};
   return std::ranges::any_of(kEndings, [name](std::string_view ending) {
     return name.ends_with(ending);
   });
-}
-
-Error unpacked_zip(Error error, const std::string& folder) {
-  error.message =
-      "this folder is the inside of a checkpoint that somebody unpacked; "
-      "expected the file itself";
-  error.hint = format(
-      "zip it again: (cd '{}' && zip -0 -r -D ../{}.pt {})",
-      escape(parent_directory(folder)),
-      escape(base_name(folder)),
-      escape(base_name(folder)));
-  return error;
 }
 
 } // namespace
@@ -53,25 +35,6 @@ Error explain_folder(Error error, const std::string& path, FileSystem& fs) {
     return error;
   }
   const Names names = names_in(path, fs);
-  if (has_all(names, {"data.pkl", "version"})) {
-    return unpacked_zip(std::move(error), path);
-  }
-  if (names.size() == 1) {
-    const std::string inner = path + "/" + names[0];
-    if (has_all(names_in(inner, fs), {"data.pkl", "version"})) {
-      return unpacked_zip(std::move(error), inner);
-    }
-  }
-  if (has_all(names, {"pickle", "storages", "sys_info", "tensors"})) {
-    error.message =
-        "this folder is the inside of a tar checkpoint (PyTorch before 2017) "
-        "that somebody unpacked; expected the file itself";
-    error.hint = format(
-        "pack it again: tar -cf model.pth -C '{}' sys_info pickle tensors "
-        "storages",
-        escape(path));
-    return error;
-  }
   const auto found = std::ranges::find_if(names, is_checkpoint_name);
   if (found != names.end()) {
     error.message = format(

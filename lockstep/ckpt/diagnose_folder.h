@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Says what a folder is that was given instead of a checkpoint: an unpacked
-// archive, or a place that holds several files.
+// Says what to do when a folder was given that no reader claims: it may hold
+// checkpoints.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace lockstep::ckpt {
 
-/// `error` in better words if `path` is a folder whose content
-/// tells what happened; `error` itself otherwise.
+/// `error` with the name of a checkpoint in `path` if that is a folder and has
+/// one; `error` itself otherwise.
 Error explain_folder(Error error, const std::string& path, FileSystem& fs);
 
 } // namespace lockstep::ckpt

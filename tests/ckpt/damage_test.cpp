@@ -15,6 +15,7 @@
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/logical_bytes.h"
+#include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/safetensors/safetensors_fixture.h"
 
 namespace lockstep::ckpt {
@@ -108,6 +109,23 @@ std::string safetensors_file() {
       "0123456789abcdef");
 }
 
+std::string legacy_file() {
+  const auto name = [](Pickle& p) -> Pickle& {
+    return p.op('}').text("w").global("torch._utils", "_rebuild_tensor_v2");
+  };
+  Pickle tree;
+  name(tree).mark().storage("FloatStorage", "7", 4).int8(0);
+  tree.ints({2, 2}).ints({2, 1}).op(0x89).hooks().op('t').op('R').op('s');
+  std::string bytes(
+      "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.");
+  bytes += Pickle().int4(1001).stop().bytes();
+  bytes += Pickle().op('}').stop().bytes();
+  bytes += tree.stop().bytes();
+  bytes += Pickle().op(']').text("7").op('a').stop().bytes();
+  put_le<std::int64_t>(bytes, 4);
+  return bytes + "0123456789abcdef";
+}
+
 struct NoChecksum {
   std::string name = {};
   std::string bytes = {};
@@ -145,7 +163,9 @@ TEST_P(DamageWithoutChecksum, EveryTruncationGivesAnError) {
 INSTANTIATE_TEST_SUITE_P(
     Files,
     DamageWithoutChecksum,
-    testing::Values(NoChecksum{"safetensors", safetensors_file()}),
+    testing::Values(
+        NoChecksum{"safetensors", safetensors_file()},
+        NoChecksum{"legacy", legacy_file()}),
     [](const auto& param) { return param.param.name; });
 
 } // namespace

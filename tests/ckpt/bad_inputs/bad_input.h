@@ -65,13 +65,12 @@ std::vector<BadInput> pickle_rows();
 std::vector<BadInput> opcode_rows();
 std::vector<BadInput> safetensors_rows();
 std::vector<BadInput> numpy_rows();
+std::vector<BadInput> stream_rows();
+std::vector<BadInput> layout_rows();
 
 /// Rows that need more than bytes: bad_paths_test.cpp has 67 to 69,
 /// safetensors_index_test.cpp 63, dcp_test.cpp 65.
 inline constexpr int kRowsOfPaths[] = {63, 65, 67, 68, 69};
-
-/// Rows of formats that have no table yet.
-inline constexpr int kRowsWithoutTable[] = {57, 58, 59, 60, 61};
 
 /// For messages of the tests.
 void PrintTo(const BadInput& input, std::ostream* out);
