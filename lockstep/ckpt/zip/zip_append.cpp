@@ -51,7 +51,7 @@ std::vector<std::string> split_directory(ByteSpan directory) {
   std::vector<std::string> raw;
   while (directory.size() >= kCentralBytes) {
     std::uint64_t bytes = kCentralBytes;
-    for (const std::uint64_t field : {28, 30, 32}) {
+    for (const std::uint64_t field : {28U, 30U, 32U}) {
       bytes += internal::read_le<std::uint16_t>(directory, field);
     }
     const auto entry = directory.first(bytes); // checked by read_zip_entries
@@ -173,7 +173,7 @@ class TailBuilder {
   }
   ZipEntryPlan
   append(Tail& tail, const std::string& name, const std::string& bytes) const {
-    const ZipEntryPlan plan{
+    ZipEntryPlan plan{
         .name = name,
         .header_offset = base() + tail.bytes.size(),
         .size = bytes.size(),
