@@ -115,7 +115,7 @@ class Job {
     return model;
   }
 
-  DataParallel model_;
+  DataParallel<Model> model_;
   SGD optimizer_;
   at::Tensor images_;
   at::Tensor targets_;

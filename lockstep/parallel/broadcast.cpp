@@ -69,7 +69,8 @@ bool same_form(const at::Tensor& a, const at::Tensor& b) {
          a.strides() == b.strides();
 }
 
-void copy_coalesced(const TensorList& from, const TensorList& to) {
+Moved copy_coalesced(const TensorList& from, const TensorList& to) {
+  Moved moved;
   struct Pending {
     Batch batch = {};
     std::size_t bytes = 0;
@@ -82,16 +83,20 @@ void copy_coalesced(const TensorList& from, const TensorList& to) {
     Pending& group = pending[from[i].scalar_type()];
     if (group.bytes > 0 && group.bytes + from[i].nbytes() > kTransferBytes) {
       send(from, to, group.batch);
+      ++moved.copies;
       group = {};
     }
     group.batch.push_back(i);
     group.bytes += from[i].nbytes();
+    moved.bytes += from[i].nbytes();
   }
   for (const auto& [dtype, group] : pending) {
     if (!group.batch.empty()) {
       send(from, to, group.batch);
+      ++moved.copies;
     }
   }
+  return moved;
 }
 
 } // namespace lockstep::parallel

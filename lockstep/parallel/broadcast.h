@@ -10,6 +10,7 @@
 #include <c10/core/StorageImpl.h>
 
 #include "lockstep/parallel/scatter_gather.h"
+#include "lockstep/parallel/traffic.h"
 
 namespace lockstep::parallel {
 
@@ -34,7 +35,7 @@ bool same_form(const at::Tensor& a, const at::Tensor& b);
 
 /// Copies from[i] to to[i], of the same form. Between different devices small
 /// tensors of one dtype travel together, in transfers of about 10 MiB, as in
-/// PyTorch.
-void copy_coalesced(const TensorList& from, const TensorList& to);
+/// PyTorch. Returns what went between different devices.
+Moved copy_coalesced(const TensorList& from, const TensorList& to);
 
 } // namespace lockstep::parallel

@@ -61,49 +61,41 @@ std::optional<c10::Device> choose_output(const std::string& spec) {
 
 } // namespace
 
-DataParallelImpl::DataParallelImpl(
-    std::shared_ptr<torch::nn::Module> module,
-    Call call,
+DataParallelBase::DataParallelBase(
+    const std::shared_ptr<torch::nn::Module>& module,
     DataParallelOptions options)
-    : Module("DataParallel"), module_(std::move(module)) {
-  if (module_ == nullptr) {
+    : Module("DataParallel") {
+  if (module == nullptr) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "parallel.wrap",
          .message = "the module is null"});
   }
-  register_module("module", module_);
+  register_module("module", module);
   group_ = std::make_unique<ReplicaGroup>(
-      module_,
-      [call = std::move(
-           call)](torch::nn::Module& replica, const TensorList& inputs) {
-        return TensorList{call(replica, inputs.front())};
-      },
+      module,
       ReplicaGroupOptions{
           .devices = choose_devices(options),
           .output_device = choose_output(options.output_device),
           .dim = options.dim,
           .threads_per_replica = options.threads_per_replica,
-          .factory = std::move(options.factory)});
+          .factory = std::move(options.factory),
+          .connected_graph = options.connected_graph});
 }
 
-DataParallelImpl::~DataParallelImpl() = default;
+DataParallelBase::~DataParallelBase() = default;
 
-at::Tensor DataParallelImpl::forward(const at::Tensor& input) {
-  return group_->forward({input}).front();
-}
-
-std::span<const c10::Device> DataParallelImpl::devices() const {
+std::span<const c10::Device> DataParallelBase::devices() const {
   return group_->devices();
 }
 
-void DataParallelImpl::raise_wrong_type() const {
+void DataParallelBase::raise_wrong_type(const torch::nn::Module& module) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "parallel.module",
        .message = format(
            "the wrapped module is a {}, not the type asked for",
-           module_->name())});
+           module.name())});
 }
 
 } // namespace lockstep

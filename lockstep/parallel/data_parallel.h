@@ -4,13 +4,17 @@
 // replicas at the same time, joins the results and sums the gradients.
 //   DataParallel model(net, {.devices = "cpu*2"});
 //   loss(model->forward(images), targets).backward();
+// Any forward will do: its arguments and its result may be tensors, values and
+// containers of these (structure.h).
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +24,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "lockstep/parallel/replica_group.h"
+#include "lockstep/parallel/structure.h"
 
 namespace lockstep {
 
@@ -41,40 +46,20 @@ struct DataParallelOptions {
   int threads_per_replica = 0;
   /// Makes replicas of a module whose `clone()` does not work.
   ModuleFactory factory = {};
+  /// Gradients of gradients through several replicas, at the price of speed:
+  /// Note [Connected graph] in connected_graph.h.
+  bool connected_graph = false;
 };
 
-/// Holds the user's module as its child `module`, so keys of the state
-/// dictionary start with "module." and Python's wrapped files fit.
-class DataParallelImpl : public torch::nn::Module {
+/// What does not depend on the module's type. Holds the user's module as its
+/// child `module`, so keys of the state dictionary start with "module." and
+/// Python's wrapped files fit.
+class DataParallelBase : public torch::nn::Module {
  public:
-  /// Calls the module behind a base-class reference.
-  using Call = std::function<at::Tensor(torch::nn::Module&, const at::Tensor&)>;
-
-  DataParallelImpl(
-      std::shared_ptr<torch::nn::Module> module,
-      Call call,
+  DataParallelBase(
+      const std::shared_ptr<torch::nn::Module>& module,
       DataParallelOptions options);
-  ~DataParallelImpl() override;
-
-  /// Shape: as the module's forward, with the whole batch along `dim`.
-  /// Errors: see `ReplicaGroup::forward`; with one device what the module
-  /// throws.
-  at::Tensor forward(const at::Tensor& input);
-
-  /// The wrapped module: `model->module()`, or typed `model->module<Net>()`.
-  /// Errors: throws kInvalidArgument if it is no `M`.
-  template <class M = torch::nn::Module>
-  [[nodiscard]] std::shared_ptr<M> module() const {
-    if constexpr (std::is_same_v<M, torch::nn::Module>) {
-      return module_;
-    } else {
-      auto typed = std::dynamic_pointer_cast<M>(module_);
-      if (typed == nullptr) {
-        raise_wrong_type();
-      }
-      return typed;
-    }
-  }
+  ~DataParallelBase() override;
 
   /// One entry per replica.
   [[nodiscard]] std::span<const c10::Device> devices() const;
@@ -83,43 +68,124 @@ class DataParallelImpl : public torch::nn::Module {
     return *group_;
   }
 
- private:
-  [[noreturn]] void raise_wrong_type() const;
+ protected:
+  [[noreturn]] static void raise_wrong_type(const torch::nn::Module& module);
 
-  std::shared_ptr<torch::nn::Module> module_;
+ private:
   std::unique_ptr<ReplicaGroup> group_;
 };
 
-/// Holder of `DataParallelImpl`, used like any LibTorch module. Wraps a module
-/// holder or a shared_ptr of any class with `at::Tensor forward(at::Tensor)`.
-class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl> {
+/// DataParallel around an `M`.
+template <class M>
+class DataParallelImpl : public DataParallelBase {
  public:
-  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
-  DataParallel(std::nullptr_t) : ModuleHolder(nullptr) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
-  DataParallel(std::shared_ptr<DataParallelImpl> impl)
-      : ModuleHolder(std::move(impl)) {}
+  explicit DataParallelImpl(
+      std::shared_ptr<M> module,
+      DataParallelOptions options = {})
+      : DataParallelBase(module, std::move(options)),
+        module_(std::move(module)) {}
 
-  template <class M>
+  /// Calls the module's forward on all devices. Tensors in `args` are split
+  /// along `dim`, everything else is given to every replica; the results'
+  /// tensors are joined along `dim`. With one device the module is called with
+  /// the arguments themselves. Errors: see `ReplicaGroup::forward`.
+  template <class... Args>
+  auto forward(Args&&... args) {
+    using Inputs = std::tuple<std::decay_t<Args>...>;
+    using Result = std::decay_t<decltype(std::declval<M&>().forward(
+        std::declval<std::decay_t<Args>&>()...))>;
+    return run<Result>(Inputs(std::forward<Args>(args)...));
+  }
+
+  /// The wrapped module, or, typed, what it is: `model->module<Net>()`.
+  /// Errors: throws kInvalidArgument if it is no `T`.
+  template <class T = M>
+  [[nodiscard]] std::shared_ptr<T> module() const {
+    auto typed = std::dynamic_pointer_cast<T>(module_);
+    if (typed == nullptr) {
+      raise_wrong_type(*module_);
+    }
+    return typed;
+  }
+
+ private:
+  template <class Result, class Inputs>
+  Result run(const Inputs& like);
+
+  std::shared_ptr<M> module_;
+};
+
+template <class M>
+template <class Result, class Inputs>
+Result DataParallelImpl<M>::run(const Inputs& like) {
+  static_assert(
+      kIsJoinable<Result>,
+      "DataParallel joins tensors: forward must return tensors, containers of "
+      "tensors, or a struct with a lockstep::Structure; return numbers as "
+      "0-dimensional tensors");
+  TensorList inputs = parallel::flatten(like);
+  // One undefined tensor stands for "only values": all replicas get those.
+  const bool only_values = inputs.empty() && std::tuple_size_v<Inputs> > 0;
+  if (only_values) {
+    inputs.emplace_back();
+  }
+  std::vector<std::optional<Result>> results(devices().size());
+  const auto call = [&](std::size_t index,
+                        torch::nn::Module& replica,
+                        const TensorList& shards) {
+    Inputs own = parallel::rebuild(like, only_values ? TensorList() : shards);
+    results[index].emplace(std::apply(
+        [&replica](auto&... args) {
+          return dynamic_cast<M&>(replica).forward(args...);
+        },
+        own));
+    return ReplicaOutputs{
+        .tensors = parallel::flatten(*results[index]),
+        .form = parallel::describe(*results[index])};
+  };
+  const TensorList outputs = group().forward(inputs, call);
+  return parallel::rebuild(std::move(*results.front()), outputs);
+}
+
+namespace parallel {
+template <class H>
+concept IsModuleHolder = requires { typename H::ContainedType; };
+} // namespace parallel
+
+/// Holder of `DataParallelImpl`, used like any LibTorch module. Wraps a module
+/// holder or a shared_ptr.
+template <class M>
+class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl<M>> {
+ public:
+  using Holder = torch::nn::ModuleHolder<DataParallelImpl<M>>;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
+  DataParallel(std::nullptr_t) : Holder(nullptr) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
+  DataParallel(std::shared_ptr<DataParallelImpl<M>> impl)
+      : Holder(std::move(impl)) {}
   explicit DataParallel(
       std::shared_ptr<M> module,
       DataParallelOptions options = {})
-      : ModuleHolder(std::make_shared<DataParallelImpl>(
+      : Holder(std::make_shared<DataParallelImpl<M>>(
             std::move(module),
-            &call<M>,
             std::move(options))) {}
-
-  template <class M>
   explicit DataParallel(
       const torch::nn::ModuleHolder<M>& module,
       DataParallelOptions options = {})
       : DataParallel(module.ptr(), std::move(options)) {}
-
- private:
-  template <class M>
-  static at::Tensor call(torch::nn::Module& module, const at::Tensor& input) {
-    return dynamic_cast<M&>(module).forward(input);
-  }
 };
+
+template <class M>
+DataParallel(std::shared_ptr<DataParallelImpl<M>>) -> DataParallel<M>;
+template <class M>
+DataParallel(std::shared_ptr<M>) -> DataParallel<M>;
+template <class M>
+DataParallel(std::shared_ptr<M>, DataParallelOptions) -> DataParallel<M>;
+template <parallel::IsModuleHolder H>
+DataParallel(const H&) -> DataParallel<typename H::ContainedType>;
+template <parallel::IsModuleHolder H>
+DataParallel(const H&, DataParallelOptions)
+    -> DataParallel<typename H::ContainedType>;
 
 } // namespace lockstep

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/gradient_sum.h"
+#include "lockstep/parallel/hooks_off.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
 
@@ -34,33 +35,9 @@ struct Branch {
   std::vector<std::pair<std::size_t, at::Tensor>> inputs = {};
 };
 
-// Hooks on the master's parameters must see the sum, once. Replica 0 computes
-// with these very tensors, so its own pass must not call them.
-class HooksOff {
- public:
-  explicit HooksOff(const TensorList& tensors) {
-    for (const at::Tensor& tensor : tensors) {
-      auto& hooks = autograd::impl::hooks(tensor);
-      if (!hooks.empty()) {
-        saved_.emplace_back(tensor, std::move(hooks));
-        hooks.clear();
-      }
-    }
-  }
-  ~HooksOff() {
-    for (auto& [tensor, hooks] : saved_) {
-      autograd::impl::hooks(tensor) = std::move(hooks);
-    }
-  }
-  HooksOff(const HooksOff&) = delete;
-  HooksOff& operator=(const HooksOff&) = delete;
-
- private:
-  std::vector<std::pair<
-      at::Tensor,
-      std::vector<std::unique_ptr<autograd::FunctionPreHook>>>>
-      saved_;
-};
+bool takes_gradient(const at::Tensor& input) {
+  return input.defined() && input.requires_grad();
+}
 
 class JoinNode final : public autograd::Node {
  public:
@@ -95,9 +72,11 @@ class JoinNode final : public autograd::Node {
   at::Tensor join_input_gradient(
       std::size_t edge,
       std::vector<TensorList>& gradients) const;
+  void bring_home(std::size_t replica, TensorList& gradients) const;
 
   std::shared_ptr<WorkerPool> pool_;
   std::vector<c10::Device> devices_;
+  std::shared_ptr<Traffic> traffic_;
   std::int64_t dim_ = 0;
   std::size_t parameter_edges_ = 0;
   // Of each input that takes a gradient, in the order of their edges.
@@ -113,6 +92,7 @@ JoinNode::JoinNode(
     : Node(std::move(next_edges)),
       pool_(std::move(plan.pool)),
       devices_(std::move(plan.devices)),
+      traffic_(std::move(plan.traffic)),
       dim_(plan.dim) {
   branches_.resize(plan.passes.size());
   std::size_t edge = 0;
@@ -131,7 +111,7 @@ JoinNode::JoinNode(
   }
   parameter_edges_ = edge;
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    if (!plan.inputs[i].requires_grad()) {
+    if (!takes_gradient(plan.inputs[i])) {
       continue;
     }
     for (std::size_t r = 0; r < branches_.size(); ++r) {
@@ -271,6 +251,19 @@ at::Tensor JoinNode::join_input_gradient(
   return at::cat(parts, dim_);
 }
 
+// Gradients of parameters are summed on the first device.
+void JoinNode::bring_home(std::size_t replica, TensorList& gradients) const {
+  Moved moved;
+  for (at::Tensor& gradient : gradients) {
+    if (gradient.defined() && gradient.device() != devices_.front()) {
+      ++moved.copies;
+      moved.bytes += gradient.nbytes();
+      gradient = gradient.to(devices_.front());
+    }
+  }
+  traffic_->add(Cargo::kGradients, replica, moved);
+}
+
 autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   TORCH_CHECK(!branches_.empty(), autograd::ERR_BACKWARD_TWICE);
   if (autograd::GradMode::is_enabled()) {
@@ -278,7 +271,7 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
         {.code = ErrorCode::kUnsupported,
          .op = "parallel.backward",
          .message = "create_graph is not possible through several replicas",
-         .hint = "use one device for gradients of gradients"});
+         .hint = "set .connected_graph = true"});
   }
   const bool keep_graph = autograd::get_current_graph_task_keep_graph();
   std::vector<bool> needed(num_outputs());
@@ -296,13 +289,9 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   for (std::size_t edge = parameter_edges_; edge < needed.size(); ++edge) {
     inputs.push_back(join_input_gradient(edge, gradients));
   }
-  for (TensorList& of_replica : gradients) {
-    of_replica.resize(parameter_edges_);
-    for (at::Tensor& gradient : of_replica) {
-      if (gradient.defined()) {
-        gradient = gradient.to(devices_.front());
-      }
-    }
+  for (std::size_t r = 0; r < gradients.size(); ++r) {
+    gradients[r].resize(parameter_edges_);
+    bring_home(r, gradients[r]);
   }
   TensorList result = sum_in_replica_order(*pool_, std::move(gradients));
   result.insert(result.end(), inputs.begin(), inputs.end());
@@ -329,7 +318,7 @@ autograd::edge_list edges_of(
     }
   }
   for (const at::Tensor& input : plan.inputs) {
-    if (input.requires_grad()) {
+    if (takes_gradient(input)) {
       edges.push_back(autograd::impl::gradient_edge(input));
     }
   }
@@ -338,18 +327,28 @@ autograd::edge_list edges_of(
 
 } // namespace
 
-TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
-  const std::size_t count = plan.passes.front().outputs.size();
+TensorList gather_all(const JoinPlan& plan) {
   TensorList results;
-  std::vector<bool> differentiable;
-  for (std::size_t k = 0; k < count; ++k) {
-    const torch::NoGradGuard no_grad;
+  for (std::size_t k = 0; k < plan.passes.front().outputs.size(); ++k) {
     TensorList parts;
     for (const ReplicaPass& pass : plan.passes) {
       parts.push_back(pass.outputs[k]);
     }
     results.push_back(gather(parts, plan.output_device, plan.dim));
-    differentiable.push_back(any_requires_grad(plan, k));
+  }
+  return results;
+}
+
+TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
+  TensorList results;
+  {
+    const torch::NoGradGuard no_grad;
+    results = gather_all(plan);
+  }
+  std::vector<bool> differentiable;
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    differentiable.push_back(
+        results[k].defined() && any_requires_grad(plan, k));
   }
   if (std::ranges::find(differentiable, true) == differentiable.end()) {
     return results;
@@ -359,7 +358,7 @@ TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
       std::move(plan),
       parameters,
       std::move(edges));
-  for (std::size_t k = 0; k < count; ++k) {
+  for (std::size_t k = 0; k < results.size(); ++k) {
     if (differentiable[k]) {
       autograd::set_history(results[k], node);
     } else {

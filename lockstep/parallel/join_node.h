@@ -15,6 +15,7 @@
 
 #include "lockstep/parallel/replica_set.h"
 #include "lockstep/parallel/scatter_gather.h"
+#include "lockstep/parallel/traffic.h"
 #include "lockstep/parallel/worker_pool.h"
 
 namespace lockstep::parallel {
@@ -36,10 +37,14 @@ struct JoinPlan {
   /// The caller's tensors that were scattered.
   TensorList inputs = {};
   std::vector<ReplicaPass> passes = {};
+  std::shared_ptr<Traffic> traffic = {};
 };
 
-/// Gathers the outputs of all passes. With gradients on and something to
-/// differentiate, the results hang on one new node.
+/// Gathers the outputs of all passes.
+TensorList gather_all(const JoinPlan& plan);
+
+/// As `gather_all`, but with gradients on and something to differentiate the
+/// results hang on one new node.
 TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters);
 
 } // namespace lockstep::parallel

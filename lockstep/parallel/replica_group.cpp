@@ -46,6 +46,31 @@ void check_devices(const std::vector<c10::Device>& devices) {
   }
 }
 
+// The shards that went to other devices and the outputs that come back.
+void count_batch(const JoinPlan& plan) {
+  for (std::size_t r = 0; r < plan.passes.size(); ++r) {
+    const auto count = [&](Cargo cargo, const at::Tensor& part, bool is_moved) {
+      if (part.defined() && is_moved) {
+        plan.traffic->add(cargo, r, {.copies = 1, .bytes = part.nbytes()});
+      }
+    };
+    const ReplicaPass& pass = plan.passes[r];
+    for (std::size_t i = 0; i < pass.inputs.size(); ++i) {
+      const at::Tensor& whole = plan.inputs[i];
+      count(
+          Cargo::kInputs,
+          pass.inputs[i],
+          whole.defined() && whole.device() != plan.devices[r]);
+    }
+    for (const at::Tensor& output : pass.outputs) {
+      count(
+          Cargo::kOutputs,
+          output,
+          output.defined() && output.device() != plan.output_device);
+    }
+  }
+}
+
 int intra_op_threads(const ReplicaGroupOptions& options) {
   if (options.threads_per_replica > 0) {
     return options.threads_per_replica;
@@ -57,25 +82,25 @@ int intra_op_threads(const ReplicaGroupOptions& options) {
 } // namespace
 
 struct ReplicaGroup::Impl {
-  Call call;
   c10::Device output_device;
   std::int64_t dim = 0;
+  bool is_connected = false;
   std::mutex mutex = {};
   ReplicaSet replicas;
   // Shared with the graphs of past forwards, which may outlive the group.
   std::shared_ptr<WorkerPool> pool = {};
+  std::shared_ptr<Traffic> traffic;
 
-  Impl(
-      std::shared_ptr<torch::nn::Module> module,
-      Call forward_call,
-      ReplicaGroupOptions options)
-      : call(std::move(forward_call)),
-        output_device(options.output_device.value_or(options.devices.front())),
+  Impl(std::shared_ptr<torch::nn::Module> module, ReplicaGroupOptions options)
+      : output_device(options.output_device.value_or(options.devices.front())),
         dim(options.dim),
+        is_connected(options.connected_graph),
         replicas(
             std::move(module),
             options.devices,
-            std::move(options.factory)) {
+            std::move(options.factory),
+            options.connected_graph),
+        traffic(std::make_shared<Traffic>(options.devices.size())) {
     if (options.devices.size() == 1 && !options.devices.front().is_cpu()) {
       replicas.module(0).to(options.devices.front());
     }
@@ -87,19 +112,19 @@ struct ReplicaGroup::Impl {
     }
   }
 
-  ReplicaPass
-  run_replica(std::size_t index, const TensorList& shards, bool grad);
+  ReplicaPass run_replica(
+      std::size_t index,
+      const TensorList& shards,
+      const Call& call,
+      std::string& form);
+  TensorList forward_on_one(const TensorList& inputs, const Call& call);
 };
 
 ReplicaGroup::ReplicaGroup(
     std::shared_ptr<torch::nn::Module> module,
-    Call call,
     ReplicaGroupOptions options) {
   check_devices(options.devices);
-  impl_ = std::make_unique<Impl>(
-      std::move(module),
-      std::move(call),
-      std::move(options));
+  impl_ = std::make_unique<Impl>(std::move(module), std::move(options));
 }
 
 ReplicaGroup::~ReplicaGroup() = default;
@@ -128,6 +153,10 @@ Workers ReplicaGroup::workers() const {
       }};
 }
 
+Traffic& ReplicaGroup::traffic() const {
+  return *impl_->traffic;
+}
+
 void ReplicaGroup::rebuild() {
   const std::lock_guard lock(impl_->mutex);
   impl_->replicas.rebuild();
@@ -137,9 +166,15 @@ void ReplicaGroup::rebuild() {
 ReplicaPass ReplicaGroup::Impl::run_replica(
     std::size_t index,
     const TensorList& shards,
-    bool grad) {
+    const Call& call,
+    std::string& form) {
+  const bool grad = at::GradMode::is_enabled();
   ReplicaPass pass;
   for (const at::Tensor& shard : shards) {
+    if (is_connected || !shard.defined()) {
+      pass.inputs.push_back(shard);
+      continue;
+    }
     // A leaf of the replica's own graph: its gradient is picked up there.
     at::Tensor input = shard.detach();
     if (grad && shard.requires_grad()) {
@@ -149,50 +184,53 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
   }
   const auto before = replicas.fingerprint(index);
   const c10::DeviceGuard device(replicas.devices()[index]);
-  pass.outputs = call(replicas.module(index), pass.inputs);
+  ReplicaOutputs outputs = call(index, replicas.module(index), pass.inputs);
   replicas.check_unchanged(index, before);
+  pass.outputs = std::move(outputs.tensors);
+  form = std::move(outputs.form);
   return pass;
 }
 
-TensorList ReplicaGroup::forward(const TensorList& inputs) {
+TensorList ReplicaGroup::Impl::forward_on_one(
+    const TensorList& inputs,
+    const Call& call) {
+  const auto& devices = replicas.devices();
+  if (devices.front().is_cpu()) {
+    return call(0, replicas.module(0), inputs).tensors;
+  }
+  const c10::DeviceGuard device(devices.front());
+  const auto shards = scatter(inputs, devices, dim);
+  return call(0, replicas.module(0), shards.front()).tensors;
+}
+
+TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
   Impl& self = *impl_;
-  const auto& devices = self.replicas.devices();
   if (self.pool == nullptr) {
-    if (devices.front().is_cpu()) {
-      return self.call(self.replicas.module(0), inputs);
-    }
-    const c10::DeviceGuard device(devices.front());
-    const auto shards = scatter(inputs, devices, self.dim);
-    return self.call(self.replicas.module(0), shards.front());
+    return self.forward_on_one(inputs, call);
   }
   const std::lock_guard lock(self.mutex);
+  const auto& devices = self.replicas.devices();
   const std::vector<TensorList> shards = scatter(inputs, devices, self.dim);
-  self.replicas.follow(shards.size());
-  const bool grad = at::GradMode::is_enabled();
+  self.replicas.follow(shards.size(), *self.traffic);
+  std::vector<std::string> forms(shards.size());
   JoinPlan plan{
       .pool = self.pool,
       .devices = devices,
       .output_device = self.output_device,
       .dim = self.dim,
-      .inputs = inputs};
+      .inputs = inputs,
+      .traffic = self.traffic};
   plan.passes.resize(shards.size());
   PassStreams streams;
   const auto errors = self.pool->run(shards.size(), [&](std::size_t i) {
     const StreamGuard stream(streams, i);
-    plan.passes[i] = self.run_replica(i, shards[i], grad);
+    plan.passes[i] = self.run_replica(i, shards[i], call, forms[i]);
   });
   rethrow_lowest(errors, devices, "parallel.forward");
-  for (std::size_t i = 1; i < shards.size(); ++i) {
-    if (plan.passes[i].outputs.size() != plan.passes[0].outputs.size()) {
-      raise(
-          {.code = ErrorCode::kMismatch,
-           .op = "parallel.gather",
-           .message = format(
-               "replica {} returned {} tensors, replica 0 returned {}",
-               i,
-               plan.passes[i].outputs.size(),
-               plan.passes[0].outputs.size())});
-    }
+  count_batch(plan);
+  check_same_forms(forms);
+  if (self.is_connected) {
+    return gather_all(plan);
   }
   return join(std::move(plan), self.replicas.parameters());
 }

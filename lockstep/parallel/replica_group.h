@@ -3,8 +3,8 @@
 // Copies of a module that run at the same time on several devices, made once
 // and kept. CPU replicas share the parameters' memory; those on other devices
 // get parameters again when they changed.
-//   ReplicaGroup group(net, call, {.devices = parse_devices("cpu*2")});
-//   TensorList out = group.forward({images});
+//   ReplicaGroup group(net, {.devices = parse_devices("cpu*2")});
+//   TensorList out = group.forward({images}, call);
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -20,6 +21,7 @@
 #include "lockstep/base/workers.h"
 #include "lockstep/parallel/replica_set.h"
 #include "lockstep/parallel/scatter_gather.h"
+#include "lockstep/parallel/traffic.h"
 
 namespace lockstep {
 
@@ -38,6 +40,15 @@ struct ReplicaGroupOptions {
   int threads_per_replica = 0;
   /// Makes replicas of a module whose `clone()` does not work.
   ModuleFactory factory = {};
+  /// See Note [Connected graph] in connected_graph.h.
+  bool connected_graph = false;
+};
+
+/// What one replica returned.
+struct ReplicaOutputs {
+  TensorList tensors = {};
+  /// Their structure in words; has to be the same in all replicas.
+  std::string form = {};
 };
 
 /// Note [Replicas]
@@ -55,25 +66,27 @@ struct ReplicaGroupOptions {
 /// Threads: calls from several threads run one after the other.
 class ReplicaGroup {
  public:
-  /// Calls one replica with its shards. Must not keep state of its own: all
-  /// replicas use it at once.
-  using Call = std::function<TensorList(torch::nn::Module&, const TensorList&)>;
+  /// Calls replica `index`, the module given, with its shards.
+  /// Threads: all replicas use it at once.
+  using Call = std::function<
+      ReplicaOutputs(std::size_t index, torch::nn::Module&, const TensorList&)>;
 
   /// Starts the threads and makes the replicas; draws no random number.
   /// Errors: throws kInvalidArgument without devices or for devices of several
   /// types, kUnsupported for a module that cannot be copied.
   ReplicaGroup(
       std::shared_ptr<torch::nn::Module> module,
-      Call call,
       ReplicaGroupOptions options);
   ~ReplicaGroup();
   ReplicaGroup(const ReplicaGroup&) = delete;
   ReplicaGroup& operator=(const ReplicaGroup&) = delete;
 
-  /// Scatters `inputs`, runs the replicas, gathers each output.
+  /// Scatters `inputs`, runs the replicas, gathers each output. Without inputs
+  /// the first replica runs alone; with undefined ones only, all do.
   /// Errors: throws ReplicaError for the lowest replica that threw, after all
-  /// have ended; and as `scatter` and `gather`.
-  TensorList forward(const TensorList& inputs);
+  /// have ended, kMismatch if replicas return different structures; and as
+  /// `scatter` and `gather`.
+  TensorList forward(const TensorList& inputs, const Call& call);
 
   [[nodiscard]] std::span<const c10::Device> devices() const;
   /// Replica `index`; 0 is the user's module.
@@ -81,6 +94,9 @@ class ReplicaGroup {
   /// The replicas' threads, to lend to an optimizer between passes. None with
   /// one device. Ownership: they live as long as the group or the loan.
   [[nodiscard]] Workers workers() const;
+  /// What this group moved between devices; gradients of connected graphs are
+  /// not counted.
+  [[nodiscard]] parallel::Traffic& traffic() const;
   /// Makes replicas 1.. anew from the module.
   void rebuild();
 

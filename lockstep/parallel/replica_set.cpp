@@ -14,6 +14,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/parallel/connected_graph.h"
 #include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/rng.h"
 
@@ -85,19 +86,32 @@ structure_differs(const std::string& what, std::size_t a, std::size_t b) {
 
 } // namespace
 
-// What is registered in one module tree, in PyTorch's order.
+// What is registered in one module tree, in PyTorch's order. Buffers that take
+// gradients are treated as parameters.
 struct ReplicaSet::Parts {
   std::vector<std::shared_ptr<Module>> modules = {};
   Named parameters = {};
   Named buffers = {};
+  std::vector<bool> flags = {};
 
-  explicit Parts(const std::shared_ptr<Module>& root)
+  explicit Parts(const std::shared_ptr<Module>& root) : Parts(root, nullptr) {}
+
+  // A replica's buffers are sorted as the master's: copies lose the flag.
+  Parts(const std::shared_ptr<Module>& root, const Parts* master)
       : modules(root->modules()),
-        parameters(to_list(root->named_parameters())),
-        buffers(to_list(root->named_buffers())) {}
+        parameters(to_list(root->named_parameters())) {
+    const Named all = to_list(root->named_buffers());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool takes_gradient = master != nullptr && i < master->flags.size()
+                                      ? master->flags[i]
+                                      : all[i].second.requires_grad();
+      flags.push_back(takes_gradient);
+      (takes_gradient ? parameters : buffers).push_back(all[i]);
+    }
+  }
 
   [[nodiscard]] bool same(const Parts& other) const {
-    return modules == other.modules &&
+    return modules == other.modules && flags == other.flags &&
            same_tensors(parameters, other.parameters) &&
            same_tensors(buffers, other.buffers);
   }
@@ -106,8 +120,11 @@ struct ReplicaSet::Parts {
 ReplicaSet::ReplicaSet(
     std::shared_ptr<Module> master,
     std::vector<c10::Device> devices,
-    ModuleFactory factory)
-    : devices_(std::move(devices)), factory_(std::move(factory)) {
+    ModuleFactory factory,
+    bool is_connected)
+    : devices_(std::move(devices)),
+      factory_(std::move(factory)),
+      is_connected_(is_connected) {
   modules_.push_back(std::move(master));
   make_replicas();
 }
@@ -131,9 +148,37 @@ void ReplicaSet::make_replicas() {
     if (!devices_[i].is_cpu()) {
       modules_.back()->to(devices_[i]);
     }
-    parts.emplace_back(modules_.back());
+    parts.emplace_back(modules_.back(), parts.data());
   }
   link(parts);
+}
+
+// Adds the replicas' parameters number `place` to the row of the master's.
+void ReplicaSet::link_row(
+    const std::vector<Parts>& parts,
+    std::size_t place,
+    ParameterRow& row) {
+  for (std::size_t r = 0; r < parts.size(); ++r) {
+    // Names may differ: LibTorch's clone() loses those in a Sequential.
+    const at::Tensor& leaf = parts[r].parameters[place].second;
+    if (leaf.sizes() != row.master.sizes()) {
+      raise(
+          {.code = ErrorCode::kMismatch,
+           .op = kOp,
+           .message = format(
+               "a replica is not built like the module: parameter {} has "
+               "another shape",
+               parts.front().parameters[place].first),
+           .hint = "the factory (or clone()) must make the same structure"});
+    }
+    auto& leaves = row.leaves[r];
+    const bool known = std::ranges::any_of(
+        leaves,
+        [&leaf](const at::Tensor& t) { return t.is_same(leaf); });
+    if (!known) {
+      leaves.push_back(leaf);
+    }
+  }
 }
 
 void ReplicaSet::link(const std::vector<Parts>& parts) {
@@ -158,27 +203,7 @@ void ReplicaSet::link(const std::vector<Parts>& parts) {
       rows_.push_back({.name = name, .master = tensor});
       rows_.back().leaves.resize(parts.size());
     }
-    for (std::size_t r = 0; r < parts.size(); ++r) {
-      // Names may differ: LibTorch's clone() loses those in a Sequential.
-      const at::Tensor& leaf = parts[r].parameters[p].second;
-      if (leaf.sizes() != tensor.sizes()) {
-        raise(
-            {.code = ErrorCode::kMismatch,
-             .op = kOp,
-             .message = format(
-                 "a replica is not built like the module: parameter {} has "
-                 "another shape",
-                 name),
-             .hint = "the factory (or clone()) must make the same structure"});
-      }
-      auto& leaves = rows_[place->second].leaves[r];
-      const bool known = std::ranges::any_of(
-          leaves,
-          [&leaf](const at::Tensor& t) { return t.is_same(leaf); });
-      if (!known) {
-        leaves.push_back(leaf);
-      }
-    }
+    link_row(parts, p, rows_[place->second]);
   }
   sent_.assign(parts.size(), std::vector<SourceMark>(rows_.size()));
   buffers_.assign(parts.size(), {});
@@ -190,25 +215,32 @@ void ReplicaSet::link(const std::vector<Parts>& parts) {
     }
   }
   master_parts_ = std::make_unique<Parts>(master);
+  for (std::size_t r = 1; r < parts.size(); ++r) {
+    follow_flags(r);
+    if (is_connected_) {
+      connect(rows_, r, devices_.front());
+    }
+  }
 }
 
-void ReplicaSet::follow(std::size_t used) {
-  if (const Parts now(modules_.front()); !now.same(*master_parts_)) {
+void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
+  if (const Parts now(modules_.front());
+      !now.same(*master_parts_) || (is_connected_ && flags_changed())) {
     rebuild();
   }
   check_devices();
   const c10::InferenceMode no_inference(false);
   const torch::NoGradGuard no_grad;
   for (std::size_t r = 1; r < used; ++r) {
-    follow_parameters(r);
+    traffic.add(Cargo::kParameters, r, follow_parameters(r));
     follow_flags(r);
-    follow_buffers(r);
+    traffic.add(Cargo::kBuffers, r, follow_buffers(r));
   }
 }
 
 // On the master's device all leaves share its memory. Elsewhere the first leaf
 // of a row holds the copy, and the others share that.
-void ReplicaSet::follow_parameters(std::size_t replica) {
+Moved ReplicaSet::follow_parameters(std::size_t replica) {
   const bool is_here = devices_[replica] == devices_.front();
   TensorList changed;
   TensorList targets;
@@ -231,7 +263,16 @@ void ReplicaSet::follow_parameters(std::size_t replica) {
       }
     }
   }
-  copy_coalesced(changed, targets);
+  return copy_coalesced(changed, targets);
+}
+
+// A connected replica's graph holds the flags of its time.
+bool ReplicaSet::flags_changed() const {
+  return std::ranges::any_of(rows_, [](const ParameterRow& row) {
+    return std::ranges::any_of(row.leaves.back(), [&row](const auto& leaf) {
+      return leaf.requires_grad() != row.master.requires_grad();
+    });
+  });
 }
 
 void ReplicaSet::follow_flags(std::size_t replica) {
@@ -253,7 +294,7 @@ void ReplicaSet::follow_flags(std::size_t replica) {
   }
 }
 
-void ReplicaSet::follow_buffers(std::size_t replica) {
+Moved ReplicaSet::follow_buffers(std::size_t replica) {
   auto& mine = buffers_[replica];
   TensorList from;
   for (std::size_t b = 0; b < mine.size(); ++b) {
@@ -265,7 +306,7 @@ void ReplicaSet::follow_buffers(std::size_t replica) {
   // Below autograd: BatchNorm's own update of its statistics is not counted as
   // a change either, so graphs of earlier passes stay usable.
   const at::AutoDispatchBelowADInplaceOrView below;
-  copy_coalesced(from, mine);
+  return copy_coalesced(from, mine);
 }
 
 void ReplicaSet::check_devices() const {

@@ -30,7 +30,8 @@ using ModuleFactory = std::function<std::shared_ptr<torch::nn::Module>()>;
 
 namespace parallel {
 
-/// One distinct parameter of the master and its stand-ins.
+/// One distinct parameter of the master, or buffer that takes gradients, and
+/// its stand-ins.
 struct ParameterRow {
   /// First name it is registered under: "layer1.0.conv1.weight".
   std::string name = {};
@@ -45,12 +46,14 @@ struct ParameterRow {
 /// by all replicas.
 class ReplicaSet {
  public:
+  /// With `is_connected` as Note [Connected graph] says.
   /// Errors: throws kUnsupported if `master` cannot be cloned and there is no
   /// factory, kMismatch if the factory's module has other parameters.
   ReplicaSet(
       std::shared_ptr<torch::nn::Module> master,
       std::vector<c10::Device> devices,
-      ModuleFactory factory);
+      ModuleFactory factory,
+      bool is_connected);
   ~ReplicaSet();
 
   [[nodiscard]] const std::vector<c10::Device>& devices() const noexcept {
@@ -59,15 +62,19 @@ class ReplicaSet {
   [[nodiscard]] torch::nn::Module& module(std::size_t replica) const {
     return *modules_[replica];
   }
+  [[nodiscard]] const std::vector<std::shared_ptr<torch::nn::Module>>& modules()
+      const noexcept {
+    return modules_;
+  }
   [[nodiscard]] const std::vector<ParameterRow>& parameters() const noexcept {
     return rows_;
   }
 
   /// Brings the first `used` replicas in line with the master: replaced
   /// children or parameters, memory, values, `requires_grad`, `train()`,
-  /// buffers.
+  /// buffers. `traffic` counts what was sent.
   /// Errors: throws kMismatch if a tensor of the master is not on device 0.
-  void follow(std::size_t used);
+  void follow(std::size_t used, Traffic& traffic);
   /// Makes all replicas anew: after a change of plain members of the master,
   /// such as a dropout rate, which `follow` cannot see.
   void rebuild();
@@ -85,13 +92,19 @@ class ReplicaSet {
   struct Parts;
   void make_replicas();
   void link(const std::vector<Parts>& parts);
+  static void link_row(
+      const std::vector<Parts>& parts,
+      std::size_t place,
+      ParameterRow& row);
+  [[nodiscard]] bool flags_changed() const;
   void follow_flags(std::size_t replica);
-  void follow_parameters(std::size_t replica);
-  void follow_buffers(std::size_t replica);
+  Moved follow_parameters(std::size_t replica);
+  Moved follow_buffers(std::size_t replica);
   void check_devices() const;
 
   std::vector<c10::Device> devices_;
   ModuleFactory factory_;
+  bool is_connected_ = false;
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
   std::unique_ptr<Parts> master_parts_;
   std::vector<ParameterRow> rows_;

@@ -12,38 +12,101 @@
 
 namespace lockstep::parallel {
 
+namespace {
+
+[[noreturn]] void different_pieces(
+    const at::Tensor& a,
+    std::size_t pieces_of_a,
+    const at::Tensor& b,
+    std::size_t pieces_of_b,
+    std::int64_t dim) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "parallel.scatter",
+       .message = format(
+           "inputs split into different numbers of pieces: {} rows give {}, {} "
+           "rows give {}",
+           a.size(dim),
+           pieces_of_a,
+           b.size(dim),
+           pieces_of_b),
+       .hint = "give all inputs the same batch size"});
+}
+
+// As many as every defined input gives.
+std::size_t count_pieces(
+    const TensorList& inputs,
+    const std::vector<TensorList>& chunks,
+    std::size_t without_tensors,
+    std::int64_t dim) {
+  const std::size_t none = inputs.size();
+  std::size_t first = none;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) {
+      continue;
+    }
+    if (first == none) {
+      first = i;
+    }
+    if (chunks[i].size() != chunks[first].size()) {
+      different_pieces(
+          inputs[first],
+          chunks[first].size(),
+          inputs[i],
+          chunks[i].size(),
+          dim);
+    }
+  }
+  return first == none ? without_tensors : chunks[first].size();
+}
+
+} // namespace
+
 std::vector<TensorList> scatter(
     const TensorList& inputs,
     std::span<const c10::Device> devices,
     std::int64_t dim) {
-  if (inputs.empty()) {
-    return std::vector<TensorList>(1);
+  std::vector<TensorList> chunks(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].defined()) {
+      chunks[i] =
+          inputs[i].chunk(static_cast<std::int64_t>(devices.size()), dim);
+    }
   }
-  std::vector<TensorList> shards;
-  for (const at::Tensor& input : inputs) {
-    const auto chunks =
-        input.chunk(static_cast<std::int64_t>(devices.size()), dim);
-    if (shards.empty()) {
-      shards.resize(chunks.size());
-    }
-    if (chunks.size() != shards.size()) {
-      raise(
-          {.code = ErrorCode::kInvalidArgument,
-           .op = "parallel.scatter",
-           .message = format(
-               "inputs split into different numbers of pieces: {} rows give "
-               "{}, {} rows give {}",
-               inputs.front().size(dim),
-               shards.size(),
-               input.size(dim),
-               chunks.size()),
-           .hint = "give all inputs the same batch size"});
-    }
-    for (std::size_t i = 0; i < chunks.size(); ++i) {
-      shards[i].push_back(chunks[i].to(devices[i]));
+  const std::size_t pieces =
+      count_pieces(inputs, chunks, inputs.empty() ? 1 : devices.size(), dim);
+  std::vector<TensorList> shards(pieces);
+  for (std::size_t p = 0; p < pieces; ++p) {
+    shards[p].reserve(inputs.size());
+    for (const TensorList& parts : chunks) {
+      shards[p].push_back(
+          parts.empty() ? at::Tensor() : parts[p].to(devices[p]));
     }
   }
   return shards;
+}
+
+void check_same_forms(std::span<const std::string> forms) {
+  if (forms.empty()) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "parallel.gather",
+         .message = "Expected at least one tensor to gather from"});
+  }
+  for (std::size_t i = 1; i < forms.size(); ++i) {
+    if (forms[i] != forms.front()) {
+      raise(
+          {.code = ErrorCode::kMismatch,
+           .op = "parallel.gather",
+           .message = format(
+               "replica {} returned {}, replica 0 returned {}",
+               i,
+               forms[i],
+               forms.front()),
+           .hint = "return the same keys and as many tensors for every part of "
+                   "a batch"});
+    }
+  }
 }
 
 at::Tensor

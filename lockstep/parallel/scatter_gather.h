@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -18,19 +19,26 @@ using TensorList = std::vector<at::Tensor>;
 
 /// One list per device used: chunks of each input along `dim`, on that device.
 /// Pieces have ceil(N / devices) rows, so 10 rows over 4 devices give 3, 3, 3,
-/// 1 and 2 rows over 4 devices give two lists. Without inputs: one empty list.
+/// 1 and 2 rows over 4 devices give two lists. Undefined tensors are repeated;
+/// if all are, there is one list per device. Without inputs: one empty list.
+/// Gradients flow back to `inputs`.
 /// Ownership: a chunk on the input's own device shares its memory.
 /// Errors: throws kInvalidArgument if inputs give different numbers of pieces
 /// (PyTorch drops rows there), and what torch::chunk throws.
 std::vector<TensorList> scatter(
     const TensorList& inputs,
     std::span<const c10::Device> devices,
-    std::int64_t dim);
+    std::int64_t dim = 0);
+
+/// Replicas' results can be joined if they have the same structure, in words.
+/// Errors: throws kInvalidArgument without any, kMismatch for the first place
+/// that differs from place 0.
+void check_same_forms(std::span<const std::string> forms);
 
 /// Joins one output of all replicas along `dim` on `device`. Scalars become a
 /// vector, with PyTorch's warning; an undefined first part gives an undefined
-/// result. The result never shares memory with a part.
+/// result. The result never shares memory with a part; gradients flow to them.
 at::Tensor
-gather(const TensorList& parts, c10::Device device, std::int64_t dim);
+gather(const TensorList& parts, c10::Device device, std::int64_t dim = 0);
 
 } // namespace lockstep::parallel

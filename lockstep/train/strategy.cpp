@@ -57,7 +57,7 @@ class Replicated final : public Strategy {
   }
 
  private:
-  DataParallel model_ = nullptr;
+  DataParallel<Model> model_ = nullptr;
 };
 
 } // namespace

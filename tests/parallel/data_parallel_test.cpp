@@ -241,7 +241,7 @@ TEST(DataParallel, OneDeviceIsAPlainCall) {
 TEST(DataParallel, HolderForms) {
   auto net = test::mlp();
   DataParallel from_pointer(net.ptr(), {.devices = "cpu*2"});
-  DataParallel assigned = nullptr;
+  DataParallel<torch::nn::SequentialImpl> assigned = nullptr;
   EXPECT_TRUE(assigned.is_empty());
   assigned = from_pointer;
   EXPECT_EQ(assigned->devices().size(), 2U);

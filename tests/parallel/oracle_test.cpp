@@ -3,6 +3,7 @@
 // Against Python: tests/oracle/parallel_by_hand.py does what nn.DataParallel
 // does, one replica after the other; losses and weights must be bit-equal.
 #include <fstream>
+#include <functional>
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -27,16 +28,32 @@ struct Case {
   std::int64_t size = 8;
 };
 
-DataParallel wrap(const Case& c) {
+// A wrapped net of any type.
+struct Wrapped {
+  std::shared_ptr<torch::nn::Module> net = {};
+  std::function<at::Tensor(const at::Tensor&)> forward = {};
+};
+
+template <class M>
+Wrapped wrap(
+    const std::shared_ptr<M>& net,
+    const DataParallelOptions& options) {
+  DataParallel model(net, options);
+  return {net, [model](const at::Tensor& x) mutable {
+            return model->forward(x);
+          }};
+}
+
+Wrapped wrap(const Case& c) {
   const DataParallelOptions options{
       .devices = "cpu*" + std::to_string(c.replicas)};
   if (c.net == "small") {
-    return DataParallel(test::conv_net(), options);
+    return wrap(test::conv_net().ptr(), options);
   }
   if (c.net == "dropout") {
-    return DataParallel(test::mlp(0.5), options);
+    return wrap(test::mlp(0.5).ptr(), options);
   }
-  return DataParallel(
+  return wrap(
       make_model(c.net, {.num_classes = 10, .in_channels = 1}),
       options);
 }
@@ -87,8 +104,7 @@ TEST_P(ByHand, LossesAndWeightsAreBitEqual) {
                            .view({c.steps, c.batch});
   const auto losses = read_raw<float>(dir / "losses.f32", at::kFloat);
 
-  DataParallel model = wrap(c);
-  const auto net = model->module();
+  const auto [net, forward] = wrap(c);
   load_flat(*net, read_raw<float>(dir / "init.f32", at::kFloat));
   torch::optim::SGD optimizer(
       net->parameters(),
@@ -97,7 +113,7 @@ TEST_P(ByHand, LossesAndWeightsAreBitEqual) {
   for (std::int64_t step = 0; step < c.steps; ++step) {
     optimizer.zero_grad();
     auto loss = torch::nn::functional::cross_entropy(
-        model->forward(images[step]),
+        forward(images[step]),
         targets[step]);
     loss.backward();
     optimizer.step();

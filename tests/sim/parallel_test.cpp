@@ -163,7 +163,6 @@ TEST(SimDataParallel, MixedTypesAreRefused) {
       message_of([] {
         const ReplicaGroup group(
             Where().ptr(),
-            [](nn::Module& /*module*/, const TensorList& in) { return in; },
             {.devices = {sim(0), torch::Device("cpu")}});
       }),
       HasSubstr("expected devices of one type"));

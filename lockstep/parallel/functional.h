@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The steps of DataParallel as functions of their own, as in
+// torch.nn.parallel. Gradients flow through all of them; each call makes its
+// replicas and threads anew, which DataParallel does not.
+//   const auto devices = parse_devices("sim*2");
+//   auto shards = parallel::scatter(batch, devices);
+//   auto replicas = parallel::replicate(net, devices);
+//   auto outputs = parallel::parallel_apply(replicas, shards, devices);
+//   auto joined = parallel::gather(outputs, devices.front());
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include "lockstep/parallel/data_parallel.h"
+#include "lockstep/parallel/scatter_gather.h"
+#include "lockstep/parallel/structure.h"
+
+namespace lockstep::parallel {
+
+/// How `replicate` copies.
+struct ReplicateOptions {
+  /// The replicas' parameters are leaves of their own: no gradient comes back.
+  bool detach = false;
+  /// Makes replicas of a module whose `clone()` does not work.
+  ModuleFactory factory = {};
+};
+
+/// The parts of `value` for each device used, as the overload for tensors in
+/// scatter_gather.h; values are repeated. Without tensors: one copy a device.
+/// Errors: as there.
+template <class T>
+std::vector<T> scatter(
+    const T& value,
+    std::span<const c10::Device> devices,
+    std::int64_t dim = 0) {
+  TensorList tensors = flatten(value);
+  if (tensors.empty()) {
+    return std::vector<T>(devices.size(), value);
+  }
+  std::vector<T> parts;
+  for (const TensorList& shard : scatter(tensors, devices, dim)) {
+    parts.push_back(rebuild(value, shard));
+  }
+  return parts;
+}
+
+/// One value out of those of all replicas: each tensor joined along `dim`.
+/// Errors: throws kInvalidArgument without outputs, kMismatch if they differ in
+/// structure: dictionaries with different keys, lists of different lengths.
+template <class T>
+  requires kIsJoinable<T>
+T gather(
+    const std::vector<T>& outputs,
+    c10::Device device,
+    std::int64_t dim = 0) {
+  std::vector<std::string> forms;
+  std::vector<TensorList> tensors;
+  for (const T& output : outputs) {
+    forms.push_back(describe(output));
+    tensors.push_back(flatten(output));
+  }
+  check_same_forms(forms);
+  TensorList joined;
+  for (std::size_t k = 0; k < tensors.front().size(); ++k) {
+    TensorList parts;
+    for (const TensorList& of_replica : tensors) {
+      parts.push_back(of_replica[k]);
+    }
+    joined.push_back(gather(parts, device, dim));
+  }
+  return rebuild(outputs.front(), joined);
+}
+
+/// `replicate` behind a base-class reference.
+std::vector<std::shared_ptr<torch::nn::Module>> replicate_module(
+    std::shared_ptr<torch::nn::Module> module,
+    std::span<const c10::Device> devices,
+    ReplicateOptions options);
+
+/// One module per device: `module` itself on the first, where it must be, and
+/// copies with its values on the others. Gradients of a copy's parameters flow
+/// to the module's, unless detached.
+/// Errors: throws kMismatch if the module is not on the first device,
+/// kUnsupported if it cannot be cloned and there is no factory.
+template <class M>
+std::vector<std::shared_ptr<M>> replicate(
+    std::shared_ptr<M> module,
+    std::span<const c10::Device> devices,
+    ReplicateOptions options = {}) {
+  std::vector<std::shared_ptr<M>> replicas;
+  for (const auto& replica :
+       replicate_module(std::move(module), devices, std::move(options))) {
+    replicas.push_back(std::dynamic_pointer_cast<M>(replica));
+  }
+  return replicas;
+}
+
+/// Runs task(i) for each device at the same time, in threads with the caller's
+/// modes, and waits.
+/// Errors: throws ReplicaError for the lowest task that threw; kMismatch if
+/// there are more or fewer devices than tasks.
+void run_on_devices(
+    std::size_t tasks,
+    std::span<const c10::Device> devices,
+    const std::function<void(std::size_t)>& task);
+
+template <class T>
+struct IsTuple : std::false_type {};
+template <class... Ts>
+struct IsTuple<std::tuple<Ts...>> : std::true_type {};
+
+/// `module(*input)` for a tuple, `module(input)` for anything else.
+template <class M, class Input>
+auto call_with(M& module, const Input& input) {
+  if constexpr (IsTuple<Input>::value) {
+    return std::apply(
+        [&module](const auto&... args) { return module.forward(args...); },
+        input);
+  } else {
+    return module.forward(input);
+  }
+}
+
+/// Calls modules[i] with inputs[i] on devices[i], all at the same time. An
+/// input is one argument, or a tuple of all. No devices: the CPU.
+/// Errors: as `run_on_devices`.
+template <class M, class Input>
+auto parallel_apply(
+    const std::vector<std::shared_ptr<M>>& modules,
+    const std::vector<Input>& inputs,
+    std::span<const c10::Device> devices = {}) {
+  using Result = decltype(call_with(*modules.front(), inputs.front()));
+  const std::vector<c10::Device> cpu(
+      modules.size(),
+      c10::Device(c10::DeviceType::CPU));
+  std::vector<std::optional<Result>> results(modules.size());
+  const auto task = [&](std::size_t i) {
+    results[i].emplace(call_with(*modules[i], inputs.at(i)));
+  };
+  run_on_devices(modules.size(), devices.empty() ? cpu : devices, task);
+  std::vector<Result> values;
+  for (auto& result : results) {
+    values.push_back(std::move(*result));
+  }
+  return values;
+}
+
+/// One call of `module` over the devices of `options`. DataParallel keeps what
+/// this makes anew: replicas and threads.
+/// Errors: as `DataParallelImpl::forward`.
+template <class M, class... Args>
+auto data_parallel(
+    std::shared_ptr<M> module,
+    DataParallelOptions options,
+    Args&&... args) {
+  return DataParallelImpl<M>(std::move(module), std::move(options))
+      .forward(std::forward<Args>(args)...);
+}
+
+} // namespace lockstep::parallel

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Counts what a group moves between devices, by what it is, so that a user sees
+// what a step costs: persistent replicas get parameters only when they changed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace lockstep::parallel {
+
+/// What is moved, in the order of a step.
+enum class Cargo : std::uint8_t {
+  kParameters,
+  kBuffers,
+  kInputs,
+  kOutputs,
+  kGradients,
+};
+inline constexpr std::size_t kCargoes = 5;
+
+/// Transfers between two devices and their bytes.
+struct Moved {
+  std::uint64_t copies = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Threads: any number may add at the same time.
+class Traffic {
+ public:
+  explicit Traffic(std::size_t replicas) : counts_(replicas) {}
+
+  /// Adds what went to or came from the device of `replica`.
+  void add(Cargo cargo, std::size_t replica, Moved moved);
+  /// Since the start or the last `reset`.
+  [[nodiscard]] Moved of(Cargo cargo, std::size_t replica) const;
+  void reset();
+
+ private:
+  struct Count {
+    std::atomic<std::uint64_t> copies{0};
+    std::atomic<std::uint64_t> bytes{0};
+  };
+  std::vector<std::array<Count, kCargoes>> counts_;
+};
+
+} // namespace lockstep::parallel
