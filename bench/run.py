@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the benchmarks: peers and Lockstep alternate, ratios are printed.
 
-    bench/run.py [--rows train,data,ckpt,commands] [--rounds 5] [--json FILE]
+    bench/run.py [--rows train,parallel,data,ckpt,commands] [--rounds 5] [--json FILE]
 
 Every row pairs Lockstep with a Python peer on this machine in this run
 (A B A B ...) and prints the median of the per-pair ratios, with the spread.
@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 from command_rows import command_rows
+from parallel_rows import parallel_rows
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -103,6 +104,16 @@ def bench_train(rounds):
                        pairs(peer, two, rounds, "images_per_s"))
         yield ("ours, cpu, 2 threads -> ours, cpu*2", "img/s",
                pairs(single, two, rounds, "images_per_s"))
+        with Peer(BIN / "train_bench", "--devices", "cpu", "--threads", 1) as one:
+            yield ("b1 ours, cpu, 1 thread -> ours, cpu*2", "img/s",
+                   pairs(one, two, rounds, "images_per_s"))
+
+
+def bench_parallel(rounds):
+    """Control flow of DataParallel around a net that computes nothing."""
+    with Peer(PYTHON, HERE / "peer_parallel.py") as peer, \
+            Peer(BIN / "parallel_bench") as ours:
+        yield from parallel_rows(peer, ours, rounds)
 
 
 def bench_data(rounds):
@@ -139,8 +150,8 @@ def bench_commands(rounds):
     yield from command_rows(BIN / "lockstep", ROOT / "build", rounds)
 
 
-ROWS = {"train": bench_train, "data": bench_data, "ckpt": bench_ckpt,
-        "commands": bench_commands}
+ROWS = {"train": bench_train, "parallel": bench_parallel, "data": bench_data,
+        "ckpt": bench_ckpt, "commands": bench_commands}
 
 
 def steal_ticks():

@@ -45,13 +45,13 @@ std::vector<T> scatter(
     const T& value,
     std::span<const c10::Device> devices,
     std::int64_t dim = 0) {
-  TensorList tensors = flatten(value);
+  TensorList tensors = parallel::flatten(value);
   if (tensors.empty()) {
     return std::vector<T>(devices.size(), value);
   }
   std::vector<T> parts;
-  for (const TensorList& shard : scatter(tensors, devices, dim)) {
-    parts.push_back(rebuild(value, shard));
+  for (const TensorList& shard : parallel::scatter(tensors, devices, dim)) {
+    parts.push_back(parallel::rebuild(value, shard));
   }
   return parts;
 }
@@ -68,8 +68,8 @@ T gather(
   std::vector<std::string> forms;
   std::vector<TensorList> tensors;
   for (const T& output : outputs) {
-    forms.push_back(describe(output));
-    tensors.push_back(flatten(output));
+    forms.push_back(parallel::describe(output));
+    tensors.push_back(parallel::flatten(output));
   }
   check_same_forms(forms);
   TensorList joined;
@@ -78,9 +78,9 @@ T gather(
     for (const TensorList& of_replica : tensors) {
       parts.push_back(of_replica[k]);
     }
-    joined.push_back(gather(parts, device, dim));
+    joined.push_back(parallel::gather(parts, device, dim));
   }
-  return rebuild(outputs.front(), joined);
+  return parallel::rebuild(outputs.front(), joined);
 }
 
 /// `replicate` behind a base-class reference.

@@ -282,6 +282,7 @@ void register_kernels() {
   library_for("_", c10::DispatchKey::PrivateUse1).fallback(on_aliases());
   auto& library = library_for("aten", c10::DispatchKey::PrivateUse1);
   register_own(library);
+  register_recurrent(library);
   register_cpu_kernels(library);
   // The copy itself honours these bits; LibTorch's fallback would resolve them
   // by a copy, for ever.
@@ -291,8 +292,9 @@ void register_kernels() {
         .impl("_copy_from", torch::CppFunction::makeFallthrough());
   }
   // Differentiated through its parts, as on the CPU.
-  library_for("aten", c10::DispatchKey::AutogradPrivateUse1)
-      .impl("dropout", &dropout);
+  auto& autograd = library_for("aten", c10::DispatchKey::AutogradPrivateUse1);
+  autograd.impl("dropout", &dropout);
+  register_recurrent(autograd);
 }
 
 } // namespace lockstep::sim

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
 namespace lockstep::test {
@@ -26,6 +27,25 @@ std::string torch_error(F&& run) {
   }
   return "";
 }
+
+/// Autocast to bfloat16 on simulated devices while it lives.
+class Autocast {
+ public:
+  Autocast() : dtype_(at::autocast::get_autocast_dtype(torch::kPrivateUse1)) {
+    at::autocast::set_autocast_enabled(torch::kPrivateUse1, true);
+    at::autocast::set_autocast_dtype(torch::kPrivateUse1, torch::kBFloat16);
+  }
+  ~Autocast() {
+    at::autocast::set_autocast_enabled(torch::kPrivateUse1, false);
+    at::autocast::set_autocast_dtype(torch::kPrivateUse1, dtype_);
+    at::autocast::clear_cache();
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  at::ScalarType dtype_;
+};
 
 /// The same values, bit for bit, wherever each of them is.
 inline bool same_bits(const torch::Tensor& a, const torch::Tensor& b) {

@@ -50,7 +50,7 @@ TEST(TestDataParallel, test_data_parallel) {
     const auto gradient = x.grad().clone();
     const auto weight = net->weight.grad().clone();
     net->zero_grad();
-    x.mutable_grad() = {};
+    x.mutable_grad() = at::Tensor();
     const DataParallelOptions ids{
         .device_ids = is_backwards ? std::vector<std::int64_t>{1, 0}
                                    : std::vector<std::int64_t>{0, 1}};
@@ -286,7 +286,7 @@ TEST(TestDataParallel, test_data_parallel_sparse) {
   const auto x = torch::randint(10, {20, 5});
   net->forward(x).sum().backward();
   const auto expected = net->weight.grad().coalesce();
-  net->weight.mutable_grad() = {};
+  net->weight.mutable_grad() = at::Tensor();
   DataParallel model(net, two("cpu"));
   model->forward(x).sum().backward();
   const auto gradient = net->weight.grad();

@@ -10,7 +10,6 @@
 #include <tuple>
 #include <vector>
 
-#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -34,27 +33,6 @@ using test::sim;
 using testing::HasSubstr;
 
 const std::vector<c10::Device> kTwo{sim(0), sim(1)};
-
-// Autocast for `type` in this scope.
-class Autocast {
- public:
-  explicit Autocast(c10::DeviceType type)
-      : type_(type), dtype_(at::autocast::get_autocast_dtype(type)) {
-    at::autocast::set_autocast_enabled(type_, true);
-    at::autocast::set_autocast_dtype(type_, at::kBFloat16);
-  }
-  ~Autocast() {
-    at::autocast::set_autocast_enabled(type_, false);
-    at::autocast::set_autocast_dtype(type_, dtype_);
-    at::autocast::clear_cache();
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  c10::DeviceType type_;
-  at::ScalarType dtype_;
-};
 
 TEST(TestDataParallel, test_parallel_apply) {
   for (const auto& devices :
@@ -81,7 +59,7 @@ TEST(TestDataParallel, test_parallel_apply) {
 }
 
 TEST(TestDataParallel, test_parallel_apply_autocast) {
-  const Autocast autocast(c10::kPrivateUse1);
+  const test::Autocast autocast;
   std::vector<std::shared_ptr<nn::LinearImpl>> nets;
   std::vector<at::Tensor> inputs;
   for (const c10::Device& device : kTwo) {
@@ -268,7 +246,7 @@ TEST(TestDataParallel, test_autocast) {
   nn::Linear net(8, 8);
   net->to(sim(0));
   DataParallel model(net, {.device_ids = {0, 1}});
-  const Autocast autocast(c10::kPrivateUse1);
+  const test::Autocast autocast;
   const auto out = model->forward(torch::randn({8, 8}, sim(0)));
   EXPECT_EQ(out.dtype(), torch::kBFloat16);
 }
@@ -321,15 +299,25 @@ TEST(TestDataParallel, test_strided_grad_layout) {
   }
 }
 
+// LibTorch's clone() refuses both, hence the factories.
 TEST(TestDataParallel, test_parameter_list_dict_replica) {
-  nn::ParameterList list;
-  nn::ParameterDict dict;
-  for (int i = 0; i < 3; ++i) {
-    list->append(torch::randn({2, 2}, sim(0)).requires_grad_());
-    dict->insert(
-        "p" + std::to_string(i),
-        torch::randn({2, 2}, sim(0)).requires_grad_());
-  }
+  const auto value = [] {
+    return torch::randn({2, 2}, sim(0)).requires_grad_();
+  };
+  const auto make_list = [&value] {
+    nn::ParameterList list;
+    for (int i = 0; i < 3; ++i) {
+      list->append(value());
+    }
+    return list.ptr();
+  };
+  const auto make_dict = [&value] {
+    nn::ParameterDict dict;
+    for (const char* key : {"a", "b", "c"}) {
+      dict->insert(key, value());
+    }
+    return dict.ptr();
+  };
   const auto check = [](const nn::Module& replica) {
     ASSERT_EQ(replica.parameters().size(), 3U);
     for (const at::Tensor& parameter : replica.parameters()) {
@@ -338,8 +326,8 @@ TEST(TestDataParallel, test_parameter_list_dict_replica) {
       EXPECT_EQ(parameter.device(), sim(1));
     }
   };
-  check(*replicate(list.ptr(), kTwo)[1]);
-  check(*replicate(dict.ptr(), kTwo)[1]);
+  check(*replicate(make_list(), kTwo, {.factory = make_list})[1]);
+  check(*replicate(make_dict(), kTwo, {.factory = make_dict})[1]);
 }
 
 struct EchoImpl : nn::Cloneable<EchoImpl> {

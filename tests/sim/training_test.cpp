@@ -2,7 +2,6 @@
 //
 // Training on one simulated device gives the CPU's bits; random numbers,
 // modules, files, streams and autocast behave as on an accelerator.
-#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
@@ -272,24 +271,6 @@ TEST(SimPinned, MemoryIsRemembered) {
   EXPECT_FALSE(torch::ones({1}, sim(0)).is_pinned());
 }
 
-class Autocast {
- public:
-  Autocast() : dtype_(at::autocast::get_autocast_dtype(torch::kPrivateUse1)) {
-    at::autocast::set_autocast_enabled(torch::kPrivateUse1, true);
-    at::autocast::set_autocast_dtype(torch::kPrivateUse1, torch::kBFloat16);
-  }
-  ~Autocast() {
-    at::autocast::set_autocast_enabled(torch::kPrivateUse1, false);
-    at::autocast::set_autocast_dtype(torch::kPrivateUse1, dtype_);
-    at::autocast::clear_cache();
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  at::ScalarType dtype_;
-};
-
 TEST(SimAutocast, FollowsTheAcceleratorsLists) {
   const auto a = torch::randn({8, 8}, sim(1));
   const auto w =
@@ -297,7 +278,7 @@ TEST(SimAutocast, FollowsTheAcceleratorsLists) {
   const auto expected =
       a.to(torch::kBFloat16).cpu().mm(w.detach().to(torch::kBFloat16).cpu());
   {
-    const Autocast autocast;
+    const test::Autocast autocast;
     const auto y = a.mm(w);
     EXPECT_EQ(y.scalar_type(), torch::kBFloat16);
     EXPECT_TRUE(same_bits(y.detach(), expected));
