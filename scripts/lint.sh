@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/format.sh --check
-for check in sizes layers registration; do
+for check in sizes layers registration torch_cases; do
   python3 "scripts/check_$check.py"
 done
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/data_parallel.h"
 
+#include <algorithm>
 #include <optional>
+
+#include <ATen/DeviceAccelerator.h>
+#include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -59,6 +63,29 @@ std::optional<c10::Device> choose_output(const std::string& spec) {
   return devices.front();
 }
 
+// Python warns below this ratio of the smallest to the largest memory.
+constexpr double kBalanced = 0.75;
+
+void warn_if_unbalanced(std::span<const c10::Device> devices) {
+  if (devices.size() < 2 || devices.front().is_cpu()) {
+    return;
+  }
+  const auto memory = [](const c10::Device& device) {
+    return static_cast<double>(
+        at::accelerator::getMemoryInfo(device.index()).second);
+  };
+  const auto [least, most] = std::ranges::minmax(devices, {}, memory);
+  if (memory(least) < kBalanced * memory(most)) {
+    TORCH_WARN(
+        "There is an imbalance between your GPUs. You may want to exclude GPU ",
+        static_cast<int>(least.index()),
+        " which has less than 75% of the memory or cores of GPU ",
+        static_cast<int>(most.index()),
+        ". You can do so by setting the device_ids argument to DataParallel, "
+        "or by setting the CUDA_VISIBLE_DEVICES environment variable.");
+  }
+}
+
 } // namespace
 
 DataParallelBase::DataParallelBase(
@@ -72,10 +99,12 @@ DataParallelBase::DataParallelBase(
          .message = "the module is null"});
   }
   register_module("module", module);
+  const std::vector<c10::Device> devices = choose_devices(options);
+  warn_if_unbalanced(devices);
   group_ = std::make_unique<ReplicaGroup>(
       module,
       ReplicaGroupOptions{
-          .devices = choose_devices(options),
+          .devices = devices,
           .output_device = choose_output(options.output_device),
           .dim = options.dim,
           .threads_per_replica = options.threads_per_replica,

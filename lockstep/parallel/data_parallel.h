@@ -56,6 +56,10 @@ struct DataParallelOptions {
 /// Python's wrapped files fit.
 class DataParallelBase : public torch::nn::Module {
  public:
+  /// Warns, as PyTorch does, if one device has less than 75 % of another's
+  /// memory.
+  /// Errors: throws kInvalidArgument without a module; see `parse_devices` and
+  /// `ReplicaGroup`.
   DataParallelBase(
       const std::shared_ptr<torch::nn::Module>& module,
       DataParallelOptions options);

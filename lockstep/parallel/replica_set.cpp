@@ -22,30 +22,8 @@ namespace lockstep::parallel {
 namespace {
 
 using Module = torch::nn::Module;
-using Named = std::vector<std::pair<std::string, at::Tensor>>;
 
 constexpr const char* kOp = "parallel.replicate";
-
-Named to_list(const torch::OrderedDict<std::string, at::Tensor>& dict) {
-  Named list;
-  list.reserve(dict.size());
-  for (const auto& item : dict) {
-    list.emplace_back(item.key(), item.value());
-  }
-  return list;
-}
-
-bool same_tensors(const Named& a, const Named& b) {
-  if (a.size() != b.size()) {
-    return false;
-  }
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!a[i].second.is_same(b[i].second)) {
-      return false;
-    }
-  }
-  return true;
-}
 
 std::shared_ptr<Module> clone_of(const Module& master, c10::Device device) {
   try {
@@ -86,37 +64,6 @@ structure_differs(const std::string& what, std::size_t a, std::size_t b) {
 
 } // namespace
 
-// What is registered in one module tree, in PyTorch's order. Buffers that take
-// gradients are treated as parameters.
-struct ReplicaSet::Parts {
-  std::vector<std::shared_ptr<Module>> modules = {};
-  Named parameters = {};
-  Named buffers = {};
-  std::vector<bool> flags = {};
-
-  explicit Parts(const std::shared_ptr<Module>& root) : Parts(root, nullptr) {}
-
-  // A replica's buffers are sorted as the master's: copies lose the flag.
-  Parts(const std::shared_ptr<Module>& root, const Parts* master)
-      : modules(root->modules()),
-        parameters(to_list(root->named_parameters())) {
-    const Named all = to_list(root->named_buffers());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const bool takes_gradient = master != nullptr && i < master->flags.size()
-                                      ? master->flags[i]
-                                      : all[i].second.requires_grad();
-      flags.push_back(takes_gradient);
-      (takes_gradient ? parameters : buffers).push_back(all[i]);
-    }
-  }
-
-  [[nodiscard]] bool same(const Parts& other) const {
-    return modules == other.modules && flags == other.flags &&
-           same_tensors(parameters, other.parameters) &&
-           same_tensors(buffers, other.buffers);
-  }
-};
-
 ReplicaSet::ReplicaSet(
     std::shared_ptr<Module> master,
     std::vector<c10::Device> devices,
@@ -141,7 +88,8 @@ void ReplicaSet::make_replicas() {
   const torch::NoGradGuard no_grad;
   const RngStateGuard keep;
   const std::shared_ptr<Module> master = modules_.front();
-  std::vector<Parts> parts;
+  std::vector<ModuleParts> parts;
+  parts.reserve(devices_.size());
   parts.emplace_back(master);
   for (std::size_t i = 1; i < devices_.size(); ++i) {
     modules_.push_back(factory_ ? factory_() : clone_of(*master, devices_[i]));
@@ -155,7 +103,7 @@ void ReplicaSet::make_replicas() {
 
 // Adds the replicas' parameters number `place` to the row of the master's.
 void ReplicaSet::link_row(
-    const std::vector<Parts>& parts,
+    const std::vector<ModuleParts>& parts,
     std::size_t place,
     ParameterRow& row) {
   for (std::size_t r = 0; r < parts.size(); ++r) {
@@ -181,9 +129,9 @@ void ReplicaSet::link_row(
   }
 }
 
-void ReplicaSet::link(const std::vector<Parts>& parts) {
-  const Parts& master = parts.front();
-  for (const Parts& part : parts) {
+void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
+  const ModuleParts& master = parts.front();
+  for (const ModuleParts& part : parts) {
     const auto check = [](const char* what, std::size_t a, std::size_t b) {
       if (a != b) {
         structure_differs(what, a, b);
@@ -214,7 +162,7 @@ void ReplicaSet::link(const std::vector<Parts>& parts) {
       buffers_[r].push_back(buffer);
     }
   }
-  master_parts_ = std::make_unique<Parts>(master);
+  master_parts_ = std::make_unique<ModuleParts>(master);
   for (std::size_t r = 1; r < parts.size(); ++r) {
     follow_flags(r);
     if (is_connected_) {
@@ -224,8 +172,7 @@ void ReplicaSet::link(const std::vector<Parts>& parts) {
 }
 
 void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
-  if (const Parts now(modules_.front());
-      !now.same(*master_parts_) || (is_connected_ && flags_changed())) {
+  if (!master_parts_->is_current() || (is_connected_ && flags_changed())) {
     rebuild();
   }
   check_devices();
@@ -311,7 +258,7 @@ Moved ReplicaSet::follow_buffers(std::size_t replica) {
 
 void ReplicaSet::check_devices() const {
   const c10::Device expected = devices_.front();
-  const auto check = [&expected](const Named& tensors) {
+  const auto check = [&expected](const NamedTensors& tensors) {
     for (const auto& [name, tensor] : tensors) {
       if (tensor.device() != expected) {
         raise(

@@ -17,6 +17,7 @@
 #include <c10/core/Device.h>
 
 #include "lockstep/parallel/broadcast.h"
+#include "lockstep/parallel/module_parts.h"
 
 namespace torch::nn {
 class Module;
@@ -89,11 +90,10 @@ class ReplicaSet {
       const std::vector<std::uint64_t>& before) const;
 
  private:
-  struct Parts;
   void make_replicas();
-  void link(const std::vector<Parts>& parts);
+  void link(const std::vector<ModuleParts>& parts);
   static void link_row(
-      const std::vector<Parts>& parts,
+      const std::vector<ModuleParts>& parts,
       std::size_t place,
       ParameterRow& row);
   [[nodiscard]] bool flags_changed() const;
@@ -106,7 +106,7 @@ class ReplicaSet {
   ModuleFactory factory_;
   bool is_connected_ = false;
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
-  std::unique_ptr<Parts> master_parts_;
+  std::unique_ptr<ModuleParts> master_parts_;
   std::vector<ParameterRow> rows_;
   // [replica][row]: what the replica's copy was made from.
   std::vector<std::vector<SourceMark>> sent_;

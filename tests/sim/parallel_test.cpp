@@ -158,6 +158,38 @@ TEST(SimDataParallel, OneDeviceMovesModuleAndInput) {
   EXPECT_EQ(out[2].item<float>(), 2.0F);
 }
 
+// Collects the texts of LibTorch's warnings.
+class Warnings : public c10::WarningHandler {
+ public:
+  Warnings() : guard_(this) {}
+  void process(const c10::Warning& warning) override {
+    text += warning.msg();
+  }
+  std::string text = {};
+
+ private:
+  c10::WarningUtils::WarningHandlerGuard guard_;
+};
+
+TEST(SimDataParallel, UnbalancedDevicesAreWarnedOf) {
+  const auto warning = [](std::uint64_t bytes) {
+    set_sim_memory_limit(0, 100 << 20);
+    set_sim_memory_limit(1, bytes);
+    Warnings warnings;
+    Where net;
+    net->to(sim(0));
+    DataParallel model(net, {.device_ids = {0, 1}});
+    set_sim_memory_limit(0, 0);
+    set_sim_memory_limit(1, 0);
+    return warnings.text;
+  };
+  EXPECT_THAT(
+      warning(70 << 20),
+      HasSubstr("exclude GPU 1 which has less than 75% of the memory or cores "
+                "of GPU 0."));
+  EXPECT_EQ(warning(80 << 20), "");
+}
+
 TEST(SimDataParallel, MixedTypesAreRefused) {
   EXPECT_THAT(
       message_of([] {

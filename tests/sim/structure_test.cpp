@@ -170,6 +170,20 @@ TEST_P(AnyStructure, MustBeTheSameInAllReplicas) {
   }
 }
 
+// A loss is a module like any other: scattered targets, one value per device.
+TEST_P(AnyStructure, MayBeALoss) {
+  DataParallel criterion(nn::CrossEntropyLoss(), on(2));
+  const auto scores = torch::randn({6, 4}, home()).requires_grad_();
+  const auto targets = torch::randint(4, {6}, torch::kLong).to(home());
+  const auto losses = criterion->forward(scores, targets);
+  EXPECT_EQ(losses.sizes(), (std::vector<std::int64_t>{2}));
+  losses.mean().backward();
+  const auto gradient = scores.grad().clone();
+  scores.mutable_grad() = at::Tensor();
+  nn::functional::cross_entropy(scores, targets).backward();
+  EXPECT_TRUE(torch::allclose(gradient, scores.grad()));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Devices,
     AnyStructure,

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/parallel/module_parts.h"
+
+#include <torch/nn/module.h>
+
+namespace lockstep::parallel {
+namespace {
+
+using Module = torch::nn::Module;
+using TensorDict = torch::OrderedDict<std::string, at::Tensor>;
+
+NamedTensors to_list(const TensorDict& dict) {
+  NamedTensors list;
+  list.reserve(dict.size());
+  for (const auto& item : dict) {
+    list.emplace_back(item.key(), item.value());
+  }
+  return list;
+}
+
+// LibTorch's named_parameters() makes a new dictionary with new names for each
+// call; a class derived from Module may name the member itself.
+struct Registered : Module {
+  static const TensorDict& parameters_of(const Module& module) {
+    return module.*(&Registered::parameters_);
+  }
+};
+
+// Goes through a tree in the order of Module::modules().
+class Comparison {
+ public:
+  Comparison(
+      const std::vector<std::shared_ptr<Module>>& modules,
+      const NamedTensors& parameters,
+      std::size_t own_parameters)
+      : modules_(modules),
+        parameters_(parameters),
+        own_parameters_(own_parameters) {}
+
+  bool holds(const std::shared_ptr<Module>& root) {
+    return visit(root) && module_ == modules_.size() &&
+           parameter_ == own_parameters_;
+  }
+
+ private:
+  bool visit(const std::shared_ptr<Module>& module) {
+    if (module_ == modules_.size() || modules_[module_++] != module) {
+      return false;
+    }
+    for (const auto& item : Registered::parameters_of(*module)) {
+      if (item.value().defined() &&
+          (parameter_ == own_parameters_ ||
+           !parameters_[parameter_++].second.is_same(item.value()))) {
+        return false;
+      }
+    }
+    for (const auto& child : module->children()) {
+      if (!visit(child)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const std::vector<std::shared_ptr<Module>>& modules_;
+  const NamedTensors& parameters_;
+  std::size_t own_parameters_;
+  std::size_t module_ = 0;
+  std::size_t parameter_ = 0;
+};
+
+} // namespace
+
+ModuleParts::ModuleParts(
+    const std::shared_ptr<Module>& root,
+    const ModuleParts* master)
+    : modules(root->modules()),
+      parameters(to_list(root->named_parameters())),
+      all_buffers_(to_list(root->named_buffers())),
+      own_parameters_(parameters.size()) {
+  for (std::size_t i = 0; i < all_buffers_.size(); ++i) {
+    const bool takes_gradient = master != nullptr && i < master->flags.size()
+                                    ? master->flags[i]
+                                    : all_buffers_[i].second.requires_grad();
+    flags.push_back(takes_gradient);
+    (takes_gradient ? parameters : buffers).push_back(all_buffers_[i]);
+  }
+}
+
+bool ModuleParts::is_current() const {
+  for (std::size_t i = 0; i < all_buffers_.size(); ++i) {
+    if (all_buffers_[i].second.requires_grad() != flags[i]) {
+      return false;
+    }
+  }
+  return Comparison(modules, parameters, own_parameters_)
+      .holds(modules.front());
+}
+
+} // namespace lockstep::parallel

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What is registered in one module tree: its modules, parameters and buffers,
+// in PyTorch's order. Made once; whether a tree is still like that is asked in
+// every forward, and answered without a copy of a name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace torch::nn {
+class Module;
+} // namespace torch::nn
+
+namespace lockstep::parallel {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// Buffers that take gradients are listed as parameters, behind these.
+struct ModuleParts {
+  std::vector<std::shared_ptr<torch::nn::Module>> modules = {};
+  NamedTensors parameters = {};
+  NamedTensors buffers = {};
+  /// For each buffer of the tree: does it take gradients?
+  std::vector<bool> flags = {};
+
+  /// With `master`, whose structure `root` has: its flags decide, since copies
+  /// of a buffer lose theirs.
+  explicit ModuleParts(
+      const std::shared_ptr<torch::nn::Module>& root,
+      const ModuleParts* master = nullptr);
+
+  /// True if the tree still has these modules and parameters, and the same
+  /// buffers take gradients. Buffers cannot be replaced in LibTorch; those that
+  /// are registered later are not seen.
+  [[nodiscard]] bool is_current() const;
+
+ private:
+  NamedTensors all_buffers_ = {};
+  std::size_t own_parameters_ = 0;
+};
+
+} // namespace lockstep::parallel
