@@ -4,10 +4,11 @@
 #include <algorithm>
 
 #include <ATen/Parallel.h>
-#include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/device/streams.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
 #include "lockstep/parallel/worker_pool.h"
@@ -45,10 +46,11 @@ void run_on_devices(
   const auto intra_op =
       std::max(1, at::get_num_threads() / std::max(1, static_cast<int>(tasks)));
   WorkerPool pool(tasks, intra_op);
-  PassStreams streams;
+  const std::vector<c10::Stream> streams = current_streams(devices);
+  PassStreams random;
   const auto errors = pool.run(tasks, [&](std::size_t i) {
-    const StreamGuard stream(streams, i);
-    const c10::DeviceGuard device(devices[i]);
+    const RandomStreamGuard numbers(random, i);
+    const c10::StreamGuard stream(streams[i]);
     task(i);
   });
   rethrow_lowest(errors, devices, "parallel.parallel_apply");

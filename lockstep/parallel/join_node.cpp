@@ -219,7 +219,7 @@ std::vector<TensorList> JoinNode::run_all(
   std::vector<TensorList> gradients(count);
   PassStreams streams;
   const auto errors = pool_->run(count, [&](std::size_t r) {
-    const StreamGuard stream(streams, r);
+    const RandomStreamGuard stream(streams, r);
     gradients[r] =
         std::move(run_branches(r, r + 1, grads, needed, keep_graph).front());
   });

@@ -8,7 +8,7 @@
 namespace lockstep::parallel {
 namespace {
 
-thread_local StreamGuard* current_stream = nullptr;
+thread_local RandomStreamGuard* current_stream = nullptr;
 
 // Names the generator, so that the draw is not taken for the replica's own.
 std::uint64_t draw_seed() {
@@ -30,18 +30,18 @@ at::Generator PassStreams::generator(std::size_t index) {
   return at::detail::createCPUGenerator(*seed_ + index);
 }
 
-StreamGuard::StreamGuard(PassStreams& streams, std::size_t index)
+RandomStreamGuard::RandomStreamGuard(PassStreams& streams, std::size_t index)
     : streams_(streams), index_(index), outer_(current_stream) {
   current_stream = this;
 }
 
-StreamGuard::~StreamGuard() {
+RandomStreamGuard::~RandomStreamGuard() {
   current_stream = outer_;
 }
 
 std::optional<at::Generator> pick_generator(
     std::optional<at::Generator> given) {
-  StreamGuard* stream = current_stream;
+  RandomStreamGuard* stream = current_stream;
   if (stream == nullptr || (given && given->defined())) {
     return given;
   }

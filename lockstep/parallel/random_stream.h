@@ -33,12 +33,12 @@ class PassStreams {
 
 /// While it lives, random CPU operations of this thread that name no generator
 /// draw from the stream of replica `index`.
-class StreamGuard {
+class RandomStreamGuard {
  public:
-  StreamGuard(PassStreams& streams, std::size_t index);
-  ~StreamGuard();
-  StreamGuard(const StreamGuard&) = delete;
-  StreamGuard& operator=(const StreamGuard&) = delete;
+  RandomStreamGuard(PassStreams& streams, std::size_t index);
+  ~RandomStreamGuard();
+  RandomStreamGuard(const RandomStreamGuard&) = delete;
+  RandomStreamGuard& operator=(const RandomStreamGuard&) = delete;
 
  private:
   friend std::optional<at::Generator> pick_generator(
@@ -46,7 +46,7 @@ class StreamGuard {
   PassStreams& streams_;
   std::size_t index_ = 0;
   std::optional<at::Generator> generator_ = {};
-  StreamGuard* outer_ = nullptr;
+  RandomStreamGuard* outer_ = nullptr;
 };
 
 /// `given`, or the stream of this thread's replica, or nothing (the default).

@@ -6,11 +6,13 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
+#include "lockstep/device/streams.h"
 #include "lockstep/parallel/join_node.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
@@ -183,7 +185,6 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
     pass.inputs.push_back(std::move(input));
   }
   const auto before = replicas.fingerprint(index);
-  const c10::DeviceGuard device(replicas.devices()[index]);
   ReplicaOutputs outputs = call(index, replicas.module(index), pass.inputs);
   replicas.check_unchanged(index, before);
   pass.outputs = std::move(outputs.tensors);
@@ -221,9 +222,11 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
       .inputs = inputs,
       .traffic = self.traffic};
   plan.passes.resize(shards.size());
-  PassStreams streams;
+  const std::vector<c10::Stream> streams = current_streams(devices);
+  PassStreams random;
   const auto errors = self.pool->run(shards.size(), [&](std::size_t i) {
-    const StreamGuard stream(streams, i);
+    const RandomStreamGuard numbers(random, i);
+    const c10::StreamGuard stream(streams[i]);
     plan.passes[i] = self.run_replica(i, shards[i], call, forms[i]);
   });
   rethrow_lowest(errors, devices, "parallel.forward");

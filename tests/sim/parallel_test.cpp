@@ -2,6 +2,8 @@
 //
 // DataParallel over simulated devices: what a CPU replica cannot show, since
 // here parameters, inputs and gradients really live in different places.
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
@@ -156,6 +158,26 @@ TEST(SimDataParallel, OneDeviceMovesModuleAndInput) {
   const auto out = model->forward(torch::ones({3}));
   EXPECT_EQ(out.device(), sim(2));
   EXPECT_EQ(out[2].item<float>(), 2.0F);
+}
+
+struct StreamIdImpl : nn::Cloneable<StreamIdImpl> {
+  void reset() override {}
+  at::Tensor forward(const at::Tensor& x) {
+    const c10::impl::VirtualGuardImpl impl(torch::kPrivateUse1);
+    return x + static_cast<double>(impl.getStream(x.device()).id());
+  }
+};
+TORCH_MODULE(StreamId);
+
+TEST(SimDataParallel, ReplicasComputeInTheCallersStreams) {
+  const c10::impl::VirtualGuardImpl impl(torch::kPrivateUse1);
+  const auto side = impl.getStreamFromGlobalPool(sim(1));
+  const auto standard = static_cast<double>(impl.getStream(sim(0)).id());
+  DataParallel model(StreamId(), {.device_ids = {0, 1}});
+  const c10::StreamGuard guard(side);
+  const auto ids = model->forward(torch::zeros({2}, torch::kFloat64)).cpu();
+  EXPECT_EQ(ids[0].item<double>(), standard);
+  EXPECT_EQ(ids[1].item<double>(), static_cast<double>(side.id()));
 }
 
 // Collects the texts of LibTorch's warnings.
