@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/value.h"
 
+#include <algorithm>
 #include <array>
 
 #include "lockstep/base/error.h"
@@ -8,54 +9,80 @@
 namespace lockstep::ckpt {
 namespace {
 
-// Moves what `value` alone owns into `pending`, so that the caller can destroy
+// Types of `Value::Variant` with values in them.
+template <class T>
+concept Container = requires(T node) { node->items; };
+
+// True for a value without containers in it: most are like that, and their
+// destructors do not nest.
+struct IsFlat {
+  template <class T>
+  bool operator()(const T& /*scalar*/) const {
+    return true;
+  }
+  template <Container T>
+  bool operator()(const T& node) const {
+    using Node = typename T::element_type;
+    if (node == nullptr) {
+      return true;
+    }
+    if constexpr (std::is_same_v<Node, Dict>) {
+      return node->items.empty() && node->attributes.empty();
+    } else if constexpr (std::is_same_v<Node, Object>) {
+      return node->items.empty() && !node->args && !node->state;
+    } else {
+      return std::ranges::none_of(node->items, &Value::is_container);
+    }
+  }
+};
+
+// Moves what a node alone owns into `pending`, so that the caller can destroy
 // one level at a time.
-void release_children(Value& value, std::vector<Value>& pending);
-
-void take(std::vector<Value>& from, std::vector<Value>& pending) {
-  for (Value& item : from) {
-    pending.push_back(std::move(item));
-  }
-  from.clear();
-}
-
-void take(std::vector<Item>& from, std::vector<Value>& pending) {
-  for (auto& [key, item] : from) {
-    pending.push_back(std::move(key));
-    pending.push_back(std::move(item));
-  }
-  from.clear();
-}
-
 struct Release {
   std::vector<Value>& pending;
 
   template <class T>
   void operator()(const T& /*scalar*/) const {}
-  template <class T>
-    requires requires(T t) { t.items; }
-  void operator()(const std::shared_ptr<T>& node) const {
-    if (node.use_count() != 1) {
+  template <Container T>
+  void operator()(const T& node) const {
+    using Node = typename T::element_type;
+    if (node == nullptr || node.use_count() != 1) {
       return;
     }
-    take(node->items, pending);
-    if constexpr (std::is_same_v<T, Dict>) {
-      take(node->attributes, pending);
+    take(node->items);
+    if constexpr (std::is_same_v<Node, Dict>) {
+      take(node->attributes);
     }
-    if constexpr (std::is_same_v<T, Object>) {
+    if constexpr (std::is_same_v<Node, Object>) {
       for (auto* child : {&node->args, &node->state}) {
         if (*child && child->use_count() == 1) {
-          pending.push_back(std::move(**child));
+          take(**child);
         }
         child->reset();
       }
     }
   }
-};
 
-void release_children(Value& value, std::vector<Value>& pending) {
-  std::visit(Release{pending}, value.data());
-}
+ private:
+  void take(Value& value) const {
+    if (!std::visit(IsFlat{}, value.data())) {
+      pending.push_back(std::move(value));
+    }
+  }
+  void take(std::vector<Value>& from) const {
+    for (Value& item : from) {
+      take(item);
+    }
+    from.clear();
+  }
+  void take(std::vector<Item>& from) const {
+    for (auto& [key, item] : from) {
+      take(key);
+      take(item);
+    }
+    from.clear();
+  }
+};
 
 constexpr std::array<std::string_view, std::variant_size_v<Value::Variant>>
     kTypeNames{
@@ -133,16 +160,13 @@ Value::Value(Set v) : data_(std::make_shared<Set>(std::move(v))) {}
 Value::Value(Dict v) : data_(std::make_shared<Dict>(std::move(v))) {}
 Value::Value(Object v) : data_(std::make_shared<Object>(std::move(v))) {}
 
-Value::~Value() {
-  if (data_.index() < 12) {
-    return; // scalars and tensors hold no values
-  }
+void Value::release() {
   std::vector<Value> pending;
-  release_children(*this, pending);
+  std::visit(Release{pending}, data_);
   while (!pending.empty()) {
-    Value last = std::move(pending.back());
+    const Value last = std::move(pending.back());
     pending.pop_back();
-    release_children(last, pending);
+    std::visit(Release{pending}, last.data_);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -209,7 +210,11 @@ class Value {
   Value& operator=(const Value&) = default;
   Value& operator=(Value&&) noexcept = default;
   /// Iterative: a deeply nested tree does not overflow the stack.
-  ~Value();
+  ~Value() {
+    if (is_container()) {
+      release();
+    }
+  }
 
   static Value dict(std::initializer_list<Item> items);
   static Value ordered_dict(std::initializer_list<Item> items);
@@ -221,6 +226,10 @@ class Value {
   }
 
   [[nodiscard]] bool is_none() const noexcept;
+  /// True for a list, tuple, set, dict or object.
+  [[nodiscard]] bool is_container() const noexcept {
+    return data_.index() >= kFirstContainer;
+  }
   /// The value of that type, or null.
   [[nodiscard]] const bool* as_bool() const noexcept;
   [[nodiscard]] const std::int64_t* as_int() const noexcept;
@@ -246,6 +255,14 @@ class Value {
   [[nodiscard]] std::string_view type_name() const noexcept;
 
  private:
+  // The types behind it are containers, too.
+  static constexpr std::size_t kFirstContainer = 12;
+  static_assert(std::is_same_v<
+                std::variant_alternative_t<kFirstContainer, Variant>,
+                std::shared_ptr<List>>);
+
+  void release();
+
   Variant data_;
 };
 

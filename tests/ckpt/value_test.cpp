@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/value.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr int kDeep = 200'000;
+
+TEST(Value, DeepTreesDieWithoutRecursion) {
+  Value list;
+  Value dict;
+  Value object;
+  for (int i = 0; i < kDeep; ++i) {
+    list = List{{1, std::move(list)}};
+    dict = Dict{.items = {{"below", std::move(dict)}}};
+    object = Object{.state = std::make_shared<Value>(std::move(object))};
+  }
+  EXPECT_TRUE(list.is_container() && dict.is_container());
+  EXPECT_TRUE(object.is_container());
+}
+
+// The last of several references ends a node, wherever it is.
+TEST(Value, SharedTreesDieWithoutRecursion) {
+  Value twice = List{};
+  for (int i = 0; i < kDeep; ++i) {
+    twice = Tuple{{twice, twice}};
+  }
+  EXPECT_TRUE(twice.is_container());
+}
+
+TEST(Value, SharedPartsOutliveTheWhole) {
+  const Value part = List{{"kept", Tuple{{1, 2}}}};
+  { const Value whole = Dict{.items = {{"a", part}, {"b", Tuple{{part}}}}}; }
+  ASSERT_EQ(part.as_list()->items.size(), 2U);
+  EXPECT_EQ(*part.as_list()->items[0].as_string(), "kept");
+  EXPECT_EQ(part.as_list()->items[1].as_tuple()->items.size(), 2U);
+}
+
+TEST(Value, TensorsAndScalarsAreNoContainers) {
+  EXPECT_FALSE(Value(Tensor{}).is_container());
+  EXPECT_FALSE(Value("text").is_container());
+  EXPECT_FALSE(Value().is_container());
+  EXPECT_TRUE(Value(List{}).is_container());
+  EXPECT_TRUE(Value(Object{}).is_container());
+}
+
+} // namespace
+} // namespace lockstep::ckpt
