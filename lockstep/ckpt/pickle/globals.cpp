@@ -256,18 +256,18 @@ Value global_value(std::string_view name) {
 Result<Value> call_global(
     std::string_view name,
     const std::shared_ptr<Tuple>& args) {
+  if (const Callable* row = find_callable(name)) {
+    LOCKSTEP_ASSIGN(auto value, row->call(*args));
+    if (value) {
+      return *std::move(value);
+    }
+  }
   const GlobalKind kind = find_global(name).kind;
   if (kind == GlobalKind::kStorageClass || kind == GlobalKind::kTensorClass) {
     return pickle_error(
         ErrorCode::kCorrupt,
         "E_PICKLE_TYPE",
         format("call of '{}' would give uninitialised memory", escape(name)));
-  }
-  if (const Callable* row = find_callable(name)) {
-    LOCKSTEP_ASSIGN(auto value, row->call(*args));
-    if (value) {
-      return *std::move(value);
-    }
   }
   return Value(Object{
       .global = std::string(name),
@@ -285,9 +285,11 @@ Value storage_value(
   const std::uint64_t size = dtype_info(storage->dtype).size;
   Tensor all{.dtype = storage->dtype, .strides = {1}, .storage = storage};
   all.sizes = {static_cast<std::int64_t>(storage->nbytes / size)};
+  Tuple args;
+  args.items.emplace_back(std::move(all));
   return Object{
       .global = std::string(class_name),
-      .args = std::make_shared<Value>(Value::tuple({std::move(all)}))};
+      .args = std::make_shared<Value>(std::move(args))};
 }
 
 std::shared_ptr<Storage> storage_of(const Value& value) {

@@ -88,8 +88,8 @@ Status Machine::push_global(
 }
 
 Status Machine::op_inst(const Instruction& in) {
-  LOCKSTEP_ASSIGN(auto slots, stack_.pop_to_mark());
-  LOCKSTEP_TRY(push_sequence(std::move(slots), /*as_tuple=*/true));
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
+  LOCKSTEP_TRY(push_tuple(std::move(taken)));
   LOCKSTEP_ASSIGN(const Slot args, stack_.pop());
   LOCKSTEP_TRY(push_global(in.text, in.second, in.offset));
   LOCKSTEP_ASSIGN(const Slot callable, stack_.pop());
@@ -97,13 +97,13 @@ Status Machine::op_inst(const Instruction& in) {
 }
 
 Status Machine::op_obj(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(auto slots, stack_.pop_to_mark());
-  if (slots.empty()) {
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
+  if (taken.values.empty()) {
     return pickle_error(ErrorCode::kCorrupt, "E_STACK", "no class above MARK");
   }
-  const Slot callable = slots.front();
-  slots.erase(slots.begin());
-  LOCKSTEP_TRY(push_sequence(std::move(slots), /*as_tuple=*/true));
+  const Slot callable{.value = taken.values.front(), .depth = taken.depth};
+  taken.values.erase(taken.values.begin());
+  LOCKSTEP_TRY(push_tuple(std::move(taken)));
   LOCKSTEP_ASSIGN(const Slot args, stack_.pop());
   return push_call(callable, args);
 }

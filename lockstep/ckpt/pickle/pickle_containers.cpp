@@ -19,23 +19,6 @@ Error wrong_target(std::string_view wanted, const Value& target) {
       format("expected {}, got {}", wanted, target.type_name()));
 }
 
-std::uint64_t deepest(const std::vector<Slot>& slots) {
-  std::uint64_t depth = 0;
-  for (const Slot& slot : slots) {
-    depth = std::max(depth, slot.depth);
-  }
-  return depth;
-}
-
-std::vector<Value> values_of(std::vector<Slot> slots) {
-  std::vector<Value> values;
-  values.reserve(slots.size());
-  for (Slot& slot : slots) {
-    values.push_back(std::move(slot.value));
-  }
-  return values;
-}
-
 // An object that was called: a bare name is a class and takes no items.
 Object* made_object(const Value& value) {
   Object* object = value.as_object();
@@ -61,126 +44,116 @@ Status Machine::op_empty_set(const Instruction& /*in*/) {
 }
 
 Status Machine::op_list(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(auto slots, stack_.pop_to_mark());
-  return push_sequence(std::move(slots), /*as_tuple=*/false);
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
+  return stack_.push(List{std::move(taken.values)}, taken.depth + 1);
 }
 
 Status Machine::op_tuple(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(auto slots, stack_.pop_to_mark());
-  return push_sequence(std::move(slots), /*as_tuple=*/true);
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
+  return push_tuple(std::move(taken));
 }
 
 Status Machine::op_tuple_n(const Instruction& in) {
-  std::vector<Slot> slots(in.info->code - kTuple1 + std::size_t{1});
-  for (std::size_t i = slots.size(); i-- > 0;) {
-    LOCKSTEP_ASSIGN(slots[i], stack_.pop());
-  }
-  return push_sequence(std::move(slots), /*as_tuple=*/true);
+  LOCKSTEP_ASSIGN(
+      Taken taken,
+      stack_.take(in.info->code - kTuple1 + std::size_t{1}));
+  return push_tuple(std::move(taken));
 }
 
-Status Machine::push_sequence(std::vector<Slot> slots, bool as_tuple) {
-  const std::uint64_t depth = deepest(slots) + 1;
-  std::vector<Value> values = values_of(std::move(slots));
-  return as_tuple ? stack_.push(Tuple{std::move(values)}, depth)
-                  : stack_.push(List{std::move(values)}, depth);
+Status Machine::push_tuple(Taken taken) {
+  return stack_.push(Tuple{std::move(taken.values)}, taken.depth + 1);
 }
 
 Status Machine::op_dict(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(auto slots, stack_.pop_to_mark());
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
   LOCKSTEP_TRY(stack_.push(Dict{}));
-  return set_all(std::move(slots));
+  return set_all(std::move(taken));
 }
 
 Status Machine::op_frozenset(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(auto slots, stack_.pop_to_mark());
-  const std::uint64_t depth = deepest(slots) + 3;
-  Value elements = List{values_of(std::move(slots))};
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
+  Value elements = List{std::move(taken.values)};
   return stack_.push(
       Object{
           .global = "builtins.frozenset",
           .args = std::make_shared<Value>(Value::tuple({std::move(elements)}))},
-      depth);
+      taken.depth + 3);
 }
 
 Status Machine::op_append(const Instruction& /*in*/) {
-  std::vector<Slot> slots(1);
-  LOCKSTEP_ASSIGN(slots[0], stack_.pop());
-  return append_all(std::move(slots));
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take(1));
+  return append_all(std::move(taken));
 }
 
 Status Machine::op_appends(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(auto slots, stack_.pop_to_mark());
-  return append_all(std::move(slots));
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
+  return append_all(std::move(taken));
 }
 
-Status Machine::append_all(std::vector<Slot> slots) {
+Status Machine::append_all(Taken taken) {
   LOCKSTEP_ASSIGN(Slot * target, stack_.top());
-  LOCKSTEP_TRY(stack_.deepen(*target, deepest(slots)));
+  LOCKSTEP_TRY(stack_.deepen(*target, taken.depth));
   List* list = target->value.as_list();
   Object* object = made_object(target->value);
   if (list == nullptr && object == nullptr) {
     return wrong_target("a list", target->value);
   }
-  for (Slot& slot : slots) {
+  for (Value& value : taken.values) {
     if (list != nullptr) {
-      list->items.push_back(std::move(slot.value));
+      list->items.push_back(std::move(value));
     } else {
       const auto index = static_cast<std::int64_t>(object->items.size());
-      object->items.emplace_back(index, std::move(slot.value));
+      object->items.emplace_back(index, std::move(value));
     }
   }
   return {};
 }
 
 Status Machine::op_setitem(const Instruction& /*in*/) {
-  std::vector<Slot> slots(2);
-  LOCKSTEP_ASSIGN(slots[1], stack_.pop());
-  LOCKSTEP_ASSIGN(slots[0], stack_.pop());
-  return set_all(std::move(slots));
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take(2));
+  return set_all(std::move(taken));
 }
 
 Status Machine::op_setitems(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(auto slots, stack_.pop_to_mark());
-  return set_all(std::move(slots));
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
+  return set_all(std::move(taken));
 }
 
-Status Machine::set_all(std::vector<Slot> slots) {
+Status Machine::set_all(Taken taken) {
   LOCKSTEP_ASSIGN(Slot * target, stack_.top());
-  if (slots.size() % 2 != 0) {
+  std::vector<Value>& values = taken.values;
+  if (values.size() % 2 != 0) {
     return pickle_error(
         ErrorCode::kCorrupt,
         "E_STACK",
-        format("expected pairs of key and value, got {} items", slots.size()));
+        format("expected pairs of key and value, got {} items", values.size()));
   }
-  LOCKSTEP_TRY(stack_.deepen(*target, deepest(slots)));
+  LOCKSTEP_TRY(stack_.deepen(*target, taken.depth));
   Dict* dict = target->value.as_dict();
   Object* object = made_object(target->value);
   if (dict == nullptr && object == nullptr) {
     return wrong_target("a dict", target->value);
   }
   auto& items = dict != nullptr ? dict->items : object->items;
-  for (std::size_t i = 0; i < slots.size(); i += 2) {
-    items.emplace_back(
-        std::move(slots[i].value),
-        std::move(slots[i + 1].value));
+  for (std::size_t i = 0; i < values.size(); i += 2) {
+    items.emplace_back(std::move(values[i]), std::move(values[i + 1]));
   }
   return {};
 }
 
-Status Machine::op_additems(const Instruction& in) {
-  LOCKSTEP_ASSIGN(auto slots, stack_.pop_to_mark());
+Status Machine::op_additems(const Instruction& /*in*/) {
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
   LOCKSTEP_ASSIGN(Slot * target, stack_.top());
   const auto* set = std::get_if<std::shared_ptr<Set>>(&target->value.data());
   if (set == nullptr) {
     return made_object(target->value) != nullptr
-               ? append_all(std::move(slots))
+               ? append_all(std::move(taken))
                : Status(wrong_target("a set", target->value));
   }
-  LOCKSTEP_TRY(stack_.deepen(*target, deepest(slots)));
-  for (Slot& slot : slots) {
-    (*set)->items.push_back(std::move(slot.value));
+  LOCKSTEP_TRY(stack_.deepen(*target, taken.depth));
+  for (Value& value : taken.values) {
+    (*set)->items.push_back(std::move(value));
   }
-  static_cast<void>(in);
   return {};
 }
 

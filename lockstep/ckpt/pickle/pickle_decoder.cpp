@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/internal/read_le.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -12,29 +13,6 @@ namespace {
 constexpr int kNewestProtocol = 5;
 constexpr std::uint8_t kProto = 0x80;
 constexpr std::uint8_t kFrame = 0x95;
-
-// Bytes of a number kind; of a byte kind: bytes of its length.
-std::size_t width(Operand operand) {
-  switch (operand) {
-    using enum Operand;
-    case kU1:
-    case kBytes1:
-      return 1;
-    case kU2:
-      return 2;
-    case kU4:
-    case kI4:
-    case kBytes4:
-    case kSignedBytes4:
-      return 4;
-    case kU8:
-    case kF8:
-    case kBytes8:
-      return 8;
-    default:
-      return 0;
-  }
-}
 
 Error truncated(std::uint64_t need, std::uint64_t have) {
   return pickle_error(
@@ -58,99 +36,98 @@ Error pickle_error(
       .detail = std::string(detail)};
 }
 
-Result<Instruction> PickleDecoder::next() {
-  Instruction instruction{.offset = position_};
-  if (remaining() == 0) {
-    Error error = pickle_error(
-        ErrorCode::kCorrupt,
-        "E_PICKLE",
-        "pickle ends without STOP");
-    error.offset = position_;
-    return error;
+Result<const Instruction*> PickleDecoder::next() {
+  const OpcodeInfo* info = nullptr;
+  std::uint8_t code = 0;
+  if (remaining() != 0) {
+    code = static_cast<std::uint8_t>(bytes_[position_]);
+    info = find_opcode(code);
   }
-  const auto code = static_cast<std::uint8_t>(bytes_[position_]);
-  instruction.info = find_opcode(code);
-  if (instruction.info == nullptr) {
-    Error error = pickle_error(
-        ErrorCode::kUnsupported,
-        "E_OPCODE",
-        format("unknown opcode {:#04x}", code),
-        "the bytes are no pickle, or are damaged");
-    error.offset = position_;
-    return error;
+  if (info == nullptr) {
+    return no_opcode();
   }
+  instruction_ = {.info = info, .offset = position_};
   ++position_;
-  Status status = read_operand(instruction);
-  if (status) {
-    status = check_protocol(instruction);
-  }
-  if (status) {
-    status = check_frame(instruction);
-  }
-  if (!status) {
-    Error error = std::move(status).error();
-    error.message = format("{}: {}", instruction.info->name, error.message);
-    error.offset = instruction.offset;
-    return error;
-  }
-  return instruction;
-}
-
-Status PickleDecoder::read_operand(Instruction& instruction) {
-  const Operand operand = instruction.info->operand;
-  switch (operand) {
-    using enum Operand;
-    case kNone:
-      return {};
-    case kLine:
-    case kTwoLines: {
-      LOCKSTEP_ASSIGN(instruction.text, read_line());
-      if (operand == kTwoLines) {
-        LOCKSTEP_ASSIGN(instruction.second, read_line());
-      }
-      return {};
+  if (info->operand != Operand::kNone) {
+    if (Status status = read_operand(); !status) {
+      return at_instruction(std::move(status).error());
     }
-    case kBytes1:
-    case kBytes4:
-    case kBytes8:
-    case kSignedBytes4:
-      return read_bytes(instruction, width(operand));
-    case kI4:
-      LOCKSTEP_TRY(read_number(instruction, 4));
-      instruction.number =
-          static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(
-              static_cast<std::uint32_t>(instruction.number))});
-      return {};
-    case kF8:
-      LOCKSTEP_TRY(read_number(instruction, 8));
-      // Big-endian, unlike everything else in a pickle.
-      instruction.real =
-          std::bit_cast<double>(__builtin_bswap64(instruction.number));
-      return {};
-    default:
-      return read_number(instruction, width(operand));
   }
+  // Nearly every opcode has its protocol declared and is in no frame.
+  if (!protocol_ || code == kProto) {
+    if (Status status = check_protocol(); !status) {
+      return at_instruction(std::move(status).error());
+    }
+  }
+  if (frame_end_ || code == kFrame) {
+    if (Status status = check_frame(); !status) {
+      return at_instruction(std::move(status).error());
+    }
+  }
+  return &instruction_;
 }
 
-Status PickleDecoder::read_number(Instruction& instruction, std::size_t size) {
+Error PickleDecoder::no_opcode() const {
+  Error error = remaining() == 0
+                    ? pickle_error(
+                          ErrorCode::kCorrupt,
+                          "E_PICKLE",
+                          "pickle ends without STOP")
+                    : pickle_error(
+                          ErrorCode::kUnsupported,
+                          "E_OPCODE",
+                          format(
+                              "unknown opcode {:#04x}",
+                              static_cast<std::uint8_t>(bytes_[position_])),
+                          "the bytes are no pickle, or are damaged");
+  error.offset = position_;
+  return error;
+}
+
+Error PickleDecoder::at_instruction(Error error) const {
+  error.message = format("{}: {}", instruction_.info->name, error.message);
+  error.offset = instruction_.offset;
+  return error;
+}
+
+Status PickleDecoder::read_operand() {
+  const Operand operand = instruction_.info->operand;
+  const std::size_t size = operand_bytes(operand);
+  if (size == 0) {
+    return read_lines();
+  }
   if (remaining() < size) {
     return truncated(size, remaining());
   }
-  std::uint64_t number = 0;
-  for (std::size_t i = size; i-- > 0;) {
-    number = number << 8 | static_cast<std::uint64_t>(bytes_[position_ + i]);
-  }
+  const std::uint64_t number =
+      internal::read_number(bytes_.subspan(position_), size);
   position_ += size;
-  instruction.number = number;
+  instruction_.number = number;
+  if (has_length(operand)) {
+    return read_bytes();
+  }
+  if (operand == Operand::kI4) {
+    instruction_.number = static_cast<std::uint64_t>(std::int64_t{
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(number))});
+  }
+  if (operand == Operand::kF8) {
+    // Big-endian, unlike everything else in a pickle.
+    instruction_.real = std::bit_cast<double>(__builtin_bswap64(number));
+  }
   return {};
 }
 
-Status PickleDecoder::read_bytes(
-    Instruction& instruction,
-    std::size_t length_size) {
-  LOCKSTEP_TRY(read_number(instruction, length_size));
-  const std::uint64_t length = instruction.number;
-  const bool is_signed = instruction.info->operand == Operand::kSignedBytes4;
+Status PickleDecoder::read_lines() {
+  LOCKSTEP_ASSIGN(instruction_.text, read_line());
+  if (instruction_.info->operand == Operand::kTwoLines) {
+    LOCKSTEP_ASSIGN(instruction_.second, read_line());
+  }
+  return {};
+}
+
+Status PickleDecoder::read_bytes() {
+  const std::uint64_t length = instruction_.number;
+  const bool is_signed = instruction_.info->operand == Operand::kSignedBytes4;
   if (is_signed && length > 0x7FFFFFFF) {
     return pickle_error(
         ErrorCode::kCorrupt,
@@ -161,7 +138,7 @@ Status PickleDecoder::read_bytes(
     return truncated(length, remaining());
   }
   const auto* begin = reinterpret_cast<const char*>(&bytes_[0]) + position_;
-  instruction.text = {begin, static_cast<std::size_t>(length)};
+  instruction_.text = {begin, static_cast<std::size_t>(length)};
   position_ += length;
   return {};
 }
@@ -180,55 +157,55 @@ Result<std::string_view> PickleDecoder::read_line() {
   return rest.substr(0, end);
 }
 
-Status PickleDecoder::check_protocol(const Instruction& instruction) {
-  if (instruction.info->code != kProto) {
-    if (!protocol_ && instruction.info->protocol >= 2) {
+Status PickleDecoder::check_protocol() {
+  if (instruction_.info->code != kProto) {
+    if (!protocol_ && instruction_.info->protocol >= 2) {
       return pickle_error(
           ErrorCode::kCorrupt,
           "E_PROTO",
           format(
               "opcode of protocol {} in a pickle without PROTO",
-              instruction.info->protocol));
+              instruction_.info->protocol));
     }
     return {};
   }
-  if (instruction.offset != 0 || protocol_) {
+  if (instruction_.offset != 0 || protocol_) {
     return pickle_error(
         ErrorCode::kCorrupt,
         "E_PROTO",
         "expected only at the start of the pickle");
   }
-  if (instruction.number > kNewestProtocol) {
+  if (instruction_.number > kNewestProtocol) {
     return pickle_error(
         ErrorCode::kUnsupported,
         "E_PROTO",
         format(
             "expected protocol 0 to {}, got {}",
             kNewestProtocol,
-            instruction.number));
+            instruction_.number));
   }
-  protocol_ = static_cast<int>(instruction.number);
+  protocol_ = static_cast<int>(instruction_.number);
   return {};
 }
 
-Status PickleDecoder::check_frame(const Instruction& instruction) {
+Status PickleDecoder::check_frame() {
   const auto bad = [](std::string message) {
     return pickle_error(ErrorCode::kCorrupt, "E_FRAME", std::move(message));
   };
   if (frame_end_ && position_ > *frame_end_) {
     return bad(format("crosses the end of its frame at {:#x}", *frame_end_));
   }
-  if (instruction.info->code == kFrame) {
+  if (instruction_.info->code == kFrame) {
     if (frame_end_ && position_ != *frame_end_) {
       return bad("frame inside a frame");
     }
-    if (instruction.number > remaining()) {
+    if (instruction_.number > remaining()) {
       return bad(format(
           "frame of {} bytes, but {} remain",
-          instruction.number,
+          instruction_.number,
           remaining()));
     }
-    frame_end_ = position_ + instruction.number;
+    frame_end_ = position_ + instruction_.number;
   }
   if (frame_end_ && position_ == *frame_end_) {
     frame_end_.reset();

@@ -42,7 +42,8 @@ class PickleDecoder {
  public:
   explicit PickleDecoder(ByteSpan bytes) : bytes_(bytes) {}
 
-  Result<Instruction> next();
+  /// Ownership: until the next call.
+  Result<const Instruction*> next();
 
   /// Units: bytes read so far.
   [[nodiscard]] std::uint64_t position() const noexcept {
@@ -54,17 +55,20 @@ class PickleDecoder {
   }
 
  private:
-  Status read_operand(Instruction& instruction);
-  Status read_number(Instruction& instruction, std::size_t size);
-  Status read_bytes(Instruction& instruction, std::size_t length_size);
+  [[nodiscard]] Error no_opcode() const;
+  [[nodiscard]] Error at_instruction(Error error) const;
+  Status read_operand();
+  Status read_bytes();
+  Status read_lines();
   Result<std::string_view> read_line();
-  Status check_protocol(const Instruction& instruction);
-  Status check_frame(const Instruction& instruction);
+  Status check_protocol();
+  Status check_frame();
   [[nodiscard]] std::uint64_t remaining() const noexcept {
     return bytes_.size() - position_;
   }
 
   ByteSpan bytes_;
+  Instruction instruction_ = {};
   std::uint64_t position_ = 0;
   std::optional<int> protocol_ = {};
   std::optional<std::uint64_t> frame_end_ = {};

@@ -17,6 +17,9 @@ namespace {
 // Moves later values of equal keys to the first place, as Python's dict does.
 // Keys of other types than text and integers are left alone.
 void merge_equal_keys(std::vector<Item>& items) {
+  if (items.size() < 2) {
+    return;
+  }
   std::unordered_map<std::string_view, std::size_t> texts;
   std::unordered_map<std::int64_t, std::size_t> integers;
   std::size_t kept = 0;

@@ -19,7 +19,8 @@ Status Machine::run() {
           "E_LIMIT",
           format("more than {} opcodes", limits_.max_opcodes));
     }
-    LOCKSTEP_ASSIGN(const Instruction instruction, decoder_.next());
+    LOCKSTEP_ASSIGN(const Instruction* next, decoder_.next());
+    const Instruction& instruction = *next;
     if (instruction.info->code == '.') {
       return stop(instruction);
     }

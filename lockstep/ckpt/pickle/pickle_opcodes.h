@@ -4,6 +4,8 @@
 // when it exists, and what the machine does with it.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -32,6 +34,19 @@ enum class Operand : std::uint8_t {
   /// Signed length of 4 bytes, then that many bytes.
   kSignedBytes4,
 };
+
+/// Units: bytes of a number kind; of a byte kind, bytes of its length; 0 for
+/// others.
+constexpr std::size_t operand_bytes(Operand operand) {
+  constexpr std::array<std::uint8_t, 13>
+      kBytes{0, 1, 2, 4, 8, 4, 8, 0, 0, 1, 4, 8, 4};
+  return kBytes.at(static_cast<std::size_t>(operand));
+}
+
+/// True if the operand is a length and as many bytes.
+constexpr bool has_length(Operand operand) {
+  return operand >= Operand::kBytes1;
+}
 
 /// What the machine does with an opcode.
 enum class Treatment : std::uint8_t {

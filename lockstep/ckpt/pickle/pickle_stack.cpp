@@ -54,21 +54,13 @@ PickleStack::~PickleStack() {
   }
 }
 
-Status PickleStack::push(Value value, std::uint64_t depth) {
-  if (depth > max_depth_) {
-    return pickle_error(
-        ErrorCode::kUnsafe,
-        "E_DEPTH",
-        format("values nest deeper than {} levels", max_depth_));
-  }
-  if (++pushed_ > max_nodes_) {
-    return pickle_error(
-        ErrorCode::kUnsafe,
-        "E_LIMIT",
-        format("more than {} values", max_nodes_));
-  }
-  slots_.push_back({.value = std::move(value), .depth = depth});
-  return {};
+Error PickleStack::too_much(std::uint64_t depth) const {
+  return pickle_error(
+      ErrorCode::kUnsafe,
+      depth > max_depth_ ? "E_DEPTH" : "E_LIMIT",
+      depth > max_depth_
+          ? format("values nest deeper than {} levels", max_depth_)
+          : format("more than {} values", max_nodes_));
 }
 
 Result<Slot> PickleStack::pop() {
@@ -90,17 +82,31 @@ void PickleStack::mark() {
   marks_.push_back(slots_.size());
 }
 
-Result<std::vector<Slot>> PickleStack::pop_to_mark() {
+Result<Taken> PickleStack::take(std::size_t count) {
+  const std::size_t floor = marks_.empty() ? 0 : marks_.back();
+  if (slots_.size() - floor < count) {
+    return underflow("stack is empty; expected a value");
+  }
+  return take_from(slots_.size() - count);
+}
+
+Result<Taken> PickleStack::take_to_mark() {
   if (marks_.empty()) {
     return underflow("no MARK on the stack");
   }
-  const auto begin =
-      slots_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
-  std::vector<Slot> taken(
-      std::make_move_iterator(begin),
-      std::make_move_iterator(slots_.end()));
-  slots_.erase(begin, slots_.end());
+  const std::size_t first = marks_.back();
   marks_.pop_back();
+  return take_from(first);
+}
+
+Taken PickleStack::take_from(std::size_t first) {
+  Taken taken;
+  taken.values.reserve(slots_.size() - first);
+  for (std::size_t i = first; i < slots_.size(); ++i) {
+    taken.depth = std::max(taken.depth, slots_[i].depth);
+    taken.values.push_back(std::move(slots_[i].value));
+  }
+  slots_.resize(first);
   return taken;
 }
 
@@ -112,60 +118,47 @@ Status PickleStack::duplicate() {
 
 Status PickleStack::deepen(Slot& slot, std::uint64_t child_depth) const {
   slot.depth = std::max(slot.depth, child_depth + 1);
-  if (slot.depth > max_depth_) {
-    return pickle_error(
-        ErrorCode::kUnsafe,
-        "E_DEPTH",
-        format("values nest deeper than {} levels", max_depth_));
-  }
-  return {};
+  return slot.depth > max_depth_ ? Status(too_much(slot.depth)) : Status();
 }
 
 Status PickleStack::put(std::uint64_t index) {
   LOCKSTEP_ASSIGN(const Slot* slot, top());
-  if (index == memo_.size()) {
-    far_memo_.erase(index);
-    memo_.push_back(*slot);
-  } else if (index < memo_.size()) {
-    memo_[index] = *slot;
-  } else {
-    far_memo_[index] = *slot;
+  if (index == dense_) {
+    far_.erase(index);
+    ++dense_;
+  } else if (index > dense_) {
+    far_.insert(index);
+  }
+  if (reads_.contains(index)) {
+    memo_.insert_or_assign(index, *slot);
   }
   return {};
 }
 
 Status PickleStack::get(std::uint64_t index) {
-  const Slot* slot = find(index);
-  if (slot == nullptr) {
+  const auto found = memo_.find(index);
+  if (found == memo_.end()) {
     return pickle_error(
         ErrorCode::kCorrupt,
         "E_MEMO",
         format("memo entry {} was never set", index));
   }
-  note_reuse(slot->value);
-  return push(slot->value, slot->depth);
+  const Slot& slot = found->second;
+  note_reuse(slot.value);
+  return push(Value(slot.value), slot.depth);
 }
 
 Status PickleStack::memoize() {
-  return put(memo_.size() + far_memo_.size());
+  return put(dense_ + far_.size());
 }
 
 void PickleStack::forget() {
   slots_.clear();
   memo_.clear();
-  far_memo_.clear();
 }
 
 void PickleStack::release() {
   reused_.clear();
-}
-
-const Slot* PickleStack::find(std::uint64_t index) const {
-  if (index < memo_.size()) {
-    return &memo_[index];
-  }
-  const auto far = far_memo_.find(index);
-  return far == far_memo_.end() ? nullptr : &far->second;
 }
 
 void PickleStack::note_reuse(const Value& value) {

@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "lockstep/ckpt/pickle/memo_reads.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
@@ -18,23 +21,40 @@ struct Slot {
   std::uint64_t depth = 1;
 };
 
+/// Values taken off the stack, and the greatest of their depths.
+struct Taken {
+  std::vector<Value> values = {};
+  std::uint64_t depth = 0;
+};
+
 /// Errors of all: kCorrupt (E_STACK, E_MEMO), kUnsafe (E_DEPTH,
 /// E_LIMIT).
 class PickleStack {
  public:
-  PickleStack(std::uint64_t max_depth, std::uint64_t max_nodes)
-      : max_depth_(max_depth), max_nodes_(max_nodes) {}
+  /// Of the memo only `reads` are kept.
+  PickleStack(std::uint64_t max_depth, std::uint64_t max_nodes, MemoReads reads)
+      : max_depth_(max_depth),
+        max_nodes_(max_nodes),
+        reads_(std::move(reads)) {}
   ~PickleStack();
   PickleStack(const PickleStack&) = delete;
   PickleStack& operator=(const PickleStack&) = delete;
 
-  Status push(Value value, std::uint64_t depth = 1);
+  Status push(Value&& value, std::uint64_t depth = 1) {
+    if (depth > max_depth_ || ++pushed_ > max_nodes_) {
+      return too_much(depth);
+    }
+    slots_.emplace_back(std::move(value), depth);
+    return {};
+  }
   Result<Slot> pop();
   /// The value on top. Ownership: until the next change of the stack.
   Result<Slot*> top();
   void mark();
+  /// The `count` values on top, the last one at the end.
+  Result<Taken> take(std::size_t count);
   /// Everything above the last mark, which goes, too.
-  Result<std::vector<Slot>> pop_to_mark();
+  Result<Taken> take_to_mark();
   Status duplicate();
   /// Notes that `slot`, a container, now holds something of `child_depth`.
   Status deepen(Slot& slot, std::uint64_t child_depth) const;
@@ -53,7 +73,8 @@ class PickleStack {
   void release();
 
  private:
-  [[nodiscard]] const Slot* find(std::uint64_t index) const;
+  [[nodiscard]] Error too_much(std::uint64_t depth) const;
+  Taken take_from(std::size_t first);
   void note_reuse(const Value& value);
 
   std::uint64_t max_depth_;
@@ -61,9 +82,11 @@ class PickleStack {
   std::uint64_t pushed_ = 0;
   std::vector<Slot> slots_;
   std::vector<std::size_t> marks_;
-  // Sparse: an entry exists because a PUT ran, not because of its number.
-  std::vector<Slot> memo_;
-  std::unordered_map<std::uint64_t, Slot> far_memo_;
+  MemoReads reads_;
+  std::unordered_map<std::uint64_t, Slot> memo_;
+  // How many entries there are, kept or not: those below `dense_` and `far_`.
+  std::uint64_t dense_ = 0;
+  std::unordered_set<std::uint64_t> far_;
   // Containers taken from the memo or duplicated. Every cycle goes through
   // one of them; emptied on destruction unless released.
   std::unordered_map<const void*, Value> reused_;

@@ -140,7 +140,7 @@ Status Machine::op_pop(const Instruction& /*in*/) {
 }
 
 Status Machine::op_pop_mark(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN([[maybe_unused]] auto popped, stack_.pop_to_mark());
+  LOCKSTEP_ASSIGN([[maybe_unused]] auto popped, stack_.take_to_mark());
   return {};
 }
 

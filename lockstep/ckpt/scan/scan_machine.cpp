@@ -94,7 +94,7 @@ void ScanMachine::run() {
       result.broken = std::move(instruction).error();
       break;
     }
-    if (instruction->info->code == kStop) {
+    if ((*instruction)->info->code == kStop) {
       break;
     }
     if (count >= options_.limits.max_opcodes) {
@@ -104,7 +104,7 @@ void ScanMachine::run() {
           "pickle has too many opcodes");
       break;
     }
-    Status status = execute(*instruction);
+    Status status = execute(**instruction);
     if (!status) {
       result.broken = std::move(status).error();
       break;

@@ -28,7 +28,10 @@ class Machine {
       : decoder_(bytes),
         handler_(handler),
         limits_(limits),
-        stack_(limits.max_depth, limits.max_nodes) {}
+        stack_(
+            limits.max_depth,
+            limits.max_nodes,
+            find_memo_reads(bytes, limits.max_opcodes)) {}
 
   /// Reads up to STOP. Errors: as `read_pickle`.
   Status run();
@@ -96,9 +99,9 @@ class Machine {
   Status stop(const Instruction& instruction);
   static Error at(const Instruction& instruction, Error error);
 
-  Status push_sequence(std::vector<Slot> slots, bool as_tuple);
-  Status append_all(std::vector<Slot> slots);
-  Status set_all(std::vector<Slot> slots);
+  Status push_tuple(Taken taken);
+  Status append_all(Taken taken);
+  Status set_all(Taken taken);
   Status push_global(
       std::string_view module,
       std::string_view name,
