@@ -96,10 +96,8 @@ class PtReader {
   Result<ByteSpan> read_record(
       const ZipRecord& record,
       std::vector<std::byte>& scratch) const {
-    if (options_.check_crc) {
-      LOCKSTEP_TRY(zip_->check_crc(record));
-    }
-    return zip_->read(record, scratch);
+    return options_.check_crc ? zip_->read_checked(record, scratch)
+                              : zip_->read(record, scratch);
   }
 
   Status read_version() {

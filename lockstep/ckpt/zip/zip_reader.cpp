@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <utility>
 
@@ -28,14 +29,26 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
+bool has_upper_case(const ZipEntry& entry) {
+  return std::ranges::any_of(entry.record.name, [](char c) {
+    return c >= 'A' && c <= 'Z';
+  });
+}
+
 // PyTorch looks names up without regard to case and takes one of several.
 Status check_duplicates(const std::vector<ZipEntry>& entries, ZipForm form) {
-  std::map<std::string, const ZipRecord*> seen;
+  const bool folds_case =
+      form == ZipForm::kRooted && std::ranges::any_of(entries, has_upper_case);
+  std::deque<std::string> folded; // keeps what `seen` points to
+  std::unordered_map<std::string_view, const ZipRecord*> seen;
+  seen.reserve(entries.size());
   for (const ZipEntry& entry : entries) {
     const ZipRecord& record = entry.record;
-    const auto [old, fresh] = seen.emplace(
-        form == ZipForm::kFlat ? record.name : lower_case(record.name),
-        &record);
+    std::string_view name = record.name;
+    if (folds_case) {
+      name = folded.emplace_back(lower_case(name));
+    }
+    const auto [old, fresh] = seen.emplace(name, &record);
     if (fresh) {
       continue;
     }
@@ -163,9 +176,7 @@ Result<ZipReader> ZipReader::open(
   LOCKSTEP_ASSIGN(
       auto entries,
       internal::read_zip_entries(*source, end, limits));
-  for (ZipEntry& entry : entries) {
-    LOCKSTEP_TRY(internal::check_local_header(*source, end, entry));
-  }
+  LOCKSTEP_TRY(internal::check_local_headers(*source, end, entries));
   LOCKSTEP_TRY(internal::check_overlaps(*source, entries));
   LOCKSTEP_TRY(check_duplicates(entries, form));
 
@@ -178,6 +189,7 @@ Result<ZipReader> ZipReader::open(
   for (ZipEntry& entry : entries) {
     reader.records_.push_back(std::move(entry.record));
   }
+  reader.index_.reserve(reader.records_.size());
   for (std::size_t i = 0; i < reader.records_.size(); ++i) {
     reader.index_.emplace(reader.records_[i].name, i);
   }
@@ -276,19 +288,33 @@ Result<ByteSpan> ZipReader::read(
   return ByteSpan(scratch);
 }
 
+Result<ByteSpan> ZipReader::read_checked(
+    const ZipRecord& record,
+    std::vector<std::byte>& scratch) const {
+  LOCKSTEP_ASSIGN(const ByteSpan bytes, read(record, scratch));
+  const std::uint32_t crc = has_crc(record) ? crc32(bytes) : record.crc;
+  if (crc != record.crc) {
+    return damaged(record, crc);
+  }
+  return bytes;
+}
+
 Status ZipReader::stream(
     const ZipRecord& record,
     bool check_crc,
     const std::function<Status(ByteSpan block)>& visit) const {
   const bool compares = check_crc && has_crc(record);
+  // In memory and nothing to compare: all at once.
+  const std::uint64_t most =
+      compares || !source_->is_stable() ? kBlockBytes : record.size;
   std::vector<std::byte> scratch;
   std::uint32_t crc = 0;
-  for (std::uint64_t at = 0; at < record.size; at += kBlockBytes) {
+  for (std::uint64_t at = 0; at < record.size; at += most) {
     LOCKSTEP_ASSIGN(
         const ByteSpan block,
         source_->view(
             record.data_offset + at,
-            std::min(kBlockBytes, record.size - at),
+            std::min(most, record.size - at),
             scratch));
     crc = compares ? crc32(block, crc) : 0;
     LOCKSTEP_TRY(visit(block));
@@ -305,9 +331,8 @@ Status ZipReader::check_crc(const ZipRecord& record) const {
     return stream(record, true, [](ByteSpan) { return Status(); });
   }
   std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(const ByteSpan bytes, read(record, scratch));
-  const std::uint32_t crc = crc32(bytes);
-  return crc == record.crc ? Status() : Status(damaged(record, crc));
+  LOCKSTEP_TRY(read_checked(record, scratch));
+  return {};
 }
 
 } // namespace lockstep::ckpt

@@ -11,11 +11,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
@@ -114,6 +114,12 @@ class ZipReader {
       const ZipRecord& record,
       std::vector<std::byte>& scratch) const;
 
+  /// The same, and the bytes that are given have the stored CRC.
+  /// Errors: as `read`; kCorrupt (E_CRC).
+  [[nodiscard]] Result<ByteSpan> read_checked(
+      const ZipRecord& record,
+      std::vector<std::byte>& scratch) const;
+
   /// Gives the content of a stored record in blocks; with `check_crc`, an error
   /// after the last one says that they were damaged.
   /// Errors: kIo; kCorrupt (E_CRC); what `visit` returned.
@@ -135,7 +141,7 @@ class ZipReader {
   std::shared_ptr<ByteSource> source_;
   std::vector<ZipRecord> records_;
   // The names point into records_.
-  std::map<std::string_view, std::size_t> index_;
+  std::unordered_map<std::string_view, std::size_t> index_;
   std::string root_;
   CrcState crc_state_ = CrcState::kPresent;
   std::vector<Error> warnings_;

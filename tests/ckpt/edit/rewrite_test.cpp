@@ -52,10 +52,10 @@ Result<RewriteReport> strip(FileSystem& fs, bool may_append = true) {
       fs);
 }
 
-// Where the writes begin among the operations of an edit: reads come first,
-// one for each record, and failing there is failing to read.
+// Where the writes begin among the operations of an edit: reads come first, and
+// failing there is failing to read.
 std::uint64_t first_write(const Value& root) {
-  constexpr std::uint64_t kMost = 24;
+  constexpr std::uint64_t kMost = 16;
   MemoryFs memory = disk_with(root);
   FaultFs counting(memory);
   EXPECT_TRUE(strip(counting));

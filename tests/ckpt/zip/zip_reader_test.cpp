@@ -212,6 +212,19 @@ TEST(ZipReader, RejectsContradictingLocalHeaders) {
       "E_LOCAL_MISMATCH");
 }
 
+TEST(ZipReader, CheckedBytesHaveTheirCrc) {
+  std::vector<std::byte> scratch;
+  const std::string sound = sound_zip();
+  const auto zip = open_bytes(sound);
+  EXPECT_TRUE(zip->read_checked(*zip->find("data.pkl"), scratch));
+  const std::string damaged = with_lies({.crc = 1, .local_crc = 1});
+  const auto other = open_bytes(damaged);
+  ASSERT_TRUE(other);
+  const auto bytes = other->read_checked(*other->find("data.pkl"), scratch);
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().detail, "E_CRC");
+}
+
 TEST(ZipReader, RejectsEncryptionAndUnknownMethods) {
   for (const int bit : {0, 5, 6, 13}) {
     const auto flags = static_cast<std::uint16_t>(1 << bit);

@@ -101,16 +101,20 @@ class RecordSource final : public StorageSource {
   }
 
  private:
+  [[nodiscard]] Status check_size() const {
+    return record_->size < nbytes_ // only in the remains of an archive
+               ? Status(bad_id(
+                     "E_STORAGE_SHORT",
+                     format(
+                         "the record is cut; expected {} bytes, got {}",
+                         nbytes_,
+                         record_->size)))
+               : Status();
+  }
+
   // Once: callers hold the lock.
   Status check() {
-    if (record_->size < nbytes_) { // only in the remains of an archive
-      return bad_id(
-          "E_STORAGE_SHORT",
-          format(
-              "the record is cut; expected {} bytes, got {}",
-              nbytes_,
-              record_->size));
-    }
+    LOCKSTEP_TRY(check_size());
     if (check_crc_) {
       LOCKSTEP_TRY(zip_->check_crc(*record_));
       check_crc_ = false;
@@ -119,8 +123,12 @@ class RecordSource final : public StorageSource {
   }
 
   Status read() {
-    LOCKSTEP_TRY(check());
-    LOCKSTEP_ASSIGN(bytes_, zip_->read(*record_, scratch_));
+    LOCKSTEP_TRY(check_size());
+    LOCKSTEP_ASSIGN(
+        bytes_,
+        check_crc_ ? zip_->read_checked(*record_, scratch_)
+                   : zip_->read(*record_, scratch_));
+    check_crc_ = false;
     bytes_ = bytes_.first(nbytes_); // a longer record was warned about
     if (swap_ > 1) {
       swap_bytes();
@@ -189,7 +197,7 @@ Result<Value> StorageTable::resolve(const Value& id) {
         options_.check_crc,
         options_.swap_bytes ? swap_width(parsed.dtype) : 1);
   }
-  rows_.emplace(parsed.key, entries_.size());
+  rows_.emplace(storage->key, entries_.size());
   entries_.push_back(
       {.storage = storage, .class_name = parsed.class_name, .record = record});
   return storage_value(parsed.class_name, storage);

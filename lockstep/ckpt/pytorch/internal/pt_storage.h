@@ -4,9 +4,10 @@
 // bytes are records `data/KEY`.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "lockstep/ckpt/pickle/pickle_machine.h"
@@ -59,7 +60,8 @@ class StorageTable final : public PersistentIdHandler {
   std::shared_ptr<const ZipReader> zip_;
   StorageTableOptions options_;
   std::vector<StorageEntry> entries_;
-  std::map<std::string, std::size_t, std::less<>> rows_;
+  // The keys are those of the entries' storages.
+  std::unordered_map<std::string_view, std::size_t> rows_;
 };
 
 } // namespace lockstep::ckpt::internal

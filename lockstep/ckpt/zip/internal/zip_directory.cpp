@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/zip/internal/header_window.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 
 namespace lockstep::ckpt::internal {
@@ -185,6 +186,41 @@ Status check_against_local(ByteSpan local, const ZipEntry& entry) {
   return {};
 }
 
+// `local` holds the header with its name, or all bytes before the directory.
+Status locate(ByteSpan local, const ZipEnd& end, ZipEntry& entry) {
+  ZipRecord& record = entry.record;
+  const std::uint64_t head_bytes = kLocalBytes + record.name.size();
+  if (local.size() < kLocalBytes ||
+      read_le<std::uint32_t>(local, 0) != kLocalMagic) {
+    return corrupt(record, "E_BOUNDS", "no local header where it should be");
+  }
+  const bool same_name =
+      local.size() == head_bytes &&
+      read_le<std::uint16_t>(local, 26) == record.name.size() &&
+      std::ranges::equal(local.subspan(kLocalBytes), as_byte_span(record.name));
+  if (!same_name) {
+    return corrupt(
+        record,
+        "E_LOCAL_MISMATCH",
+        "directory and local header disagree about the name");
+  }
+  LOCKSTEP_TRY(check_against_local(local, entry));
+  const std::uint64_t start =
+      record.header_offset + head_bytes + read_le<std::uint16_t>(local, 28);
+  if (start > end.directory_offset ||
+      record.compressed_size > end.directory_offset - start) {
+    return corrupt(
+        record,
+        "E_BOUNDS",
+        format(
+            "the record leaves the file; expected at most {} bytes, got {}",
+            end.directory_offset - std::min(start, end.directory_offset),
+            record.compressed_size));
+  }
+  record.data_offset = start;
+  return {};
+}
+
 } // namespace
 
 Error zip_error(
@@ -276,43 +312,22 @@ read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits) {
   return entries;
 }
 
-Status
-check_local_header(ByteSource& source, const ZipEnd& end, ZipEntry& entry) {
-  ZipRecord& record = entry.record;
-  const std::uint64_t room = end.directory_offset - record.header_offset;
-  const std::uint64_t head_bytes = kLocalBytes + record.name.size();
-  std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(
-      const ByteSpan local,
-      source.view(record.header_offset, std::min(room, head_bytes), scratch));
-  if (local.size() < kLocalBytes ||
-      read_le<std::uint32_t>(local, 0) != kLocalMagic) {
-    return corrupt(record, "E_BOUNDS", "no local header where it should be");
+Status check_local_headers(
+    ByteSource& source,
+    const ZipEnd& end,
+    std::vector<ZipEntry>& entries) {
+  HeaderWindow headers(source, entries, end.directory_offset);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const ZipRecord& record = entries[i].record;
+    const std::uint64_t room = end.directory_offset - record.header_offset;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan local,
+        headers.view(
+            i,
+            record.header_offset,
+            std::min(room, kLocalBytes + record.name.size())));
+    LOCKSTEP_TRY(locate(local, end, entries[i]));
   }
-  const bool same_name =
-      local.size() == head_bytes &&
-      read_le<std::uint16_t>(local, 26) == record.name.size() &&
-      std::ranges::equal(local.subspan(kLocalBytes), as_byte_span(record.name));
-  if (!same_name) {
-    return corrupt(
-        record,
-        "E_LOCAL_MISMATCH",
-        "directory and local header disagree about the name");
-  }
-  LOCKSTEP_TRY(check_against_local(local, entry));
-  const std::uint64_t start =
-      record.header_offset + head_bytes + read_le<std::uint16_t>(local, 28);
-  if (start > end.directory_offset ||
-      record.compressed_size > end.directory_offset - start) {
-    return corrupt(
-        record,
-        "E_BOUNDS",
-        format(
-            "the record leaves the file; expected at most {} bytes, got {}",
-            end.directory_offset - std::min(start, end.directory_offset),
-            record.compressed_size));
-  }
-  record.data_offset = start;
   return {};
 }
 
@@ -329,10 +344,17 @@ bool is_record_name(std::string_view name) {
       name.find('\0') != std::string_view::npos) {
     return false;
   }
-  const auto parts = split(name, '/');
-  return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
-    return part.empty() || part == "." || part == "..";
-  });
+  while (true) {
+    const std::size_t slash = name.find('/');
+    const std::string_view part = name.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") {
+      return false;
+    }
+    if (slash == std::string_view::npos) {
+      return true;
+    }
+    name.remove_prefix(slash + 1);
+  }
 }
 
 } // namespace lockstep::ckpt

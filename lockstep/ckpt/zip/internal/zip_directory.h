@@ -52,9 +52,11 @@ struct ZipEntry {
 Result<std::vector<ZipEntry>>
 read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits);
 
-/// Compares the local header of `entry` with it and sets `data_offset`.
-Status
-check_local_header(ByteSource& source, const ZipEnd& end, ZipEntry& entry);
+/// Compares the local header of each entry with it and sets `data_offset`.
+Status check_local_headers(
+    ByteSource& source,
+    const ZipEnd& end,
+    std::vector<ZipEntry>& entries);
 
 /// Refuses records that share bytes, and bytes before the first one; but for a
 /// record there that a later one of the same name has replaced (zip_append.h).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/internal/zip_directory.h"
@@ -13,6 +14,7 @@ namespace {
 // A comment and PyTorch's tolerance for trailing bytes both end at 64 KiB.
 constexpr std::uint64_t kSearchBytes = 0xFFFF + kEndBytes;
 constexpr std::array<unsigned char, 4> kZipMagic{'P', 'K', 3, 4};
+constexpr std::string_view kEndText = "PK\x05\x06";
 
 Error no_end(std::uint64_t size) {
   return zip_error(
@@ -51,6 +53,10 @@ Status check_magic(ByteSource& source) {
   return {};
 }
 
+std::string_view text_of(ByteSpan bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 struct Candidates {
   // Offsets of end records whose comment ends at the end of the file, and of
   // those that end before it.
@@ -60,10 +66,11 @@ struct Candidates {
 
 Candidates find_candidates(ByteSpan tail, std::uint64_t tail_offset) {
   Candidates found;
-  for (std::size_t at = 0; at + kEndBytes <= tail.size(); ++at) {
-    if (tail[at] != std::byte{'P'} ||
-        read_le<std::uint32_t>(tail, at) != kEndMagic) {
-      continue;
+  const std::string_view text = text_of(tail);
+  for (std::size_t at = text.find(kEndText); at < tail.size();
+       at = text.find(kEndText, at + 1)) {
+    if (tail.size() - at < kEndBytes) {
+      break;
     }
     const std::uint64_t end =
         at + kEndBytes + read_le<std::uint16_t>(tail, at + 20);
@@ -74,6 +81,15 @@ Candidates find_candidates(ByteSpan tail, std::uint64_t tail_offset) {
     }
   }
   return found;
+}
+
+// The candidates in the last `most` bytes.
+Result<Candidates> candidates_in(ByteSource& source, std::uint64_t most) {
+  const std::uint64_t length = std::min(source.size(), most);
+  const std::uint64_t offset = source.size() - length;
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(const ByteSpan tail, source.view(offset, length, scratch));
+  return find_candidates(tail, offset);
 }
 
 // True if the last of these end records is one that an edit in place has moved
@@ -109,11 +125,10 @@ Result<bool> is_moved_end(
 // The one end record that counts; two equally good ones are an attack, unless
 // a power cut tore an edit in place.
 Result<std::uint64_t> choose_end(ByteSource& source) {
-  const std::uint64_t length = std::min(source.size(), 2 * kSearchBytes);
-  const std::uint64_t offset = source.size() - length;
-  std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(const ByteSpan tail, source.view(offset, length, scratch));
-  const Candidates found = find_candidates(tail, offset);
+  LOCKSTEP_ASSIGN(Candidates found, candidates_in(source, kSearchBytes));
+  if (found.exact.empty()) {
+    LOCKSTEP_ASSIGN(found, candidates_in(source, 2 * kSearchBytes));
+  }
   const auto& pool = found.exact.empty() ? found.early : found.exact;
   if (pool.empty()) {
     return no_end(source.size());
