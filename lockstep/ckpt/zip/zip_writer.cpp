@@ -15,8 +15,10 @@ constexpr std::string_view kIdRecord = ".data/serialization_id";
 constexpr std::uint64_t kIdBytes = 40;
 
 // The checksum reads a block right before write() copies it, so that the
-// second reading comes from the cache.
-constexpr std::size_t kBlockBytes = 256 << 10;
+// second reading comes from the cache. Blocks end at multiples of their size in
+// the file: the kernel then takes few large pages instead of many small ones.
+constexpr std::uint64_t kBlockBytes = 512 << 10;
+constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::size_t kGatherBytes = 256 << 10;
 // Larger payloads are worth a write of their own instead of a copy.
 constexpr std::size_t kDirectBytes = 64 << 10;
@@ -24,6 +26,11 @@ constexpr std::size_t kDirectBytes = 64 << 10;
 // Folder in front of every name; none without a root.
 std::string prefix_of(std::string_view root) {
   return root.empty() ? std::string() : std::string(root) + '/';
+}
+
+// Bytes from `position` to the next multiple of `unit`.
+std::uint64_t to_multiple(std::uint64_t position, std::uint64_t unit) {
+  return (unit - position % unit) % unit;
 }
 
 } // namespace
@@ -126,21 +133,32 @@ void ZipWriter::append(std::string_view bytes) {
 
 Status ZipWriter::append_payload(ByteSpan payload, std::uint32_t& crc) {
   if (payload.size() < kDirectBytes) {
-    crc = crc32(payload, crc);
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): as text
-    const auto* text = reinterpret_cast<const char*>(payload.data());
-    append(std::string_view(text, payload.size()));
+    append_block(payload, crc);
     return buffer_.size() < kGatherBytes ? Status() : flush();
   }
+  // The buffer takes what is left of a page on both sides.
+  const auto head = payload.first(to_multiple(position_, kPageBytes));
+  append_block(head, crc);
   LOCKSTEP_TRY(flush());
-  position_ += payload.size();
-  while (!payload.empty()) {
-    const auto block = payload.first(std::min(payload.size(), kBlockBytes));
+  payload = payload.subspan(head.size());
+  while (payload.size() >= kPageBytes) {
+    const auto block = payload.first(std::min<std::uint64_t>(
+        payload.size() - payload.size() % kPageBytes,
+        kBlockBytes - position_ % kBlockBytes));
     crc = crc32(block, crc);
     LOCKSTEP_TRY(file_.write(block));
+    position_ += block.size();
     payload = payload.subspan(block.size());
   }
+  append_block(payload, crc);
   return {};
+}
+
+void ZipWriter::append_block(ByteSpan block, std::uint32_t& crc) {
+  crc = crc32(block, crc);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): as text
+  const auto* text = reinterpret_cast<const char*>(block.data());
+  append(std::string_view(text, block.size()));
 }
 
 Status ZipWriter::flush() {

@@ -91,6 +91,7 @@ class ZipWriter {
   Status end(std::string_view name, Entry entry);
   void append(std::string_view bytes);
   Status append_payload(ByteSpan payload, std::uint32_t& crc);
+  void append_block(ByteSpan block, std::uint32_t& crc);
   Status flush();
 
   WritableFile& file_;

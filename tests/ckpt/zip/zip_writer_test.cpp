@@ -167,5 +167,48 @@ TEST(ZipWriter, UsesWideFieldsBeyondFourGigabytes) {
   EXPECT_EQ(first->data_offset + kLarge + 24, second->header_offset);
 }
 
+// Notes where large writes begin and end.
+class WriteLog final : public WritableFile {
+ public:
+  Status write(ByteSpan bytes) override {
+    if (bytes.size() >= 32 << 10) {
+      large.emplace_back(position_, position_ + bytes.size());
+    }
+    position_ += bytes.size();
+    return {};
+  }
+  Status write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {
+    return Error{.code = ErrorCode::kUnsupported};
+  }
+  Status sync() override {
+    return {};
+  }
+  Status close() override {
+    return {};
+  }
+
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> large;
+
+ private:
+  std::uint64_t position_ = 0;
+};
+
+TEST(ZipWriter, LargeWritesCoverWholePages) {
+  constexpr std::uint64_t kPage = 4096;
+  constexpr std::uint64_t kBlock = 512 << 10;
+  const std::string payload((2 << 20) + 77, 'x');
+  WriteLog file;
+  ZipWriter zip(file, "a");
+  ASSERT_TRUE(zip.add("data/0", as_byte_span(payload)));
+  ASSERT_TRUE(zip.add("data/1", as_byte_span(payload)));
+  ASSERT_TRUE(zip.finish());
+  ASSERT_GE(file.large.size(), 8U);
+  for (const auto& [begin, end] : file.large) {
+    EXPECT_EQ(begin % kPage, 0U);
+    EXPECT_EQ(end % kPage, 0U);
+    EXPECT_EQ(begin / kBlock, (end - 1) / kBlock);
+  }
+}
+
 } // namespace
 } // namespace lockstep::ckpt
