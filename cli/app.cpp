@@ -278,6 +278,10 @@ int run(std::span<const std::string> given) {
         "lockstep.args/1",
         std::ranges::find(given, "--json") != given.end());
   }
+  if (given.size() == 1 && given[0] == "--version") {
+    print(version_text() + "\n"); // no parser: it would declare every flag
+    return 0;
+  }
   std::vector<std::string> args = normalize(given);
   const bool wants_json = std::ranges::find(args, "--json") != args.end();
   if (const auto error = unknown_command(args)) {

@@ -114,8 +114,9 @@ std::string groups_text(const std::vector<ckpt::TreeRow>& groups) {
 Result<int> run(const ListArgs& args, const Common& common) {
   constexpr const char* kSchema = "lockstep.ckpt.ls/1";
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const auto rows, list_rows(file, args));
+  keep_until_exit(std::move(file));
   if (args.names_only && !common.json) {
     print(names_text(rows));
     return 0;

@@ -36,4 +36,8 @@ class Input {
   std::string name_;
 };
 
+/// Takes `file` and never frees it: for a command that is about to end, since
+/// the system takes the memory back faster than the destructors do.
+void keep_until_exit(ckpt::Checkpoint file);
+
 } // namespace lockstep::cli

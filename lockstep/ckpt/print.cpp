@@ -39,9 +39,11 @@ std::string complex_text(const Complex& value) {
 std::string numbers_text(const std::vector<std::int64_t>& numbers) {
   std::string text = "[";
   for (const std::int64_t number : numbers) {
-    text += (text.size() > 1 ? ", " : "") + std::to_string(number);
+    text += text.size() == 1 ? "" : ", ";
+    text += std::to_string(number);
   }
-  return text + "]";
+  text += ']';
+  return text;
 }
 
 // Text of everything that fits one line.
@@ -290,7 +292,10 @@ std::string shape_text(const Tensor& tensor) {
 }
 
 std::string describe(const Tensor& tensor) {
-  return format("{} {}", dtype_info(tensor.dtype).name, shape_text(tensor));
+  std::string text(dtype_info(tensor.dtype).name);
+  text += ' ';
+  text += shape_text(tensor);
+  return text;
 }
 
 std::string_view dict_class(const Dict& dict) {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -101,7 +101,7 @@ class Summarizer {
 
   Status count_tensors() {
     std::map<DType, DTypeSummary> dtypes;
-    std::map<const Storage*, std::set<const Tensor*>> views;
+    std::unordered_map<const Tensor*, const Storage*> views;
     std::map<std::string, std::uint64_t> devices;
     LOCKSTEP_TRY(for_each_tensor(
         tensor_root(),
@@ -113,17 +113,12 @@ class Summarizer {
           row.dtype = tensor.dtype;
           ++row.tensors;
           row.bytes += contiguous_bytes(tensor);
-          views[tensor.storage.get()].insert(&tensor);
+          views.emplace(&tensor, tensor.storage.get());
         }));
     for (const auto& [dtype, row] : dtypes) {
       summary_.dtypes.push_back(row);
     }
-    for (const auto& [storage, tensors] : views) {
-      if (tensors.size() > 1) {
-        ++summary_.shared_storages;
-        summary_.shared_tensors += tensors.size();
-      }
-    }
+    count_shared(views);
     for (const auto& storage : file_.storages) {
       summary_.storage_bytes += storage->nbytes;
       ++devices[storage->location];
@@ -132,6 +127,21 @@ class Summarizer {
       summary_.devices.push_back({.location = location, .storages = count});
     }
     return {};
+  }
+
+  void count_shared(
+      const std::unordered_map<const Tensor*, const Storage*>& views) {
+    std::unordered_map<const Storage*, std::uint64_t> tensors;
+    tensors.reserve(views.size());
+    for (const auto& [tensor, storage] : views) {
+      ++tensors[storage];
+    }
+    for (const auto& [storage, count] : tensors) {
+      if (count > 1) {
+        ++summary_.shared_storages;
+        summary_.shared_tensors += count;
+      }
+    }
   }
 
   Status count_keys() {

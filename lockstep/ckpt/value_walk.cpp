@@ -130,9 +130,12 @@ class TensorWalk {
   }
 
  private:
-  Status walk_below(const std::string& key, const Value& value) {
+  Status walk_below(std::string_view key, const Value& value) {
     const std::size_t size = name_.size();
-    name_ += name_.empty() ? key : "." + key;
+    if (!name_.empty()) {
+      name_ += '.';
+    }
+    name_ += key;
     Status status = walk(value);
     name_.resize(size);
     return status;
@@ -147,7 +150,10 @@ class TensorWalk {
 
   Status walk_items(const std::vector<Item>& items) {
     for (const auto& [key, value] : items) {
-      LOCKSTEP_TRY(walk_below(key_text(key), value));
+      const std::string* text = key.as_string();
+      LOCKSTEP_TRY(
+          text != nullptr ? walk_below(*text, value)
+                          : walk_below(key_text(key), value));
     }
     return {};
   }
@@ -168,7 +174,7 @@ class TensorWalk {
     for (const TensorPart& part : tensor.parts) {
       LOCKSTEP_TRY(
           part.name.empty() ? walk(*part.value)
-                            : walk_below(std::string(part.name), *part.value));
+                            : walk_below(part.name, *part.value));
     }
     return {};
   }
