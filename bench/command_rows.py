@@ -114,10 +114,10 @@ def strip_rows(folder, ours, rounds):
     folder.peer("same", out, wanted)
     folder.peer("same", edited, wanted)
     peer = [PYTHON, HERE / "peer_edit.py", "strip", folder.source, wanted]
-    yield pair("f2 strip to a new file", peer, new, rounds)
+    yield pair("f2 torch.load, torch.save -> strip to a new file", peer, new, rounds)
     yield pair("f2 plain copy (cp) -> strip to a new file",
                ["cp", folder.source, folder / "copy.pth"], new, rounds)
-    yield pair("f3 strip in place",
+    yield pair("f3 torch.load, torch.save -> strip in place",
                [PYTHON, HERE / "peer_edit.py", "strip", edited, edited],
                in_place, rounds, folder.fresh)
     for name in ("stripped.pth", "edited.pth", "copy.pth", "wanted.pth"):
@@ -130,7 +130,7 @@ def convert_rows(folder, ours, rounds):
     run(command)
     folder.peer("convert", folder.source, wanted)
     folder.peer("same", out, wanted)
-    yield pair("f7 .pth to .safetensors",
+    yield pair("f7 torch.load, save_file -> convert to safetensors",
                [PYTHON, HERE / "peer_edit.py", "convert", folder.source, wanted],
                command, rounds)
 

@@ -6,8 +6,9 @@
 Every row pairs Lockstep with a Python peer on this machine in this run
 (A B A B ...) and prints the median of the per-pair ratios, with the spread.
 A row whose own check fails prints no number. The machine is measured before
-and after each row: if its second core was not there, the row is void and tried
-again; a row that stays void prints no number, and the exit status is 75.
+and after each row: if its second core was not there, or other jobs took more
+than a tenth of the machine meanwhile, the row is void and tried again; a row
+that stays void prints no number, and the exit status is 75.
 """
 
 import argparse
@@ -154,9 +155,37 @@ ROWS = {"train": bench_train, "parallel": bench_parallel, "data": bench_data,
         "ckpt": bench_ckpt, "commands": bench_commands}
 
 
-def steal_ticks():
+def processor_ticks():
+    """Ticks of all cores so far: user, nice, system, idle, iowait, irq, softirq,
+    steal."""
     with open("/proc/stat", encoding="ascii") as stat:
-        return int(stat.readline().split()[8])
+        return [int(field) for field in stat.readline().split()[1:9]]
+
+
+def steal_ticks():
+    return processor_ticks()[7]
+
+
+class OtherJobs:
+    """What others took of the machine's time inside a `with`: other processes,
+    and other machines on the same processor."""
+
+    LIMIT = 0.1
+
+    def __enter__(self):
+        self.start = self._times()
+        return self
+
+    def __exit__(self, *_):
+        (busy, own, wall), before = self._times(), self.start
+        others = busy - before[0] - (own - before[1])
+        self.share = max(0.0, others / (wall - before[2]) / os.cpu_count())
+
+    @staticmethod
+    def _times():
+        ticks, own = processor_ticks(), os.times()
+        busy = sum(ticks) - ticks[3] - ticks[4]
+        return busy / os.sysconf("SC_CLK_TCK"), sum(own[:4]), own.elapsed
 
 
 def machine_is_whole(machine):
@@ -182,14 +211,19 @@ def describe():
 def run_row(row, rounds, machine):
     """Results of a row, or None if the machine was not whole meanwhile."""
     before = machine_is_whole(machine)
-    results = [{"row": row, "name": name, "unit": unit, **r}
-               for name, unit, r in ROWS[row](rounds)]
-    return results if machine_is_whole(machine) and before else None
+    with OtherJobs() as others:
+        results = [{"row": row, "name": name, "unit": unit, **r}
+                   for name, unit, r in ROWS[row](rounds)]
+    print(f"  other jobs took {100 * others.share:.0f} % of the machine")
+    whole = machine_is_whole(machine) and before
+    return results if whole and others.share <= others.LIMIT else None
 
 
 def show(results):
+    print(f"  {'peer -> ours':54} {'peer':>10} -> {'ours':>10}"
+          "         median of the ratios (range)")
     for r in results:
-        print(f"  {r['name']:52} {r['peer']:>10.4g} -> {r['ours']:>10.4g} {r['unit']:6}"
+        print(f"  {r['name']:54} {r['peer']:>10.4g} -> {r['ours']:>10.4g} {r['unit']:6}"
               f"  {r['ratio']:.2f}x ({r['low']:.2f} .. {r['high']:.2f})", flush=True)
 
 
@@ -215,7 +249,7 @@ def main():
                     if results is not None:
                         break
                     print(f"  void, attempt {attempt + 1} of {args.attempts}: "
-                          "the second core was not there the whole time", flush=True)
+                          "the machine was not ours the whole time", flush=True)
             except CheckFailed as reason:
                 failed = True
                 print(f"  no number: {reason}")
