@@ -22,6 +22,9 @@ void merge_equal_keys(std::vector<Item>& items) {
   }
   std::unordered_map<std::string_view, std::size_t> texts;
   std::unordered_map<std::int64_t, std::size_t> integers;
+  if (items.front().first.as_string() != nullptr) {
+    texts.reserve(items.size());
+  }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     std::size_t place = kept;

@@ -15,6 +15,10 @@ Error underflow(std::string message) {
   return pickle_error(ErrorCode::kCorrupt, "E_STACK", std::move(message));
 }
 
+Error no_value() {
+  return underflow("stack is empty; expected a value");
+}
+
 // Breaks the cycles that a failed read leaves.
 struct Empty {
   template <class T>
@@ -73,7 +77,7 @@ Result<Slot> PickleStack::pop() {
 Result<Slot*> PickleStack::top() {
   const std::size_t floor = marks_.empty() ? 0 : marks_.back();
   if (slots_.size() <= floor) {
-    return underflow("stack is empty; expected a value");
+    return no_value();
   }
   return &slots_.back();
 }
@@ -85,7 +89,7 @@ void PickleStack::mark() {
 Result<Taken> PickleStack::take(std::size_t count) {
   const std::size_t floor = marks_.empty() ? 0 : marks_.back();
   if (slots_.size() - floor < count) {
-    return underflow("stack is empty; expected a value");
+    return no_value();
   }
   return take_from(slots_.size() - count);
 }
@@ -122,15 +126,20 @@ Status PickleStack::deepen(Slot& slot, std::uint64_t child_depth) const {
 }
 
 Status PickleStack::put(std::uint64_t index) {
-  LOCKSTEP_ASSIGN(const Slot* slot, top());
+  const std::size_t floor = marks_.empty() ? 0 : marks_.back();
+  if (slots_.size() <= floor) {
+    return no_value();
+  }
   if (index == dense_) {
-    far_.erase(index);
     ++dense_;
+    if (!far_.empty()) {
+      far_.erase(index);
+    }
   } else if (index > dense_) {
     far_.insert(index);
   }
   if (reads_.contains(index)) {
-    memo_.insert_or_assign(index, *slot);
+    memo_.insert_or_assign(index, slots_.back());
   }
   return {};
 }

@@ -40,11 +40,13 @@ class PickleStack {
   PickleStack(const PickleStack&) = delete;
   PickleStack& operator=(const PickleStack&) = delete;
 
-  Status push(Value&& value, std::uint64_t depth = 1) {
+  /// `value` is whatever a `Value` is made of.
+  template <class T>
+  Status push(T&& value, std::uint64_t depth = 1) {
     if (depth > max_depth_ || ++pushed_ > max_nodes_) {
       return too_much(depth);
     }
-    slots_.emplace_back(std::move(value), depth);
+    slots_.emplace_back(std::forward<T>(value), depth);
     return {};
   }
   Result<Slot> pop();
