@@ -31,8 +31,24 @@ struct IsFlat {
     } else if constexpr (std::is_same_v<Node, Object>) {
       return node->items.empty() && !node->args && !node->state;
     } else {
-      return std::ranges::none_of(node->items, &Value::is_container);
+      // Not through what others hold, too: that could be looked at again and
+      // again.
+      return node->items.empty() ||
+             (node.use_count() == 1 &&
+              std::ranges::none_of(node->items, &Value::is_container));
     }
+  }
+};
+
+// True for the last owner of containers inside a container.
+struct EndsContainers {
+  template <class T>
+  bool operator()(const T& /*scalar*/) const {
+    return false;
+  }
+  template <Container T>
+  bool operator()(const T& node) const {
+    return node.use_count() == 1 && !IsFlat{}(node);
   }
 };
 
@@ -161,6 +177,9 @@ Value::Value(Dict v) : data_(std::make_shared<Dict>(std::move(v))) {}
 Value::Value(Object v) : data_(std::make_shared<Object>(std::move(v))) {}
 
 void Value::release() {
+  if (!std::visit(EndsContainers{}, data_)) {
+    return;
+  }
   std::vector<Value> pending;
   std::visit(Release{pending}, data_);
   while (!pending.empty()) {

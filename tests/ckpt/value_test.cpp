@@ -30,6 +30,17 @@ TEST(Value, SharedTreesDieWithoutRecursion) {
   EXPECT_TRUE(twice.is_container());
 }
 
+// Looking through the list for each of its owners would take hours.
+TEST(Value, ManyOwnersOfALongListDieInTurn) {
+  constexpr std::size_t kMany = 1'000'000;
+  Value owners = List{std::vector<Value>(
+      kMany,
+      Value(List{std::vector<Value>(kMany, Value(1))}))};
+  EXPECT_EQ(owners.as_list()->items.size(), kMany);
+  owners = None{};
+  EXPECT_TRUE(owners.is_none());
+}
+
 TEST(Value, SharedPartsOutliveTheWhole) {
   const Value part = List{{"kept", Tuple{{1, 2}}}};
   { const Value whole = Dict{.items = {{"a", part}, {"b", Tuple{{part}}}}}; }
