@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -35,35 +36,41 @@ bool has_upper_case(const ZipEntry& entry) {
   });
 }
 
+Error duplicate(const ZipRecord& first, const ZipRecord& second) {
+  const bool same = first.name == second.name;
+  return zip_error(
+      ErrorCode::kCorrupt,
+      same ? "E_DUP_RECORD" : "E_DUP_CASEFOLD",
+      format(
+          "'{}' is there twice{}: at {} and at {}",
+          escape(second.name),
+          same ? "" : " but for letter case",
+          first.header_offset,
+          second.header_offset),
+      second.header_offset,
+      second.name);
+}
+
 // PyTorch looks names up without regard to case and takes one of several.
 Status check_duplicates(const std::vector<ZipEntry>& entries, ZipForm form) {
   const bool folds_case =
       form == ZipForm::kRooted && std::ranges::any_of(entries, has_upper_case);
-  std::deque<std::string> folded; // keeps what `seen` points to
-  std::unordered_map<std::string_view, const ZipRecord*> seen;
-  seen.reserve(entries.size());
-  for (const ZipEntry& entry : entries) {
-    const ZipRecord& record = entry.record;
-    std::string_view name = record.name;
-    if (folds_case) {
-      name = folded.emplace_back(lower_case(name));
+  std::deque<std::string> folded; // keeps what `names` points to
+  std::vector<std::pair<std::string_view, std::size_t>> names;
+  names.reserve(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string& name = entries[i].record.name;
+    names.emplace_back(
+        folds_case ? folded.emplace_back(lower_case(name)) : name,
+        i);
+  }
+  std::ranges::sort(names);
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    if (names[i - 1].first == names[i].first) {
+      return duplicate(
+          entries[names[i - 1].second].record,
+          entries[names[i].second].record);
     }
-    const auto [old, fresh] = seen.emplace(name, &record);
-    if (fresh) {
-      continue;
-    }
-    const bool same = old->second->name == record.name;
-    return zip_error(
-        ErrorCode::kCorrupt,
-        same ? "E_DUP_RECORD" : "E_DUP_CASEFOLD",
-        format(
-            "'{}' is there twice{}: at {} and at {}",
-            escape(record.name),
-            same ? "" : " but for letter case",
-            old->second->header_offset,
-            record.header_offset),
-        record.header_offset,
-        record.name);
   }
   return {};
 }
@@ -189,10 +196,7 @@ Result<ZipReader> ZipReader::open(
   for (ZipEntry& entry : entries) {
     reader.records_.push_back(std::move(entry.record));
   }
-  reader.index_.reserve(reader.records_.size());
-  for (std::size_t i = 0; i < reader.records_.size(); ++i) {
-    reader.index_.emplace(reader.records_[i].name, i);
-  }
+  reader.index_names();
   reader.crc_state_ = find_crc_state(reader.records_);
   if (reader.crc_state_ != CrcState::kPresent) {
     reader.warnings_.push_back(zip_error(
@@ -240,16 +244,27 @@ ZipReader ZipReader::recovered(
       reader.records_.push_back(std::move(record));
     }
   }
-  for (std::size_t i = 0; i < reader.records_.size(); ++i) {
-    reader.index_.emplace(reader.records_[i].name, i);
-  }
+  reader.index_names();
   reader.crc_state_ = find_crc_state(reader.records_);
   return reader;
 }
 
+void ZipReader::index_names() {
+  index_.resize(records_.size());
+  std::iota(index_.begin(), index_.end(), 0);
+  std::ranges::sort(index_, {}, [this](std::size_t place) {
+    return std::string_view(records_[place].name);
+  });
+}
+
 const ZipRecord* ZipReader::find(std::string_view name) const noexcept {
-  const auto found = index_.find(name);
-  return found == index_.end() ? nullptr : &records_[found->second];
+  const auto found =
+      std::ranges::lower_bound(index_, name, {}, [this](std::size_t place) {
+        return std::string_view(records_[place].name);
+      });
+  return found == index_.end() || records_[*found].name != name
+             ? nullptr
+             : &records_[*found];
 }
 
 bool ZipReader::has_crc(const ZipRecord& record) const noexcept {

@@ -15,7 +15,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
@@ -137,11 +136,13 @@ class ZipReader {
 
  private:
   ZipReader() = default;
+  void index_names();
 
   std::shared_ptr<ByteSource> source_;
   std::vector<ZipRecord> records_;
-  // The names point into records_.
-  std::unordered_map<std::string_view, std::size_t> index_;
+  // Places in records_, by name. No hash table: names in a file can be made to
+  // collide.
+  std::vector<std::size_t> index_;
   std::string root_;
   CrcState crc_state_ = CrcState::kPresent;
   std::vector<Error> warnings_;

@@ -4,10 +4,10 @@
 // bytes are records `data/KEY`.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "lockstep/ckpt/pickle/pickle_machine.h"
@@ -61,7 +61,7 @@ class StorageTable final : public PersistentIdHandler {
   StorageTableOptions options_;
   std::vector<StorageEntry> entries_;
   // The keys are those of the entries' storages.
-  std::unordered_map<std::string_view, std::size_t> rows_;
+  std::map<std::string_view, std::size_t> rows_;
 };
 
 } // namespace lockstep::ckpt::internal
