@@ -9,23 +9,15 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit/weights.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor_bytes.h"
+#include "lockstep/ckpt/torchscript/script_tree.h"
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-// Keys under which training scripts keep the model's weights, likeliest first.
-constexpr std::array<std::string_view, 7> kWeightKeys{
-    "state_dict",
-    "model_state_dict",
-    "model",
-    "net",
-    "module",
-    "weights",
-    "model_state"};
 
 // What wrappers put before every key.
 struct Wrapper {
@@ -52,19 +44,6 @@ bool is_buffer(std::string_view name) {
   const std::string_view last =
       dot == std::string_view::npos ? name : name.substr(dot + 1);
   return std::ranges::find(kBufferNames, last) != kBufferNames.end();
-}
-
-// Finds the part of the tree that holds the weights.
-const Value* find_weights(const Value& root, std::string& key) {
-  for (const std::string_view candidate : kWeightKeys) {
-    const Value* value = root.find(candidate);
-    if (value != nullptr &&
-        (value->as_dict() != nullptr || module_in(*value) != nullptr)) {
-      key = candidate;
-      return value;
-    }
-  }
-  return &root;
 }
 
 class Summarizer {
@@ -169,7 +148,9 @@ class Summarizer {
   }
 
   Status count_weights() {
-    const Value* weights = find_weights(file_.root, summary_.weights_key);
+    const WeightsPlace place = locate_weights(file_.root);
+    summary_.weights_key = place.key;
+    const Value* weights = &place.value;
     if (const Value* module = module_in(*weights)) {
       summary_.model = module_facts(*weights);
       summary_.wrapped_class = summary_.model.class_name;
@@ -201,8 +182,9 @@ class Summarizer {
 
   void add_names() {
     summary_.names = file_.globals.size();
+    const bool is_script = file_.format == "torchscript";
     for (const GlobalUse& use : file_.globals) {
-      if (!use.is_safe) {
+      if (!use.is_safe && !(is_script && is_script_name(use.name))) {
         summary_.unsafe_names.push_back(use.name);
       }
     }
@@ -245,6 +227,14 @@ class Summarizer {
   Summary summary_;
 };
 
+Json texts(const std::vector<std::string>& lines) {
+  Json array = Json::array();
+  for (const std::string& line : lines) {
+    array.push(line);
+  }
+  return array;
+}
+
 } // namespace
 
 Result<Summary> summarize(const Checkpoint& file) {
@@ -275,13 +265,6 @@ Json to_json(const Summary& summary) {
                      .set("location", row.location)
                      .set("storages", row.storages));
   }
-  const auto texts = [](const std::vector<std::string>& lines) {
-    Json array = Json::array();
-    for (const std::string& line : lines) {
-      array.push(line);
-    }
-    return array;
-  };
   Json result = Json::object();
   result.set("format", summary.format)
       .set("era", summary.era)

@@ -84,7 +84,8 @@ struct Summary {
   std::uint64_t shared_storages = 0;
   std::uint64_t shared_tensors = 0;
   std::uint64_t names = 0;
-  /// Names outside the allow list of PyTorch's safe loader.
+  /// Names outside the allow list of PyTorch's safe loader; of a TorchScript
+  /// archive, those that LibTorch does not know either.
   std::vector<std::string> unsafe_names = {};
   std::vector<std::string> warnings = {};
   /// "looks like DataParallel: ...".

@@ -120,7 +120,8 @@ std::string prefix_text(const Summary& summary) {
 std::string names_text(const Summary& summary) {
   const std::string all = plural(summary.names, "name");
   if (summary.unsafe_names.empty()) {
-    return all + ", all safe";
+    return all + (summary.format == "torchscript" ? ", all known to TorchScript"
+                                                  : ", all safe");
   }
   std::vector<std::string> shown;
   for (const std::string& name : summary.unsafe_names) {

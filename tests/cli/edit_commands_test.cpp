@@ -117,5 +117,16 @@ TEST_F(EditCommands, ConvertInPlaceIsSafe) {
   EXPECT_GT(floats, 4U);
 }
 
+TEST_F(EditCommands, TorchScriptArchivesHaveASummary) {
+  put("tiny.pt", "m.pt");
+  ASSERT_EQ(run("convert --to libtorch m.pt s.pt"), 0) << text("err.txt");
+  EXPECT_EQ(run("s.pt"), 0) << text("err.txt");
+  EXPECT_THAT(
+      text("out.txt"),
+      testing::AllOf(
+          testing::HasSubstr("PyTorch TorchScript archive"),
+          testing::HasSubstr("all known to TorchScript")));
+}
+
 } // namespace
 } // namespace lockstep

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/value_walk.h"
+#include "lockstep/ckpt/model/module_facts.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -35,7 +35,7 @@ WeightsPlace locate_weights(const Value& root) {
   for (const std::string_view key : kWeightKeys) {
     const Value* value = root.find(key);
     if (value != nullptr &&
-        (value->as_dict() != nullptr || is_module(*value))) {
+        (value->as_dict() != nullptr || module_in(*value) != nullptr)) {
       return {.key = std::string(key), .value = *value};
     }
   }
@@ -56,7 +56,7 @@ Result<WeightsPlace> weights_to_edit(const Value& root, std::string_view key) {
     }
     place = {.key = std::string(key), .value = *value};
   }
-  if (is_module(place.value)) {
+  if (module_in(place.value) != nullptr) {
     return no_weights(
         "the file holds a whole model, not a dictionary of weights",
         "'lockstep ckpt extract-model' makes a state_dict of it");

@@ -17,14 +17,14 @@ namespace lockstep::ckpt {
 struct WeightsPlace {
   /// Key at the top level; empty if the top level is the weights.
   std::string key = {};
-  /// A dict or a whole module, or what else the top level is. Shared with the
-  /// tree.
+  /// A dict or what holds a whole model (`module_in`), or what else the top
+  /// level is. Shared with the tree.
   Value value = {};
 };
 
 /// The first of the usual keys ("state_dict", "model_state_dict", "model",
-/// "net", "module", "weights", "model_state") that holds a dict or a module;
-/// else the top level itself.
+/// "net", "module", "weights", "model_state") that holds a dict or a whole
+/// model; else the top level itself.
 WeightsPlace locate_weights(const Value& root);
 
 /// The same for those who change keys: only a dict will do. `key` names the

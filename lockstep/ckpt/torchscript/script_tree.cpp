@@ -92,7 +92,7 @@ class PlainTree {
       case ScriptContainer::kIntDict:
         return integer_keys(std::move(items));
       case ScriptContainer::kList:
-        return list(std::move(items));
+        return list(items);
       default:
         break;
     }
@@ -147,10 +147,11 @@ class PlainTree {
     return items;
   }
 
-  static Value list(Dict items) {
+  static Value list(const Dict& items) {
     List list;
-    for (auto& [key, value] : items.items) {
-      list.items.push_back(std::move(value));
+    list.items.reserve(items.items.size());
+    for (const auto& [key, value] : items.items) {
+      list.items.push_back(value);
     }
     return list;
   }
@@ -182,6 +183,11 @@ ScriptContainer script_container(std::string_view class_name) {
   }
   const auto* row = std::ranges::find(kClasses, class_name, &ClassRow::name);
   return row == kClasses.end() ? ScriptContainer::kNone : row->container;
+}
+
+bool is_script_name(std::string_view name) {
+  return name.starts_with("__torch__.") ||
+         name.starts_with("torch.jit._pickle.");
 }
 
 const Dict* script_attributes(const Value& value) {

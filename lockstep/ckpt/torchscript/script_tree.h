@@ -27,6 +27,10 @@ enum class ScriptContainer {
 /// Judges a class: "__torch__.___torch_mangle_3.Module" is `kModule`.
 ScriptContainer script_container(std::string_view class_name);
 
+/// True for what LibTorch itself resolves in an archive's pickles: classes of
+/// the archive's own code and the typed containers. Python never looks them up.
+bool is_script_name(std::string_view name);
+
 /// The attributes of an object of a TorchScript program; null for any other
 /// value.
 const Dict* script_attributes(const Value& value);

@@ -77,8 +77,11 @@ std::string state_of(FileSystem& fs) {
   for (std::size_t i = 0; i < weights.items.size(); ++i) {
     const auto bytes = weights.items[i].second.as_tensor()->storage->source;
     const auto loaded = bytes->load();
-    const auto wanted = static_cast<float>(i);
-    if (!loaded || std::memcmp(loaded->data(), &wanted, sizeof wanted) != 0) {
+    float stored = -1;
+    if (loaded && loaded->size() == sizeof stored) {
+      std::memcpy(&stored, loaded->data(), sizeof stored);
+    }
+    if (stored != static_cast<float>(i)) {
       return format("tensor {} has other bytes", i);
     }
   }

@@ -33,6 +33,13 @@ TEST(ScriptTree, KnowsItsContainers) {
   EXPECT_EQ(script_container("Module"), kNone);
 }
 
+TEST(ScriptTree, KnowsWhatLibTorchResolves) {
+  EXPECT_TRUE(is_script_name("__torch__.___torch_mangle_3.Net"));
+  EXPECT_TRUE(is_script_name("torch.jit._pickle.build_intlist"));
+  EXPECT_FALSE(is_script_name("__torch__"));
+  EXPECT_FALSE(is_script_name("torch.jit.load"));
+}
+
 TEST(ScriptTree, JoinsNamesOfModulesThatHoldTensorsAlone) {
   const Value root = object(
       "__torch__.Module",

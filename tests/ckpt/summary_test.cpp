@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/summary.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// What `torch.jit.save` leaves in a pickle, and a name that is not of it.
+std::vector<GlobalUse> script_names() {
+  return {
+      {.name = "__torch__.Net"},
+      {.name = "torch.jit._pickle.build_intlist"},
+      {.name = "os.system"}};
+}
+
+TEST(Summary, NamesOfTorchScriptAreKnownInItsArchivesAlone) {
+  Checkpoint file{.format = "torchscript", .globals = script_names()};
+  EXPECT_THAT(summarize(file)->unsafe_names, ElementsAre("os.system"));
+  file.format = "zip";
+  EXPECT_EQ(summarize(file)->unsafe_names.size(), 3U);
+}
+
+TEST(Summary, SaysThatTorchScriptKnowsTheNames) {
+  Checkpoint file{.format = "torchscript", .globals = script_names()};
+  file.globals.pop_back();
+  EXPECT_THAT(
+      to_text(*summarize(file), "net.pt"),
+      HasSubstr("names       2 names, all known to TorchScript\n"));
+}
+
+} // namespace
+} // namespace lockstep::ckpt
