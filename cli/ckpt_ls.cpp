@@ -32,26 +32,34 @@ Json tensors_json(const std::vector<ckpt::ListRow>& rows) {
 
 using Cells = std::vector<std::string>;
 
-Cells cells_of(const ckpt::ListRow& row, bool is_long) {
+// How the table looks; the format is `Checkpoint::format`.
+struct TableStyle {
+  std::string_view format = {};
+  bool is_long = false;
+};
+
+Cells cells_of(const ckpt::ListRow& row, const TableStyle& style) {
   const ckpt::Tensor& tensor = row.tensor;
   Cells cells{
       escape(row.name, kShownName) + " ",
       format("{:<8}", ckpt::dtype_info(tensor.dtype).name) + " ",
       ckpt::shape_text(tensor) + " "};
-  if (is_long) {
+  if (style.is_long) {
     cells.push_back(stride_text(tensor) + " ");
     cells.push_back(human_bytes(row.bytes) + " ");
   }
-  cells.push_back(format("{:<9}", storage_text(tensor)));
+  cells.push_back(padded(storage_text(style.format, tensor), 9));
   return cells;
 }
 
 // Columns as wide as their widest cell; what follows them is not padded.
-std::string table_text(const std::vector<ckpt::ListRow>& rows, bool is_long) {
+std::string table_text(
+    const std::vector<ckpt::ListRow>& rows,
+    const TableStyle& style) {
   std::vector<Cells> table;
   std::array<std::size_t, 6> widths{};
   for (const ckpt::ListRow& row : rows) {
-    table.push_back(cells_of(row, is_long));
+    table.push_back(cells_of(row, style));
     for (std::size_t i = 0; i < table.back().size(); ++i) {
       widths.at(i) = std::max(widths.at(i), table.back()[i].size());
     }
@@ -116,6 +124,7 @@ Result<int> run(const ListArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const auto rows, list_rows(file, args));
+  const std::string file_format = file.format;
   keep_until_exit(std::move(file));
   if (args.names_only && !common.json) {
     print(names_text(rows));
@@ -123,7 +132,7 @@ Result<int> run(const ListArgs& args, const Common& common) {
   }
   if (args.depth == 0) {
     common.json ? print_result(kSchema, tensors_json(rows))
-                : print(table_text(rows, args.is_long));
+                : print(table_text(rows, {file_format, args.is_long}));
     return 0;
   }
   const auto groups = folded(rows, args.depth);

@@ -66,6 +66,7 @@ Json tensor_stats_json(
 }
 
 std::string stats_text(
+    std::string_view file_format,
     const ckpt::Tensor& tensor,
     const ckpt::TensorStats& stats) {
   std::string text = format(
@@ -74,8 +75,8 @@ std::string stats_text(
       ckpt::shape_text(tensor),
       with_commas(stats.elements));
   text += format(
-      "storage    data/{}, offset {}, on {}{}{}\n",
-      escape(tensor.storage->key, 20),
+      "storage    {}, offset {}, on {}{}{}\n",
+      storage_place(file_format, *tensor.storage),
       tensor.offset,
       escape(tensor.storage->location, 20),
       tensor.is_contiguous() ? "" : ", strided",
@@ -169,6 +170,7 @@ Result<int> show_stats(const ckpt::Value& value, const Common& common) {
 }
 
 Result<int> show_tensor(
+    const ckpt::Checkpoint& file,
     const ckpt::Tensor& tensor,
     const Args& args,
     const Common& common) {
@@ -181,7 +183,7 @@ Result<int> show_tensor(
         kSchema,
         Json::object().set("tensor", tensor_stats_json(tensor, *stats)));
   } else {
-    print(stats_text(tensor, *stats));
+    print(stats_text(file.format, tensor, *stats));
   }
   return 0;
 }
@@ -207,13 +209,16 @@ Result<int> export_tensor(
   return 0;
 }
 
-Result<int>
-show(const ckpt::Value& value, const Args& args, const Common& common) {
+Result<int> show(
+    const ckpt::Checkpoint& file,
+    const ckpt::Value& value,
+    const Args& args,
+    const Common& common) {
   if (args.csv || args.npy) {
     return export_tensor(value, args, common);
   }
   if (const ckpt::Tensor* tensor = value.as_tensor()) {
-    return show_tensor(*tensor, args, common);
+    return show_tensor(file, *tensor, args, common);
   }
   if (args.stats) {
     return show_stats(value, common);
@@ -231,7 +236,7 @@ Result<int> run(const Args& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   auto value = ckpt::find_path(file.root, args.key);
-  auto status = value ? show(*value, args, common)
+  auto status = value ? show(file, *value, args, common)
                       : Result<int>(std::move(value).error());
   if (!status && status.error().path.empty()) {
     status.error().path = input.name();

@@ -27,15 +27,20 @@ std::string label_text(const ckpt::TreeRow& row) {
   return std::string(kIndent * row.level, ' ') + escape(row.label, kShownLabel);
 }
 
-std::string long_text(const ckpt::Tensor& tensor) {
+std::string long_text(
+    std::string_view file_format,
+    const ckpt::Tensor& tensor) {
   return format(
       "  {}  {}{}",
-      storage_text(tensor),
+      storage_text(file_format, tensor),
       escape(tensor.storage->location, 20),
       flags_text(tensor));
 }
 
-std::string rows_text(const std::vector<ckpt::TreeRow>& rows, bool is_long) {
+std::string rows_text(
+    const std::vector<ckpt::TreeRow>& rows,
+    std::string_view file_format,
+    bool is_long) {
   std::size_t width = 0;
   for (const ckpt::TreeRow& row : rows) {
     width = std::max(width, label_text(row).size());
@@ -45,7 +50,7 @@ std::string rows_text(const std::vector<ckpt::TreeRow>& rows, bool is_long) {
     text += padded(label_text(row), width) + "  ";
     if (is_leaf(row)) {
       text += ckpt::describe(*row.tensor);
-      text += is_long ? long_text(*row.tensor) : "";
+      text += is_long ? long_text(file_format, *row.tensor) : "";
     } else {
       text +=
           format("{}, {}", tensors_text(row.tensors), human_bytes(row.bytes));
@@ -75,7 +80,7 @@ Result<int> run(const ListArgs& args, const Common& common) {
   if (common.json) {
     print_result("lockstep.ckpt.tree/1", rows_json(rows));
   } else {
-    print(rows_text(rows, args.is_long));
+    print(rows_text(rows, file.format, args.is_long));
   }
   return 0;
 }

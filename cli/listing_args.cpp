@@ -22,6 +22,19 @@ constexpr std::array<std::pair<std::string_view, Order>, 4> kOrders{{
     {"dtype", Order::kDType},
 }};
 
+// What stands before a storage's key; other formats have no keys.
+struct KeyPrefix {
+  std::string_view format = {};
+  std::string_view prefix = {};
+};
+constexpr std::array kKeyPrefixes{
+    KeyPrefix{"zip", "data/"},
+    KeyPrefix{"zip-folder", "data/"},
+    KeyPrefix{"torchscript", "data/"},
+    KeyPrefix{"legacy", "key "},
+    KeyPrefix{"tar", "key "},
+    KeyPrefix{"tar-folder", "key "}};
+
 Result<Order> order_of(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& [word, order] : kOrders) {
@@ -68,16 +81,29 @@ std::string tensors_text(std::uint64_t count) {
   return format("{} {}", with_commas(count), count == 1 ? "tensor" : "tensors");
 }
 
-std::string storage_text(const ckpt::Tensor& tensor) {
-  std::string text = format("data/{}", escape(tensor.storage->key, 20));
+std::string storage_place(
+    std::string_view format,
+    const ckpt::Storage& storage) {
+  const auto* row = std::ranges::find(kKeyPrefixes, format, &KeyPrefix::format);
+  if (row == kKeyPrefixes.end() || storage.key.empty()) {
+    return "own";
+  }
+  // The oldest TorchScript archives name the record itself: "tensors/0".
+  const bool is_record = storage.key.find('/') != std::string::npos;
+  return std::string(is_record ? "" : row->prefix) + escape(storage.key, 20);
+}
+
+std::string storage_text(std::string_view format, const ckpt::Tensor& tensor) {
+  std::string text = storage_place(format, *tensor.storage);
   if (tensor.offset != 0) {
-    text += format("+{}", tensor.offset);
+    text += "+" + std::to_string(tensor.offset);
   }
   return text;
 }
 
 std::string stride_text(const ckpt::Tensor& tensor) {
   std::vector<std::string> parts;
+  parts.reserve(tensor.strides.size());
   for (const std::int64_t stride : tensor.strides) {
     parts.push_back(std::to_string(stride));
   }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/base/json.h"
@@ -42,8 +43,15 @@ std::string padded(std::string text, std::size_t width);
 /// "1 tensor", "12 tensors".
 std::string tensors_text(std::uint64_t count);
 
-/// "data/3+12"
-std::string storage_text(const ckpt::Tensor& tensor);
+/// Where a file of `format` (`Checkpoint::format`) keeps the storage: a record
+/// of an archive ("data/3"), an entry of a stream ("key 3"), or "own" where
+/// every tensor has bytes of its own.
+std::string storage_place(
+    std::string_view format,
+    const ckpt::Storage& storage);
+
+/// The place, and the tensor's offset inside the storage: "data/3+12".
+std::string storage_text(std::string_view format, const ckpt::Tensor& tensor);
 
 /// "[6, 1]"
 std::string stride_text(const ckpt::Tensor& tensor);
