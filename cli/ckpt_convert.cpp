@@ -97,7 +97,7 @@ Result<std::uint64_t> parse_bytes(const std::string& text) {
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, count);
   const std::string_view unit(end, static_cast<std::size_t>(last - end));
-  const auto found = std::ranges::find(kUnits, unit, &Unit::name);
+  const auto* found = std::ranges::find(kUnits, unit, &Unit::name);
   std::uint64_t bytes = 0;
   if (error != std::errc() || found == kUnits.end() || count == 0 ||
       __builtin_mul_overflow(count, found->bytes, &bytes)) {

@@ -36,6 +36,7 @@ struct Plan {
 
 std::string sizes_text(const std::vector<std::int64_t>& sizes) {
   std::vector<std::string> parts;
+  parts.reserve(sizes.size());
   for (const std::int64_t size : sizes) {
     parts.push_back(std::to_string(size));
   }

@@ -49,6 +49,7 @@ std::string report_text(const Args& args, const ckpt::OptimState& state) {
       state.parameters,
       state.states);
   std::vector<std::string> names;
+  names.reserve(state.dropped.size());
   for (const std::string& name : state.dropped) {
     names.push_back(escape(name));
   }

@@ -127,7 +127,7 @@ std::string quoted(std::string_view text, std::string_view special) {
 std::string zsh_entries(Docs commands, std::string_view group) {
   std::string text = "entries=(";
   for (const auto& [name, help] : entries_of(commands, group)) {
-    text += "\n        " + quoted(name + ":" + help, "");
+    text += "\n        " + quoted(format("{}:{}", name, help), "");
   }
   return text + ")\n      _describe command entries";
 }

@@ -53,11 +53,11 @@ Json location(const std::string& path, std::uint64_t offset) {
       Json::object().set("physicalLocation", std::move(physical)));
 }
 
-Json result(const Rule& rule, std::string message, Json locations) {
+Json result(const Rule& rule, const std::string& message, Json locations) {
   return Json::object()
       .set("ruleId", rule.id)
       .set("level", rule.level)
-      .set("message", Json::object().set("text", std::move(message)))
+      .set("message", Json::object().set("text", message))
       .set("locations", std::move(locations));
 }
 

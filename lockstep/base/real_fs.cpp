@@ -26,7 +26,6 @@ namespace lockstep {
 namespace {
 
 using internal::checked;
-using internal::Descriptor;
 using internal::open_path;
 using internal::open_regular;
 using internal::retry;

@@ -154,10 +154,7 @@ Status JsonScanner::skip_value() {
       ++at_;
       if (!accept(c == '{' ? '}' : ']')) {
         open.push_back(c);
-        if (c == '{') {
-          LOCKSTEP_TRY(string());
-          LOCKSTEP_TRY(expect(':'));
-        }
+        LOCKSTEP_TRY(skip_key(open));
         continue;
       }
     } else {
@@ -167,12 +164,17 @@ Status JsonScanner::skip_value() {
       LOCKSTEP_TRY(expect(open.back() == '{' ? '}' : ']'));
       open.pop_back();
     }
-    if (!open.empty() && open.back() == '{') {
-      LOCKSTEP_TRY(string());
-      LOCKSTEP_TRY(expect(':'));
-    }
+    LOCKSTEP_TRY(skip_key(open));
   } while (!open.empty());
   return {};
+}
+
+Status JsonScanner::skip_key(const std::string& open) {
+  if (open.empty() || open.back() != '{') {
+    return {};
+  }
+  LOCKSTEP_TRY(string());
+  return expect(':');
 }
 
 Status JsonScanner::end() {

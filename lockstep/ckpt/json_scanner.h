@@ -66,6 +66,8 @@ class JsonScanner {
   Status expect(char c);
   Status escape_sequence(std::string& out);
   Result<std::uint32_t> hex4();
+  // Inside an object: the key before a value, with its colon.
+  Status skip_key(const std::string& open);
   Status skip_scalar();
   Status skip_number();
   Status skip_word(std::string_view word);

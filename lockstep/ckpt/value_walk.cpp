@@ -262,6 +262,7 @@ std::string key_text(const Value& key) {
   }
   if (const Tuple* tuple = key.as_tuple()) {
     std::vector<std::string> parts;
+    parts.reserve(tuple->items.size());
     for (const Value& item : tuple->items) {
       parts.push_back(repr_text(item));
     }

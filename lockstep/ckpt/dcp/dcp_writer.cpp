@@ -142,7 +142,7 @@ Status write_dcp(
   LOCKSTEP_TRY(written);
   for (const std::string& name : names) {
     if (is_data_file(name)) {
-      LOCKSTEP_TRY(fs.remove(path + "/" + name));
+      LOCKSTEP_TRY(fs.remove(format("{}/{}", path, name)));
     }
   }
   return {};

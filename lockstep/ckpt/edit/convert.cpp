@@ -39,7 +39,7 @@ std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& sizes) {
 // Copies a tree; a node that is reached twice is copied once.
 class Converter {
  public:
-  explicit Converter(const ConvertOptions& options) : options_(options) {}
+  explicit Converter(ConvertOptions options) : options_(std::move(options)) {}
 
   Result<Value> convert(const Value& value, int depth = 0) {
     if (depth > kMaxDepth) {

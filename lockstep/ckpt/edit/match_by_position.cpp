@@ -26,6 +26,7 @@ using Shapes = std::span<const NamedShape>;
 
 std::string shape_text(const NamedShape& entry) {
   std::vector<std::string> parts;
+  parts.reserve(entry.sizes.size());
   for (const std::int64_t size : entry.sizes) {
     parts.push_back(std::to_string(size));
   }
@@ -212,6 +213,7 @@ std::string keys_text(
     std::string_view kind,
     const std::vector<std::string>& keys) {
   std::vector<std::string> quoted;
+  quoted.reserve(keys.size());
   for (const std::string& key : keys) {
     quoted.push_back(format("\"{}\"", escape(key, 200)));
   }

@@ -68,10 +68,11 @@ Error outside(std::int64_t index, std::int64_t size) {
 }
 
 // indices [sparse dimensions, values]
-Status check_coo(const LayoutTensor& tensor) {
+Status check_coo(
+    const LayoutTensor& tensor,
+    const std::vector<std::int64_t>& sizes) {
   const Tensor& indices = *tensor.part("indices");
   const Tensor& values = *tensor.part("values");
-  const std::vector<std::int64_t>& sizes = *tensor.sizes;
   const bool fits =
       indices.sizes.size() == 2 && !values.sizes.empty() &&
       indices.sizes[1] == values.sizes[0] &&
@@ -100,7 +101,9 @@ Status check_coo(const LayoutTensor& tensor) {
 
 // compressed [batch..., rows + 1] and plain [batch..., values]; the blocks of
 // BSR and BSC are the two dimensions of the values behind those.
-Status check_compressed(const LayoutTensor& tensor) {
+Status check_compressed(
+    const LayoutTensor& tensor,
+    const std::vector<std::int64_t>& sizes) {
   const bool by_row = tensor.part("crow_indices") != nullptr;
   const Tensor& compressed =
       *tensor.part(by_row ? "crow_indices" : "ccol_indices");
@@ -109,7 +112,6 @@ Status check_compressed(const LayoutTensor& tensor) {
   const std::size_t batch = plain.sizes.empty() ? 0 : plain.sizes.size() - 1;
   const bool blocked =
       tensor.layout == "sparse_bsr" || tensor.layout == "sparse_bsc";
-  const std::vector<std::int64_t>& sizes = *tensor.sizes;
   const bool fits =
       !plain.sizes.empty() && compressed.sizes.size() == plain.sizes.size() &&
       values.sizes.size() >= batch + (blocked ? 3U : 1U) &&
@@ -136,7 +138,7 @@ Status check_compressed(const LayoutTensor& tensor) {
         }
         return static_cast<bool>(result);
       }));
-  LOCKSTEP_TRY(std::move(result));
+  LOCKSTEP_TRY(result);
   const std::int64_t count = plain.sizes[batch];
   std::int64_t last = 0;
   LOCKSTEP_TRY(for_each_index(
@@ -159,11 +161,12 @@ Status check_compressed(const LayoutTensor& tensor) {
 } // namespace
 
 Status check_indices(const LayoutTensor& tensor) {
-  if (tensor.layout == "sparse_coo") {
-    return check_coo(tensor);
+  if (!tensor.sizes || !tensor.layout.starts_with("sparse_")) {
+    return {};
   }
-  return tensor.layout.starts_with("sparse_") ? check_compressed(tensor)
-                                              : Status();
+  return tensor.layout == "sparse_coo"
+             ? check_coo(tensor, *tensor.sizes)
+             : check_compressed(tensor, *tensor.sizes);
 }
 
 } // namespace lockstep::ckpt

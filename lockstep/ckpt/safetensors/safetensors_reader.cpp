@@ -30,6 +30,7 @@ Tensor tensor_of(
     SafetensorsEntry& entry,
     const std::shared_ptr<ByteSource>& source,
     std::uint64_t data_offset) {
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): checked on open
   Tensor tensor{.dtype = *entry.type->dtype, .sizes = std::move(entry.shape)};
   if (entry.type->bits < 8) {
     tensor.sizes.back() /= 2; // PyTorch counts bytes

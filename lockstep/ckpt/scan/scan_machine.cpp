@@ -128,7 +128,7 @@ Result<Sketch> ScanMachine::take() {
   if (stack_.empty() || stack_.back().kind == Kind::kMark) {
     return stack_error("nothing is on the stack");
   }
-  Sketch top = std::move(stack_.back());
+  Sketch top = stack_.back();
   stack_.pop_back();
   return top;
 }

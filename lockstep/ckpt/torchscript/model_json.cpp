@@ -243,9 +243,9 @@ class ModelReader {
   }
 
   static const json& list_in(const json& entry, const char* name) {
-    static const json kNone = json::array();
+    static const json none = json::array();
     const json* found = member(entry, name);
-    return found != nullptr && found->is_array() ? *found : kNone;
+    return found != nullptr && found->is_array() ? *found : none;
   }
 
   Result<Value> tensor_at(std::int64_t id) const {

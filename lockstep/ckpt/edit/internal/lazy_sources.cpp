@@ -41,37 +41,51 @@ class CastSource final : public MadeSource {
       : inner_(std::move(inner)), from_(from), to_(to) {}
 
   Status stream(const BlockVisitor& visit) override {
-    const std::size_t width = dtype_info(from_).size;
-    std::vector<std::byte> rest; // of an element that a block cuts
-    std::vector<std::byte> out;
-    const auto convert = [&](ByteSpan in) {
-      out.resize(in.size() / width * dtype_info(to_).size);
-      cast_floats(in, from_, out, to_);
-      return visit(out);
-    };
-    return inner_->source->stream([&](ByteSpan block) -> Status {
-      while (!block.empty()) {
-        if (!rest.empty() || block.size() < width) {
-          const auto part =
-              block.first(std::min(block.size(), width - rest.size()));
-          rest.insert(rest.end(), part.begin(), part.end());
-          block = block.subspan(part.size());
-          if (rest.size() == width) {
-            LOCKSTEP_TRY(convert(rest));
-            rest.clear();
-          }
-          continue;
-        }
-        const std::size_t whole =
-            std::min(block.size(), kBlockBytes) / width * width;
-        LOCKSTEP_TRY(convert(block.first(whole)));
-        block = block.subspan(whole);
-      }
-      return {};
-    });
+    Scratch scratch;
+    return inner_->source->stream(
+        [&](ByteSpan block) { return cast_block(block, scratch, visit); });
   }
 
  private:
+  struct Scratch {
+    // Of an element that a block cuts.
+    std::vector<std::byte> rest = {};
+    std::vector<std::byte> out = {};
+  };
+
+  Status cast_block(ByteSpan block, Scratch& scratch, const BlockVisitor& visit)
+      const {
+    const std::size_t width = dtype_info(from_).size;
+    std::vector<std::byte>& rest = scratch.rest;
+    while (!block.empty()) {
+      if (rest.empty() && block.size() >= width) {
+        const std::size_t whole =
+            std::min(block.size(), kBlockBytes) / width * width;
+        LOCKSTEP_TRY(cast(block.first(whole), scratch.out, visit));
+        block = block.subspan(whole);
+        continue;
+      }
+      const auto part =
+          block.first(std::min(block.size(), width - rest.size()));
+      rest.insert(rest.end(), part.begin(), part.end());
+      block = block.subspan(part.size());
+      if (rest.size() == width) {
+        LOCKSTEP_TRY(cast(rest, scratch.out, visit));
+        rest.clear();
+      }
+    }
+    return {};
+  }
+
+  Status cast(
+      ByteSpan in,
+      std::vector<std::byte>& out,
+      const BlockVisitor& visit) const {
+    out.resize(in.size() / dtype_info(from_).size * dtype_info(to_).size);
+    cast_floats(in, from_, out, to_);
+    return visit(out);
+  }
+
   std::shared_ptr<Storage> inner_;
   DType from_;
   DType to_;

@@ -151,6 +151,7 @@ const OptimKind* find_optim_kind(const Dict& group) {
 
 std::string optim_kind_names() {
   std::vector<std::string> names;
+  names.reserve(kKinds.size());
   for (const OptimKind& kind : kKinds) {
     names.emplace_back(kind.name);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -61,10 +62,10 @@ class Walker {
       }
       found_.whole.push_back(name);
       const std::uint64_t end = header->data_offset + *size;
+      const bool has_descriptor = header->size_follows && *size != 0;
       LOCKSTEP_ASSIGN(
           const std::uint64_t descriptor,
-          header->size_follows&&* size != 0 ? descriptor_bytes(end)
-                                            : Result<std::uint64_t>(0));
+          has_descriptor ? descriptor_bytes(end) : Result<std::uint64_t>(0));
       at = end + descriptor;
     }
     predict();
@@ -241,8 +242,8 @@ Error explain_cut(
   if (!found) {
     return error;
   }
-  const std::string of =
-      found->expected_bytes ? format(" of {}", *found->expected_bytes) : "";
+  const std::optional<std::uint64_t>& expected = found->expected_bytes;
+  const std::string of = expected ? format(" of {}", *expected) : "";
   error.message = format(
       "the file ends at byte {}{}, before the directory of the zip archive: an "
       "interrupted download or copy, a full disk, or a save that was killed; "

@@ -287,7 +287,7 @@ class Builder {
     return error;
   }
 
-  Error refuse(std::string_view detail, std::string message) const {
+  Error refuse(std::string_view detail, std::string_view message) const {
     std::string where = "root";
     for (const std::string& name : path_) {
       where += "." + name;

@@ -185,6 +185,7 @@ Status ScriptPickler::sparse(const LayoutTensor& tensor) {
   out_.global("torch._utils._rebuild_sparse_tensor");
   out_.op(Op::kMark);
   integer(row->number);
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): sparse ones have sizes
   integers(*tensor.sizes);
   out_.boolean(false);
   for (const TensorPart& part : tensor.parts) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/internal/header_window.h"
@@ -70,10 +71,7 @@ Status apply_zip64(ByteSpan extra, std::uint64_t at, ZipRecord& record) {
       record.name);
 }
 
-Status check_entry(
-    const ZipEntry& entry,
-    std::uint64_t directory_offset,
-    const Limits& limits) {
+Status check_kind(const ZipEntry& entry) {
   const ZipRecord& record = entry.record;
   if (!is_record_name(record.name)) {
     return corrupt(
@@ -101,6 +99,13 @@ Status check_entry(
         record.header_offset,
         record.name);
   }
+  return {};
+}
+
+Status check_sizes(
+    const ZipRecord& record,
+    std::uint64_t directory_offset,
+    const Limits& limits) {
   if (record.header_offset > directory_offset ||
       record.compressed_size > directory_offset - record.header_offset) {
     return corrupt(
@@ -221,6 +226,50 @@ Status locate(ByteSpan local, const ZipEnd& end, ZipEntry& entry) {
   return {};
 }
 
+// An entry and the bytes it takes in the directory.
+struct SizedEntry {
+  ZipEntry entry = {};
+  std::uint64_t bytes = 0;
+};
+
+// The entry at the start of `rest`, which begins at `offset` of the file.
+Result<SizedEntry>
+parse_entry(ByteSpan rest, std::uint64_t offset, std::uint64_t index) {
+  const bool has_head = rest.size() >= kCentralBytes &&
+                        read_le<std::uint32_t>(rest, 0) == kCentralMagic;
+  const std::uint64_t name_bytes =
+      has_head ? read_le<std::uint16_t>(rest, 28) : 0;
+  const std::uint64_t extra_bytes =
+      has_head ? read_le<std::uint16_t>(rest, 30) : 0;
+  const std::uint64_t entry_bytes =
+      kCentralBytes + name_bytes + extra_bytes +
+      (has_head ? read_le<std::uint16_t>(rest, 32) : 0U);
+  if (!has_head || entry_bytes > rest.size()) {
+    return zip_error(
+        ErrorCode::kCorrupt,
+        "E_BOUNDS",
+        format("entry {} of the zip directory is cut or damaged", index),
+        offset);
+  }
+  ZipEntry entry{
+      .record =
+          {.name = std::string(
+               // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
+               reinterpret_cast<const char*>(rest.data()) + kCentralBytes,
+               name_bytes),
+           .compressed_size = read_le<std::uint32_t>(rest, 20),
+           .size = read_le<std::uint32_t>(rest, 24),
+           .crc = read_le<std::uint32_t>(rest, 16),
+           .method = read_le<std::uint16_t>(rest, 10),
+           .header_offset = read_le<std::uint32_t>(rest, 42)},
+      .flags = read_le<std::uint16_t>(rest, 8)};
+  LOCKSTEP_TRY(apply_zip64(
+      rest.subspan(kCentralBytes + name_bytes, extra_bytes),
+      offset,
+      entry.record));
+  return SizedEntry{.entry = std::move(entry), .bytes = entry_bytes};
+}
+
 } // namespace
 
 Error zip_error(
@@ -262,42 +311,13 @@ read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits) {
   entries.reserve(end.count);
   std::uint64_t at = 0;
   for (std::uint64_t i = 0; i < end.count; ++i) {
-    const ByteSpan rest = bytes.subspan(at);
-    const bool has_head = rest.size() >= kCentralBytes &&
-                          read_le<std::uint32_t>(rest, 0) == kCentralMagic;
-    const std::uint64_t name_bytes =
-        has_head ? read_le<std::uint16_t>(rest, 28) : 0;
-    const std::uint64_t extra_bytes =
-        has_head ? read_le<std::uint16_t>(rest, 30) : 0;
-    const std::uint64_t entry_bytes =
-        kCentralBytes + name_bytes + extra_bytes +
-        (has_head ? read_le<std::uint16_t>(rest, 32) : 0U);
-    if (!has_head || entry_bytes > rest.size()) {
-      return zip_error(
-          ErrorCode::kCorrupt,
-          "E_BOUNDS",
-          format("entry {} of the zip directory is cut or damaged", i),
-          end.directory_offset + at);
-    }
-    ZipEntry entry{
-        .record =
-            {.name = std::string(
-                 // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
-                 reinterpret_cast<const char*>(rest.data()) + kCentralBytes,
-                 name_bytes),
-             .compressed_size = read_le<std::uint32_t>(rest, 20),
-             .size = read_le<std::uint32_t>(rest, 24),
-             .crc = read_le<std::uint32_t>(rest, 16),
-             .method = read_le<std::uint16_t>(rest, 10),
-             .header_offset = read_le<std::uint32_t>(rest, 42)},
-        .flags = read_le<std::uint16_t>(rest, 8)};
-    LOCKSTEP_TRY(apply_zip64(
-        rest.subspan(kCentralBytes + name_bytes, extra_bytes),
-        end.directory_offset + at,
-        entry.record));
-    LOCKSTEP_TRY(check_entry(entry, end.directory_offset, limits));
-    entries.push_back(std::move(entry));
-    at += entry_bytes;
+    LOCKSTEP_ASSIGN(
+        SizedEntry next,
+        parse_entry(bytes.subspan(at), end.directory_offset + at, i));
+    LOCKSTEP_TRY(check_kind(next.entry));
+    LOCKSTEP_TRY(check_sizes(next.entry.record, end.directory_offset, limits));
+    entries.push_back(std::move(next.entry));
+    at += next.bytes;
   }
   if (at != end.directory_bytes) {
     return zip_error(
