@@ -6,6 +6,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 
 #include "lockstep/base/atomic_file.h"
@@ -36,7 +40,7 @@ TEST_F(RealFsWriteTest, WritesAtAnOffsetAndFillsGapsWithZeros) {
   MemoryFs memory;
   memory.create("a", 0644).value()->write(as_byte_span("hello")).value();
   const std::string path = put("a", "hello");
-  const std::pair<FileSystem*, std::string> both[] = {
+  const std::vector<std::pair<FileSystem*, std::string>> both{
       {&fs_, path},
       {&memory, "a"}};
   for (const auto& [fs, name] : both) {
@@ -85,10 +89,10 @@ TEST_F(RealFsWriteTest, ReservesRoomWithoutChangingTheSize) {
 }
 
 // An access list with an entry for user 12345, as the kernel stores it.
-constexpr unsigned char kAccessList[] = {
-    2,    0,    0,    0,    1,  0, 6, 0, 0xFF, 0xFF, 0xFF, 0xFF, 2,  0, 4, 0,
-    0x39, 0x30, 0,    0,    4,  0, 4, 0, 0xFF, 0xFF, 0xFF, 0xFF, 16, 0, 4, 0,
-    0xFF, 0xFF, 0xFF, 0xFF, 32, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF};
+constexpr auto kAccessList = std::to_array<unsigned char>(
+    {2,    0,    0,    0,    1,  0, 6, 0, 0xFF, 0xFF, 0xFF, 0xFF, 2,  0, 4, 0,
+     0x39, 0x30, 0,    0,    4,  0, 4, 0, 0xFF, 0xFF, 0xFF, 0xFF, 16, 0, 4, 0,
+     0xFF, 0xFF, 0xFF, 0xFF, 32, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF});
 
 TEST_F(RealFsWriteTest, AReplacedFileKeepsModeGroupAndAccessList) {
   const std::string path = put("a", "old");
@@ -98,8 +102,8 @@ TEST_F(RealFsWriteTest, AReplacedFileKeepsModeGroupAndAccessList) {
   const bool has_list = ::setxattr(
                             path.c_str(),
                             "system.posix_acl_access",
-                            kAccessList,
-                            sizeof kAccessList,
+                            kAccessList.data(),
+                            kAccessList.size(),
                             0) == 0;
   ASSERT_TRUE(write_file_atomically(fs_, path, "new"));
   EXPECT_EQ(get(path), "new");
@@ -114,7 +118,7 @@ TEST_F(RealFsWriteTest, AReplacedFileKeepsModeGroupAndAccessList) {
       "system.posix_acl_access",
       list.data(),
       list.size());
-  EXPECT_EQ(size, has_list ? ssize_t{sizeof kAccessList} : ssize_t{-1});
+  EXPECT_EQ(size, has_list ? std::ssize(kAccessList) : -1);
 }
 
 } // namespace

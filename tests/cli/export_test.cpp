@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/digest.h"
 #include "lockstep/ckpt/find_path.h"
 #include "tests/support/scratch_dir.h"
@@ -34,7 +35,7 @@ TEST(ShowNpy, HoldsTheElements) {
   for (const char* name : {"grid", "transposed", "scalar", "empty", "step"}) {
     const std::string path = folder / "out.npy";
     ASSERT_EQ(
-        run_shell("ckpt show --npy " + source + " " + name + " > " + path),
+        run_shell(format("ckpt show --npy {} {} > {}", source, name, path)),
         0);
     const auto array = ckpt::load(path);
     ASSERT_TRUE(array) << to_string(array.error());

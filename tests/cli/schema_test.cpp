@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/strings.h"
+
 namespace lockstep {
 namespace {
 
@@ -60,17 +62,17 @@ violation(const json& value, const json& schema, const std::string& where) {
   const json members = value.is_object() ? value : json::object();
   for (const auto& [key, item] : members.items()) {
     if (known.contains(key)) {
-      const auto inner = violation(item, known[key], where + "." + key);
+      auto inner = violation(item, known[key], format("{}.{}", where, key));
       if (!inner.empty()) {
         return inner;
       }
     } else if (schema.value("additionalProperties", json()) == json(false)) {
-      return where + " has an unknown member " + key;
+      return format("{} has an unknown member {}", where, key);
     }
   }
   if (value.is_array() && schema.contains("items")) {
     for (const json& item : value) {
-      const auto inner = violation(item, schema["items"], where + "[]");
+      auto inner = violation(item, schema["items"], where + "[]");
       if (!inner.empty()) {
         return inner;
       }
@@ -96,8 +98,8 @@ std::vector<json> answers() {
   for (const auto& entry : fs::directory_iterator("tests/cli/golden")) {
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {
-      if (line.starts_with("{\"schema\":\"lockstep.ckpt.") ||
-          line.starts_with("{\"schema\":\"lockstep.explain")) {
+      if (line.starts_with(R"({"schema":"lockstep.ckpt.)") ||
+          line.starts_with(R"({"schema":"lockstep.explain)")) {
         found.push_back(json::parse(line));
       }
     }

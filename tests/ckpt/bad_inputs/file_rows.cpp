@@ -8,7 +8,7 @@ namespace lockstep::ckpt::bad_inputs {
 namespace {
 
 // A file that starts with `magic` and goes on with something.
-std::string starting(std::string magic) {
+std::string starting(const std::string& magic) {
   return magic + std::string(64, '\x11');
 }
 

@@ -37,7 +37,7 @@ BadInput version(std::string name, std::string bytes, std::string says) {
       .says = {std::move(says), "1 to 10"}};
 }
 
-BadInput alignment(std::string name, std::string value) {
+BadInput alignment(std::string name, const std::string& value) {
   return {
       .row = 70,
       .name = std::move(name),

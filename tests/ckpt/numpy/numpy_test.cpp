@@ -30,7 +30,7 @@ std::string literal(const std::string& descr, const std::string& shape) {
 TEST(NpyReader, TakesEveryHarmlessSpelling) {
   for (const char* text :
        {"{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }  \n",
-        "{\"shape\":(2L,),\"fortran_order\":False,\"descr\":\"<u1\"}",
+        R"({"shape":(2L,),"fortran_order":False,"descr":"<u1"})",
         " {'shape' : (1, 2), 'descr': '=u1', 'fortran_order':True}\n"}) {
     const std::string bytes = npy(text, "ab");
     const auto file = load_bytes(bytes);

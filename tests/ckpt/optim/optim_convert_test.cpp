@@ -15,7 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 
-Value floats(std::vector<float> values) {
+Value floats(const std::vector<float>& values) {
   const auto size = static_cast<std::int64_t>(values.size());
   return tensor_of<float>(DType::kFloat32, values, {size});
 }

@@ -114,12 +114,13 @@ std::string one(std::string_view shape, std::string_view offsets) {
   return header + "}}";
 }
 
-std::vector<BadFile> bad_files() {
+// A header up to its second member, and a second one up to its offsets.
+const std::string kFirst =
+    R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)";
+const std::string kSecond = R"("b":{"dtype":"U8","shape":[2],"data_offsets":)";
+
+std::vector<BadFile> bad_headers() {
   const char* header = "E_SAFETENSORS_HEADER";
-  const char* layout = "E_SAFETENSORS_LAYOUT";
-  const std::string second = R"("b":{"dtype":"U8","shape":[2],"data_offsets":)";
-  const std::string first =
-      R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)";
   return {
       {"TooLarge", with_length(100'000'001, "{}"), header, "too large", 0},
       {"Huge", with_length(~0ULL, "{}"), header, "too large", 0},
@@ -134,16 +135,6 @@ std::vector<BadFile> bad_files() {
        header,
        "no field `shape`",
        9},
-      {"Duplicate",
-       safetensors(first + R"("a":{}})", "ab"),
-       "E_SAFETENSORS_DUPLICATE",
-       "`a` comes twice",
-       8 + first.size()},
-      {"DuplicateField",
-       safetensors(R"({"b":{"dtype":"U8","dtype":"U8"}})"),
-       "E_SAFETENSORS_DUPLICATE",
-       "`dtype` comes twice",
-       27},
       {"Negative", safetensors(one("[-1]", "[0,0]")), header, "unsigned", 36},
       {"Float", safetensors(one("[1.5]", "[0,0]")), header, "float", 36},
       {"BigInteger",
@@ -151,6 +142,79 @@ std::vector<BadFile> bad_files() {
        header,
        "64 bits",
        36},
+      {"OneOffset", safetensors(one("[0]", "[0]")), header, "1 numbers", 54},
+      {"MetadataNumber",
+       safetensors(R"({"__metadata__":{"a":1}})"),
+       header,
+       "expected a string",
+       29},
+      {"DepthBomb",
+       safetensors(R"({"b":{"x":)" + std::string(100'000, '[')),
+       header,
+       "nested too deep",
+       82},
+      {"Surrogate", safetensors(R"({"\ud800":1})"), header, "surrogate", 10},
+      {"LeadingZero", safetensors(one("[01]", "[0,1]")), header, "with 0", 36},
+  };
+}
+
+std::vector<BadFile> bad_layouts() {
+  const char* layout = "E_SAFETENSORS_LAYOUT";
+  return {
+      {"Uncovered",
+       safetensors(one("[0]", "[0,0]"), "a"),
+       layout,
+       "not fully",
+       61},
+      {"EndFirst", safetensors(one("[1]", "[1,0]"), "a"), layout, "offset", 9},
+      {"Hole",
+       safetensors(kFirst + kSecond + "[3,5]}}", "abcde"),
+       layout,
+       "invalid offset for tensor `b`",
+       8 + kFirst.size()},
+      {"Overlap",
+       safetensors(kFirst + kSecond + "[1,3]}}", "abc"),
+       layout,
+       "invalid offset for tensor `b`",
+       8 + kFirst.size()},
+      {"WrongSize",
+       safetensors(one("[3]", "[0,2]"), "ab"),
+       layout,
+       "invalid shape, data type, or offset",
+       9},
+      {"Trailing",
+       safetensors(kFirst + kSecond + "[2,4]}}", "abcdX"),
+       layout,
+       "incomplete metadata, file not fully covered",
+       8 + kFirst.size() + kSecond.size() + 7},
+      {"Cut",
+       safetensors(kFirst + kSecond + "[2,4]}}", "abc"),
+       layout,
+       "incomplete metadata, file not fully covered",
+       8 + kFirst.size() + kSecond.size() + 7},
+      {"HalfByte",
+       safetensors(
+           R"({"b":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})",
+           "ab"),
+       layout,
+       "whole bytes",
+       9},
+  };
+}
+
+// Errors with names of their own.
+std::vector<BadFile> bad_members() {
+  return {
+      {"Duplicate",
+       safetensors(kFirst + R"("a":{}})", "ab"),
+       "E_SAFETENSORS_DUPLICATE",
+       "`a` comes twice",
+       8 + kFirst.size()},
+      {"DuplicateField",
+       safetensors(R"({"b":{"dtype":"U8","dtype":"U8"}})"),
+       "E_SAFETENSORS_DUPLICATE",
+       "`dtype` comes twice",
+       27},
       {"Overflow",
        safetensors(one("[9223372036854775807,4]", "[0,0]")),
        "E_OVERFLOW",
@@ -166,55 +230,6 @@ std::vector<BadFile> bad_files() {
        "E_OVERFLOW",
        "overflow computing buffer size",
        9},
-      {"OneOffset", safetensors(one("[0]", "[0]")), header, "1 numbers", 54},
-      {"Uncovered",
-       safetensors(one("[0]", "[0,0]"), "a"),
-       layout,
-       "not fully",
-       61},
-      {"EndFirst", safetensors(one("[1]", "[1,0]"), "a"), layout, "offset", 9},
-      {"Hole",
-       safetensors(first + second + "[3,5]}}", "abcde"),
-       layout,
-       "invalid offset for tensor `b`",
-       8 + first.size()},
-      {"Overlap",
-       safetensors(first + second + "[1,3]}}", "abc"),
-       layout,
-       "invalid offset for tensor `b`",
-       8 + first.size()},
-      {"WrongSize",
-       safetensors(one("[3]", "[0,2]"), "ab"),
-       layout,
-       "invalid shape, data type, or offset",
-       9},
-      {"Trailing",
-       safetensors(first + second + "[2,4]}}", "abcdX"),
-       layout,
-       "incomplete metadata, file not fully covered",
-       8 + first.size() + second.size() + 7},
-      {"Cut",
-       safetensors(first + second + "[2,4]}}", "abc"),
-       layout,
-       "incomplete metadata, file not fully covered",
-       8 + first.size() + second.size() + 7},
-      {"MetadataNumber",
-       safetensors(R"({"__metadata__":{"a":1}})"),
-       header,
-       "expected a string",
-       29},
-      {"DepthBomb",
-       safetensors(R"({"b":{"x":)" + std::string(100'000, '[')),
-       header,
-       "nested too deep",
-       82},
-      {"HalfByte",
-       safetensors(
-           R"({"b":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})",
-           "ab"),
-       layout,
-       "whole bytes",
-       9},
       {"SixBits",
        safetensors(
            R"({"b":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[0,3]}})",
@@ -227,8 +242,6 @@ std::vector<BadFile> bad_files() {
        "E_DTYPE",
        "'X'",
        22},
-      {"Surrogate", safetensors(R"({"\ud800":1})"), header, "surrogate", 10},
-      {"LeadingZero", safetensors(one("[01]", "[0,1]")), header, "with 0", 36},
   };
 }
 
@@ -243,11 +256,25 @@ TEST_P(BadSafetensors, GivesItsErrorAndOffset) {
   EXPECT_EQ(error.offset.value_or(0), GetParam().offset) << to_string(error);
 }
 
+std::string name_of(const testing::TestParamInfo<BadFile>& row) {
+  return row.param.name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
-    Row62,
+    Row62Header,
     BadSafetensors,
-    testing::ValuesIn(bad_files()),
-    [](const auto& row) { return std::string(row.param.name); });
+    testing::ValuesIn(bad_headers()),
+    name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Row62Layout,
+    BadSafetensors,
+    testing::ValuesIn(bad_layouts()),
+    name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Row62Members,
+    BadSafetensors,
+    testing::ValuesIn(bad_members()),
+    name_of);
 
 TEST(SafetensorsReader, RefusesMoreDimensionsThanPyTorchHas) {
   std::string shape = "[1";

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -40,6 +41,7 @@ std::set<std::string> names_in(const ScanReport& report) {
 
 std::vector<std::string> notes_in(const ScanReport& report) {
   std::vector<std::string> notes;
+  notes.reserve(report.notes.size());
   for (const Error& note : report.notes) {
     notes.push_back(note.detail);
   }
@@ -221,8 +223,12 @@ TEST(PickleScan, FindsStoragesAndTexts) {
 TEST(PickleScan, StopsAtNestingWithoutEnd) {
   std::string bytes = "\x80\x02N.";
   for (int i = 0; i < 12; ++i) {
-    bytes = std::string("\x80\x03", 2) + "C" +
-            std::string(1, static_cast<char>(bytes.size())) + bytes + ".";
+    std::string outer("\x80\x03");
+    outer += 'C';
+    outer += static_cast<char>(bytes.size());
+    outer += bytes;
+    outer += '.';
+    bytes = std::move(outer);
   }
   const PickleScan scan = scan_pickle(as_byte_span(bytes));
   EXPECT_FALSE(scan.broken);

@@ -112,7 +112,7 @@ void unpack(FileSystem& fs, const std::string& folder) {
     const auto member = tar->find(name);
     std::vector<std::byte> scratch;
     const auto bytes = member->view(0, member->size(), scratch);
-    auto file = fs.create(folder + "/" + name, 0644);
+    auto file = fs.create(format("{}/{}", folder, name), 0644);
     ASSERT_TRUE(bytes && file);
     ASSERT_TRUE((*file)->write(*bytes));
     ASSERT_TRUE((*file)->close());
