@@ -6,8 +6,7 @@ Torch-free files are always checked. A file that sees LibTorch costs most of a
 minute, so of these only the changed ones are checked (against origin/main, or
 the previous commit), until LOCKSTEP_TIDY_SECONDS (300) are over; what was left
 out is named. LOCKSTEP_TIDY=all checks everything, LOCKSTEP_TIDY=core no torch
-file. FILEs given by name are checked in any case. tidy_baseline.txt lists files
-with known findings: they are left out, and the list may only get shorter.
+file. FILEs given by name are checked in any case.
 """
 
 import concurrent.futures
@@ -22,7 +21,6 @@ import time
 from check_common import finish
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BASELINE = ROOT / "scripts/tidy_baseline.txt"
 JOBS = int(os.environ.get("LOCKSTEP_JOBS", "2"))
 # GCC's precompiled header means nothing to clang; nor do some warnings.
 DROPPED = {"-Winvalid-pch", "-Werror", "-Wno-restrict"}
@@ -65,7 +63,6 @@ def choose(entries, named):
     """(torch-free files, torch files) to check."""
     mode = os.environ.get("LOCKSTEP_TIDY", "changed")
     stems = changed_stems() if mode == "changed" else set()
-    known = set() if mode == "all" else set(BASELINE.read_text().split())
     core, torch = [], []
     for entry in entries:
         path = pathlib.Path(entry["file"])
@@ -78,8 +75,6 @@ def choose(entries, named):
         if named:
             if name in named:
                 core.append(name)
-        elif name in known:
-            continue
         elif not sees_torch:
             core.append(name)
         elif mode == "all" or name.removesuffix(".cpp") in stems:
