@@ -9,23 +9,14 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/device/default_device.h"
 #include "lockstep/device/device_list.h"
 
 namespace lockstep {
 namespace {
 
-// LibTorch has at most one kind of accelerator in a process.
-std::string accelerator() {
-  for (const char* type : {"cuda", "sim"}) {
-    if (device_count(type) > 0) {
-      return type;
-    }
-  }
-  return {};
-}
-
 std::vector<c10::Device> choose_devices(const DataParallelOptions& options) {
-  const std::string type = accelerator();
+  const std::string type = accelerator_type();
   if (options.device_ids.empty()) {
     if (!options.devices.empty()) {
       return parse_devices(options.devices);
@@ -40,6 +31,7 @@ std::vector<c10::Device> choose_devices(const DataParallelOptions& options) {
          .hint = "device_ids = {1, 3} is short for devices = \"cuda:1,3\""});
   }
   std::vector<std::string> numbers;
+  numbers.reserve(options.device_ids.size());
   for (const std::int64_t id : options.device_ids) {
     numbers.push_back(std::to_string(id));
   }
