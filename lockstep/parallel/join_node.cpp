@@ -72,6 +72,10 @@ class JoinNode final : public autograd::Node {
   at::Tensor join_input_gradient(
       std::size_t edge,
       std::vector<TensorList>& gradients) const;
+  at::Tensor move_counted(
+      const at::Tensor& gradient,
+      std::size_t replica,
+      c10::Device device) const;
   void bring_home(std::size_t replica, TensorList& gradients) const;
 
   std::shared_ptr<WorkerPool> pool_;
@@ -128,6 +132,20 @@ JoinNode::JoinNode(
   }
 }
 
+// A gradient of an output or of an input, to or from a replica.
+at::Tensor JoinNode::move_counted(
+    const at::Tensor& gradient,
+    std::size_t replica,
+    c10::Device device) const {
+  if (gradient.device() != device) {
+    traffic_->add(
+        Cargo::kBatchGradients,
+        replica,
+        {.copies = 1, .bytes = gradient.nbytes()});
+  }
+  return gradient.to(device);
+}
+
 // The incoming gradients, cut like the outputs they belong to.
 std::vector<TensorList> JoinNode::split(
     const autograd::variable_list& grads) const {
@@ -147,7 +165,7 @@ std::vector<TensorList> JoinNode::split(
         start += output.size(dim_);
       }
       if (parts[r].back().defined()) {
-        parts[r].back() = parts[r].back().to(devices_[r]);
+        parts[r].back() = move_counted(parts[r].back(), r, devices_[r]);
       }
     }
   }
@@ -243,8 +261,10 @@ at::Tensor JoinNode::join_input_gradient(
     for (const auto& [input_edge, shard] : branches_[r].inputs) {
       if (input_edge == edge) {
         const at::Tensor& gradient = gradients[r][edge];
-        parts.push_back(
-            (gradient.defined() ? gradient : at::zeros_like(shard)).to(device));
+        parts.push_back(move_counted(
+            gradient.defined() ? gradient : at::zeros_like(shard),
+            r,
+            device));
       }
     }
   }

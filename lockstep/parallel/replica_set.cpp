@@ -269,7 +269,10 @@ void ReplicaSet::check_devices() const {
                  "(device_ids[0]) but found one of them on device: {}",
                  expected.str(),
                  tensor.device().str()),
-             .hint = format("{} is there; call module->to(...)", name)});
+             .hint = format(
+                 "{} is there; call module->to(torch::Device(\"{}\"))",
+                 name,
+                 expected.str())});
       }
     }
   };

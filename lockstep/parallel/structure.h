@@ -4,10 +4,10 @@
 // joins those and repeats everything else. Known: tensors, tuple, pair, array,
 // vector, optional, map, unordered_map, OrderedDict, nested in any way. A
 // struct of the user's says which members hold tensors:
-//   struct Batch { at::Tensor images, labels; std::string split; };
+//   struct ImageBatch { at::Tensor images, labels; std::string split; };
 //   template <>
-//   struct lockstep::Structure<Batch>
-//       : lockstep::Fields<&Batch::images, &Batch::labels> {};
+//   struct lockstep::Structure<ImageBatch>
+//       : lockstep::Fields<&ImageBatch::images, &ImageBatch::labels> {};
 #pragma once
 
 #include <algorithm>

@@ -18,9 +18,12 @@ enum class Cargo : std::uint8_t {
   kBuffers,
   kInputs,
   kOutputs,
+  /// Of outputs, to the replicas, and of inputs, back from them.
+  kBatchGradients,
+  /// Of parameters, to the first device.
   kGradients,
 };
-inline constexpr std::size_t kCargoes = 5;
+inline constexpr std::size_t kCargoes = 6;
 
 /// Transfers between two devices and their bytes.
 struct Moved {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/traffic.h"
 #include "tests/sim/support.h"
 
@@ -60,6 +61,31 @@ TEST(DeviceTable, CountsWhatEachDeviceHoldsAndMoves) {
   const std::string text = to_text(table);
   EXPECT_THAT(text, HasSubstr("sim:1"));
   EXPECT_THAT(text, HasSubstr("imbalance"));
+}
+
+// The devices' own counters see no copy beside those of the table.
+TEST(DeviceTable, MissesNoCopy) {
+  nn::Sequential net(nn::Linear(100, 10), nn::BatchNorm1d(10));
+  net->to(sim(0));
+  DataParallel model(net, {.device_ids = {0, 1}});
+  const auto x = torch::randn({kRows, 100}, sim(0)).requires_grad_();
+  const auto weights = torch::randn({kRows, 10}, sim(0));
+  DeviceMeter meter(*model);
+  reset_sim_counters(1);
+  (model->forward(x) * weights).sum().backward();
+  const SimCounters counters = sim_counters(1);
+  const DeviceTable table = meter.table();
+  parallel::Moved sum;
+  for (const parallel::Moved& of_cargo : table.rows[1].moved) {
+    EXPECT_GT(of_cargo.bytes, 0U);
+    sum.copies += of_cargo.copies;
+    sum.bytes += of_cargo.bytes;
+  }
+  EXPECT_EQ(sum.bytes, counters.bytes_in + counters.bytes_out);
+  EXPECT_EQ(sum.copies, counters.copies_in + counters.copies_out);
+  EXPECT_EQ(
+      moved(table, 1, Cargo::kBatchGradients).bytes,
+      kRows / 2 * (100 + 10) * kFloat);
 }
 
 // Sent when the replicas are first used and after a change, not in each step.
