@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The toy of the data-parallel notes: 100 rows of 5 random numbers, a linear
+// layer, batches of 30. One program for any number of devices:
+//   toy_data_parallel 2        (0 and 1: a plain call)
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include <torch/torch.h>
+
+#include "lockstep/data/loader.h"
+#include "lockstep/data/random_dataset.h"
+#include "lockstep/data/random_sampler.h"
+#include "lockstep/device/device_list.h"
+#include "lockstep/device/sim_control.h"
+#include "lockstep/parallel/data_parallel.h"
+#include "lockstep/tensor/python_text.h"
+
+namespace ls = lockstep;
+using ls::size_text;
+
+// Replicas run at the same time, so lines printed inside forward come in any
+// order. Each replica leaves its line here under its device's number, and the
+// loop prints them after the pass: in replica order.
+struct Said {
+  std::mutex mutex;
+  std::map<int, std::string> lines;
+};
+
+struct ModelImpl : torch::nn::Cloneable<ModelImpl> {
+  ModelImpl(std::int64_t in, std::int64_t out) : in_size(in), out_size(out) {
+    reset();
+  }
+  void reset() override {
+    fc = register_module("fc", torch::nn::Linear(in_size, out_size));
+  }
+  torch::Tensor forward(const torch::Tensor& input) {
+    auto output = fc->forward(input);
+    const std::lock_guard lock(said->mutex);
+    said->lines[input.device().index()] =
+        "  In Model: input size " + size_text(input.sizes()) + " output size " +
+        size_text(output.sizes()) + "\n";
+    return output;
+  }
+  std::int64_t in_size;
+  std::int64_t out_size;
+  torch::nn::Linear fc = nullptr;
+  std::shared_ptr<Said> said = std::make_shared<Said>(); // one for all replicas
+};
+TORCH_MODULE(Model);
+
+int main(int argc, char** argv) {
+  const int devices = argc > 1 ? std::atoi(argv[1]) : 2;
+  if (devices > 0) {
+    ls::start_sim({.devices = devices});
+  }
+  if (const auto count = ls::device_count("sim"); count > 1) {
+    std::cout << "Let's use " << count << " GPUs!\n";
+  }
+  torch::manual_seed(0);
+  const auto dataset = std::make_shared<ls::RandomDataset>(5, 100);
+  Model net(5, 2);
+  ls::DataParallel model(net); // all devices, or the CPU
+  model->to(model->devices().front());
+
+  ls::RandomSampler sampler(dataset->size());
+  ls::Loader loader(dataset, {.batch_size = 30});
+  loader.start_epoch(sampler.next_epoch(), /*epoch=*/0);
+  while (const auto batch = loader.next()) {
+    const auto output = model->forward(batch->images);
+    for (const auto& [device, line] : std::exchange(net->said->lines, {})) {
+      std::cout << line;
+    }
+    std::cout << "Outside: input size " << size_text(batch->images.sizes())
+              << " output_size " << size_text(output.sizes()) << "\n";
+  }
+}
