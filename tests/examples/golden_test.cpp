@@ -11,6 +11,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -22,6 +23,7 @@ namespace lockstep {
 namespace {
 
 using test::file_text;
+using testing::HasSubstr;
 
 const std::string kPrograms = LOCKSTEP_BINARY_DIR "/bin/examples";
 
@@ -48,6 +50,37 @@ std::set<std::string> stems_of(const char* folder, const char* extension) {
     }
   }
   return stems;
+}
+
+// Without the spaces that lines begin with.
+std::string without_indent(const std::string& text) {
+  std::vector<std::string> lines = split(text, '\n');
+  for (std::string& line : lines) {
+    line.erase(0, std::min(line.find_first_not_of(' '), line.size()));
+  }
+  return join(lines, "\n");
+}
+
+// All files of a folder in one text.
+std::string texts_of(const char* folder, const char* extension) {
+  std::string text;
+  for (const std::string& stem : stems_of(folder, extension)) {
+    text += file_text(std::string(folder) + "/" + stem + extension);
+  }
+  return without_indent(text);
+}
+
+// Texts outside and inside of blocks, in turn.
+std::vector<std::string> split_by_fence(const std::string& page) {
+  constexpr std::string_view kFence = "```";
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= page.size()) {
+    const std::size_t end = std::min(page.find(kFence, begin), page.size());
+    parts.push_back(page.substr(begin, end - begin));
+    begin = end + kFence.size();
+  }
+  return parts;
 }
 
 class Example : public testing::TestWithParam<std::string> {};
@@ -79,6 +112,28 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Examples, EverySessionBelongsToOne) {
   EXPECT_EQ(stems_of("examples/golden", ".txt"), stems_of("examples", ".cpp"));
 }
+
+class Page : public testing::TestWithParam<const char*> {};
+
+TEST_P(Page, ShowsWhatTheExamplesSayAndPrint) {
+  const std::string sources = texts_of("examples", ".cpp");
+  const std::string outputs = texts_of("examples/golden", ".txt");
+  const auto parts = split_by_fence(file_text(GetParam()));
+  EXPECT_GT(parts.size(), 10U);
+  for (std::size_t i = 1; i < parts.size(); i += 2) {
+    const std::size_t end = parts[i].find('\n') + 1;
+    const bool is_code = parts[i].starts_with("cpp\n");
+    EXPECT_THAT(
+        is_code ? sources : outputs,
+        HasSubstr(without_indent(parts[i].substr(end))));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    DataParallel,
+    Page,
+    testing::Values("docs/data_parallel.md", "docs/data_parallel.zh.md"),
+    [](const auto& page) { return page.index == 0 ? "English" : "Chinese"; });
 
 } // namespace
 } // namespace lockstep
