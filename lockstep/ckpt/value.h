@@ -6,6 +6,7 @@
 //   const Value* lr = v.find("optimizer")->find("param_groups");
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -178,7 +179,9 @@ class Value {
   // Implicit on purpose: literals read well inside `Value::dict({...})`.
   // NOLINTBEGIN(google-explicit-constructor)
   Value(None) {}
-  Value(bool v) : data_(v) {}
+  // A template takes a bool as it is, not what converts to one: no pointers.
+  template <std::same_as<bool> T>
+  Value(T v) : data_(v) {}
   Value(int v) : data_(std::int64_t{v}) {}
   Value(std::int64_t v) : data_(v) {}
   Value(double v) : data_(v) {}

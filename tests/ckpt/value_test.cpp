@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/value.h"
 
+#include <type_traits>
+
 #include <gtest/gtest.h>
 
 namespace lockstep::ckpt {
 namespace {
+
+// A pointer converts to bool; as a value it would silently be True.
+static_assert(std::is_constructible_v<Value, bool>);
+static_assert(std::is_convertible_v<bool, Value>);
+static_assert(!std::is_constructible_v<Value, const int*>);
+static_assert(!std::is_constructible_v<Value, const Value*>);
+static_assert(!std::is_constructible_v<Value, Tensor*>);
+static_assert(!std::is_constructible_v<Value, void (*)()>);
+static_assert(!std::is_assignable_v<Value&, Dict*>);
+
+TEST(Value, TakesBoolsAndTextsAsWhatTheyAre) {
+  const bool yes = true;
+  ASSERT_NE(Value(yes).as_bool(), nullptr);
+  EXPECT_TRUE(*Value(yes).as_bool());
+  EXPECT_EQ(Value("text").as_bool(), nullptr);
+  EXPECT_EQ(*Value("text").as_string(), "text");
+  EXPECT_EQ(*Value(1).as_int(), 1);
+}
 
 constexpr int kDeep = 200'000;
 
