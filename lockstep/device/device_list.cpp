@@ -61,6 +61,7 @@ const TypeInfo& find_type(std::string_view name, std::string_view spec) {
     return *found;
   }
   std::vector<std::string> names;
+  names.reserve(kTypes.size());
   for (const TypeInfo& type : kTypes) {
     names.emplace_back(type.name);
   }
@@ -148,7 +149,7 @@ std::vector<c10::Device> cpu_devices(
         "write \"cpu*2\" for two replicas");
   }
   const auto count = static_cast<std::size_t>(selection.count.value_or(1));
-  return std::vector<c10::Device>(count, c10::Device(DeviceType::CPU));
+  return {count, c10::Device(DeviceType::CPU)};
 }
 
 // Naming simulated devices starts them, as many as are named.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include <ATen/ops/ones.h>
+#include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"

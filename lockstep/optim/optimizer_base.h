@@ -64,6 +64,8 @@ struct StateTable {
 class OptimizerBase : public Optimizer {
  public:
   ~OptimizerBase() override;
+  OptimizerBase(const OptimizerBase&) = delete;
+  OptimizerBase& operator=(const OptimizerBase&) = delete;
 
   void zero_grad(bool set_to_none = true) override;
   [[nodiscard]] ckpt::Value state_dict() const override;

@@ -16,8 +16,7 @@ using Batch = std::vector<std::size_t>;
 
 void send(const TensorList& from, const TensorList& to, const Batch& batch) {
   if (batch.size() == 1) {
-    at::Tensor target = to[batch.front()];
-    target.copy_(from[batch.front()]);
+    to[batch.front()].copy_(from[batch.front()]);
     return;
   }
   TensorList flat;
@@ -29,7 +28,7 @@ void send(const TensorList& from, const TensorList& to, const Batch& batch) {
   const at::Tensor arrived = at::cat(flat).to(to[batch.front()].device());
   const TensorList pieces = arrived.split_with_sizes(sizes);
   for (std::size_t k = 0; k < batch.size(); ++k) {
-    at::Tensor target = to[batch[k]];
+    const at::Tensor& target = to[batch[k]];
     target.copy_(pieces[k].view(target.sizes()));
   }
 }
@@ -42,8 +41,7 @@ bool copy_here(const at::Tensor& from, const at::Tensor& to) {
   if (from.is_cpu() && from.is_contiguous() && to.is_contiguous()) {
     std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
   } else {
-    at::Tensor target = to;
-    target.copy_(from);
+    to.copy_(from);
   }
   return true;
 }

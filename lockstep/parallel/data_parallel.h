@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -64,6 +63,8 @@ class DataParallelBase : public torch::nn::Module {
       const std::shared_ptr<torch::nn::Module>& module,
       DataParallelOptions options);
   ~DataParallelBase() override;
+  DataParallelBase(const DataParallelBase&) = delete;
+  DataParallelBase& operator=(const DataParallelBase&) = delete;
 
   /// One entry per replica.
   [[nodiscard]] std::span<const c10::Device> devices() const;
@@ -133,12 +134,12 @@ Result DataParallelImpl<M>::run(const Inputs& like) {
   if (only_values) {
     inputs.emplace_back();
   }
-  std::vector<std::optional<Result>> results(devices().size());
+  std::vector<std::unique_ptr<Result>> results(devices().size());
   const auto call = [&](std::size_t index,
                         torch::nn::Module& replica,
                         const TensorList& shards) {
     Inputs own = parallel::rebuild(like, only_values ? TensorList() : shards);
-    results[index].emplace(std::apply(
+    results[index] = std::make_unique<Result>(std::apply(
         [&replica](auto&... args) {
           return dynamic_cast<M&>(replica).forward(args...);
         },

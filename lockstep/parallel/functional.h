@@ -12,7 +12,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -145,12 +144,13 @@ auto parallel_apply(
   const std::vector<c10::Device> cpu(
       modules.size(),
       c10::Device(c10::DeviceType::CPU));
-  std::vector<std::optional<Result>> results(modules.size());
+  std::vector<std::unique_ptr<Result>> results(modules.size());
   const auto task = [&](std::size_t i) {
-    results[i].emplace(call_with(*modules[i], inputs.at(i)));
+    results[i] = std::make_unique<Result>(call_with(*modules[i], inputs.at(i)));
   };
   run_on_devices(modules.size(), devices.empty() ? cpu : devices, task);
   std::vector<Result> values;
+  values.reserve(results.size());
   for (auto& result : results) {
     values.push_back(std::move(*result));
   }

@@ -8,7 +8,7 @@ namespace lockstep::parallel {
 namespace {
 
 // Below this, waking the workers costs more than the sum itself.
-constexpr std::int64_t kMinParallelElements = 64 * 1024;
+constexpr std::int64_t kMinParallelElements = 65'536;
 // Slices begin at multiples of this, so that no two workers share a cache line.
 constexpr std::int64_t kAlignElements = 64;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/join_node.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
@@ -362,7 +364,7 @@ TensorList gather_all(const JoinPlan& plan) {
 TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
   TensorList results;
   {
-    const torch::NoGradGuard no_grad;
+    const at::NoGradGuard no_grad;
     results = gather_all(plan);
   }
   std::vector<bool> differentiable;

@@ -3,6 +3,8 @@
 // LibTorch's CPU kernels that draw random numbers, with the generator replaced
 // by the replica's. These are the leaves that rand, randn, dropout, randperm,
 // rrelu and module initialisation end in; each calls the stock kernel.
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/_sample_dirichlet_cpu_dispatch.h>
 #include <ATen/ops/_standard_gamma_cpu_dispatch.h>
 #include <ATen/ops/bernoulli_cpu_dispatch.h>

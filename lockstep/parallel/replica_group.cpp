@@ -44,7 +44,7 @@ void check_devices(const std::vector<c10::Device>& devices) {
          .message = format(
              "replicas on {}: expected devices of one type",
              to_string(devices)),
-         .hint = "write for example \"cpu*2\" or \"cuda:0,1\""});
+         .hint = R"(write for example "cpu*2" or "cuda:0,1")"});
   }
 }
 

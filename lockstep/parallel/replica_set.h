@@ -56,6 +56,8 @@ class ReplicaSet {
       ModuleFactory factory,
       bool is_connected);
   ~ReplicaSet();
+  ReplicaSet(const ReplicaSet&) = delete;
+  ReplicaSet& operator=(const ReplicaSet&) = delete;
 
   [[nodiscard]] const std::vector<c10::Device>& devices() const noexcept {
     return devices_;

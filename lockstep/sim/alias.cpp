@@ -112,7 +112,8 @@ class AliasCall {
   torch::jit::Stack& stack_;
   // Of the first tensor that has a say, as LibTorch counts it.
   std::optional<c10::Device> common_ = {};
-  std::optional<c10::DeviceIndex> device_ = {};
+  std::optional<c10::DeviceIndex> found_ = {};
+  c10::DeviceIndex device_ = 0;
   c10::SmallVector<Pair, 8> pairs_ = {};
   c10::SmallVector<Bytes, 8> bytes_ = {};
 };
@@ -121,7 +122,7 @@ void AliasCall::run() {
   const auto& arguments = op_.schema().arguments();
   const std::size_t first = stack_.size() - arguments.size();
   find_device();
-  begin_operation(*device_, op_.schema().name().c_str());
+  begin_operation(device_, op_.schema().name().c_str());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     replace_argument(stack_[first + i], arguments[i]);
   }
@@ -177,7 +178,7 @@ void AliasCall::check_tensor(const Tensor& tensor, const std::string& name) {
         name.c_str());
   }
   if (tensor.device().is_privateuseone()) {
-    device_ = tensor.device().index();
+    found_ = tensor.device().index();
   }
 }
 
@@ -198,10 +199,8 @@ void AliasCall::find_device() {
       });
     }
   }
-  if (!device_) {
-    device_ = named.value_or(current_device());
-  }
-  check_index(*device_);
+  device_ = found_ ? *found_ : named.value_or(current_device());
+  check_index(device_);
 }
 
 void AliasCall::replace_argument(IValue& value, const c10::Argument& argument) {
@@ -226,7 +225,7 @@ void AliasCall::replace_argument(IValue& value, const c10::Argument& argument) {
   } else if (value.isGenerator()) {
     value = cpu_generator(value.toGenerator());
   } else if (value.isNone() && argument.name() == "generator") {
-    value = cpu_generator(default_generator(*device_));
+    value = cpu_generator(default_generator(device_));
   }
 }
 
@@ -237,9 +236,10 @@ Tensor AliasCall::to_alias(const Tensor& tensor) {
     }
   }
   check_dense(tensor);
-  const auto known = std::ranges::find_if(bytes_, [&](const Bytes& bytes) {
-    return bytes.sim.is_alias_of(tensor.storage());
-  });
+  const auto* const known =
+      std::ranges::find_if(bytes_, [&](const Bytes& bytes) {
+        return bytes.sim.is_alias_of(tensor.storage());
+      });
   c10::Storage storage =
       known != bytes_.end() ? known->cpu : alias_storage(tensor.storage());
   if (known == bytes_.end()) {
@@ -255,7 +255,7 @@ void AliasCall::take_over_resized() {
   for (Bytes& bytes : bytes_) {
     c10::StorageImpl* sim = bytes.sim.unsafeGetStorageImpl();
     if (bytes.cpu.data() != sim->data()) {
-      sim->set_data_ptr_noswap(adopt(bytes.cpu, *device_));
+      sim->set_data_ptr_noswap(adopt(bytes.cpu, device_));
       sim->set_nbytes(bytes.cpu.nbytes());
     }
   }
@@ -280,9 +280,10 @@ Tensor AliasCall::to_sim(const Tensor& result) {
     }
   }
   check_dense(result);
-  const auto known = std::ranges::find_if(bytes_, [&](const Bytes& bytes) {
-    return bytes.cpu.is_alias_of(result.storage());
-  });
+  const auto* const known =
+      std::ranges::find_if(bytes_, [&](const Bytes& bytes) {
+        return bytes.cpu.is_alias_of(result.storage());
+      });
   if (known != bytes_.end()) {
     return same_form(result, known->sim, c10::DispatchKey::PrivateUse1);
   }
@@ -290,7 +291,7 @@ Tensor AliasCall::to_sim(const Tensor& result) {
   const c10::Storage storage = c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(),
       size,
-      adopt(result.storage(), *device_),
+      adopt(result.storage(), device_),
       &allocator(),
       /*resizable=*/true);
   bytes_.push_back({.sim = storage, .cpu = result.storage()});

@@ -23,7 +23,6 @@ torch::Library& library_for(const char* space) {
 
 // LibTorch's macros name the namespaces without their roots.
 using namespace at; // NOLINT(google-build-using-namespace)
-using at::autocast::CastPolicy;
 
 void register_lists(torch::Library& m) {
 #define LOCKSTEP_LOWER(...) \

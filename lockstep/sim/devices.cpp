@@ -52,7 +52,7 @@ Table table;
 thread_local DeviceIndex current = 0;
 
 State& state(DeviceIndex index) {
-  return table.devices[static_cast<std::size_t>(index)];
+  return table.devices[static_cast<std::uint8_t>(index)];
 }
 
 // "20.00 MiB", as in LibTorch's own message.

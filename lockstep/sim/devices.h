@@ -15,7 +15,7 @@ namespace lockstep::sim {
 
 /// `sim:index`.
 inline c10::Device sim_device(c10::DeviceIndex index) {
-  return c10::Device(c10::DeviceType::PrivateUse1, index);
+  return {c10::DeviceType::PrivateUse1, index};
 }
 
 /// Number of visible devices; 0 before `configure`.

@@ -29,7 +29,7 @@ DeviceIndex index_of(Device device) {
 }
 
 c10::StreamId& stream_of(DeviceIndex index) {
-  return current_stream[static_cast<std::size_t>(index)];
+  return current_stream[static_cast<std::uint8_t>(index)];
 }
 
 Stream make_stream(DeviceIndex index, c10::StreamId id) {

@@ -225,7 +225,9 @@ TEST(DataParallel, GivesTheModuleTyped) {
   DataParallel model(net, {.devices = "cpu*2"});
   EXPECT_EQ(model->module().get(), net.get());
   EXPECT_EQ(model->module<torch::nn::SequentialImpl>()->size(), 4U);
-  EXPECT_THROW(model->module<torch::nn::LinearImpl>(), Exception);
+  EXPECT_THROW(
+      static_cast<void>(model->module<torch::nn::LinearImpl>()),
+      Exception);
 }
 
 TEST(DataParallel, OneDeviceIsAPlainCall) {

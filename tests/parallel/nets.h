@@ -57,6 +57,7 @@ inline bool bits_equal(const at::Tensor& a, const at::Tensor& b) {
 
 inline std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> result;
+  result.reserve(tensors.size());
   for (const at::Tensor& t : tensors) {
     result.push_back(t.defined() ? t.detach().clone() : at::Tensor());
   }

@@ -98,7 +98,7 @@ TEST(ReplicaStreams, OutsideAPassTheDefaultGeneratorIsUsed) {
 struct ThrowerImpl : torch::nn::Cloneable<ThrowerImpl> {
   void reset() override {}
   at::Tensor forward(const at::Tensor& x) {
-    const float first = x[0].item<float>();
+    const auto first = x[0].item<float>();
     if (first == 1.0F) {
       raise(
           {.code = ErrorCode::kNotFound,
@@ -214,7 +214,7 @@ struct ChangerImpl : torch::nn::Cloneable<ChangerImpl> {
     w = register_parameter("w", torch::ones({1}));
   }
   at::Tensor forward(const at::Tensor& x) {
-    const float first = x[0].item<float>();
+    const auto first = x[0].item<float>();
     const torch::NoGradGuard no_grad;
     if (first == 1.0F) {
       w.add_(1);

@@ -98,8 +98,7 @@ Case random_case(unsigned seed, bool has_dropout) {
   const auto parameters = made.net->parameters();
   for (std::size_t i = 1; i < parameters.size(); ++i) {
     if (dice.one_in(6)) {
-      auto parameter = parameters[i];
-      parameter.set_requires_grad(false);
+      parameters[i].set_requires_grad(false);
     }
   }
   return made;

@@ -12,9 +12,7 @@ namespace lockstep::test {
 
 /// `sim:index`.
 inline torch::Device sim(int index) {
-  return torch::Device(
-      torch::kPrivateUse1,
-      static_cast<c10::DeviceIndex>(index));
+  return {torch::kPrivateUse1, static_cast<c10::DeviceIndex>(index)};
 }
 
 /// LibTorch's message of what `run` throws, "" if nothing.
