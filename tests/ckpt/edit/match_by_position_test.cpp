@@ -9,7 +9,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using Shapes = std::vector<NamedShape>;
