@@ -112,7 +112,9 @@ def run_all(database, names, deadline):
 
 
 def main():
-    entries = [for_clang(e) for e in json.load(open(sys.argv[1]))]
+    # A file that several targets compile is checked once.
+    entries = list({e["file"]: for_clang(e)
+                    for e in json.load(open(sys.argv[1]))}.values())
     database = ROOT / "build/lint/tidy"
     database.mkdir(parents=True, exist_ok=True)
     (database / "compile_commands.json").write_text(json.dumps(entries))
