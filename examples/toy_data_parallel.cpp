@@ -65,16 +65,16 @@ int main(int argc, char** argv) {
   Model net(5, 2);
   ls::DataParallel model(net); // all devices, or the CPU
   model->to(model->devices().front());
-
   ls::RandomSampler sampler(dataset->size());
   ls::Loader loader(dataset, {.batch_size = 30});
   loader.start_epoch(sampler.next_epoch(), /*epoch=*/0);
-  while (const auto batch = loader.next()) {
-    const auto output = model->forward(batch->images);
+  for (auto batch = loader.next(); batch; batch = loader.next()) {
+    const auto images = batch->images;
+    const auto output = model->forward(images);
     for (const auto& [device, line] : std::exchange(net->said->lines, {})) {
       std::cout << line;
     }
-    std::cout << "Outside: input size " << size_text(batch->images.sizes())
+    std::cout << "Outside: input size " << size_text(images.sizes())
               << " output_size " << size_text(output.sizes()) << "\n";
   }
 }
