@@ -68,8 +68,8 @@ int main(int argc, char** argv) {
   ls::RandomSampler sampler(dataset->size());
   ls::Loader loader(dataset, {.batch_size = 30});
   loader.start_epoch(sampler.next_epoch(), /*epoch=*/0);
-  for (auto batch = loader.next(); batch; batch = loader.next()) {
-    const auto images = batch->images;
+  while (const auto batch = loader.next()) {
+    const auto images = batch->images; // NOLINT: the condition checks it
     const auto output = model->forward(images);
     for (const auto& [device, line] : std::exchange(net->said->lines, {})) {
       std::cout << line;
