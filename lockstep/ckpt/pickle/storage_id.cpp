@@ -10,16 +10,31 @@
 namespace lockstep::ckpt {
 namespace {
 
-Error bad_id(std::string_view detail, std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
-}
-
 // The string object itself: a re-saved file shares it as before.
 std::shared_ptr<const std::string> shared_text(const Value& value) {
   return std::get<std::shared_ptr<const std::string>>(value.data());
 }
 
 } // namespace
+
+Error storage_id_error(std::string_view detail, std::string message) {
+  return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
+}
+
+Error storage_conflict(
+    const StorageId& id,
+    std::string_view class_before,
+    std::uint64_t nbytes_before) {
+  return storage_id_error(
+      "E_STORAGE_CONFLICT",
+      format(
+          "storage '{}' is {} of {} bytes here, but {} of {} before",
+          escape(id.key),
+          escape(id.class_name),
+          id.nbytes,
+          escape(class_before),
+          nbytes_before));
+}
 
 Result<StorageId> read_storage_id(const Value& id) {
   constexpr std::size_t kParts = 5;
@@ -28,7 +43,7 @@ Result<StorageId> read_storage_id(const Value& id) {
                                ? nullptr
                                : parts->items[0].as_string();
   if (tag == nullptr || *tag != "storage") {
-    Error error = bad_id(
+    Error error = storage_id_error(
         "E_TYPE",
         "persistent id is no tuple ('storage', class, key, location, numel)");
     if (id.as_string() != nullptr) {
@@ -44,11 +59,13 @@ Result<StorageId> read_storage_id(const Value& id) {
   const std::int64_t* numel = parts->items[4].as_int();
   if (type == nullptr || key == nullptr || location == nullptr ||
       numel == nullptr || *numel < 0) {
-    return bad_id("E_TYPE", "part of a storage's id has the wrong type");
+    return storage_id_error(
+        "E_TYPE",
+        "part of a storage's id has the wrong type");
   }
   const auto dtype = storage_class_dtype(type->global);
   if (!dtype) {
-    return bad_id(
+    return storage_id_error(
         "E_TYPE",
         format("'{}' is no storage class", escape(type->global)));
   }
@@ -63,7 +80,9 @@ Result<StorageId> read_storage_id(const Value& id) {
           size,
           &result.nbytes) ||
       !std::in_range<std::int64_t>(result.nbytes)) {
-    return bad_id("E_OVERFLOW", "size of a storage does not fit 64 bits");
+    return storage_id_error(
+        "E_OVERFLOW",
+        "size of a storage does not fit 64 bits");
   }
   return result;
 }

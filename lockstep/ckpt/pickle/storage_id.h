@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "lockstep/ckpt/value.h"
 
@@ -24,6 +25,14 @@ struct StorageId {
   /// Units: bytes.
   std::uint64_t nbytes = 0;
 };
+
+/// What is wrong with a storage's id: kCorrupt with `detail`, "E_TYPE".
+Error storage_id_error(std::string_view detail, std::string message);
+/// `id` names a storage again, but as another one than before.
+Error storage_conflict(
+    const StorageId& id,
+    std::string_view class_before,
+    std::uint64_t nbytes_before);
 
 /// Reads an id of at least five parts; further parts are the caller's.
 /// Errors: kCorrupt (E_TYPE, E_OVERFLOW).

@@ -14,15 +14,11 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-Error bad_id(std::string_view detail, std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
-}
-
 Error bad_blob(
     std::string_view detail,
     std::string message,
     std::uint64_t offset) {
-  Error error = bad_id(detail, std::move(message));
+  Error error = storage_id_error(detail, std::move(message));
   error.offset = offset;
   return error;
 }
@@ -57,15 +53,7 @@ Result<Value> LegacyStorages::resolve(const Value& id) {
   const bool differs = entry.class_name != parsed.class_name ||
                        entry.storage->nbytes != parsed.nbytes;
   if (differs && (entry.storage->nbytes != 0 || parsed.nbytes != 0)) {
-    return bad_id(
-        "E_STORAGE_CONFLICT",
-        format(
-            "storage '{}' is {} of {} bytes here, but {} of {} before",
-            escape(parsed.key),
-            escape(parsed.class_name),
-            parsed.nbytes,
-            escape(entry.class_name),
-            entry.storage->nbytes));
+    return storage_conflict(parsed, entry.class_name, entry.storage->nbytes);
   }
   if (parts->items.size() > kParts && !parts->items[kParts].is_none()) {
     return resolve_view(entry, parsed.key, parts->items[kParts]);
@@ -79,7 +67,7 @@ Result<Value> LegacyStorages::resolve_module(const Tuple& parts) {
   const Object* type =
       parts.items.size() != kParts ? nullptr : parts.items[1].as_object();
   if (type == nullptr || !is_bare_global(*type)) {
-    return bad_id(
+    return storage_id_error(
         "E_TYPE",
         "persistent id is no tuple ('module', class, file, source)");
   }
@@ -101,7 +89,7 @@ Result<Value> LegacyStorages::resolve_view(
   const std::int64_t* offset = has_parts ? parts->items[1].as_int() : nullptr;
   const std::int64_t* numel = has_parts ? parts->items[2].as_int() : nullptr;
   if (key == nullptr || offset == nullptr || numel == nullptr) {
-    return bad_id(
+    return storage_id_error(
         "E_TYPE",
         "view of a storage is no tuple (key, offset, numel)");
   }
@@ -116,7 +104,7 @@ Result<Value> LegacyStorages::resolve_view(
   const KnownView& first = known->second;
   if (first.root_key != root_key || first.offset != *offset ||
       first.numel != *numel) {
-    return bad_id(
+    return storage_id_error(
         "E_STORAGE_CONFLICT",
         format(
             "view '{}' is {} elements at {} of storage '{}' here, but {} at {} "

@@ -15,10 +15,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-Error bad_id(std::string_view detail, std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
-}
-
 // Bytes that change places in a file of the other byte order: a complex
 // number is two numbers.
 std::size_t swap_width(DType dtype) {
@@ -103,7 +99,7 @@ class RecordSource final : public StorageSource {
  private:
   [[nodiscard]] Status check_size() const {
     return record_->size < nbytes_ // only in the remains of an archive
-               ? Status(bad_id(
+               ? Status(storage_id_error(
                      "E_STORAGE_SHORT",
                      format(
                          "the record is cut; expected {} bytes, got {}",
@@ -166,7 +162,7 @@ Result<Value> StorageTable::resolve(const Value& id) {
                             parsed.key != ".." &&
                             parsed.key.find('/') == std::string::npos;
   if (!is_plain_key) {
-    return bad_id(
+    return storage_id_error(
         "E_NAME",
         format("storage key '{}' is no record name", escape(parsed.key)));
   }
@@ -174,15 +170,7 @@ Result<Value> StorageTable::resolve(const Value& id) {
     const StorageEntry& entry = entries_[row->second];
     if (entry.class_name != parsed.class_name ||
         entry.storage->nbytes != parsed.nbytes) {
-      return bad_id(
-          "E_STORAGE_CONFLICT",
-          format(
-              "storage '{}' is {} of {} bytes here, but {} of {} before",
-              escape(parsed.key),
-              escape(parsed.class_name),
-              parsed.nbytes,
-              escape(entry.class_name),
-              entry.storage->nbytes));
+      return storage_conflict(parsed, entry.class_name, entry.storage->nbytes);
     }
     return storage_value(parsed.class_name, entry.storage);
   }
@@ -214,8 +202,10 @@ Status StorageTable::check(const Value& root) const {
         tensor.empty() ? "" : format(" of tensor '{}'", escape(tensor));
     Error error =
         entry.record == nullptr
-            ? bad_id("E_NO_STORAGE", format("the bytes{} are missing", whose))
-            : bad_id(
+            ? storage_id_error(
+                  "E_NO_STORAGE",
+                  format("the bytes{} are missing", whose))
+            : storage_id_error(
                   "E_STORAGE_SHORT",
                   format(
                       "the bytes{} are cut; expected {} bytes, got {}",
