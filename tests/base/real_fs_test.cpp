@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/atomic_file.h"
-#include "tests/support/scratch_dir.h"
+#include "tests/base/real_files.h"
 
 namespace lockstep {
 namespace {
@@ -22,23 +22,7 @@ std::string text_of(ByteSpan bytes) {
   return text;
 }
 
-class RealFsTest : public ::testing::Test {
- protected:
-  // Puts `text` into a new file and returns its path.
-  std::string put(std::string_view name, std::string_view text) {
-    std::string path = dir_ / name;
-    const auto file = fs_.create(path, 0644).value();
-    file->write(as_byte_span(text)).value();
-    file->close().value();
-    return path;
-  }
-  std::string get(const std::string& path) {
-    return read_text(fs_, path).value();
-  }
-
-  FileSystem& fs_ = real_fs();
-  test::ScratchDir dir_;
-};
+using RealFsTest = test::RealFiles;
 
 TEST_F(RealFsTest, ReadsBackWhatWasWritten) {
   const std::string path = put("a", "hello");

@@ -14,27 +14,12 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/memory_fs.h"
-#include "tests/support/scratch_dir.h"
+#include "tests/base/real_files.h"
 
 namespace lockstep {
 namespace {
 
-class RealFsWriteTest : public ::testing::Test {
- protected:
-  std::string put(std::string_view name, std::string_view text) {
-    std::string path = dir_ / name;
-    const auto file = fs_.create(path, 0644).value();
-    file->write(as_byte_span(text)).value();
-    file->close().value();
-    return path;
-  }
-  std::string get(const std::string& path) {
-    return read_text(fs_, path).value();
-  }
-
-  FileSystem& fs_ = real_fs();
-  test::ScratchDir dir_;
-};
+using RealFsWriteTest = test::RealFiles;
 
 TEST_F(RealFsWriteTest, WritesAtAnOffsetAndFillsGapsWithZeros) {
   MemoryFs memory;

@@ -6,10 +6,7 @@ The keys in files of the first kind are addresses, so they change from run to
 run, their content does not. The first kind is saved by torch 2.13 in the format of 1.5, the second built as
 older versions wrote it (legacy_stream.py).
 """
-import json
-import pathlib
 import struct
-import sys
 
 import torch
 
@@ -172,17 +169,8 @@ def broken():
 
 
 def main():
-    here = pathlib.Path(__file__).resolve().parents[2]
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else here / "testdata")
     torch.manual_seed(0)
-    (root / "valid").mkdir(parents=True, exist_ok=True)
-    (root / "corrupt").mkdir(parents=True, exist_ok=True)
-    valid(root / "valid")
-    for file, payload, code, detail in broken():
-        path = root / "corrupt" / file
-        path.write_bytes(payload)
-        text = json.dumps({"code": code, "detail": detail})
-        path.with_name(path.name + ".expect.json").write_text(text + "\n")
+    data.write_corpus(valid, broken())
 
 
 if __name__ == "__main__":

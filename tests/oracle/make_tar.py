@@ -6,10 +6,7 @@ torch 2.13 cannot write the format but reads it: what it finds in each valid
 file is compared with what was meant.
 """
 import io
-import json
-import pathlib
 import struct
-import sys
 import tarfile
 
 import torch
@@ -204,16 +201,7 @@ def broken():
 
 
 def main():
-    here = pathlib.Path(__file__).resolve().parents[2]
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else here / "testdata")
-    (root / "valid").mkdir(parents=True, exist_ok=True)
-    (root / "corrupt").mkdir(parents=True, exist_ok=True)
-    valid(root / "valid")
-    for file, payload, code, detail in broken():
-        path = root / "corrupt" / file
-        path.write_bytes(payload)
-        text = json.dumps({"code": code, "detail": detail})
-        path.with_name(path.name + ".expect.json").write_text(text + "\n")
+    data.write_corpus(valid, broken())
 
 
 if __name__ == "__main__":

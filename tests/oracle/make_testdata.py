@@ -65,6 +65,20 @@ def finish(path, expected):
     path.with_name(path.name + ".expect.json").write_text(text + "\n")
 
 
+def write_corpus(valid, broken):
+    """valid(folder) and the files (name, bytes, code, detail) of broken."""
+    here = pathlib.Path(__file__).resolve().parents[2]
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else here / "testdata")
+    for folder in ("valid", "corrupt"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    valid(root / "valid")
+    for file, payload, code, detail in broken:
+        path = root / "corrupt" / file
+        path.write_bytes(payload)
+        text = json.dumps({"code": code, "detail": detail})
+        path.with_name(path.name + ".expect.json").write_text(text + "\n")
+
+
 def rewrite(source, target, change, method=zipfile.ZIP_STORED):
     """Copies an archive; `change(record, bytes)` gives bytes or None (drop)."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", method) as new:

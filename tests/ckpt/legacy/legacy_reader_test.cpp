@@ -8,40 +8,13 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "tests/ckpt/counted_source.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 
 namespace lockstep::ckpt {
 namespace {
 
 using testing::HasSubstr;
-
-// Counts what is asked of it, as a file that is not mapped.
-class CountingSource final : public ByteSource {
- public:
-  explicit CountingSource(std::string bytes) : bytes_(std::move(bytes)) {}
-  [[nodiscard]] std::uint64_t size() const override {
-    return bytes_.size();
-  }
-  Result<ByteSpan> view(
-      std::uint64_t offset,
-      std::uint64_t length,
-      std::vector<std::byte>& scratch) override {
-    const ByteSpan part = as_byte_span(bytes_).subspan(offset, length);
-    scratch.assign(part.begin(), part.end());
-    read_ += length;
-    return ByteSpan(scratch);
-  }
-  [[nodiscard]] bool is_stable() const override {
-    return false;
-  }
-  [[nodiscard]] std::uint64_t read() const {
-    return read_;
-  }
-
- private:
-  std::string bytes_;
-  std::uint64_t read_ = 0;
-};
 
 std::string number_bytes(std::uint64_t value) {
   return Pickle(0).number(value, 8).bytes();
@@ -80,10 +53,10 @@ Result<Checkpoint> load_text(
 
 TEST(LegacyReader, ReadsOnlyThePicklesOfAFileThatIsNotMapped) {
   constexpr std::size_t kBlob = 1U << 22;
-  const auto source = std::make_shared<CountingSource>(stream(kBlob));
+  const auto source = std::make_shared<CountedSource>(stream(kBlob));
   const auto file = load(source, "file");
   ASSERT_TRUE(file) << to_string(file.error());
-  EXPECT_LT(source->read(), kBlob / 8);
+  EXPECT_LT(source->bytes_read, kBlob / 8);
   const auto bytes = file->root.find("w")->as_tensor()->storage->source->load();
   ASSERT_TRUE(bytes);
   EXPECT_EQ(bytes->size(), kBlob);
@@ -92,7 +65,7 @@ TEST(LegacyReader, ReadsOnlyThePicklesOfAFileThatIsNotMapped) {
 
 TEST(LegacyReader, FindsTheEndOfALongPickleInGrowingPieces) {
   const std::string text(300'000, 't');
-  const auto source = std::make_shared<CountingSource>(stream(9, text));
+  const auto source = std::make_shared<CountedSource>(stream(9, text));
   const auto file = load(source, "file");
   ASSERT_TRUE(file) << to_string(file.error());
   EXPECT_EQ(*file->root.find("text")->as_string(), text);

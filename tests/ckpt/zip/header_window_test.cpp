@@ -4,38 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/ckpt/zip/zip_reader.h"
+#include "tests/ckpt/counted_source.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-// Bytes that are read on demand; counts how often.
-class CountedSource final : public ByteSource {
- public:
-  explicit CountedSource(std::string bytes) : bytes_(std::move(bytes)) {}
-  [[nodiscard]] std::uint64_t size() const override {
-    return bytes_.size();
-  }
-  Result<ByteSpan> view(
-      std::uint64_t offset,
-      std::uint64_t length,
-      std::vector<std::byte>& scratch) override {
-    ++reads;
-    bytes_read += length;
-    const ByteSpan part = as_byte_span(bytes_).subspan(offset, length);
-    scratch.assign(part.begin(), part.end());
-    return ByteSpan(scratch);
-  }
-  [[nodiscard]] bool is_stable() const override {
-    return false;
-  }
-
-  int reads = 0;
-  std::uint64_t bytes_read = 0;
-
- private:
-  std::string bytes_;
-};
 
 // An archive of records with as many bytes as `sizes` say.
 std::string archive(const std::vector<std::size_t>& sizes) {
