@@ -3,7 +3,6 @@
 // The cases of PyTorch's test_data_parallel.py that concern the module, under
 // the same names. On two simulated devices, and on two CPU replicas where the
 // case says nothing about placement. docs/torch_tests.md lists all names.
-#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -15,7 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/functional.h"
-#include "lockstep/parallel/replica_error.h"
+#include "tests/sim/kinds.h"
 #include "tests/sim/support.h"
 
 namespace lockstep {
@@ -23,22 +22,12 @@ namespace {
 
 namespace nn = torch::nn;
 using parallel::data_parallel;
+using test::home_of;
+using test::kKinds;
+using test::max_difference;
 using test::sim;
+using test::two;
 using testing::HasSubstr;
-
-const std::vector<std::string> kKinds{"sim", "cpu"};
-
-torch::Device home_of(const std::string& kind) {
-  return kind == "cpu" ? torch::Device("cpu") : sim(0);
-}
-
-DataParallelOptions two(const std::string& kind) {
-  return {.devices = kind + "*2"};
-}
-
-double max_difference(const at::Tensor& a, const at::Tensor& b) {
-  return (a.cpu() - b.cpu()).abs().max().item<double>();
-}
 
 TEST(TestDataParallel, test_data_parallel) {
   for (const bool is_backwards : {false, true}) {
@@ -87,7 +76,7 @@ struct BufferNetImpl : nn::Cloneable<BufferNetImpl> {
 TORCH_MODULE(BufferNet);
 
 TEST(TestDataParallel, test_data_parallel_buffers_requiring_grad) {
-  for (const std::string& kind : kKinds) {
+  for (const std::string kind : kKinds) {
     BufferNet net;
     net->to(home_of(kind));
     DataParallel model(net, two(kind));
@@ -120,7 +109,7 @@ struct RnnNetImpl : nn::Cloneable<RnnNetImpl> {
 TORCH_MODULE(RnnNet);
 
 TEST(TestDataParallel, test_data_parallel_rnn) {
-  for (const std::string& kind : kKinds) {
+  for (const std::string kind : kKinds) {
     RnnNet net;
     const auto plain = std::dynamic_pointer_cast<RnnNetImpl>(net->clone());
     net->to(home_of(kind));
@@ -190,7 +179,7 @@ TEST(TestDataParallel, test_data_parallel_multiple_input) {
 }
 
 TEST(TestDataParallel, test_data_parallel_small_back) {
-  for (const std::string& kind : kKinds) {
+  for (const std::string kind : kKinds) {
     nn::Linear net(10, 5);
     net->to(home_of(kind));
     const auto x = torch::randn({20, 10}).to(home_of(kind));
@@ -249,7 +238,7 @@ TEST(TestDataParallel, test_data_parallel_model_device) {
 }
 
 TEST(TestDataParallel, test_data_parallel_model_no_refcycles) {
-  for (const std::string& kind : kKinds) {
+  for (const std::string kind : kKinds) {
     nn::Linear net(2, 2);
     net->to(home_of(kind));
     const std::weak_ptr<nn::LinearImpl> watched = net.ptr();
@@ -271,7 +260,7 @@ struct SeesGradModeImpl : nn::Cloneable<SeesGradModeImpl> {
 TORCH_MODULE(SeesGradMode);
 
 TEST(TestDataParallel, test_data_parallel_no_grad) {
-  for (const std::string& kind : kKinds) {
+  for (const std::string kind : kKinds) {
     DataParallel model(SeesGradMode(), two(kind));
     const auto x = torch::zeros({4}).to(home_of(kind));
     EXPECT_EQ(model->forward(x).sum().item<float>(), 4.0F);
@@ -295,136 +284,6 @@ TEST(TestDataParallel, test_data_parallel_sparse) {
   EXPECT_LT(
       max_difference(gradient.coalesce().values(), expected.values()),
       1e-6);
-}
-
-using NestedOutput = std::tuple<
-    std::vector<at::Tensor>,
-    std::tuple<at::Tensor, std::vector<at::Tensor>>,
-    std::map<std::string, std::tuple<at::Tensor>>>;
-
-struct NestsOutputImpl : nn::Cloneable<NestsOutputImpl> {
-  void reset() override {}
-  NestedOutput forward(const at::Tensor& x) {
-    return {
-        {x.sin(), x.cos()},
-        {x.exp(), {x.abs()}},
-        {{"a", {x.sin()}}, {"b", {x + 1}}}};
-  }
-};
-TORCH_MODULE(NestsOutput);
-
-TEST(TestDataParallel, test_data_parallel_nested_output) {
-  for (const std::string& kind : kKinds) {
-    NestsOutput net;
-    DataParallel model(net, two(kind));
-    const auto x = torch::randn({2, 2}).to(home_of(kind));
-    const auto got = parallel::flatten(model->forward(x));
-    const auto want = parallel::flatten(net->forward(x));
-    ASSERT_EQ(got.size(), 6U);
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      EXPECT_TRUE(torch::equal(got[i], want[i])) << kind << ' ' << i;
-    }
-  }
-}
-
-struct TakesNestedImpl : nn::Cloneable<TakesNestedImpl> {
-  using Input = std::tuple<
-      at::Tensor,
-      std::tuple<std::tuple<at::Tensor>, std::vector<at::Tensor>>>;
-  void reset() override {}
-  at::Tensor forward(const Input& in) {
-    const auto& [first, rest] = in;
-    return first + std::get<0>(std::get<0>(rest)) + std::get<1>(rest).at(1);
-  }
-};
-TORCH_MODULE(TakesNested);
-
-TEST(TestDataParallel, test_data_parallel_nested_input) {
-  for (const std::string& kind : kKinds) {
-    TakesNested net;
-    DataParallel model(net, two(kind));
-    const auto x = torch::randn({3, 3}).to(home_of(kind));
-    const TakesNestedImpl::Input in{x, {{x * 2}, {x, x * 3}}};
-    EXPECT_TRUE(torch::equal(model->forward(in), net->forward(in))) << kind;
-  }
-}
-
-struct NoInputImpl : nn::Cloneable<NoInputImpl> {
-  NoInputImpl() {
-    reset();
-  }
-  void reset() override {
-    value = register_parameter("value", torch::ones({2}));
-  }
-  at::Tensor forward() {
-    return value * 1;
-  }
-  at::Tensor value;
-};
-TORCH_MODULE(NoInput);
-
-TEST(TestDataParallel, test_data_parallel_module_zero_inputs) {
-  const std::vector<DataParallelOptions> choices{
-      {.device_ids = {0}},
-      {.device_ids = {0, 1}},
-      {},
-      {.devices = "cpu*2"}};
-  for (const DataParallelOptions& options : choices) {
-    NoInput net;
-    net->to(options.devices.empty() ? sim(0) : torch::Device("cpu"));
-    DataParallel model(net, options);
-    const auto out = model->forward();
-    EXPECT_EQ(out.numel(), 2);
-    out.sum().backward();
-    EXPECT_EQ(net->value.grad().sum().item<float>(), 2.0F);
-    EXPECT_EQ(data_parallel(net.ptr(), options).numel(), 2);
-  }
-}
-
-TEST(TestDataParallel, test_data_parallel_device_args) {
-  nn::Linear net(10, 5);
-  net->to(sim(0));
-  const auto x = torch::randn({20, 10}, sim(0));
-  const std::vector<DataParallelOptions> same{
-      {.device_ids = {0, 1}, .output_device = "sim:0"},
-      {.devices = "sim:0,1", .output_device = "sim:0"},
-      {.devices = "sim*2"}};
-  for (const DataParallelOptions& options : same) {
-    const auto out = data_parallel(net.ptr(), options, x);
-    EXPECT_EQ(out.device(), sim(0));
-    EXPECT_LT(max_difference(out, net->forward(x)), 1e-6);
-  }
-  const auto out = data_parallel(
-      net.ptr(),
-      {.device_ids = {0, 1}, .output_device = "sim:1"},
-      x);
-  EXPECT_EQ(out.device(), sim(1));
-}
-
-// The penalty's graph outlives what made it: f's gradient with respect to x is
-// the weight, so d(penalty)/d(weight) and d/d(bias) are known exactly.
-TEST(TestDataParallel, test_data_parallel_function_deletion) {
-  for (const std::string& kind : kKinds) {
-    nn::Linear net(1, 1);
-    net->to(home_of(kind));
-    DataParallelOptions options = two(kind);
-    options.connected_graph = true;
-    DataParallel model(net, options);
-    const auto x = torch::ones({4, 1}, home_of(kind)).requires_grad_();
-    {
-      const auto sum = model->forward(x).sum();
-      const auto gradient = torch::autograd::grad(
-          {sum},
-          {x},
-          {},
-          /*retain_graph=*/true,
-          /*create_graph=*/true);
-      (gradient[0].mean() * 0.25).backward();
-    }
-    EXPECT_FLOAT_EQ(net->weight.grad().item<float>(), 0.25F) << kind;
-    const auto bias = net->bias.grad();
-    EXPECT_TRUE(!bias.defined() || bias.item<float>() == 0.0F) << kind;
-  }
 }
 
 } // namespace
