@@ -108,6 +108,11 @@ def bench_train(rounds):
         with Peer(BIN / "train_bench", "--devices", "cpu", "--threads", 1) as one:
             yield ("b1 ours, cpu, 1 thread -> ours, cpu*2", "img/s",
                    pairs(one, two, rounds, "images_per_s"))
+        with Peer(BIN / "train_bench", "--devices", "sim*1", "--threads", 2) as sim:
+            require(sim.ready["first_loss"] == single.ready["first_loss"],
+                    "the simulated device computes another loss")
+            yield ("ours, cpu, 2 threads -> ours, sim", "img/s",
+                   pairs(single, sim, rounds, "images_per_s"))
 
 
 def bench_parallel(rounds):

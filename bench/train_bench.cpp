@@ -85,7 +85,8 @@ class Job {
     optimizer_.use_workers(model_->group().workers());
     images_ = torch::randn({settings.batch, 1, 28, 28})
                   .contiguous(memory_format(settings));
-    targets_ = torch::randint(10, {settings.batch}, torch::kLong);
+    targets_ = torch::randint(10, {settings.batch}, torch::kLong)
+                   .to(model_->devices().front());
   }
 
   double step(Phases& phases) {

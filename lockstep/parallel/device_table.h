@@ -8,6 +8,7 @@
 //   fmt::print("{}", to_text(meter.table()));
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
