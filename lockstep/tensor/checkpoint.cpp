@@ -6,8 +6,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/edit/weights.h"
+#include "lockstep/ckpt/model/extract_model.h"
 #include "lockstep/tensor/bridge.h"
-#include "lockstep/tensor/weights_key.h"
 
 namespace lockstep {
 namespace {
@@ -35,6 +36,19 @@ std::string contents(const ckpt::Value& value) {
   keys.resize(std::min(keys.size(), kShown));
   return "its keys are " + escape(join(keys, ", "), 400) +
          (is_long ? ", ..." : "");
+}
+
+bool is_state_dict(const ckpt::Value& value) {
+  const ckpt::Dict* dict = value.as_dict();
+  if (dict == nullptr) {
+    return false;
+  }
+  if (dict->items.empty()) {
+    return dict->kind == ckpt::Dict::Kind::kOrderedDict;
+  }
+  return std::ranges::any_of(dict->items, [](const ckpt::Item& item) {
+    return item.second.as_tensor() != nullptr;
+  });
 }
 
 struct Convert {
@@ -94,18 +108,20 @@ void save(const ckpt::Value& value, const std::string& path, FileSystem& fs) {
 }
 
 FoundWeights find_state_dict(const ckpt::Value& root) {
-  if (is_state_dict(root)) {
-    return {.weights = &root};
+  ckpt::WeightsPlace place = ckpt::locate_weights(root);
+  if (ckpt::module_in(place.value) != nullptr) {
+    auto model = ckpt::extract_model(place.value, {.unwrap = true}).value();
+    return {.weights = std::move(model.state_dict), .key = place.key};
   }
-  if (const char* key = weights_key(root)) {
-    return {.weights = root.find(key), .key = key};
+  if (!is_state_dict(place.value)) {
+    raise(
+        {.code = ErrorCode::kNotFound,
+         .op = "tensor.load",
+         .message = "no weights found: expected a dict of tensors or a model, "
+                    "or one under 'state_dict' or 'model'; " +
+                    contents(root)});
   }
-  raise(
-      {.code = ErrorCode::kNotFound,
-       .op = "tensor.load",
-       .message = "no weights found: expected a dict of tensors, or one under "
-                  "'state_dict' or 'model'; " +
-                  contents(root)});
+  return {.weights = std::move(place.value), .key = std::move(place.key)};
 }
 
 } // namespace lockstep

@@ -98,14 +98,15 @@ void save(
 
 /// Weights inside a file, and where they were.
 struct FoundWeights {
-  const ckpt::Value* weights = nullptr;
-  /// "state_dict" or "model"; empty if the value itself is the weights.
+  /// A dict of tensors; shares the tree's storages.
+  ckpt::Value weights = {};
+  /// "state_dict", "model", ...; empty if the top level is the weights.
   std::string key = {};
 };
 
-/// Finds the weights in what a file holds: a dict of tensors, or a checkpoint
-/// with one under "state_dict" or "model".
-/// Ownership: points into `root`. Errors: throws kNotFound.
+/// Finds the weights in what a file holds: a dict of tensors or a whole model
+/// (out of its DataParallel), at the top level or under one of the keys of
+/// `ckpt::locate_weights`. Errors: throws kNotFound.
 FoundWeights find_state_dict(const ckpt::Value& root);
 
 } // namespace lockstep

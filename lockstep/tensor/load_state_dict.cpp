@@ -13,7 +13,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/module_version.h"
-#include "lockstep/tensor/prefix_hint.h"
+#include "lockstep/tensor/position.h"
+#include "lockstep/tensor/prefix_fit.h"
 #include "lockstep/tensor/python_text.h"
 #include "lockstep/tensor/state_dict.h"
 
@@ -39,10 +40,13 @@ using Entries = std::vector<const Entry*>;
 // One load: collects what does not fit, then copies.
 class Loader {
  public:
+  /// `report` says what was left over before names were looked at.
   Loader(
       const std::vector<Entry>& entries,
-      const std::vector<std::pair<std::string, std::int64_t>>& versions)
-      : versions_(versions.begin(), versions.end()) {
+      const std::vector<std::pair<std::string, std::int64_t>>& versions,
+      LoadReport report)
+      : versions_(versions.begin(), versions.end()),
+        report_(std::move(report)) {
     for (const Entry& entry : entries) {
       by_key_[entry.key] = &entry;
     }
@@ -211,14 +215,6 @@ class Loader {
   std::vector<PendingCopy> copies_;
 };
 
-std::vector<std::string> keys_of(const StateDict& weights) {
-  std::vector<std::string> keys;
-  for (const auto& [key, tensor] : weights.entries) {
-    keys.push_back(key);
-  }
-  return keys;
-}
-
 // Keys and versions go through the same edit as a StateDict's.
 StateDict edited(StateDict weights, const LoadStateDictOptions& options) {
   if (!options.strip_prefix.empty()) {
@@ -230,29 +226,45 @@ StateDict edited(StateDict weights, const LoadStateDictOptions& options) {
   return weights;
 }
 
+std::vector<Entry> entries_of(
+    const StateDict& weights,
+    const std::vector<std::string>& classes) {
+  std::vector<Entry> entries;
+  for (std::size_t i = 0; i < weights.entries.size(); ++i) {
+    const auto& [key, tensor] = weights.entries[i];
+    entries.push_back({key, tensor, classes.empty() ? "NoneType" : classes[i]});
+  }
+  return entries;
+}
+
 // `classes` holds Python's class of each entry that is no tensor.
 LoadReport load(
     torch::nn::Module& module,
-    const StateDict& weights,
+    StateDict weights,
     const std::vector<std::string>& classes,
     const LoadStateDictOptions& options,
     std::string fallback_hint) {
-  const StateDict renamed = edited(weights, options);
+  weights = edited(std::move(weights), options);
+  LoadReport report;
   std::vector<Entry> entries;
-  for (std::size_t i = 0; i < renamed.entries.size(); ++i) {
-    const auto& [key, tensor] = renamed.entries[i];
-    entries.push_back({key, tensor, classes.empty() ? "NoneType" : classes[i]});
+  if (options.by_position) {
+    Positioned found = lay_by_position(weights, state_dict(module));
+    weights = std::move(found.weights);
+    entries = entries_of(weights, {});
+    report.unexpected_keys = std::move(found.unexpected_keys);
+    report.mapping = std::move(found.mapping);
+  } else {
+    entries = entries_of(weights, classes);
   }
   Entries all;
   for (const Entry& entry : entries) {
     all.push_back(&entry);
   }
-  Loader loader(entries, renamed.versions);
+  Loader loader(entries, weights.versions, std::move(report));
   loader.check(module, "", all);
   std::string message = loader.message(class_name(module), options.strict);
   if (!message.empty()) {
-    std::string hint =
-        prefix_hint(keys_of(state_dict(module)), keys_of(renamed));
+    std::string hint = prefix_hint(state_dict(module).keys(), weights.keys());
     raise(
         {.code = ErrorCode::kMismatch,
          .op = std::string(kOp),
@@ -283,10 +295,10 @@ LoadReport load_state_dict(
     torch::nn::Module& module,
     const ckpt::Value& weights,
     const LoadStateDictOptions& options) {
-  const LooseStateDict file = to_loose_state_dict(weights);
+  LooseStateDict file = to_loose_state_dict(weights);
   return load(
       module,
-      file.weights,
+      std::move(file.weights),
       file.classes,
       options,
       nested_weights_hint(weights));

@@ -72,6 +72,15 @@ at::Tensor StateDict::get(std::string_view key) const {
   return {};
 }
 
+std::vector<std::string> StateDict::keys() const {
+  std::vector<std::string> keys;
+  keys.reserve(entries.size());
+  for (const auto& [key, tensor] : entries) {
+    keys.push_back(key);
+  }
+  return keys;
+}
+
 StateDict state_dict(const torch::nn::Module& module) {
   StateDict out;
   collect(module, "", out);

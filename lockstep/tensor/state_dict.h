@@ -32,6 +32,7 @@ struct StateDict {
 
   /// The tensor under `key`; undefined if there is none.
   [[nodiscard]] at::Tensor get(std::string_view key) const;
+  [[nodiscard]] std::vector<std::string> keys() const;
 };
 
 /// Own parameters, own buffers, then children, depth first; PyTorch's keys.
@@ -46,12 +47,17 @@ struct LoadStateDictOptions {
   std::string strip_prefix = {};
   /// Put in front of each key.
   std::string add_prefix = {};
+  /// The file's names do not count, only order and shapes: the i-th entry goes
+  /// to the model's i-th, as far as the shapes leave one way to do so.
+  bool by_position = false;
 };
 
-/// What did not match; both empty after a full load.
+/// What did not match; both lists are empty after a full load.
 struct LoadReport {
   std::vector<std::string> missing_keys = {};
   std::vector<std::string> unexpected_keys = {};
+  /// With `by_position`: name in the file, name in the model, in order.
+  std::vector<std::pair<std::string, std::string>> mapping = {};
 };
 
 /// Python's text: `<All keys matched successfully>` or
@@ -60,7 +66,8 @@ std::string to_string(const LoadReport& report);
 
 /// Copies `weights` into `module`, cast to the module's dtypes and devices.
 /// Everything is checked first: after an error the module is unchanged.
-/// Errors: throws kMismatch with PyTorch's text (missing, unexpected, shapes).
+/// Errors: throws kMismatch with PyTorch's text (missing, unexpected, shapes);
+/// by position also E_AMBIGUOUS and E_NO_MATCH of `ckpt::match_by_position`.
 LoadReport load_state_dict(
     torch::nn::Module& module,
     const StateDict& weights,

@@ -125,20 +125,4 @@ void restore(const Resumed& checkpoint, TrainState& state) {
   }
 }
 
-void load_weights(
-    FileSystem& fs,
-    const std::string& path,
-    torch::nn::Module& model) {
-  const ckpt::Value root = ckpt::load(path, {}, fs).value().root;
-  const ckpt::Value* weights = &root;
-  for (const std::string_view key : {"state_dict", "model"}) {
-    const ckpt::Value* inner = root.find(key);
-    if (inner != nullptr && inner->as_dict() != nullptr) {
-      weights = inner;
-      break;
-    }
-  }
-  load_state_dict(model, *weights, {.strip_prefix = "module."});
-}
-
 } // namespace lockstep::train

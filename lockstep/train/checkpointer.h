@@ -56,11 +56,4 @@ Resumed open_checkpoint(FileSystem& fs, const std::string& path);
 /// Errors: throws kMismatch if model, optimizer or schedule differ.
 void restore(const Resumed& checkpoint, TrainState& state);
 
-/// Loads weights alone: a state dict, or a checkpoint that holds one under
-/// `state_dict` or `model`. Errors: throws kMismatch with PyTorch's text.
-void load_weights(
-    FileSystem& fs,
-    const std::string& path,
-    torch::nn::Module& model);
-
 } // namespace lockstep::train

@@ -39,7 +39,7 @@ constexpr std::array kFlags{
     Flag{"channels-last", {}, &C::channels_last, kModel, {},
          "NHWC memory layout: often faster, other last bits"},
     Flag{"initial-checkpoint", {}, &C::initial_checkpoint, kModel, "FILE",
-         "start from these weights ('module.' prefixes are removed)"},
+         "start from these weights: a state_dict, checkpoint or whole model"},
 
     Flag{"devices", "--device", &C::devices, kDevices, "LIST",
          "cpu, cpu*2 (two replicas), cuda, cuda:1,3; default: best present"},

@@ -15,6 +15,7 @@
 #include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/models/registry.h"
+#include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/train/csv_sink.h"
 #include "lockstep/train/line_sink.h"
@@ -106,7 +107,7 @@ void Trainer::build() {
       {.num_classes = data.num_classes(),
        .in_channels = data.sample_shape().front()});
   if (!config_.initial_checkpoint.empty()) {
-    load_weights(*options_.fs, config_.initial_checkpoint, *model_);
+    load_weights(*model_, config_.initial_checkpoint, {}, *options_.fs);
   }
   if (config_.channels_last) {
     // Convolutions take the layout of their weights; images may stay as is.

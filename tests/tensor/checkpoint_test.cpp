@@ -126,13 +126,13 @@ TEST_F(PythonFiles, TellWhereTheirWeightsAre) {
   const Checkpoint run = load(path("checkpoint.pth.tar"));
   const FoundWeights found = find_state_dict(run.root());
   EXPECT_EQ(found.key, "state_dict");
-  EXPECT_EQ(found.weights, &run["state_dict"]);
+  EXPECT_EQ(found.weights.as_dict(), run["state_dict"].as_dict());
   const Checkpoint bare = load(path("net.pt"));
   EXPECT_EQ(find_state_dict(bare.root()).key, "");
   const Checkpoint list = load(path("list.pt"));
   EXPECT_EQ(
       error_of([&] { (void)find_state_dict(list.root()); }).message,
-      "no weights found: expected a dict of tensors, or one under "
+      "no weights found: expected a dict of tensors or a model, or one under "
       "'state_dict' or 'model'; it holds a list, no dict");
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/prefix_hint.h"
+#include "lockstep/tensor/prefix_fit.h"
 
 #include <algorithm>
 #include <unordered_set>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/weights_key.h"
+#include "lockstep/ckpt/edit/weights.h"
 
 namespace lockstep {
 namespace {
@@ -32,7 +32,40 @@ std::string common_prefix(
   return {};
 }
 
+std::string edited(std::string_view key, const PrefixFit& fit) {
+  if (key.starts_with(fit.strip)) {
+    key.remove_prefix(fit.strip.size());
+  }
+  return fit.add + std::string(key);
+}
+
 } // namespace
+
+PrefixFit fit_prefix(
+    std::span<const std::string> model_keys,
+    std::span<const std::string> file_keys) {
+  const std::unordered_set<std::string> wanted(
+      model_keys.begin(),
+      model_keys.end());
+  PrefixFit best;
+  std::ptrdiff_t most = -1;
+  for (const PrefixFit& fit :
+       {PrefixFit{},
+        PrefixFit{.strip = "module."},
+        PrefixFit{.add = "module."},
+        PrefixFit{.strip = common_prefix(model_keys, file_keys)},
+        PrefixFit{.add = common_prefix(file_keys, model_keys)}}) {
+    const std::ptrdiff_t fitting =
+        std::ranges::count_if(file_keys, [&](const std::string& key) {
+          return wanted.contains(edited(key, fit));
+        });
+    if (fitting > most) {
+      most = fitting;
+      best = fit;
+    }
+  }
+  return best;
+}
 
 std::string prefix_hint(
     std::span<const std::string> model_keys,
@@ -51,12 +84,12 @@ std::string prefix_hint(
 }
 
 std::string nested_weights_hint(const ckpt::Value& value) {
-  const char* key = weights_key(value);
-  return key == nullptr
+  const ckpt::WeightsPlace place = ckpt::locate_weights(value);
+  return place.key.empty()
              ? std::string()
              : format(
                    "the weights are under the key '{}' of this checkpoint",
-                   key);
+                   place.key);
 }
 
 } // namespace lockstep

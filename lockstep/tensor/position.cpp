@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/tensor/position.h"
+
+#include <unordered_map>
+
+#include "lockstep/base/error.h"
+#include "lockstep/ckpt/edit/match_by_position.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<ckpt::NamedShape> shapes_of(const StateDict& weights) {
+  std::vector<ckpt::NamedShape> shapes;
+  for (const auto& [key, tensor] : weights.entries) {
+    shapes.push_back({.name = key, .sizes = tensor.sizes().vec()});
+  }
+  return shapes;
+}
+
+std::string module_of(const std::string& key) {
+  const std::size_t dot = key.rfind('.');
+  return dot == std::string::npos ? std::string() : key.substr(0, dot);
+}
+
+} // namespace
+
+Positioned lay_by_position(const StateDict& file, const StateDict& model) {
+  Positioned out;
+  StateDict tensors;
+  for (const auto& [key, tensor] : file.entries) {
+    if (tensor.defined()) {
+      tensors.entries.emplace_back(key, tensor);
+    } else {
+      out.unexpected_keys.push_back(key);
+    }
+  }
+  const ckpt::PositionMatch match =
+      ckpt::match_by_position(shapes_of(tensors), shapes_of(model)).value();
+  std::unordered_map<std::string, std::string> modules{{"", ""}};
+  for (const ckpt::PositionPair& pair : match.pairs) {
+    const auto& [from, tensor] = tensors.entries[pair.from];
+    const std::string& to = model.entries[pair.to].first;
+    out.weights.entries.emplace_back(to, tensor);
+    out.mapping.emplace_back(from, to);
+    modules.emplace(module_of(from), module_of(to));
+  }
+  for (const auto& [path, version] : file.versions) {
+    const auto module = modules.find(path);
+    if (module != modules.end()) {
+      out.weights.versions.emplace_back(module->second, version);
+    }
+  }
+  out.unexpected_keys.insert(
+      out.unexpected_keys.end(),
+      match.unexpected_keys.begin(),
+      match.unexpected_keys.end());
+  return out;
+}
+
+} // namespace lockstep

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Weights whose names differ from the model's but whose order and shapes agree
+// (`ckpt::match_by_position` proves it), under the model's names.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/tensor/state_dict.h"
+
+namespace lockstep {
+
+/// A file's weights laid along a model's.
+struct Positioned {
+  /// What found a place, under the model's names; module versions as well.
+  StateDict weights = {};
+  /// Name in the file, name in the model; in order.
+  std::vector<std::pair<std::string, std::string>> mapping = {};
+  /// Entries of the file that found none, or that are no tensors.
+  std::vector<std::string> unexpected_keys = {};
+};
+
+/// Ownership: tensors alias those of `file`.
+/// Errors: throws what `ckpt::match_by_position` returns.
+Positioned lay_by_position(const StateDict& file, const StateDict& model);
+
+} // namespace lockstep

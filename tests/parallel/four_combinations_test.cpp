@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The notes' combinations with ResNet152: saved by Python on one device or
+// many, as weights or as a whole model, loaded here on one device or two; and
+// back.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/models/registry.h"
+#include "lockstep/parallel/data_parallel.h"
+#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/checkpoint.h"
+#include "lockstep/tensor/load_weights.h"
+#include "tests/support/python.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kModel = "resnet152";
+constexpr const char* kScript = "four_combinations.py";
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> out = split(text, '\n');
+  std::erase(out, "");
+  return out;
+}
+
+void clear(torch::nn::Module& module) {
+  const torch::NoGradGuard no_grad;
+  for (at::Tensor& parameter : module.parameters()) {
+    parameter.zero_();
+  }
+}
+
+void expect_same(const StateDict& got, const StateDict& expected) {
+  ASSERT_EQ(got.keys(), expected.keys());
+  for (const auto& [key, tensor] : expected.entries) {
+    ASSERT_TRUE(got.get(key).equal(tensor)) << key;
+  }
+}
+
+TEST(FourCombinations, LoadInOneCall) {
+  const test::ScratchDir folder;
+  const auto cases =
+      lines(test::run_python(kScript, {"save", folder.path(), kModel}));
+  ASSERT_EQ(cases.size(), 5U);
+  torch::manual_seed(5);
+  const StateDict expected = state_dict(*make_model(kModel));
+  const auto one = make_model(kModel);
+  const auto inside = make_model(kModel);
+  DataParallel many(inside, {.devices = "cpu*2"});
+  for (const std::string& file : cases) {
+    SCOPED_TRACE(file);
+    clear(*one);
+    load_weights(*one, folder / file);
+    expect_same(state_dict(*one), expected);
+    clear(*inside);
+    load_weights(*many, folder / file);
+    expect_same(state_dict(*inside), expected);
+  }
+}
+
+TEST(FourCombinations, GoBackToPython) {
+  const test::ScratchDir folder;
+  torch::manual_seed(5);
+  const auto net = make_model(kModel);
+  const DataParallel many(net, {.devices = "cpu*2"});
+  save(to_value(state_dict(*net)), folder / "one.pth");
+  save(to_value(state_dict(*many)), folder / "many.pth");
+  EXPECT_EQ(
+      test::run_python(
+          kScript,
+          {"load", folder.path(), kModel, "one.pth", "many.pth"}),
+      "same\nsame\n");
+}
+
+} // namespace
+} // namespace lockstep
