@@ -11,6 +11,7 @@ namespace {
 
 std::vector<ckpt::NamedShape> shapes_of(const StateDict& weights) {
   std::vector<ckpt::NamedShape> shapes;
+  shapes.reserve(weights.entries.size());
   for (const auto& [key, tensor] : weights.entries) {
     shapes.push_back({.name = key, .sizes = tensor.sizes().vec()});
   }

@@ -58,8 +58,10 @@ class Trainer {
   /// Opens the data, builds the model with `config.seed`, and takes over a
   /// checkpoint if `config.resume` names one.
   /// Errors: throws what the parts throw, before a run folder is made.
-  Trainer(TrainConfig config, TrainerOptions options = {});
+  explicit Trainer(TrainConfig config, TrainerOptions options = {});
   ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   /// Trains up to `config.epochs`, or tests only. Once per trainer.
   /// Errors: throws kIo if the run folder or the last checkpoint cannot be

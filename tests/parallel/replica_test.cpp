@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random streams, errors and threads of replicas.
-#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
@@ -10,6 +9,7 @@
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/replica_error.h"
 #include "tests/parallel/nets.h"
+#include "tests/support/process_state.h"
 
 namespace lockstep {
 namespace {
@@ -17,15 +17,6 @@ namespace {
 using test::bits_equal;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-std::size_t thread_count() {
-  std::size_t count = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc/self/task")) {
-    count += entry.is_directory() ? 1 : 0;
-  }
-  return count;
-}
 
 TEST(ReplicaStreams, FiftyRunsWithDropoutGiveOneResult) {
   torch::manual_seed(1);
@@ -276,21 +267,21 @@ TEST(ReplicaThreads, NoneIsMadeAfterTheFirstStep) {
     model->forward(test::images(9)).square().mean().backward();
   };
   step();
-  const std::size_t after_first = thread_count();
+  const std::size_t after_first = test::thread_count();
   for (int i = 0; i < 20; ++i) {
     step();
   }
-  EXPECT_EQ(thread_count(), after_first);
+  EXPECT_EQ(test::thread_count(), after_first);
 }
 
 TEST(ReplicaThreads, EndWithTheWrapper) {
-  const std::size_t before = thread_count();
+  const std::size_t before = test::thread_count();
   for (int i = 0; i < 5; ++i) {
     DataParallel model(test::mlp(), {.devices = "cpu*4"});
-    EXPECT_EQ(thread_count(), before + 4);
+    EXPECT_EQ(test::thread_count(), before + 4);
     model->forward(test::images(4));
   }
-  EXPECT_EQ(thread_count(), before);
+  EXPECT_EQ(test::thread_count(), before);
 }
 
 struct ThreadsSeenImpl : torch::nn::Cloneable<ThreadsSeenImpl> {

@@ -23,14 +23,14 @@ constexpr const char* kAllMatched = "<All keys matched successfully>";
 class PythonFiles : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    dir_ = std::make_unique<test::ScratchDir>();
-    cuda_text_ = test::run_python("tensor_files.py", {"write", dir_->path()});
+    folder = std::make_unique<test::ScratchDir>();
+    cuda_text = test::run_python("tensor_files.py", {"write", folder->path()});
   }
   static void TearDownTestSuite() {
-    dir_.reset();
+    folder.reset();
   }
   static std::string path(const std::string& name) {
-    return *dir_ / name;
+    return *folder / name;
   }
   static void expect_filled(const Net& net) {
     EXPECT_TRUE(test::equal(
@@ -38,8 +38,8 @@ class PythonFiles : public testing::Test {
         state_dict(*test::fill(std::make_shared<Net>()))));
   }
 
-  static inline std::unique_ptr<test::ScratchDir> dir_;
-  static inline std::string cuda_text_;
+  static inline std::unique_ptr<test::ScratchDir> folder;
+  static inline std::string cuda_text;
 };
 
 TEST_F(PythonFiles, OfWeightsLoadStrictly) {
@@ -113,7 +113,7 @@ TEST_F(PythonFiles, FromAGpuNeedAMapLocation) {
   }
   const Error error = error_of([] { (void)load(path("cuda.pt")); });
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-  EXPECT_EQ(error.message + "\n", cuda_text_);
+  EXPECT_EQ(error.message + "\n", cuda_text);
   test::MyModule net;
   EXPECT_EQ(
       to_string(load_state_dict(
