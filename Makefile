@@ -5,7 +5,8 @@ setup:
 	@scripts/setup.sh
 build: setup
 	@scripts/build.sh release
-demo: build
+demo: setup
+	@scripts/build.sh release lockstep lockstep-train
 	@scripts/demo.sh
 test: build
 	@scripts/test.sh

@@ -110,7 +110,7 @@ std::optional<double> no_number(const std::byte* /*bytes*/) {
 using Reader = std::optional<double> (*)(const std::byte*);
 
 // In the order of `DType`.
-constexpr auto kReaders = std::to_array<Reader>({
+constexpr auto kElementReaders = std::to_array<Reader>({
     number_as<double>,
     number_as<float>,
     half,
@@ -144,7 +144,8 @@ constexpr auto kReaders = std::to_array<Reader>({
     no_number,
     no_number,
 });
-static_assert(kReaders.size() == static_cast<std::size_t>(DType::kBits4x2) + 1);
+static_assert(
+    kElementReaders.size() == static_cast<std::size_t>(DType::kBits4x2) + 1);
 
 std::string complex_text(double real, double imaginary) {
   return format(
@@ -217,7 +218,7 @@ Result<TensorStats> packed_stats(
 } // namespace
 
 std::optional<double> read_number(const std::byte* bytes, DType dtype) {
-  return kReaders.at(static_cast<std::size_t>(dtype))(bytes);
+  return kElementReaders.at(static_cast<std::size_t>(dtype))(bytes);
 }
 
 std::string element_text(const std::byte* bytes, DType dtype) {

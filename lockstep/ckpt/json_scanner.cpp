@@ -9,7 +9,7 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMaxJsonDepth = 64;
 
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -148,7 +148,7 @@ Status JsonScanner::skip_value() {
   do {
     const char c = peek();
     if (c == '{' || c == '[') {
-      if (open.size() == kMaxDepth) {
+      if (open.size() == kMaxJsonDepth) {
         return error("values are nested too deep");
       }
       ++at_;

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 const std::vector<std::string> kColumns{"step", "loss"};
-constexpr const char* kPath = "steps.csv";
+constexpr const char* kTablePath = "steps.csv";
 
 TEST(CsvRow, QuotesWhatWouldBreakTheTable) {
   const std::vector<std::string> fields{"1", "a,b", "say \"hi\"", "x\ny", ""};
@@ -21,23 +21,23 @@ TEST(CsvRow, QuotesWhatWouldBreakTheTable) {
 
 TEST(CsvFile, HandsEachRowToTheSystemAtOnce) {
   MemoryFs fs;
-  auto table = CsvFile::create(fs, kPath, kColumns).value();
-  EXPECT_EQ(read_text(fs, kPath).value(), "step,loss\n");
+  auto table = CsvFile::create(fs, kTablePath, kColumns).value();
+  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n");
   ASSERT_TRUE(table.append({"50", "2.5"}));
-  EXPECT_EQ(read_text(fs, kPath).value(), "step,loss\n50,2.5\n");
+  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n50,2.5\n");
   EXPECT_EQ(table.size(), 17U);
 }
 
 TEST(CsvFile, CreateEmptiesAnOlderTable) {
   MemoryFs fs;
-  ASSERT_TRUE(CsvFile::create(fs, kPath, {"a"})->append({"1"}));
-  ASSERT_TRUE(CsvFile::create(fs, kPath, {"b"}));
-  EXPECT_EQ(read_text(fs, kPath).value(), "b\n");
+  ASSERT_TRUE(CsvFile::create(fs, kTablePath, {"a"})->append({"1"}));
+  ASSERT_TRUE(CsvFile::create(fs, kTablePath, {"b"}));
+  EXPECT_EQ(read_text(fs, kTablePath).value(), "b\n");
 }
 
 TEST(CsvFile, RejectsARowOfAnotherWidth) {
   MemoryFs fs;
-  auto table = CsvFile::create(fs, kPath, kColumns).value();
+  auto table = CsvFile::create(fs, kTablePath, kColumns).value();
   const Status status = table.append({"1"});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
@@ -46,40 +46,40 @@ TEST(CsvFile, RejectsARowOfAnotherWidth) {
 
 TEST(CsvFile, ResumeDropsRowsAfterTheCheckpoint) {
   MemoryFs fs;
-  auto table = CsvFile::create(fs, kPath, kColumns).value();
+  auto table = CsvFile::create(fs, kTablePath, kColumns).value();
   ASSERT_TRUE(table.append({"1", "a"}));
   const std::uint64_t at_checkpoint = table.size();
   ASSERT_TRUE(table.append({"2", "lost"}));
-  auto later = CsvFile::resume(fs, kPath, kColumns, at_checkpoint).value();
+  auto later = CsvFile::resume(fs, kTablePath, kColumns, at_checkpoint).value();
   ASSERT_TRUE(later.append({"2", "b"}));
-  EXPECT_EQ(read_text(fs, kPath).value(), "step,loss\n1,a\n2,b\n");
+  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n1,a\n2,b\n");
 }
 
 TEST(CsvFile, ResumeStartsAMissingTable) {
   MemoryFs fs;
-  ASSERT_TRUE(CsvFile::resume(fs, kPath, kColumns, 100));
-  EXPECT_EQ(read_text(fs, kPath).value(), "step,loss\n");
+  ASSERT_TRUE(CsvFile::resume(fs, kTablePath, kColumns, 100));
+  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n");
 }
 
 TEST(CsvFile, ResumeRefusesAForeignTableAndLeavesIt) {
   MemoryFs fs;
-  ASSERT_TRUE(CsvFile::create(fs, kPath, kColumns));
+  ASSERT_TRUE(CsvFile::create(fs, kTablePath, kColumns));
   for (const auto& [columns, bytes] :
        {std::pair(std::vector<std::string>{"other"}, 6U),
         std::pair(kColumns, 11U),
         std::pair(kColumns, 9U)}) {
-    const auto refused = CsvFile::resume(fs, kPath, columns, bytes);
+    const auto refused = CsvFile::resume(fs, kTablePath, columns, bytes);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kMismatch);
     EXPECT_THAT(refused.error().message, HasSubstr("got 10 bytes"));
   }
-  EXPECT_EQ(read_text(fs, kPath).value(), "step,loss\n");
+  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n");
 }
 
 TEST(CsvFile, ReportsAFullDisk) {
   MemoryFs memory;
   FaultFs fs(memory, {.byte_budget = 12});
-  auto table = CsvFile::create(fs, kPath, kColumns).value();
+  auto table = CsvFile::create(fs, kTablePath, kColumns).value();
   EXPECT_EQ(table.append({"1", "a"}).error().detail, "E_NO_SPACE");
 }
 

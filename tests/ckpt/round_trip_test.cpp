@@ -110,7 +110,7 @@ DTypes accepted(const FormatWriter& writer) {
   return dtypes;
 }
 
-std::string digest_of(const Value& root) {
+std::string digest_or_error(const Value& root) {
   const auto text = digest(root);
   return text ? *text : to_string(text.error());
 }
@@ -125,7 +125,7 @@ TEST_P(RoundTrip, KeepsEveryElementOfWhatItTakes) {
     const Value tree = RandomTree(seed).make(dtypes);
     const auto back = disk.through(GetParam(), tree);
     ASSERT_TRUE(back) << seed << ": " << to_string(back.error());
-    EXPECT_EQ(digest_of(*back), digest_of(tree)) << seed;
+    EXPECT_EQ(digest_or_error(*back), digest_or_error(tree)) << seed;
   }
 }
 
@@ -150,7 +150,7 @@ TEST(RoundTrips, PassThroughAllFormatsOneAfterTheOther) {
   for (std::uint32_t seed = 100; seed < 110; ++seed) {
     Disk disk;
     const Value tree = RandomTree(seed).make(common);
-    const std::string wanted = digest_of(tree);
+    const std::string wanted = digest_or_error(tree);
     ASSERT_EQ(wanted.size(), 64U) << wanted;
     Value now = tree;
     for (const FormatWriter& writer : format_writers()) {
@@ -158,7 +158,7 @@ TEST(RoundTrips, PassThroughAllFormatsOneAfterTheOther) {
         auto next = disk.through(*step, now);
         ASSERT_TRUE(next) << step->name << ": " << to_string(next.error());
         now = *std::move(next);
-        EXPECT_EQ(digest_of(now), wanted) << step->name << " " << seed;
+        EXPECT_EQ(digest_or_error(now), wanted) << step->name << " " << seed;
       }
     }
   }

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
+#include "tests/cli/program.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
@@ -25,10 +26,8 @@ using Outcome = test::ShellOutcome;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kProgram = LOCKSTEP_BINARY_DIR "/bin/lockstep";
-
 Outcome lockstep_run(const std::string& args) {
-  return run_shell("'" + kProgram + "' " + args);
+  return run_shell("'" + test::kProgram + "' " + args);
 }
 
 // The compiler's version is not a promise.
@@ -88,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(Program, LinksNeitherTorchNorTheStandardLibrary) {
-  const Outcome outcome = run_shell("ldd '" + kProgram + "'");
+  const Outcome outcome = run_shell("ldd '" + test::kProgram + "'");
   ASSERT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.out, HasSubstr("libc.so"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("torch")));
@@ -100,7 +99,7 @@ TEST(Program, LinksNeitherTorchNorTheStandardLibrary) {
 
 TEST(Program, ReadsStandardInput) {
   const Outcome piped =
-      run_shell("'" + kProgram + "' ckpt ls - < testdata/valid/tiny.pt");
+      run_shell("'" + test::kProgram + "' ckpt ls - < testdata/valid/tiny.pt");
   EXPECT_EQ(piped.status, 0);
   EXPECT_EQ(piped.out, lockstep_run("ckpt ls testdata/valid/tiny.pt").out);
 }
@@ -110,7 +109,7 @@ TEST(Program, HandsTrainingOverToTheProgramBesideIt) {
   const std::string train = folder / "lockstep-train";
   std::ofstream(train) << "#!/bin/sh\necho \"$@\"\nexit 7\n";
   std::filesystem::permissions(train, std::filesystem::perms::owner_all);
-  std::filesystem::copy_file(kProgram, folder / "lockstep");
+  std::filesystem::copy_file(test::kProgram, folder / "lockstep");
   const Outcome beside =
       run_shell("'" + folder.path() + "/lockstep' train --lr 0.1");
   EXPECT_EQ(beside.status, 7);
@@ -119,7 +118,7 @@ TEST(Program, HandsTrainingOverToTheProgramBesideIt) {
 
 TEST(Program, SaysWhatToDoWithoutTheTrainingProgram) {
   const test::ScratchDir folder;
-  std::filesystem::copy_file(kProgram, folder / "lockstep");
+  std::filesystem::copy_file(test::kProgram, folder / "lockstep");
   const Outcome alone = run_shell(
       "PATH=/nowhere '" + folder.path() + "/lockstep' train --lr 0.1");
   EXPECT_EQ(alone.status, 5);

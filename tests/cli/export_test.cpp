@@ -9,16 +9,15 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/digest.h"
 #include "lockstep/ckpt/find_path.h"
+#include "tests/cli/program.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep {
 namespace {
 
-const std::string kProgram = LOCKSTEP_BINARY_DIR "/bin/lockstep";
-
-int run_shell(const std::string& command) {
+int run_program(const std::string& command) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
-  return std::system((kProgram + " " + command).c_str());
+  return std::system((test::kProgram + " " + command).c_str());
 }
 
 std::string hash_of(const ckpt::Value& value) {
@@ -35,7 +34,7 @@ TEST(ShowNpy, HoldsTheElements) {
   for (const char* name : {"grid", "transposed", "scalar", "empty", "step"}) {
     const std::string path = folder / "out.npy";
     ASSERT_EQ(
-        run_shell(format("ckpt show --npy {} {} > {}", source, name, path)),
+        run_program(format("ckpt show --npy {} {} > {}", source, name, path)),
         0);
     const auto array = ckpt::load(path);
     ASSERT_TRUE(array) << to_string(array.error());
@@ -52,12 +51,14 @@ TEST(Repair, WritesWhatIsSoundAndNothingTwice) {
   const std::string out = folder / "out.pt";
   const std::string quiet = " " + out + " > " + (folder / "log") + " 2>&1";
   EXPECT_EQ(
-      run_shell("ckpt repair testdata/valid/training.pth.tar" + quiet),
+      run_program("ckpt repair testdata/valid/training.pth.tar" + quiet),
       0);
   EXPECT_NE(
-      run_shell("ckpt repair testdata/valid/training.pth.tar" + quiet),
+      run_program("ckpt repair testdata/valid/training.pth.tar" + quiet),
       0);
-  EXPECT_EQ(run_shell("ckpt diff testdata/valid/training.pth.tar" + quiet), 0);
+  EXPECT_EQ(
+      run_program("ckpt diff testdata/valid/training.pth.tar" + quiet),
+      0);
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "tests/ckpt/zip/zip_fixture.h"
+#include "tests/cli/program.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
 
@@ -17,8 +18,6 @@ namespace {
 
 using test::run_shell;
 using testing::HasSubstr;
-
-const std::string kProgram = LOCKSTEP_BINARY_DIR "/bin/lockstep";
 
 // A file of `tiny.pt`'s tensor in another format, and its place there.
 struct Place {
@@ -42,15 +41,17 @@ TEST_P(StoragePlace, IsOfTheFormat) {
   const std::string file = folder / GetParam().file;
   const auto convert = run_shell(format(
       "'{}' ckpt convert --to {} testdata/valid/tiny.pt '{}'",
-      kProgram,
+      test::kProgram,
       GetParam().format,
       file));
   ASSERT_EQ(convert.status, 0) << convert.err;
-  const auto ls = run_shell(format("'{}' ckpt ls '{}'", kProgram, file));
+  const auto ls = run_shell(format("'{}' ckpt ls '{}'", test::kProgram, file));
   EXPECT_EQ(ls.out, format("w  float32   [2]  {:<9} cpu\n", GetParam().place));
-  const auto tree = run_shell(format("'{}' ckpt tree -l '{}'", kProgram, file));
+  const auto tree =
+      run_shell(format("'{}' ckpt tree -l '{}'", test::kProgram, file));
   EXPECT_THAT(tree.out, HasSubstr(format("  {}  cpu", GetParam().place)));
-  const auto show = run_shell(format("'{}' ckpt show '{}' w", kProgram, file));
+  const auto show =
+      run_shell(format("'{}' ckpt show '{}' w", test::kProgram, file));
   EXPECT_THAT(
       show.out,
       HasSubstr(format("storage    {}, offset 0", GetParam().place)));
@@ -79,7 +80,7 @@ TEST(StoragePlaces, OldTorchScriptNamesTheRecord) {
   const test::ScratchDir folder;
   const std::string file = folder / "net.pt";
   std::ofstream(file, std::ios::binary) << zip.finish();
-  const auto ls = run_shell(format("'{}' ckpt ls '{}'", kProgram, file));
+  const auto ls = run_shell(format("'{}' ckpt ls '{}'", test::kProgram, file));
   EXPECT_EQ(ls.out, "w  int64     []  tensors/0 cpu\n");
 }
 

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/strings.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/bridge.h"
@@ -20,12 +19,6 @@ namespace {
 
 constexpr const char* kModel = "resnet152";
 constexpr const char* kScript = "four_combinations.py";
-
-std::vector<std::string> lines(const std::string& text) {
-  std::vector<std::string> out = split(text, '\n');
-  std::erase(out, "");
-  return out;
-}
 
 void clear(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
@@ -44,7 +37,7 @@ void expect_same(const StateDict& got, const StateDict& expected) {
 TEST(FourCombinations, LoadInOneCall) {
   const test::ScratchDir folder;
   const auto cases =
-      lines(test::run_python(kScript, {"save", folder.path(), kModel}));
+      test::python_lines(kScript, {"save", folder.path(), kModel});
   ASSERT_EQ(cases.size(), 5U);
   torch::manual_seed(5);
   const StateDict expected = state_dict(*make_model(kModel));

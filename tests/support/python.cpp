@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/strings.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep::test {
@@ -75,6 +76,14 @@ std::string run_python(
                   << read_file(errors);
   }
   return output;
+}
+
+std::vector<std::string> python_lines(
+    const std::string& script,
+    const std::vector<std::string>& args) {
+  std::vector<std::string> lines = split(run_python(script, args), '\n');
+  std::erase(lines, "");
+  return lines;
 }
 
 } // namespace lockstep::test

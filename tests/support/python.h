@@ -17,4 +17,9 @@ std::string run_python(
     const std::string& script,
     const std::vector<std::string>& args = {});
 
+/// The same, by lines; empty ones are left out.
+std::vector<std::string> python_lines(
+    const std::string& script,
+    const std::vector<std::string>& args = {});
+
 } // namespace lockstep::test

@@ -16,6 +16,8 @@
 namespace lockstep::ckpt {
 
 inline constexpr const char* kDcpMetadataFile = ".metadata";
+/// How the names of the files with tensors end.
+inline constexpr const char* kDcpDataSuffix = ".distcp";
 
 /// Where an item lies: a whole file of `torch.save` inside a file of the
 /// folder. Units: bytes.

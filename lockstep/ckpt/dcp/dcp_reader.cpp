@@ -16,7 +16,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::string_view kDataSuffix = ".distcp";
 constexpr std::size_t kMaxFileName = 255;
 
 Error bad_item(
@@ -258,7 +257,7 @@ Result<bool> claims_dcp(const ReadInput& input) {
   }
   LOCKSTEP_ASSIGN(const auto names, input.fs->list(input.path));
   return std::ranges::any_of(names, [](const std::string& name) {
-    return name == kDcpMetadataFile || name.ends_with(kDataSuffix);
+    return name == kDcpMetadataFile || name.ends_with(kDcpDataSuffix);
   });
 }
 

@@ -17,18 +17,17 @@ namespace {
 
 using internal::DcpLeaf;
 
-constexpr std::string_view kDataSuffix = ".distcp";
 // Top folder of an item, as PyTorch writes it to a stream.
 constexpr const char* kItemRoot = "archive";
 
 bool is_data_file(const std::string& name) {
-  return name.starts_with("__") && name.ends_with(kDataSuffix);
+  return name.starts_with("__") && name.ends_with(kDcpDataSuffix);
 }
 
 // "__0_0.distcp", or the first later one that does not exist.
 std::string new_data_file(const std::vector<std::string>& names) {
   for (std::size_t n = 0;; ++n) {
-    std::string name = format("__0_{}{}", n, kDataSuffix);
+    std::string name = format("__0_{}{}", n, kDcpDataSuffix);
     if (std::ranges::find(names, name) == names.end()) {
       return name;
     }

@@ -11,7 +11,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::size_t kMaxDimensions = 64;
 constexpr std::size_t kMaxWarnings = 20;
 
@@ -31,13 +30,15 @@ Error bad_header(
 
 // The length field, compared with the limit and with the file.
 Result<std::uint64_t> read_length(ByteSource& source) {
-  if (source.size() < kLengthBytes) {
+  if (source.size() < kSafetensorsLengthBytes) {
     return bad_header("E_SAFETENSORS_HEADER", "header too small", 0);
   }
   std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(0, kLengthBytes, scratch));
+  LOCKSTEP_ASSIGN(
+      const ByteSpan bytes,
+      source.view(0, kSafetensorsLengthBytes, scratch));
   std::uint64_t length = 0;
-  for (std::size_t i = kLengthBytes; i-- > 0;) {
+  for (std::size_t i = kSafetensorsLengthBytes; i-- > 0;) {
     length = length << 8 | static_cast<std::uint64_t>(bytes[i]);
   }
   if (length > kMaxSafetensorsHeader) {
@@ -49,12 +50,12 @@ Result<std::uint64_t> read_length(ByteSource& source) {
             length),
         0);
   }
-  if (length > source.size() - kLengthBytes) {
+  if (length > source.size() - kSafetensorsLengthBytes) {
     return bad_header(
         "E_SAFETENSORS_HEADER",
         format(
             "invalid header length; expected at most {} bytes, got {}",
-            source.size() - kLengthBytes,
+            source.size() - kSafetensorsLengthBytes,
             length),
         0,
         "the file is cut: fetch it again");
@@ -70,7 +71,7 @@ Status check_utf8(std::string_view text) {
       return bad_header(
           "E_SAFETENSORS_HEADER",
           "invalid UTF-8 in header",
-          kLengthBytes + size - text.size());
+          kSafetensorsLengthBytes + size - text.size());
     }
     text.remove_prefix(length);
   }
@@ -95,15 +96,15 @@ class HeaderParser {
             {.detail = "E_SAFETENSORS_HEADER",
              .duplicate_detail = "E_SAFETENSORS_DUPLICATE",
              .what = "invalid JSON in header",
-             .base_offset = kLengthBytes}),
+             .base_offset = kSafetensorsLengthBytes}),
         limits_(limits) {}
 
   Result<SafetensorsHeader> run() {
-    if (json_.offset() != kLengthBytes) {
+    if (json_.offset() != kSafetensorsLengthBytes) {
       return bad_header(
           "E_SAFETENSORS_HEADER",
           "invalid start of header; expected '{' as its first byte",
-          kLengthBytes);
+          kSafetensorsLengthBytes);
     }
     LOCKSTEP_TRY(json_.members([this](const std::string& key) {
       return key == "__metadata__" ? metadata() : tensor(key);
@@ -333,13 +334,13 @@ Result<SafetensorsHeader> read_safetensors_header(
   std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(
       const ByteSpan bytes,
-      source.view(kLengthBytes, length, scratch));
+      source.view(kSafetensorsLengthBytes, length, scratch));
   const std::string_view text(
       reinterpret_cast<const char*>(bytes.data()),
       bytes.size());
   LOCKSTEP_TRY(check_utf8(text));
   LOCKSTEP_ASSIGN(SafetensorsHeader header, HeaderParser(text, limits).run());
-  header.data_offset = kLengthBytes + length;
+  header.data_offset = kSafetensorsLengthBytes + length;
   LOCKSTEP_TRY(check_layout(header, source.size()));
   return header;
 }

@@ -17,6 +17,8 @@
 
 namespace lockstep::ckpt {
 
+/// The header's length in front of it. Units: bytes.
+inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
 /// Units: bytes. The package refuses longer headers, too.
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;
 

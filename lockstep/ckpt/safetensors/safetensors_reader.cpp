@@ -11,8 +11,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::size_t kLengthBytes = 8;
-
 bool is_printable(char c) {
   return c >= ' ' && c <= '~';
 }
@@ -57,17 +55,19 @@ Value metadata_value(const SafetensorsHeader& header) {
 } // namespace
 
 Result<bool> claims_safetensors(const ReadInput& input) {
-  if (input.source == nullptr || input.head.size() <= kLengthBytes) {
+  if (input.source == nullptr || input.head.size() <= kSafetensorsLengthBytes) {
     return false;
   }
   const std::string_view text(
       reinterpret_cast<const char*>(input.head.data()),
       input.head.size());
   // `{"meta":{` is JSON, not a length of 3 * 10^18.
-  const bool is_text =
-      std::ranges::all_of(text.substr(0, kLengthBytes), is_printable);
-  const std::size_t first = text.find_first_not_of(' ', kLengthBytes);
-  const bool is_spaced = first != kLengthBytes;
+  const bool is_text = std::ranges::all_of(
+      text.substr(0, kSafetensorsLengthBytes),
+      is_printable);
+  const std::size_t first =
+      text.find_first_not_of(' ', kSafetensorsLengthBytes);
+  const bool is_spaced = first != kSafetensorsLengthBytes;
   const bool is_short = text[6] == '\0' && text[7] == '\0';
   return !is_text && first != std::string_view::npos && text[first] == '{' &&
          (!is_spaced || is_short);

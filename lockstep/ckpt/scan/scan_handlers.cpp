@@ -16,10 +16,6 @@ using Kind = Sketch::Kind;
 
 constexpr std::uint8_t kTuple1 = 0x85;
 
-Error stack_error(std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, "E_STACK", std::move(message));
-}
-
 std::optional<std::uint64_t> decimal(std::string_view text) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();

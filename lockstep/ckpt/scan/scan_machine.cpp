@@ -81,11 +81,11 @@ constexpr auto kByCode = [] {
   return handlers;
 }();
 
+} // namespace
+
 Error stack_error(std::string message) {
   return pickle_error(ErrorCode::kCorrupt, "E_STACK", std::move(message));
 }
-
-} // namespace
 
 void ScanMachine::run() {
   for (std::uint64_t count = 0;; ++count) {

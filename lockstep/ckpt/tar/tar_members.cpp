@@ -25,7 +25,7 @@ struct Field {
 constexpr Field kName{0, 100};
 constexpr Field kSize{124, 12};
 constexpr Field kChecksum{148, 8};
-constexpr Field kMagic{257, 5};
+constexpr Field kMagicField{257, 5};
 constexpr Field kPrefix{345, 155};
 constexpr std::size_t kType = 156;
 
@@ -189,7 +189,8 @@ class TarParser {
     if (is_zero(header)) {
       return read_end();
     }
-    if (field_text(header, kMagic) != "ustar" || !has_right_checksum(header)) {
+    if (field_text(header, kMagicField) != "ustar" ||
+        !has_right_checksum(header)) {
       return tar_error("header with a wrong checksum", position_);
     }
     const char type = static_cast<char>(header[kType]);

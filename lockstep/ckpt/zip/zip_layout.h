@@ -18,6 +18,9 @@ inline constexpr std::uint32_t kEnd64Magic = 0x06064b50;
 inline constexpr std::uint32_t kLocatorMagic = 0x07064b50;
 inline constexpr std::uint32_t kEndMagic = 0x06054b50;
 
+/// Bit of the flags: sizes and checksum follow the payload.
+inline constexpr std::uint16_t kDescriptorFlag = 0x0008;
+
 /// Fixed parts of the structures. Units: bytes.
 inline constexpr std::uint64_t kLocalBytes = 30;
 inline constexpr std::uint64_t kCentralBytes = 46;

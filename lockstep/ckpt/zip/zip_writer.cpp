@@ -17,7 +17,7 @@ constexpr std::uint64_t kIdBytes = 40;
 // The checksum reads a block right before write() copies it, so that the
 // second reading comes from the cache. Blocks end at multiples of their size in
 // the file: the kernel then takes few large pages instead of many small ones.
-constexpr std::uint64_t kBlockBytes = 512 << 10;
+constexpr std::uint64_t kWriteBytes = 512 << 10;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::size_t kGatherBytes = 256 << 10;
 // Larger payloads are worth a write of their own instead of a copy.
@@ -144,7 +144,7 @@ Status ZipWriter::append_payload(ByteSpan payload, std::uint32_t& crc) {
   while (payload.size() >= kPageBytes) {
     const auto block = payload.first(std::min<std::uint64_t>(
         payload.size() - payload.size() % kPageBytes,
-        kBlockBytes - position_ % kBlockBytes));
+        kWriteBytes - position_ % kWriteBytes));
     crc = crc32(block, crc);
     LOCKSTEP_TRY(file_.write(block));
     position_ += block.size();

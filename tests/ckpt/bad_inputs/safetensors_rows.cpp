@@ -43,7 +43,7 @@ std::string nested(std::size_t depth) {
          std::string(depth, '[') + std::string(depth, ']');
 }
 
-std::vector<BadInput> headers() {
+std::vector<BadInput> lying_headers() {
   return {
       row("header_past_file",
           of_length(1000, "{}"),
@@ -111,7 +111,7 @@ std::vector<BadInput> layouts() {
 } // namespace
 
 std::vector<BadInput> safetensors_rows() {
-  std::vector<BadInput> rows = headers();
+  std::vector<BadInput> rows = lying_headers();
   for (BadInput& layout : layouts()) {
     rows.push_back(std::move(layout));
   }

@@ -24,9 +24,7 @@ std::string digest_of(const std::string& path, bool use_mmap) {
 
 TEST(DcpOracle, FoldersAreReadAndWrittenBothWays) {
   const test::ScratchDir dir;
-  std::vector<std::string> cases =
-      split(test::run_python("ckpt_dcp.py", {"make", dir.path()}), '\n');
-  std::erase(cases, "");
+  const auto cases = test::python_lines("ckpt_dcp.py", {"make", dir.path()});
   ASSERT_EQ(cases.size(), 3U);
   for (const std::string& name : cases) {
     const std::string saved = dir / (name + ".pt");

@@ -43,7 +43,7 @@ Value checkpoint() {
        {"optimizer", Value::dict({{"state", 1}, {"param_groups", 2}})}});
 }
 
-Names keys_of(const Value& value) {
+Names top_keys(const Value& value) {
   Names keys;
   for (const auto& [key, item] : value.as_dict()->items) {
     keys.push_back(key_text(key));
@@ -52,7 +52,7 @@ Names keys_of(const Value& value) {
 }
 
 Names paths_of(const Value& weights) {
-  return keys_of(weights.as_dict()->attributes.at(0).second);
+  return top_keys(weights.as_dict()->attributes.at(0).second);
 }
 
 TEST(Pick, OneEntryBecomesTheWholeFile) {
@@ -69,7 +69,7 @@ TEST(Pick, KeepsModulesWithWhatIsBelowThem) {
   const auto picked = pick(checkpoint(), Names{"layer1", "conv"});
   ASSERT_TRUE(picked) << to_string(picked.error());
   EXPECT_THAT(
-      keys_of(picked->root),
+      top_keys(picked->root),
       ElementsAre("conv.weight", "layer1.0.weight", "layer1.1.weight"));
   EXPECT_THAT(
       paths_of(picked->root),
@@ -94,24 +94,24 @@ TEST(Drop, TakesEntriesOfTheCheckpoint) {
   const auto smaller =
       drop(root, Names{"optimizer.state", "epoch", "state_dict.conv.weight"});
   ASSERT_TRUE(smaller) << to_string(smaller.error());
-  EXPECT_THAT(keys_of(smaller->root), ElementsAre("state_dict", "optimizer"));
+  EXPECT_THAT(top_keys(smaller->root), ElementsAre("state_dict", "optimizer"));
   EXPECT_THAT(
-      keys_of(*smaller->root.find("optimizer")),
+      top_keys(*smaller->root.find("optimizer")),
       ElementsAre("param_groups"));
-  EXPECT_EQ(keys_of(*smaller->root.find("state_dict")).size(), 3U);
-  EXPECT_EQ(keys_of(root).size(), 3U);
-  EXPECT_EQ(keys_of(*root.find("optimizer")).size(), 2U);
+  EXPECT_EQ(top_keys(*smaller->root.find("state_dict")).size(), 3U);
+  EXPECT_EQ(top_keys(root).size(), 3U);
+  EXPECT_EQ(top_keys(*root.find("optimizer")).size(), 2U);
 }
 
 TEST(Drop, TakesModulesWithTheirMetadata) {
   const auto smaller = drop(checkpoint(), Names{"layer1", "conv.weight"});
   ASSERT_TRUE(smaller) << to_string(smaller.error());
   const Value& weights = *smaller->root.find("state_dict");
-  EXPECT_THAT(keys_of(weights), ElementsAre("layer10.weight"));
+  EXPECT_THAT(top_keys(weights), ElementsAre("layer10.weight"));
   EXPECT_THAT(paths_of(weights), ElementsAre("", "relu", "layer10"));
   const auto bare = drop(model(), Names{"conv.weight"});
   ASSERT_TRUE(bare);
-  EXPECT_EQ(keys_of(bare->root).size(), 3U);
+  EXPECT_EQ(top_keys(bare->root).size(), 3U);
   EXPECT_EQ(paths_of(bare->root).size(), 6U);
   EXPECT_EQ(drop(model(), Names{"nothing"}).error().detail, "E_NO_KEY");
 }
@@ -128,7 +128,7 @@ TEST(Merge, JoinsWeightsAndMetadata) {
   const auto both = merge(part("encoder"), part("decoder"));
   ASSERT_TRUE(both) << to_string(both.error());
   EXPECT_THAT(
-      keys_of(both->root),
+      top_keys(both->root),
       ElementsAre("encoder.weight", "decoder.weight"));
   EXPECT_THAT(paths_of(both->root), ElementsAre("", "encoder", "decoder"));
   EXPECT_EQ(both->report.kept, 1U);
@@ -140,9 +140,9 @@ TEST(Merge, JoinsCheckpoints) {
       Value::dict({{"epoch", 2}, {"model", part("b")}, {"note", "x"}});
   const auto both = merge(a, b);
   ASSERT_TRUE(both) << to_string(both.error());
-  EXPECT_THAT(keys_of(both->root), ElementsAre("epoch", "state_dict", "note"));
+  EXPECT_THAT(top_keys(both->root), ElementsAre("epoch", "state_dict", "note"));
   EXPECT_EQ(*both->root.find("epoch")->as_int(), 1);
-  EXPECT_EQ(keys_of(*both->root.find("state_dict")).size(), 2U);
+  EXPECT_EQ(top_keys(*both->root.find("state_dict")).size(), 2U);
 }
 
 TEST(Merge, RefusesOrReplacesWhatBothHave) {

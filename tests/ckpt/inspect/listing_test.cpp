@@ -17,7 +17,7 @@ Tensor zeros(std::size_t count) {
       {static_cast<std::int64_t>(count)});
 }
 
-Value model() {
+Value small_model() {
   return Value::dict(
       {{"net",
         Value::dict(
@@ -26,7 +26,7 @@ Value model() {
 }
 
 std::vector<std::string> names(const ListOptions& options) {
-  const auto rows = list_tensors(model(), options);
+  const auto rows = list_tensors(small_model(), options);
   EXPECT_TRUE(rows) << to_string(rows.error());
   std::vector<std::string> result;
   for (const ListRow& row : *rows) {
@@ -54,13 +54,13 @@ TEST(Listing, FiltersByExpression) {
   EXPECT_THAT(
       names({.filter = "bias$|^st"}),
       ElementsAre("net.b.bias", "step"));
-  const auto broken = list_tensors(model(), {.filter = "a("});
+  const auto broken = list_tensors(small_model(), {.filter = "a("});
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().code, ErrorCode::kInvalidArgument);
 }
 
 std::vector<std::string> tree(std::size_t depth) {
-  const auto rows = list_tensors(model());
+  const auto rows = list_tensors(small_model());
   std::vector<std::string> result;
   for (const TreeRow& row : tree_rows(*rows, depth)) {
     result.push_back(

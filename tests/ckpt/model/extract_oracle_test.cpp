@@ -20,11 +20,7 @@ struct Way {
 };
 
 std::vector<std::string> cases_in(const test::ScratchDir& folder) {
-  auto names = split(
-      test::run_python("ckpt_whole_models.py", {"make", folder.path()}),
-      '\n');
-  std::erase(names, "");
-  return names;
+  return test::python_lines("ckpt_whole_models.py", {"make", folder.path()});
 }
 
 TEST(ExtractedModels, EqualTheStateDictOfPyTorch) {

@@ -15,12 +15,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines = split(text, '\n');
-  std::erase(lines, "");
-  return lines;
-}
-
 // Offset of the first difference; the length if there is none.
 std::size_t first_difference(const std::string& a, const std::string& b) {
   std::size_t at = 0;
@@ -35,8 +29,7 @@ class ResavedFiles : public testing::TestWithParam<bool> {};
 TEST_P(ResavedFiles, EqualPyTorchByteByByte) {
   const test::ScratchDir python;
   const test::ScratchDir ours;
-  const auto cases =
-      lines_of(test::run_python("ckpt_cases.py", {python.path()}));
+  const auto cases = test::python_lines("ckpt_cases.py", {python.path()});
   ASSERT_GE(cases.size(), 30U);
   for (const std::string& name : cases) {
     const auto file = load(python / (name + ".pt"), {.use_mmap = GetParam()});

@@ -13,18 +13,12 @@
 namespace lockstep::ckpt {
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines = split(text, '\n');
-  std::erase(lines, "");
-  return lines;
-}
-
 class SafetensorsPackage : public testing::TestWithParam<bool> {};
 
 TEST_P(SafetensorsPackage, WritesTheSameBytes) {
   const test::ScratchDir dir;
   const auto cases =
-      lines_of(test::run_python("ckpt_safetensors.py", {"make", dir.path()}));
+      test::python_lines("ckpt_safetensors.py", {"make", dir.path()});
   ASSERT_GE(cases.size(), 6U);
   for (const std::string& name : cases) {
     const auto wanted = read_text(real_fs(), dir / (name + ".safetensors"));
@@ -43,11 +37,15 @@ TEST_P(SafetensorsPackage, WritesTheSameBytes) {
   }
 }
 
-std::string mode_name(const testing::TestParamInfo<bool>& mode) {
+std::string package_mode(const testing::TestParamInfo<bool>& mode) {
   return mode.param ? "Mapped" : "Read";
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, SafetensorsPackage, testing::Bool(), mode_name);
+INSTANTIATE_TEST_SUITE_P(
+    Both,
+    SafetensorsPackage,
+    testing::Bool(),
+    package_mode);
 
 TEST(SafetensorsPackage, ReadsOurShards) {
   const test::ScratchDir dir;

@@ -17,12 +17,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr const char* kFile = "testdata/valid/training.pth.tar";
+constexpr const char* kUnpackedFile = "testdata/valid/training.pth.tar";
 
 class Unpacked : public testing::Test {
  protected:
   Unpacked() {
-    const auto source = open_source(kFile);
+    const auto source = open_source(kUnpackedFile);
     const auto zip = ZipReader::open(*source);
     for (const ZipRecord& record : zip->records()) {
       std::vector<std::byte> scratch;
@@ -56,7 +56,7 @@ TEST_F(Unpacked, IsReadAsTheArchive) {
     ASSERT_TRUE(file) << to_string(file.error());
     EXPECT_EQ(file->format, "zip-folder");
     EXPECT_EQ(file->archive_name, "training.pth");
-    EXPECT_EQ(*digest(file->root), *digest(load(kFile)->root));
+    EXPECT_EQ(*digest(file->root), *digest(load(kUnpackedFile)->root));
   }
   const auto report = verify("down", {}, fs_);
   ASSERT_TRUE(report);

@@ -15,7 +15,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::uint64_t kDescriptorFlag = 0x0008;
 constexpr std::uint64_t kMaxNameBytes = 4096;
 // The last record; `zip_file_bytes` counts it by itself.
 constexpr std::string_view kIdRecord = ".data/serialization_id";

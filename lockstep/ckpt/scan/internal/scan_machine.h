@@ -25,6 +25,9 @@ struct Sketch {
   std::uint32_t index = 0;
 };
 
+/// E_STACK: the pickle takes what is not on its stack.
+Error stack_error(std::string message);
+
 class ScanMachine {
  public:
   ScanMachine(ByteSpan bytes, const PickleScanOptions& options)

@@ -19,7 +19,7 @@ namespace {
 
 using Role = ScriptAttribute::Role;
 
-constexpr std::size_t kMaxDepth = 1000;
+constexpr std::size_t kMaxScriptDepth = 1000;
 constexpr std::size_t kMaxAttributes = 4'000'000;
 // Layers without weights leave gaps in the numbers of a Sequential.
 constexpr std::int64_t kMaxGap = 4096;
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 3> kBufferNames{
     "running_var",
     "num_batches_tracked"};
 
-bool is_tensor(const Value& value) {
+bool has_tensor_type(const Value& value) {
   const auto type = script_type(value);
   return type && *type == "Tensor";
 }
@@ -51,7 +51,8 @@ Role role_of(std::string_view name, const Value& value) {
 bool is_state_dict(const Dict& dict) {
   return !dict.items.empty() &&
          std::ranges::all_of(dict.items, [](const Item& item) {
-           return item.first.as_string() != nullptr && is_tensor(item.second);
+           return item.first.as_string() != nullptr &&
+                  has_tensor_type(item.second);
          });
 }
 
@@ -60,8 +61,8 @@ class Builder {
   Result<std::vector<ScriptClass>> run(const Value& root) {
     const List* list = root.as_list();
     const bool are_tensors =
-        list != nullptr && std::ranges::all_of(list->items, is_tensor);
-    if (is_tensor(root) || are_tensors) {
+        list != nullptr && std::ranges::all_of(list->items, has_tensor_type);
+    if (has_tensor_type(root) || are_tensors) {
       // As C++ saves a tensor or a vector of them.
       const std::size_t object = new_object("Module");
       const std::vector<Value> alone{root};
@@ -83,7 +84,7 @@ class Builder {
   }
 
   Result<std::size_t> object_of(const Value& value) {
-    if (path_.size() > kMaxDepth) {
+    if (path_.size() > kMaxScriptDepth) {
       return refuse("E_DEPTH", "the value is nested too deeply");
     }
     if (const Dict* dict = value.as_dict()) {

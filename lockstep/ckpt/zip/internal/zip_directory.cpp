@@ -15,7 +15,6 @@ namespace {
 // Encrypted, patched data, strong encryption, masked headers.
 constexpr std::uint64_t kDeflateRatio = 1032;
 constexpr std::uint16_t kRefusedFlags = 0x0001 | 0x0020 | 0x0040 | 0x2000;
-constexpr std::uint16_t kDescriptorFlag = 0x0008;
 constexpr std::uint16_t kStored = 0;
 constexpr std::uint16_t kDeflated = 8;
 

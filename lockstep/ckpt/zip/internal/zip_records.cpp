@@ -9,7 +9,6 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 constexpr std::uint16_t kUtf8Flag = 0x0800;
-constexpr std::uint16_t kDescriptorFlag = 0x0008;
 
 // Integers, little-endian, at the end of a text.
 class Fields {
