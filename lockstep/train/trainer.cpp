@@ -221,9 +221,9 @@ Score Trainer::train_epoch() {
   train_data_->start_epoch(order.indices(), result_.epochs);
   Scoring scoring;
   auto step_start = Clock::now();
-  for (auto batch = train_data_->next(); batch.has_value();
-       batch = train_data_->next()) {
+  while (const auto batch = train_data_->next()) {
     const double data_seconds = seconds_since(step_start);
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the condition checks
     StepRecord record = train_step(*batch, scoring);
     record.data_seconds = data_seconds;
     record.seconds = seconds_since(step_start);
