@@ -190,20 +190,30 @@ class Summarizer {
     }
   }
 
+  // A whole model's prefix is a matter of its wrapper, not of its keys.
+  void add_model_hint() {
+    const std::string command = summary_.model.inner_class.empty()
+                                    ? "'lockstep ckpt extract-model'"
+                                    : "'lockstep ckpt extract-model --unwrap'";
+    summary_.hints.push_back(
+        summary_.model.is_uncalled
+            ? "holds model.state_dict, saved without a call: " + command +
+                  " recovers the weights"
+            : "holds a whole model: " + command +
+                  " gives its state_dict, which loads without the model's "
+                  "code");
+  }
+
   void add_hints() {
-    for (const Wrapper& wrapper : kWrappers) {
-      if (summary_.prefix.prefix == wrapper.prefix &&
-          summary_.prefix.keys == summary_.prefix.of) {
-        summary_.hints.emplace_back(wrapper.hint);
-      }
-    }
     if (!summary_.wrapped_class.empty()) {
-      summary_.hints.emplace_back(
-          summary_.model.is_uncalled
-              ? "holds model.state_dict, saved without a call: 'lockstep ckpt "
-                "extract-model' recovers the weights"
-              : "holds a whole model: 'lockstep ckpt extract-model' gives its "
-                "state_dict, which loads without the model's code");
+      add_model_hint();
+    } else {
+      for (const Wrapper& wrapper : kWrappers) {
+        if (summary_.prefix.prefix == wrapper.prefix &&
+            summary_.prefix.keys == summary_.prefix.of) {
+          summary_.hints.emplace_back(wrapper.hint);
+        }
+      }
     }
     if (summary_.format == "torchscript") {
       summary_.hints.emplace_back(

@@ -34,5 +34,27 @@ TEST(Summary, SaysThatTorchScriptKnowsTheNames) {
       HasSubstr("names       2 names, all known to TorchScript\n"));
 }
 
+Value whole(const std::string& name, Value children) {
+  const Value state = Value::dict({{"_modules", std::move(children)}});
+  return Object{
+      .global = name,
+      .args = std::make_shared<Value>(Value::tuple({})),
+      .state = std::make_shared<Value>(state)};
+}
+
+// Not to strip keys, which a whole model does not have.
+TEST(Summary, SaysHowToUnwrapAWholeModel) {
+  Checkpoint file{.root = whole("model.Net", Value::dict({}))};
+  EXPECT_THAT(
+      summarize(file)->hints,
+      ElementsAre(HasSubstr("'lockstep ckpt extract-model' gives")));
+  file.root = whole(
+      "torch.nn.parallel.data_parallel.DataParallel",
+      Value::dict({{"module", file.root}}));
+  EXPECT_THAT(
+      summarize(file)->hints,
+      ElementsAre(HasSubstr("'lockstep ckpt extract-model --unwrap' gives")));
+}
+
 } // namespace
 } // namespace lockstep::ckpt
