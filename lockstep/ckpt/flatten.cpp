@@ -2,8 +2,8 @@
 #include "lockstep/ckpt/flatten.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -176,7 +176,7 @@ class Flattener {
   }
 
   FlatState flat_;
-  std::unordered_set<std::string> names_;
+  std::set<std::string> names_;
   std::string name_;
   std::size_t depth_ = 0;
   std::uint64_t nodes_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/json_scanner.h"
 
-#include <unordered_set>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -63,7 +63,7 @@ Status JsonScanner::members(const MemberVisitor& visit) {
   if (accept('}')) {
     return {};
   }
-  std::unordered_set<std::string> seen;
+  std::set<std::string> seen;
   do {
     const std::uint64_t at = offset();
     LOCKSTEP_ASSIGN(const std::string key, string());

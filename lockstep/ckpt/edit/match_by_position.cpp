@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -265,8 +264,8 @@ Result<Edited> rename_by_position(
     const PositionMatch& match) {
   LOCKSTEP_ASSIGN(const WeightsPlace place, weights_to_edit(root));
   LOCKSTEP_ASSIGN(const auto file, shapes_of(place.value));
-  std::unordered_map<std::string, std::string> names;
-  std::unordered_map<std::string, std::string> parents{{"", ""}};
+  std::map<std::string, std::string> names;
+  std::map<std::string, std::string> parents{{"", ""}};
   for (const PositionPair& pair : match.pairs) {
     const std::string& from = file[pair.from].name;
     const std::string& to = model[pair.to].name;

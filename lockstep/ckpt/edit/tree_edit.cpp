@@ -2,9 +2,9 @@
 #include "lockstep/ckpt/edit/tree_edit.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -167,7 +167,7 @@ Status merge_items(
     const Dict& second,
     const MergeOptions& options,
     KeyReport& report) {
-  std::unordered_map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < result.items.size(); ++i) {
     places.emplace(key_text(result.items[i].first), i);
   }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include <regex.h>
@@ -147,7 +147,7 @@ class TreeBuilder {
   std::size_t max_depth_;
   std::vector<Node> nodes_;
   std::vector<std::size_t> top_;
-  std::unordered_map<std::string, std::size_t> by_path_;
+  std::map<std::string, std::size_t> by_path_;
 };
 
 } // namespace

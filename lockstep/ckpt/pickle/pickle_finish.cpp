@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/pickle/pickle_finish.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -20,11 +21,8 @@ void merge_equal_keys(std::vector<Item>& items) {
   if (items.size() < 2) {
     return;
   }
-  std::unordered_map<std::string_view, std::size_t> texts;
-  std::unordered_map<std::int64_t, std::size_t> integers;
-  if (items.front().first.as_string() != nullptr) {
-    texts.reserve(items.size());
-  }
+  std::map<std::string_view, std::size_t> texts;
+  std::map<std::int64_t, std::size_t> integers;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     std::size_t place = kept;

@@ -5,8 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -85,10 +86,10 @@ class PickleStack {
   std::vector<Slot> slots_;
   std::vector<std::size_t> marks_;
   MemoReads reads_;
-  std::unordered_map<std::uint64_t, Slot> memo_;
+  std::map<std::uint64_t, Slot> memo_;
   // How many entries there are, kept or not: those below `dense_` and `far_`.
   std::uint64_t dense_ = 0;
-  std::unordered_set<std::uint64_t> far_;
+  std::set<std::uint64_t> far_;
   // Containers taken from the memo or duplicated. Every cycle goes through
   // one of them; emptied on destruction unless released.
   std::unordered_map<const void*, Value> reused_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -128,7 +127,7 @@ class ShardedReader {
 
  private:
   struct Shard {
-    std::unordered_map<std::string, Value> tensors = {};
+    std::map<std::string, Value> tensors = {};
     std::size_t used = 0;
   };
 

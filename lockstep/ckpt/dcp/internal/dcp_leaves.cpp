@@ -2,7 +2,7 @@
 #include "lockstep/ckpt/dcp/internal/dcp_leaves.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -162,7 +162,7 @@ class LeafWalk {
   std::uint64_t visits_ = 0;
   std::vector<DcpStep> path_;
   std::vector<DcpLeaf> leaves_;
-  std::unordered_set<std::string> names_;
+  std::set<std::string> names_;
 };
 
 } // namespace

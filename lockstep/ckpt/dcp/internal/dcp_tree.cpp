@@ -5,7 +5,6 @@
 #include <charconv>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -32,7 +31,7 @@ struct DcpTree::Node {
   std::optional<Value> value = {};
   // Of a dict, in the order of the file.
   std::vector<std::pair<std::string, std::unique_ptr<Node>>> members = {};
-  std::unordered_map<std::string, std::size_t> places = {};
+  std::map<std::string, std::size_t> places = {};
   std::map<std::int64_t, std::unique_ptr<Node>> elements = {};
 
   // The child at `step`; null if this node is of another kind.

@@ -2,7 +2,7 @@
 #include "lockstep/ckpt/edit/internal/metadata.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <set>
 #include <utility>
 
 namespace lockstep::ckpt::internal {
@@ -44,7 +44,7 @@ class Entries {
 
  private:
   std::vector<Item> items_;
-  std::unordered_set<std::string> seen_;
+  std::set<std::string> seen_;
 };
 
 void replace(Dict& weights, std::vector<Item> items) {

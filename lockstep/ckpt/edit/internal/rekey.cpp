@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/edit/internal/rekey.h"
 
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -27,7 +27,7 @@ Error collision(
 Result<Dict> rekey(const Dict& weights, const KeyMap& map, KeyReport& report) {
   Dict result{.kind = weights.kind, .attributes = weights.attributes};
   result.items.reserve(weights.items.size());
-  std::unordered_map<std::string, std::string> owners;
+  std::map<std::string, std::string> owners;
   for (const auto& [key, value] : weights.items) {
     const std::string* text = key.as_string();
     if (text == nullptr) {

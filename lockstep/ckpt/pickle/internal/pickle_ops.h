@@ -4,9 +4,9 @@
 // containers (pickle_containers.cpp), names and calls (pickle_calls.cpp).
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
@@ -115,7 +115,7 @@ class Machine {
   PersistentIdHandler* handler_;
   Limits limits_;
   PickleStack stack_;
-  std::unordered_map<std::string, std::size_t> global_rows_;
+  std::map<std::string, std::size_t> global_rows_;
 };
 
 } // namespace lockstep::ckpt::internal

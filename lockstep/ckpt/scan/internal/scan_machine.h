@@ -7,9 +7,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
@@ -97,8 +97,8 @@ class ScanMachine {
   std::vector<std::vector<Sketch>> tuples_;
   // Python numbers the memo from 0 on; other indices are rare.
   std::vector<Sketch> memo_;
-  std::unordered_map<std::uint64_t, Sketch> far_memo_;
-  std::unordered_map<std::string, std::size_t> rows_;
+  std::map<std::uint64_t, Sketch> far_memo_;
+  std::map<std::string, std::size_t> rows_;
 };
 
 } // namespace lockstep::ckpt::internal
