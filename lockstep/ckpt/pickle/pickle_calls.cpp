@@ -152,6 +152,9 @@ Status Machine::push_call(const Slot& callable, const Slot& args) {
                 Value::tuple({callable.value, args.value}))},
         depth + 1);
   }
+  if (object->global == "builtins.getattr") {
+    note_lookup(**tuple);
+  }
   LOCKSTEP_ASSIGN(Value value, call_global(object->global, *tuple));
   if (const auto* bytes = std::get_if<Bytes>(&value.data())) {
     note_bytes(bytes->data, decoder_.position());

@@ -75,6 +75,19 @@ void Machine::note_global(const std::string& name, std::uint64_t offset) {
   ++result.globals[row->second].count;
 }
 
+void Machine::note_lookup(const Tuple& args) {
+  constexpr std::size_t kMaxKept = 64;
+  constexpr std::size_t kMaxBytes = 256;
+  const bool is_pair = args.items.size() == 2;
+  const Object* owner = is_pair ? args.items[0].as_object() : nullptr;
+  const std::string* name = is_pair ? args.items[1].as_string() : nullptr;
+  const bool is_kept = owner != nullptr && is_bare_global(*owner) &&
+                       name != nullptr &&
+                       owner->global.size() + name->size() < kMaxBytes &&
+                       result.lookups.size() < kMaxKept;
+  result.lookups.insert(is_kept ? owner->global + "." + *name : "?");
+}
+
 void Machine::note_bytes(std::string_view bytes, std::uint64_t offset) {
   constexpr char kProto = '\x80';
   const bool is_pickle = bytes.size() > 2 && bytes[0] == kProto &&

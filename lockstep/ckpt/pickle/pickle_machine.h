@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct PickleResult {
   Value root = {};
   /// Every name in the order of first use, also those popped or never called.
   std::vector<GlobalUse> globals = {};
+  /// What `getattr(module.X, 'name')` takes, as "module.X.name": the first 64.
+  /// "?" stands for those of other values, and for more or long names.
+  std::set<std::string> lookups = {};
   /// Things that are odd but harmless, each starting with its name (`W_...`).
   std::vector<std::string> warnings = {};
   /// Units: bytes up to and with STOP.

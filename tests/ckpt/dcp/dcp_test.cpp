@@ -105,6 +105,48 @@ TEST(DcpReader, RefusesNamesThatPyTorchWouldCall) {
   EXPECT_THAT(file.error().message, HasSubstr("os.system"));
 }
 
+// `metadata` with the memory format spelled `getattr(OWNER, NAME)`.
+std::string with_lookup(
+    std::string metadata,
+    const std::string& owner,
+    const std::string& name) {
+  const std::string global =
+      "ctorch.distributed.checkpoint.metadata\n_MEM_FORMAT_ENCODING\n";
+  const std::size_t begin = metadata.find(global);
+  const std::size_t end = metadata.find('R', begin + global.size());
+  const auto length = static_cast<char>(name.size());
+  return metadata.replace(
+      begin,
+      end + 1 - begin,
+      "cbuiltins\ngetattr\nc" + owner + "\nX" +
+          std::string({length, '\0', '\0', '\0'}) + name + "\x86R");
+}
+
+// Python 3.11.2, Debian 12's, writes members of enums so.
+TEST(DcpReader, ReadsMembersThatAreLookedUp) {
+  const std::string formats =
+      "torch.distributed.checkpoint.metadata\n_MEM_FORMAT_ENCODING";
+  DcpFolder folder;
+  folder.add("abcdef", {0, 0}, {2, 3});
+  const std::string metadata = dcp_metadata_pickle({folder.item});
+  folder.metadata = with_lookup(metadata, formats, "TORCH_CONTIGUOUS_FORMAT");
+  EXPECT_TRUE(folder.load_it());
+  struct Lookup {
+    std::string owner = {};
+    std::string name = {};
+  };
+  for (const auto& [owner, name] :
+       {Lookup{formats, "__class__"},
+        Lookup{"torch.storage\nUntypedStorage", "from_file"}}) {
+    DcpFolder bad;
+    bad.add("abcdef", {0, 0}, {2, 3});
+    bad.metadata = with_lookup(metadata, owner, name);
+    const auto file = bad.load_it();
+    ASSERT_FALSE(file) << name;
+    EXPECT_EQ(file.error().detail, "E_UNSAFE_GLOBAL") << name;
+  }
+}
+
 struct BadFolder {
   const char* name;
   const char* detail;

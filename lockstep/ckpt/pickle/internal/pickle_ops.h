@@ -109,6 +109,7 @@ class Machine {
   Status push_call(const Slot& callable, const Slot& args);
   Status push_persistent(const Value& id);
   void note_global(const std::string& name, std::uint64_t offset);
+  void note_lookup(const Tuple& args);
   void note_bytes(std::string_view bytes, std::uint64_t offset);
 
   PickleDecoder decoder_;
