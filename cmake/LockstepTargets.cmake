@@ -39,9 +39,9 @@ function(lockstep_torch_pch)
   endif()
 endfunction()
 
-# Files of a target are compiled in batches: headers and what the compiler makes
-# of them are then paid for once (2.4 times less work without LibTorch, more with
-# it). Names of a batch's anonymous namespaces must differ.
+# Files of a target are compiled in batches: headers (with LibTorch, loading the
+# precompiled one) and what the compiler makes of them are then paid for once.
+# Names in the anonymous namespaces of a batch must differ.
 function(_lockstep_unity target)
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 6)

@@ -18,11 +18,6 @@ std::vector<ckpt::NamedShape> shapes_of(const StateDict& weights) {
   return shapes;
 }
 
-std::string module_of(const std::string& key) {
-  const std::size_t dot = key.rfind('.');
-  return dot == std::string::npos ? std::string() : key.substr(0, dot);
-}
-
 } // namespace
 
 Positioned lay_by_position(const StateDict& file, const StateDict& model) {
@@ -43,7 +38,7 @@ Positioned lay_by_position(const StateDict& file, const StateDict& model) {
     const std::string& to = model.entries[pair.to].first;
     out.weights.entries.emplace_back(to, tensor);
     out.mapping.emplace_back(from, to);
-    modules.emplace(module_of(from), module_of(to));
+    modules.emplace(ckpt::parent_of(from), ckpt::parent_of(to));
   }
   for (const auto& [path, version] : file.versions) {
     const auto module = modules.find(path);

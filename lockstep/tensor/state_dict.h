@@ -32,6 +32,7 @@ struct StateDict {
 
   /// The tensor under `key`; undefined if there is none.
   [[nodiscard]] at::Tensor get(std::string_view key) const;
+  /// The keys, in order.
   [[nodiscard]] std::vector<std::string> keys() const;
 };
 

@@ -26,7 +26,7 @@ torch.manual_seed(3)
 
 
 def as_python_3_11_2(member, protocol):
-    """How Python 3.11.0 to 3.11.3 pickles a member of an enum."""
+    """How Python 3.11.2, Debian 12's, pickles a member of an enum."""
     return getattr, (type(member), member.name)
 
 

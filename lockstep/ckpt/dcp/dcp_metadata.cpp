@@ -62,7 +62,8 @@ bool is_allowed(std::string_view name) {
   return std::ranges::find(kClasses, name) != kClasses.end();
 }
 
-// Python 3.11.0 to 3.11.3 spells a member of an enum `getattr(Enum, 'NAME')`.
+// Python 3.11.2, Debian 12's, spells a member of an enum
+// `getattr(Enum, 'NAME')`.
 bool looks_up_members_only(const std::set<std::string>& lookups) {
   return !lookups.empty() &&
          std::ranges::all_of(lookups, [](std::string_view lookup) {

@@ -223,12 +223,12 @@ std::string keys_text(
                             join(quoted, ", "));
 }
 
+} // namespace
+
 std::string parent_of(const std::string& name) {
   const std::size_t dot = name.rfind('.');
   return dot == std::string::npos ? "" : name.substr(0, dot);
 }
-
-} // namespace
 
 Result<PositionMatch> match_by_position(Shapes file, Shapes model) {
   LOCKSTEP_ASSIGN(auto pairs, find_pairs(file, model));

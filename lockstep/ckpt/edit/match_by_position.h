@@ -47,6 +47,10 @@ struct PositionMatch {
   }
 };
 
+/// The module that a weight belongs to: "layer1.0" of "layer1.0.weight", "" of
+/// "weight".
+std::string parent_of(const std::string& name);
+
 /// Finds the one way to lay the file's entries along the model's, in order,
 /// with equal shapes and as many pairs as possible.
 /// Errors: kMismatch: E_AMBIGUOUS if there are several such ways (the message

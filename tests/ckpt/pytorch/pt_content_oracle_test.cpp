@@ -7,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/digest.h"
+#include "tests/ckpt/oracle_support.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 
@@ -32,18 +33,6 @@ std::vector<Case> cases_in(const std::string& printed) {
   return cases;
 }
 
-std::string rows_of(const Value& root) {
-  const auto rows = digest_rows(root);
-  if (!rows) {
-    return to_string(rows.error());
-  }
-  std::string text;
-  for (const DigestRow& row : *rows) {
-    text += digest_line(row);
-  }
-  return text;
-}
-
 TEST(ContentOracle, EqualsPythons) {
   const test::ScratchDir folder;
   const auto cases =
@@ -54,7 +43,7 @@ TEST(ContentOracle, EqualsPythons) {
       const auto file =
           load(folder / (expected.name + ".pt"), {.use_mmap = use_mmap});
       ASSERT_TRUE(file) << expected.name << ": " << to_string(file.error());
-      EXPECT_EQ(rows_of(file->root), expected.rows) << expected.name;
+      EXPECT_EQ(test::rows_of(file->root), expected.rows) << expected.name;
     }
   }
 }

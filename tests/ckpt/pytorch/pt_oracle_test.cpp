@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "tests/ckpt/oracle_support.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
@@ -45,11 +46,7 @@ TEST_P(ResavedFiles, EqualPyTorchByteByByte) {
   }
 }
 
-std::string mode_name(const testing::TestParamInfo<bool>& mode) {
-  return mode.param ? "Mapped" : "Read";
-}
-
-INSTANTIATE_TEST_SUITE_P(Both, ResavedFiles, testing::Bool(), mode_name);
+INSTANTIATE_TEST_SUITE_P(Both, ResavedFiles, testing::Bool(), test::mode_name);
 
 Value handmade() {
   const Tensor base =

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "tests/ckpt/oracle_support.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
@@ -37,15 +38,11 @@ TEST_P(SafetensorsPackage, WritesTheSameBytes) {
   }
 }
 
-std::string package_mode(const testing::TestParamInfo<bool>& mode) {
-  return mode.param ? "Mapped" : "Read";
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Both,
     SafetensorsPackage,
     testing::Bool(),
-    package_mode);
+    test::mode_name);
 
 TEST(SafetensorsPackage, ReadsOurShards) {
   const test::ScratchDir dir;

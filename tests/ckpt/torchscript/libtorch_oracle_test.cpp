@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/digest.h"
+#include "tests/ckpt/oracle_support.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 
@@ -31,14 +32,6 @@ std::map<std::string, std::string> rows_in(const std::string& printed) {
   return rows;
 }
 
-std::string archive_rows(const Value& root) {
-  std::string text;
-  for (const DigestRow& row : digest_rows(root).value()) {
-    text += digest_line(row);
-  }
-  return text;
-}
-
 TEST(LibtorchOracle, JitReadsWhatWeWriteAndWeReadItsPrograms) {
   const test::ScratchDir folder;
   const auto saved =
@@ -49,7 +42,7 @@ TEST(LibtorchOracle, JitReadsWhatWeWriteAndWeReadItsPrograms) {
   for (const auto& [name, rows] : saved) {
     const auto file = load(folder / (name + ".pt"));
     ASSERT_TRUE(file) << name << ": " << to_string(file.error());
-    EXPECT_EQ(archive_rows(file->root), rows) << name;
+    EXPECT_EQ(test::rows_of(file->root), rows) << name;
     if (name.starts_with("script_")) {
       EXPECT_EQ(file->format, "torchscript") << name;
       continue;
@@ -59,7 +52,7 @@ TEST(LibtorchOracle, JitReadsWhatWeWriteAndWeReadItsPrograms) {
     ASSERT_TRUE(status) << name << ": " << to_string(status.error());
     const auto again = load(path);
     ASSERT_TRUE(again) << name << ": " << to_string(again.error());
-    EXPECT_EQ(archive_rows(again->root), rows) << name;
+    EXPECT_EQ(test::rows_of(again->root), rows) << name;
     args.push_back(path);
     expected[path] = rows;
   }
