@@ -22,15 +22,17 @@ struct Args {
 Result<int> run(const Args& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
-  LOCKSTEP_ASSIGN(const ckpt::Summary summary, ckpt::summarize(file));
+  LOCKSTEP_ASSIGN(ckpt::Summary summary, ckpt::summarize(file));
   if (common.json) {
     print_result("lockstep.ckpt.inspect/1", ckpt::to_json(summary));
   } else {
     print(ckpt::to_text(summary, input.name()));
   }
-  keep_until_exit(std::move(file));
   // Names that could run code are a finding.
-  return summary.unsafe_names.empty() ? 0 : 1;
+  const int status = summary.unsafe_names.empty() ? 0 : 1;
+  keep_until_exit(std::move(file));
+  keep_until_exit(std::move(summary));
+  return status;
 }
 
 } // namespace

@@ -57,11 +57,4 @@ Result<ckpt::Checkpoint> Input::load(const ckpt::LoadOptions& options) const {
                            : ckpt::load(source_, name_, options);
 }
 
-void keep_until_exit(ckpt::Checkpoint file) {
-  // A static reference, so that leak checkers see the owner.
-  static const ckpt::Checkpoint& kept =
-      *std::make_unique<ckpt::Checkpoint>(std::move(file)).release();
-  static_cast<void>(kept);
-}
-
 } // namespace lockstep::cli

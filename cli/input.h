@@ -36,8 +36,13 @@ class Input {
   std::string name_;
 };
 
-/// Takes `file` and never frees it: for a command that is about to end, since
+/// Takes `result` and never frees it: for a command that is about to end, since
 /// the system takes the memory back faster than the destructors do.
-void keep_until_exit(ckpt::Checkpoint file);
+template <class T>
+void keep_until_exit(T result) {
+  // A static reference, so that leak checkers see the owner.
+  static const T& kept = *std::make_unique<T>(std::move(result)).release();
+  static_cast<void>(kept);
+}
 
 } // namespace lockstep::cli

@@ -32,11 +32,13 @@ class FixedStorages final : public ckpt::PersistentIdHandler {
                                    ? nullptr
                                    : parts->items[1].as_object();
     if (type == nullptr) {
-      return ckpt::storage_value("torch.FloatStorage", storage);
+      storage->class_name = "torch.FloatStorage";
+      return ckpt::Value(storage);
     }
     storage->dtype =
         ckpt::storage_class_dtype(type->global).value_or(storage->dtype);
-    return ckpt::storage_value(type->global, storage);
+    storage->class_name = type->global;
+    return ckpt::Value(storage);
   }
 };
 

@@ -86,9 +86,12 @@ class FileSource final : public ByteSource {
       std::uint64_t length,
       std::vector<std::byte>& scratch) override {
     LOCKSTEP_TRY(check_range(file_->size(), offset, length));
-    scratch.resize(length);
-    LOCKSTEP_TRY(file_->read_at(offset, scratch));
-    return ByteSpan(scratch);
+    if (scratch.size() < length) {
+      scratch.resize(length);
+    }
+    const auto bytes = std::span(scratch).first(length);
+    LOCKSTEP_TRY(file_->read_at(offset, bytes));
+    return ByteSpan(bytes);
   }
   [[nodiscard]] bool is_stable() const override {
     return false;

@@ -27,7 +27,7 @@ class ByteSource {
   [[nodiscard]] virtual std::uint64_t size() const = 0;
 
   /// Bytes [offset, offset + length). They alias the source if `is_stable()`,
-  /// else `scratch`, which is resized.
+  /// else of `scratch`, which grows to hold them.
   /// Errors: kCorrupt (E_BOUNDS) outside the source, before any allocation;
   /// kIo.
   virtual Result<ByteSpan> view(

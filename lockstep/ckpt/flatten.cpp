@@ -49,7 +49,7 @@ class Flattener {
 
   Status walk_node(const Value& value) {
     if (value.as_tensor() != nullptr) {
-      return tensor(std::get<std::shared_ptr<Tensor>>(value.data()));
+      return tensor(value.shared_tensor());
     }
     if (const Dict* dict = value.as_dict()) {
       return walk_items(dict->items, nullptr);
@@ -66,7 +66,7 @@ class Flattener {
     if (const Dict* attributes = script_attributes(value)) {
       return walk_items(attributes->items, nullptr);
     }
-    if (node_address(value) != nullptr && value.as_string() == nullptr) {
+    if (value.is_container()) {
       return refuse(
           ErrorCode::kUnsupported,
           "E_NOT_TENSOR",
@@ -92,7 +92,7 @@ class Flattener {
 
   Status walk_items(const std::vector<Item>& items, const Value* skipped) {
     for (const auto& [key, value] : items) {
-      if (!contains(skipped, key)) {
+      if (!is_in_set(skipped, key)) {
         LOCKSTEP_TRY(walk_below(key_text(key), value));
       }
     }
@@ -109,24 +109,13 @@ class Flattener {
         continue;
       }
       for (const auto& [key, value] : dict->items) {
-        const bool is_hidden = part[1] == 'b' && contains(hidden, key);
+        const bool is_hidden = part[1] == 'b' && is_in_set(hidden, key);
         if (!is_hidden && !value.is_none()) {
           LOCKSTEP_TRY(walk_below(key_text(key), value));
         }
       }
     }
     return {};
-  }
-
-  static bool contains(const Value* set, const Value& key) {
-    const auto* node = set == nullptr
-                           ? nullptr
-                           : std::get_if<std::shared_ptr<Set>>(&set->data());
-    return node != nullptr && key.as_string() != nullptr &&
-           std::ranges::any_of((*node)->items, [&key](const Value& element) {
-             const std::string* text = element.as_string();
-             return text != nullptr && *text == *key.as_string();
-           });
   }
 
   Status tensor(const std::shared_ptr<Tensor>& tensor) {

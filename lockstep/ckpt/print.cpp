@@ -68,9 +68,8 @@ struct Scalar {
   std::string operator()(double value) const {
     return shortest(value);
   }
-  std::string operator()(
-      const std::shared_ptr<const std::string>& value) const {
-    return quoted(*value, max_text);
+  std::string operator()(const std::string& value) const {
+    return quoted(value, max_text);
   }
   std::string operator()(const Bytes& value) const {
     return "b" + quoted(value.data, max_text);
@@ -87,14 +86,17 @@ struct Scalar {
   std::string operator()(const DTypeValue& value) const {
     return format("torch.{}", dtype_info(value.dtype).name);
   }
-  std::string operator()(const std::shared_ptr<Tensor>& value) const {
-    const std::string quantizer = quantizer_text(*value);
-    return "tensor(" + describe(*value) +
+  std::string operator()(const Storage& value) const {
+    return format("storage of {} bytes", value.nbytes);
+  }
+  std::string operator()(const Tensor& value) const {
+    const std::string quantizer = quantizer_text(value);
+    return "tensor(" + describe(value) +
            (quantizer.empty() ? "" : ", " + quantizer) + ")";
   }
   template <class T>
-  std::string operator()(const std::shared_ptr<T>& node) const {
-    return format("{} elements", node->items.size());
+  std::string operator()(const T& node) const {
+    return format("{} elements", node.items.size());
   }
 };
 
@@ -112,13 +114,12 @@ class Printer {
       print_elements(list->items, "[", "]");
     } else if (const Tuple* tuple = value.as_tuple()) {
       print_elements(tuple->items, "(", ")");
-    } else if (
-        const auto* set = std::get_if<std::shared_ptr<Set>>(&value.data())) {
-      print_elements((*set)->items, "{", "}");
+    } else if (const Set* set = value.as_set()) {
+      print_elements(set->items, "{", "}");
     } else if (const Object* object = value.as_object()) {
       print_object(value, *object);
     } else {
-      text += std::visit(Scalar{options_.max_text}, value.data());
+      text += value.visit(Scalar{options_.max_text});
     }
   }
 
@@ -216,7 +217,7 @@ class Printer {
     for (const TensorPart& part : tensor.parts) {
       text += separator;
       text += part.name.empty() ? "" : std::string(part.name) + "=";
-      text += std::visit(Scalar{options_.max_text}, part.value->data());
+      text += part.value->visit(Scalar{options_.max_text});
       separator = ", ";
     }
     text += tensor.parts.empty() ? "" : ")";
@@ -225,9 +226,7 @@ class Printer {
   void print_object(const Value& whole, const Object& object) {
     if (object.global == kReferenceGlobal) {
       text +=
-          "<ref #" +
-          std::visit(Scalar{}, object.args->as_tuple()->items.at(0).data()) +
-          ">";
+          "<ref #" + object.args->as_tuple()->items.at(0).visit(Scalar{}) + ">";
       return;
     }
     if (const auto tensor = layout_tensor(whole)) {
@@ -276,15 +275,15 @@ std::string describe(const Value& value) {
     }
     return escape(object->global);
   }
-  const std::string text = std::visit(Scalar{kShort}, value.data());
-  const bool is_container =
-      value.as_list() != nullptr || value.as_tuple() != nullptr ||
-      std::holds_alternative<std::shared_ptr<Set>>(value.data());
+  const std::string text = value.visit(Scalar{kShort});
+  const bool is_container = value.as_list() != nullptr ||
+                            value.as_tuple() != nullptr ||
+                            value.as_set() != nullptr;
   return is_container ? format("{} with {}", value.type_name(), text) : text;
 }
 
 std::string scalar_text(const Value& value, std::uint64_t max_text) {
-  return std::visit(Scalar{max_text}, value.data());
+  return value.visit(Scalar{max_text});
 }
 
 std::string shape_text(const Tensor& tensor) {

@@ -31,8 +31,8 @@ class JsonMaker {
     if (const Tuple* tuple = value.as_tuple()) {
       return elements(tuple->items);
     }
-    if (const auto* set = std::get_if<std::shared_ptr<Set>>(&value.data())) {
-      return elements((*set)->items);
+    if (const Set* set = value.as_set()) {
+      return elements(set->items);
     }
     if (const Object* object = value.as_object()) {
       return make_object(*object);
@@ -55,10 +55,10 @@ class JsonMaker {
     if (const std::string* text = value.as_string()) {
       return text->size();
     }
-    if (const auto* bytes = std::get_if<Bytes>(&value.data())) {
+    if (const Bytes* bytes = value.as_bytes()) {
       return 4 * bytes->data.size(); // \xNN
     }
-    if (const auto* integer = std::get_if<BigInt>(&value.data())) {
+    if (const BigInt* integer = value.as_big_int()) {
       return 3 * integer->bytes.size();
     }
     if (const Object* object = value.as_object()) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <map>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -80,7 +79,7 @@ class Summarizer {
 
   Status count_tensors() {
     std::map<DType, DTypeSummary> dtypes;
-    std::unordered_map<const Tensor*, const Storage*> views;
+    std::vector<std::pair<const Storage*, const Tensor*>> views;
     std::map<std::string, std::uint64_t> devices;
     LOCKSTEP_TRY(for_each_tensor(
         tensor_root(),
@@ -92,12 +91,12 @@ class Summarizer {
           row.dtype = tensor.dtype;
           ++row.tensors;
           row.bytes += contiguous_bytes(tensor);
-          views.emplace(&tensor, tensor.storage.get());
+          views.emplace_back(tensor.storage.get(), &tensor);
         }));
     for (const auto& [dtype, row] : dtypes) {
       summary_.dtypes.push_back(row);
     }
-    count_shared(views);
+    count_shared(std::move(views));
     for (const auto& storage : file_.storages) {
       summary_.storage_bytes += storage->nbytes;
       ++devices[storage->location];
@@ -108,18 +107,22 @@ class Summarizer {
     return {};
   }
 
+  // One tensor under two names counts once.
   void count_shared(
-      const std::unordered_map<const Tensor*, const Storage*>& views) {
-    std::unordered_map<const Storage*, std::uint64_t> tensors;
-    tensors.reserve(views.size());
-    for (const auto& [tensor, storage] : views) {
-      ++tensors[storage];
-    }
-    for (const auto& [storage, count] : tensors) {
-      if (count > 1) {
+      std::vector<std::pair<const Storage*, const Tensor*>> views) {
+    std::ranges::sort(views);
+    const auto repeated = std::ranges::unique(views);
+    views.erase(repeated.begin(), repeated.end());
+    for (auto first = views.begin(); first != views.end();) {
+      const auto last =
+          std::ranges::find_if(first, views.end(), [&](const auto& view) {
+            return view.first != first->first;
+          });
+      if (last - first > 1) {
         ++summary_.shared_storages;
-        summary_.shared_tensors += count;
+        summary_.shared_tensors += static_cast<std::uint64_t>(last - first);
       }
+      first = last;
     }
   }
 

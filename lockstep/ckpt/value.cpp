@@ -3,74 +3,59 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "lockstep/base/error.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-// Types of `Value::Variant` with values in them.
+// Types with values in them.
 template <class T>
-concept Container = requires(T node) { node->items; };
+concept Container = requires(T& node) { node.items; };
 
-// True for a value without containers in it: most are like that, and their
-// destructors do not nest.
+// True for a node without containers in it: most are like that, and their
+// destructors do not nest. `alone`: nobody else holds it. Not through what
+// others hold, too: that could be looked at again and again.
 struct IsFlat {
+  bool alone = false;
+
   template <class T>
   bool operator()(const T& /*scalar*/) const {
     return true;
   }
   template <Container T>
   bool operator()(const T& node) const {
-    using Node = typename T::element_type;
-    if (node == nullptr) {
-      return true;
-    }
-    if constexpr (std::is_same_v<Node, Dict>) {
-      return node->items.empty() && node->attributes.empty();
-    } else if constexpr (std::is_same_v<Node, Object>) {
-      return node->items.empty() && !node->args && !node->state;
+    if constexpr (std::is_same_v<T, Dict>) {
+      return node.items.empty() && node.attributes.empty();
+    } else if constexpr (std::is_same_v<T, Object>) {
+      return node.items.empty() && !node.args && !node.state;
     } else {
-      // Not through what others hold, too: that could be looked at again and
-      // again.
-      return node->items.empty() ||
-             (node.use_count() == 1 &&
-              std::ranges::none_of(node->items, &Value::is_container));
+      return node.items.empty() ||
+             (alone && std::ranges::none_of(node.items, &Value::is_container));
     }
   }
 };
 
-// True for the last owner of containers inside a container.
-struct EndsContainers {
-  template <class T>
-  bool operator()(const T& /*scalar*/) const {
-    return false;
-  }
-  template <Container T>
-  bool operator()(const T& node) const {
-    return node.use_count() == 1 && !IsFlat{}(node);
-  }
-};
+bool is_flat(const Value& value) {
+  return value.visit(IsFlat{.alone = value.owners() == 1});
+}
 
-// Moves what a node alone owns into `pending`, so that the caller can destroy
-// one level at a time.
+// Moves what a node contains into `pending`, so that the caller can destroy one
+// level at a time.
 struct Release {
   std::vector<Value>& pending;
 
   template <class T>
   void operator()(const T& /*scalar*/) const {}
   template <Container T>
-  void operator()(const T& node) const {
-    using Node = typename T::element_type;
-    if (node == nullptr || node.use_count() != 1) {
-      return;
+  void operator()(T& node) const {
+    take(node.items);
+    if constexpr (std::is_same_v<T, Dict>) {
+      take(node.attributes);
     }
-    take(node->items);
-    if constexpr (std::is_same_v<Node, Dict>) {
-      take(node->attributes);
-    }
-    if constexpr (std::is_same_v<Node, Object>) {
-      for (auto* child : {&node->args, &node->state}) {
+    if constexpr (std::is_same_v<T, Object>) {
+      for (auto* child : {&node.args, &node.state}) {
         if (*child && child->use_count() == 1) {
           take(**child);
         }
@@ -81,7 +66,7 @@ struct Release {
 
  private:
   void take(Value& value) const {
-    if (!std::visit(IsFlat{}, value.data())) {
+    if (value.is_container() && !is_flat(value)) {
       pending.push_back(std::move(value));
     }
   }
@@ -100,31 +85,28 @@ struct Release {
   }
 };
 
-constexpr std::array<std::string_view, std::variant_size_v<Value::Variant>>
-    kTypeNames{
-        "NoneType",
-        "bool",
-        "int",
-        "int",
-        "float",
-        "str",
-        "bytes",
-        "complex",
-        "Size",
-        "device",
-        "dtype",
-        "Tensor",
-        "list",
-        "tuple",
-        "set",
-        "dict",
-        "object"};
-
-template <class T>
-T* pointer_to(const Value::Variant& data) {
-  const auto* node = std::get_if<std::shared_ptr<T>>(&data);
-  return node == nullptr ? nullptr : node->get();
-}
+// By `Value::Type`.
+constexpr std::array<std::string_view, 18> kTypeNames{
+    "NoneType",
+    "bool",
+    "int",
+    "float",
+    "dtype",
+    "int",
+    "str",
+    "bytes",
+    "complex",
+    "Size",
+    "device",
+    "storage",
+    "Tensor",
+    "list",
+    "tuple",
+    "set",
+    "dict",
+    "object"};
+static_assert(
+    kTypeNames.size() == static_cast<std::size_t>(Value::Type::kObject) + 1);
 
 template <class Key>
 const Value* find_key(const Value& value, const Key& matches) {
@@ -142,50 +124,38 @@ const Value* find_key(const Value& value, const Key& matches) {
 
 } // namespace
 
-std::int64_t Tensor::numel() const {
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) {
-    count *= size;
-  }
-  return count;
-}
-
-bool Tensor::is_contiguous() const {
-  std::int64_t expected = 1;
-  for (std::size_t i = sizes.size(); i-- > 0;) {
-    if (sizes[i] != 1 && strides[i] != expected) {
-      return numel() == 0;
-    }
-    expected *= sizes[i];
-  }
-  return true;
-}
-
-Result<ByteSpan> StorageSource::view(
-    std::uint64_t offset,
-    std::uint64_t length,
-    std::vector<std::byte>& /*scratch*/) {
-  LOCKSTEP_ASSIGN(const ByteSpan all, load());
-  LOCKSTEP_DCHECK(offset <= all.size() && length <= all.size() - offset);
-  return all.subspan(offset, length);
-}
-
-Value::Value(List v) : data_(std::make_shared<List>(std::move(v))) {}
-Value::Value(Tuple v) : data_(std::make_shared<Tuple>(std::move(v))) {}
-Value::Value(Set v) : data_(std::make_shared<Set>(std::move(v))) {}
-Value::Value(Dict v) : data_(std::make_shared<Dict>(std::move(v))) {}
-Value::Value(Object v) : data_(std::make_shared<Object>(std::move(v))) {}
+// The pickler and readers share strings and never change them: const is a
+// matter of the accessors.
+Value::Value(std::string v)
+    : Value(Type::kString, std::make_shared<std::string>(std::move(v))) {}
+Value::Value(BigInt v)
+    : Value(Type::kBigInt, std::make_shared<BigInt>(std::move(v))) {}
+Value::Value(Bytes v)
+    : Value(Type::kBytes, std::make_shared<Bytes>(std::move(v))) {}
+Value::Value(Complex v) : Value(Type::kComplex, std::make_shared<Complex>(v)) {}
+Value::Value(Size v)
+    : Value(Type::kSize, std::make_shared<Size>(std::move(v))) {}
+Value::Value(Device v)
+    : Value(Type::kDevice, std::make_shared<Device>(std::move(v))) {}
+Value::Value(Tensor v) : Value(std::make_shared<Tensor>(std::move(v))) {}
+Value::Value(List v) : Value(std::make_shared<List>(std::move(v))) {}
+Value::Value(Tuple v) : Value(std::make_shared<Tuple>(std::move(v))) {}
+Value::Value(Set v) : Value(std::make_shared<Set>(std::move(v))) {}
+Value::Value(Dict v) : Value(std::make_shared<Dict>(std::move(v))) {}
+Value::Value(Object v) : Value(std::make_shared<Object>(std::move(v))) {}
 
 void Value::release() {
-  if (!std::visit(EndsContainers{}, data_)) {
+  if (owners() != 1 || is_flat(*this)) {
     return;
   }
   std::vector<Value> pending;
-  std::visit(Release{pending}, data_);
+  visit(Release{pending});
   while (!pending.empty()) {
     const Value last = std::move(pending.back());
     pending.pop_back();
-    std::visit(Release{pending}, last.data_);
+    if (last.owners() == 1) {
+      last.visit(Release{pending});
+    }
   }
 }
 
@@ -205,36 +175,20 @@ Value Value::tuple(std::initializer_list<Value> items) {
   return Tuple{items};
 }
 
-bool Value::is_none() const noexcept {
-  return std::holds_alternative<None>(data_);
+std::shared_ptr<const std::string> Value::shared_string() const {
+  return type_ == Type::kString
+             ? std::static_pointer_cast<const std::string>(node_)
+             : nullptr;
 }
-const bool* Value::as_bool() const noexcept {
-  return std::get_if<bool>(&data_);
+
+std::shared_ptr<Storage> Value::shared_storage() const {
+  return type_ == Type::kStorage ? std::static_pointer_cast<Storage>(node_)
+                                 : nullptr;
 }
-const std::int64_t* Value::as_int() const noexcept {
-  return std::get_if<std::int64_t>(&data_);
-}
-const double* Value::as_float() const noexcept {
-  return std::get_if<double>(&data_);
-}
-const std::string* Value::as_string() const noexcept {
-  const auto* text = std::get_if<std::shared_ptr<const std::string>>(&data_);
-  return text == nullptr ? nullptr : text->get();
-}
-Tensor* Value::as_tensor() const noexcept {
-  return pointer_to<Tensor>(data_);
-}
-List* Value::as_list() const noexcept {
-  return pointer_to<List>(data_);
-}
-Tuple* Value::as_tuple() const noexcept {
-  return pointer_to<Tuple>(data_);
-}
-Dict* Value::as_dict() const noexcept {
-  return pointer_to<Dict>(data_);
-}
-Object* Value::as_object() const noexcept {
-  return pointer_to<Object>(data_);
+
+std::shared_ptr<Tensor> Value::shared_tensor() const {
+  return type_ == Type::kTensor ? std::static_pointer_cast<Tensor>(node_)
+                                : nullptr;
 }
 
 std::optional<double> Value::number() const noexcept {
@@ -283,7 +237,7 @@ void Value::set(Value key, Value value) {
 }
 
 std::string_view Value::type_name() const noexcept {
-  return kTypeNames.at(data_.index());
+  return kTypeNames.at(static_cast<std::size_t>(type_));
 }
 
 } // namespace lockstep::ckpt

@@ -9,109 +9,17 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "lockstep/base/fs.h"
-#include "lockstep/ckpt/dtype.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
-
-/// Takes a block of bytes that is valid during the call.
-using BlockVisitor = std::function<Status(ByteSpan block)>;
-
-/// Where the bytes of a storage come from. Readers map lazily; the tensor
-/// bridge aliases live tensors. Threads: `load` may be called concurrently.
-class StorageSource {
- public:
-  /// The same bytes in an open file, with their stored CRC-32.
-  struct Stored {
-    /// Ownership: lives as long as the source.
-    ReadableFile* file = nullptr;
-    /// Units: bytes.
-    std::uint64_t offset = 0;
-    std::uint32_t crc = 0;
-  };
-
-  virtual ~StorageSource() = default;
-  /// The bytes, valid while this object lives. Errors: kIo, kCorrupt.
-  virtual Result<ByteSpan> load() = 0;
-  /// Bytes [offset, offset + length), which must lie inside the storage. They
-  /// are valid until `scratch` changes: nothing is kept, so that a file larger
-  /// than the memory can be streamed. Errors: as `load`.
-  virtual Result<ByteSpan> view(
-      std::uint64_t offset,
-      std::uint64_t length,
-      std::vector<std::byte>& scratch);
-  /// Gives the bytes in order, for those who need them once: a source that
-  /// reads or makes them does it block by block and keeps nothing. An error
-  /// may come after the last block (a wrong CRC). Errors: as `load`; what
-  /// `visit` returned.
-  virtual Status stream(const BlockVisitor& visit) {
-    LOCKSTEP_ASSIGN(const ByteSpan bytes, load());
-    return visit(bytes);
-  }
-  /// Where the bytes lie as they are, if a file has them so with a checksum.
-  [[nodiscard]] virtual std::optional<Stored> stored() const {
-    return std::nullopt;
-  }
-};
-
-/// A block of bytes that one or more tensors view.
-struct Storage {
-  /// Units: bytes.
-  std::uint64_t nbytes = 0;
-  /// Device tag in the file: "cpu", "cuda:0".
-  std::string location = "cpu";
-  /// Key in the file the storage was read from ("0"); empty for a new one.
-  std::string key = {};
-  std::shared_ptr<StorageSource> source = {};
-  /// Dtype of the storage class in the file (views may differ).
-  DType dtype = DType::kFloat32;
-  /// The strings 'storage', location and key of the file, so that a re-saved
-  /// file shares them as before; null for a new storage.
-  std::shared_ptr<const std::string> tag_text = {};
-  std::shared_ptr<const std::string> location_text = {};
-  std::shared_ptr<const std::string> key_text = {};
-};
-
-class Value;
-
-/// A strided view of a storage. Equal `storage` pointers mean shared memory.
-struct Tensor {
-  DType dtype = DType::kFloat32;
-  /// Shape: one entry per dimension; empty for a scalar.
-  std::vector<std::int64_t> sizes = {};
-  /// Units: elements.
-  std::vector<std::int64_t> strides = {};
-  /// Units: elements from the start of the storage.
-  std::int64_t offset = 0;
-  std::shared_ptr<Storage> storage = {};
-  bool requires_grad = false;
-  /// True if the file wraps it as `torch.nn.Parameter`.
-  bool is_parameter = false;
-  bool is_conj = false;
-  bool is_neg = false;
-  /// Python attributes set on the tensor (a dict), null for none.
-  std::shared_ptr<Value> attributes = {};
-  /// What the integers of a quantized tensor stand for, as in the file;
-  /// quantizer.h reads and makes it. Null for other tensors.
-  std::shared_ptr<Value> quantizer = {};
-  /// Python class of a tensor of a subclass ("module.Name"), else empty.
-  std::string class_name = {};
-
-  [[nodiscard]] std::int64_t numel() const;
-  /// True if elements are row-major without gaps.
-  [[nodiscard]] bool is_contiguous() const;
-};
 
 /// Key and value in file order. Keys are mostly strings, optimizer state uses
 /// integers.
@@ -156,24 +64,31 @@ struct DTypeValue {
 /// Change a container only through the owner you made it with.
 class Value {
  public:
-  using Variant = std::variant<
-      None,
-      bool,
-      std::int64_t,
-      BigInt,
-      double,
-      std::shared_ptr<const std::string>,
-      Bytes,
-      Complex,
-      Size,
-      Device,
-      DTypeValue,
-      std::shared_ptr<Tensor>,
-      std::shared_ptr<List>,
-      std::shared_ptr<Tuple>,
-      std::shared_ptr<Set>,
-      std::shared_ptr<Dict>,
-      std::shared_ptr<Object>>;
+  /// What a value is. The order groups how it is held.
+  enum class Type : std::uint8_t {
+    // Inside the value.
+    kNone,
+    kBool,
+    kInt,
+    kFloat,
+    kDType,
+    // Shared and never changed.
+    kBigInt,
+    kString,
+    kBytes,
+    kComplex,
+    kSize,
+    kDevice,
+    // Shared.
+    kStorage,
+    kTensor,
+    // Shared, with values in them.
+    kList,
+    kTuple,
+    kSet,
+    kDict,
+    kObject,
+  };
 
   Value() = default;
   // Implicit on purpose: literals read well inside `Value::dict({...})`.
@@ -181,37 +96,46 @@ class Value {
   Value(None) {}
   // A template takes a bool as it is, not what converts to one: no pointers.
   template <std::same_as<bool> T>
-  Value(T v) : data_(v) {}
-  Value(int v) : data_(std::int64_t{v}) {}
-  Value(std::int64_t v) : data_(v) {}
-  Value(double v) : data_(v) {}
+  Value(T v) : scalar_{.boolean = v}, type_(Type::kBool) {}
+  Value(int v) : Value(std::int64_t{v}) {}
+  Value(std::int64_t v) : scalar_{.integer = v}, type_(Type::kInt) {}
+  Value(double v) : scalar_{.real = v}, type_(Type::kFloat) {}
+  Value(DTypeValue v) : scalar_{.dtype = v}, type_(Type::kDType) {}
   Value(const char* v) : Value(std::string(v)) {}
-  Value(std::string v)
-      : data_(std::make_shared<const std::string>(std::move(v))) {}
+  Value(std::string v);
   Value(std::string_view v) : Value(std::string(v)) {}
-  Value(BigInt v) : data_(std::move(v)) {}
-  Value(Bytes v) : data_(std::move(v)) {}
-  Value(Complex v) : data_(v) {}
-  Value(Size v) : data_(std::move(v)) {}
-  Value(Device v) : data_(std::move(v)) {}
-  Value(DTypeValue v) : data_(v) {}
-  Value(Tensor v) : data_(std::make_shared<Tensor>(std::move(v))) {}
+  Value(BigInt v);
+  Value(Bytes v);
+  Value(Complex v);
+  Value(Size v);
+  Value(Device v);
+  Value(Tensor v);
   Value(List v);
   Value(Tuple v);
   Value(Set v);
   Value(Dict v);
   Value(Object v);
-  Value(std::shared_ptr<Tensor> v) : data_(std::move(v)) {}
-  Value(std::shared_ptr<List> v) : data_(std::move(v)) {}
-  Value(std::shared_ptr<Tuple> v) : data_(std::move(v)) {}
-  Value(std::shared_ptr<Set> v) : data_(std::move(v)) {}
-  Value(std::shared_ptr<Dict> v) : data_(std::move(v)) {}
-  Value(std::shared_ptr<Object> v) : data_(std::move(v)) {}
+  Value(std::shared_ptr<Storage> v) : Value(Type::kStorage, std::move(v)) {}
+  Value(std::shared_ptr<Tensor> v) : Value(Type::kTensor, std::move(v)) {}
+  Value(std::shared_ptr<List> v) : Value(Type::kList, std::move(v)) {}
+  Value(std::shared_ptr<Tuple> v) : Value(Type::kTuple, std::move(v)) {}
+  Value(std::shared_ptr<Set> v) : Value(Type::kSet, std::move(v)) {}
+  Value(std::shared_ptr<Dict> v) : Value(Type::kDict, std::move(v)) {}
+  Value(std::shared_ptr<Object> v) : Value(Type::kObject, std::move(v)) {}
   // NOLINTEND(google-explicit-constructor)
   Value(const Value&) = default;
-  Value(Value&&) noexcept = default;
+  /// What was moved from is None.
+  Value(Value&& other) noexcept
+      : node_(std::move(other.node_)),
+        scalar_(other.scalar_),
+        type_(std::exchange(other.type_, Type::kNone)) {}
   Value& operator=(const Value&) = default;
-  Value& operator=(Value&&) noexcept = default;
+  Value& operator=(Value&& other) noexcept {
+    node_ = std::move(other.node_);
+    scalar_ = other.scalar_;
+    type_ = std::exchange(other.type_, Type::kNone);
+    return *this;
+  }
   /// Iterative: a deeply nested tree does not overflow the stack.
   ~Value() {
     if (is_container()) {
@@ -224,27 +148,88 @@ class Value {
   static Value list(std::initializer_list<Value> items);
   static Value tuple(std::initializer_list<Value> items);
 
-  [[nodiscard]] const Variant& data() const noexcept {
-    return data_;
+  [[nodiscard]] Type type() const noexcept {
+    return type_;
   }
-
-  [[nodiscard]] bool is_none() const noexcept;
+  [[nodiscard]] bool is_none() const noexcept {
+    return type_ == Type::kNone;
+  }
   /// True for a list, tuple, set, dict or object.
   [[nodiscard]] bool is_container() const noexcept {
-    return data_.index() >= kFirstContainer;
+    return type_ >= Type::kList;
   }
-  /// The value of that type, or null.
-  [[nodiscard]] const bool* as_bool() const noexcept;
-  [[nodiscard]] const std::int64_t* as_int() const noexcept;
-  [[nodiscard]] const double* as_float() const noexcept;
-  [[nodiscard]] const std::string* as_string() const noexcept;
-  [[nodiscard]] Tensor* as_tensor() const noexcept;
-  [[nodiscard]] List* as_list() const noexcept;
-  [[nodiscard]] Tuple* as_tuple() const noexcept;
-  [[nodiscard]] Dict* as_dict() const noexcept;
-  [[nodiscard]] Object* as_object() const noexcept;
+  /// The value of that type, or null. Ownership: this value's.
+  [[nodiscard]] const bool* as_bool() const noexcept {
+    return type_ == Type::kBool ? &scalar_.boolean : nullptr;
+  }
+  [[nodiscard]] const std::int64_t* as_int() const noexcept {
+    return type_ == Type::kInt ? &scalar_.integer : nullptr;
+  }
+  [[nodiscard]] const double* as_float() const noexcept {
+    return type_ == Type::kFloat ? &scalar_.real : nullptr;
+  }
+  [[nodiscard]] const DTypeValue* as_dtype() const noexcept {
+    return type_ == Type::kDType ? &scalar_.dtype : nullptr;
+  }
+  [[nodiscard]] const BigInt* as_big_int() const noexcept {
+    return as<const BigInt>(Type::kBigInt);
+  }
+  [[nodiscard]] const std::string* as_string() const noexcept {
+    return as<const std::string>(Type::kString);
+  }
+  [[nodiscard]] const Bytes* as_bytes() const noexcept {
+    return as<const Bytes>(Type::kBytes);
+  }
+  [[nodiscard]] const Complex* as_complex() const noexcept {
+    return as<const Complex>(Type::kComplex);
+  }
+  [[nodiscard]] const Size* as_size() const noexcept {
+    return as<const Size>(Type::kSize);
+  }
+  [[nodiscard]] const Device* as_device() const noexcept {
+    return as<const Device>(Type::kDevice);
+  }
+  [[nodiscard]] Storage* as_storage() const noexcept {
+    return as<Storage>(Type::kStorage);
+  }
+  [[nodiscard]] Tensor* as_tensor() const noexcept {
+    return as<Tensor>(Type::kTensor);
+  }
+  [[nodiscard]] List* as_list() const noexcept {
+    return as<List>(Type::kList);
+  }
+  [[nodiscard]] Tuple* as_tuple() const noexcept {
+    return as<Tuple>(Type::kTuple);
+  }
+  [[nodiscard]] Set* as_set() const noexcept {
+    return as<Set>(Type::kSet);
+  }
+  [[nodiscard]] Dict* as_dict() const noexcept {
+    return as<Dict>(Type::kDict);
+  }
+  [[nodiscard]] Object* as_object() const noexcept {
+    return as<Object>(Type::kObject);
+  }
+  /// The string, storage or tensor itself, to share it; null for another type.
+  [[nodiscard]] std::shared_ptr<const std::string> shared_string() const;
+  [[nodiscard]] std::shared_ptr<Storage> shared_storage() const;
+  [[nodiscard]] std::shared_ptr<Tensor> shared_tensor() const;
   /// Int or float as double (Python's implicit widening).
   [[nodiscard]] std::optional<double> number() const noexcept;
+
+  /// Address of what is shared; null for what is inside the value.
+  [[nodiscard]] const void* address() const noexcept {
+    return node_.get();
+  }
+  /// Number of owners of what is shared; 0 for what is inside the value.
+  [[nodiscard]] std::int64_t owners() const noexcept {
+    return node_.use_count();
+  }
+
+  /// Calls `visitor` with what this is: `None`, `bool`, `std::int64_t`,
+  /// `const std::string&`, `Tensor&`, `List&` and so on.
+  template <class Visitor>
+  decltype(auto) visit(Visitor&& visitor) const;
 
   /// Entry of a dict by string or integer key; null if this is no dict or has
   /// no such key.
@@ -258,15 +243,24 @@ class Value {
   [[nodiscard]] std::string_view type_name() const noexcept;
 
  private:
-  // The types behind it are containers, too.
-  static constexpr std::size_t kFirstContainer = 12;
-  static_assert(std::is_same_v<
-                std::variant_alternative_t<kFirstContainer, Variant>,
-                std::shared_ptr<List>>);
+  union Scalar {
+    std::int64_t integer = 0;
+    double real;
+    bool boolean;
+    DTypeValue dtype;
+  };
 
+  Value(Type type, std::shared_ptr<void> node)
+      : node_(std::move(node)), type_(type) {}
+  template <class T>
+  [[nodiscard]] T* as(Type type) const noexcept {
+    return type_ == type ? static_cast<T*>(node_.get()) : nullptr;
+  }
   void release();
 
-  Variant data_;
+  std::shared_ptr<void> node_ = {};
+  Scalar scalar_ = {};
+  Type type_ = Type::kNone;
 };
 
 /// A Python dict. Order is the file's.
@@ -300,5 +294,48 @@ struct Tuple {
 struct Set {
   std::vector<Value> items = {};
 };
+
+template <class Visitor>
+decltype(auto) Value::visit(Visitor&& visitor) const {
+  switch (type_) {
+    case Type::kNone:
+      return visitor(None{});
+    case Type::kBool:
+      return visitor(scalar_.boolean);
+    case Type::kInt:
+      return visitor(scalar_.integer);
+    case Type::kFloat:
+      return visitor(scalar_.real);
+    case Type::kDType:
+      return visitor(scalar_.dtype);
+    case Type::kBigInt:
+      return visitor(*as_big_int());
+    case Type::kString:
+      return visitor(*as_string());
+    case Type::kBytes:
+      return visitor(*as_bytes());
+    case Type::kComplex:
+      return visitor(*as_complex());
+    case Type::kSize:
+      return visitor(*as_size());
+    case Type::kDevice:
+      return visitor(*as_device());
+    case Type::kStorage:
+      return visitor(*as_storage());
+    case Type::kTensor:
+      return visitor(*as_tensor());
+    case Type::kList:
+      return visitor(*as_list());
+    case Type::kTuple:
+      return visitor(*as_tuple());
+    case Type::kSet:
+      return visitor(*as_set());
+    case Type::kDict:
+      return visitor(*as_dict());
+    case Type::kObject:
+      return visitor(*as_object());
+  }
+  __builtin_unreachable();
+}
 
 } // namespace lockstep::ckpt

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/value_walk.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -21,19 +22,19 @@ struct Count {
     return 0;
   }
   template <class T>
-    requires requires(T t) { t.items; }
-  std::size_t operator()(const std::shared_ptr<T>& node) const {
-    return node->items.size();
+    requires requires(T& t) { t.items; }
+  std::size_t operator()(T& node) const {
+    return node.items.size();
   }
-  std::size_t operator()(const std::shared_ptr<Dict>& node) const {
-    return 2 * (node->items.size() + node->attributes.size());
+  std::size_t operator()(Dict& node) const {
+    return 2 * (node.items.size() + node.attributes.size());
   }
-  std::size_t operator()(const std::shared_ptr<Object>& node) const {
-    return (node->args ? 1U : 0U) + (node->state ? 1U : 0U) +
-           2 * node->items.size();
+  std::size_t operator()(Object& node) const {
+    return (node.args ? 1U : 0U) + (node.state ? 1U : 0U) +
+           2 * node.items.size();
   }
-  std::size_t operator()(const std::shared_ptr<Tensor>& node) const {
-    return (node->attributes ? 1U : 0U) + (node->quantizer ? 1U : 0U);
+  std::size_t operator()(Tensor& node) const {
+    return (node.attributes ? 1U : 0U) + (node.quantizer ? 1U : 0U);
   }
 };
 
@@ -45,51 +46,29 @@ struct ChildAt {
     return nullptr;
   }
   template <class T>
-    requires requires(T t) { t.items; }
-  Value* operator()(const std::shared_ptr<T>& node) const {
-    return &node->items[index];
+    requires requires(T& t) { t.items; }
+  Value* operator()(T& node) const {
+    return &node.items[index];
   }
-  Value* operator()(const std::shared_ptr<Dict>& node) const {
+  Value* operator()(Dict& node) const {
     const std::size_t item = index / 2;
-    const std::size_t own = node->items.size();
+    const std::size_t own = node.items.size();
     return &part(
-        item < own ? node->items[item] : node->attributes[item - own],
+        item < own ? node.items[item] : node.attributes[item - own],
         index);
   }
-  Value* operator()(const std::shared_ptr<Object>& node) const {
+  Value* operator()(Object& node) const {
     std::size_t rest = index;
-    for (const auto& child : {node->args, node->state}) {
+    for (const auto& child : {node.args, node.state}) {
       if (child && rest-- == 0) {
         return child.get();
       }
     }
-    return &part(node->items[rest / 2], rest);
+    return &part(node.items[rest / 2], rest);
   }
-  Value* operator()(const std::shared_ptr<Tensor>& node) const {
-    return node->attributes && index == 0 ? node->attributes.get()
-                                          : node->quantizer.get();
-  }
-};
-
-struct Address {
-  template <class T>
-  const void* operator()(const T& /*scalar*/) const {
-    return nullptr;
-  }
-  template <class T>
-  const void* operator()(const std::shared_ptr<T>& node) const {
-    return node.get();
-  }
-};
-
-struct Owners {
-  template <class T>
-  std::int64_t operator()(const T& /*scalar*/) const {
-    return 0;
-  }
-  template <class T>
-  std::int64_t operator()(const std::shared_ptr<T>& node) const {
-    return node.use_count();
+  Value* operator()(Tensor& node) const {
+    return node.attributes && index == 0 ? node.attributes.get()
+                                         : node.quantizer.get();
   }
 };
 
@@ -189,29 +168,12 @@ class TensorWalk {
         continue;
       }
       for (const auto& [key, value] : dict->items) {
-        if (!contains(skipped, key)) {
+        if (!is_in_set(skipped, key)) {
           LOCKSTEP_TRY(walk_below(key_text(key), value));
         }
       }
     }
     return {};
-  }
-
-  static bool contains(const Value* set, const Value& key) {
-    if (set == nullptr || key.as_string() == nullptr) {
-      return false;
-    }
-    const auto* node = std::get_if<std::shared_ptr<Set>>(&set->data());
-    if (node == nullptr) {
-      return false;
-    }
-    for (const Value& element : (*node)->items) {
-      const std::string* text = element.as_string();
-      if (text != nullptr && *text == *key.as_string()) {
-        return true;
-      }
-    }
-    return false;
   }
 
   const TensorVisitor& visit_;
@@ -229,19 +191,11 @@ std::string repr_text(const Value& key) {
 } // namespace
 
 std::size_t child_count(const Value& value) {
-  return std::visit(Count{}, value.data());
+  return value.visit(Count{});
 }
 
 Value& child_at(const Value& value, std::size_t index) {
-  return *std::visit(ChildAt{index}, value.data());
-}
-
-const void* node_address(const Value& value) {
-  return std::visit(Address{}, value.data());
-}
-
-std::int64_t owner_count(const Value& value) {
-  return std::visit(Owners{}, value.data());
+  return *value.visit(ChildAt{index});
 }
 
 std::string key_text(const Value& key) {
@@ -275,6 +229,16 @@ bool is_module(const Value& value) {
   const Object* object = value.as_object();
   return object != nullptr && object->state != nullptr &&
          object->state->find("_modules") != nullptr;
+}
+
+bool is_in_set(const Value* set, const Value& key) {
+  const Set* names = set == nullptr ? nullptr : set->as_set();
+  const std::string* name = key.as_string();
+  return names != nullptr && name != nullptr &&
+         std::ranges::any_of(names->items, [name](const Value& element) {
+           const std::string* text = element.as_string();
+           return text != nullptr && *text == *name;
+         });
 }
 
 Status for_each_tensor(

@@ -18,18 +18,15 @@ std::size_t child_count(const Value& value);
 /// The child at `index`, counted as above. Ownership: the node's.
 Value& child_at(const Value& value, std::size_t index);
 
-/// Address that tells containers apart; null for scalars.
-const void* node_address(const Value& value);
-
-/// Number of owners of a container; 0 for scalars.
-std::int64_t owner_count(const Value& value);
-
 /// Name of a dict key inside a dotted path: Python's `str(key)`.
 std::string key_text(const Value& key);
 
 /// True if `value` is a whole `torch.nn.Module`: an object whose state is a
 /// dict with `_modules`.
 bool is_module(const Value& value);
+
+/// True if `set` is a set that holds the string `key`; false for null.
+bool is_in_set(const Value* set, const Value& key);
 
 /// Called for each tensor with its name: "state_dict.fc.weight".
 using TensorVisitor =

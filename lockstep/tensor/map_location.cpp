@@ -22,7 +22,7 @@ StorageSet storages_in(const ckpt::Value& root) {
   while (!pending.empty()) {
     const ckpt::Value* value = pending.back();
     pending.pop_back();
-    const void* address = ckpt::node_address(*value);
+    const void* address = value->address();
     if (address != nullptr && !seen.insert(address).second) {
       continue;
     }

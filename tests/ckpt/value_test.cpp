@@ -26,6 +26,66 @@ TEST(Value, TakesBoolsAndTextsAsWhatTheyAre) {
   EXPECT_EQ(*Value(1).as_int(), 1);
 }
 
+TEST(Value, MovedFromIsNone) {
+  for (Value value : {Value(7), Value("text"), Value::list({1, 2})}) {
+    const Value copy = value;
+    const Value moved = std::move(value);
+    // NOLINTNEXTLINE(bugprone-use-after-move): what is left is promised
+    EXPECT_TRUE(value.is_none());
+    EXPECT_EQ(moved.type(), copy.type());
+    EXPECT_EQ(moved.address(), copy.address());
+  }
+}
+
+TEST(Value, SharesWhatItHolds) {
+  const Value text("shared");
+  const Value copy =
+      text; // NOLINT(performance-unnecessary-copy-initialization)
+  EXPECT_EQ(copy.as_string(), text.as_string());
+  EXPECT_EQ(text.owners(), 2);
+  EXPECT_EQ(text.shared_string().get(), text.as_string());
+  EXPECT_EQ(Value(1).shared_string(), nullptr);
+  EXPECT_EQ(Value(1).address(), nullptr);
+  EXPECT_EQ(Value(1).owners(), 0);
+}
+
+// Every type comes to its own overload, and to that of no other.
+TEST(Value, VisitsAsWhatItIs) {
+  const auto is = [](const Value& value, const auto* wanted) {
+    using Wanted = std::remove_cvref_t<decltype(*wanted)>;
+    return value.visit([](const auto& part) {
+      return std::is_same_v<std::remove_cvref_t<decltype(part)>, Wanted>;
+    });
+  };
+  EXPECT_TRUE(is(None{}, static_cast<None*>(nullptr)));
+  EXPECT_TRUE(is(true, static_cast<bool*>(nullptr)));
+  EXPECT_TRUE(is(1, static_cast<std::int64_t*>(nullptr)));
+  EXPECT_TRUE(is(0.5, static_cast<double*>(nullptr)));
+  EXPECT_TRUE(is(DTypeValue{}, static_cast<DTypeValue*>(nullptr)));
+  EXPECT_TRUE(is(BigInt{}, static_cast<BigInt*>(nullptr)));
+  EXPECT_TRUE(is("a", static_cast<std::string*>(nullptr)));
+  EXPECT_TRUE(is(Bytes{}, static_cast<Bytes*>(nullptr)));
+  EXPECT_TRUE(is(Complex{}, static_cast<Complex*>(nullptr)));
+  EXPECT_TRUE(is(Size{}, static_cast<Size*>(nullptr)));
+  EXPECT_TRUE(is(Device{}, static_cast<Device*>(nullptr)));
+  EXPECT_TRUE(is(std::make_shared<Storage>(), static_cast<Storage*>(nullptr)));
+  EXPECT_TRUE(is(Tensor{}, static_cast<Tensor*>(nullptr)));
+  EXPECT_TRUE(is(List{}, static_cast<List*>(nullptr)));
+  EXPECT_TRUE(is(Tuple{}, static_cast<Tuple*>(nullptr)));
+  EXPECT_TRUE(is(Set{}, static_cast<Set*>(nullptr)));
+  EXPECT_TRUE(is(Dict{}, static_cast<Dict*>(nullptr)));
+  EXPECT_TRUE(is(Object{}, static_cast<Object*>(nullptr)));
+}
+
+TEST(Value, NamesItsTypeAsPythonDoes) {
+  EXPECT_EQ(Value().type_name(), "NoneType");
+  EXPECT_EQ(Value(1).type_name(), "int");
+  EXPECT_EQ(Value(BigInt{}).type_name(), "int");
+  EXPECT_EQ(Value(DTypeValue{}).type_name(), "dtype");
+  EXPECT_EQ(Value(std::make_shared<Storage>()).type_name(), "storage");
+  EXPECT_EQ(Value(Object{}).type_name(), "object");
+}
+
 constexpr int kDeep = 200'000;
 
 TEST(Value, DeepTreesDieWithoutRecursion) {

@@ -283,7 +283,7 @@ class ItemReader {
           "the properties of tensor '{}' have another form",
           escape(item.name)));
     }
-    const auto* dtype = std::get_if<DTypeValue>(&tuple->items[0].data());
+    const DTypeValue* dtype = tuple->items[0].as_dtype();
     if (dtype == nullptr) {
       Error error = bad_metadata(
           format("tensor '{}' has an unknown type", escape(item.name)));

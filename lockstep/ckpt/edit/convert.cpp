@@ -49,7 +49,7 @@ class Converter {
           .message = "the value is nested too deeply",
           .detail = "E_LIMIT"};
     }
-    const void* node = node_address(value);
+    const void* node = value.address();
     if (node == nullptr || value.as_string() != nullptr) {
       return value;
     }
@@ -76,21 +76,19 @@ class Converter {
 
   // A node of its own with the same children.
   static Value shallow(const Value& value) {
-    return std::visit(
-        [&value](const auto& node) -> Value {
-          if constexpr (requires { node->items; }) {
-            auto copy = *node;
-            if constexpr (requires { copy.args; }) {
-              for (auto* part : {&copy.args, &copy.state}) {
-                *part = *part ? std::make_shared<Value>(**part) : nullptr;
-              }
-            }
-            return Value(std::move(copy));
-          } else {
-            return value;
+    return value.visit([&value](const auto& node) -> Value {
+      if constexpr (requires { node.items; }) {
+        auto copy = node;
+        if constexpr (requires { copy.args; }) {
+          for (auto* part : {&copy.args, &copy.state}) {
+            *part = *part ? std::make_shared<Value>(**part) : nullptr;
           }
-        },
-        value.data());
+        }
+        return Value(std::move(copy));
+      } else {
+        return value;
+      }
+    });
   }
 
   Result<Value> convert_tensor(const Tensor& old, int depth) {

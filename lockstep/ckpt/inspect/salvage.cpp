@@ -42,7 +42,7 @@ class Pruner {
     while (!pending.empty()) {
       Value& value = *pending.back();
       pending.pop_back();
-      const void* address = node_address(value);
+      const void* address = value.address();
       if (address == nullptr || !visited_.insert(address).second) {
         continue;
       }

@@ -89,10 +89,10 @@ void PickleOutput::fresh_text(std::string_view text) {
   put();
 }
 
-void PickleOutput::shared_text(const std::shared_ptr<const std::string>& text) {
-  if (!get(text.get())) {
-    objects_.emplace(text.get(), next_);
-    fresh_text(*text);
+void PickleOutput::shared_text(const std::string& text) {
+  if (!get(&text)) {
+    objects_.emplace(&text, next_);
+    fresh_text(text);
   }
 }
 

@@ -66,8 +66,9 @@ class PickleOutput {
 
   /// A string object that is nowhere else; takes a memo entry.
   void fresh_text(std::string_view text);
-  /// A string object of its own identity: a reference if it was written.
-  void shared_text(const std::shared_ptr<const std::string>& text);
+  /// A string object that its address tells apart: a reference if it was
+  /// written.
+  void shared_text(const std::string& text);
   /// One of our own strings: a reference if the same text was written so.
   void literal(std::string_view text);
   /// "module.Name", by reference if it was written. Names of Python 3 are

@@ -125,7 +125,7 @@ Layout shape_only(
   if (args.size() < dtype_at + 2) {
     return std::nullopt;
   }
-  const auto* dtype = std::get_if<DTypeValue>(&args[dtype_at].data());
+  const DTypeValue* dtype = args[dtype_at].as_dtype();
   auto sizes = integers_of(args[dtype_at + 1]);
   if (dtype == nullptr || !sizes) {
     return std::nullopt;
@@ -229,7 +229,7 @@ std::vector<LayoutTensor> layout_tensors(const Value& root) {
   while (!pending.empty()) {
     const Value& value = *pending.back();
     pending.pop_back();
-    const void* address = node_address(value);
+    const void* address = value.address();
     if (address == nullptr || !seen.insert(address).second) {
       continue;
     }

@@ -79,7 +79,7 @@ class LegacyReader {
   Status read_magic() {
     const std::uint64_t begin = stream_.position();
     LOCKSTEP_ASSIGN(const Value magic, next(nullptr));
-    const auto* integer = std::get_if<BigInt>(&magic.data());
+    const BigInt* integer = magic.as_big_int();
     if (integer == nullptr || integer->bytes != kMagic) {
       return legacy_error(
           ErrorCode::kCorrupt,
@@ -183,7 +183,7 @@ Result<bool> claims_legacy(const ReadInput& input) {
     return true;
   }
   const auto pickle = read_pickle(head, nullptr, input.options.limits);
-  return pickle && std::holds_alternative<BigInt>(pickle->root.data());
+  return pickle && pickle->root.as_big_int() != nullptr;
 }
 
 Result<Checkpoint> read_legacy(const ReadInput& input) {

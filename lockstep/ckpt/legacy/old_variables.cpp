@@ -66,7 +66,7 @@ class Modernizer {
 
  private:
   void visit(Value& value) {
-    const void* node = node_address(value);
+    const void* node = value.address();
     if (node == nullptr) {
       return;
     }

@@ -18,13 +18,13 @@ constexpr std::uint64_t kGrowth = 8;
 bool ends_inside(ByteSpan bytes, std::uint64_t max_opcodes) {
   PickleDecoder decoder(bytes);
   for (std::uint64_t count = 0; count < max_opcodes; ++count) {
-    const auto instruction = decoder.next();
-    if (!instruction) {
-      const std::string& detail = instruction.error().detail;
+    const Instruction* instruction = decoder.next();
+    if (instruction == nullptr) {
+      const std::string detail = decoder.error().detail;
       return detail == "E_TRUNCATED" || detail == "E_PICKLE" ||
              detail == "E_FRAME";
     }
-    if ((*instruction)->info->code == '.') {
+    if (instruction->info->code == '.') {
       return false;
     }
   }

@@ -78,7 +78,7 @@ void StorageViews::fold(const Value& root) const {
   while (!open.empty()) {
     const Value value = std::move(open.back());
     open.pop_back();
-    const void* node = node_address(value);
+    const void* node = value.address();
     if (node != nullptr && !seen.insert(node).second) {
       continue;
     }

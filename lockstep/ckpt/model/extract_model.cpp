@@ -32,18 +32,6 @@ const Dict* part_of(const Value& module, std::string_view name) {
   return part == nullptr ? nullptr : part->as_dict();
 }
 
-bool is_in_set(const Value* set, const Value& key) {
-  const auto* node = set == nullptr
-                         ? nullptr
-                         : std::get_if<std::shared_ptr<Set>>(&set->data());
-  const std::string* name = key.as_string();
-  return node != nullptr && name != nullptr &&
-         std::ranges::any_of((*node)->items, [name](const Value& element) {
-           const std::string* text = element.as_string();
-           return text != nullptr && *text == *name;
-         });
-}
-
 // A tensor as `state_dict` gives it: detached, no parameter.
 Value detached(const Value& value) {
   const Tensor* tensor = value.as_tensor();

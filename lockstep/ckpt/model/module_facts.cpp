@@ -32,7 +32,7 @@ std::string device_text(const Value& value) {
   if (const std::int64_t* index = value.as_int()) {
     return std::to_string(*index);
   }
-  if (const auto* device = std::get_if<Device>(&value.data())) {
+  if (const Device* device = value.as_device()) {
     return device->index < 0 ? device->type
                              : format("{}:{}", device->type, device->index);
   }

@@ -147,7 +147,7 @@ CallResult call_bytes(const Tuple& args) {
 }
 
 std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {
-  if (const auto* size = std::get_if<Size>(&value.data())) {
+  if (const Size* size = value.as_size()) {
     return size->sizes;
   }
   const auto* elements = elements_of(value);

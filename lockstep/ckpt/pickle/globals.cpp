@@ -253,11 +253,9 @@ Value global_value(std::string_view name) {
   return Object{.global = modern_name(name)};
 }
 
-Result<Value> call_global(
-    std::string_view name,
-    const std::shared_ptr<Tuple>& args) {
+Result<Value> call_global(std::string_view name, const Value& args) {
   if (const Callable* row = find_callable(name)) {
-    LOCKSTEP_ASSIGN(auto value, row->call(*args));
+    LOCKSTEP_ASSIGN(auto value, row->call(*args.as_tuple()));
     if (value) {
       return *std::move(value);
     }
@@ -279,20 +277,21 @@ bool is_bare_global(const Object& object) {
          object.items.empty();
 }
 
-Value storage_value(
-    std::string_view class_name,
-    const std::shared_ptr<Storage>& storage) {
+Value storage_object(const std::shared_ptr<Storage>& storage) {
   const std::uint64_t size = dtype_info(storage->dtype).size;
   Tensor all{.dtype = storage->dtype, .strides = {1}, .storage = storage};
   all.sizes = {static_cast<std::int64_t>(storage->nbytes / size)};
   Tuple args;
   args.items.emplace_back(std::move(all));
   return Object{
-      .global = std::string(class_name),
+      .global = storage->class_name,
       .args = std::make_shared<Value>(std::move(args))};
 }
 
 std::shared_ptr<Storage> storage_of(const Value& value) {
+  if (auto storage = value.shared_storage()) {
+    return storage;
+  }
   const Object* object = value.as_object();
   if (object == nullptr || object->args == nullptr ||
       !storage_class_dtype(object->global)) {

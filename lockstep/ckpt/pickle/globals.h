@@ -49,22 +49,18 @@ std::string_view native_storage(DType dtype);
 /// The value of a bare name: a `DTypeValue`, else an `Object` without args.
 Value global_value(std::string_view name);
 
-/// What REDUCE of `name` with `args` stands for; an `Object` if we do not
-/// know. Errors: kCorrupt (E_PICKLE_TYPE, E_VIEW_*, E_RANK, E_OVERFLOW).
-Result<Value> call_global(
-    std::string_view name,
-    const std::shared_ptr<Tuple>& args);
+/// What REDUCE of `name` with `args`, a tuple, stands for; an `Object` if we do
+/// not know. Errors: kCorrupt (E_PICKLE_TYPE, E_VIEW_*, E_RANK, E_OVERFLOW).
+Result<Value> call_global(std::string_view name, const Value& args);
 
 /// A class or function by name, not yet called.
 bool is_bare_global(const Object& object);
 
-/// A storage, as an element of a pickle: `Object` of its class that holds a
-/// one-dimensional tensor over all of it.
-Value storage_value(
-    std::string_view class_name,
-    const std::shared_ptr<Storage>& storage);
+/// A storage as an element of a finished tree: `Object` of its class that holds
+/// a one-dimensional tensor over all of it.
+Value storage_object(const std::shared_ptr<Storage>& storage);
 
-/// The storage in such a value, null for any other.
+/// The storage in a value of either form, null for any other.
 std::shared_ptr<Storage> storage_of(const Value& value);
 
 } // namespace lockstep::ckpt

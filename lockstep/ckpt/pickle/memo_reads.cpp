@@ -16,18 +16,18 @@ namespace {
 class Skipper {
  public:
   explicit Skipper(ByteSpan bytes)
-      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
-      : rest_(reinterpret_cast<const char*>(bytes.data()), bytes.size()) {}
+      : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   // The next opcode, null at the end of what can be read. `number` and `line`
   // are its operand afterwards.
   const OpcodeInfo* next() {
-    if (rest_.empty()) {
+    if (at_ == end_) {
       return nullptr;
     }
-    const OpcodeInfo* info = find_opcode(static_cast<unsigned char>(rest_[0]));
-    rest_.remove_prefix(1);
-    return info != nullptr && skip(info->operand) ? info : nullptr;
+    const OpcodeInfo* info = find_opcode(static_cast<unsigned char>(*at_++));
+    const bool is_whole = info != nullptr && (info->operand == Operand::kNone ||
+                                              skip(info->operand));
+    return is_whole ? info : nullptr;
   }
   [[nodiscard]] std::uint64_t number() const {
     return number_;
@@ -37,43 +37,44 @@ class Skipper {
   }
 
  private:
+  [[nodiscard]] std::size_t left() const {
+    return static_cast<std::size_t>(end_ - at_);
+  }
+
   bool skip(Operand operand) {
-    if (operand == Operand::kNone) {
-      return true;
-    }
-    if (operand == Operand::kTwoLines) {
-      return skip_line() && skip_line();
-    }
     const std::size_t width = operand_bytes(operand);
     if (width == 0) {
-      return skip_line();
+      return skip_line() && (operand != Operand::kTwoLines || skip_line());
     }
-    if (rest_.size() < width) {
+    if (left() < width) {
       return false;
     }
-    number_ = internal::read_number(as_byte_span(rest_), width);
-    rest_.remove_prefix(width);
+    number_ = internal::read_number({at_, end_}, width);
+    at_ += width;
     if (!has_length(operand)) {
       return true;
     }
-    if (number_ > rest_.size()) {
+    if (number_ > left()) {
       return false;
     }
-    rest_.remove_prefix(number_);
+    at_ += number_;
     return true;
   }
 
   bool skip_line() {
-    const std::size_t end = rest_.find('\n');
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
+    const std::string_view rest(reinterpret_cast<const char*>(at_), left());
+    const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos) {
       return false;
     }
-    line_ = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
+    line_ = rest.substr(0, end);
+    at_ += end + 1;
     return true;
   }
 
-  std::string_view rest_;
+  const std::byte* at_;
+  const std::byte* end_;
   std::uint64_t number_ = 0;
   std::string_view line_;
 };

@@ -132,7 +132,7 @@ Status Machine::op_newobj_ex(const Instruction& /*in*/) {
 }
 
 Status Machine::push_call(const Slot& callable, const Slot& args) {
-  const auto* tuple = std::get_if<std::shared_ptr<Tuple>>(&args.value.data());
+  const Tuple* tuple = args.value.as_tuple();
   if (tuple == nullptr) {
     return bad_type(
         format("arguments are of type {}, no tuple", args.value.type_name()));
@@ -153,13 +153,13 @@ Status Machine::push_call(const Slot& callable, const Slot& args) {
         depth + 1);
   }
   if (object->global == "builtins.getattr") {
-    note_lookup(**tuple);
+    note_lookup(*tuple);
   }
-  LOCKSTEP_ASSIGN(Value value, call_global(object->global, *tuple));
-  if (const auto* bytes = std::get_if<Bytes>(&value.data())) {
+  LOCKSTEP_ASSIGN(Value value, call_global(object->global, args.value));
+  if (const Bytes* bytes = value.as_bytes()) {
     note_bytes(bytes->data, decoder_.position());
   } else if (object->global == "builtins.bytearray") {
-    note_bytes(bytearray_text(**tuple), decoder_.position());
+    note_bytes(bytearray_text(*tuple), decoder_.position());
   }
   return stack_.push(std::move(value), depth);
 }

@@ -144,7 +144,7 @@ Status Machine::set_all(Taken taken) {
 Status Machine::op_additems(const Instruction& /*in*/) {
   LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
   LOCKSTEP_ASSIGN(Slot * target, stack_.top());
-  const auto* set = std::get_if<std::shared_ptr<Set>>(&target->value.data());
+  Set* set = target->value.as_set();
   if (set == nullptr) {
     return made_object(target->value) != nullptr
                ? append_all(std::move(taken))
@@ -152,7 +152,7 @@ Status Machine::op_additems(const Instruction& /*in*/) {
   }
   LOCKSTEP_TRY(stack_.deepen(*target, taken.depth));
   for (Value& value : taken.values) {
-    (*set)->items.push_back(std::move(value));
+    set->items.push_back(std::move(value));
   }
   return {};
 }

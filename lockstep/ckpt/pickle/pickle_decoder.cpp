@@ -36,68 +36,56 @@ Error pickle_error(
       .detail = std::string(detail)};
 }
 
-Result<const Instruction*> PickleDecoder::next() {
-  const OpcodeInfo* info = nullptr;
-  std::uint8_t code = 0;
-  if (remaining() != 0) {
-    code = static_cast<std::uint8_t>(bytes_[position_]);
-    info = find_opcode(code);
-  }
+const Instruction* PickleDecoder::next() {
+  const OpcodeInfo* info =
+      remaining() == 0
+          ? nullptr
+          : find_opcode(static_cast<std::uint8_t>(bytes_[position_]));
   if (info == nullptr) {
-    return no_opcode();
+    note_no_opcode();
+    return nullptr;
   }
-  instruction_ = {.info = info, .offset = position_};
-  ++position_;
-  if (info->operand != Operand::kNone) {
-    if (Status status = read_operand(); !status) {
-      return at_instruction(std::move(status).error());
-    }
-  }
+  instruction_.info = info;
+  instruction_.offset = position_++;
   // Nearly every opcode has its protocol declared and is in no frame.
-  if (!protocol_ || code == kProto) {
-    if (Status status = check_protocol(); !status) {
-      return at_instruction(std::move(status).error());
-    }
-  }
-  if (frame_end_ || code == kFrame) {
-    if (Status status = check_frame(); !status) {
-      return at_instruction(std::move(status).error());
-    }
-  }
-  return &instruction_;
+  const bool is_read =
+      (info->operand == Operand::kNone || read_operand()) &&
+      ((protocol_ && info->code != kProto) || check_protocol()) &&
+      ((!frame_end_ && info->code != kFrame) || check_frame());
+  return is_read ? &instruction_ : nullptr;
 }
 
-Error PickleDecoder::no_opcode() const {
-  Error error = remaining() == 0
-                    ? pickle_error(
-                          ErrorCode::kCorrupt,
-                          "E_PICKLE",
-                          "pickle ends without STOP")
-                    : pickle_error(
-                          ErrorCode::kUnsupported,
-                          "E_OPCODE",
-                          format(
-                              "unknown opcode {:#04x}",
-                              static_cast<std::uint8_t>(bytes_[position_])),
-                          "the bytes are no pickle, or are damaged");
-  error.offset = position_;
-  return error;
+void PickleDecoder::note_no_opcode() {
+  error_ = remaining() == 0
+               ? pickle_error(
+                     ErrorCode::kCorrupt,
+                     "E_PICKLE",
+                     "pickle ends without STOP")
+               : pickle_error(
+                     ErrorCode::kUnsupported,
+                     "E_OPCODE",
+                     format(
+                         "unknown opcode {:#04x}",
+                         static_cast<std::uint8_t>(bytes_[position_])),
+                     "the bytes are no pickle, or are damaged");
+  error_->offset = position_;
 }
 
-Error PickleDecoder::at_instruction(Error error) const {
+bool PickleDecoder::fail(Error error) {
   error.message = format("{}: {}", instruction_.info->name, error.message);
   error.offset = instruction_.offset;
-  return error;
+  error_ = std::move(error);
+  return false;
 }
 
-Status PickleDecoder::read_operand() {
+bool PickleDecoder::read_operand() {
   const Operand operand = instruction_.info->operand;
   const std::size_t size = operand_bytes(operand);
   if (size == 0) {
     return read_lines();
   }
   if (remaining() < size) {
-    return truncated(size, remaining());
+    return fail(truncated(size, remaining()));
   }
   const std::uint64_t number =
       internal::read_number(bytes_.subspan(position_), size);
@@ -114,83 +102,78 @@ Status PickleDecoder::read_operand() {
     // Big-endian, unlike everything else in a pickle.
     instruction_.real = std::bit_cast<double>(__builtin_bswap64(number));
   }
-  return {};
+  return true;
 }
 
-Status PickleDecoder::read_lines() {
-  LOCKSTEP_ASSIGN(instruction_.text, read_line());
-  if (instruction_.info->operand == Operand::kTwoLines) {
-    LOCKSTEP_ASSIGN(instruction_.second, read_line());
-  }
-  return {};
+bool PickleDecoder::read_lines() {
+  return read_line(instruction_.text) &&
+         (instruction_.info->operand != Operand::kTwoLines ||
+          read_line(instruction_.second));
 }
 
-Status PickleDecoder::read_bytes() {
+bool PickleDecoder::read_bytes() {
   const std::uint64_t length = instruction_.number;
   const bool is_signed = instruction_.info->operand == Operand::kSignedBytes4;
   if (is_signed && length > 0x7FFFFFFF) {
-    return pickle_error(
+    return fail(pickle_error(
         ErrorCode::kCorrupt,
         "E_TRUNCATED",
-        "negative length of the operand");
+        "negative length of the operand"));
   }
   if (length > remaining()) {
-    return truncated(length, remaining());
+    return fail(truncated(length, remaining()));
   }
   const auto* begin = reinterpret_cast<const char*>(&bytes_[0]) + position_;
   instruction_.text = {begin, static_cast<std::size_t>(length)};
   position_ += length;
-  return {};
+  return true;
 }
 
-Result<std::string_view> PickleDecoder::read_line() {
+bool PickleDecoder::read_line(std::string_view& line) {
   const auto* begin = reinterpret_cast<const char*>(&bytes_[0]) + position_;
   const std::string_view rest(begin, static_cast<std::size_t>(remaining()));
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos) {
-    return pickle_error(
+    return fail(pickle_error(
         ErrorCode::kCorrupt,
         "E_TRUNCATED",
-        "operand is cut; expected a line feed, got the end of the pickle");
+        "operand is cut; expected a line feed, got the end of the pickle"));
   }
   position_ += end + 1;
-  return rest.substr(0, end);
+  line = rest.substr(0, end);
+  return true;
 }
 
-Status PickleDecoder::check_protocol() {
+bool PickleDecoder::check_protocol() {
+  const auto bad = [this](ErrorCode code, std::string message) {
+    return fail(pickle_error(code, "E_PROTO", std::move(message)));
+  };
   if (instruction_.info->code != kProto) {
-    if (!protocol_ && instruction_.info->protocol >= 2) {
-      return pickle_error(
-          ErrorCode::kCorrupt,
-          "E_PROTO",
-          format(
-              "opcode of protocol {} in a pickle without PROTO",
-              instruction_.info->protocol));
-    }
-    return {};
+    return instruction_.info->protocol < 2 ||
+           bad(ErrorCode::kCorrupt,
+               format(
+                   "opcode of protocol {} in a pickle without PROTO",
+                   instruction_.info->protocol));
   }
   if (instruction_.offset != 0 || protocol_) {
-    return pickle_error(
-        ErrorCode::kCorrupt,
-        "E_PROTO",
-        "expected only at the start of the pickle");
+    return bad(ErrorCode::kCorrupt, "expected only at the start of the pickle");
   }
   if (instruction_.number > kNewestProtocol) {
-    return pickle_error(
+    return bad(
         ErrorCode::kUnsupported,
-        "E_PROTO",
         format(
             "expected protocol 0 to {}, got {}",
             kNewestProtocol,
             instruction_.number));
   }
   protocol_ = static_cast<int>(instruction_.number);
-  return {};
+  return true;
 }
 
-Status PickleDecoder::check_frame() {
-  const auto bad = [](std::string message) {
-    return pickle_error(ErrorCode::kCorrupt, "E_FRAME", std::move(message));
+bool PickleDecoder::check_frame() {
+  const auto bad = [this](std::string message) {
+    return fail(
+        pickle_error(ErrorCode::kCorrupt, "E_FRAME", std::move(message)));
   };
   if (frame_end_ && position_ > *frame_end_) {
     return bad(format("crosses the end of its frame at {:#x}", *frame_end_));
@@ -210,7 +193,7 @@ Status PickleDecoder::check_frame() {
   if (frame_end_ && position_ == *frame_end_) {
     frame_end_.reset();
   }
-  return {};
+  return true;
 }
 
 } // namespace lockstep::ckpt

@@ -42,8 +42,12 @@ class PickleDecoder {
  public:
   explicit PickleDecoder(ByteSpan bytes) : bytes_(bytes) {}
 
+  /// The next instruction, null where the bytes end it: `error()` says why.
   /// Ownership: until the next call.
-  Result<const Instruction*> next();
+  const Instruction* next();
+  [[nodiscard]] Error error() const {
+    return *error_;
+  }
 
   /// Units: bytes read so far.
   [[nodiscard]] std::uint64_t position() const noexcept {
@@ -55,14 +59,15 @@ class PickleDecoder {
   }
 
  private:
-  [[nodiscard]] Error no_opcode() const;
-  [[nodiscard]] Error at_instruction(Error error) const;
-  Status read_operand();
-  Status read_bytes();
-  Status read_lines();
-  Result<std::string_view> read_line();
-  Status check_protocol();
-  Status check_frame();
+  // These return false after noting an error.
+  bool read_operand();
+  bool read_bytes();
+  bool read_lines();
+  bool read_line(std::string_view& line);
+  bool check_protocol();
+  bool check_frame();
+  bool fail(Error error);
+  void note_no_opcode();
   [[nodiscard]] std::uint64_t remaining() const noexcept {
     return bytes_.size() - position_;
   }
@@ -72,6 +77,7 @@ class PickleDecoder {
   std::uint64_t position_ = 0;
   std::optional<int> protocol_ = {};
   std::optional<std::uint64_t> frame_end_ = {};
+  std::optional<Error> error_ = {};
 };
 
 } // namespace lockstep::ckpt

@@ -3,22 +3,50 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/internal/name_hash.h"
+#include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::ckpt {
 namespace {
 
+// Hash of a key that Python's dict would compare: text, integers, bools.
+std::optional<std::uint64_t> key_hash(const Value& key) {
+  if (const std::string* text = key.as_string()) {
+    return internal::name_hash(*text);
+  }
+  const bool* flag = key.as_bool();
+  const std::int64_t* number = key.as_int();
+  if (flag == nullptr && number == nullptr) {
+    return std::nullopt;
+  }
+  const std::int64_t value = flag != nullptr ? *flag : *number;
+  return static_cast<std::uint64_t>(value);
+}
+
+bool may_have_equal_keys(const std::vector<Item>& items) {
+  std::vector<std::uint64_t> hashes;
+  hashes.reserve(items.size());
+  for (const Item& item : items) {
+    if (const auto hash = key_hash(item.first)) {
+      hashes.push_back(*hash);
+    }
+  }
+  return internal::has_equal(std::move(hashes));
+}
+
 // Moves later values of equal keys to the first place, as Python's dict does.
 // Keys of other types than text and integers are left alone.
 void merge_equal_keys(std::vector<Item>& items) {
-  if (items.size() < 2) {
+  if (items.size() < 2 || !may_have_equal_keys(items)) {
     return;
   }
   std::map<std::string_view, std::size_t> texts;
@@ -50,6 +78,7 @@ class Finisher {
   explicit Finisher(std::uint64_t max_depth) : max_depth_(max_depth) {}
 
   Status run(Value& root) {
+    expand_storage(root);
     enter(root);
     while (!path_.empty()) {
       Frame& frame = path_.back();
@@ -58,10 +87,11 @@ class Finisher {
         continue;
       }
       Value& child = child_at(frame.node, frame.next++);
-      if (child_count(child) == 0 && owner_count(child) <= 1) {
-        continue;
+      if (expand_storage(child)) {
+        LOCKSTEP_TRY(raise_height(kStorageHeight));
+      } else if (child_count(child) != 0) {
+        LOCKSTEP_TRY(visit(child));
       }
-      LOCKSTEP_TRY(visit(child));
     }
     return {};
   }
@@ -75,12 +105,23 @@ class Finisher {
     bool shared = false;
   };
   static constexpr std::uint64_t kOpen = 0;
+  // An object, its arguments, a tensor.
+  static constexpr std::uint64_t kStorageHeight = 3;
+
+  // A storage that no call has taken becomes an object of its class.
+  static bool expand_storage(Value& value) {
+    const auto storage = value.shared_storage();
+    if (storage != nullptr) {
+      value = storage_object(storage);
+    }
+    return storage != nullptr;
+  }
 
   Status visit(Value& child) {
-    if (owner_count(child) > 1) {
-      const auto seen = heights_.find(node_address(child));
+    if (child.owners() > 1) {
+      const auto seen = heights_.find(child.address());
       if (seen != heights_.end() && seen->second == kOpen) {
-        child = reference(node_address(child));
+        child = reference(child.address());
         return {};
       }
       if (seen != heights_.end()) {
@@ -92,9 +133,9 @@ class Finisher {
   }
 
   void enter(Value& value) {
-    const bool shared = owner_count(value) > 1;
+    const bool shared = value.owners() > 1;
     if (shared) {
-      heights_[node_address(value)] = kOpen;
+      heights_[value.address()] = kOpen;
     }
     if (Dict* dict = value.as_dict()) {
       merge_equal_keys(dict->items);
@@ -108,7 +149,7 @@ class Finisher {
     const Frame frame = std::move(path_.back());
     path_.pop_back();
     if (frame.shared) {
-      heights_[node_address(frame.node)] = frame.height;
+      heights_[frame.node.address()] = frame.height;
     }
     if (!path_.empty()) {
       path_.back().height = std::max(path_.back().height, frame.height + 1);
@@ -131,7 +172,7 @@ class Finisher {
   [[nodiscard]] Value reference(const void* node) const {
     std::int64_t levels = 0;
     for (std::size_t i = path_.size(); i-- > 0;) {
-      if (node_address(path_[i].node) == node) {
+      if (path_[i].node.address() == node) {
         break;
       }
       ++levels;

@@ -19,7 +19,10 @@ Status Machine::run() {
           "E_LIMIT",
           format("more than {} opcodes", limits_.max_opcodes));
     }
-    LOCKSTEP_ASSIGN(const Instruction* next, decoder_.next());
+    const Instruction* next = decoder_.next();
+    if (next == nullptr) {
+      return decoder_.error();
+    }
     const Instruction& instruction = *next;
     if (instruction.info->code == '.') {
       return stop(instruction);

@@ -20,7 +20,7 @@ class PersistentIdHandler {
  public:
   virtual ~PersistentIdHandler() = default;
   /// The value of `id`, for PyTorch `('storage', class, key, location, numel)`.
-  /// Storages are best made by `storage_value`. Errors: kCorrupt (E_TYPE, ...).
+  /// A storage is a value as it is. Errors: kCorrupt (E_TYPE, ...).
   virtual Result<Value> resolve(const Value& id) = 0;
 };
 

@@ -82,27 +82,18 @@ constexpr std::array kTable{
 };
 static_assert(std::ranges::is_sorted(kTable, {}, &OpcodeInfo::code));
 
-constexpr std::uint8_t kAbsent = 0xFF;
+} // namespace
 
-// Row number by code, so that a lookup is one load.
-constexpr auto kRows = [] {
-  std::array<std::uint8_t, 256> rows{};
-  rows.fill(kAbsent);
-  for (std::size_t i = 0; i < kTable.size(); ++i) {
-    rows.at(kTable.at(i).code) = static_cast<std::uint8_t>(i);
+constexpr std::array<const OpcodeInfo*, 256> internal::kOpcodeRows = [] {
+  std::array<const OpcodeInfo*, 256> rows{};
+  for (const OpcodeInfo& row : kTable) {
+    rows.at(row.code) = &row;
   }
   return rows;
 }();
 
-} // namespace
-
 std::span<const OpcodeInfo> opcode_table() {
   return kTable;
-}
-
-const OpcodeInfo* find_opcode(std::uint8_t code) {
-  const std::uint8_t row = kRows.at(code);
-  return row == kAbsent ? nullptr : &kTable.at(row);
 }
 
 } // namespace lockstep::ckpt

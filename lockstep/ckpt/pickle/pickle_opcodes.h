@@ -72,7 +72,14 @@ struct OpcodeInfo {
 /// All rows, in the order of `code`.
 std::span<const OpcodeInfo> opcode_table();
 
+namespace internal {
+/// Rows by code.
+extern const std::array<const OpcodeInfo*, 256> kOpcodeRows;
+} // namespace internal
+
 /// The row of `code`, null if no protocol has it.
-const OpcodeInfo* find_opcode(std::uint8_t code);
+inline const OpcodeInfo* find_opcode(std::uint8_t code) {
+  return internal::kOpcodeRows[code];
+}
 
 } // namespace lockstep::ckpt

@@ -24,37 +24,23 @@ struct Empty {
   template <class T>
   void operator()(const T& /*scalar*/) const {}
   template <class T>
-    requires requires(T t) { t.items; }
-  void operator()(const std::shared_ptr<T>& node) const {
-    auto items = std::exchange(node->items, {});
+    requires requires(T& t) { t.items; }
+  void operator()(T& node) const {
+    auto items = std::exchange(node.items, {});
     if constexpr (std::is_same_v<T, Dict>) {
-      auto attributes = std::exchange(node->attributes, {});
+      auto attributes = std::exchange(node.attributes, {});
     }
     if constexpr (std::is_same_v<T, Object>) {
-      auto state = std::exchange(node->state, {});
+      auto state = std::exchange(node.state, {});
     }
   }
 };
-
-// Address of a container that a pickle can still change, null for the rest.
-const void* mutable_node(const Value& value) {
-  if (const auto* set = std::get_if<std::shared_ptr<Set>>(&value.data())) {
-    return set->get();
-  }
-  if (const List* list = value.as_list()) {
-    return list;
-  }
-  if (const Dict* dict = value.as_dict()) {
-    return dict;
-  }
-  return value.as_object();
-}
 
 } // namespace
 
 PickleStack::~PickleStack() {
   for (const auto& [node, value] : reused_) {
-    std::visit(Empty{}, value.data());
+    value.visit(Empty{});
   }
 }
 
@@ -105,12 +91,14 @@ Result<Taken> PickleStack::take_to_mark() {
 
 Taken PickleStack::take_from(std::size_t first) {
   Taken taken;
-  taken.values.reserve(slots_.size() - first);
-  for (std::size_t i = first; i < slots_.size(); ++i) {
-    taken.depth = std::max(taken.depth, slots_[i].depth);
-    taken.values.push_back(std::move(slots_[i].value));
+  const auto begin = slots_.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto slots = std::ranges::subrange(begin, slots_.end());
+  taken.values.reserve(slots.size());
+  for (Slot& slot : slots) {
+    taken.depth = std::max(taken.depth, slot.depth);
+    taken.values.push_back(std::move(slot.value));
   }
-  slots_.resize(first);
+  slots_.erase(begin, slots_.end());
   return taken;
 }
 
@@ -173,9 +161,9 @@ void PickleStack::release() {
 void PickleStack::note_reuse(const Value& value) {
   const Object* object = value.as_object();
   const bool is_name = object != nullptr && is_bare_global(*object);
-  const void* node = is_name ? nullptr : mutable_node(value);
-  if (node != nullptr) {
-    reused_.emplace(node, value);
+  // A tuple cannot be changed: a cycle through it goes through another.
+  if (value.is_container() && value.as_tuple() == nullptr && !is_name) {
+    reused_.emplace(value.address(), value);
   }
 }
 

@@ -134,7 +134,7 @@ CallResult rebuild_tensor_v2(const Tuple& args) {
 CallResult rebuild_tensor_v3(const Tuple& args) {
   LOCKSTEP_ASSIGN(Tensor tensor, read_view(args, 7));
   LOCKSTEP_TRY(read_requires_grad(tensor, args.items[4]));
-  const auto* dtype = std::get_if<DTypeValue>(&args.items[6].data());
+  const DTypeValue* dtype = args.items[6].as_dtype();
   if (dtype == nullptr) {
     return std::optional<Value>(); // a dtype we do not know
   }
@@ -194,9 +194,7 @@ CallResult rebuild_from_type(const Tuple& args) {
       find_global(function->global).kind != GlobalKind::kCallable) {
     return std::optional<Value>(); // no strided tensor: kept as an object
   }
-  LOCKSTEP_ASSIGN(
-      Value made,
-      call_global(function->global, std::make_shared<Tuple>(*inner)));
+  LOCKSTEP_ASSIGN(Value made, call_global(function->global, args.items[2]));
   Tensor* tensor = made.as_tensor();
   if (tensor == nullptr) {
     return std::optional<Value>();

@@ -8,23 +8,11 @@
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 
 namespace lockstep::ckpt {
-namespace {
-
-// The string object itself: a re-saved file shares it as before.
-std::shared_ptr<const std::string> shared_text(const Value& value) {
-  return std::get<std::shared_ptr<const std::string>>(value.data());
-}
-
-} // namespace
-
 Error storage_id_error(std::string_view detail, std::string message) {
   return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
 }
 
-Error storage_conflict(
-    const StorageId& id,
-    std::string_view class_before,
-    std::uint64_t nbytes_before) {
+Error storage_conflict(const StorageId& id, const Storage& before) {
   return storage_id_error(
       "E_STORAGE_CONFLICT",
       format(
@@ -32,8 +20,8 @@ Error storage_conflict(
           escape(id.key),
           escape(id.class_name),
           id.nbytes,
-          escape(class_before),
-          nbytes_before));
+          escape(before.class_name),
+          before.nbytes));
 }
 
 Result<StorageId> read_storage_id(const Value& id) {
@@ -89,12 +77,15 @@ Result<StorageId> read_storage_id(const Value& id) {
 
 std::shared_ptr<Storage> make_storage(const StorageId& id, const Value& value) {
   const Tuple& parts = *value.as_tuple();
-  auto storage = std::make_shared<Storage>(
-      Storage{.nbytes = id.nbytes, .location = id.location, .key = id.key});
+  auto storage = std::make_shared<Storage>();
+  storage->nbytes = id.nbytes;
+  storage->location = id.location;
+  storage->key = id.key;
   storage->dtype = id.dtype;
-  storage->tag_text = shared_text(parts.items[0]);
-  storage->key_text = shared_text(parts.items[2]);
-  storage->location_text = shared_text(parts.items[3]);
+  storage->class_name = id.class_name;
+  storage->tag_text = parts.items[0].shared_string();
+  storage->key_text = parts.items[2].shared_string();
+  storage->location_text = parts.items[3].shared_string();
   return storage;
 }
 

@@ -13,15 +13,15 @@
 
 namespace lockstep::ckpt {
 
-/// The parts of a storage's id.
+/// The parts of a storage's id. Views of the value that was read.
 struct StorageId {
   /// "torch.FloatStorage".
-  std::string class_name = {};
+  std::string_view class_name = {};
   DType dtype = DType::kFloat32;
   /// "0" in a zip, a decimal address in a legacy file.
-  std::string key = {};
+  std::string_view key = {};
   /// "cpu", "cuda:0".
-  std::string location = {};
+  std::string_view location = {};
   /// Units: bytes.
   std::uint64_t nbytes = 0;
 };
@@ -29,10 +29,7 @@ struct StorageId {
 /// What is wrong with a storage's id: kCorrupt with `detail`, "E_TYPE".
 Error storage_id_error(std::string_view detail, std::string message);
 /// `id` names a storage again, but as another one than before.
-Error storage_conflict(
-    const StorageId& id,
-    std::string_view class_before,
-    std::uint64_t nbytes_before);
+Error storage_conflict(const StorageId& id, const Storage& before);
 
 /// Reads an id of at least five parts; further parts are the caller's.
 /// Errors: kCorrupt (E_TYPE, E_OVERFLOW).

@@ -89,12 +89,12 @@ Error stack_error(std::string message) {
 
 void ScanMachine::run() {
   for (std::uint64_t count = 0;; ++count) {
-    auto instruction = decoder_.next();
-    if (!instruction) {
-      result.broken = std::move(instruction).error();
+    const Instruction* instruction = decoder_.next();
+    if (instruction == nullptr) {
+      result.broken = decoder_.error();
       break;
     }
-    if ((*instruction)->info->code == kStop) {
+    if (instruction->info->code == kStop) {
       break;
     }
     if (count >= options_.limits.max_opcodes) {
@@ -104,7 +104,7 @@ void ScanMachine::run() {
           "pickle has too many opcodes");
       break;
     }
-    Status status = execute(**instruction);
+    Status status = execute(*instruction);
     if (!status) {
       result.broken = std::move(status).error();
       break;

@@ -86,21 +86,20 @@ class FolderStorages final : public PersistentIdHandler {
 
   Result<Value> resolve(const Value& id) override {
     LOCKSTEP_ASSIGN(const StorageId parsed, read_storage_id(id));
-    const std::string record = "data/" + parsed.key;
+    const std::string record = format("data/{}", parsed.key);
     if (!is_number(parsed.key)) {
       return bad_file(
           "E_NAME",
           format("storage key '{}' is no number", escape(parsed.key)),
           "");
     }
-    auto& entry = entries_[parsed.key];
-    if (entry.storage == nullptr) {
-      LOCKSTEP_ASSIGN(entry.storage, open(parsed, id, record));
-      entry.class_name = parsed.class_name;
-      storages.push_back(entry.storage);
+    auto& storage = by_key_[std::string(parsed.key)];
+    if (storage == nullptr) {
+      LOCKSTEP_ASSIGN(storage, open(parsed, id, record));
+      storages.push_back(storage);
     }
-    if (entry.class_name != parsed.class_name ||
-        entry.storage->nbytes != parsed.nbytes) {
+    if (storage->class_name != parsed.class_name ||
+        storage->nbytes != parsed.nbytes) {
       return bad_file(
           "E_STORAGE_CONFLICT",
           format(
@@ -108,11 +107,11 @@ class FolderStorages final : public PersistentIdHandler {
               parsed.key,
               escape(parsed.class_name),
               parsed.nbytes,
-              escape(entry.class_name),
-              entry.storage->nbytes),
+              escape(storage->class_name),
+              storage->nbytes),
           record);
     }
-    return storage_value(parsed.class_name, entry.storage);
+    return Value(storage);
   }
 
   /// In the order of first use.
@@ -122,11 +121,6 @@ class FolderStorages final : public PersistentIdHandler {
   std::uint64_t bytes = 0;
 
  private:
-  struct Entry {
-    std::shared_ptr<Storage> storage = {};
-    std::string class_name = {};
-  };
-
   Result<std::shared_ptr<Storage>>
   open(const StorageId& parsed, const Value& id, const std::string& record) {
     const std::string path = folder_ + "/" + record;
@@ -159,7 +153,7 @@ class FolderStorages final : public PersistentIdHandler {
 
   std::string folder_;
   const ReadInput* input_;
-  std::map<std::string, Entry> entries_;
+  std::map<std::string, std::shared_ptr<Storage>> by_key_;
 };
 
 bool is_file(const ReadInput& input, const std::string& path) {

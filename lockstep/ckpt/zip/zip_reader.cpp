@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <numeric>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -11,6 +11,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/crc32.h"
+#include "lockstep/ckpt/internal/name_hash.h"
 #include "lockstep/ckpt/zip/internal/zip_directory.h"
 
 namespace lockstep::ckpt {
@@ -55,6 +56,14 @@ Error duplicate(const ZipRecord& first, const ZipRecord& second) {
 Status check_duplicates(const std::vector<ZipEntry>& entries, ZipForm form) {
   const bool folds_case =
       form == ZipForm::kRooted && std::ranges::any_of(entries, has_upper_case);
+  const auto hashes =
+      entries | std::views::transform([&](const auto& entry) {
+        const std::string& name = entry.record.name;
+        return internal::name_hash(folds_case ? lower_case(name) : name);
+      });
+  if (!internal::has_equal({hashes.begin(), hashes.end()})) {
+    return {};
+  }
   std::deque<std::string> folded; // keeps what `names` points to
   std::vector<std::pair<std::string_view, std::size_t>> names;
   names.reserve(entries.size());
@@ -250,21 +259,26 @@ ZipReader ZipReader::recovered(
 }
 
 void ZipReader::index_names() {
-  index_.resize(records_.size());
-  std::iota(index_.begin(), index_.end(), 0);
-  std::ranges::sort(index_, {}, [this](std::size_t place) {
-    return std::string_view(records_[place].name);
+  index_.reserve(records_.size());
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    index_.push_back({internal::name_hash(records_[i].name), i});
+  }
+  std::ranges::sort(index_, [this](const IndexEntry& a, const IndexEntry& b) {
+    return a.hash != b.hash ? a.hash < b.hash
+                            : records_[a.place].name < records_[b.place].name;
   });
 }
 
 const ZipRecord* ZipReader::find(std::string_view name) const noexcept {
-  const auto found =
-      std::ranges::lower_bound(index_, name, {}, [this](std::size_t place) {
-        return std::string_view(records_[place].name);
-      });
-  return found == index_.end() || records_[*found].name != name
+  const std::uint64_t hash = internal::name_hash(name);
+  const auto is_before = [&](const IndexEntry& entry) {
+    return entry.hash != hash ? entry.hash < hash
+                              : records_[entry.place].name < name;
+  };
+  const auto found = std::ranges::partition_point(index_, is_before);
+  return found == index_.end() || records_[found->place].name != name
              ? nullptr
-             : &records_[*found];
+             : &records_[found->place];
 }
 
 bool ZipReader::has_crc(const ZipRecord& record) const noexcept {

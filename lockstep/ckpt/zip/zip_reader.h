@@ -140,9 +140,13 @@ class ZipReader {
 
   std::shared_ptr<ByteSource> source_;
   std::vector<ZipRecord> records_;
-  // Places in records_, by name. No hash table: names in a file can be made to
-  // collide.
-  std::vector<std::size_t> index_;
+  // Sorted by hash and, of equal ones, by name: no hash table, names in a file
+  // can be made to collide.
+  struct IndexEntry {
+    std::uint64_t hash = 0;
+    std::size_t place = 0;
+  };
+  std::vector<IndexEntry> index_;
   std::string root_;
   CrcState crc_state_ = CrcState::kPresent;
   std::vector<Error> warnings_;

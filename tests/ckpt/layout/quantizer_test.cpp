@@ -46,11 +46,9 @@ Result<Value> rebuild(
     Size stride,
     Value quantizer) {
   const auto storage = storage_of(std::string(bytes, '\1'), dtype);
-  const std::string name =
-      "torch." + std::string(dtype_info(dtype).storage) + "Storage";
   auto args = std::make_shared<Tuple>();
   args->items = {
-      storage_value(name, storage),
+      storage,
       0,
       std::move(size),
       std::move(stride),

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
@@ -57,7 +58,7 @@ TEST(PickleMachine, ReadsLongIntegersOfAnyLength) {
   EXPECT_EQ(*value("\xff").as_int(), -1);
   EXPECT_EQ(*value(std::string_view("\xff\0", 2)).as_int(), 255);
   const std::string_view wide("\0\0\0\0\0\0\0\0\1", 9);
-  EXPECT_EQ(std::get<BigInt>(value(wide).data()).bytes, wide);
+  EXPECT_EQ(value(wide).as_big_int()->bytes, wide);
 }
 
 TEST(PickleMachine, ReadsProtocol0) {
@@ -68,7 +69,7 @@ TEST(PickleMachine, ReadsProtocol0) {
   const auto& items = result->root.as_list()->items;
   EXPECT_EQ(*items[0].as_int(), 42);
   EXPECT_TRUE(*items[1].as_bool());
-  EXPECT_EQ(std::get<BigInt>(items[2].data()).bytes.size(), 9U);
+  EXPECT_EQ(items[2].as_big_int()->bytes.size(), 9U);
   EXPECT_EQ(*items[3].as_float(), 1e-05);
   EXPECT_EQ(*items[4].as_string(), "it'sA");
   EXPECT_EQ(*items[5].as_string(), "\xc3\xa9");
@@ -126,6 +127,53 @@ TEST(PickleMachine, KeepsTheLastOfEqualKeysAtTheFirstPlace) {
   ASSERT_EQ(items.size(), 2U);
   EXPECT_EQ(*items[0].first.as_string(), "a");
   EXPECT_EQ(*items[0].second.as_int(), 3);
+}
+
+// Gives the same storage for every id.
+class OneStorage final : public PersistentIdHandler {
+ public:
+  Result<Value> resolve(const Value& /*id*/) override {
+    return Value(storage_);
+  }
+
+ private:
+  std::shared_ptr<Storage> storage_ = std::make_shared<Storage>(
+      Storage{.nbytes = 8, .class_name = "torch.FloatStorage"});
+};
+
+TEST(PickleMachine, StoragesThatNoTensorTakesBecomeObjects) {
+  OneStorage storages;
+  Pickle pickle;
+  pickle.storage("FloatStorage", "0", 2).put(0).get(0).tuple(2).stop();
+  Pickle root;
+  root.storage("FloatStorage", "0", 2).stop();
+  const auto pair = read_pickle(as_byte_span(pickle.bytes()), &storages);
+  const auto alone = read_pickle(as_byte_span(root.bytes()), &storages);
+  ASSERT_TRUE(pair) << to_string(pair.error());
+  ASSERT_TRUE(alone) << to_string(alone.error());
+  for (const Value& value :
+       {pair->root.as_tuple()->items[0],
+        pair->root.as_tuple()->items[1],
+        alone->root}) {
+    ASSERT_NE(value.as_object(), nullptr);
+    EXPECT_EQ(value.as_object()->global, "torch.FloatStorage");
+    EXPECT_EQ(
+        value.as_object()->args->as_tuple()->items[0].as_tensor()->sizes,
+        std::vector<std::int64_t>{2});
+    EXPECT_EQ(storage_of(value)->nbytes, 8U);
+  }
+}
+
+TEST(PickleMachine, CountsTheLevelsOfAStorage) {
+  OneStorage storages;
+  Pickle pickle;
+  pickle.storage("FloatStorage", "0", 2).tuple(1).stop();
+  EXPECT_TRUE(
+      read_pickle(as_byte_span(pickle.bytes()), &storages, {.max_depth = 4}));
+  const auto deep =
+      read_pickle(as_byte_span(pickle.bytes()), &storages, {.max_depth = 3});
+  ASSERT_FALSE(deep);
+  EXPECT_EQ(deep.error().detail, "E_DEPTH");
 }
 
 TEST(PickleMachine, UnknownCallsBecomeObjects) {
@@ -230,7 +278,7 @@ TEST(PickleMachine, ReadsTypedValues) {
   const auto value = [](const Pickle& pickle) { return read(pickle)->root; };
   const auto size = value(
       Pickle().global("torch", "Size").ints({2, 3}).tuple(1).op('R').stop());
-  EXPECT_THAT(std::get<Size>(size.data()).sizes, ElementsAre(2, 3));
+  EXPECT_THAT(size.as_size()->sizes, ElementsAre(2, 3));
   const auto device = value(Pickle()
                                 .global("torch", "device")
                                 .text("cuda")
@@ -238,9 +286,9 @@ TEST(PickleMachine, ReadsTypedValues) {
                                 .tuple(2)
                                 .op('R')
                                 .stop());
-  EXPECT_EQ(std::get<Device>(device.data()).index, 1);
+  EXPECT_EQ(device.as_device()->index, 1);
   const auto dtype = value(Pickle().global("torch", "bfloat16").stop());
-  EXPECT_EQ(std::get<DTypeValue>(dtype.data()).dtype, DType::kBFloat16);
+  EXPECT_EQ(dtype.as_dtype()->dtype, DType::kBFloat16);
   const auto bytes = value(Pickle()
                                .global("_codecs", "encode")
                                .text("a\xc3\xbf")
@@ -248,7 +296,7 @@ TEST(PickleMachine, ReadsTypedValues) {
                                .tuple(2)
                                .op('R')
                                .stop());
-  EXPECT_EQ(std::get<Bytes>(bytes.data()).data, "a\xff");
+  EXPECT_EQ(bytes.as_bytes()->data, "a\xff");
   const auto set = value(Pickle()
                              .global("__builtin__", "set")
                              .op(']')
@@ -257,7 +305,7 @@ TEST(PickleMachine, ReadsTypedValues) {
                              .tuple(1)
                              .op('R')
                              .stop());
-  EXPECT_EQ(std::get<std::shared_ptr<Set>>(set.data())->items.size(), 1U);
+  EXPECT_EQ(set.as_set()->items.size(), 1U);
 }
 
 TEST(PickleMachine, MemoBombStaysSmall) {

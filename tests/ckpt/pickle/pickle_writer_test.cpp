@@ -255,6 +255,10 @@ TEST(PickleWriter, RefusesForeignLocationsKeysAndText) {
   EXPECT_EQ(error_of("\xed\xa0\x80 lone surrogate").detail, "");
 }
 
+TEST(PickleWriter, RefusesAStorageWithoutItsObject) {
+  EXPECT_EQ(error_of(std::make_shared<Storage>()).detail, "E_NOT_SAFE");
+}
+
 TEST(PickleWriter, RefusesBottomlessNesting) {
   Value value = None();
   for (int i = 0; i < 5000; ++i) {

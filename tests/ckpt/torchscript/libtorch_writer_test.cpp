@@ -130,7 +130,7 @@ TEST_F(LibtorchWriter, KeepsAWholeCheckpoint) {
   EXPECT_TRUE(file.root.find("none")->is_none());
   EXPECT_EQ(*file.root.find("losses")->as_list()->items[1].as_float(), 2.5);
   EXPECT_EQ(*file.root.find("words")->as_list()->items[1].as_string(), "b");
-  EXPECT_EQ(std::get<Device>(file.root.find("device")->data()).index, 1);
+  EXPECT_EQ(file.root.find("device")->as_device()->index, 1);
   EXPECT_NE(file.root.find("state_dict")->find("fc.bias"), nullptr);
   EXPECT_NE(file.root.find("state")->find(std::int64_t{0}), nullptr);
   EXPECT_EQ(

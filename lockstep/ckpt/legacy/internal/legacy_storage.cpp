@@ -44,21 +44,21 @@ Result<Value> LegacyStorages::resolve(const Value& id) {
     return resolve_module(*parts);
   }
   LOCKSTEP_ASSIGN(const StorageId parsed, read_storage_id(id));
-  const auto [row, is_new] = rows_.try_emplace(parsed.key, entries_.size());
+  const auto [row, is_new] =
+      rows_.try_emplace(std::string(parsed.key), storages_.size());
   if (is_new) {
-    entries_.push_back(
-        {.storage = make_storage(parsed, id), .class_name = parsed.class_name});
+    storages_.push_back(make_storage(parsed, id));
   }
-  const Entry& entry = entries_[row->second];
-  const bool differs = entry.class_name != parsed.class_name ||
-                       entry.storage->nbytes != parsed.nbytes;
-  if (differs && (entry.storage->nbytes != 0 || parsed.nbytes != 0)) {
-    return storage_conflict(parsed, entry.class_name, entry.storage->nbytes);
+  const std::shared_ptr<Storage>& storage = storages_[row->second];
+  const bool differs = storage->class_name != parsed.class_name ||
+                       storage->nbytes != parsed.nbytes;
+  if (differs && (storage->nbytes != 0 || parsed.nbytes != 0)) {
+    return storage_conflict(parsed, *storage);
   }
   if (parts->items.size() > kParts && !parts->items[kParts].is_none()) {
-    return resolve_view(entry, parsed.key, parts->items[kParts]);
+    return resolve_view(storage, parts->items[kParts]);
   }
-  return storage_value(parsed.class_name, entry.storage);
+  return Value(storage);
 }
 
 // ('module', class, source_file, source): stands for the class.
@@ -79,8 +79,7 @@ Result<Value> LegacyStorages::resolve_module(const Tuple& parts) {
 }
 
 Result<Value> LegacyStorages::resolve_view(
-    const Entry& root,
-    const std::string& root_key,
+    const std::shared_ptr<Storage>& root,
     const Value& metadata) {
   constexpr std::size_t kParts = 3;
   const Tuple* parts = metadata.as_tuple();
@@ -95,14 +94,12 @@ Result<Value> LegacyStorages::resolve_view(
   }
   const auto known = known_views_.find(*key);
   if (known == known_views_.end()) {
-    LOCKSTEP_ASSIGN(
-        const auto view,
-        views_.make(root.storage, *offset, *numel));
-    known_views_.emplace(*key, KnownView{root_key, *offset, *numel, view});
-    return storage_value(root.class_name, view);
+    LOCKSTEP_ASSIGN(const auto view, views_.make(root, *offset, *numel));
+    known_views_.emplace(*key, KnownView{root->key, *offset, *numel, view});
+    return Value(view);
   }
   const KnownView& first = known->second;
-  if (first.root_key != root_key || first.offset != *offset ||
+  if (first.root_key != root->key || first.offset != *offset ||
       first.numel != *numel) {
     return storage_id_error(
         "E_STORAGE_CONFLICT",
@@ -112,12 +109,12 @@ Result<Value> LegacyStorages::resolve_view(
             escape(*key),
             *numel,
             *offset,
-            escape(root_key),
+            escape(root->key),
             first.numel,
             first.offset,
             escape(first.root_key)));
   }
-  return storage_value(root.class_name, first.storage);
+  return Value(first.storage);
 }
 
 Status LegacyStorages::read_blobs(
@@ -143,16 +140,16 @@ Status LegacyStorages::read_blobs(
     }
     LOCKSTEP_TRY(read_blob(stream, source, i, *key, root));
   }
-  for (const Entry& entry : entries_) {
-    if (entry.storage->source == nullptr) {
+  for (const auto& storage : storages_) {
+    if (storage->source == nullptr) {
       return bad_blob(
           "E_LEGACY_KEYS",
           format(
               "the list of {} storages lacks '{}'{}; PyTorch would show "
               "uninitialised memory",
               list->items.size(),
-              escape(entry.storage->key),
-              whose(root, entry.storage.get())),
+              escape(storage->key),
+              whose(root, storage.get())),
           begin);
     }
   }
@@ -168,7 +165,7 @@ Status LegacyStorages::read_blob(
   const std::uint64_t begin = stream.position();
   const auto row = rows_.find(key);
   const bool is_known = row != rows_.end();
-  if (!is_known || entries_[row->second].storage->source != nullptr) {
+  if (!is_known || storages_[row->second]->source != nullptr) {
     return bad_blob(
         "E_LEGACY_KEYS",
         format(
@@ -178,7 +175,7 @@ Status LegacyStorages::read_blob(
             is_known ? "was listed before" : "is in no tensor"),
         begin);
   }
-  Storage& storage = *entries_[row->second].storage;
+  Storage& storage = *storages_[row->second];
   const std::uint64_t need = storage.nbytes;
   const std::uint64_t size = dtype_info(storage.dtype).size;
   const auto cut = [&](std::uint64_t have) {
@@ -214,15 +211,6 @@ Status LegacyStorages::read_blob(
   }
   storage.source = make_range_storage(source, offset, need);
   return {};
-}
-
-std::vector<std::shared_ptr<Storage>> LegacyStorages::storages() const {
-  std::vector<std::shared_ptr<Storage>> storages;
-  storages.reserve(entries_.size());
-  for (const Entry& entry : entries_) {
-    storages.push_back(entry.storage);
-  }
-  return storages;
 }
 
 } // namespace lockstep::ckpt::internal

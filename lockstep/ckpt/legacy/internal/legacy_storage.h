@@ -35,21 +35,17 @@ class LegacyStorages final : public PersistentIdHandler {
   }
 
   /// In the order of first use.
-  [[nodiscard]] std::vector<std::shared_ptr<Storage>> storages() const;
+  [[nodiscard]] const std::vector<std::shared_ptr<Storage>>& storages() const {
+    return storages_;
+  }
   [[nodiscard]] const std::vector<ClassSource>& class_sources() const {
     return class_sources_;
   }
 
  private:
-  struct Entry {
-    std::shared_ptr<Storage> storage = {};
-    std::string class_name = {};
-  };
-
   Result<Value> resolve_module(const Tuple& parts);
   Result<Value> resolve_view(
-      const Entry& root,
-      const std::string& root_key,
+      const std::shared_ptr<Storage>& root,
       const Value& metadata);
   Status read_blob(
       PickleStream& stream,
@@ -58,7 +54,7 @@ class LegacyStorages final : public PersistentIdHandler {
       const std::string& key,
       const Value& root);
 
-  std::vector<Entry> entries_;
+  std::vector<std::shared_ptr<Storage>> storages_;
   std::map<std::string, std::size_t, std::less<>> rows_;
   // By key of the view: its numbers, so that a second one can be compared.
   struct KnownView {

@@ -110,20 +110,20 @@ Status ValuePickler::check_location(const std::string& location) const {
       "save with the location 'cpu'");
 }
 
-Status ValuePickler::save(const std::shared_ptr<Tensor>& tensor) {
-  if (out_.get(tensor.get())) {
+Status ValuePickler::save(const Tensor& tensor) {
+  if (out_.get(&tensor)) {
     return {};
   }
-  LOCKSTEP_TRY(check_tensor(*tensor));
-  if (tensor->is_parameter) {
-    LOCKSTEP_TRY(parameter(*tensor));
-  } else if (tensor->attributes != nullptr) {
-    LOCKSTEP_TRY(tensor_with_attributes(*tensor));
+  LOCKSTEP_TRY(check_tensor(tensor));
+  if (tensor.is_parameter) {
+    LOCKSTEP_TRY(parameter(tensor));
+  } else if (tensor.attributes != nullptr) {
+    LOCKSTEP_TRY(tensor_with_attributes(tensor));
   } else {
-    LOCKSTEP_TRY(plain_tensor(*tensor, tensor->requires_grad));
+    LOCKSTEP_TRY(plain_tensor(tensor, tensor.requires_grad));
   }
   out_.op(Op::kReduce);
-  out_.put(tensor.get());
+  out_.put(&tensor);
   return {};
 }
 
@@ -224,7 +224,7 @@ Status ValuePickler::persistent_id(
   // others that were the same object stay so.
   const auto text = [this](const auto& known, std::string_view wanted) {
     if (known != nullptr && *known == wanted) {
-      out_.shared_text(known);
+      out_.shared_text(*known);
     } else {
       out_.literal(wanted);
     }
@@ -235,7 +235,7 @@ Status ValuePickler::persistent_id(
   if (is_legacy) {
     out_.fresh_text(*key);
   } else {
-    out_.shared_text(key);
+    out_.shared_text(*key);
   }
   text(storage->location_text, storage->location);
   out_.integer(static_cast<std::int64_t>(numel));

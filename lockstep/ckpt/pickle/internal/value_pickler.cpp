@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <variant>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/globals.h"
@@ -47,9 +46,7 @@ Status ValuePickler::write(const Value& value) {
     return refuse(
         format("the value is nested deeper than {} levels", kMaxDepth));
   }
-  return std::visit(
-      [this](const auto& alternative) { return save(alternative); },
-      value.data());
+  return value.visit([this](const auto& part) { return save(part); });
 }
 
 PickledTree ValuePickler::finish() && {
@@ -90,8 +87,8 @@ Status ValuePickler::save(double value) {
   return {};
 }
 
-Status ValuePickler::save(const std::shared_ptr<const std::string>& value) {
-  LOCKSTEP_TRY(check_text(*value));
+Status ValuePickler::save(const std::string& value) {
+  LOCKSTEP_TRY(check_text(value));
   out_.shared_text(value);
   return {};
 }
@@ -144,72 +141,76 @@ Status ValuePickler::save(DTypeValue value) {
   return {};
 }
 
-Status ValuePickler::save(const std::shared_ptr<List>& list) {
-  if (out_.get(list.get())) {
+Status ValuePickler::save(const Storage& /*storage*/) {
+  return refuse("a bare storage; expected an object of its class");
+}
+
+Status ValuePickler::save(const List& list) {
+  if (out_.get(&list)) {
     return {};
   }
   out_.op(Op::kEmptyList);
-  out_.put(list.get());
-  return list_items(list->items);
+  out_.put(&list);
+  return list_items(list.items);
 }
 
-Status ValuePickler::save(const std::shared_ptr<Tuple>& tuple) {
+Status ValuePickler::save(const Tuple& tuple) {
   // Python gives the empty tuple no memo entry: there is only one.
-  if (tuple->items.empty()) {
+  if (tuple.items.empty()) {
     out_.tuple(0);
     return {};
   }
-  if (out_.get(tuple.get())) {
+  if (out_.get(&tuple)) {
     return {};
   }
-  LOCKSTEP_TRY(tuple_items(tuple->items));
-  if (out_.has(tuple.get())) {
+  LOCKSTEP_TRY(tuple_items(tuple.items));
+  if (out_.has(&tuple)) {
     return refuse("a tuple contains itself");
   }
-  out_.tuple(tuple->items.size(), tuple.get());
+  out_.tuple(tuple.items.size(), &tuple);
   return {};
 }
 
-Status ValuePickler::save(const std::shared_ptr<Set>& set) {
-  if (out_.get(set.get())) {
+Status ValuePickler::save(const Set& set) {
+  if (out_.get(&set)) {
     return {};
   }
-  for (const Value& member : set->items) {
+  for (const Value& member : set.items) {
     LOCKSTEP_TRY(check_key(member));
   }
   out_.global("builtins.set");
   out_.op(Op::kEmptyList);
   out_.put();
-  LOCKSTEP_TRY(list_items(set->items));
+  LOCKSTEP_TRY(list_items(set.items));
   out_.tuple(1);
   out_.op(Op::kReduce);
-  out_.put(set.get());
+  out_.put(&set);
   return {};
 }
 
-Status ValuePickler::save(const std::shared_ptr<Dict>& dict) {
-  if (out_.get(dict.get())) {
+Status ValuePickler::save(const Dict& dict) {
+  if (out_.get(&dict)) {
     return {};
   }
   using Kind = Dict::Kind;
-  if (dict->kind != Kind::kOrderedDict && !dict->attributes.empty()) {
+  if (dict.kind != Kind::kOrderedDict && !dict.attributes.empty()) {
     return refuse("only an OrderedDict can carry attributes");
   }
-  if (dict->kind == Kind::kOrderedDict) {
+  if (dict.kind == Kind::kOrderedDict) {
     out_.global("collections.OrderedDict");
     out_.tuple(0);
     out_.op(Op::kReduce);
-    out_.put(dict.get());
-    LOCKSTEP_TRY(dict_items(dict->items, Feed::kIterator));
-    if (!dict->attributes.empty()) {
+    out_.put(&dict);
+    LOCKSTEP_TRY(dict_items(dict.items, Feed::kIterator));
+    if (!dict.attributes.empty()) {
       out_.op(Op::kEmptyDict);
       out_.put();
-      LOCKSTEP_TRY(dict_items(dict->attributes, Feed::kDict));
+      LOCKSTEP_TRY(dict_items(dict.attributes, Feed::kDict));
       out_.op(Op::kBuild);
     }
     return {};
   }
-  const bool is_counter = dict->kind == Kind::kCounter;
+  const bool is_counter = dict.kind == Kind::kCounter;
   if (is_counter) {
     out_.global("collections.Counter");
   }
@@ -217,33 +218,33 @@ Status ValuePickler::save(const std::shared_ptr<Dict>& dict) {
   if (is_counter) {
     out_.put();
   } else {
-    out_.put(dict.get());
+    out_.put(&dict);
   }
-  LOCKSTEP_TRY(dict_items(dict->items, Feed::kDict));
+  LOCKSTEP_TRY(dict_items(dict.items, Feed::kDict));
   if (is_counter) {
     out_.tuple(1);
     out_.op(Op::kReduce);
-    out_.put(dict.get());
+    out_.put(&dict);
   }
   return {};
 }
 
-Status ValuePickler::save(const std::shared_ptr<Object>& object) {
-  if (out_.get(object.get())) {
+Status ValuePickler::save(const Object& object) {
+  if (out_.get(&object)) {
     return {};
   }
-  const std::string& name = object->global;
-  const bool is_call = object->args != nullptr && !object->args->is_none();
-  const bool is_plain = object->state == nullptr && object->items.empty();
+  const std::string& name = object.global;
+  const bool is_call = object.args != nullptr && !object.args->is_none();
+  const bool is_plain = object.state == nullptr && object.items.empty();
   if (is_plain && !is_call && is_name(name)) {
     out_.global(name);
     return {};
   }
   if (is_plain && is_call && name.ends_with("Storage")) {
-    return storage_of(*object);
+    return storage_of(object);
   }
-  if (is_call && name == kDimRange && object->items.empty()) {
-    return instance(*object);
+  if (is_call && name == kDimRange && object.items.empty()) {
+    return instance(object);
   }
   const bool allowed = std::ranges::find(kFunctions, name) != kFunctions.end();
   if (!is_plain || !is_call || !allowed) {
@@ -254,9 +255,9 @@ Status ValuePickler::save(const std::shared_ptr<Object>& object) {
         "drop the entry or replace it by plain data");
   }
   out_.global(name);
-  LOCKSTEP_TRY(write(*object->args));
+  LOCKSTEP_TRY(write(*object.args));
   out_.op(Op::kReduce);
-  out_.put(object.get());
+  out_.put(&object);
   return {};
 }
 

@@ -23,24 +23,25 @@ class ValuePickler {
   Status write(const Value& value);
   PickledTree finish() &&;
 
-  // One overload per alternative of Value.
+  // One overload per type of Value.
   Status save(None value);
   Status save(bool value);
   Status save(std::int64_t value);
   Status save(const BigInt& value);
   Status save(double value);
-  Status save(const std::shared_ptr<const std::string>& value);
+  Status save(const std::string& value);
   Status save(const Bytes& value);
   Status save(Complex value);
   Status save(const Size& value);
   Status save(const Device& value);
   Status save(DTypeValue value);
-  Status save(const std::shared_ptr<Tensor>& tensor);
-  Status save(const std::shared_ptr<List>& list);
-  Status save(const std::shared_ptr<Tuple>& tuple);
-  Status save(const std::shared_ptr<Set>& set);
-  Status save(const std::shared_ptr<Dict>& dict);
-  Status save(const std::shared_ptr<Object>& object);
+  Status save(const Storage& storage);
+  Status save(const Tensor& tensor);
+  Status save(const List& list);
+  Status save(const Tuple& tuple);
+  Status save(const Set& set);
+  Status save(const Dict& dict);
+  Status save(const Object& object);
 
  private:
   // How a dict is fed to the pickler decides the batches: Python writes an

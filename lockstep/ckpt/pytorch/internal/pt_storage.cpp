@@ -166,17 +166,20 @@ Result<Value> StorageTable::resolve(const Value& id) {
         "E_NAME",
         format("storage key '{}' is no record name", escape(parsed.key)));
   }
-  if (const auto row = rows_.find(parsed.key); row != rows_.end()) {
-    const StorageEntry& entry = entries_[row->second];
-    if (entry.class_name != parsed.class_name ||
+  std::string name = "data/";
+  name += parsed.key;
+  const ZipRecord* record = zip_ == nullptr ? nullptr : zip_->find(name);
+  std::size_t& row = row_of(record, parsed.key);
+  if (row != kNoRow) {
+    const StorageEntry& entry = entries_[row];
+    if (entry.storage->class_name != parsed.class_name ||
         entry.storage->nbytes != parsed.nbytes) {
-      return storage_conflict(parsed, entry.class_name, entry.storage->nbytes);
+      return storage_conflict(parsed, *entry.storage);
     }
-    return storage_value(parsed.class_name, entry.storage);
+    return Value(entry.storage);
   }
+  row = entries_.size();
   const auto storage = make_storage(parsed, id);
-  const ZipRecord* record =
-      zip_ == nullptr ? nullptr : zip_->find("data/" + parsed.key);
   if (record != nullptr) {
     storage->source = std::make_shared<RecordSource>(
         zip_,
@@ -185,10 +188,19 @@ Result<Value> StorageTable::resolve(const Value& id) {
         options_.check_crc,
         options_.swap_bytes ? swap_width(parsed.dtype) : 1);
   }
-  rows_.emplace(storage->key, entries_.size());
-  entries_.push_back(
-      {.storage = storage, .class_name = parsed.class_name, .record = record});
-  return storage_value(parsed.class_name, storage);
+  entries_.push_back({.storage = storage, .record = record});
+  return Value(storage);
+}
+
+std::size_t& StorageTable::row_of(
+    const ZipRecord* record,
+    std::string_view key) {
+  if (record == nullptr) {
+    return missing_.try_emplace(std::string(key), kNoRow).first->second;
+  }
+  const auto records = zip_->records();
+  rows_.resize(records.size(), kNoRow);
+  return rows_[static_cast<std::size_t>(record - records.data())];
 }
 
 Status StorageTable::check(const Value& root) const {

@@ -25,8 +25,6 @@ struct StorageTableOptions {
 /// One storage of the file.
 struct StorageEntry {
   std::shared_ptr<Storage> storage = {};
-  /// "torch.FloatStorage" as in the file.
-  std::string class_name = {};
   /// Null if the record is missing.
   const ZipRecord* record = nullptr;
 };
@@ -57,11 +55,16 @@ class StorageTable final : public PersistentIdHandler {
   }
 
  private:
+  static constexpr std::size_t kNoRow = -1;
+
+  std::size_t& row_of(const ZipRecord* record, std::string_view key);
+
   std::shared_ptr<const ZipReader> zip_;
   StorageTableOptions options_;
   std::vector<StorageEntry> entries_;
-  // The keys are those of the entries' storages.
-  std::map<std::string_view, std::size_t> rows_;
+  // Rows of entries_: by record, and of storages without one by key.
+  std::vector<std::size_t> rows_;
+  std::map<std::string, std::size_t> missing_;
 };
 
 } // namespace lockstep::ckpt::internal

@@ -93,6 +93,7 @@ Status TarObjects::read_storage(
   auto storage = std::make_shared<Storage>(
       Storage{.location = *location, .key = std::to_string(*key)});
   storage->dtype = *dtype;
+  storage->class_name = type->global;
   if (numel < 0 || __builtin_mul_overflow(
                        static_cast<std::uint64_t>(numel),
                        dtype_info(*dtype).size,
@@ -111,8 +112,8 @@ Status TarObjects::read_storage(
   storage->source =
       make_range_storage(member, stream.position(), storage->nbytes);
   LOCKSTEP_TRY(stream.skip(storage->nbytes));
-  LOCKSTEP_TRY(add(*key, storage_value(type->global, storage)));
-  entries_.emplace(*key, Entry{storage, type->global});
+  LOCKSTEP_TRY(add(*key, storage));
+  numbered_.emplace(*key, storage);
   storages.push_back(std::move(storage));
   return {};
 }
@@ -140,16 +141,13 @@ Status TarObjects::read_view(const Value& row) {
       numel == nullptr) {
     return bad("E_TAR", "view of a storage is no tuple of four integers");
   }
-  const auto found = entries_.find(*root);
-  if (found == entries_.end()) {
+  const auto found = numbered_.find(*root);
+  if (found == numbered_.end()) {
     return bad("E_TAR", format("view of storage {}, which is missing", *root));
   }
-  LOCKSTEP_ASSIGN(
-      auto view,
-      views_.make(found->second.storage, *offset, *numel));
-  const std::string class_name = found->second.class_name;
-  LOCKSTEP_TRY(add(*target, storage_value(class_name, view)));
-  entries_.emplace(*target, Entry{std::move(view), class_name});
+  LOCKSTEP_ASSIGN(auto view, views_.make(found->second, *offset, *numel));
+  LOCKSTEP_TRY(add(*target, view));
+  numbered_.emplace(*target, std::move(view));
   return {};
 }
 
@@ -190,13 +188,13 @@ Status TarObjects::read_tensor(PickleStream& stream) {
     LOCKSTEP_ASSIGN(tensor, empty_tensor((*parts)[2]));
     return add(*key, std::move(tensor));
   }
-  const auto found = entries_.find(*storage);
-  if (found == entries_.end()) {
+  const auto found = numbered_.find(*storage);
+  if (found == numbered_.end()) {
     return bad_at(
         format("tensor on storage {}, which is missing", *storage),
         begin);
   }
-  tensor.storage = found->second.storage;
+  tensor.storage = found->second;
   tensor.dtype = tensor.storage->dtype;
   LOCKSTEP_TRY(check_view(tensor));
   views_.fold(tensor);
@@ -227,6 +225,7 @@ Result<Tensor> TarObjects::empty_tensor(const Value& type) const {
   }
   auto storage = std::make_shared<Storage>();
   storage->dtype = *dtype;
+  storage->class_name = std::move(name);
   storage->source = make_range_storage(make_source(ByteSpan()), 0, 0);
   return Tensor{
       .dtype = *dtype,

@@ -37,11 +37,6 @@ class TarObjects final : public PersistentIdHandler {
   std::vector<GlobalUse> globals = {};
 
  private:
-  struct Entry {
-    std::shared_ptr<Storage> storage = {};
-    std::string class_name = {};
-  };
-
   Result<Value> next(PickleStream& stream);
   Result<std::int64_t> next_count(PickleStream& stream);
   Status read_storage(
@@ -57,7 +52,7 @@ class TarObjects final : public PersistentIdHandler {
   Status add(std::int64_t key, Value value);
 
   Limits limits_;
-  std::map<std::int64_t, Entry> entries_;
+  std::map<std::int64_t, std::shared_ptr<Storage>> numbered_;
   // Storages and tensors by number.
   std::map<std::int64_t, Value> values_;
   StorageViews views_;

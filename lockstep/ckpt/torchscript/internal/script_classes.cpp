@@ -146,25 +146,13 @@ class Builder {
         continue;
       }
       for (const auto& [key, value] : dict->items) {
-        if (value.is_none() || is_in(skipped, key)) {
+        if (value.is_none() || is_in_set(skipped, key)) {
           continue;
         }
         LOCKSTEP_TRY(add(object, key_text(key), value, role));
       }
     }
     return object;
-  }
-
-  static bool is_in(const Value* set, const Value& key) {
-    const auto* node = set == nullptr
-                           ? nullptr
-                           : std::get_if<std::shared_ptr<Set>>(&set->data());
-    const std::string* name = key.as_string();
-    return node != nullptr && name != nullptr &&
-           std::ranges::any_of((*node)->items, [name](const Value& item) {
-             const std::string* text = item.as_string();
-             return text != nullptr && *text == *name;
-           });
   }
 
   Result<std::size_t> state_dict(const Dict& dict) {

@@ -89,10 +89,10 @@ Status ScriptPickler::value(
     out_.real(*real);
   } else if (const std::string* text = value.as_string()) {
     out_.literal(*text);
-  } else if (const auto* size = std::get_if<Size>(&value.data())) {
+  } else if (const Size* size = value.as_size()) {
     const std::vector<Value> items(size->sizes.begin(), size->sizes.end());
     return list(attribute, items);
-  } else if (const auto* device = std::get_if<Device>(&value.data())) {
+  } else if (const Device* device = value.as_device()) {
     out_.global("torch.device");
     out_.literal(
         device->index < 0 ? device->type

@@ -47,7 +47,7 @@ std::optional<std::string> scalar_type(const Value& value) {
   if (value.is_none()) {
     return "NoneType";
   }
-  if (std::holds_alternative<Device>(value.data())) {
+  if (value.as_device() != nullptr) {
     return "Device";
   }
   return std::nullopt;
@@ -89,7 +89,7 @@ std::optional<std::string> script_type(const Value& value) {
   if (const Tuple* tuple = value.as_tuple()) {
     return tuple_type(*tuple);
   }
-  if (std::holds_alternative<Size>(value.data())) {
+  if (value.as_size() != nullptr) {
     return "List[int]";
   }
   return scalar_type(value);
