@@ -90,6 +90,20 @@ function(lockstep_sources name)
     PUBLIC FILE_SET HEADERS FILES ${arg_HEADERS})
 endfunction()
 
+# A static program that is still loaded at a random address, where the C library
+# can be linked so; sanitizers cannot.
+function(_lockstep_static_options result)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie)
+  check_cxx_source_compiles("#include <string>\nint main() { return 0; }"
+    LOCKSTEP_HAVE_STATIC_PIE)
+  if(LOCKSTEP_HAVE_STATIC_PIE AND NOT CMAKE_CXX_FLAGS MATCHES "fsanitize")
+    set(${result} -static-pie PARENT_SCOPE)
+  else()
+    set(${result} -static-libstdc++ -static-libgcc PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(lockstep_program)
   cmake_parse_arguments(arg "TORCH" "NAME" "SOURCES;PRIVATE" ${ARGN})
   add_executable(${arg_NAME} ${arg_SOURCES})
@@ -98,8 +112,9 @@ function(lockstep_program)
   set_target_properties(${arg_NAME} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   if(NOT arg_TORCH)
-    # Starts in about a millisecond: nothing to load but libc.
-    target_link_options(${arg_NAME} PRIVATE -static-libstdc++ -static-libgcc)
+    # Starts in about a millisecond: nothing to load and nothing to look up.
+    _lockstep_static_options(options)
+    target_link_options(${arg_NAME} PRIVATE ${options})
   endif()
 endfunction()
 

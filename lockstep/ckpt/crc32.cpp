@@ -8,17 +8,18 @@
 namespace lockstep::ckpt {
 
 std::uint32_t crc32(ByteSpan bytes, std::uint32_t seed) {
-  constexpr std::size_t kWorthIt = 4 * internal::kFoldBytes;
   static const bool can_fold = internal::can_fold_crc32();
-  if (can_fold && bytes.size() >= kWorthIt) {
-    const auto whole =
-        bytes.first(bytes.size() - bytes.size() % internal::kFoldBytes);
-    seed = internal::fold_crc32(whole, seed);
-    bytes = bytes.subspan(whole.size());
+  const std::size_t rest = bytes.size() % internal::kFoldBytes;
+  const auto whole = bytes.first(bytes.size() - rest);
+  if (!can_fold && !whole.empty()) {
+    // Its first call asks the processor what it can, which takes a virtual
+    // machine longer than a few bytes are worth.
+    return libdeflate_crc32(seed, bytes.data(), bytes.size());
   }
-  // libdeflate takes a null pointer as "give me the first value".
-  return bytes.empty() ? seed
-                       : libdeflate_crc32(seed, bytes.data(), bytes.size());
+  if (!whole.empty()) {
+    seed = internal::fold_crc32(whole, seed);
+  }
+  return internal::short_crc32(bytes.last(rest), seed);
 }
 
 } // namespace lockstep::ckpt

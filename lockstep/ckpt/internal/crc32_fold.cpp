@@ -8,13 +8,41 @@
 
 #include <array>
 
-#include <libdeflate.h>
-
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
+#if __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h>
+#endif
 
 namespace lockstep::ckpt::internal {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0xEDB88320; // reflected
+
+// Remainders of one byte.
+constexpr auto kBytes = [] {
+  constexpr unsigned kBits = 8;
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
+    std::uint32_t crc = i;
+    for (unsigned bit = 0; bit < kBits; ++bit) {
+      crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
+    }
+    table.at(i) = crc;
+  }
+  return table;
+}();
+
+} // namespace
+
+std::uint32_t short_crc32(ByteSpan bytes, std::uint32_t seed) {
+  std::uint32_t crc = ~seed;
+  for (const std::byte byte : bytes) {
+    crc = (crc >> 8) ^ kBytes[(crc ^ static_cast<std::uint32_t>(byte)) & 0xFF];
+  }
+  return ~crc;
+}
 
 #ifdef __x86_64__
 
@@ -26,7 +54,6 @@ constexpr unsigned kMovedBits = 8 * kFoldBytes;
 // x^n modulo the polynomial of CRC-32, lowest power in the highest bit, and one
 // bit up since products of such numbers come out one bit low.
 constexpr std::uint64_t power_of_x(unsigned n) {
-  constexpr std::uint32_t kPolynomial = 0xEDB88320; // reflected
   std::uint32_t power = 0x80000000; // 1
   for (unsigned i = 0; i < n; ++i) {
     power = (power >> 1) ^ ((power & 1) != 0 ? kPolynomial : 0);
@@ -42,8 +69,13 @@ struct Register {
 } // namespace
 
 bool can_fold_crc32() {
+#if __has_include(<sys/platform/x86.h>)
+  // The C library has asked the processor already.
+  return CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(VPCLMULQDQ);
+#else
   return __builtin_cpu_supports("avx512f") != 0 &&
          __builtin_cpu_supports("vpclmulqdq") != 0;
+#endif
 }
 
 [[gnu::target("avx512f,vpclmulqdq")]] std::uint32_t fold_crc32(
@@ -77,7 +109,7 @@ bool can_fold_crc32() {
     }
   }
   // The seed is in there already: all ones stand for none.
-  return libdeflate_crc32(~0U, held.data(), sizeof held);
+  return short_crc32(std::as_bytes(std::span(held)), ~0U);
 }
 
 #else
@@ -87,7 +119,7 @@ bool can_fold_crc32() {
 }
 
 std::uint32_t fold_crc32(ByteSpan bytes, std::uint32_t seed) {
-  return libdeflate_crc32(seed, bytes.data(), bytes.size());
+  return short_crc32(bytes, seed);
 }
 
 #endif

@@ -16,6 +16,9 @@ inline constexpr std::size_t kFoldBytes = 256;
 /// True if this processor can.
 bool can_fold_crc32();
 
+/// Goes on from `seed` over a few bytes, one by one.
+std::uint32_t short_crc32(ByteSpan bytes, std::uint32_t seed);
+
 /// Goes on from the CRC-32 `seed` over `bytes`, a multiple of `kFoldBytes` and
 /// not empty. Only if `can_fold_crc32()`.
 std::uint32_t fold_crc32(ByteSpan bytes, std::uint32_t seed);
