@@ -158,6 +158,9 @@ Status replace(
   if (options.reserve && options.expected_bytes != 0) {
     LOCKSTEP_TRY(temporary.file().reserve(options.expected_bytes));
   }
+  if (options.durable) {
+    temporary.file().expect_sync();
+  }
   LOCKSTEP_TRY(fill(temporary.file()));
   if (options.durable) {
     // Once only: after an error the kernel may have dropped the pages, and a

@@ -129,6 +129,11 @@ class FaultyWritableFile final : public WritableFile {
     return inner_->reserve(bytes);
   }
 
+  // No operation: it can fail in no other way than a later write does.
+  void expect_sync() override {
+    inner_->expect_sync();
+  }
+
   Status sync() override {
     Status fault = faults_->next("fs.sync", path_);
     pages_dropped_ = pages_dropped_ || !fault;

@@ -64,8 +64,8 @@ class WritableFile {
   /// kUnsupported for a file that was not opened by `open_update`.
   virtual Status write_at(std::uint64_t offset, ByteSpan bytes) = 0;
   /// Appends `length` bytes of `source` from `offset`. The real file system
-  /// shares the blocks or copies inside the kernel where it can; otherwise
-  /// the bytes are read and written. Errors: as `read_at` and `write`.
+  /// shares the blocks or lets a server copy where it can; otherwise the bytes
+  /// are read and written. Errors: as `read_at` and `write`.
   virtual Status
   copy_from(ReadableFile& source, std::uint64_t offset, std::uint64_t length);
   /// Takes room on the disk for a file of `bytes`, where the file system can;
@@ -73,6 +73,10 @@ class WritableFile {
   virtual Status reserve(std::uint64_t /*bytes*/) {
     return {};
   }
+  /// Tells that `sync` will follow. The real file system then starts to write
+  /// to the disk while later bytes are still being appended, so that `sync` has
+  /// little left to wait for. An error of that is one of `write`.
+  virtual void expect_sync() {}
   /// Makes the data durable. A failed call must not be repeated: the kernel
   /// may have dropped the pages.
   virtual Status sync() = 0;

@@ -2,11 +2,14 @@
 //
 // Writing at an offset, copying between files, locks, and what a replaced file
 // keeps.
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -64,6 +67,61 @@ TEST_F(RealFsWriteTest, CopiesARangeOfAnotherFile) {
   const Status beyond = target->copy_from(*source, 3'000'000, 10);
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.error().detail, "E_TRUNCATED");
+}
+
+TEST_F(RealFsWriteTest, CopiesFromPageToPage) {
+  std::string big;
+  big.resize(20'000'000, 'x');
+  const auto source = fs_.open_read(put("from", big + "end")).value();
+  const auto target = fs_.create(dir_ / "to", 0644).value();
+  ASSERT_TRUE(target->copy_from(*source, 4096, big.size() + 3 - 4096));
+  EXPECT_TRUE(get(dir_ / "to") == big.substr(4096) + "end");
+  const Status beyond = fs_.create(dir_ / "beyond", 0644)
+                            .value()
+                            ->copy_from(*source, 8192, big.size());
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().detail, "E_TRUNCATED");
+}
+
+// Pages of an open file that the disk has not been told to write; none if the
+// kernel cannot tell (Linux 6.5 and later can).
+std::optional<std::uint64_t> dirty_pages(const std::string& path) {
+  constexpr long kCachestat = 451;
+  const std::array<std::uint64_t, 2> whole_file{};
+  std::array<std::uint64_t, 5>
+      counts{}; // of which the second is of dirty pages
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const long result =
+      ::syscall(kCachestat, file, whole_file.data(), counts.data(), 0U);
+  ::close(file);
+  return result == 0 ? std::optional(counts[1]) : std::nullopt;
+}
+
+TEST_F(RealFsWriteTest, DurableFilesGoToTheDiskWhileTheyGrow) {
+  std::string text(6'000'000, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    text[i] = static_cast<char>(i % 251);
+  }
+  const auto source = fs_.open_read(put("from", text)).value();
+  std::optional<std::uint64_t> dirty;
+  ASSERT_TRUE(write_file_atomically(
+      fs_,
+      dir_ / "to",
+      [&](WritableFile& file) -> Status {
+        for (int i = 0; i < 3; ++i) {
+          LOCKSTEP_TRY(file.write(as_byte_span(text).first(5'000'001)));
+          LOCKSTEP_TRY(file.copy_from(*source, 7, 5'999'000));
+        }
+        const auto names = fs_.list(dir_.path()).value(); // "." comes first
+        dirty = dirty_pages(dir_ / names.front());
+        return {};
+      }));
+  std::string wanted;
+  for (int i = 0; i < 3; ++i) {
+    wanted += text.substr(0, 5'000'001) + text.substr(7, 5'999'000);
+  }
+  EXPECT_TRUE(get(dir_ / "to") == wanted);
+  EXPECT_LT(dirty.value_or(0), wanted.size() / 4096 / 2);
 }
 
 TEST_F(RealFsWriteTest, ReservesRoomWithoutChangingTheSize) {
