@@ -64,8 +64,8 @@ class WritableFile {
   /// kUnsupported for a file that was not opened by `open_update`.
   virtual Status write_at(std::uint64_t offset, ByteSpan bytes) = 0;
   /// Appends `length` bytes of `source` from `offset`. The real file system
-  /// shares the blocks or lets a server copy where it can; otherwise the bytes
-  /// are read and written. Errors: as `read_at` and `write`.
+  /// shares the blocks or copies inside the kernel where it can; otherwise
+  /// the bytes are read and written. Errors: as `read_at` and `write`.
   virtual Status
   copy_from(ReadableFile& source, std::uint64_t offset, std::uint64_t length);
   /// Takes room on the disk for a file of `bytes`, where the file system can;

@@ -83,6 +83,15 @@ TEST_F(RealFsWriteTest, CopiesFromPageToPage) {
   EXPECT_EQ(beyond.error().detail, "E_TRUNCATED");
 }
 
+// The kernel does not copy to a file that is open for appending.
+TEST_F(RealFsWriteTest, CopiesToTheEndOfAFile) {
+  const auto source = fs_.open_read(put("from", "0123456789")).value();
+  const auto target = fs_.append(put("to", "before ")).value();
+  ASSERT_TRUE(target->copy_from(*source, 2, 5));
+  ASSERT_TRUE(target->copy_from(*source, 0, 1));
+  EXPECT_EQ(get(dir_ / "to"), "before 234560");
+}
+
 // Pages of an open file that the disk has not been told to write; none if the
 // kernel cannot tell (Linux 6.5 and later can).
 std::optional<std::uint64_t> dirty_pages(const std::string& path) {

@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
+#include <optional>
 
 #include "lockstep/base/errno_error.h"
+#include "lockstep/base/internal/kernel_pipe.h"
 
 namespace lockstep::internal {
 
@@ -120,10 +121,6 @@ class RealReadableFile final : public ReadableFile {
   std::string path_;
 };
 
-// Blocks that are read and written in turn stay in the processor's cache, and
-// end at multiples of their size in the file: the kernel then takes few large
-// pages instead of many small ones.
-constexpr std::uint64_t kCopyBytes = 512 << 10;
 // What a disk gets at a time before the sync: enough to keep it busy.
 constexpr std::uint64_t kEarlyBytes = 8 << 20;
 constexpr std::uint64_t kPageBytes = 4096;
@@ -182,33 +179,20 @@ class RealWritableFile final : public WritableFile {
       std::uint64_t offset,
       std::uint64_t length) override {
     auto* real = dynamic_cast<RealReadableFile*>(&source);
-    // Blocks can be shared from page to page only. What is neither shared nor
-    // copied by a server goes through a pipe of 64 KiB in the kernel: slower
-    // than reading and writing, above all while the disk is writing.
-    const bool in_kernel =
-        real != nullptr && ((position_ | offset) % kPageBytes == 0 ||
-                            is_remote(descriptor_.get()));
-    while (in_kernel && length > 0) {
-      auto from = static_cast<off_t>(offset);
-      const ssize_t count = retry([&] {
-        return ::copy_file_range(
-            real->descriptor(),
-            &from,
-            descriptor_.get(),
-            nullptr,
-            std::min(length, kEarlyBytes),
-            0);
-      });
-      // 0: the source ends here; -1: not between these file systems, or a
-      // real error. Reading and writing tells which.
-      if (count <= 0) {
+    while (real != nullptr && length > 0) {
+      LOCKSTEP_ASSIGN(
+          const std::uint64_t count,
+          copy_in_kernel(real->descriptor(), offset, length));
+      // The source ends here, or the kernel cannot: reading tells which.
+      if (count == 0) {
         break;
       }
-      offset += static_cast<std::uint64_t>(count);
-      length -= static_cast<std::uint64_t>(count);
-      LOCKSTEP_TRY(advance(static_cast<std::uint64_t>(count)));
+      offset += count;
+      length -= count;
+      LOCKSTEP_TRY(advance(count));
     }
-    return copy_blocks(source, offset, length);
+    return length == 0 ? Status()
+                       : WritableFile::copy_from(source, offset, length);
   }
 
   Status reserve(std::uint64_t bytes) override {
@@ -247,22 +231,39 @@ class RealWritableFile final : public WritableFile {
   }
 
  private:
-  Status copy_blocks(
-      ReadableFile& source,
-      std::uint64_t offset,
-      std::uint64_t length) {
-    if (length > 0) {
-      block_.resize(kCopyBytes);
+  bool is_on_server() {
+    if (!is_remote_) {
+      is_remote_ = is_remote(descriptor_.get());
     }
-    while (length > 0) {
-      const auto part = std::span(block_).first(
-          std::min(length, kCopyBytes - position_ % kCopyBytes));
-      LOCKSTEP_TRY(source.read_at(offset, part));
-      LOCKSTEP_TRY(write(part));
-      offset += part.size();
-      length -= part.size();
+    return *is_remote_;
+  }
+
+  // Some of the bytes; 0 if the kernel cannot copy (further) between these
+  // files. Blocks can be shared from page to page only; what is not shared is
+  // faster through a pipe that is larger than the kernel's own.
+  Result<std::uint64_t>
+  copy_in_kernel(int source, std::uint64_t offset, std::uint64_t length) {
+    if ((position_ | offset) % kPageBytes == 0 || is_on_server()) {
+      auto from = static_cast<off_t>(offset);
+      const ssize_t count = retry([&] {
+        return ::copy_file_range(
+            source,
+            &from,
+            descriptor_.get(),
+            nullptr,
+            std::min(length, kEarlyBytes),
+            0);
+      });
+      if (count > 0) {
+        return static_cast<std::uint64_t>(count);
+      }
     }
-    return {};
+    const std::int64_t moved =
+        pipe_.move(source, offset, descriptor_.get(), length);
+    if (moved < 0) {
+      return errno_error("fs.write", path_, static_cast<int>(-moved));
+    }
+    return static_cast<std::uint64_t>(moved);
   }
 
   // After `count` bytes more: gives the disk what has gathered for it. Not the
@@ -292,7 +293,8 @@ class RealWritableFile final : public WritableFile {
   std::uint64_t position_ = 0;
   std::uint64_t given_ = 0;
   bool expects_sync_ = false;
-  std::vector<std::byte> block_;
+  std::optional<bool> is_remote_ = {};
+  KernelPipe pipe_;
 };
 
 } // namespace
