@@ -58,6 +58,12 @@ void add_slice(
     if (from >= to) {
       continue;
     }
+    if (to - from == sum.numel) {
+      for (std::size_t i = 1; i < sum.terms.size(); ++i) {
+        sum.terms.front().add_(sum.terms[i]);
+      }
+      continue;
+    }
     at::Tensor total = flat(sum.terms.front(), from, to);
     for (std::size_t i = 1; i < sum.terms.size(); ++i) {
       total.add_(flat(sum.terms[i], from, to));

@@ -45,7 +45,7 @@ class JoinNode final : public autograd::Node {
  public:
   JoinNode(
       JoinPlan plan,
-      std::span<const ParameterRow> parameters,
+      const TensorList& used,
       autograd::edge_list next_edges);
 
   std::string name() const override {
@@ -93,7 +93,7 @@ class JoinNode final : public autograd::Node {
 
 JoinNode::JoinNode(
     JoinPlan plan,
-    std::span<const ParameterRow> parameters,
+    const TensorList& used,
     autograd::edge_list next_edges)
     : Node(std::move(next_edges)),
       pool_(std::move(plan.pool)),
@@ -102,18 +102,18 @@ JoinNode::JoinNode(
       dim_(plan.dim) {
   branches_.resize(plan.passes.size());
   std::size_t edge = 0;
-  for (const ParameterRow& row : parameters) {
-    if (!row.master.requires_grad()) {
-      continue;
+  std::vector<std::size_t> edge_of(used.size());
+  for (std::size_t row = 0; row < used.size(); ++row) {
+    if (used[row].defined()) {
+      masters_.push_back(used[row]);
+      edge_of[row] = edge++;
     }
-    masters_.push_back(row.master);
-    for (std::size_t r = 0; r < branches_.size(); ++r) {
-      for (const at::Tensor& leaf : row.leaves[r]) {
-        branches_[r].exits.push_back(
-            {.edge = autograd::impl::gradient_edge(leaf), .next_edge = edge});
-      }
+  }
+  for (std::size_t r = 0; r < branches_.size(); ++r) {
+    for (GraphExit& exit : plan.passes[r].exits) {
+      branches_[r].exits.push_back(
+          {.edge = std::move(exit.edge), .next_edge = edge_of[exit.row]});
     }
-    ++edge;
   }
   parameter_edges_ = edge;
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
@@ -224,10 +224,11 @@ std::vector<TensorList> JoinNode::run_branches(
 }
 
 // Note [Backward on devices]
-// On the CPU each replica's worker runs its own pass. The engine has one thread
-// per other device, and this node runs in one of them: waiting here for workers
-// would keep that device's own pass waiting. So one nested engine call takes
-// all passes; the engine's threads run them at the same time, this one too.
+// On the CPU each replica's thread runs its own pass; replica 0's runs in this
+// one, nested in the caller's pass. The engine has one thread per other device,
+// and this node runs in one of them: waiting here for workers would keep that
+// device's own pass waiting. So one nested engine call takes all passes; the
+// engine's threads run them at the same time, this one too.
 std::vector<TensorList> JoinNode::run_all(
     const std::vector<TensorList>& grads,
     const std::vector<bool>& needed,
@@ -320,23 +321,11 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   return result;
 }
 
-bool any_requires_grad(const JoinPlan& plan, std::size_t output) {
-  for (const ReplicaPass& pass : plan.passes) {
-    const at::Tensor& tensor = pass.outputs[output];
-    if (tensor.defined() && tensor.requires_grad()) {
-      return true;
-    }
-  }
-  return false;
-}
-
-autograd::edge_list edges_of(
-    const JoinPlan& plan,
-    std::span<const ParameterRow> parameters) {
+autograd::edge_list edges_of(const JoinPlan& plan, const TensorList& used) {
   autograd::edge_list edges;
-  for (const ParameterRow& row : parameters) {
-    if (row.master.requires_grad()) {
-      edges.push_back(autograd::impl::gradient_edge(row.master));
+  for (const at::Tensor& master : used) {
+    if (master.defined()) {
+      edges.push_back(autograd::impl::gradient_edge(master));
     }
   }
   for (const at::Tensor& input : plan.inputs) {
@@ -370,16 +359,15 @@ TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
   std::vector<bool> differentiable;
   for (std::size_t k = 0; k < results.size(); ++k) {
     differentiable.push_back(
-        results[k].defined() && any_requires_grad(plan, k));
+        results[k].defined() && any_requires_grad(plan.passes, k));
   }
   if (std::ranges::find(differentiable, true) == differentiable.end()) {
     return results;
   }
-  autograd::edge_list edges = edges_of(plan, parameters);
-  const auto node = c10::make_intrusive<JoinNode>(
-      std::move(plan),
-      parameters,
-      std::move(edges));
+  const TensorList used = used_masters(plan.passes, parameters);
+  autograd::edge_list edges = edges_of(plan, used);
+  const auto node =
+      c10::make_intrusive<JoinNode>(std::move(plan), used, std::move(edges));
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (differentiable[k]) {
       autograd::set_history(results[k], node);

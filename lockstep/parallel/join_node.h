@@ -13,20 +13,13 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "lockstep/parallel/replica_pass.h"
 #include "lockstep/parallel/replica_set.h"
 #include "lockstep/parallel/scatter_gather.h"
 #include "lockstep/parallel/traffic.h"
 #include "lockstep/parallel/worker_pool.h"
 
 namespace lockstep::parallel {
-
-/// What one replica's forward left behind.
-struct ReplicaPass {
-  /// The shards it was given; leaves of its graph where gradients are wanted.
-  TensorList inputs = {};
-  /// Results, with the replica's graph.
-  TensorList outputs = {};
-};
 
 /// One forward of the group, as the node needs it.
 struct JoinPlan {

@@ -164,7 +164,7 @@ void ReplicaGroup::rebuild() {
   impl_->replicas.rebuild();
 }
 
-// Runs in the replica's own thread, under the caller's state.
+// Runs in the replica's thread, under the caller's state.
 ReplicaPass ReplicaGroup::Impl::run_replica(
     std::size_t index,
     const TensorList& shards,
@@ -189,6 +189,9 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
   replicas.check_unchanged(index, before);
   pass.outputs = std::move(outputs.tensors);
   form = std::move(outputs.form);
+  if (!is_connected) {
+    pass.exits = find_exits(pass.outputs, replicas.parameters(), index);
+  }
   return pass;
 }
 

@@ -56,7 +56,10 @@ struct ReplicaOutputs {
 ///   a device that is not the CPU gets the module and the inputs moved to it.
 /// - Every pass starts from the module's buffers; what replicas 1.. do to their
 ///   own buffers is dropped, so BatchNorm keeps replica 0's statistics.
-/// - Gradients are summed in replica order; hooks on parameters see the sum.
+/// - Replica 0 runs in the caller's thread: Note [The caller's thread] in
+///   worker_pool.h.
+/// - Gradients are summed in replica order; hooks on parameters see the sum,
+///   and none is called for a parameter that no replica used.
 /// - Random operations: see Note [Replica streams] in random_stream.h for the
 ///   CPU; other devices draw from the device's own generator.
 /// - Plain members changed after construction (a dropout rate) are seen by
@@ -91,8 +94,9 @@ class ReplicaGroup {
   [[nodiscard]] std::span<const c10::Device> devices() const;
   /// Replica `index`; 0 is the user's module.
   [[nodiscard]] torch::nn::Module& replica(std::size_t index) const;
-  /// The replicas' threads, to lend to an optimizer between passes. None with
-  /// one device. Ownership: they live as long as the group or the loan.
+  /// The replicas' threads, the caller's for replica 0, to lend to an optimizer
+  /// between passes. None with one device. Ownership: they live as long as the
+  /// group or the loan.
   [[nodiscard]] Workers workers() const;
   /// What this group moved between devices; gradients of connected graphs are
   /// not counted.

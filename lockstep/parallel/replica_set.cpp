@@ -245,7 +245,7 @@ Moved ReplicaSet::follow_buffers(std::size_t replica) {
   auto& mine = buffers_[replica];
   TensorList from;
   for (std::size_t b = 0; b < mine.size(); ++b) {
-    from.push_back(master_parts_->buffers[b].second.detach());
+    from.push_back(master_parts_->buffers[b].second);
     if (!same_form(mine[b], from.back())) {
       mine[b].set_data(at::empty_like(from.back(), mine[b].device()));
     }

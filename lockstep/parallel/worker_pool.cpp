@@ -1,24 +1,89 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/worker_pool.h"
 
+#include <sched.h>
+
 #include <utility>
 
 #include <ATen/Parallel.h>
 
+#include "lockstep/parallel/intra_op_threads.h"
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
 namespace lockstep::parallel {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A bit longer than the caller's own part of a very small step. Longer gains
+// little: on a busy machine, where both threads may share a core, a wait that
+// ends asleep has lost this much.
+constexpr std::chrono::microseconds kAwake{30};
+
+// Cores that this process may use, which containers and taskset restrict.
+std::size_t usable_cores() {
+  cpu_set_t cores;
+  if (::sched_getaffinity(0, sizeof(cores), &cores) == 0) {
+    return static_cast<std::size_t>(CPU_COUNT(&cores));
+  }
+  return std::thread::hardware_concurrency();
+}
+
+void pause() {
+#if defined(__SSE2__)
+  _mm_pause();
+#endif
+}
+
+// Waits until `word` is not `old`, awake for a while, then asleep.
+void wait_while(
+    const std::atomic<std::uint32_t>& word,
+    std::uint32_t old,
+    std::chrono::nanoseconds awake) {
+  constexpr int kLooksPerClock = 64;
+  if (awake.count() > 0) {
+    const Clock::time_point end = Clock::now() + awake;
+    do {
+      for (int i = 0; i < kLooksPerClock; ++i) {
+        if (word.load() != old) {
+          return;
+        }
+        pause();
+      }
+    } while (Clock::now() < end);
+  }
+  word.wait(old);
+}
+
+} // namespace
 
 WorkerPool::WorkerPool(std::size_t size, int intra_op_threads)
-    : workers_(size) {
+    : intra_op_threads_(intra_op_threads),
+      uses_caller_(IntraOpThreadsGuard::is_available()),
+      workers_(size) {
+  // With more threads than cores, one that stays awake takes a core from one
+  // that has work.
+  const std::size_t busy = size * static_cast<std::size_t>(intra_op_threads);
+  if (uses_caller_ && busy <= usable_cores()) {
+    awake_ = kAwake;
+  }
   const int callers_threads = at::get_num_threads();
-  for (std::size_t i = 0; i < size; ++i) {
-    // One after the other: set_num_threads touches pools shared by all threads.
-    pending_.store(1);
-    workers_[i].thread = std::jthread(
-        [this, i, intra_op_threads] { loop(i, intra_op_threads); });
-    pending_.wait(1);
+  for (std::size_t i = uses_caller_ ? 1 : 0; i < size; ++i) {
+    start(i);
   }
   // A worker's call also changed what later threads start with.
   at::set_num_threads(callers_threads);
+}
+
+// Returns when the thread is ready: one after the other, for set_num_threads
+// touches pools shared by all threads.
+void WorkerPool::start(std::size_t index) {
+  pending_.store(1);
+  workers_[index].thread = std::jthread([this, index] { loop(index); });
+  pending_.wait(1);
 }
 
 WorkerPool::~WorkerPool() {
@@ -35,26 +100,30 @@ void WorkerPool::finish_one() {
   }
 }
 
-void WorkerPool::loop(std::size_t index, int intra_op_threads) {
+void WorkerPool::perform(std::size_t index) {
+  try {
+    const ThreadStateGuard guard(state_);
+    (*task_)(index);
+  } catch (...) {
+    workers_[index].error = std::current_exception();
+  }
+}
+
+void WorkerPool::loop(std::size_t index) {
   Worker& worker = workers_[index];
   // LibTorch copies the process's number into a thread at its first question,
   // also over a number that the thread set before: ask first.
   static_cast<void>(at::get_num_threads());
-  at::set_num_threads(intra_op_threads);
+  at::set_num_threads(intra_op_threads_);
   std::uint32_t done = worker.ticket.load();
   finish_one();
   while (true) {
-    worker.ticket.wait(done);
+    wait_while(worker.ticket, done, awake_);
     ++done;
     if (stop_.load()) {
       return;
     }
-    try {
-      const ThreadStateGuard guard(state_);
-      (*task_)(index);
-    } catch (...) {
-      worker.error = std::current_exception();
-    }
+    perform(index);
     finish_one();
   }
 }
@@ -63,17 +132,21 @@ std::vector<std::exception_ptr> WorkerPool::run(
     std::size_t count,
     const Task& task) {
   const std::lock_guard lock(callers_);
+  const std::size_t first = uses_caller_ && count > 0 ? 1 : 0;
   state_ = ThreadState::capture();
   task_ = &task;
-  pending_.store(static_cast<std::uint32_t>(count));
-  for (std::size_t i = 0; i < count; ++i) {
-    workers_[i].error = nullptr;
+  pending_.store(static_cast<std::uint32_t>(count - first));
+  for (std::size_t i = first; i < count; ++i) {
     workers_[i].ticket.fetch_add(1);
     workers_[i].ticket.notify_one();
   }
+  if (first > 0) {
+    const IntraOpThreadsGuard threads(intra_op_threads_);
+    perform(0);
+  }
   for (std::uint32_t left = pending_.load(); left != 0;
        left = pending_.load()) {
-    pending_.wait(left);
+    wait_while(pending_, left, awake_);
   }
   std::vector<std::exception_ptr> errors(count);
   for (std::size_t i = 0; i < count; ++i) {

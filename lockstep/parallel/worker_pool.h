@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Threads that live as long as the pool, one per replica. A job hands task(i)
-// to thread i, always the same i to the same thread, under the caller's
-// thread-local state, and returns when all tasks have ended.
+// Threads that live as long as the pool, for replicas that compute at the same
+// time. A job runs task(0) in the caller's thread and hands task(i) to thread
+// i, always the same i to the same thread; all compute under the caller's
+// thread-local state. It returns when all tasks have ended.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -17,44 +19,60 @@
 
 namespace lockstep::parallel {
 
+/// Note [The caller's thread]
+/// A pool of R has R - 1 threads of its own: waking a thread that sleeps costs
+/// more than a small net's whole forward pass, and R threads on R cores can
+/// afford to stay awake for a moment between two jobs. The caller's number of
+/// intra-op threads is another than the replicas'; where it cannot be set for
+/// one thread (intra_op_threads.h) the pool has R threads and the caller waits.
+
 /// Persistent workers. Move and copy are deleted: threads point into it.
 class WorkerPool {
  public:
   using Task = std::function<void(std::size_t)>;
 
-  /// Starts `size` threads; each computes with `intra_op_threads` threads of
-  /// its own (with 1 it never makes an OpenMP team). Returns when all are
-  /// ready; the caller's own thread count stays as it was.
+  /// For jobs of up to `size` tasks, each computing with `intra_op_threads`
+  /// threads of its own (with 1 it never makes an OpenMP team). Returns when
+  /// all threads are ready; the caller's own number stays as it was.
   WorkerPool(std::size_t size, int intra_op_threads);
   /// Waits for the threads to end. Not to be called from one of them.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
+  /// How many tasks can run at the same time.
   [[nodiscard]] std::size_t size() const noexcept {
     return workers_.size();
   }
 
-  /// Runs task(0) .. task(count - 1) at the same time and waits for all.
-  /// Returns what task i threw in place i, null if nothing.
+  /// Runs task(0) .. task(count - 1) at the same time and waits for all; the
+  /// caller's thread is afterwards as it was. Returns what task i threw in
+  /// place i, null if nothing.
   /// Threads: jobs of several callers run one after the other; calling it from
   /// a task of the same pool would never end.
   std::vector<std::exception_ptr> run(std::size_t count, const Task& task);
 
  private:
-  // One cache line each: a worker waits on its own ticket only.
+  // One cache line each: a worker waits on its own ticket only. The first has
+  // no thread if the caller's does its work.
   struct alignas(64) Worker {
     std::atomic<std::uint32_t> ticket{0};
     std::exception_ptr error = {};
     std::jthread thread = {};
   };
 
-  void loop(std::size_t index, int intra_op_threads);
+  void start(std::size_t index);
+  void loop(std::size_t index);
+  void perform(std::size_t index);
   void finish_one();
 
+  int intra_op_threads_ = 1;
+  bool uses_caller_ = false;
+  // How long a thread waits awake before it sleeps.
+  std::chrono::nanoseconds awake_{0};
   std::vector<Worker> workers_;
   std::mutex callers_;
-  std::atomic<std::uint32_t> pending_{0};
+  alignas(64) std::atomic<std::uint32_t> pending_{0};
   std::atomic<bool> stop_{false};
   const Task* task_ = nullptr;
   ThreadState state_ = {};

@@ -248,6 +248,18 @@ TEST(Backward, SharedAndUnusedParameters) {
   EXPECT_FALSE(net->unused.grad().defined());
 }
 
+TEST(Backward, HooksOfUnusedParametersAreNotCalledAsOnOneDevice) {
+  Tied net;
+  DataParallel model(net, {.devices = "cpu*2"});
+  int calls = 0;
+  net->unused.register_hook([&](const at::Tensor&) { ++calls; });
+  const auto output = model->forward(torch::randn({6, 5}));
+  EXPECT_EQ(output.grad_fn()->num_outputs(), 2);
+  loss_of(output).backward();
+  EXPECT_EQ(calls, 0);
+  EXPECT_TRUE(net->a->bias.grad().defined());
+}
+
 // Two biases of the output's own shape: both take the very same gradient.
 struct BiasesImpl : torch::nn::Cloneable<BiasesImpl> {
   BiasesImpl() {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/parallel/intra_op_threads.h"
 #include "lockstep/parallel/worker_pool.h"
 
 namespace lockstep::parallel {
@@ -85,6 +86,9 @@ TEST(WorkerPool, EachTaskHasItsOwnThreadForEver) {
   WorkerPool pool(4, 1);
   std::vector<std::thread::id> first(4);
   pool.run(4, [&](std::size_t i) { first[i] = std::this_thread::get_id(); });
+  EXPECT_EQ(
+      first[0] == std::this_thread::get_id(),
+      IntraOpThreadsGuard::is_available());
   for (int round = 0; round < 100; ++round) {
     std::vector<std::thread::id> now(4);
     pool.run(3, [&](std::size_t i) { now[i] = std::this_thread::get_id(); });
@@ -106,6 +110,17 @@ TEST(WorkerPool, ErrorsStayWithTheirTask) {
   EXPECT_NE(errors[1], nullptr);
   EXPECT_EQ(errors[2], nullptr);
   EXPECT_EQ(pool.run(3, [](std::size_t) {})[1], nullptr);
+}
+
+TEST(WorkerPool, TheCallersStateIsAsItWas) {
+  WorkerPool pool(2, 1);
+  const torch::AutoGradMode with_gradients(true);
+  const auto errors = pool.run(2, [](std::size_t) {
+    at::GradMode::set_enabled(false);
+    throw std::runtime_error("in the middle");
+  });
+  EXPECT_NE(errors[0], nullptr);
+  EXPECT_TRUE(at::GradMode::is_enabled());
 }
 
 TEST(WorkerPool, CallersTakeTurns) {
