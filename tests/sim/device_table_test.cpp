@@ -142,10 +142,10 @@ TEST(DeviceTable, LossInsideForwardRemovesTheImbalance) {
   DataParallel model(net, {.device_ids = {0, 1}});
   const auto x = torch::randn({kRows, 100});
   const auto targets = torch::randint(kClasses, {kRows}, torch::kLong);
-  // Measured before backward, whose devices run in threads of their own: which
-  // of their peaks coincide is chance.
+  // Without backward, whose devices run in threads of their own: which of their
+  // peaks coincide, and when they let go of their last tensors, is chance.
   const auto surplus = [&](auto&& loss_of) {
-    loss_of().backward();
+    loss_of(); // sends the parameters
     DeviceMeter meter(*model);
     const at::Tensor loss = loss_of();
     meter.count_step();

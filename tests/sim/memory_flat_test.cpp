@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Training for long leaves nothing behind: neither memory nor threads.
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -18,6 +19,8 @@ namespace nn = torch::nn;
 
 constexpr int kReplicas = 8;
 constexpr int kSteps = 1000;
+// A third of a tensor without its elements in each step.
+constexpr std::size_t kLeak = kSteps * sizeof(at::TensorImpl) / 3;
 
 std::uint64_t device_bytes() {
   std::uint64_t bytes = 0;
@@ -25,6 +28,21 @@ std::uint64_t device_bytes() {
     bytes += sim_counters(i).used_bytes;
   }
   return bytes;
+}
+
+// malloc keeps some freed blocks for each thread, and fills these stores for
+// longer than the first stretch; a leak is in every stretch.
+template <class Steps>
+std::size_t least_growth(const Steps& steps, std::size_t first) {
+  constexpr int kStretches = 5;
+  std::size_t least = first;
+  for (int i = 1; i < kStretches && least >= kLeak; ++i) {
+    const std::size_t before = test::heap_bytes();
+    steps(kSteps);
+    const std::size_t after = test::heap_bytes();
+    least = std::min(least, after - std::min(after, before));
+  }
+  return least;
 }
 
 TEST(MemoryFlat, AfterAThousandStepsOfEightReplicas) {
@@ -57,8 +75,8 @@ TEST(MemoryFlat, AfterAThousandStepsOfEightReplicas) {
     }
     EXPECT_LE(device_bytes(), devices);
     EXPECT_EQ(test::thread_count(), threads);
-    // Less than a third of a tensor without its elements in each step.
-    EXPECT_LT(test::heap_bytes(), heap + kSteps * sizeof(at::TensorImpl) / 3);
+    const std::size_t after = test::heap_bytes();
+    EXPECT_LT(least_growth(steps, after - std::min(after, heap)), kLeak);
   }
 }
 
