@@ -22,6 +22,35 @@ std::string method_text(const ckpt::RewriteReport& written) {
              : format("{} written", human_bytes(written.bytes));
 }
 
+void print_edit(
+    const EditArgs& args,
+    const Common& common,
+    const EditJob& job,
+    const ckpt::KeyReport& report,
+    const ckpt::RewriteReport& written) {
+  const std::string target = args.output.empty() ? args.file : args.output;
+  if (common.json) {
+    Json result = ckpt::to_json(report);
+    result.set("output", target)
+        .set("method", ckpt::method_name(written.method))
+        .set("bytes_written", written.bytes);
+    print_result(job.schema, std::move(result));
+    return;
+  }
+  const std::string counts = ckpt::counts_text(report);
+  if (args.dry_run) {
+    print(
+        ckpt::to_text(report, kMaxRows) +
+        format("would have {}; nothing was written\n", counts));
+  } else {
+    print(format(
+        "{}: {} ({})\n",
+        escape(target, 200),
+        counts,
+        method_text(written)));
+  }
+}
+
 } // namespace
 
 void add_edit(CLI::App& app, EditArgs& args) {
@@ -73,39 +102,21 @@ Result<int>
 run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_TRY(check_output(args));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
+  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load());
   auto edited = job.edit(file.root);
   if (!edited) {
     edited.error().path = input.name();
     return std::move(edited).error();
   }
-  const std::string target = args.output.empty() ? args.file : args.output;
   ckpt::RewriteReport written{.method = ckpt::RewriteMethod::kNothing};
   if (!args.dry_run) {
     LOCKSTEP_ASSIGN(
         written,
         write_edited(args, file, edited->root, job.in_place));
   }
-  if (common.json) {
-    Json result = ckpt::to_json(edited->report);
-    result.set("output", target)
-        .set("method", ckpt::method_name(written.method))
-        .set("bytes_written", written.bytes);
-    print_result(job.schema, std::move(result));
-    return 0;
-  }
-  const std::string counts = ckpt::counts_text(edited->report);
-  if (args.dry_run) {
-    print(
-        ckpt::to_text(edited->report, kMaxRows) +
-        format("would have {}; nothing was written\n", counts));
-  } else {
-    print(format(
-        "{}: {} ({})\n",
-        escape(target, 200),
-        counts,
-        method_text(written)));
-  }
+  print_edit(args, common, job, edited->report, written);
+  keep_until_exit(std::move(file));
+  keep_until_exit(*std::move(edited));
   return 0;
 }
 

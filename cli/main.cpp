@@ -5,13 +5,29 @@
 #include <string>
 #include <vector>
 
+#include <malloc.h>
+
 #include "cli/command.h"
 #include "cli/exec_train.h"
 #include "cli/output.h"
 
+namespace {
+
+// A command ends soon: the heap grows in few steps, and gives nothing back only
+// to fetch it again.
+void tune_malloc() {
+  constexpr int kStep = 1 << 20;
+  constexpr int kKept = 64 << 20;
+  ::mallopt(M_TOP_PAD, kStep);
+  ::mallopt(M_TRIM_THRESHOLD, kKept);
+}
+
+} // namespace
+
 int main(int argc, char** argv) {
   using lockstep::ErrorCode;
   namespace cli = lockstep::cli;
+  tune_malloc();
   if (argc > 1 && cli::is_train_command(argv[1])) {
     return cli::print_error(cli::exec_train(argv), "lockstep.exec/1", false);
   }

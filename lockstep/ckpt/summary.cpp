@@ -134,10 +134,9 @@ class Summarizer {
     for (const auto& [key, value] : top->items) {
       KeySummary row{
           .key = key_text(key),
-          .type = std::string(
-              value.as_dict() != nullptr ? dict_class(*value.as_dict())
-                                         : value.type_name()),
-          .text = describe(value)};
+          .type = value.as_dict() != nullptr ? dict_class(*value.as_dict())
+                                             : value.type_name(),
+          .value = value};
       LOCKSTEP_TRY(for_each_tensor(
           value,
           [&row](const std::string& /*name*/, const Tensor& tensor) {
@@ -260,7 +259,7 @@ Json to_json(const Summary& summary) {
     keys.push(Json::object()
                   .set("key", row.key)
                   .set("type", row.type)
-                  .set("text", row.text)
+                  .set("text", describe(row.value))
                   .set("tensors", row.tensors)
                   .set("elements", row.elements)
                   .set("bytes", row.bytes));

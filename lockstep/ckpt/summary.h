@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/base/json.h"
@@ -19,9 +20,9 @@ namespace lockstep::ckpt {
 struct KeySummary {
   std::string key = {};
   /// "int", "OrderedDict", "Tensor".
-  std::string type = {};
-  /// One line: "3", "OrderedDict with 122 items".
-  std::string text = {};
+  std::string_view type = {};
+  /// Shared with the checkpoint; `describe` gives it a line when it is shown.
+  Value value = {};
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;
   /// Units: bytes, of the elements.

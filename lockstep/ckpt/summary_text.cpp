@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/summary.h"
 
 namespace lockstep::ckpt {
@@ -48,7 +49,7 @@ std::string keys_text(const Summary& summary) {
   std::string text;
   for (std::size_t i = 0; i < shown; ++i) {
     const KeySummary& key = summary.keys[i];
-    std::string what = key.text;
+    std::string what = describe(key.value);
     if (key.tensors != 0 && key.type != "Tensor") {
       what = format(
           "{}, {}, {}",

@@ -37,9 +37,12 @@ void PickleOutput::byte(std::uint64_t value) {
 }
 
 void PickleOutput::little_endian(std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) {
-    byte(value >> (8 * i) & 0xFF);
+  std::array<char, 8> text{};
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    text.at(i) =
+        static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
   }
+  bytes_.append(text.data(), static_cast<std::size_t>(bytes));
 }
 
 void PickleOutput::boolean(bool value) {

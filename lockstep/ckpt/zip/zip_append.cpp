@@ -62,6 +62,19 @@ std::vector<std::string> split_directory(ByteSpan directory) {
   return raw;
 }
 
+// The caller has read and checked the archive; this tells what else there is.
+Result<std::string> common_root(
+    const std::vector<internal::ZipEntry>& entries) {
+  const std::string first = entries.empty() ? "" : entries.front().record.name;
+  const std::string root = first.substr(0, first.find('/'));
+  const bool is_common = std::ranges::all_of(entries, [&](const auto& entry) {
+    return entry.record.name.starts_with(root + '/');
+  });
+  return is_common && !entries.empty()
+             ? Result(root)
+             : not_in_place("the records are not in one folder");
+}
+
 Result<OldArchive> open_old(
     FileSystem& fs,
     const std::string& path,
@@ -78,11 +91,6 @@ Result<OldArchive> open_old(
             old.source->size()),
         .detail = "E_CHANGED"};
   }
-  // All checks of a reader; they also give the root.
-  LOCKSTEP_ASSIGN(
-      const ZipReader reader,
-      ZipReader::open(old.source, options.limits));
-  old.root = reader.root();
   LOCKSTEP_ASSIGN(old.end, internal::read_zip_end(*old.source));
   if (old.end.trailing_bytes != 0 || old.end.comment_bytes != 0) {
     return not_in_place("bytes follow the zip archive");
@@ -90,6 +98,7 @@ Result<OldArchive> open_old(
   LOCKSTEP_ASSIGN(
       old.entries,
       internal::read_zip_entries(*old.source, old.end, options.limits));
+  LOCKSTEP_ASSIGN(old.root, common_root(old.entries));
   std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(
       const ByteSpan directory,

@@ -27,7 +27,8 @@ Error collision(
 Result<Dict> rekey(const Dict& weights, const KeyMap& map, KeyReport& report) {
   Dict result{.kind = weights.kind, .attributes = weights.attributes};
   result.items.reserve(weights.items.size());
-  std::map<std::string, std::string> owners;
+  // Views of the old keys, which outlive this.
+  std::map<std::string, std::string_view> owners;
   for (const auto& [key, value] : weights.items) {
     const std::string* text = key.as_string();
     if (text == nullptr) {
@@ -49,7 +50,7 @@ Result<Dict> rekey(const Dict& weights, const KeyMap& map, KeyReport& report) {
     }
     const auto [owner, is_new] = owners.emplace(*renamed, *text);
     if (!is_new) {
-      return collision(*renamed, owner->second, *text);
+      return collision(*renamed, std::string(owner->second), *text);
     }
     if (*renamed == *text) {
       ++report.kept;
