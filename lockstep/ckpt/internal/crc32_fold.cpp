@@ -11,8 +11,10 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
-#if __has_include(<sys/platform/x86.h>)
+// Clang's C++ has no _Bool, which the header needs.
+#if __has_include(<sys/platform/x86.h>) && !defined(__clang__)
 #include <sys/platform/x86.h>
+#define LOCKSTEP_HAS_CPU_FEATURES
 #endif
 
 namespace lockstep::ckpt::internal {
@@ -71,7 +73,7 @@ struct Register {
 } // namespace
 
 bool can_fold_crc32() {
-#if __has_include(<sys/platform/x86.h>)
+#ifdef LOCKSTEP_HAS_CPU_FEATURES
   // The C library has asked the processor already.
   return CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(VPCLMULQDQ);
 #else

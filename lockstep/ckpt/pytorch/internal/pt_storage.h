@@ -55,7 +55,7 @@ class StorageTable final : public PersistentIdHandler {
   }
 
  private:
-  static constexpr std::size_t kNoRow = -1;
+  static constexpr std::size_t kNoRow = ~std::size_t{0};
 
   std::size_t& row_of(const ZipRecord* record, std::string_view key);
 
