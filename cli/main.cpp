@@ -18,8 +18,10 @@ namespace {
 void tune_malloc() {
   constexpr int kStep = 1 << 20;
   constexpr int kKept = 64 << 20;
+  // NOLINTBEGIN(concurrency-mt-unsafe): before anything else runs
   ::mallopt(M_TOP_PAD, kStep);
   ::mallopt(M_TRIM_THRESHOLD, kKept);
+  // NOLINTEND(concurrency-mt-unsafe)
 }
 
 } // namespace

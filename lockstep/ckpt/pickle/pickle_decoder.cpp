@@ -68,7 +68,7 @@ void PickleDecoder::note_no_opcode() {
                          "unknown opcode {:#04x}",
                          static_cast<std::uint8_t>(bytes_[position_])),
                      "the bytes are no pickle, or are damaged");
-  error_->offset = position_;
+  error_.offset = position_;
 }
 
 bool PickleDecoder::fail(Error error) {

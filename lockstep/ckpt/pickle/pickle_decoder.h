@@ -45,8 +45,8 @@ class PickleDecoder {
   /// The next instruction, null where the bytes end it: `error()` says why.
   /// Ownership: until the next call.
   const Instruction* next();
-  [[nodiscard]] Error error() const {
-    return *error_;
+  [[nodiscard]] const Error& error() const {
+    return error_;
   }
 
   /// Units: bytes read so far.
@@ -77,7 +77,7 @@ class PickleDecoder {
   std::uint64_t position_ = 0;
   std::optional<int> protocol_ = {};
   std::optional<std::uint64_t> frame_end_ = {};
-  std::optional<Error> error_ = {};
+  Error error_ = {};
 };
 
 } // namespace lockstep::ckpt

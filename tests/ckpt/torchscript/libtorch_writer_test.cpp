@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Tensor floats(std::vector<float> values) {
+Tensor floats(const std::vector<float>& values) {
   const auto size = static_cast<std::int64_t>(values.size());
   return tensor_of<float>(DType::kFloat32, values, {size});
 }
