@@ -19,7 +19,7 @@ namespace {
 // Restores the process's number, for the tests that follow.
 class IntraOpThreads : public testing::Test {
  protected:
-  ~IntraOpThreads() override {
+  void TearDown() override {
     at::set_num_threads(before_);
   }
   void SetUp() override {

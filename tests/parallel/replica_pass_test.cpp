@@ -9,6 +9,7 @@ namespace {
 
 std::vector<ParameterRow> rows_of(const std::vector<at::Tensor>& parameters) {
   std::vector<ParameterRow> rows;
+  rows.reserve(parameters.size());
   for (const at::Tensor& parameter : parameters) {
     rows.push_back({.master = parameter, .leaves = {{parameter}}});
   }
