@@ -96,6 +96,15 @@ class Finisher {
     return {};
   }
 
+  // What has several owners, of all that was visited.
+  [[nodiscard]] SharedNodes shared() const {
+    SharedNodes nodes;
+    for (const auto& [node, height] : heights_) {
+      nodes.insert(node);
+    }
+    return nodes;
+  }
+
  private:
   struct Frame {
     Value node = {};
@@ -190,8 +199,10 @@ class Finisher {
 
 } // namespace
 
-Status finish_tree(Value& root, std::uint64_t max_depth) {
-  return Finisher(max_depth).run(root);
+Result<SharedNodes> finish_tree(Value& root, std::uint64_t max_depth) {
+  Finisher finisher(max_depth);
+  LOCKSTEP_TRY(finisher.run(root));
+  return finisher.shared();
 }
 
 } // namespace lockstep::ckpt

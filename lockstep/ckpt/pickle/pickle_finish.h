@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_set>
 
 #include "lockstep/ckpt/value.h"
 
@@ -14,8 +15,11 @@ namespace lockstep::ckpt {
 /// argument counts the levels up to that value.
 inline constexpr const char* kReferenceGlobal = "<ref>";
 
-/// Makes a tree of `root`, which nobody else may own.
-/// Errors: kUnsafe (E_DEPTH).
-Status finish_tree(Value& root, std::uint64_t max_depth);
+/// Addresses of values.
+using SharedNodes = std::unordered_set<const void*>;
+
+/// Makes a tree of `root`, which nobody else may own. Returns what in it has
+/// several owners. Errors: kUnsafe (E_DEPTH).
+Result<SharedNodes> finish_tree(Value& root, std::uint64_t max_depth);
 
 } // namespace lockstep::ckpt

@@ -52,11 +52,11 @@ Status Machine::stop(const Instruction& instruction) {
   result.consumed = decoder_.position();
   result.protocol = decoder_.protocol();
   stack_.forget();
-  Status status = finish_tree(result.root, limits_.max_depth);
-  if (!status) {
-    return at(instruction, std::move(status).error());
+  auto shared = finish_tree(result.root, limits_.max_depth);
+  if (!shared) {
+    return at(instruction, std::move(shared).error());
   }
-  stack_.release();
+  stack_.release(*shared);
   return {};
 }
 

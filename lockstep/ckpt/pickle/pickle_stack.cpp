@@ -154,8 +154,10 @@ void PickleStack::forget() {
   memo_.clear();
 }
 
-void PickleStack::release() {
-  reused_.clear();
+void PickleStack::release(const SharedNodes& kept) {
+  std::erase_if(reused_, [&](const auto& entry) {
+    return kept.contains(entry.first);
+  });
 }
 
 void PickleStack::note_reuse(const Value& value) {

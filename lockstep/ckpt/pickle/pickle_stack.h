@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/pickle/memo_reads.h"
+#include "lockstep/ckpt/pickle/pickle_finish.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
@@ -72,8 +73,9 @@ class PickleStack {
   }
   /// Drops stack and memo, so that use counts tell who shares what.
   void forget();
-  /// The tree has no cycle: leave it to the caller.
-  void release();
+  /// The tree has no cycle, and of what it shares are `kept`: leave it to the
+  /// caller. What is not in it can hold itself and is emptied.
+  void release(const SharedNodes& kept);
 
  private:
   [[nodiscard]] Error too_much(std::uint64_t depth) const;

@@ -135,6 +135,9 @@ class OneStorage final : public PersistentIdHandler {
   Result<Value> resolve(const Value& /*id*/) override {
     return Value(storage_);
   }
+  [[nodiscard]] std::int64_t owners() const {
+    return storage_.use_count();
+  }
 
  private:
   std::shared_ptr<Storage> storage_ = std::make_shared<Storage>(
@@ -161,6 +164,27 @@ TEST(PickleMachine, StoragesThatNoTensorTakesBecomeObjects) {
         value.as_object()->args->as_tuple()->items[0].as_tensor()->sizes,
         std::vector<std::int64_t>{2});
     EXPECT_EQ(storage_of(value)->nbytes, 8U);
+  }
+}
+
+// Lists that hold themselves, where the tree does not reach them: below the
+// value of STOP, popped, and as a value that a later one of its key replaces.
+TEST(PickleMachine, CyclesOutsideTheTreeDie) {
+  const auto cycle = [](Pickle pickle) {
+    pickle.op(']').put(0).get(0).op('a');
+    return pickle.storage("FloatStorage", "0", 2).op('a');
+  };
+  const Pickle below = cycle(Pickle()).op('N').stop();
+  const Pickle popped = cycle(Pickle()).op('0').op('N').stop();
+  const Pickle replaced =
+      cycle(Pickle().op('}').mark().text("a")).text("a").op('N').op('u').stop();
+  for (const Pickle& pickle : {below, popped, replaced}) {
+    OneStorage storages;
+    {
+      const auto read = read_pickle(as_byte_span(pickle.bytes()), &storages);
+      ASSERT_TRUE(read) << to_string(read.error());
+    }
+    EXPECT_EQ(storages.owners(), 1);
   }
 }
 
