@@ -12,13 +12,13 @@ std::uint32_t crc32(ByteSpan bytes, std::uint32_t seed) {
   const std::size_t rest = bytes.size() % internal::kFoldBytes;
   const auto whole = bytes.first(bytes.size() - rest);
   if (!can_fold && !whole.empty()) {
-    // Its first call asks the processor what it can, which takes a virtual
-    // machine longer than a few bytes are worth.
     return libdeflate_crc32(seed, bytes.data(), bytes.size());
   }
   if (!whole.empty()) {
     seed = internal::fold_crc32(whole, seed);
   }
+  // Not by libdeflate: its first call asks the processor what it can, which
+  // takes a virtual machine longer than a few bytes are worth.
   return internal::short_crc32(bytes.last(rest), seed);
 }
 

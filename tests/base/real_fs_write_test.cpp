@@ -3,12 +3,14 @@
 // Writing at an offset, copying between files, locks, and what a replaced file
 // keeps.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -90,6 +92,26 @@ TEST_F(RealFsWriteTest, CopiesToTheEndOfAFile) {
   ASSERT_TRUE(target->copy_from(*source, 2, 5));
   ASSERT_TRUE(target->copy_from(*source, 0, 1));
   EXPECT_EQ(get(dir_ / "to"), "before 234560");
+}
+
+// What the target refuses in the middle of a copy is an error, not an end.
+TEST_F(RealFsWriteTest, TellsWhenTheTargetCannotGrow) {
+  const auto source =
+      fs_.open_read(put("from", std::string(3'000'000, 'x'))).value();
+  const auto target = fs_.create(dir_ / "to", 0644).value();
+  struct ::rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  const struct ::rlimit small = {
+      .rlim_cur = 2'000'000,
+      .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status status = target->copy_from(*source, 64, 2'900'000);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, ignored);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+  EXPECT_EQ(status.error().op, "fs.write");
 }
 
 // Pages of an open file that the disk has not been told to write; none if the

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // CRC-32 by carry-less products of 512 bits, where the processor has them:
-// about three times the rate of products of 128 bits.
+// about three times the rate of products of 128 bits. What is shorter than one
+// of its blocks goes byte by byte.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 
 #include <gmock/gmock.h>
+#include <xxhash.h>
 
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
@@ -127,6 +128,24 @@ TEST(PickleMachine, KeepsTheLastOfEqualKeysAtTheFirstPlace) {
   ASSERT_EQ(items.size(), 2U);
   EXPECT_EQ(*items[0].first.as_string(), "a");
   EXPECT_EQ(*items[0].second.as_int(), 3);
+}
+
+// An integer is its own hash; equal ones are compared as what they are.
+TEST(PickleMachine, KeepsDifferentKeysOfOneHash) {
+  const auto hash = static_cast<std::int64_t>(XXH3_64bits("a", 1));
+  const auto result = read(Pickle()
+                               .op('}')
+                               .mark()
+                               .text("a")
+                               .int4(1)
+                               .int8(hash)
+                               .int4(2)
+                               .op('u')
+                               .stop());
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->root.as_dict()->items.size(), 2U);
+  EXPECT_EQ(*result->root.find("a")->as_int(), 1);
+  EXPECT_EQ(*result->root.find(hash)->as_int(), 2);
 }
 
 // Gives the same storage for every id.
