@@ -16,6 +16,7 @@
 #include "lockstep/parallel/join_node.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/weight_gradient.h"
 #include "lockstep/parallel/worker_pool.h"
 
 namespace lockstep {
@@ -106,6 +107,7 @@ struct ReplicaGroup::Impl {
     if (options.devices.size() == 1 && !options.devices.front().is_cpu()) {
       replicas.module(0).to(options.devices.front());
     }
+    install_weight_gradient();
     if (options.devices.size() > 1) {
       install_random_streams();
       pool = std::make_shared<WorkerPool>(

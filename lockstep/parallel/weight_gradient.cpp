@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/parallel/weight_gradient.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <tuple>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/convolution_backward_native.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+namespace lockstep::parallel {
+namespace {
+
+using at::IntArrayRef;
+using at::Tensor;
+
+constexpr std::int64_t kPieces = 4;
+// oneDNN's kernels take output channels in blocks of up to 64.
+constexpr std::int64_t kChannelsPerPiece = 64;
+// Above this the arithmetic of an image outweighs the pass over the gradient.
+constexpr std::int64_t kMaxPositions = 4;
+// Below this a piece costs more than its cache misses.
+constexpr std::int64_t kMinBatch = 32;
+
+std::size_t l2_cache_bytes() {
+  constexpr long kUsual = 1L << 20;
+  long found = 0;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  found = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+  return static_cast<std::size_t>(std::max(found, kUsual));
+}
+
+bool is_plain(const Tensor& tensor) {
+  return tensor.dim() == 4 && tensor.layout() == at::kStrided &&
+         tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+}
+
+using Gradients = std::tuple<Tensor, Tensor, Tensor>;
+
+// LibTorch's schema for it: of the input, the weight and the bias.
+Gradients convolution_backward(
+    const Tensor& grad_output,
+    const Tensor& input,
+    const Tensor& weight,
+    at::OptionalIntArrayRef bias_sizes,
+    IntArrayRef stride,
+    IntArrayRef padding,
+    IntArrayRef dilation,
+    bool transposed,
+    IntArrayRef output_padding,
+    std::int64_t groups,
+    std::array<bool, 3> wanted) {
+  const auto compute = [&](const Tensor& grad_part,
+                           const Tensor& weight_part,
+                           std::array<bool, 3> outputs) {
+    return at::native::convolution_backward(
+        grad_part,
+        input,
+        weight_part,
+        bias_sizes,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        outputs);
+  };
+  const auto [of_input, of_weight, of_bias] = wanted;
+  const bool is_simple = of_weight && !of_bias && !transposed && groups == 1;
+  const std::int64_t pieces =
+      is_simple ? weight_gradient_pieces(grad_output, input, weight) : 1;
+  if (pieces == 1) {
+    return compute(grad_output, weight, wanted);
+  }
+  Gradients result;
+  if (of_input) {
+    result = compute(grad_output, weight, {true, false, false});
+  }
+  Tensor& whole = std::get<1>(result) = at::empty_like(weight);
+  const std::int64_t channels = weight.size(0) / pieces;
+  for (std::int64_t begin = 0; begin < weight.size(0); begin += channels) {
+    const Gradients part = compute(
+        grad_output.narrow(1, begin, channels),
+        weight.narrow(0, begin, channels),
+        {false, true, false});
+    whole.narrow(0, begin, channels).copy_(std::get<1>(part));
+  }
+  return result;
+}
+
+} // namespace
+
+std::int64_t weight_gradient_pieces(
+    const Tensor& grad_output,
+    const Tensor& input,
+    const Tensor& weight) {
+  static const std::size_t l2_bytes = l2_cache_bytes();
+  if (!is_plain(grad_output) || !is_plain(input) || !is_plain(weight) ||
+      weight.nbytes() <= l2_bytes ||
+      weight.size(0) % (kPieces * kChannelsPerPiece) != 0 ||
+      grad_output.size(2) * grad_output.size(3) > kMaxPositions ||
+      grad_output.size(0) < kMinBatch) {
+    return 1;
+  }
+  // With more threads oneDNN may also cut the batch, by the number of channels:
+  // other sums. Without oneDNN the gradient is one matrix product.
+  const bool is_one_thread = at::get_num_threads() == 1;
+  return is_one_thread && at::globalContext().userEnabledMkldnn() ? kPieces : 1;
+}
+
+void install_weight_gradient() {
+  // Never removed: other threads may be inside of it at exit.
+  static const torch::Library* const library = [] {
+    auto lib = std::make_unique<torch::Library>(
+        torch::Library::IMPL,
+        "aten",
+        c10::DispatchKey::CPU,
+        __FILE__,
+        __LINE__);
+    lib->impl("convolution_backward", &convolution_backward);
+    return lib.release();
+  }();
+  static_cast<void>(library);
+}
+
+} // namespace lockstep::parallel

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The weight gradient of convolutions over small maps, for replicas that
+// compute with one thread each.
+//
+// Note [Weight gradients in pieces]
+// oneDNN adds each image's part to the whole weight gradient: on a map of 2x2
+// or less that is little arithmetic per pass over all of it, and a gradient
+// that does not fit the L2 cache streams through once per image. One process
+// with many threads gives each thread a part of the channels, which fits; a
+// replica with one thread does not. Computing the output channels piece by
+// piece does the same additions in the same order, so that every bit is equal.
+// Measured with one AVX-512 core (2 MiB of L2), batch 128, 3x3: 512 -> 512
+// channels on 1x1 maps 25.4 -> 11.1 ms, 256 -> 256 on 2x2 maps 9.5 -> 7.5 ms.
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace lockstep::parallel {
+
+/// How many pieces the gradient of `weight`, [out, in, kh, kw], is computed in
+/// by the calling thread, given `grad_output`, [batch, out, oh, ow]: 1 where
+/// LibTorch's own way is as fast or its bits could differ.
+std::int64_t weight_gradient_pieces(
+    const at::Tensor& grad_output,
+    const at::Tensor& input,
+    const at::Tensor& weight);
+
+/// Makes LibTorch compute CPU convolutions' weight gradients so. Done once per
+/// process; further calls do nothing.
+void install_weight_gradient();
+
+} // namespace lockstep::parallel
