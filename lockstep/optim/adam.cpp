@@ -15,6 +15,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/optim/internal/blocks.h"
 #include "lockstep/optim/internal/checks.h"
 #include "lockstep/optim/internal/part_runner.h"
 #include "lockstep/optim/internal/scratch.h"
@@ -45,6 +46,19 @@ struct Adam::Settings {
         .fused = group.flag("fused"),
         .is_decoupled = group.flag("decoupled_weight_decay")};
   }
+
+  // A parameter and what belongs to it; the last is undefined without amsgrad.
+  struct Moments {
+    const at::Tensor& param;
+    const at::Tensor& grad;
+    const at::Tensor& exp_avg;
+    const at::Tensor& exp_avg_sq;
+    const at::Tensor& max_exp_avg_sq;
+  };
+
+  // Python's operations in their order.
+  void update(const Moments& moments, double step, internal::Scratch& scratch)
+      const;
 };
 
 namespace {
@@ -206,6 +220,41 @@ ParamState& Adam::ready_state(
   return state;
 }
 
+void Adam::Settings::update(
+    const Moments& moments,
+    double step,
+    internal::Scratch& scratch) const {
+  const auto& [param, gradient, exp_avg, exp_avg_sq, max_exp_avg_sq] = moments;
+  internal::WorkingGrad grad(gradient, scratch);
+  if (maximize) {
+    grad.negate();
+  }
+  if (weight_decay != 0) {
+    if (is_decoupled) {
+      param.mul_(1 - lr * weight_decay);
+    } else {
+      grad.add(param, weight_decay);
+    }
+  }
+  exp_avg.lerp_(grad.get(), 1 - beta1);
+  exp_avg_sq.mul_(beta2).addcmul_(grad.get(), grad.get(), 1 - beta2);
+
+  // Python's floats: pow, also for the square root.
+  const double correction1 = 1 - std::pow(beta1, step);
+  const double correction2 = 1 - std::pow(beta2, step);
+  const double correction2_sqrt = std::pow(correction2, 0.5);
+  if (amsgrad) {
+    at::Tensor largest = max_exp_avg_sq;
+    at::maximum_out(largest, largest, exp_avg_sq);
+  }
+  const at::Tensor& second = amsgrad ? max_exp_avg_sq : exp_avg_sq;
+  // The gradient is done with: its scratch memory is free.
+  at::Tensor denominator = scratch.get(second);
+  at::sqrt_out(denominator, second);
+  denominator.div_(correction2_sqrt).add_(eps);
+  param.addcdiv_(exp_avg, denominator, -(lr / correction1));
+}
+
 void Adam::step_single(
     const internal::Update& update,
     internal::Scratch& scratch,
@@ -213,40 +262,23 @@ void Adam::step_single(
   const at::Tensor& param = update.param;
   internal::check_real(param);
   ParamState& state = ready_state(update, settings);
-  const at::Tensor& exp_avg = state["exp_avg"];
-  const at::Tensor& exp_avg_sq = state["exp_avg_sq"];
   const double step = state["step"].add_(1).item<double>();
-
-  internal::WorkingGrad grad(param.grad(), scratch);
-  if (settings.maximize) {
-    grad.negate();
-  }
-  if (settings.weight_decay != 0) {
-    if (settings.is_decoupled) {
-      param.mul_(1 - settings.lr * settings.weight_decay);
-    } else {
-      grad.add(param, settings.weight_decay);
-    }
-  }
-  exp_avg.lerp_(grad.get(), 1 - settings.beta1);
-  exp_avg_sq.mul_(settings.beta2)
-      .addcmul_(grad.get(), grad.get(), 1 - settings.beta2);
-
-  // Python's floats: pow, also for the square root.
-  const double correction1 = 1 - std::pow(settings.beta1, step);
-  const double correction2 = 1 - std::pow(settings.beta2, step);
-  const double correction2_sqrt = std::pow(correction2, 0.5);
-  const at::Tensor* second = &exp_avg_sq;
-  if (settings.amsgrad) {
-    at::Tensor& largest = state["max_exp_avg_sq"];
-    at::maximum_out(largest, largest, exp_avg_sq);
-    second = &largest;
-  }
-  // The gradient is done with: its scratch memory is free.
-  at::Tensor denominator = scratch.get(*second);
-  at::sqrt_out(denominator, *second);
-  denominator.div_(correction2_sqrt).add_(settings.eps);
-  param.addcdiv_(exp_avg, denominator, -(settings.lr / correction1));
+  const std::array tensors = {
+      param,
+      param.grad(),
+      state["exp_avg"],
+      state["exp_avg_sq"],
+      settings.amsgrad ? state["max_exp_avg_sq"] : at::Tensor()};
+  internal::in_blocks(tensors, [&](std::span<const at::Tensor> block) {
+    settings.update(
+        {.param = block[0],
+         .grad = block[1],
+         .exp_avg = block[2],
+         .exp_avg_sq = block[3],
+         .max_exp_avg_sq = block[4]},
+        step,
+        scratch);
+  });
 }
 
 void Adam::step_fused(internal::Part& part, const Settings& settings) {

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/internal/blocks.h"
 #include "lockstep/optim/internal/checks.h"
 #include "lockstep/optim/internal/part_runner.h"
 #include "lockstep/optim/internal/scratch.h"
@@ -33,6 +34,14 @@ struct SGD::Settings {
         .maximize = group.flag("maximize"),
         .fused = group.flag("fused")};
   }
+
+  // Python's operations in their order. `buffer` is undefined without momentum,
+  // without content in the first step.
+  void update(
+      const at::Tensor& param,
+      internal::WorkingGrad grad,
+      const at::Tensor& buffer,
+      bool is_first_step) const;
 };
 
 namespace {
@@ -132,31 +141,54 @@ void SGD::step() {
   }
 }
 
+void SGD::Settings::update(
+    const at::Tensor& param,
+    internal::WorkingGrad grad,
+    const at::Tensor& buffer,
+    bool is_first_step) const {
+  if (maximize) {
+    grad.negate();
+  }
+  if (weight_decay != 0) {
+    grad.add(param, weight_decay);
+  }
+  if (!buffer.defined()) {
+    param.add_(grad.get(), -lr);
+    return;
+  }
+  if (is_first_step) {
+    buffer.copy_(grad.get());
+  } else {
+    buffer.mul_(momentum).add_(grad.get(), 1 - dampening);
+  }
+  if (nesterov) {
+    grad.add(buffer, momentum);
+    param.add_(grad.get(), -lr);
+  } else {
+    param.add_(buffer, -lr);
+  }
+}
+
 void SGD::step_single(internal::Part& part, const Settings& settings) {
   for (const auto& [param, state] : part.updates) {
-    internal::WorkingGrad grad(param.grad(), part.scratch);
-    if (settings.maximize) {
-      grad.negate();
+    at::Tensor buffer;
+    bool is_first_step = false;
+    if (settings.momentum != 0) {
+      at::Tensor& kept = (*state)["momentum_buffer"];
+      is_first_step = !kept.defined();
+      if (is_first_step) {
+        kept = at::empty_like(param.grad());
+      }
+      buffer = kept;
     }
-    if (settings.weight_decay != 0) {
-      grad.add(param, settings.weight_decay);
-    }
-    if (settings.momentum == 0) {
-      param.add_(grad.get(), -settings.lr);
-      continue;
-    }
-    at::Tensor& buffer = (*state)["momentum_buffer"];
-    if (buffer.defined()) {
-      buffer.mul_(settings.momentum).add_(grad.get(), 1 - settings.dampening);
-    } else {
-      buffer = grad.get().clone();
-    }
-    if (settings.nesterov) {
-      grad.add(buffer, settings.momentum);
-      param.add_(grad.get(), -settings.lr);
-    } else {
-      param.add_(buffer, -settings.lr);
-    }
+    const std::array tensors = {param, param.grad(), buffer};
+    internal::in_blocks(tensors, [&](std::span<const at::Tensor> block) {
+      settings.update(
+          block[0],
+          internal::WorkingGrad(block[1], part.scratch),
+          block[2],
+          is_first_step);
+    });
   }
 }
 

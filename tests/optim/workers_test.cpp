@@ -8,6 +8,8 @@
 #include <memory>
 #include <thread>
 
+#include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 
@@ -93,6 +95,25 @@ TEST_P(WithWorkers, BitsAreThoseOfOneThread) {
     }
     EXPECT_EQ(repr(optimizer->state_dict()), repr(reference->state_dict()));
   }
+}
+
+// One thread updates in blocks; several divide each operation instead.
+TEST_P(WithWorkers, BlocksChangeNoBit) {
+  const int threads = at::get_num_threads();
+  std::vector<std::vector<at::Tensor>> results;
+  for (const int count : {1, 2}) {
+    at::set_num_threads(count);
+    std::vector<at::Tensor> params = {
+        at::arange(90301).cos().requires_grad_()};
+    const auto optimizer = GetParam().make(params);
+    for (int step = 1; step < 4; ++step) {
+      params[0].mutable_grad() = at::arange(90301).mul(step).sin();
+      optimizer->step();
+    }
+    results.push_back(std::move(params));
+  }
+  at::set_num_threads(threads);
+  EXPECT_TRUE(same_bits(results[0][0], results[1][0]));
 }
 
 INSTANTIATE_TEST_SUITE_P(
