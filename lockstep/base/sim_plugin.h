@@ -12,7 +12,7 @@
 namespace lockstep {
 
 /// Changed with every change of this file.
-inline constexpr std::uint32_t kSimPluginVersion = 1;
+inline constexpr std::uint32_t kSimPluginVersion = 2;
 /// Name of the plugin's only symbol, a `SimPluginEntry`.
 inline constexpr const char* kSimPluginEntry = "lockstep_sim_plugin";
 /// Devices that one process may have.
@@ -62,6 +62,7 @@ struct SimPlugin {
   void (*set_link)(const SimLink* link) = {};
   /// The n-th operation from now fails, and all after it; 0 makes it well.
   void (*fail_at)(std::int32_t device, std::uint64_t operation) = {};
+  void (*check_streams)(bool is_on) = {};
 };
 
 using SimPluginEntry = const SimPlugin* (*)();

@@ -259,4 +259,8 @@ void fail_sim_device(std::int32_t device, std::uint64_t operation) {
   plugin_for(device).fail_at(device, operation);
 }
 
+void check_sim_streams(bool is_on) {
+  plugin_for(0).check_streams(is_on);
+}
+
 } // namespace lockstep

@@ -59,5 +59,10 @@ void set_sim_link(const SimLink& link);
 /// The `operation`-th kernel from now fails, and all after it: a lost device.
 /// 0 makes it well again.
 void fail_sim_device(std::int32_t device, std::uint64_t operation);
+/// While on, an operation throws c10::Error if another stream may still be
+/// using its memory, because no event, host or copy puts the two in order; so
+/// does the first operation after such memory was freed without
+/// `record_stream`. Slow; for tests of code that shall run on CUDA.
+void check_sim_streams(bool is_on);
 
 } // namespace lockstep

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
@@ -16,5 +17,14 @@ namespace lockstep {
 
 /// The calling thread's stream on each of `devices`, all of one type.
 std::vector<c10::Stream> current_streams(std::span<const c10::Device> devices);
+
+/// A stream of each device for copies from the host; none for CPU devices.
+std::vector<c10::Stream> copy_streams(std::span<const c10::Device> devices);
+
+/// `host`, a CPU tensor, on the device of `stream`. The copy runs in `stream`,
+/// beside what the device computes, and the calling thread's current stream
+/// there waits for it. From pinned memory the host does not wait either, so
+/// that `host` must not be written until the stream is done.
+at::Tensor copy_in_stream(const at::Tensor& host, const c10::Stream& stream);
 
 } // namespace lockstep

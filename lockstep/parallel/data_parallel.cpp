@@ -101,7 +101,8 @@ DataParallelBase::DataParallelBase(
           .dim = options.dim,
           .threads_per_replica = options.threads_per_replica,
           .factory = std::move(options.factory),
-          .connected_graph = options.connected_graph});
+          .connected_graph = options.connected_graph,
+          .nccl = options.nccl});
 }
 
 DataParallelBase::~DataParallelBase() = default;

@@ -48,6 +48,10 @@ struct DataParallelOptions {
   /// Gradients of gradients through several replicas, at the price of speed:
   /// Note [Connected graph] in connected_graph.h.
   bool connected_graph = false;
+  /// Sums gradients with NCCL, along the links between GPUs, instead of copying
+  /// them to the first: device/nccl.h. NCCL chooses the order of additions. Not
+  /// with `connected_graph`, whose sums are autograd's.
+  bool nccl = false;
 };
 
 /// What does not depend on the module's type. Holds the user's module as its

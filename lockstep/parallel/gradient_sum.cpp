@@ -130,4 +130,37 @@ std::vector<at::Tensor> sum_in_replica_order(
   return totals;
 }
 
+std::vector<at::Tensor> sum_on_first_device(
+    const GradientSum& with,
+    std::vector<std::vector<at::Tensor>> gradients) {
+  std::vector<at::Tensor> sums;
+  if (with.nccl != nullptr && gradients.size() == with.devices.size()) {
+    sums = with.nccl->sum(gradients);
+  }
+  for (std::size_t r = 0; r < gradients.size(); ++r) {
+    Moved moved;
+    for (std::size_t row = 0; row < gradients[r].size(); ++row) {
+      at::Tensor& gradient = gradients[r][row];
+      if (gradient.defined() && gradient.device() != with.devices.front()) {
+        ++moved.copies;
+        moved.bytes += gradient.nbytes();
+      }
+      if (!sums.empty() && sums[row].defined()) {
+        gradient.reset();
+      } else if (gradient.defined()) {
+        gradient = gradient.to(with.devices.front());
+      }
+    }
+    with.traffic.add(Cargo::kGradients, r, moved);
+  }
+  std::vector<at::Tensor> rest =
+      sum_in_replica_order(with.pool, std::move(gradients));
+  for (std::size_t row = 0; row < sums.size(); ++row) {
+    if (sums[row].defined()) {
+      rest[row] = std::move(sums[row]);
+    }
+  }
+  return rest;
+}
+
 } // namespace lockstep::parallel

@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -78,11 +79,12 @@ class JoinNode final : public autograd::Node {
       const at::Tensor& gradient,
       std::size_t replica,
       c10::Device device) const;
-  void bring_home(std::size_t replica, TensorList& gradients) const;
 
   std::shared_ptr<WorkerPool> pool_;
   std::vector<c10::Device> devices_;
+  std::vector<c10::Stream> streams_;
   std::shared_ptr<Traffic> traffic_;
+  std::shared_ptr<NcclReduce> nccl_;
   std::int64_t dim_ = 0;
   std::size_t parameter_edges_ = 0;
   // Of each input that takes a gradient, in the order of their edges.
@@ -98,7 +100,9 @@ JoinNode::JoinNode(
     : Node(std::move(next_edges)),
       pool_(std::move(plan.pool)),
       devices_(std::move(plan.devices)),
+      streams_(std::move(plan.streams)),
       traffic_(std::move(plan.traffic)),
+      nccl_(std::move(plan.nccl)),
       dim_(plan.dim) {
   branches_.resize(plan.passes.size());
   std::size_t edge = 0;
@@ -274,19 +278,6 @@ at::Tensor JoinNode::join_input_gradient(
   return at::cat(parts, dim_);
 }
 
-// Gradients of parameters are summed on the first device.
-void JoinNode::bring_home(std::size_t replica, TensorList& gradients) const {
-  Moved moved;
-  for (at::Tensor& gradient : gradients) {
-    if (gradient.defined() && gradient.device() != devices_.front()) {
-      ++moved.copies;
-      moved.bytes += gradient.nbytes();
-      gradient = gradient.to(devices_.front());
-    }
-  }
-  traffic_->add(Cargo::kGradients, replica, moved);
-}
-
 autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   TORCH_CHECK(!branches_.empty(), autograd::ERR_BACKWARD_TWICE);
   if (autograd::GradMode::is_enabled()) {
@@ -296,6 +287,9 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
          .message = "create_graph is not possible through several replicas",
          .hint = "set .connected_graph = true"});
   }
+  // The engine sets the first device's stream only; gradients live in those of
+  // the forward pass.
+  const c10::MultiStreamGuard streams(streams_);
   const bool keep_graph = autograd::get_current_graph_task_keep_graph();
   std::vector<bool> needed(num_outputs());
   for (std::size_t edge = 0; edge < needed.size(); ++edge) {
@@ -312,11 +306,15 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   for (std::size_t edge = parameter_edges_; edge < needed.size(); ++edge) {
     inputs.push_back(join_input_gradient(edge, gradients));
   }
-  for (std::size_t r = 0; r < gradients.size(); ++r) {
-    gradients[r].resize(parameter_edges_);
-    bring_home(r, gradients[r]);
+  for (TensorList& of_replica : gradients) {
+    of_replica.resize(parameter_edges_);
   }
-  TensorList result = sum_in_replica_order(*pool_, std::move(gradients));
+  TensorList result = sum_on_first_device(
+      {.pool = *pool_,
+       .devices = devices_,
+       .traffic = *traffic_,
+       .nccl = nccl_.get()},
+      std::move(gradients));
   result.insert(result.end(), inputs.begin(), inputs.end());
   return result;
 }

@@ -12,7 +12,9 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 
+#include "lockstep/device/nccl.h"
 #include "lockstep/parallel/replica_pass.h"
 #include "lockstep/parallel/replica_set.h"
 #include "lockstep/parallel/scatter_gather.h"
@@ -25,12 +27,16 @@ namespace lockstep::parallel {
 struct JoinPlan {
   std::shared_ptr<WorkerPool> pool = {};
   std::vector<c10::Device> devices = {};
+  /// The caller's, one per device.
+  std::vector<c10::Stream> streams = {};
   c10::Device output_device = c10::Device(c10::DeviceType::CPU);
   std::int64_t dim = 0;
   /// The caller's tensors that were scattered.
   TensorList inputs = {};
   std::vector<ReplicaPass> passes = {};
   std::shared_ptr<Traffic> traffic = {};
+  /// Null: see gradient_sum.h.
+  std::shared_ptr<NcclReduce> nccl = {};
 };
 
 /// Gathers the outputs of all passes.

@@ -90,9 +90,12 @@ struct ReplicaGroup::Impl {
   bool is_connected = false;
   std::mutex mutex = {};
   ReplicaSet replicas;
+  // For batches on their way from the host.
+  std::vector<c10::Stream> streams;
   // Shared with the graphs of past forwards, which may outlive the group.
   std::shared_ptr<WorkerPool> pool = {};
   std::shared_ptr<Traffic> traffic;
+  std::shared_ptr<NcclReduce> nccl = {};
 
   Impl(std::shared_ptr<torch::nn::Module> module, ReplicaGroupOptions options)
       : output_device(options.output_device.value_or(options.devices.front())),
@@ -103,6 +106,7 @@ struct ReplicaGroup::Impl {
             options.devices,
             std::move(options.factory),
             options.connected_graph),
+        streams(copy_streams(options.devices)),
         traffic(std::make_shared<Traffic>(options.devices.size())) {
     if (options.devices.size() == 1 && !options.devices.front().is_cpu()) {
       replicas.module(0).to(options.devices.front());
@@ -113,6 +117,9 @@ struct ReplicaGroup::Impl {
       pool = std::make_shared<WorkerPool>(
           options.devices.size(),
           intra_op_threads(options));
+    }
+    if (options.nccl && options.devices.size() > 1) {
+      nccl = std::make_shared<NcclReduce>(options.devices);
     }
   }
 
@@ -205,7 +212,7 @@ TensorList ReplicaGroup::Impl::forward_on_one(
     return call(0, replicas.module(0), inputs).tensors;
   }
   const c10::DeviceGuard device(devices.front());
-  const auto shards = scatter(inputs, devices, dim);
+  const auto shards = scatter(inputs, devices, dim, streams);
   return call(0, replicas.module(0), shards.front()).tensors;
 }
 
@@ -216,22 +223,24 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
   }
   const std::lock_guard lock(self.mutex);
   const auto& devices = self.replicas.devices();
-  const std::vector<TensorList> shards = scatter(inputs, devices, self.dim);
+  const std::vector<TensorList> shards =
+      scatter(inputs, devices, self.dim, self.streams);
   self.replicas.follow(shards.size(), *self.traffic);
   std::vector<std::string> forms(shards.size());
   JoinPlan plan{
       .pool = self.pool,
       .devices = devices,
+      .streams = current_streams(devices),
       .output_device = self.output_device,
       .dim = self.dim,
       .inputs = inputs,
-      .traffic = self.traffic};
+      .traffic = self.traffic,
+      .nccl = self.nccl};
   plan.passes.resize(shards.size());
-  const std::vector<c10::Stream> streams = current_streams(devices);
   PassStreams random;
   const auto errors = self.pool->run(shards.size(), [&](std::size_t i) {
     const RandomStreamGuard numbers(random, i);
-    const c10::StreamGuard stream(streams[i]);
+    const c10::StreamGuard stream(plan.streams[i]);
     plan.passes[i] = self.run_replica(i, shards[i], call, forms[i]);
   });
   rethrow_lowest(errors, devices, "parallel.forward");

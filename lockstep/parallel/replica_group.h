@@ -42,6 +42,8 @@ struct ReplicaGroupOptions {
   ModuleFactory factory = {};
   /// See Note [Connected graph] in connected_graph.h.
   bool connected_graph = false;
+  /// Sums gradients with NCCL: device/nccl.h.
+  bool nccl = false;
 };
 
 /// What one replica returned.
@@ -76,7 +78,8 @@ class ReplicaGroup {
 
   /// Starts the threads and makes the replicas; draws no random number.
   /// Errors: throws kInvalidArgument without devices or for devices of several
-  /// types, kUnsupported for a module that cannot be copied.
+  /// types, kUnsupported for a module that cannot be copied; and as
+  /// `NcclReduce`.
   ReplicaGroup(
       std::shared_ptr<torch::nn::Module> module,
       ReplicaGroupOptions options);

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/device/streams.h"
 
 namespace lockstep::parallel {
 
@@ -60,12 +61,26 @@ std::size_t count_pieces(
   return first == none ? without_tensors : chunks[first].size();
 }
 
+// Autograd runs a copy's backward in the stream of the copy; a batch that takes
+// gradients stays in the caller's streams.
+at::Tensor send(
+    const at::Tensor& part,
+    c10::Device device,
+    std::size_t place,
+    std::span<const c10::Stream> streams) {
+  if (streams.empty() || !part.is_cpu() || part.requires_grad()) {
+    return part.to(device);
+  }
+  return copy_in_stream(part, streams[place]);
+}
+
 } // namespace
 
 std::vector<TensorList> scatter(
     const TensorList& inputs,
     std::span<const c10::Device> devices,
-    std::int64_t dim) {
+    std::int64_t dim,
+    std::span<const c10::Stream> streams) {
   std::vector<TensorList> chunks(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].defined()) {
@@ -80,7 +95,8 @@ std::vector<TensorList> scatter(
     shards[p].reserve(inputs.size());
     for (const TensorList& parts : chunks) {
       shards[p].push_back(
-          parts.empty() ? at::Tensor() : parts[p].to(devices[p]));
+          parts.empty() ? at::Tensor()
+                        : send(parts[p], devices[p], p, streams));
     }
   }
   return shards;

@@ -12,6 +12,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 
 namespace lockstep::parallel {
 
@@ -21,14 +22,17 @@ using TensorList = std::vector<at::Tensor>;
 /// Pieces have ceil(N / devices) rows, so 10 rows over 4 devices give 3, 3, 3,
 /// 1 and 2 rows over 4 devices give two lists. Undefined tensors are repeated;
 /// if all are, there is one list per device. Without inputs: one empty list.
-/// Gradients flow back to `inputs`.
+/// Gradients flow back to `inputs`. Chunks that come from the host are copied
+/// in `streams`, one per device, if there are any (copy_in_stream of
+/// device/streams.h), else in the caller's.
 /// Ownership: a chunk on the input's own device shares its memory.
 /// Errors: throws kInvalidArgument if inputs give different numbers of pieces
 /// (PyTorch drops rows there), and what torch::chunk throws.
 std::vector<TensorList> scatter(
     const TensorList& inputs,
     std::span<const c10::Device> devices,
-    std::int64_t dim = 0);
+    std::int64_t dim = 0,
+    std::span<const c10::Stream> streams = {});
 
 /// Replicas' results can be joined if they have the same structure, in words.
 /// Errors: throws kInvalidArgument without any, kMismatch for the first place

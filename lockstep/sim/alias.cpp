@@ -17,6 +17,8 @@
 #include "lockstep/sim/allocator.h"
 #include "lockstep/sim/devices.h"
 #include "lockstep/sim/generator.h"
+#include "lockstep/sim/guard.h"
+#include "lockstep/sim/stream_order.h"
 
 namespace lockstep::sim {
 namespace {
@@ -101,6 +103,7 @@ class AliasCall {
   void for_each_tensor(const IValue& value, F&& visit) const;
   void find_device();
   void check_tensor(const Tensor& tensor, const std::string& argument);
+  void check_order(const IValue& value, const c10::Argument& argument) const;
   [[nodiscard]] bool takes_cpu_tensors() const;
   void replace_argument(IValue& value, const c10::Argument& argument);
   Tensor to_alias(const Tensor& tensor);
@@ -124,6 +127,9 @@ void AliasCall::run() {
   find_device();
   begin_operation(device_, op_.schema().name().c_str());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (checks_streams()) {
+      check_order(stack_[first + i], arguments[i]);
+    }
     replace_argument(stack_[first + i], arguments[i]);
   }
   {
@@ -180,6 +186,20 @@ void AliasCall::check_tensor(const Tensor& tensor, const std::string& name) {
   if (tensor.device().is_privateuseone()) {
     found_ = tensor.device().index();
   }
+}
+
+// What a view is made of is not touched.
+void AliasCall::check_order(const IValue& value, const c10::Argument& argument)
+    const {
+  const c10::AliasInfo* const alias = argument.alias_info();
+  if (alias != nullptr && !alias->isWrite()) {
+    return;
+  }
+  for_each_tensor(value, [&](const Tensor& tensor) {
+    if (is_sim(tensor)) {
+      use_memory(tensor.storage().data(), device_, alias != nullptr);
+    }
+  });
 }
 
 // All tensors must be on one device; without tensors a device argument says
@@ -295,6 +315,7 @@ Tensor AliasCall::to_sim(const Tensor& result) {
       &allocator(),
       /*resizable=*/true);
   bytes_.push_back({.sim = storage, .cpu = result.storage()});
+  use_memory(storage.data(), device_, true);
   return same_form(result, storage, c10::DispatchKey::PrivateUse1);
 }
 
@@ -307,6 +328,9 @@ void AliasCall::replace_result(IValue& value) {
       list.push_back(to_sim(tensor));
     }
     value = std::move(list);
+  } else {
+    // A number: the host waited for it.
+    host_waits_for(clock_of(device_guard().getStream(sim_device(device_))));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <c10/core/impl/alloc_cpu.h>
 
 #include "lockstep/sim/devices.h"
+#include "lockstep/sim/stream_order.h"
 
 namespace lockstep::sim {
 namespace {
@@ -29,6 +30,7 @@ struct Block {
 
 void free_block(void* context) {
   auto* block = static_cast<Block*>(context);
+  forget_memory(block->data);
   give_memory(block->device, block->bytes);
   if (!block->adopted) {
     c10::free_cpu(block->data);
@@ -39,6 +41,7 @@ void free_block(void* context) {
 DataPtr make_pointer(Block block) {
   void* const data = block.data;
   const c10::Device device = sim_device(block.device);
+  own_memory(data, block.device);
   return {data, new Block(std::move(block)), &free_block, device};
 }
 
@@ -71,9 +74,11 @@ class Allocator final : public c10::DeviceAllocator {
   bool initialized() override {
     return device_count() > 0;
   }
-  // Nothing is cached and nothing runs later, so the next two have no work.
+  // Nothing is cached.
   void emptyCache(c10::MempoolId_t /*pool*/) override {}
-  void recordStream(const DataPtr& /*data*/, c10::Stream /*stream*/) override {}
+  void recordStream(const DataPtr& data, c10::Stream stream) override {
+    keep_for_stream(data.get(), stream);
+  }
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
       DeviceIndex device) override {
     check_index(device);

@@ -16,6 +16,8 @@
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 
+#include "lockstep/sim/stream_order.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -177,6 +179,7 @@ void begin_operation(DeviceIndex index, const char* name) {
       self.operations.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::uint64_t failing = self.fails_at.load(std::memory_order_relaxed);
   if (number < failing) {
+    begin_work(index, name);
     return;
   }
   const std::string text = number == failing ? c10::str(

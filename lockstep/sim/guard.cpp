@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "lockstep/sim/devices.h"
+#include "lockstep/sim/stream_order.h"
 
 namespace lockstep::sim {
 namespace {
@@ -22,7 +23,12 @@ thread_local std::array<c10::StreamId, kMaxSimDevices> current_stream{};
 
 struct Event {
   Clock::time_point time = {};
+  StreamClock done = {};
 };
+
+const Event& event_at(void* event) {
+  return *static_cast<const Event*>(event);
+}
 
 DeviceIndex index_of(Device device) {
   return device.has_index() ? device.index() : current_device();
@@ -85,12 +91,19 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     stream_of(index) = stream.id();
     return before;
   }
+  // Not an address: libraries that take a native stream get its number.
+  void* getStreamNativeHandle(Stream stream) const override {
+    return reinterpret_cast<void*>(stream.id());
+  }
   bool queryStream(const Stream& /*stream*/) const override {
     return true;
   }
-  void synchronizeStream(const Stream& /*stream*/) const override {}
+  void synchronizeStream(const Stream& stream) const override {
+    host_waits_for(clock_of(stream));
+  }
   void synchronizeDevice(DeviceIndex index) const override {
     check_index(index);
+    host_waits_for_device(index);
   }
 
   void record(
@@ -108,13 +121,19 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     if (*event == nullptr) {
       *event = new Event(); // owned by the c10::Event: see destroyEvent
     }
-    static_cast<Event*>(*event)->time = Clock::now();
+    auto* const recorded = static_cast<Event*>(*event);
+    recorded->time = Clock::now();
+    recorded->done = clock_of(stream);
   }
-  void block(void* /*event*/, const Stream& /*stream*/) const override {}
+  void block(void* event, const Stream& stream) const override {
+    wait_for(stream, event_at(event).done);
+  }
   bool queryEvent(void* /*event*/) const override {
     return true;
   }
-  void synchronizeEvent(void* /*event*/) const override {}
+  void synchronizeEvent(void* event) const override {
+    host_waits_for(event_at(event).done);
+  }
   void destroyEvent(void* event, DeviceIndex /*index*/)
       const noexcept override {
     delete static_cast<Event*>(event);
@@ -124,8 +143,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     TORCH_CHECK(
         first != nullptr && second != nullptr,
         "Both events must be recorded before calculating elapsed time.");
-    const auto time =
-        static_cast<Event*>(second)->time - static_cast<Event*>(first)->time;
+    const auto time = event_at(second).time - event_at(first).time;
     return std::chrono::duration<double, std::milli>(time).count();
   }
 };
@@ -135,6 +153,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 const c10::impl::DeviceGuardImplInterface& device_guard() {
   static const auto* const instance = new Guard();
   return *instance;
+}
+
+c10::StreamId current_stream_id(c10::DeviceIndex device) noexcept {
+  return stream_of(device);
 }
 
 } // namespace lockstep::sim

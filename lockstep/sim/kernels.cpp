@@ -27,6 +27,8 @@
 #include "lockstep/sim/alias.h"
 #include "lockstep/sim/allocator.h"
 #include "lockstep/sim/devices.h"
+#include "lockstep/sim/guard.h"
+#include "lockstep/sim/stream_order.h"
 
 namespace lockstep::sim {
 namespace {
@@ -132,15 +134,35 @@ Tensor& set_storage(
       stride);
 }
 
+// Between two devices their streams wait for each other; to the CPU the host
+// waits, unless it says otherwise.
+void order_copy(const Tensor& from, const Tensor& to, bool non_blocking) {
+  const auto meet_again = [&] {
+    if (from.is_privateuseone() && to.is_privateuseone()) {
+      meet(from.device().index(), to.device().index());
+    }
+  };
+  meet_again();
+  if (from.is_privateuseone()) {
+    use_memory(from.storage().data(), from.device().index(), false);
+  }
+  if (to.is_privateuseone()) {
+    use_memory(to.storage().data(), to.device().index(), true);
+  } else if (!non_blocking) {
+    host_waits_for(clock_of(device_guard().getStream(from.device())));
+  }
+  meet_again();
+}
+
 // All copies that have a simulated device on at least one side.
-Tensor
-copy_from(const Tensor& self, const Tensor& target, bool /*non_blocking*/) {
+Tensor copy_from(const Tensor& self, const Tensor& target, bool non_blocking) {
   const bool is_crossing = self.device() != target.device();
   for (const Tensor& side : {self, target}) {
     if (side.is_privateuseone() && (is_crossing || side.is_same(target))) {
       begin_operation(side.device().index(), "aten::copy_");
     }
   }
+  order_copy(self, target, non_blocking);
   {
     const KernelsOnly guard;
     Tensor to = cpu_alias(target);
@@ -166,7 +188,9 @@ bool has_compatible_type(const Tensor& self, const Tensor& from) {
   return is_plain(self) && is_plain(from);
 }
 
-void record_stream(Tensor& /*self*/, c10::Stream /*stream*/) {}
+void record_stream(Tensor& self, c10::Stream stream) {
+  keep_for_stream(self.storage().data(), stream);
+}
 
 // LibTorch multiplies by a mask and a scale on devices, by scaled noise on the
 // CPU; the last bit differs for some rates. Here it is the CPU's way.

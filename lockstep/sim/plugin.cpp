@@ -14,6 +14,7 @@
 #include "lockstep/sim/guard.h"
 #include "lockstep/sim/hooks.h"
 #include "lockstep/sim/kernels.h"
+#include "lockstep/sim/stream_order.h"
 
 namespace lockstep::sim {
 namespace {
@@ -80,7 +81,8 @@ constexpr SimPlugin kPlugin{
     .fail_at =
         [](std::int32_t device, std::uint64_t operation) {
           fail_at(index_of(device), operation);
-        }};
+        },
+    .check_streams = &check_streams};
 
 } // namespace
 } // namespace lockstep::sim

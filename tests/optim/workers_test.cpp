@@ -103,8 +103,7 @@ TEST_P(WithWorkers, BlocksChangeNoBit) {
   std::vector<std::vector<at::Tensor>> results;
   for (const int count : {1, 2}) {
     at::set_num_threads(count);
-    std::vector<at::Tensor> params = {
-        at::arange(90301).cos().requires_grad_()};
+    std::vector<at::Tensor> params = {at::arange(90301).cos().requires_grad_()};
     const auto optimizer = GetParam().make(params);
     for (int step = 1; step < 4; ++step) {
       params[0].mutable_grad() = at::arange(90301).mul(step).sin();

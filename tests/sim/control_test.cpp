@@ -13,21 +13,12 @@
 namespace lockstep {
 namespace {
 
+using test::error_of;
 using test::sim;
 using test::torch_error;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-template <class F>
-Error error_of(F&& run) {
-  try {
-    run();
-  } catch (const Exception& e) {
-    return e.error();
-  }
-  return {.message = "no error"};
-}
 
 class SimDevice : public ::testing::Test {
  protected:

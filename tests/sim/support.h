@@ -8,6 +8,8 @@
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
+#include "lockstep/base/error.h"
+
 namespace lockstep::test {
 
 /// `sim:index`.
@@ -24,6 +26,17 @@ std::string torch_error(F&& run) {
     return e.what_without_backtrace();
   }
   return "";
+}
+
+/// What `run` throws; "no error" if nothing.
+template <class F>
+Error error_of(F&& run) {
+  try {
+    run();
+  } catch (const Exception& e) {
+    return e.error();
+  }
+  return {.message = "no error"};
 }
 
 /// Autocast to bfloat16 on simulated devices while it lives.
