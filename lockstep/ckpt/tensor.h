@@ -81,6 +81,9 @@ struct Storage {
 
 class Value;
 
+/// As many as PyTorch's tensors can have.
+inline constexpr std::size_t kMaxDimensions = 64;
+
 /// A strided view of a storage. Equal `storage` pointers mean shared memory.
 struct Tensor {
   DType dtype = DType::kFloat32;

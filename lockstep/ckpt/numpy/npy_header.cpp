@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 namespace {
 
 constexpr std::string_view kMagic("\x93NUMPY");
-constexpr std::size_t kMaxDimensions = 64;
 constexpr std::size_t kAlignment = 64;
 
 Error bad_npy(

@@ -11,8 +11,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::size_t kMaxDimensions = 64;
-
 Error bad_view(std::string_view detail, std::string message) {
   return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
 }

@@ -7,11 +7,11 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/json_scanner.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::size_t kMaxDimensions = 64;
 constexpr std::size_t kMaxWarnings = 20;
 
 Error bad_header(

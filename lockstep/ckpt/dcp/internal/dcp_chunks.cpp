@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/ckpt/tensor_bytes.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::size_t kMaxDimensions = 64;
 constexpr std::uint64_t kMaxComparisons = 20'000'000;
 
 Error bad_chunk(

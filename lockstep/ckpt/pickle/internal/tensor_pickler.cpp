@@ -12,7 +12,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::size_t kMaxDimensions = 64;
 constexpr std::string_view kUntyped = "torch.storage.UntypedStorage";
 
 std::string storage_class_of(const Tensor& tensor) {

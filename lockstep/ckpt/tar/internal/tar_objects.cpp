@@ -9,11 +9,10 @@
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/range_storage.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
-
-constexpr std::int64_t kMaxDimensions = 64;
 
 Error bad(std::string_view detail, std::string message) {
   return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
@@ -172,7 +171,7 @@ Status TarObjects::read_tensor(PickleStream& stream) {
   }
   LOCKSTEP_ASSIGN(const std::int32_t rank, stream.next_i32());
   LOCKSTEP_TRY(stream.skip(4)); // the rank once took 8 bytes
-  if (rank < 0 || rank > kMaxDimensions) {
+  if (rank < 0 || static_cast<std::size_t>(rank) > kMaxDimensions) {
     return bad(
         "E_RANK",
         format(
