@@ -14,6 +14,9 @@
 
 namespace lockstep::ckpt {
 
+/// The record's name, without the archive's root.
+inline constexpr std::string_view kIdRecord = ".data/serialization_id";
+
 /// Collects the records in the order they are written.
 class SerializationId {
  public:

@@ -21,7 +21,6 @@ namespace {
 using internal::EndPlan;
 using internal::ZipEnd;
 
-constexpr std::string_view kIdRecord = ".data/serialization_id";
 constexpr std::uint64_t kEndRecordsBytes =
     kEnd64Bytes + kLocatorBytes + kEndBytes;
 // Readers look for the end record in the last 64 KiB: were a step torn, the

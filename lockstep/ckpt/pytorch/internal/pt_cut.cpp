@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::uint64_t kMaxNameBytes = 4096;
 // The last record; `zip_file_bytes` counts it by itself.
-constexpr std::string_view kIdRecord = ".data/serialization_id";
 constexpr std::uint64_t kIdBytes = 40;
 constexpr std::size_t kMaxWalked = 1'000'000;
 // Pickles are read in windows of this size and then of 16 times as much.
