@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -65,10 +64,12 @@ constexpr std::array kNcclTypes{
     TypeNumber{at::kDouble, 8},
     TypeNumber{at::kBFloat16, 9}};
 
-std::optional<int> type_number(at::ScalarType dtype) {
-  const auto found = std::ranges::find(kNcclTypes, dtype, &TypeNumber::dtype);
-  return found == kNcclTypes.end() ? std::nullopt
-                                   : std::optional(found->number);
+constexpr int kNoType = -1;
+
+int type_number(at::ScalarType dtype) {
+  const auto* const found =
+      std::ranges::find(kNcclTypes, dtype, &TypeNumber::dtype);
+  return found == kNcclTypes.end() ? kNoType : found->number;
 }
 
 [[noreturn]] void unavailable(std::string message, std::string hint) {
@@ -155,7 +156,7 @@ bool can_sum(const std::vector<Tensors>& terms, std::size_t row) {
            term.is_non_overlapping_and_dense() &&
            term.dtype() == first.dtype() && term.sizes() == first.sizes() &&
            term.strides() == first.strides() &&
-           type_number(term.scalar_type()).has_value();
+           type_number(term.scalar_type()) != kNoType;
   });
 }
 
@@ -221,7 +222,7 @@ void NcclReduce::Impl::queue(
           term.const_data_ptr(),
           d == 0 ? sums[row].mutable_data_ptr() : nullptr,
           static_cast<std::size_t>(term.numel()),
-          *type_number(term.scalar_type()),
+          type_number(term.scalar_type()),
           kSum,
           /*root=*/0,
           communicators[d],

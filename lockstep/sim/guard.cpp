@@ -93,6 +93,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   // Not an address: libraries that take a native stream get its number.
   void* getStreamNativeHandle(Stream stream) const override {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
     return reinterpret_cast<void*>(stream.id());
   }
   bool queryStream(const Stream& /*stream*/) const override {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
@@ -26,12 +27,10 @@ struct Case {
 };
 
 template <class Optim, class Options>
-Case make_case(std::string name, Options options) {
-  return {
-      .name = std::move(name),
-      .make = [options](std::vector<at::Tensor> params) {
-        return std::make_unique<Optim>(std::move(params), options);
-      }};
+Case make_case(const std::string& name, Options options) {
+  return {.name = name, .make = [options](std::vector<at::Tensor> params) {
+            return std::make_unique<Optim>(std::move(params), options);
+          }};
 }
 
 const std::vector<Case> kCases = {

@@ -52,6 +52,8 @@ using lockstep::test::Communicator;
 using lockstep::test::open_group;
 using lockstep::test::state;
 
+// NOLINTBEGIN(readability-identifier-naming,readability-function-size): NCCL's
+
 FAKE_NCCL_EXPORT lockstep::test::FakeNccl* fake_nccl() {
   return &state();
 }
@@ -119,3 +121,5 @@ FAKE_NCCL_EXPORT int ncclGroupEnd() {
   }
   return std::exchange(state().fails_with, 0);
 }
+
+// NOLINTEND(readability-identifier-naming,readability-function-size)
