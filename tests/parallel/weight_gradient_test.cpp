@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/convolution_backward_native.h>
 #include <gtest/gtest.h>
@@ -99,6 +100,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.out = 480, .pieces = 1},
         Case{.has_bias = true},
         Case{.map = 2, .pieces = 1, .layout = at::MemoryFormat::ChannelsLast}));
+
+TEST(WeightGradientPieces, AreWhatLibTorchCalls) {
+  install_weight_gradient();
+  const auto operation = c10::Dispatcher::singleton().findSchema(
+      {"aten::convolution_backward", ""});
+  ASSERT_TRUE(operation.has_value());
+  EXPECT_TRUE(operation->hasKernelForDispatchKey(c10::DispatchKey::CPU));
+}
 
 TEST(WeightGradientPieces, AreForOneThread) {
   const auto weight = torch::zeros({512, 512, 3, 3});
