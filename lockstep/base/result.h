@@ -81,7 +81,8 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() = default;
+  // Written out: a defaulted one makes `return {};` clear a whole `Error`.
+  Result() : error_(std::nullopt) {}
   // NOLINTNEXTLINE(google-explicit-constructor): `return Error{...};`
   Result(Error error) : error_(std::move(error)) {}
 
