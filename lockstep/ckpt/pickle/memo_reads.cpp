@@ -18,6 +18,18 @@ class Skipper {
   explicit Skipper(ByteSpan bytes)
       : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
+  // Passes an opcode that is of no interest, as most are: false if another is
+  // next, or nothing.
+  bool pass() {
+    const std::size_t bytes =
+        at_ == end_ ? 0
+                    : internal::kPlainBytes[static_cast<unsigned char>(*at_)];
+    if (bytes == 0 || bytes > left()) {
+      return false;
+    }
+    at_ += bytes;
+    return true;
+  }
   // The next opcode, null at the end of what can be read. `number` and `line`
   // are its operand afterwards.
   const OpcodeInfo* next() {
@@ -103,6 +115,9 @@ MemoReads find_memo_reads(ByteSpan bytes, std::uint64_t max_opcodes) {
   MemoReads reads(bytes.size());
   Skipper skipper(bytes);
   for (std::uint64_t count = 0; count < max_opcodes; ++count) {
+    if (skipper.pass()) {
+      continue;
+    }
     const OpcodeInfo* info = skipper.next();
     if (info == nullptr || info->code == '.') {
       break;

@@ -92,6 +92,20 @@ constexpr std::array<const OpcodeInfo*, 256> internal::kOpcodeRows = [] {
   return rows;
 }();
 
+constexpr std::array<std::uint8_t, 256> internal::kPlainBytes = [] {
+  constexpr std::string_view kOthers = ".hj"; // STOP and what reads the memo
+  std::array<std::uint8_t, 256> bytes{};
+  for (const OpcodeInfo& row : kTable) {
+    const bool is_plain =
+        (row.operand == kNone || operand_bytes(row.operand) != 0) &&
+        !has_length(row.operand) &&
+        kOthers.find(static_cast<char>(row.code)) == std::string_view::npos;
+    const std::size_t whole = 1 + operand_bytes(row.operand);
+    bytes.at(row.code) = static_cast<std::uint8_t>(is_plain ? whole : 0);
+  }
+  return bytes;
+}();
+
 std::span<const OpcodeInfo> opcode_table() {
   return kTable;
 }

@@ -35,12 +35,16 @@ enum class Operand : std::uint8_t {
   kSignedBytes4,
 };
 
+namespace internal {
+/// By `Operand`. Inside the function GCC would copy it at each call.
+inline constexpr std::array<std::uint8_t, 13>
+    kOperandBytes{0, 1, 2, 4, 8, 4, 8, 0, 0, 1, 4, 8, 4};
+} // namespace internal
+
 /// Units: bytes of a number kind; of a byte kind, bytes of its length; 0 for
 /// others.
 constexpr std::size_t operand_bytes(Operand operand) {
-  constexpr std::array<std::uint8_t, 13>
-      kBytes{0, 1, 2, 4, 8, 4, 8, 0, 0, 1, 4, 8, 4};
-  return kBytes.at(static_cast<std::size_t>(operand));
+  return internal::kOperandBytes.at(static_cast<std::size_t>(operand));
 }
 
 /// True if the operand is a length and as many bytes.
@@ -75,6 +79,9 @@ std::span<const OpcodeInfo> opcode_table();
 namespace internal {
 /// Rows by code.
 extern const std::array<const OpcodeInfo*, 256> kOpcodeRows;
+/// Bytes of opcode and operand, by code, where the code alone tells them and
+/// reads nothing from the memo; else 0.
+extern const std::array<std::uint8_t, 256> kPlainBytes;
 } // namespace internal
 
 /// The row of `code`, null if no protocol has it.
