@@ -14,8 +14,9 @@
 
 namespace lockstep::ckpt {
 
-/// The record's name, without the archive's root.
+/// The record's name, without root, and its size.
 inline constexpr std::string_view kIdRecord = ".data/serialization_id";
+inline constexpr std::uint64_t kIdBytes = 40;
 
 /// Collects the records in the order they are written.
 class SerializationId {

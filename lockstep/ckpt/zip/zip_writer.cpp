@@ -12,8 +12,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::uint64_t kIdBytes = 40;
-
 // The checksum of a small payload reads a block right before write() copies it,
 // so that the second reading comes from the cache. Blocks end at multiples of
 // their size in the file: the kernel then takes few large pages instead of many

@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 #include "lockstep/ckpt/pytorch/internal/pt_storage.h"
+#include "lockstep/ckpt/zip/serialization_id.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
@@ -16,8 +17,6 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 constexpr std::uint64_t kMaxNameBytes = 4096;
-// The last record; `zip_file_bytes` counts it by itself.
-constexpr std::uint64_t kIdBytes = 40;
 constexpr std::size_t kMaxWalked = 1'000'000;
 // Pickles are read in windows of this size and then of 16 times as much.
 constexpr std::uint64_t kFirstWindow = 64 << 10;
@@ -176,6 +175,7 @@ class Walker {
     if (!found_.cut.empty()) {
       seen.push_back(found_.cut);
     }
+    // The last record; `zip_file_bytes` counts it by itself.
     const bool is_last = seen.size() == planned_.size() + 1;
     if (is_last && seen.back() == kIdRecord) {
       seen.pop_back();
