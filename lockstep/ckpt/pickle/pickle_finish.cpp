@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/hash_order.h"
 #include "lockstep/ckpt/internal/name_hash.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
@@ -40,7 +41,7 @@ bool may_have_equal_keys(const std::vector<Item>& items) {
       hashes.push_back(*hash);
     }
   }
-  return internal::has_equal(std::move(hashes));
+  return HashOrder(hashes).has_equal();
 }
 
 // Moves later values of equal keys to the first place, as Python's dict does.

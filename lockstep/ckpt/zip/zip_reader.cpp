@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <ranges>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -37,6 +37,14 @@ bool has_upper_case(const ZipEntry& entry) {
   });
 }
 
+template <class Rows, class Hash>
+HashOrder hash_order(const Rows& rows, const Hash& hash_of) {
+  std::vector<std::uint64_t> hashes;
+  hashes.reserve(rows.size());
+  std::ranges::transform(rows, std::back_inserter(hashes), hash_of);
+  return HashOrder(hashes);
+}
+
 Error duplicate(const ZipRecord& first, const ZipRecord& second) {
   const bool same = first.name == second.name;
   return zip_error(
@@ -56,12 +64,11 @@ Error duplicate(const ZipRecord& first, const ZipRecord& second) {
 Status check_duplicates(const std::vector<ZipEntry>& entries, ZipForm form) {
   const bool folds_case =
       form == ZipForm::kRooted && std::ranges::any_of(entries, has_upper_case);
-  const auto hashes =
-      entries | std::views::transform([&](const auto& entry) {
-        const std::string& name = entry.record.name;
-        return internal::name_hash(folds_case ? lower_case(name) : name);
-      });
-  if (!internal::has_equal({hashes.begin(), hashes.end()})) {
+  const auto order = hash_order(entries, [&](const ZipEntry& entry) {
+    const std::string& name = entry.record.name;
+    return internal::name_hash(folds_case ? lower_case(name) : name);
+  });
+  if (!order.has_equal()) {
     return {};
   }
   std::deque<std::string> folded; // keeps what `names` points to
@@ -259,24 +266,27 @@ ZipReader ZipReader::recovered(
 }
 
 void ZipReader::index_names() {
-  index_.reserve(records_.size());
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    index_.push_back({internal::name_hash(records_[i].name), i});
-  }
-  std::ranges::sort(index_, [this](const IndexEntry& a, const IndexEntry& b) {
-    return a.hash != b.hash ? a.hash < b.hash
-                            : records_[a.place].name < records_[b.place].name;
+  index_ = hash_order(records_, [](const ZipRecord& record) {
+    return internal::name_hash(record.name);
   });
+  if (index_.has_equal()) {
+    const auto key = [this](const HashOrder::Entry& entry) {
+      return std::pair<std::uint64_t, std::string_view>(
+          entry.hash,
+          records_[entry.place].name);
+    };
+    std::ranges::sort(index_.entries(), {}, key);
+  }
 }
 
 const ZipRecord* ZipReader::find(std::string_view name) const noexcept {
   const std::uint64_t hash = internal::name_hash(name);
-  const auto is_before = [&](const IndexEntry& entry) {
+  const auto near = index_.near(hash);
+  const auto found = std::ranges::partition_point(near, [&](const auto& entry) {
     return entry.hash != hash ? entry.hash < hash
                               : records_[entry.place].name < name;
-  };
-  const auto found = std::ranges::partition_point(index_, is_before);
-  return found == index_.end() || records_[found->place].name != name
+  });
+  return found == near.end() || records_[found->place].name != name
              ? nullptr
              : &records_[found->place];
 }

@@ -19,6 +19,7 @@
 
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/hash_order.h"
 
 namespace lockstep::ckpt {
 
@@ -140,13 +141,9 @@ class ZipReader {
 
   std::shared_ptr<ByteSource> source_;
   std::vector<ZipRecord> records_;
-  // Sorted by hash and, of equal ones, by name: no hash table, names in a file
-  // can be made to collide.
-  struct IndexEntry {
-    std::uint64_t hash = 0;
-    std::size_t place = 0;
-  };
-  std::vector<IndexEntry> index_;
+  // By hash and, of equal ones, by name: names in a file can be made to
+  // collide.
+  HashOrder index_;
   std::string root_;
   CrcState crc_state_ = CrcState::kPresent;
   std::vector<Error> warnings_;
