@@ -5,31 +5,15 @@
 #include <string>
 #include <vector>
 
-#include <malloc.h>
-
 #include "cli/command.h"
 #include "cli/exec_train.h"
 #include "cli/output.h"
-
-namespace {
-
-// A command ends soon: the heap grows in few steps, and gives nothing back only
-// to fetch it again.
-void tune_malloc() {
-  constexpr int kStep = 1 << 20;
-  constexpr int kKept = 64 << 20;
-  // NOLINTBEGIN(concurrency-mt-unsafe): before anything else runs
-  ::mallopt(M_TOP_PAD, kStep);
-  ::mallopt(M_TRIM_THRESHOLD, kKept);
-  // NOLINTEND(concurrency-mt-unsafe)
-}
-
-} // namespace
+#include "lockstep/base/heap.h"
 
 int main(int argc, char** argv) {
   using lockstep::ErrorCode;
   namespace cli = lockstep::cli;
-  tune_malloc();
+  lockstep::tune_heap();
   if (argc > 1 && cli::is_train_command(argv[1])) {
     return cli::print_error(cli::exec_train(argv), "lockstep.exec/1", false);
   }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "lockstep/base/heap.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/diagnose.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
@@ -22,6 +23,8 @@ using internal::StorageTable;
 
 constexpr std::int64_t kOldestVersion = 1;
 constexpr std::int64_t kNewestVersion = 10;
+// The values of a state_dict take so much more than their pickle.
+constexpr std::uint64_t kHeapPerByte = 8;
 
 std::string_view text_of(ByteSpan bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -164,6 +167,7 @@ class PtReader {
           "E_LIMIT",
           format("data.pkl has {} bytes, more than the limit", record->size));
     }
+    expect_heap(kHeapPerByte * record->size);
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
     StorageTable storages(
