@@ -27,7 +27,7 @@ Status Machine::run() {
     if (instruction.info->code == '.') {
       return stop(instruction);
     }
-    const OpHandler handler = op_handler(instruction.info->code);
+    const OpHandler handler = kOpHandlers[instruction.info->code];
     if (handler == nullptr) {
       continue; // PROTO and FRAME are the decoder's
     }

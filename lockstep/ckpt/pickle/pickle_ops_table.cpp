@@ -75,18 +75,14 @@ constexpr std::array<std::pair<std::uint8_t, OpHandler>, 65> kHandlers{{
     {0x98, &Machine::op_refused},
 }};
 
-constexpr auto kByCode = [] {
+} // namespace
+
+constexpr std::array<OpHandler, 256> kOpHandlers = [] {
   std::array<OpHandler, 256> handlers{};
   for (const auto& [code, handler] : kHandlers) {
     handlers.at(code) = handler;
   }
   return handlers;
 }();
-
-} // namespace
-
-OpHandler op_handler(std::uint8_t code) {
-  return kByCode.at(code);
-}
 
 } // namespace lockstep::ckpt::internal

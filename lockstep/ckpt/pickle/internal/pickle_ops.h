@@ -4,6 +4,7 @@
 // containers (pickle_containers.cpp), names and calls (pickle_calls.cpp).
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,8 +19,8 @@ namespace lockstep::ckpt::internal {
 class Machine;
 using OpHandler = Status (Machine::*)(const Instruction&);
 
-/// What runs for an opcode; null for those the decoder deals with.
-OpHandler op_handler(std::uint8_t code);
+/// What runs for an opcode, by code; null for those the decoder deals with.
+extern const std::array<OpHandler, 256> kOpHandlers;
 
 /// Stack machine of one pickle. Cycles: see `PickleStack`.
 class Machine {
