@@ -112,9 +112,10 @@ function(lockstep_program)
   set_target_properties(${arg_NAME} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   if(NOT arg_TORCH)
-    # Starts in about a millisecond: nothing to load and nothing to look up.
+    # Starts in about a millisecond: nothing to load, nothing to look up, and
+    # of the libraries what is used.
     _lockstep_static_options(options)
-    target_link_options(${arg_NAME} PRIVATE ${options})
+    target_link_options(${arg_NAME} PRIVATE ${options} -Wl,--gc-sections)
   endif()
 endfunction()
 
