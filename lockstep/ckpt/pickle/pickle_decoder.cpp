@@ -79,28 +79,42 @@ bool PickleDecoder::fail(Error error) {
 }
 
 bool PickleDecoder::read_operand() {
-  const Operand operand = instruction_.info->operand;
-  const std::size_t size = operand_bytes(operand);
-  if (size == 0) {
-    return read_lines();
+  // Branches, for the processor guesses them and goes on; for a length out of a
+  // table the next opcode would have to wait.
+  switch (operand_bytes(instruction_.info->operand)) {
+    case 1:
+      return read_number<std::uint8_t>();
+    case 2:
+      return read_number<std::uint16_t>();
+    case 4:
+      return read_number<std::uint32_t>();
+    case 8:
+      return read_number<std::uint64_t>();
+    default:
+      return read_lines();
   }
-  if (remaining() < size) {
-    return fail(truncated(size, remaining()));
+}
+
+template <class T>
+bool PickleDecoder::read_number() {
+  if (remaining() < sizeof(T)) {
+    return fail(truncated(sizeof(T), remaining()));
   }
-  const std::uint64_t number =
-      internal::read_number(bytes_.subspan(position_), size);
-  position_ += size;
+  const auto number = internal::read_le<T>(bytes_, position_);
+  position_ += sizeof(T);
   instruction_.number = number;
+  const Operand operand = instruction_.info->operand;
   if (has_length(operand)) {
     return read_bytes();
   }
   if (operand == Operand::kI4) {
-    instruction_.number = static_cast<std::uint64_t>(std::int64_t{
-        static_cast<std::int32_t>(static_cast<std::uint32_t>(number))});
+    instruction_.number = static_cast<std::uint64_t>(
+        std::int64_t{static_cast<std::int32_t>(number)});
   }
   if (operand == Operand::kF8) {
     // Big-endian, unlike everything else in a pickle.
-    instruction_.real = std::bit_cast<double>(__builtin_bswap64(number));
+    instruction_.real =
+        std::bit_cast<double>(__builtin_bswap64(instruction_.number));
   }
   return true;
 }

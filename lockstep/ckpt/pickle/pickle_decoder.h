@@ -61,6 +61,8 @@ class PickleDecoder {
  private:
   // These return false after noting an error.
   bool read_operand();
+  template <class T>
+  bool read_number();
   bool read_bytes();
   bool read_lines();
   bool read_line(std::string_view& line);
