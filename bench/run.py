@@ -124,13 +124,13 @@ def bench_parallel(rounds):
 
 def bench_data(rounds):
     """One epoch of shuffled, normalised FashionMNIST, batch 256."""
-    with Peer(BIN / "loader_bench") as ours:
-        for workers in (0, 2):
-            with Peer(PYTHON, HERE / "peer_data.py", "--workers", workers) as peer:
-                require(peer.ready["checksum"] == ours.ready["checksum"],
-                        "the two loaders do not yield the same pixels")
-                yield (f"Python DataLoader, {workers} workers -> ours", "img/s",
-                       pairs(peer, ours, max(3, rounds // 2), "images_per_s"))
+    for workers in (0, 2):
+        with Peer(BIN / "loader_bench", workers) as ours, \
+                Peer(PYTHON, HERE / "peer_data.py", "--workers", workers) as peer:
+            require(peer.ready["checksum"] == ours.ready["checksum"],
+                    "the two loaders do not yield the same pixels")
+            yield (f"Python DataLoader -> ours, {workers} workers each", "img/s",
+                   pairs(peer, ours, max(3, rounds // 2), "images_per_s"))
 
 
 def bench_ckpt(rounds):
