@@ -56,8 +56,8 @@ TEST(Normaliser, VectorsAndTableGiveTheSameBits) {
 #if defined(__x86_64__)
 // Nearly every mean and std rounds as it should; these are in daily use.
 TEST(Normaliser, UsualDataIsDoneInVectors) {
-  const bool can = __builtin_cpu_supports("avx2") != 0 &&
-                   __builtin_cpu_supports("fma") != 0;
+  const bool can =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   for (const auto& [mean, std] :
        {std::pair(0.2860F, 0.3530F),
         std::pair(0.1307F, 0.3081F),
