@@ -36,8 +36,10 @@ TEST(Philox, EqualsThePublishedVectors) {
 
 // Every pixel value, at every place in a vector, for odd means and stds.
 TEST(Normaliser, VectorsAndTableGiveTheSameBits) {
+  constexpr int kPixels = 256 * 9 + 5;
   std::vector<std::uint8_t> all;
-  for (int i = 0; i < 256 * 9 + 5; ++i) {
+  all.reserve(kPixels);
+  for (int i = 0; i < kPixels; ++i) {
     all.push_back(static_cast<std::uint8_t>(i * 85 + i / 256));
   }
   for (const float mean : {0.0F, 0.2860F, -3.5F, 1e-30F, 0.1307F}) {
@@ -195,7 +197,7 @@ TEST(Augmentation, ChoosesEvenly) {
   for (const int count : places) {
     EXPECT_NEAR(count, 1000, 6 * std::sqrt(1000.0));
   }
-  EXPECT_NEAR(flips, kDraws / 2, 6 * std::sqrt(kDraws / 4.0));
+  EXPECT_NEAR(flips, kDraws / 2.0, 6 * std::sqrt(kDraws / 4.0));
 }
 
 TEST(Augmentation, OffMeansNotMoved) {

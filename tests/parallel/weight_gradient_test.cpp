@@ -31,6 +31,7 @@ struct Case {
   }
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for it
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.in << "->" << c.out << ", " << c.map << "x" << c.map << " map, "
        << c.kernel << "x" << c.kernel << "/" << c.stride << ", batch "
