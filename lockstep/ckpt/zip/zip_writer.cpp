@@ -5,24 +5,20 @@
 #include <utility>
 
 #include "lockstep/ckpt/crc32.h"
-#include "lockstep/ckpt/zip/background_crc.h"
 #include "lockstep/ckpt/zip/internal/zip_records.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-// The checksum of a small payload reads a block right before write() copies it,
-// so that the second reading comes from the cache. Blocks end at multiples of
-// their size in the file: the kernel then takes few large pages instead of many
-// small ones.
+// The checksum reads a block right before write() copies it, so that the
+// second reading comes from the cache. Blocks end at multiples of their size in
+// the file: the kernel then takes few large pages instead of many small ones.
 constexpr std::uint64_t kWriteBytes = 512 << 10;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::size_t kGatherBytes = 256 << 10;
 // Larger payloads are worth a write of their own instead of a copy.
 constexpr std::size_t kDirectBytes = 64 << 10;
-// And from here on worth waking a second thread for the checksum.
-constexpr std::size_t kBackgroundBytes = 512 << 10;
 
 // Folder in front of every name; none without a root.
 std::string prefix_of(std::string_view root) {
@@ -62,8 +58,6 @@ ZipWriter::ZipWriter(WritableFile& file, std::string root)
     : file_(file), root_(std::move(root)) {
   buffer_.reserve(kGatherBytes);
 }
-
-ZipWriter::~ZipWriter() = default;
 
 Status ZipWriter::add(std::string_view name, ByteSpan payload) {
   return add(name, payload.size(), [payload](const Sink& sink) {
@@ -144,35 +138,16 @@ Status ZipWriter::append_payload(ByteSpan payload, std::uint32_t& crc) {
   append_block(head, crc);
   LOCKSTEP_TRY(flush());
   payload = payload.subspan(head.size());
-  const std::size_t tail = payload.size() % kPageBytes;
-  const auto pages = payload.first(payload.size() - tail);
-  if (pages.size() < kBackgroundBytes) {
-    LOCKSTEP_TRY(write_pages(pages, [&crc](ByteSpan block) {
-      crc = crc32(block, crc);
-    }));
-  } else {
-    if (background_ == nullptr) {
-      background_ = std::make_unique<BackgroundCrc>();
-    }
-    auto job = background_->start(pages, crc);
-    LOCKSTEP_TRY(write_pages(pages, [](ByteSpan /*block*/) {}));
-    crc = job.finish();
-  }
-  append_block(payload.last(tail), crc);
-  return {};
-}
-
-template <class Before>
-Status ZipWriter::write_pages(ByteSpan pages, const Before& before) {
-  while (!pages.empty()) {
-    const auto block = pages.first(std::min<std::uint64_t>(
-        pages.size(),
+  while (payload.size() >= kPageBytes) {
+    const auto block = payload.first(std::min<std::uint64_t>(
+        payload.size() - payload.size() % kPageBytes,
         kWriteBytes - position_ % kWriteBytes));
-    before(block);
+    crc = crc32(block, crc);
     LOCKSTEP_TRY(file_.write(block));
     position_ += block.size();
-    pages = pages.subspan(block.size());
+    payload = payload.subspan(block.size());
   }
+  append_block(payload, crc);
   return {};
 }
 

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,8 +17,6 @@
 #include "lockstep/ckpt/zip/serialization_id.h"
 
 namespace lockstep::ckpt {
-
-class BackgroundCrc;
 
 /// A record to come, for `zip_file_bytes`.
 struct PlannedRecord {
@@ -54,8 +51,7 @@ std::uint64_t zip_file_bytes(
     std::string_view root,
     std::span<const PlannedRecord> records);
 
-/// Ownership: the file must outlive the writer. Threads: one at a time; a
-/// second one, of the writer's own, checksums large payloads.
+/// Ownership: the file must outlive the writer. Threads: one at a time.
 class ZipWriter {
  public:
   /// Takes the next bytes of a record.
@@ -65,9 +61,6 @@ class ZipWriter {
 
   /// Without a root, names stay as they are and no serialization id is added.
   ZipWriter(WritableFile& file, std::string root);
-  ~ZipWriter();
-  ZipWriter(const ZipWriter&) = delete;
-  ZipWriter& operator=(const ZipWriter&) = delete;
 
   /// Appends a record; names must be new. Errors: kIo.
   Status add(std::string_view name, ByteSpan payload);
@@ -98,9 +91,6 @@ class ZipWriter {
   Status end(std::string_view name, Entry entry);
   void append(std::string_view bytes);
   Status append_payload(ByteSpan payload, std::uint32_t& crc);
-  // Calls `before` with each block, then writes it.
-  template <class Before>
-  Status write_pages(ByteSpan pages, const Before& before);
   void append_block(ByteSpan block, std::uint32_t& crc);
   Status flush();
 
@@ -111,7 +101,6 @@ class ZipWriter {
   // Headers and small payloads gather here; large ones bypass it.
   std::string buffer_;
   std::uint64_t position_ = 0;
-  std::unique_ptr<BackgroundCrc> background_;
 };
 
 } // namespace lockstep::ckpt
