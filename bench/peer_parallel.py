@@ -145,6 +145,12 @@ def main():
             forwards[f"{count} {how}"] = partial(
                 data_parallel, net, count=count, sends=how == "copies")
 
+    for line, forward in forwards.items():
+        net.zero_grad()
+        forward(x).sum().backward()
+        if net.shift.grad.item() != len(x):
+            raise SystemExit(f"{line}: the gradient is {net.shift.grad.item()}")
+
     def run_round(line):
         forward = forwards[line]
         for _ in range(3):

@@ -28,6 +28,7 @@ void map_pages(std::byte* block, std::size_t bytes) {
 } // namespace
 
 void tune_heap() {
+#ifdef __GLIBC__
   constexpr int kStep = 1 << 20;
   constexpr int kKept = 64 << 20;
   // NOLINTBEGIN(concurrency-mt-unsafe): before there are other threads
@@ -35,6 +36,7 @@ void tune_heap() {
   ::mallopt(M_TRIM_THRESHOLD, kKept);
   // NOLINTEND(concurrency-mt-unsafe)
   is_tuned = true;
+#endif
 }
 
 void expect_heap(std::uint64_t bytes) {

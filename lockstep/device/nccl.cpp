@@ -197,9 +197,6 @@ NcclReduce::NcclReduce(std::span<const c10::Device> devices) {
 }
 
 NcclReduce::~NcclReduce() {
-  if (impl_ == nullptr) {
-    return;
-  }
   for (const Communicator communicator : impl_->communicators) {
     static_cast<void>(impl_->library.comm_destroy(communicator));
   }

@@ -20,8 +20,8 @@
 #include <ATen/ops/randperm_cpu_dispatch.h>
 #include <ATen/ops/rrelu_with_noise_cpu_dispatch.h>
 #include <ATen/ops/uniform_cpu_dispatch.h>
-#include <torch/library.h>
 
+#include "lockstep/parallel/cpu_kernels.h"
 #include "lockstep/parallel/random_stream.h"
 
 namespace lockstep::parallel {
@@ -173,20 +173,13 @@ void register_kernels(torch::Library& lib) {
 } // namespace
 
 void install_random_streams() {
-  // Never removed: other threads may be inside one of the kernels at exit.
-  static const torch::Library* const library = [] {
+  static const bool is_done = [] {
     Silence silence;
     const c10::WarningUtils::WarningHandlerGuard guard(&silence);
-    auto lib = std::make_unique<torch::Library>(
-        torch::Library::IMPL,
-        "aten",
-        c10::DispatchKey::CPU,
-        __FILE__,
-        __LINE__);
-    register_kernels(*lib);
-    return lib.release();
+    replace_cpu_kernels(&register_kernels);
+    return true;
   }();
-  static_cast<void>(library);
+  static_cast<void>(is_done);
 }
 
 } // namespace lockstep::parallel

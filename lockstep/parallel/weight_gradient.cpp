@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <tuple>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/convolution_backward_native.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/library.h>
+
+#include "lockstep/parallel/cpu_kernels.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -44,7 +44,8 @@ bool is_plain(const Tensor& tensor) {
 
 using Gradients = std::tuple<Tensor, Tensor, Tensor>;
 
-// LibTorch's schema for it: of the input, the weight and the bias.
+// Of the input, the weight and the bias.
+// NOLINTNEXTLINE(readability-function-size): LibTorch's schema
 Gradients convolution_backward(
     const Tensor& grad_output,
     const Tensor& input,
@@ -117,18 +118,13 @@ std::int64_t weight_gradient_pieces(
 }
 
 void install_weight_gradient() {
-  // Never removed: other threads may be inside of it at exit.
-  static const torch::Library* const library = [] {
-    auto lib = std::make_unique<torch::Library>(
-        torch::Library::IMPL,
-        "aten",
-        c10::DispatchKey::CPU,
-        __FILE__,
-        __LINE__);
-    lib->impl("convolution_backward", &convolution_backward);
-    return lib.release();
+  static const bool is_done = [] {
+    replace_cpu_kernels([](torch::Library& library) {
+      library.impl("convolution_backward", &convolution_backward);
+    });
+    return true;
   }();
-  static_cast<void>(library);
+  static_cast<void>(is_done);
 }
 
 } // namespace lockstep::parallel

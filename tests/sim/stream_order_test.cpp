@@ -2,6 +2,8 @@
 //
 // What must wait for what on devices that work asynchronously: simulated
 // devices find the waits that are missing, and DataParallel misses none.
+#include <array>
+
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>

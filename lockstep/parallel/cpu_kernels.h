@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// CPU kernels of ours in place of LibTorch's, for the rest of the process.
+#pragma once
+
+#include <torch/library.h>
+
+namespace lockstep::parallel {
+
+/// Calls `add` with a library for operations of `aten` on the CPU. It is never
+/// removed: other threads may be inside one of its kernels at exit.
+/// Threads: call once for the same kernels.
+inline void replace_cpu_kernels(void (*add)(torch::Library&)) {
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): lives for ever
+  auto* const library = new torch::Library(
+      torch::Library::IMPL,
+      "aten",
+      c10::DispatchKey::CPU,
+      __FILE__,
+      __LINE__);
+  add(*library);
+}
+
+} // namespace lockstep::parallel
