@@ -262,7 +262,7 @@ void Adam::step_single(
   const at::Tensor& param = update.param;
   internal::check_real(param);
   ParamState& state = ready_state(update, settings);
-  const double step = state["step"].add_(1).item<double>();
+  const auto step = state["step"].add_(1).item<double>();
   const std::array tensors = {
       param,
       param.grad(),

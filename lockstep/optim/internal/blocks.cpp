@@ -13,7 +13,7 @@ namespace {
 // Of float32: 128 KiB each of a parameter, its gradient, a temporary and up to
 // three tensors of state. A multiple of every vector width, so that no element
 // moves from a kernel's vector loop to its remainder.
-constexpr std::int64_t kBlockElements = 32 * 1024;
+constexpr std::int64_t kBlockElements = 32'768;
 
 bool can_divide(std::span<const at::Tensor> tensors) {
   const at::Tensor& first = tensors.front();
