@@ -25,6 +25,12 @@ inline ByteSpan as_byte_span(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+/// The characters of `bytes`, without a copy.
+inline std::string_view as_text(ByteSpan bytes) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 /// What `stat` tells of a path.
 struct FileInfo {
   enum class Kind { kFile, kDirectory, kOther };

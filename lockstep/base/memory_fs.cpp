@@ -104,9 +104,7 @@ class MemoryFs::Disk {
         : disk_(std::move(disk)), inode_(std::move(inode)) {}
     Status write(ByteSpan bytes) override {
       const std::scoped_lock lock(disk_->mutex);
-      inode_->data.append(
-          reinterpret_cast<const char*>(bytes.data()),
-          bytes.size());
+      inode_->data.append(as_text(bytes));
       return {};
     }
     Status write_at(std::uint64_t offset, ByteSpan bytes) override {
@@ -117,7 +115,7 @@ class MemoryFs::Disk {
       std::string& data = inode_->data;
       data.resize(std::max<std::size_t>(data.size(), offset + bytes.size()));
       std::ranges::copy(
-          std::span(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+          as_text(bytes),
           data.begin() + static_cast<std::ptrdiff_t>(offset));
       return {};
     }

@@ -16,6 +16,9 @@ namespace {
 
 // Python's repr: a fraction or an exponent is always visible.
 std::string python_spelling(std::string text) {
+  if (text == "-nan") {
+    return "nan"; // Python shows no sign of it
+  }
   if (text.find_first_of(".en") == std::string::npos) {
     text += ".0"; // "inf" and "nan" hold an 'n'
   }

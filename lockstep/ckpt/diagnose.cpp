@@ -101,7 +101,7 @@ Error plain_pickle(std::string_view text) {
       "it can run code when loaded; save weights with torch.save");
 }
 
-bool is_space(char c) {
+bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
@@ -111,7 +111,7 @@ std::string plain_start(std::string_view text) {
   if (text.starts_with(kMark)) {
     text.remove_prefix(kMark.size());
   }
-  while (!text.empty() && is_space(text.front())) {
+  while (!text.empty() && is_blank(text.front())) {
     text.remove_prefix(1);
   }
   std::string start(text.substr(0, 16));
@@ -144,13 +144,13 @@ constexpr std::array kMarkups{
 
 bool is_text(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
-    return is_space(c) || (c >= ' ' && c <= '~');
+    return is_blank(c) || (c >= ' ' && c <= '~');
   });
 }
 
 Error plain_text(std::string_view text) {
   std::string_view line = text;
-  while (!line.empty() && is_space(line.front())) {
+  while (!line.empty() && is_blank(line.front())) {
     line.remove_prefix(1);
   }
   line = line.substr(0, line.find_first_of("\r\n"));
@@ -162,9 +162,7 @@ Error plain_text(std::string_view text) {
 } // namespace
 
 Error diagnose(ByteSpan head, std::uint64_t file_bytes) {
-  const std::string_view text(
-      reinterpret_cast<const char*>(head.data()),
-      head.size());
+  const std::string_view text = as_text(head);
   if (text.empty()) {
     Error error = pickle_error(
         ErrorCode::kCorrupt,

@@ -8,7 +8,7 @@ namespace {
 
 using enum DType;
 
-constexpr std::array kTable{
+constexpr std::array kDTypes{
     DTypeInfo{kFloat64, "float64", 8, "Double"},
     DTypeInfo{kFloat32, "float32", 4, "Float"},
     DTypeInfo{kFloat16, "float16", 2, "Half"},
@@ -45,7 +45,7 @@ constexpr std::array kTable{
 
 template <class Match>
 std::optional<DType> find(Match match) {
-  for (const DTypeInfo& row : kTable) {
+  for (const DTypeInfo& row : kDTypes) {
     if (match(row)) {
       return row.dtype;
     }
@@ -56,11 +56,11 @@ std::optional<DType> find(Match match) {
 } // namespace
 
 std::span<const DTypeInfo> dtype_table() {
-  return kTable;
+  return kDTypes;
 }
 
 const DTypeInfo& dtype_info(DType dtype) {
-  return kTable.at(static_cast<std::size_t>(dtype));
+  return kDTypes.at(static_cast<std::size_t>(dtype));
 }
 
 std::optional<DType> dtype_by_name(std::string_view name) {

@@ -147,14 +147,6 @@ constexpr auto kElementReaders = std::to_array<Reader>({
 static_assert(
     kElementReaders.size() == static_cast<std::size_t>(DType::kBits4x2) + 1);
 
-std::string complex_text(double real, double imaginary) {
-  return format(
-      "({}{}{}j)",
-      shortest(real),
-      std::signbit(imaginary) ? "" : "+",
-      shortest(imaginary));
-}
-
 // Adds up what the elements say.
 class Collector {
  public:
@@ -216,6 +208,15 @@ Result<TensorStats> packed_stats(
 }
 
 } // namespace
+
+std::string complex_text(double real, double imaginary) {
+  const bool has_minus = std::signbit(imaginary) && !std::isnan(imaginary);
+  return format(
+      "({}{}{}j)",
+      shortest(real),
+      has_minus ? "" : "+",
+      shortest(imaginary));
+}
 
 std::optional<double> read_number(const std::byte* bytes, DType dtype) {
   return kElementReaders.at(static_cast<std::size_t>(dtype))(bytes);

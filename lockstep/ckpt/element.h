@@ -20,6 +20,9 @@ std::optional<double> read_number(const std::byte* bytes, DType dtype);
 /// The element as Python prints it: "0.1", "True", "(1.0+2.0j)", "0x1f".
 std::string element_text(const std::byte* bytes, DType dtype);
 
+/// A complex number as Python prints it: "(1.0-0.0j)".
+std::string complex_text(double real, double imaginary);
+
 /// What a tensor holds.
 struct TensorStats {
   /// Over finite elements; absent if there are none, or for complex types.

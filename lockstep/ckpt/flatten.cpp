@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/internal/save_error.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/torchscript/script_tree.h"
@@ -15,16 +16,8 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::size_t kMaxDepth = 1000;
+constexpr std::size_t kMaxFlattenDepth = 1000;
 constexpr std::uint64_t kMaxNodes = 20'000'000;
-
-Error save_error(ErrorCode code, std::string detail, std::string message) {
-  return {
-      .code = code,
-      .op = "ckpt.save",
-      .message = std::move(message),
-      .detail = std::move(detail)};
-}
 
 class Flattener {
  public:
@@ -35,7 +28,7 @@ class Flattener {
 
  private:
   Status walk(const Value& value) {
-    if (depth_ == kMaxDepth) {
+    if (depth_ == kMaxFlattenDepth) {
       return refuse(ErrorCode::kUnsafe, "E_DEPTH", "is nested too deep");
     }
     if (++nodes_ > kMaxNodes) {
@@ -155,7 +148,7 @@ class Flattener {
 
   [[nodiscard]] Status
   refuse(ErrorCode code, const char* detail, const std::string& why) const {
-    return save_error(
+    return internal::save_error(
         code,
         detail,
         format(
@@ -195,7 +188,7 @@ Error shared(
     const std::string& a,
     const std::string& b,
     const std::string& hint) {
-  Error error = save_error(
+  Error error = internal::save_error(
       ErrorCode::kInvalidArgument,
       "E_SHARED_TENSOR",
       a == b

@@ -7,7 +7,7 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::array kTable{
+constexpr std::array kLimits{
     LimitInfo{
         "max-pickle-bytes",
         "bytes",
@@ -55,7 +55,7 @@ constexpr std::array kFixed{
 } // namespace
 
 std::span<const LimitInfo> limit_table() {
-  return kTable;
+  return kLimits;
 }
 
 std::span<const FixedLimit> fixed_limits() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/element.h"
 #include "lockstep/ckpt/layout/quantizer.h"
 #include "lockstep/ckpt/layout/tensor_layout.h"
 #include "lockstep/ckpt/pickle/globals.h"
@@ -29,11 +30,6 @@ std::string device_text(const Device& device) {
   return device.index < 0
              ? format("device('{}')", escape(device.type))
              : format("device('{}:{}')", escape(device.type), device.index);
-}
-
-std::string complex_text(const Complex& value) {
-  const char* sign = value.imag < 0 ? "" : "+";
-  return format("({}{}{}j)", shortest(value.real), sign, shortest(value.imag));
 }
 
 std::string numbers_text(const std::vector<std::int64_t>& numbers) {
@@ -75,7 +71,7 @@ struct Scalar {
     return "b" + quoted(value.data, max_text);
   }
   std::string operator()(const Complex& value) const {
-    return complex_text(value);
+    return complex_text(value.real, value.imag);
   }
   std::string operator()(const Size& value) const {
     return "torch.Size(" + numbers_text(value.sizes) + ")";

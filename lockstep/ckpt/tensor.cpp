@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/tensor.h"
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep::ckpt {
@@ -22,6 +24,15 @@ bool Tensor::is_contiguous() const {
     expected *= sizes[i];
   }
   return true;
+}
+
+std::vector<std::int64_t> row_major_strides(
+    const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> strides(sizes.size(), 1);
+  for (std::size_t i = sizes.size(); i-- > 1;) {
+    strides[i - 1] = strides[i] * std::max<std::int64_t>(sizes[i], 1);
+  }
+  return strides;
 }
 
 Result<ByteSpan> StorageSource::view(

@@ -112,4 +112,9 @@ struct Tensor {
   [[nodiscard]] bool is_contiguous() const;
 };
 
+/// Strides of elements one row after the other; an empty dimension counts as
+/// one, as in PyTorch. Units: elements. The number of elements must fit.
+std::vector<std::int64_t> row_major_strides(
+    const std::vector<std::int64_t>& sizes);
+
 } // namespace lockstep::ckpt

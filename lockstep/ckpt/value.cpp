@@ -191,6 +191,19 @@ std::shared_ptr<Tensor> Value::shared_tensor() const {
                                 : nullptr;
 }
 
+const std::vector<Value>* Value::elements() const noexcept {
+  if (const List* list = as_list()) {
+    return &list->items;
+  }
+  const Tuple* tuple = as_tuple();
+  return tuple == nullptr ? nullptr : &tuple->items;
+}
+
+std::string_view Value::text() const noexcept {
+  const std::string* string = as_string();
+  return string == nullptr ? std::string_view() : *string;
+}
+
 std::optional<double> Value::number() const noexcept {
   if (const auto* integer = as_int()) {
     return static_cast<double>(*integer);

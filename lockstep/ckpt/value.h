@@ -214,6 +214,10 @@ class Value {
   [[nodiscard]] std::shared_ptr<const std::string> shared_string() const;
   [[nodiscard]] std::shared_ptr<Storage> shared_storage() const;
   [[nodiscard]] std::shared_ptr<Tensor> shared_tensor() const;
+  /// What a list or tuple holds; null for another type.
+  [[nodiscard]] const std::vector<Value>* elements() const noexcept;
+  /// The string; empty for another type.
+  [[nodiscard]] std::string_view text() const noexcept;
   /// Int or float as double (Python's implicit widening).
   [[nodiscard]] std::optional<double> number() const noexcept;
 

@@ -132,7 +132,7 @@ class Verifier {
     if (!bytes) {
       return kStorageAlignment; // reported with the record
     }
-    text.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    text = as_text(*bytes);
     std::uint64_t value = 0;
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -234,7 +234,7 @@ class Verifier {
 using Loader = std::function<Result<Checkpoint>(const LoadOptions&)>;
 
 // `source` is null for a folder.
-Result<VerifyReport> judge(
+Result<VerifyReport> judge_file(
     const std::shared_ptr<ByteSource>& source,
     const Loader& load_with,
     LoadOptions options) {
@@ -264,7 +264,7 @@ Result<VerifyReport> verify(
     const std::shared_ptr<ByteSource>& source,
     const std::string& name,
     const LoadOptions& options) {
-  return judge(
+  return judge_file(
       source,
       [&](const LoadOptions& chosen) { return load(source, name, chosen); },
       options);
@@ -277,12 +277,12 @@ verify(const std::string& path, const LoadOptions& options, FileSystem& fs) {
   };
   const auto info = fs.stat(path);
   if (info && info->kind == FileInfo::Kind::kDirectory) {
-    return judge(nullptr, load_with, options);
+    return judge_file(nullptr, load_with, options);
   }
   LOCKSTEP_ASSIGN(
       const auto source,
       open_source(path, {.use_mmap = options.use_mmap}, fs));
-  return judge(source, load_with, options);
+  return judge_file(source, load_with, options);
 }
 
 } // namespace lockstep::ckpt

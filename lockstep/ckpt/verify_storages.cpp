@@ -11,14 +11,14 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 1ULL << 18;
+constexpr std::uint64_t kVerifyBlockBytes = 1ULL << 18;
 
 Status read_all(const Storage& storage) {
   std::vector<std::byte> scratch;
-  for (std::uint64_t at = 0; at < storage.nbytes; at += kBlockBytes) {
+  for (std::uint64_t at = 0; at < storage.nbytes; at += kVerifyBlockBytes) {
     LOCKSTEP_TRY(storage.source->view(
         at,
-        std::min(kBlockBytes, storage.nbytes - at),
+        std::min(kVerifyBlockBytes, storage.nbytes - at),
         scratch));
   }
   return {};

@@ -187,7 +187,7 @@ Status finish(
   }
   const auto sync = [&] {
     Status status = mistakes.no_sync ? Status() : file.sync();
-    return !status && mistakes.repeats_sync ? file.sync() : status;
+    return !status && mistakes.repeats_sync ? file.sync() : std::move(status);
   };
   if (!mistakes.syncs_after_rename) {
     LOCKSTEP_TRY(sync());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/base/strings.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 
 namespace lockstep {
@@ -18,6 +20,8 @@ TEST(Shortest, ReadsBackAsTheSameNumberInPythonSpelling) {
   EXPECT_EQ(shortest(1.0), "1.0");
   EXPECT_EQ(shortest(1e-05), "1e-05");
   EXPECT_EQ(shortest(2.3025851249694824F), "2.3025851");
+  EXPECT_EQ(shortest(-0.0), "-0.0");
+  EXPECT_EQ(shortest(std::copysign(std::nan(""), -1)), "nan");
 }
 
 TEST(Escape, MakesControlAndBrokenBytesVisible) {

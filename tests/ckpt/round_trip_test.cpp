@@ -53,7 +53,10 @@ class RandomTree {
     for (char& byte : bytes) {
       byte = static_cast<char>(pick(dtype == DType::kBool ? 2 : 256));
     }
-    Tensor tensor{.dtype = dtype, .sizes = sizes, .strides = strides_of(sizes)};
+    Tensor tensor{
+        .dtype = dtype,
+        .sizes = sizes,
+        .strides = row_major_strides(sizes)};
     tensor.offset = before;
     tensor.storage = storage_of(std::move(bytes), dtype);
     tensor.requires_grad = pick(2) == 0;

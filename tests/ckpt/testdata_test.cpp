@@ -4,8 +4,6 @@
 // `.expect.json` says; adding a file adds a test. Made by
 // tests/oracle/make_testdata.py and make_corrupt.py.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -14,43 +12,16 @@
 #include "lockstep/ckpt/summary.h"
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/verify.h"
+#include "tests/ckpt/expected_files.h"
 #include "tests/ckpt/logical_bytes.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string path = entry.path().string();
-    if (fs::exists(path + ".expect.json")) {
-      files.push_back(path);
-    }
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
-nlohmann::json expectation_of(const std::string& path) {
-  std::ifstream file(path + ".expect.json");
-  return nlohmann::json::parse(file);
-}
-
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = fs::path(info.param).filename().string();
-  std::ranges::replace_if(
-      name,
-      [](char c) { return c == '.' || c == '-'; },
-      '_');
-  return name;
-}
-
 class ValidFile : public testing::TestWithParam<std::string> {};
 
 TEST_P(ValidFile, HoldsWhatPythonSaved) {
-  const auto expected = expectation_of(GetParam());
+  const auto expected = test::expectation_of(GetParam());
   for (const bool use_mmap : {true, false}) {
     const auto file = load(GetParam(), {.use_mmap = use_mmap});
     ASSERT_TRUE(file) << to_string(file.error());
@@ -83,7 +54,7 @@ TEST_P(ValidFile, HoldsWhatPythonSaved) {
 }
 
 TEST_P(ValidFile, HasASummaryAndIsSound) {
-  const auto expected = expectation_of(GetParam());
+  const auto expected = test::expectation_of(GetParam());
   const auto file = load(GetParam());
   ASSERT_TRUE(file);
   const auto summary = summarize(*file);
@@ -100,8 +71,8 @@ TEST_P(ValidFile, HasASummaryAndIsSound) {
 INSTANTIATE_TEST_SUITE_P(
     Testdata,
     ValidFile,
-    testing::ValuesIn(files_in("testdata/valid")),
-    test_name);
+    testing::ValuesIn(test::expected_files("testdata/valid")),
+    test::file_test_name);
 
 // The first error on the way to the last byte.
 Status read_all(const std::string& path) {
@@ -121,7 +92,7 @@ Status read_all(const std::string& path) {
 class CorruptFile : public testing::TestWithParam<std::string> {};
 
 TEST_P(CorruptFile, GivesItsError) {
-  const auto expected = expectation_of(GetParam());
+  const auto expected = test::expectation_of(GetParam());
   const Status status = read_all(GetParam());
   ASSERT_FALSE(status);
   EXPECT_EQ(nlohmann::json(status.error().detail), expected["detail"])
@@ -139,8 +110,8 @@ TEST_P(CorruptFile, IsNotSound) {
 INSTANTIATE_TEST_SUITE_P(
     Testdata,
     CorruptFile,
-    testing::ValuesIn(files_in("testdata/corrupt")),
-    test_name);
+    testing::ValuesIn(test::expected_files("testdata/corrupt")),
+    test::file_test_name);
 
 } // namespace
 } // namespace lockstep::ckpt

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::ckpt {
 
@@ -34,16 +35,6 @@ inline std::shared_ptr<Storage> storage_of(std::string bytes, DType dtype) {
   return storage;
 }
 
-/// Row-major strides.
-inline std::vector<std::int64_t> strides_of(
-    const std::vector<std::int64_t>& sizes) {
-  std::vector<std::int64_t> strides(sizes.size(), 1);
-  for (std::size_t i = sizes.size(); i-- > 1;) {
-    strides[i - 1] = strides[i] * (sizes[i] == 0 ? 1 : sizes[i]);
-  }
-  return strides;
-}
-
 /// A contiguous tensor of these elements.
 template <class T>
 Tensor tensor_of(
@@ -57,9 +48,24 @@ Tensor tensor_of(
   Tensor tensor;
   tensor.dtype = dtype;
   tensor.sizes = sizes;
-  tensor.strides = strides_of(sizes);
+  tensor.strides = row_major_strides(sizes);
   tensor.storage = storage_of(std::move(bytes), dtype);
   return tensor;
+}
+
+/// The keys of a dict, in its order.
+inline std::vector<std::string> keys_of(const Value& dict) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : dict.as_dict()->items) {
+    keys.push_back(key_text(key));
+  }
+  return keys;
+}
+
+/// A vector of float32.
+inline Tensor floats(const std::vector<float>& values) {
+  const auto size = static_cast<std::int64_t>(values.size());
+  return tensor_of<float>(DType::kFloat32, values, {size});
 }
 
 } // namespace lockstep::ckpt

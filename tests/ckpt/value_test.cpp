@@ -2,9 +2,12 @@
 #include "lockstep/ckpt/value.h"
 
 #include <array>
+#include <cmath>
 #include <type_traits>
 
 #include <gtest/gtest.h>
+
+#include "lockstep/ckpt/print.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -136,6 +139,12 @@ TEST(Value, TensorsAndScalarsAreNoContainers) {
   EXPECT_FALSE(Value().is_container());
   EXPECT_TRUE(Value(List{}).is_container());
   EXPECT_TRUE(Value(Object{}).is_container());
+}
+
+TEST(Value, ComplexNumbersArePrintedWithTheSignOfZero) {
+  EXPECT_EQ(to_text(Complex{1.5, -0.0}), "(1.5-0.0j)");
+  EXPECT_EQ(to_text(Complex{-0.0, 2}), "(-0.0+2.0j)");
+  EXPECT_EQ(to_text(Complex{0, -std::nan("")}), "(0.0+nanj)");
 }
 
 } // namespace

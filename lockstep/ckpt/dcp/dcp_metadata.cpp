@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kModule = "torch.distributed.checkpoint.";
 
 // Below kModule.
-constexpr std::array<std::string_view, 10> kClasses{
+constexpr std::array<std::string_view, 10> kMetadataClasses{
     "metadata.Metadata",
     "metadata.TensorStorageMetadata",
     "metadata.BytesStorageMetadata",
@@ -59,7 +59,7 @@ bool is_allowed(std::string_view name) {
     return find_global(name).is_safe;
   }
   name.remove_prefix(kModule.size());
-  return std::ranges::find(kClasses, name) != kClasses.end();
+  return std::ranges::find(kMetadataClasses, name) != kMetadataClasses.end();
 }
 
 // Python 3.11.2, Debian 12's, spells a member of an enum

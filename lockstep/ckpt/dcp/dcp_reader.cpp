@@ -10,13 +10,12 @@
 #include "lockstep/ckpt/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/dcp/internal/dcp_chunks.h"
 #include "lockstep/ckpt/dcp/internal/dcp_tree.h"
+#include "lockstep/ckpt/internal/file_name.h"
 #include "lockstep/ckpt/tensor_bytes.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-constexpr std::size_t kMaxFileName = 255;
 
 Error bad_item(
     const DcpItem& item,
@@ -29,21 +28,6 @@ Error bad_item(
       .message = format("'{}' {}", escape(item.name), why),
       .record = kDcpMetadataFile,
       .detail = std::string(detail)};
-}
-
-// A name in the folder itself.
-bool is_plain_file(const std::string& file) {
-  return !file.empty() && file != "." && file != ".." &&
-         file.size() <= kMaxFileName &&
-         file.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
-}
-
-std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& sizes) {
-  std::vector<std::int64_t> strides(sizes.size(), 1);
-  for (std::size_t d = sizes.size(); d-- > 1;) {
-    strides[d - 1] = strides[d] * std::max<std::int64_t>(sizes[d], 1);
-  }
-  return strides;
 }
 
 // One use of a file's bytes.
@@ -143,7 +127,7 @@ class FolderReader {
   Status open(const DcpItem& item, const DcpPlace& place) {
     auto known = sources_.find(place.file);
     if (known == sources_.end()) {
-      if (!is_plain_file(place.file)) {
+      if (!internal::is_plain_file_name(place.file)) {
         return bad_item(
             item,
             ErrorCode::kCorrupt,
@@ -192,7 +176,7 @@ class FolderReader {
   Result<Value> read_tensor(const DcpItem& item) {
     LOCKSTEP_TRY(internal::check_coverage(item));
     Tensor tensor{.dtype = item.dtype, .sizes = item.sizes};
-    tensor.strides = row_major(item.sizes);
+    tensor.strides = row_major_strides(item.sizes);
     tensor.requires_grad = item.requires_grad;
     tensor.storage = std::make_shared<Storage>();
     tensor.storage->dtype = item.dtype;

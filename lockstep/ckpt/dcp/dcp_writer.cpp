@@ -37,11 +37,7 @@ std::string new_data_file(const std::vector<std::string>& names) {
 // A row-major tensor of the same elements; its bytes come from elsewhere.
 Tensor stand_in(const Tensor& tensor) {
   Tensor plain{.dtype = tensor.dtype, .sizes = tensor.sizes};
-  plain.strides.assign(tensor.sizes.size(), 1);
-  for (std::size_t d = tensor.sizes.size(); d-- > 1;) {
-    plain.strides[d - 1] =
-        plain.strides[d] * std::max<std::int64_t>(tensor.sizes[d], 1);
-  }
+  plain.strides = row_major_strides(tensor.sizes);
   plain.storage =
       std::make_shared<Storage>(Storage{.nbytes = contiguous_bytes(tensor)});
   plain.storage->dtype = tensor.dtype;
@@ -133,12 +129,11 @@ Status write_dcp(
   for (DcpLeaf& leaf : *leaves) {
     items.push_back(std::move(leaf.item));
   }
-  const Status written = write_file_atomically(
+  LOCKSTEP_TRY(write_file_atomically(
       fs,
       path + "/" + kDcpMetadataFile,
       dcp_metadata_pickle(items),
-      {.durable = options.durable});
-  LOCKSTEP_TRY(written);
+      {.durable = options.durable}));
   for (const std::string& name : names) {
     if (is_data_file(name)) {
       LOCKSTEP_TRY(fs.remove(format("{}/{}", path, name)));

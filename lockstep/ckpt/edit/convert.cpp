@@ -14,9 +14,9 @@ namespace lockstep::ckpt {
 namespace {
 
 // Bounds the recursion; readers accept 1,000 levels.
-constexpr int kMaxDepth = 2000;
+constexpr int kMaxEditDepth = 2000;
 
-std::uint64_t bytes_of(const Tensor& tensor) {
+std::uint64_t element_bytes(const Tensor& tensor) {
   return static_cast<std::uint64_t>(tensor.numel()) *
          dtype_info(tensor.dtype).size;
 }
@@ -28,21 +28,13 @@ std::string tag_of(const Tensor& tensor) {
       escape(tensor.storage->location, 20));
 }
 
-std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& sizes) {
-  std::vector<std::int64_t> strides(sizes.size(), 1);
-  for (std::size_t i = sizes.size(); i-- > 1;) {
-    strides[i - 1] = strides[i] * std::max<std::int64_t>(sizes[i], 1);
-  }
-  return strides;
-}
-
 // Copies a tree; a node that is reached twice is copied once.
 class Converter {
  public:
   explicit Converter(ConvertOptions options) : options_(std::move(options)) {}
 
   Result<Value> convert(const Value& value, int depth = 0) {
-    if (depth > kMaxDepth) {
+    if (depth > kMaxEditDepth) {
       return Error{
           .code = ErrorCode::kUnsafe,
           .op = "ckpt.convert",
@@ -100,15 +92,15 @@ class Converter {
     if (old.storage == nullptr) {
       return Value(std::move(tensor));
     }
-    const bool is_part = bytes_of(old) != old.storage->nbytes;
+    const bool is_part = element_bytes(old) != old.storage->nbytes;
     if (options_.clone_views && is_part) {
       tensor.storage = std::make_shared<Storage>(Storage{
-          .nbytes = bytes_of(old),
+          .nbytes = element_bytes(old),
           .location = old.storage->location,
           .source = internal::gather_source(old),
           .dtype = old.dtype});
       tensor.offset = 0;
-      tensor.strides = row_major(old.sizes);
+      tensor.strides = row_major_strides(old.sizes);
       cloned_.push_back(tensor.storage);
     }
     LOCKSTEP_ASSIGN(

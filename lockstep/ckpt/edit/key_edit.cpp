@@ -97,7 +97,7 @@ std::vector<std::string> outer_paths(std::string_view prefix) {
   return paths;
 }
 
-Edited finish(
+Edited with_report(
     const Value& root,
     const WeightsPlace& place,
     Dict weights,
@@ -176,7 +176,7 @@ Result<Edited> strip_prefix(const Value& root, const StripOptions& options) {
   };
   LOCKSTEP_ASSIGN(Dict renamed, internal::rekey(weights, map, report));
   internal::map_metadata(renamed, strip_path(prefix, used.partial));
-  return finish(root, place, std::move(renamed), std::move(report));
+  return with_report(root, place, std::move(renamed), std::move(report));
 }
 
 Result<Edited> add_prefix(const Value& root, const PrefixOptions& options) {
@@ -208,7 +208,7 @@ Result<Edited> add_prefix(const Value& root, const PrefixOptions& options) {
         return prefix + path;
       },
       outer_paths(prefix));
-  return finish(root, place, std::move(renamed), std::move(report));
+  return with_report(root, place, std::move(renamed), std::move(report));
 }
 
 Result<Edited> rename_keys(
@@ -241,7 +241,7 @@ Result<Edited> rename_keys(
   internal::map_metadata(renamed, [&paths](const std::string& path) {
     return std::optional(paths(path));
   });
-  return finish(root, place, std::move(renamed), std::move(report));
+  return with_report(root, place, std::move(renamed), std::move(report));
 }
 
 } // namespace lockstep::ckpt

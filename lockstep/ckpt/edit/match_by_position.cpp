@@ -19,7 +19,7 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::size_t kMaxEntries = 4000;
+constexpr std::size_t kMaxMatched = 4000;
 
 using Shapes = std::span<const NamedShape>;
 
@@ -176,7 +176,7 @@ Result<std::vector<PositionPair>> find_pairs(Shapes file, Shapes model) {
     }
     return pairs;
   }
-  if (file.size() > kMaxEntries || model.size() > kMaxEntries) {
+  if (file.size() > kMaxMatched || model.size() > kMaxMatched) {
     return Error{
         .code = ErrorCode::kUnsafe,
         .op = "ckpt.match",
@@ -184,7 +184,7 @@ Result<std::vector<PositionPair>> find_pairs(Shapes file, Shapes model) {
             "lists of {} and {} entries differ; at most {} are compared",
             file.size(),
             model.size(),
-            kMaxEntries),
+            kMaxMatched),
         .detail = "E_LIMIT"};
   }
   return Matcher(file, model).run();
@@ -208,7 +208,7 @@ std::vector<std::string> left_over(
   return names;
 }
 
-std::string keys_text(
+std::string key_list_text(
     std::string_view kind,
     const std::vector<std::string>& keys) {
   std::vector<std::string> quoted;
@@ -292,8 +292,8 @@ Result<Edited> rename_by_position(
 }
 
 std::string leftovers_text(const PositionMatch& match) {
-  return keys_text("Missing", match.missing_keys) +
-         keys_text("Unexpected", match.unexpected_keys);
+  return key_list_text("Missing", match.missing_keys) +
+         key_list_text("Unexpected", match.unexpected_keys);
 }
 
 } // namespace lockstep::ckpt

@@ -20,7 +20,7 @@ namespace {
 using Verdicts = std::map<const Storage*, std::string>;
 
 // Asking for one byte checks the whole record.
-std::string judge(const Storage& storage) {
+std::string judge_storage(const Storage& storage) {
   if (storage.source == nullptr) {
     return "its record is missing or cut";
   }
@@ -110,12 +110,12 @@ class Pruner {
   std::set<const void*> visited_;
 };
 
-struct Opened {
+struct Remains {
   Checkpoint file = {};
   bool is_without_directory = false;
 };
 
-Result<Opened> open_remains(
+Result<Remains> open_remains(
     const std::shared_ptr<ByteSource>& source,
     const LoadOptions& options) {
   auto zip = ZipReader::open(source, options.limits);
@@ -133,7 +133,7 @@ Result<Opened> open_remains(
       read_zip_remains(
           std::make_shared<const ZipReader>(*std::move(zip)),
           options));
-  return Opened{.file = std::move(file), .is_without_directory = is_lost};
+  return Remains{.file = std::move(file), .is_without_directory = is_lost};
 }
 
 Status check_is_zip(ByteSource& source) {
@@ -180,11 +180,11 @@ Result<SalvageReport> salvage(
   LOCKSTEP_TRY(check_is_zip(*source));
   LoadOptions checked = options;
   checked.check_crc = true;
-  LOCKSTEP_ASSIGN(Opened opened, open_remains(source, checked));
+  LOCKSTEP_ASSIGN(Remains opened, open_remains(source, checked));
   SalvageReport report{.is_without_directory = opened.is_without_directory};
   Verdicts verdicts;
   for (const auto& storage : opened.file.storages) {
-    verdicts.emplace(storage.get(), judge(*storage));
+    verdicts.emplace(storage.get(), judge_storage(*storage));
   }
   LOCKSTEP_TRY(for_each_tensor(
       opened.file.root,

@@ -16,8 +16,7 @@ Status BufferedOutput::write(ByteSpan bytes) {
       return file_.write(bytes);
     }
   }
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): as text
-  buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  buffer_.append(as_text(bytes));
   return {};
 }
 

@@ -13,7 +13,7 @@
 namespace lockstep::ckpt {
 namespace {
 
-Error bad_index(std::string message) {
+Error bad_indices(std::string message) {
   return {
       .code = ErrorCode::kCorrupt,
       .op = "ckpt.read",
@@ -30,7 +30,7 @@ using IndexVisitor =
 Status for_each_index(const Tensor& tensor, const IndexVisitor& visit) {
   const bool is_long = tensor.dtype == DType::kInt64;
   if (!is_long && tensor.dtype != DType::kInt32) {
-    return bad_index(format(
+    return bad_indices(format(
         "has indices of type {}; expected int64 or int32",
         dtype_info(tensor.dtype).name));
   }
@@ -63,7 +63,7 @@ Status for_each_index(const Tensor& tensor, const IndexVisitor& visit) {
 }
 
 Error outside(std::int64_t index, std::int64_t size) {
-  return bad_index(
+  return bad_indices(
       format("has the index {} in a dimension of {}", index, size));
 }
 
@@ -80,7 +80,7 @@ Status check_coo(
           indices.sizes[0] + static_cast<std::int64_t>(values.sizes.size()) - 1,
           sizes.size());
   if (!fits) {
-    return bad_index(format(
+    return bad_indices(format(
         "of shape {} has indices {} and values {}",
         shape_text(Tensor{.sizes = sizes}),
         shape_text(indices),
@@ -117,7 +117,7 @@ Status check_compressed(
       values.sizes.size() >= batch + (blocked ? 3U : 1U) &&
       values.sizes[batch] == plain.sizes[batch] && sizes.size() >= batch + 2;
   if (!fits) {
-    return bad_index(format(
+    return bad_indices(format(
         "of shape {} has compressed indices {}, plain ones {} and values {}",
         shape_text(Tensor{.sizes = sizes}),
         shape_text(compressed),
@@ -146,7 +146,7 @@ Status check_compressed(
       [&](const std::vector<std::int64_t>& place, std::int64_t begin) {
         last = place[batch] == 0 ? 0 : last;
         if (begin < last || begin > count) {
-          result = bad_index(format(
+          result = bad_indices(format(
               "has the row start {} after {} of {} values",
               begin,
               last,

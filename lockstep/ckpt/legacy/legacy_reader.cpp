@@ -20,7 +20,7 @@ namespace {
 using namespace std::string_view_literals;
 
 // 0x1950a86a20f9469cfc6c, as integers are kept.
-constexpr std::string_view kMagic =
+constexpr std::string_view kLegacyMagic =
     "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
 constexpr std::int64_t kVersion = 1001;
 // More than the magic number takes in any protocol.
@@ -80,7 +80,7 @@ class LegacyReader {
     const std::uint64_t begin = stream_.position();
     LOCKSTEP_ASSIGN(const Value magic, next(nullptr));
     const BigInt* integer = magic.as_big_int();
-    if (integer == nullptr || integer->bytes != kMagic) {
+    if (integer == nullptr || integer->bytes != kLegacyMagic) {
       return legacy_error(
           ErrorCode::kCorrupt,
           "E_LEGACY_MAGIC",
@@ -175,9 +175,7 @@ Result<bool> claims_legacy(const ReadInput& input) {
   }
   const ByteSpan head =
       input.head.first(std::min(input.head.size(), kMagicWindow));
-  const std::string_view text(
-      reinterpret_cast<const char*>(head.data()),
-      head.size());
+  const std::string_view text = as_text(head);
   if (text.size() > 4 && text[0] == '\x80' &&
       text.substr(2).starts_with(kLongOfTen)) {
     return true;

@@ -19,7 +19,7 @@ using namespace std::string_view_literals;
 constexpr std::string_view kHead =
     "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
     "\x80\x02M\xe9\x03."sv;
-constexpr std::uint64_t kBlockBytes = 1U << 18;
+constexpr std::uint64_t kWriteBlockBytes = 1U << 18;
 constexpr std::uint64_t kNumelBytes = 8;
 
 Result<std::string> pickle_of(const Value& value) {
@@ -67,7 +67,8 @@ Status write_blob(
   std::vector<std::byte> scratch;
   std::uint64_t done = 0;
   while (done < storage.nbytes) {
-    const std::uint64_t size = std::min(kBlockBytes, storage.nbytes - done);
+    const std::uint64_t size =
+        std::min(kWriteBlockBytes, storage.nbytes - done);
     LOCKSTEP_ASSIGN(
         const ByteSpan block,
         storage.source->view(done, size, scratch));

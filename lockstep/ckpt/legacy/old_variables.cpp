@@ -23,7 +23,7 @@ const std::vector<Value>* tuple_of(const std::shared_ptr<Value>& value) {
 
 // Made without arguments, with (data, grad, hooks, requires_grad, volatile) as
 // state; or of (data,), with the last three as state, in another order.
-std::shared_ptr<Tensor> tensor_of(const Object& object) {
+std::shared_ptr<Tensor> variable_tensor(const Object& object) {
   constexpr std::size_t kWholeState = 5;
   const bool is_parameter = object.global == kParameter;
   const auto* args = tuple_of(object.args);
@@ -78,7 +78,7 @@ class Modernizer {
       return;
     }
     const Object* object = value.as_object();
-    if (auto tensor = object == nullptr ? nullptr : tensor_of(*object)) {
+    if (auto tensor = object == nullptr ? nullptr : variable_tensor(*object)) {
       // The old node stays alive, so that its address is not used again.
       made_.emplace(node, Made{.old = value, .tensor = tensor});
       value = std::move(tensor);

@@ -28,10 +28,7 @@ Result<std::vector<ClassSource>> class_sources(
     LOCKSTEP_TRY(zip.check_crc(record));
     LOCKSTEP_ASSIGN(const ByteSpan bytes, zip.read(record, scratch));
     sources.push_back(
-        {.name = record.name,
-         .text = std::string(
-             reinterpret_cast<const char*>(bytes.data()),
-             bytes.size())});
+        {.name = record.name, .text = std::string(as_text(bytes))});
   }
   return sources;
 }

@@ -15,7 +15,7 @@ namespace lockstep::ckpt {
 namespace {
 
 // No model has more modules and tensors; nested sharing could claim to.
-constexpr std::uint64_t kMaxEntries = 1'000'000;
+constexpr std::uint64_t kMaxModelEntries = 1'000'000;
 
 Error no_model(ErrorCode code, std::string message, std::string hint) {
   return {
@@ -102,13 +102,13 @@ class Extractor {
   }
 
   Status count() {
-    if (++count_ <= kMaxEntries) {
+    if (++count_ <= kMaxModelEntries) {
       return {};
     }
     return Error{
         .code = ErrorCode::kUnsafe,
         .op = "ckpt.extract",
-        .message = format("more than {} modules and tensors", kMaxEntries),
+        .message = format("more than {} modules and tensors", kMaxModelEntries),
         .detail = "E_LIMIT"};
   }
 
@@ -117,16 +117,16 @@ class Extractor {
   std::uint64_t count_ = 0;
 };
 
-struct Found {
+struct FoundModel {
   const Value* value = nullptr;
   std::string key = {};
 };
 
-Result<Found> only_model(const Value& root) {
+Result<FoundModel> only_model(const Value& root) {
   if (module_in(root) != nullptr) {
-    return Found{&root, ""};
+    return FoundModel{&root, ""};
   }
-  std::vector<Found> found;
+  std::vector<FoundModel> found;
   const Dict* top = root.as_dict();
   for (std::size_t i = 0; top != nullptr && i < top->items.size(); ++i) {
     const auto& [key, value] = top->items[i];
@@ -145,7 +145,7 @@ Result<Found> only_model(const Value& root) {
   if (found.size() > 1) {
     std::vector<std::string> keys;
     keys.reserve(found.size());
-    for (const Found& one : found) {
+    for (const FoundModel& one : found) {
       keys.push_back("'" + escape(one.key) + "'");
     }
     return no_model(
@@ -164,7 +164,7 @@ Result<ExtractedModel> extract_model(
   ExtractedModel result{.key = options.key};
   Value chosen;
   if (options.key.empty()) {
-    LOCKSTEP_ASSIGN(const Found found, only_model(root));
+    LOCKSTEP_ASSIGN(const FoundModel found, only_model(root));
     chosen = *found.value;
     result.key = found.key;
   } else {

@@ -12,23 +12,25 @@ namespace lockstep::ckpt {
 namespace {
 
 // Classes around a model and the name of the child that is the model.
-struct Wrapper {
+struct WrapperClass {
   std::string_view class_name = {};
   std::string_view child = {};
 };
-constexpr std::array kWrappers{
-    Wrapper{"torch.nn.parallel.data_parallel.DataParallel", "module"},
-    Wrapper{"torch.nn.parallel.distributed.DistributedDataParallel", "module"},
-    Wrapper{
+constexpr std::array kWrapperClasses{
+    WrapperClass{"torch.nn.parallel.data_parallel.DataParallel", "module"},
+    WrapperClass{
+        "torch.nn.parallel.distributed.DistributedDataParallel",
+        "module"},
+    WrapperClass{
         "torch.nn.parallel.distributed_cpu.DistributedDataParallelCPU",
         "module"},
-    Wrapper{
+    WrapperClass{
         "torch.nn.parallel.distributed_c10d._DistributedDataParallelC10d",
         "module"},
-    Wrapper{"torch.optim.swa_utils.AveragedModel", "module"},
-    Wrapper{"torch._dynamo.eval_frame.OptimizedModule", "_orig_mod"}};
+    WrapperClass{"torch.optim.swa_utils.AveragedModel", "module"},
+    WrapperClass{"torch._dynamo.eval_frame.OptimizedModule", "_orig_mod"}};
 
-std::string device_text(const Value& value) {
+std::string device_name(const Value& value) {
   if (const std::int64_t* index = value.as_int()) {
     return std::to_string(*index);
   }
@@ -36,28 +38,19 @@ std::string device_text(const Value& value) {
     return device->index < 0 ? device->type
                              : format("{}:{}", device->type, device->index);
   }
-  const std::string* text = value.as_string();
-  return text == nullptr ? "" : *text;
-}
-
-const std::vector<Value>* elements_of(const Value& value) {
-  if (const List* list = value.as_list()) {
-    return &list->items;
-  }
-  const Tuple* tuple = value.as_tuple();
-  return tuple == nullptr ? nullptr : &tuple->items;
+  return std::string(value.text());
 }
 
 void add_devices(const Value& state, ModuleFacts& facts) {
   const Value* ids = state.find("device_ids");
-  const auto* elements = ids == nullptr ? nullptr : elements_of(*ids);
+  const auto* elements = ids == nullptr ? nullptr : ids->elements();
   if (elements != nullptr) {
     for (const Value& id : *elements) {
-      facts.device_ids.push_back(device_text(id));
+      facts.device_ids.push_back(device_name(id));
     }
   }
   if (const Value* output = state.find("output_device")) {
-    facts.output_device = device_text(*output);
+    facts.output_device = device_name(*output);
   }
 }
 
@@ -85,11 +78,12 @@ const Value* module_in(const Value& value) {
 
 const Value* wrapped_module(const Value& module) {
   const Object* object = module.as_object();
-  const auto* wrapper =
-      object == nullptr
-          ? kWrappers.end()
-          : std::ranges::find(kWrappers, object->global, &Wrapper::class_name);
-  if (wrapper == kWrappers.end() || object->state == nullptr) {
+  const auto* wrapper = object == nullptr ? kWrapperClasses.end()
+                                          : std::ranges::find(
+                                                kWrapperClasses,
+                                                object->global,
+                                                &WrapperClass::class_name);
+  if (wrapper == kWrapperClasses.end() || object->state == nullptr) {
     return nullptr;
   }
   const Value* children = object->state->find("_modules");

@@ -13,7 +13,7 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::string_view kMagic("\x93NUMPY");
+constexpr std::string_view kNpyMagic("\x93NUMPY");
 constexpr std::size_t kAlignment = 64;
 
 Error bad_npy(
@@ -334,10 +334,8 @@ Status set_size(NpyHeader& header, std::uint64_t total) {
 } // namespace
 
 bool is_npy(ByteSpan head) {
-  const std::string_view text(
-      reinterpret_cast<const char*>(head.data()),
-      head.size());
-  return text.starts_with(kMagic);
+  const std::string_view text = as_text(head);
+  return text.starts_with(kNpyMagic);
 }
 
 Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total) {
@@ -350,9 +348,7 @@ Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total) {
   }
   LOCKSTEP_ASSIGN(const LiteralPlace place, find_literal(head, total));
   const ByteSpan bytes = head.subspan(place.offset, place.length);
-  const std::string_view text(
-      reinterpret_cast<const char*>(bytes.data()),
-      bytes.size());
+  const std::string_view text = as_text(bytes);
   LOCKSTEP_ASSIGN(NpyHeader header, LiteralParser(text, place.offset).run());
   header.data_offset = place.offset + place.length;
   LOCKSTEP_TRY(set_size(header, total));
@@ -378,7 +374,7 @@ std::string npy_header_text(
   const std::size_t used = kPreamble + literal.size() + 1;
   literal.append(kAlignment - used % kAlignment, ' ');
   literal.push_back('\n');
-  std::string text(kMagic);
+  std::string text(kNpyMagic);
   text += '\x01';
   text += '\0';
   text += static_cast<char>(literal.size() & 0xFF);

@@ -4,6 +4,7 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/flatten.h"
+#include "lockstep/ckpt/layout/quantizer.h"
 #include "lockstep/ckpt/numpy/npy_header.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tensor_bytes.h"
@@ -31,10 +32,6 @@ Error refused(const FlatTensor& flat, ErrorCode code, const char* detail) {
           escape(flat.name),
           describe(*flat.tensor)),
       .detail = detail};
-}
-
-bool is_quantized(DType dtype) {
-  return dtype >= DType::kQInt8 && dtype <= DType::kQUInt2x4;
 }
 
 Result<std::vector<PlannedArray>> plan_arrays(
@@ -86,7 +83,7 @@ Status write_array(ZipWriter& zip, const PlannedArray& array) {
       });
 }
 
-std::uint64_t planned_bytes(const std::vector<PlannedArray>& arrays) {
+std::uint64_t npz_bytes(const std::vector<PlannedArray>& arrays) {
   std::vector<PlannedRecord> records;
   records.reserve(arrays.size());
   for (const PlannedArray& array : arrays) {
@@ -117,7 +114,7 @@ Status write_npz(
         }
         return zip.finish();
       },
-      {.expected_bytes = planned_bytes(*arrays), .durable = options.durable});
+      {.expected_bytes = npz_bytes(*arrays), .durable = options.durable});
 }
 
 } // namespace lockstep::ckpt

@@ -13,7 +13,7 @@ namespace {
 using enum DType;
 
 // Without the byte order.
-constexpr std::array<std::pair<std::string_view, DType>, 14> kTypes{{
+constexpr std::array<std::pair<std::string_view, DType>, 14> kNumpyTypes{{
     {"f8", kFloat64},
     {"f4", kFloat32},
     {"f2", kFloat16},
@@ -47,11 +47,11 @@ std::string_view unsigned_descr(std::size_t size) {
 
 std::string numpy_descr(DType dtype) {
   const auto* row = std::ranges::find(
-      kTypes,
+      kNumpyTypes,
       dtype,
       &std::pair<std::string_view, DType>::second);
   const DTypeInfo& info = dtype_info(dtype);
-  if (row != kTypes.end()) {
+  if (row != kNumpyTypes.end()) {
     return format("'{}{}'", info.size == 1 ? "|" : "<", row->first);
   }
   return format("[('{}', '{}')]", info.name, unsigned_descr(info.size));
@@ -66,10 +66,10 @@ std::optional<NumpyDType> numpy_dtype(std::string_view descr) {
     return std::nullopt;
   }
   const auto* row = std::ranges::find(
-      kTypes,
+      kNumpyTypes,
       descr.substr(1),
       &std::pair<std::string_view, DType>::first);
-  if (row == kTypes.end()) {
+  if (row == kNumpyTypes.end()) {
     return std::nullopt;
   }
   const bool is_byte = dtype_info(row->second).size == 1;

@@ -127,7 +127,7 @@ std::vector<std::int64_t> strides_of(const NpyHeader& header) {
   return strides;
 }
 
-Tensor tensor_of(
+Tensor array_tensor(
     const NpyHeader& header,
     std::shared_ptr<StorageSource> source) {
   Tensor tensor{
@@ -228,7 +228,7 @@ class NpzReader {
     }
     LOCKSTEP_ASSIGN(const NpyHeader header, read_npy_header(head, record.size));
     warn_of_rest(file_, header, record.size);
-    return tensor_of(
+    return array_tensor(
         header,
         std::make_shared<RecordRange>(
             zip_,
@@ -257,7 +257,7 @@ Result<Checkpoint> read_npy(const ReadInput& input) {
   LOCKSTEP_ASSIGN(const NpyHeader header, read_npy_header(head, total));
   Checkpoint file = new_file(input, "npy");
   warn_of_rest(file, header, total);
-  Tensor tensor = tensor_of(
+  Tensor tensor = array_tensor(
       header,
       make_range_storage(input.source, header.data_offset, header.data_bytes));
   file.storages.push_back(tensor.storage);
@@ -268,9 +268,7 @@ Result<Checkpoint> read_npy(const ReadInput& input) {
 Result<bool> claims_npz(const ReadInput& input) {
   constexpr std::size_t kNameLengthAt = 26;
   constexpr std::string_view kLocal("PK\x03\x04");
-  const std::string_view text(
-      reinterpret_cast<const char*>(input.head.data()),
-      input.head.size());
+  const std::string_view text = as_text(input.head);
   if (input.source == nullptr || !text.starts_with(kLocal) ||
       text.size() < kLocalBytes) {
     return false;
@@ -287,10 +285,7 @@ Result<bool> claims_npz(const ReadInput& input) {
   LOCKSTEP_ASSIGN(
       const ByteSpan name,
       input.source->view(kLocalBytes, length, scratch));
-  return std::string_view(
-             reinterpret_cast<const char*>(name.data()),
-             name.size())
-      .ends_with(kSuffix);
+  return as_text(name).ends_with(kSuffix);
 }
 
 Result<Checkpoint> read_npz(const ReadInput& input) {

@@ -11,21 +11,21 @@
 namespace lockstep::ckpt {
 namespace {
 
-Error bad_view(std::string_view detail, std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
-}
-
 // Strides say nothing of elements that share bytes: rows follow each other.
 Status check_packed(const Tensor& tensor) {
   const std::int64_t per_byte = dtype_info(tensor.dtype).per_byte;
   const auto negative = [](std::int64_t number) { return number < 0; };
   if (tensor.sizes.size() != tensor.strides.size() ||
       tensor.sizes.size() > kMaxDimensions) {
-    return bad_view("E_RANK", "packed tensor with other sizes than strides");
+    return corrupt_pickle(
+        "E_RANK",
+        "packed tensor with other sizes than strides");
   }
   if (tensor.offset < 0 || std::ranges::any_of(tensor.sizes, negative) ||
       std::ranges::any_of(tensor.strides, negative)) {
-    return bad_view("E_VIEW_NEGATIVE", "tensor with negative size or offset");
+    return corrupt_pickle(
+        "E_VIEW_NEGATIVE",
+        "tensor with negative size or offset");
   }
   std::int64_t need = tensor.offset;
   std::int64_t bytes = 1;
@@ -35,14 +35,18 @@ Status check_packed(const Tensor& tensor) {
     const std::int64_t step =
         is_row ? size / per_byte + (size % per_byte != 0 ? 1 : 0) : size;
     if (__builtin_mul_overflow(bytes, step, &bytes)) {
-      return bad_view("E_OVERFLOW", "size of a tensor does not fit 64 bits");
+      return corrupt_pickle(
+          "E_OVERFLOW",
+          "size of a tensor does not fit 64 bits");
     }
   }
   if (__builtin_add_overflow(need, bytes, &need)) {
-    return bad_view("E_OVERFLOW", "size of a tensor does not fit 64 bits");
+    return corrupt_pickle(
+        "E_OVERFLOW",
+        "size of a tensor does not fit 64 bits");
   }
   if (bytes != 0 && static_cast<std::uint64_t>(need) > tensor.storage->nbytes) {
-    return bad_view(
+    return corrupt_pickle(
         "E_VIEW_BOUNDS",
         format(
             "tensor reaches past its storage; expected at most {} bytes, got "
@@ -61,7 +65,7 @@ Status check_view(const Tensor& tensor) {
   }
   const std::size_t rank = tensor.sizes.size();
   if (rank != tensor.strides.size() || rank > kMaxDimensions) {
-    return bad_view(
+    return corrupt_pickle(
         "E_RANK",
         format(
             "tensor has {} sizes and {} strides; expected as many, at most {}",
@@ -89,16 +93,20 @@ Status check_view(const Tensor& tensor) {
                __builtin_add_overflow(last, step, &last) || overflow;
   }
   if (negative) {
-    return bad_view("E_VIEW_NEGATIVE", "tensor with negative size or offset");
+    return corrupt_pickle(
+        "E_VIEW_NEGATIVE",
+        "tensor with negative size or offset");
   }
   std::int64_t need = 0;
   overflow = overflow || __builtin_add_overflow(last, 1, &last) ||
              __builtin_mul_overflow(last, element, &need);
   if (overflow) {
-    return bad_view("E_OVERFLOW", "size of a tensor does not fit 64 bits");
+    return corrupt_pickle(
+        "E_OVERFLOW",
+        "size of a tensor does not fit 64 bits");
   }
   if (!empty && static_cast<std::uint64_t>(need) > tensor.storage->nbytes) {
-    return bad_view(
+    return corrupt_pickle(
         "E_VIEW_BOUNDS",
         format(
             "tensor reaches past its storage; expected at most {} bytes, got "

@@ -10,16 +10,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-const std::vector<Value>* elements_of(const Value& value) {
-  if (const List* list = value.as_list()) {
-    return &list->items;
-  }
-  if (const Tuple* tuple = value.as_tuple()) {
-    return &tuple->items;
-  }
-  return nullptr;
-}
-
 // LibTorch writes the index into the text: "cuda:1".
 void split_index(Device& device) {
   const std::size_t colon = device.type.find(':');
@@ -48,12 +38,12 @@ CallResult call_ordered_dict(const Tuple& args) {
     return only(std::move(dict));
   }
   // Python 2 writes the pairs as an argument.
-  const auto* pairs = elements_of(args.items[0]);
+  const auto* pairs = args.items[0].elements();
   if (args.items.size() != 1 || pairs == nullptr) {
     return std::optional<Value>();
   }
   for (const Value& pair : *pairs) {
-    const auto* parts = elements_of(pair);
+    const auto* parts = pair.elements();
     if (parts == nullptr || parts->size() != 2) {
       return std::optional<Value>();
     }
@@ -79,7 +69,7 @@ CallResult call_set(const Tuple& args) {
   if (args.items.empty()) {
     return only(Set{});
   }
-  const auto* elements = elements_of(args.items[0]);
+  const auto* elements = args.items[0].elements();
   if (args.items.size() != 1 || elements == nullptr) {
     return std::optional<Value>();
   }
@@ -150,7 +140,7 @@ std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {
   if (const Size* size = value.as_size()) {
     return size->sizes;
   }
-  const auto* elements = elements_of(value);
+  const auto* elements = value.elements();
   if (elements == nullptr) {
     return std::nullopt;
   }

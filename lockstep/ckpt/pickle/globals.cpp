@@ -53,7 +53,7 @@ constexpr std::array kCallables{
 };
 
 // Accepted by Python's safe loader; kept as objects by us.
-constexpr std::array<std::string_view, 17> kOpaque{
+constexpr std::array<std::string_view, 17> kOpaqueNames{
     "builtins.bytearray",
     "torch.Tensor",
     "torch.serialization._get_layout",
@@ -208,8 +208,9 @@ GlobalInfo find_global(std::string_view given) {
   if (is_tensor_class(name)) {
     return {GlobalKind::kTensorClass, true};
   }
-  const bool is_opaque = std::ranges::find(kOpaque, name) != kOpaque.end() ||
-                         is_narrow_integer(name);
+  const bool is_opaque =
+      std::ranges::find(kOpaqueNames, name) != kOpaqueNames.end() ||
+      is_narrow_integer(name);
   if (is_opaque) {
     return {GlobalKind::kOpaque, true};
   }

@@ -10,8 +10,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::uint8_t kTuple1 = 0x85;
-
 Error wrong_target(std::string_view wanted, const Value& target) {
   return pickle_error(
       ErrorCode::kCorrupt,
@@ -54,9 +52,7 @@ Status Machine::op_tuple(const Instruction& /*in*/) {
 }
 
 Status Machine::op_tuple_n(const Instruction& in) {
-  LOCKSTEP_ASSIGN(
-      Taken taken,
-      stack_.take(in.info->code - kTuple1 + std::size_t{1}));
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take(short_tuple_items(in.info->code)));
   return push_tuple(std::move(taken));
 }
 

@@ -36,6 +36,15 @@ Error pickle_error(
       .detail = std::string(detail)};
 }
 
+Error corrupt_pickle(
+    std::string_view detail,
+    std::string message,
+    std::string record) {
+  Error error = pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
+  error.record = std::move(record);
+  return error;
+}
+
 const Instruction* PickleDecoder::next() {
   const OpcodeInfo* info =
       remaining() == 0
@@ -137,15 +146,13 @@ bool PickleDecoder::read_bytes() {
   if (length > remaining()) {
     return fail(truncated(length, remaining()));
   }
-  const auto* begin = reinterpret_cast<const char*>(&bytes_[0]) + position_;
-  instruction_.text = {begin, static_cast<std::size_t>(length)};
+  instruction_.text = as_text(bytes_.subspan(position_, length));
   position_ += length;
   return true;
 }
 
 bool PickleDecoder::read_line(std::string_view& line) {
-  const auto* begin = reinterpret_cast<const char*>(&bytes_[0]) + position_;
-  const std::string_view rest(begin, static_cast<std::size_t>(remaining()));
+  const std::string_view rest = as_text(bytes_.subspan(position_));
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos) {
     return fail(pickle_error(

@@ -35,6 +35,13 @@ Error pickle_error(
     std::string message,
     std::string hint = {});
 
+/// The same of bytes that are wrong: kCorrupt; with the archive's record, if
+/// there is one.
+Error corrupt_pickle(
+    std::string_view detail,
+    std::string message,
+    std::string record = {});
+
 /// Reads instructions one after the other.
 /// Errors: kCorrupt (E_TRUNCATED, E_FRAME, E_PROTO, E_PICKLE), kUnsupported
 /// (E_OPCODE, E_PROTO).

@@ -10,7 +10,7 @@ namespace {
 using enum Operand;
 using enum Treatment;
 
-constexpr std::array kTable{
+constexpr std::array kOpcodes{
     OpcodeInfo{'(', "MARK"},
     OpcodeInfo{')', "EMPTY_TUPLE", kNone, 1},
     OpcodeInfo{'.', "STOP"},
@@ -80,13 +80,13 @@ constexpr std::array kTable{
     OpcodeInfo{0x97, "NEXT_BUFFER", kNone, 5, kRefused},
     OpcodeInfo{0x98, "READONLY_BUFFER", kNone, 5, kRefused},
 };
-static_assert(std::ranges::is_sorted(kTable, {}, &OpcodeInfo::code));
+static_assert(std::ranges::is_sorted(kOpcodes, {}, &OpcodeInfo::code));
 
 } // namespace
 
 constexpr std::array<const OpcodeInfo*, 256> internal::kOpcodeRows = [] {
   std::array<const OpcodeInfo*, 256> rows{};
-  for (const OpcodeInfo& row : kTable) {
+  for (const OpcodeInfo& row : kOpcodes) {
     rows.at(row.code) = &row;
   }
   return rows;
@@ -95,7 +95,7 @@ constexpr std::array<const OpcodeInfo*, 256> internal::kOpcodeRows = [] {
 constexpr std::array<std::uint8_t, 256> internal::kPlainBytes = [] {
   constexpr std::string_view kOthers = ".hj"; // STOP and what reads the memo
   std::array<std::uint8_t, 256> bytes{};
-  for (const OpcodeInfo& row : kTable) {
+  for (const OpcodeInfo& row : kOpcodes) {
     const bool is_plain =
         (row.operand == kNone || operand_bytes(row.operand) != 0) &&
         !has_length(row.operand) &&
@@ -107,7 +107,7 @@ constexpr std::array<std::uint8_t, 256> internal::kPlainBytes = [] {
 }();
 
 std::span<const OpcodeInfo> opcode_table() {
-  return kTable;
+  return kOpcodes;
 }
 
 } // namespace lockstep::ckpt

@@ -35,6 +35,12 @@ enum class Operand : std::uint8_t {
   kSignedBytes4,
 };
 
+/// Items of the tuple that TUPLE1, TUPLE2 or TUPLE3 makes.
+constexpr std::size_t short_tuple_items(std::uint8_t code) {
+  constexpr std::uint8_t kTuple1 = 0x85;
+  return std::size_t{1} + code - kTuple1;
+}
+
 namespace internal {
 /// By `Operand`. Inside the function GCC would copy it at each call.
 inline constexpr std::array<std::uint8_t, 13>

@@ -17,10 +17,6 @@ Error bad_type(std::string message) {
   return pickle_error(ErrorCode::kCorrupt, "E_PICKLE_TYPE", std::move(message));
 }
 
-Error bad_view(std::string_view detail, std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
-}
-
 Error wrong_arguments(std::string_view function) {
   return bad_type(format("arguments of {} have unknown types", function));
 }
@@ -44,7 +40,9 @@ Result<Tensor> read_view(const Tuple& args, std::size_t least) {
   auto sizes = integers_of(args.items[2]);
   auto strides = integers_of(args.items[3]);
   if (offset == nullptr || !sizes || !strides) {
-    return bad_view("E_TYPE", "offset, size or stride of a tensor are no ints");
+    return corrupt_pickle(
+        "E_TYPE",
+        "offset, size or stride of a tensor are no ints");
   }
   tensor.offset = *offset;
   tensor.sizes = *std::move(sizes);
@@ -55,7 +53,7 @@ Result<Tensor> read_view(const Tuple& args, std::size_t least) {
 Status read_requires_grad(Tensor& tensor, const Value& value) {
   const bool* requires_grad = value.as_bool();
   if (requires_grad == nullptr) {
-    return bad_view("E_TYPE", "requires_grad of a tensor is no bool");
+    return corrupt_pickle("E_TYPE", "requires_grad of a tensor is no bool");
   }
   tensor.requires_grad = *requires_grad;
   return {};

@@ -26,19 +26,6 @@ constexpr std::int64_t kNewestVersion = 10;
 // The values of a state_dict take so much more than their pickle.
 constexpr std::uint64_t kHeapPerByte = 8;
 
-std::string_view text_of(ByteSpan bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-Error bad_file(
-    std::string_view detail,
-    std::string message,
-    std::string record) {
-  Error error = pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
-  error.record = std::move(record);
-  return error;
-}
-
 // Ids of a second pickle behind the first: only its names matter.
 class IgnoreIds final : public PersistentIdHandler {
  public:
@@ -109,14 +96,14 @@ class PtReader {
       record = zip_->find("version");
     }
     if (record == nullptr) {
-      return bad_file(
+      return corrupt_pickle(
           "E_VERSION",
           "the archive has no record 'version'; expected one with 1 to 10",
           "");
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
-    std::string_view text = text_of(bytes);
+    std::string_view text = as_text(bytes);
     while (text.starts_with(' ')) {
       text.remove_prefix(1);
     }
@@ -124,7 +111,7 @@ class PtReader {
         std::from_chars(text.data(), text.data() + text.size(), file_.version);
     if (error != std::errc{} || file_.version < kOldestVersion ||
         file_.version > kNewestVersion) {
-      return bad_file(
+      return corrupt_pickle(
           "E_VERSION",
           format(
               "file format version '{}'; expected {} to {}",
@@ -143,9 +130,9 @@ class PtReader {
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
-    file_.byteorder = std::string(text_of(bytes));
+    file_.byteorder = std::string(as_text(bytes));
     if (file_.byteorder != "little" && file_.byteorder != "big") {
-      return bad_file(
+      return corrupt_pickle(
           "E_BYTEORDER",
           format(
               "byte order '{}'; expected 'little' or 'big'",
@@ -218,7 +205,7 @@ class PtReader {
         names.push_back(escape(record.name));
       }
     }
-    return bad_file(
+    return corrupt_pickle(
         "E_NO_PICKLE",
         format(
             "the archive has no record 'data.pkl'; its {} records are {}{}",
@@ -296,7 +283,7 @@ Result<bool> claims_zip(const ReadInput& input) {
   if (input.source == nullptr) {
     return false;
   }
-  const std::string_view text = text_of(input.head);
+  const std::string_view text = as_text(input.head);
   if (text.empty() || text.starts_with("PK") || text == "P") {
     return true;
   }
@@ -306,7 +293,7 @@ Result<bool> claims_zip(const ReadInput& input) {
   LOCKSTEP_ASSIGN(
       const ByteSpan tail,
       input.source->view(size - length, length, scratch));
-  return text_of(tail).starts_with("PK\x05\x06");
+  return as_text(tail).starts_with("PK\x05\x06");
 }
 
 Result<Checkpoint> read_zip(const ReadInput& input) {

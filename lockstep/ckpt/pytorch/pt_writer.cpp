@@ -66,7 +66,7 @@ std::string data_name(std::size_t index) {
   return "data/" + std::to_string(index);
 }
 
-std::uint64_t planned_bytes(const std::string& root, const PickledTree& tree) {
+std::uint64_t pt_bytes(const std::string& root, const PickledTree& tree) {
   std::vector<PlannedRecord> records{{"data.pkl", tree.pickle.size()}};
   for (const TextRecord& record : kBefore) {
     records.push_back({std::string(record.name), record.text.size()});
@@ -80,7 +80,7 @@ std::uint64_t planned_bytes(const std::string& root, const PickledTree& tree) {
   return zip_file_bytes(root, records);
 }
 
-Status write_records(
+Status write_pt_records(
     WritableFile& file,
     const std::string& root,
     const PickledTree& tree,
@@ -186,9 +186,9 @@ Status write_pt(
       fs,
       path,
       [&](WritableFile& file) {
-        return write_records(file, folder, *tree, options);
+        return write_pt_records(file, folder, *tree, options);
       },
-      {.expected_bytes = planned_bytes(folder, *tree),
+      {.expected_bytes = pt_bytes(folder, *tree),
        .durable = options.durable,
        .reserve = !options.reuse_checksums});
 }

@@ -10,7 +10,7 @@ namespace {
 using enum DType;
 
 // The order of the package's own list: it sorts by it.
-constexpr std::array kTable{
+constexpr std::array kSafetensorsDTypes{
     SafetensorsDType{"BOOL", 8, kBool},
     SafetensorsDType{"F4", 4, kFloat4E2M1FNX2},
     SafetensorsDType{"F6_E2M3", 6},
@@ -38,17 +38,19 @@ constexpr std::array kTable{
 } // namespace
 
 std::span<const SafetensorsDType> safetensors_dtypes() {
-  return kTable;
+  return kSafetensorsDTypes;
 }
 
 const SafetensorsDType* find_safetensors_dtype(std::string_view name) {
-  const auto* row = std::ranges::find(kTable, name, &SafetensorsDType::name);
-  return row == kTable.end() ? nullptr : row;
+  const auto* row =
+      std::ranges::find(kSafetensorsDTypes, name, &SafetensorsDType::name);
+  return row == kSafetensorsDTypes.end() ? nullptr : row;
 }
 
 const SafetensorsDType* find_safetensors_dtype(DType dtype) {
-  const auto* row = std::ranges::find(kTable, dtype, &SafetensorsDType::dtype);
-  return row == kTable.end() ? nullptr : row;
+  const auto* row =
+      std::ranges::find(kSafetensorsDTypes, dtype, &SafetensorsDType::dtype);
+  return row == kSafetensorsDTypes.end() ? nullptr : row;
 }
 
 } // namespace lockstep::ckpt

@@ -335,9 +335,7 @@ Result<SafetensorsHeader> read_safetensors_header(
   LOCKSTEP_ASSIGN(
       const ByteSpan bytes,
       source.view(kSafetensorsLengthBytes, length, scratch));
-  const std::string_view text(
-      reinterpret_cast<const char*>(bytes.data()),
-      bytes.size());
+  const std::string_view text = as_text(bytes);
   LOCKSTEP_TRY(check_utf8(text));
   LOCKSTEP_ASSIGN(SafetensorsHeader header, HeaderParser(text, limits).run());
   header.data_offset = kSafetensorsLengthBytes + length;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/internal/file_name.h"
 #include "lockstep/ckpt/json_scanner.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
@@ -14,7 +15,6 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::uint64_t kMaxIndexBytes = 100'000'000;
-constexpr std::size_t kMaxFileName = 255;
 constexpr std::string_view kMap = "weight_map";
 
 Error bad_index(
@@ -36,20 +36,12 @@ struct Placement {
   std::uint64_t offset = 0;
 };
 
-// A name in the index's own folder, nothing that leads out of it.
-bool is_plain_file(std::string_view file) {
-  return !file.empty() && file != "." && file != ".." &&
-         file.size() <= kMaxFileName &&
-         file.find_first_of(std::string_view("/\\\0", 3)) ==
-             std::string_view::npos;
-}
-
 Result<std::vector<Placement>> read_map(JsonScanner& json) {
   std::vector<Placement> placements;
   LOCKSTEP_TRY(json.members([&](const std::string& name) -> Status {
     const std::uint64_t at = json.key_offset();
     LOCKSTEP_ASSIGN(std::string file, json.string());
-    if (!is_plain_file(file)) {
+    if (!internal::is_plain_file_name(file)) {
       return bad_index(
           ErrorCode::kCorrupt,
           format(
@@ -233,9 +225,7 @@ Result<bool> claims_sharded_index(const ReadInput& input) {
   if (input.source == nullptr || input.source->size() > kMaxIndexBytes) {
     return false;
   }
-  const std::string_view head(
-      reinterpret_cast<const char*>(input.head.data()),
-      input.head.size());
+  const std::string_view head = as_text(input.head);
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || head[first] != '{') {
     return false;
@@ -244,9 +234,7 @@ Result<bool> claims_sharded_index(const ReadInput& input) {
   LOCKSTEP_ASSIGN(
       const ByteSpan bytes,
       input.source->view(0, input.source->size(), scratch));
-  const std::string_view text(
-      reinterpret_cast<const char*>(bytes.data()),
-      bytes.size());
+  const std::string_view text = as_text(bytes);
   return text.find("\"weight_map\"") != std::string_view::npos;
 }
 
@@ -260,9 +248,7 @@ Result<Checkpoint> read_sharded_index(const ReadInput& input) {
   LOCKSTEP_ASSIGN(
       const ByteSpan bytes,
       input.source->view(0, input.source->size(), scratch));
-  const std::string_view text(
-      reinterpret_cast<const char*>(bytes.data()),
-      bytes.size());
+  const std::string_view text = as_text(bytes);
   LOCKSTEP_ASSIGN(const auto placements, parse_index(text));
   return ShardedReader(input).run(placements);
 }

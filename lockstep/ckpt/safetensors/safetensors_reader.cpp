@@ -15,16 +15,7 @@ bool is_printable(char c) {
   return c >= ' ' && c <= '~';
 }
 
-std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& sizes) {
-  std::vector<std::int64_t> strides(sizes.size(), 1);
-  for (std::size_t i = sizes.size(); i-- > 1;) {
-    // No overflow: the header was checked. Empty counts as one, as in PyTorch.
-    strides[i - 1] = strides[i] * std::max<std::int64_t>(sizes[i], 1);
-  }
-  return strides;
-}
-
-Tensor tensor_of(
+Tensor entry_tensor(
     SafetensorsEntry& entry,
     const std::shared_ptr<ByteSource>& source,
     std::uint64_t data_offset) {
@@ -33,7 +24,7 @@ Tensor tensor_of(
   if (entry.type->bits < 8) {
     tensor.sizes.back() /= 2; // PyTorch counts bytes
   }
-  tensor.strides = row_major(tensor.sizes);
+  tensor.strides = row_major_strides(tensor.sizes);
   tensor.storage =
       std::make_shared<Storage>(Storage{.nbytes = entry.end - entry.begin});
   tensor.storage->dtype = tensor.dtype;
@@ -58,9 +49,7 @@ Result<bool> claims_safetensors(const ReadInput& input) {
   if (input.source == nullptr || input.head.size() <= kSafetensorsLengthBytes) {
     return false;
   }
-  const std::string_view text(
-      reinterpret_cast<const char*>(input.head.data()),
-      input.head.size());
+  const std::string_view text = as_text(input.head);
   // `{"meta":{` is JSON, not a length of 3 * 10^18.
   const bool is_text = std::ranges::all_of(
       text.substr(0, kSafetensorsLengthBytes),
@@ -87,7 +76,7 @@ Result<Checkpoint> read_safetensors(const ReadInput& input) {
   Dict root;
   root.items.reserve(header.tensors.size());
   for (SafetensorsEntry& entry : header.tensors) {
-    Tensor tensor = tensor_of(entry, input.source, header.data_offset);
+    Tensor tensor = entry_tensor(entry, input.source, header.data_offset);
     file.storages.push_back(tensor.storage);
     root.items.emplace_back(std::move(entry.name), std::move(tensor));
   }

@@ -14,8 +14,6 @@ namespace {
 
 using Kind = Sketch::Kind;
 
-constexpr std::uint8_t kTuple1 = 0x85;
-
 std::optional<std::uint64_t> decimal(std::string_view text) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
@@ -111,7 +109,7 @@ Status ScanMachine::tuple(const Instruction& /*in*/) {
 }
 
 Status ScanMachine::tuple_n(const Instruction& in) {
-  std::vector<Sketch> parts(in.info->code - kTuple1 + std::size_t{1});
+  std::vector<Sketch> parts(short_tuple_items(in.info->code));
   for (std::size_t i = parts.size(); i-- > 0;) {
     LOCKSTEP_ASSIGN(parts[i], take());
   }

@@ -16,7 +16,7 @@ using Handler = Status (ScanMachine::*)(const Instruction&);
 constexpr std::uint8_t kStop = '.';
 
 // Opcodes that are not here push a value without content.
-constexpr std::array<std::pair<std::uint8_t, Handler>, 53> kHandlers{{
+constexpr std::array<std::pair<std::uint8_t, Handler>, 53> kScanHandlers{{
     {'X', &ScanMachine::push_text},
     {0x8C, &ScanMachine::push_text},
     {0x8D, &ScanMachine::push_text},
@@ -75,7 +75,7 @@ constexpr std::array<std::pair<std::uint8_t, Handler>, 53> kHandlers{{
 constexpr auto kByCode = [] {
   std::array<Handler, 256> handlers{};
   handlers.fill(&ScanMachine::push_other);
-  for (const auto& [code, handler] : kHandlers) {
+  for (const auto& [code, handler] : kScanHandlers) {
     handlers.at(code) = handler;
   }
   return handlers;

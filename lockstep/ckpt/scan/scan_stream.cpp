@@ -20,7 +20,7 @@ namespace {
 
 using Place = ScanCollector::Place;
 
-constexpr std::uint64_t kFirstWindow = 1ULL << 20;
+constexpr std::uint64_t kFirstScanWindow = 1ULL << 20;
 constexpr std::uint64_t kWindowGrowth = 8;
 constexpr int kMaxObjects = 1000;
 // The pickled number that starts a legacy checkpoint.
@@ -54,7 +54,7 @@ Result<PickleScan> scan_at(
   const std::uint64_t rest = source.size() - offset;
   const std::uint64_t most = std::min(rest, options.limits.max_pickle_bytes);
   std::vector<std::byte> scratch;
-  for (std::uint64_t window = std::min(kFirstWindow, most);;
+  for (std::uint64_t window = std::min(kFirstScanWindow, most);;
        window = std::min(window * kWindowGrowth, most)) {
     LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(offset, window, scratch));
     PickleScan scan = scan_pickle(bytes, options);

@@ -24,11 +24,6 @@ constexpr std::size_t kSizeDigits = 12;
 constexpr std::size_t kNameBytes = 100;
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-std::string_view text_of(ByteSpan bytes) {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // Octal digits up to a NUL or space; nothing for anything else.
 std::optional<std::uint64_t> octal(std::string_view text) {
   std::uint64_t value = 0;
@@ -122,7 +117,7 @@ class MemberScan {
 bool is_tar(ByteSpan head) {
   constexpr std::string_view kMagic = "ustar";
   return head.size() >= kMagicOffset + kMagic.size() &&
-         text_of(head).substr(kMagicOffset, kMagic.size()) == kMagic;
+         as_text(head).substr(kMagicOffset, kMagic.size()) == kMagic;
 }
 
 void scan_tar(ByteSource& source, ScanCollector& out) {
@@ -133,7 +128,7 @@ void scan_tar(ByteSource& source, ScanCollector& out) {
       out.add_unreadable(std::move(header).error());
       return;
     }
-    const std::string_view text = text_of(*header);
+    const std::string_view text = as_text(*header);
     if (text.front() == '\0') {
       return; // the end mark
     }
@@ -165,7 +160,7 @@ void scan_tar(ByteSource& source, ScanCollector& out) {
 }
 
 bool is_npy(ByteSpan head) {
-  return text_of(head).starts_with(kNpyMagic);
+  return as_text(head).starts_with(kNpyMagic);
 }
 
 void scan_npy(
@@ -196,8 +191,8 @@ void scan_npy(
   }
   // 'descr': '|O', or a structured type with such a field.
   const bool has_objects =
-      text_of(*header).find("|O") != std::string_view::npos ||
-      text_of(*header).find("'O") != std::string_view::npos;
+      as_text(*header).find("|O") != std::string_view::npos ||
+      as_text(*header).find("'O") != std::string_view::npos;
   const std::uint64_t end = begin + length;
   if (!has_objects || end == source.size()) {
     return;

@@ -90,8 +90,8 @@ class PartSource final : public ByteSource {
 };
 
 std::string_view field_text(ByteSpan header, Field field) {
-  const auto* begin = reinterpret_cast<const char*>(header.data());
-  const std::string_view text(begin + field.begin, field.length);
+  const std::string_view text =
+      as_text(header.subspan(field.begin, field.length));
   return text.substr(0, text.find('\0'));
 }
 
@@ -273,9 +273,7 @@ class TarParser {
       return tar_error(format("extended header of {} bytes", size), position_);
     }
     LOCKSTEP_ASSIGN(const ByteSpan bytes, source_->view(begin, size, scratch_));
-    std::string_view rest(
-        reinterpret_cast<const char*>(bytes.data()),
-        bytes.size());
+    std::string_view rest = as_text(bytes);
     while (!rest.empty()) {
       std::size_t length = 0;
       const char* stop =

@@ -17,7 +17,7 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::uint64_t kMagicOffset = 257;
-constexpr std::string_view kMagic = "ustar";
+constexpr std::string_view kTarMagic = "ustar";
 constexpr std::array<std::string_view, 3> kNeeded{
     "storages",
     "tensors",
@@ -115,11 +115,11 @@ std::string file_in(const std::string& folder, std::string_view name) {
 
 Result<bool> claims_tar(const ReadInput& input) {
   if (input.source == nullptr ||
-      input.head.size() < kMagicOffset + kMagic.size()) {
+      input.head.size() < kMagicOffset + kTarMagic.size()) {
     return false;
   }
-  const ByteSpan magic = input.head.subspan(kMagicOffset, kMagic.size());
-  return std::ranges::equal(magic, as_byte_span(kMagic));
+  const ByteSpan magic = input.head.subspan(kMagicOffset, kTarMagic.size());
+  return std::ranges::equal(magic, as_byte_span(kTarMagic));
 }
 
 Result<Checkpoint> read_tar(const ReadInput& input) {

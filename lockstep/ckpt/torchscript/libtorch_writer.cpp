@@ -47,7 +47,7 @@ Result<std::vector<Record>> records_of(const Value& root) {
   return records;
 }
 
-std::uint64_t planned_bytes(
+std::uint64_t libtorch_bytes(
     const std::string& folder,
     const std::vector<Record>& records) {
   std::vector<PlannedRecord> planned;
@@ -60,7 +60,7 @@ std::uint64_t planned_bytes(
   return zip_file_bytes(folder, planned);
 }
 
-Status write_records(
+Status write_libtorch_records(
     WritableFile& file,
     const std::string& folder,
     const std::vector<Record>& records) {
@@ -93,8 +93,10 @@ Status write_libtorch(
   return write_file_atomically(
       fs,
       path,
-      [&](WritableFile& file) { return write_records(file, folder, *records); },
-      {.expected_bytes = planned_bytes(folder, *records),
+      [&](WritableFile& file) {
+        return write_libtorch_records(file, folder, *records);
+      },
+      {.expected_bytes = libtorch_bytes(folder, *records),
        .durable = options.durable});
 }
 

@@ -23,7 +23,7 @@ namespace {
 using nlohmann::json;
 
 // Names of caffe2's TensorProto.
-constexpr std::array<std::pair<std::string_view, DType>, 10> kTypes{{
+constexpr std::array<std::pair<std::string_view, DType>, 10> kJsonTypes{{
     {"FLOAT", DType::kFloat32},
     {"DOUBLE", DType::kFloat64},
     {"FLOAT16", DType::kFloat16},
@@ -48,7 +48,7 @@ const json* member(const json& object, const char* name) {
   return object.is_object() && found != object.end() ? &*found : nullptr;
 }
 
-std::string text_of(const json& object, const char* name) {
+std::string member_text(const json& object, const char* name) {
   const json* found = member(object, name);
   return found != nullptr && found->is_string() ? found->get<std::string>()
                                                 : "";
@@ -143,19 +143,17 @@ class ModelReader {
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, zip_->read(*record, scratch));
-    return std::string(
-        reinterpret_cast<const char*>(bytes.data()),
-        bytes.size());
+    return std::string(as_text(bytes));
   }
 
   Status add_tensor(const json& entry) {
-    const std::string type = text_of(entry, "dataType");
+    const std::string type = member_text(entry, "dataType");
     const auto* row = std::ranges::find(
-        kTypes,
+        kJsonTypes,
         std::string_view(type),
         &std::pair<std::string_view, DType>::first);
     const json* data = member(entry, "data");
-    if (row == kTypes.end() || data == nullptr) {
+    if (row == kJsonTypes.end() || data == nullptr) {
       return bad_model(
           format("tensor {} has the type '{}'", tensors_.size(), escape(type)));
     }
@@ -166,7 +164,10 @@ class ModelReader {
     tensor.requires_grad = flag_in(entry, "requiresGrad");
     LOCKSTEP_ASSIGN(
         tensor.storage,
-        storage(text_of(*data, "key"), row->second, text_of(entry, "device")));
+        storage(
+            member_text(*data, "key"),
+            row->second,
+            member_text(entry, "device")));
     LOCKSTEP_TRY(check_view(tensor));
     tensors_.emplace_back(std::move(tensor));
     return {};
@@ -226,15 +227,19 @@ class ModelReader {
     for (const json& parameter : list_in(entry, "parameters")) {
       LOCKSTEP_ASSIGN(const std::int64_t id, integer_in(parameter, "tensorId"));
       LOCKSTEP_ASSIGN(Value tensor, tensor_at(id));
-      state.items.emplace_back(text_of(parameter, "name"), std::move(tensor));
+      state.items.emplace_back(
+          member_text(parameter, "name"),
+          std::move(tensor));
     }
     for (const json& attribute : list_in(entry, "attributes")) {
       LOCKSTEP_ASSIGN(Value value, attribute_value(attribute));
-      state.items.emplace_back(text_of(attribute, "name"), std::move(value));
+      state.items.emplace_back(
+          member_text(attribute, "name"),
+          std::move(value));
     }
     for (const json& child : list_in(entry, "submodules")) {
       LOCKSTEP_ASSIGN(Value value, module(child, depth + 1));
-      state.items.emplace_back(text_of(child, "name"), std::move(value));
+      state.items.emplace_back(member_text(child, "name"), std::move(value));
     }
     return Value(Object{
         .global = "__torch__.Module",

@@ -18,7 +18,7 @@ struct ClassRow {
   std::string_view name = {};
   ScriptContainer container = ScriptContainer::kNone;
 };
-constexpr std::array kClasses{
+constexpr std::array kClassRows{
     ClassRow{"Module", ScriptContainer::kModule},
     ClassRow{"LockstepDict", ScriptContainer::kDict},
     ClassRow{"LockstepIntDict", ScriptContainer::kIntDict},
@@ -30,7 +30,7 @@ bool is_tensor(const Value& value) {
 }
 
 // What a module of tensors alone becomes.
-bool is_flat(const Dict& dict) {
+bool is_flat_dict(const Dict& dict) {
   return dict.kind == Dict::Kind::kOrderedDict &&
          std::ranges::all_of(dict.items, [](const Item& item) {
            return item.first.as_string() != nullptr && is_tensor(item.second);
@@ -105,7 +105,7 @@ class PlainTree {
   Result<Value> module(Dict items) {
     const auto can_join = [](const Item& item) {
       const Dict* dict = item.second.as_dict();
-      return is_tensor(item.second) || (dict != nullptr && is_flat(*dict));
+      return is_tensor(item.second) || (dict != nullptr && is_flat_dict(*dict));
     };
     if (!std::ranges::all_of(items.items, can_join)) {
       return Value(std::move(items));
@@ -181,8 +181,8 @@ ScriptContainer script_container(std::string_view class_name) {
     }
     class_name.remove_prefix(end + 1);
   }
-  const auto* row = std::ranges::find(kClasses, class_name, &ClassRow::name);
-  return row == kClasses.end() ? ScriptContainer::kNone : row->container;
+  const auto* row = std::ranges::find(kClassRows, class_name, &ClassRow::name);
+  return row == kClassRows.end() ? ScriptContainer::kNone : row->container;
 }
 
 bool is_script_name(std::string_view name) {

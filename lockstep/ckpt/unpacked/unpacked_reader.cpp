@@ -20,15 +20,6 @@ namespace {
 
 constexpr const char* kPickle = "data.pkl";
 
-Error bad_file(
-    std::string_view detail,
-    std::string message,
-    std::string record) {
-  Error error = pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
-  error.record = std::move(record);
-  return error;
-}
-
 // Keys are decimal numbers in every file PyTorch writes. As part of a path
 // nothing else will do.
 bool is_number(std::string_view key) {
@@ -88,7 +79,7 @@ class FolderStorages final : public PersistentIdHandler {
     LOCKSTEP_ASSIGN(const StorageId parsed, read_storage_id(id));
     const std::string record = format("data/{}", parsed.key);
     if (!is_number(parsed.key)) {
-      return bad_file(
+      return corrupt_pickle(
           "E_NAME",
           format("storage key '{}' is no number", escape(parsed.key)),
           "");
@@ -100,7 +91,7 @@ class FolderStorages final : public PersistentIdHandler {
     }
     if (storage->class_name != parsed.class_name ||
         storage->nbytes != parsed.nbytes) {
-      return bad_file(
+      return corrupt_pickle(
           "E_STORAGE_CONFLICT",
           format(
               "storage '{}' is {} of {} bytes here, but {} of {} before",
@@ -126,10 +117,10 @@ class FolderStorages final : public PersistentIdHandler {
     const std::string path = folder_ + "/" + record;
     const auto info = input_->fs->stat(path);
     if (!info || info->kind != FileInfo::Kind::kFile) {
-      return bad_file("E_NO_STORAGE", "the file is missing", record);
+      return corrupt_pickle("E_NO_STORAGE", "the file is missing", record);
     }
     if (info->size < parsed.nbytes) {
-      return bad_file(
+      return corrupt_pickle(
           "E_STORAGE_SHORT",
           format(
               "the file is cut; expected {} bytes, got {}",

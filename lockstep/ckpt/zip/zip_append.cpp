@@ -53,9 +53,8 @@ std::vector<std::string> split_directory(ByteSpan directory) {
     for (const std::uint64_t field : {28U, 30U, 32U}) {
       bytes += internal::read_le<std::uint16_t>(directory, field);
     }
-    const auto entry = directory.first(bytes); // checked by read_zip_entries
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): as text
-    raw.emplace_back(reinterpret_cast<const char*>(entry.data()), bytes);
+    // The length was checked by read_zip_entries.
+    raw.emplace_back(as_text(directory.first(bytes)));
     directory = directory.subspan(bytes);
   }
   return raw;
@@ -196,7 +195,9 @@ class TailBuilder {
   std::span<const NewRecord> records_;
 };
 
-Status check_names(const OldArchive& old, std::span<const NewRecord> records) {
+Status check_replaced(
+    const OldArchive& old,
+    std::span<const NewRecord> records) {
   for (const NewRecord& record : records) {
     const bool is_there = std::ranges::any_of(old.entries, [&](const auto& e) {
       return e.record.name == old.root + '/' + record.name;
@@ -246,7 +247,7 @@ Result<std::uint64_t> replace_records(
     const AppendOptions& options) {
   LOCKSTEP_ASSIGN(const auto file, fs.open_update(path));
   LOCKSTEP_ASSIGN(const OldArchive old, open_old(fs, path, options));
-  LOCKSTEP_TRY(check_names(old, records));
+  LOCKSTEP_TRY(check_replaced(old, records));
   const Tail tail = TailBuilder(old, records).build();
   if (Status ready = prepare(*file, old, tail); !ready) {
     // The old end records are where they were: back to the old length.

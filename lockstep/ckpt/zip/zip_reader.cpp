@@ -21,7 +21,7 @@ using internal::zip_error;
 using internal::ZipEntry;
 
 // Bytes that stay in the second-level cache between reading and checksum.
-constexpr std::uint64_t kBlockBytes = 128 << 10;
+constexpr std::uint64_t kReadBlockBytes = 128 << 10;
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
@@ -345,7 +345,7 @@ Status ZipReader::stream(
   const bool compares = check_crc && has_crc(record);
   // In memory and nothing to compare: all at once.
   const std::uint64_t most =
-      compares || !source_->is_stable() ? kBlockBytes : record.size;
+      compares || !source_->is_stable() ? kReadBlockBytes : record.size;
   std::vector<std::byte> scratch;
   std::uint32_t crc = 0;
   for (std::uint64_t at = 0; at < record.size; at += most) {

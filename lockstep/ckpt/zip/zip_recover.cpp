@@ -177,10 +177,7 @@ class Recovery {
             record.header_offset + kLocalBytes,
             name_bytes + extra_bytes,
             scratch));
-    record.name.assign(
-        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
-        reinterpret_cast<const char*>(bytes.data()),
-        name_bytes);
+    record.name = as_text(bytes.first(name_bytes));
     ByteSpan extra = bytes.subspan(name_bytes);
     while (record.size == kZip64Threshold && extra.size() >= 4) {
       const std::size_t length = read_le<std::uint16_t>(extra, 2);

@@ -153,9 +153,7 @@ Status ZipWriter::append_payload(ByteSpan payload, std::uint32_t& crc) {
 
 void ZipWriter::append_block(ByteSpan block, std::uint32_t& crc) {
   crc = crc32(block, crc);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): as text
-  const auto* text = reinterpret_cast<const char*>(block.data());
-  append(std::string_view(text, block.size()));
+  append(as_text(block));
 }
 
 Status ZipWriter::flush() {

@@ -21,7 +21,7 @@ std::string shaped(const std::string& descr, const std::string& shape) {
       "01234567");
 }
 
-BadInput row(
+BadInput array_row(
     std::string name,
     std::string bytes,
     std::string detail,
@@ -46,52 +46,65 @@ std::string archive(const std::string& array) {
 
 std::vector<BadInput> numpy_rows() {
   const std::string objects = shaped("'|O'", "(1,)");
-  BadInput in_archive =
-      row("objects_in_archive",
-          archive(objects),
-          "E_NPY_OBJECT",
-          "Python objects",
-          ErrorCode::kUnsafe);
+  BadInput in_archive = array_row(
+      "objects_in_archive",
+      archive(objects),
+      "E_NPY_OBJECT",
+      "Python objects",
+      ErrorCode::kUnsafe);
   in_archive.says.emplace_back("record w.npy");
   return {
-      row("objects",
+      array_row(
+          "objects",
           objects,
           "E_NPY_OBJECT",
           "Python objects",
           ErrorCode::kUnsafe),
       in_archive,
-      row("objects_in_structure",
+      array_row(
+          "objects_in_structure",
           shaped("[('a', '<f4'), ('b', '|O')]", "(1,)"),
           "E_NPY_OBJECT",
           "Python objects",
           ErrorCode::kUnsafe),
-      row("structure",
+      array_row(
+          "structure",
           shaped("[('a', '<f4'), ('b', '<f4')]", "(1,)"),
           "E_DTYPE",
           "element type",
           ErrorCode::kUnsupported),
-      row("shape_of_2_to_63",
+      array_row(
+          "shape_of_2_to_63",
           shaped("'<f4'", "(9223372036854775808,)"),
           "E_OVERFLOW",
           "does not fit 64 bits"),
-      row("size_overflows",
+      array_row(
+          "size_overflows",
           shaped("'<f4'", "(4611686018427387904, 4)"),
           "E_OVERFLOW",
           "does not fit 64 bits"),
-      row("shape_negative", shaped("'<f4'", "(-1,)"), "E_NPY_HEADER", "shape"),
-      row("cut",
+      array_row(
+          "shape_negative",
+          shaped("'<f4'", "(-1,)"),
+          "E_NPY_HEADER",
+          "shape"),
+      array_row(
+          "cut",
           shaped("'<f4'", "(3,)"),
           "E_TRUNCATED",
           "expected 12 bytes of elements, got 8"),
-      row("code_in_header",
+      array_row(
+          "code_in_header",
           shaped("__import__('os').system('id')", "(1,)"),
           "E_NPY_HEADER",
           "bad header"),
-      row("header_past_end",
+      array_row(
+          "header_past_end",
           std::string("\x93NUMPY\x01\x00\xff\xff{", 11),
           "E_NPY_HEADER",
           "claims 65535 bytes"),
-      row("version_9",
+      array_row(
+          "version_9",
           std::string("\x93NUMPY\x09\x00\x02\x00{}", 12),
           "E_NPY_HEADER",
           "npy version 9.0",

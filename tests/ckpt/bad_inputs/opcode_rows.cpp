@@ -7,7 +7,7 @@
 namespace lockstep::ckpt::bad_inputs {
 namespace {
 
-struct Expectation {
+struct StreamExpectation {
   int row = 0;
   std::string name = {};
   std::string detail = {};
@@ -16,7 +16,7 @@ struct Expectation {
   ErrorCode code = ErrorCode::kCorrupt;
 };
 
-BadInput stream(const Expectation& expected, const Pickle& pickle) {
+BadInput stream(const StreamExpectation& expected, const Pickle& pickle) {
   return {
       .row = expected.row,
       .name = expected.name,

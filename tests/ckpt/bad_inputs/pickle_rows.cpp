@@ -86,7 +86,7 @@ std::vector<BadInput> calls() {
   };
 }
 
-std::vector<BadInput> names() {
+std::vector<BadInput> global_names() {
   return {
       refused(
           41,
@@ -162,7 +162,7 @@ std::vector<BadInput> hidden() {
 
 std::vector<BadInput> pickle_rows() {
   std::vector<BadInput> rows;
-  for (auto&& more : {calls(), names(), hidden()}) {
+  for (auto&& more : {calls(), global_names(), hidden()}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;

@@ -10,8 +10,11 @@ namespace {
 constexpr const char* kHeader = "E_SAFETENSORS_HEADER";
 constexpr const char* kLayout = "E_SAFETENSORS_LAYOUT";
 
-BadInput
-row(std::string name, std::string bytes, std::string detail, std::string says) {
+BadInput header_row(
+    std::string name,
+    std::string bytes,
+    std::string detail,
+    std::string says) {
   return {
       .row = 62,
       .name = "safetensors_" + std::move(name),
@@ -38,45 +41,61 @@ std::string of_length(std::uint64_t length, const std::string& rest) {
   return bytes + rest;
 }
 
-std::string nested(std::size_t depth) {
+std::string nested_json(std::size_t depth) {
   return R"("dtype":"F32","shape":[2],"data_offsets":[0,8],"x":)" +
          std::string(depth, '[') + std::string(depth, ']');
 }
 
 std::vector<BadInput> lying_headers() {
   return {
-      row("header_past_file",
+      header_row(
+          "header_past_file",
           of_length(1000, "{}"),
           kHeader,
           "invalid header length"),
-      row("header_of_100_mb",
+      header_row(
+          "header_of_100_mb",
           of_length(100'000'001, "{}"),
           kHeader,
           "header too large"),
-      row("utf8",
+      header_row(
+          "utf8",
           safetensors("{\"\xff\":{}}"),
           kHeader,
           "invalid UTF-8 in header"),
-      row("json", safetensors("{\"a\":"), kHeader, "invalid JSON in header"),
-      row("metadata_type",
+      header_row(
+          "json",
+          safetensors("{\"a\":"),
+          kHeader,
+          "invalid JSON in header"),
+      header_row(
+          "metadata_type",
           safetensors(R"({"__metadata__":{"a":1}})"),
           kHeader,
           "invalid JSON in header"),
-      row("depth", with(nested(100'000)), kHeader, "invalid JSON in header"),
-      row("duplicate_key",
+      header_row(
+          "depth",
+          with(nested_json(100'000)),
+          kHeader,
+          "invalid JSON in header"),
+      header_row(
+          "duplicate_key",
           with(
               R"("dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8])"),
           "E_SAFETENSORS_DUPLICATE",
           "b"),
-      row("negative",
+      header_row(
+          "negative",
           with(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])"),
           kHeader,
           "invalid JSON in header"),
-      row("float",
+      header_row(
+          "float",
           with(R"("dtype":"F32","shape":[2.0],"data_offsets":[0,8])"),
           kHeader,
           "invalid JSON in header"),
-      row("missing_field",
+      header_row(
+          "missing_field",
           with(R"("dtype":"F32","shape":[2])"),
           kHeader,
           "`data_offsets`"),
@@ -85,22 +104,26 @@ std::vector<BadInput> lying_headers() {
 
 std::vector<BadInput> layouts() {
   return {
-      row("hole", two("[0,4]", "[5,9]"), kLayout, "tensor `b`"),
-      row("overlap", two("[0,4]", "[2,6]"), kLayout, "tensor `b`"),
-      row("backwards", two("[0,4]", "[8,4]"), kLayout, "tensor `b`"),
-      row("wrong_size",
+      header_row("hole", two("[0,4]", "[5,9]"), kLayout, "tensor `b`"),
+      header_row("overlap", two("[0,4]", "[2,6]"), kLayout, "tensor `b`"),
+      header_row("backwards", two("[0,4]", "[8,4]"), kLayout, "tensor `b`"),
+      header_row(
+          "wrong_size",
           with(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"),
           kLayout,
           "tensor `b`"),
-      row("trailing_bytes",
+      header_row(
+          "trailing_bytes",
           with(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])", 9),
           kLayout,
           "file not fully covered"),
-      row("cut_data",
+      header_row(
+          "cut_data",
           with(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])", 7),
           kLayout,
           "expected 8 bytes of data, got 7"),
-      row("overflow",
+      header_row(
+          "overflow",
           with(
               R"("dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,8])"),
           "E_OVERFLOW",
@@ -115,11 +138,11 @@ std::vector<BadInput> safetensors_rows() {
   for (BadInput& layout : layouts()) {
     rows.push_back(std::move(layout));
   }
-  BadInput unknown =
-      row("dtype",
-          with(R"("dtype":"F6_E2M3","shape":[2],"data_offsets":[0,8])"),
-          "E_DTYPE",
-          "F6_E2M3");
+  BadInput unknown = header_row(
+      "dtype",
+      with(R"("dtype":"F6_E2M3","shape":[2],"data_offsets":[0,8])"),
+      "E_DTYPE",
+      "F6_E2M3");
   unknown.code = ErrorCode::kUnsupported;
   rows.push_back(std::move(unknown));
   return rows;

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
-struct Expectation {
+struct ViewExpectation {
   int row = 0;
   std::string name = {};
   std::string detail = {};
   std::vector<std::string> says = {};
 };
 
-BadInput tensor(const Expectation& expected, const TensorSpec& spec) {
+BadInput tensor(const ViewExpectation& expected, const TensorSpec& spec) {
   BadInput input{
       .row = expected.row,
       .name = expected.name,

@@ -26,7 +26,7 @@ BadInput name_row(std::string name, const std::string& record) {
       .detail = "E_NAME"};
 }
 
-std::vector<BadInput> names() {
+std::vector<BadInput> record_names() {
   return {
       {.row = 9,
        .name = "equal_names",
@@ -167,7 +167,7 @@ std::vector<BadInput> bounds() {
 
 std::vector<BadInput> zip_rows() {
   std::vector<BadInput> rows;
-  for (auto&& more : {names(), headers(), bounds()}) {
+  for (auto&& more : {record_names(), headers(), bounds()}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;

@@ -32,14 +32,6 @@ Value with_metadata(Value weights, const std::vector<std::string>& paths) {
   return weights;
 }
 
-std::vector<std::string> keys_of(const Value& weights) {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : weights.as_dict()->items) {
-    keys.push_back(key_text(key));
-  }
-  return keys;
-}
-
 // "path:version" of each entry.
 std::vector<std::string> metadata_of(const Value& weights) {
   std::vector<std::string> entries;

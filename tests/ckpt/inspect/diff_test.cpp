@@ -14,13 +14,6 @@ namespace {
 
 using testing::IsEmpty;
 
-Tensor floats(const std::vector<float>& values) {
-  return tensor_of<float>(
-      DType::kFloat32,
-      values,
-      {static_cast<std::int64_t>(values.size())});
-}
-
 DiffReport
 report_of(const Value& a, const Value& b, const DiffOptions& options = {}) {
   auto report = diff(a, b, options);

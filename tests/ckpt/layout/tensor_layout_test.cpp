@@ -28,7 +28,7 @@ Value numbers(
   return tensor_of<std::int64_t>(DType::kInt64, values, sizes);
 }
 
-Value floats(const std::vector<std::int64_t>& sizes) {
+Value ones(const std::vector<std::int64_t>& sizes) {
   std::size_t count = 1;
   for (const std::int64_t size : sizes) {
     count *= static_cast<std::size_t>(size);
@@ -50,10 +50,7 @@ Value sparse(const char* layout, std::vector<Value> data) {
 Value coo(std::int64_t last, Size size) {
   return sparse(
       "torch.sparse_coo",
-      {numbers({0, last, 1, last}, {2, 2}),
-       floats({2}),
-       std::move(size),
-       false});
+      {numbers({0, last, 1, last}, {2, 2}), ones({2}), std::move(size), false});
 }
 
 Value csr(
@@ -63,7 +60,7 @@ Value csr(
       "torch.sparse_csr",
       {numbers(rows, {static_cast<std::int64_t>(rows.size())}),
        numbers(columns, {static_cast<std::int64_t>(columns.size())}),
-       floats({static_cast<std::int64_t>(columns.size())}),
+       ones({static_cast<std::int64_t>(columns.size())}),
        Size{{2, 3}}});
 }
 
@@ -91,7 +88,7 @@ TEST(TensorLayout, NamesThePartsAsPyTorchDoes) {
        {"nested",
         call(
             "torch._utils._rebuild_nested_tensor",
-            {floats({6}),
+            {ones({6}),
              numbers({2}, {1, 1}),
              numbers({1}, {1, 1}),
              numbers({0}, {1})})}});
@@ -138,7 +135,7 @@ TEST(TensorLayout, ReadsThroughParametersAttributesAndDevices) {
   EXPECT_EQ(layout_tensor(typed)->layout, "sparse_coo");
   const Value device = call(
       "torch._utils._rebuild_device_tensor_from_cpu_tensor",
-      {floats({2}), DTypeValue{DType::kFloat32}, "xla:0", false});
+      {ones({2}), DTypeValue{DType::kFloat32}, "xla:0", false});
   EXPECT_THAT(names_in(Value::dict({{"w", device}})), ElementsAre("w"));
 }
 
@@ -146,7 +143,7 @@ TEST(TensorLayout, LeavesOtherCallsAlone) {
   EXPECT_FALSE(layout_tensor(call("m.f", {1})));
   EXPECT_FALSE(layout_tensor(sparse("torch.sparse_coo", {1, 2, 3})));
   EXPECT_FALSE(layout_tensor(sparse("os.system", {1, 2, 3})));
-  EXPECT_FALSE(layout_tensor(floats({2})));
+  EXPECT_FALSE(layout_tensor(ones({2})));
 }
 
 TEST(TensorLayout, FindsIndicesOutsideOfTheShape) {
@@ -166,7 +163,7 @@ TEST(TensorLayout, BlocksCountAsOneColumn) {
         "torch.sparse_bsr",
         {numbers({0, 1}, {2}),
          numbers({column}, {1}),
-         floats({1, 2, 2}),
+         ones({1, 2, 2}),
          Size{{2, 4}}});
   };
   EXPECT_EQ(checked(blocks(1)), "");
@@ -181,7 +178,7 @@ TEST(TensorLayout, TakesLibTorchsSpelling) {
       Value::tuple({2, 3}),
       false,
       numbers({0, 1, 1, 1}, {2, 2}),
-      floats({2}),
+      ones({2}),
       Value::ordered_dict({})};
   const auto value = call_global("torch._utils._rebuild_sparse_tensor", args);
   ASSERT_TRUE(value) << to_string(value.error());

@@ -85,7 +85,7 @@ TEST_P(RealFiles, AreSound) {
   EXPECT_TRUE(report->is_sound());
 }
 
-std::string file_name(const testing::TestParamInfo<RealFile>& info) {
+std::string real_file_name(const testing::TestParamInfo<RealFile>& info) {
   std::string name = std::filesystem::path(info.param.path).filename().string();
   for (char& c : name) {
     const bool is_word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
     Published,
     RealFiles,
     testing::ValuesIn(files()),
-    file_name);
+    real_file_name);
 
 } // namespace
 } // namespace lockstep::ckpt

@@ -57,14 +57,6 @@ Value data_parallel(const Value& inner) {
        {"output_device", 0}});
 }
 
-std::vector<std::string> keys_of(const Value& state_dict) {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : state_dict.as_dict()->items) {
-    keys.push_back(*key.as_string());
-  }
-  return keys;
-}
-
 TEST(ExtractModel, GivesTensorsAsStateDictDoes) {
   const auto model = extract_model(linear());
   ASSERT_TRUE(model) << to_string(model.error());

@@ -160,7 +160,7 @@ TEST(NpzReader, RefusesOtherRecords) {
   EXPECT_EQ(load_bytes(bytes).error().detail, "E_NPZ_RECORD");
 }
 
-Error refusal(const Value& value) {
+Error npz_refusal(const Value& value) {
   MemoryFs fs;
   const Status status = save("m.npz", value, {.format = "npz"}, fs);
   EXPECT_EQ(fs.list(".")->size(), 0U);
@@ -169,16 +169,16 @@ Error refusal(const Value& value) {
 
 TEST(NpzWriter, NamesWhatItCannotHold) {
   const Tensor t = tensor_of<float>(DType::kFloat32, {1}, {1});
-  const Error number = refusal(Value::dict({{"w", t}, {"epoch", 3}}));
+  const Error number = npz_refusal(Value::dict({{"w", t}, {"epoch", 3}}));
   EXPECT_EQ(number.detail, "E_NOT_TENSOR");
   EXPECT_THAT(number.message, HasSubstr("'epoch' is"));
-  EXPECT_EQ(refusal(Value::dict({{"../x", t}})).detail, "E_NAME");
-  EXPECT_EQ(refusal(Value::dict({{"/x", t}})).detail, "E_NAME");
+  EXPECT_EQ(npz_refusal(Value::dict({{"../x", t}})).detail, "E_NAME");
+  EXPECT_EQ(npz_refusal(Value::dict({{"/x", t}})).detail, "E_NAME");
   EXPECT_EQ(
-      refusal(Value::dict({{"a", t}, {"b", t}})).detail,
+      npz_refusal(Value::dict({{"a", t}, {"b", t}})).detail,
       "E_SHARED_TENSOR");
   const Tensor q = tensor_of<std::uint8_t>(DType::kQUInt8, {1}, {1});
-  EXPECT_EQ(refusal(Value::dict({{"q", q}})).detail, "E_DTYPE");
+  EXPECT_EQ(npz_refusal(Value::dict({{"q", q}})).detail, "E_DTYPE");
 }
 
 TEST(NpzWriter, CallsABareTensorAsNumpyDoes) {

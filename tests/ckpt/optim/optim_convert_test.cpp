@@ -15,11 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 
-Value floats(const std::vector<float>& values) {
-  const auto size = static_cast<std::int64_t>(values.size());
-  return tensor_of<float>(DType::kFloat32, values, {size});
-}
-
 Value step(float count) {
   return tensor_of<float>(DType::kFloat32, {count}, {});
 }

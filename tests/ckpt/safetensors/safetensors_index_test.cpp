@@ -14,7 +14,7 @@ Value one_tensor(const char* name) {
   return Value::dict({{name, tensor_of<float>(DType::kFloat32, {1}, {1})}});
 }
 
-void put(MemoryFs& fs, const std::string& path, const std::string& bytes) {
+void put_file(MemoryFs& fs, const std::string& path, const std::string& bytes) {
   auto file = fs.create(path, 0644);
   ASSERT_TRUE(file);
   ASSERT_TRUE((*file)->write(as_byte_span(bytes)));
@@ -28,7 +28,7 @@ Result<Checkpoint> load_index(const std::string& index) {
       save("m/1.safetensors", one_tensor("a"), {.format = "safetensors"}, fs));
   EXPECT_TRUE(save("m/2.bin", one_tensor("b"), {}, fs));
   EXPECT_TRUE(save("secret", one_tensor("a"), {}, fs));
-  put(fs, "m/index.json", index);
+  put_file(fs, "m/index.json", index);
   return load("m/index.json", {}, fs);
 }
 
@@ -54,7 +54,7 @@ TEST(ShardedIndex, WarnsOfTensorsThatItLacks) {
            {"z", tensor_of<float>(DType::kFloat32, {1}, {1})}}),
       {.format = "safetensors"},
       fs));
-  put(fs, "index.json", R"({"weight_map":{"a":"1"}})");
+  put_file(fs, "index.json", R"({"weight_map":{"a":"1"}})");
   const auto part = load("index.json", {}, fs);
   ASSERT_TRUE(part);
   EXPECT_THAT(part->warnings.at(0), HasSubstr("W_INDEX_UNUSED: 1 of 2"));

@@ -35,7 +35,9 @@ std::string saved(
   return text ? *text : "";
 }
 
-Error refusal(const Value& value, const SaveOptions& options = kSafetensors) {
+Error save_refusal(
+    const Value& value,
+    const SaveOptions& options = kSafetensors) {
   MemoryFs fs;
   const Status status = save("m.safetensors", value, options, fs);
   EXPECT_FALSE(status);
@@ -105,7 +107,7 @@ TEST(SafetensorsWriter, RefusesTensorsThatShareMemoryUnlessToldToClone) {
   part.sizes = {2};
   part.offset = 1;
   const Value value = Value::dict({{"base", base}, {"part", part}});
-  const Error error = refusal(value);
+  const Error error = save_refusal(value);
   EXPECT_EQ(error.detail, "E_SHARED_TENSOR");
   EXPECT_THAT(error.message, HasSubstr("'base' and 'part' share memory"));
   EXPECT_THAT(error.hint, HasSubstr("clone_views"));
@@ -128,7 +130,7 @@ TEST(SafetensorsWriter, RefusesATensorThatRepeatsItsBytes) {
   Tensor expanded = bytes_tensor("a");
   expanded.sizes = {1'000'000'000'000};
   expanded.strides = {0};
-  const Error error = refusal(Value::dict({{"e", expanded}}));
+  const Error error = save_refusal(Value::dict({{"e", expanded}}));
   EXPECT_EQ(error.detail, "E_SHARED_TENSOR");
 }
 
@@ -173,7 +175,7 @@ std::vector<Refusal> refusals() {
 class RefusedValue : public testing::TestWithParam<Refusal> {};
 
 TEST_P(RefusedValue, IsNamed) {
-  const Error error = refusal(GetParam().value);
+  const Error error = save_refusal(GetParam().value);
   EXPECT_EQ(error.detail, GetParam().detail) << to_string(error);
   EXPECT_THAT(error.message, HasSubstr(GetParam().message));
   EXPECT_EQ(error.path, "m.safetensors");

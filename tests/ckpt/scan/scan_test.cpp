@@ -12,10 +12,10 @@
 #include <utility>
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/scan/pickle_scan.h"
+#include "tests/ckpt/expected_files.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -48,29 +48,10 @@ std::vector<std::string> notes_in(const ScanReport& report) {
   return notes;
 }
 
-std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string path = entry.path().string();
-    if (fs::exists(path + ".expect.json")) {
-      files.push_back(path);
-    }
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = fs::path(info.param).filename().string();
-  std::ranges::replace(name, '.', '_');
-  return name;
-}
-
 class HostileFile : public testing::TestWithParam<std::string> {};
 
 TEST_P(HostileFile, GivesItsVerdict) {
-  std::ifstream file(GetParam() + ".expect.json");
-  const auto expected = nlohmann::json::parse(file);
+  const auto expected = test::expectation_of(GetParam());
   const ScanReport report = scan_file(GetParam());
   EXPECT_EQ(
       verdict_name(report.verdict),
@@ -103,8 +84,8 @@ TEST_P(HostileFile, IsNeverCleanWhenCut) {
 INSTANTIATE_TEST_SUITE_P(
     Testdata,
     HostileFile,
-    testing::ValuesIn(files_in("testdata/hostile")),
-    test_name);
+    testing::ValuesIn(test::expected_files("testdata/hostile")),
+    test::file_test_name);
 
 // Samples from outside, which lie beside the repository on some machines only.
 std::vector<std::string> real_hostile_files() {
@@ -137,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
     Real,
     RealHostileFile,
     testing::ValuesIn(real_hostile_files()),
-    test_name);
+    test::file_test_name);
 
 TEST(Scan, CallsTheFilesOfPyTorchClean) {
   for (const char* name :

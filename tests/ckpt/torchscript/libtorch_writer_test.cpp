@@ -16,12 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Tensor floats(const std::vector<float>& values) {
-  const auto size = static_cast<std::int64_t>(values.size());
-  return tensor_of<float>(DType::kFloat32, values, {size});
-}
-
-Value weights() {
+Value small_weights() {
   return Value::ordered_dict(
       {{"fc.weight", floats({1, 2})},
        {"fc.bias", floats({3})},
@@ -60,16 +55,16 @@ class LibtorchWriter : public testing::Test {
 };
 
 TEST_F(LibtorchWriter, KeepsAStateDict) {
-  const Checkpoint file = written_and_read(weights());
+  const Checkpoint file = written_and_read(small_weights());
   EXPECT_EQ(file.format, "torchscript");
-  EXPECT_EQ(*digest(file.root), *digest(weights()));
+  EXPECT_EQ(*digest(file.root), *digest(small_weights()));
   ASSERT_NE(file.root.as_dict(), nullptr);
   EXPECT_EQ(file.root.as_dict()->kind, Dict::Kind::kOrderedDict);
   EXPECT_NE(file.root.find("fc.weight")->as_tensor(), nullptr);
 }
 
 TEST_F(LibtorchWriter, DescribesModulesInCode) {
-  (void)written_and_read(weights());
+  (void)written_and_read(small_weights());
   EXPECT_EQ(
       record("code/__torch__.py"),
       "class Module(Module):\n"
@@ -120,7 +115,7 @@ TEST_F(LibtorchWriter, KeepsAWholeCheckpoint) {
        {"losses", Value::list({1.5, 2.5})},
        {"words", Value::list({"a", "b"})},
        {"device", Device{"cuda", 1}},
-       {"state_dict", weights()},
+       {"state_dict", small_weights()},
        {"state", Value::dict({{0, Value::dict({{"step", 1}})}})},
        {"groups", Value::list({Value::dict({{"lr", 0.5}})})}});
   const Checkpoint file = written_and_read(root);

@@ -13,7 +13,7 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr const char* kModel = R"({
+constexpr const char* kModelJson = R"({
   "protoVersion": "2",
   "mainModule": {
     "name": "Net", "torchscriptArena": {"key": "code/net.py"},
@@ -31,7 +31,7 @@ constexpr const char* kModel = R"({
     {"dims": ["1"], "offset": "1", "strides": ["1"], "dataType": "FLOAT",
      "data": {"key": "tensors/1"}}]})";
 
-Result<Checkpoint> open(const std::string& model) {
+Result<Checkpoint> open_model(const std::string& model) {
   ZipBytes zip;
   zip.add("net/version", "2\n");
   zip.add("net/code/net.py", "op_version_set = 0\n");
@@ -58,12 +58,12 @@ std::string
 detail_of(std::string model, std::string_view from, const char* to) {
   const std::size_t at = model.find(from);
   EXPECT_NE(at, std::string::npos) << from;
-  const auto file = open(model.replace(at, from.size(), to));
+  const auto file = open_model(model.replace(at, from.size(), to));
   return file ? "" : file.error().detail;
 }
 
 TEST(ModelJson, ReadsParametersAttributesAndSubmodules) {
-  const auto file = open(kModel);
+  const auto file = open_model(kModelJson);
   ASSERT_TRUE(file) << to_string(file.error());
   EXPECT_EQ(file->format, "torchscript");
   EXPECT_EQ(file->era, "TorchScript of torch 1.0 to 1.2");
@@ -78,21 +78,23 @@ TEST(ModelJson, ReadsParametersAttributesAndSubmodules) {
 }
 
 TEST(ModelJson, RefusesBrokenModels) {
-  EXPECT_EQ(detail_of(kModel, "\"mainModule\"", "\"other\""), "E_MODEL_JSON");
-  EXPECT_EQ(detail_of(kModel, "{", "["), "E_MODEL_JSON");
-  EXPECT_EQ(detail_of(kModel, "INT64", "STRING"), "E_MODEL_JSON");
   EXPECT_EQ(
-      detail_of(kModel, "\"tensorId\": \"2\"", "\"tensorId\": \"9\""),
+      detail_of(kModelJson, "\"mainModule\"", "\"other\""),
+      "E_MODEL_JSON");
+  EXPECT_EQ(detail_of(kModelJson, "{", "["), "E_MODEL_JSON");
+  EXPECT_EQ(detail_of(kModelJson, "INT64", "STRING"), "E_MODEL_JSON");
+  EXPECT_EQ(
+      detail_of(kModelJson, "\"tensorId\": \"2\"", "\"tensorId\": \"9\""),
       "E_MODEL_JSON");
   EXPECT_EQ(
-      detail_of(kModel, "\"id\": \"0\"", "\"id\": \"5\""),
+      detail_of(kModelJson, "\"id\": \"0\"", "\"id\": \"5\""),
       "E_MODEL_JSON");
-  EXPECT_EQ(detail_of(kModel, "tensors/0", "../x"), "E_NO_STORAGE");
+  EXPECT_EQ(detail_of(kModelJson, "tensors/0", "../x"), "E_NO_STORAGE");
   EXPECT_EQ(
-      detail_of(kModel, "\"dims\": [\"2\"]", "\"dims\": [\"3\"]"),
+      detail_of(kModelJson, "\"dims\": [\"2\"]", "\"dims\": [\"3\"]"),
       "E_VIEW_BOUNDS");
   EXPECT_EQ(
-      detail_of(kModel, "\"dims\": [\"2\"]", "\"dims\": [\"x\"]"),
+      detail_of(kModelJson, "\"dims\": [\"2\"]", "\"dims\": [\"x\"]"),
       "E_MODEL_JSON");
 }
 

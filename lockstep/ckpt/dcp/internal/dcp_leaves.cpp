@@ -7,6 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/flatten.h"
+#include "lockstep/ckpt/internal/save_error.h"
 #include "lockstep/ckpt/tensor_bytes.h"
 #include "lockstep/ckpt/value_walk.h"
 
@@ -14,16 +15,8 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 // The reader's bound on a path.
-constexpr std::size_t kMaxDepth = 200;
+constexpr std::size_t kMaxLeafDepth = 200;
 constexpr std::uint64_t kMaxVisits = 20'000'000;
-
-Error save_error(ErrorCode code, const char* detail, std::string message) {
-  return {
-      .code = code,
-      .op = "ckpt.save",
-      .message = std::move(message),
-      .detail = detail};
-}
 
 bool is_plain_tensor(const Value& value) {
   const Tensor* tensor = value.as_tensor();
@@ -51,7 +44,7 @@ class LeafWalk {
 
  private:
   Status walk(const Value& value) {
-    if (path_.size() > kMaxDepth) {
+    if (path_.size() > kMaxLeafDepth) {
       return save_error(
           ErrorCode::kUnsafe,
           "E_DEPTH",
@@ -97,7 +90,7 @@ class LeafWalk {
       return true;
     }
     const List* list = value.as_list();
-    return list != nullptr && depth < kMaxDepth &&
+    return list != nullptr && depth < kMaxLeafDepth &&
            std::ranges::any_of(
                list->items,
                [this, depth](const Value& element) {
@@ -117,7 +110,7 @@ class LeafWalk {
     LOCKSTEP_ASSIGN(const FlatState flat, flatten(module));
     for (const FlatTensor& entry : flat.tensors) {
       path_.emplace_back(entry.name);
-      const Status status = add(std::make_shared<Tensor>(*entry.tensor));
+      Status status = add(std::make_shared<Tensor>(*entry.tensor));
       path_.pop_back();
       LOCKSTEP_TRY(status);
     }

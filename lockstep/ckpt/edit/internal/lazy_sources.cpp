@@ -11,7 +11,7 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::size_t kBlockBytes = 128 << 10;
+constexpr std::size_t kMadeBlockBytes = 128 << 10;
 
 // Makes its bytes in blocks; keeps them only for who asks for all at once.
 class MadeSource : public StorageSource {
@@ -60,7 +60,7 @@ class CastSource final : public MadeSource {
     while (!block.empty()) {
       if (rest.empty() && block.size() >= width) {
         const std::size_t whole =
-            std::min(block.size(), kBlockBytes) / width * width;
+            std::min(block.size(), kMadeBlockBytes) / width * width;
         LOCKSTEP_TRY(cast(block.first(whole), scratch.out, visit));
         block = block.subspan(whole);
         continue;
@@ -104,14 +104,14 @@ class GatherSource final : public MadeSource {
       return visit(bytes.subspan(start, count * width));
     }
     std::vector<std::byte> block;
-    block.reserve(kBlockBytes);
+    block.reserve(kMadeBlockBytes);
     std::vector<std::int64_t> index(view_.sizes.size(), 0);
     std::int64_t at = view_.offset;
     for (std::size_t i = 0; i < count; ++i) {
       const auto element =
           bytes.subspan(static_cast<std::size_t>(at) * width, width);
       block.insert(block.end(), element.begin(), element.end());
-      if (block.size() + width > kBlockBytes) {
+      if (block.size() + width > kMadeBlockBytes) {
         LOCKSTEP_TRY(visit(block));
         block.clear();
       }

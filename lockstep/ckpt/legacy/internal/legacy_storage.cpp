@@ -23,11 +23,6 @@ Error bad_blob(
   return error;
 }
 
-std::string text_or_empty(const Value& value) {
-  const std::string* text = value.as_string();
-  return text == nullptr ? "" : *text;
-}
-
 // " of tensor 'x'", or nothing if no tensor has it.
 std::string whose(const Value& root, const Storage* storage) {
   const std::string name = first_tensor_of(root, storage);
@@ -40,7 +35,7 @@ Result<Value> LegacyStorages::resolve(const Value& id) {
   constexpr std::size_t kParts = 5;
   const Tuple* parts = id.as_tuple();
   if (parts != nullptr && !parts->items.empty() &&
-      text_or_empty(parts->items[0]) == "module") {
+      parts->items[0].text() == "module") {
     return resolve_module(*parts);
   }
   LOCKSTEP_ASSIGN(const StorageId parsed, read_storage_id(id));
@@ -73,8 +68,8 @@ Result<Value> LegacyStorages::resolve_module(const Tuple& parts) {
   }
   class_sources_.push_back(
       {.name = type->global,
-       .file = text_or_empty(parts.items[2]),
-       .text = text_or_empty(parts.items[3])});
+       .file = std::string(parts.items[2].text()),
+       .text = std::string(parts.items[3].text())});
   return parts.items[1];
 }
 

@@ -36,7 +36,7 @@ Value scalar_of(DType dtype, T number) {
 }
 
 // A number, also one in a tensor of one element.
-Result<std::optional<double>> number_of(const Value& value) {
+Result<std::optional<double>> loaded_number(const Value& value) {
   const Tensor* tensor = value.as_tensor();
   if (tensor == nullptr || tensor->numel() != 1 ||
       tensor->storage->source == nullptr) {
@@ -58,7 +58,7 @@ Error wrong_type(const OptimField& field, const Value& value) {
 }
 
 Result<Value> as_integer(const OptimField& field, const Value& value) {
-  LOCKSTEP_ASSIGN(const auto number, number_of(value));
+  LOCKSTEP_ASSIGN(const auto number, loaded_number(value));
   constexpr double kExact = 9007199254740992.0; // 2^53
   if (!number || std::trunc(*number) != *number || std::abs(*number) > kExact) {
     return wrong_type(field, value);
@@ -67,7 +67,7 @@ Result<Value> as_integer(const OptimField& field, const Value& value) {
 }
 
 Result<Value> as_float(const OptimField& field, const Value& value) {
-  LOCKSTEP_ASSIGN(const auto number, number_of(value));
+  LOCKSTEP_ASSIGN(const auto number, loaded_number(value));
   return number ? Result<Value>(Value(*number)) : wrong_type(field, value);
 }
 

@@ -13,7 +13,7 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 // Python's own limit of recursion, and ours for reading.
-constexpr std::size_t kMaxDepth = 1000;
+constexpr std::size_t kMaxPickleDepth = 1000;
 constexpr std::size_t kBatch = 1000;
 constexpr std::size_t kMaxLongBytes = 255;
 
@@ -42,9 +42,9 @@ bool is_name(std::string_view name) {
 } // namespace
 
 Status ValuePickler::write(const Value& value) {
-  if (path_.size() > kMaxDepth) {
+  if (path_.size() > kMaxPickleDepth) {
     return refuse(
-        format("the value is nested deeper than {} levels", kMaxDepth));
+        format("the value is nested deeper than {} levels", kMaxPickleDepth));
   }
   return value.visit([this](const auto& part) { return save(part); });
 }

@@ -16,10 +16,10 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::uint64_t kMaxNameBytes = 4096;
+constexpr std::uint64_t kMaxCutNameBytes = 4096;
 constexpr std::size_t kMaxWalked = 1'000'000;
 // Pickles are read in windows of this size and then of 16 times as much.
-constexpr std::uint64_t kFirstWindow = 64 << 10;
+constexpr std::uint64_t kFirstPickleWindow = 64 << 10;
 constexpr std::uint64_t kLastWindow = 16 << 20;
 
 std::uint64_t read_number(ByteSpan bytes, std::size_t at, std::size_t size) {
@@ -83,7 +83,7 @@ class Walker {
     const std::uint64_t extra_bytes = read_number(head, 28, 2);
     const bool fits = name_bytes + extra_bytes <= size - at - kLocalBytes;
     if (read_number(head, 0, 4) != kLocalMagic || !fits ||
-        name_bytes > kMaxNameBytes) {
+        name_bytes > kMaxCutNameBytes) {
       return std::optional<LocalHeader>();
     }
     LocalHeader header{
@@ -94,7 +94,7 @@ class Walker {
     LOCKSTEP_ASSIGN(
         const ByteSpan name,
         source_->view(at + kLocalBytes, name_bytes, name_scratch));
-    header.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
+    header.name.assign(as_text(name));
     return std::optional(std::move(header));
   }
 
@@ -124,7 +124,7 @@ class Walker {
 
   Status read_plan(const LocalHeader& header) {
     const std::uint64_t left = source_->size() - header.data_offset;
-    for (std::uint64_t window = kFirstWindow;; window *= 16) {
+    for (std::uint64_t window = kFirstPickleWindow;; window *= 16) {
       std::vector<std::byte> scratch;
       LOCKSTEP_ASSIGN(
           const ByteSpan bytes,

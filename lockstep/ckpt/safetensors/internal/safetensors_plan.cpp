@@ -5,6 +5,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/flatten.h"
+#include "lockstep/ckpt/internal/save_error.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/safetensors/safetensors_reader.h"
 #include "lockstep/ckpt/tensor_bytes.h"
@@ -12,14 +13,6 @@
 
 namespace lockstep::ckpt::internal {
 namespace {
-
-Error save_error(ErrorCode code, const char* detail, std::string message) {
-  return {
-      .code = code,
-      .op = "ckpt.save",
-      .message = std::move(message),
-      .detail = detail};
-}
 
 bool is_utf8_text(std::string_view text) {
   while (!text.empty()) {
@@ -43,7 +36,7 @@ Status check_text(const std::string& name, const std::string& text) {
       format("'{}' cannot be a name in a safetensors file", escape(name)));
 }
 
-std::string text_of(const Value& value) {
+std::string metadata_text(const Value& value) {
   const std::string* text = value.as_string();
   return text != nullptr ? *text : to_text(value, {.max_text = ~0ULL});
 }
@@ -60,7 +53,7 @@ void add_old_metadata(const Value& root, SafetensorsMetadata& metadata) {
       continue;
     }
     for (const auto& [name, text] : old->items) {
-      metadata.emplace_back(key_text(name), text_of(text));
+      metadata.emplace_back(key_text(name), metadata_text(text));
     }
   }
 }
@@ -101,7 +94,7 @@ Result<SafetensorsPlan> plan_safetensors(
   SafetensorsPlan plan;
   add_old_metadata(root, plan.metadata);
   for (const FlatScalar& scalar : flat.scalars) {
-    std::string text = text_of(scalar.value);
+    std::string text = metadata_text(scalar.value);
     LOCKSTEP_TRY(check_text(scalar.name, text));
     const bool is_old = std::ranges::any_of(
         plan.metadata,

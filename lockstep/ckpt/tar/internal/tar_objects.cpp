@@ -31,11 +31,6 @@ const std::vector<Value>* tuple_of(const Value& value, std::size_t count) {
                                                           : &tuple->items;
 }
 
-std::string text_or_empty(const Value& value) {
-  const std::string* text = value.as_string();
-  return text == nullptr ? "" : *text;
-}
-
 } // namespace
 
 Result<Value> TarObjects::next(PickleStream& stream) {
@@ -241,8 +236,8 @@ Result<Value> TarObjects::resolve(const Value& id) {
     }
     class_sources.push_back(
         {.name = type->global,
-         .file = text_or_empty((*parts)[1]),
-         .text = text_or_empty((*parts)[2])});
+         .file = std::string((*parts)[1].text()),
+         .text = std::string((*parts)[2].text())});
     return (*parts)[0];
   }
   const std::string* text = id.as_string();

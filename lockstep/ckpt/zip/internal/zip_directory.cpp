@@ -252,10 +252,8 @@ parse_entry(ByteSpan rest, std::uint64_t offset, std::uint64_t index) {
   }
   ZipEntry entry{
       .record =
-          {.name = std::string(
-               // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
-               reinterpret_cast<const char*>(rest.data()) + kCentralBytes,
-               name_bytes),
+          {.name =
+               std::string(as_text(rest.subspan(kCentralBytes, name_bytes))),
            .compressed_size = read_le<std::uint32_t>(rest, 20),
            .size = read_le<std::uint32_t>(rest, 24),
            .crc = read_le<std::uint32_t>(rest, 16),

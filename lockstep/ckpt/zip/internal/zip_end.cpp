@@ -53,10 +53,6 @@ Status check_magic(ByteSource& source) {
   return {};
 }
 
-std::string_view text_of(ByteSpan bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 struct Candidates {
   // Offsets of end records whose comment ends at the end of the file, and of
   // those that end before it.
@@ -66,7 +62,7 @@ struct Candidates {
 
 Candidates find_candidates(ByteSpan tail, std::uint64_t tail_offset) {
   Candidates found;
-  const std::string_view text = text_of(tail);
+  const std::string_view text = as_text(tail);
   for (std::size_t at = text.find(kEndText); at < tail.size();
        at = text.find(kEndText, at + 1)) {
     if (tail.size() - at < kEndBytes) {
