@@ -54,7 +54,7 @@ Result<CsvFile> CsvFile::resume(
     const std::string& path,
     std::vector<std::string> columns,
     std::uint64_t keep_bytes) {
-  const auto old = read_text(fs, path);
+  auto old = read_text(fs, path);
   if (!old && old.error().code == ErrorCode::kNotFound) {
     return create(fs, path, std::move(columns));
   }

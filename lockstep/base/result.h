@@ -6,13 +6,25 @@
 //   use(*r);                       // or r.value(), which throws Exception
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <utility>
 #include <variant>
 
 #include "lockstep/base/error.h"
 
 namespace lockstep {
+
+namespace internal {
+
+// Errors are rare and large: on the heap they cost a result one pointer, and
+// whoever hands them on moves that.
+struct ErrorDeleter {
+  void operator()(Error* error) const noexcept;
+};
+using ErrorPtr = std::unique_ptr<Error, ErrorDeleter>;
+ErrorPtr make_error_ptr(Error error);
+
+} // namespace internal
 
 /// A `T`, or the `Error` that kept it from being made.
 template <class T>
@@ -22,7 +34,13 @@ class [[nodiscard]] Result {
   // NOLINTNEXTLINE(google-explicit-constructor)
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   // NOLINTNEXTLINE(google-explicit-constructor): as above
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(Error error)
+      : state_(
+            std::in_place_index<1>,
+            internal::make_error_ptr(std::move(error))) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): for LOCKSTEP_TRY
+  Result(internal::ErrorPtr error) noexcept
+      : state_(std::in_place_index<1>, std::move(error)) {}
 
   [[nodiscard]] bool has_value() const noexcept {
     return state_.index() == 0;
@@ -59,12 +77,16 @@ class [[nodiscard]] Result {
   }
   /// The error, unchecked: call after `if (!r)`.
   [[nodiscard]] const Error& error() const& noexcept {
-    return *std::get_if<1>(&state_);
+    return **std::get_if<1>(&state_);
   }
   [[nodiscard]] Error& error() & noexcept {
-    return *std::get_if<1>(&state_);
+    return **std::get_if<1>(&state_);
   }
   [[nodiscard]] Error&& error() && noexcept {
+    return std::move(**std::get_if<1>(&state_));
+  }
+  /// For LOCKSTEP_TRY: the error as another result takes it.
+  [[nodiscard]] internal::ErrorPtr take_error() && noexcept {
     return std::move(*std::get_if<1>(&state_));
   }
 
@@ -74,40 +96,43 @@ class [[nodiscard]] Result {
       raise(error());
     }
   }
-  std::variant<T, Error> state_;
+  std::variant<T, internal::ErrorPtr> state_;
 };
 
 /// Success, or an `Error`. `return {};` is success.
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  // Written out: a defaulted one makes `return {};` clear a whole `Error`.
-  Result() : error_(std::nullopt) {}
+  Result() noexcept = default;
   // NOLINTNEXTLINE(google-explicit-constructor): `return Error{...};`
-  Result(Error error) : error_(std::move(error)) {}
+  Result(Error error) : error_(internal::make_error_ptr(std::move(error))) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): for LOCKSTEP_TRY
+  Result(internal::ErrorPtr error) noexcept : error_(std::move(error)) {}
 
   [[nodiscard]] bool has_value() const noexcept {
-    return !error_.has_value();
+    return error_ == nullptr;
   }
   explicit operator bool() const noexcept {
     return has_value();
   }
   void value() const {
-    if (error_) {
+    if (!has_value()) {
       raise(*error_);
     }
   }
-  // NOLINTBEGIN(bugprone-unchecked-optional-access): unchecked, as documented
   [[nodiscard]] const Error& error() const& noexcept {
     return *error_;
   }
   [[nodiscard]] Error& error() & noexcept {
     return *error_;
   }
-  // NOLINTEND(bugprone-unchecked-optional-access)
+  /// For LOCKSTEP_TRY: the error as another result takes it.
+  [[nodiscard]] internal::ErrorPtr take_error() && noexcept {
+    return std::move(error_);
+  }
 
  private:
-  std::optional<Error> error_;
+  internal::ErrorPtr error_;
 };
 
 using Status = Result<void>;
@@ -117,12 +142,13 @@ using Status = Result<void>;
 #define LOCKSTEP_INTERNAL_PASTE(a, b) a##b
 #define LOCKSTEP_INTERNAL_CONCAT(a, b) LOCKSTEP_INTERNAL_PASTE(a, b)
 
-/// Returns the error of `expression` (a `Result`) from this function, if any.
-#define LOCKSTEP_TRY(expression)                                   \
-  do {                                                             \
-    if (auto lockstep_status_ = (expression); !lockstep_status_) { \
-      return std::move(lockstep_status_).error();                  \
-    }                                                              \
+/// Returns the error of `expression` (a `Result`) from this function, if any;
+/// it is moved out of a variable.
+#define LOCKSTEP_TRY(expression)                                     \
+  do {                                                               \
+    if (auto&& lockstep_status_ = (expression); !lockstep_status_) { \
+      return std::move(lockstep_status_).take_error();               \
+    }                                                                \
   } while (false)
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none
@@ -135,7 +161,7 @@ using Status = Result<void>;
 #define LOCKSTEP_INTERNAL_ASSIGN(result, declaration, expression) \
   auto result = (expression);                                     \
   if (!result) {                                                  \
-    return std::move(result).error();                             \
+    return std::move(result).take_error();                        \
   }                                                               \
   declaration = *std::move(result)
 // NOLINTEND(bugprone-macro-parentheses)

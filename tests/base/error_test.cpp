@@ -113,6 +113,18 @@ TEST(Result, MacrosPassTheFirstErrorOn) {
   EXPECT_THROW(check_even(1).value(), Exception);
 }
 
+TEST(Result, PassesAnErrorOnWithoutACopy) {
+  Status status = Error{.message = "a message that is too long to be inside"};
+  const Error* const error = &status.error();
+  const auto pass = [&]() -> Result<std::string> {
+    LOCKSTEP_TRY(status);
+    return std::string();
+  };
+  const auto passed = pass();
+  EXPECT_EQ(&passed.error(), error);
+  EXPECT_EQ(sizeof(Status), sizeof(void*));
+}
+
 TEST(Result, MovesOutWhatCannotBeCopied) {
   Result<std::unique_ptr<int>> owner = std::make_unique<int>(7);
   EXPECT_EQ(**owner, 7);
