@@ -20,10 +20,10 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr const char* kSchema = "lockstep.ckpt.convert/1";
-constexpr std::size_t kMaxRows = 1000;
+constexpr const char* kConvertSchema = "lockstep.ckpt.convert/1";
+constexpr std::size_t kMaxShownChanges = 1000;
 
-struct Args {
+struct ConvertArgs {
   EditArgs edit = {};
   std::string to = {};
   std::string dtype = {};
@@ -49,7 +49,7 @@ Error bad_argument(std::string message, std::string hint = {}) {
       .hint = std::move(hint)};
 }
 
-std::string format_of(const Args& args) {
+std::string format_of(const ConvertArgs& args) {
   if (!args.to.empty()) {
     return args.to;
   }
@@ -136,7 +136,7 @@ Json changes_json(const std::vector<ckpt::TensorChange>& changes) {
 
 std::string changes_text(const std::vector<ckpt::TensorChange>& changes) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(changes.size(), kMaxRows); ++i) {
+  for (std::size_t i = 0; i < std::min(changes.size(), kMaxShownChanges); ++i) {
     const ckpt::TensorChange& row = changes[i];
     text += format(
         "{}: {}, {} -> {}, {}\n",
@@ -149,7 +149,7 @@ std::string changes_text(const std::vector<ckpt::TensorChange>& changes) {
   return text;
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   const std::string to = format_of(args);
   LOCKSTEP_TRY(check_format(to));
   LOCKSTEP_TRY(check_output(args.edit));
@@ -174,7 +174,7 @@ Result<int> run(const Args& args, const Common& common) {
   }
   if (common.json) {
     print_result(
-        kSchema,
+        kConvertSchema,
         Json::object()
             .set("from_format", file.format)
             .set("to_format", to)
@@ -199,7 +199,7 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_convert(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<ConvertArgs>();
   app.add_option("IN", args->edit.file, "checkpoint to read")->required();
   app.add_option("OUT", args->edit.output, "file to write")->required();
   std::vector<std::string> names;
@@ -222,7 +222,7 @@ Runner setup_convert(CLI::App& app, const Common& common) {
   app.add_option("--shard", args->shard, "largest file, like 5GB");
   app.add_flag("--dry-run", args->edit.dry_run, "write nothing");
   app.add_flag("--force", args->edit.force, "overwrite OUT if it exists");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_convert(*args, common); };
 }
 
 } // namespace lockstep::cli

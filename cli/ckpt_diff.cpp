@@ -17,7 +17,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct DiffArgs {
   std::string a = {};
   std::string b = {};
   double rtol = 0;
@@ -28,7 +28,9 @@ struct Args {
 using ckpt::DiffKind;
 using ckpt::DiffRow;
 
-Result<ckpt::DiffOptions> options_of(const Args& args, const Common& common) {
+Result<ckpt::DiffOptions> options_of(
+    const DiffArgs& args,
+    const Common& common) {
   ckpt::DiffOptions options{
       .rtol = args.rtol,
       .atol = args.atol,
@@ -74,7 +76,7 @@ Json row_json(const DiffRow& row) {
   return json;
 }
 
-Json report_json(const ckpt::DiffReport& report) {
+Json diff_json(const ckpt::DiffReport& report) {
   Json rows = Json::array();
   for (const DiffRow& row : report.rows) {
     rows.push(row_json(row));
@@ -120,7 +122,7 @@ std::string row_text(const DiffRow& row, bool color) {
   return has_numbers(row) ? text + numbers_text(row) : text;
 }
 
-std::string report_text(const ckpt::DiffReport& report, bool color) {
+std::string diff_text(const ckpt::DiffReport& report, bool color) {
   std::string text;
   for (const DiffRow& row : report.rows) {
     text += row_text(row, color) + "\n";
@@ -137,7 +139,7 @@ std::string report_text(const ckpt::DiffReport& report, bool color) {
   return text;
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_diff(const DiffArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const ckpt::DiffOptions options, options_of(args, common));
   LOCKSTEP_ASSIGN(const Input input_a, Input::open(args.a));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint a, input_a.load(common.load));
@@ -147,9 +149,9 @@ Result<int> run(const Args& args, const Common& common) {
       const ckpt::DiffReport report,
       ckpt::diff(a.root, b.root, options));
   if (common.json) {
-    print_result("lockstep.ckpt.diff/1", report_json(report));
+    print_result("lockstep.ckpt.diff/1", diff_json(report));
   } else {
-    print(report_text(report, common.color));
+    print(diff_text(report, common.color));
   }
   return report.rows.empty() ? 0 : 1;
 }
@@ -157,7 +159,7 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_diff(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<DiffArgs>();
   app.add_option("A", args->a, "checkpoint of any format")->required();
   app.add_option("B", args->b, "checkpoint of any format")->required();
   app.add_option("--rtol", args->rtol, "relative tolerance");
@@ -167,7 +169,7 @@ Runner setup_diff(CLI::App& app, const Common& common) {
          args->maps,
          "FROM=TO: replace the front of names, 'module.='")
       ->allow_extra_args(false);
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_diff(*args, common); };
 }
 
 } // namespace lockstep::cli

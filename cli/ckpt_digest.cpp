@@ -18,12 +18,12 @@ namespace {
 // Digits that people compare by eye.
 constexpr std::size_t kShortDigits = 32;
 
-struct Args {
+struct DigestArgs {
   std::string file = {};
   bool lines = false;
 };
 
-Json rows_json(const std::vector<ckpt::DigestRow>& rows) {
+Json digest_rows_json(const std::vector<ckpt::DigestRow>& rows) {
   Json array = Json::array();
   for (const ckpt::DigestRow& row : rows) {
     array.push(Json::object()
@@ -36,19 +36,19 @@ Json rows_json(const std::vector<ckpt::DigestRow>& rows) {
   return array;
 }
 
-Json result_json(const std::vector<ckpt::DigestRow>& rows, bool lines) {
+Json digest_json(const std::vector<ckpt::DigestRow>& rows, bool lines) {
   const std::string digest = ckpt::digest_text(rows);
   Json json = Json::object()
                   .set("digest", digest)
                   .set("short", digest.substr(0, kShortDigits))
                   .set("tensors", rows.size());
   if (lines) {
-    json.set("lines", rows_json(rows));
+    json.set("lines", digest_rows_json(rows));
   }
   return json;
 }
 
-std::string rows_text(const std::vector<ckpt::DigestRow>& rows) {
+std::string digest_rows_text(const std::vector<ckpt::DigestRow>& rows) {
   std::string text;
   for (const ckpt::DigestRow& row : rows) {
     ckpt::DigestRow shown = row;
@@ -58,7 +58,7 @@ std::string rows_text(const std::vector<ckpt::DigestRow>& rows) {
   return text;
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_digest(const DigestArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   auto rows = ckpt::digest_rows(file.root, common.load.limits);
@@ -67,9 +67,9 @@ Result<int> run(const Args& args, const Common& common) {
     return std::move(rows).error();
   }
   if (common.json) {
-    print_result("lockstep.ckpt.digest/1", result_json(*rows, args.lines));
+    print_result("lockstep.ckpt.digest/1", digest_json(*rows, args.lines));
   } else if (args.lines) {
-    print(rows_text(*rows));
+    print(digest_rows_text(*rows));
   } else {
     print(ckpt::digest_text(*rows) + "\n");
   }
@@ -79,13 +79,13 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_digest(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<DigestArgs>();
   add_file(app, args->file);
   app.add_flag(
       "--lines",
       args->lines,
       "print a line for each tensor: name, type, shape, SHA-256");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_digest(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -18,7 +18,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct ExtractModelArgs {
   std::string file = {};
   std::string output = {};
   ckpt::ExtractOptions options = {};
@@ -28,7 +28,7 @@ struct Args {
   bool force = false;
 };
 
-Status check_output(const Args& args) {
+Status check_output(const ExtractModelArgs& args) {
   if (args.dry_run || args.force || !real_fs().stat(args.output)) {
     return {};
   }
@@ -48,7 +48,9 @@ void map_location(const ckpt::Checkpoint& file, const std::string& location) {
   }
 }
 
-Json result_json(const Args& args, const ckpt::ExtractedModel& model) {
+Json extract_model_json(
+    const ExtractModelArgs& args,
+    const ckpt::ExtractedModel& model) {
   Json devices = Json::array();
   for (const std::string& id : model.facts.device_ids) {
     devices.push(id);
@@ -69,7 +71,9 @@ Json result_json(const Args& args, const ckpt::ExtractedModel& model) {
   return json;
 }
 
-std::string result_text(const Args& args, const ckpt::ExtractedModel& model) {
+std::string result_text(
+    const ExtractModelArgs& args,
+    const ckpt::ExtractedModel& model) {
   std::string text = format("{:<8} {}\n", "model", ckpt::to_text(model.facts));
   if (model.facts.is_uncalled) {
     text += format(
@@ -92,7 +96,9 @@ std::string result_text(const Args& args, const ckpt::ExtractedModel& model) {
                     args.dry_run ? "; nothing was written" : "");
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_extract_model(
+    const ExtractModelArgs& args,
+    const Common& common) {
   LOCKSTEP_TRY(check_output(args));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
@@ -109,7 +115,9 @@ Result<int> run(const Args& args, const Common& common) {
         ckpt::save(args.output, model->state_dict, {.format = args.format}));
   }
   if (common.json) {
-    print_result("lockstep.ckpt.extract-model/1", result_json(args, *model));
+    print_result(
+        "lockstep.ckpt.extract-model/1",
+        extract_model_json(args, *model));
   } else {
     print(result_text(args, *model));
   }
@@ -127,7 +135,7 @@ std::set<std::string> format_names() {
 } // namespace
 
 Runner setup_extract_model(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<ExtractModelArgs>();
   add_file(app, args->file);
   app.add_option("OUT", args->output, "where the state_dict goes")->required();
   app.add_flag(
@@ -144,7 +152,7 @@ Runner setup_extract_model(CLI::App& app, const Common& common) {
       "device tag of all tensors in OUT: cpu, cuda:0");
   app.add_flag("--dry-run", args->dry_run, "say what would be written");
   app.add_flag("--force", args->force, "overwrite OUT");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_extract_model(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -15,11 +15,11 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct InspectArgs {
   std::string file = {};
 };
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_inspect(const InspectArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(ckpt::Summary summary, ckpt::summarize(file));
@@ -38,9 +38,9 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_inspect(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<InspectArgs>();
   add_file(app, args->file);
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_inspect(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -43,7 +43,7 @@ Json limits_json(const ckpt::Limits& limits) {
       .set("fixed", std::move(fixed));
 }
 
-std::string limits_text(const ckpt::Limits& limits) {
+std::string limit_table(const ckpt::Limits& limits) {
   std::string text;
   for (const ckpt::LimitInfo& row : ckpt::limit_table()) {
     text += format(
@@ -73,7 +73,7 @@ Runner setup_limits(CLI::App& /*app*/, const Common& common) {
     if (common.json) {
       print_result("lockstep.ckpt.limits/1", limits_json(limits));
     } else {
-      print(limits_text(limits));
+      print(limit_table(limits));
     }
     return 0;
   };

@@ -119,8 +119,8 @@ std::string groups_text(const std::vector<ckpt::TreeRow>& groups) {
   return text;
 }
 
-Result<int> run(const ListArgs& args, const Common& common) {
-  constexpr const char* kSchema = "lockstep.ckpt.ls/1";
+Result<int> run_ls(const ListArgs& args, const Common& common) {
+  constexpr const char* kLsSchema = "lockstep.ckpt.ls/1";
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const auto rows, list_rows(file, args));
@@ -131,12 +131,12 @@ Result<int> run(const ListArgs& args, const Common& common) {
     return 0;
   }
   if (args.depth == 0) {
-    common.json ? print_result(kSchema, tensors_json(rows))
+    common.json ? print_result(kLsSchema, tensors_json(rows))
                 : print(table_text(rows, {file_format, args.is_long}));
     return 0;
   }
   const auto groups = folded(rows, args.depth);
-  common.json ? print_result(kSchema, groups_json(groups))
+  common.json ? print_result(kLsSchema, groups_json(groups))
               : print(groups_text(groups));
   return 0;
 }
@@ -147,7 +147,7 @@ Runner setup_ls(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ListArgs>();
   add_listing(app, *args);
   app.add_flag("--names", args->names_only, "print the names only");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_ls(*args, common); };
 }
 
 } // namespace lockstep::cli

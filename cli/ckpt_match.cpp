@@ -18,10 +18,10 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr const char* kSchema = "lockstep.ckpt.match/1";
+constexpr const char* kMatchSchema = "lockstep.ckpt.match/1";
 constexpr std::size_t kNameBytes = 200;
 
-struct Args {
+struct MatchArgs {
   EditArgs edit = {};
   std::string model = {};
   bool partial = false;
@@ -112,7 +112,7 @@ Error left_over(const Plan& plan) {
       .detail = "E_LEFT_OVER"};
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_match(const MatchArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input model_input, Input::open(args.model));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint model, model_input.load());
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.edit.file));
@@ -130,7 +130,7 @@ Result<int> run(const Args& args, const Common& common) {
     LOCKSTEP_TRY(write_edited(args.edit, file, edited.root));
   }
   if (common.json) {
-    print_result(kSchema, plan_json(plan));
+    print_result(kMatchSchema, plan_json(plan));
   } else {
     print(
         plan_text(plan) + format(
@@ -144,7 +144,7 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_match(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<MatchArgs>();
   app.add_option("FILE", args->edit.file, "checkpoint with the weights")
       ->required();
   app.add_option("MODEL", args->model, "checkpoint with the wanted names")
@@ -162,7 +162,7 @@ Runner setup_match(CLI::App& app, const Common& common) {
       "--partial",
       args->partial,
       "accept that some keys are left over");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_match(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -12,13 +12,13 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct MergeArgs {
   EditArgs edit = {};
   std::string second = {};
   ckpt::MergeOptions options = {};
 };
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_merge(const MergeArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.second));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint second, input.load());
   return run_edit(
@@ -32,7 +32,7 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_merge(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<MergeArgs>();
   app.add_option("A", args->edit.file, "first checkpoint")->required();
   app.add_option("B", args->second, "second checkpoint")->required();
   app.add_option("OUT", args->edit.output, "file to write")->required();
@@ -42,7 +42,7 @@ Runner setup_merge(CLI::App& app, const Common& common) {
       "--replace",
       args->options.replace,
       "of a key that both have, take B's value");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_merge(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -17,7 +17,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct OptimArgs {
   std::string file = {};
   std::string output = {};
   std::string to = {};
@@ -25,7 +25,7 @@ struct Args {
   bool dry_run = false;
 };
 
-Json report_json(const Args& args, const ckpt::OptimState& state) {
+Json optim_json(const OptimArgs& args, const ckpt::OptimState& state) {
   Json dropped = Json::array();
   for (const std::string& name : state.dropped) {
     dropped.push(name);
@@ -40,7 +40,7 @@ Json report_json(const Args& args, const ckpt::OptimState& state) {
       .set("written", !args.dry_run);
 }
 
-std::string report_text(const Args& args, const ckpt::OptimState& state) {
+std::string optim_text(const OptimArgs& args, const ckpt::OptimState& state) {
   std::string text = format(
       "{} {}: {} with {} parameters, {} of them with a state\n",
       args.dry_run ? "would write" : "wrote",
@@ -56,7 +56,9 @@ std::string report_text(const Args& args, const ckpt::OptimState& state) {
   return names.empty() ? text : text + "left out: " + join(names, ", ") + "\n";
 }
 
-Result<ckpt::OptimState> convert(const Args& args, const ckpt::Value& root) {
+Result<ckpt::OptimState> convert(
+    const OptimArgs& args,
+    const ckpt::Value& root) {
   if (!args.key.empty()) {
     LOCKSTEP_ASSIGN(const ckpt::Value value, ckpt::find_path(root, args.key));
     return args.to == "cpp" ? ckpt::optim_to_cpp(value)
@@ -75,7 +77,7 @@ Result<ckpt::OptimState> convert(const Args& args, const ckpt::Value& root) {
                           : ckpt::optim_to_python(*found);
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_optim(const OptimArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
   auto state = convert(args, file.root);
@@ -89,9 +91,9 @@ Result<int> run(const Args& args, const Common& common) {
     LOCKSTEP_TRY(ckpt::save(args.output, state->root, options));
   }
   if (common.json) {
-    print_result("lockstep.ckpt.optim/1", report_json(args, *state));
+    print_result("lockstep.ckpt.optim/1", optim_json(args, *state));
   } else {
-    print(report_text(args, *state));
+    print(optim_text(args, *state));
   }
   return 0;
 }
@@ -99,7 +101,7 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_optim(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<OptimArgs>();
   add_file(app, args->file);
   app.add_option("OUTPUT", args->output, "file to write")->required();
   app.add_option("--to", args->to, "side that will load it: cpp or python")
@@ -107,7 +109,7 @@ Runner setup_optim(CLI::App& app, const Common& common) {
       ->check(CLI::IsMember({"cpp", "python"}));
   app.add_option("--key", args->key, "where the state is: optimizer");
   app.add_flag("--dry-run", args->dry_run, "say what would be written");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_optim(*args, common); };
 }
 
 } // namespace lockstep::cli

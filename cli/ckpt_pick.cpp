@@ -12,7 +12,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct PickArgs {
   EditArgs edit = {};
   std::vector<std::string> keys = {};
 };
@@ -26,7 +26,7 @@ Runner setup(
     const Common& common,
     const std::string& schema,
     Edit edit) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<PickArgs>();
   add_edit(app, args->edit);
   app.add_option("KEY", args->keys, "names of entries, weights or modules")
       ->required();

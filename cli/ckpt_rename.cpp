@@ -12,13 +12,13 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct RenameArgs {
   EditArgs edit = {};
   std::string rule = {};
   std::string weights_key = {};
 };
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_rename(const RenameArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(
       const ckpt::RenameRule rule,
       ckpt::RenameRule::parse(args.rule));
@@ -35,7 +35,7 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_rename(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<RenameArgs>();
   add_edit(app, args->edit);
   app.add_option("RULE", args->rule, "s/REGEX/REPLACEMENT/, g for all matches")
       ->required();
@@ -43,7 +43,7 @@ Runner setup_rename(CLI::App& app, const Common& common) {
       "--key",
       args->weights_key,
       "entry that holds the weights; without it the usual names");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_rename(*args, common); };
 }
 
 } // namespace lockstep::cli

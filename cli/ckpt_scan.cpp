@@ -18,7 +18,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct ScanArgs {
   std::vector<std::string> paths = {};
   bool sarif = false;
   bool verbose = false;
@@ -37,7 +37,7 @@ Json finding_json(const ckpt::ScanFinding& finding) {
       .set("count", finding.count);
 }
 
-Json report_json(const ScanReport& report) {
+Json scan_json(const ScanReport& report) {
   Json findings = Json::array();
   for (const ckpt::ScanFinding& finding : report.findings) {
     findings.push(finding_json(finding));
@@ -63,7 +63,7 @@ Json report_json(const ScanReport& report) {
 Json reports_json(const std::vector<ScanReport>& reports) {
   Json files = Json::array();
   for (const ScanReport& report : reports) {
-    files.push(report_json(report));
+    files.push(scan_json(report));
   }
   return Json::object()
       .set("verdict", ckpt::verdict_name(ckpt::worst(reports)))
@@ -81,7 +81,7 @@ Tone tone_of(Verdict verdict) {
                                       : Tone::kDoubtful;
 }
 
-std::string report_text(const ScanReport& report, bool color) {
+std::string scan_text(const ScanReport& report, bool color) {
   std::string text = format(
       "{}  {}",
       paint(
@@ -127,7 +127,7 @@ reports_text(const std::vector<ScanReport>& reports, bool verbose, bool color) {
     if (report.verdict == Verdict::kOther && !verbose) {
       ++other;
     } else {
-      text += report_text(report, color);
+      text += scan_text(report, color);
     }
   }
   if (other != 0) {
@@ -140,7 +140,7 @@ reports_text(const std::vector<ScanReport>& reports, bool verbose, bool color) {
 }
 
 Result<std::vector<ScanReport>> scan_all(
-    const Args& args,
+    const ScanArgs& args,
     const ckpt::Limits& limits) {
   std::vector<ScanReport> reports;
   for (const std::string& path : args.paths) {
@@ -165,7 +165,7 @@ int exit_status(Verdict verdict) {
                                            : 0;
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_scan(const ScanArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const auto reports, scan_all(args, common.load.limits));
   if (args.sarif) {
     print(sarif_json(reports).dump(2) + "\n");
@@ -180,7 +180,7 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_scan(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<ScanArgs>();
   app.add_option("PATH", args->paths, "files and folders; - is standard input")
       ->required();
   app.add_flag("--sarif", args->sarif, "print SARIF 2.1.0 for code scanners");
@@ -188,7 +188,7 @@ Runner setup_scan(CLI::App& app, const Common& common) {
       "-v,--verbose",
       args->verbose,
       "also list files of other formats");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_scan(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -23,7 +23,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct ShowArgs {
   std::string file = {};
   std::string key = {};
   std::uint64_t head = 8;
@@ -32,7 +32,7 @@ struct Args {
   bool npy = false;
 };
 
-constexpr const char* kSchema = "lockstep.ckpt.show/1";
+constexpr const char* kShowSchema = "lockstep.ckpt.show/1";
 
 std::string number_text(const std::optional<double>& number) {
   return number ? shortest(*number) : "none";
@@ -165,14 +165,14 @@ Result<int> show_stats(const ckpt::Value& value, const Common& common) {
     json.set("name", row.name);
     array.push(std::move(json));
   }
-  print_result(kSchema, Json::object().set("tensors", std::move(array)));
+  print_result(kShowSchema, Json::object().set("tensors", std::move(array)));
   return 0;
 }
 
 Result<int> show_tensor(
     const ckpt::Checkpoint& file,
     const ckpt::Tensor& tensor,
-    const Args& args,
+    const ShowArgs& args,
     const Common& common) {
   auto stats = ckpt::tensor_stats(tensor, args.head);
   if (!stats) {
@@ -180,7 +180,7 @@ Result<int> show_tensor(
   }
   if (common.json) {
     print_result(
-        kSchema,
+        kShowSchema,
         Json::object().set("tensor", tensor_stats_json(tensor, *stats)));
   } else {
     print(stats_text(file.format, tensor, *stats));
@@ -190,7 +190,7 @@ Result<int> show_tensor(
 
 Result<int> export_tensor(
     const ckpt::Value& value,
-    const Args& args,
+    const ShowArgs& args,
     const Common& common) {
   const ckpt::Tensor* tensor = value.as_tensor();
   if (tensor == nullptr) {
@@ -212,7 +212,7 @@ Result<int> export_tensor(
 Result<int> show(
     const ckpt::Checkpoint& file,
     const ckpt::Value& value,
-    const Args& args,
+    const ShowArgs& args,
     const Common& common) {
   if (args.csv || args.npy) {
     return export_tensor(value, args, common);
@@ -228,11 +228,11 @@ Result<int> show(
     return 0;
   }
   LOCKSTEP_ASSIGN(Json json, ckpt::to_json(value));
-  print_result(kSchema, std::move(json));
+  print_result(kShowSchema, std::move(json));
   return 0;
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_show(const ShowArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   auto value = ckpt::find_path(file.root, args.key);
@@ -247,7 +247,7 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_show(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<ShowArgs>();
   add_file(app, args->file);
   app.add_option("KEY", args->key, "dotted name; none shows everything");
   app.add_option("--head", args->head, "elements of a tensor to print");
@@ -255,7 +255,7 @@ Runner setup_show(CLI::App& app, const Common& common) {
   auto* csv = app.add_flag("--csv", args->csv, "print a tensor's elements");
   app.add_flag("--npy", args->npy, "write a tensor as an npy file")
       ->excludes(csv);
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_show(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -17,7 +17,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct SourceArgs {
   std::string file = {};
   bool list = false;
   std::string name = {};
@@ -73,7 +73,7 @@ std::string sources_text(
   return text;
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_source(const SourceArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
   LOCKSTEP_ASSIGN(
@@ -108,11 +108,11 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_source(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<SourceArgs>();
   add_file(app, args->file);
   app.add_flag("--list", args->list, "names and sizes only");
   app.add_option("--name", args->name, "only this class or record");
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_source(*args, common); };
 }
 
 } // namespace lockstep::cli

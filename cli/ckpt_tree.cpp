@@ -37,7 +37,7 @@ std::string long_text(
       flags_text(tensor));
 }
 
-std::string rows_text(
+std::string tree_rows_text(
     const std::vector<ckpt::TreeRow>& rows,
     std::string_view file_format,
     bool is_long) {
@@ -60,7 +60,7 @@ std::string rows_text(
   return text;
 }
 
-Json rows_json(const std::vector<ckpt::TreeRow>& rows) {
+Json tree_rows_json(const std::vector<ckpt::TreeRow>& rows) {
   Json array = Json::array();
   for (const ckpt::TreeRow& row : rows) {
     Json json = group_json(row);
@@ -72,15 +72,15 @@ Json rows_json(const std::vector<ckpt::TreeRow>& rows) {
   return Json::object().set("rows", std::move(array));
 }
 
-Result<int> run(const ListArgs& args, const Common& common) {
+Result<int> run_tree(const ListArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const auto tensors, list_rows(file, args));
   const auto rows = ckpt::tree_rows(tensors, args.depth);
   if (common.json) {
-    print_result("lockstep.ckpt.tree/1", rows_json(rows));
+    print_result("lockstep.ckpt.tree/1", tree_rows_json(rows));
   } else {
-    print(rows_text(rows, file.format, args.is_long));
+    print(tree_rows_text(rows, file.format, args.is_long));
   }
   return 0;
 }
@@ -90,7 +90,7 @@ Result<int> run(const ListArgs& args, const Common& common) {
 Runner setup_tree(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ListArgs>();
   add_listing(app, *args);
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_tree(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -19,7 +19,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct VerifyArgs {
   std::string file = {};
   bool deep = false;
   std::string salvage = {};
@@ -42,7 +42,7 @@ Json findings_json(const std::vector<ckpt::Finding>& findings) {
   return array;
 }
 
-Json report_json(const ckpt::VerifyReport& report) {
+Json verify_json(const ckpt::VerifyReport& report) {
   return Json::object()
       .set("records", report.records)
       .set("tensors", report.tensors)
@@ -128,8 +128,8 @@ Result<ckpt::DeepCheck> check_deep(const Input& input, const Common& common) {
   return deep;
 }
 
-Result<int> verify(const Args& args, const Common& common) {
-  constexpr const char* kSchema = "lockstep.ckpt.verify/1";
+Result<int> verify(const VerifyArgs& args, const Common& common) {
+  constexpr const char* kVerifySchema = "lockstep.ckpt.verify/1";
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   auto report = args.file == "-"
                     ? ckpt::verify(input.source(), input.name(), common.load)
@@ -146,11 +146,11 @@ Result<int> verify(const Args& args, const Common& common) {
   if (!report->is_sound()) {
     return print_error(
         damaged(*report, input.name()),
-        kSchema,
+        kVerifySchema,
         common.json,
-        report_json(*report));
+        verify_json(*report));
   }
-  Json json = report_json(*report);
+  Json json = verify_json(*report);
   std::string text = format(
       "sound: {} records, {} tensors, {} checked\n",
       report->records,
@@ -161,7 +161,7 @@ Result<int> verify(const Args& args, const Common& common) {
     json.set("deep", deep_json(deep));
     text += deep_text(deep);
   }
-  common.json ? print_result(kSchema, std::move(json)) : print(text);
+  common.json ? print_result(kVerifySchema, std::move(json)) : print(text);
   return common.load.strict && !report->warnings.empty() ? 1 : 0;
 }
 
@@ -202,7 +202,7 @@ std::string salvage_text(
                     escape(out, 200));
 }
 
-Result<int> salvage(const Args& args, const Common& common) {
+Result<int> salvage(const VerifyArgs& args, const Common& common) {
   if (real_fs().stat(args.salvage) && !args.force) {
     return Error{
         .code = ErrorCode::kInvalidArgument,
@@ -231,7 +231,7 @@ Result<int> salvage(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_verify(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<VerifyArgs>();
   add_file(app, args->file);
   app.add_flag(
       "--deep",
@@ -249,7 +249,7 @@ Runner setup_verify(CLI::App& app, const Common& common) {
 }
 
 Runner setup_repair(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<VerifyArgs>();
   add_file(app, args->file);
   app.add_option("OUT", args->salvage, "file to write")->required();
   app.add_flag("--force", args->force, "overwrite OUT");

@@ -26,7 +26,7 @@ constexpr std::array kShells{
     Shell{"fish", fish_completion},
 };
 
-Result<int> run(const std::string& shell, const Common& common) {
+Result<int> run_completion(const std::string& shell, const Common& common) {
   for (const Shell& row : kShells) {
     if (row.name != shell) {
       continue;
@@ -54,7 +54,7 @@ Result<int> run(const std::string& shell, const Common& common) {
 Runner setup_completion(CLI::App& app, const Common& common) {
   auto shell = std::make_shared<std::string>();
   app.add_option("SHELL", *shell, "bash, zsh or fish")->required();
-  return [shell, &common] { return run(*shell, common); };
+  return [shell, &common] { return run_completion(*shell, common); };
 }
 
 Runner setup_man(CLI::App& /*app*/, const Common& common) {

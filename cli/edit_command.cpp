@@ -14,7 +14,7 @@ namespace lockstep::cli {
 namespace {
 
 // Rows of a dry run; --json shows all.
-constexpr std::uint64_t kMaxRows = 1000;
+constexpr std::uint64_t kMaxReportRows = 1000;
 
 std::string method_text(const ckpt::RewriteReport& written) {
   return written.method == ckpt::RewriteMethod::kAppended
@@ -40,7 +40,7 @@ void print_edit(
   const std::string counts = ckpt::counts_text(report);
   if (args.dry_run) {
     print(
-        ckpt::to_text(report, kMaxRows) +
+        ckpt::to_text(report, kMaxReportRows) +
         format("would have {}; nothing was written\n", counts));
   } else {
     print(format(

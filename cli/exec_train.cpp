@@ -15,7 +15,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTrainCommands{
+constexpr std::array<std::string_view, 4> kTrainCommandNames{
     "train",
     "bench",
     "doctor",
@@ -37,7 +37,8 @@ std::string program_folder() {
 } // namespace
 
 bool is_train_command(std::string_view name) {
-  return std::ranges::find(kTrainCommands, name) != kTrainCommands.end();
+  return std::ranges::find(kTrainCommandNames, name) !=
+         kTrainCommandNames.end();
 }
 
 Error exec_train(char** argv) {

@@ -15,7 +15,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Args {
+struct ExplainArgs {
   std::string code = {};
 };
 
@@ -47,7 +47,7 @@ bool equal_letters(std::string_view a, std::string_view b) {
   });
 }
 
-Result<int> run(const Args& args, const Common& common) {
+Result<int> run_explain(const ExplainArgs& args, const Common& common) {
   std::vector<std::string> names;
   for (const Section& section : sections()) {
     names.push_back(section.name);
@@ -77,9 +77,9 @@ Result<int> run(const Args& args, const Common& common) {
 } // namespace
 
 Runner setup_explain(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<ExplainArgs>();
   app.add_option("CODE", args->code, "such as kCorrupt or E_CRC")->required();
-  return [args, &common] { return run(*args, common); };
+  return [args, &common] { return run_explain(*args, common); };
 }
 
 } // namespace lockstep::cli

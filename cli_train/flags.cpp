@@ -18,9 +18,9 @@ namespace {
 }
 
 /// Walks the arguments; `--flag=value` and `--flag value` are the same.
-class Arguments {
+class ArgumentReader {
  public:
-  explicit Arguments(std::span<const std::string> args) : args_(args) {}
+  explicit ArgumentReader(std::span<const std::string> args) : args_(args) {}
 
   /// Steps to the next argument and splits it; false at the end.
   bool next() {
@@ -147,7 +147,7 @@ constexpr std::string_view kGeneral =
 
 CommandLine parse_command_line(std::span<const std::string> args) {
   CommandLine line;
-  Arguments arguments(args);
+  ArgumentReader arguments(args);
   while (arguments.next()) {
     const std::string& word = arguments.word;
     if (word == "--help" || word == "-h") {
