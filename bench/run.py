@@ -38,18 +38,21 @@ class Peer:
         self.process = subprocess.Popen(
             [str(part) for part in command], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, env=environment)
-        self.ready = self._read()
+        self.ready = self.read()
 
-    def _read(self):
+    def read(self):
         for line in self.process.stdout:
             if line.startswith("{"):
                 return json.loads(line)
         raise RuntimeError(f"{self.process.args} ended: {self.process.wait()}")
 
-    def round(self, what=""):
+    def start(self, what):
         self.process.stdin.write(what + "\n")
         self.process.stdin.flush()
-        return self._read()
+
+    def round(self, what=""):
+        self.start(what)
+        return self.read()
 
     def __enter__(self):
         return self
@@ -57,6 +60,19 @@ class Peer:
     def __exit__(self, *_):
         self.process.stdin.close()
         self.process.wait(timeout=60)
+
+
+class Together:
+    """Peers that work at the same time: their rates add up."""
+
+    def __init__(self, *peers):
+        self.peers = peers
+
+    def round(self, what=""):
+        for peer in self.peers:
+            peer.start(what)
+        results = [peer.read() for peer in self.peers]
+        return {key: sum(r[key] for r in results) for key in results[0]}
 
 
 class CheckFailed(Exception):
@@ -84,6 +100,11 @@ def python_train(dtype, layout):
                 "--dtype", dtype, "--layout", layout)
 
 
+def ours_on_one_core(batch):
+    return Peer(BIN / "train_bench", "--devices", "cpu", "--threads", 1,
+                "--batch", batch)
+
+
 def bench_train(rounds):
     """Training ResNet18, global batch 256, two cores."""
     peers = {
@@ -105,9 +126,12 @@ def bench_train(rounds):
                        pairs(peer, two, rounds, "images_per_s"))
         yield ("ours, cpu, 2 threads -> ours, cpu*2", "img/s",
                pairs(single, two, rounds, "images_per_s"))
-        with Peer(BIN / "train_bench", "--devices", "cpu", "--threads", 1) as one:
+        with ours_on_one_core(256) as one:
             yield ("b1 ours, cpu, 1 thread -> ours, cpu*2", "img/s",
                    pairs(one, two, rounds, "images_per_s"))
+        with ours_on_one_core(128) as left, ours_on_one_core(128) as right:
+            yield ("b1 two processes that share nothing -> ours, cpu*2", "img/s",
+                   pairs(Together(left, right), two, rounds, "images_per_s"))
         with Peer(BIN / "train_bench", "--devices", "sim*1", "--threads", 2) as sim:
             require(sim.ready["first_loss"] == single.ready["first_loss"],
                     "the simulated device computes another loss")

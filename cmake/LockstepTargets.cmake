@@ -43,6 +43,9 @@ endfunction()
 # precompiled one) and what the compiler makes of them are then paid for once.
 # Names in the anonymous namespaces of a batch must differ.
 function(_lockstep_unity target torch)
+  if(NOT LOCKSTEP_UNITY)
+    return()
+  endif()
   get_target_property(type ${target} TYPE)
   if(torch)
     set(files 6)
@@ -52,7 +55,7 @@ function(_lockstep_unity target torch)
     set(files 16)
   endif()
   set_target_properties(${target} PROPERTIES
-    UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
+    UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # In a batch GCC takes the files' own anonymous namespaces for a header's.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)

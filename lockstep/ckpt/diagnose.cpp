@@ -86,8 +86,16 @@ bool is_plain_pickle(std::string_view text) {
 }
 
 Error plain_pickle(std::string_view text) {
-  const bool is_inside = text.find("torch._utils") != std::string_view::npos &&
-                         text.find("storage") != std::string_view::npos;
+  const auto has = [text](std::string_view name) {
+    return text.find(name) != std::string_view::npos;
+  };
+  if (has("_load_from_bytes")) {
+    return wrong_format(
+        "these are tensors that pickle.dump wrote, not torch.save",
+        "save them in Python: torch.save(pickle.load(open(path, 'rb')), "
+        "'weights.pth')");
+  }
+  const bool is_inside = has("torch._utils") && has("storage");
   if (is_inside) {
     return wrong_format(
         "this is 'data.pkl' from inside a checkpoint that somebody unpacked; "

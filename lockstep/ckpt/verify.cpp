@@ -248,7 +248,8 @@ Result<VerifyReport> judge_file(
     LOCKSTEP_ASSIGN(const Checkpoint checked, load_with(options));
     return internal::verify_storages(checked);
   }
-  if (source == nullptr) {
+  const bool is_foreign = !file && file.error().detail == "E_WRONG_FORMAT";
+  if (source == nullptr || is_foreign) {
     return std::move(file).error();
   }
   auto zip = ZipReader::open(source, options.limits);

@@ -7,7 +7,7 @@
 //   ckpt::save("bare.pth", edited->root);
 #pragma once
 
-#include <regex>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -56,9 +56,10 @@ class RenameRule {
   [[nodiscard]] Result<std::string> apply(const std::string& key) const;
 
  private:
+  struct Pattern;
   RenameRule() = default;
 
-  std::regex pattern_;
+  std::shared_ptr<const Pattern> pattern_;
   std::string replacement_;
   bool is_global_ = false;
 };

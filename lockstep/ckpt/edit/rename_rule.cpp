@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // sed's substitution, as far as keys need it.
+#include <regex>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -65,6 +66,10 @@ std::string ecma_replacement(std::string_view text) {
 
 } // namespace
 
+struct RenameRule::Pattern {
+  std::regex regex;
+};
+
 Result<RenameRule> RenameRule::parse(std::string_view text) {
   if (text.size() < 4 || text[0] != 's') {
     return bad_rule(text, "expected s/REGEX/REPLACEMENT/");
@@ -78,7 +83,8 @@ Result<RenameRule> RenameRule::parse(std::string_view text) {
   }
   RenameRule rule;
   try {
-    rule.pattern_ = std::regex(parts[0], std::regex::ECMAScript);
+    rule.pattern_ = std::make_shared<Pattern>(
+        Pattern{std::regex(parts[0], std::regex::ECMAScript)});
   } catch (const std::regex_error& error) {
     return bad_rule(text, error.what());
   }
@@ -101,7 +107,7 @@ Result<std::string> RenameRule::apply(const std::string& key) const {
   try {
     return std::regex_replace(
         key,
-        pattern_,
+        pattern_->regex,
         replacement_,
         is_global_ ? std::regex_constants::format_default
                    : std::regex_constants::format_first_only);

@@ -9,6 +9,7 @@
 #include "lockstep/ckpt/diagnose.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/pytorch/internal/no_pickle.h"
 #include "lockstep/ckpt/pytorch/internal/pt_cut.h"
 #include "lockstep/ckpt/pytorch/internal/pt_storage.h"
 #include "lockstep/ckpt/torchscript/model_json.h"
@@ -145,8 +146,9 @@ class PtReader {
   Status read_tree() {
     const ZipRecord* record = zip_->find("data.pkl");
     if (record == nullptr) {
-      return zip_->find(kModelJson) != nullptr ? read_old_script()
-                                               : Status(no_pickle());
+      return zip_->find(kModelJson) != nullptr
+                 ? read_old_script()
+                 : Status(internal::no_pickle_error(*zip_));
     }
     if (record->size > options_.limits.max_pickle_bytes) {
       return pickle_error(
@@ -195,24 +197,6 @@ class PtReader {
         file_.root,
         plain_tree(model.root, options_.limits.max_depth));
     return {};
-  }
-
-  [[nodiscard]] Error no_pickle() const {
-    constexpr std::size_t kShown = 5;
-    std::vector<std::string> names;
-    for (const ZipRecord& record : zip_->records()) {
-      if (names.size() < kShown) {
-        names.push_back(escape(record.name));
-      }
-    }
-    return corrupt_pickle(
-        "E_NO_PICKLE",
-        format(
-            "the archive has no record 'data.pkl'; its {} records are {}{}",
-            zip_->records().size(),
-            join(names, ", "),
-            zip_->records().size() > kShown ? ", ..." : ""),
-        "");
   }
 
   // A second pickle is never read by PyTorch; its names still count.

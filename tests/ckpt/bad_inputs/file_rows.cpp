@@ -47,6 +47,11 @@ std::vector<BadInput> foreign_formats() {
           "pickle_2",
           std::string("\x80\x02}q\0.", 6),
           "bare pickle of protocol 2"),
+      foreign(
+          "pickled_tensors",
+          starting("\x80\x04}\x8c\x0ctorch._utils\x8c\x12_rebuild_tensor_v2"
+                   "\x8c\x0dtorch.storage\x8c\x10_load_from_bytes"),
+          "pickle.dump"),
       {.row = 4,
        .name = "noise",
        .bytes = testdata("corrupt/noise.pt"),

@@ -110,6 +110,28 @@ std::vector<BadInput> storages() {
   };
 }
 
+std::string records_only(const std::vector<std::string>& names) {
+  ZipBytes zip;
+  for (const std::string& name : names) {
+    zip.add("a/" + name, name == "byteorder" ? "little" : "3\n");
+  }
+  return zip.finish();
+}
+
+// An archive of PyTorch's that is no checkpoint, by its records.
+BadInput other_archive(
+    std::string name,
+    const std::vector<std::string>& records,
+    std::string says) {
+  return {
+      .row = 26,
+      .name = std::move(name),
+      .bytes = records_only(records),
+      .detail = "E_WRONG_FORMAT",
+      .code = ErrorCode::kUnsupported,
+      .says = {std::move(says)}};
+}
+
 } // namespace
 
 std::vector<BadInput> record_rows() {
@@ -127,6 +149,19 @@ std::vector<BadInput> record_rows() {
        .bytes = testdata("corrupt/no_pickle.pt"),
        .detail = "E_NO_PICKLE",
        .says = {"3 records", "data/0"}},
+      {.row = 26,
+       .name = "save_that_failed",
+       .bytes = records_only({"version", "byteorder"}),
+       .detail = "E_NO_PICKLE",
+       .says = {"2 records", "save again and read its error"}},
+      other_archive(
+          "exported_program",
+          {"data/weights/weight_0", "models/model.json", ".data/version"},
+          "torch.export.load(path)"),
+      other_archive(
+          "package",
+          {".data/0.storage", ".data/extern_modules", ".data/version"},
+          "torch.package.PackageImporter"),
       {.row = 66,
        .name = "hostile_code",
        .bytes = checkpoint(
