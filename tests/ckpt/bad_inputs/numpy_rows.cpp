@@ -21,7 +21,7 @@ std::string shaped(const std::string& descr, const std::string& shape) {
       "01234567");
 }
 
-BadInput array_row(
+BadInput bad(
     std::string name,
     std::string bytes,
     std::string detail,
@@ -46,65 +46,52 @@ std::string archive(const std::string& array) {
 
 std::vector<BadInput> numpy_rows() {
   const std::string objects = shaped("'|O'", "(1,)");
-  BadInput in_archive = array_row(
-      "objects_in_archive",
-      archive(objects),
-      "E_NPY_OBJECT",
-      "Python objects",
-      ErrorCode::kUnsafe);
+  BadInput in_archive =
+      bad("objects_in_archive",
+          archive(objects),
+          "E_NPY_OBJECT",
+          "Python objects",
+          ErrorCode::kUnsafe);
   in_archive.says.emplace_back("record w.npy");
   return {
-      array_row(
-          "objects",
+      bad("objects",
           objects,
           "E_NPY_OBJECT",
           "Python objects",
           ErrorCode::kUnsafe),
       in_archive,
-      array_row(
-          "objects_in_structure",
+      bad("objects_in_structure",
           shaped("[('a', '<f4'), ('b', '|O')]", "(1,)"),
           "E_NPY_OBJECT",
           "Python objects",
           ErrorCode::kUnsafe),
-      array_row(
-          "structure",
+      bad("structure",
           shaped("[('a', '<f4'), ('b', '<f4')]", "(1,)"),
           "E_DTYPE",
           "element type",
           ErrorCode::kUnsupported),
-      array_row(
-          "shape_of_2_to_63",
+      bad("shape_of_2_to_63",
           shaped("'<f4'", "(9223372036854775808,)"),
           "E_OVERFLOW",
           "does not fit 64 bits"),
-      array_row(
-          "size_overflows",
+      bad("size_overflows",
           shaped("'<f4'", "(4611686018427387904, 4)"),
           "E_OVERFLOW",
           "does not fit 64 bits"),
-      array_row(
-          "shape_negative",
-          shaped("'<f4'", "(-1,)"),
-          "E_NPY_HEADER",
-          "shape"),
-      array_row(
-          "cut",
+      bad("shape_negative", shaped("'<f4'", "(-1,)"), "E_NPY_HEADER", "shape"),
+      bad("cut",
           shaped("'<f4'", "(3,)"),
           "E_TRUNCATED",
           "expected 12 bytes of elements, got 8"),
-      array_row(
-          "code_in_header",
+      bad("code_in_header",
           shaped("__import__('os').system('id')", "(1,)"),
           "E_NPY_HEADER",
           "bad header"),
-      array_row(
-          "header_past_end",
+      bad("header_past_end",
           std::string("\x93NUMPY\x01\x00\xff\xff{", 11),
           "E_NPY_HEADER",
           "claims 65535 bytes"),
-      array_row(
-          "version_9",
+      bad("version_9",
           std::string("\x93NUMPY\x09\x00\x02\x00{}", 12),
           "E_NPY_HEADER",
           "npy version 9.0",
