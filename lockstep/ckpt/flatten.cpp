@@ -45,7 +45,7 @@ class Flattener {
       return tensor(value.shared_tensor());
     }
     if (const Dict* dict = value.as_dict()) {
-      return walk_items(dict->items, nullptr);
+      return walk_items(dict->items);
     }
     if (const List* list = value.as_list()) {
       return walk_elements(list->items);
@@ -54,10 +54,14 @@ class Flattener {
       return walk_elements(tuple->items);
     }
     if (is_module(value)) {
-      return walk_module(*value.as_object()->state);
+      return for_each_member(
+          *value.as_object()->state,
+          [this](MemberKind /*kind*/, const Value& key, const Value& entry) {
+            return walk_below(key_text(key), entry);
+          });
     }
     if (const Dict* attributes = script_attributes(value)) {
-      return walk_items(attributes->items, nullptr);
+      return walk_items(attributes->items);
     }
     if (value.is_container()) {
       return refuse(
@@ -83,30 +87,9 @@ class Flattener {
     return {};
   }
 
-  Status walk_items(const std::vector<Item>& items, const Value* skipped) {
+  Status walk_items(const std::vector<Item>& items) {
     for (const auto& [key, value] : items) {
-      if (!is_in_set(skipped, key)) {
-        LOCKSTEP_TRY(walk_below(key_text(key), value));
-      }
-    }
-    return {};
-  }
-
-  // The entries of its state_dict: no None, no buffer that is not persistent.
-  Status walk_module(const Value& state) {
-    const Value* hidden = state.find("_non_persistent_buffers_set");
-    for (const char* part : {"_parameters", "_buffers", "_modules"}) {
-      const Value* entries = state.find(part);
-      const Dict* dict = entries == nullptr ? nullptr : entries->as_dict();
-      if (dict == nullptr) {
-        continue;
-      }
-      for (const auto& [key, value] : dict->items) {
-        const bool is_hidden = part[1] == 'b' && is_in_set(hidden, key);
-        if (!is_hidden && !value.is_none()) {
-          LOCKSTEP_TRY(walk_below(key_text(key), value));
-        }
-      }
+      LOCKSTEP_TRY(walk_below(key_text(key), value));
     }
     return {};
   }

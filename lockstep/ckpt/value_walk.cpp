@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/value_walk.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 #include <utility>
 
@@ -148,30 +149,20 @@ class TensorWalk {
     return walk_items(object.items);
   }
 
+  Status walk_module(const Value& state) {
+    return for_each_member(
+        state,
+        [this](MemberKind /*kind*/, const Value& key, const Value& value) {
+          return walk_below(key_text(key), value);
+        });
+  }
+
   // A sparse tensor shows as `name.indices`, `name.values`.
   Status walk_parts(const LayoutTensor& tensor) {
     for (const TensorPart& part : tensor.parts) {
       LOCKSTEP_TRY(
           part.name.empty() ? walk(*part.value)
                             : walk_below(part.name, *part.value));
-    }
-    return {};
-  }
-
-  // Parameters, persistent buffers, then children: state_dict's order.
-  Status walk_module(const Value& state) {
-    const Value* skipped = state.find("_non_persistent_buffers_set");
-    for (const char* part : {"_parameters", "_buffers", "_modules"}) {
-      const Value* entries = state.find(part);
-      const Dict* dict = entries == nullptr ? nullptr : entries->as_dict();
-      if (dict == nullptr) {
-        continue;
-      }
-      for (const auto& [key, value] : dict->items) {
-        if (!is_in_set(skipped, key)) {
-          LOCKSTEP_TRY(walk_below(key_text(key), value));
-        }
-      }
     }
     return {};
   }
@@ -186,6 +177,17 @@ class TensorWalk {
 std::string repr_text(const Value& key) {
   const std::string* text = key.as_string();
   return text == nullptr ? key_text(key) : "'" + *text + "'";
+}
+
+// True if `set` is a set that holds the string `key`; false for null.
+bool is_in_set(const Value* set, const Value& key) {
+  const Set* names = set == nullptr ? nullptr : set->as_set();
+  const std::string* name = key.as_string();
+  return names != nullptr && name != nullptr &&
+         std::ranges::any_of(names->items, [name](const Value& element) {
+           const std::string* text = element.as_string();
+           return text != nullptr && *text == *name;
+         });
 }
 
 } // namespace
@@ -231,14 +233,28 @@ bool is_module(const Value& value) {
          object->state->find("_modules") != nullptr;
 }
 
-bool is_in_set(const Value* set, const Value& key) {
-  const Set* names = set == nullptr ? nullptr : set->as_set();
-  const std::string* name = key.as_string();
-  return names != nullptr && name != nullptr &&
-         std::ranges::any_of(names->items, [name](const Value& element) {
-           const std::string* text = element.as_string();
-           return text != nullptr && *text == *name;
-         });
+Status for_each_member(const Value& state, const MemberVisitor& visit) {
+  constexpr std::array<std::string_view, 3> kParts{
+      "_parameters",
+      "_buffers",
+      "_modules"};
+  const Value* hidden = state.find("_non_persistent_buffers_set");
+  for (std::size_t i = 0; i < kParts.size(); ++i) {
+    const auto kind = static_cast<MemberKind>(i);
+    const Value* part = state.find(kParts.at(i));
+    const Dict* dict = part == nullptr ? nullptr : part->as_dict();
+    if (dict == nullptr) {
+      continue;
+    }
+    for (const auto& [key, value] : dict->items) {
+      const bool is_hidden =
+          kind == MemberKind::kBuffer && is_in_set(hidden, key);
+      if (!is_hidden && !value.is_none()) {
+        LOCKSTEP_TRY(visit(kind, key, value));
+      }
+    }
+  }
+  return {};
 }
 
 Status for_each_tensor(

@@ -25,8 +25,15 @@ std::string key_text(const Value& key);
 /// dict with `_modules`.
 bool is_module(const Value& value);
 
-/// True if `set` is a set that holds the string `key`; false for null.
-bool is_in_set(const Value* set, const Value& key);
+/// What a module registers, in the order of its state_dict.
+enum class MemberKind : std::uint8_t { kParameter, kBuffer, kModule };
+using MemberVisitor = std::function<
+    Status(MemberKind kind, const Value& key, const Value& value)>;
+
+/// Visits what state_dict shows of a module with this `state`: parameters,
+/// persistent buffers, then children; None is left out. Errors: what `visit`
+/// returned.
+Status for_each_member(const Value& state, const MemberVisitor& visit);
 
 /// Called for each tensor with its name: "state_dict.fc.weight".
 using TensorVisitor =

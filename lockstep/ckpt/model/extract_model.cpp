@@ -26,12 +26,6 @@ Error no_model(ErrorCode code, std::string message, std::string hint) {
       .detail = "E_NO_MODEL"};
 }
 
-// A part of a module's state that is a dict, null for any other.
-const Dict* part_of(const Value& module, std::string_view name) {
-  const Value* part = module.as_object()->state->find(name);
-  return part == nullptr ? nullptr : part->as_dict();
-}
-
 // A tensor as `state_dict` gives it: detached, no parameter.
 Value detached(const Value& value) {
   const Tensor* tensor = value.as_tensor();
@@ -53,23 +47,18 @@ class Extractor {
         name,
         Value::dict({{"version", module_version(module)}}));
     const std::string prefix = name.empty() ? "" : name + ".";
-    LOCKSTEP_TRY(add(part_of(module, "_parameters"), nullptr, prefix));
-    const std::size_t before = weights_.items.size();
-    LOCKSTEP_TRY(
-        add(part_of(module, "_buffers"),
-            module.as_object()->state->find("_non_persistent_buffers_set"),
-            prefix));
-    buffers += weights_.items.size() - before;
-    const Dict* children = part_of(module, "_modules");
-    if (children == nullptr) {
-      return {};
-    }
-    for (const auto& [key, child] : children->items) {
-      if (is_module(child)) {
-        LOCKSTEP_TRY(walk(child, prefix + key_text(key)));
-      }
-    }
-    return {};
+    return for_each_member(
+        *module.as_object()->state,
+        [&](MemberKind kind, const Value& key, const Value& value) -> Status {
+          const std::string path = prefix + key_text(key);
+          if (kind == MemberKind::kModule) {
+            return is_module(value) ? walk(value, path) : Status();
+          }
+          LOCKSTEP_TRY(count());
+          buffers += kind == MemberKind::kBuffer ? 1 : 0;
+          weights_.items.emplace_back(path, detached(value));
+          return {};
+        });
   }
 
   Value state_dict() && {
@@ -86,21 +75,6 @@ class Extractor {
   std::uint64_t buffers = 0;
 
  private:
-  Status
-  add(const Dict* part, const Value* skipped, const std::string& prefix) {
-    if (part == nullptr) {
-      return {};
-    }
-    for (const auto& [key, value] : part->items) {
-      if (value.is_none() || is_in_set(skipped, key)) {
-        continue;
-      }
-      LOCKSTEP_TRY(count());
-      weights_.items.emplace_back(prefix + key_text(key), detached(value));
-    }
-    return {};
-  }
-
   Status count() {
     if (++count_ <= kMaxModelEntries) {
       return {};

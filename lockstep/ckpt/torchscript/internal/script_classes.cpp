@@ -132,26 +132,15 @@ class Builder {
     return object;
   }
 
-  // state_dict's order: parameters, persistent buffers, children.
   Result<std::size_t> module(const Value& state) {
+    constexpr std::array kRoles{Role::kParameter, Role::kBuffer, Role::kPlain};
     const std::size_t object = new_object("Module");
-    const Value* skipped = state.find("_non_persistent_buffers_set");
-    for (const auto& [part, role] :
-         {std::pair{"_parameters", Role::kParameter},
-          {"_buffers", Role::kBuffer},
-          {"_modules", Role::kPlain}}) {
-      const Value* entries = state.find(part);
-      const Dict* dict = entries == nullptr ? nullptr : entries->as_dict();
-      if (dict == nullptr) {
-        continue;
-      }
-      for (const auto& [key, value] : dict->items) {
-        if (value.is_none() || is_in_set(skipped, key)) {
-          continue;
-        }
-        LOCKSTEP_TRY(add(object, key_text(key), value, role));
-      }
-    }
+    LOCKSTEP_TRY(for_each_member(
+        state,
+        [&](MemberKind kind, const Value& key, const Value& value) {
+          const Role role = kRoles.at(static_cast<std::size_t>(kind));
+          return add(object, key_text(key), value, role);
+        }));
     return object;
   }
 
