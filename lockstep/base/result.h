@@ -26,7 +26,7 @@ ErrorPtr make_error_ptr(Error error);
 
 } // namespace internal
 
-/// A `T`, or the `Error` that kept it from being made.
+/// A `T`, or the `Error` that kept it from being made. Is moved, not copied.
 template <class T>
 class [[nodiscard]] Result {
  public:
