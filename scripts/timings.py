@@ -17,6 +17,7 @@ PARTS = [
     ("torch-free library, lockstep", rf"({TORCH_FREE})/.*\.o"),
     ("torch tests", r"tests/.*\.o"),
     ("benchmarks", r"bench/.*\.o"),
+    ("replays of the fuzz targets", r"fuzz/.*\.o"),
     ("torch library, lockstep-train", r".*\.o"),
     ("archives and links", r".*"),
 ]
