@@ -130,6 +130,8 @@ def bench_train(rounds):
             yield ("b1 ours, cpu, 1 thread -> ours, cpu*2", "img/s",
                    pairs(one, two, rounds, "images_per_s"))
         with ours_on_one_core(128) as left, ours_on_one_core(128) as right:
+            require(left.ready["first_loss"] == right.ready["first_loss"],
+                    "two equal processes compute different losses")
             yield ("b1 two processes that share nothing -> ours, cpu*2", "img/s",
                    pairs(Together(left, right), two, rounds, "images_per_s"))
         with Peer(BIN / "train_bench", "--devices", "sim*1", "--threads", 2) as sim:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/value_walk.h"
 
-#include <algorithm>
 #include <array>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -179,15 +179,18 @@ std::string repr_text(const Value& key) {
   return text == nullptr ? key_text(key) : "'" + *text + "'";
 }
 
-// True if `set` is a set that holds the string `key`; false for null.
-bool is_in_set(const Value* set, const Value& key) {
-  const Set* names = set == nullptr ? nullptr : set->as_set();
-  const std::string* name = key.as_string();
-  return names != nullptr && name != nullptr &&
-         std::ranges::any_of(names->items, [name](const Value& element) {
-           const std::string* text = element.as_string();
-           return text != nullptr && *text == *name;
-         });
+// The strings of a set; none for null. A search of its own for each name of a
+// hostile file would take as long as both are long.
+std::set<std::string_view> texts_in(const Value* value) {
+  std::set<std::string_view> texts;
+  if (const Set* set = value == nullptr ? nullptr : value->as_set()) {
+    for (const Value& element : set->items) {
+      if (const std::string* text = element.as_string()) {
+        texts.insert(*text);
+      }
+    }
+  }
+  return texts;
 }
 
 } // namespace
@@ -238,7 +241,8 @@ Status for_each_member(const Value& state, const MemberVisitor& visit) {
       "_parameters",
       "_buffers",
       "_modules"};
-  const Value* hidden = state.find("_non_persistent_buffers_set");
+  const std::set<std::string_view> hidden =
+      texts_in(state.find("_non_persistent_buffers_set"));
   for (std::size_t i = 0; i < kParts.size(); ++i) {
     const auto kind = static_cast<MemberKind>(i);
     const Value* part = state.find(kParts.at(i));
@@ -247,8 +251,9 @@ Status for_each_member(const Value& state, const MemberVisitor& visit) {
       continue;
     }
     for (const auto& [key, value] : dict->items) {
-      const bool is_hidden =
-          kind == MemberKind::kBuffer && is_in_set(hidden, key);
+      const bool is_hidden = kind == MemberKind::kBuffer &&
+                             key.as_string() != nullptr &&
+                             hidden.contains(key.text());
       if (!is_hidden && !value.is_none()) {
         LOCKSTEP_TRY(visit(kind, key, value));
       }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,13 +17,18 @@
 
 namespace lockstep::test {
 
-/// The described files of a folder, sorted.
+inline constexpr std::string_view kDescription = ".expect.json";
+
+/// The entries of a folder to test, sorted: those that are described, and every
+/// other file, whose test then fails for want of a description.
 inline std::vector<std::string> expected_files(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string path = entry.path().string();
-    if (fs::exists(path + ".expect.json")) {
+    const bool is_described = fs::exists(path + std::string(kDescription));
+    if (!path.ends_with(kDescription) &&
+        (is_described || entry.is_regular_file())) {
       files.push_back(path);
     }
   }
@@ -32,7 +38,7 @@ inline std::vector<std::string> expected_files(const std::string& folder) {
 
 /// The description of the file at `path`.
 inline nlohmann::json expectation_of(const std::string& path) {
-  std::ifstream file(path + ".expect.json");
+  std::ifstream file(path + std::string(kDescription));
   return nlohmann::json::parse(file);
 }
 

@@ -50,8 +50,7 @@ Result<std::shared_ptr<Storage>> StorageViews::make(
   const auto begin = static_cast<std::uint64_t>(offset);
   const auto count = static_cast<std::uint64_t>(numel);
   if (offset < 0 || numel < 0 || begin > have || count > have - begin) {
-    return pickle_error(
-        ErrorCode::kCorrupt,
+    return corrupt_pickle(
         "E_VIEW_BOUNDS",
         format(
             "view of a storage leaves it; expected at most {} elements, got "

@@ -50,13 +50,13 @@ class Extractor {
     return for_each_member(
         *module.as_object()->state,
         [&](MemberKind kind, const Value& key, const Value& value) -> Status {
-          const std::string path = prefix + key_text(key);
+          std::string path = prefix + key_text(key);
           if (kind == MemberKind::kModule) {
             return is_module(value) ? walk(value, path) : Status();
           }
           LOCKSTEP_TRY(count());
           buffers += kind == MemberKind::kBuffer ? 1 : 0;
-          weights_.items.emplace_back(path, detached(value));
+          weights_.items.emplace_back(std::move(path), detached(value));
           return {};
         });
   }

@@ -263,8 +263,7 @@ Result<Value> call_global(std::string_view name, const Value& args) {
   }
   const GlobalKind kind = find_global(name).kind;
   if (kind == GlobalKind::kStorageClass || kind == GlobalKind::kTensorClass) {
-    return pickle_error(
-        ErrorCode::kCorrupt,
+    return corrupt_pickle(
         "E_PICKLE_TYPE",
         format("call of '{}' would give uninitialised memory", escape(name)));
   }

@@ -12,7 +12,7 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 Error bad_type(std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, "E_PICKLE_TYPE", std::move(message));
+  return corrupt_pickle("E_PICKLE_TYPE", std::move(message));
 }
 
 // Attributes of a dict: a dict, or the pair (dict, slots) of other pickles.
@@ -99,7 +99,7 @@ Status Machine::op_inst(const Instruction& in) {
 Status Machine::op_obj(const Instruction& /*in*/) {
   LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
   if (taken.values.empty()) {
-    return pickle_error(ErrorCode::kCorrupt, "E_STACK", "no class above MARK");
+    return corrupt_pickle("E_STACK", "no class above MARK");
   }
   const Slot callable{.value = taken.values.front(), .depth = taken.depth};
   taken.values.erase(taken.values.begin());

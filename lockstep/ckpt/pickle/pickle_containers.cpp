@@ -11,8 +11,7 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 Error wrong_target(std::string_view wanted, const Value& target) {
-  return pickle_error(
-      ErrorCode::kCorrupt,
+  return corrupt_pickle(
       "E_PICKLE_TYPE",
       format("expected {}, got {}", wanted, target.type_name()));
 }
@@ -119,8 +118,7 @@ Status Machine::set_all(Taken taken) {
   LOCKSTEP_ASSIGN(Slot * target, stack_.top());
   std::vector<Value>& values = taken.values;
   if (values.size() % 2 != 0) {
-    return pickle_error(
-        ErrorCode::kCorrupt,
+    return corrupt_pickle(
         "E_STACK",
         format("expected pairs of key and value, got {} items", values.size()));
   }

@@ -15,8 +15,7 @@ constexpr std::uint8_t kProto = 0x80;
 constexpr std::uint8_t kFrame = 0x95;
 
 Error truncated(std::uint64_t need, std::uint64_t have) {
-  return pickle_error(
-      ErrorCode::kCorrupt,
+  return corrupt_pickle(
       "E_TRUNCATED",
       format("operand is cut; expected {} bytes, got {}", need, have));
 }
@@ -66,10 +65,7 @@ const Instruction* PickleDecoder::next() {
 
 void PickleDecoder::note_no_opcode() {
   error_ = remaining() == 0
-               ? pickle_error(
-                     ErrorCode::kCorrupt,
-                     "E_PICKLE",
-                     "pickle ends without STOP")
+               ? corrupt_pickle("E_PICKLE", "pickle ends without STOP")
                : pickle_error(
                      ErrorCode::kUnsupported,
                      "E_OPCODE",
@@ -138,10 +134,8 @@ bool PickleDecoder::read_bytes() {
   const std::uint64_t length = instruction_.number;
   const bool is_signed = instruction_.info->operand == Operand::kSignedBytes4;
   if (is_signed && length > 0x7FFFFFFF) {
-    return fail(pickle_error(
-        ErrorCode::kCorrupt,
-        "E_TRUNCATED",
-        "negative length of the operand"));
+    return fail(
+        corrupt_pickle("E_TRUNCATED", "negative length of the operand"));
   }
   if (length > remaining()) {
     return fail(truncated(length, remaining()));
@@ -155,8 +149,7 @@ bool PickleDecoder::read_line(std::string_view& line) {
   const std::string_view rest = as_text(bytes_.subspan(position_));
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos) {
-    return fail(pickle_error(
-        ErrorCode::kCorrupt,
+    return fail(corrupt_pickle(
         "E_TRUNCATED",
         "operand is cut; expected a line feed, got the end of the pickle"));
   }
@@ -193,8 +186,7 @@ bool PickleDecoder::check_protocol() {
 
 bool PickleDecoder::check_frame() {
   const auto bad = [this](std::string message) {
-    return fail(
-        pickle_error(ErrorCode::kCorrupt, "E_FRAME", std::move(message)));
+    return fail(corrupt_pickle("E_FRAME", std::move(message)));
   };
   if (frame_end_ && position_ > *frame_end_) {
     return bad(format("crosses the end of its frame at {:#x}", *frame_end_));

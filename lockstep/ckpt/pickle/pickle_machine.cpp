@@ -40,9 +40,7 @@ Status Machine::run() {
 
 Status Machine::stop(const Instruction& instruction) {
   if (stack_.has_marks()) {
-    return at(
-        instruction,
-        pickle_error(ErrorCode::kCorrupt, "E_STACK", "MARK without an end"));
+    return at(instruction, corrupt_pickle("E_STACK", "MARK without an end"));
   }
   auto slot = stack_.pop();
   if (!slot) {

@@ -12,7 +12,7 @@ namespace lockstep::ckpt {
 namespace {
 
 Error underflow(std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, "E_STACK", std::move(message));
+  return corrupt_pickle("E_STACK", std::move(message));
 }
 
 Error no_value() {
@@ -135,8 +135,7 @@ Status PickleStack::put(std::uint64_t index) {
 Status PickleStack::get(std::uint64_t index) {
   const auto found = memo_.find(index);
   if (found == memo_.end()) {
-    return pickle_error(
-        ErrorCode::kCorrupt,
+    return corrupt_pickle(
         "E_MEMO",
         format("memo entry {} was never set", index));
   }

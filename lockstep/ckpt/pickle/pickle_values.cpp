@@ -12,8 +12,7 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 Error bad_text(std::string_view what, std::string_view text) {
-  return pickle_error(
-      ErrorCode::kCorrupt,
+  return corrupt_pickle(
       "E_PICKLE",
       format("'{}' is no {}", escape(text), what));
 }

@@ -14,7 +14,7 @@ namespace lockstep::ckpt {
 namespace {
 
 Error bad_type(std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, "E_PICKLE_TYPE", std::move(message));
+  return corrupt_pickle("E_PICKLE_TYPE", std::move(message));
 }
 
 Error wrong_arguments(std::string_view function) {

@@ -9,7 +9,7 @@
 
 namespace lockstep::ckpt {
 Error storage_id_error(std::string_view detail, std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
+  return corrupt_pickle(detail, std::move(message));
 }
 
 Error storage_conflict(const StorageId& id, const Storage& before) {

@@ -43,7 +43,7 @@ constexpr std::array kRefused{
     Refused{'S', "a sparse file"}};
 
 Error tar_error(std::string message, std::uint64_t offset) {
-  Error error = pickle_error(ErrorCode::kCorrupt, "E_TAR", std::move(message));
+  Error error = corrupt_pickle("E_TAR", std::move(message));
   error.offset = offset;
   return error;
 }
@@ -65,8 +65,7 @@ class PartSource final : public ByteSource {
       std::uint64_t length,
       std::vector<std::byte>& scratch) override {
     if (offset > size_ || length > size_ - offset) {
-      Error error = pickle_error(
-          ErrorCode::kCorrupt,
+      Error error = corrupt_pickle(
           "E_BOUNDS",
           format(
               "a range leaves the member; expected at most {} bytes, got "
@@ -151,6 +150,11 @@ bool is_plain_name(std::string_view name) {
 
 } // namespace
 
+bool is_tar(ByteSpan head) {
+  return head.size() >= kMagicField.begin + kMagicField.length &&
+         field_text(head, kMagicField) == "ustar";
+}
+
 class TarParser {
  public:
   TarParser(std::shared_ptr<ByteSource> source, const Limits& limits)
@@ -189,8 +193,7 @@ class TarParser {
     if (is_zero(header)) {
       return read_end();
     }
-    if (field_text(header, kMagicField) != "ustar" ||
-        !has_right_checksum(header)) {
+    if (!is_tar(header) || !has_right_checksum(header)) {
       return tar_error("header with a wrong checksum", position_);
     }
     const char type = static_cast<char>(header[kType]);

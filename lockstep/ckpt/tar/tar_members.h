@@ -18,6 +18,10 @@
 
 namespace lockstep::ckpt {
 
+/// True if `head` starts a tar archive (POSIX or GNU). `head`: the first bytes
+/// of a file.
+bool is_tar(ByteSpan head);
+
 /// A checked directory. Threads: const calls are safe.
 class TarMembers {
  public:

@@ -16,8 +16,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::uint64_t kMagicOffset = 257;
-constexpr std::string_view kTarMagic = "ustar";
 constexpr std::array<std::string_view, 3> kNeeded{
     "storages",
     "tensors",
@@ -114,12 +112,7 @@ std::string file_in(const std::string& folder, std::string_view name) {
 } // namespace
 
 Result<bool> claims_tar(const ReadInput& input) {
-  if (input.source == nullptr ||
-      input.head.size() < kMagicOffset + kTarMagic.size()) {
-    return false;
-  }
-  const ByteSpan magic = input.head.subspan(kMagicOffset, kTarMagic.size());
-  return std::ranges::equal(magic, as_byte_span(kTarMagic));
+  return input.source != nullptr && is_tar(input.head);
 }
 
 Result<Checkpoint> read_tar(const ReadInput& input) {

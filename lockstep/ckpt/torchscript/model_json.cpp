@@ -37,10 +37,7 @@ constexpr std::array<std::pair<std::string_view, DType>, 10> kJsonTypes{{
 }};
 
 Error bad_model(std::string message) {
-  return pickle_error(
-      ErrorCode::kCorrupt,
-      "E_MODEL_JSON",
-      "model.json: " + std::move(message));
+  return corrupt_pickle("E_MODEL_JSON", "model.json: " + std::move(message));
 }
 
 const json* member(const json& object, const char* name) {
@@ -181,8 +178,7 @@ class ModelReader {
     }
     const ZipRecord* record = zip_->find(key);
     if (record == nullptr) {
-      return pickle_error(
-          ErrorCode::kCorrupt,
+      return corrupt_pickle(
           "E_NO_STORAGE",
           format(
               "the bytes of tensor {} are missing; expected the record '{}'",
