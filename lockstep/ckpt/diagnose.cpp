@@ -203,8 +203,8 @@ Error diagnose(ByteSpan head, std::uint64_t file_bytes) {
   }
   return wrong_format(
       format(
-          "unknown file format; expected a zip archive of torch.save, got {} "
-          "bytes that start with '{}'",
+          "unknown file format; expected a checkpoint of PyTorch, "
+          "safetensors or NumPy, got {} bytes that start with '{}'",
           file_bytes,
           escape(text.substr(0, 8))),
       "");

@@ -37,7 +37,8 @@ def archive(records, flags=0, root="a", method=zipfile.ZIP_STORED):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as z:
         for name, payload in records.items():
-            z.writestr(f"{root}/{name}" if root else name, payload)
+            # A ZipInfo has a fixed date: running this twice changes nothing.
+            z.writestr(zipfile.ZipInfo(f"{root}/{name}" if root else name), payload, method)
     data = bytearray(out.getvalue())
     if flags:
         at = data.find(b"PK\x01\x02")
@@ -87,6 +88,15 @@ def break_crc(data):
 
 
 SYSTEM = ["os.system"]
+GETATTR = ["builtins.getattr"]
+FORMATS = b"ctorch.distributed.checkpoint.metadata\n_MEM_FORMAT_ENCODING\n"
+MEMBER = text("TORCH_CONTIGUOUS_FORMAT")
+
+
+def lookups(owner=FORMATS, name=MEMBER, then=b"R"):
+    """A member of the enum, then getattr from the memo once more."""
+    return (b"\x80\x04cbuiltins\ngetattr\n\x94" + FORMATS + MEMBER + b"\x86R"
+            + b"h\x00" + owner + name + b"\x86" + then + b".")
 
 
 def cases():
@@ -109,6 +119,13 @@ def cases():
         ["torch:serialization.os.system"], []
     yield "old_name.pkl", b"\x80\x02c__builtin__\neval\n(X\x01\x00\x00\x001tR.", "found", \
         ["__builtin__.eval"], []
+    # How Debian 12's Python spells a member of an enum, and what looks like it.
+    yield "enum_member.pkl", lookups(), "clean", [], []
+    yield "getattr_other.pkl", lookups(name=text("__class__")), "found", GETATTR, []
+    yield "getattr_module.pkl", lookups(b"ctorch\nserialization\n"), "found", \
+        GETATTR + ["torch.serialization"], []
+    yield "getattr_new.pkl", lookups(then=b"\x81"), "found", GETATTR, []
+    yield "getattr_kept.pkl", lookups(then=b""), "found", GETATTR, []
     # The result is thrown away.
     yield "popped.pkl", b"\x80\x02" + CALL + b"0N.", "found", SYSTEM, []
     # The payload runs before the stream breaks.

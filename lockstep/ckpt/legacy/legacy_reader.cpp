@@ -23,8 +23,6 @@ using namespace std::string_view_literals;
 constexpr std::string_view kLegacyMagic =
     "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
 constexpr std::int64_t kVersion = 1001;
-// More than the magic number takes in any protocol.
-constexpr std::size_t kMagicWindow = 64;
 // Protocol 2 or 3, then a long integer of 10 bytes: how a cut file starts.
 constexpr std::string_view kLongOfTen = "\x8a\x0a"sv;
 
@@ -36,6 +34,11 @@ Error legacy_error(
   Error error = pickle_error(code, detail, std::move(message));
   error.offset = offset;
   return error;
+}
+
+bool is_magic(const Value& value) {
+  const BigInt* integer = value.as_big_int();
+  return integer != nullptr && integer->bytes == kLegacyMagic;
 }
 
 class LegacyReader {
@@ -79,8 +82,7 @@ class LegacyReader {
   Status read_magic() {
     const std::uint64_t begin = stream_.position();
     LOCKSTEP_ASSIGN(const Value magic, next(nullptr));
-    const BigInt* integer = magic.as_big_int();
-    if (integer == nullptr || integer->bytes != kLegacyMagic) {
+    if (!is_magic(magic)) {
       return legacy_error(
           ErrorCode::kCorrupt,
           "E_LEGACY_MAGIC",
@@ -169,12 +171,17 @@ class LegacyReader {
 
 } // namespace
 
+bool starts_like_legacy(ByteSpan head) {
+  const auto pickle = read_pickle(head, nullptr, {});
+  return pickle && is_magic(pickle->root);
+}
+
 Result<bool> claims_legacy(const ReadInput& input) {
   if (input.source == nullptr) {
     return false;
   }
   const ByteSpan head =
-      input.head.first(std::min(input.head.size(), kMagicWindow));
+      input.head.first(std::min(input.head.size(), kLegacyHeadBytes));
   const std::string_view text = as_text(head);
   if (text.size() > 4 && text[0] == '\x80' &&
       text.substr(2).starts_with(kLongOfTen)) {

@@ -5,9 +5,18 @@
 // bytes of the storages. For `load`.
 #pragma once
 
+#include <cstddef>
+
 #include "lockstep/ckpt/format_table.h"
 
 namespace lockstep::ckpt {
+
+/// More than the magic number of a legacy stream takes in any protocol.
+inline constexpr std::size_t kLegacyHeadBytes = 64;
+
+/// True if `head` starts with that number, pickled by any protocol. `head`: the
+/// first kLegacyHeadBytes of a file, or all of a shorter one.
+bool starts_like_legacy(ByteSpan head);
 
 /// True if the first pickle is a long integer, the magic number or a wrong one.
 Result<bool> claims_legacy(const ReadInput& input);

@@ -9,7 +9,9 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/diagnose.h"
 #include "lockstep/ckpt/internal/read_le.h"
+#include "lockstep/ckpt/numpy/npy_header.h"
 #include "lockstep/ckpt/scan/internal/scan_report.h"
+#include "lockstep/ckpt/tar/tar_members.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 
 namespace lockstep::ckpt {
@@ -43,10 +45,10 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
     internal::scan_zip(source, "", 0, out);
     return {};
   }
-  if (internal::is_tar(head)) {
+  if (is_tar(head)) {
     out.set_format("tar");
     internal::scan_tar(*source, out);
-  } else if (internal::is_npy(head)) {
+  } else if (is_npy(head)) {
     internal::scan_npy(*source, {}, out);
   } else if (internal::is_safetensors(*source)) {
     out.set_format("safetensors");
@@ -57,7 +59,7 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   if (is_zip) {
     out.set_format("zip");
     internal::scan_zip(source, "", 0, out);
-  } else if (!is_stream && out.pickles() == 0) {
+  } else if (!is_stream && !out.has_format()) {
     return diagnose(head, source->size());
   }
   return {};

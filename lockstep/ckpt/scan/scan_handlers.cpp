@@ -131,6 +131,16 @@ Status ScanMachine::call_two(const Instruction& /*in*/) {
   return {};
 }
 
+Status ScanMachine::reduce(const Instruction& /*in*/) {
+  LOCKSTEP_ASSIGN(const Sketch args, take());
+  LOCKSTEP_ASSIGN(const Sketch callable, take());
+  if (is_getattr(callable) && is_member_of_enum(args)) {
+    --open_getattrs_;
+  }
+  push({});
+  return {};
+}
+
 Status ScanMachine::call_three(const Instruction& /*in*/) {
   LOCKSTEP_TRY(take_values(3));
   push({});
@@ -188,7 +198,7 @@ Status ScanMachine::get_line(const Instruction& in) {
 
 Status ScanMachine::binpersid(const Instruction& /*in*/) {
   LOCKSTEP_ASSIGN(const Sketch id, take());
-  if (id.kind == Kind::kTuple) {
+  if (id.kind == Kind::kStorageId) {
     const auto& parts = tuples_[id.index];
     result.storages.push_back(
         {.key = std::string(text_of(parts[2])),

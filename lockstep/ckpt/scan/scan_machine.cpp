@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/scan/internal/scan_machine.h"
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <span>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -14,6 +17,13 @@ using Kind = Sketch::Kind;
 using Handler = Status (ScanMachine::*)(const Instruction&);
 
 constexpr std::uint8_t kStop = '.';
+
+// Python 3.11.2, Debian 12's, spells a member of an enum
+// `getattr(Enum, 'NAME')`. The only enum in a checkpoint of PyTorch's own is
+// that of the metadata of sharded ones.
+constexpr std::string_view kGetattr = "builtins.getattr";
+constexpr std::string_view kMemoryFormats =
+    "torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING";
 
 // Opcodes that are not here push a value without content.
 constexpr std::array<std::pair<std::uint8_t, Handler>, 53> kScanHandlers{{
@@ -51,7 +61,7 @@ constexpr std::array<std::pair<std::uint8_t, Handler>, 53> kScanHandlers{{
     {'a', &ScanMachine::drop_one},
     {'b', &ScanMachine::drop_one},
     {'s', &ScanMachine::drop_two},
-    {'R', &ScanMachine::call_two},
+    {'R', &ScanMachine::reduce},
     {0x81, &ScanMachine::call_two},
     {0x92, &ScanMachine::call_three},
     {'0', &ScanMachine::pop},
@@ -81,10 +91,28 @@ constexpr auto kByCode = [] {
   return handlers;
 }();
 
+// What a tuple may be; the others are not kept.
+Kind kind_of(std::span<const Sketch> parts) {
+  const auto is = [parts](std::initializer_list<Kind> kinds) {
+    return std::ranges::equal(
+        kinds,
+        parts.first(kinds.size()),
+        {},
+        {},
+        &Sketch::kind);
+  };
+  if (parts.size() == 2 && is({Kind::kName, Kind::kText})) {
+    return Kind::kMember;
+  }
+  return parts.size() > 2 && is({Kind::kText, Kind::kName, Kind::kText})
+             ? Kind::kStorageId
+             : Kind::kOther;
+}
+
 } // namespace
 
 Error stack_error(std::string message) {
-  return pickle_error(ErrorCode::kCorrupt, "E_STACK", std::move(message));
+  return corrupt_pickle("E_STACK", std::move(message));
 }
 
 void ScanMachine::run() {
@@ -111,6 +139,11 @@ void ScanMachine::run() {
     }
   }
   result.consumed = decoder_.position();
+  if (open_getattrs_ != 0) {
+    for (const std::uint64_t offset : getattrs_) {
+      note(std::string(kGetattr), offset, /*is_nested=*/false);
+    }
+  }
 }
 
 Status ScanMachine::execute(const Instruction& in) {
@@ -159,10 +192,7 @@ Status ScanMachine::take_values(std::size_t count) {
 Status ScanMachine::fetch(std::uint64_t index) {
   const auto far = far_memo_.find(index);
   if (index >= memo_.size() && far == far_memo_.end()) {
-    return pickle_error(
-        ErrorCode::kCorrupt,
-        "E_MEMO",
-        format("the memo has no entry {}", index));
+    return corrupt_pickle("E_MEMO", format("the memo has no entry {}", index));
   }
   const Sketch found = index < memo_.size() ? memo_[index] : far->second;
   if (options_.collect_texts && found.kind == Kind::kText) {
@@ -183,12 +213,13 @@ void ScanMachine::store(std::uint64_t index) {
 }
 
 void ScanMachine::push(Sketch sketch) {
+  open_getattrs_ += is_getattr(sketch) ? 1 : 0;
   stack_.push_back(sketch);
 }
 
 void ScanMachine::push_view(Kind kind, std::string_view text) {
-  push({.kind = kind, .index = static_cast<std::uint32_t>(texts_.size())});
   texts_.push_back(text);
+  push({.kind = kind, .index = static_cast<std::uint32_t>(texts_.size() - 1)});
 }
 
 void ScanMachine::push_text_value(std::string_view text, std::uint64_t offset) {
@@ -201,18 +232,13 @@ void ScanMachine::push_text_value(std::string_view text, std::uint64_t offset) {
   push_view(Kind::kText, text);
 }
 
-// Only what may be the id of a storage is kept.
 void ScanMachine::push_tuple(std::vector<Sketch> parts) {
-  const bool is_id = parts.size() > 2 && parts[0].kind == Kind::kText &&
-                     parts[1].kind == Kind::kName &&
-                     parts[2].kind == Kind::kText;
-  if (!is_id) {
+  const Kind kind = kind_of(parts);
+  if (kind == Kind::kOther) {
     push({});
     return;
   }
-  push(
-      {.kind = Kind::kTuple,
-       .index = static_cast<std::uint32_t>(tuples_.size())});
+  push({.kind = kind, .index = static_cast<std::uint32_t>(tuples_.size())});
   tuples_.push_back(std::move(parts));
 }
 
@@ -230,9 +256,26 @@ Status ScanMachine::push_name(
     std::uint64_t offset) {
   const bool is_dotted = name.find('.') != std::string_view::npos;
   std::string full = format("{}{}{}", module, is_dotted ? ":" : ".", name);
-  note(full, offset, /*is_nested=*/false);
+  if (full == kGetattr) {
+    getattrs_.push_back(offset);
+  } else {
+    note(full, offset, /*is_nested=*/false);
+  }
   push_view(Kind::kName, own(std::move(full)));
   return {};
+}
+
+bool ScanMachine::is_getattr(const Sketch& sketch) const {
+  return sketch.kind == Kind::kName && text_of(sketch) == kGetattr;
+}
+
+bool ScanMachine::is_member_of_enum(const Sketch& args) const {
+  if (args.kind != Kind::kMember) {
+    return false;
+  }
+  const auto& parts = tuples_[args.index];
+  return text_of(parts[0]) == kMemoryFormats &&
+         text_of(parts[1]).starts_with("TORCH_");
 }
 
 void ScanMachine::note(std::string name, std::uint64_t offset, bool is_nested) {

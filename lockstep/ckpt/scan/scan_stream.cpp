@@ -3,7 +3,6 @@
 // Pickles in a row: plain pickles, and the legacy checkpoints that have blobs
 // of bytes between them.
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <map>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/internal/read_le.h"
+#include "lockstep/ckpt/legacy/legacy_reader.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/scan/internal/scan_report.h"
@@ -23,23 +23,6 @@ using Place = ScanCollector::Place;
 constexpr std::uint64_t kFirstScanWindow = 1ULL << 20;
 constexpr std::uint64_t kWindowGrowth = 8;
 constexpr int kMaxObjects = 1000;
-// The pickled number that starts a legacy checkpoint.
-constexpr std::array<unsigned char, 15> kLegacyMagic{
-    0x80,
-    0x02,
-    0x8A,
-    0x0A,
-    0x6C,
-    0xFC,
-    0x9C,
-    0x46,
-    0xF9,
-    0x20,
-    0x6A,
-    0xA8,
-    0x50,
-    0x19,
-    0x2E};
 
 bool may_be_cut(const Error& error) {
   return error.detail == "E_TRUNCATED" || error.detail == "E_PICKLE" ||
@@ -165,10 +148,8 @@ class LegacyScan {
       std::string_view detail,
       const std::string& key,
       std::string_view what) {
-    Error error = pickle_error(
-        ErrorCode::kCorrupt,
-        detail,
-        format("storage '{}': {}", escape(key), what));
+    Error error =
+        corrupt_pickle(detail, format("storage '{}': {}", escape(key), what));
     error.offset = at;
     return error;
   }
@@ -183,13 +164,6 @@ class LegacyScan {
   std::string record_;
   ScanCollector& out_;
 };
-
-bool is_legacy(ByteSpan head) {
-  return head.size() >= kLegacyMagic.size() &&
-         std::ranges::equal(
-             head.first(kLegacyMagic.size()),
-             std::as_bytes(std::span(kLegacyMagic)));
-}
 
 void warn_trailing(
     ScanCollector& out,
@@ -219,29 +193,28 @@ bool scan_stream(
     auto scan = scan_at(source, at, {.limits = out.limits()});
     auto head = source.view(
         at,
-        std::min<std::uint64_t>(source.size() - at, kLegacyMagic.size()),
+        std::min<std::uint64_t>(source.size() - at, kLegacyHeadBytes),
         scratch);
     if (!scan || !head) {
       out.add_unreadable(scan ? head.error() : scan.error());
       return true;
     }
-    const bool looks_right = is_pickle(*scan, *head, source.size() - at);
-    if (object == 0 && !looks_right) {
-      return false;
-    }
+    const bool is_legacy = starts_like_legacy(*head);
+    const bool looks_right =
+        is_legacy || is_pickle(*scan, *head, source.size() - at);
     if (object != 0) {
       warn_trailing(out, here, source.size() - at, looks_right);
     }
     if (!looks_right) {
-      return true;
+      return object != 0;
     }
-    out.set_format(is_legacy(*head) ? "legacy" : "pickle");
+    out.set_format(is_legacy ? "legacy" : "pickle");
     out.add(*scan, here);
     if (scan->broken) {
       return true;
     }
     at += scan->consumed;
-    if (is_legacy(*head)) {
+    if (is_legacy) {
       const auto end = LegacyScan(source, place.record, out).run(at);
       if (!end) {
         return true;

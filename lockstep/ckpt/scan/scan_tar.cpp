@@ -11,6 +11,7 @@
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/scan/internal/scan_report.h"
+#include "lockstep/ckpt/tar/tar_members.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -18,11 +19,9 @@ namespace {
 using Place = ScanCollector::Place;
 
 constexpr std::uint64_t kBlock = 512;
-constexpr std::size_t kMagicOffset = 257;
 constexpr std::size_t kSizeOffset = 124;
 constexpr std::size_t kSizeDigits = 12;
 constexpr std::size_t kNameBytes = 100;
-constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 // Octal digits up to a NUL or space; nothing for anything else.
 std::optional<std::uint64_t> octal(std::string_view text) {
@@ -114,12 +113,6 @@ class MemberScan {
 
 } // namespace
 
-bool is_tar(ByteSpan head) {
-  constexpr std::string_view kMagic = "ustar";
-  return head.size() >= kMagicOffset + kMagic.size() &&
-         as_text(head).substr(kMagicOffset, kMagic.size()) == kMagic;
-}
-
 void scan_tar(ByteSource& source, ScanCollector& out) {
   for (std::uint64_t at = 0; source.size() - at >= kBlock;) {
     std::vector<std::byte> scratch;
@@ -157,10 +150,6 @@ void scan_tar(ByteSource& source, ScanCollector& out) {
       return;
     }
   }
-}
-
-bool is_npy(ByteSpan head) {
-  return as_text(head).starts_with(kNpyMagic);
 }
 
 void scan_npy(

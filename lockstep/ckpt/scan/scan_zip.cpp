@@ -10,6 +10,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/internal/read_le.h"
+#include "lockstep/ckpt/numpy/npy_header.h"
 #include "lockstep/ckpt/scan/internal/scan_report.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_recover.h"

@@ -57,7 +57,7 @@ std::vector<BadInput> foreign_formats() {
        .bytes = testdata("corrupt/noise.pt"),
        .detail = "E_WRONG_FORMAT",
        .code = ErrorCode::kUnsupported,
-       .says = {"expected a zip archive", "100 bytes"}},
+       .says = {"expected a checkpoint of PyTorch", "100 bytes"}},
   };
 }
 

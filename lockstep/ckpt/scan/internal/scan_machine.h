@@ -19,7 +19,16 @@ namespace lockstep::ckpt::internal {
 
 /// A value as the scan sees it: small, since a file decides how many there are.
 struct Sketch {
-  enum class Kind : std::uint8_t { kOther, kMark, kText, kName, kTuple };
+  enum class Kind : std::uint8_t {
+    kOther,
+    kMark,
+    kText,
+    kName,
+    /// A tuple (text, name, text, ...).
+    kStorageId,
+    /// A tuple (name, text).
+    kMember,
+  };
   Kind kind = Kind::kOther;
   /// Row of `texts_` (texts and names) or of `tuples_`.
   std::uint32_t index = 0;
@@ -54,6 +63,7 @@ class ScanMachine {
   Status drop_one(const Instruction& in);
   Status drop_two(const Instruction& in);
   Status call_two(const Instruction& in);
+  Status reduce(const Instruction& in);
   Status call_three(const Instruction& in);
   Status pop(const Instruction& in);
   Status dup(const Instruction& in);
@@ -85,6 +95,8 @@ class ScanMachine {
       std::uint64_t offset);
   std::string_view own(std::string text);
   [[nodiscard]] std::string_view text_of(const Sketch& sketch) const;
+  [[nodiscard]] bool is_getattr(const Sketch& sketch) const;
+  [[nodiscard]] bool is_member_of_enum(const Sketch& args) const;
   void note(std::string name, std::uint64_t offset, bool is_nested);
   void look_inside(std::string_view bytes, std::uint64_t offset);
 
@@ -93,12 +105,16 @@ class ScanMachine {
   std::vector<Sketch> stack_;
   std::vector<std::string_view> texts_;
   std::deque<std::string> owned_;
-  // Tuples that may be persistent ids.
+  // Those that may be ids of storages or arguments of `getattr`.
   std::vector<std::vector<Sketch>> tuples_;
   // Python numbers the memo from 0 on; other indices are rare.
   std::vector<Sketch> memo_;
   std::map<std::uint64_t, Sketch> far_memo_;
   std::map<std::string, std::size_t> rows_;
+  // Where `getattr` is named, and how often it came onto the stack for anything
+  // but a harmless call.
+  std::vector<std::uint64_t> getattrs_;
+  std::uint64_t open_getattrs_ = 0;
 };
 
 } // namespace lockstep::ckpt::internal

@@ -40,8 +40,8 @@ class ScanCollector {
   [[nodiscard]] const Limits& limits() const noexcept {
     return limits_;
   }
-  [[nodiscard]] std::uint64_t pickles() const noexcept {
-    return report_.pickles;
+  [[nodiscard]] bool has_format() const noexcept {
+    return !report_.format.empty();
   }
   ScanReport finish();
 
@@ -69,9 +69,6 @@ void scan_zip(
     int depth,
     ScanCollector& out);
 
-/// True if `head` starts a tar file.
-bool is_tar(ByteSpan head);
-
 /// Scans every member of a tar file.
 void scan_tar(ByteSource& source, ScanCollector& out);
 
@@ -80,9 +77,6 @@ void scan_npy(
     ByteSource& source,
     const ScanCollector::Place& place,
     ScanCollector& out);
-
-/// True if `head` starts an npy file.
-bool is_npy(ByteSpan head);
 
 /// True if the file is in the safetensors format, which holds no code.
 bool is_safetensors(ByteSource& source);
