@@ -29,6 +29,7 @@ install(FILES
   "${PROJECT_BINARY_DIR}/LockstepConfig.cmake"
   "${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindNettle.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/FindPCRE2.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/Findlibdeflate.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/Findxxhash.cmake"
   DESTINATION "${_package}" COMPONENT ckpt)

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <regex>
 
 #include <gmock/gmock.h>
 
@@ -141,16 +140,17 @@ struct Section {
 
 std::map<std::string, Section> read_sections() {
   std::ifstream file("docs/errors.md");
-  const std::regex fact(R"(- (Meaning|Exit code): (.*))");
+  constexpr std::string_view kMeaning = "- Meaning: ";
+  constexpr std::string_view kExitCode = "- Exit code: ";
   std::map<std::string, Section> sections;
   std::string name;
   for (std::string line; std::getline(file, line);) {
-    std::smatch match;
     if (line.starts_with("## ")) {
       name = line.substr(3);
-    } else if (std::regex_match(line, match, fact)) {
-      (match[1] == "Meaning" ? sections[name].meaning
-                             : sections[name].exit_code) = match[2];
+    } else if (line.starts_with(kMeaning)) {
+      sections[name].meaning = line.substr(kMeaning.size());
+    } else if (line.starts_with(kExitCode)) {
+      sections[name].exit_code = line.substr(kExitCode.size());
     } else if (!name.empty()) {
       sections[name].text += line;
     }

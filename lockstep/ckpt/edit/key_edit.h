@@ -16,6 +16,10 @@
 
 namespace lockstep::ckpt {
 
+namespace internal {
+class Regex;
+} // namespace internal
+
 /// How `strip_prefix` works.
 struct StripOptions {
   /// Empty: the wrapper's prefix that all keys share, "module." (DataParallel
@@ -44,22 +48,22 @@ struct PrefixOptions {
 /// prefix; as `weights_to_edit`.
 Result<Edited> add_prefix(const Value& root, const PrefixOptions& options);
 
-/// `s/REGEX/REPLACEMENT/[g]` with any separator; REGEX is ECMAScript, the
-/// replacement takes `\1` to `\9` and `\0` (or `&`) for the match.
+/// `s/REGEX/REPLACEMENT/[g]` with any separator; REGEX is as in Perl and
+/// Python, the replacement takes `\1` to `\9` and `\0` (or `&`) for the match.
 class RenameRule {
  public:
   /// Errors: kInvalidArgument (E_RENAME_RULE).
   static Result<RenameRule> parse(std::string_view text);
 
-  /// The key after the rule. Errors: kUnsafe (E_LIMIT) for a key of over 4 KiB
-  /// (matching recurses), or one on which the match grows without end.
+  /// The key after the rule. Errors: kUnsafe (E_LIMIT) for a key on which the
+  /// match grows without end; kInvalidArgument for a replacement that is no
+  /// UTF-8.
   [[nodiscard]] Result<std::string> apply(const std::string& key) const;
 
  private:
-  struct Pattern;
   RenameRule() = default;
 
-  std::shared_ptr<const Pattern> pattern_;
+  std::shared_ptr<const internal::Regex> regex_;
   std::string replacement_;
   bool is_global_ = false;
 };

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // sed's substitution, as far as keys need it.
-#include <regex>
+#include <algorithm>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit/key_edit.h"
+#include "lockstep/ckpt/internal/regex.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-constexpr std::size_t kMaxKeyBytes = 4096;
 
 Error bad_rule(std::string_view text, std::string_view what) {
   return {
@@ -40,35 +39,33 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
   return parts;
 }
 
-// sed's `\1`, `&` and `\&` in the words of std::regex: `$1`, `$&`, `&`.
-std::string ecma_replacement(std::string_view text) {
-  std::string out;
+// A replacement in the words of Regex, and the highest group it names.
+struct Replacement {
+  std::string text = {};
+  std::uint32_t group = 0;
+};
+
+// sed's `\1`, `&`, `\0` and `\&` become `${1}`, `${0}`, `${0}` and `&`.
+Replacement replacement_of(std::string_view text) {
+  Replacement out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 1 < text.size()) {
-      const char next = text[++i];
-      if (next == '0') {
-        out += "$&";
-      } else if (next >= '1' && next <= '9') {
-        out += {'$', '0', next}; // two digits: a digit may follow
-      } else {
-        out += next;
-      }
-    } else if (text[i] == '&') {
-      out += "$&";
-    } else if (text[i] == '$') {
-      out += "$$";
+    const bool is_escaped = text[i] == '\\' && i + 1 < text.size();
+    const char c = text[is_escaped ? ++i : i];
+    if (is_escaped && c >= '0' && c <= '9') {
+      out.group = std::max(out.group, static_cast<std::uint32_t>(c - '0'));
+      out.text += {'$', '{', c, '}'};
+    } else if (!is_escaped && c == '&') {
+      out.text += "${0}";
+    } else if (c == '$') {
+      out.text += "$$";
     } else {
-      out += text[i];
+      out.text += c;
     }
   }
   return out;
 }
 
 } // namespace
-
-struct RenameRule::Pattern {
-  std::regex regex;
-};
 
 Result<RenameRule> RenameRule::parse(std::string_view text) {
   if (text.size() < 4 || text[0] != 's') {
@@ -81,39 +78,38 @@ Result<RenameRule> RenameRule::parse(std::string_view text) {
   if (!parts[2].empty() && parts[2] != "g") {
     return bad_rule(text, "the only flag is g");
   }
-  RenameRule rule;
-  try {
-    rule.pattern_ = std::make_shared<Pattern>(
-        Pattern{std::regex(parts[0], std::regex::ECMAScript)});
-  } catch (const std::regex_error& error) {
-    return bad_rule(text, error.what());
+  auto regex = internal::Regex::compile(parts[0]);
+  if (!regex) {
+    return bad_rule(text, regex.error().message);
   }
-  rule.replacement_ = ecma_replacement(parts[1]);
+  Replacement replacement = replacement_of(parts[1]);
+  if (replacement.group > regex->groups()) {
+    return bad_rule(
+        text,
+        format(
+            "the replacement names group {}, the pattern has {}",
+            replacement.group,
+            regex->groups()));
+  }
+  RenameRule rule;
+  rule.regex_ = std::make_shared<internal::Regex>(*std::move(regex));
+  rule.replacement_ = std::move(replacement.text);
   rule.is_global_ = !parts[2].empty();
   return rule;
 }
 
 Result<std::string> RenameRule::apply(const std::string& key) const {
-  const auto refuse = [&key](std::string_view what) -> Error {
-    return {
-        .code = ErrorCode::kUnsafe,
-        .op = "ckpt.edit",
-        .message = format("key '{}' cannot be matched: {}", escape(key), what),
-        .detail = "E_LIMIT"};
-  };
-  if (key.size() > kMaxKeyBytes) {
-    return refuse("it is longer than 4096 bytes");
+  auto renamed = regex_->replace(key, replacement_, is_global_);
+  if (!renamed) {
+    Error error = std::move(renamed).error();
+    error.op = "ckpt.edit";
+    error.message = format(
+        "key '{}' cannot be matched: {}",
+        escape(key, 80),
+        error.message);
+    return error;
   }
-  try {
-    return std::regex_replace(
-        key,
-        pattern_->regex,
-        replacement_,
-        is_global_ ? std::regex_constants::format_default
-                   : std::regex_constants::format_first_only);
-  } catch (const std::regex_error& error) {
-    return refuse(error.what());
-  }
+  return renamed;
 }
 
 } // namespace lockstep::ckpt

@@ -6,53 +6,25 @@
 #include <map>
 #include <utility>
 
-#include <regex.h>
-
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/internal/regex.h"
 #include "lockstep/ckpt/tensor_bytes.h"
 #include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-// A compiled expression of the C library.
-class Pattern {
- public:
-  static Result<std::unique_ptr<Pattern>> make(const std::string& text) {
-    auto pattern = std::make_unique<Pattern>();
-    const int code =
-        ::regcomp(&pattern->regex_, text.c_str(), REG_EXTENDED | REG_NOSUB);
-    if (code == 0) {
-      pattern->is_compiled_ = true;
-      return pattern;
-    }
-    std::array<char, 128> reason{};
-    ::regerror(code, &pattern->regex_, reason.data(), reason.size());
-    return Error{
-        .code = ErrorCode::kInvalidArgument,
-        .op = "ckpt.ls",
-        .message = format(
-            "'{}' is no regular expression: {}",
-            escape(text),
-            std::string_view(reason.data()))};
-  }
-  Pattern() = default;
-  Pattern(const Pattern&) = delete;
-  Pattern& operator=(const Pattern&) = delete;
-  ~Pattern() {
-    if (is_compiled_) {
-      ::regfree(&regex_);
-    }
-  }
-
-  [[nodiscard]] bool matches(const std::string& text) const {
-    return ::regexec(&regex_, text.c_str(), 0, nullptr, 0) == 0;
-  }
-
- private:
-  regex_t regex_{};
-  bool is_compiled_ = false;
-};
+Error in_ls(Error error, const std::string& filter) {
+  error.op = "ckpt.ls";
+  error.message =
+      error.code == ErrorCode::kUnsafe
+          ? format("'{}' cannot be matched: {}", escape(filter), error.message)
+          : format(
+                "'{}' is no regular expression: {}",
+                escape(filter),
+                error.message);
+  return error;
+}
 
 void sort_rows(std::vector<ListRow>& rows, ListOrder order) {
   switch (order) {
@@ -155,20 +127,27 @@ class TreeBuilder {
 Result<std::vector<ListRow>> list_tensors(
     const Value& root,
     const ListOptions& options) {
-  std::unique_ptr<Pattern> pattern;
-  if (!options.filter.empty()) {
-    LOCKSTEP_ASSIGN(pattern, Pattern::make(options.filter));
+  auto filter = internal::Regex::compile(options.filter);
+  if (!filter) {
+    return in_ls(std::move(filter).error(), options.filter);
   }
   std::vector<ListRow> rows;
+  Status matched;
   LOCKSTEP_TRY(
       for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
-        if (pattern == nullptr || pattern->matches(name)) {
+        const Result<bool> is_wanted =
+            options.filter.empty() ? true : filter->matches(name);
+        if (!is_wanted && matched) {
+          matched = in_ls(is_wanted.error(), options.filter);
+        }
+        if (is_wanted && *is_wanted) {
           rows.push_back(
               {.name = name,
                .tensor = tensor,
                .bytes = contiguous_bytes(tensor)});
         }
       }));
+  LOCKSTEP_TRY(matched);
   sort_rows(rows, options.order);
   return rows;
 }

@@ -26,8 +26,8 @@ enum class ListOrder {
 /// Which rows, and in what order.
 struct ListOptions {
   ListOrder order = ListOrder::kFile;
-  /// POSIX extended regular expression that a name must match somewhere; empty
-  /// for all.
+  /// Regular expression, as in Perl and Python, that a name must match
+  /// somewhere; empty for all.
   std::string filter = {};
 };
 

@@ -212,7 +212,14 @@ TEST(RenameKeys, MovesMetadataWithTheModule) {
 
 TEST(RenameKeys, RefusesRulesThatAreNone) {
   for (const std::string_view rule :
-       {"", "s", "s/a/b", "s//b/", "y/a/b/", "s/a/b/i", "s/(/b/"}) {
+       {"",
+        "s",
+        "s/a/b",
+        "s//b/",
+        "y/a/b/",
+        "s/a/b/i",
+        "s/(/b/",
+        "s/(a)/\\2/"}) {
     const auto parsed = RenameRule::parse(rule);
     ASSERT_FALSE(parsed) << rule;
     EXPECT_EQ(parsed.error().detail, "E_RENAME_RULE") << rule;
@@ -221,9 +228,28 @@ TEST(RenameKeys, RefusesRulesThatAreNone) {
   EXPECT_EQ(
       detail_of(rename(weights_of({"a", "b"}), "s/[ab]/c/")),
       "E_KEY_COLLISION");
+}
+
+TEST(RenameKeys, EndsOnKeysOfAnyKind) {
+  const std::string longest(200'000, 'a');
+  const auto renamed = rename(weights_of({longest}), "s/(a|b)*/x/");
+  ASSERT_TRUE(renamed) << to_string(renamed.error());
+  EXPECT_THAT(keys_of(renamed->root), ElementsAre("x"));
+  const auto grown = rename(weights_of({longest}), "s/a/${1}\\&\\0&/g");
+  ASSERT_TRUE(grown) << to_string(grown.error());
+  EXPECT_EQ(keys_of(grown->root)[0].size(), longest.size() * 7);
   EXPECT_EQ(
-      detail_of(rename(weights_of({std::string(5000, 'a')}), "s/a/b/")),
+      detail_of(
+          rename(weights_of({std::string(64, 'a') + "b"}), "s/(a+)+$/c/")),
       "E_LIMIT");
+}
+
+// Python writes lone surrogates into keys: such a key is no text, and stays.
+TEST(RenameKeys, ReplacesWholeCharacters) {
+  const std::string surrogate = "\xed\xa0\x80";
+  const auto edited = rename(weights_of({"\xc3\xa4", surrogate}), "s/./-/g");
+  ASSERT_TRUE(edited) << to_string(edited.error());
+  EXPECT_THAT(keys_of(edited->root), ElementsAre("-", surrogate));
 }
 
 } // namespace
