@@ -127,6 +127,22 @@ std::size_t utf8_length(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
+std::size_t utf8_prefix(std::string_view text) {
+  std::size_t prefix = 0;
+  while (prefix < text.size()) {
+    const std::size_t length = utf8_length(text.substr(prefix));
+    if (length == 0) {
+      break;
+    }
+    prefix += length;
+  }
+  return prefix;
+}
+
+bool is_utf8(std::string_view text) {
+  return utf8_prefix(text) == text.size();
+}
+
 std::string escape(std::string_view text, std::size_t max_bytes) {
   std::string safe;
   while (!text.empty()) {

@@ -84,6 +84,10 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// or does not start with well-formed UTF-8.
 std::size_t utf8_length(std::string_view text);
 
+/// Units: bytes in front of the first that is not well-formed UTF-8.
+std::size_t utf8_prefix(std::string_view text);
+bool is_utf8(std::string_view text);
+
 /// Foreign text made safe for a terminal: control and non-UTF-8 bytes become
 /// `\xNN`, and what is longer than `max_bytes` is cut with "...".
 std::string escape(std::string_view text, std::size_t max_bytes = 80);

@@ -142,6 +142,16 @@ Result<std::uint64_t> JsonScanner::unsigned_integer() {
   return value;
 }
 
+Result<bool> JsonScanner::boolean() {
+  const bool value = starts_with('t');
+  LOCKSTEP_TRY(skip_word(value ? "true" : "false"));
+  return value;
+}
+
+bool JsonScanner::starts_with(char c) {
+  return peek() == c;
+}
+
 // Iterative: `open` holds the containers around the current place.
 Status JsonScanner::skip_value() {
   std::string open;

@@ -44,6 +44,9 @@ class JsonScanner {
   Result<std::string> string();
   /// Digits only: no sign, fraction or exponent.
   Result<std::uint64_t> unsigned_integer();
+  Result<bool> boolean();
+  /// True if the next token starts with `c`: '"' for a string, 'n' for null.
+  bool starts_with(char c);
   /// Any value, checked and forgotten.
   Status skip_value();
   /// Nothing but white space may be left.

@@ -57,5 +57,14 @@ TEST(Split, KeepsEmptyParts) {
   EXPECT_THAT(split("", ','), testing::ElementsAre(""));
 }
 
+TEST(Utf8, EndsAtTheFirstByteThatIsNone) {
+  EXPECT_EQ(utf8_prefix(""), 0U);
+  EXPECT_EQ(utf8_prefix("a\xc3\xa4\xf0\x9f\x98\x80"), 7U);
+  EXPECT_EQ(utf8_prefix("ab\xed\xa0\x80z"), 2U); // half a surrogate pair
+  EXPECT_EQ(utf8_prefix("a\xc3"), 1U);
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_FALSE(is_utf8("\xc0\x80")); // an overlong NUL
+}
+
 } // namespace
 } // namespace lockstep

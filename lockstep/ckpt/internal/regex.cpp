@@ -21,19 +21,6 @@ PCRE2_SPTR units(std::string_view text) {
   return reinterpret_cast<PCRE2_SPTR>(text.empty() ? "" : text.data());
 }
 
-// PCRE2 could match beside bytes that are no UTF-8 (MATCH_INVALID_UTF), but
-// then it checks the rest of the text once per match: quadratic for long names.
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) {
-      return false;
-    }
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 std::string reason(int code) {
   std::array<PCRE2_UCHAR, 256> text{};
   pcre2_get_error_message(code, text.data(), text.size());
@@ -68,6 +55,8 @@ void Regex::Free::operator()(pcre2_real_code_8* code) const {
   pcre2_code_free(code);
 }
 
+// PCRE2 could match beside bytes that are no UTF-8 (MATCH_INVALID_UTF), but
+// then it checks the rest of the text once per match: quadratic for long names.
 Result<Regex> Regex::compile(std::string_view pattern) {
   int code = 0;
   PCRE2_SIZE offset = 0;

@@ -64,18 +64,14 @@ Result<std::uint64_t> read_length(ByteSource& source) {
 }
 
 Status check_utf8(std::string_view text) {
-  const std::size_t size = text.size();
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) {
-      return bad_header(
-          "E_SAFETENSORS_HEADER",
-          "invalid UTF-8 in header",
-          kSafetensorsLengthBytes + size - text.size());
-    }
-    text.remove_prefix(length);
+  const std::size_t good = utf8_prefix(text);
+  if (good == text.size()) {
+    return {};
   }
-  return {};
+  return bad_header(
+      "E_SAFETENSORS_HEADER",
+      "invalid UTF-8 in header",
+      kSafetensorsLengthBytes + good);
 }
 
 Error overflow(const SafetensorsEntry& entry) {

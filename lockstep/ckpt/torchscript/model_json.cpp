@@ -3,24 +3,24 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/pytorch/record_source.h"
+#include "lockstep/ckpt/torchscript/internal/json_model.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-using nlohmann::json;
+using internal::JsonMember;
+using internal::JsonModel;
+using internal::JsonModule;
+using internal::JsonTensor;
 
 // Names of caffe2's TensorProto.
 constexpr std::array<std::pair<std::string_view, DType>, 10> kJsonTypes{{
@@ -40,67 +40,6 @@ Error bad_model(std::string message) {
   return corrupt_pickle("E_MODEL_JSON", "model.json: " + std::move(message));
 }
 
-const json* member(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return object.is_object() && found != object.end() ? &*found : nullptr;
-}
-
-std::string member_text(const json& object, const char* name) {
-  const json* found = member(object, name);
-  return found != nullptr && found->is_string() ? found->get<std::string>()
-                                                : "";
-}
-
-// 64-bit integers are texts in this JSON; an absent one is 0.
-std::optional<std::int64_t> integer_of(const json& value) {
-  if (value.is_number_integer()) {
-    return value.get<std::int64_t>();
-  }
-  if (!value.is_string()) {
-    return std::nullopt;
-  }
-  const auto& text = value.get_ref<const std::string&>();
-  std::int64_t number = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number =
-      error == std::errc{} && end == text.data() + text.size();
-  return is_number ? std::optional<std::int64_t>(number) : std::nullopt;
-}
-
-Result<std::int64_t> integer_in(const json& object, const char* name) {
-  const json* found = member(object, name);
-  if (found == nullptr) {
-    return std::int64_t{0};
-  }
-  const auto number = integer_of(*found);
-  return number ? Result<std::int64_t>(*number)
-                : bad_model(format("'{}' is no integer", name));
-}
-
-Result<std::vector<std::int64_t>> integers_in(
-    const json& object,
-    const char* name) {
-  std::vector<std::int64_t> numbers;
-  const json* found = member(object, name);
-  if (found == nullptr) {
-    return numbers;
-  }
-  for (const json& item : *found) {
-    const auto number = integer_of(item);
-    if (!number) {
-      return bad_model(format("'{}' holds no integers", name));
-    }
-    numbers.push_back(*number);
-  }
-  return numbers;
-}
-
-bool flag_in(const json& object, const char* name) {
-  const json* found = member(object, name);
-  return found != nullptr && found->is_boolean() && found->get<bool>();
-}
-
 class ModelReader {
  public:
   ModelReader(std::shared_ptr<const ZipReader> zip, const LoadOptions& options)
@@ -108,18 +47,14 @@ class ModelReader {
 
   Result<ModelJson> run() {
     LOCKSTEP_ASSIGN(const std::string text, record_text(kModelJson));
-    const json model = json::parse(text, nullptr, /*allow_exceptions=*/false);
-    const json* main = member(model, "mainModule");
-    if (model.is_discarded() || main == nullptr) {
-      return bad_model("is no JSON with a 'mainModule'");
-    }
-    if (const json* tensors = member(model, "tensors")) {
-      for (const json& tensor : *tensors) {
-        LOCKSTEP_TRY(add_tensor(tensor));
-      }
+    LOCKSTEP_ASSIGN(
+        const JsonModel model,
+        internal::parse_json_model(text, options_.limits));
+    for (const JsonTensor& tensor : model.tensors) {
+      LOCKSTEP_TRY(add_tensor(tensor));
     }
     LOCKSTEP_TRY(read_attributes());
-    LOCKSTEP_ASSIGN(result_.root, module(*main, 1));
+    LOCKSTEP_ASSIGN(result_.root, module(model.main));
     return std::move(result_);
   }
 
@@ -143,28 +78,26 @@ class ModelReader {
     return std::string(as_text(bytes));
   }
 
-  Status add_tensor(const json& entry) {
-    const std::string type = member_text(entry, "dataType");
+  Status add_tensor(const JsonTensor& entry) {
     const auto* row = std::ranges::find(
         kJsonTypes,
-        std::string_view(type),
+        std::string_view(entry.type),
         &std::pair<std::string_view, DType>::first);
-    const json* data = member(entry, "data");
-    if (row == kJsonTypes.end() || data == nullptr) {
-      return bad_model(
-          format("tensor {} has the type '{}'", tensors_.size(), escape(type)));
+    if (row == kJsonTypes.end()) {
+      return bad_model(format(
+          "tensor {} has the type '{}'",
+          tensors_.size(),
+          escape(entry.type)));
     }
-    Tensor tensor{.dtype = row->second};
-    LOCKSTEP_ASSIGN(tensor.sizes, integers_in(entry, "dims"));
-    LOCKSTEP_ASSIGN(tensor.strides, integers_in(entry, "strides"));
-    LOCKSTEP_ASSIGN(tensor.offset, integer_in(entry, "offset"));
-    tensor.requires_grad = flag_in(entry, "requiresGrad");
+    Tensor tensor{
+        .dtype = row->second,
+        .sizes = entry.sizes,
+        .strides = entry.strides,
+        .offset = entry.offset,
+        .requires_grad = entry.requires_grad};
     LOCKSTEP_ASSIGN(
         tensor.storage,
-        storage(
-            member_text(*data, "key"),
-            row->second,
-            member_text(entry, "device")));
+        storage(entry.key, row->second, entry.device));
     LOCKSTEP_TRY(check_view(tensor));
     tensors_.emplace_back(std::move(tensor));
     return {};
@@ -212,41 +145,24 @@ class ModelReader {
     return {};
   }
 
-  Result<Value> module(const json& entry, std::uint64_t depth) {
-    if (depth > options_.limits.max_depth) {
-      return pickle_error(
-          ErrorCode::kUnsafe,
-          "E_DEPTH",
-          format("modules nest deeper than {} levels", depth - 1));
-    }
+  Result<Value> module(const JsonModule& entry) {
     Dict state;
-    for (const json& parameter : list_in(entry, "parameters")) {
-      LOCKSTEP_ASSIGN(const std::int64_t id, integer_in(parameter, "tensorId"));
-      LOCKSTEP_ASSIGN(Value tensor, tensor_at(id));
-      state.items.emplace_back(
-          member_text(parameter, "name"),
-          std::move(tensor));
+    for (const JsonMember& parameter : entry.parameters) {
+      LOCKSTEP_ASSIGN(Value tensor, tensor_at(parameter.id));
+      state.items.emplace_back(parameter.name, std::move(tensor));
     }
-    for (const json& attribute : list_in(entry, "attributes")) {
-      LOCKSTEP_ASSIGN(Value value, attribute_value(attribute));
-      state.items.emplace_back(
-          member_text(attribute, "name"),
-          std::move(value));
+    for (const JsonMember& attribute : entry.attributes) {
+      LOCKSTEP_ASSIGN(Value value, attribute_value(attribute.id));
+      state.items.emplace_back(attribute.name, std::move(value));
     }
-    for (const json& child : list_in(entry, "submodules")) {
-      LOCKSTEP_ASSIGN(Value value, module(child, depth + 1));
-      state.items.emplace_back(member_text(child, "name"), std::move(value));
+    for (const JsonModule& child : entry.submodules) {
+      LOCKSTEP_ASSIGN(Value value, module(child));
+      state.items.emplace_back(child.name, std::move(value));
     }
     return Value(Object{
         .global = "__torch__.Module",
         .args = std::make_shared<Value>(Tuple{}),
         .state = std::make_shared<Value>(std::move(state))});
-  }
-
-  static const json& list_in(const json& entry, const char* name) {
-    static const json none = json::array();
-    const json* found = member(entry, name);
-    return found != nullptr && found->is_array() ? *found : none;
   }
 
   Result<Value> tensor_at(std::int64_t id) const {
@@ -256,8 +172,7 @@ class ModelReader {
     return tensors_[static_cast<std::size_t>(id)];
   }
 
-  Result<Value> attribute_value(const json& attribute) const {
-    LOCKSTEP_ASSIGN(const std::int64_t id, integer_in(attribute, "id"));
+  Result<Value> attribute_value(std::int64_t id) const {
     if (id < 0 || std::cmp_greater_equal(id, attributes_.size())) {
       return bad_model(format("attribute {} of {}", id, attributes_.size()));
     }

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/print.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
@@ -55,7 +56,7 @@ Result<Checkpoint> open_model(const std::string& model) {
 }
 
 std::string
-detail_of(std::string model, std::string_view from, const char* to) {
+detail_of(std::string model, std::string_view from, std::string_view to) {
   const std::size_t at = model.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   const auto file = open_model(model.replace(at, from.size(), to));
@@ -82,6 +83,8 @@ TEST(ModelJson, RefusesBrokenModels) {
       detail_of(kModelJson, "\"mainModule\"", "\"other\""),
       "E_MODEL_JSON");
   EXPECT_EQ(detail_of(kModelJson, "{", "["), "E_MODEL_JSON");
+  EXPECT_EQ(detail_of(kModelJson, "\"Net\"", "\"\xff\""), "E_MODEL_JSON");
+  EXPECT_EQ(detail_of(kModelJson, "\"Net\"", "7"), "E_MODEL_JSON");
   EXPECT_EQ(detail_of(kModelJson, "INT64", "STRING"), "E_MODEL_JSON");
   EXPECT_EQ(
       detail_of(kModelJson, "\"tensorId\": \"2\"", "\"tensorId\": \"9\""),
@@ -95,6 +98,32 @@ TEST(ModelJson, RefusesBrokenModels) {
       "E_VIEW_BOUNDS");
   EXPECT_EQ(
       detail_of(kModelJson, "\"dims\": [\"2\"]", "\"dims\": [\"x\"]"),
+      "E_MODEL_JSON");
+  EXPECT_EQ(
+      detail_of(
+          kModelJson,
+          "\"dims\": []",
+          "\"dims\": [" + join(std::vector<std::string>(65, "1"), ",") + "]"),
+      "E_MODEL_JSON");
+}
+
+TEST(ModelJson, TakesNumbersAndNulls) {
+  EXPECT_EQ(
+      detail_of(kModelJson, "\"tensorId\": \"2\"", "\"tensorId\": 2"),
+      "");
+  EXPECT_EQ(detail_of(kModelJson, "\"name\": \"Net\"", "\"name\": null"), "");
+}
+
+// A text of brackets must not become a hundred times its size.
+TEST(ModelJson, RefusesToNestOrToGrowWithoutEnd) {
+  std::string deep = R"({"mainModule":)";
+  for (int i = 0; i < 300; ++i) {
+    deep += R"({"submodules":[)";
+  }
+  EXPECT_EQ(open_model(deep).error().detail, "E_DEPTH");
+  const std::string brackets(100'000, '[');
+  EXPECT_EQ(
+      open_model("{\"other\":" + brackets).error().detail,
       "E_MODEL_JSON");
 }
 

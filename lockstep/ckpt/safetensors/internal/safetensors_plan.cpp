@@ -14,20 +14,8 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-bool is_utf8_text(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) {
-      return false;
-    }
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 Status check_text(const std::string& name, const std::string& text) {
-  if (name != kSafetensorsMetadata && is_utf8_text(name) &&
-      is_utf8_text(text)) {
+  if (name != kSafetensorsMetadata && is_utf8(name) && is_utf8(text)) {
     return {};
   }
   return save_error(
