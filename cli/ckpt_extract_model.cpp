@@ -67,7 +67,8 @@ Json extract_model_json(
       .set("is_uncalled", model.facts.is_uncalled)
       .set("unwrapped", args.options.unwrap)
       .set("parameters", model.parameters)
-      .set("buffers", model.buffers);
+      .set("buffers", model.buffers)
+      .set("left_out", model.left_out);
   return json;
 }
 
@@ -86,6 +87,15 @@ std::string result_text(
         "{:<8} keys keep the wrapper's prefix; --unwrap gives those of the "
         "bare model\n",
         "note");
+  }
+  if (model.left_out != 0) {
+    text += format(
+        "{:<8} {} tensors are attributes, which a state_dict does not have: "
+        "'{}'{}\n",
+        "note",
+        model.left_out,
+        escape(model.first_left_out),
+        model.left_out > 1 ? ", ..." : "");
   }
   return text + format(
                     "{:<8} {}: {} parameters, {} buffers{}\n",

@@ -95,6 +95,11 @@ struct Checkpoint {
   std::vector<GlobalUse> globals = {};
   /// Storages in the order of first use, also those no tensor reaches.
   std::vector<std::shared_ptr<Storage>> storages = {};
+  /// Tensors without names that a TorchScript program holds as constants: all
+  /// weights of a frozen one. Not read.
+  std::uint64_t constants = 0;
+  /// Units: bytes.
+  std::uint64_t constant_bytes = 0;
   /// Classes whose source travels in the file, in the order of first use.
   std::vector<ClassSource> class_sources = {};
   /// What is odd but harmless, each "W_NAME: text".

@@ -41,6 +41,16 @@ constexpr std::array kMagics{
         "convert it with the framework that wrote it"},
     Magic{0, "GGUF"sv, "a GGUF file", "convert it with the tool that wrote it"},
     Magic{
+        4,
+        "PTMF"sv,
+        "a TorchScript module for phones, as a flatbuffer",
+        "save the module again with its method 'save'"},
+    Magic{
+        4,
+        "TFL3"sv,
+        "a TensorFlow Lite file",
+        "convert it with the framework that wrote it"},
+    Magic{
         0,
         "\x08"sv,
         "a protobuf file (ONNX or TensorFlow?)",

@@ -68,6 +68,8 @@ class Summarizer {
     summary_.crc = file_.crc == CrcState::kPresent  ? "present"
                    : file_.crc == CrcState::kAbsent ? "absent"
                                                     : "absent in data";
+    summary_.constants = file_.constants;
+    summary_.constant_bytes = file_.constant_bytes;
     summary_.warnings = file_.warnings;
   }
 
@@ -288,6 +290,8 @@ Json to_json(const Summary& summary) {
       .set("elements", summary.elements)
       .set("bytes", summary.bytes)
       .set("storage_bytes", summary.storage_bytes)
+      .set("constants", summary.constants)
+      .set("constant_bytes", summary.constant_bytes)
       .set("weights_key", summary.weights_key)
       .set("parameters", summary.parameters)
       .set("parameter_tensors", summary.parameter_tensors)

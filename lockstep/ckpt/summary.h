@@ -67,6 +67,9 @@ struct Summary {
   std::uint64_t bytes = 0;
   /// Units: bytes, each storage once.
   std::uint64_t storage_bytes = 0;
+  /// As in `Checkpoint`.
+  std::uint64_t constants = 0;
+  std::uint64_t constant_bytes = 0;
   /// Key of the model's weights; empty if they are the top level.
   std::string weights_key = {};
   /// Elements of the weights without BatchNorm's statistics, and how many

@@ -171,6 +171,14 @@ std::string to_text(const Summary& summary, const std::string& path) {
               plural(summary.tensors, "tensor"),
               plural(summary.elements, "element"),
               human_bytes(summary.storage_bytes)));
+  if (summary.constants != 0) {
+    text +=
+        row("constants",
+            format(
+                "{} of the code, {}, without names",
+                plural(summary.constants, "tensor"),
+                human_bytes(summary.constant_bytes)));
+  }
   text += row("dtypes", dtypes_text(summary));
   text += row("parameters", weights_text(summary));
   text += row("devices", devices_text(summary));

@@ -237,15 +237,11 @@ bool is_module(const Value& value) {
 }
 
 Status for_each_member(const Value& state, const MemberVisitor& visit) {
-  constexpr std::array<std::string_view, 3> kParts{
-      "_parameters",
-      "_buffers",
-      "_modules"};
   const std::set<std::string_view> hidden =
       texts_in(state.find("_non_persistent_buffers_set"));
-  for (std::size_t i = 0; i < kParts.size(); ++i) {
+  for (std::size_t i = 0; i < kMemberParts.size(); ++i) {
     const auto kind = static_cast<MemberKind>(i);
-    const Value* part = state.find(kParts.at(i));
+    const Value* part = state.find(kMemberParts.at(i));
     const Dict* dict = part == nullptr ? nullptr : part->as_dict();
     if (dict == nullptr) {
       continue;

@@ -3,6 +3,7 @@
 // Walking a value tree: children of a node, tensors with their dotted names.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -27,6 +28,11 @@ bool is_module(const Value& value);
 
 /// What a module registers, in the order of its state_dict.
 enum class MemberKind : std::uint8_t { kParameter, kBuffer, kModule };
+/// Where a module's state holds them, in the order of MemberKind.
+inline constexpr std::array<std::string_view, 3> kMemberParts{
+    "_parameters",
+    "_buffers",
+    "_modules"};
 using MemberVisitor = std::function<
     Status(MemberKind kind, const Value& key, const Value& value)>;
 

@@ -67,6 +67,9 @@ def write(folder):
     traced = torch.jit.trace(ckpt_cases.net().eval(), torch.ones(1, 1, 4, 4))
     traced.save(os.path.join(folder, "script_traced.pt"))
     report("script_traced", traced.state_dict())
+    linear = torch.jit.script(nn.Linear(2, 3).eval())
+    torch.jit.freeze(linear).save(os.path.join(folder, "script_frozen.pt"))
+    report("script_frozen", {})
 
 
 if __name__ == "__main__":

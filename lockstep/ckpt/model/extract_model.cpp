@@ -2,8 +2,8 @@
 #include "lockstep/ckpt/model/extract_model.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "lockstep/base/strings.h"
@@ -39,6 +39,52 @@ Value detached(const Value& value) {
   return plain;
 }
 
+// Tensors in the attributes of modules that are not among the weights.
+class AttributeWalk {
+ public:
+  // A module or a weight: what leads here is no attribute's own.
+  void add_known(const Value& value) {
+    seen_.insert(value.address());
+  }
+
+  void add_attributes(const Value& module, const std::string& prefix) {
+    const Dict* state = module.as_object()->state->as_dict();
+    for (std::size_t i = 0; state != nullptr && i < state->items.size(); ++i) {
+      const auto& [key, value] = state->items[i];
+      const std::string name = key_text(key);
+      if (std::ranges::find(kMemberParts, name) == kMemberParts.end()) {
+        attributes_.emplace_back(prefix + name, &value);
+      }
+    }
+  }
+
+  void run() {
+    for (const auto& [name, value] : attributes_) {
+      std::vector<const Value*> pending{value};
+      while (!pending.empty()) {
+        const Value& next = *pending.back();
+        pending.pop_back();
+        if (next.address() == nullptr || !seen_.insert(next.address()).second) {
+          continue;
+        }
+        if (next.as_tensor() != nullptr) {
+          first = tensors++ == 0 ? name : first;
+        }
+        for (std::size_t i = 0; i < child_count(next); ++i) {
+          pending.push_back(&child_at(next, i));
+        }
+      }
+    }
+  }
+
+  std::uint64_t tensors = 0;
+  std::string first;
+
+ private:
+  std::vector<std::pair<std::string, const Value*>> attributes_;
+  std::unordered_set<const void*> seen_;
+};
+
 class Extractor {
  public:
   Status walk(const Value& module, const std::string& name) {
@@ -47,6 +93,8 @@ class Extractor {
         name,
         Value::dict({{"version", module_version(module)}}));
     const std::string prefix = name.empty() ? "" : name + ".";
+    attributes.add_known(module);
+    attributes.add_attributes(module, prefix);
     return for_each_member(
         *module.as_object()->state,
         [&](MemberKind kind, const Value& key, const Value& value) -> Status {
@@ -55,6 +103,7 @@ class Extractor {
             return is_module(value) ? walk(value, path) : Status();
           }
           LOCKSTEP_TRY(count());
+          attributes.add_known(value);
           buffers += kind == MemberKind::kBuffer ? 1 : 0;
           weights_.items.emplace_back(std::move(path), detached(value));
           return {};
@@ -73,6 +122,7 @@ class Extractor {
   }
 
   std::uint64_t buffers = 0;
+  AttributeWalk attributes;
 
  private:
   Status count() {
@@ -162,6 +212,9 @@ Result<ExtractedModel> extract_model(
   LOCKSTEP_TRY(extractor.walk(*module, ""));
   result.buffers = extractor.buffers;
   result.parameters = extractor.entries() - extractor.buffers;
+  extractor.attributes.run();
+  result.left_out = extractor.attributes.tensors;
+  result.first_left_out = extractor.attributes.first;
   result.state_dict = std::move(extractor).state_dict();
   return result;
 }

@@ -33,6 +33,11 @@ struct ExtractedModel {
   std::string key = {};
   std::uint64_t parameters = 0;
   std::uint64_t buffers = 0;
+  /// Tensors of the model that no state_dict shows, since they are neither
+  /// parameters nor buffers (packed weights of quantized layers), and the
+  /// dotted name of the attribute that holds the first.
+  std::uint64_t left_out = 0;
+  std::string first_left_out = {};
 };
 
 /// Parameters, persistent buffers, children; versions for `_metadata` come from

@@ -182,11 +182,21 @@ class PtReader {
     }
     LOCKSTEP_TRY(check_byteorder());
     if (file_.format == "torchscript") {
+      count_constants();
       LOCKSTEP_ASSIGN(
           file_.root,
           plain_tree(file_.root, options_.limits.max_depth));
     }
     return {};
+  }
+
+  void count_constants() {
+    for (const ZipRecord& record : zip_->records()) {
+      if (record.name.starts_with("constants/")) {
+        ++file_.constants;
+        file_.constant_bytes += record.size;
+      }
+    }
   }
 
   Status read_old_script() {

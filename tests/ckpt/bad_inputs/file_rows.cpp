@@ -37,6 +37,8 @@ std::vector<BadInput> foreign_formats() {
       foreign("seven_zip", starting("7z\xbc\xaf\x27\x1c"), "7z"),
       foreign("rar", starting("Rar!\x1a\x07"), "RAR"),
       foreign("hdf5", testdata("corrupt/hdf5.pt"), "HDF5"),
+      foreign("mobile", starting(std::string("0\0\0\0PTMF", 8)), "for phones"),
+      foreign("tflite", starting(std::string("\34\0\0\0TFL3", 8)), "Lite"),
       foreign("gguf", starting("GGUF\3"), "GGUF"),
       foreign("onnx", starting("\x08\x07\x12\x07pytorch"), "ONNX"),
       foreign("zeros", std::string(64, '\0'), "zeros"),

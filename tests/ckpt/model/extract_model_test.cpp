@@ -68,6 +68,29 @@ TEST(ExtractModel, GivesTensorsAsStateDictDoes) {
   EXPECT_EQ(model->buffers, 0U);
 }
 
+// LSTM lists its parameters in an attribute, too; quantized layers hold their
+// weights in one alone.
+TEST(ExtractModel, CountsTensorsThatAStateDictDoesNotHave) {
+  EXPECT_EQ(extract_model(trap())->left_out, 0U);
+  const Value shared = weight();
+  const Value child = linear();
+  const Value model = module(
+      "model.Net",
+      {{"_parameters", Value::dict({{"weight", shared}})},
+       {"_modules", Value::dict({{"fc", child}})},
+       {"_flat_weights", Value::list({shared, child})},
+       {"packed",
+        Object{
+            .global = "torch.ScriptObject",
+            .state = std::make_shared<Value>(
+                Value::tuple({weight(), Value::list({weight()})}))}}});
+  const auto extracted = extract_model(model);
+  ASSERT_TRUE(extracted) << to_string(extracted.error());
+  EXPECT_EQ(extracted->parameters, 2U);
+  EXPECT_EQ(extracted->left_out, 2U);
+  EXPECT_EQ(extracted->first_left_out, "packed");
+}
+
 TEST(ExtractModel, UnwrapsOnlyTheWrapper) {
   const Value file = data_parallel(trap());
   EXPECT_THAT(

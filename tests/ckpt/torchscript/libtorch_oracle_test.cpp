@@ -36,7 +36,7 @@ TEST(LibtorchOracle, JitReadsWhatWeWriteAndWeReadItsPrograms) {
   const test::ScratchDir folder;
   const auto saved =
       rows_in(test::run_python("ckpt_libtorch.py", {"write", folder.path()}));
-  ASSERT_EQ(saved.size(), 8U);
+  ASSERT_EQ(saved.size(), 9U);
   std::vector<std::string> args{"read"};
   std::map<std::string, std::string> expected;
   for (const auto& [name, rows] : saved) {
@@ -57,6 +57,11 @@ TEST(LibtorchOracle, JitReadsWhatWeWriteAndWeReadItsPrograms) {
     expected[path] = rows;
   }
   EXPECT_EQ(rows_in(test::run_python("ckpt_libtorch.py", args)), expected);
+  // Freezing makes constants of weights: 3 x 2 and 3 floats.
+  const auto frozen = load(folder / "script_frozen.pt");
+  ASSERT_TRUE(frozen);
+  EXPECT_EQ(frozen->constants, 2U);
+  EXPECT_EQ(frozen->constant_bytes, 36U);
 }
 
 } // namespace
