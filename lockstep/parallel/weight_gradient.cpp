@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <tuple>
+#include <utility>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -13,6 +15,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "lockstep/parallel/cpu_kernels.h"
+#include "lockstep/parallel/weight_products.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -40,6 +43,47 @@ std::size_t l2_cache_bytes() {
 bool is_plain(const Tensor& tensor) {
   return tensor.dim() == 4 && tensor.layout() == at::kStrided &&
          tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+}
+
+bool is_ours(
+    const Tensor& grad_output,
+    const Tensor& input,
+    const Tensor& weight) {
+  return is_plain(grad_output) && is_plain(input) && is_plain(weight) &&
+         at::globalContext().userEnabledMkldnn() &&
+         (weight_products_fit(grad_output, input, weight) ||
+          weight_gradient_pieces(grad_output, input, weight) > 1);
+}
+
+// `of_channels(begin, count)`: the gradient of some output channels, computed
+// by LibTorch.
+Tensor weight_gradient(
+    const Tensor& grad_output,
+    const Tensor& input,
+    const Tensor& weight,
+    const KernelSteps& steps,
+    const std::function<Tensor(std::int64_t, std::int64_t)>& of_channels) {
+  const std::int64_t out = weight.size(0);
+  if (weight_products_fit(grad_output, input, weight)) {
+    auto products =
+        exact_weight_products(grad_output, input, weight, steps, [&] {
+          return of_channels(0, out);
+        });
+    if (products) {
+      return *std::move(products);
+    }
+  }
+  const std::int64_t pieces =
+      weight_gradient_pieces(grad_output, input, weight);
+  if (pieces == 1) {
+    return of_channels(0, out);
+  }
+  Tensor whole = at::empty_like(weight);
+  const std::int64_t channels = out / pieces;
+  for (std::int64_t begin = 0; begin < out; begin += channels) {
+    whole.narrow(0, begin, channels).copy_(of_channels(begin, channels));
+  }
+  return whole;
 }
 
 using Gradients = std::tuple<Tensor, Tensor, Tensor>;
@@ -76,24 +120,25 @@ Gradients convolution_backward(
   };
   const auto [of_input, of_weight, of_bias] = wanted;
   const bool is_simple = of_weight && !of_bias && !transposed && groups == 1;
-  const std::int64_t pieces =
-      is_simple ? weight_gradient_pieces(grad_output, input, weight) : 1;
-  if (pieces == 1) {
+  if (!is_simple || !is_ours(grad_output, input, weight)) {
     return compute(grad_output, weight, wanted);
   }
+  const auto of_channels = [&](std::int64_t begin, std::int64_t channels) {
+    return std::get<1>(compute(
+        grad_output.narrow(1, begin, channels),
+        weight.narrow(0, begin, channels),
+        {false, true, false}));
+  };
   Gradients result;
   if (of_input) {
     result = compute(grad_output, weight, {true, false, false});
   }
-  Tensor& whole = std::get<1>(result) = at::empty_like(weight);
-  const std::int64_t channels = weight.size(0) / pieces;
-  for (std::int64_t begin = 0; begin < weight.size(0); begin += channels) {
-    const Gradients part = compute(
-        grad_output.narrow(1, begin, channels),
-        weight.narrow(0, begin, channels),
-        {false, true, false});
-    whole.narrow(0, begin, channels).copy_(std::get<1>(part));
-  }
+  std::get<1>(result) = weight_gradient(
+      grad_output,
+      input,
+      weight,
+      {.stride = stride, .padding = padding, .dilation = dilation},
+      of_channels);
   return result;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The weight gradient of convolutions over small maps, for replicas that
-// compute with one thread each.
+// The weight gradient of convolutions over small maps. An output of one pixel
+// has a shorter way (weight_products.h); the others are computed in pieces by
+// replicas that have one thread each.
 //
 // Note [Weight gradients in pieces]
 // oneDNN adds each image's part to the whole weight gradient: on a map of 2x2
