@@ -55,33 +55,33 @@ bool is_ours(
           weight_gradient_pieces(grad_output, input, weight) > 1);
 }
 
-// `of_channels(begin, count)`: the gradient of some output channels, computed
-// by LibTorch.
 Tensor weight_gradient(
     const Tensor& grad_output,
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps,
-    const std::function<Tensor(std::int64_t, std::int64_t)>& of_channels) {
-  const std::int64_t out = weight.size(0);
-  if (weight_products_fit(grad_output, input, weight)) {
-    auto products =
-        exact_weight_products(grad_output, input, weight, steps, [&] {
-          return of_channels(0, out);
-        });
-    if (products) {
-      return *std::move(products);
-    }
+    const std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)>&
+        libtorchs_way) {
+  const auto of_weight = [&](const Tensor& grads, const Tensor& pixels) {
+    return libtorchs_way(grads, pixels, weight);
+  };
+  if (weight_products_fit(grad_output, input, weight) &&
+      weight_products_are_exact(grad_output, input, weight, steps, of_weight)) {
+    return weight_products(grad_output, input, weight, steps);
   }
   const std::int64_t pieces =
       weight_gradient_pieces(grad_output, input, weight);
   if (pieces == 1) {
-    return of_channels(0, out);
+    return of_weight(grad_output, input);
   }
   Tensor whole = at::empty_like(weight);
-  const std::int64_t channels = out / pieces;
-  for (std::int64_t begin = 0; begin < out; begin += channels) {
-    whole.narrow(0, begin, channels).copy_(of_channels(begin, channels));
+  const std::int64_t channels = weight.size(0) / pieces;
+  for (std::int64_t begin = 0; begin < weight.size(0); begin += channels) {
+    whole.narrow(0, begin, channels)
+        .copy_(libtorchs_way(
+            grad_output.narrow(1, begin, channels),
+            input,
+            weight.narrow(0, begin, channels)));
   }
   return whole;
 }
@@ -103,11 +103,12 @@ Gradients convolution_backward(
     std::int64_t groups,
     std::array<bool, 3> wanted) {
   const auto compute = [&](const Tensor& grad_part,
+                           const Tensor& input_part,
                            const Tensor& weight_part,
                            std::array<bool, 3> outputs) {
     return at::native::convolution_backward(
         grad_part,
-        input,
+        input_part,
         weight_part,
         bias_sizes,
         stride,
@@ -119,26 +120,25 @@ Gradients convolution_backward(
         outputs);
   };
   const auto [of_input, of_weight, of_bias] = wanted;
-  const bool is_simple = of_weight && !of_bias && !transposed && groups == 1;
+  // One number for both directions is allowed, and rare.
+  const bool is_simple = of_weight && !of_bias && !transposed && groups == 1 &&
+                         stride.size() == 2 && padding.size() == 2 &&
+                         dilation.size() == 2;
   if (!is_simple || !is_ours(grad_output, input, weight)) {
-    return compute(grad_output, weight, wanted);
+    return compute(grad_output, input, weight, wanted);
   }
-  const auto of_channels = [&](std::int64_t begin, std::int64_t channels) {
-    return std::get<1>(compute(
-        grad_output.narrow(1, begin, channels),
-        weight.narrow(0, begin, channels),
-        {false, true, false}));
-  };
   Gradients result;
   if (of_input) {
-    result = compute(grad_output, weight, {true, false, false});
+    result = compute(grad_output, input, weight, {true, false, false});
   }
   std::get<1>(result) = weight_gradient(
       grad_output,
       input,
       weight,
       {.stride = stride, .padding = padding, .dilation = dilation},
-      of_channels);
+      [&](const Tensor& grads, const Tensor& pixels, const Tensor& part) {
+        return std::get<1>(compute(grads, pixels, part, {false, true, false}));
+      });
   return result;
 }
 

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
@@ -23,35 +25,22 @@ bool same_bits(const Tensor& a, const Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// What the first gradient of each shape showed.
-class Proofs {
- public:
-  using Shape = std::vector<std::int64_t>;
-
-  std::optional<bool> find(const Shape& shape) {
-    const std::lock_guard lock(mutex_);
-    const auto row = rows_.find(shape);
-    return row == rows_.end() ? std::nullopt : std::optional(row->second);
-  }
-
-  void add(const Shape& shape, bool is_equal) {
-    const std::lock_guard lock(mutex_);
-    rows_[shape] = is_equal;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<Shape, bool> rows_;
-};
-
-Proofs& proofs() {
-  static Proofs all;
-  return all;
+// Values of all signs and sizes below 1, without a random number drawn.
+Tensor waves(const Tensor& like, double step) {
+  return at::arange(like.numel(), like.options())
+      .mul_(step)
+      .sin_()
+      .view(like.sizes());
 }
 
-Proofs::Shape
-shape_of(const Tensor& input, const Tensor& weight, const KernelSteps& steps) {
-  Proofs::Shape shape{at::get_num_threads()};
+// What decides about the order of the additions.
+using Shape = std::vector<std::int64_t>;
+
+Shape shape_of(
+    const Tensor& input,
+    const Tensor& weight,
+    const KernelSteps& steps) {
+  Shape shape{at::get_num_threads()};
   for (const at::IntArrayRef part :
        {input.sizes(),
         weight.sizes(),
@@ -62,6 +51,25 @@ shape_of(const Tensor& input, const Tensor& weight, const KernelSteps& steps) {
   }
   return shape;
 }
+
+// What the trial of each shape showed.
+class Trials {
+ public:
+  std::optional<bool> find(const Shape& shape) {
+    const std::lock_guard lock(mutex_);
+    const auto row = rows_.find(shape);
+    return row == rows_.end() ? std::nullopt : std::optional(row->second);
+  }
+
+  void add(const Shape& shape, bool is_exact) {
+    const std::lock_guard lock(mutex_);
+    rows_[shape] = is_exact;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Shape, bool> rows_;
+};
 
 } // namespace
 
@@ -94,24 +102,24 @@ Tensor weight_products(
   return gradient;
 }
 
-std::optional<Tensor> exact_weight_products(
+bool weight_products_are_exact(
     const Tensor& grad_output,
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps,
-    const std::function<Tensor()>& libtorchs_way) {
-  const Proofs::Shape shape = shape_of(input, weight, steps);
-  const std::optional<bool> is_equal = proofs().find(shape);
-  if (is_equal == false) {
-    return std::nullopt;
+    const WeightGradientFunction& libtorchs_way) {
+  static Trials trials;
+  const Shape shape = shape_of(input, weight, steps);
+  if (const auto known = trials.find(shape)) {
+    return *known;
   }
-  Tensor products = weight_products(grad_output, input, weight, steps);
-  if (!is_equal) {
-    Tensor reference = libtorchs_way();
-    proofs().add(shape, same_bits(products, reference));
-    return reference;
-  }
-  return products;
+  const Tensor grads = waves(grad_output, 0.7);
+  const Tensor pixels = waves(input, 1.3);
+  const bool is_exact = same_bits(
+      weight_products(grads, pixels, weight, steps),
+      libtorchs_way(grads, pixels));
+  trials.add(shape, is_exact);
+  return is_exact;
 }
 
 } // namespace lockstep::parallel

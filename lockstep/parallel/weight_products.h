@@ -9,13 +9,12 @@
 // which there are eight of nine on 1x1 maps. oneDNN goes through the whole
 // gradient once per image instead. Both add up the batch in its order, but only
 // on some processors, and up to some batch size, with the same roundings:
-// products are used where a first call of the same shape, with as many threads,
+// products are used for the shapes and numbers of threads for which a trial
 // gave equal bits. Measured with one AVX-512 core, batch 128, 512 -> 512
 // channels, 3x3: 24.3 -> 2.5 ms (in pieces, weight_gradient.h: 11 ms).
 #pragma once
 
 #include <functional>
-#include <optional>
 
 #include <ATen/core/Tensor.h>
 
@@ -42,15 +41,19 @@ at::Tensor weight_products(
     const at::Tensor& weight,
     const KernelSteps& steps);
 
-/// The same in the bits of `libtorchs_way`, which is called for the first
-/// gradient of a shape, and never again where the products equal it; nothing
-/// for shapes where they did not. Threads: any; the arguments are those of a
-/// convolution with one group for which `weight_products_fit`.
-std::optional<at::Tensor> exact_weight_products(
+/// Computes a weight gradient from a grad_output and an input.
+using WeightGradientFunction =
+    std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
+
+/// True if `weight_products` gives the bits of `libtorchs_way` for tensors of
+/// these shapes with the calling thread's number of threads: tried once, on
+/// made-up values, since real ones may be zero. Threads: any; the arguments are
+/// those of a convolution with one group for which `weight_products_fit`.
+bool weight_products_are_exact(
     const at::Tensor& grad_output,
     const at::Tensor& input,
     const at::Tensor& weight,
     const KernelSteps& steps,
-    const std::function<at::Tensor()>& libtorchs_way);
+    const WeightGradientFunction& libtorchs_way);
 
 } // namespace lockstep::parallel
