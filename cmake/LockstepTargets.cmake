@@ -77,13 +77,8 @@ function(_lockstep_flags target torch)
   else()
     target_compile_options(${target} PRIVATE -Wconversion)
   endif()
-  # The time of tests and of command lines goes into the libraries, which are
-  # optimised.
-  get_target_property(type ${target} TYPE)
-  if(arg_LABELS)
+  if(arg_LABELS) # a test: its time goes into the library, which is optimised
     target_compile_options(${target} PRIVATE -O0)
-  elseif(type STREQUAL "EXECUTABLE" AND NOT torch)
-    target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()
 

@@ -62,15 +62,8 @@ bool is_allowed(std::string_view name) {
   return std::ranges::find(kMetadataClasses, name) != kMetadataClasses.end();
 }
 
-// Python 3.11.2, Debian 12's, spells a member of an enum
-// `getattr(Enum, 'NAME')`.
 bool looks_up_members_only(const std::set<std::string>& lookups) {
-  return !lookups.empty() &&
-         std::ranges::all_of(lookups, [](std::string_view lookup) {
-           return lookup.starts_with(kModule) &&
-                  lookup.substr(kModule.size())
-                      .starts_with("metadata._MEM_FORMAT_ENCODING.TORCH_");
-         });
+  return !lookups.empty() && std::ranges::all_of(lookups, is_enum_lookup);
 }
 
 Status check_globals(const PickleResult& pickle) {
@@ -330,6 +323,12 @@ class ItemReader {
 };
 
 } // namespace
+
+bool is_enum_lookup(std::string_view lookup) {
+  return lookup.starts_with(kModule) &&
+         lookup.substr(kModule.size())
+             .starts_with("metadata._MEM_FORMAT_ENCODING.TORCH_");
+}
 
 Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
   auto pickle = read_pickle(bytes, nullptr, limits);

@@ -2,7 +2,6 @@
 #include "lockstep/ckpt/inspect/listing.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -14,15 +13,12 @@
 namespace lockstep::ckpt {
 namespace {
 
-Error in_ls(Error error, const std::string& filter) {
+Error filter_error(
+    Error error,
+    std::string_view filter,
+    std::string_view what) {
   error.op = "ckpt.ls";
-  error.message =
-      error.code == ErrorCode::kUnsafe
-          ? format("'{}' cannot be matched: {}", escape(filter), error.message)
-          : format(
-                "'{}' is no regular expression: {}",
-                escape(filter),
-                error.message);
+  error.message = format("'{}' {}: {}", escape(filter), what, error.message);
   return error;
 }
 
@@ -129,7 +125,10 @@ Result<std::vector<ListRow>> list_tensors(
     const ListOptions& options) {
   auto filter = internal::Regex::compile(options.filter);
   if (!filter) {
-    return in_ls(std::move(filter).error(), options.filter);
+    return filter_error(
+        std::move(filter).error(),
+        options.filter,
+        "is no regular expression");
   }
   std::vector<ListRow> rows;
   Status matched;
@@ -138,7 +137,10 @@ Result<std::vector<ListRow>> list_tensors(
         const Result<bool> is_wanted =
             options.filter.empty() ? true : filter->matches(name);
         if (!is_wanted && matched) {
-          matched = in_ls(is_wanted.error(), options.filter);
+          matched = filter_error(
+              is_wanted.error(),
+              options.filter,
+              "cannot be matched");
         }
         if (is_wanted && *is_wanted) {
           rows.push_back(

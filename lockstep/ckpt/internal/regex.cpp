@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/internal/regex.h"
 
-#include <algorithm>
 #include <array>
 
 #define PCRE2_CODE_UNIT_WIDTH 8

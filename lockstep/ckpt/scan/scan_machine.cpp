@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
 
 namespace lockstep::ckpt::internal {
@@ -18,12 +19,7 @@ using Handler = Status (ScanMachine::*)(const Instruction&);
 
 constexpr std::uint8_t kStop = '.';
 
-// Python 3.11.2, Debian 12's, spells a member of an enum
-// `getattr(Enum, 'NAME')`. The only enum in a checkpoint of PyTorch's own is
-// that of the metadata of sharded ones.
 constexpr std::string_view kGetattr = "builtins.getattr";
-constexpr std::string_view kMemoryFormats =
-    "torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING";
 
 // Opcodes that are not here push a value without content.
 constexpr std::array<std::pair<std::uint8_t, Handler>, 53> kScanHandlers{{
@@ -274,8 +270,7 @@ bool ScanMachine::is_member_of_enum(const Sketch& args) const {
     return false;
   }
   const auto& parts = tuples_[args.index];
-  return text_of(parts[0]) == kMemoryFormats &&
-         text_of(parts[1]).starts_with("TORCH_");
+  return is_enum_lookup(format("{}.{}", text_of(parts[0]), text_of(parts[1])));
 }
 
 void ScanMachine::note(std::string name, std::uint64_t offset, bool is_nested) {

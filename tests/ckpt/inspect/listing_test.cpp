@@ -54,9 +54,16 @@ TEST(Listing, FiltersByExpression) {
   EXPECT_THAT(
       names({.filter = "bias$|^st"}),
       ElementsAre("net.b.bias", "step"));
+  EXPECT_THAT(names({.filter = R"(^\w+\.(?!b))"}), ElementsAre("net.a"));
   const auto broken = list_tensors(small_model(), {.filter = "a("});
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().code, ErrorCode::kInvalidArgument);
+  const Value hostile = Value::dict(
+      {{std::string(64, 'a') + "b",
+        tensor_of<float>(DType::kFloat32, {1}, {1})}});
+  const auto endless = list_tensors(hostile, {.filter = "(a+)+$"});
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().detail, "E_LIMIT");
 }
 
 std::vector<std::string> tree(std::size_t depth) {

@@ -131,16 +131,24 @@ class ModelParser {
   }
 
   Status integer(std::int64_t& out) {
-    const Error wrong = json_.error("expected an integer");
-    if (!json_.starts_with('"')) {
+    const std::uint64_t at = json_.offset();
+    bool is_good = false;
+    if (json_.starts_with('"')) {
+      LOCKSTEP_ASSIGN(const std::string text, json_.string());
+      const char* end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data(), end, out);
+      is_good = error == std::errc{} && stop == end;
+    } else {
       LOCKSTEP_ASSIGN(const std::uint64_t number, json_.unsigned_integer());
       out = static_cast<std::int64_t>(number);
-      return out < 0 ? Status(wrong) : Status();
+      is_good = out >= 0;
     }
-    LOCKSTEP_ASSIGN(const std::string text, json_.string());
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, out);
-    return error == std::errc{} && stop == end ? Status() : Status(wrong);
+    if (is_good) {
+      return {};
+    }
+    Error wrong = json_.error("expected an integer");
+    wrong.offset = at;
+    return wrong;
   }
 
   Status integers(std::vector<std::int64_t>& out) {
