@@ -80,7 +80,8 @@ class Job {
       : model_(make_seeded_model(settings), {.devices = settings.devices}),
         optimizer_(
             model_->parameters(),
-            {.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4}) {
+            {.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4}),
+        shared_(model_->group().share_threads()) {
     torch::manual_seed(1);
     optimizer_.use_workers(model_->group().workers());
     images_ = torch::randn({settings.batch, 1, 28, 28})
@@ -118,6 +119,7 @@ class Job {
 
   DataParallel<Model> model_;
   SGD optimizer_;
+  std::unique_ptr<parallel::IntraOpThreadsGuard> shared_;
   at::Tensor images_;
   at::Tensor targets_;
 };

@@ -148,6 +148,14 @@ torch::nn::Module& ReplicaGroup::replica(std::size_t index) const {
   return impl_->replicas.module(index);
 }
 
+std::unique_ptr<IntraOpThreadsGuard> ReplicaGroup::share_threads() const {
+  if (impl_->pool == nullptr || !devices().front().is_cpu() ||
+      !IntraOpThreadsGuard::is_available()) {
+    return nullptr;
+  }
+  return std::make_unique<IntraOpThreadsGuard>(impl_->pool->intra_op_threads());
+}
+
 Workers ReplicaGroup::workers() const {
   const std::shared_ptr<WorkerPool> pool = impl_->pool;
   if (pool == nullptr) {

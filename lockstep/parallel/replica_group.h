@@ -19,6 +19,7 @@
 #include <c10/core/Device.h>
 
 #include "lockstep/base/workers.h"
+#include "lockstep/parallel/intra_op_threads.h"
 #include "lockstep/parallel/replica_set.h"
 #include "lockstep/parallel/scatter_gather.h"
 #include "lockstep/parallel/traffic.h"
@@ -68,6 +69,13 @@ struct ReplicaOutputs {
 ///   replicas 1.. after `rebuild()`; parameters, buffers, `requires_grad`,
 ///   `train()`, replaced children and tensors are followed by themselves.
 ///
+/// Note [Teams that spin]
+/// After an operation of several threads OpenMP's team stays awake for the next
+/// one: libgomp's, 300,000 pauses or 5 to 8 ms. CPU replicas leave it no core,
+/// so a loss of 30 us, computed by two threads between forward and backward,
+/// delays a replica by those milliseconds. `share_threads()` during the loop
+/// keeps the caller from waking a team; so does a loss inside forward.
+///
 /// Threads: calls from several threads run one after the other.
 class ReplicaGroup {
  public:
@@ -101,6 +109,13 @@ class ReplicaGroup {
   /// between passes. None with one device. Ownership: they live as long as the
   /// group or the loan.
   [[nodiscard]] Workers workers() const;
+  /// Gives the calling thread's own operations (the loss, its gradient) as many
+  /// threads as a replica's have, while it lives: Note [Teams that spin].
+  /// nullptr where replicas leave the caller its cores: with one device and
+  /// with devices other than the CPU; and if `IntraOpThreadsGuard` is not
+  /// available.
+  [[nodiscard]] std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads()
+      const;
   /// What this group moved between devices; gradients of connected graphs are
   /// not counted.
   [[nodiscard]] parallel::Traffic& traffic() const;

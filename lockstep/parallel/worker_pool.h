@@ -45,6 +45,11 @@ class WorkerPool {
     return workers_.size();
   }
 
+  /// Threads inside one operation of one task.
+  [[nodiscard]] int intra_op_threads() const noexcept {
+    return intra_op_threads_;
+  }
+
   /// Runs task(0) .. task(count - 1) at the same time and waits for all; the
   /// caller's thread is afterwards as it was. Returns what task i threw in
   /// place i, null if nothing.

@@ -25,6 +25,10 @@ class Single final : public Strategy {
   [[nodiscard]] Workers workers() const override {
     return {};
   }
+  [[nodiscard]] std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads()
+      const override {
+    return nullptr;
+  }
   void train(bool on) override {
     model_->train(on);
   }
@@ -50,6 +54,10 @@ class Replicated final : public Strategy {
   }
   [[nodiscard]] Workers workers() const override {
     return model_->group().workers();
+  }
+  [[nodiscard]] std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads()
+      const override {
+    return model_->group().share_threads();
   }
   void train(bool on) override {
     model_->train(on);

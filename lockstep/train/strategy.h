@@ -15,6 +15,7 @@
 
 #include "lockstep/base/workers.h"
 #include "lockstep/models/model.h"
+#include "lockstep/parallel/intra_op_threads.h"
 #include "lockstep/train/config.h"
 
 namespace lockstep::train {
@@ -31,6 +32,9 @@ class Strategy {
   virtual at::Tensor forward(const at::Tensor& images) = 0;
   /// Threads for the optimizer's step; none for one device.
   [[nodiscard]] virtual Workers workers() const = 0;
+  /// See `ReplicaGroup::share_threads`; nullptr for one device.
+  [[nodiscard]] virtual std::unique_ptr<parallel::IntraOpThreadsGuard>
+  share_threads() const = 0;
   /// Switches the model and its replicas between training and testing.
   virtual void train(bool on) = 0;
   /// "single" or "data_parallel".

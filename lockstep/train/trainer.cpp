@@ -192,6 +192,7 @@ void Trainer::describe() const {
 
 TrainResult Trainer::run() {
   if (config_.test_only) {
+    const auto threads = strategy_->share_threads();
     result_.test = evaluate(*strategy_, *test_data_, test_samples_);
     return result_;
   }
@@ -205,6 +206,7 @@ TrainResult Trainer::run() {
 }
 
 void Trainer::train_all() {
+  const auto threads = strategy_->share_threads();
   while (result_.epochs < config_.epochs && !result_.was_stopped) {
     const Score train = train_epoch();
     if (!result_.was_stopped) {

@@ -114,6 +114,39 @@ TEST_F(IntraOpThreads, OfTheCallerDoNotReachTheResults) {
   }
 }
 
+TEST_F(IntraOpThreads, AreSharedWithTheCallerWhoWakesNoTeam) {
+  at::set_num_threads(4);
+  // A new thread: no team of its own yet.
+  std::thread([] {
+    DataParallel model(test::mlp(), {.devices = "cpu*2"});
+    EXPECT_EQ(at::get_num_threads(), 4);
+    {
+      const auto two = model->group().share_threads();
+      ASSERT_NE(two, nullptr);
+      EXPECT_EQ(at::get_num_threads(), 2);
+    }
+    DataParallel small(
+        test::mlp(),
+        {.devices = "cpu*2", .threads_per_replica = 1});
+    const at::Tensor x = test::images(64);
+    const at::Tensor targets = torch::zeros({64}, torch::kLong);
+    const auto step = [&] {
+      torch::cross_entropy_loss(small->forward(x), targets).backward();
+    };
+    const std::size_t threads = test::thread_count();
+    {
+      const auto one = small->group().share_threads();
+      step();
+      EXPECT_EQ(test::thread_count(), threads);
+    }
+    step(); // the loss alone makes a team
+    EXPECT_EQ(test::thread_count(), threads + 3);
+    EXPECT_EQ(at::get_num_threads(), 4);
+  }).join();
+  DataParallel one(test::mlp(), {.devices = "cpu"});
+  EXPECT_EQ(one->group().share_threads(), nullptr);
+}
+
 // Holds a wrapper of its own, so that jobs run inside jobs.
 struct NestedImpl : torch::nn::Module {
   NestedImpl() : inner(register_module("inner", make())) {}
