@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
 
 #include "fuzz/exercise.h"
 #include "lockstep/ckpt/format_table.h"
@@ -24,12 +23,11 @@ const ckpt::FormatReader& reader(std::string_view format) {
 
 } // namespace
 
-void read_as(const char* format, const std::uint8_t* data, std::size_t n) {
+void read_as(std::string_view format, ByteSpan bytes) {
   const ckpt::FormatReader& row = reader(format);
-  const ByteSpan bytes = std::as_bytes(std::span(data, n));
   ckpt::ReadInput input{
       .source = ckpt::make_source(bytes),
-      .head = bytes.first(std::min<std::size_t>(n, 512)),
+      .head = bytes.first(std::min<std::size_t>(bytes.size(), 512)),
       .path = "input"};
   input.options.check_crc = false;
   const auto claimed = row.claims(input);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Runs a fuzz target over files instead of random bytes, so that every compiler
-// and every test run repeats the known inputs: TARGET FOLDER...
+// and every test run repeats the known inputs: --target=NAME FOLDER...
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -9,11 +9,13 @@
 #include <iterator>
 #include <string>
 
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv);
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n);
 
 int main(int argc, char** argv) {
+  LLVMFuzzerInitialize(&argc, &argv);
   std::size_t files = 0;
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 2; i < argc; ++i) {
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(argv[i])) {
       if (!entry.is_regular_file()) {

@@ -14,14 +14,12 @@ python3 scripts/fuzz_seeds.py "$work/seeds"
 
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  for program in "$work"/fuzz/*_fuzz; do
-    targets+=("$(basename "$program" _fuzz)")
-  done
+  mapfile -t targets < <("$work/bin/ckpt_fuzz" 2>/dev/null)
 fi
 for target in "${targets[@]}"; do
   echo "== $target, $seconds s"
   mkdir -p "$work/corpus/$target"
-  "$work/fuzz/${target}_fuzz" "$work/corpus/$target" "$work/seeds" \
+  "$work/bin/ckpt_fuzz" "--target=$target" "$work/corpus/$target" "$work/seeds" \
     -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
     -malloc_limit_mb=256 -max_len=32768 -dict=fuzz/checkpoint.dict \
     -artifact_prefix="$work/crashes/$target-" -print_final_stats=1 \

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// The pickle machine: every persistent id is a storage of 64 bytes.
 #include <memory>
 
 #include "fuzz/exercise.h"
+#include "fuzz/targets.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 
+namespace lockstep::fuzz {
 namespace {
-
-using namespace lockstep; // NOLINT(google-build-using-namespace): a program
 
 class Zeros final : public ckpt::StorageSource {
  public:
@@ -44,12 +42,12 @@ class FixedStorages final : public ckpt::PersistentIdHandler {
 
 } // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n) {
+void fuzz_pickle(ByteSpan input) {
   FixedStorages storages;
-  const auto pickle =
-      ckpt::read_pickle(std::as_bytes(std::span(data, n)), &storages);
+  const auto pickle = ckpt::read_pickle(input, &storages);
   if (pickle) {
-    fuzz::exercise(pickle->root);
+    exercise(pickle->root);
   }
-  return 0;
 }
+
+} // namespace lockstep::fuzz

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The functions that libFuzzer (or replay.cpp) calls. It leaves arguments that
+// begin with "--" to the program.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "fuzz/targets.h"
+
+namespace {
+
+using lockstep::fuzz::Target;
+using lockstep::fuzz::targets;
+
+const Target* chosen = nullptr;
+
+} // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  constexpr std::string_view kFlag = "--target=";
+  for (int i = 1; i < *argc; ++i) {
+    const std::string_view argument = (*argv)[i];
+    if (argument.starts_with(kFlag)) {
+      const auto name = argument.substr(kFlag.size());
+      const auto row = std::ranges::find(targets(), name, &Target::name);
+      chosen = row == targets().end() ? nullptr : &*row;
+    }
+  }
+  if (chosen == nullptr) {
+    std::fputs("--target=NAME is one of:\n", stderr);
+    for (const Target& target : targets()) {
+      std::puts(target.name);
+    }
+    std::exit(2);
+  }
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n) {
+  chosen->run(std::as_bytes(std::span(data, n)));
+  return 0;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What is fuzzed. One program holds all targets: `ckpt_fuzz --target=NAME ...`.
+#pragma once
+
+#include <span>
+
+#include "lockstep/base/fs.h"
+
+namespace lockstep::fuzz {
+
+/// One row: a name, and what is done with an input. A crash, a sanitizer's
+/// report or unbounded memory is the finding.
+struct Target {
+  const char* name;
+  void (*run)(ByteSpan input);
+};
+
+std::span<const Target> targets();
+
+/// The zip container alone: directory, local headers, records.
+void fuzz_zip(ByteSpan input);
+/// The pickle machine: every persistent id is a storage of 64 bytes.
+void fuzz_pickle(ByteSpan input);
+/// The metadata of a DCP folder: the input is `.metadata`, beside it lies one
+/// file of data.
+void fuzz_dcp(ByteSpan input);
+
+} // namespace lockstep::fuzz
