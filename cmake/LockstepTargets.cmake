@@ -5,6 +5,7 @@
 #   lockstep_sources(ckpt HEADERS ... SOURCES ...)  # in a folder below ckpt
 #   lockstep_program(NAME lockstep SOURCES ... PRIVATE ...)
 #   lockstep_test(NAME ckpt_test LABELS core SOURCES ... PRIVATE ...)
+#   lockstep_test_entry(NAME slow_test OF ckpt_test LABELS slow FILTER ...)
 
 add_library(lockstep_options INTERFACE)
 target_compile_features(lockstep_options INTERFACE cxx_std_20)
@@ -52,7 +53,7 @@ function(_lockstep_unity target torch)
   elseif(type STREQUAL "EXECUTABLE")
     set(files 0) # all: CLI11's and GoogleTest's headers cost more than the code
   else()
-    set(files 16)
+    set(files 36) # four equal parts of ckpt
   endif()
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
@@ -135,8 +136,9 @@ function(lockstep_program)
 endfunction()
 
 # One ctest entry per binary: a torch binary needs most of a second to start.
+# FILTER: GoogleTest's, of the tests that are no entry of their own.
 function(lockstep_test)
-  cmake_parse_arguments(arg "TORCH" "NAME" "LABELS;SOURCES;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "NAME;FILTER" "LABELS;SOURCES;PRIVATE" ${ARGN})
   add_executable(${arg_NAME} ${arg_SOURCES})
   _lockstep_flags(${arg_NAME} ${arg_TORCH})
   _lockstep_unity(${arg_NAME} ${arg_TORCH})
@@ -144,7 +146,14 @@ function(lockstep_test)
   target_compile_definitions(${arg_NAME} PRIVATE
     LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     LOCKSTEP_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME}
+  lockstep_test_entry(NAME ${arg_NAME} OF ${arg_NAME} LABELS ${arg_LABELS}
+    FILTER "${arg_FILTER}")
+endfunction()
+
+# A ctest entry for some tests of a binary: they may run beside its others.
+function(lockstep_test_entry)
+  cmake_parse_arguments(arg "" "NAME;OF;FILTER" "LABELS" ${ARGN})
+  add_test(NAME ${arg_NAME} COMMAND ${arg_OF} "--gtest_filter=${arg_FILTER}"
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900)
 endfunction()

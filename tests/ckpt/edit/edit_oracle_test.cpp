@@ -34,7 +34,7 @@ std::string judge(
   return test::run_python("ckpt_edit.py", args);
 }
 
-TEST(EditedFiles, AreWhatPyTorchMakesItself) {
+TEST(EditedFilesOracle, AreWhatPyTorchMakesItself) {
   const test::ScratchDir dir;
   test::run_python("ckpt_edit.py", {"make", dir.path()});
   ASSERT_TRUE(strip(dir / "wrapped.pt", dir / "new.pt", real_fs()));
@@ -47,7 +47,7 @@ TEST(EditedFiles, AreWhatPyTorchMakesItself) {
 }
 
 // Each different file that a kill can leave.
-TEST(EditedFiles, AreReadableAfterAKillAtAnyWrite) {
+TEST(EditedFilesOracle, AreReadableAfterAKillAtAnyWrite) {
   const test::ScratchDir dir;
   test::run_python("ckpt_edit.py", {"make", dir.path()});
   std::map<std::string, std::uint64_t> left;

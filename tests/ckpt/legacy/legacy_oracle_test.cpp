@@ -12,7 +12,7 @@
 namespace lockstep::ckpt {
 namespace {
 
-TEST(ResavedLegacyFiles, EqualPyTorchByteByByte) {
+TEST(ResavedLegacyFilesOracle, EqualPyTorchByteByByte) {
   const test::ScratchDir python;
   const test::ScratchDir ours;
   std::size_t cases = 0;

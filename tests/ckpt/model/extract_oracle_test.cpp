@@ -23,7 +23,7 @@ std::vector<std::string> cases_in(const test::ScratchDir& folder) {
   return test::python_lines("ckpt_whole_models.py", {"make", folder.path()});
 }
 
-TEST(ExtractedModels, EqualTheStateDictOfPyTorch) {
+TEST(ExtractedModelsOracle, EqualTheStateDictOfPyTorch) {
   const test::ScratchDir folder;
   const auto names = cases_in(folder);
   ASSERT_EQ(names.size(), 14U);
@@ -48,7 +48,7 @@ TEST(ExtractedModels, EqualTheStateDictOfPyTorch) {
   EXPECT_EQ(test::run_python("ckpt_whole_models.py", pairs), all_same);
 }
 
-TEST(ExtractedModels, SayWhichGpusTheirWrappersWanted) {
+TEST(ExtractedModelsOracle, SayWhichGpusTheirWrappersWanted) {
   const test::ScratchDir folder;
   cases_in(folder);
   const auto parallel = load(folder / "zip_data_parallel.pt");

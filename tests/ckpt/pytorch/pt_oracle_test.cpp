@@ -25,9 +25,9 @@ std::size_t first_difference(const std::string& a, const std::string& b) {
   return at;
 }
 
-class ResavedFiles : public testing::TestWithParam<bool> {};
+class ResavedFilesOracle : public testing::TestWithParam<bool> {};
 
-TEST_P(ResavedFiles, EqualPyTorchByteByByte) {
+TEST_P(ResavedFilesOracle, EqualPyTorchByteByByte) {
   const test::ScratchDir python;
   const test::ScratchDir ours;
   const auto cases = test::python_lines("ckpt_cases.py", {python.path()});
@@ -46,7 +46,11 @@ TEST_P(ResavedFiles, EqualPyTorchByteByByte) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, ResavedFiles, testing::Bool(), test::mode_name);
+INSTANTIATE_TEST_SUITE_P(
+    Both,
+    ResavedFilesOracle,
+    testing::Bool(),
+    test::mode_name);
 
 Value handmade() {
   const Tensor base =
@@ -70,7 +74,7 @@ Value handmade() {
        {"list", Value::list({Value::tuple({1, 2.5, "x"}), Size{{2, 3}}})}});
 }
 
-TEST(HandmadeFiles, AreReadByPyTorchsSafeLoader) {
+TEST(HandmadeFilesOracle, AreReadByPyTorchsSafeLoader) {
   const test::ScratchDir dir;
   const std::string path = dir / "checkpoint.pth.tar";
   ASSERT_TRUE(save(path, handmade()));
@@ -90,7 +94,7 @@ TEST(HandmadeFiles, AreReadByPyTorchsSafeLoader) {
       "'list': list(tuple(1, 2.5, 'x'), Size(2, 3))}\n");
 }
 
-TEST(HandmadeFiles, KeepEveryValueThroughOurOwnReader) {
+TEST(HandmadeFilesOracle, KeepEveryValueThroughOurOwnReader) {
   const test::ScratchDir dir;
   const std::string first = dir / "a/m.pt";
   const std::string second = dir / "b/m.pt";

@@ -14,9 +14,9 @@
 namespace lockstep::ckpt {
 namespace {
 
-class SafetensorsPackage : public testing::TestWithParam<bool> {};
+class SafetensorsPackageOracle : public testing::TestWithParam<bool> {};
 
-TEST_P(SafetensorsPackage, WritesTheSameBytes) {
+TEST_P(SafetensorsPackageOracle, WritesTheSameBytes) {
   const test::ScratchDir dir;
   const auto cases =
       test::python_lines("ckpt_safetensors.py", {"make", dir.path()});
@@ -40,11 +40,11 @@ TEST_P(SafetensorsPackage, WritesTheSameBytes) {
 
 INSTANTIATE_TEST_SUITE_P(
     Both,
-    SafetensorsPackage,
+    SafetensorsPackageOracle,
     testing::Bool(),
     test::mode_name);
 
-TEST(SafetensorsPackage, ReadsOurShards) {
+TEST(SafetensorsPackageOracle, ReadsOurShards) {
   const test::ScratchDir dir;
   const Value tree = Value::dict(
       {{"a", tensor_of<float>(DType::kFloat32, {1, 2}, {1, 2})},

@@ -18,12 +18,12 @@ namespace {
 
 // Digest lines by file.
 std::map<std::string, std::string> rows_in(const std::string& printed) {
-  constexpr std::string_view kFile = "file\t";
+  constexpr std::string_view kMark = "file\t";
   std::map<std::string, std::string> rows;
   std::string name;
   for (const std::string& line : split(printed, '\n')) {
-    if (line.starts_with(kFile)) {
-      name = line.substr(kFile.size());
+    if (line.starts_with(kMark)) {
+      name = line.substr(kMark.size());
       rows[name];
     } else if (!line.empty()) {
       rows[name] += line + "\n";

@@ -18,9 +18,9 @@ namespace {
 constexpr std::uint64_t kLargeBytes = (4ULL << 30) + (100 << 20);
 
 // Pages that nobody writes to all share one page of zeros.
-class Zeros final : public StorageSource {
+class ZeroPages final : public StorageSource {
  public:
-  explicit Zeros(std::uint64_t size) : size_(size) {
+  explicit ZeroPages(std::uint64_t size) : size_(size) {
     data_ = static_cast<std::byte*>(::mmap(
         nullptr,
         size_,
@@ -29,9 +29,9 @@ class Zeros final : public StorageSource {
         -1,
         0));
   }
-  Zeros(const Zeros&) = delete;
-  Zeros& operator=(const Zeros&) = delete;
-  ~Zeros() override {
+  ZeroPages(const ZeroPages&) = delete;
+  ZeroPages& operator=(const ZeroPages&) = delete;
+  ~ZeroPages() override {
     ::munmap(data_, size_);
   }
   Result<ByteSpan> load() override {
@@ -46,7 +46,9 @@ class Zeros final : public StorageSource {
   std::uint64_t size_;
 };
 
-Tensor bytes_tensor(const std::shared_ptr<Zeros>& source, std::uint64_t size) {
+Tensor bytes_tensor(
+    const std::shared_ptr<ZeroPages>& source,
+    std::uint64_t size) {
   Tensor tensor;
   tensor.dtype = DType::kUInt8;
   tensor.sizes = {static_cast<std::int64_t>(size)};
@@ -59,10 +61,10 @@ Tensor bytes_tensor(const std::shared_ptr<Zeros>& source, std::uint64_t size) {
 }
 
 TEST(LargeFile, PassesFourGibibytesAndIsReadByAll) {
-  const auto large = std::make_shared<Zeros>(kLargeBytes);
+  const auto large = std::make_shared<ZeroPages>(kLargeBytes);
   large->at(0) = std::byte{1};
   large->at(kLargeBytes - 1) = std::byte{2};
-  const auto small = std::make_shared<Zeros>(3);
+  const auto small = std::make_shared<ZeroPages>(3);
   small->at(2) = std::byte{9};
   const test::ScratchDir folder;
   const std::string path = folder / "large.pt";
