@@ -25,5 +25,12 @@ void fuzz_pickle(ByteSpan input);
 /// The metadata of a DCP folder: the input is `.metadata`, beside it lies one
 /// file of data.
 void fuzz_dcp(ByteSpan input);
+/// Any file, edited and written in every format; a copy that does not read back
+/// as the same tensors is a finding, too.
+void fuzz_convert(ByteSpan input);
+/// `ckpt scan`, `verify` and `verify --salvage`.
+void fuzz_scan(ByteSpan input);
+void fuzz_verify(ByteSpan input);
+void fuzz_salvage(ByteSpan input);
 
 } // namespace lockstep::fuzz

@@ -50,6 +50,16 @@ Result<std::vector<PlannedArray>> plan_arrays(
         .hint = "save the weights alone, or as safetensors",
         .detail = "E_NOT_TENSOR"};
   }
+  if (flat.tensors.empty()) {
+    return Error{
+        .code = ErrorCode::kUnsupported,
+        .op = "ckpt.save",
+        .message =
+            "there is no tensor to write, and NumPy does not open an "
+            "archive without arrays",
+        .hint = "'lockstep ckpt show FILE' prints what is there",
+        .detail = "E_NOT_TENSOR"};
+  }
   if (!options.clone_views) {
     LOCKSTEP_TRY(check_not_shared(
         flat,

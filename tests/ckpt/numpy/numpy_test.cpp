@@ -172,6 +172,9 @@ TEST(NpzWriter, NamesWhatItCannotHold) {
   const Error number = npz_refusal(Value::dict({{"w", t}, {"epoch", 3}}));
   EXPECT_EQ(number.detail, "E_NOT_TENSOR");
   EXPECT_THAT(number.message, HasSubstr("'epoch' is"));
+  const Error nothing = npz_refusal(Value::dict({}));
+  EXPECT_EQ(nothing.detail, "E_NOT_TENSOR");
+  EXPECT_THAT(nothing.message, HasSubstr("no tensor to write"));
   EXPECT_EQ(npz_refusal(Value::dict({{"../x", t}})).detail, "E_NAME");
   EXPECT_EQ(npz_refusal(Value::dict({{"/x", t}})).detail, "E_NAME");
   EXPECT_EQ(

@@ -170,6 +170,12 @@ TEST_F(LibtorchWriter, RefusesWhatLibTorchCannotHold) {
   EXPECT_EQ(
       refusal(Value::ordered_dict({{"a", floats({1})}, {"a.b", floats({1})}})),
       "E_NOT_SCRIPT");
+  for (const char* name : {".a", "a.", "a..b", "."}) {
+    EXPECT_EQ(
+        refusal(Value::ordered_dict({{name, floats({1})}})),
+        "E_NOT_SCRIPT")
+        << name;
+  }
   EXPECT_EQ(refusal(Value::dict({{1, 1}, {"1", 2}})), "E_NOT_SCRIPT");
   Tensor outside = floats({1});
   outside.sizes = {9};

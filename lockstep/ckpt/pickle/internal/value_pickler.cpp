@@ -192,11 +192,10 @@ Status ValuePickler::save(const Dict& dict) {
   if (out_.get(&dict)) {
     return {};
   }
-  using Kind = Dict::Kind;
-  if (dict.kind != Kind::kOrderedDict && !dict.attributes.empty()) {
+  if (dict.kind != Dict::Kind::kOrderedDict && !dict.attributes.empty()) {
     return refuse("only an OrderedDict can carry attributes");
   }
-  if (dict.kind == Kind::kOrderedDict) {
+  if (dict.kind == Dict::Kind::kOrderedDict) {
     out_.global("collections.OrderedDict");
     out_.tuple(0);
     out_.op(Op::kReduce);
@@ -210,7 +209,7 @@ Status ValuePickler::save(const Dict& dict) {
     }
     return {};
   }
-  const bool is_counter = dict.kind == Kind::kCounter;
+  const bool is_counter = dict.kind == Dict::Kind::kCounter;
   if (is_counter) {
     out_.global("collections.Counter");
   }

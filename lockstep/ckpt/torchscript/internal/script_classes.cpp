@@ -149,11 +149,11 @@ class Builder {
     for (const auto& [key, value] : dict.items) {
       const std::string& name = *key.as_string();
       const std::size_t dot = name.rfind('.');
-      const bool is_own = dot == std::string::npos;
-      LOCKSTEP_ASSIGN(
-          const std::size_t owner,
-          submodule(root, is_own ? "" : name.substr(0, dot)));
-      const std::string last = is_own ? name : name.substr(dot + 1);
+      std::size_t owner = root;
+      if (dot != std::string::npos) {
+        LOCKSTEP_ASSIGN(owner, submodule(root, name.substr(0, dot)));
+      }
+      const std::string last = name.substr(dot + 1); // npos + 1 is 0
       LOCKSTEP_TRY(add(owner, last, value, role_of(last, value)));
     }
     // The paths of all modules, also of those without weights.
@@ -164,8 +164,9 @@ class Builder {
         continue;
       }
       for (const auto& [path, version] : paths->items) {
-        if (path.as_string() != nullptr) {
-          LOCKSTEP_TRY(submodule(root, *path.as_string()));
+        const std::string* text = path.as_string();
+        if (text != nullptr && !text->empty()) { // empty: the root itself
+          LOCKSTEP_TRY(submodule(root, *text));
         }
       }
       return root;
@@ -197,13 +198,13 @@ class Builder {
     return root;
   }
 
-  // The module at a dotted path below `object`, made where it is missing.
+  // The module at a dotted path below `object`, made where it is missing. A
+  // part that is empty names no attribute.
   Result<std::size_t> submodule(std::size_t object, std::string_view path) {
-    while (!path.empty()) {
-      const std::size_t dot = path.find('.');
+    for (std::size_t dot = 0; dot != std::string_view::npos;) {
+      dot = path.find('.');
       const std::string name(path.substr(0, dot));
-      path = dot == std::string_view::npos ? std::string_view()
-                                           : path.substr(dot + 1);
+      path = path.substr(dot == std::string_view::npos ? path.size() : dot + 1);
       const auto known = names_[object].find(name);
       if (known == names_[object].end()) {
         const std::size_t made = new_object("Module");

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fuzz/targets.h"
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/inspect/salvage.h"
+#include "lockstep/ckpt/scan/scan.h"
+#include "lockstep/ckpt/verify.h"
+
+namespace lockstep::fuzz {
+
+void fuzz_scan(ByteSpan input) {
+  [[maybe_unused]] const auto report =
+      ckpt::scan(ckpt::make_source(input), "input");
+}
+
+void fuzz_verify(ByteSpan input) {
+  [[maybe_unused]] const auto report =
+      ckpt::verify(ckpt::make_source(input), "input");
+}
+
+void fuzz_salvage(ByteSpan input) {
+  MemoryFs fs;
+  {
+    auto file = fs.append("damaged");
+    if (!file || !(*file)->write(input)) {
+      return;
+    }
+  }
+  [[maybe_unused]] const auto report = ckpt::salvage("damaged", "out", {}, fs);
+}
+
+} // namespace lockstep::fuzz
