@@ -134,11 +134,14 @@ def bench_train(rounds):
                     "two equal processes compute different losses")
             yield ("b1 two processes that share nothing -> ours, cpu*2", "img/s",
                    pairs(Together(left, right), two, rounds, "images_per_s"))
-        with Peer(BIN / "train_bench", "--devices", "sim*1", "--threads", 2) as sim:
-            require(sim.ready["first_loss"] == single.ready["first_loss"],
+    for threads in (1, 2):
+        options = "--threads", threads
+        with Peer(BIN / "train_bench", "--devices", "cpu", *options) as cpu, \
+                Peer(BIN / "train_bench", "--devices", "sim*1", *options) as sim:
+            require(sim.ready["first_loss"] == cpu.ready["first_loss"],
                     "the simulated device computes another loss")
-            yield ("ours, cpu, 2 threads -> ours, sim", "img/s",
-                   pairs(single, sim, rounds, "images_per_s"))
+            yield (f"ours, cpu, threads: {threads} -> ours, sim", "img/s",
+                   pairs(cpu, sim, rounds, "images_per_s"))
 
 
 def bench_parallel(rounds):

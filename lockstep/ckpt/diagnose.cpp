@@ -21,6 +21,13 @@ struct Magic {
   std::string_view hint = {};
 };
 
+constexpr std::string_view kTorch7 = "a file of Torch7 (Lua), before PyTorch";
+constexpr std::string_view kTorch7Hint =
+    "PyTorch up to 0.4.1 reads it with torch.utils.serialization.load_lua; "
+    "save the weights from there";
+constexpr std::string_view kPicture = "a picture";
+constexpr std::string_view kPictureHint = "download the checkpoint itself";
+
 // First match wins.
 constexpr std::array kMagics{
     Magic{
@@ -50,6 +57,17 @@ constexpr std::array kMagics{
         "TFL3"sv,
         "a TensorFlow Lite file",
         "convert it with the framework that wrote it"},
+    // An object or a table, the first of the file: torch/File.lua's numbers.
+    Magic{0, "\4\0\0\0\1\0\0\0"sv, kTorch7, kTorch7Hint},
+    Magic{0, "\3\0\0\0\1\0\0\0"sv, kTorch7, kTorch7Hint},
+    Magic{
+        0,
+        "\x12\1\0\0\0\0\0\0"sv,
+        "a parameter file of MXNet",
+        "convert it with the framework that wrote it"},
+    Magic{0, "\x89PNG"sv, kPicture, kPictureHint},
+    Magic{0, "\xff\xd8\xff"sv, kPicture, kPictureHint},
+    Magic{0, "%PDF"sv, "a PDF document", "download the checkpoint itself"},
     Magic{
         0,
         "\x08"sv,
