@@ -146,6 +146,9 @@ function(lockstep_test)
   target_compile_definitions(${arg_NAME} PRIVATE
     LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     LOCKSTEP_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(NOT arg_FILTER)
+    set(arg_FILTER "*") # an empty one would choose no test
+  endif()
   lockstep_test_entry(NAME ${arg_NAME} OF ${arg_NAME} LABELS ${arg_LABELS}
     FILTER "${arg_FILTER}")
 endfunction()
@@ -155,5 +158,6 @@ function(lockstep_test_entry)
   cmake_parse_arguments(arg "" "NAME;OF;FILTER" "LABELS" ${ARGN})
   add_test(NAME ${arg_NAME} COMMAND ${arg_OF} "--gtest_filter=${arg_FILTER}"
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900)
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900
+    FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran")
 endfunction()
