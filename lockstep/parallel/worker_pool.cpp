@@ -3,10 +3,13 @@
 
 #include <sched.h>
 
+#include <system_error>
 #include <utility>
 
 #include <ATen/Parallel.h>
 
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/parallel/intra_op_threads.h"
 
 #if defined(__SSE2__)
@@ -60,6 +63,8 @@ void wait_while(
 
 } // namespace
 
+thread_local const WorkerPool::Inside* WorkerPool::inside_ = nullptr;
+
 WorkerPool::WorkerPool(std::size_t size, int intra_op_threads)
     : intra_op_threads_(intra_op_threads),
       uses_caller_(IntraOpThreadsGuard::is_available()),
@@ -72,7 +77,20 @@ WorkerPool::WorkerPool(std::size_t size, int intra_op_threads)
   }
   const int callers_threads = at::get_num_threads();
   for (std::size_t i = uses_caller_ ? 1 : 0; i < size; ++i) {
-    start(i);
+    try {
+      start(i);
+    } catch (const std::system_error& error) {
+      stop();
+      raise(
+          {.code = ErrorCode::kUnavailable,
+           .op = "parallel.workers",
+           .message = format(
+               "no thread for replica {} of {}: {}",
+               i,
+               size,
+               error.code().message()),
+           .hint = "look at ulimit -u and the container's limit of processes"});
+    }
   }
   // A worker's call also changed what later threads start with.
   at::set_num_threads(callers_threads);
@@ -87,6 +105,10 @@ void WorkerPool::start(std::size_t index) {
 }
 
 WorkerPool::~WorkerPool() {
+  stop();
+}
+
+void WorkerPool::stop() {
   stop_.store(true);
   for (Worker& worker : workers_) {
     worker.ticket.fetch_add(1);
@@ -100,13 +122,31 @@ void WorkerPool::finish_one() {
   }
 }
 
+void WorkerPool::check_outside() const {
+  for (const Inside* link = inside_; link != nullptr; link = link->outer) {
+    if (link->pool == this) {
+      raise(
+          {.code = ErrorCode::kInvalidArgument,
+           .op = "parallel.workers",
+           .message =
+               "called inside a replica of its own, which would wait for "
+               "itself",
+           .hint = "a module must not call the DataParallel that runs it; call "
+                   "its layers"});
+    }
+  }
+}
+
 void WorkerPool::perform(std::size_t index) {
+  const Inside here{.pool = this, .outer = callers_inside_};
+  const Inside* const before = std::exchange(inside_, &here);
   try {
     const ThreadStateGuard guard(state_);
     (*task_)(index);
   } catch (...) {
     workers_[index].error = std::current_exception();
   }
+  inside_ = before;
 }
 
 void WorkerPool::loop(std::size_t index) {
@@ -131,7 +171,9 @@ void WorkerPool::loop(std::size_t index) {
 std::vector<std::exception_ptr> WorkerPool::run(
     std::size_t count,
     const Task& task) {
+  check_outside();
   const std::lock_guard lock(callers_);
+  callers_inside_ = inside_;
   const std::size_t first = uses_caller_ && count > 0 ? 1 : 0;
   state_ = ThreadState::capture();
   task_ = &task;

@@ -26,6 +26,11 @@ namespace lockstep::parallel {
 /// intra-op threads is another than the replicas'; where it cannot be set for
 /// one thread (intra_op_threads.h) the pool has R threads and the caller waits.
 
+/// Note [Inside a pool]
+/// A task that gave its own pool another job would wait for itself. Each thread
+/// knows the pools whose tasks it is inside of, also those of the callers that
+/// wait for it, and such a job is refused.
+
 /// Persistent workers. Move and copy are deleted: threads point into it.
 class WorkerPool {
  public:
@@ -34,6 +39,7 @@ class WorkerPool {
   /// For jobs of up to `size` tasks, each computing with `intra_op_threads`
   /// threads of its own (with 1 it never makes an OpenMP team). Returns when
   /// all threads are ready; the caller's own number stays as it was.
+  /// Errors: throws kUnavailable if the system gives no more threads.
   WorkerPool(std::size_t size, int intra_op_threads);
   /// Waits for the threads to end. Not to be called from one of them.
   ~WorkerPool();
@@ -53,11 +59,21 @@ class WorkerPool {
   /// Runs task(0) .. task(count - 1) at the same time and waits for all; the
   /// caller's thread is afterwards as it was. Returns what task i threw in
   /// place i, null if nothing.
-  /// Threads: jobs of several callers run one after the other; calling it from
-  /// a task of the same pool would never end.
+  /// Threads: jobs of several callers run one after the other.
+  /// Errors: throws as `check_outside`.
   std::vector<std::exception_ptr> run(std::size_t count, const Task& task);
 
+  /// Errors: throws kInvalidArgument in a task of this pool, or in one that
+  /// such a task waits for: Note [Inside a pool].
+  void check_outside() const;
+
  private:
+  // One link of the chain of pools that a thread is inside of.
+  struct Inside {
+    const WorkerPool* pool = nullptr;
+    const Inside* outer = nullptr;
+  };
+
   // One cache line each: a worker waits on its own ticket only. The first has
   // no thread if the caller's does its work.
   struct alignas(64) Worker {
@@ -70,17 +86,23 @@ class WorkerPool {
   void loop(std::size_t index);
   void perform(std::size_t index);
   void finish_one();
+  void stop();
+
+  static thread_local const Inside* inside_;
 
   int intra_op_threads_ = 1;
   bool uses_caller_ = false;
   // How long a thread waits awake before it sleeps.
   std::chrono::nanoseconds awake_{0};
-  std::vector<Worker> workers_;
   std::mutex callers_;
   alignas(64) std::atomic<std::uint32_t> pending_{0};
   std::atomic<bool> stop_{false};
   const Task* task_ = nullptr;
+  // Of the caller, who waits until the job has ended.
+  const Inside* callers_inside_ = nullptr;
   ThreadState state_ = {};
+  // Last: its threads use what stands above until they end.
+  std::vector<Worker> workers_;
 };
 
 } // namespace lockstep::parallel
