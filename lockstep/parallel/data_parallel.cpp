@@ -102,7 +102,8 @@ DataParallelBase::DataParallelBase(
           .threads_per_replica = options.threads_per_replica,
           .factory = std::move(options.factory),
           .connected_graph = options.connected_graph,
-          .nccl = options.nccl});
+          .nccl = options.nccl,
+          .trust_versions = options.trust_versions});
 }
 
 DataParallelBase::~DataParallelBase() = default;

@@ -52,6 +52,14 @@ struct DataParallelOptions {
   /// them to the first: device/nccl.h. NCCL chooses the order of additions. Not
   /// with `connected_graph`, whose sums are autograd's.
   bool nccl = false;
+  /// A promise: between two passes parameters change only in ways that
+  /// LibTorch's version counters see. Then devices get a parameter only after
+  /// it changed, and passes without a step between them (evaluation, gradient
+  /// accumulation) copy none. Lockstep's optimizers and loaders keep it, and
+  /// operations on the parameters themselves; not `p.data()`, through which
+  /// LibTorch's SGD, Adagrad, RMSprop and LBFGS write, nor raw pointers. CPU
+  /// replicas, which share the memory, need none.
+  bool trust_versions = false;
 };
 
 /// What does not depend on the module's type. Holds the user's module as its

@@ -22,8 +22,7 @@ std::vector<std::shared_ptr<torch::nn::Module>> replicate_module(
   ReplicaSet set(
       std::move(module),
       {devices.begin(), devices.end()},
-      std::move(options.factory),
-      /*is_connected=*/!options.detach);
+      {.factory = std::move(options.factory), .is_connected = !options.detach});
   Traffic uncounted(devices.size());
   set.follow(devices.size(), uncounted);
   return set.modules();

@@ -143,7 +143,7 @@ std::vector<at::Tensor> sum_on_first_device(
       at::Tensor& gradient = gradients[r][row];
       if (gradient.defined() && gradient.device() != with.devices.front()) {
         ++moved.copies;
-        moved.bytes += gradient.nbytes();
+        moved.bytes += bytes_of(gradient);
       }
       if (!sums.empty() && sums[row].defined()) {
         gradient.reset();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/join_node.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -13,9 +16,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/gradient_sum.h"
-#include "lockstep/parallel/hooks_off.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
+#include "lockstep/tensor/compat.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -32,11 +35,31 @@ struct Exit {
 // A replica's part of the node.
 struct Branch {
   TensorList outputs = {};
+  autograd::edge_list roots = {};
   std::vector<Exit> exits = {};
   // Shards that take gradients, by edge of the join node: undefined gradients
   // of some replicas become zeros of this shape.
   std::vector<std::pair<std::size_t, at::Tensor>> inputs = {};
 };
+
+bool has_stranger(const ReplicaPass& pass, const autograd::Edge& edge) {
+  return std::ranges::find(pass.strangers, edge, &Stranger::edge) !=
+         pass.strangers.end();
+}
+
+// The gradients of the edges [begin, end), of each replica.
+std::vector<TensorList> take_edges(
+    std::vector<TensorList>& gradients,
+    std::size_t begin,
+    std::size_t end) {
+  std::vector<TensorList> taken(gradients.size());
+  for (std::size_t r = 0; r < gradients.size(); ++r) {
+    for (std::size_t edge = begin; edge < end; ++edge) {
+      taken[r].push_back(std::move(gradients[r][edge]));
+    }
+  }
+  return taken;
+}
 
 bool takes_gradient(const at::Tensor& input) {
   return input.defined() && input.requires_grad();
@@ -55,7 +78,6 @@ class JoinNode final : public autograd::Node {
   autograd::variable_list apply(autograd::variable_list&& grads) override;
   void release_variables() override {
     branches_.clear();
-    masters_.clear();
   }
 
  private:
@@ -86,10 +108,11 @@ class JoinNode final : public autograd::Node {
   std::shared_ptr<Traffic> traffic_;
   std::shared_ptr<NcclReduce> nccl_;
   std::int64_t dim_ = 0;
+  // Edges lead to parameters, then to strangers, then to inputs.
   std::size_t parameter_edges_ = 0;
+  std::size_t leaf_edges_ = 0;
   // Of each input that takes a gradient, in the order of their edges.
   std::vector<c10::Device> input_devices_;
-  TensorList masters_;
   std::vector<Branch> branches_;
 };
 
@@ -109,7 +132,6 @@ JoinNode::JoinNode(
   std::vector<std::size_t> edge_of(used.size());
   for (std::size_t row = 0; row < used.size(); ++row) {
     if (used[row].defined()) {
-      masters_.push_back(used[row]);
       edge_of[row] = edge++;
     }
   }
@@ -120,6 +142,15 @@ JoinNode::JoinNode(
     }
   }
   parameter_edges_ = edge;
+  for (const autograd::Edge& stranger : all_strangers(plan.passes)) {
+    for (std::size_t r = 0; r < branches_.size(); ++r) {
+      if (has_stranger(plan.passes[r], stranger)) {
+        branches_[r].exits.push_back({.edge = stranger, .next_edge = edge});
+      }
+    }
+    ++edge;
+  }
+  leaf_edges_ = edge;
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
     if (!takes_gradient(plan.inputs[i])) {
       continue;
@@ -127,7 +158,7 @@ JoinNode::JoinNode(
     for (std::size_t r = 0; r < branches_.size(); ++r) {
       const at::Tensor& shard = plan.passes[r].inputs[i];
       branches_[r].exits.push_back(
-          {.edge = autograd::impl::gradient_edge(shard), .next_edge = edge});
+          {.edge = plan.passes[r].input_edges[i], .next_edge = edge});
       branches_[r].inputs.emplace_back(edge, shard.detach());
     }
     input_devices_.push_back(plan.inputs[i].device());
@@ -135,6 +166,7 @@ JoinNode::JoinNode(
   }
   for (std::size_t r = 0; r < branches_.size(); ++r) {
     branches_[r].outputs = std::move(plan.passes[r].outputs);
+    branches_[r].roots = std::move(plan.passes[r].roots);
   }
 }
 
@@ -147,7 +179,7 @@ at::Tensor JoinNode::move_counted(
     traffic_->add(
         Cargo::kBatchGradients,
         replica,
-        {.copies = 1, .bytes = gradient.nbytes()});
+        {.copies = 1, .bytes = bytes_of(gradient)});
   }
   return gradient.to(device);
 }
@@ -194,7 +226,7 @@ std::vector<TensorList> JoinNode::run_branches(
     bool has_root = false;
     for (std::size_t k = 0; k < grads[r].size(); ++k) {
       if (grads[r][k].defined()) {
-        roots.push_back(autograd::impl::gradient_edge(branch.outputs[k]));
+        roots.push_back(branch.roots[k]);
         seeds.push_back(grads[r][k]);
         has_root = true;
       }
@@ -263,7 +295,7 @@ at::Tensor JoinNode::join_input_gradient(
     return {};
   }
   TensorList parts;
-  const c10::Device device = input_devices_[edge - parameter_edges_];
+  const c10::Device device = input_devices_[edge - leaf_edges_];
   for (std::size_t r = 0; r < branches_.size(); ++r) {
     for (const auto& [input_edge, shard] : branches_[r].inputs) {
       if (input_edge == edge) {
@@ -297,24 +329,22 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   }
   const std::vector<TensorList> parts = split(grads);
   grads.clear();
-  std::vector<TensorList> gradients;
-  {
-    const HooksOff hooks_off(masters_);
-    gradients = run_all(parts, needed, keep_graph);
-  }
+  std::vector<TensorList> gradients = run_all(parts, needed, keep_graph);
   TensorList inputs;
-  for (std::size_t edge = parameter_edges_; edge < needed.size(); ++edge) {
+  for (std::size_t edge = leaf_edges_; edge < needed.size(); ++edge) {
     inputs.push_back(join_input_gradient(edge, gradients));
   }
-  for (TensorList& of_replica : gradients) {
-    of_replica.resize(parameter_edges_);
-  }
+  // Each where its leaf is.
+  const TensorList strangers = sum_in_replica_order(
+      *pool_,
+      take_edges(gradients, parameter_edges_, leaf_edges_));
   TensorList result = sum_on_first_device(
       {.pool = *pool_,
        .devices = devices_,
        .traffic = *traffic_,
        .nccl = nccl_.get()},
-      std::move(gradients));
+      take_edges(gradients, 0, parameter_edges_));
+  result.insert(result.end(), strangers.begin(), strangers.end());
   result.insert(result.end(), inputs.begin(), inputs.end());
   return result;
 }
@@ -326,6 +356,7 @@ autograd::edge_list edges_of(const JoinPlan& plan, const TensorList& used) {
       edges.push_back(autograd::impl::gradient_edge(master));
     }
   }
+  std::ranges::copy(all_strangers(plan.passes), std::back_inserter(edges));
   for (const at::Tensor& input : plan.inputs) {
     if (takes_gradient(input)) {
       edges.push_back(autograd::impl::gradient_edge(input));
@@ -334,11 +365,24 @@ autograd::edge_list edges_of(const JoinPlan& plan, const TensorList& used) {
   return edges;
 }
 
+// The caller's tensors that all replicas changed in place and that take
+// gradients: outputs behind the returned ones.
+TensorList rewritten(const JoinPlan& plan) {
+  TensorList inputs;
+  const ReplicaPass& pass = plan.passes.front();
+  for (const std::size_t place : pass.changed) {
+    if (pass.input_edges[place].is_valid()) {
+      inputs.push_back(plan.inputs[place]);
+    }
+  }
+  return inputs;
+}
+
 } // namespace
 
 TensorList gather_all(const JoinPlan& plan) {
   TensorList results;
-  for (std::size_t k = 0; k < plan.passes.front().outputs.size(); ++k) {
+  for (std::size_t k = 0; k < plan.passes.front().returned; ++k) {
     TensorList parts;
     for (const ReplicaPass& pass : plan.passes) {
       parts.push_back(pass.outputs[k]);
@@ -354,10 +398,12 @@ TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
     const at::NoGradGuard no_grad;
     results = gather_all(plan);
   }
+  TensorList targets = results;
+  std::ranges::copy(rewritten(plan), std::back_inserter(targets));
   std::vector<bool> differentiable;
-  for (std::size_t k = 0; k < results.size(); ++k) {
+  for (std::size_t k = 0; k < targets.size(); ++k) {
     differentiable.push_back(
-        results[k].defined() && any_requires_grad(plan.passes, k));
+        targets[k].defined() && any_requires_grad(plan.passes, k));
   }
   if (std::ranges::find(differentiable, true) == differentiable.end()) {
     return results;
@@ -365,10 +411,11 @@ TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
   const TensorList used = used_masters(plan.passes, parameters);
   autograd::edge_list edges = edges_of(plan, used);
   const auto node =
-      c10::make_intrusive<JoinNode>(std::move(plan), used, std::move(edges));
-  for (std::size_t k = 0; k < results.size(); ++k) {
+      make_node<JoinNode>(std::move(plan), used, std::move(edges));
+  for (std::size_t k = 0; k < targets.size(); ++k) {
     if (differentiable[k]) {
-      autograd::set_history(results[k], node);
+      const std::uint32_t place = node->add_input_metadata(targets[k]);
+      autograd::impl::set_gradient_edge(targets[k], {node, place});
     } else {
       node->add_input_metadata(autograd::Node::undefined_input{});
     }

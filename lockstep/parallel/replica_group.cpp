@@ -3,16 +3,20 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/streams.h"
+#include "lockstep/parallel/changed_inputs.h"
+#include "lockstep/parallel/gradient_gates.h"
 #include "lockstep/parallel/join_node.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
@@ -54,7 +58,7 @@ void count_batch(const JoinPlan& plan) {
   for (std::size_t r = 0; r < plan.passes.size(); ++r) {
     const auto count = [&](Cargo cargo, const at::Tensor& part, bool is_moved) {
       if (part.defined() && is_moved) {
-        plan.traffic->add(cargo, r, {.copies = 1, .bytes = part.nbytes()});
+        plan.traffic->add(cargo, r, {.copies = 1, .bytes = bytes_of(part)});
       }
     };
     const ReplicaPass& pass = plan.passes[r];
@@ -65,13 +69,45 @@ void count_batch(const JoinPlan& plan) {
           pass.inputs[i],
           whole.defined() && whole.device() != plan.devices[r]);
     }
-    for (const at::Tensor& output : pass.outputs) {
+    for (std::size_t k = 0; k < pass.returned; ++k) {
+      const at::Tensor& output = pass.outputs[k];
       count(
           Cargo::kOutputs,
           output,
           output.defined() && output.device() != plan.output_device);
     }
   }
+}
+
+// The shards as inputs of a replica's own graph.
+void begin_graph(
+    ReplicaPass& pass,
+    const TensorList& shards,
+    const TensorList& inputs) {
+  const bool grad = at::GradMode::is_enabled();
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const bool takes_gradient =
+        grad && shards[i].defined() && shards[i].requires_grad();
+    if (takes_gradient) {
+      pass.inputs.push_back(gated_input(shards[i], inputs[i].is_leaf()));
+    } else {
+      pass.inputs.push_back(
+          shards[i].defined() ? shards[i].variable_data() : at::Tensor());
+    }
+    pass.input_edges.push_back(
+        takes_gradient
+            ? torch::autograd::impl::gradient_edge(pass.inputs.back())
+            : torch::autograd::Edge());
+  }
+}
+
+// Replicas with different outputs cannot be joined.
+std::string changes_text(const ReplicaPass& pass) {
+  return pass.outputs.size() == pass.returned
+             ? ""
+             : format(
+                   " and changed {} input(s) in place",
+                   pass.outputs.size() - pass.returned);
 }
 
 int intra_op_threads(const ReplicaGroupOptions& options) {
@@ -96,6 +132,7 @@ struct ReplicaGroup::Impl {
   std::shared_ptr<WorkerPool> pool = {};
   std::shared_ptr<Traffic> traffic;
   std::shared_ptr<NcclReduce> nccl = {};
+  StrangerCheck check_strangers = {};
 
   Impl(std::shared_ptr<torch::nn::Module> module, ReplicaGroupOptions options)
       : output_device(options.output_device.value_or(options.devices.front())),
@@ -104,8 +141,9 @@ struct ReplicaGroup::Impl {
         replicas(
             std::move(module),
             options.devices,
-            std::move(options.factory),
-            options.connected_graph),
+            {.factory = std::move(options.factory),
+             .is_connected = options.connected_graph,
+             .trusts_versions = options.trust_versions}),
         streams(copy_streams(options.devices)),
         traffic(std::make_shared<Traffic>(options.devices.size())) {
     if (options.devices.size() == 1 && !options.devices.front().is_cpu()) {
@@ -125,6 +163,7 @@ struct ReplicaGroup::Impl {
 
   ReplicaPass run_replica(
       std::size_t index,
+      const TensorList& inputs,
       const TensorList& shards,
       const Call& call,
       std::string& form);
@@ -177,6 +216,9 @@ Traffic& ReplicaGroup::traffic() const {
 }
 
 void ReplicaGroup::rebuild() {
+  if (impl_->pool != nullptr) {
+    impl_->pool->check_outside();
+  }
   const std::lock_guard lock(impl_->mutex);
   impl_->replicas.rebuild();
 }
@@ -184,30 +226,30 @@ void ReplicaGroup::rebuild() {
 // Runs in the replica's thread, under the caller's state.
 ReplicaPass ReplicaGroup::Impl::run_replica(
     std::size_t index,
+    const TensorList& inputs,
     const TensorList& shards,
     const Call& call,
     std::string& form) {
-  const bool grad = at::GradMode::is_enabled();
   ReplicaPass pass;
-  for (const at::Tensor& shard : shards) {
-    if (is_connected || !shard.defined()) {
-      pass.inputs.push_back(shard);
-      continue;
+  std::optional<GradientGates> gates;
+  if (is_connected) {
+    pass.inputs = shards;
+  } else {
+    begin_graph(pass, shards, inputs);
+    if (index == 0) {
+      gates.emplace(replicas.parameters());
     }
-    // A leaf of the replica's own graph: its gradient is picked up there.
-    at::Tensor input = shard.detach();
-    if (grad && shard.requires_grad()) {
-      input.set_requires_grad(true);
-    }
-    pass.inputs.push_back(std::move(input));
   }
   const auto before = replicas.fingerprint(index);
   ReplicaOutputs outputs = call(index, replicas.module(index), pass.inputs);
   replicas.check_unchanged(index, before);
   pass.outputs = std::move(outputs.tensors);
+  pass.returned = pass.outputs.size();
   form = std::move(outputs.form);
   if (!is_connected) {
-    pass.exits = find_exits(pass.outputs, replicas.parameters(), index);
+    find_changes(pass);
+    form += changes_text(pass);
+    find_exits(pass, replicas.parameters(), index);
   }
   return pass;
 }
@@ -229,6 +271,7 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
   if (self.pool == nullptr) {
     return self.forward_on_one(inputs, call);
   }
+  self.pool->check_outside();
   const std::lock_guard lock(self.mutex);
   const auto& devices = self.replicas.devices();
   const std::vector<TensorList> shards =
@@ -249,7 +292,7 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
   const auto errors = self.pool->run(shards.size(), [&](std::size_t i) {
     const RandomStreamGuard numbers(random, i);
     const c10::StreamGuard stream(plan.streams[i]);
-    plan.passes[i] = self.run_replica(i, shards[i], call, forms[i]);
+    plan.passes[i] = self.run_replica(i, inputs, shards[i], call, forms[i]);
   });
   rethrow_lowest(errors, devices, "parallel.forward");
   count_batch(plan);
@@ -257,6 +300,8 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
   if (self.is_connected) {
     return gather_all(plan);
   }
+  self.check_strangers(plan.passes);
+  write_back(plan.passes, inputs, devices.front(), self.dim);
   return join(std::move(plan), self.replicas.parameters());
 }
 

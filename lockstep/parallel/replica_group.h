@@ -2,7 +2,7 @@
 //
 // Copies of a module that run at the same time on several devices, made once
 // and kept. CPU replicas share the parameters' memory; those on other devices
-// get parameters again when they changed.
+// get the parameters in each pass.
 //   ReplicaGroup group(net, {.devices = parse_devices("cpu*2")});
 //   TensorList out = group.forward({images}, call);
 #pragma once
@@ -45,6 +45,8 @@ struct ReplicaGroupOptions {
   bool connected_graph = false;
   /// Sums gradients with NCCL: device/nccl.h.
   bool nccl = false;
+  /// See `DataParallelOptions::trust_versions`.
+  bool trust_versions = false;
 };
 
 /// What one replica returned.
@@ -61,6 +63,12 @@ struct ReplicaOutputs {
 ///   own buffers is dropped, so BatchNorm keeps replica 0's statistics.
 /// - Replica 0 runs in the caller's thread: Note [The caller's thread] in
 ///   worker_pool.h.
+/// - Whatever happens to parameters and buffers between two passes, replicas
+///   follow it: Note [Following the master] in replica_set.h.
+/// - What forward does to an input in place the caller sees, as with one
+///   device: Note [Inputs changed in place] in changed_inputs.h.
+/// - Leaves that are neither parameters nor inputs get their gradient, or there
+///   is an error: Note [Leaves of nobody] in replica_pass.h.
 /// - Gradients are summed in replica order; hooks on parameters see the sum,
 ///   and none is called for a parameter that no replica used.
 /// - Random operations: see Note [Replica streams] in random_stream.h for the
@@ -98,8 +106,9 @@ class ReplicaGroup {
   /// Scatters `inputs`, runs the replicas, gathers each output. Without inputs
   /// the first replica runs alone; with undefined ones only, all do.
   /// Errors: throws ReplicaError for the lowest replica that threw, after all
-  /// have ended, kMismatch if replicas return different structures; and as
-  /// `scatter` and `gather`.
+  /// have ended, kMismatch if replicas return different structures,
+  /// kInvalidArgument inside one of its own replicas, kUnsupported for a graph
+  /// that no replica can follow; and as `scatter` and `gather`.
   TensorList forward(const TensorList& inputs, const Call& call);
 
   [[nodiscard]] std::span<const c10::Device> devices() const;

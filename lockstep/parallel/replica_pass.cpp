@@ -2,51 +2,24 @@
 #include "lockstep/parallel/replica_pass.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <iterator>
+#include <unordered_map>
 #include <utility>
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/python_text.h"
 
 namespace lockstep::parallel {
 namespace {
 
 namespace autograd = torch::autograd;
 
-using Nodes = std::unordered_set<const autograd::Node*>;
-
-// Where the graph begins. Its nodes live as long as these: of an output that is
-// a parameter itself, nothing else holds the node.
-autograd::edge_list roots_of(const TensorList& outputs) {
-  autograd::edge_list roots;
-  for (const at::Tensor& output : outputs) {
-    if (output.defined() && output.requires_grad()) {
-      roots.push_back(autograd::impl::gradient_edge(output));
-    }
-  }
-  return roots;
-}
-
-Nodes reached_from(const autograd::edge_list& roots) {
-  Nodes nodes;
-  std::vector<const autograd::Node*> open;
-  const auto visit = [&](const autograd::Edge& edge) {
-    if (edge.is_valid() && nodes.insert(edge.function.get()).second) {
-      open.push_back(edge.function.get());
-    }
-  };
-  for (const autograd::Edge& root : roots) {
-    visit(root);
-  }
-  while (!open.empty()) {
-    const autograd::Node* node = open.back();
-    open.pop_back();
-    for (const autograd::Edge& next : node->next_edges()) {
-      visit(next);
-    }
-  }
-  return nodes;
-}
+constexpr const char* kForwardOp = "parallel.forward";
 
 // As impl::gradient_edge, but makes no node for a leaf that has none.
 autograd::Edge known_edge(const at::Tensor& leaf) {
@@ -56,30 +29,160 @@ autograd::Edge known_edge(const at::Tensor& leaf) {
   return {autograd::impl::try_get_grad_accumulator(leaf), 0};
 }
 
-} // namespace
+// The rows whose leaves a graph may end in, by the node there.
+using Ends = std::unordered_map<const autograd::Node*, std::vector<GraphExit>>;
 
-std::vector<GraphExit> find_exits(
-    const TensorList& outputs,
-    std::span<const ParameterRow> rows,
-    std::size_t replica) {
-  std::vector<GraphExit> exits;
-  const autograd::edge_list roots = roots_of(outputs);
-  const Nodes nodes = reached_from(roots);
-  if (nodes.empty()) {
-    return exits;
-  }
+Ends ends_of(std::span<const ParameterRow> rows, std::size_t replica) {
+  Ends ends;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (const at::Tensor& leaf : rows[row].leaves[replica]) {
-      if (!leaf.requires_grad()) {
-        continue;
-      }
       autograd::Edge edge = known_edge(leaf);
-      if (nodes.contains(edge.function.get())) {
-        exits.push_back({.edge = std::move(edge), .row = row});
+      if (leaf.requires_grad() && edge.is_valid()) {
+        const autograd::Node* node = edge.function.get();
+        ends[node].push_back({.edge = std::move(edge), .row = row});
       }
     }
   }
-  return exits;
+  return ends;
+}
+
+// Goes through one replica's graph, from its outputs to its ends.
+class Walk {
+ public:
+  Walk(ReplicaPass& pass, Ends ends) : pass_(pass), ends_(std::move(ends)) {
+    for (const autograd::Edge& edge : pass.input_edges) {
+      inputs_.insert(edge.function.get());
+    }
+  }
+
+  void run() {
+    for (const autograd::Edge& root : pass_.roots) {
+      visit(root);
+    }
+    while (!open_.empty()) {
+      const autograd::Node* node = open_.back();
+      open_.pop_back();
+      for (const autograd::Edge& next : node->next_edges()) {
+        visit(next);
+      }
+    }
+    std::ranges::sort(pass_.exits, {}, &GraphExit::row);
+    if (!pass_.strangers.empty()) {
+      pass_.nodes = std::move(inner_);
+    }
+  }
+
+ private:
+  void visit(const autograd::Edge& edge) {
+    const autograd::Node* node = edge.function.get();
+    if (node == nullptr || !seen_.insert(node).second) {
+      return;
+    }
+    const auto end = ends_.find(node);
+    if (end != ends_.end()) {
+      std::ranges::move(end->second, std::back_inserter(pass_.exits));
+    } else if (
+        const auto* leaf =
+            dynamic_cast<const autograd::AccumulateGrad*>(node)) {
+      if (!inputs_.contains(node)) {
+        pass_.strangers.push_back({.edge = edge, .leaf = leaf->variable});
+      }
+    } else if (!inputs_.contains(node)) {
+      inner_.insert(node);
+      open_.push_back(node);
+    }
+  }
+
+  ReplicaPass& pass_;
+  Ends ends_;
+  Nodes inputs_ = {};
+  Nodes seen_ = {};
+  Nodes inner_ = {};
+  std::vector<const autograd::Node*> open_ = {};
+};
+
+[[noreturn]] void raise_outside(const autograd::Node& node) {
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = kForwardOp,
+       .message = format(
+           "forward uses a tensor that was computed outside of it ({}) and "
+           "takes a gradient: its graph belongs to no replica",
+           node.name()),
+       .hint = "compute it in forward, or set .connected_graph = true"});
+}
+
+[[noreturn]] void raise_lone(const at::Tensor& leaf, std::size_t replica) {
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = kForwardOp,
+       .message = format(
+           "replica {} has a tensor {} of its own that takes a gradient and is "
+           "neither a parameter nor an input: that gradient would be lost",
+           replica,
+           size_text(leaf.sizes())),
+       .hint = "register it with register_parameter"});
+}
+
+bool reaches(const ReplicaPass& pass, const at::Tensor& leaf) {
+  return std::ranges::any_of(pass.strangers, [&leaf](const Stranger& other) {
+    return other.leaf.is_same(leaf);
+  });
+}
+
+} // namespace
+
+void find_exits(
+    ReplicaPass& pass,
+    std::span<const ParameterRow> rows,
+    std::size_t replica) {
+  bool has_graph = false;
+  for (const at::Tensor& output : pass.outputs) {
+    const bool is_root = output.defined() && output.requires_grad();
+    pass.roots.push_back(
+        is_root ? autograd::impl::gradient_edge(output) : autograd::Edge());
+    has_graph = has_graph || is_root;
+  }
+  if (has_graph) {
+    Walk(pass, ends_of(rows, replica)).run();
+  }
+}
+
+void StrangerCheck::operator()(std::span<const ReplicaPass> passes) {
+  std::vector<WeakTensor> lone;
+  for (std::size_t r = 1; r < passes.size(); ++r) {
+    for (const autograd::Node* node : passes[r].nodes) {
+      if (passes.front().nodes.contains(node)) {
+        raise_outside(*node);
+      }
+    }
+    for (const Stranger& stranger : passes[r].strangers) {
+      if (reaches(passes.front(), stranger.leaf)) {
+        continue;
+      }
+      for (const WeakTensor& before : lone_) {
+        if (before._unsafe_get_target() ==
+            stranger.leaf.unsafeGetTensorImpl()) {
+          raise_lone(stranger.leaf, r);
+        }
+      }
+      lone.emplace_back(stranger.leaf.getIntrusivePtr());
+    }
+  }
+  lone_ = std::move(lone);
+}
+
+std::vector<autograd::Edge> all_strangers(std::span<const ReplicaPass> passes) {
+  autograd::edge_list edges;
+  Nodes known;
+  for (const ReplicaPass& pass : passes) {
+    for (const Stranger& stranger : pass.strangers) {
+      if (known.insert(stranger.edge.function.get()).second) {
+        edges.push_back(stranger.edge);
+      }
+    }
+  }
+  return edges;
 }
 
 TensorList used_masters(

@@ -3,10 +3,21 @@
 // What one replica's forward left behind, and which parameters it used. The
 // caller's graph leads to these only: as on one device, hooks of an unused
 // parameter are not called, and backward does not visit it.
+//
+// Note [Leaves of nobody]
+// Forward may reach leaves that are neither parameters nor inputs: a plain
+// member, a tensor captured elsewhere. Replicas that share such a tensor add
+// their gradients to it, as one device would. Each may also have one of its
+// own, made inside forward, which nobody sees afterwards; but if a replica's
+// own leaf comes back in the next pass, it is a member that clone() or a
+// factory made anew: the module's has a part of the gradient only, which is an
+// error. So is a tensor that was computed outside of forward: its graph belongs
+// to no replica.
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -24,22 +35,63 @@ struct GraphExit {
   std::size_t row = 0;
 };
 
-/// One replica's part of a pass.
-struct ReplicaPass {
-  /// The shards it was given; leaves of its graph where gradients are wanted.
-  TensorList inputs = {};
-  /// Results, with the replica's graph.
-  TensorList outputs = {};
-  /// Where that graph ends in parameters.
-  std::vector<GraphExit> exits = {};
+/// A leaf that is neither a parameter nor an input.
+struct Stranger {
+  torch::autograd::Edge edge = {};
+  at::Tensor leaf = {};
 };
 
-/// The exits of replica `replica`'s parameters that the graph of `outputs`
-/// leads to, in the order of `rows`; none without gradients.
-std::vector<GraphExit> find_exits(
-    const TensorList& outputs,
+/// The nodes of one replica's graph.
+using Nodes = std::unordered_set<const torch::autograd::Node*>;
+
+/// One replica's part of a pass.
+struct ReplicaPass {
+  /// The shards it was given.
+  TensorList inputs = {};
+  /// Where their gradients leave the replica's graph; invalid where none are
+  /// wanted. Known before forward, which may change an input in place.
+  std::vector<torch::autograd::Edge> input_edges = {};
+  /// Places of the inputs that forward changed in place.
+  std::vector<std::size_t> changed = {};
+  /// Results, with the replica's graph; behind the `returned` ones of forward,
+  /// changed inputs that take gradients.
+  TensorList outputs = {};
+  std::size_t returned = 0;
+  /// Where the graph of each output begins; invalid where it has none.
+  std::vector<torch::autograd::Edge> roots = {};
+  /// Where that graph ends in parameters, in the order of the rows.
+  std::vector<GraphExit> exits = {};
+  /// Where it ends otherwise: Note [Leaves of nobody].
+  std::vector<Stranger> strangers = {};
+  /// All nodes before those ends; empty without strangers.
+  Nodes nodes = {};
+};
+
+/// Fills in where the graph of `pass.outputs` begins and where it leads to:
+/// roots, exits, strangers and nodes. Call while replica 0 has its gates
+/// (gradient_gates.h).
+void find_exits(
+    ReplicaPass& pass,
     std::span<const ParameterRow> rows,
     std::size_t replica);
+
+/// Finds gradients that would be lost from pass to pass.
+/// Threads: one at a time.
+class StrangerCheck {
+ public:
+  /// Errors: throws kUnsupported for a node that several replicas reach and for
+  /// a leaf that came back; see Note [Leaves of nobody].
+  void operator()(std::span<const ReplicaPass> passes);
+
+ private:
+  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;
+  // Of replicas 1..: the leaves of the last pass that replica 0 did not reach.
+  std::vector<WeakTensor> lone_ = {};
+};
+
+/// The strangers of all passes, each once.
+std::vector<torch::autograd::Edge> all_strangers(
+    std::span<const ReplicaPass> passes);
 
 /// The master of each row that any of `passes` used; undefined for the others.
 TensorList used_masters(

@@ -15,6 +15,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/parallel/connected_graph.h"
+#include "lockstep/parallel/replica_error.h"
 #include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/rng.h"
 
@@ -49,6 +50,25 @@ bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
          leaf.strides() == master.strides();
 }
 
+// What goes to one replica.
+struct Copies {
+  TensorList from = {};
+  TensorList to = {};
+
+  void add(const at::Tensor& source, const at::Tensor& target) {
+    from.push_back(source);
+    to.push_back(target);
+  }
+};
+
+// Below autograd, which counts no change: where the master's version is the one
+// that was sent, graphs of earlier passes stay usable, as on one device.
+// BatchNorm updates its statistics in this way, too.
+Moved copy_unseen(const Copies& copies) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return copy_coalesced(copies.from, copies.to);
+}
+
 [[noreturn]] void
 structure_differs(const std::string& what, std::size_t a, std::size_t b) {
   raise(
@@ -67,11 +87,11 @@ structure_differs(const std::string& what, std::size_t a, std::size_t b) {
 ReplicaSet::ReplicaSet(
     std::shared_ptr<Module> master,
     std::vector<c10::Device> devices,
-    ModuleFactory factory,
-    bool is_connected)
+    ReplicaSetOptions options)
     : devices_(std::move(devices)),
-      factory_(std::move(factory)),
-      is_connected_(is_connected) {
+      factory_(std::move(options.factory)),
+      is_connected_(options.is_connected),
+      trusts_versions_(options.trusts_versions) {
   modules_.push_back(std::move(master));
   make_replicas();
 }
@@ -178,10 +198,16 @@ void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
   check_devices();
   const c10::InferenceMode no_inference(false);
   const torch::NoGradGuard no_grad;
+  std::vector<std::exception_ptr> errors(devices_.size());
   for (std::size_t r = 1; r < used; ++r) {
-    traffic.add(Cargo::kParameters, r, follow_parameters(r));
-    follow_flags(r);
-    traffic.add(Cargo::kBuffers, r, follow_buffers(r));
+    try {
+      traffic.add(Cargo::kParameters, r, follow_parameters(r));
+      follow_flags(r);
+      traffic.add(Cargo::kBuffers, r, follow_buffers(r));
+    } catch (...) {
+      errors[r] = std::current_exception();
+      rethrow_lowest(errors, devices_, "parallel.forward");
+    }
   }
 }
 
@@ -189,19 +215,20 @@ void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
 // of a row holds the copy, and the others share that.
 Moved ReplicaSet::follow_parameters(std::size_t replica) {
   const bool is_here = devices_[replica] == devices_.front();
-  TensorList changed;
-  TensorList targets;
+  std::vector<std::size_t> sent;
+  Copies changed;
+  Copies as_before;
   for (std::size_t row = 0; row < rows_.size(); ++row) {
     auto& leaves = rows_[row].leaves[replica];
     const at::Tensor& master = rows_[row].master;
-    if (!is_here && !sent_[replica][row].is_of(master)) {
-      sent_[replica][row] = SourceMark(master);
+    const bool is_known = sent_[replica][row].is_of(master);
+    if (!is_here && !(is_known && trusts_versions_)) {
       if (!same_form(leaves.front(), master)) {
         leaves.front().set_data(
             at::empty_like(master.detach(), leaves.front().device()));
       }
-      changed.push_back(master.detach());
-      targets.push_back(leaves.front());
+      (is_known ? as_before : changed).add(master.detach(), leaves.front());
+      sent.push_back(row);
     }
     const at::Tensor source = is_here ? master : leaves.front();
     for (at::Tensor& leaf : leaves) {
@@ -210,7 +237,12 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
       }
     }
   }
-  return copy_coalesced(changed, targets);
+  Moved moved = copy_coalesced(changed.from, changed.to);
+  moved += copy_unseen(as_before);
+  for (const std::size_t row : sent) {
+    sent_[replica][row] = SourceMark(rows_[row].master);
+  }
+  return moved;
 }
 
 // A connected replica's graph holds the flags of its time.
@@ -243,17 +275,15 @@ void ReplicaSet::follow_flags(std::size_t replica) {
 
 Moved ReplicaSet::follow_buffers(std::size_t replica) {
   auto& mine = buffers_[replica];
-  TensorList from;
+  Copies buffers;
   for (std::size_t b = 0; b < mine.size(); ++b) {
-    from.push_back(master_parts_->buffers[b].second);
-    if (!same_form(mine[b], from.back())) {
-      mine[b].set_data(at::empty_like(from.back(), mine[b].device()));
+    const at::Tensor& master = master_parts_->buffers[b].second;
+    if (!same_form(mine[b], master)) {
+      mine[b].set_data(at::empty_like(master, mine[b].device()));
     }
+    buffers.add(master, mine[b]);
   }
-  // Below autograd: BatchNorm's own update of its statistics is not counted as
-  // a change either, so graphs of earlier passes stay usable.
-  const at::AutoDispatchBelowADInplaceOrView below;
-  return copy_coalesced(from, mine);
+  return copy_unseen(buffers);
 }
 
 void ReplicaSet::check_devices() const {

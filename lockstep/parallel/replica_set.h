@@ -3,8 +3,17 @@
 // The modules of a group. Replica 0 is the user's module; the others have the
 // same structure and buffers of their own. On the master's device parameters
 // alias the master's memory (each with its own gradient graph); elsewhere they
-// are copies. Before each pass they follow the master: aliased values cost
-// nothing, others are sent when they changed, buffers are always sent.
+// are copies.
+//
+// Note [Following the master]
+// Before each pass the replicas follow the master. Aliased values cost nothing;
+// others are sent, buffers and parameters alike: nothing tells whether a
+// parameter changed. LibTorch counts versions, but `p.data()` starts a count of
+// its own, LibTorch's SGD, Adagrad, RMSprop and LBFGS write through it, and a
+// pointer is not counted at all. To compare the values costs what sending them
+// does. Who knows that all changes are counted may promise it
+// (`trusts_versions`): a parameter is then sent when its count or its memory is
+// another one than at the last transfer.
 #pragma once
 
 #include <cstdint>
@@ -43,18 +52,26 @@ struct ParameterRow {
   std::vector<std::vector<at::Tensor>> leaves = {};
 };
 
+/// How replicas are made and kept.
+struct ReplicaSetOptions {
+  /// For modules whose `clone()` does not work.
+  ModuleFactory factory = {};
+  /// See Note [Connected graph] in connected_graph.h.
+  bool is_connected = false;
+  /// See Note [Following the master].
+  bool trusts_versions = false;
+};
+
 /// Threads: `follow` by one thread while no replica runs; the rest may be read
 /// by all replicas.
 class ReplicaSet {
  public:
-  /// With `is_connected` as Note [Connected graph] says.
   /// Errors: throws kUnsupported if `master` cannot be cloned and there is no
   /// factory, kMismatch if the factory's module has other parameters.
   ReplicaSet(
       std::shared_ptr<torch::nn::Module> master,
       std::vector<c10::Device> devices,
-      ModuleFactory factory,
-      bool is_connected);
+      ReplicaSetOptions options);
   ~ReplicaSet();
   ReplicaSet(const ReplicaSet&) = delete;
   ReplicaSet& operator=(const ReplicaSet&) = delete;
@@ -76,7 +93,9 @@ class ReplicaSet {
   /// Brings the first `used` replicas in line with the master: replaced
   /// children or parameters, memory, values, `requires_grad`, `train()`,
   /// buffers. `traffic` counts what was sent.
-  /// Errors: throws kMismatch if a tensor of the master is not on device 0.
+  /// Errors: throws kMismatch if a tensor of the master is not on device 0, and
+  /// ReplicaError for a copy that fails (out of memory); the next call makes up
+  /// for it.
   void follow(std::size_t used, Traffic& traffic);
   /// Makes all replicas anew: after a change of plain members of the master,
   /// such as a dropout rate, which `follow` cannot see.
@@ -107,6 +126,7 @@ class ReplicaSet {
   std::vector<c10::Device> devices_;
   ModuleFactory factory_;
   bool is_connected_ = false;
+  bool trusts_versions_ = false;
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
   std::unique_ptr<ModuleParts> master_parts_;
   std::vector<ParameterRow> rows_;

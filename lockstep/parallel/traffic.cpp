@@ -3,6 +3,12 @@
 
 namespace lockstep::parallel {
 
+std::uint64_t bytes_of(const at::Tensor& tensor) {
+  return tensor.is_sparse()
+             ? tensor._indices().nbytes() + tensor._values().nbytes()
+             : tensor.nbytes();
+}
+
 void Traffic::add(Cargo cargo, std::size_t replica, Moved moved) {
   Count& count = counts_[replica][static_cast<std::size_t>(cargo)];
   count.copies.fetch_add(moved.copies, std::memory_order_relaxed);

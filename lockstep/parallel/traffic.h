@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Counts what a group moves between devices, by what it is, so that a user sees
-// what a step costs: persistent replicas get parameters only when they changed.
+// what a step costs.
 #pragma once
 
 #include <array>
@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 namespace lockstep::parallel {
 
@@ -29,7 +31,17 @@ inline constexpr std::size_t kCargoes = 6;
 struct Moved {
   std::uint64_t copies = 0;
   std::uint64_t bytes = 0;
+
+  Moved& operator+=(const Moved& other) {
+    copies += other.copies;
+    bytes += other.bytes;
+    return *this;
+  }
 };
+
+/// What a transfer of `tensor` moves; of a sparse one its indices and values.
+/// Units: bytes.
+std::uint64_t bytes_of(const at::Tensor& tensor);
 
 /// Threads: any number may add at the same time.
 class Traffic {

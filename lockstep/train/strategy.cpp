@@ -47,7 +47,10 @@ class Replicated final : public Strategy {
       const std::shared_ptr<Model>& model,
       std::span<const c10::Device> devices) {
     model->to(devices.front());
-    model_ = DataParallel(model, {.devices = to_string(devices)});
+    // Our optimizers keep the promise.
+    model_ = DataParallel(
+        model,
+        {.devices = to_string(devices), .trust_versions = true});
   }
   at::Tensor forward(const at::Tensor& images) override {
     return model_->forward(images);

@@ -16,6 +16,12 @@ std::vector<ParameterRow> rows_of(const std::vector<at::Tensor>& parameters) {
   return rows;
 }
 
+ReplicaPass pass_of(TensorList outputs, const std::vector<ParameterRow>& rows) {
+  ReplicaPass pass{.outputs = std::move(outputs)};
+  find_exits(pass, rows, 0);
+  return pass;
+}
+
 TEST(ReplicaPass, ExitsAreTheParametersThatTheGraphLeadsTo) {
   const auto a = torch::ones({2}, torch::requires_grad());
   const auto b = torch::ones({2}, torch::requires_grad());
@@ -23,7 +29,7 @@ TEST(ReplicaPass, ExitsAreTheParametersThatTheGraphLeadsTo) {
   const auto itself = torch::ones({2}, torch::requires_grad());
   const auto rows = rows_of({a, b, frozen, itself});
   const TensorList outputs = {(a * frozen).relu() + a, {}, frozen, itself};
-  const auto exits = find_exits(outputs, rows, 0);
+  const auto exits = pass_of(outputs, rows).exits;
   ASSERT_EQ(exits.size(), 2U);
   EXPECT_EQ(exits[0].row, 0U);
   EXPECT_EQ(exits[0].edge, torch::autograd::impl::gradient_edge(a));
@@ -43,7 +49,7 @@ TEST(ReplicaPass, ExitsAreTheParametersThatTheGraphLeadsTo) {
 TEST(ReplicaPass, ParameterThatIsNoLeafIsFound) {
   const auto base = torch::ones({2}, torch::requires_grad());
   const auto computed = base * 2;
-  const auto exits = find_exits({computed.exp()}, rows_of({computed}), 0);
+  const auto exits = pass_of({computed.exp()}, rows_of({computed})).exits;
   ASSERT_EQ(exits.size(), 1U);
   EXPECT_EQ(exits[0].edge, torch::autograd::impl::gradient_edge(computed));
 }
@@ -51,7 +57,7 @@ TEST(ReplicaPass, ParameterThatIsNoLeafIsFound) {
 TEST(ReplicaPass, WithoutGradientsThereAreNone) {
   const auto a = torch::ones({2}, torch::requires_grad());
   const torch::NoGradGuard no_grad;
-  EXPECT_TRUE(find_exits({a * 2}, rows_of({a}), 0).empty());
+  EXPECT_TRUE(pass_of({a * 2}, rows_of({a})).exits.empty());
 }
 
 } // namespace

@@ -89,10 +89,23 @@ TEST(DeviceTable, MissesNoCopy) {
 }
 
 // Sent when the replicas are first used and after a change, not in each step.
-TEST(DeviceTable, ParametersTravelOncePerChange) {
+TEST(DeviceTable, ParametersTravelInEachPass) {
   nn::Linear net(10, 10);
   net->to(sim(0));
   DataParallel model(net, {.device_ids = {0, 1}});
+  const auto x = torch::randn({4, 10}, sim(0));
+  DeviceMeter meter(*model);
+  model->forward(x);
+  model->forward(x);
+  const parallel::Moved all = moved(meter.table(), 1, Cargo::kParameters);
+  EXPECT_EQ(all.bytes, 2 * 440U);
+  EXPECT_EQ(all.copies, 2U); // weight and bias together
+}
+
+TEST(DeviceTable, ParametersTravelOncePerChangeIfVersionsCanBeTrusted) {
+  nn::Linear net(10, 10);
+  net->to(sim(0));
+  DataParallel model(net, {.device_ids = {0, 1}, .trust_versions = true});
   const auto x = torch::randn({4, 10}, sim(0));
   model->forward(x);
   DeviceMeter meter(*model);

@@ -223,10 +223,10 @@ TEST(SimDataParallel, MixedTypesAreRefused) {
 }
 
 // Parameters travel once per change, in one transfer; buffers each pass.
-TEST(SimDataParallel, SendsOnlyWhatChanged) {
+TEST(SimDataParallel, SendsOnlyWhatChangedIfVersionsCanBeTrusted) {
   auto net = test::mlp();
   net->to(sim(0));
-  DataParallel model(net, {.devices = "sim*2"});
+  DataParallel model(net, {.devices = "sim*2", .trust_versions = true});
   const auto x = test::images(8).to(sim(0));
   const auto bytes_of_step = [&] {
     reset_sim_counters(1);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One process, four simulated devices, started before any test: LibTorch makes
+// its device threads in the process's first backward pass.
+#include <cstdlib>
+
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+
+#include "lockstep/device/sim_control.h"
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleMock(&argc, argv);
+  // NOLINTBEGIN(concurrency-mt-unsafe): no other thread runs yet
+  setenv("LOCKSTEP_PLUGIN_PATH", LOCKSTEP_BINARY_DIR "/bin", 1);
+  unsetenv("LOCKSTEP_SIM_DEVICES");
+  unsetenv("LOCKSTEP_VISIBLE_DEVICES");
+  // NOLINTEND(concurrency-mt-unsafe)
+  at::set_num_threads(1);
+  lockstep::start_sim({.devices = 4});
+  return RUN_ALL_TESTS();
+}
