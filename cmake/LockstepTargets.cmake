@@ -95,6 +95,9 @@ function(lockstep_library)
   _lockstep_flags(${target} ${arg_TORCH})
   _lockstep_unity(${target} ${arg_TORCH})
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  if(arg_TORCH)
+    set_property(GLOBAL APPEND PROPERTY LOCKSTEP_TORCH_LIBRARIES ${target})
+  endif()
 endfunction()
 
 # Adds the files of a folder to a library that a folder above declared.
