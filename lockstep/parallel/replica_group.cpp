@@ -18,6 +18,7 @@
 #include "lockstep/parallel/replica_error.h"
 #include "lockstep/parallel/weight_gradient.h"
 #include "lockstep/parallel/worker_pool.h"
+#include "lockstep/tensor/compat.h"
 
 namespace lockstep {
 namespace {
@@ -134,6 +135,7 @@ struct ReplicaGroup::Impl {
 ReplicaGroup::ReplicaGroup(
     std::shared_ptr<torch::nn::Module> module,
     ReplicaGroupOptions options) {
+  check_torch_version();
   check_devices(options.devices);
   impl_ = std::make_unique<Impl>(std::move(module), std::move(options));
 }
