@@ -15,7 +15,8 @@
 
 // Only this program's: the linker takes it before LibTorch's.
 std::string at::show_config() {
-  return "Build settings: TORCH_VERSION=9.9.0, USE_CUDA=0";
+  return "Build settings: TORCH_"
+         "VERSION=9.9.0, USE_CUDA=0";
 }
 
 namespace lockstep {
