@@ -8,12 +8,6 @@
 # find_package(Torch) is not used: with a CUDA wheel it stops unless a full
 # CUDA toolkit is installed, which building Lockstep does not need.
 
-# Sets LibTorch_ROOT to the first of some folders that is a LibTorch.
-function(_libtorch_find)
-  find_path(LibTorch_ROOT include/torch/headeronly/version.h
-    HINTS ${ARGN} NO_DEFAULT_PATH)
-endfunction()
-
 set(_prefixes "")
 cmake_path(CONVERT "$ENV{CMAKE_PREFIX_PATH}" TO_CMAKE_PATH_LIST _environment)
 foreach(_prefix IN LISTS CMAKE_PREFIX_PATH _environment)
@@ -26,18 +20,23 @@ foreach(_folder IN ITEMS "${CMAKE_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}")
   file(GLOB _found "${_folder}/.venv/lib/python3*/site-packages/torch")
   list(APPEND _venvs ${_found})
 endforeach()
-_libtorch_find("${TORCH_INSTALL_PREFIX}" "${LIBTORCH_ROOT}" "$ENV{LIBTORCH_ROOT}"
-  ${_prefixes} ${_venvs})
+# Not cached: after a wrong one was found, naming another must help.
+set(_header include/torch/headeronly/version.h)
+find_path(LibTorch_ROOT ${_header} NO_CACHE NO_DEFAULT_PATH
+  HINTS "${TORCH_INSTALL_PREFIX}" "${LIBTORCH_ROOT}" "$ENV{LIBTORCH_ROOT}"
+    ${_prefixes} ${_venvs})
 if(NOT LibTorch_ROOT)
   # Where the package would be imported from; importing it takes seconds.
   execute_process(COMMAND python3 -c
     "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
     OUTPUT_VARIABLE _python_torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  _libtorch_find("${_python_torch}")
+  find_path(LibTorch_ROOT ${_header} NO_CACHE NO_DEFAULT_PATH
+    HINTS "${_python_torch}")
 endif()
 
 set(LibTorch_VERSION "")
 if(LibTorch_ROOT)
+  string(REGEX REPLACE "/$" "" LibTorch_ROOT "${LibTorch_ROOT}")
   file(STRINGS "${LibTorch_ROOT}/include/torch/headeronly/version.h" _lines
     REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
   string(REGEX MATCHALL "[0-9]+" _numbers "${_lines}")
@@ -75,4 +74,3 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
       "-Wl,--allow-shlib-undefined")
   endif()
 endif()
-mark_as_advanced(LibTorch_ROOT)
