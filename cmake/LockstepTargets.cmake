@@ -11,8 +11,10 @@ add_library(lockstep_options INTERFACE)
 target_compile_features(lockstep_options INTERFACE cxx_std_20)
 target_include_directories(lockstep_options INTERFACE
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:include>")
-target_compile_options(lockstep_options INTERFACE
-  $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow>)
+if(PROJECT_IS_TOP_LEVEL) # a project around this one has its own taste
+  target_compile_options(lockstep_options INTERFACE
+    $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow>)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 warns falsely inside std::string (GCC bug 105651).
   target_compile_options(lockstep_options INTERFACE $<BUILD_INTERFACE:-Wno-restrict>)
