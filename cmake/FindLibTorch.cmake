@@ -1,4 +1,4 @@
-# Finds LibTorch 2.13 in a torch wheel or in an unpacked LibTorch folder.
+# Finds LibTorch in a torch wheel or in an unpacked LibTorch folder.
 #
 # Search order: LIBTORCH_ROOT (variable, then environment), CMAKE_PREFIX_PATH,
 # the project's .venv. Defines LibTorch::torch_cpu and LibTorch::c10.
@@ -23,6 +23,7 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_ROOT
   VERSION_VAR LibTorch_VERSION
+  HANDLE_VERSION_RANGE
   REASON_FAILURE_MESSAGE
     "Run scripts/setup.sh, or pass -DLIBTORCH_ROOT=<folder with include/ and lib/>.")
 
