@@ -1,4 +1,4 @@
-# Finds LibTorch 2.13 in a torch wheel or in an unpacked LibTorch folder.
+# Finds LibTorch in a torch wheel or in an unpacked LibTorch folder.
 #
 # Search order: what find_package(Torch) of this project found, LIBTORCH_ROOT
 # (variable, then environment), CMAKE_PREFIX_PATH (a LibTorch folder, or what

@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "lockstep/tensor/compat.h"
+
 namespace lockstep::parallel {
 namespace {
 
@@ -51,7 +53,7 @@ void connect(
       leaves.push_back(leaf);
     }
   }
-  const auto node = c10::make_intrusive<SendNode>(home, std::move(edges));
+  const auto node = make_node<SendNode>(home, std::move(edges));
   for (const at::Tensor& leaf : leaves) {
     const std::uint32_t place = node->add_input_metadata(leaf);
     autograd::impl::set_gradient_edge(leaf, {node, place});

@@ -16,6 +16,7 @@
 #include "lockstep/parallel/hooks_off.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
+#include "lockstep/tensor/compat.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -365,7 +366,7 @@ TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
   const TensorList used = used_masters(plan.passes, parameters);
   autograd::edge_list edges = edges_of(plan, used);
   const auto node =
-      c10::make_intrusive<JoinNode>(std::move(plan), used, std::move(edges));
+      make_node<JoinNode>(std::move(plan), used, std::move(edges));
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (differentiable[k]) {
       autograd::set_history(results[k], node);

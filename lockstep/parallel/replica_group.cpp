@@ -16,7 +16,6 @@
 #include "lockstep/parallel/join_node.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
-#include "lockstep/parallel/weight_gradient.h"
 #include "lockstep/parallel/worker_pool.h"
 #include "lockstep/tensor/compat.h"
 
@@ -112,7 +111,6 @@ struct ReplicaGroup::Impl {
     if (options.devices.size() == 1 && !options.devices.front().is_cpu()) {
       replicas.module(0).to(options.devices.front());
     }
-    install_weight_gradient();
     if (options.devices.size() > 1) {
       install_random_streams();
       pool = std::make_shared<WorkerPool>(
