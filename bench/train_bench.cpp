@@ -12,6 +12,7 @@
 #include <torch/torch.h>
 
 #include "bench/serve.h"
+#include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/parallel/data_parallel.h"
@@ -127,6 +128,7 @@ class Job {
 int run(int argc, char** argv) {
   const Settings settings = parse(argc, argv);
   keep_freed_host_memory();
+  kernels::install();
   at::set_num_threads(settings.threads);
   Job job(settings);
   Phases warm;

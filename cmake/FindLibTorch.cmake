@@ -1,18 +1,42 @@
-# Finds LibTorch 2.13 in a torch wheel or in an unpacked LibTorch folder.
+# Finds LibTorch in a torch wheel or in an unpacked LibTorch folder.
 #
-# Search order: LIBTORCH_ROOT (variable, then environment), CMAKE_PREFIX_PATH,
-# the project's .venv. Defines LibTorch::torch_cpu and LibTorch::c10.
+# Search order: what find_package(Torch) of this project found, LIBTORCH_ROOT
+# (variable, then environment), CMAKE_PREFIX_PATH (a LibTorch folder, or what
+# torch.utils.cmake_prefix_path says), a .venv of the project, the torch of
+# python3. Defines LibTorch::torch_cpu and LibTorch::c10.
 #
 # find_package(Torch) is not used: with a CUDA wheel it stops unless a full
 # CUDA toolkit is installed, which building Lockstep does not need.
 
-file(GLOB _venv "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
-find_path(LibTorch_ROOT include/torch/headeronly/version.h
-  HINTS "${LIBTORCH_ROOT}" "$ENV{LIBTORCH_ROOT}" ${CMAKE_PREFIX_PATH} ${_venv}
-  NO_DEFAULT_PATH)
+set(_prefixes "")
+cmake_path(CONVERT "$ENV{CMAKE_PREFIX_PATH}" TO_CMAKE_PATH_LIST _environment)
+foreach(_prefix IN LISTS CMAKE_PREFIX_PATH _environment)
+  list(APPEND _prefixes "${_prefix}")
+  string(REGEX REPLACE "/share/cmake/?$" "" _root "${_prefix}")
+  list(APPEND _prefixes "${_root}")
+endforeach()
+set(_venvs "")
+foreach(_folder IN ITEMS "${CMAKE_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}")
+  file(GLOB _found "${_folder}/.venv/lib/python3*/site-packages/torch")
+  list(APPEND _venvs ${_found})
+endforeach()
+# Not cached: after a wrong one was found, naming another must help.
+set(_header include/torch/headeronly/version.h)
+find_path(LibTorch_ROOT ${_header} NO_CACHE NO_DEFAULT_PATH
+  HINTS "${TORCH_INSTALL_PREFIX}" "${LIBTORCH_ROOT}" "$ENV{LIBTORCH_ROOT}"
+    ${_prefixes} ${_venvs})
+if(NOT LibTorch_ROOT)
+  # Where the package would be imported from; importing it takes seconds.
+  execute_process(COMMAND python3 -c
+    "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    OUTPUT_VARIABLE _python_torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_path(LibTorch_ROOT ${_header} NO_CACHE NO_DEFAULT_PATH
+    HINTS "${_python_torch}")
+endif()
 
 set(LibTorch_VERSION "")
 if(LibTorch_ROOT)
+  string(REGEX REPLACE "/$" "" LibTorch_ROOT "${LibTorch_ROOT}")
   file(STRINGS "${LibTorch_ROOT}/include/torch/headeronly/version.h" _lines
     REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
   string(REGEX MATCHALL "[0-9]+" _numbers "${_lines}")
@@ -23,8 +47,9 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_ROOT
   VERSION_VAR LibTorch_VERSION
+  HANDLE_VERSION_RANGE
   REASON_FAILURE_MESSAGE
-    "Run scripts/setup.sh, or pass -DLIBTORCH_ROOT=<folder with include/ and lib/>.")
+    "Install the torch wheel (Lockstep's own scripts/setup.sh does), or pass -DLIBTORCH_ROOT=<folder with include/ and lib/>.")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
   foreach(_lib c10 torch_cpu)
@@ -49,4 +74,3 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
       "-Wl,--allow-shlib-undefined")
   endif()
 endif()
-mark_as_advanced(LibTorch_ROOT)

@@ -1,7 +1,8 @@
-# Install rules of the torch-free part: libraries `base` and `ckpt`, their
-# headers, the program `lockstep`, and the package that find_package reads.
-# Component `ckpt` is all of it:
+# Install rules. Component `ckpt` is the part without LibTorch (libraries `base`
+# and `ckpt`, their headers, the program `lockstep`), and the package that
+# find_package reads; component `torch` is everything else:
 #   cmake --install build/core --component ckpt --prefix PREFIX
+#   cmake --install build/release --prefix PREFIX
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -33,3 +34,35 @@ install(FILES
   "${CMAKE_CURRENT_LIST_DIR}/Findlibdeflate.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/Findxxhash.cmake"
   DESTINATION "${_package}" COMPONENT ckpt)
+if(NOT LOCKSTEP_WITH_TORCH)
+  return()
+endif()
+
+get_property(_libraries GLOBAL PROPERTY LOCKSTEP_TORCH_LIBRARIES)
+install(TARGETS ${_libraries} lockstep_report lockstep_lockstep
+  EXPORT LockstepTorchTargets
+  ARCHIVE COMPONENT torch
+  FILE_SET HEADERS COMPONENT torch)
+install(EXPORT LockstepTorchTargets
+  NAMESPACE lockstep:: DESTINATION "${_package}" COMPONENT torch)
+
+# Where programs look for the plugin: lib/lockstep beside bin.
+install(TARGETS lockstep_sim LIBRARY DESTINATION lib/lockstep COMPONENT torch)
+set(_with_rpath lockstep_sim)
+if(TARGET lockstep-train)
+  install(TARGETS lockstep-train RUNTIME COMPONENT torch)
+  list(APPEND _with_rpath lockstep-train)
+endif()
+# LibTorch stays where it is, and nothing of the build folder is left.
+set_target_properties(${_with_rpath} PROPERTIES
+  INSTALL_RPATH "${LibTorch_ROOT}/lib" INSTALL_REMOVE_ENVIRONMENT_RPATH ON)
+
+string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" _minor "${LibTorch_VERSION}")
+math(EXPR _next "${CMAKE_MATCH_2} + 1")
+set(LOCKSTEP_TORCH_RANGE "${_minor}...<${CMAKE_MATCH_1}.${_next}")
+configure_file("${CMAKE_CURRENT_LIST_DIR}/LockstepTorch.cmake.in"
+  "${PROJECT_BINARY_DIR}/LockstepTorch.cmake" @ONLY)
+install(FILES
+  "${PROJECT_BINARY_DIR}/LockstepTorch.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake"
+  DESTINATION "${_package}" COMPONENT torch)

@@ -11,8 +11,10 @@ add_library(lockstep_options INTERFACE)
 target_compile_features(lockstep_options INTERFACE cxx_std_20)
 target_include_directories(lockstep_options INTERFACE
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:include>")
-target_compile_options(lockstep_options INTERFACE
-  $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow>)
+if(PROJECT_IS_TOP_LEVEL) # a project around this one has its own taste
+  target_compile_options(lockstep_options INTERFACE
+    $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow>)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 warns falsely inside std::string (GCC bug 105651).
   target_compile_options(lockstep_options INTERFACE $<BUILD_INTERFACE:-Wno-restrict>)
@@ -95,6 +97,9 @@ function(lockstep_library)
   _lockstep_flags(${target} ${arg_TORCH})
   _lockstep_unity(${target} ${arg_TORCH})
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  if(arg_TORCH)
+    set_property(GLOBAL APPEND PROPERTY LOCKSTEP_TORCH_LIBRARIES ${target})
+  endif()
 endfunction()
 
 # Adds the files of a folder to a library that a folder above declared.

@@ -34,7 +34,7 @@ class Rules:
     def row_of(self, name):
         """(folder, may include, packages) of a file; None if it has no row."""
         for folder, row in self.folders.items():
-            if name.startswith(folder + "/"):
+            if name == folder or name.startswith(folder + "/"):
                 return folder, set(row["includes"]), set(row["packages"])
         if name.startswith("tests/"):
             return self.test_row(name)

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -27,6 +28,21 @@ std::string loader_error() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps the text per thread
   const char* text = dlerror();
   return text == nullptr ? "unknown error" : text;
+}
+
+// A path, or a file name alone: then the system's loader looks for it in the
+// folders that the program was linked with (RUNPATH) and in LD_LIBRARY_PATH.
+void* open_library(const std::string& file) {
+  return dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+[[noreturn]] void raise_not_loaded(const std::string& why, std::string file) {
+  raise(
+      {.code = ErrorCode::kUnavailable,
+       .op = kPluginOp,
+       .message = format("the plugin does not load: {}", why),
+       .hint = "build it with the LibTorch that this program uses",
+       .path = std::move(file)});
 }
 
 } // namespace
@@ -60,23 +76,30 @@ void* load_plugin(std::string_view name) {
       looked.push_back(file.parent_path().string());
       continue;
     }
-    void* plugin = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void* plugin = open_library(file);
     if (plugin == nullptr) {
-      raise(
-          {.code = ErrorCode::kUnavailable,
-           .op = kPluginOp,
-           .message = format("the plugin does not load: {}", loader_error()),
-           .hint = "build it with the LibTorch that this program uses",
-           .path = file.string()});
+      raise_not_loaded(loader_error(), file);
     }
     return plugin;
+  }
+  const std::string file = format("lib{}.so", name);
+  if (void* plugin = open_library(file)) {
+    return plugin;
+  }
+  const std::string why = loader_error();
+  if (!why.starts_with(file + ": cannot open shared object file")) {
+    raise_not_loaded(why, file); // it is there
   }
   raise(
       {.code = ErrorCode::kUnavailable,
        .op = kPluginOp,
-       .message =
-           format("lib{}.so is in none of: {}", name, join(looked, ", ")),
-       .hint = "set LOCKSTEP_PLUGIN_PATH to the folder that holds it"});
+       .message = format(
+           "{} is in none of: {}, nor where the system's loader looks",
+           file,
+           join(looked, ", ")),
+       .hint =
+           "link lockstep::lockstep with CMake, or set LOCKSTEP_PLUGIN_PATH "
+           "to the folder that holds it"});
 }
 
 void* plugin_symbol(void* plugin, const char* symbol) {

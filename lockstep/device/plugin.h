@@ -16,7 +16,9 @@ namespace lockstep {
 /// and `lib/lockstep` beside that folder.
 std::vector<std::filesystem::path> plugin_candidates(std::string_view name);
 
-/// A loaded plugin.
+/// A loaded plugin: the first candidate that exists, else what the system's
+/// loader finds. Programs that link lockstep::device with CMake carry the
+/// plugin's folder in their RUNPATH.
 /// Errors: throws kUnavailable with the folders searched, or with what the
 /// system's loader said.
 void* load_plugin(std::string_view name);

@@ -6,6 +6,13 @@
 //   loss(model->forward(images), targets).backward();
 // Any forward will do: its arguments and its result may be tensors, values and
 // containers of these (structure.h).
+//
+// One thing changes for the whole process: the first wrapper of several devices
+// replaces the CPU kernels that draw random numbers (uniform_, dropout's
+// bernoulli_, randperm and 20 more) by ones that look for the stream of the
+// thread's replica, so that a run repeats, and then call the replaced kernel.
+// Elsewhere results keep every bit: Note [Random kernels] in random_stream.h.
+// Make that wrapper while no other thread draws random numbers.
 #pragma once
 
 #include <cstdint>

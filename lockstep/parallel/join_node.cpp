@@ -9,12 +9,12 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/StreamGuard.h>
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/branches.h"
 #include "lockstep/parallel/gradient_sum.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
@@ -24,23 +24,6 @@ namespace lockstep::parallel {
 namespace {
 
 namespace autograd = torch::autograd;
-
-// One gradient that leaves a replica's graph: where, and which edge of the
-// join node it belongs to.
-struct Exit {
-  autograd::Edge edge = {};
-  std::size_t next_edge = 0;
-};
-
-// A replica's part of the node.
-struct Branch {
-  TensorList outputs = {};
-  autograd::edge_list roots = {};
-  std::vector<Exit> exits = {};
-  // Shards that take gradients, by edge of the join node: undefined gradients
-  // of some replicas become zeros of this shape.
-  std::vector<std::pair<std::size_t, at::Tensor>> inputs = {};
-};
 
 bool has_stranger(const ReplicaPass& pass, const autograd::Edge& edge) {
   return std::ranges::find(pass.strangers, edge, &Stranger::edge) !=
@@ -82,14 +65,6 @@ class JoinNode final : public autograd::Node {
 
  private:
   std::vector<TensorList> split(const autograd::variable_list& grads) const;
-  // Backward of the branches [begin, end) in one engine call; gradients by
-  // edge of the join node, one list per branch of the range.
-  std::vector<TensorList> run_branches(
-      std::size_t begin,
-      std::size_t end,
-      const std::vector<TensorList>& grads,
-      const std::vector<bool>& needed,
-      bool keep_graph) const;
   std::vector<TensorList> run_all(
       const std::vector<TensorList>& grads,
       const std::vector<bool>& needed,
@@ -138,14 +113,14 @@ JoinNode::JoinNode(
   for (std::size_t r = 0; r < branches_.size(); ++r) {
     for (GraphExit& exit : plan.passes[r].exits) {
       branches_[r].exits.push_back(
-          {.edge = std::move(exit.edge), .next_edge = edge_of[exit.row]});
+          {.edge = std::move(exit.edge), .place = edge_of[exit.row]});
     }
   }
   parameter_edges_ = edge;
   for (const autograd::Edge& stranger : all_strangers(plan.passes)) {
     for (std::size_t r = 0; r < branches_.size(); ++r) {
       if (has_stranger(plan.passes[r], stranger)) {
-        branches_[r].exits.push_back({.edge = stranger, .next_edge = edge});
+        branches_[r].exits.push_back({.edge = stranger, .place = edge});
       }
     }
     ++edge;
@@ -158,7 +133,7 @@ JoinNode::JoinNode(
     for (std::size_t r = 0; r < branches_.size(); ++r) {
       const at::Tensor& shard = plan.passes[r].inputs[i];
       branches_[r].exits.push_back(
-          {.edge = plan.passes[r].input_edges[i], .next_edge = edge});
+          {.edge = plan.passes[r].input_edges[i], .place = edge});
       branches_[r].inputs.emplace_back(edge, shard.detach());
     }
     input_devices_.push_back(plan.inputs[i].device());
@@ -210,55 +185,6 @@ std::vector<TensorList> JoinNode::split(
   return parts;
 }
 
-std::vector<TensorList> JoinNode::run_branches(
-    std::size_t begin,
-    std::size_t end,
-    const std::vector<TensorList>& grads,
-    const std::vector<bool>& needed,
-    bool keep_graph) const {
-  std::vector<TensorList> results(end - begin, TensorList(needed.size()));
-  autograd::edge_list roots;
-  autograd::edge_list exits;
-  autograd::variable_list seeds;
-  std::vector<at::Tensor*> slots;
-  for (std::size_t r = begin; r < end; ++r) {
-    const Branch& branch = branches_[r];
-    bool has_root = false;
-    for (std::size_t k = 0; k < grads[r].size(); ++k) {
-      if (grads[r][k].defined()) {
-        roots.push_back(branch.roots[k]);
-        seeds.push_back(grads[r][k]);
-        has_root = true;
-      }
-    }
-    for (const Exit& exit : branch.exits) {
-      if (has_root && needed[exit.next_edge]) {
-        exits.push_back(exit.edge);
-        slots.push_back(&results[r - begin][exit.next_edge]);
-      }
-    }
-  }
-  // Without exits the engine would accumulate into .grad instead.
-  if (exits.empty()) {
-    return results;
-  }
-  auto captured = autograd::Engine::get_default_engine().execute(
-      roots,
-      seeds,
-      keep_graph,
-      /*create_graph=*/false,
-      /*accumulate_grad=*/false,
-      exits);
-  for (std::size_t i = 0; i < exits.size(); ++i) {
-    if (!slots[i]->defined()) {
-      *slots[i] = std::move(captured[i]);
-    } else if (captured[i].defined()) {
-      *slots[i] = *slots[i] + captured[i];
-    }
-  }
-  return results;
-}
-
 // Note [Backward on devices]
 // On the CPU each replica's thread runs its own pass; replica 0's runs in this
 // one, nested in the caller's pass. The engine has one thread per other device,
@@ -271,14 +197,19 @@ std::vector<TensorList> JoinNode::run_all(
     bool keep_graph) const {
   const std::size_t count = branches_.size();
   if (!devices_.front().is_cpu()) {
-    return run_branches(0, count, grads, needed, keep_graph);
+    return run_branches(branches_, grads, needed, keep_graph);
   }
   std::vector<TensorList> gradients(count);
   PassStreams streams;
   const auto errors = pool_->run(count, [&](std::size_t r) {
     const RandomStreamGuard stream(streams, r);
     gradients[r] =
-        std::move(run_branches(r, r + 1, grads, needed, keep_graph).front());
+        std::move(run_branches(
+                      std::span(branches_).subspan(r, 1),
+                      std::span(grads).subspan(r, 1),
+                      needed,
+                      keep_graph)
+                      .front());
   });
   rethrow_lowest(errors, devices_, "parallel.backward");
   return gradients;

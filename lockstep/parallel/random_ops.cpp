@@ -21,8 +21,8 @@
 #include <ATen/ops/rrelu_with_noise_cpu_dispatch.h>
 #include <ATen/ops/uniform_cpu_dispatch.h>
 
-#include "lockstep/parallel/cpu_kernels.h"
 #include "lockstep/parallel/random_stream.h"
+#include "lockstep/tensor/cpu_kernels.h"
 
 namespace lockstep::parallel {
 namespace {

@@ -20,8 +20,8 @@
 #include "lockstep/parallel/join_node.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
-#include "lockstep/parallel/weight_gradient.h"
 #include "lockstep/parallel/worker_pool.h"
+#include "lockstep/tensor/compat.h"
 
 namespace lockstep {
 namespace {
@@ -149,7 +149,6 @@ struct ReplicaGroup::Impl {
     if (options.devices.size() == 1 && !options.devices.front().is_cpu()) {
       replicas.module(0).to(options.devices.front());
     }
-    install_weight_gradient();
     if (options.devices.size() > 1) {
       install_random_streams();
       pool = std::make_shared<WorkerPool>(
@@ -173,6 +172,7 @@ struct ReplicaGroup::Impl {
 ReplicaGroup::ReplicaGroup(
     std::shared_ptr<torch::nn::Module> module,
     ReplicaGroupOptions options) {
+  check_torch_version();
   check_devices(options.devices);
   impl_ = std::make_unique<Impl>(std::move(module), std::move(options));
 }

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
 
 #include "lockstep/parallel/replica_set.h"
 #include "lockstep/parallel/scatter_gather.h"

@@ -9,6 +9,7 @@
 #include "lockstep/ckpt/edit/weights.h"
 #include "lockstep/ckpt/model/extract_model.h"
 #include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/compat.h"
 
 namespace lockstep {
 namespace {
@@ -83,6 +84,7 @@ const ckpt::Value& Checkpoint::operator[](std::string_view key) const {
 
 Checkpoint
 load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
+  check_torch_version();
   ckpt::Checkpoint file =
       ckpt::load(
           path,
@@ -104,6 +106,7 @@ ckpt::Value checkpoint(
 }
 
 void save(const ckpt::Value& value, const std::string& path, FileSystem& fs) {
+  check_torch_version();
   ckpt::save(path, value, {}, fs).value();
 }
 

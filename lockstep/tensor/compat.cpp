@@ -33,7 +33,11 @@ std::string torch_library_version() {
 }
 
 void check_torch_version() {
-  check_torch_version(torch_library_version());
+  // A check that throws is made again by the next call.
+  [[maybe_unused]] static const bool is_checked = [] {
+    check_torch_version(torch_library_version());
+    return true;
+  }();
 }
 
 void check_torch_version(std::string_view loaded) {

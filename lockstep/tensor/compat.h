@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The only file that looks at TORCH_VERSION_*. LibTorch promises no binary
-// compatibility between minor versions, so a program calls
-// `check_torch_version()` before it touches a tensor.
+// compatibility between minor versions, so what programs enter by (replicas,
+// state dictionaries, checkpoints) calls `check_torch_version()` first.
 #pragma once
 
 #include <string>
@@ -39,7 +39,8 @@ inline constexpr const char* kTorchHeaderVersion = TORCH_VERSION;
 std::string torch_library_version();
 
 /// Errors: throws kUnavailable if the loaded library has another major or
-/// minor version than the headers; the text names both.
+/// minor version than the headers; the text names both. Once it was right,
+/// calls cost nothing.
 void check_torch_version();
 /// The same against a version given as text.
 void check_torch_version(std::string_view loaded);

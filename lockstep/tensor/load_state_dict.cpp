@@ -12,6 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/compat.h"
 #include "lockstep/tensor/module_version.h"
 #include "lockstep/tensor/position.h"
 #include "lockstep/tensor/prefix_fit.h"
@@ -244,6 +245,7 @@ LoadReport load(
     const std::vector<std::string>& classes,
     const LoadStateDictOptions& options,
     std::string fallback_hint) {
+  check_torch_version();
   weights = edited(std::move(weights), options);
   LoadReport report;
   std::vector<Entry> entries;

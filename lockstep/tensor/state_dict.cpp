@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/compat.h"
 #include "lockstep/tensor/module_version.h"
 
 namespace lockstep {
@@ -82,6 +83,7 @@ std::vector<std::string> StateDict::keys() const {
 }
 
 StateDict state_dict(const torch::nn::Module& module) {
+  check_torch_version();
   StateDict out;
   collect(module, "", out);
   return out;

@@ -42,6 +42,8 @@ struct TrainConfig {
   std::string strategy = "auto";
   /// Threads of tensor kernels, over all CPU replicas; 0 means every core.
   std::int64_t threads = 0;
+  /// "lockstep": kernels/install.h, for the process; "torch": LibTorch's own.
+  std::string kernels = "lockstep";
 
   std::int64_t epochs = 20;
   std::string opt = "sgd";

@@ -48,6 +48,9 @@ constexpr std::array kFlags{
          "auto|single|data_parallel"},
     Flag{"threads", {}, &C::threads, kDevices, "N",
          "CPU threads of tensor work, shared by the replicas; 0: every core"},
+    Flag{"kernels", {}, &C::kernels, kDevices, "WHOSE",
+         "convolutions on the CPU: Lockstep's are faster, in the same bits",
+         "lockstep|torch"},
 
     Flag{"epochs", {}, &C::epochs, kOptimization, "N",
          "passes over the training data"},

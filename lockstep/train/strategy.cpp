@@ -7,7 +7,6 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/weight_gradient.h"
 
 namespace lockstep::train {
 namespace {
@@ -17,7 +16,6 @@ class Single final : public Strategy {
   Single(std::shared_ptr<Model> model, c10::Device device)
       : model_(std::move(model)), device_(device) {
     model_->to(device_);
-    parallel::install_weight_gradient(); // the same bits, faster
   }
   at::Tensor forward(const at::Tensor& images) override {
     return model_->forward(images.to(device_));

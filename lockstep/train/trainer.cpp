@@ -14,6 +14,7 @@
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
+#include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/memory_format.h"
@@ -99,6 +100,9 @@ void Trainer::build() {
   if (config_.threads > 0) {
     at::set_num_threads(static_cast<int>(config_.threads));
   }
+  if (config_.kernels == "lockstep") {
+    kernels::install();
+  }
   // Before the model: its initial weights are the generator's first numbers.
   at::manual_seed(static_cast<std::uint64_t>(config_.seed));
   const Dataset& data = train_data_->dataset();
@@ -161,13 +165,15 @@ void Trainer::open_run_folder() {
 void Trainer::describe() const {
   log(LogLevel::kInfo,
       format(
-          "model {} with {} parameters on {} ({}), {} threads; batch {}{}; "
+          "model {} with {} parameters on {} ({}), {} threads, kernels {}; "
+          "batch {}{}; "
           "lockstep {}",
           config_.model,
           with_commas(static_cast<std::uint64_t>(parameter_count(*model_))),
           to_string(devices_),
           strategy_->name(),
           at::get_num_threads(),
+          config_.kernels,
           config_.batch_size,
           devices_.size() > 1 ? format(" over {} devices", devices_.size())
                               : std::string(),

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/compat.h"
 #include "tests/cli_train/process.h"
 #include "tests/support/scratch_dir.h"
 
@@ -97,7 +99,9 @@ TEST_F(ProgramTest, HelpAndVersionGoToStdout) {
   EXPECT_THAT(help.output(), StartsWith("Usage: lockstep train"));
   Process version({"--version"});
   EXPECT_EQ(version.wait(), 0);
-  EXPECT_THAT(version.output(), HasSubstr("LibTorch 2.13"));
+  EXPECT_THAT(
+      version.output(),
+      HasSubstr(format("LibTorch {}", kTorchHeaderVersion)));
 }
 
 TEST_F(ProgramTest, UsageErrorsExitWith2) {

@@ -1,53 +1,40 @@
-# Builds tests/consumer/project against this build and runs it:
-#   cmake -DMODE=package|subdirectory -DSOURCE=... -DBINARY=... -DFOLDER=...
-#     -DGENERATOR=... -DCOMPILER=... -DLAUNCHER=... -DCONFIG=... -P run.cmake
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE out
-    ERROR_VARIABLE out WORKING_DIRECTORY "${FOLDER}")
-  if(NOT status EQUAL 0)
-    message(FATAL_ERROR "${ARGN}\n${out}")
-  endif()
-  set(output "${out}" PARENT_SCOPE)
-endfunction()
+# Builds projects against this build as others would, and runs them:
+#   cmake -DMODE=... -DSOURCE=... -DBINARY=... -DFOLDER=... -DGENERATOR=...
+#     -DCOMPILER=... -DLAUNCHER=... -DTORCH=...
+#     -DWITH_TORCH=... -P run.cmake
+cmake_minimum_required(VERSION 3.25)
+include("${CMAKE_CURRENT_LIST_DIR}/steps.cmake")
 
 file(REMOVE_RECURSE "${FOLDER}")
-file(MAKE_DIRECTORY "${FOLDER}")
-if(MODE STREQUAL "package")
-  run("${CMAKE_COMMAND}" --install "${BINARY}" --component ckpt --prefix "${FOLDER}/made")
-  # A package that works only where it was installed is none.
-  file(RENAME "${FOLDER}/made" "${FOLDER}/moved")
-  file(GLOB_RECURSE files "${FOLDER}/moved/lib*/cmake/*")
-  foreach(file IN LISTS files)
-    file(STRINGS "${file}" lines REGEX "${SOURCE}|${FOLDER}|LibTorch::|/torch/")
-    if(lines)
-      message(FATAL_ERROR "${file} names this machine or LibTorch: ${lines}")
-    endif()
-  endforeach()
+file(MAKE_DIRECTORY "${FOLDER}/run")
+
+if(MODE STREQUAL "package") # component ckpt alone, on a machine without LibTorch
+  install_and_move(--component ckpt)
+  expect_no_machine("LibTorch::|/torch/")
   run("${FOLDER}/moved/bin/lockstep" ckpt "${SOURCE}/testdata/valid/tiny.pt")
-  set(where "-DCMAKE_PREFIX_PATH=${FOLDER}/moved")
-else()
-  set(where "-DLOCKSTEP_SOURCE=${SOURCE}")
-endif()
-
-run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/consumer/project" -B "${FOLDER}/build"
-  -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_BUILD_TYPE=${CONFIG}"
-  "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
-  -DCMAKE_DISABLE_FIND_PACKAGE_LibTorch=ON -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON "${where}")
-run("${CMAKE_COMMAND}" --build "${FOLDER}/build")
-run("${FOLDER}/build/app" "${SOURCE}/testdata/valid/tiny.pt")
-if(NOT output STREQUAL "w float32 [2]\n")
-  message(FATAL_ERROR "unexpected output: ${output}")
-endif()
-run("${FOLDER}/build/app" "${FOLDER}/copy.pt")
-
-# The lines that README.md shows are the ones that were just built.
-file(READ "${SOURCE}/README.md" readme)
-foreach(line IN ITEMS
-    "find_package(Lockstep 0.1 REQUIRED COMPONENTS ckpt)"
-    "add_executable(app main.cpp)"
-    "target_link_libraries(app PRIVATE lockstep::ckpt)")
-  string(FIND "${readme}" "${line}" at)
-  if(at EQUAL -1)
-    message(FATAL_ERROR "README.md lacks the line ${line}")
+  build("${SOURCE}/examples/projects/ckpt_only" "-DCMAKE_PREFIX_PATH=${FOLDER}/moved"
+    -DCMAKE_DISABLE_FIND_PACKAGE_LibTorch=ON -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON
+    "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${FOLDER}/build/bin")
+  expect_sessions(ckpt_only)
+elseif(MODE STREQUAL "torch") # all of it
+  install_and_move()
+  expect_no_machine("${TORCH}")
+  # LibTorch as `torch.utils.cmake_prefix_path` says it.
+  set(ENV{CMAKE_PREFIX_PATH} "${FOLDER}/moved:${TORCH}/share/cmake")
+  build("${SOURCE}/examples/projects")
+  expect_sessions(ckpt_only data_parallel_module three_lines training_loop)
+  run("${FOLDER}/moved/bin/lockstep" train --help)
+elseif(MODE STREQUAL "find") # where LibTorch is looked for
+  configure("${SOURCE}/tests/consumer/find" "-DMODULES=${SOURCE}/cmake")
+elseif(MODE STREQUAL "headers") # each one alone, as strictly as users compile
+  install_and_move()
+  build("${SOURCE}/tests/consumer/headers" "-DLIBTORCH_ROOT=${TORCH}"
+    "-DCMAKE_PREFIX_PATH=${FOLDER}/moved" "-DHEADERS=${FOLDER}/moved/include")
+elseif(MODE STREQUAL "subdirectory") # the sources in a folder of a project
+  build("${SOURCE}/tests/consumer/subdirectory" "-DLOCKSTEP_SOURCE=${SOURCE}"
+    "-DWITH_TORCH=${WITH_TORCH}" "-DLIBTORCH_ROOT=${TORCH}")
+  expect_sessions(ckpt_only)
+  if(WITH_TORCH)
+    expect_sessions(data_parallel_module)
   endif()
-endforeach()
+endif()

@@ -3,14 +3,16 @@
 // The examples from the outside. Each file of examples/golden is a session of
 // one example: lines "$ [VARIABLE=value...] name [arguments]" with standard
 // output, standard error and exit status below. Set LOCKSTEP_UPDATE_GOLDEN=1 to
-// write them anew. The blocks of the pages on DataParallel come from the
-// examples.
+// write them anew. Code that README.md and the pages of docs/ show is a part of
+// an example, or of a project in examples/projects, whose sessions
+// tests/consumer runs.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -34,7 +36,7 @@ std::string session_of(const std::string& line) {
   const test::ShellOutcome outcome = test::run_shell(
       "cd '" + folder.path() + "' && unset LOCKSTEP_SIM_DEVICES " +
       "LOCKSTEP_VISIBLE_DEVICES LOCKSTEP_PLUGIN_PATH && PATH='" + kPrograms +
-      "':$PATH && " + line);
+      "':$PATH && TESTDATA='" LOCKSTEP_SOURCE_DIR "/testdata' && " + line);
   std::string text = "$ " + line + "\n" + outcome.out;
   for (const std::string& error : split(outcome.err, '\n')) {
     text += error.empty() ? "" : "stderr: " + error + "\n";
@@ -61,11 +63,14 @@ std::string without_indent(const std::string& text) {
   return join(lines, "\n");
 }
 
-// All files of a folder in one text.
-std::string texts_of(const char* folder, const char* extension) {
+// All files below a folder whose names end so, in one text.
+std::string texts_of(const char* folder, std::string_view end) {
   std::string text;
-  for (const std::string& stem : stems_of(folder, extension)) {
-    text += file_text(std::string(folder) + "/" + stem + extension);
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().string().ends_with(end)) {
+      text += file_text(entry.path()) + "\n";
+    }
   }
   return without_indent(text);
 }
@@ -113,19 +118,53 @@ TEST(Examples, EverySessionBelongsToOne) {
   EXPECT_EQ(stems_of("examples/golden", ".txt"), stems_of("examples", ".cpp"));
 }
 
+// README.md and the pages below docs.
+std::vector<std::string> pages() {
+  std::vector<std::string> paths{"README.md"};
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator("docs")) {
+    if (entry.path().extension() == ".md") {
+      paths.push_back(entry.path());
+    }
+  }
+  return paths;
+}
+
+TEST(Pages, ShowCodeOfTheExamples) {
+  const std::string programs = texts_of("examples", ".cpp");
+  const std::string projects = texts_of("examples/projects", "CMakeLists.txt");
+  std::set<std::string> with_code;
+  for (const std::string& page : pages()) {
+    const auto parts = split_by_fence(file_text(page));
+    for (std::size_t i = 1; i < parts.size(); i += 2) {
+      const std::size_t end = parts[i].find('\n');
+      const std::string language = parts[i].substr(0, end);
+      if (language == "cpp" || language == "cmake") {
+        with_code.insert(page);
+        EXPECT_THAT(
+            language == "cpp" ? programs : projects,
+            HasSubstr(without_indent(parts[i].substr(end + 1))))
+            << page;
+      }
+    }
+  }
+  EXPECT_THAT(
+      with_code,
+      testing::IsSupersetOf(
+          {"README.md", "docs/data_parallel.md", "docs/data_parallel.zh.md"}));
+}
+
 class Page : public testing::TestWithParam<const char*> {};
 
-TEST_P(Page, ShowsWhatTheExamplesSayAndPrint) {
-  const std::string sources = texts_of("examples", ".cpp");
+TEST_P(Page, ShowsWhatTheExamplesPrint) {
   const std::string outputs = texts_of("examples/golden", ".txt");
   const auto parts = split_by_fence(file_text(GetParam()));
   EXPECT_GT(parts.size(), 10U);
   for (std::size_t i = 1; i < parts.size(); i += 2) {
-    const std::size_t end = parts[i].find('\n') + 1;
-    const bool is_code = parts[i].starts_with("cpp\n");
-    EXPECT_THAT(
-        is_code ? sources : outputs,
-        HasSubstr(without_indent(parts[i].substr(end))));
+    if (!parts[i].starts_with("cpp\n")) {
+      const std::size_t end = parts[i].find('\n') + 1;
+      EXPECT_THAT(outputs, HasSubstr(without_indent(parts[i].substr(end))));
+    }
   }
 }
 

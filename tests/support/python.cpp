@@ -45,9 +45,7 @@ std::string read_file(const std::string& path) {
 std::string interpreter() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes the environment
   const char* chosen = std::getenv("LOCKSTEP_PYTHON");
-  return chosen != nullptr
-             ? chosen
-             : std::string(LOCKSTEP_SOURCE_DIR) + "/.venv/bin/python";
+  return chosen != nullptr ? chosen : LOCKSTEP_PYTHON;
 }
 
 } // namespace

@@ -11,7 +11,7 @@
 namespace lockstep::test {
 
 /// Standard output of `tests/oracle/<script> args...`. The interpreter is
-/// `.venv/bin/python`, or `LOCKSTEP_PYTHON` if set.
+/// CMake's `LOCKSTEP_PYTHON`, or the environment's if set.
 /// Errors: a nonzero exit fails the running test and shows standard error.
 std::string run_python(
     const std::string& script,

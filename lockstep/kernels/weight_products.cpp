@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/weight_products.h"
+#include "lockstep/kernels/weight_products.h"
 
 #include <cstring>
 #include <map>
@@ -12,7 +12,7 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
-namespace lockstep::parallel {
+namespace lockstep::kernels {
 namespace {
 
 using at::Tensor;
@@ -122,4 +122,4 @@ bool weight_products_are_exact(
   return is_exact;
 }
 
-} // namespace lockstep::parallel
+} // namespace lockstep::kernels

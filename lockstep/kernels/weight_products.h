@@ -18,7 +18,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace lockstep::parallel {
+namespace lockstep::kernels {
 
 /// Where a convolution applies its kernel. Units: pixels, [height, width].
 struct KernelSteps {
@@ -56,4 +56,4 @@ bool weight_products_are_exact(
     const KernelSteps& steps,
     const WeightGradientFunction& libtorchs_way);
 
-} // namespace lockstep::parallel
+} // namespace lockstep::kernels

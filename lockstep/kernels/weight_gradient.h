@@ -18,8 +18,9 @@
 #include <cstdint>
 
 #include <ATen/core/Tensor.h>
+#include <torch/library.h>
 
-namespace lockstep::parallel {
+namespace lockstep::kernels {
 
 /// How many pieces the gradient of `weight`, [out, in, kh, kw], is computed in
 /// by the calling thread, given `grad_output`, [batch, out, oh, ow]: 1 where
@@ -29,8 +30,7 @@ std::int64_t weight_gradient_pieces(
     const at::Tensor& input,
     const at::Tensor& weight);
 
-/// Makes LibTorch compute CPU convolutions' weight gradients so. Done once per
-/// process; further calls do nothing.
-void install_weight_gradient();
+/// Adds the kernel that computes weight gradients so: install.h.
+void add_weight_gradient(torch::Library& library);
 
-} // namespace lockstep::parallel
+} // namespace lockstep::kernels

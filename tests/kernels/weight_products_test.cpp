@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/weight_products.h"
+#include "lockstep/kernels/weight_products.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-namespace lockstep::parallel {
+namespace lockstep::kernels {
 namespace {
 
 // 64 -> 64 channels, 3x3 with padding 1: the output is one pixel.
@@ -92,4 +92,4 @@ TEST(WeightProducts, AreExactWhereATrialWas) {
 }
 
 } // namespace
-} // namespace lockstep::parallel
+} // namespace lockstep::kernels

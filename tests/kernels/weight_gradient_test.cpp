@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/weight_gradient.h"
+#include "lockstep/kernels/weight_gradient.h"
 
 #include <ostream>
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/convolution_backward_native.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/kernels/install.h"
 #include "lockstep/parallel/intra_op_threads.h"
 
-namespace lockstep::parallel {
+namespace lockstep::kernels {
 namespace {
 
 struct Case {
@@ -42,11 +42,11 @@ class WeightGradient : public testing::TestWithParam<Case> {};
 
 TEST_P(WeightGradient, IsLibTorchsInEveryBit) {
   const Case& c = GetParam();
-  if (!IntraOpThreadsGuard::is_available()) {
+  if (!parallel::IntraOpThreadsGuard::is_available()) {
     GTEST_SKIP() << "the number of threads is the whole process's";
   }
-  install_weight_gradient();
-  const IntraOpThreadsGuard one_thread(1);
+  install();
+  const parallel::IntraOpThreadsGuard one_thread(1);
   torch::manual_seed(5);
   const auto x =
       torch::randn({c.batch, c.in, c.map, c.map}).contiguous(c.layout);
@@ -109,23 +109,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.has_bias = true},
         Case{.map = 2, .pieces = 1, .layout = at::MemoryFormat::ChannelsLast}));
 
-TEST(WeightGradientPieces, AreWhatLibTorchCalls) {
-  install_weight_gradient();
-  const auto operation = c10::Dispatcher::singleton().findSchema(
-      {"aten::convolution_backward", ""});
-  ASSERT_TRUE(operation.has_value());
-  EXPECT_TRUE(operation->hasKernelForDispatchKey(c10::DispatchKey::CPU));
-}
-
 TEST(WeightGradientPieces, AreForOneThread) {
   const auto weight = torch::zeros({512, 512, 3, 3});
   const auto map = torch::zeros({64, 512, 1, 1});
-  if (!IntraOpThreadsGuard::is_available()) {
+  if (!parallel::IntraOpThreadsGuard::is_available()) {
     GTEST_SKIP() << "the number of threads is the whole process's";
   }
-  const IntraOpThreadsGuard two_threads(2);
+  const parallel::IntraOpThreadsGuard two_threads(2);
   EXPECT_EQ(weight_gradient_pieces(map, map, weight), 1);
-  const IntraOpThreadsGuard one_thread(1);
+  const parallel::IntraOpThreadsGuard one_thread(1);
   EXPECT_EQ(weight_gradient_pieces(map, map, weight), 4);
   EXPECT_EQ(weight_gradient_pieces(map, map, weight.to(torch::kBFloat16)), 1);
   at::globalContext().setUserEnabledMkldnn(false);
@@ -134,4 +126,4 @@ TEST(WeightGradientPieces, AreForOneThread) {
 }
 
 } // namespace
-} // namespace lockstep::parallel
+} // namespace lockstep::kernels

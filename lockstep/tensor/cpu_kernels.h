@@ -5,11 +5,12 @@
 
 #include <torch/library.h>
 
-namespace lockstep::parallel {
+namespace lockstep {
 
 /// Calls `add` with a library for operations of `aten` on the CPU. It is never
 /// removed: other threads may be inside one of its kernels at exit.
-/// Threads: call once for the same kernels.
+/// Threads: call once for the same kernels, while no other thread calls the
+/// operations that they replace.
 inline void replace_cpu_kernels(void (*add)(torch::Library&)) {
   // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): lives for ever
   auto* const library = new torch::Library(
@@ -21,4 +22,4 @@ inline void replace_cpu_kernels(void (*add)(torch::Library&)) {
   add(*library);
 }
 
-} // namespace lockstep::parallel
+} // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/weight_gradient.h"
+#include "lockstep/kernels/weight_gradient.h"
 
 #include <unistd.h>
 
@@ -14,10 +14,9 @@
 #include <ATen/ops/convolution_backward_native.h>
 #include <ATen/ops/empty_like.h>
 
-#include "lockstep/parallel/cpu_kernels.h"
-#include "lockstep/parallel/weight_products.h"
+#include "lockstep/kernels/weight_products.h"
 
-namespace lockstep::parallel {
+namespace lockstep::kernels {
 namespace {
 
 using at::IntArrayRef;
@@ -162,14 +161,8 @@ std::int64_t weight_gradient_pieces(
   return is_one_thread && at::globalContext().userEnabledMkldnn() ? kPieces : 1;
 }
 
-void install_weight_gradient() {
-  static const bool is_done = [] {
-    replace_cpu_kernels([](torch::Library& library) {
-      library.impl("convolution_backward", &convolution_backward);
-    });
-    return true;
-  }();
-  static_cast<void>(is_done);
+void add_weight_gradient(torch::Library& library) {
+  library.impl("convolution_backward", &convolution_backward);
 }
 
-} // namespace lockstep::parallel
+} // namespace lockstep::kernels

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/kernels/install.h"
+
+#include <cstdlib>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+namespace lockstep::kernels {
+namespace {
+
+bool is_replaced() {
+  const auto operation = c10::Dispatcher::singleton().findSchema(
+      {"aten::convolution_backward", ""});
+  return operation->hasKernelForDispatchKey(c10::DispatchKey::CPU);
+}
+
+at::Tensor weight_gradient_of_a_layer() {
+  torch::manual_seed(2);
+  torch::nn::Conv2d layer(
+      torch::nn::Conv2dOptions(64, 64, 3).padding(1).bias(false));
+  layer->forward(torch::randn({32, 64, 1, 1})).square().sum().backward();
+  return layer->weight.grad();
+}
+
+// Status 0 if all is as documented, else the number of the first surprise.
+int before_and_after() {
+  if (is_replaced()) {
+    return 1;
+  }
+  const at::Tensor stock = weight_gradient_of_a_layer();
+  install();
+  install();
+  if (!is_replaced()) {
+    return 2;
+  }
+  // The first call of a shape may be a comparison, the second its result.
+  for (int call = 0; call < 2; ++call) {
+    if (!torch::equal(weight_gradient_of_a_layer(), stock)) {
+      return 3;
+    }
+  }
+  return 0;
+}
+
+TEST(Install, ReplacesWhenAskedToAndKeepsTheBits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe"); // a process of its own
+  EXPECT_EXIT(std::_Exit(before_and_after()), testing::ExitedWithCode(0), "");
+}
+
+} // namespace
+} // namespace lockstep::kernels
