@@ -5,7 +5,7 @@
 //   DataParallel model(net, {.devices = "cpu*2"});
 //   loss(model->forward(images), targets).backward();
 // Any forward will do: its arguments and its result may be tensors, values and
-// containers of these (structure.h).
+// containers of these (tensor/structure.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "lockstep/parallel/replica_group.h"
-#include "lockstep/parallel/structure.h"
+#include "lockstep/tensor/structure.h"
 
 namespace lockstep {
 
@@ -132,7 +132,7 @@ Result DataParallelImpl<M>::run(const Inputs& like) {
       "DataParallel joins tensors: forward must return tensors, containers of "
       "tensors, or a struct with a lockstep::Structure; return numbers as "
       "0-dimensional tensors");
-  TensorList inputs = parallel::flatten(like);
+  TensorList inputs = structure::flatten(like);
   // One undefined tensor stands for "only values": all replicas get those.
   const bool only_values = inputs.empty() && std::tuple_size_v<Inputs> > 0;
   if (only_values) {
@@ -142,18 +142,18 @@ Result DataParallelImpl<M>::run(const Inputs& like) {
   const auto call = [&](std::size_t index,
                         torch::nn::Module& replica,
                         const TensorList& shards) {
-    Inputs own = parallel::rebuild(like, only_values ? TensorList() : shards);
+    Inputs own = structure::rebuild(like, only_values ? TensorList() : shards);
     results[index] = std::make_unique<Result>(std::apply(
         [&replica](auto&... args) {
           return dynamic_cast<M&>(replica).forward(args...);
         },
         own));
     return ReplicaOutputs{
-        .tensors = parallel::flatten(*results[index]),
-        .form = parallel::describe(*results[index])};
+        .tensors = structure::flatten(*results[index]),
+        .form = structure::describe(*results[index])};
   };
   const TensorList outputs = group().forward(inputs, call);
-  return parallel::rebuild(std::move(*results.front()), outputs);
+  return structure::rebuild(std::move(*results.front()), outputs);
 }
 
 namespace parallel {

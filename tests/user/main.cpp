@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One process, eight simulated devices, started before any test: LibTorch makes
+// its device threads in the process's first backward pass.
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/device/sim_control.h"
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleMock(&argc, argv);
+  // NOLINTBEGIN(concurrency-mt-unsafe): no other thread runs yet
+  setenv("LOCKSTEP_PLUGIN_PATH", LOCKSTEP_BINARY_DIR "/bin", 1);
+  unsetenv("LOCKSTEP_SIM_DEVICES");
+  unsetenv("LOCKSTEP_VISIBLE_DEVICES");
+  // NOLINTEND(concurrency-mt-unsafe)
+  lockstep::start_sim({.devices = 8});
+  return RUN_ALL_TESTS();
+}
