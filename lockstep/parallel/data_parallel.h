@@ -60,7 +60,7 @@ struct DataParallelOptions {
 class DataParallelBase : public torch::nn::Module {
  public:
   /// Warns, as PyTorch does, if one device has less than 75 % of another's
-  /// memory.
+  /// memory; of layers replaced without `replace_module`: replaced_child.h.
   /// Errors: throws kInvalidArgument without a module; see `parse_devices` and
   /// `ReplicaGroup`.
   DataParallelBase(

@@ -16,6 +16,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/parallel/connected_graph.h"
 #include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/replaced_child.h"
 #include "lockstep/tensor/rng.h"
 
 namespace lockstep::parallel {
@@ -49,8 +50,20 @@ bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
          leaf.strides() == master.strides();
 }
 
-[[noreturn]] void
-structure_differs(const std::string& what, std::size_t a, std::size_t b) {
+// `master` refers to each module of the tree once.
+std::string built_differently_hint(const ModuleParts& master) {
+  std::string hint = replaced_children_hint(*master.modules.front(), 1);
+  return hint.empty()
+             ? "the factory (or clone()) must make the same structure; "
+               "new layers go in with replace_module"
+             : hint;
+}
+
+[[noreturn]] void structure_differs(
+    const std::string& what,
+    std::size_t a,
+    std::size_t b,
+    const ModuleParts& master) {
   raise(
       {.code = ErrorCode::kMismatch,
        .op = kOp,
@@ -59,7 +72,7 @@ structure_differs(const std::string& what, std::size_t a, std::size_t b) {
            a,
            what,
            b),
-       .hint = "the factory (or clone()) must make the same structure"});
+       .hint = built_differently_hint(master)});
 }
 
 } // namespace
@@ -117,7 +130,7 @@ void ReplicaSet::link_row(
                "a replica is not built like the module: parameter {} has "
                "another shape",
                parts.front().parameters[place].first),
-           .hint = "the factory (or clone()) must make the same structure"});
+           .hint = built_differently_hint(parts.front())});
     }
     auto& leaves = row.leaves[r];
     const bool known = std::ranges::any_of(
@@ -132,9 +145,9 @@ void ReplicaSet::link_row(
 void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
   const ModuleParts& master = parts.front();
   for (const ModuleParts& part : parts) {
-    const auto check = [](const char* what, std::size_t a, std::size_t b) {
+    const auto check = [&](const char* what, std::size_t a, std::size_t b) {
       if (a != b) {
-        structure_differs(what, a, b);
+        structure_differs(what, a, b, master);
       }
     };
     check("modules", master.modules.size(), part.modules.size());

@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/module_version.h"
+#include "lockstep/tensor/replaced_child.h"
 
 namespace lockstep {
 namespace {
@@ -82,6 +83,7 @@ std::vector<std::string> StateDict::keys() const {
 }
 
 StateDict state_dict(const torch::nn::Module& module) {
+  warn_of_replaced_children(module);
   StateDict out;
   collect(module, "", out);
   return out;
