@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <tuple>
@@ -23,6 +24,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "lockstep/parallel/replica_group.h"
+#include "lockstep/tensor/print.h"
 #include "lockstep/tensor/structure.h"
 
 namespace lockstep {
@@ -83,6 +85,13 @@ class DataParallelBase : public torch::nn::Module {
  private:
   std::unique_ptr<ReplicaGroup> group_;
 };
+
+/// `std::cout << *model`: as Python's `print(model)`.
+inline std::ostream& operator<<(
+    std::ostream& stream,
+    const DataParallelBase& model) {
+  return stream << to_string(model);
+}
 
 /// DataParallel around an `M`.
 template <class M>
@@ -184,6 +193,12 @@ class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl<M>> {
       DataParallelOptions options = {})
       : DataParallel(module.ptr(), std::move(options)) {}
 };
+
+/// The same for the holder: `std::cout << model`.
+template <class M>
+std::ostream& operator<<(std::ostream& stream, const DataParallel<M>& model) {
+  return stream << *model;
+}
 
 template <class M>
 DataParallel(std::shared_ptr<DataParallelImpl<M>>) -> DataParallel<M>;
