@@ -77,9 +77,7 @@ std::string result_text(
     const ckpt::ExtractedModel& model) {
   std::string text = format("{:<8} {}\n", "model", ckpt::to_text(model.facts));
   if (model.facts.is_uncalled) {
-    text += format(
-        "{:<8} the file holds model.state_dict, saved without a call\n",
-        "note");
+    text += format("{:<8} the file {}\n", "note", ckpt::kUncalledText);
   }
   const bool is_wrapped = !model.facts.inner_class.empty();
   if (is_wrapped && !args.options.unwrap) {

@@ -9,10 +9,10 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/device/sim_control.h"
-#include "lockstep/models/print.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/models/resnet.h"
 #include "lockstep/parallel/data_parallel.h"
+#include "lockstep/tensor/print.h"
 
 namespace ls = lockstep;
 namespace nn = torch::nn;

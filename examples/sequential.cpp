@@ -7,8 +7,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/device/sim_control.h"
-#include "lockstep/models/print.h"
 #include "lockstep/parallel/data_parallel.h"
+#include "lockstep/tensor/print.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace ls = lockstep;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Any forward will do: tensors inside containers and structs are split and
-// joined, everything else is given to each replica as it is.
+// joined, values are given to each replica as they are. A class of one's own
+// says which of the two it wants.
 #include <iostream>
 #include <map>
 #include <string>
@@ -26,6 +27,14 @@ template <>
 struct lockstep::Structure<ImageBatch>
     : lockstep::Fields<&ImageBatch::images, &ImageBatch::boxes> {};
 
+struct Config {
+  double scale = 1;
+};
+
+// Nothing to split: each replica gets it as it is.
+template <>
+struct lockstep::Structure<Config> : lockstep::AsIs {};
+
 using Result = std::map<std::string, torch::Tensor>;
 
 struct NetImpl : torch::nn::Cloneable<NetImpl> {
@@ -35,9 +44,9 @@ struct NetImpl : torch::nn::Cloneable<NetImpl> {
   void reset() override {
     fc = register_module("fc", torch::nn::Linear(8, 2));
   }
-  Result forward(const ImageBatch& batch, double scale) {
+  Result forward(const ImageBatch& batch, const Config& config) {
     return {
-        {"scores", fc->forward(batch.images) * scale},
+        {"scores", fc->forward(batch.images) * config.scale},
         {"areas", batch.boxes[0].prod(1) + batch.boxes[1].prod(1)}};
   }
   torch::nn::Linear fc = nullptr;
@@ -53,7 +62,8 @@ int main() {
       .images = torch::ones({10, 8}),
       .boxes = {torch::ones({10, 4}), torch::ones({10, 4})},
       .split = "train"};
-  for (const auto& [name, tensor] : model->forward(batch, 0.5)) {
+  for (const auto& [name, tensor] :
+       model->forward(batch, Config{.scale = 0.5})) {
     std::cout << name << ": " << ls::size_text(tensor.sizes()) << " on "
               << tensor.device().str() << "\n";
   }

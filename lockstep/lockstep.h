@@ -23,7 +23,7 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/kernels/install.h"
-#include "lockstep/models/print.h"
+#include "lockstep/tensor/print.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/models/resnet.h"
 #include "lockstep/models/small.h"

@@ -194,23 +194,10 @@ class Summarizer {
     }
   }
 
-  // A whole model's prefix is a matter of its wrapper, not of its keys.
-  void add_model_hint() {
-    const std::string command = summary_.model.inner_class.empty()
-                                    ? "'lockstep ckpt extract-model'"
-                                    : "'lockstep ckpt extract-model --unwrap'";
-    summary_.hints.push_back(
-        summary_.model.is_uncalled
-            ? "holds model.state_dict, saved without a call: " + command +
-                  " recovers the weights"
-            : "holds a whole model: " + command +
-                  " gives its state_dict, which loads without the model's "
-                  "code");
-  }
-
   void add_hints() {
+    // A whole model's prefix is a matter of its wrapper, not of its keys.
     if (!summary_.wrapped_class.empty()) {
-      add_model_hint();
+      summary_.hints.push_back(whole_model_hint(summary_.model));
     } else {
       for (const Wrapper& wrapper : kWrappers) {
         if (summary_.prefix.prefix == wrapper.prefix &&

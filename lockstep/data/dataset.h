@@ -12,6 +12,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lockstep/tensor/structure_base.h"
+
 namespace lockstep {
 
 /// Samples that a training step takes at once.
@@ -26,6 +28,10 @@ struct Batch {
     return images.defined() ? images.size(0) : 0;
   }
 };
+
+/// A module may take a whole batch: each replica gets its part.
+template <>
+struct Structure<Batch> : Fields<&Batch::images, &Batch::targets> {};
 
 /// Numbered samples. Threads: `read` may run in several threads at once.
 class Dataset {

@@ -171,6 +171,15 @@ std::string present(const TypeInfo& type, std::int64_t count) {
       count == 1 ? "" : "s");
 }
 
+std::string numbers_hint(std::int64_t count, bool is_sim) {
+  const std::string hidden = is_sim ? hidden_sim_devices() : std::string();
+  return format(
+      "numbers go from 0 to {}{}{}",
+      count - 1,
+      hidden.empty() ? "" : "; ",
+      hidden);
+}
+
 } // namespace
 
 std::vector<c10::Device> parse_devices(std::string_view spec) {
@@ -180,8 +189,12 @@ std::vector<c10::Device> parse_devices(std::string_view spec) {
   if (type.type == DeviceType::CPU) {
     return cpu_devices(selection, spec);
   }
-  if (type.type == DeviceType::PrivateUse1 && sim_device_count() == 0) {
+  const bool is_sim = type.type == DeviceType::PrivateUse1;
+  if (is_sim && sim_device_count() == 0) {
     start_named_sim(selection);
+  }
+  if (is_sim) {
+    warn_of_late_sim_variable();
   }
   const std::int64_t count = count_of(type);
   if (count == 0) {
@@ -208,7 +221,7 @@ std::vector<c10::Device> parse_devices(std::string_view spec) {
                type.name,
                index,
                present(type, count)),
-           .hint = format("numbers go from 0 to {}", count - 1)});
+           .hint = numbers_hint(count, is_sim)});
     }
     devices.emplace_back(type.type, static_cast<c10::DeviceIndex>(index));
   }

@@ -28,6 +28,11 @@ struct Started {
   std::mutex mutex = {};
   std::atomic<const SimPlugin*> plugin{nullptr};
   std::atomic<std::int32_t> count{0};
+  // Under the mutex: what the variable was, how many devices there are with
+  // those that it hides, and whether a later change was warned of.
+  std::optional<std::string> visible = {};
+  std::int32_t existing = 0;
+  bool is_warned = false;
 };
 
 Started& started() {
@@ -60,6 +65,52 @@ std::optional<std::int32_t> to_number(std::string_view text) {
   return value;
 }
 
+// `strip` of Python, for ASCII.
+std::string_view stripped(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\n\r\v\f\x1c\x1d\x1e\x1f";
+  const std::size_t begin =
+      std::min(text.find_first_not_of(kBlank), text.size());
+  text.remove_prefix(begin);
+  return text.substr(0, text.find_last_not_of(kBlank) + 1);
+}
+
+// The number that `item` begins with, as strtoul reads it, without leading
+// zeros; nullopt for a negative one or none.
+std::optional<std::string> leading_number(std::string_view item) {
+  item = stripped(item);
+  const bool is_negative = item.starts_with('-');
+  item.remove_prefix(is_negative || item.starts_with('+') ? 1 : 0);
+  const std::size_t size =
+      std::min(item.find_first_not_of("0123456789"), item.size());
+  if (size == 0) {
+    return std::nullopt;
+  }
+  const std::string_view digits = item.substr(0, size);
+  const std::size_t zeros = digits.find_first_not_of('0');
+  if (zeros == std::string_view::npos) {
+    return "0";
+  }
+  return is_negative ? std::nullopt
+                     : std::optional<std::string>(digits.substr(zeros));
+}
+
+// The list as PyTorch reads CUDA_VISIBLE_DEVICES: an item that is no number
+// ends it, a repeated one empties it.
+std::vector<std::string> visible_numbers(std::string_view visible) {
+  std::vector<std::string> numbers;
+  for (const std::string& item : split(visible, ',')) {
+    const auto number = leading_number(item);
+    if (!number) {
+      break;
+    }
+    if (std::ranges::find(numbers, *number) != numbers.end()) {
+      return {};
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 std::optional<std::int32_t> existing_by_environment() {
   const auto text = variable(kCountVariable);
   if (!text || text->empty()) {
@@ -83,14 +134,37 @@ std::int32_t existing_devices(std::int32_t asked) {
   std::int32_t existing = std::max(asked, 1);
   const auto visible = variable(kVisibleVariable);
   if (visible) {
-    for (const std::string& part : split(*visible, ',')) {
-      existing = std::max(existing, to_number(part).value_or(0) + 1);
+    for (const std::string& number : visible_numbers(*visible)) {
+      existing = std::max(
+          existing,
+          to_number(number).value_or(kMaxSimDevices - 1) + 1);
     }
   }
   return std::min(existing, kMaxSimDevices);
 }
 
-void check_enough(std::int32_t asked, std::size_t visible) {
+std::string quoted(const std::optional<std::string>& value) {
+  return value ? format("\"{}\"", escape(*value)) : "not set";
+}
+
+// What the variable hid, in words; empty if it was not set.
+std::string visible_text(
+    const std::optional<std::string>& visible,
+    std::size_t left,
+    std::int32_t existing) {
+  return visible ? format(
+                       "{} was {} at the start and left {} of {} devices",
+                       kVisibleVariable,
+                       quoted(visible),
+                       left,
+                       existing)
+                 : "";
+}
+
+void check_enough(
+    std::int32_t asked,
+    std::size_t visible,
+    const Started& self) {
   if (std::cmp_less(visible, std::max(asked, 1))) {
     raise(
         {.code = ErrorCode::kUnavailable,
@@ -100,8 +174,12 @@ void check_enough(std::int32_t asked, std::size_t visible) {
              std::max(asked, 1),
              asked > 1 ? "s" : "",
              visible),
-         .hint =
-             format("look at {} and {}", kCountVariable, kVisibleVariable)});
+         .hint = self.visible
+                     ? visible_text(self.visible, visible, self.existing)
+                     : format(
+                           "look at {} and {}",
+                           kCountVariable,
+                           kVisibleVariable)});
   }
 }
 
@@ -143,9 +221,11 @@ void check_backward(std::size_t count) {
 }
 
 void start(Started& self, std::int32_t asked) {
+  self.visible = variable(kVisibleVariable);
+  self.existing = existing_devices(asked);
   const std::vector<std::int32_t> physical =
-      visible_sim_devices(variable(kVisibleVariable), existing_devices(asked));
-  check_enough(asked, physical.size());
+      visible_sim_devices(self.visible, self.existing);
+  check_enough(asked, physical.size(), self);
   const SimPlugin& plugin = plugin_table();
   const char* error =
       plugin.start(physical.data(), static_cast<std::int32_t>(physical.size()));
@@ -192,22 +272,10 @@ std::vector<std::int32_t> visible_sim_devices(
     }
     return physical;
   }
-  if (visible->empty()) {
-    return physical;
-  }
-  for (const std::string& part : split(*visible, ',')) {
-    const auto number = to_number(part);
-    if (!number) {
-      bad_variable(
-          kVisibleVariable,
-          *visible,
-          "write numbers with commas between them: 1,3");
-    }
-    if (*number < 0 || *number >= existing) {
+  for (const std::string& text : visible_numbers(*visible)) {
+    const auto number = to_number(text);
+    if (!number || *number >= existing) {
       break;
-    }
-    if (std::ranges::find(physical, *number) != physical.end()) {
-      bad_variable(kVisibleVariable, *visible, "name each device once");
     }
     physical.push_back(*number);
   }
@@ -229,8 +297,37 @@ void start_sim(const SimOptions& options) {
   if (self.plugin.load() == nullptr) {
     start(self, options.devices);
   } else {
-    check_enough(options.devices, static_cast<std::size_t>(self.count.load()));
+    check_enough(
+        options.devices,
+        static_cast<std::size_t>(self.count.load()),
+        self);
   }
+}
+
+std::string hidden_sim_devices() {
+  Started& self = started();
+  const std::lock_guard lock(self.mutex);
+  return visible_text(
+      self.visible,
+      static_cast<std::size_t>(self.count.load()),
+      self.existing);
+}
+
+void warn_of_late_sim_variable() {
+  Started& self = started();
+  const std::lock_guard lock(self.mutex);
+  const std::optional<std::string> now(variable(kVisibleVariable));
+  if (self.plugin.load() == nullptr || now == self.visible || self.is_warned) {
+    return;
+  }
+  self.is_warned = true;
+  TORCH_WARN(
+      kVisibleVariable,
+      " is ",
+      quoted(now),
+      " now and was ",
+      quoted(self.visible),
+      " when the simulated devices started; it is read only then");
 }
 
 std::int32_t sim_device_count() noexcept {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,12 +41,22 @@ void start_sim(const SimOptions& options = {});
 std::int32_t sim_device_count() noexcept;
 
 /// The physical numbers behind sim:0, sim:1, ...: what `visible` (the text of
-/// LOCKSTEP_VISIBLE_DEVICES, if set) leaves of `existing` devices. As with
-/// CUDA, the first number that does not exist ends the list.
-/// Errors: throws kInvalidArgument for other text, or a number named twice.
+/// LOCKSTEP_VISIBLE_DEVICES, if set) leaves of `existing` devices. Read as
+/// PyTorch reads CUDA_VISIBLE_DEVICES: blanks around an item and anything
+/// behind its number ("1gpu") do not count; an item without a number, a
+/// negative one and one that does not exist end the list; a number named twice
+/// empties it. So do names ("GPU-...", "MIG-..."), which simulated devices do
+/// not have.
 std::vector<std::int32_t> visible_sim_devices(
     std::optional<std::string_view> visible,
     std::int32_t existing);
+
+/// What LOCKSTEP_VISIBLE_DEVICES was at the start and how many devices it left,
+/// for hints; empty if it was not set.
+std::string hidden_sim_devices();
+
+/// Warns once if LOCKSTEP_VISIBLE_DEVICES is not what it was at the start.
+void warn_of_late_sim_variable();
 
 /// Errors of all functions below: throws kUnavailable for a device that is not
 /// there.

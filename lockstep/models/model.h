@@ -8,11 +8,13 @@
 
 #include <memory>
 #include <optional>
+#include <ostream>
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/print.h"
 
 namespace lockstep {
 
@@ -22,6 +24,11 @@ class Model : public torch::nn::Module {
   /// Shape: [N, C, H, W] float32 in for image models, [N, classes] out.
   virtual at::Tensor forward(const at::Tensor& x) = 0;
 };
+
+/// `std::cout << *net`: as Python's `print(net)`.
+inline std::ostream& operator<<(std::ostream& stream, const Model& model) {
+  return stream << to_string(model);
+}
 
 /// Base of a module made of other modules, without parameters of its own.
 /// `Derived` offers `each_child(visit)`, which calls

@@ -11,6 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/device/default_device.h"
 #include "lockstep/device/device_list.h"
+#include "lockstep/tensor/replaced_child.h"
 
 namespace lockstep {
 namespace {
@@ -90,6 +91,7 @@ DataParallelBase::DataParallelBase(
          .op = "parallel.wrap",
          .message = "the module is null"});
   }
+  warn_of_replaced_children(*module);
   register_module("module", module);
   const std::vector<c10::Device> devices = choose_devices(options);
   warn_if_unbalanced(devices);

@@ -5,7 +5,7 @@
 //   DataParallel model(net, {.devices = "cpu*2"});
 //   loss(model->forward(images), targets).backward();
 // Any forward will do: its arguments and its result may be tensors, values and
-// containers of these (structure.h).
+// containers of these (tensor/structure.h).
 //
 // One thing changes for the whole process: the first wrapper of several devices
 // replaces the CPU kernels that draw random numbers (uniform_, dropout's
@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <tuple>
@@ -30,7 +31,8 @@
 #include <torch/nn/pimpl.h>
 
 #include "lockstep/parallel/replica_group.h"
-#include "lockstep/parallel/structure.h"
+#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/structure.h"
 
 namespace lockstep {
 
@@ -75,7 +77,7 @@ struct DataParallelOptions {
 class DataParallelBase : public torch::nn::Module {
  public:
   /// Warns, as PyTorch does, if one device has less than 75 % of another's
-  /// memory.
+  /// memory; of layers replaced without `replace_module`: replaced_child.h.
   /// Errors: throws kInvalidArgument without a module; see `parse_devices` and
   /// `ReplicaGroup`.
   DataParallelBase(
@@ -98,6 +100,13 @@ class DataParallelBase : public torch::nn::Module {
  private:
   std::unique_ptr<ReplicaGroup> group_;
 };
+
+/// `std::cout << *model`: as Python's `print(model)`.
+inline std::ostream& operator<<(
+    std::ostream& stream,
+    const DataParallelBase& model) {
+  return stream << to_string(model);
+}
 
 /// DataParallel around an `M`.
 template <class M>
@@ -147,7 +156,7 @@ Result DataParallelImpl<M>::run(const Inputs& like) {
       "DataParallel joins tensors: forward must return tensors, containers of "
       "tensors, or a struct with a lockstep::Structure; return numbers as "
       "0-dimensional tensors");
-  TensorList inputs = parallel::flatten(like);
+  TensorList inputs = structure::flatten(like);
   // One undefined tensor stands for "only values": all replicas get those.
   const bool only_values = inputs.empty() && std::tuple_size_v<Inputs> > 0;
   if (only_values) {
@@ -157,18 +166,18 @@ Result DataParallelImpl<M>::run(const Inputs& like) {
   const auto call = [&](std::size_t index,
                         torch::nn::Module& replica,
                         const TensorList& shards) {
-    Inputs own = parallel::rebuild(like, only_values ? TensorList() : shards);
+    Inputs own = structure::rebuild(like, only_values ? TensorList() : shards);
     results[index] = std::make_unique<Result>(std::apply(
         [&replica](auto&... args) {
           return dynamic_cast<M&>(replica).forward(args...);
         },
         own));
     return ReplicaOutputs{
-        .tensors = parallel::flatten(*results[index]),
-        .form = parallel::describe(*results[index])};
+        .tensors = structure::flatten(*results[index]),
+        .form = structure::describe(*results[index])};
   };
   const TensorList outputs = group().forward(inputs, call);
-  return parallel::rebuild(std::move(*results.front()), outputs);
+  return structure::rebuild(std::move(*results.front()), outputs);
 }
 
 namespace parallel {
@@ -199,6 +208,12 @@ class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl<M>> {
       DataParallelOptions options = {})
       : DataParallel(module.ptr(), std::move(options)) {}
 };
+
+/// The same for the holder: `std::cout << model`.
+template <class M>
+std::ostream& operator<<(std::ostream& stream, const DataParallel<M>& model) {
+  return stream << *model;
+}
 
 template <class M>
 DataParallel(std::shared_ptr<DataParallelImpl<M>>) -> DataParallel<M>;

@@ -24,7 +24,7 @@
 
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/scatter_gather.h"
-#include "lockstep/parallel/structure.h"
+#include "lockstep/tensor/structure.h"
 
 namespace lockstep::parallel {
 
@@ -44,13 +44,13 @@ std::vector<T> scatter(
     const T& value,
     std::span<const c10::Device> devices,
     std::int64_t dim = 0) {
-  TensorList tensors = parallel::flatten(value);
+  TensorList tensors = structure::flatten(value);
   if (tensors.empty()) {
     return std::vector<T>(devices.size(), value);
   }
   std::vector<T> parts;
   for (const TensorList& shard : parallel::scatter(tensors, devices, dim)) {
-    parts.push_back(parallel::rebuild(value, shard));
+    parts.push_back(structure::rebuild(value, shard));
   }
   return parts;
 }
@@ -67,8 +67,8 @@ T gather(
   std::vector<std::string> forms;
   std::vector<TensorList> tensors;
   for (const T& output : outputs) {
-    forms.push_back(parallel::describe(output));
-    tensors.push_back(parallel::flatten(output));
+    forms.push_back(structure::describe(output));
+    tensors.push_back(structure::flatten(output));
   }
   check_same_forms(forms);
   TensorList joined;
@@ -79,7 +79,7 @@ T gather(
     }
     joined.push_back(parallel::gather(parts, device, dim));
   }
-  return parallel::rebuild(outputs.front(), joined);
+  return structure::rebuild(outputs.front(), joined);
 }
 
 /// `replicate` behind a base-class reference.

@@ -26,8 +26,6 @@
 
 namespace lockstep {
 
-using parallel::TensorList;
-
 /// How a group is made.
 struct ReplicaGroupOptions {
   /// One replica each; the module lives on the first.

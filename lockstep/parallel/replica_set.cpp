@@ -17,6 +17,7 @@
 #include "lockstep/parallel/connected_graph.h"
 #include "lockstep/parallel/replica_error.h"
 #include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/replaced_child.h"
 #include "lockstep/tensor/rng.h"
 
 namespace lockstep::parallel {
@@ -69,8 +70,20 @@ Moved copy_unseen(const Copies& copies) {
   return copy_coalesced(copies.from, copies.to);
 }
 
-[[noreturn]] void
-structure_differs(const std::string& what, std::size_t a, std::size_t b) {
+// `master` refers to each module of the tree once.
+std::string built_differently_hint(const ModuleParts& master) {
+  std::string hint = replaced_children_hint(*master.modules.front(), 1);
+  return hint.empty()
+             ? "the factory (or clone()) must make the same structure; "
+               "new layers go in with replace_module"
+             : hint;
+}
+
+[[noreturn]] void structure_differs(
+    const std::string& what,
+    std::size_t a,
+    std::size_t b,
+    const ModuleParts& master) {
   raise(
       {.code = ErrorCode::kMismatch,
        .op = kOp,
@@ -79,7 +92,7 @@ structure_differs(const std::string& what, std::size_t a, std::size_t b) {
            a,
            what,
            b),
-       .hint = "the factory (or clone()) must make the same structure"});
+       .hint = built_differently_hint(master)});
 }
 
 } // namespace
@@ -137,7 +150,7 @@ void ReplicaSet::link_row(
                "a replica is not built like the module: parameter {} has "
                "another shape",
                parts.front().parameters[place].first),
-           .hint = "the factory (or clone()) must make the same structure"});
+           .hint = built_differently_hint(parts.front())});
     }
     auto& leaves = row.leaves[r];
     const bool known = std::ranges::any_of(
@@ -152,9 +165,9 @@ void ReplicaSet::link_row(
 void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
   const ModuleParts& master = parts.front();
   for (const ModuleParts& part : parts) {
-    const auto check = [](const char* what, std::size_t a, std::size_t b) {
+    const auto check = [&](const char* what, std::size_t a, std::size_t b) {
       if (a != b) {
-        structure_differs(what, a, b);
+        structure_differs(what, a, b, master);
       }
     };
     check("modules", master.modules.size(), part.modules.size());

@@ -14,9 +14,9 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-namespace lockstep::parallel {
+#include "lockstep/tensor/structure.h"
 
-using TensorList = std::vector<at::Tensor>;
+namespace lockstep::parallel {
 
 /// One list per device used: chunks of each input along `dim`, on that device.
 /// Pieces have ceil(N / devices) rows, so 10 rows over 4 devices give 3, 3, 3,

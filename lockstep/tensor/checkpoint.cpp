@@ -114,7 +114,10 @@ FoundWeights find_state_dict(const ckpt::Value& root) {
   ckpt::WeightsPlace place = ckpt::locate_weights(root);
   if (ckpt::module_in(place.value) != nullptr) {
     auto model = ckpt::extract_model(place.value, {.unwrap = true}).value();
-    return {.weights = std::move(model.state_dict), .key = place.key};
+    return {
+        .weights = std::move(model.state_dict),
+        .key = place.key,
+        .is_uncalled = model.facts.is_uncalled};
   }
   if (!is_state_dict(place.value)) {
     raise(

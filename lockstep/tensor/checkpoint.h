@@ -102,6 +102,8 @@ struct FoundWeights {
   ckpt::Value weights = {};
   /// "state_dict", "model", ...; empty if the top level is the weights.
   std::string key = {};
+  /// `torch.save(model.state_dict)`: taken from the model whose method it is.
+  bool is_uncalled = false;
 };
 
 /// Finds the weights in what a file holds: a dict of tensors or a whole model

@@ -2,6 +2,8 @@
 //
 // The walk over the module follows PyTorch's, so that keys are named in the
 // same order; but nothing is copied before everything is checked.
+#include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -238,40 +240,52 @@ std::vector<Entry> entries_of(
   return entries;
 }
 
+// The first hint that says something.
+std::string first_of(std::initializer_list<std::string> hints) {
+  const auto* found = std::ranges::find_if(hints, [](const std::string& hint) {
+    return !hint.empty();
+  });
+  return found == hints.end() ? std::string() : *found;
+}
+
 // `classes` holds Python's class of each entry that is no tensor.
 LoadReport load(
     torch::nn::Module& module,
     StateDict weights,
     const std::vector<std::string>& classes,
     const LoadStateDictOptions& options,
-    std::string fallback_hint) {
+    const std::string& fallback_hint) {
   check_torch_version();
-  weights = edited(std::move(weights), options);
+  const StateDict file = edited(std::move(weights), options);
+  const StateDict model = state_dict(module);
   LoadReport report;
   std::vector<Entry> entries;
+  auto versions = file.versions;
   if (options.by_position) {
-    Positioned found = lay_by_position(weights, state_dict(module));
-    weights = std::move(found.weights);
-    entries = entries_of(weights, {});
+    Positioned found = lay_by_position(file, model);
+    entries = entries_of(found.weights, {});
+    versions = std::move(found.weights.versions);
     report.unexpected_keys = std::move(found.unexpected_keys);
     report.mapping = std::move(found.mapping);
   } else {
-    entries = entries_of(weights, classes);
+    entries = entries_of(file, classes);
   }
   Entries all;
   for (const Entry& entry : entries) {
     all.push_back(&entry);
   }
-  Loader loader(entries, weights.versions, std::move(report));
+  Loader loader(entries, versions, std::move(report));
   loader.check(module, "", all);
   std::string message = loader.message(class_name(module), options.strict);
   if (!message.empty()) {
-    std::string hint = prefix_hint(state_dict(module).keys(), weights.keys());
     raise(
         {.code = ErrorCode::kMismatch,
          .op = std::string(kOp),
          .message = std::move(message),
-         .hint = hint.empty() ? std::move(fallback_hint) : std::move(hint)});
+         .hint = first_of(
+             {options.by_position ? "" : prefix_hint(model.keys(), file.keys()),
+              position_hint(file, model, options.by_position),
+              fallback_hint})});
   }
   return loader.copy();
 }

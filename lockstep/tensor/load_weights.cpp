@@ -3,6 +3,10 @@
 
 #include <vector>
 
+#include <c10/util/Exception.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/model/module_facts.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/prefix_fit.h"
 
@@ -28,7 +32,11 @@ LoadReport load_weights(
     FileSystem& fs) {
   const Checkpoint file =
       load(path, {.map_location = options.map_location}, fs);
-  const ckpt::Value weights = find_state_dict(file.root()).weights;
+  const FoundWeights found = find_state_dict(file.root());
+  if (found.is_uncalled) {
+    TORCH_WARN(escape(path), " ", ckpt::kUncalledText);
+  }
+  const ckpt::Value& weights = found.weights;
   if (options.by_position) {
     return load_state_dict(
         module,

@@ -32,8 +32,9 @@ struct LoadWeightsOptions {
 /// Finds the weights in the file and copies them into `module`. "module." (or
 /// another prefix that all keys share) is taken off or put on as the module's
 /// own keys want it; the choice that fits most keys wins, and a name that fits
-/// as it is stays. No code of the file runs; its GPUs need not be here.
-/// Errors: throws what `load` throws; as `find_state_dict`; as
+/// as it is stays. Warns if the method `state_dict` was saved uncalled, and
+/// takes the weights from its model. No code of the file runs; its GPUs need
+/// not be here. Errors: throws what `load` throws; as `find_state_dict`; as
 /// `load_state_dict`, and the module is then unchanged.
 LoadReport load_weights(
     torch::nn::Module& module,

@@ -3,16 +3,30 @@
 // From a value of a file to a StateDict.
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/model/module_facts.h"
 #include "lockstep/tensor/bridge.h"
 
 namespace lockstep {
 namespace {
 
-[[noreturn]] void mismatch(std::string message) {
+[[noreturn]] void mismatch(std::string message, std::string hint = {}) {
   raise(
       {.code = ErrorCode::kMismatch,
        .op = "tensor.load",
-       .message = std::move(message)});
+       .message = std::move(message),
+       .hint = std::move(hint)});
+}
+
+// A model in place of its weights, or its method `state_dict`.
+[[noreturn]] void no_dict(const ckpt::Value& value) {
+  const ckpt::ModuleFacts facts = ckpt::module_facts(value);
+  const std::string name = facts.is_uncalled ? "method" : python_class(value);
+  mismatch(
+      "Expected state_dict to be dict-like, got <class '" + name + "'>.",
+      facts.class_name.empty()
+          ? std::string()
+          : "this file " + ckpt::whole_model_hint(facts) +
+                "; load_weights takes them from it as well");
 }
 
 std::vector<std::pair<std::string, std::int64_t>> versions_of(
@@ -61,9 +75,7 @@ std::string python_class(const ckpt::Value& value) {
 LooseStateDict to_loose_state_dict(const ckpt::Value& value) {
   const ckpt::Dict* dict = value.as_dict();
   if (dict == nullptr) {
-    mismatch(
-        "Expected state_dict to be dict-like, got <class '" +
-        python_class(value) + "'>.");
+    no_dict(value);
   }
   LooseStateDict out;
   TensorReader reader;

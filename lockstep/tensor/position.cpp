@@ -18,15 +18,23 @@ std::vector<ckpt::NamedShape> shapes_of(const StateDict& weights) {
   return shapes;
 }
 
-} // namespace
-
-Positioned lay_by_position(const StateDict& file, const StateDict& model) {
-  Positioned out;
+StateDict tensors_of(const StateDict& file) {
   StateDict tensors;
   for (const auto& [key, tensor] : file.entries) {
     if (tensor.defined()) {
       tensors.entries.emplace_back(key, tensor);
-    } else {
+    }
+  }
+  return tensors;
+}
+
+} // namespace
+
+Positioned lay_by_position(const StateDict& file, const StateDict& model) {
+  Positioned out;
+  const StateDict tensors = tensors_of(file);
+  for (const auto& [key, tensor] : file.entries) {
+    if (!tensor.defined()) {
       out.unexpected_keys.push_back(key);
     }
   }
@@ -51,6 +59,22 @@ Positioned lay_by_position(const StateDict& file, const StateDict& model) {
       match.unexpected_keys.begin(),
       match.unexpected_keys.end());
   return out;
+}
+
+std::string
+position_hint(const StateDict& file, const StateDict& model, bool by_position) {
+  const std::string difference = ckpt::first_difference_text(
+      shapes_of(tensors_of(file)),
+      shapes_of(model));
+  if (by_position) {
+    return difference.empty()
+               ? std::string()
+               : "by position both must have the same shapes: " + difference;
+  }
+  return difference.empty() && file.keys() != model.keys()
+             ? "shapes agree in order, only names differ: load with "
+               ".by_position = true"
+             : std::string();
 }
 
 } // namespace lockstep

@@ -26,4 +26,10 @@ struct Positioned {
 /// Errors: throws what `ckpt::match_by_position` returns.
 Positioned lay_by_position(const StateDict& file, const StateDict& model);
 
+/// What a load that failed on names or shapes should try or look at: by
+/// position, if that is `by_position`'s absence alone; where the shapes first
+/// differ, if it was by position. Empty otherwise.
+std::string
+position_hint(const StateDict& file, const StateDict& model, bool by_position);
+
 } // namespace lockstep

@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/compat.h"
 #include "lockstep/tensor/module_version.h"
+#include "lockstep/tensor/replaced_child.h"
 
 namespace lockstep {
 namespace {
@@ -84,6 +85,7 @@ std::vector<std::string> StateDict::keys() const {
 
 StateDict state_dict(const torch::nn::Module& module) {
   check_torch_version();
+  warn_of_replaced_children(module);
   StateDict out;
   collect(module, "", out);
   return out;

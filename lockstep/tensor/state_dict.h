@@ -37,6 +37,8 @@ struct StateDict {
 };
 
 /// Own parameters, own buffers, then children, depth first; PyTorch's keys.
+/// Warns once of a layer that was replaced without `replace_module`:
+/// replaced_child.h.
 /// Ownership: tensors alias the module's memory and are detached.
 StateDict state_dict(const torch::nn::Module& module);
 

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/models/print.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/models/resnet.h"
+#include "lockstep/tensor/print.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/tensor/state_dict.h"
 #include "tests/models/support.h"

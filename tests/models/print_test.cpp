@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // print(model), byte for byte.
-#include "lockstep/models/print.h"
+#include "lockstep/tensor/print.h"
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>

@@ -54,7 +54,7 @@ std::string lines_of(std::int64_t rows, std::size_t devices, std::int64_t dim) {
   std::vector<std::vector<at::Tensor>> sums;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     EXPECT_EQ(std::get<2>(shards[i]), 7);
-    outputs.push_back(parallel::flatten(shards[i]));
+    outputs.push_back(structure::flatten(shards[i]));
     sums.emplace_back();
     for (const at::Tensor& tensor : outputs.back()) {
       line("replica " + std::to_string(i), tensor);

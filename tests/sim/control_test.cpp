@@ -176,11 +176,6 @@ TEST(SimDevices, VisibleOnesAreRenumbered) {
   EXPECT_THAT(visible_sim_devices("", 4), IsEmpty());
   EXPECT_THAT(visible_sim_devices("-1", 4), IsEmpty());
   EXPECT_THAT(visible_sim_devices("2,9,1", 4), ElementsAre(2));
-  for (const char* bad : {"one", "1,,2", "1,1", "1;2"}) {
-    const Error error = error_of([&] { visible_sim_devices(bad, 4); });
-    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << bad;
-    EXPECT_THAT(error.message, HasSubstr("LOCKSTEP_VISIBLE_DEVICES="));
-  }
 }
 
 TEST(Plugin, SaysWhereItLooked) {

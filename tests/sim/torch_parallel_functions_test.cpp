@@ -339,7 +339,7 @@ struct EchoImpl : nn::Cloneable<EchoImpl> {
   }
   template <class Default = std::tuple<>>
   at::Tensor forward(const at::Tensor& x, const Default& rest = {}) {
-    EXPECT_TRUE(parallel::flatten(rest).empty());
+    EXPECT_TRUE(structure::flatten(rest).empty());
     return fc->forward(x);
   }
   nn::Linear fc = nullptr;

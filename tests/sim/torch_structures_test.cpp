@@ -48,8 +48,8 @@ TEST(TestDataParallel, test_data_parallel_nested_output) {
     NestsOutput net;
     DataParallel model(net, two(kind));
     const auto x = torch::randn({2, 2}).to(home_of(kind));
-    const auto got = parallel::flatten(model->forward(x));
-    const auto want = parallel::flatten(net->forward(x));
+    const auto got = structure::flatten(model->forward(x));
+    const auto want = structure::flatten(net->forward(x));
     ASSERT_EQ(got.size(), 6U);
     for (std::size_t i = 0; i < got.size(); ++i) {
       EXPECT_TRUE(torch::equal(got[i], want[i])) << kind << ' ' << i;

@@ -32,6 +32,16 @@ std::string shape_text(const NamedShape& entry) {
   return format("[{}]", join(parts, ", "));
 }
 
+// "'conv.bias' [4] in the file", or that nothing is there.
+std::string entry_text(Shapes entries, std::size_t place, const char* side) {
+  return place == entries.size() ? format("nothing in the {}", side)
+                                 : format(
+                                       "'{}' {} in the {}",
+                                       escape(entries[place].name),
+                                       shape_text(entries[place]),
+                                       side);
+}
+
 Error mismatch(std::string detail, std::string message, std::string hint) {
   return {
       .code = ErrorCode::kMismatch,
@@ -135,21 +145,27 @@ class Matcher {
             file_[pair.from]);
       }
     }
-    return mismatch("E_AMBIGUOUS", "several mappings fit", "");
-  }
-
-  static Error two_places(
-      const NamedShape& entry,
-      const NamedShape& one,
-      const NamedShape& other) {
     return mismatch(
         "E_AMBIGUOUS",
         format(
-            "position and shape do not decide: '{}' {} fits '{}' and '{}'",
+            "several mappings fit; {}",
+            first_difference_text(file_, model_)),
+        "");
+  }
+
+  [[nodiscard]] Error two_places(
+      const NamedShape& entry,
+      const NamedShape& one,
+      const NamedShape& other) const {
+    return mismatch(
+        "E_AMBIGUOUS",
+        format(
+            "position and shape do not decide: '{}' {} fits '{}' and '{}'; {}",
             escape(entry.name),
             shape_text(entry),
             escape(one.name),
-            escape(other.name)),
+            escape(other.name),
+            first_difference_text(file_, model_)),
         "take the extra entries out first: 'lockstep ckpt drop FILE KEY...'");
   }
 
@@ -225,6 +241,24 @@ std::string key_list_text(
 
 } // namespace
 
+std::string first_difference_text(Shapes file, Shapes model) {
+  const auto [in_file, in_model] = std::ranges::mismatch(
+      file,
+      model,
+      {},
+      &NamedShape::sizes,
+      &NamedShape::sizes);
+  if (in_file == file.end() && in_model == model.end()) {
+    return {};
+  }
+  const auto place = static_cast<std::size_t>(in_file - file.begin());
+  return format(
+      "entry {} is {}, {}",
+      place + 1,
+      entry_text(file, place, "file"),
+      entry_text(model, place, "model"));
+}
+
 std::string parent_of(const std::string& name) {
   const std::size_t dot = name.rfind('.');
   return dot == std::string::npos ? "" : name.substr(0, dot);
@@ -236,9 +270,10 @@ Result<PositionMatch> match_by_position(Shapes file, Shapes model) {
     return mismatch(
         "E_NO_MATCH",
         format(
-            "no shape of the file's {} entries is one of the model's {}",
+            "no shape of the file's {} entries is one of the model's {}; {}",
             file.size(),
-            model.size()),
+            model.size(),
+            first_difference_text(file, model)),
         "");
   }
   PositionMatch match;

@@ -47,6 +47,12 @@ struct PositionMatch {
   }
 };
 
+/// Where the shapes of the two lists first differ: "entry 3 is 'conv.bias' [4]
+/// in the file, 'norm.weight' [8] in the model"; empty if they are equal.
+std::string first_difference_text(
+    std::span<const NamedShape> file,
+    std::span<const NamedShape> model);
+
 /// The module that a weight belongs to: "layer1.0" of "layer1.0.weight", "" of
 /// "weight".
 std::string parent_of(const std::string& name);
@@ -54,8 +60,9 @@ std::string parent_of(const std::string& name);
 /// Finds the one way to lay the file's entries along the model's, in order,
 /// with equal shapes and as many pairs as possible.
 /// Errors: kMismatch: E_AMBIGUOUS if there are several such ways (the message
-/// names an entry with two places), E_NO_MATCH if no shape agrees; kUnsafe
-/// (E_LIMIT) for lists of over 4,000 entries that differ.
+/// names an entry with two places), E_NO_MATCH if no shape agrees, both with
+/// the first difference; kUnsafe (E_LIMIT) for lists of over 4,000 entries that
+/// differ.
 Result<PositionMatch> match_by_position(
     std::span<const NamedShape> file,
     std::span<const NamedShape> model);

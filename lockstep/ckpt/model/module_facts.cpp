@@ -110,6 +110,18 @@ ModuleFacts module_facts(const Value& value) {
   return facts;
 }
 
+std::string whole_model_hint(const ModuleFacts& facts) {
+  const char* command = facts.inner_class.empty()
+                            ? "'lockstep ckpt extract-model'"
+                            : "'lockstep ckpt extract-model --unwrap'";
+  return facts.is_uncalled
+             ? format("{}: {} recovers the weights", kUncalledText, command)
+             : format(
+                   "holds a whole model: {} gives its state_dict, which loads "
+                   "without the model's code",
+                   command);
+}
+
 std::string to_text(const ModuleFacts& facts) {
   std::string text = escape(facts.class_name);
   if (!facts.inner_class.empty()) {

@@ -40,6 +40,14 @@ const Value* wrapped_module(const Value& module);
 /// Facts of `module_in(value)`; no class name if there is none.
 ModuleFacts module_facts(const Value& value);
 
+/// What `torch.save(model.state_dict)` left in a file.
+inline constexpr std::string_view kUncalledText =
+    "holds model.state_dict, saved without a call";
+
+/// What the file holds and how its weights are had; for `module_facts` of a
+/// model.
+std::string whole_model_hint(const ModuleFacts& facts);
+
 /// "model.Net in ...DataParallel, device_ids [0, 1]"; foreign text is escaped.
 std::string to_text(const ModuleFacts& facts);
 

@@ -2,82 +2,44 @@
 //
 // Where the tensors are in an argument or a result. DataParallel splits and
 // joins those and repeats everything else. Known: tensors, tuple, pair, array,
-// vector, optional, map, unordered_map, OrderedDict, nested in any way. A
-// struct of the user's says which members hold tensors:
-//   struct ImageBatch { at::Tensor images, labels; std::string split; };
-//   template <>
-//   struct lockstep::Structure<ImageBatch>
-//       : lockstep::Fields<&ImageBatch::images, &ImageBatch::labels> {};
+// vector, list, deque, optional, variant, map, unordered_map, OrderedDict,
+// List<Tensor>, the Example of LibTorch's loaders, nested in any way. A class
+// that is not known does not compile until structure_base.h's word is given:
+// `Fields` or `AsIs` for its `Structure`, or `as_is(value)`.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <list>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
+#include <c10/util/ArrayRef.h>
+#include <torch/data/example.h>
 #include <torch/ordered_dict.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/parallel/scatter_gather.h"
+#include "lockstep/tensor/structure_base.h"
 
 namespace lockstep {
 
-/// How to find the tensors in a `T`; this one is for values, which have none.
-/// A specialisation has
-/// - `kHasTensors`: there may be tensors in a T,
-/// - `kIsJoinable`: nothing but tensors, so that the T of several replicas can
-///   be made one,
-/// - `visit(value, f)`: calls `f(tensor)` for each tensor, in an order that
-///   depends on the structure only; `value` may be const,
-/// - `describe(value)`: the structure in words, equal for values that can be
-///   joined: "[tensor, tensor]".
-template <class T>
-struct Structure {
-  static constexpr bool kHasTensors = false;
-  static constexpr bool kIsJoinable = false;
-  template <class V, class F>
-  static void visit(V& /*value*/, const F& /*f*/) {}
-  static std::string describe(const T& /*value*/) {
-    return "value";
-  }
-};
+/// Tensors of any structure, one after the other.
+using TensorList = std::vector<at::Tensor>;
 
-template <>
-struct Structure<at::Tensor> {
-  static constexpr bool kHasTensors = true;
-  static constexpr bool kIsJoinable = true;
-  template <class V, class F>
-  static void visit(V& tensor, const F& f) {
-    f(tensor);
-  }
-  static std::string describe(const at::Tensor& /*tensor*/) {
-    return "tensor";
-  }
-};
-
-template <class T>
-inline constexpr bool kHasTensors = Structure<T>::kHasTensors;
-template <class T>
-inline constexpr bool kIsJoinable = Structure<T>::kIsJoinable;
-
-namespace parallel {
-
-template <class V, class F>
-void visit_tensors(V& value, const F& f) {
-  Structure<std::remove_const_t<V>>::visit(value, f);
-}
-
-template <class T>
-std::string describe(const T& value) {
-  return Structure<T>::describe(value);
-}
+namespace structure {
 
 /// Types with members that std::apply hands out.
 template <class T, class... Members>
@@ -92,7 +54,7 @@ struct TupleStructure {
   static std::string describe(const T& value) {
     return std::apply(
         [](const auto&... part) {
-          const std::vector<std::string> parts{parallel::describe(part)...};
+          const std::vector<std::string> parts{structure::describe(part)...};
           return "(" + join(parts, ", ") + ")";
         },
         value);
@@ -116,11 +78,20 @@ struct SequenceStructure {
     std::vector<std::string> elements;
     if constexpr (kHasTensors) {
       for (const auto& element : value) {
-        elements.push_back(parallel::describe(element));
+        elements.push_back(structure::describe(element));
       }
     }
     return "[" + join(elements, ", ") + "]";
   }
+};
+
+/// Elements that cannot be replaced: somebody else's, or keys.
+template <class T, class Element>
+struct ViewStructure : AsIs {
+  static_assert(
+      !lockstep::kHasTensors<Element>,
+      "a view or set of tensors cannot be split: pass a std::vector, or "
+      "lockstep::as_is(value)");
 };
 
 /// Maps from names (or other ordered keys) to values.
@@ -141,7 +112,7 @@ struct MapStructure {
     if constexpr (kHasTensors) {
       for (const auto& [key, element] : sorted(value)) {
         entries.push_back(
-            format_key(*key) + ": " + parallel::describe(*element));
+            format_key(*key) + ": " + structure::describe(*element));
       }
     }
     return "{" + join(entries, ", ") + "}";
@@ -190,56 +161,48 @@ struct MapStructure {
   }
 };
 
-template <class Member>
-struct MemberPointer;
-template <class Owner, class Member>
-struct MemberPointer<Member Owner::*> {
-  using OwnerType = Owner;
-  using MemberType = Member;
-};
-
-} // namespace parallel
-
-/// For structs of the user's: the members that hold tensors. Other members are
-/// repeated in arguments; in results they are those of replica 0.
-template <auto... Members>
-struct Fields {
-  static constexpr bool kHasTensors = true;
-  static constexpr bool kIsJoinable =
-      (lockstep::kIsJoinable<
-           typename parallel::MemberPointer<decltype(Members)>::MemberType> &&
-       ...);
-  template <class V, class F>
-  static void visit(V& value, const F& f) {
-    (parallel::visit_tensors(value.*Members, f), ...);
-  }
-  template <class T>
-  static std::string describe(const T& value) {
-    const std::vector<std::string> parts{parallel::describe(value.*Members)...};
-    return "struct(" + join(parts, ", ") + ")";
-  }
-};
+} // namespace structure
 
 template <class... Ts>
 struct Structure<std::tuple<Ts...>>
-    : parallel::TupleStructure<std::tuple<Ts...>, Ts...> {};
+    : structure::TupleStructure<std::tuple<Ts...>, Ts...> {};
 template <class A, class B>
 struct Structure<std::pair<A, B>>
-    : parallel::TupleStructure<std::pair<A, B>, A, B> {};
+    : structure::TupleStructure<std::pair<A, B>, A, B> {};
 template <class T, std::size_t N>
 struct Structure<std::array<T, N>>
-    : parallel::SequenceStructure<std::array<T, N>, T> {};
+    : structure::SequenceStructure<std::array<T, N>, T> {};
+template <class T, std::size_t N>
+struct Structure<T[N]> : structure::SequenceStructure<T[N], T> {};
 template <class T>
 struct Structure<std::vector<T>>
-    : parallel::SequenceStructure<std::vector<T>, T> {};
+    : structure::SequenceStructure<std::vector<T>, T> {};
+template <class T>
+struct Structure<std::list<T>> : structure::SequenceStructure<std::list<T>, T> {
+};
+template <class T>
+struct Structure<std::deque<T>>
+    : structure::SequenceStructure<std::deque<T>, T> {};
+template <class T>
+struct Structure<c10::ArrayRef<T>>
+    : structure::ViewStructure<c10::ArrayRef<T>, T> {};
+template <class T, std::size_t N>
+struct Structure<std::span<T, N>>
+    : structure::ViewStructure<std::span<T, N>, T> {};
+template <class T>
+struct Structure<std::set<T>> : structure::ViewStructure<std::set<T>, T> {};
+template <class T>
+struct Structure<std::unordered_set<T>>
+    : structure::ViewStructure<std::unordered_set<T>, T> {};
 template <class K, class T>
-struct Structure<std::map<K, T>> : parallel::MapStructure<std::map<K, T>, T> {};
+struct Structure<std::map<K, T>> : structure::MapStructure<std::map<K, T>, T> {
+};
 template <class K, class T>
 struct Structure<std::unordered_map<K, T>>
-    : parallel::MapStructure<std::unordered_map<K, T>, T> {};
+    : structure::MapStructure<std::unordered_map<K, T>, T> {};
 template <class K, class T>
 struct Structure<torch::OrderedDict<K, T>>
-    : parallel::MapStructure<torch::OrderedDict<K, T>, T> {};
+    : structure::MapStructure<torch::OrderedDict<K, T>, T> {};
 
 template <class T>
 struct Structure<std::optional<T>> {
@@ -248,15 +211,63 @@ struct Structure<std::optional<T>> {
   template <class V, class F>
   static void visit(V& value, const F& f) {
     if (value) {
-      parallel::visit_tensors(*value, f);
+      structure::visit_tensors(*value, f);
     }
   }
   static std::string describe(const std::optional<T>& value) {
-    return value ? parallel::describe(*value) : "none";
+    return value ? structure::describe(*value) : "none";
   }
 };
 
-namespace parallel {
+template <class... Ts>
+struct Structure<std::variant<Ts...>> {
+  static constexpr bool kHasTensors = (lockstep::kHasTensors<Ts> || ...);
+  static constexpr bool kIsJoinable = (lockstep::kIsJoinable<Ts> && ...);
+  template <class V, class F>
+  static void visit(V& value, const F& f) {
+    std::visit([&f](auto& held) { structure::visit_tensors(held, f); }, value);
+  }
+  static std::string describe(const std::variant<Ts...>& value) {
+    return std::visit(
+        [](const auto& held) { return structure::describe(held); },
+        value);
+  }
+};
+
+// Copies of a List share their elements, so changes go to a list of their own.
+template <>
+struct Structure<c10::List<at::Tensor>> {
+  static constexpr bool kHasTensors = true;
+  static constexpr bool kIsJoinable = true;
+  template <class F>
+  static void visit(const c10::List<at::Tensor>& list, const F& f) {
+    for (const at::Tensor& tensor : list.vec()) {
+      f(tensor);
+    }
+  }
+  template <class F>
+  static void visit(c10::List<at::Tensor>& list, const F& f) {
+    TensorList tensors = list.vec();
+    for (at::Tensor& tensor : tensors) {
+      f(tensor);
+    }
+    list = c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(tensors));
+  }
+  static std::string describe(const c10::List<at::Tensor>& list) {
+    return structure::describe(list.vec());
+  }
+};
+
+template <class Data, class Target>
+struct Structure<torch::data::Example<Data, Target>>
+    : Fields<
+          &torch::data::Example<Data, Target>::data,
+          &torch::data::Example<Data, Target>::target> {};
+template <class Data>
+struct Structure<torch::data::Example<Data, void>>
+    : Fields<&torch::data::Example<Data, void>::data> {};
+
+namespace structure {
 
 /// The tensors of `value`, in the order of its structure.
 template <class T>
@@ -277,5 +288,5 @@ T rebuild(T like, const TensorList& tensors) {
   return like;
 }
 
-} // namespace parallel
+} // namespace structure
 } // namespace lockstep

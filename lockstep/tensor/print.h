@@ -2,6 +2,7 @@
 //
 // Modules as Python prints them (`print(model)`), not as LibTorch does.
 //   std::cout << to_string(*net) << '\n';
+// Our models and DataParallel print so by themselves: `std::cout << *net`.
 #pragma once
 
 #include <string>

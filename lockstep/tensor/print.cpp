@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/models/print.h"
+#include "lockstep/tensor/print.h"
 
 #include <vector>
 
 #include <torch/nn/modules/container/modulelist.h>
 
-#include "lockstep/models/layer_text.h"
+#include "lockstep/tensor/layer_text.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/models/layer_text.h"
+#include "lockstep/tensor/layer_text.h"
 
 #include <algorithm>
 #include <array>

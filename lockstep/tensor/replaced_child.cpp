@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/tensor/replaced_child.h"
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string_view>
+
+#include <c10/util/Exception.h>
+#include <torch/nn/module.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/state_dict.h"
+
+namespace lockstep {
+namespace {
+
+using torch::nn::Module;
+
+struct Found {
+  std::string path = {};
+  std::string name = {};
+  std::string parent_class = {};
+  bool is_nested = false;
+  std::shared_ptr<Module> child = {};
+};
+
+void collect_replaced(
+    const Module& module,
+    const std::string& prefix,
+    long held,
+    std::vector<Found>& found) {
+  // The registration refers to a child, and this copy of it does.
+  constexpr long kOurs = 2;
+  const auto children = module.named_children();
+  for (const auto& child : children) {
+    if (child.value().use_count() == kOurs + held) {
+      found.push_back(
+          {.path = prefix + child.key(),
+           .name = child.key(),
+           .parent_class = class_name(module),
+           .is_nested = !prefix.empty(),
+           .child = child.value()});
+    }
+    collect_replaced(*child.value(), prefix + child.key() + ".", held, found);
+  }
+}
+
+std::vector<Found> find_replaced(const Module& module, long held) {
+  std::vector<Found> found;
+  collect_replaced(module, "", held, found);
+  return found;
+}
+
+// How a new layer of this kind is made: LibTorch's holders have no "Impl".
+std::string constructor_of(const Module& child) {
+  constexpr std::string_view kImpl = "Impl";
+  std::string name = child.name();
+  if (!name.ends_with(kImpl)) {
+    return format("std::make_shared<{}>(...)", name);
+  }
+  name.resize(name.size() - kImpl.size());
+  return name + "(...)";
+}
+
+std::string hint_of(const std::vector<Found>& found) {
+  if (found.empty()) {
+    return {};
+  }
+  const Found& first = found.front();
+  const std::string others =
+      found.size() == 1
+          ? std::string()
+          : format(" (nor {} other registered ones)", found.size() - 1);
+  const char* parent = first.is_nested ? "block" : "net";
+  return format(
+      "no member of {} holds the registered '{}'{}. If it was replaced with "
+      "'=', forward uses the new layer, but state_dict, optimizers and "
+      "replicas "
+      "keep the old one; write {}->{} = {}->replace_module(\"{}\", {}); If "
+      "nothing was replaced, keep the layer's shared_ptr in a member to "
+      "silence "
+      "this",
+      first.parent_class,
+      first.path,
+      others,
+      parent,
+      first.name,
+      parent,
+      first.name,
+      constructor_of(*first.child));
+}
+
+// Children that were warned of. A weak reference keeps an address from being
+// used again.
+class Warned {
+ public:
+  bool insert(const std::shared_ptr<Module>& child) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(known_, [](const auto& entry) { return entry.expired(); });
+    return known_.insert(child).second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::weak_ptr<const Module>, std::owner_less<>> known_;
+};
+
+} // namespace
+
+std::vector<std::string> replaced_children(const Module& module, long held) {
+  std::vector<std::string> names;
+  for (const Found& found : find_replaced(module, held)) {
+    names.push_back(found.path);
+  }
+  return names;
+}
+
+std::string replaced_children_hint(const Module& module, long held) {
+  return hint_of(find_replaced(module, held));
+}
+
+void warn_of_replaced_children(const Module& module) {
+  static Warned warned;
+  std::vector<Found> found = find_replaced(module, 0);
+  std::erase_if(found, [](const Found& entry) {
+    return !warned.insert(entry.child);
+  });
+  if (!found.empty()) {
+    TORCH_WARN(hint_of(found));
+  }
+}
+
+} // namespace lockstep

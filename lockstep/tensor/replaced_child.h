@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// LibTorch's silent trap: `net->conv1 = torch::nn::Conv2d(...)` gives forward a
+// new layer and leaves the old one registered, so state_dict, optimizers and
+// replicas keep that. The sign: a registered child that nothing else refers to.
+//   net->conv1 = net->replace_module("conv1", torch::nn::Conv2d(...)); // right
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace torch::nn {
+class Module;
+} // namespace torch::nn
+
+namespace lockstep {
+
+/// Names ("layer1.0.conv1") of the registered children to which nothing but
+/// their registration refers; empty for every LibTorch container and layer. A
+/// module that keeps no members and calls what children() returns is listed
+/// though nothing is wrong.
+/// `held`: references to each child that the caller holds itself.
+/// Threads: nobody may change the module meanwhile; a reference that another
+/// thread holds for a moment hides a child.
+std::vector<std::string> replaced_children(
+    const torch::nn::Module& module,
+    long held = 0);
+
+/// What to write instead, for the first of `replaced_children`; empty without
+/// any.
+std::string replaced_children_hint(
+    const torch::nn::Module& module,
+    long held = 0);
+
+/// The same as a warning of LibTorch, once for each child.
+/// Threads: safe to call from several threads.
+void warn_of_replaced_children(const torch::nn::Module& module);
+
+} // namespace lockstep

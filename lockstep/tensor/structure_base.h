@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where the tensors are in a value, said for one type at a time. LibTorch's and
+// the standard library's containers are known (structure.h); a struct of the
+// user's says which members hold tensors:
+//   struct ImageBatch { at::Tensor images, labels; std::string split; };
+//   template <>
+//   struct lockstep::Structure<ImageBatch>
+//       : lockstep::Fields<&ImageBatch::images, &ImageBatch::labels> {};
+#pragma once
+
+#include <chrono>
+#include <complex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/Scalar.h>
+#include <c10/core/TensorOptions.h>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+
+/// A type without tensors inside, or whose tensors are nobody's business: each
+/// replica gets a copy of the value as it is.
+///   template <>
+///   struct lockstep::Structure<Config> : lockstep::AsIs {};
+struct AsIs {
+  static constexpr bool kHasTensors = false;
+  static constexpr bool kIsJoinable = false;
+  template <class V, class F>
+  static void visit(V& /*value*/, const F& /*f*/) {}
+  template <class T>
+  static std::string describe(const T& /*value*/) {
+    return "value";
+  }
+};
+
+namespace structure {
+/// Numbers, texts and the like. Of other classes nobody knows what they hold.
+template <class T>
+inline constexpr bool kIsPlain = !std::is_class_v<T> && !std::is_union_v<T>;
+template <>
+inline constexpr bool kIsPlain<std::string> = true;
+template <>
+inline constexpr bool kIsPlain<std::string_view> = true;
+template <>
+inline constexpr bool kIsPlain<std::nullopt_t> = true;
+template <>
+inline constexpr bool kIsPlain<std::monostate> = true;
+template <class T>
+inline constexpr bool kIsPlain<std::complex<T>> = true;
+template <class T>
+inline constexpr bool kIsPlain<c10::complex<T>> = true;
+template <>
+inline constexpr bool kIsPlain<c10::Half> = true;
+template <>
+inline constexpr bool kIsPlain<c10::BFloat16> = true;
+template <>
+inline constexpr bool kIsPlain<c10::Scalar> = true;
+template <>
+inline constexpr bool kIsPlain<c10::Device> = true;
+template <>
+inline constexpr bool kIsPlain<c10::TensorOptions> = true;
+template <>
+inline constexpr bool kIsPlain<caffe2::TypeMeta> = true;
+template <>
+inline constexpr bool kIsPlain<at::Generator> = true;
+template <class Rep, class Period>
+inline constexpr bool kIsPlain<std::chrono::duration<Rep, Period>> = true;
+template <class Clock, class Duration>
+inline constexpr bool kIsPlain<std::chrono::time_point<Clock, Duration>> = true;
+} // namespace structure
+
+/// How to find the tensors in a `T`; this one is for values, which have none.
+/// A specialisation has
+/// - `kHasTensors`: there may be tensors in a T,
+/// - `kIsJoinable`: nothing but tensors, so that the T of several replicas can
+///   be made one,
+/// - `visit(value, f)`: calls `f(tensor)` for each tensor, in an order that
+///   depends on the structure only; `value` may be const,
+/// - `describe(value)`: the structure in words, equal for values that can be
+///   joined: "[tensor, tensor]".
+/// Errors: does not compile for a class of which nobody has said it.
+template <class T>
+struct Structure : AsIs {
+  static_assert(
+      structure::kIsPlain<T>,
+      "lockstep does not know where the tensors of this type are. Name the "
+      "members that hold them: template <> struct lockstep::Structure<MyType> "
+      ": lockstep::Fields<&MyType::images, &MyType::labels> {}; or give the "
+      "value to each replica as it is: template <> struct "
+      "lockstep::Structure<MyType> : lockstep::AsIs {}; or, in one call, "
+      "lockstep::as_is(value)");
+};
+
+template <class T>
+struct Structure<const T> : Structure<T> {};
+
+template <>
+struct Structure<at::Tensor> {
+  static constexpr bool kHasTensors = true;
+  static constexpr bool kIsJoinable = true;
+  template <class V, class F>
+  static void visit(V& tensor, const F& f) {
+    f(tensor);
+  }
+  static std::string describe(const at::Tensor& /*tensor*/) {
+    return "tensor";
+  }
+};
+
+template <class T>
+inline constexpr bool kHasTensors = Structure<T>::kHasTensors;
+template <class T>
+inline constexpr bool kIsJoinable = Structure<T>::kIsJoinable;
+
+namespace structure {
+
+template <class V, class F>
+void visit_tensors(V& value, const F& f) {
+  Structure<std::remove_const_t<V>>::visit(value, f);
+}
+
+template <class T>
+std::string describe(const T& value) {
+  return Structure<T>::describe(value);
+}
+
+template <class Member>
+struct MemberPointer;
+template <class Owner, class Member>
+struct MemberPointer<Member Owner::*> {
+  using MemberType = Member;
+};
+
+/// What `as_is` returns: turns into the value where forward takes it.
+template <class T>
+struct Whole {
+  // NOLINTNEXTLINE(google-explicit-constructor): stands for the value
+  operator T&() {
+    return value;
+  }
+  // NOLINTNEXTLINE(google-explicit-constructor): stands for the value
+  operator const T&() const {
+    return value;
+  }
+  T value;
+};
+
+} // namespace structure
+
+/// For structs of the user's: the members that hold tensors. Other members are
+/// repeated in arguments; in results they are those of replica 0.
+template <auto... Members>
+struct Fields {
+  static constexpr bool kHasTensors = true;
+  static constexpr bool kIsJoinable =
+      (lockstep::kIsJoinable<
+           typename structure::MemberPointer<decltype(Members)>::MemberType> &&
+       ...);
+  template <class V, class F>
+  static void visit(V& value, const F& f) {
+    (structure::visit_tensors(value.*Members, f), ...);
+  }
+  template <class T>
+  static std::string describe(const T& value) {
+    const std::vector<std::string> parts{
+        structure::describe(value.*Members)...};
+    return "struct(" + join(parts, ", ") + ")";
+  }
+};
+
+template <class T>
+struct Structure<structure::Whole<T>> : AsIs {};
+
+/// One argument that each replica gets as it is, whatever its type: a config, a
+/// function object, a tensor that is no batch. forward takes a `T` as usual.
+///   model->forward(images, as_is(config));
+/// Threads: replicas read their copies at the same time; what they share (a
+/// tensor's memory, what a pointer points to) nobody may change meanwhile.
+template <class T>
+structure::Whole<std::decay_t<T>> as_is(T&& value) {
+  return {std::forward<T>(value)};
+}
+
+} // namespace lockstep
