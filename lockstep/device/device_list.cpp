@@ -87,6 +87,13 @@ std::int64_t count_of(const TypeInfo& type) {
   return c10::impl::getDeviceGuardImpl(type.type)->deviceCount();
 }
 
+// Of a device that is named without a number.
+int current_index(const TypeInfo& type) {
+  return count_of(type) == 0
+             ? 0
+             : c10::impl::getDeviceGuardImpl(type.type)->getDevice().index();
+}
+
 std::optional<std::int64_t> parse_number(std::string_view text) {
   std::int64_t value = 0;
   const char* end = text.data() + text.size();
@@ -226,6 +233,32 @@ std::vector<c10::Device> parse_devices(std::string_view spec) {
     devices.emplace_back(type.type, static_cast<c10::DeviceIndex>(index));
   }
   return devices;
+}
+
+std::vector<c10::Device> DeviceSpec::resolve() const {
+  if (devices_.empty()) {
+    return parse_devices(words_);
+  }
+  const DeviceType type = devices_.front().type();
+  const auto* const info = std::ranges::find(kTypes, type, &TypeInfo::type);
+  const bool is_mixed = std::ranges::any_of(devices_, [type](c10::Device d) {
+    return d.type() != type;
+  });
+  if (is_mixed || info == kTypes.end()) {
+    bad_spec(
+        to_string(devices_),
+        is_mixed ? "expected devices of one type" : "expected cpu, cuda or sim",
+        R"(write for example {torch::Device("cuda:0"), torch::Device("cuda:1")})");
+  }
+  if (type == DeviceType::CPU) {
+    return devices_;
+  }
+  std::vector<std::string> numbers;
+  for (const c10::Device& device : devices_) {
+    numbers.push_back(std::to_string(
+        device.has_index() ? device.index() : current_index(*info)));
+  }
+  return parse_devices(format("{}:{}", info->name, join(numbers, ",")));
 }
 
 std::int64_t device_count(std::string_view type) {

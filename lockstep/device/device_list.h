@@ -5,9 +5,11 @@
 //   for (c10::Device device : parse_devices("cuda:1,3")) { ... }
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -21,6 +23,34 @@ namespace lockstep {
 /// Errors: throws kInvalidArgument for a spec outside the grammar, kUnavailable
 /// for a device that this process does not have; both say what to write.
 std::vector<c10::Device> parse_devices(std::string_view spec);
+
+/// Devices as a user names them: in words, or one by one.
+///   DeviceSpec("cuda:1,3")   DeviceSpec({torch::Device("cuda:1")})
+class DeviceSpec {
+ public:
+  DeviceSpec() = default;
+  // Implicit on purpose: `DataParallel model(net, {.devices = "cpu*2"})`.
+  // NOLINTBEGIN(google-explicit-constructor)
+  DeviceSpec(const char* words) : words_(words) {}
+  DeviceSpec(std::string words) : words_(std::move(words)) {}
+  DeviceSpec(c10::Device device) : devices_{device} {}
+  DeviceSpec(std::vector<c10::Device> devices) : devices_(std::move(devices)) {}
+  DeviceSpec(std::initializer_list<c10::Device> devices) : devices_(devices) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  /// Nothing was named.
+  [[nodiscard]] bool is_empty() const noexcept {
+    return words_.empty() && devices_.empty();
+  }
+  /// The devices; one without a number is the current one of its type. Names
+  /// simulated devices as `parse_devices` does.
+  /// Errors: as `parse_devices`; throws kInvalidArgument for several types.
+  [[nodiscard]] std::vector<c10::Device> resolve() const;
+
+ private:
+  std::string words_ = {};
+  std::vector<c10::Device> devices_ = {};
+};
 
 /// How many devices of `type` this process has; 1 for the CPU, 0 without the
 /// backend. "sim" is there once it is started.

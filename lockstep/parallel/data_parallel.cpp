@@ -19,12 +19,12 @@ namespace {
 std::vector<c10::Device> choose_devices(const DataParallelOptions& options) {
   const std::string type = accelerator_type();
   if (options.device_ids.empty()) {
-    if (!options.devices.empty()) {
-      return parse_devices(options.devices);
+    if (!options.devices.is_empty()) {
+      return options.devices.resolve();
     }
     return parse_devices(type.empty() ? "cpu" : type);
   }
-  if (!options.devices.empty()) {
+  if (!options.devices.is_empty()) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "parallel.wrap",
@@ -40,18 +40,18 @@ std::vector<c10::Device> choose_devices(const DataParallelOptions& options) {
       (type.empty() ? "cuda" : type) + ":" + join(numbers, ","));
 }
 
-std::optional<c10::Device> choose_output(const std::string& spec) {
-  if (spec.empty()) {
+std::optional<c10::Device> choose_output(const DeviceSpec& spec) {
+  if (spec.is_empty()) {
     return std::nullopt;
   }
-  const auto devices = parse_devices(spec);
+  const auto devices = spec.resolve();
   if (devices.size() != 1) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "parallel.wrap",
          .message = format(
              "output_device: expected one device, got \"{}\"",
-             escape(spec))});
+             to_string(devices))});
   }
   return devices.front();
 }
@@ -83,7 +83,8 @@ void warn_if_unbalanced(std::span<const c10::Device> devices) {
 
 DataParallelBase::DataParallelBase(
     const std::shared_ptr<torch::nn::Module>& module,
-    DataParallelOptions options)
+    DataParallelOptions options,
+    ModuleFactory default_factory)
     : Module("DataParallel") {
   if (module == nullptr) {
     raise(
@@ -103,6 +104,7 @@ DataParallelBase::DataParallelBase(
           .dim = options.dim,
           .threads_per_replica = options.threads_per_replica,
           .factory = std::move(options.factory),
+          .default_factory = std::move(default_factory),
           .connected_graph = options.connected_graph,
           .nccl = options.nccl,
           .trust_versions = options.trust_versions});

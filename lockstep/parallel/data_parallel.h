@@ -15,13 +15,16 @@
 // Make that wrapper while no other thread draws random numbers.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -30,6 +33,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
+#include "lockstep/device/device_list.h"
 #include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/print.h"
 #include "lockstep/tensor/structure.h"
@@ -38,21 +42,23 @@ namespace lockstep {
 
 /// How `DataParallel` uses devices.
 struct DataParallelOptions {
-  /// In the grammar of `parse_devices`: "cpu*2", "cuda:1,3". Empty: all CUDA
-  /// devices, else all simulated ones if they are started, else the CPU, where
-  /// calls pass straight through.
-  std::string devices = {};
+  /// In the grammar of `parse_devices`, "cpu*2" or "cuda:1,3", or a vector of
+  /// torch::Device. Empty: all CUDA devices, else all simulated ones if they are
+  /// started, else the CPU, where calls pass straight through.
+  DeviceSpec devices = {};
   /// Numbers of CUDA (or started simulated) devices, as in PyTorch, instead of
   /// `devices`.
   std::vector<std::int64_t> device_ids = {};
   /// Where results are gathered; the first device if empty.
-  std::string output_device = {};
+  DeviceSpec output_device = {};
   /// Dimension that is split and joined.
   std::int64_t dim = 0;
   /// Threads inside one operation of one replica. 0: the process's number
   /// divided by the replicas, at least 1.
   int threads_per_replica = 0;
-  /// Makes replicas of a module whose `clone()` does not work.
+  /// Makes replicas of a module that can neither be cloned nor constructed
+  /// without arguments. One that is constructed keeps in its plain members what
+  /// the constructor gives them; parameters and buffers follow the module.
   ModuleFactory factory = {};
   /// Gradients of gradients through several replicas, at the price of speed:
   /// Note [Connected graph] in connected_graph.h.
@@ -71,6 +77,35 @@ struct DataParallelOptions {
   bool trust_versions = false;
 };
 
+/// What `DataParallelBase::share_threads` lends, until its end.
+class ThreadLoan {
+ public:
+  explicit ThreadLoan(std::unique_ptr<parallel::IntraOpThreadsGuard> guard)
+      : guard_(std::move(guard)) {}
+  ~ThreadLoan() {
+    for (const auto& take_back : borrowers_) {
+      take_back();
+    }
+  }
+  ThreadLoan(ThreadLoan&&) = default;
+  ThreadLoan& operator=(ThreadLoan&&) = delete;
+  ThreadLoan(const ThreadLoan&) = delete;
+  ThreadLoan& operator=(const ThreadLoan&) = delete;
+
+  /// Lends `workers` to an optimizer that can use them.
+  template <class Optimizer>
+  void lend(const Workers& workers, Optimizer& optimizer) {
+    if constexpr (requires { optimizer.use_workers(workers); }) {
+      optimizer.use_workers(workers);
+      borrowers_.push_back([&optimizer] { optimizer.use_workers({}); });
+    }
+  }
+
+ private:
+  std::unique_ptr<parallel::IntraOpThreadsGuard> guard_;
+  std::vector<std::function<void()>> borrowers_ = {};
+};
+
 /// What does not depend on the module's type. Holds the user's module as its
 /// child `module`, so keys of the state dictionary start with "module." and
 /// Python's wrapped files fit.
@@ -80,9 +115,11 @@ class DataParallelBase : public torch::nn::Module {
   /// memory; of layers replaced without `replace_module`: replaced_child.h.
   /// Errors: throws kInvalidArgument without a module; see `parse_devices` and
   /// `ReplicaGroup`.
+  /// `default_factory`, if any, makes replicas where `clone()` does not work.
   DataParallelBase(
       const std::shared_ptr<torch::nn::Module>& module,
-      DataParallelOptions options);
+      DataParallelOptions options,
+      ModuleFactory default_factory);
   ~DataParallelBase() override;
   DataParallelBase(const DataParallelBase&) = delete;
   DataParallelBase& operator=(const DataParallelBase&) = delete;
@@ -92,6 +129,20 @@ class DataParallelBase : public torch::nn::Module {
   /// The replicas behind this module.
   [[nodiscard]] ReplicaGroup& group() const noexcept {
     return *group_;
+  }
+  /// The default speed of a training loop beside CPU replicas, in one call:
+  /// while the result lives, the calling thread's own operations (the loss)
+  /// take a replica's number of threads (`ReplicaGroup::share_threads`), and
+  /// Lockstep's optimizers step in the replicas' threads; LibTorch's may be
+  /// named, too, and step as ever. Does nothing where there is nothing to gain.
+  ///   const auto sharing = model->share_threads(sgd);
+  /// Ownership: the optimizers outlive the result.
+  /// Threads: the result ends in the thread that called.
+  template <class... Optimizers>
+  [[nodiscard]] ThreadLoan share_threads(Optimizers&... optimizers) const {
+    ThreadLoan loan(group().share_threads());
+    (loan.lend(group().workers(), optimizers), ...);
+    return loan;
   }
 
  protected:
@@ -108,6 +159,34 @@ inline std::ostream& operator<<(
   return stream << to_string(model);
 }
 
+namespace parallel {
+
+template <class H>
+concept IsModuleHolder = requires { typename H::ContainedType; };
+
+/// Makes modules of the type of `module` if that is `M` itself and its
+/// constructor needs no arguments; else there is none.
+template <class M>
+ModuleFactory default_factory(const M* module) {
+  if constexpr (std::is_default_constructible_v<M>) {
+    if (module != nullptr && typeid(*module) == typeid(M)) {
+      return [] { return std::make_shared<M>(); };
+    }
+  }
+  return {};
+}
+
+/// The module's owner, or a pointer that owns nothing.
+template <class M>
+std::shared_ptr<M> share(M& module) {
+  if (const auto owner = module.weak_from_this().lock()) {
+    return std::dynamic_pointer_cast<M>(owner);
+  }
+  return std::shared_ptr<M>(&module, [](M*) {});
+}
+
+} // namespace parallel
+
 /// DataParallel around an `M`.
 template <class M>
 class DataParallelImpl : public DataParallelBase {
@@ -115,8 +194,16 @@ class DataParallelImpl : public DataParallelBase {
   explicit DataParallelImpl(
       std::shared_ptr<M> module,
       DataParallelOptions options = {})
-      : DataParallelBase(module, std::move(options)),
+      : DataParallelBase(
+            module,
+            std::move(options),
+            parallel::default_factory(module.get())),
         module_(std::move(module)) {}
+  /// A module that no shared_ptr owns, on the stack for example.
+  /// Ownership: it outlives this wrapper.
+  explicit DataParallelImpl(M& module, DataParallelOptions options = {})
+    requires std::derived_from<M, torch::nn::Module>
+      : DataParallelImpl(parallel::share(module), std::move(options)) {}
 
   /// Calls the module's forward on all devices. Tensors in `args` are split
   /// along `dim`, everything else is given to every replica; the results'
@@ -180,13 +267,8 @@ Result DataParallelImpl<M>::run(const Inputs& like) {
   return structure::rebuild(std::move(*results.front()), outputs);
 }
 
-namespace parallel {
-template <class H>
-concept IsModuleHolder = requires { typename H::ContainedType; };
-} // namespace parallel
-
 /// Holder of `DataParallelImpl`, used like any LibTorch module. Wraps a module
-/// holder or a shared_ptr.
+/// holder, a shared_ptr, or a module on the stack, which must outlive it.
 template <class M>
 class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl<M>> {
  public:
@@ -207,6 +289,9 @@ class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl<M>> {
       const torch::nn::ModuleHolder<M>& module,
       DataParallelOptions options = {})
       : DataParallel(module.ptr(), std::move(options)) {}
+  explicit DataParallel(M& module, DataParallelOptions options = {})
+    requires std::derived_from<M, torch::nn::Module>
+      : DataParallel(parallel::share(module), std::move(options)) {}
 };
 
 /// The same for the holder: `std::cout << model`.
@@ -226,5 +311,9 @@ DataParallel(const H&) -> DataParallel<typename H::ContainedType>;
 template <parallel::IsModuleHolder H>
 DataParallel(const H&, DataParallelOptions)
     -> DataParallel<typename H::ContainedType>;
+template <std::derived_from<torch::nn::Module> M>
+DataParallel(M&) -> DataParallel<M>;
+template <std::derived_from<torch::nn::Module> M>
+DataParallel(M&, DataParallelOptions) -> DataParallel<M>;
 
 } // namespace lockstep

@@ -142,6 +142,7 @@ struct ReplicaGroup::Impl {
             std::move(module),
             options.devices,
             {.factory = std::move(options.factory),
+             .default_factory = std::move(options.default_factory),
              .is_connected = options.connected_graph,
              .trusts_versions = options.trust_versions}),
         streams(copy_streams(options.devices)),

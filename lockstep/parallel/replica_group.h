@@ -37,8 +37,10 @@ struct ReplicaGroupOptions {
   /// Threads inside one operation of one replica. 0: the process's number
   /// divided by the replicas, at least 1.
   int threads_per_replica = 0;
-  /// Makes replicas of a module whose `clone()` does not work.
+  /// Makes replicas in place of the module's `clone()`.
   ModuleFactory factory = {};
+  /// Makes them where `clone()` does not work and there is no `factory`.
+  ModuleFactory default_factory = {};
   /// See Note [Connected graph] in connected_graph.h.
   bool connected_graph = false;
   /// Sums gradients with NCCL: device/nccl.h.

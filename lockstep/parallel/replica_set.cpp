@@ -27,21 +27,17 @@ using Module = torch::nn::Module;
 
 constexpr const char* kOp = "parallel.replicate";
 
-std::shared_ptr<Module> clone_of(const Module& master, c10::Device device) {
-  try {
-    return clone_module(
-        master,
-        device.is_cpu() ? std::nullopt : std::optional(device));
-  } catch (const c10::Error& e) {
-    raise(
-        {.code = ErrorCode::kUnsupported,
-         .op = kOp,
-         .message = format(
-             "{} cannot be cloned: {}",
-             master.name(),
-             e.what_without_backtrace()),
-         .hint = "pass .factory, a function that makes the module"});
-  }
+// Equal names and shapes, in the same order.
+template <class Dict>
+bool same_entries(const Dict& a, const Dict& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.key() == y.key() && x.value().sizes() == y.value().sizes();
+  });
+}
+
+bool is_built_like(const Module& made, const Module& master) {
+  return same_entries(made.named_parameters(), master.named_parameters()) &&
+         same_entries(made.named_buffers(), master.named_buffers());
 }
 
 bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
@@ -103,6 +99,7 @@ ReplicaSet::ReplicaSet(
     ReplicaSetOptions options)
     : devices_(std::move(devices)),
       factory_(std::move(options.factory)),
+      default_factory_(std::move(options.default_factory)),
       is_connected_(options.is_connected),
       trusts_versions_(options.trusts_versions) {
   modules_.push_back(std::move(master));
@@ -116,6 +113,34 @@ void ReplicaSet::rebuild() {
   make_replicas();
 }
 
+std::shared_ptr<Module> ReplicaSet::copy_for(c10::Device device) const {
+  const Module& master = *modules_.front();
+  if (factory_) {
+    return factory_();
+  }
+  try {
+    return clone_module(
+        master,
+        device.is_cpu() ? std::nullopt : std::optional(device));
+  } catch (const c10::Error& e) {
+    const auto made = default_factory_ ? default_factory_() : nullptr;
+    if (made != nullptr && is_built_like(*made, master)) {
+      return made;
+    }
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = kOp,
+         .message = format(
+             "{} cannot be cloned: {}",
+             master.name(),
+             e.what_without_backtrace()),
+         .hint = format(
+             "pass .factory = [] {{ return std::make_shared<{}>(...); }} with "
+             "the arguments that made the module",
+             master.name())});
+  }
+}
+
 void ReplicaSet::make_replicas() {
   const c10::InferenceMode no_inference(false);
   const torch::NoGradGuard no_grad;
@@ -125,7 +150,7 @@ void ReplicaSet::make_replicas() {
   parts.reserve(devices_.size());
   parts.emplace_back(master);
   for (std::size_t i = 1; i < devices_.size(); ++i) {
-    modules_.push_back(factory_ ? factory_() : clone_of(*master, devices_[i]));
+    modules_.push_back(copy_for(devices_[i]));
     if (!devices_[i].is_cpu()) {
       modules_.back()->to(devices_[i]);
     }

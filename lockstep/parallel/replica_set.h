@@ -54,8 +54,11 @@ struct ParameterRow {
 
 /// How replicas are made and kept.
 struct ReplicaSetOptions {
-  /// For modules whose `clone()` does not work.
+  /// Makes replicas in place of the module's `clone()`.
   ModuleFactory factory = {};
+  /// Makes them where `clone()` does not work, if they have the module's
+  /// parameters and buffers.
+  ModuleFactory default_factory = {};
   /// See Note [Connected graph] in connected_graph.h.
   bool is_connected = false;
   /// See Note [Following the master].
@@ -112,6 +115,8 @@ class ReplicaSet {
 
  private:
   void make_replicas();
+  [[nodiscard]] std::shared_ptr<torch::nn::Module> copy_for(
+      c10::Device device) const;
   void link(const std::vector<ModuleParts>& parts);
   static void link_row(
       const std::vector<ModuleParts>& parts,
@@ -125,6 +130,7 @@ class ReplicaSet {
 
   std::vector<c10::Device> devices_;
   ModuleFactory factory_;
+  ModuleFactory default_factory_;
   bool is_connected_ = false;
   bool trusts_versions_ = false;
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;

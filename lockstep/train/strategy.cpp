@@ -48,7 +48,8 @@ class Replicated final : public Strategy {
     // Our optimizers keep the promise.
     model_ = DataParallel(
         model,
-        {.devices = to_string(devices), .trust_versions = true});
+        {.devices = std::vector(devices.begin(), devices.end()),
+         .trust_versions = true});
   }
   at::Tensor forward(const at::Tensor& images) override {
     return model_->forward(images);

@@ -23,6 +23,7 @@ elseif(MODE STREQUAL "torch") # all of it
   set(ENV{CMAKE_PREFIX_PATH} "${FOLDER}/moved:${TORCH}/share/cmake")
   build("${SOURCE}/examples/projects")
   expect_sessions(ckpt_only data_parallel_module three_lines training_loop)
+  expect_lines_differ(three_lines/original.cpp three_lines/three_lines.cpp 3)
   run("${FOLDER}/moved/bin/lockstep" train --help)
 elseif(MODE STREQUAL "find") # where LibTorch is looked for
   configure("${SOURCE}/tests/consumer/find" "-DMODULES=${SOURCE}/cmake")

@@ -14,6 +14,7 @@ int main(int argc, char** argv) try {
   auto net = ls::make_model("mlp", {.num_classes = 10, .in_channels = 1});
   ls::DataParallel model(net, {.devices = "cpu*2"});
   torch::optim::SGD sgd(model->parameters(), /*lr=*/0.1);
+  const auto sharing = model->share_threads(sgd); // optional: faster
   const auto images = torch::rand({64, 1, 28, 28});
   const auto targets = torch::arange(64) % 10;
   for (int step = 1; step <= 5; ++step) {
