@@ -59,8 +59,8 @@ int main() {
 
   // A model made by its name is known by its base class only; ask for more.
   ls::DataParallel resnet(ls::make_model("resnet18"));
-  std::cout << "fc: "
-            << ls::to_string(*resnet->module<ls::models::ResNet>()->fc) << "\n";
+  std::cout << "fc: " << ls::to_string(*resnet->module<ls::ResNet>()->fc)
+            << "\n";
   try {
     (void)resnet->module<nn::LinearImpl>();
   } catch (const ls::Exception& e) {

@@ -35,12 +35,12 @@ void print_ends(const char* name, const nn::Module& net) {
 
 int main() {
   ls::start_sim({.devices = 2});
-  const auto trained = ls::models::resnet18();
+  const auto trained = ls::resnet18();
   ls::save(
       ls::checkpoint({{"state_dict", ls::state_dict(*trained)}}),
       "resnet18.pth");
 
-  const auto net = ls::models::resnet18();
+  const auto net = ls::resnet18();
   ls::load_weights(*net, "resnet18.pth");
   net->conv1 = net->replace_module("conv1", one_channel_conv());
   net->fc = net->replace_module("fc", nn::Linear(512, 10));
@@ -52,7 +52,7 @@ int main() {
   std::cout << "scores: " << ls::size_text(scores.sizes()) << "\n";
 
   // What state_dict and DataParallel warn of.
-  const auto wrong = ls::models::resnet18();
+  const auto wrong = ls::resnet18();
   wrong->conv1 = one_channel_conv();
   std::cout << "assigned: " << ls::replaced_children_hint(*wrong) << "\n";
 }

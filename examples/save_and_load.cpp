@@ -47,7 +47,7 @@ void save(const torch::nn::Module& module) {
 
 int main() {
   ls::start_sim({.devices = 2});
-  const auto net = std::make_shared<ls::models::MyModule>();
+  const auto net = std::make_shared<ls::MyModule>();
   ls::DataParallel model(net);
   print_keys("unwrapped", ls::state_dict(*net));
   print_keys("wrapped", ls::state_dict(*model));

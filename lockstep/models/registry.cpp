@@ -20,12 +20,12 @@ std::shared_ptr<Model> make(const ModelOptions& options) {
 }
 
 std::shared_ptr<Model> make_the_model_class(const ModelOptions& options) {
-  return std::make_shared<models::TheModelClass>(options);
+  return std::make_shared<TheModelClass>(options);
 }
 
 // For the 28 x 28 images of MNIST and FashionMNIST.
 std::shared_ptr<Model> make_mlp(const ModelOptions& options) {
-  return std::make_shared<models::MLP>(models::MLPOptions{
+  return std::make_shared<MLP>(MLPOptions{
       .in_features = options.in_channels * 28 * 28,
       .num_classes = options.num_classes});
 }
@@ -36,19 +36,19 @@ struct Row {
 };
 
 constexpr std::array kModels{
-    Row{"resnet18", make<models::resnet18>},
-    Row{"resnet34", make<models::resnet34>},
-    Row{"resnet50", make<models::resnet50>},
-    Row{"resnet101", make<models::resnet101>},
-    Row{"resnet152", make<models::resnet152>},
-    Row{"vgg11", make<models::vgg11>},
-    Row{"vgg13", make<models::vgg13>},
-    Row{"vgg16", make<models::vgg16>},
-    Row{"vgg19", make<models::vgg19>},
-    Row{"vgg11_bn", make<models::vgg11_bn>},
-    Row{"vgg13_bn", make<models::vgg13_bn>},
-    Row{"vgg16_bn", make<models::vgg16_bn>},
-    Row{"vgg19_bn", make<models::vgg19_bn>},
+    Row{"resnet18", make<resnet18>},
+    Row{"resnet34", make<resnet34>},
+    Row{"resnet50", make<resnet50>},
+    Row{"resnet101", make<resnet101>},
+    Row{"resnet152", make<resnet152>},
+    Row{"vgg11", make<vgg11>},
+    Row{"vgg13", make<vgg13>},
+    Row{"vgg16", make<vgg16>},
+    Row{"vgg19", make<vgg19>},
+    Row{"vgg11_bn", make<vgg11_bn>},
+    Row{"vgg13_bn", make<vgg13_bn>},
+    Row{"vgg16_bn", make<vgg16_bn>},
+    Row{"vgg19_bn", make<vgg19_bn>},
     Row{"TheModelClass", make_the_model_class},
     Row{"mlp", make_mlp},
 };

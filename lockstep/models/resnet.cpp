@@ -7,7 +7,7 @@
 
 #include "lockstep/models/internal/build.h"
 
-namespace lockstep::models {
+namespace lockstep {
 
 using internal::adapted;
 using internal::inplace_relu;
@@ -176,4 +176,4 @@ std::shared_ptr<ResNet> resnet152(const ModelOptions& options) {
       options);
 }
 
-} // namespace lockstep::models
+} // namespace lockstep

@@ -2,7 +2,7 @@
 //
 // ResNet with torchvision's names, shapes and initialisation, so that its
 // weight files load, and equal seeds give equal weights.
-//   auto net = models::resnet18({.num_classes = 10, .in_channels = 1});
+//   auto net = resnet18({.num_classes = 10, .in_channels = 1});
 //   net->conv1, net->fc, (*net->layer1)[0]
 #pragma once
 
@@ -19,7 +19,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/models/options.h"
 
-namespace lockstep::models {
+namespace lockstep {
 
 /// Shape of one residual block.
 struct BlockOptions {
@@ -140,4 +140,4 @@ std::shared_ptr<ResNet> resnet50(const ModelOptions& options = {});
 std::shared_ptr<ResNet> resnet101(const ModelOptions& options = {});
 std::shared_ptr<ResNet> resnet152(const ModelOptions& options = {});
 
-} // namespace lockstep::models
+} // namespace lockstep

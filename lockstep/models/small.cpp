@@ -6,7 +6,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/tensor/python_text.h"
 
-namespace lockstep::models {
+namespace lockstep {
 namespace {
 
 namespace nn = torch::nn;
@@ -63,4 +63,4 @@ at::Tensor MLP::forward(const at::Tensor& x) {
   return layers->forward(x);
 }
 
-} // namespace lockstep::models
+} // namespace lockstep

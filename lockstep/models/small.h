@@ -14,7 +14,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/models/options.h"
 
-namespace lockstep::models {
+namespace lockstep {
 
 /// The notes' network for images of 32 x 32: two convolutions, three linear
 /// layers.
@@ -82,4 +82,4 @@ class MLP : public Composite<MLP, Model> {
   torch::nn::Sequential layers;
 };
 
-} // namespace lockstep::models
+} // namespace lockstep

@@ -17,7 +17,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/models/internal/build.h"
 
-namespace lockstep::models {
+namespace lockstep {
 
 using internal::adapted;
 using internal::inplace_relu;
@@ -187,4 +187,4 @@ std::shared_ptr<VGG> vgg19_bn(const ModelOptions& options) {
       options);
 }
 
-} // namespace lockstep::models
+} // namespace lockstep

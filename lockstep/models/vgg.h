@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // VGG with torchvision's names, shapes and initialisation.
-//   auto net = models::vgg16_bn({.num_classes = 10});
+//   auto net = vgg16_bn({.num_classes = 10});
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/models/options.h"
 
-namespace lockstep::models {
+namespace lockstep {
 
 /// The convolutions of a VGG in order.
 struct VGGLayout {
@@ -57,4 +57,4 @@ std::shared_ptr<VGG> vgg13_bn(const ModelOptions& options = {});
 std::shared_ptr<VGG> vgg16_bn(const ModelOptions& options = {});
 std::shared_ptr<VGG> vgg19_bn(const ModelOptions& options = {});
 
-} // namespace lockstep::models
+} // namespace lockstep

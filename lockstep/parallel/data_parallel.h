@@ -43,8 +43,8 @@ namespace lockstep {
 /// How `DataParallel` uses devices.
 struct DataParallelOptions {
   /// In the grammar of `parse_devices`, "cpu*2" or "cuda:1,3", or a vector of
-  /// torch::Device. Empty: all CUDA devices, else all simulated ones if they are
-  /// started, else the CPU, where calls pass straight through.
+  /// torch::Device. Empty: all CUDA devices, else all simulated ones if they
+  /// are started, else the CPU, where calls pass straight through.
   DeviceSpec devices = {};
   /// Numbers of CUDA (or started simulated) devices, as in PyTorch, instead of
   /// `devices`.

@@ -203,13 +203,12 @@ std::vector<TensorList> JoinNode::run_all(
   PassStreams streams;
   const auto errors = pool_->run(count, [&](std::size_t r) {
     const RandomStreamGuard stream(streams, r);
-    gradients[r] =
-        std::move(run_branches(
-                      std::span(branches_).subspan(r, 1),
-                      std::span(grads).subspan(r, 1),
-                      needed,
-                      keep_graph)
-                      .front());
+    gradients[r] = std::move(run_branches(
+                                 std::span(branches_).subspan(r, 1),
+                                 std::span(grads).subspan(r, 1),
+                                 needed,
+                                 keep_graph)
+                                 .front());
   });
   rethrow_lowest(errors, devices_, "parallel.backward");
   return gradients;

@@ -40,15 +40,15 @@ TEST(Clone, DrawsNoRandomNumbers) {
 
 TEST(Clone, UsesItsOwnLayersInForward) {
   torch::manual_seed(0);
-  const auto net = models::resnet18({.num_classes = 10, .in_channels = 1});
-  const auto copy = std::dynamic_pointer_cast<models::ResNet>(net->clone());
+  const auto net = resnet18({.num_classes = 10, .in_channels = 1});
+  const auto copy = std::dynamic_pointer_cast<ResNet>(net->clone());
   const torch::NoGradGuard no_grad;
   const auto images = torch::randn({2, 1, 28, 28});
   const auto expected = net->forward(images);
   net->fc->weight.zero_();
   net->conv1->weight.zero_();
   net->layer2[0]
-      ->as<models::BasicBlock>()
+      ->as<BasicBlock>()
       ->downsample[0]
       ->as<torch::nn::Conv2d>()
       ->weight.zero_();
@@ -58,11 +58,11 @@ TEST(Clone, UsesItsOwnLayersInForward) {
 }
 
 TEST(Clone, KeepsFlagsAndModes) {
-  const auto net = models::resnet18();
+  const auto net = resnet18();
   net->eval();
   net->layer3->train();
   net->conv1->weight.set_requires_grad(false);
-  const auto copy = std::dynamic_pointer_cast<models::ResNet>(net->clone());
+  const auto copy = std::dynamic_pointer_cast<ResNet>(net->clone());
   EXPECT_FALSE(copy->is_training());
   EXPECT_TRUE(copy->layer3->is_training());
   EXPECT_FALSE(copy->layer2->is_training());
@@ -71,11 +71,11 @@ TEST(Clone, KeepsFlagsAndModes) {
 }
 
 TEST(Clone, KeepsALayerTheUserReplaced) {
-  const auto net = models::resnet18();
+  const auto net = resnet18();
   net->fc = net->replace_module(
       "fc",
       torch::nn::Linear(torch::nn::LinearOptions(512, 3).bias(false)));
-  const auto copy = std::dynamic_pointer_cast<models::ResNet>(net->clone());
+  const auto copy = std::dynamic_pointer_cast<ResNet>(net->clone());
   EXPECT_EQ(test::digest(*copy), test::digest(*net));
   EXPECT_EQ(copy->forward(torch::randn({2, 3, 32, 32})).size(1), 3);
 }

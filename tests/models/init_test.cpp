@@ -17,7 +17,7 @@ namespace {
 std::string weights(int seed, const std::string& name, ModelOptions options) {
   torch::manual_seed(seed);
   const std::shared_ptr<Model> net = name == "MyModule"
-                                         ? std::make_shared<models::MyModule>()
+                                         ? std::make_shared<MyModule>()
                                          : make_model(name, options);
   const auto next = torch::randint(0, std::int64_t{1} << 62, {}, torch::kLong);
   return test::digest(*net) + name + " next " +

@@ -30,7 +30,7 @@ TEST(Print, ShowsModelsAsPython) {
 
 TEST(Print, ShowsTheNotesModel) {
   EXPECT_EQ(
-      to_string(models::TheModelClass()),
+      to_string(TheModelClass()),
       R"(TheModelClass(
   (conv1): Conv2d(3, 6, kernel_size=(5, 5), stride=(1, 1))
   (pool): MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)
@@ -52,7 +52,7 @@ struct Wrapper : nn::Module {
 TEST(Print, ShowsAWrapperByTheNameItGives) {
   EXPECT_EQ(
       to_string(Wrapper(make_model("resnet18"))) + "\n" +
-          to_string(Wrapper(std::make_shared<models::MyModule>())) + "\n",
+          to_string(Wrapper(std::make_shared<MyModule>())) + "\n",
       test::run_python(
           "models_print.py",
           {"1000", "3", "wrapped:resnet18", "wrapped:MyModule"}));

@@ -43,12 +43,12 @@ TEST(MakeModel, HasTorchvisionsCounts) {
 }
 
 TEST(MakeModel, GivesTheNotesEnds) {
-  const auto net = models::resnet18({.num_classes = 10, .in_channels = 1});
+  const auto net = resnet18({.num_classes = 10, .in_channels = 1});
   EXPECT_EQ(
       net->conv1->weight.sizes(),
       (std::vector<std::int64_t>{64, 1, 7, 7}));
   EXPECT_EQ(net->fc->weight.sizes(), (std::vector<std::int64_t>{10, 512}));
-  EXPECT_EQ((*net->layer1)[0]->name(), "lockstep::models::BasicBlock");
+  EXPECT_EQ((*net->layer1)[0]->name(), "lockstep::BasicBlock");
   EXPECT_EQ(
       net->forward(torch::randn({2, 1, 28, 28})).sizes(),
       (std::vector<std::int64_t>{2, 10}));

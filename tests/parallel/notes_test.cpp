@@ -116,7 +116,7 @@ TEST(Notes, MethodsOfTheModuleStayReachable) {
 
 TEST(Notes, ModelMadeByNameGivesItsOwnType) {
   DataParallel model(make_model("resnet18"), {.devices = "cpu*2"});
-  EXPECT_EQ(model->module<models::ResNet>()->fc->weight.size(0), 1000);
+  EXPECT_EQ(model->module<ResNet>()->fc->weight.size(0), 1000);
   EXPECT_EQ(keys_of(*model).size(), 122U);
 }
 

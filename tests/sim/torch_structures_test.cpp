@@ -101,7 +101,7 @@ TEST(TestDataParallel, test_data_parallel_module_zero_inputs) {
       {.devices = "cpu*2"}};
   for (const DataParallelOptions& options : choices) {
     NoInput net;
-    net->to(options.devices.empty() ? sim(0) : torch::Device("cpu"));
+    net->to(options.devices.is_empty() ? sim(0) : torch::Device("cpu"));
     DataParallel model(net, options);
     const auto out = model->forward();
     EXPECT_EQ(out.numel(), 2);

@@ -26,14 +26,14 @@ std::string printed(const T& value) {
 TEST(Printing, ModelsShowPythonsText) {
   const std::string python =
       test::run_python("models_print.py", {"1000", "3", "resnet18"});
-  EXPECT_EQ(printed(*models::resnet18()), python);
+  EXPECT_EQ(printed(*resnet18()), python);
   EXPECT_EQ(printed(*make_model("resnet18")), python);
 }
 
 TEST(Printing, TheWrapperShowsPythonsText) {
   const std::string python =
       test::run_python("models_print.py", {"1000", "3", "wrapped:resnet18"});
-  const DataParallel model(models::resnet18(), {.devices = "cpu*2"});
+  const DataParallel model(resnet18(), {.devices = "cpu*2"});
   EXPECT_EQ(printed(model), python);
   EXPECT_EQ(printed(*model), python);
   EXPECT_EQ(printed(static_cast<const DataParallelBase&>(*model)), python);

@@ -82,7 +82,7 @@ TEST(ReplacedLayer, IsWarnedOfWhenWrapped) {
 
 TEST(ReplacedLayer, IsTheHintWhereReplicasDiffer) {
   Warnings quiet;
-  const auto net = models::resnet18({.num_classes = 10});
+  const auto net = resnet18({.num_classes = 10});
   net->conv1 = nn::Conv2d(nn::Conv2dOptions(1, 64, 7).stride(2).padding(3));
   const Error error =
       test::error_of([&] { DataParallel(net, {.devices = "cpu*2"}); });
@@ -105,7 +105,7 @@ TEST(ReplacedLayer, IsRightWithReplaceModule) {
 TEST(ReplacedLayer, IsFoundAtAnyDepth) {
   auto net = make_model("resnet18");
   auto& block = *net->named_children()["layer1"]->children().at(0);
-  dynamic_cast<models::BasicBlock&>(block).conv2 = nn::Conv2d(64, 64, 1);
+  dynamic_cast<BasicBlock&>(block).conv2 = nn::Conv2d(64, 64, 1);
   EXPECT_THAT(replaced_children(*net), ElementsAre("layer1.0.conv2"));
   EXPECT_THAT(
       replaced_children_hint(*net),

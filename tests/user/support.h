@@ -7,20 +7,9 @@
 
 #include <c10/util/Exception.h>
 
-#include "lockstep/base/error.h"
+#include "tests/sim/support.h" // error_of
 
 namespace lockstep::test {
-
-/// What `run` throws; "no error" if nothing.
-template <class F>
-Error error_of(F&& run) {
-  try {
-    run();
-  } catch (const Exception& e) {
-    return e.error();
-  }
-  return {.message = "no error"};
-}
 
 /// Collects the texts of LibTorch's warnings while it lives.
 class Warnings : public c10::WarningHandler {

@@ -9,7 +9,7 @@
 
 #include "lockstep/models/options.h"
 
-namespace lockstep::models::internal {
+namespace lockstep::internal {
 
 inline torch::nn::ReLU inplace_relu() {
   torch::nn::ReLU relu(torch::nn::ReLUOptions(/*inplace=*/true));
@@ -26,4 +26,4 @@ std::shared_ptr<Net> adapted(
   return net;
 }
 
-} // namespace lockstep::models::internal
+} // namespace lockstep::internal

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The ordinary LibTorch program: a network without clone(), on the stack or
+// not, and LibTorch's own types wherever devices are named.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include "lockstep/device/device_list.h"
+#include "lockstep/optim/sgd.h"
+#include "lockstep/parallel/data_parallel.h"
+#include "tests/sim/support.h"
+
+namespace lockstep {
+namespace {
+
+namespace nn = torch::nn;
+using Tensor = torch::Tensor;
+using test::error_of;
+using test::sim;
+using testing::HasSubstr;
+
+struct Digits : nn::Module {
+  Digits() : conv(1, 4, 3), fc(4 * 36, 10) {
+    register_module("conv", conv);
+    register_module("fc", fc);
+  }
+  Tensor forward(const Tensor& x) {
+    return fc->forward(torch::relu(conv->forward(x)).flatten(1));
+  }
+  nn::Conv2d conv;
+  nn::Linear fc;
+};
+
+struct Wide : nn::Module {
+  explicit Wide(int width) : fc(4, width) {
+    register_module("fc", fc);
+  }
+  Tensor forward(const Tensor& x) {
+    return fc->forward(x);
+  }
+  nn::Linear fc;
+};
+
+std::vector<double> train(
+    nn::Module& module,
+    const std::function<Tensor(const Tensor&)>& forward,
+    const torch::Device& device) {
+  torch::optim::SGD sgd(
+      module.parameters(),
+      torch::optim::SGDOptions(0.1).momentum(0.9));
+  torch::manual_seed(9);
+  const auto x = torch::randn({10, 1, 8, 8}).to(device);
+  const auto y = torch::arange(10).to(device);
+  std::vector<double> losses;
+  for (int step = 0; step < 6; ++step) {
+    sgd.zero_grad();
+    const auto loss = nn::functional::cross_entropy(forward(x), y);
+    loss.backward();
+    sgd.step();
+    losses.push_back(loss.item<double>());
+  }
+  return losses;
+}
+
+class OrdinaryProgram : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(
+    Devices,
+    OrdinaryProgram,
+    testing::Values("cpu*2", "cpu*3", "sim*2", "sim*3"),
+    [](const auto& param) {
+      std::string name = param.param;
+      name.erase(name.find('*'), 1);
+      return name;
+    });
+
+TEST_P(OrdinaryProgram, WithANetworkOnTheStack) {
+  torch::manual_seed(1);
+  Digits alone;
+  const auto expected = train(
+      alone,
+      [&](const Tensor& x) { return alone.forward(x); },
+      torch::kCPU);
+  const auto device = parse_devices(GetParam()).front();
+  torch::manual_seed(1);
+  Digits net;
+  net.to(device);
+  DataParallel model(net, {.devices = GetParam()});
+  const auto got = train(
+      *model,
+      [&](const Tensor& x) { return model->forward(x); },
+      device);
+  EXPECT_THAT(got, testing::Pointwise(testing::DoubleNear(1e-5), expected));
+  EXPECT_EQ(model->module().get(), &net);
+
+  torch::manual_seed(1);
+  Digits other;
+  other.to(device);
+  DataParallelImpl itself(other, {.devices = GetParam()});
+  const auto again = train(
+      itself,
+      [&](const Tensor& x) { return itself.forward(x); },
+      device);
+  EXPECT_EQ(again, got);
+}
+
+TEST_P(OrdinaryProgram, WithASharedNetwork) {
+  const auto device = parse_devices(GetParam()).front();
+  const auto net = std::make_shared<Digits>();
+  net->to(device);
+  DataParallel model(net, {.devices = GetParam()});
+  const auto x = torch::randn({10, 1, 8, 8}).to(device);
+  EXPECT_TRUE(torch::allclose(
+      model->forward(x).cpu(),
+      net->forward(x).cpu(),
+      1e-4,
+      1e-5));
+  // The module of a pointer, by reference, has the pointer's owner.
+  DataParallel by_reference(*net, {.devices = GetParam()});
+  EXPECT_EQ(by_reference->module(), net);
+}
+
+TEST(OrdinaryNetwork, ThatNeedsArgumentsIsToldTheLineToWrite) {
+  Wide net(3);
+  const Error error =
+      error_of([&] { DataParallel model(net, {.devices = "cpu*2"}); });
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error.message, HasSubstr("cannot be cloned"));
+  EXPECT_THAT(
+      error.hint,
+      HasSubstr(".factory = [] { return std::make_shared<"));
+  EXPECT_THAT(error.hint, HasSubstr("Wide>(...); }"));
+  DataParallel model(net, {.devices = "cpu*2", .factory = [] {
+                             return std::make_shared<Wide>(3);
+                           }});
+  EXPECT_EQ(model->forward(torch::ones({4, 4})).size(1), 3);
+}
+
+// What the constructor makes no longer fits: nothing is guessed.
+TEST(OrdinaryNetwork, ThatWasChangedAfterItsConstructionNeedsAFactory) {
+  Digits net;
+  net.fc = net.replace_module("fc", nn::Linear(4 * 36, 5));
+  const Error error =
+      error_of([&] { DataParallel model(net, {.devices = "cpu*2"}); });
+  EXPECT_THAT(error.hint, HasSubstr(".factory"));
+}
+
+TEST(Devices, AreTakenOneByOne) {
+  const auto x = torch::ones({6, 4});
+  nn::Linear net(4, 2);
+  net->to(sim(1));
+  const std::vector<torch::Device> two{sim(1), sim(2)};
+  DataParallel model(net, {.devices = two, .output_device = sim(2)});
+  EXPECT_EQ(model->devices()[1], sim(2));
+  EXPECT_EQ(model->forward(x).device(), sim(2));
+  DataParallel listed(net, {.devices = {sim(1), sim(3)}});
+  EXPECT_EQ(listed->devices()[1], sim(3));
+  DataParallel one(net, {.devices = sim(1)});
+  EXPECT_EQ(one->devices().size(), 1U);
+  const torch::Device cpu(torch::kCPU);
+  net->to(cpu);
+  DataParallel on_cpu(net, {.devices = {cpu, cpu}});
+  EXPECT_EQ(on_cpu->devices().size(), 2U);
+}
+
+TEST(Devices, ThatCannotBeAreNamed) {
+  const auto error = [](const DeviceSpec& spec) {
+    return error_of([&spec] { static_cast<void>(spec.resolve()); }).message;
+  };
+  const torch::Device cpu(torch::kCPU);
+  EXPECT_THAT(error({cpu, sim(0)}), HasSubstr("devices of one type"));
+  EXPECT_THAT(error({sim(0), sim(0)}), HasSubstr("device 0 is named twice"));
+  EXPECT_THAT(error(sim(30)), HasSubstr("sim:30 is not present"));
+  EXPECT_THAT(error(torch::Device("xla:0")), HasSubstr("cpu, cuda or sim"));
+  EXPECT_EQ(
+      DeviceSpec(torch::Device(torch::kPrivateUse1)).resolve()[0],
+      sim(0));
+}
+
+TEST(ShareThreads, IsOneCallForAnyOptimizer) {
+  at::set_num_threads(2);
+  nn::Linear net(4, 2);
+  DataParallel model(net, {.devices = "cpu*2"});
+  const int own = at::get_num_threads();
+  SGD ours(model->parameters(), {.lr = 0.1});
+  torch::optim::SGD stock(model->parameters(), 0.1);
+  {
+    const auto sharing = model->share_threads(ours, stock);
+    EXPECT_EQ(at::get_num_threads(), 1);
+    model->forward(torch::ones({6, 4})).sum().backward();
+    ours.step();
+    stock.step();
+  }
+  EXPECT_EQ(at::get_num_threads(), own);
+  ours.step(); // alone again
+  at::set_num_threads(1);
+}
+
+} // namespace
+} // namespace lockstep
