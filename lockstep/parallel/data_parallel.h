@@ -70,10 +70,10 @@ struct DataParallelOptions {
   /// A promise: between two passes parameters change only in ways that
   /// LibTorch's version counters see. Then devices get a parameter only after
   /// it changed, and passes without a step between them (evaluation, gradient
-  /// accumulation) copy none. Lockstep's optimizers and loaders keep it, and
-  /// operations on the parameters themselves; not `p.data()`, through which
-  /// LibTorch's SGD, Adagrad, RMSprop and LBFGS write, nor raw pointers. CPU
-  /// replicas, which share the memory, need none.
+  /// accumulation) copy none. Lockstep's optimizers and loaders keep it, as do
+  /// operations on the parameters themselves; LibTorch's SGD, which writes
+  /// through `p.data()`, and raw pointers do not. CPU replicas share the memory
+  /// and need no promise.
   bool trust_versions = false;
 };
 
