@@ -8,11 +8,11 @@
 // Note [Following the master]
 // Before each pass the replicas follow the master. Aliased values cost nothing;
 // others are sent, buffers and parameters alike: nothing tells whether a
-// parameter changed. LibTorch counts versions, but `p.data()`, through which its
-// SGD writes, starts a count of its own, and a pointer is not counted at all. To
-// compare the values costs what sending them does. Who knows that all changes
-// are counted may promise it (`trusts_versions`): a parameter is then sent when
-// its count or its memory is another one than at the last transfer.
+// parameter changed. LibTorch counts versions, but `p.data()`, through which
+// its SGD writes, starts a count of its own, and a pointer is not counted at
+// all. To compare the values costs what sending them does. Who knows that all
+// changes are counted may promise it (`trusts_versions`): a parameter is then
+// sent when its count or its memory is another one than at the last transfer.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,12 @@ inline torch::Device sim(int index) {
   return {torch::kPrivateUse1, static_cast<c10::DeviceIndex>(index)};
 }
 
+/// "sim*2" as a part of a test's name: "sim2".
+inline std::string name_of_devices(std::string devices) {
+  std::erase(devices, '*');
+  return devices;
+}
+
 /// LibTorch's message of what `run` throws, "" if nothing.
 template <class F>
 std::string torch_error(F&& run) {

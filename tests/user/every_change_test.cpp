@@ -18,6 +18,7 @@
 #include "lockstep/optim/sgd.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/state_dict.h"
+#include "tests/sim/support.h"
 
 namespace lockstep {
 namespace {
@@ -374,9 +375,8 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values("cpu*2", "cpu*3", "sim*2", "sim*3"),
         testing::Range(std::size_t{0}, changes().size())),
     [](const auto& param) {
-      std::string name = std::get<0>(param.param);
-      name.erase(name.find('*'), 1);
-      return name + changes()[std::get<1>(param.param)].name;
+      const auto& [devices, number] = param.param;
+      return test::name_of_devices(devices) + changes()[number].name;
     });
 
 } // namespace

@@ -40,11 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
     Programs,
     OnDevices,
     testing::Values("cpu*2", "cpu*3", "sim*2", "sim*3"),
-    [](const auto& param) {
-      std::string name = param.param;
-      name.erase(name.find('*'), 1);
-      return name;
-    });
+    [](const auto& param) { return test::name_of_devices(param.param); });
 
 nn::Linear linear(int in = 4, int out = 3) {
   torch::manual_seed(5);
@@ -272,7 +268,7 @@ INSTANTIATE_TEST_SUITE_P(
     Programs,
     OnCpu,
     testing::Values("cpu*2", "cpu*3"),
-    [](const auto& param) { return std::string("cpu") + param.param[4]; });
+    [](const auto& param) { return test::name_of_devices(param.param); });
 
 TEST_P(OnCpu, APlainMemberGetsItsGradient) {
   const auto one = torch::ones({3}, torch::requires_grad());

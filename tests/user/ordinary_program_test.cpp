@@ -71,11 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
     Devices,
     OrdinaryProgram,
     testing::Values("cpu*2", "cpu*3", "sim*2", "sim*3"),
-    [](const auto& param) {
-      std::string name = param.param;
-      name.erase(name.find('*'), 1);
-      return name;
-    });
+    [](const auto& param) { return test::name_of_devices(param.param); });
 
 TEST_P(OrdinaryProgram, WithANetworkOnTheStack) {
   torch::manual_seed(1);

@@ -16,9 +16,9 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
+#include "tests/sim/child.h"
 #include "tests/support/python.h"
 #include "tests/support/shell.h"
-#include "tests/user/child.h"
 #include "tests/user/support.h"
 
 namespace lockstep {
