@@ -26,11 +26,22 @@ struct Registered : Module {
   }
 };
 
+bool is_same(
+    const std::weak_ptr<Module>& known,
+    const std::shared_ptr<Module>& module) {
+  return !known.owner_before(module) && !module.owner_before(known);
+}
+
+std::vector<std::weak_ptr<Module>> modules_of(const Module& root) {
+  const auto all = root.modules();
+  return {all.begin(), all.end()};
+}
+
 // Goes through a tree in the order of Module::modules().
 class Comparison {
  public:
   Comparison(
-      const std::vector<std::shared_ptr<Module>>& modules,
+      const std::vector<std::weak_ptr<Module>>& modules,
       const NamedTensors& parameters,
       std::size_t own_parameters)
       : modules_(modules),
@@ -44,7 +55,7 @@ class Comparison {
 
  private:
   bool visit(const std::shared_ptr<Module>& module) {
-    if (module_ == modules_.size() || modules_[module_++] != module) {
+    if (module_ == modules_.size() || !is_same(modules_[module_++], module)) {
       return false;
     }
     for (const auto& item : Registered::parameters_of(*module)) {
@@ -62,7 +73,7 @@ class Comparison {
     return true;
   }
 
-  const std::vector<std::shared_ptr<Module>>& modules_;
+  const std::vector<std::weak_ptr<Module>>& modules_;
   const NamedTensors& parameters_;
   std::size_t own_parameters_;
   std::size_t module_ = 0;
@@ -74,7 +85,7 @@ class Comparison {
 ModuleParts::ModuleParts(
     const std::shared_ptr<Module>& root,
     const ModuleParts* master)
-    : modules(root->modules()),
+    : modules(modules_of(*root)),
       parameters(to_list(root->named_parameters())),
       all_buffers_(to_list(root->named_buffers())),
       own_parameters_(parameters.size()) {
@@ -93,8 +104,9 @@ bool ModuleParts::is_current() const {
       return false;
     }
   }
-  return Comparison(modules, parameters, own_parameters_)
-      .holds(modules.front());
+  const auto root = modules.front().lock();
+  return root != nullptr &&
+         Comparison(modules, parameters, own_parameters_).holds(root);
 }
 
 } // namespace lockstep::parallel

@@ -22,7 +22,9 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// Buffers that take gradients are listed as parameters, behind these.
 struct ModuleParts {
-  std::vector<std::shared_ptr<torch::nn::Module>> modules = {};
+  /// Weak: who else holds a child tells whether it was replaced
+  /// (tensor/replaced_child.h).
+  std::vector<std::weak_ptr<torch::nn::Module>> modules = {};
   NamedTensors parameters = {};
   NamedTensors buffers = {};
   /// For each buffer of the tree: does it take gradients?

@@ -301,7 +301,7 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
   if (self.is_connected) {
     return gather_all(plan);
   }
-  self.check_strangers(plan.passes);
+  self.check_strangers(plan.passes, self.replicas.parameters());
   write_back(plan.passes, inputs, devices.front(), self.dim);
   return join(std::move(plan), self.replicas.parameters());
 }

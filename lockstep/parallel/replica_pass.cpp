@@ -124,10 +124,49 @@ class Walk {
        .hint = "register it with register_parameter"});
 }
 
+[[noreturn]] void raise_replaced(
+    const at::Tensor& leaf,
+    const std::string& parameter,
+    std::size_t replica) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = kForwardOp,
+       .message = format(
+           "the module uses a tensor {} that is registered nowhere where "
+           "replica {} uses the parameter '{}'",
+           size_text(leaf.sizes()),
+           replica,
+           parameter),
+       .hint =
+           "a layer that is assigned to a member stays unregistered; write "
+           "net->fc = net->replace_module(\"fc\", torch::nn::Linear(...))"});
+}
+
 bool reaches(const ReplicaPass& pass, const at::Tensor& leaf) {
   return std::ranges::any_of(pass.strangers, [&leaf](const Stranger& other) {
     return other.leaf.is_same(leaf);
   });
+}
+
+// A stranger that replica 0 alone reaches and a parameter that it alone does
+// not.
+void check_replaced(
+    std::span<const ReplicaPass> passes,
+    std::span<const ParameterRow> rows) {
+  const ReplicaPass& first = passes.front();
+  for (std::size_t r = 1; r < passes.size(); ++r) {
+    const auto stranger = std::ranges::find_if(
+        first.strangers,
+        [&](const Stranger& other) { return !reaches(passes[r], other.leaf); });
+    const auto exit =
+        std::ranges::find_if(passes[r].exits, [&](const GraphExit& other) {
+          return std::ranges::find(first.exits, other.row, &GraphExit::row) ==
+                 first.exits.end();
+        });
+    if (stranger != first.strangers.end() && exit != passes[r].exits.end()) {
+      raise_replaced(stranger->leaf, rows[exit->row].name, r);
+    }
+  }
 }
 
 } // namespace
@@ -148,7 +187,10 @@ void find_exits(
   }
 }
 
-void StrangerCheck::operator()(std::span<const ReplicaPass> passes) {
+void StrangerCheck::operator()(
+    std::span<const ReplicaPass> passes,
+    std::span<const ParameterRow> rows) {
+  check_replaced(passes, rows);
   std::vector<WeakTensor> lone;
   for (std::size_t r = 1; r < passes.size(); ++r) {
     for (const autograd::Node* node : passes[r].nodes) {

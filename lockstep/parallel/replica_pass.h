@@ -11,8 +11,9 @@
 // own, made inside forward, which nobody sees afterwards; but if a replica's
 // own leaf comes back in the next pass, it is a member that clone() or a
 // factory made anew: the module's has a part of the gradient only, which is an
-// error. So is a tensor that was computed outside of forward: its graph belongs
-// to no replica.
+// error. So is a layer that was assigned to a member after wrapping, which
+// replica 0 alone uses, and a tensor that was computed outside of forward: its
+// graph belongs to no replica.
 #pragma once
 
 #include <cstddef>
@@ -80,8 +81,11 @@ void find_exits(
 class StrangerCheck {
  public:
   /// Errors: throws kUnsupported for a node that several replicas reach and for
-  /// a leaf that came back; see Note [Leaves of nobody].
-  void operator()(std::span<const ReplicaPass> passes);
+  /// a leaf that came back, kMismatch where replica 0 uses a leaf in place of a
+  /// parameter; see Note [Leaves of nobody].
+  void operator()(
+      std::span<const ReplicaPass> passes,
+      std::span<const ParameterRow> rows);
 
  private:
   using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;

@@ -66,9 +66,8 @@ Moved copy_unseen(const Copies& copies) {
   return copy_coalesced(copies.from, copies.to);
 }
 
-// `master` refers to each module of the tree once.
 std::string built_differently_hint(const ModuleParts& master) {
-  std::string hint = replaced_children_hint(*master.modules.front(), 1);
+  std::string hint = replaced_children_hint(*master.modules.front().lock());
   return hint.empty()
              ? "the factory (or clone()) must make the same structure; "
                "new layers go in with replace_module"
@@ -215,7 +214,7 @@ void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
   buffers_.assign(parts.size(), {});
   submodules_.assign(parts.size(), {});
   for (std::size_t r = 1; r < parts.size(); ++r) {
-    submodules_[r] = parts[r].modules;
+    submodules_[r] = modules_[r]->modules();
     for (const auto& [name, buffer] : parts[r].buffers) {
       buffers_[r].push_back(buffer);
     }
@@ -304,7 +303,8 @@ void ReplicaSet::follow_flags(std::size_t replica) {
   // parent is set again, rightly, when its own turn comes.
   const auto& mine = submodules_[replica];
   for (std::size_t m = 0; m < mine.size(); ++m) {
-    const bool training = master_parts_->modules[m]->is_training();
+    const auto master = master_parts_->modules[m].lock();
+    const bool training = master != nullptr && master->is_training();
     if (mine[m]->is_training() != training) {
       mine[m]->train(training);
     }

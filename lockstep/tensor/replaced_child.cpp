@@ -28,13 +28,12 @@ struct Found {
 void collect_replaced(
     const Module& module,
     const std::string& prefix,
-    long held,
     std::vector<Found>& found) {
   // The registration refers to a child, and this copy of it does.
   constexpr long kOurs = 2;
   const auto children = module.named_children();
   for (const auto& child : children) {
-    if (child.value().use_count() == kOurs + held) {
+    if (child.value().use_count() == kOurs) {
       found.push_back(
           {.path = prefix + child.key(),
            .name = child.key(),
@@ -42,13 +41,13 @@ void collect_replaced(
            .is_nested = !prefix.empty(),
            .child = child.value()});
     }
-    collect_replaced(*child.value(), prefix + child.key() + ".", held, found);
+    collect_replaced(*child.value(), prefix + child.key() + ".", found);
   }
 }
 
-std::vector<Found> find_replaced(const Module& module, long held) {
+std::vector<Found> find_replaced(const Module& module) {
   std::vector<Found> found;
-  collect_replaced(module, "", held, found);
+  collect_replaced(module, "", found);
   return found;
 }
 
@@ -76,11 +75,9 @@ std::string hint_of(const std::vector<Found>& found) {
   return format(
       "no member of {} holds the registered '{}'{}. If it was replaced with "
       "'=', forward uses the new layer, but state_dict, optimizers and "
-      "replicas "
-      "keep the old one; write {}->{} = {}->replace_module(\"{}\", {}); If "
-      "nothing was replaced, keep the layer's shared_ptr in a member to "
-      "silence "
-      "this",
+      "replicas keep the old one; write {}->{} = {}->replace_module(\"{}\", "
+      "{}); If nothing was replaced, keep the layer's shared_ptr in a member "
+      "to silence this",
       first.parent_class,
       first.path,
       others,
@@ -108,21 +105,21 @@ class Warned {
 
 } // namespace
 
-std::vector<std::string> replaced_children(const Module& module, long held) {
+std::vector<std::string> replaced_children(const Module& module) {
   std::vector<std::string> names;
-  for (const Found& found : find_replaced(module, held)) {
+  for (const Found& found : find_replaced(module)) {
     names.push_back(found.path);
   }
   return names;
 }
 
-std::string replaced_children_hint(const Module& module, long held) {
-  return hint_of(find_replaced(module, held));
+std::string replaced_children_hint(const Module& module) {
+  return hint_of(find_replaced(module));
 }
 
 void warn_of_replaced_children(const Module& module) {
   static Warned warned;
-  std::vector<Found> found = find_replaced(module, 0);
+  std::vector<Found> found = find_replaced(module);
   std::erase_if(found, [](const Found& entry) {
     return !warned.insert(entry.child);
   });

@@ -19,18 +19,13 @@ namespace lockstep {
 /// their registration refers; empty for every LibTorch container and layer. A
 /// module that keeps no members and calls what children() returns is listed
 /// though nothing is wrong.
-/// `held`: references to each child that the caller holds itself.
 /// Threads: nobody may change the module meanwhile; a reference that another
 /// thread holds for a moment hides a child.
-std::vector<std::string> replaced_children(
-    const torch::nn::Module& module,
-    long held = 0);
+std::vector<std::string> replaced_children(const torch::nn::Module& module);
 
 /// What to write instead, for the first of `replaced_children`; empty without
 /// any.
-std::string replaced_children_hint(
-    const torch::nn::Module& module,
-    long held = 0);
+std::string replaced_children_hint(const torch::nn::Module& module);
 
 /// The same as a warning of LibTorch, once for each child.
 /// Threads: safe to call from several threads.

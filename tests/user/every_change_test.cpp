@@ -375,8 +375,8 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values("cpu*2", "cpu*3", "sim*2", "sim*3"),
         testing::Range(std::size_t{0}, changes().size())),
     [](const auto& param) {
-      const auto& [devices, number] = param.param;
-      return test::name_of_devices(devices) + changes()[number].name;
+      return test::name_of_devices(std::get<0>(param.param)) +
+             changes()[std::get<1>(param.param)].name;
     });
 
 } // namespace

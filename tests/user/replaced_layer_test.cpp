@@ -80,6 +80,28 @@ TEST(ReplacedLayer, IsWarnedOfWhenWrapped) {
       HasSubstr("net->replace_module(\"fc\", torch::nn::Linear(...));"));
 }
 
+// The same shapes: nothing but the values would differ.
+TEST(ReplacedLayer, AfterWrappingIsAnErrorOfTheNextStep) {
+  Digits net;
+  DataParallel model(net, {.devices = "cpu*2"});
+  const auto x = torch::randn({4, 3, 8, 8});
+  model->forward(x).sum().backward();
+  net->fc = nn::Linear(4, 2);
+  const Error error = test::error_of([&] { model->forward(x); });
+  EXPECT_EQ(error.code, ErrorCode::kMismatch);
+  EXPECT_THAT(
+      error.message,
+      HasSubstr("registered nowhere where replica 1 uses the parameter 'fc."));
+  EXPECT_THAT(error.hint, HasSubstr("replace_module"));
+  Warnings warnings;
+  (void)state_dict(*model);
+  EXPECT_THAT(warnings.text, HasSubstr("holds the registered 'module.fc'"));
+  // Made good, it goes on.
+  net->fc = net->replace_module("fc", net->fc);
+  model->forward(x).sum().backward();
+  EXPECT_TRUE(net->fc->weight.grad().defined());
+}
+
 TEST(ReplacedLayer, IsTheHintWhereReplicasDiffer) {
   Warnings quiet;
   const auto net = resnet18({.num_classes = 10});
