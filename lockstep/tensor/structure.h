@@ -172,8 +172,10 @@ struct Structure<std::pair<A, B>>
 template <class T, std::size_t N>
 struct Structure<std::array<T, N>>
     : structure::SequenceStructure<std::array<T, N>, T> {};
+// NOLINTBEGIN(modernize-avoid-c-arrays): the user's type
 template <class T, std::size_t N>
 struct Structure<T[N]> : structure::SequenceStructure<T[N], T> {};
+// NOLINTEND(modernize-avoid-c-arrays)
 template <class T>
 struct Structure<std::vector<T>>
     : structure::SequenceStructure<std::vector<T>, T> {};
