@@ -251,7 +251,7 @@ std::vector<c10::Device> DeviceSpec::resolve() const {
         R"(write for example {torch::Device("cuda:0"), torch::Device("cuda:1")})");
   }
   if (type == DeviceType::CPU) {
-    return devices_;
+    return {devices_.size(), c10::Device(type)}; // numbers mean nothing there
   }
   std::vector<std::string> numbers;
   for (const c10::Device& device : devices_) {

@@ -10,6 +10,7 @@
 
 #include <ATen/ops/ones.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
@@ -207,6 +208,7 @@ void check_backward(std::size_t count) {
   const c10::Device last(
       c10::DeviceType::PrivateUse1,
       static_cast<c10::DeviceIndex>(count - 1));
+  const c10::InferenceMode no_inference(false);
   const c10::AutoGradMode grad(true);
   try {
     at::ones({}, at::TensorOptions(last)).requires_grad_().mul(2).backward();
