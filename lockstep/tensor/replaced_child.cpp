@@ -8,6 +8,8 @@
 
 #include <c10/util/Exception.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/container/parameterdict.h>
+#include <torch/nn/modules/container/parameterlist.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/state_dict.h"
@@ -42,6 +44,27 @@ void collect_replaced(
            .child = child.value()});
     }
     collect_replaced(*child.value(), prefix + child.key() + ".", found);
+  }
+}
+
+bool is_list_of_parameters(const Module& module) {
+  return module.as<torch::nn::ParameterListImpl>() != nullptr ||
+         module.as<torch::nn::ParameterDictImpl>() != nullptr;
+}
+
+void collect_parameters(
+    const Module& module,
+    const std::string& prefix,
+    std::vector<std::string>& names) {
+  // The registration refers to a parameter, and this copy of it does.
+  constexpr std::size_t kOurs = 2;
+  for (const auto& item : module.named_parameters(/*recurse=*/false)) {
+    if (item.value().use_count() == kOurs && !is_list_of_parameters(module)) {
+      names.push_back(prefix + item.key());
+    }
+  }
+  for (const auto& child : module.named_children()) {
+    collect_parameters(*child.value(), prefix + child.key() + ".", names);
   }
 }
 
@@ -110,6 +133,12 @@ std::vector<std::string> replaced_children(const Module& module) {
   for (const Found& found : find_replaced(module)) {
     names.push_back(found.path);
   }
+  return names;
+}
+
+std::vector<std::string> replaced_parameters(const Module& module) {
+  std::vector<std::string> names;
+  collect_parameters(module, "", names);
   return names;
 }
 
