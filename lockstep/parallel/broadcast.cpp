@@ -50,6 +50,7 @@ bool copy_here(const at::Tensor& from, const at::Tensor& to) {
 
 SourceMark::SourceMark(const at::Tensor& source)
     : storage_(source.storage().getWeakStorageImpl()),
+      offset_(source.storage_offset()),
       version_(
           source.is_inference()
               ? 0
@@ -59,6 +60,7 @@ bool SourceMark::is_of(const at::Tensor& source) const {
   return !source.is_inference() &&
          storage_._unsafe_get_target() ==
              source.storage().unsafeGetStorageImpl() &&
+         offset_ == source.storage_offset() &&
          version_ == static_cast<std::uint32_t>(source._version());
 }
 

@@ -27,6 +27,7 @@ class SourceMark {
   // Weak, so that its address is not used again, yet holds no memory.
   c10::weak_intrusive_ptr<c10::StorageImpl> storage_{
       c10::intrusive_ptr<c10::StorageImpl>()};
+  std::int64_t offset_ = 0;
   std::uint32_t version_ = 0;
 };
 

@@ -14,27 +14,57 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/TensorImpl.h>
 
 #include "lockstep/parallel/replica_pass.h"
 #include "lockstep/parallel/scatter_gather.h"
 
 namespace lockstep::parallel {
 
-/// After forward: notes the inputs that were changed in `pass.changed`, and
-/// makes those that take gradients outputs.
-void find_changes(ReplicaPass& pass);
+/// After forward: notes which of the inputs, made from `shards` of the caller's
+/// `inputs`, were changed in `pass.changed`, if the caller's are on `home`;
+/// those that take gradients become outputs. Errors: throws kUnsupported if an
+/// input has another shape now.
+void find_changes(
+    ReplicaPass& pass,
+    const TensorList& shards,
+    const TensorList& inputs,
+    c10::Device home);
 
-/// Brings the shards that `passes` changed back to `inputs`, cut along `dim`,
-/// if those are on `home`; their versions count the change.
-/// Errors: throws kUnsupported if a changed input takes gradients and is a view
-/// of another tensor, whose graph would have to follow.
+/// "inputs 0, 2 changed in place", or nothing: to be the same in all replicas.
+std::string changes_text(const ReplicaPass& pass);
+
+/// Brings the shards that `passes` changed back to `inputs`, cut along `dim`;
+/// the inputs' versions count it.
+/// Errors: throws kUnsupported if a changed input shares memory with another
+/// one, with itself, or takes gradients and retains its own or is a view of
+/// another tensor, whose graph would have to follow.
 void write_back(
     std::span<const ReplicaPass> passes,
     const TensorList& inputs,
-    c10::Device home,
     std::int64_t dim);
+
+/// Shards have the memory of an input and version counts of their own. If the
+/// caller changes the input before backward, what the replicas saved of them is
+/// as invalid as it would be on one device. Holds no memory of a tensor.
+class InputWatch {
+ public:
+  InputWatch(std::span<const ReplicaPass> passes, const TensorList& inputs);
+  /// Counts changes of the inputs since the last call as changes of the shards.
+  void pass_changes_on();
+
+ private:
+  struct Row {
+    c10::VariableVersion input;
+    std::uint32_t seen = 0;
+    std::vector<c10::VariableVersion> shards = {};
+  };
+  std::vector<Row> rows_ = {};
+};
 
 } // namespace lockstep::parallel

@@ -56,9 +56,10 @@ struct DataParallelOptions {
   /// Threads inside one operation of one replica. 0: the process's number
   /// divided by the replicas, at least 1.
   int threads_per_replica = 0;
-  /// Makes replicas of a module that can neither be cloned nor constructed
-  /// without arguments. One that is constructed keeps in its plain members what
-  /// the constructor gives them; parameters and buffers follow the module.
+  /// Makes replicas of a module that cannot be cloned and whose class has
+  /// constructors with arguments. A class with none is constructed again, its
+  /// layers' options compared; plain members are then as the constructor leaves
+  /// them, parameters and buffers follow the module.
   ModuleFactory factory = {};
   /// Gradients of gradients through several replicas, at the price of speed:
   /// Note [Connected graph] in connected_graph.h.
@@ -77,7 +78,8 @@ struct DataParallelOptions {
   bool trust_versions = false;
 };
 
-/// What `DataParallelBase::share_threads` lends, until its end.
+/// What `DataParallelBase::share_threads` lends, until its end. Of several, the
+/// last made ends first.
 class ThreadLoan {
  public:
   explicit ThreadLoan(std::unique_ptr<parallel::IntraOpThreadsGuard> guard)
@@ -164,11 +166,28 @@ namespace parallel {
 template <class H>
 concept IsModuleHolder = requires { typename H::ContainedType; };
 
-/// Makes modules of the type of `module` if that is `M` itself and its
-/// constructor needs no arguments; else there is none.
+/// Stands for any argument of a constructor of `M` but another `M`.
+template <class M>
+struct AnyArgument {
+  template <class T>
+    requires(!std::is_base_of_v<std::remove_cvref_t<T>, M>)
+  // NOLINTNEXTLINE(google-explicit-constructor): stands for what it turns into
+  operator T() const;
+};
+
+/// True if `M()` says all: no other constructor, and none with defaults, could
+/// have made a module that differs.
+template <class M>
+inline constexpr bool kIsMadeWithoutArguments =
+    std::is_default_constructible_v<M> &&
+    !std::is_constructible_v<M, AnyArgument<M>> &&
+    !std::is_constructible_v<M, AnyArgument<M>, AnyArgument<M>>;
+
+/// Makes modules of the type of `module` if that is `M` itself and is made
+/// without arguments; else there is none.
 template <class M>
 ModuleFactory default_factory(const M* module) {
-  if constexpr (std::is_default_constructible_v<M>) {
+  if constexpr (kIsMadeWithoutArguments<M>) {
     if (module != nullptr && typeid(*module) == typeid(M)) {
       return [] { return std::make_shared<M>(); };
     }
@@ -292,6 +311,12 @@ class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl<M>> {
   explicit DataParallel(M& module, DataParallelOptions options = {})
     requires std::derived_from<M, torch::nn::Module>
       : DataParallel(parallel::share(module), std::move(options)) {}
+
+  /// `model(x)`: forward.
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    return (*this)->forward(std::forward<Args>(args)...);
+  }
 };
 
 /// The same for the holder: `std::cout << model`.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/gradient_gates.h"
 
-#include <mutex>
+#include <map>
+#include <utility>
 
-#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -17,8 +17,8 @@ namespace autograd = torch::autograd;
 
 class Gate final : public autograd::Node {
  public:
-  explicit Gate(NodePtr accumulator)
-      : Node(autograd::edge_list{{std::move(accumulator), 0}}) {}
+  explicit Gate(autograd::Edge end)
+      : Node(autograd::edge_list{std::move(end)}) {}
 
   std::string name() const override {
     return "LockstepGate";
@@ -46,49 +46,54 @@ class InputGate final : public autograd::Node {
   }
 };
 
-// The node behind the gates that other groups may have set before it.
-NodePtr accumulator_of(const at::Tensor& leaf) {
-  NodePtr node = autograd::impl::grad_accumulator(leaf);
-  while (dynamic_cast<const Gate*>(node.get()) != nullptr) {
-    node = node->next_edge(0).function;
+// The gates of one pass, by the input of a node that they stand before.
+class Gates {
+ public:
+  /// Makes a gate before `end`, a leaf's or a computed tensor's, and leads
+  /// `end` to it.
+  void add(autograd::Edge& end, const at::Tensor& tensor) {
+    autograd::Edge& gate = gates_[{end.function.get(), end.input_nr}];
+    if (!gate.is_valid()) {
+      gate = gate_before(end, tensor);
+    }
+    end = gate;
   }
-  return node;
-}
 
-// As impl::set_grad_accumulator, which takes no lock.
-void set_accumulator(
-    const at::Tensor& leaf,
-    const NodePtr& node,
-    const autograd::Node* only_instead_of = nullptr) {
-  autograd::AutogradMeta& meta = *autograd::impl::get_autograd_meta(leaf);
-  const std::lock_guard lock(meta.mutex_);
-  if (only_instead_of == nullptr ||
-      meta.grad_accumulator_.lock().get() == only_instead_of) {
-    meta.grad_accumulator_ = node;
+  /// Leads an edge to the gate before its end, if there is one.
+  void redirect(autograd::Edge& edge) const {
+    const auto gate = gates_.find({edge.function.get(), edge.input_nr});
+    if (gate != gates_.end()) {
+      edge = gate->second;
+    }
   }
-}
+
+ private:
+  std::map<std::pair<const autograd::Node*, std::uint32_t>, autograd::Edge>
+      gates_ = {};
+};
 
 } // namespace
 
-GradientGates::GradientGates(std::span<const ParameterRow> rows) {
-  if (!at::GradMode::is_enabled()) {
-    return;
-  }
-  gates_.reserve(rows.size());
-  for (const ParameterRow& row : rows) {
-    if (!row.master.requires_grad() || row.master.grad_fn() != nullptr) {
-      continue;
-    }
-    NodePtr gate = make_node<Gate>(accumulator_of(row.master));
-    gate->add_input_metadata(row.master);
-    set_accumulator(row.master, gate);
-    gates_.emplace_back(row.master, std::move(gate));
-  }
+autograd::Edge gate_before(autograd::Edge end, const at::Tensor& tensor) {
+  auto gate = make_node<Gate>(std::move(end));
+  const std::uint32_t place = gate->add_input_metadata(tensor);
+  return {std::move(gate), place};
 }
 
-GradientGates::~GradientGates() {
-  for (const auto& [master, gate] : gates_) {
-    set_accumulator(master, gate->next_edge(0).function, gate.get());
+void set_gates(ReplicaPass& pass) {
+  Gates gates;
+  for (GraphExit& exit : pass.exits) {
+    gates.add(exit.edge, exit.leaf);
+  }
+  for (Stranger& stranger : pass.strangers) {
+    stranger.gate = stranger.edge;
+    gates.add(stranger.gate, stranger.leaf);
+  }
+  for (const Joint& joint : pass.joints) {
+    gates.redirect(joint.node->next_edges()[joint.place]);
+  }
+  for (autograd::Edge& root : pass.roots) {
+    gates.redirect(root);
   }
 }
 
@@ -98,7 +103,7 @@ at::Tensor gated_input(const at::Tensor& shard, bool is_leaf) {
     input.set_requires_grad(true);
     return input;
   }
-  NodePtr gate = make_node<InputGate>();
+  auto gate = make_node<InputGate>();
   gate->add_input_metadata(input);
   autograd::impl::set_gradient_edge(input, {std::move(gate), 0});
   return input;

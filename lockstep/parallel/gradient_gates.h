@@ -3,42 +3,31 @@
 // Where the graphs of replicas end.
 //
 // Note [Gates]
-// Replica 0 computes with the module's own parameters. Its backward pass must
-// not call their hooks, which have to see the sum over replicas, once. So while
-// its forward runs, a node of ours stands before each parameter's accumulator:
-// operations find it there and end in it. The replica's pass picks gradients up
-// at these gates and goes no further; a gate that is reached in any other way
-// (a backward inside forward, another thread's graph over the same parameter)
-// hands the gradient on to the accumulator.
+// A replica's backward pass ends before the accumulators of parameters and
+// other leaves: the join node hands the sum over replicas on to them. If the
+// engine stopped at an accumulator itself, it would call the tensor's hooks,
+// which have to see the sum, once. So after forward every edge of the replica's
+// graph that leads to such an end leads to a node of ours before it, where the
+// replica's pass picks the gradient up. A gate that is reached in any other way
+// hands the gradient on.
 #pragma once
-
-#include <span>
-#include <utility>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
-#include "lockstep/parallel/replica_set.h"
+#include "lockstep/parallel/replica_pass.h"
 
 namespace lockstep::parallel {
 
-/// How LibTorch holds a node of a graph.
-using NodePtr = decltype(torch::autograd::Edge::function);
+/// A gate of its own before `end`, where the gradient of `tensor` goes.
+torch::autograd::Edge gate_before(
+    torch::autograd::Edge end,
+    const at::Tensor& tensor);
 
-/// Sets gates before the accumulators of the rows' masters while it lives.
-/// Graphs that are recorded meanwhile keep them. Does nothing with gradients
-/// off. Threads: graphs may be recorded over the same masters in others.
-class GradientGates {
- public:
-  explicit GradientGates(std::span<const ParameterRow> rows);
-  ~GradientGates();
-  GradientGates(const GradientGates&) = delete;
-  GradientGates& operator=(const GradientGates&) = delete;
-
- private:
-  std::vector<std::pair<at::Tensor, NodePtr>> gates_;
-};
+/// Sets gates before all exits and strangers of `pass`, once its graph is
+/// known; their edges, and roots that are ends, are those of the gates then.
+/// Threads: none may use the graph meanwhile.
+void set_gates(ReplicaPass& pass);
 
 /// A shard as the beginning of a replica's own graph, with `shard`'s memory and
 /// a version count of its own. Like the caller's tensor it may be changed in

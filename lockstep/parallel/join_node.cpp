@@ -15,6 +15,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/branches.h"
+#include "lockstep/parallel/changed_inputs.h"
+#include "lockstep/parallel/gradient_gates.h"
 #include "lockstep/parallel/gradient_sum.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
@@ -24,11 +26,6 @@ namespace lockstep::parallel {
 namespace {
 
 namespace autograd = torch::autograd;
-
-bool has_stranger(const ReplicaPass& pass, const autograd::Edge& edge) {
-  return std::ranges::find(pass.strangers, edge, &Stranger::edge) !=
-         pass.strangers.end();
-}
 
 // The gradients of the edges [begin, end), of each replica.
 std::vector<TensorList> take_edges(
@@ -44,8 +41,8 @@ std::vector<TensorList> take_edges(
   return taken;
 }
 
-bool takes_gradient(const at::Tensor& input) {
-  return input.defined() && input.requires_grad();
+bool takes_gradient(const JoinPlan& plan, std::size_t input) {
+  return plan.passes.front().input_edges[input].is_valid();
 }
 
 class JoinNode final : public autograd::Node {
@@ -88,6 +85,7 @@ class JoinNode final : public autograd::Node {
   std::size_t leaf_edges_ = 0;
   // Of each input that takes a gradient, in the order of their edges.
   std::vector<c10::Device> input_devices_;
+  InputWatch watch_;
   std::vector<Branch> branches_;
 };
 
@@ -101,7 +99,8 @@ JoinNode::JoinNode(
       streams_(std::move(plan.streams)),
       traffic_(std::move(plan.traffic)),
       nccl_(std::move(plan.nccl)),
-      dim_(plan.dim) {
+      dim_(plan.dim),
+      watch_(plan.passes, plan.inputs) {
   branches_.resize(plan.passes.size());
   std::size_t edge = 0;
   std::vector<std::size_t> edge_of(used.size());
@@ -119,15 +118,17 @@ JoinNode::JoinNode(
   parameter_edges_ = edge;
   for (const autograd::Edge& stranger : all_strangers(plan.passes)) {
     for (std::size_t r = 0; r < branches_.size(); ++r) {
-      if (has_stranger(plan.passes[r], stranger)) {
-        branches_[r].exits.push_back({.edge = stranger, .place = edge});
+      for (const Stranger& own : plan.passes[r].strangers) {
+        if (own.edge == stranger) {
+          branches_[r].exits.push_back({.edge = own.gate, .place = edge});
+        }
       }
     }
     ++edge;
   }
   leaf_edges_ = edge;
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    if (!takes_gradient(plan.inputs[i])) {
+    if (!takes_gradient(plan, i)) {
       continue;
     }
     for (std::size_t r = 0; r < branches_.size(); ++r) {
@@ -252,6 +253,7 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   // The engine sets the first device's stream only; gradients live in those of
   // the forward pass.
   const c10::MultiStreamGuard streams(streams_);
+  watch_.pass_changes_on();
   const bool keep_graph = autograd::get_current_graph_task_keep_graph();
   std::vector<bool> needed(num_outputs());
   for (std::size_t edge = 0; edge < needed.size(); ++edge) {
@@ -287,23 +289,19 @@ autograd::edge_list edges_of(const JoinPlan& plan, const TensorList& used) {
     }
   }
   std::ranges::copy(all_strangers(plan.passes), std::back_inserter(edges));
-  for (const at::Tensor& input : plan.inputs) {
-    if (takes_gradient(input)) {
-      edges.push_back(autograd::impl::gradient_edge(input));
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    if (takes_gradient(plan, i)) {
+      edges.push_back(autograd::impl::gradient_edge(plan.inputs[i]));
     }
   }
   return edges;
 }
 
-// The caller's tensors that all replicas changed in place and that take
-// gradients: outputs behind the returned ones.
+// The caller's tensors behind the outputs that forward did not return.
 TensorList rewritten(const JoinPlan& plan) {
   TensorList inputs;
-  const ReplicaPass& pass = plan.passes.front();
-  for (const std::size_t place : pass.changed) {
-    if (pass.input_edges[place].is_valid()) {
-      inputs.push_back(plan.inputs[place]);
-    }
+  for (const std::size_t place : plan.passes.front().rewritten) {
+    inputs.push_back(plan.inputs[place]);
   }
   return inputs;
 }
@@ -344,8 +342,15 @@ TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
       make_node<JoinNode>(std::move(plan), used, std::move(edges));
   for (std::size_t k = 0; k < targets.size(); ++k) {
     if (differentiable[k]) {
-      const std::uint32_t place = node->add_input_metadata(targets[k]);
-      autograd::impl::set_gradient_edge(targets[k], {node, place});
+      autograd::Edge edge(node, node->add_input_metadata(targets[k]));
+      if (k < results.size()) {
+        autograd::impl::set_gradient_edge(targets[k], std::move(edge));
+      } else {
+        // LibTorch takes what was changed in place for a node's only output.
+        autograd::impl::rebase_history(
+            targets[k],
+            gate_before(std::move(edge), targets[k]));
+      }
     } else {
       node->add_input_metadata(autograd::Node::undefined_input{});
     }

@@ -72,10 +72,11 @@ void rethrow_lowest(
     Caught caught = describe(errors[i]);
     caught.error.op = op;
     caught.error.message = format(
-        "Caught {} in replica {} on device {}.\n{}",
+        "Caught {} in replica {} on device {}{}{}",
         caught.type,
         i,
         devices[i].str(),
+        caught.error.message.empty() ? "" : ".\n",
         caught.error.message);
     throw ReplicaError(std::move(caught.error), i, errors[i]);
   }

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/nn/module.h>
@@ -79,21 +80,24 @@ void count_batch(const JoinPlan& plan) {
   }
 }
 
-// The shards as inputs of a replica's own graph.
+// The shards as inputs of a replica's own graph. With gradients off, too:
+// forward may turn them on.
 void begin_graph(
     ReplicaPass& pass,
     const TensorList& shards,
     const TensorList& inputs) {
-  const bool grad = at::GradMode::is_enabled();
+  const bool can_have_graph = !c10::InferenceMode::is_enabled();
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const bool takes_gradient =
-        grad && shards[i].defined() && shards[i].requires_grad();
-    if (takes_gradient) {
-      pass.inputs.push_back(gated_input(shards[i], inputs[i].is_leaf()));
-    } else {
-      pass.inputs.push_back(
-          shards[i].defined() ? shards[i].variable_data() : at::Tensor());
+    const at::Tensor& shard = shards[i];
+    if (!shard.defined()) {
+      pass.inputs.emplace_back();
+      pass.input_edges.emplace_back();
+      continue;
     }
+    const bool takes_gradient = can_have_graph && inputs[i].requires_grad();
+    pass.inputs.push_back(
+        takes_gradient ? gated_input(shard, inputs[i].is_leaf())
+                       : shard.variable_data());
     pass.input_edges.push_back(
         takes_gradient
             ? torch::autograd::impl::gradient_edge(pass.inputs.back())
@@ -101,16 +105,16 @@ void begin_graph(
   }
 }
 
-// Replicas with different outputs cannot be joined.
-std::string changes_text(const ReplicaPass& pass) {
-  return pass.outputs.size() == pass.returned
-             ? ""
-             : format(
-                   " and changed {} input(s) in place",
-                   pass.outputs.size() - pass.returned);
-}
-
 int intra_op_threads(const ReplicaGroupOptions& options) {
+  if (options.threads_per_replica < 0) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = kOp,
+         .message = format(
+             "threads_per_replica is {}, expected 1 or more, or 0 for the "
+             "process's threads divided by the replicas",
+             options.threads_per_replica)});
+  }
   if (options.threads_per_replica > 0) {
     return options.threads_per_replica;
   }
@@ -167,6 +171,8 @@ struct ReplicaGroup::Impl {
       const TensorList& shards,
       const Call& call,
       std::string& form);
+  std::vector<TensorList> split(const TensorList& inputs) const;
+  void check_no_backward(const ReplicaPass& pass, std::size_t index) const;
   TensorList forward_on_one(const TensorList& inputs, const Call& call);
 };
 
@@ -232,14 +238,10 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
     const Call& call,
     std::string& form) {
   ReplicaPass pass;
-  std::optional<GradientGates> gates;
   if (is_connected) {
     pass.inputs = shards;
   } else {
     begin_graph(pass, shards, inputs);
-    if (index == 0) {
-      gates.emplace(replicas.parameters());
-    }
   }
   const auto before = replicas.fingerprint(index);
   ReplicaOutputs outputs = call(index, replicas.module(index), pass.inputs);
@@ -248,11 +250,50 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
   pass.returned = pass.outputs.size();
   form = std::move(outputs.form);
   if (!is_connected) {
-    find_changes(pass);
+    find_changes(pass, shards, inputs, replicas.devices().front());
     form += changes_text(pass);
+    check_no_backward(pass, index);
     find_exits(pass, replicas.parameters(), index);
   }
   return pass;
+}
+
+// Copies made in inference mode would not count what forward does to them.
+std::vector<TensorList> ReplicaGroup::Impl::split(
+    const TensorList& inputs) const {
+  if (!c10::InferenceMode::is_enabled()) {
+    return scatter(inputs, replicas.devices(), dim, streams);
+  }
+  const c10::InferenceMode no_inference(false);
+  const at::NoGradGuard no_grad;
+  return scatter(inputs, replicas.devices(), dim, streams);
+}
+
+// A backward inside forward leaves gradients where nobody looks.
+void ReplicaGroup::Impl::check_no_backward(
+    const ReplicaPass& pass,
+    std::size_t index) const {
+  bool is_lost = false;
+  const auto look_at = [&is_lost](const at::Tensor& leaf) {
+    if (leaf.defined() && leaf.is_leaf() && leaf.grad().defined()) {
+      is_lost = true;
+      leaf.mutable_grad().reset();
+    }
+  };
+  std::ranges::for_each(pass.inputs, look_at);
+  if (index > 0) {
+    for (const ParameterRow& row : replicas.parameters()) {
+      std::ranges::for_each(row.leaves[index], look_at);
+    }
+  }
+  if (is_lost) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "parallel.forward",
+         .message = "a backward pass inside forward accumulated gradients of a "
+                    "replica, which would be lost",
+         .hint = "call backward on the result, or torch::autograd::grad"});
+  }
 }
 
 TensorList ReplicaGroup::Impl::forward_on_one(
@@ -275,8 +316,7 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
   self.pool->check_outside();
   const std::lock_guard lock(self.mutex);
   const auto& devices = self.replicas.devices();
-  const std::vector<TensorList> shards =
-      scatter(inputs, devices, self.dim, self.streams);
+  const std::vector<TensorList> shards = self.split(inputs);
   self.replicas.follow(shards.size(), *self.traffic);
   std::vector<std::string> forms(shards.size());
   JoinPlan plan{
@@ -302,7 +342,8 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
     return gather_all(plan);
   }
   self.check_strangers(plan.passes, self.replicas.parameters());
-  write_back(plan.passes, inputs, devices.front(), self.dim);
+  std::ranges::for_each(plan.passes, &set_gates);
+  write_back(plan.passes, inputs, self.dim);
   return join(std::move(plan), self.replicas.parameters());
 }
 

@@ -39,7 +39,8 @@ Ends ends_of(std::span<const ParameterRow> rows, std::size_t replica) {
       autograd::Edge edge = known_edge(leaf);
       if (leaf.requires_grad() && edge.is_valid()) {
         const autograd::Node* node = edge.function.get();
-        ends[node].push_back({.edge = std::move(edge), .row = row});
+        ends[node].push_back(
+            {.edge = std::move(edge), .leaf = leaf, .row = row});
       }
     }
   }
@@ -60,10 +61,13 @@ class Walk {
       visit(root);
     }
     while (!open_.empty()) {
-      const autograd::Node* node = open_.back();
+      autograd::Node* node = open_.back();
       open_.pop_back();
-      for (const autograd::Edge& next : node->next_edges()) {
-        visit(next);
+      for (std::size_t i = 0; i < node->num_outputs(); ++i) {
+        visit(node->next_edge(i));
+        if (at_end_.contains(node->next_edge(i).function.get())) {
+          pass_.joints.push_back({.node = node, .place = i});
+        }
       }
     }
     std::ranges::sort(pass_.exits, {}, &GraphExit::row);
@@ -74,17 +78,19 @@ class Walk {
 
  private:
   void visit(const autograd::Edge& edge) {
-    const autograd::Node* node = edge.function.get();
+    autograd::Node* node = edge.function.get();
     if (node == nullptr || !seen_.insert(node).second) {
       return;
     }
     const auto end = ends_.find(node);
     if (end != ends_.end()) {
+      at_end_.insert(node);
       std::ranges::move(end->second, std::back_inserter(pass_.exits));
     } else if (
         const auto* leaf =
             dynamic_cast<const autograd::AccumulateGrad*>(node)) {
       if (!inputs_.contains(node)) {
+        at_end_.insert(node);
         pass_.strangers.push_back({.edge = edge, .leaf = leaf->variable});
       }
     } else if (!inputs_.contains(node)) {
@@ -98,7 +104,8 @@ class Walk {
   Nodes inputs_ = {};
   Nodes seen_ = {};
   Nodes inner_ = {};
-  std::vector<const autograd::Node*> open_ = {};
+  Nodes at_end_ = {};
+  std::vector<autograd::Node*> open_ = {};
 };
 
 [[noreturn]] void raise_outside(const autograd::Node& node) {
@@ -191,6 +198,12 @@ void StrangerCheck::operator()(
     std::span<const ReplicaPass> passes,
     std::span<const ParameterRow> rows) {
   check_replaced(passes, rows);
+  const bool has_graph = std::ranges::any_of(passes, [](const auto& pass) {
+    return std::ranges::any_of(pass.roots, &autograd::Edge::is_valid);
+  });
+  if (!has_graph) {
+    return; // an evaluation tells nothing
+  }
   std::vector<WeakTensor> lone;
   for (std::size_t r = 1; r < passes.size(); ++r) {
     for (const autograd::Node* node : passes[r].nodes) {

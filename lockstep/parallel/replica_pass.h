@@ -32,6 +32,8 @@ namespace lockstep::parallel {
 /// One place where a parameter's gradient leaves a replica's graph.
 struct GraphExit {
   torch::autograd::Edge edge = {};
+  /// The replica's parameter.
+  at::Tensor leaf = {};
   /// Of the parameter, in `ReplicaSet::parameters()`.
   std::size_t row = 0;
 };
@@ -40,6 +42,15 @@ struct GraphExit {
 struct Stranger {
   torch::autograd::Edge edge = {};
   at::Tensor leaf = {};
+  /// Before `edge`, in this replica's graph (gradient_gates.h).
+  torch::autograd::Edge gate = {};
+};
+
+/// A node of a replica's graph, and which of its edges leads to an end. The
+/// graph holds the node.
+struct Joint {
+  torch::autograd::Node* node = nullptr;
+  std::size_t place = 0;
 };
 
 /// The nodes of one replica's graph.
@@ -52,10 +63,12 @@ struct ReplicaPass {
   /// Where their gradients leave the replica's graph; invalid where none are
   /// wanted. Known before forward, which may change an input in place.
   std::vector<torch::autograd::Edge> input_edges = {};
-  /// Places of the inputs that forward changed in place.
+  /// Places of the inputs that forward changed in place, and of those among
+  /// them that take gradients.
   std::vector<std::size_t> changed = {};
+  std::vector<std::size_t> rewritten = {};
   /// Results, with the replica's graph; behind the `returned` ones of forward,
-  /// changed inputs that take gradients.
+  /// the rewritten inputs.
   TensorList outputs = {};
   std::size_t returned = 0;
   /// Where the graph of each output begins; invalid where it has none.
@@ -66,11 +79,12 @@ struct ReplicaPass {
   std::vector<Stranger> strangers = {};
   /// All nodes before those ends; empty without strangers.
   Nodes nodes = {};
+  /// All edges to ends.
+  std::vector<Joint> joints = {};
 };
 
 /// Fills in where the graph of `pass.outputs` begins and where it leads to:
-/// roots, exits, strangers and nodes. Call while replica 0 has its gates
-/// (gradient_gates.h).
+/// roots, exits, strangers, nodes and joints.
 void find_exits(
     ReplicaPass& pass,
     std::span<const ParameterRow> rows,

@@ -2,7 +2,6 @@
 #include "lockstep/parallel/replica_set.h"
 
 #include <algorithm>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -15,8 +14,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/parallel/connected_graph.h"
+#include "lockstep/parallel/module_copy.h"
 #include "lockstep/parallel/replica_error.h"
-#include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/replaced_child.h"
 #include "lockstep/tensor/rng.h"
 
@@ -26,19 +25,6 @@ namespace {
 using Module = torch::nn::Module;
 
 constexpr const char* kOp = "parallel.replicate";
-
-// Equal names and shapes, in the same order.
-template <class Dict>
-bool same_entries(const Dict& a, const Dict& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x.key() == y.key() && x.value().sizes() == y.value().sizes();
-  });
-}
-
-bool is_built_like(const Module& made, const Module& master) {
-  return same_entries(made.named_parameters(), master.named_parameters()) &&
-         same_entries(made.named_buffers(), master.named_buffers());
-}
 
 bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
   return leaf.is_alias_of(master) &&
@@ -96,48 +82,17 @@ ReplicaSet::ReplicaSet(
     std::shared_ptr<Module> master,
     std::vector<c10::Device> devices,
     ReplicaSetOptions options)
-    : devices_(std::move(devices)),
-      factory_(std::move(options.factory)),
-      default_factory_(std::move(options.default_factory)),
-      is_connected_(options.is_connected),
-      trusts_versions_(options.trusts_versions) {
+    : devices_(std::move(devices)), options_(std::move(options)) {
   modules_.push_back(std::move(master));
   make_replicas();
 }
 
 ReplicaSet::~ReplicaSet() = default;
+ReplicaSet::ReplicaSet(ReplicaSet&&) noexcept = default;
+ReplicaSet& ReplicaSet::operator=(ReplicaSet&&) noexcept = default;
 
 void ReplicaSet::rebuild() {
-  modules_.resize(1);
-  make_replicas();
-}
-
-std::shared_ptr<Module> ReplicaSet::copy_for(c10::Device device) const {
-  const Module& master = *modules_.front();
-  if (factory_) {
-    return factory_();
-  }
-  try {
-    return clone_module(
-        master,
-        device.is_cpu() ? std::nullopt : std::optional(device));
-  } catch (const c10::Error& e) {
-    const auto made = default_factory_ ? default_factory_() : nullptr;
-    if (made != nullptr && is_built_like(*made, master)) {
-      return made;
-    }
-    raise(
-        {.code = ErrorCode::kUnsupported,
-         .op = kOp,
-         .message = format(
-             "{} cannot be cloned: {}",
-             master.name(),
-             e.what_without_backtrace()),
-         .hint = format(
-             "pass .factory = [] {{ return std::make_shared<{}>(...); }} with "
-             "the arguments that made the module",
-             master.name())});
-  }
+  *this = ReplicaSet(modules_.front(), devices_, options_);
 }
 
 void ReplicaSet::make_replicas() {
@@ -149,7 +104,11 @@ void ReplicaSet::make_replicas() {
   parts.reserve(devices_.size());
   parts.emplace_back(master);
   for (std::size_t i = 1; i < devices_.size(); ++i) {
-    modules_.push_back(copy_for(devices_[i]));
+    modules_.push_back(copy_module(
+        *master,
+        devices_[i],
+        options_.factory,
+        options_.default_factory));
     if (!devices_[i].is_cpu()) {
       modules_.back()->to(devices_[i]);
     }
@@ -205,7 +164,8 @@ void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
     const auto [place, is_new] =
         row_of.try_emplace(tensor.unsafeGetTensorImpl(), rows_.size());
     if (is_new) {
-      rows_.push_back({.name = name, .master = tensor});
+      rows_.push_back(
+          {.name = name, .master = tensor, .linked = tensor.options()});
       rows_.back().leaves.resize(parts.size());
     }
     link_row(parts, p, rows_[place->second]);
@@ -222,14 +182,15 @@ void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
   master_parts_ = std::make_unique<ModuleParts>(master);
   for (std::size_t r = 1; r < parts.size(); ++r) {
     follow_flags(r);
-    if (is_connected_) {
+    if (options_.is_connected) {
       connect(rows_, r, devices_.front());
     }
   }
 }
 
 void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
-  if (!master_parts_->is_current() || (is_connected_ && flags_changed())) {
+  if (!master_parts_->is_current() ||
+      (options_.is_connected && graph_is_old())) {
     rebuild();
   }
   check_devices();
@@ -252,20 +213,21 @@ void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
 // of a row holds the copy, and the others share that.
 Moved ReplicaSet::follow_parameters(std::size_t replica) {
   const bool is_here = devices_[replica] == devices_.front();
-  std::vector<std::size_t> sent;
+  std::vector<std::pair<std::size_t, SourceMark>> sent;
   Copies changed;
   Copies as_before;
   for (std::size_t row = 0; row < rows_.size(); ++row) {
     auto& leaves = rows_[row].leaves[replica];
     const at::Tensor& master = rows_[row].master;
-    const bool is_known = sent_[replica][row].is_of(master);
-    if (!is_here && !(is_known && trusts_versions_)) {
+    const bool is_known =
+        sent_[replica][row].is_of(master) && same_form(leaves.front(), master);
+    if (!is_here && !(is_known && options_.trusts_versions)) {
       if (!same_form(leaves.front(), master)) {
         leaves.front().set_data(
             at::empty_like(master.detach(), leaves.front().device()));
       }
       (is_known ? as_before : changed).add(master.detach(), leaves.front());
-      sent.push_back(row);
+      sent.emplace_back(row, SourceMark(master));
     }
     const at::Tensor source = is_here ? master : leaves.front();
     for (at::Tensor& leaf : leaves) {
@@ -276,15 +238,19 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
   }
   Moved moved = copy_coalesced(changed.from, changed.to);
   moved += copy_unseen(as_before);
-  for (const std::size_t row : sent) {
-    sent_[replica][row] = SourceMark(rows_[row].master);
+  for (auto& [row, mark] : sent) {
+    sent_[replica][row] = std::move(mark);
   }
   return moved;
 }
 
-// A connected replica's graph holds the flags of its time.
-bool ReplicaSet::flags_changed() const {
+// A connected replica's graph holds the flags, devices and dtypes of its time.
+bool ReplicaSet::graph_is_old() const {
   return std::ranges::any_of(rows_, [](const ParameterRow& row) {
+    if (row.master.device() != row.linked.device() ||
+        row.master.dtype() != row.linked.dtype()) {
+      return true;
+    }
     return std::ranges::any_of(row.leaves.back(), [&row](const auto& leaf) {
       return leaf.requires_grad() != row.master.requires_grad();
     });

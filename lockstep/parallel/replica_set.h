@@ -25,6 +25,7 @@
 #include <c10/core/Device.h>
 
 #include "lockstep/parallel/broadcast.h"
+#include "lockstep/parallel/module_copy.h"
 #include "lockstep/parallel/module_parts.h"
 
 namespace torch::nn {
@@ -32,10 +33,6 @@ class Module;
 } // namespace torch::nn
 
 namespace lockstep {
-
-/// Makes a module with the same structure as the user's; its values are
-/// replaced. For modules that `clone()` cannot copy.
-using ModuleFactory = std::function<std::shared_ptr<torch::nn::Module>()>;
 
 namespace parallel {
 
@@ -45,6 +42,8 @@ struct ParameterRow {
   /// First name it is registered under: "layer1.0.conv1.weight".
   std::string name = {};
   at::Tensor master = {};
+  /// Its device and dtype when the replicas were made.
+  at::TensorOptions linked = {};
   /// Per replica, the leaves that take its gradient: one, or several where the
   /// master registers one tensor under several names and the replica does not.
   /// Row 0 holds the master itself.
@@ -75,6 +74,8 @@ class ReplicaSet {
       std::vector<c10::Device> devices,
       ReplicaSetOptions options);
   ~ReplicaSet();
+  ReplicaSet(ReplicaSet&&) noexcept;
+  ReplicaSet& operator=(ReplicaSet&&) noexcept;
   ReplicaSet(const ReplicaSet&) = delete;
   ReplicaSet& operator=(const ReplicaSet&) = delete;
 
@@ -100,7 +101,8 @@ class ReplicaSet {
   /// for it.
   void follow(std::size_t used, Traffic& traffic);
   /// Makes all replicas anew: after a change of plain members of the master,
-  /// such as a dropout rate, which `follow` cannot see.
+  /// such as a dropout rate, which `follow` cannot see. After an error they are
+  /// as they were.
   void rebuild();
 
   /// Versions and addresses of a replica's parameters, to compare later.
@@ -114,24 +116,19 @@ class ReplicaSet {
 
  private:
   void make_replicas();
-  [[nodiscard]] std::shared_ptr<torch::nn::Module> copy_for(
-      c10::Device device) const;
   void link(const std::vector<ModuleParts>& parts);
   static void link_row(
       const std::vector<ModuleParts>& parts,
       std::size_t place,
       ParameterRow& row);
-  [[nodiscard]] bool flags_changed() const;
+  [[nodiscard]] bool graph_is_old() const;
   void follow_flags(std::size_t replica);
   Moved follow_parameters(std::size_t replica);
   Moved follow_buffers(std::size_t replica);
   void check_devices() const;
 
   std::vector<c10::Device> devices_;
-  ModuleFactory factory_;
-  ModuleFactory default_factory_;
-  bool is_connected_ = false;
-  bool trusts_versions_ = false;
+  ReplicaSetOptions options_;
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
   std::unique_ptr<ModuleParts> master_parts_;
   std::vector<ParameterRow> rows_;

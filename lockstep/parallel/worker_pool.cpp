@@ -61,6 +61,23 @@ void wait_while(
   word.wait(old);
 }
 
+// Says so if the exception that is being handled came from the system.
+[[noreturn]] void raise_no_thread(std::size_t replica, std::size_t size) {
+  try {
+    throw;
+  } catch (const std::system_error& error) {
+    raise(
+        {.code = ErrorCode::kUnavailable,
+         .op = "parallel.workers",
+         .message = format(
+             "no thread for replica {} of {}: {}",
+             replica,
+             size,
+             error.code().message()),
+         .hint = "look at ulimit -u and the container's limit of processes"});
+  }
+}
+
 } // namespace
 
 thread_local const WorkerPool::Inside* WorkerPool::inside_ = nullptr;
@@ -79,17 +96,10 @@ WorkerPool::WorkerPool(std::size_t size, int intra_op_threads)
   for (std::size_t i = uses_caller_ ? 1 : 0; i < size; ++i) {
     try {
       start(i);
-    } catch (const std::system_error& error) {
+    } catch (...) {
       stop();
-      raise(
-          {.code = ErrorCode::kUnavailable,
-           .op = "parallel.workers",
-           .message = format(
-               "no thread for replica {} of {}: {}",
-               i,
-               size,
-               error.code().message()),
-           .hint = "look at ulimit -u and the container's limit of processes"});
+      at::set_num_threads(callers_threads);
+      raise_no_thread(i, size);
     }
   }
   // A worker's call also changed what later threads start with.

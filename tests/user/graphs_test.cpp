@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Gradients of ordinary programs that do a little more than forward, backward,
-// step: several passes before one backward, hooks, inputs that are changed in
-// place, tensors that are no parameters.
+// Programs that do a little more than forward, backward, step: several passes
+// before one backward, hooks in two threads, gradients inside forward.
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,47 +13,34 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/replica_error.h"
-#include "tests/sim/support.h"
+#include "tests/user/programs.h"
 
 namespace lockstep {
 namespace {
 
 namespace nn = torch::nn;
 using Tensor = torch::Tensor;
+using test::close;
 using test::error_of;
 using testing::HasSubstr;
 
-class OnDevices : public testing::TestWithParam<const char*> {
- protected:
-  [[nodiscard]] torch::Device home() const {
-    return parse_devices(GetParam()).front();
-  }
-  [[nodiscard]] Tensor here(const Tensor& tensor) const {
-    return tensor.to(home());
-  }
-};
-
+class Graphs : public test::OnDevices {};
 INSTANTIATE_TEST_SUITE_P(
     Programs,
-    OnDevices,
+    Graphs,
     testing::Values("cpu*2", "cpu*3", "sim*2", "sim*3"),
     [](const auto& param) { return test::name_of_devices(param.param); });
 
-nn::Linear linear(int in = 4, int out = 3) {
-  torch::manual_seed(5);
-  return nn::Linear(in, out);
-}
+using test::any;
+using test::AnyImpl;
+using test::expect_same;
+using test::linear;
+using test::times_weight;
 
-bool close(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() &&
-         torch::allclose(a.cpu(), b.cpu(), 1e-4, 1e-5);
-}
-
-TEST_P(OnDevices, TwoForwardsBeforeTheirBackwards) {
+TEST_P(Graphs, TwoForwardsBeforeTheirBackwards) {
   nn::Linear alone = linear();
   nn::Linear net = linear();
   net->to(home());
@@ -76,7 +64,7 @@ TEST_P(OnDevices, TwoForwardsBeforeTheirBackwards) {
 
 // A step between forward and backward is LibTorch's error on one device, where
 // backward needs the old weight.
-TEST_P(OnDevices, AStepBeforeTheBackwardIsTheErrorOfOneDevice) {
+TEST_P(Graphs, AStepBeforeTheBackwardIsTheErrorOfOneDevice) {
   nn::Sequential net(nn::Linear(4, 4), nn::Linear(4, 2));
   net->to(home());
   DataParallel model(net, {.devices = GetParam()});
@@ -105,7 +93,7 @@ TEST_P(OnDevices, AStepBeforeTheBackwardIsTheErrorOfOneDevice) {
   EXPECT_THAT(text, expected);
 }
 
-TEST_P(OnDevices, HooksSeeTheSumOnceFromTwoBackwardThreads) {
+TEST_P(Graphs, HooksSeeTheSumOnceFromTwoBackwardThreads) {
   nn::Linear net = linear();
   net->to(home());
   DataParallel model(net, {.devices = GetParam()});
@@ -130,7 +118,7 @@ TEST_P(OnDevices, HooksSeeTheSumOnceFromTwoBackwardThreads) {
   EXPECT_TRUE(close(net->weight.grad(), torch::full({3, 4}, 12.0 * kPasses)));
 }
 
-TEST_P(OnDevices, AnOutputMayBeAParameterItself) {
+TEST_P(Graphs, AnOutputMayBeAParameterItself) {
   struct ParameterOutImpl : nn::Cloneable<ParameterOutImpl> {
     ParameterOutImpl() {
       reset();
@@ -155,7 +143,7 @@ TEST_P(OnDevices, AnOutputMayBeAParameterItself) {
 
 // What a backward inside forward leaves on replica 0 is the parameter's, with
 // its hooks.
-TEST_P(OnDevices, ABackwardInsideForwardReachesParametersOfReplicaZero) {
+TEST_P(Graphs, ABackwardInsideForwardReachesParametersOfReplicaZero) {
   struct SlopeImpl : nn::Cloneable<SlopeImpl> {
     SlopeImpl() {
       reset();
@@ -179,178 +167,64 @@ TEST_P(OnDevices, ABackwardInsideForwardReachesParametersOfReplicaZero) {
       net->fc->forward(x) + 24.0 / static_cast<double>(model->devices().size());
   EXPECT_TRUE(close(model->forward(x), expected));
 }
+TEST_P(Graphs, GradientsTurnedOnInsideForward) {
+  expect_same(
+      GetParam(),
+      [](AnyImpl& net, const Tensor& x) {
+        const torch::AutoGradMode on(true);
+        return x * net.weight;
+      },
+      [&](const auto& forward, AnyImpl& net) {
+        const auto x = here(torch::ones({6, 1})).requires_grad_();
+        int calls = 0;
+        net.weight.register_hook([&calls](const Tensor&) { ++calls; });
+        Tensor out;
+        {
+          const torch::NoGradGuard no_grad;
+          out = forward(x);
+        }
+        out.sum().backward();
+        return std::vector<Tensor>{
+            net.weight.grad(),
+            torch::tensor(calls),
+            out.detach()};
+      });
+}
 
-// The first layer works in place.
-struct InPlaceImpl : nn::Cloneable<InPlaceImpl> {
-  InPlaceImpl() {
-    reset();
-  }
-  void reset() override {
-    torch::manual_seed(2);
-    fc = register_module("fc", nn::Linear(4, 3));
-  }
-  Tensor forward(const Tensor& x) {
-    return fc->forward(torch::relu_(const_cast<Tensor&>(x)));
-  }
-  nn::Linear fc = nullptr;
-};
-
-TEST_P(OnDevices, AFirstLayerInPlaceWorksAsOnOneDevice) {
-  const auto run = [&](auto& module, bool again) {
-    const auto leaf =
-        here(torch::linspace(-1, 1, 24).view({6, 4})).requires_grad_();
-    const auto x = leaf * 2;
-    auto loss = module->forward(x).pow(2).sum();
-    if (again) {
-      loss = loss + (x * 3).sum(); // x is relu(leaf * 2) now
-    }
-    loss.backward();
-    return std::vector<Tensor>{loss.detach(), leaf.grad(), x.detach()};
+TEST_P(Graphs, ABackwardInsideForwardIsNamed) {
+  const auto stepping = [](AnyImpl& net, const Tensor& x) {
+    (x.detach() * net.weight).sum().backward();
+    return x * net.weight;
   };
-  for (const bool again : {false, true}) {
-    auto alone = std::make_shared<InPlaceImpl>();
-    alone->to(home());
-    auto net = std::make_shared<InPlaceImpl>();
-    net->to(home());
-    DataParallel model(net, {.devices = GetParam()});
-    const auto expected = run(alone, again);
-    const auto got = run(model, again);
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_TRUE(close(got[i], expected[i])) << i << " again " << again;
-    }
-    EXPECT_TRUE(close(net->fc->weight.grad(), alone->fc->weight.grad()));
-  }
-}
-
-TEST_P(OnDevices, AFirstLayerInPlaceChangesTheCallersBatch) {
-  auto net = std::make_shared<InPlaceImpl>();
-  net->to(home());
-  DataParallel model(net, {.devices = GetParam()});
-  const auto x = here(torch::linspace(-1, 1, 24).view({6, 4}));
-  const auto expected = x.clone().relu();
-  model->forward(x).sum().backward();
-  EXPECT_TRUE(close(x, expected));
-}
-
-TEST_P(OnDevices, AFirstLayerInPlaceOnALeafIsLibTorchsError) {
-  auto net = std::make_shared<InPlaceImpl>();
-  net->to(home());
-  DataParallel model(net, {.devices = GetParam()});
-  const auto x = here(torch::ones({6, 4})).requires_grad_();
+  const auto net = any(stepping, home());
+  DataParallel model(net, {.devices = GetParam(), .factory = [&] {
+                             return any(stepping, home());
+                           }});
   EXPECT_THAT(
-      error_of([&] { model->forward(x); }).message,
-      HasSubstr("a leaf Variable that requires grad"));
-  const auto y = here(torch::ones({24}).requires_grad_() * 2).view({6, 4});
-  EXPECT_THAT(
-      error_of([&] { model->forward(y); }).message,
-      HasSubstr("forward changes input 0 in place"));
+      error_of([&] {
+        model->forward(here(torch::ones({6, 1})));
+      }).message,
+      HasSubstr("a backward pass inside forward accumulated gradients"));
 }
 
-// A tensor beside the parameters.
-struct ScaledImpl : nn::Cloneable<ScaledImpl> {
-  explicit ScaledImpl(Tensor scale_) : scale(std::move(scale_)) {
-    reset();
+// A factory that fails leaves the replicas as they were.
+TEST_P(Graphs, AFailedRebuildChangesNothing) {
+  bool fails = false;
+  const auto net = any(times_weight, home());
+  DataParallel model(net, {.devices = GetParam(), .factory = [&] {
+                             if (fails) {
+                               throw std::runtime_error("no module today");
+                             }
+                             return any(times_weight, home());
+                           }});
+  const auto x = here(torch::ones({6, 1}));
+  fails = true;
+  EXPECT_THROW(model->group().rebuild(), std::runtime_error);
+  {
+    const torch::NoGradGuard no_grad;
+    net->weight.fill_(7);
   }
-  void reset() override {
-    torch::manual_seed(2);
-    fc = register_module("fc", nn::Linear(4, 3));
-  }
-  Tensor forward(const Tensor& x) {
-    return fc->forward(x) * scale;
-  }
-  nn::Linear fc = nullptr;
-  Tensor scale;
-};
-
-// On the CPU only: on devices LibTorch itself refuses a tensor of another one.
-class OnCpu : public OnDevices {};
-INSTANTIATE_TEST_SUITE_P(
-    Programs,
-    OnCpu,
-    testing::Values("cpu*2", "cpu*3"),
-    [](const auto& param) { return test::name_of_devices(param.param); });
-
-TEST_P(OnCpu, APlainMemberGetsItsGradient) {
-  const auto one = torch::ones({3}, torch::requires_grad());
-  const auto two = torch::ones({3}, torch::requires_grad());
-  auto alone = std::make_shared<ScaledImpl>(one);
-  auto net = std::make_shared<ScaledImpl>(two);
-  DataParallel model(net, {.devices = GetParam()});
-  const auto x = torch::randn({6, 4});
-  for (int pass = 0; pass < 2; ++pass) {
-    alone->forward(x).pow(2).sum().backward();
-    model->forward(x).pow(2).sum().backward();
-  }
-  EXPECT_TRUE(close(two.grad(), one.grad()));
-  EXPECT_TRUE(close(net->fc->weight.grad(), alone->fc->weight.grad()));
-}
-
-TEST_P(OnCpu, ATensorComputedOutsideIsNamed) {
-  const auto leaf = torch::ones({3}, torch::requires_grad());
-  auto net = std::make_shared<ScaledImpl>(leaf.exp());
-  DataParallel model(net, {.devices = GetParam()});
-  const Error error = error_of([&] { model->forward(torch::ones({6, 4})); });
-  EXPECT_THAT(
-      error.message,
-      HasSubstr("computed outside of it (ExpBackward0)"));
-  DataParallel connected(net, {.devices = GetParam(), .connected_graph = true});
-  connected->forward(torch::ones({6, 4})).sum().backward();
-  EXPECT_TRUE(leaf.grad().defined());
-}
-
-// A factory makes the plain member anew: each replica has one of its own.
-TEST_P(OnCpu, AMemberThatEachReplicaHasForItselfIsNamed) {
-  const auto make = [] {
-    return std::make_shared<ScaledImpl>(
-        torch::ones({3}, torch::requires_grad()));
-  };
-  DataParallel model(make(), {.devices = GetParam(), .factory = make});
-  // LibTorch's clone() would share the member.
-  model->group().rebuild();
-  const auto step = [&] {
-    model->forward(torch::ones({6, 4})).sum().backward();
-  };
-  const Error error = error_of([&] {
-    step();
-    step();
-  });
-  EXPECT_THAT(error.message, HasSubstr("a tensor torch.Size([3]) of its own"));
-  EXPECT_THAT(error.hint, HasSubstr("register_parameter"));
-}
-
-// Leaves that forward itself makes are nobody's: a gradient penalty.
-TEST_P(OnDevices, LeavesMadeInForwardAreFine) {
-  struct PenaltyImpl : nn::Module {
-    PenaltyImpl() {
-      fc = register_module("fc", nn::Linear(4, 1));
-    }
-    Tensor forward(const Tensor& x) {
-      const auto point = x.detach().requires_grad_();
-      const auto out = fc->forward(point).tanh();
-      const auto slope = torch::autograd::grad(
-          {out.sum()},
-          {point},
-          {},
-          /*retain_graph=*/true,
-          /*create_graph=*/true);
-      return slope[0].pow(2).sum(1);
-    }
-    nn::Linear fc = nullptr;
-  };
-  const auto make = [] {
-    torch::manual_seed(4);
-    return std::make_shared<PenaltyImpl>();
-  };
-  auto alone = make();
-  auto net = make();
-  net->to(home());
-  DataParallel model(net, {.devices = GetParam(), .factory = make});
-  const auto x = torch::randn({6, 4});
-  for (int pass = 0; pass < 3; ++pass) {
-    alone->forward(x).sum().backward();
-    model->forward(here(x)).sum().backward();
-  }
-  EXPECT_TRUE(close(net->fc->weight.grad(), alone->fc->weight.grad()));
+  EXPECT_TRUE(close(model->forward(x), torch::full({6, 1}, 7.0)));
 }
 
 TEST(OutOfMemory, IsMadeUpForByTheNextPass) {
@@ -400,7 +274,7 @@ struct ReentrantImpl : nn::Cloneable<ReentrantImpl> {
   std::function<Tensor(const Tensor&)> again;
 };
 
-TEST_P(OnDevices, ForwardInsideItsOwnForwardIsAnError) {
+TEST_P(Graphs, ForwardInsideItsOwnForwardIsAnError) {
   auto net = std::make_shared<ReentrantImpl>();
   net->to(home());
   auto other = std::make_shared<ReentrantImpl>();
@@ -421,30 +295,6 @@ TEST_P(OnDevices, ForwardInsideItsOwnForwardIsAnError) {
   EXPECT_THAT(
       error_of([&] { model->forward(x); }).message,
       HasSubstr("called inside a replica of its own"));
-}
-
-// Embeddings with sparse gradients; simulated devices have no sparse tensors.
-TEST_P(OnCpu, SparseGradientsAreSummed) {
-  const auto make = [] {
-    torch::manual_seed(3);
-    return nn::Embedding(nn::EmbeddingOptions(10, 4).sparse(true));
-  };
-  nn::Embedding alone = make();
-  nn::Embedding net = make();
-  net->to(home());
-  DataParallel model(net, {.devices = GetParam()});
-  const auto words = torch::arange(12).remainder(7);
-  torch::optim::SGD one(alone->parameters(), 0.1);
-  torch::optim::SGD many(model->parameters(), 0.1);
-  for (int step = 0; step < 3; ++step) {
-    one.zero_grad();
-    alone->forward(words).pow(2).sum().backward();
-    one.step();
-    many.zero_grad();
-    model->forward(here(words)).pow(2).sum().backward();
-    many.step();
-  }
-  EXPECT_TRUE(close(net->weight, alone->weight));
 }
 
 } // namespace

@@ -144,6 +144,100 @@ TEST(OrdinaryNetwork, ThatWasChangedAfterItsConstructionNeedsAFactory) {
   EXPECT_THAT(error.hint, HasSubstr(".factory"));
 }
 
+// With default arguments the default constructor may make another module.
+struct Gain : nn::Module {
+  explicit Gain(double factor_ = 1) : factor(factor_), fc(4, 4) {
+    register_module("fc", fc);
+  }
+  Tensor forward(const Tensor& x) {
+    return fc->forward(x) * factor;
+  }
+  double factor;
+  nn::Linear fc;
+};
+
+TEST(OrdinaryNetwork, ThatMayTakeArgumentsNeedsAFactory) {
+  Gain net(3);
+  const Error error =
+      error_of([&] { DataParallel model(net, {.devices = "cpu*2"}); });
+  EXPECT_THAT(error.hint, HasSubstr(".factory"));
+}
+
+struct Dropped : nn::Module {
+  Dropped() : drop(0.0), fc(4, 4) {
+    register_module("drop", drop);
+    register_module("fc", fc);
+  }
+  Tensor forward(const Tensor& x) {
+    return drop->forward(fc->forward(x));
+  }
+  nn::Dropout drop;
+  nn::Linear fc;
+};
+
+TEST(OrdinaryNetwork, WhoseOptionsWereChangedNeedsAFactory) {
+  Dropped net;
+  EXPECT_NO_THROW(DataParallel(net, {.devices = "cpu*2"}));
+  net.drop->options.p(1.0);
+  const Error error =
+      error_of([&] { DataParallel model(net, {.devices = "cpu*2"}); });
+  EXPECT_THAT(error.hint, HasSubstr(".factory"));
+}
+
+TEST(OrdinaryNetwork, AFactoryThatReturnsSomethingElseIsNamed) {
+  Wide net(3);
+  const auto message_of = [&](const ModuleFactory& factory) {
+    return error_of([&] {
+             DataParallel model(net, {.devices = "cpu*2", .factory = factory});
+           })
+        .message;
+  };
+  EXPECT_THAT(
+      message_of([] { return std::shared_ptr<nn::Module>(); }),
+      HasSubstr("returned no module"));
+  EXPECT_THAT(
+      message_of([] { return std::make_shared<Digits>(); }),
+      testing::MatchesRegex(
+          "the factory returned a .*Digits, expected a .*Wide"));
+}
+
+struct Thrower : nn::Module {
+  Tensor forward(const Tensor& /*x*/) {
+    throw 42;
+  }
+};
+
+TEST(OrdinaryNetwork, ThatThrowsANumberIsReported) {
+  Thrower net;
+  DataParallel model(net, {.devices = "cpu*2"});
+  EXPECT_EQ(
+      error_of([&] { model->forward(torch::ones({4})); }).message,
+      "Caught an object that is no std::exception in replica 0 on device cpu");
+}
+
+TEST(OrdinaryNetwork, CannotHaveLessThanNoThreads) {
+  Digits net;
+  EXPECT_THAT(
+      error_of([&] {
+        DataParallel(net, {.devices = "cpu*2", .threads_per_replica = -1});
+      }).message,
+      HasSubstr("threads_per_replica is -1, expected 1 or more"));
+}
+
+TEST(OrdinaryNetwork, IsCalledLikeAnyHolder) {
+  Digits net;
+  DataParallel model(net, {.devices = "cpu*2"});
+  EXPECT_EQ(model(torch::ones({4, 1, 8, 8})).size(0), 4);
+}
+
+TEST(ConnectedGraph, FollowsAMoveAfterWrapping) {
+  Digits net;
+  DataParallel model(net, {.devices = "sim*2", .connected_graph = true});
+  model->to(sim(0));
+  model->forward(torch::ones({4, 1, 8, 8})).sum().backward();
+  EXPECT_EQ(net.fc->weight.grad().device(), sim(0));
+}
+
 TEST(Devices, AreTakenOneByOne) {
   const auto x = torch::ones({6, 4});
   nn::Linear net(4, 2);
@@ -156,10 +250,11 @@ TEST(Devices, AreTakenOneByOne) {
   EXPECT_EQ(listed->devices()[1], sim(3));
   DataParallel one(net, {.devices = sim(1)});
   EXPECT_EQ(one->devices().size(), 1U);
-  const torch::Device cpu(torch::kCPU);
+  const torch::Device cpu(torch::kCPU, 0); // the number means nothing
   net->to(cpu);
   DataParallel on_cpu(net, {.devices = {cpu, cpu}});
   EXPECT_EQ(on_cpu->devices().size(), 2U);
+  EXPECT_EQ(on_cpu->forward(x).size(0), 6);
 }
 
 TEST(Devices, ThatCannotBeAreNamed) {

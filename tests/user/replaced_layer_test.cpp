@@ -28,8 +28,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-struct DigitsImpl : nn::Cloneable<DigitsImpl> {
-  DigitsImpl() {
+struct SwappedImpl : nn::Cloneable<SwappedImpl> {
+  SwappedImpl() {
     reset();
   }
   void reset() override {
@@ -46,14 +46,14 @@ struct DigitsImpl : nn::Cloneable<DigitsImpl> {
   nn::Sequential body = nullptr;
   nn::Linear fc = nullptr;
 };
-TORCH_MODULE(Digits);
+TORCH_MODULE(Swapped);
 
 const char* const kLine =
     "write net->conv1 = net->replace_module(\"conv1\", "
     "torch::nn::Conv2d(...));";
 
 TEST(ReplacedLayer, IsWarnedOfOnceByStateDict) {
-  Digits net;
+  Swapped net;
   net->conv1 = nn::Conv2d(1, 4, 3);
   EXPECT_THAT(replaced_children(*net), ElementsAre("conv1"));
   Warnings warnings;
@@ -64,14 +64,14 @@ TEST(ReplacedLayer, IsWarnedOfOnceByStateDict) {
   (void)state_dict(*net);
   EXPECT_EQ(warnings.text, "") << "again in each epoch";
   // Another module has the same fault: it is told, too.
-  Digits other;
+  Swapped other;
   other->conv1 = nn::Conv2d(1, 4, 3);
   (void)state_dict(*other);
   EXPECT_THAT(warnings.text, HasSubstr(kLine));
 }
 
 TEST(ReplacedLayer, IsWarnedOfWhenWrapped) {
-  Digits net;
+  Swapped net;
   net->fc = nn::Linear(4, 10);
   Warnings warnings;
   const DataParallel model(net, {.devices = "cpu*2"});
@@ -82,7 +82,7 @@ TEST(ReplacedLayer, IsWarnedOfWhenWrapped) {
 
 // The same shapes: nothing but the values would differ.
 TEST(ReplacedLayer, AfterWrappingIsAnErrorOfTheNextStep) {
-  Digits net;
+  Swapped net;
   DataParallel model(net, {.devices = "cpu*2"});
   const auto x = torch::randn({4, 3, 8, 8});
   model->forward(x).sum().backward();
@@ -114,7 +114,7 @@ TEST(ReplacedLayer, IsTheHintWhereReplicasDiffer) {
 }
 
 TEST(ReplacedLayer, IsRightWithReplaceModule) {
-  Digits net;
+  Swapped net;
   net->conv1 = net->replace_module("conv1", nn::Conv2d(1, 4, 3));
   Warnings warnings;
   EXPECT_EQ(state_dict(*net).get("conv1.weight").size(1), 1);
@@ -132,6 +132,34 @@ TEST(ReplacedLayer, IsFoundAtAnyDepth) {
   EXPECT_THAT(
       replaced_children_hint(*net),
       HasSubstr("write block->conv2 = block->replace_module(\"conv2\", "));
+}
+
+// Two layers with one weight: LibTorch's clone() gives each its own again.
+struct TiedImpl : nn::Cloneable<TiedImpl> {
+  TiedImpl() {
+    reset();
+  }
+  void reset() override {
+    a = register_module("a", nn::Linear(4, 4));
+    b = register_module("b", nn::Linear(4, 4));
+    b->weight = a->weight;
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    return b->forward(a->forward(x));
+  }
+  nn::Linear a = nullptr;
+  nn::Linear b = nullptr;
+};
+
+TEST(ReplacedParameter, IsWarnedOfWhenWrapped) {
+  const auto net = std::make_shared<TiedImpl>();
+  EXPECT_THAT(replaced_parameters(*net), ElementsAre("b.weight"));
+  Warnings warnings;
+  const DataParallel model(net, {.devices = "cpu*2"});
+  EXPECT_THAT(warnings.text, HasSubstr("registered parameter 'b.weight'"));
+  nn::ParameterList list;
+  list->append(torch::ones({2}));
+  EXPECT_THAT(replaced_parameters(*list), IsEmpty());
 }
 
 // Calls its layers by their place among the children.
@@ -202,6 +230,7 @@ TEST(ReplacedLayer, IsInNoStockModuleNorItsClone) {
   for (const Modules& modules : {stock_containers(), stock_layers()}) {
     for (const auto& module : modules) {
       EXPECT_THAT(replaced_children(*module), IsEmpty()) << module->name();
+      EXPECT_THAT(replaced_parameters(*module), IsEmpty()) << module->name();
       EXPECT_THAT(replaced_children(*clone_module(*module)), IsEmpty())
           << "clone of " << module->name();
     }
@@ -213,6 +242,7 @@ TEST(ReplacedLayer, IsInNoModelOfOurs) {
        {"resnet18", "resnet50", "vgg11_bn", "TheModelClass", "mlp"}) {
     const auto net = make_model(name, {.num_classes = 10, .in_channels = 1});
     EXPECT_THAT(replaced_children(*net), IsEmpty()) << name;
+    EXPECT_THAT(replaced_parameters(*net), IsEmpty()) << name;
     const DataParallel model(net, {.devices = "cpu*2"});
     EXPECT_THAT(replaced_children(*model), IsEmpty()) << name;
   }

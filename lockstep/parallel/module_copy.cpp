@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/parallel/module_copy.h"
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <typeinfo>
+
+#include <torch/nn/module.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/clone.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using Module = torch::nn::Module;
+
+constexpr const char* kCopyOp = "parallel.replicate";
+
+// Equal names and shapes, in the same order.
+template <class Dict>
+bool same_entries(const Dict& a, const Dict& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.key() == y.key() && x.value().sizes() == y.value().sizes();
+  });
+}
+
+// With the options of LibTorch's layers.
+std::string text_of(const Module& module) {
+  std::ostringstream text;
+  text << module;
+  return text.str();
+}
+
+bool is_built_like(const Module& made, const Module& master) {
+  return text_of(made) == text_of(master) &&
+         same_entries(made.named_parameters(), master.named_parameters()) &&
+         same_entries(made.named_buffers(), master.named_buffers());
+}
+
+std::shared_ptr<Module> call(
+    const ModuleFactory& factory,
+    const Module& master) {
+  auto made = factory();
+  if (made == nullptr || typeid(*made) != typeid(master)) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = kCopyOp,
+         .message = format(
+             "the factory returned {}, expected a {}",
+             made == nullptr ? "no module" : "a " + made->name(),
+             master.name())});
+  }
+  return made;
+}
+
+[[noreturn]] void raise_no_copy(const Module& master, const c10::Error& why) {
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = kCopyOp,
+       .message = format(
+           "{} cannot be cloned: {}",
+           master.name(),
+           why.what_without_backtrace()),
+       .hint = format(
+           "pass .factory = [] {{ return std::make_shared<{}>(...); }} with "
+           "the arguments that made the module",
+           master.name())});
+}
+
+} // namespace
+
+std::shared_ptr<Module> copy_module(
+    const Module& master,
+    c10::Device device,
+    const ModuleFactory& factory,
+    const ModuleFactory& default_factory) {
+  if (factory) {
+    return call(factory, master);
+  }
+  try {
+    return clone_module(
+        master,
+        device.is_cpu() ? std::nullopt : std::optional(device));
+  } catch (const c10::Error& e) {
+    if (!default_factory) {
+      raise_no_copy(master, e);
+    }
+    auto made = call(default_factory, master);
+    if (!is_built_like(*made, master)) {
+      raise_no_copy(master, e);
+    }
+    return made;
+  }
+}
+
+} // namespace lockstep::parallel

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a replica's module is made from the user's.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <c10/core/Device.h>
+
+namespace torch::nn {
+class Module;
+} // namespace torch::nn
+
+namespace lockstep {
+
+/// Makes a module with the same structure as the user's; its values are
+/// replaced. For modules that `clone()` cannot copy.
+using ModuleFactory = std::function<std::shared_ptr<torch::nn::Module>()>;
+
+namespace parallel {
+
+/// What `factory` makes, if given; else `master.clone()`, on `device`; else,
+/// where that does not work, what `default_factory` makes, if it has the
+/// master's parameters, buffers and layer options.
+/// Errors: throws kInvalidArgument for a factory that returns nothing or
+/// another class, kUnsupported with the line to write if there is no way.
+std::shared_ptr<torch::nn::Module> copy_module(
+    const torch::nn::Module& master,
+    c10::Device device,
+    const ModuleFactory& factory,
+    const ModuleFactory& default_factory);
+
+} // namespace parallel
+} // namespace lockstep
