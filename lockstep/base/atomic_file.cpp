@@ -205,6 +205,24 @@ Status write_file_atomically(
       sized);
 }
 
+Status replace_link(
+    FileSystem& fs,
+    const std::string& target,
+    const std::string& path) {
+  const std::string name = temporary_path(path);
+  Status status = fs.symlink(target, name);
+  if (!status) {
+    status.error().path = path; // the name that the user knows
+    return status;
+  }
+  status = fs.rename(name, path);
+  if (!status) {
+    static_cast<void>(fs.remove(name));
+    return status;
+  }
+  return fs.sync_directory(parent_directory(path));
+}
+
 Result<std::vector<std::string>> remove_stale_temporaries(
     FileSystem& fs,
     const std::string& directory,

@@ -43,9 +43,19 @@ Status write_file_atomically(
     std::string_view bytes,
     const AtomicWriteOptions& options = {});
 
-/// Removes temporary files that a killed process left in `directory`; those of
-/// living processes stay. Returns the names removed. `is_alive` decides about a
-/// process; by default this machine is asked.
+/// Makes `path` a symbolic link with the text `target` (see
+/// `FileSystem::symlink`), whatever file or link was there.
+/// Errors: kIo; then what was there is untouched, except if only the last step
+/// fails, the fsync of the folder: then the new link is in place already, and
+/// may be lost in a power cut.
+Status replace_link(
+    FileSystem& fs,
+    const std::string& target,
+    const std::string& path);
+
+/// Removes temporary files and links that a killed process left in `directory`;
+/// those of living processes stay. Returns the names removed. `is_alive`
+/// decides about a process; by default this machine is asked.
 Result<std::vector<std::string>> remove_stale_temporaries(
     FileSystem& fs,
     const std::string& directory,

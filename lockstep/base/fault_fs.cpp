@@ -236,6 +236,11 @@ Status FaultFs::copy_permissions(
   return inner_.copy_permissions(from, to);
 }
 
+Status FaultFs::symlink(const std::string& target, const std::string& path) {
+  LOCKSTEP_TRY(faults_->next("fs.symlink", path));
+  return inner_.symlink(target, path);
+}
+
 Status FaultFs::rename(const std::string& from, const std::string& to) {
   LOCKSTEP_TRY(faults_->next("fs.rename", to));
   return inner_.rename(from, to);

@@ -57,6 +57,7 @@ class FaultFs final : public FileSystem {
   Status chmod(const std::string& path, std::uint32_t mode) override;
   Status copy_permissions(const std::string& from, const std::string& to)
       override;
+  Status symlink(const std::string& target, const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status sync_directory(const std::string& path) override;

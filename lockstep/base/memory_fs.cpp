@@ -3,181 +3,43 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <limits>
-#include <map>
-#include <mutex>
-#include <set>
 #include <utility>
 
 #include "lockstep/base/errno_error.h"
+#include "lockstep/base/internal/memory_disk.h"
 
 namespace lockstep {
 namespace {
 
-struct Inode {
-  std::string data = {};
-  // As of the last sync; what was never synced is an empty file.
-  std::string durable = {};
-  std::uint32_t mode = 0644;
-};
+using internal::MemoryDisk;
+using internal::MemoryNode;
 
-using Names = std::map<std::string, std::shared_ptr<Inode>>;
-
-std::string normal(const std::string& path) {
-  std::string text = std::filesystem::path(path).lexically_normal().string();
-  if (text.size() > 1 && text.ends_with('/')) {
-    text.pop_back();
-  }
-  return text;
-}
-
-std::string data_after(const Inode& inode, PowerLoss::Data data) {
+std::string data_after(const MemoryNode& node, PowerLoss::Data data) {
   switch (data) {
     case PowerLoss::Data::kKept:
-      return inode.data;
+      return node.data;
     case PowerLoss::Data::kTorn: {
       // Only a file that grew can be torn so; another one goes back.
-      if (!inode.data.starts_with(inode.durable)) {
-        return inode.durable;
+      if (!node.data.starts_with(node.durable)) {
+        return node.durable;
       }
-      const std::size_t sectors = inode.data.size() / kSectorBytes;
-      return inode.data.substr(
+      const std::size_t sectors = node.data.size() / kSectorBytes;
+      return node.data.substr(
           0,
-          std::max(inode.durable.size(), sectors * kSectorBytes));
+          std::max(node.durable.size(), sectors * kSectorBytes));
     }
     case PowerLoss::Data::kLost:
       break;
   }
-  return inode.durable;
+  return node.durable;
 }
-
-class MemoryMapping final : public FileMapping {
- public:
-  explicit MemoryMapping(std::string data) : data_(std::move(data)) {}
-  [[nodiscard]] ByteSpan bytes() const override {
-    return as_byte_span(data_);
-  }
-
- private:
-  std::string data_;
-};
-
-class MemoryReadableFile final : public ReadableFile {
- public:
-  MemoryReadableFile(std::string data, std::string path)
-      : data_(std::move(data)), path_(std::move(path)) {}
-  [[nodiscard]] std::uint64_t size() const override {
-    return data_.size();
-  }
-  Status read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    if (offset > data_.size() || out.size() > data_.size() - offset) {
-      return Error{
-          .code = ErrorCode::kCorrupt,
-          .op = "fs.read",
-          .message = "the file ends too early",
-          .path = path_,
-          .offset = data_.size(),
-          .detail = "E_TRUNCATED"};
-    }
-    if (!out.empty()) {
-      std::memcpy(out.data(), data_.data() + offset, out.size());
-    }
-    return {};
-  }
-
- private:
-  std::string data_;
-  std::string path_;
-};
 
 } // namespace
 
-/// State shared by the file system and its open files.
-class MemoryFs::Disk {
- public:
-  class File final : public WritableFile {
-   public:
-    File(std::shared_ptr<Disk> disk, std::shared_ptr<Inode> inode)
-        : disk_(std::move(disk)), inode_(std::move(inode)) {}
-    Status write(ByteSpan bytes) override {
-      const std::scoped_lock lock(disk_->mutex);
-      inode_->data.append(as_text(bytes));
-      return {};
-    }
-    Status write_at(std::uint64_t offset, ByteSpan bytes) override {
-      const std::scoped_lock lock(disk_->mutex);
-      if (bytes.empty()) {
-        return {}; // does not make a file longer, wherever it is
-      }
-      std::string& data = inode_->data;
-      data.resize(std::max<std::size_t>(data.size(), offset + bytes.size()));
-      std::ranges::copy(
-          as_text(bytes),
-          data.begin() + static_cast<std::ptrdiff_t>(offset));
-      return {};
-    }
-    Status sync() override {
-      const std::scoped_lock lock(disk_->mutex);
-      inode_->durable = inode_->data;
-      return {};
-    }
-    Status close() override {
-      return {};
-    }
-
-   private:
-    std::shared_ptr<Disk> disk_;
-    std::shared_ptr<Inode> inode_;
-  };
-
-  [[nodiscard]] bool is_directory(const std::string& path) const {
-    return directories.contains(path);
-  }
-
-  Result<std::shared_ptr<Inode>> find(
-      std::string_view op,
-      const std::string& path) const {
-    const auto found = names.find(normal(path));
-    if (found != names.end()) {
-      return found->second;
-    }
-    return errno_error(op, path, is_directory(normal(path)) ? EISDIR : ENOENT);
-  }
-
-  // To read it: a directory is the caller's mistake, no failure of the system.
-  Result<std::shared_ptr<Inode>> find_file(const std::string& path) const {
-    auto inode = find("fs.open", path);
-    if (!inode && inode.error().detail == "E_NOT_REGULAR") {
-      inode.error().code = ErrorCode::kUnsupported;
-    }
-    return inode;
-  }
-
-  Result<std::shared_ptr<Inode>> make(
-      const std::string& path,
-      std::uint32_t mode) {
-    if (!is_directory(normal(parent_directory(path)))) {
-      return errno_error("fs.open", path, ENOENT);
-    }
-    if (is_directory(normal(path))) {
-      return errno_error("fs.open", path, EISDIR);
-    }
-    auto inode = std::make_shared<Inode>();
-    inode->mode = mode;
-    names[normal(path)] = inode;
-    return inode;
-  }
-
-  mutable std::mutex mutex;
-  Names names;
-  Names durable_names;
-  std::set<std::string> directories{".", "/"};
-};
-
-MemoryFs::MemoryFs() : disk_(std::make_shared<Disk>()) {}
+MemoryFs::MemoryFs() : disk_(std::make_shared<MemoryDisk>()) {}
 MemoryFs::MemoryFs(MemoryFs&& other) noexcept = default;
 MemoryFs& MemoryFs::operator=(MemoryFs&& other) noexcept = default;
 MemoryFs::~MemoryFs() = default;
@@ -186,11 +48,12 @@ MemoryFs MemoryFs::after_power_loss(const PowerLoss& loss) const {
   const std::scoped_lock lock(disk_->mutex);
   MemoryFs later;
   later.disk_->directories = disk_->directories;
-  const Names& names = loss.keep_names ? disk_->names : disk_->durable_names;
-  for (const auto& [path, inode] : names) {
-    auto copy = std::make_shared<Inode>(*inode);
-    copy->data = data_after(*inode, loss.data);
+  const auto& names = loss.keep_names ? disk_->names : disk_->durable_names;
+  for (const auto& [path, node] : names) {
+    auto copy = std::make_shared<MemoryNode>(*node);
+    copy->data = data_after(*node, loss.data);
     copy->durable = copy->data;
+    copy->is_locked = false;
     later.disk_->names[path] = std::move(copy);
   }
   later.disk_->durable_names = later.disk_->names;
@@ -199,38 +62,37 @@ MemoryFs MemoryFs::after_power_loss(const PowerLoss& loss) const {
 
 Result<FileInfo> MemoryFs::stat(const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  if (disk_->is_directory(normal(path))) {
+  LOCKSTEP_ASSIGN(const auto target, disk_->follow("fs.stat", path));
+  if (disk_->directories.contains(target)) {
     return FileInfo{.kind = FileInfo::Kind::kDirectory, .mode = 0755};
   }
-  LOCKSTEP_ASSIGN(const auto inode, disk_->find("fs.stat", path));
-  return FileInfo{.size = inode->data.size(), .mode = inode->mode};
+  LOCKSTEP_ASSIGN(const auto node, disk_->find("fs.stat", path));
+  return FileInfo{.size = node->data.size(), .mode = node->mode};
 }
 
 Result<std::unique_ptr<ReadableFile>> MemoryFs::open_read(
     const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  LOCKSTEP_ASSIGN(const auto inode, disk_->find_file(path));
-  return std::unique_ptr<ReadableFile>(
-      std::make_unique<MemoryReadableFile>(inode->data, path));
+  LOCKSTEP_ASSIGN(const auto node, disk_->find_file(path));
+  return internal::make_memory_readable(node->data, path);
 }
 
 Result<std::shared_ptr<FileMapping>> MemoryFs::map(const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  LOCKSTEP_ASSIGN(const auto inode, disk_->find_file(path));
-  return std::shared_ptr<FileMapping>(
-      std::make_shared<MemoryMapping>(inode->data));
+  LOCKSTEP_ASSIGN(const auto node, disk_->find_file(path));
+  return internal::make_memory_mapping(node->data);
 }
 
 Result<std::unique_ptr<WritableFile>> MemoryFs::create(
     const std::string& path,
     std::uint32_t mode) {
   const std::scoped_lock lock(disk_->mutex);
-  if (disk_->names.contains(normal(path))) {
+  LOCKSTEP_ASSIGN(const auto name, disk_->name_of("fs.open", path));
+  if (disk_->names.contains(name)) {
     return errno_error("fs.open", path, EEXIST);
   }
-  LOCKSTEP_ASSIGN(auto inode, disk_->make(path, mode));
-  return std::unique_ptr<WritableFile>(
-      std::make_unique<Disk::File>(disk_, std::move(inode)));
+  LOCKSTEP_ASSIGN(auto node, disk_->make(path, mode));
+  return internal::make_memory_writable(disk_, std::move(node));
 }
 
 Result<std::unique_ptr<WritableFile>> MemoryFs::append(
@@ -240,30 +102,28 @@ Result<std::unique_ptr<WritableFile>> MemoryFs::append(
   if (!found) {
     found = disk_->make(path, 0644);
   }
-  LOCKSTEP_ASSIGN(auto inode, std::move(found));
-  return std::unique_ptr<WritableFile>(
-      std::make_unique<Disk::File>(disk_, std::move(inode)));
+  LOCKSTEP_ASSIGN(auto node, std::move(found));
+  return internal::make_memory_writable(disk_, std::move(node));
 }
 
 Result<std::unique_ptr<WritableFile>> MemoryFs::open_update(
     const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  LOCKSTEP_ASSIGN(auto inode, disk_->find("fs.open", path));
-  return std::unique_ptr<WritableFile>(
-      std::make_unique<Disk::File>(disk_, std::move(inode)));
+  LOCKSTEP_ASSIGN(auto node, disk_->find_file(path));
+  return internal::make_memory_update(disk_, std::move(node), path);
 }
 
 Status MemoryFs::truncate(const std::string& path, std::uint64_t size) {
   const std::scoped_lock lock(disk_->mutex);
-  LOCKSTEP_ASSIGN(const auto inode, disk_->find("fs.truncate", path));
-  inode->data.resize(size);
+  LOCKSTEP_ASSIGN(const auto node, disk_->find("fs.truncate", path));
+  node->data.resize(size);
   return {};
 }
 
 Status MemoryFs::chmod(const std::string& path, std::uint32_t mode) {
   const std::scoped_lock lock(disk_->mutex);
-  LOCKSTEP_ASSIGN(const auto inode, disk_->find("fs.chmod", path));
-  inode->mode = mode;
+  LOCKSTEP_ASSIGN(const auto node, disk_->find("fs.chmod", path));
+  node->mode = mode;
   return {};
 }
 
@@ -277,35 +137,52 @@ Status MemoryFs::copy_permissions(
   return {};
 }
 
+Status MemoryFs::symlink(const std::string& target, const std::string& path) {
+  const std::scoped_lock lock(disk_->mutex);
+  LOCKSTEP_ASSIGN(const auto name, disk_->name_of("fs.symlink", path));
+  const bool has_folder = disk_->directories.contains(parent_directory(name));
+  if (!has_folder || target.empty()) {
+    return errno_error("fs.symlink", path, ENOENT);
+  }
+  if (disk_->names.contains(name) || disk_->directories.contains(name)) {
+    return errno_error("fs.symlink", path, EEXIST);
+  }
+  auto node = std::make_shared<MemoryNode>();
+  node->link = target;
+  disk_->names[name] = std::move(node);
+  return {};
+}
+
 Status MemoryFs::rename(const std::string& from, const std::string& to) {
   const std::scoped_lock lock(disk_->mutex);
-  LOCKSTEP_ASSIGN(auto inode, disk_->find("fs.rename", from));
-  if (disk_->is_directory(normal(to)) ||
-      !disk_->is_directory(normal(parent_directory(to)))) {
-    return errno_error(
-        "fs.rename",
-        to,
-        disk_->is_directory(normal(to)) ? EISDIR : ENOENT);
+  LOCKSTEP_ASSIGN(const auto entry, disk_->find_name("fs.rename", from));
+  LOCKSTEP_ASSIGN(const auto name, disk_->name_of("fs.rename", to));
+  if (disk_->directories.contains(name)) {
+    return errno_error("fs.rename", to, EISDIR);
   }
-  disk_->names.erase(normal(from));
-  disk_->names[normal(to)] = std::move(inode);
+  if (!disk_->directories.contains(parent_directory(name))) {
+    return errno_error("fs.rename", to, ENOENT);
+  }
+  auto node = entry->second;
+  disk_->names.erase(entry);
+  disk_->names[name] = std::move(node);
   return {};
 }
 
 Status MemoryFs::remove(const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  LOCKSTEP_TRY(disk_->find("fs.remove", path));
-  disk_->names.erase(normal(path));
+  LOCKSTEP_ASSIGN(const auto entry, disk_->find_name("fs.remove", path));
+  disk_->names.erase(entry);
   return {};
 }
 
 Status MemoryFs::sync_directory(const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  if (!disk_->is_directory(normal(path))) {
-    return errno_error("fs.sync_directory", path, ENOENT);
-  }
-  const auto inside = [&](const Names::value_type& entry) {
-    return normal(parent_directory(entry.first)) == normal(path);
+  LOCKSTEP_ASSIGN(
+      const auto folder,
+      disk_->find_directory("fs.sync_directory", path));
+  const auto inside = [&](const MemoryDisk::Names::value_type& entry) {
+    return parent_directory(entry.first) == folder;
   };
   std::erase_if(disk_->durable_names, inside);
   std::ranges::copy_if(
@@ -317,30 +194,29 @@ Status MemoryFs::sync_directory(const std::string& path) {
 
 Status MemoryFs::create_directories(const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  std::string part = normal(path);
-  while (!disk_->is_directory(part)) {
+  LOCKSTEP_ASSIGN(
+      std::string part,
+      disk_->follow("fs.create_directories", path));
+  while (!disk_->directories.contains(part)) {
     if (disk_->names.contains(part)) {
       return errno_error("fs.create_directories", path, ENOTDIR);
     }
     disk_->directories.insert(part);
-    part = normal(parent_directory(part));
+    part = parent_directory(part);
   }
   return {};
 }
 
 Result<std::vector<std::string>> MemoryFs::list(const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
-  if (!disk_->is_directory(normal(path))) {
-    return errno_error("fs.list", path, ENOENT);
-  }
+  LOCKSTEP_ASSIGN(const auto folder, disk_->find_directory("fs.list", path));
   std::vector<std::string> found;
   const auto add = [&](const std::string& candidate) {
-    if (candidate != normal(path) &&
-        normal(parent_directory(candidate)) == normal(path)) {
+    if (candidate != folder && parent_directory(candidate) == folder) {
       found.push_back(base_name(candidate));
     }
   };
-  for (const auto& [name, inode] : disk_->names) {
+  for (const auto& [name, node] : disk_->names) {
     add(name);
   }
   std::ranges::for_each(disk_->directories, add);
@@ -349,7 +225,17 @@ Result<std::vector<std::string>> MemoryFs::list(const std::string& path) {
 }
 
 Result<std::string> MemoryFs::resolve(const std::string& path) {
-  return path;
+  const std::scoped_lock lock(disk_->mutex);
+  // Refuses a loop; then link by link, as the real file system does.
+  LOCKSTEP_TRY(disk_->follow("fs.resolve", path));
+  std::filesystem::path target = path;
+  while (true) {
+    const auto entry = disk_->find_name("fs.resolve", target.string());
+    if (!entry || (*entry)->second->link.empty()) {
+      return target.string();
+    }
+    target = target.parent_path() / (*entry)->second->link;
+  }
 }
 
 Result<std::uint64_t> MemoryFs::free_space(const std::string& /*path*/) {

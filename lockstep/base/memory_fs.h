@@ -2,7 +2,7 @@
 //
 // A file system in memory that knows what a disk would still have after a
 // power cut: file data as of the last `sync`, names as of the last
-// `sync_directory`. For tests; links do not exist in it.
+// `sync_directory`. For tests; a symbolic link is a name, and so is its text.
 //   MemoryFs fs;
 //   write_file_atomically(fs, "run/model.pth", text);
 //   MemoryFs later = fs.after_power_loss({});
@@ -11,6 +11,10 @@
 #include "lockstep/base/fs.h"
 
 namespace lockstep {
+
+namespace internal {
+struct MemoryDisk;
+} // namespace internal
 
 /// Which unsynced changes a power cut spares. A disk may keep any of them.
 struct PowerLoss {
@@ -58,6 +62,7 @@ class MemoryFs final : public FileSystem {
   Status chmod(const std::string& path, std::uint32_t mode) override;
   Status copy_permissions(const std::string& from, const std::string& to)
       override;
+  Status symlink(const std::string& target, const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
@@ -67,8 +72,7 @@ class MemoryFs final : public FileSystem {
   Result<std::uint64_t> free_space(const std::string& path) override;
 
  private:
-  class Disk;
-  std::shared_ptr<Disk> disk_;
+  std::shared_ptr<internal::MemoryDisk> disk_;
 };
 
 } // namespace lockstep

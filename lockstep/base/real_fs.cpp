@@ -164,6 +164,10 @@ class RealFs final : public FileSystem {
     return {};
   }
 
+  Status symlink(const std::string& target, const std::string& path) override {
+    return checked(::symlink(target.c_str(), path.c_str()), "fs.symlink", path);
+  }
+
   Status rename(const std::string& from, const std::string& to) override {
     return checked(std::rename(from.c_str(), to.c_str()), "fs.rename", to);
   }
