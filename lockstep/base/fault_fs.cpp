@@ -18,6 +18,9 @@ class FaultFs::Faults {
 
   // Counts one operation; an error if it is one that must fail.
   Status next(std::string_view op, const std::string& path) {
+    if (plan_.before) {
+      plan_.before(op);
+    }
     const std::scoped_lock lock(mutex_);
     const std::uint64_t index = operations_++;
     if (index >= plan_.fail_at && index - plan_.fail_at < plan_.failures) {

@@ -7,6 +7,7 @@
 //   write_file_atomically(faulty, "a", text);   // 4th operation fails
 #pragma once
 
+#include <functional>
 #include <limits>
 
 #include "lockstep/base/fs.h"
@@ -29,6 +30,9 @@ struct FaultPlan {
   std::uint64_t short_write_bytes = 0;
   /// Units: bytes that may be written before the disk is full.
   std::uint64_t byte_budget = kNever;
+  /// Called with the name of each operation ("fs.sync") before it runs, on the
+  /// thread that asks for it; may wait.
+  std::function<void(std::string_view op)> before = {};
 };
 
 /// Every call counts as one operation, those on open files too.

@@ -59,6 +59,8 @@ class ReadableFile {
 
 /// An open file to write to, at its end or at an offset.
 /// Closing without `sync` may lose data in a crash.
+/// Threads: one at a time, but a `sync` may run beside the other calls (not
+/// `close`); it covers what was written before it began.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
