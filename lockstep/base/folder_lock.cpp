@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/base/folder_lock.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::sys_seconds;
+
+// "2026-11-23 10:00:00 UTC".
+std::string utc_text(sys_seconds time) {
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  return format(
+      "{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC",
+      static_cast<int>(date.year()),
+      static_cast<unsigned>(date.month()),
+      static_cast<unsigned>(date.day()),
+      clock.hours().count(),
+      clock.minutes().count(),
+      clock.seconds().count());
+}
+
+// The time that `utc_text` has written.
+std::optional<sys_seconds> parse_utc(std::string_view text) {
+  std::array<int, 6> parts{};
+  for (int& part : parts) {
+    const auto [end, code] =
+        std::from_chars(text.data(), text.data() + text.size(), part);
+    if (code != std::errc() || part < 0 || end == text.data() + text.size()) {
+      return std::nullopt;
+    }
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+  }
+  const std::chrono::year_month_day date{
+      std::chrono::year(parts[0]),
+      std::chrono::month(static_cast<unsigned>(parts[1])),
+      std::chrono::day(static_cast<unsigned>(parts[2]))};
+  if (!date.ok() || text != "UTC") {
+    return std::nullopt;
+  }
+  return std::chrono::sys_days(date) + std::chrono::hours(parts[3]) +
+         std::chrono::minutes(parts[4]) + std::chrono::seconds(parts[5]);
+}
+
+sys_seconds now() {
+  return std::chrono::floor<std::chrono::seconds>(
+      std::chrono::system_clock::now());
+}
+
+std::string age_text(std::chrono::seconds age) {
+  const std::int64_t seconds = std::max<std::int64_t>(age.count(), 0);
+  constexpr std::int64_t kMinute = 60;
+  constexpr std::int64_t kHour = 60 * kMinute;
+  constexpr std::int64_t kDay = 24 * kHour;
+  if (seconds < kMinute) {
+    return format("{} s", seconds);
+  }
+  if (seconds < kHour) {
+    return format("{} min", seconds / kMinute);
+  }
+  return seconds < 2 * kDay ? format("{} h", seconds / kHour)
+                            : format("{} d", seconds / kDay);
+}
+
+std::string owner_text() {
+  std::array<char, 256> host{};
+  static_cast<void>(::gethostname(host.data(), host.size() - 1));
+  return format(
+      "pid {} on {} since {}",
+      static_cast<std::int64_t>(::getpid()),
+      host.data(),
+      utc_text(now()));
+}
+
+// "process 123 on box since 2026-11-23 10:00:00 UTC (3 min)"; what is not of
+// this form as it is, and without a text only "another process".
+std::string describe(const std::string& owner) {
+  constexpr std::string_view kPid = "pid ";
+  constexpr std::string_view kSince = " since ";
+  if (owner.empty()) {
+    return "another process";
+  }
+  if (!owner.starts_with(kPid)) {
+    return owner;
+  }
+  std::string text = "process " + owner.substr(kPid.size());
+  const std::size_t since = text.rfind(kSince);
+  const auto time =
+      since == std::string::npos
+          ? std::nullopt
+          : parse_utc(std::string_view(text).substr(since + kSince.size()));
+  return time ? text + " (" + age_text(now() - *time) + ")" : text;
+}
+
+// The text in `.lock`; nothing if it cannot be read, for the lock counts.
+std::string read_owner(FileSystem& fs, const std::string& path) {
+  constexpr std::size_t kMaxOwnerBytes = 400;
+  const auto text = read_text(fs, path);
+  return text ? escape(text->substr(0, text->find('\n')), kMaxOwnerBytes) : "";
+}
+
+} // namespace
+
+FolderLock::FolderLock(
+    FileSystem& fs,
+    std::string path,
+    std::unique_ptr<WritableFile> file,
+    std::string stale_owner)
+    : fs_(&fs),
+      path_(std::move(path)),
+      file_(std::move(file)),
+      stale_owner_(std::move(stale_owner)) {}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept = default;
+
+FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
+  std::swap(fs_, other.fs_);
+  std::swap(path_, other.path_);
+  std::swap(file_, other.file_);
+  std::swap(stale_owner_, other.stale_owner_);
+  return *this;
+}
+
+FolderLock::~FolderLock() {
+  if (file_) {
+    static_cast<void>(fs_->truncate(path_, 0));
+    static_cast<void>(file_->close());
+  }
+}
+
+Result<FolderLock> FolderLock::take(FileSystem& fs, const std::string& folder) {
+  std::string path = folder + "/.lock";
+  {
+    LOCKSTEP_ASSIGN(const auto made, fs.append(path)); // if it is missing
+    LOCKSTEP_TRY(made->close());
+  }
+  auto file = fs.open_update(path);
+  std::string owner = read_owner(fs, path);
+  if (!file && file.error().detail == "E_LOCKED") {
+    return Error{
+        .code = ErrorCode::kIo,
+        .op = "fs.lock",
+        .message = format("{} is in use by {}", folder, describe(owner)),
+        .hint = "wait until it ends, or choose another folder",
+        .path = path,
+        .detail = "E_LOCKED"};
+  }
+  LOCKSTEP_TRY(file);
+  FolderLock lock(fs, path, *std::move(file), std::move(owner));
+  LOCKSTEP_TRY(fs.truncate(path, 0));
+  const std::string text = owner_text() + "\n";
+  LOCKSTEP_TRY(lock.file_->write_at(0, as_byte_span(text)));
+  return lock;
+}
+
+} // namespace lockstep

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One process per folder: a second run that would write into the same folder is
+// refused and told who has it. The lock is the kernel's, on the file `.lock` in
+// the folder: it goes with its process, however that ends.
+//   auto lock = FolderLock::take(real_fs(), "run");
+//   if (!lock) { return lock.error(); }   // held until `lock` is destroyed
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lockstep/base/fs.h"
+
+namespace lockstep {
+
+/// Holds a folder until it is destroyed.
+/// Ownership: the file system must outlive it. A process made by fork holds the
+/// lock too until it ends or calls exec.
+/// Threads: an object belongs to one thread at a time.
+class FolderLock {
+ public:
+  /// Takes `folder`, which must exist. Who took it and when is written into its
+  /// file `.lock`, which is created if missing.
+  /// Errors: kIo (E_LOCKED) if it is taken, also by this process; the message
+  /// names folder, process, machine, time and age. Else as `open_update`.
+  static Result<FolderLock> take(FileSystem& fs, const std::string& folder);
+
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&& other) noexcept;
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  /// Empties `.lock` and frees the folder. The file stays: somebody else may
+  /// have opened it already.
+  ~FolderLock();
+
+  /// What an owner had written that died without freeing the folder:
+  /// "pid 123 on box since 2026-11-23 10:00:00 UTC"; empty if there was none.
+  /// Made safe for a terminal.
+  [[nodiscard]] const std::string& stale_owner() const noexcept {
+    return stale_owner_;
+  }
+
+ private:
+  FolderLock(
+      FileSystem& fs,
+      std::string path,
+      std::unique_ptr<WritableFile> file,
+      std::string stale_owner);
+
+  FileSystem* fs_;
+  std::string path_;
+  // Null in an object that has been moved from.
+  std::unique_ptr<WritableFile> file_;
+  std::string stale_owner_;
+};
+
+} // namespace lockstep

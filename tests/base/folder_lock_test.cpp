@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/base/folder_lock.h"
+
+#include <signal.h> // NOLINT(modernize-deprecated-headers): kill is POSIX
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/strings.h"
+#include "tests/base/real_files.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+MemoryFs with_folder() {
+  MemoryFs fs;
+  fs.create_directories("run").value();
+  return fs;
+}
+
+// The error of taking "run" while `owner` stands in the file.
+std::string refusal(const std::string& owner) {
+  MemoryFs fs = with_folder();
+  fs.append("run/.lock").value()->write(as_byte_span(owner)).value();
+  const auto held = fs.open_update("run/.lock").value();
+  const auto refused = FolderLock::take(fs, "run");
+  EXPECT_EQ(refused.error().detail, "E_LOCKED");
+  EXPECT_EQ(refused.error().code, ErrorCode::kIo);
+  return refused.error().message;
+}
+
+TEST(FolderLock, OnlyOneHasTheFolder) {
+  MemoryFs fs = with_folder();
+  {
+    const FolderLock first = FolderLock::take(fs, "run").value();
+    EXPECT_EQ(first.stale_owner(), "");
+    const auto second = FolderLock::take(fs, "run");
+    ASSERT_FALSE(second);
+    EXPECT_THAT(
+        to_string(second.error()),
+        MatchesRegex(
+            "\\[fs\\.lock\\] run is in use by process [0-9]+ on .+ since "
+            "[0-9]+-[0-9]+-[0-9]+ [0-9]+:[0-9]+:[0-9]+ UTC \\([0-9]+ s\\) "
+            "\\(run/\\.lock\\)\\. Hint: wait until it ends, or choose another "
+            "folder\\."));
+    EXPECT_THAT(
+        second.error().message,
+        HasSubstr(format("process {} on ", ::getpid())));
+  }
+  EXPECT_EQ(read_text(fs, "run/.lock").value(), "");
+  EXPECT_EQ(FolderLock::take(fs, "run")->stale_owner(), "");
+  EXPECT_EQ(FolderLock::take(fs, "none").error().code, ErrorCode::kNotFound);
+}
+
+TEST(FolderLock, MovesWithItsObject) {
+  MemoryFs fs = with_folder();
+  fs.create_directories("other").value();
+  FolderLock first = FolderLock::take(fs, "run").value();
+  std::optional<FolderLock> second(std::move(first));
+  EXPECT_FALSE(FolderLock::take(fs, "run"));
+  second = FolderLock::take(fs, "other").value();
+  EXPECT_TRUE(FolderLock::take(fs, "run"));
+  EXPECT_FALSE(FolderLock::take(fs, "other"));
+  second.reset();
+  EXPECT_TRUE(FolderLock::take(fs, "other"));
+}
+
+TEST(FolderLock, TellsHowLongAgoAndCopesWithForeignText) {
+  EXPECT_THAT(
+      refusal("pid 123 on box since 2020-01-01 10:00:00 UTC\n"),
+      MatchesRegex("run is in use by process 123 on box since 2020-01-01 "
+                   "10:00:00 UTC \\([0-9]+ d\\)"));
+  EXPECT_THAT(
+      refusal("pid 1 on a since since 9999-12-31 23:59:59 UTC"),
+      HasSubstr("process 1 on a since since 9999-12-31 23:59:59 UTC (0 s)"));
+  EXPECT_EQ(refusal(""), "run is in use by another process");
+  EXPECT_EQ(refusal("a\x1b[0m\nb"), "run is in use by a\\x1b[0m");
+  for (const char* time :
+       {"",
+        "2020",
+        "2020-13-01 10:00:00 UTC",
+        "2020-01-01 10:00:00",
+        "99999999999-01-01 10:00:00 UTC",
+        "2020-01-01 10:00:00 UTC+1"}) {
+    EXPECT_EQ(
+        refusal(format("pid 1 on a since {}", time)),
+        format("run is in use by process 1 on a since {}", time));
+  }
+}
+
+TEST(FolderLock, GivesTheFolderBackIfItCannotWrite) {
+  for (std::uint64_t index = 0; index < 7; ++index) {
+    MemoryFs memory = with_folder();
+    FaultFs fs(memory, {.fail_at = index});
+    const bool only_reads = index == 3 || index == 4; // who had it before
+    EXPECT_EQ(FolderLock::take(fs, "run").has_value(), only_reads) << index;
+    const auto again = FolderLock::take(memory, "run");
+    ASSERT_TRUE(again) << index;
+    EXPECT_EQ(again->stale_owner(), "");
+  }
+}
+
+using FolderLockRealTest = test::RealFiles;
+
+TEST_F(FolderLockRealTest, AKilledProcessFreesTheFolderAndIsNamed) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    const auto lock = FolderLock::take(fs_, dir_.path());
+    const char answer = lock ? 'y' : 'n';
+    static_cast<void>(::write(pipe[1], &answer, 1) == 1);
+    while (true) {
+      ::pause();
+    }
+  }
+  char answer = 0;
+  ASSERT_EQ(::read(pipe[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 'y');
+  const auto refused = FolderLock::take(fs_, dir_.path());
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  EXPECT_THAT(
+      refused.error().message,
+      HasSubstr(format("{} is in use by process {} on ", dir_.path(), child)));
+  {
+    const FolderLock lock = FolderLock::take(fs_, dir_.path()).value();
+    EXPECT_THAT(
+        lock.stale_owner(),
+        MatchesRegex(format("pid {} on .+ since .+ UTC", child)));
+  }
+  EXPECT_EQ(FolderLock::take(fs_, dir_.path())->stale_owner(), "");
+}
+
+} // namespace
+} // namespace lockstep
