@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/base/world.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+struct Launcher {
+  const char* rank = nullptr;
+  const char* size = nullptr;
+  const char* local_rank = nullptr;
+  // Null where there is no such variable.
+  const char* local_size = nullptr;
+  // Off: only a rank tells that the launcher has started this process.
+  bool any_tells = false;
+};
+
+constexpr std::array kLaunchers{
+    Launcher{
+        .rank = "RANK",
+        .size = "WORLD_SIZE",
+        .local_rank = "LOCAL_RANK",
+        .local_size = "LOCAL_WORLD_SIZE",
+        .any_tells = true},
+    Launcher{
+        .rank = "SLURM_PROCID",
+        .size = "SLURM_NTASKS",
+        .local_rank = "SLURM_LOCALID"},
+    Launcher{
+        .rank = "OMPI_COMM_WORLD_RANK",
+        .size = "OMPI_COMM_WORLD_SIZE",
+        .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
+        .local_size = "OMPI_COMM_WORLD_LOCAL_SIZE",
+        .any_tells = true},
+};
+
+const char* variable(const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the header forbids to change it
+  return name == nullptr ? nullptr : std::getenv(name);
+}
+
+bool has_started_us(const Launcher& launcher) {
+  return variable(launcher.rank) != nullptr ||
+         (launcher.any_tells && (variable(launcher.size) != nullptr ||
+                                 variable(launcher.local_rank) != nullptr ||
+                                 variable(launcher.local_size) != nullptr));
+}
+
+Error wrong(std::string message) {
+  return {
+      .code = ErrorCode::kInvalidArgument,
+      .op = "world.rank_info",
+      .message = std::move(message),
+      .hint = "start all processes with one launcher, or unset its variables"};
+}
+
+// The variable's number, from `low` up to but not including `high`.
+Result<int> number(const char* name, int low, int high) {
+  const char* const value = variable(name);
+  if (value == nullptr) {
+    return wrong(format(
+        "environment variable {} is missing beside others of its launcher",
+        name));
+  }
+  const std::string_view text = value;
+  int parsed = 0;
+  const auto [end, code] =
+      std::from_chars(text.data(), text.data() + text.size(), parsed);
+  const bool is_number =
+      code == std::errc() && end == text.data() + text.size();
+  if (!is_number || parsed < low || parsed >= high) {
+    return wrong(format(
+        "environment variable {}; expected {} to {}, got '{}'",
+        name,
+        low,
+        high - 1,
+        escape(text)));
+  }
+  return parsed;
+}
+
+Result<RankInfo> read_variables(const Launcher& launcher) {
+  constexpr int kMax = std::numeric_limits<int>::max();
+  RankInfo info;
+  LOCKSTEP_ASSIGN(info.size, number(launcher.size, 1, kMax));
+  LOCKSTEP_ASSIGN(info.rank, number(launcher.rank, 0, info.size));
+  info.local_size = 0;
+  if (launcher.local_size != nullptr) {
+    LOCKSTEP_ASSIGN(
+        info.local_size,
+        number(launcher.local_size, 1, info.size + 1));
+  }
+  const int local_limit = info.local_size == 0 ? info.size : info.local_size;
+  LOCKSTEP_ASSIGN(info.local_rank, number(launcher.local_rank, 0, local_limit));
+  return info;
+}
+
+class WorldOfOne final : public World {
+ public:
+  [[nodiscard]] int rank() const override {
+    return 0;
+  }
+  [[nodiscard]] int size() const override {
+    return 1;
+  }
+  void sum(std::span<double> /*values*/) override {}
+  bool any(bool value) override {
+    return value;
+  }
+  void broadcast(std::vector<std::byte>& /*bytes*/) override {}
+  void barrier() override {}
+};
+
+} // namespace
+
+Result<RankInfo> rank_info_from_environment() {
+  const auto* const launcher = std::ranges::find_if(kLaunchers, has_started_us);
+  return launcher == kLaunchers.end() ? Result<RankInfo>(RankInfo())
+                                      : read_variables(*launcher);
+}
+
+World& world_of_one() {
+  static WorldOfOne world;
+  return world;
+}
+
+} // namespace lockstep

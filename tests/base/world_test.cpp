@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/base/world.h"
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::array kVariables{
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "SLURM_PROCID",
+    "SLURM_NTASKS",
+    "SLURM_LOCALID",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_SIZE"};
+
+// The environment of a launcher, put back at the end. One thread only.
+// NOLINTBEGIN(concurrency-mt-unsafe)
+class RankInfoTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : kVariables) {
+      const char* const value = std::getenv(name);
+      saved_[name] = value == nullptr ? std::nullopt : std::optional(value);
+    }
+  }
+  void TearDown() override {
+    for (const auto& [name, value] : saved_) {
+      ::unsetenv(name.c_str());
+      if (value) {
+        ::setenv(name.c_str(), value->c_str(), 1);
+      }
+    }
+  }
+
+  using Variables = std::map<std::string, std::string>;
+
+  static Result<RankInfo> with(const Variables& variables) {
+    for (const char* name : kVariables) {
+      ::unsetenv(name);
+    }
+    for (const auto& [name, value] : variables) {
+      ::setenv(name.c_str(), value.c_str(), 1);
+    }
+    return rank_info_from_environment();
+  }
+
+  static std::string refusal(const Variables& variables) {
+    const auto info = with(variables);
+    if (info) {
+      return "";
+    }
+    EXPECT_EQ(info.error().code, ErrorCode::kInvalidArgument);
+    return info.error().message;
+  }
+
+ private:
+  std::map<std::string, std::optional<std::string>> saved_;
+};
+// NOLINTEND(concurrency-mt-unsafe)
+
+TEST_F(RankInfoTest, ReadsEachLauncherAndTorchrunFirst) {
+  EXPECT_EQ(with({}).value(), RankInfo());
+  const Variables slurm{
+      {"SLURM_PROCID", "6"},
+      {"SLURM_NTASKS", "7"},
+      {"SLURM_LOCALID", "2"}};
+  const Variables mpi{
+      {"OMPI_COMM_WORLD_RANK", "1"},
+      {"OMPI_COMM_WORLD_SIZE", "3"},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
+  EXPECT_EQ(with(slurm).value(), (RankInfo{6, 7, 2, 0}));
+  EXPECT_EQ(with(mpi).value(), (RankInfo{1, 3, 0, 1}));
+  Variables all{
+      {"RANK", "3"},
+      {"WORLD_SIZE", "8"},
+      {"LOCAL_RANK", "1"},
+      {"LOCAL_WORLD_SIZE", "2"}};
+  all.insert(slurm.begin(), slurm.end());
+  all.insert(mpi.begin(), mpi.end());
+  EXPECT_EQ(with(all).value(), (RankInfo{3, 8, 1, 2}));
+  EXPECT_EQ(with({{"SLURM_NTASKS", "4"}}).value(), RankInfo());
+}
+
+TEST_F(RankInfoTest, NamesTheVariableThatIsMissing) {
+  const Variables good{
+      {"RANK", "1"},
+      {"WORLD_SIZE", "2"},
+      {"LOCAL_RANK", "1"},
+      {"LOCAL_WORLD_SIZE", "2"}};
+  EXPECT_TRUE(with(good));
+  for (const auto& [name, value] : good) {
+    Variables bad = good;
+    bad.erase(name);
+    EXPECT_EQ(
+        refusal(bad),
+        "environment variable " + name +
+            " is missing beside others of its launcher");
+  }
+  EXPECT_THAT(refusal({{"SLURM_PROCID", "0"}}), HasSubstr("SLURM_NTASKS"));
+}
+
+TEST_F(RankInfoTest, RefusesWhatIsNoNumberOrOutside) {
+  const Variables good{
+      {"RANK", "1"},
+      {"WORLD_SIZE", "4"},
+      {"LOCAL_RANK", "1"},
+      {"LOCAL_WORLD_SIZE", "2"}};
+  const std::vector<std::pair<std::string, std::string>> changes{
+      {"RANK", "4"},
+      {"RANK", "-1"},
+      {"RANK", ""},
+      {"RANK", "1x"},
+      {"RANK", " 1"},
+      {"RANK", "99999999999"},
+      {"WORLD_SIZE", "0"},
+      {"LOCAL_RANK", "2"},
+      {"LOCAL_WORLD_SIZE", "5"},
+      {"LOCAL_WORLD_SIZE", "0"}};
+  for (const auto& [name, value] : changes) {
+    Variables bad = good;
+    bad[name] = value;
+    EXPECT_THAT(
+        refusal(bad),
+        HasSubstr("environment variable " + name + "; expected "));
+    EXPECT_THAT(refusal(bad), HasSubstr("got '" + value + "'"));
+  }
+}
+
+TEST(WorldOfOne, LeavesEverythingAsItIs) {
+  World& world = world_of_one();
+  EXPECT_EQ(world.rank(), 0);
+  EXPECT_EQ(world.size(), 1);
+  EXPECT_TRUE(world.is_writer());
+  std::array<double, 2> values{1.5, 2};
+  world.sum(values);
+  EXPECT_THAT(values, ElementsAre(1.5, 2));
+  EXPECT_TRUE(world.any(true));
+  EXPECT_FALSE(world.any(false));
+  std::vector bytes{std::byte{7}};
+  world.broadcast(bytes);
+  world.barrier();
+  EXPECT_THAT(bytes, ElementsAre(std::byte{7}));
+}
+
+} // namespace
+} // namespace lockstep
