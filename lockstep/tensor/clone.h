@@ -20,7 +20,8 @@ namespace lockstep {
 /// train or eval mode; on `device` if given.
 /// Threads: no other thread may draw from the default generator meanwhile; its
 /// state is the same afterwards.
-/// Errors: what `module.clone()` throws.
+/// Errors: what `module.clone()` throws; c10::Error if that makes another
+/// class, as for a class that inherits it.
 std::shared_ptr<torch::nn::Module> clone_module(
     const torch::nn::Module& module,
     const std::optional<c10::Device>& device = std::nullopt);

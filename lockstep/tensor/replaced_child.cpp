@@ -52,19 +52,24 @@ bool is_list_of_parameters(const Module& module) {
          module.as<torch::nn::ParameterDictImpl>() != nullptr;
 }
 
-void collect_parameters(
+void collect_tensors(
     const Module& module,
     const std::string& prefix,
     std::vector<std::string>& names) {
-  // The registration refers to a parameter, and this copy of it does.
+  // The registration refers to a tensor, and this copy of it does.
   constexpr std::size_t kOurs = 2;
-  for (const auto& item : module.named_parameters(/*recurse=*/false)) {
-    if (item.value().use_count() == kOurs && !is_list_of_parameters(module)) {
-      names.push_back(prefix + item.key());
+  const bool is_list = is_list_of_parameters(module);
+  for (const auto& tensors :
+       {module.named_parameters(/*recurse=*/false),
+        module.named_buffers(/*recurse=*/false)}) {
+    for (const auto& item : tensors) {
+      if (item.value().use_count() == kOurs && !is_list) {
+        names.push_back(prefix + item.key());
+      }
     }
   }
   for (const auto& child : module.named_children()) {
-    collect_parameters(*child.value(), prefix + child.key() + ".", names);
+    collect_tensors(*child.value(), prefix + child.key() + ".", names);
   }
 }
 
@@ -136,9 +141,9 @@ std::vector<std::string> replaced_children(const Module& module) {
   return names;
 }
 
-std::vector<std::string> replaced_parameters(const Module& module) {
+std::vector<std::string> replaced_tensors(const Module& module) {
   std::vector<std::string> names;
-  collect_parameters(module, "", names);
+  collect_tensors(module, "", names);
   return names;
 }
 

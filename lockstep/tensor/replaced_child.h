@@ -23,12 +23,12 @@ namespace lockstep {
 /// thread holds for a moment hides a child.
 std::vector<std::string> replaced_children(const torch::nn::Module& module);
 
-/// Names ("decoder.weight") of the registered parameters to which nothing but
-/// their registration refers: `b->weight = a->weight` leaves one. A module that
-/// finds its parameters by name only is listed though nothing is wrong, but for
-/// LibTorch's ParameterList and ParameterDict.
+/// Names ("decoder.weight") of the registered parameters and buffers to which
+/// nothing but their registration refers: `b->weight = a->weight` leaves one. A
+/// module that finds them by name only is listed though nothing is wrong, but
+/// for LibTorch's ParameterList and ParameterDict.
 /// Threads: as `replaced_children`.
-std::vector<std::string> replaced_parameters(const torch::nn::Module& module);
+std::vector<std::string> replaced_tensors(const torch::nn::Module& module);
 
 /// What to write instead, for the first of `replaced_children`; empty without
 /// any.
