@@ -1,12 +1,81 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/branches.h"
 
+#include <utility>
+
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/engine.h>
 
 namespace lockstep::parallel {
+namespace {
 
 namespace autograd = torch::autograd;
+
+// Exits to parameters and to strangers; how many edges those take.
+std::size_t add_leaf_exits(
+    std::vector<Branch>& branches,
+    std::vector<ReplicaPass>& passes,
+    const std::vector<std::size_t>& edge_of,
+    std::size_t edge) {
+  for (std::size_t r = 0; r < branches.size(); ++r) {
+    for (GraphExit& exit : passes[r].exits) {
+      branches[r].exits.push_back(
+          {.edge = std::move(exit.edge), .place = edge_of[exit.row]});
+    }
+  }
+  for (const autograd::Edge& stranger : all_strangers(passes)) {
+    for (std::size_t r = 0; r < branches.size(); ++r) {
+      for (const Stranger& own : passes[r].strangers) {
+        if (own.edge == stranger) {
+          branches[r].exits.push_back({.edge = own.gate, .place = edge});
+        }
+      }
+    }
+    ++edge;
+  }
+  return edge;
+}
+
+// Exits to shards that take gradients.
+void add_input_exits(
+    std::vector<Branch>& branches,
+    const std::vector<ReplicaPass>& passes,
+    std::size_t edge) {
+  for (std::size_t i = 0; i < passes.front().inputs.size(); ++i) {
+    if (!passes.front().input_edges[i].is_valid()) {
+      continue;
+    }
+    for (std::size_t r = 0; r < branches.size(); ++r) {
+      branches[r].exits.push_back(
+          {.edge = passes[r].input_edges[i], .place = edge});
+      branches[r].inputs.emplace_back(edge, passes[r].inputs[i].detach());
+    }
+    ++edge;
+  }
+}
+
+} // namespace
+
+BranchPlan make_branches(
+    std::vector<ReplicaPass>& passes,
+    const TensorList& used) {
+  BranchPlan plan;
+  plan.branches.resize(passes.size());
+  std::vector<std::size_t> edge_of(used.size());
+  for (std::size_t row = 0; row < used.size(); ++row) {
+    if (used[row].defined()) {
+      edge_of[row] = plan.parameter_edges++;
+    }
+  }
+  plan.leaf_edges =
+      add_leaf_exits(plan.branches, passes, edge_of, plan.parameter_edges);
+  add_input_exits(plan.branches, passes, plan.leaf_edges);
+  for (std::size_t r = 0; r < passes.size(); ++r) {
+    plan.branches[r].outputs = std::move(passes[r].outputs);
+    plan.branches[r].roots = std::move(passes[r].roots);
+  }
+  return plan;
+}
 
 std::vector<TensorList> run_branches(
     std::span<const Branch> branches,

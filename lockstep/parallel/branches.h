@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
+#include "lockstep/parallel/replica_pass.h"
 #include "lockstep/parallel/scatter_gather.h"
 
 namespace lockstep::parallel {
@@ -33,6 +34,21 @@ struct Branch {
   /// of some replicas become zeros of this shape.
   std::vector<std::pair<std::size_t, at::Tensor>> inputs = {};
 };
+
+/// The parts of all replicas. Edges of the join node lead to parameters, then
+/// to strangers, from `parameter_edges` on, then to inputs, from `leaf_edges`
+/// on.
+struct BranchPlan {
+  std::vector<Branch> branches = {};
+  std::size_t parameter_edges = 0;
+  std::size_t leaf_edges = 0;
+};
+
+/// Takes over the graphs of `passes`; `used` are the parameters that any of
+/// them reaches (`used_masters`).
+BranchPlan make_branches(
+    std::vector<ReplicaPass>& passes,
+    const TensorList& used);
 
 /// Backward of `branches` in one call of the engine, from the gradients `grads`
 /// of their outputs: one list per branch, by edge of the join node, where

@@ -69,17 +69,25 @@ void find_changes(
     if (!input.defined() || input.is_inference() || input._version() == 0) {
       continue;
     }
-    if (input.sizes() != shards[i].sizes()) {
+    if (input.sizes() != shards[i].sizes() ||
+        input.strides() != shards[i].strides()) {
       cannot_change(
           i,
           "to another shape",
           "use unsqueeze, t, squeeze instead of unsqueeze_, t_, squeeze_");
     }
+    const bool has_new_graph =
+        input.requires_grad() &&
+        torch::autograd::impl::gradient_edge(input) != pass.input_edges[i];
     if (inputs[i].device() != home) {
       continue; // one device would have worked on a copy
     }
+    TORCH_CHECK(
+        !(has_new_graph && inputs[i].requires_grad() && inputs[i].is_leaf()),
+        "a leaf Variable that requires grad is being used in an in-place "
+        "operation.");
     pass.changed.push_back(i);
-    if (input.requires_grad()) {
+    if (has_new_graph) {
       pass.outputs.push_back(input);
       pass.rewritten.push_back(i);
     }

@@ -16,7 +16,7 @@
 
 #include <c10/core/Device.h>
 
-#include "lockstep/parallel/replica_set.h"
+#include "lockstep/parallel/parameter_rows.h"
 
 namespace lockstep::parallel {
 

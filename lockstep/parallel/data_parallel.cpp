@@ -80,15 +80,14 @@ void warn_if_unbalanced(std::span<const c10::Device> devices) {
 }
 
 // LibTorch's clone() makes such a module anew, in another way than it is.
-void warn_of_replaced_parameters(const torch::nn::Module& module) {
-  const std::vector<std::string> names = replaced_parameters(module);
+void warn_of_replaced_tensors(const torch::nn::Module& module) {
+  const std::vector<std::string> names = replaced_tensors(module);
   if (!names.empty()) {
     TORCH_WARN(format(
-        "no member holds the registered parameter '{}'. If it was replaced "
-        "with "
-        "'=' (b->weight = a->weight), replicas may use what is registered: "
-        "share a layer by registering it twice, register_module(\"b\", a), or "
-        "use a->weight in forward",
+        "no member holds the registered '{}'. If it was replaced with '=' "
+        "(b->weight = a->weight), replicas use what is registered: copy values "
+        "with copy_() under torch::NoGradGuard; share a layer by registering "
+        "it twice, register_module(\"b\", a), or use a->weight in forward",
         join(names, "', '")));
   }
 }
@@ -107,7 +106,7 @@ DataParallelBase::DataParallelBase(
          .message = "the module is null"});
   }
   warn_of_replaced_children(*module);
-  warn_of_replaced_parameters(*module);
+  warn_of_replaced_tensors(*module);
   register_module("module", module);
   const std::vector<c10::Device> devices = choose_devices(options);
   warn_if_unbalanced(devices);

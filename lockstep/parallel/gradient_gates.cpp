@@ -2,12 +2,16 @@
 #include "lockstep/parallel/gradient_gates.h"
 
 #include <map>
+#include <memory>
 #include <utility>
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/tensor.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/tensor/compat.h"
 
 namespace lockstep::parallel {
@@ -28,6 +32,29 @@ class Gate final : public autograd::Node {
   }
 };
 
+// The join node picks a replica's gradients up before they are accumulated.
+// Those that come by another way would stay where nobody looks.
+class NoGradient final : public autograd::PostAccumulateGradHook {
+ public:
+  explicit NoGradient(std::size_t replica) : replica_(replica) {}
+
+  void operator()(const autograd::Variable& leaf) override {
+    leaf.mutable_grad().reset();
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "parallel.backward",
+         .message = format(
+             "a gradient reached a parameter of replica {} by another way than "
+             "from the results of forward, and would be lost",
+             replica_),
+         .hint = "call backward on the results alone, not inside forward or "
+                 "another backward; there, torch::autograd::grad works"});
+  }
+
+ private:
+  std::size_t replica_;
+};
+
 // Where the gradient of a shard arrives; the join node takes it from there.
 class InputGate final : public autograd::Node {
  public:
@@ -40,9 +67,9 @@ class InputGate final : public autograd::Node {
     raise(
         {.code = ErrorCode::kUnsupported,
          .op = "parallel.forward",
-         .message =
-             "a backward pass inside forward reached an input of the module",
-         .hint = "call backward on the result, or detach the input first"});
+         .message = "a backward pass that did not begin at the results of "
+                    "forward reached an input of the module",
+         .hint = "call backward on the results, or detach the input first"});
   }
 };
 
@@ -50,8 +77,11 @@ class InputGate final : public autograd::Node {
 class Gates {
  public:
   /// Makes a gate before `end`, a leaf's or a computed tensor's, and leads
-  /// `end` to it.
+  /// `end` to it; one that a former pass made stays.
   void add(autograd::Edge& end, const at::Tensor& tensor) {
+    if (is_gate(*end.function)) {
+      return;
+    }
     autograd::Edge& gate = gates_[{end.function.get(), end.input_nr}];
     if (!gate.is_valid()) {
       gate = gate_before(end, tensor);
@@ -80,33 +110,52 @@ autograd::Edge gate_before(autograd::Edge end, const at::Tensor& tensor) {
   return {std::move(gate), place};
 }
 
+bool is_gate(const autograd::Node& node) {
+  return dynamic_cast<const Gate*>(&node) != nullptr;
+}
+
+bool is_input_gate(const autograd::Node& node) {
+  return dynamic_cast<const InputGate*>(&node) != nullptr;
+}
+
 void set_gates(ReplicaPass& pass) {
   Gates gates;
   for (GraphExit& exit : pass.exits) {
     gates.add(exit.edge, exit.leaf);
   }
   for (Stranger& stranger : pass.strangers) {
-    stranger.gate = stranger.edge;
     gates.add(stranger.gate, stranger.leaf);
   }
   for (const Joint& joint : pass.joints) {
-    gates.redirect(joint.node->next_edges()[joint.place]);
+    autograd::Edge& edge = joint.node->next_edges()[joint.place];
+    gates.redirect(edge);
+    // An operation in place on a view keeps the edges of its operands twice.
+    auto* copy = dynamic_cast<autograd::CopySlices*>(joint.node);
+    if (copy != nullptr && copy->fn != nullptr && joint.place > 0) {
+      copy->fn->next_edges()[joint.place] = edge;
+    }
   }
   for (autograd::Edge& root : pass.roots) {
     gates.redirect(root);
   }
 }
 
-at::Tensor gated_input(const at::Tensor& shard, bool is_leaf) {
+at::Tensor gated_input(const at::Tensor& shard) {
   at::Tensor input = shard.variable_data();
-  if (is_leaf) {
-    input.set_requires_grad(true);
-    return input;
-  }
   auto gate = make_node<InputGate>();
   gate->add_input_metadata(input);
   autograd::impl::set_gradient_edge(input, {std::move(gate), 0});
   return input;
+}
+
+void refuse_gradients(std::span<const ParameterRow> rows, std::size_t replica) {
+  for (const ParameterRow& row : rows) {
+    for (const at::Tensor& leaf : row.leaves[replica]) {
+      autograd::impl::set_post_acc_grad_hooks(
+          leaf,
+          std::make_unique<NoGradient>(replica));
+    }
+  }
 }
 
 } // namespace lockstep::parallel

@@ -71,19 +71,19 @@ void add_slice(
   }
 }
 
-void add_all(WorkerPool& pool, const std::vector<FlatSum>& sums) {
+void add_all(WorkerPool* pool, const std::vector<FlatSum>& sums) {
   std::int64_t total = 0;
   for (const FlatSum& sum : sums) {
     total += sum.numel;
   }
-  if (total < kMinParallelElements) {
+  if (pool == nullptr || total < kMinParallelElements) {
     add_slice(sums, 0, total);
     return;
   }
-  const auto workers = static_cast<std::int64_t>(pool.size());
+  const auto workers = static_cast<std::int64_t>(pool->size());
   const std::int64_t step =
       (total / workers / kAlignElements + 1) * kAlignElements;
-  const auto errors = pool.run(pool.size(), [&](std::size_t worker) {
+  const auto errors = pool->run(pool->size(), [&](std::size_t worker) {
     const std::int64_t begin = step * static_cast<std::int64_t>(worker);
     add_slice(sums, begin, std::min(begin + step, total));
   });
@@ -97,7 +97,7 @@ void add_all(WorkerPool& pool, const std::vector<FlatSum>& sums) {
 } // namespace
 
 std::vector<at::Tensor> sum_in_replica_order(
-    WorkerPool& pool,
+    WorkerPool* pool,
     std::vector<std::vector<at::Tensor>> gradients) {
   const std::size_t rows = gradients.empty() ? 0 : gradients.front().size();
   std::vector<at::Tensor> totals(rows);
@@ -154,7 +154,7 @@ std::vector<at::Tensor> sum_on_first_device(
     with.traffic.add(Cargo::kGradients, r, moved);
   }
   std::vector<at::Tensor> rest =
-      sum_in_replica_order(with.pool, std::move(gradients));
+      sum_in_replica_order(&with.pool, std::move(gradients));
   for (std::size_t row = 0; row < sums.size(); ++row) {
     if (sums[row].defined()) {
       rest[row] = std::move(sums[row]);

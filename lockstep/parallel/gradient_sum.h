@@ -21,8 +21,9 @@ namespace lockstep::parallel {
 /// Undefined gradients count as zero; a row without any stays undefined.
 /// Memory: sums into the buffer of the first gradient of a row if nothing else
 /// refers to it, else into a copy.
+/// Threads: those of `pool`; the caller's alone if it is null.
 std::vector<at::Tensor> sum_in_replica_order(
-    WorkerPool& pool,
+    WorkerPool* pool,
     std::vector<std::vector<at::Tensor>> gradients);
 
 /// Where gradients are and what may sum them.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <mutex>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -57,16 +58,24 @@ class JoinNode final : public autograd::Node {
   }
   autograd::variable_list apply(autograd::variable_list&& grads) override;
   void release_variables() override {
-    branches_.clear();
+    const std::lock_guard lock(mutex_);
+    branches_.reset();
   }
 
  private:
-  std::vector<TensorList> split(const autograd::variable_list& grads) const;
+  using Branches = std::vector<Branch>;
+
+  std::shared_ptr<const Branches> take_branches();
+  std::vector<TensorList> split(
+      const Branches& branches,
+      const autograd::variable_list& grads) const;
   std::vector<TensorList> run_all(
+      const Branches& branches,
       const std::vector<TensorList>& grads,
       const std::vector<bool>& needed,
       bool keep_graph) const;
   at::Tensor join_input_gradient(
+      const Branches& branches,
       std::size_t edge,
       std::vector<TensorList>& gradients) const;
   at::Tensor move_counted(
@@ -85,8 +94,11 @@ class JoinNode final : public autograd::Node {
   std::size_t leaf_edges_ = 0;
   // Of each input that takes a gradient, in the order of their edges.
   std::vector<c10::Device> input_devices_;
+  std::mutex mutex_;
   InputWatch watch_;
-  std::vector<Branch> branches_;
+  // Several outputs may be differentiated in several threads: the first to end
+  // releases what the others still use.
+  std::shared_ptr<const Branches> branches_;
 };
 
 JoinNode::JoinNode(
@@ -101,48 +113,14 @@ JoinNode::JoinNode(
       nccl_(std::move(plan.nccl)),
       dim_(plan.dim),
       watch_(plan.passes, plan.inputs) {
-  branches_.resize(plan.passes.size());
-  std::size_t edge = 0;
-  std::vector<std::size_t> edge_of(used.size());
-  for (std::size_t row = 0; row < used.size(); ++row) {
-    if (used[row].defined()) {
-      edge_of[row] = edge++;
-    }
-  }
-  for (std::size_t r = 0; r < branches_.size(); ++r) {
-    for (GraphExit& exit : plan.passes[r].exits) {
-      branches_[r].exits.push_back(
-          {.edge = std::move(exit.edge), .place = edge_of[exit.row]});
-    }
-  }
-  parameter_edges_ = edge;
-  for (const autograd::Edge& stranger : all_strangers(plan.passes)) {
-    for (std::size_t r = 0; r < branches_.size(); ++r) {
-      for (const Stranger& own : plan.passes[r].strangers) {
-        if (own.edge == stranger) {
-          branches_[r].exits.push_back({.edge = own.gate, .place = edge});
-        }
-      }
-    }
-    ++edge;
-  }
-  leaf_edges_ = edge;
+  BranchPlan made = make_branches(plan.passes, used);
+  parameter_edges_ = made.parameter_edges;
+  leaf_edges_ = made.leaf_edges;
+  branches_ = std::make_shared<const Branches>(std::move(made.branches));
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    if (!takes_gradient(plan, i)) {
-      continue;
+    if (takes_gradient(plan, i)) {
+      input_devices_.push_back(plan.inputs[i].device());
     }
-    for (std::size_t r = 0; r < branches_.size(); ++r) {
-      const at::Tensor& shard = plan.passes[r].inputs[i];
-      branches_[r].exits.push_back(
-          {.edge = plan.passes[r].input_edges[i], .place = edge});
-      branches_[r].inputs.emplace_back(edge, shard.detach());
-    }
-    input_devices_.push_back(plan.inputs[i].device());
-    ++edge;
-  }
-  for (std::size_t r = 0; r < branches_.size(); ++r) {
-    branches_[r].outputs = std::move(plan.passes[r].outputs);
-    branches_[r].roots = std::move(plan.passes[r].roots);
   }
 }
 
@@ -162,12 +140,13 @@ at::Tensor JoinNode::move_counted(
 
 // The incoming gradients, cut like the outputs they belong to.
 std::vector<TensorList> JoinNode::split(
+    const Branches& branches,
     const autograd::variable_list& grads) const {
-  std::vector<TensorList> parts(branches_.size());
+  std::vector<TensorList> parts(branches.size());
   for (std::size_t k = 0; k < grads.size(); ++k) {
     std::int64_t start = 0;
-    for (std::size_t r = 0; r < branches_.size(); ++r) {
-      const at::Tensor& output = branches_[r].outputs[k];
+    for (std::size_t r = 0; r < branches.size(); ++r) {
+      const at::Tensor& output = branches[r].outputs[k];
       if (!grads[k].defined() || !output.defined() || !output.requires_grad()) {
         parts[r].emplace_back();
       } else if (output.dim() == 0) {
@@ -193,19 +172,20 @@ std::vector<TensorList> JoinNode::split(
 // device's own pass waiting. So one nested engine call takes all passes; the
 // engine's threads run them at the same time, this one too.
 std::vector<TensorList> JoinNode::run_all(
+    const Branches& branches,
     const std::vector<TensorList>& grads,
     const std::vector<bool>& needed,
     bool keep_graph) const {
-  const std::size_t count = branches_.size();
+  const std::size_t count = branches.size();
   if (!devices_.front().is_cpu()) {
-    return run_branches(branches_, grads, needed, keep_graph);
+    return run_branches(branches, grads, needed, keep_graph);
   }
   std::vector<TensorList> gradients(count);
   PassStreams streams;
   const auto errors = pool_->run(count, [&](std::size_t r) {
     const RandomStreamGuard stream(streams, r);
     gradients[r] = std::move(run_branches(
-                                 std::span(branches_).subspan(r, 1),
+                                 std::span(branches).subspan(r, 1),
                                  std::span(grads).subspan(r, 1),
                                  needed,
                                  keep_graph)
@@ -216,6 +196,7 @@ std::vector<TensorList> JoinNode::run_all(
 }
 
 at::Tensor JoinNode::join_input_gradient(
+    const Branches& branches,
     std::size_t edge,
     std::vector<TensorList>& gradients) const {
   bool any = false;
@@ -227,8 +208,8 @@ at::Tensor JoinNode::join_input_gradient(
   }
   TensorList parts;
   const c10::Device device = input_devices_[edge - leaf_edges_];
-  for (std::size_t r = 0; r < branches_.size(); ++r) {
-    for (const auto& [input_edge, shard] : branches_[r].inputs) {
+  for (std::size_t r = 0; r < branches.size(); ++r) {
+    for (const auto& [input_edge, shard] : branches[r].inputs) {
       if (input_edge == edge) {
         const at::Tensor& gradient = gradients[r][edge];
         parts.push_back(move_counted(
@@ -241,8 +222,14 @@ at::Tensor JoinNode::join_input_gradient(
   return at::cat(parts, dim_);
 }
 
+std::shared_ptr<const JoinNode::Branches> JoinNode::take_branches() {
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK(branches_ != nullptr, autograd::ERR_BACKWARD_TWICE);
+  watch_.pass_changes_on();
+  return branches_;
+}
+
 autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
-  TORCH_CHECK(!branches_.empty(), autograd::ERR_BACKWARD_TWICE);
   if (autograd::GradMode::is_enabled()) {
     raise(
         {.code = ErrorCode::kUnsupported,
@@ -253,22 +240,24 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   // The engine sets the first device's stream only; gradients live in those of
   // the forward pass.
   const c10::MultiStreamGuard streams(streams_);
-  watch_.pass_changes_on();
+  const auto branches = take_branches();
   const bool keep_graph = autograd::get_current_graph_task_keep_graph();
   std::vector<bool> needed(num_outputs());
   for (std::size_t edge = 0; edge < needed.size(); ++edge) {
     needed[edge] = task_should_compute_output(edge);
   }
-  const std::vector<TensorList> parts = split(grads);
+  const std::vector<TensorList> parts = split(*branches, grads);
   grads.clear();
-  std::vector<TensorList> gradients = run_all(parts, needed, keep_graph);
+  std::vector<TensorList> gradients =
+      run_all(*branches, parts, needed, keep_graph);
   TensorList inputs;
   for (std::size_t edge = leaf_edges_; edge < needed.size(); ++edge) {
-    inputs.push_back(join_input_gradient(edge, gradients));
+    inputs.push_back(join_input_gradient(*branches, edge, gradients));
   }
   // Each where its leaf is.
   const TensorList strangers = sum_in_replica_order(
-      *pool_,
+      // Note [Backward on devices]
+      devices_.front().is_cpu() ? pool_.get() : nullptr,
       take_edges(gradients, parameter_edges_, leaf_edges_));
   TensorList result = sum_on_first_device(
       {.pool = *pool_,

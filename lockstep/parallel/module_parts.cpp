@@ -48,9 +48,13 @@ class Comparison {
         parameters_(parameters),
         own_parameters_(own_parameters) {}
 
-  bool holds(const std::shared_ptr<Module>& root) {
-    return visit(root) && module_ == modules_.size() &&
-           parameter_ == own_parameters_;
+  ModuleParts::Changes of(
+      const std::shared_ptr<Module>& root,
+      std::size_t buffers) {
+    changes_.in_structure = !visit(root) || module_ != modules_.size() ||
+                            parameter_ != own_parameters_;
+    changes_.in_buffers = buffers_ != buffers;
+    return changes_;
   }
 
  private:
@@ -65,7 +69,11 @@ class Comparison {
         return false;
       }
     }
+    buffers_ += module->buffers(/*recurse=*/false).size();
+    // The registration refers to a child, and this copy of it does.
+    constexpr long kOurs = 2;
     for (const auto& child : module->children()) {
+      changes_.has_lone_child |= child.use_count() == kOurs;
       if (!visit(child)) {
         return false;
       }
@@ -78,6 +86,8 @@ class Comparison {
   std::size_t own_parameters_;
   std::size_t module_ = 0;
   std::size_t parameter_ = 0;
+  std::size_t buffers_ = 0;
+  ModuleParts::Changes changes_ = {};
 };
 
 } // namespace
@@ -98,15 +108,18 @@ ModuleParts::ModuleParts(
   }
 }
 
-bool ModuleParts::is_current() const {
+ModuleParts::Changes ModuleParts::changes() const {
   for (std::size_t i = 0; i < all_buffers_.size(); ++i) {
     if (all_buffers_[i].second.requires_grad() != flags[i]) {
-      return false;
+      return {.in_structure = true};
     }
   }
   const auto root = modules.front().lock();
-  return root != nullptr &&
-         Comparison(modules, parameters, own_parameters_).holds(root);
+  if (root == nullptr) {
+    return {.in_structure = true};
+  }
+  return Comparison(modules, parameters, own_parameters_)
+      .of(root, all_buffers_.size());
 }
 
 } // namespace lockstep::parallel

@@ -36,10 +36,17 @@ struct ModuleParts {
       const std::shared_ptr<torch::nn::Module>& root,
       const ModuleParts* master = nullptr);
 
-  /// True if the tree still has these modules and parameters, and the same
-  /// buffers take gradients. Buffers cannot be replaced in LibTorch; those that
-  /// are registered later are not seen.
-  [[nodiscard]] bool is_current() const;
+  /// What of a tree is not as it was.
+  struct Changes {
+    /// Its modules or parameters, or which buffers take gradients.
+    bool in_structure = false;
+    /// Buffers were registered since.
+    bool in_buffers = false;
+    /// Some module is held by its registration alone: a member was assigned
+    /// (tensor/replaced_child.h).
+    bool has_lone_child = false;
+  };
+  [[nodiscard]] Changes changes() const;
 
  private:
   NamedTensors all_buffers_ = {};

@@ -96,8 +96,7 @@ void begin_graph(
     }
     const bool takes_gradient = can_have_graph && inputs[i].requires_grad();
     pass.inputs.push_back(
-        takes_gradient ? gated_input(shard, inputs[i].is_leaf())
-                       : shard.variable_data());
+        takes_gradient ? gated_input(shard) : shard.variable_data());
     pass.input_edges.push_back(
         takes_gradient
             ? torch::autograd::impl::gradient_edge(pass.inputs.back())
@@ -172,7 +171,6 @@ struct ReplicaGroup::Impl {
       const Call& call,
       std::string& form);
   std::vector<TensorList> split(const TensorList& inputs) const;
-  void check_no_backward(const ReplicaPass& pass, std::size_t index) const;
   TensorList forward_on_one(const TensorList& inputs, const Call& call);
 };
 
@@ -252,7 +250,6 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
   if (!is_connected) {
     find_changes(pass, shards, inputs, replicas.devices().front());
     form += changes_text(pass);
-    check_no_backward(pass, index);
     find_exits(pass, replicas.parameters(), index);
   }
   return pass;
@@ -267,33 +264,6 @@ std::vector<TensorList> ReplicaGroup::Impl::split(
   const c10::InferenceMode no_inference(false);
   const at::NoGradGuard no_grad;
   return scatter(inputs, replicas.devices(), dim, streams);
-}
-
-// A backward inside forward leaves gradients where nobody looks.
-void ReplicaGroup::Impl::check_no_backward(
-    const ReplicaPass& pass,
-    std::size_t index) const {
-  bool is_lost = false;
-  const auto look_at = [&is_lost](const at::Tensor& leaf) {
-    if (leaf.defined() && leaf.is_leaf() && leaf.grad().defined()) {
-      is_lost = true;
-      leaf.mutable_grad().reset();
-    }
-  };
-  std::ranges::for_each(pass.inputs, look_at);
-  if (index > 0) {
-    for (const ParameterRow& row : replicas.parameters()) {
-      std::ranges::for_each(row.leaves[index], look_at);
-    }
-  }
-  if (is_lost) {
-    raise(
-        {.code = ErrorCode::kUnsupported,
-         .op = "parallel.forward",
-         .message = "a backward pass inside forward accumulated gradients of a "
-                    "replica, which would be lost",
-         .hint = "call backward on the result, or torch::autograd::grad"});
-  }
 }
 
 TensorList ReplicaGroup::Impl::forward_on_one(

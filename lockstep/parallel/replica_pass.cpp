@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <torch/csrc/autograd/function.h>
@@ -12,6 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/parallel/gradient_gates.h"
 #include "lockstep/tensor/python_text.h"
 
 namespace lockstep::parallel {
@@ -47,6 +49,17 @@ Ends ends_of(std::span<const ParameterRow> rows, std::size_t replica) {
   return ends;
 }
 
+[[noreturn]] void raise_kept_state() {
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = kForwardOp,
+       .message = "forward uses a tensor that an earlier forward computed from "
+                  "its input (a hidden state that the module kept): the "
+                  "gradient of that input would be lost",
+       .hint = "detach() what is kept, pass it as input and result, or set "
+               ".connected_graph = true"});
+}
+
 // Goes through one replica's graph, from its outputs to its ends.
 class Walk {
  public:
@@ -71,30 +84,36 @@ class Walk {
       }
     }
     std::ranges::sort(pass_.exits, {}, &GraphExit::row);
-    if (!pass_.strangers.empty()) {
-      pass_.nodes = std::move(inner_);
-    }
   }
 
  private:
+  using Nodes = std::unordered_set<const autograd::Node*>;
+
   void visit(const autograd::Edge& edge) {
     autograd::Node* node = edge.function.get();
-    if (node == nullptr || !seen_.insert(node).second) {
+    if (node == nullptr || !seen_.insert(node).second ||
+        inputs_.contains(node)) {
       return;
     }
-    const auto end = ends_.find(node);
-    if (end != ends_.end()) {
+    if (is_input_gate(*node)) {
+      raise_kept_state();
+    }
+    // A former pass may have set a gate before an end.
+    const autograd::Edge& end = is_gate(*node) ? node->next_edge(0) : edge;
+    const auto known = ends_.find(end.function.get());
+    if (known != ends_.end()) {
       at_end_.insert(node);
-      std::ranges::move(end->second, std::back_inserter(pass_.exits));
+      for (GraphExit exit : known->second) {
+        exit.edge = is_gate(*node) ? edge : exit.edge;
+        pass_.exits.push_back(std::move(exit));
+      }
     } else if (
         const auto* leaf =
-            dynamic_cast<const autograd::AccumulateGrad*>(node)) {
-      if (!inputs_.contains(node)) {
-        at_end_.insert(node);
-        pass_.strangers.push_back({.edge = edge, .leaf = leaf->variable});
-      }
-    } else if (!inputs_.contains(node)) {
-      inner_.insert(node);
+            dynamic_cast<const autograd::AccumulateGrad*>(end.function.get())) {
+      at_end_.insert(node);
+      pass_.strangers.push_back(
+          {.edge = end, .leaf = leaf->variable, .gate = edge});
+    } else {
       open_.push_back(node);
     }
   }
@@ -103,7 +122,6 @@ class Walk {
   Ends ends_;
   Nodes inputs_ = {};
   Nodes seen_ = {};
-  Nodes inner_ = {};
   Nodes at_end_ = {};
   std::vector<autograd::Node*> open_ = {};
 };
@@ -149,6 +167,31 @@ class Walk {
            "net->fc = net->replace_module(\"fc\", torch::nn::Linear(...))"});
 }
 
+bool is_master(std::span<const ParameterRow> rows, const at::Tensor& leaf) {
+  return std::ranges::any_of(rows, [&leaf](const ParameterRow& row) {
+    return row.master.is_same(leaf);
+  });
+}
+
+// A node that two replicas reach leads to a leaf that both reach, which is a
+// stranger to one of them.
+void check_shared_nodes(std::span<const ReplicaPass> passes) {
+  const bool has_strangers = std::ranges::any_of(passes, [](const auto& pass) {
+    return !pass.strangers.empty();
+  });
+  if (!has_strangers) {
+    return;
+  }
+  std::unordered_map<const autograd::Node*, std::size_t> owner;
+  for (std::size_t r = 0; r < passes.size(); ++r) {
+    for (const Joint& joint : passes[r].joints) {
+      if (owner.try_emplace(joint.node, r).first->second != r) {
+        raise_outside(*joint.node);
+      }
+    }
+  }
+}
+
 bool reaches(const ReplicaPass& pass, const at::Tensor& leaf) {
   return std::ranges::any_of(pass.strangers, [&leaf](const Stranger& other) {
     return other.leaf.is_same(leaf);
@@ -165,12 +208,22 @@ void check_replaced(
     const auto stranger = std::ranges::find_if(
         first.strangers,
         [&](const Stranger& other) { return !reaches(passes[r], other.leaf); });
-    const auto exit =
+    const auto is_alone = [&](const GraphExit& other) {
+      return std::ranges::find(first.exits, other.row, &GraphExit::row) ==
+             first.exits.end();
+    };
+    if (stranger == first.strangers.end()) {
+      continue;
+    }
+    auto exit =
         std::ranges::find_if(passes[r].exits, [&](const GraphExit& other) {
-          return std::ranges::find(first.exits, other.row, &GraphExit::row) ==
-                 first.exits.end();
+          return is_alone(other) &&
+                 other.leaf.sizes() == stranger->leaf.sizes();
         });
-    if (stranger != first.strangers.end() && exit != passes[r].exits.end()) {
+    if (exit == passes[r].exits.end()) {
+      exit = std::ranges::find_if(passes[r].exits, is_alone);
+    }
+    if (exit != passes[r].exits.end()) {
       raise_replaced(stranger->leaf, rows[exit->row].name, r);
     }
   }
@@ -204,32 +257,37 @@ void StrangerCheck::operator()(
   if (!has_graph) {
     return; // an evaluation tells nothing
   }
-  std::vector<WeakTensor> lone;
-  for (std::size_t r = 1; r < passes.size(); ++r) {
-    for (const autograd::Node* node : passes[r].nodes) {
-      if (passes.front().nodes.contains(node)) {
-        raise_outside(*node);
-      }
-    }
-    for (const Stranger& stranger : passes[r].strangers) {
-      if (reaches(passes.front(), stranger.leaf)) {
-        continue;
-      }
-      for (const WeakTensor& before : lone_) {
-        if (before._unsafe_get_target() ==
-            stranger.leaf.unsafeGetTensorImpl()) {
-          raise_lone(stranger.leaf, r);
-        }
-      }
-      lone.emplace_back(stranger.leaf.getIntrusivePtr());
+  check_shared_nodes(passes);
+  const auto is_known = [](const std::vector<WeakTensor>& list,
+                           const at::Tensor& leaf) {
+    return std::ranges::any_of(list, [&leaf](const WeakTensor& tensor) {
+      return tensor._unsafe_get_target() == leaf.unsafeGetTensorImpl();
+    });
+  };
+  for (auto* list : {&shared_, &lone_}) {
+    std::erase_if(*list, [](const WeakTensor& leaf) { return leaf.expired(); });
+  }
+  for (const Stranger& stranger : passes.front().strangers) {
+    if (!is_known(shared_, stranger.leaf)) {
+      shared_.emplace_back(stranger.leaf.getIntrusivePtr());
     }
   }
-  lone_ = std::move(lone);
+  for (std::size_t r = 1; r < passes.size(); ++r) {
+    for (const Stranger& stranger : passes[r].strangers) {
+      if (is_known(shared_, stranger.leaf) || is_master(rows, stranger.leaf)) {
+        continue;
+      }
+      if (is_known(lone_, stranger.leaf)) {
+        raise_lone(stranger.leaf, r);
+      }
+      lone_.emplace_back(stranger.leaf.getIntrusivePtr());
+    }
+  }
 }
 
 std::vector<autograd::Edge> all_strangers(std::span<const ReplicaPass> passes) {
   autograd::edge_list edges;
-  Nodes known;
+  std::unordered_set<const autograd::Node*> known;
   for (const ReplicaPass& pass : passes) {
     for (const Stranger& stranger : pass.strangers) {
       if (known.insert(stranger.edge.function.get()).second) {

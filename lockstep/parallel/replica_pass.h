@@ -13,18 +13,19 @@
 // factory made anew: the module's has a part of the gradient only, which is an
 // error. So is a layer that was assigned to a member after wrapping, which
 // replica 0 alone uses, and a tensor that was computed outside of forward: its
-// graph belongs to no replica.
+// graph belongs to no replica. A tensor that an earlier forward computed and
+// the module kept (a hidden state) leads to that pass's inputs, whose gradient
+// nobody would pick up: an error, too.
 #pragma once
 
 #include <cstddef>
 #include <span>
-#include <unordered_set>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
 
-#include "lockstep/parallel/replica_set.h"
+#include "lockstep/parallel/parameter_rows.h"
 #include "lockstep/parallel/scatter_gather.h"
 
 namespace lockstep::parallel {
@@ -42,7 +43,7 @@ struct GraphExit {
 struct Stranger {
   torch::autograd::Edge edge = {};
   at::Tensor leaf = {};
-  /// Before `edge`, in this replica's graph (gradient_gates.h).
+  /// Where this replica's graph leaves for `edge` (gradient_gates.h).
   torch::autograd::Edge gate = {};
 };
 
@@ -52,9 +53,6 @@ struct Joint {
   torch::autograd::Node* node = nullptr;
   std::size_t place = 0;
 };
-
-/// The nodes of one replica's graph.
-using Nodes = std::unordered_set<const torch::autograd::Node*>;
 
 /// One replica's part of a pass.
 struct ReplicaPass {
@@ -77,14 +75,13 @@ struct ReplicaPass {
   std::vector<GraphExit> exits = {};
   /// Where it ends otherwise: Note [Leaves of nobody].
   std::vector<Stranger> strangers = {};
-  /// All nodes before those ends; empty without strangers.
-  Nodes nodes = {};
   /// All edges to ends.
   std::vector<Joint> joints = {};
 };
 
 /// Fills in where the graph of `pass.outputs` begins and where it leads to:
-/// roots, exits, strangers, nodes and joints.
+/// roots, exits, strangers and joints. Errors: throws kUnsupported if it leads
+/// to an input of another pass.
 void find_exits(
     ReplicaPass& pass,
     std::span<const ParameterRow> rows,
@@ -103,7 +100,8 @@ class StrangerCheck {
 
  private:
   using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;
-  // Of replicas 1..: the leaves of the last pass that replica 0 did not reach.
+  // Leaves that replica 0 reached in some pass, and those that only others did.
+  std::vector<WeakTensor> shared_ = {};
   std::vector<WeakTensor> lone_ = {};
 };
 

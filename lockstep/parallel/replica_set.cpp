@@ -2,18 +2,20 @@
 #include "lockstep/parallel/replica_set.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/parallel/connected_graph.h"
+#include "lockstep/parallel/gradient_gates.h"
 #include "lockstep/parallel/module_copy.h"
 #include "lockstep/parallel/replica_error.h"
 #include "lockstep/tensor/replaced_child.h"
@@ -52,28 +54,8 @@ Moved copy_unseen(const Copies& copies) {
   return copy_coalesced(copies.from, copies.to);
 }
 
-std::string built_differently_hint(const ModuleParts& master) {
-  std::string hint = replaced_children_hint(*master.modules.front().lock());
-  return hint.empty()
-             ? "the factory (or clone()) must make the same structure; "
-               "new layers go in with replace_module"
-             : hint;
-}
-
-[[noreturn]] void structure_differs(
-    const std::string& what,
-    std::size_t a,
-    std::size_t b,
-    const ModuleParts& master) {
-  raise(
-      {.code = ErrorCode::kMismatch,
-       .op = kOp,
-       .message = format(
-           "a replica is not built like the module: expected {} {}, got {}",
-           a,
-           what,
-           b),
-       .hint = built_differently_hint(master)});
+torch::autograd::Edge accumulator_of(const at::Tensor& master) {
+  return {torch::autograd::impl::try_get_grad_accumulator(master), 0};
 }
 
 } // namespace
@@ -117,59 +99,8 @@ void ReplicaSet::make_replicas() {
   link(parts);
 }
 
-// Adds the replicas' parameters number `place` to the row of the master's.
-void ReplicaSet::link_row(
-    const std::vector<ModuleParts>& parts,
-    std::size_t place,
-    ParameterRow& row) {
-  for (std::size_t r = 0; r < parts.size(); ++r) {
-    // Names may differ: LibTorch's clone() loses those in a Sequential.
-    const at::Tensor& leaf = parts[r].parameters[place].second;
-    if (leaf.sizes() != row.master.sizes()) {
-      raise(
-          {.code = ErrorCode::kMismatch,
-           .op = kOp,
-           .message = format(
-               "a replica is not built like the module: parameter {} has "
-               "another shape",
-               parts.front().parameters[place].first),
-           .hint = built_differently_hint(parts.front())});
-    }
-    auto& leaves = row.leaves[r];
-    const bool known = std::ranges::any_of(
-        leaves,
-        [&leaf](const at::Tensor& t) { return t.is_same(leaf); });
-    if (!known) {
-      leaves.push_back(leaf);
-    }
-  }
-}
-
 void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
-  const ModuleParts& master = parts.front();
-  for (const ModuleParts& part : parts) {
-    const auto check = [&](const char* what, std::size_t a, std::size_t b) {
-      if (a != b) {
-        structure_differs(what, a, b, master);
-      }
-    };
-    check("modules", master.modules.size(), part.modules.size());
-    check("parameters", master.parameters.size(), part.parameters.size());
-    check("buffers", master.buffers.size(), part.buffers.size());
-  }
-  rows_.clear();
-  std::unordered_map<const void*, std::size_t> row_of;
-  for (std::size_t p = 0; p < master.parameters.size(); ++p) {
-    const auto& [name, tensor] = master.parameters[p];
-    const auto [place, is_new] =
-        row_of.try_emplace(tensor.unsafeGetTensorImpl(), rows_.size());
-    if (is_new) {
-      rows_.push_back(
-          {.name = name, .master = tensor, .linked = tensor.options()});
-      rows_.back().leaves.resize(parts.size());
-    }
-    link_row(parts, p, rows_[place->second]);
-  }
+  rows_ = make_rows(parts);
   sent_.assign(parts.size(), std::vector<SourceMark>(rows_.size()));
   buffers_.assign(parts.size(), {});
   submodules_.assign(parts.size(), {});
@@ -179,20 +110,49 @@ void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
       buffers_[r].push_back(buffer);
     }
   }
-  master_parts_ = std::make_unique<ModuleParts>(master);
+  master_parts_ = std::make_unique<ModuleParts>(parts.front());
   for (std::size_t r = 1; r < parts.size(); ++r) {
     follow_flags(r);
     if (options_.is_connected) {
       connect(rows_, r, devices_.front());
+    } else {
+      refuse_gradients(rows_, r);
+    }
+  }
+  if (options_.is_connected) {
+    for (ParameterRow& row : rows_) {
+      row.sent_to = accumulator_of(row.master);
     }
   }
 }
 
-void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
-  if (!master_parts_->is_current() ||
-      (options_.is_connected && graph_is_old())) {
+void ReplicaSet::follow_structure() {
+  const ModuleParts::Changes changes = master_parts_->changes();
+  if (changes.has_lone_child) {
+    warn_of_replaced_children(*modules_.front());
+  }
+  if (changes.in_structure || (options_.is_connected && graph_is_old())) {
+    rebuild();
+  } else if (changes.in_buffers && !try_link_again()) {
     rebuild();
   }
+}
+
+// Each replica's forward may have registered the buffer, as the module's has.
+bool ReplicaSet::try_link_again() {
+  std::vector<ModuleParts> parts;
+  for (const auto& module : modules_) {
+    parts.emplace_back(module, parts.empty() ? nullptr : parts.data());
+    if (parts.back().buffers.size() != parts.front().buffers.size()) {
+      return false;
+    }
+  }
+  link(parts);
+  return true;
+}
+
+void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
+  follow_structure();
   check_devices();
   const c10::InferenceMode no_inference(false);
   const torch::NoGradGuard no_grad;
@@ -247,8 +207,8 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
 // A connected replica's graph holds the flags, devices and dtypes of its time.
 bool ReplicaSet::graph_is_old() const {
   return std::ranges::any_of(rows_, [](const ParameterRow& row) {
-    if (row.master.device() != row.linked.device() ||
-        row.master.dtype() != row.linked.dtype()) {
+    // A move or another dtype, and back, gives the parameter another one.
+    if (row.sent_to != accumulator_of(row.master)) {
       return true;
     }
     return std::ranges::any_of(row.leaves.back(), [&row](const auto& leaf) {

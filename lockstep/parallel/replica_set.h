@@ -27,6 +27,7 @@
 #include "lockstep/parallel/broadcast.h"
 #include "lockstep/parallel/module_copy.h"
 #include "lockstep/parallel/module_parts.h"
+#include "lockstep/parallel/parameter_rows.h"
 
 namespace torch::nn {
 class Module;
@@ -35,20 +36,6 @@ class Module;
 namespace lockstep {
 
 namespace parallel {
-
-/// One distinct parameter of the master, or buffer that takes gradients, and
-/// its stand-ins.
-struct ParameterRow {
-  /// First name it is registered under: "layer1.0.conv1.weight".
-  std::string name = {};
-  at::Tensor master = {};
-  /// Its device and dtype when the replicas were made.
-  at::TensorOptions linked = {};
-  /// Per replica, the leaves that take its gradient: one, or several where the
-  /// master registers one tensor under several names and the replica does not.
-  /// Row 0 holds the master itself.
-  std::vector<std::vector<at::Tensor>> leaves = {};
-};
 
 /// How replicas are made and kept.
 struct ReplicaSetOptions {
@@ -117,10 +104,8 @@ class ReplicaSet {
  private:
   void make_replicas();
   void link(const std::vector<ModuleParts>& parts);
-  static void link_row(
-      const std::vector<ModuleParts>& parts,
-      std::size_t place,
-      ParameterRow& row);
+  void follow_structure();
+  bool try_link_again();
   [[nodiscard]] bool graph_is_old() const;
   void follow_flags(std::size_t replica);
   Moved follow_parameters(std::size_t replica);

@@ -37,7 +37,7 @@ TEST(GradientSum, IsInReplicaOrderForEveryBit) {
       }
       expected.push_back(total);
     }
-    const auto sums = sum_in_replica_order(pool, make_gradients(replicas));
+    const auto sums = sum_in_replica_order(&pool, make_gradients(replicas));
     for (std::size_t row = 0; row < 3; ++row) {
       EXPECT_TRUE(torch::equal(sums[row], expected[row])) << row;
     }
@@ -50,7 +50,7 @@ TEST(GradientSum, UsesTheFirstBufferIfNothingElseSeesIt) {
   owned[0].push_back(torch::ones({4}));
   owned[1].push_back(torch::ones({4}));
   const void* memory = owned[0][0].data_ptr();
-  const auto sums = sum_in_replica_order(pool, std::move(owned));
+  const auto sums = sum_in_replica_order(&pool, std::move(owned));
   EXPECT_EQ(sums[0].data_ptr(), memory);
   EXPECT_EQ(sums[0].use_count(), 1U);
 
@@ -59,7 +59,7 @@ TEST(GradientSum, UsesTheFirstBufferIfNothingElseSeesIt) {
   shared[0].push_back(kept);
   shared[1].push_back(torch::ones({4}));
   EXPECT_EQ(
-      sum_in_replica_order(pool, std::move(shared))[0][0].item<float>(),
+      sum_in_replica_order(&pool, std::move(shared))[0][0].item<float>(),
       2);
   EXPECT_EQ(kept[0].item<float>(), 1);
 
@@ -68,7 +68,7 @@ TEST(GradientSum, UsesTheFirstBufferIfNothingElseSeesIt) {
   expanded[0].push_back(torch::ones({1}).expand({4}));
   expanded[1].push_back(torch::arange(4, torch::kFloat));
   EXPECT_TRUE(torch::equal(
-      sum_in_replica_order(pool, std::move(expanded))[0],
+      sum_in_replica_order(&pool, std::move(expanded))[0],
       torch::arange(4, torch::kFloat) + 1));
 }
 
@@ -77,7 +77,7 @@ TEST(GradientSum, UndefinedCountsAsZero) {
   Gradients gradients(3, std::vector<at::Tensor>(2));
   gradients[1][0] = torch::ones({2});
   gradients[2][0] = torch::ones({2});
-  const auto sums = sum_in_replica_order(pool, std::move(gradients));
+  const auto sums = sum_in_replica_order(&pool, std::move(gradients));
   EXPECT_TRUE(torch::equal(sums[0], torch::full({2}, 2.0F)));
   EXPECT_FALSE(sums[1].defined());
 }

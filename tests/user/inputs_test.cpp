@@ -201,5 +201,44 @@ TEST_P(Inputs, ThatShareMemoryCannotBeChanged) {
       HasSubstr("whose memory another input shares"));
 }
 
+// Values change, the graph does not: an attack on a model does so.
+TEST_P(Inputs, ALeafChangedWithoutAGraph) {
+  for (const bool by_detach : {false, true}) {
+    expect_same(
+        GetParam(),
+        [by_detach](AnyImpl& net, const Tensor& x) {
+          if (by_detach) {
+            x.detach().clamp_(0, 2);
+          } else {
+            const torch::NoGradGuard no_grad;
+            const_cast<Tensor&>(x).clamp_(0, 2);
+          }
+          return (x * net.weight).pow(2);
+        },
+        [&](const auto& forward, AnyImpl&) {
+          auto x = here(torch::linspace(-1, 3, 6).view({6, 1}));
+          x.requires_grad_();
+          forward(x).sum().backward();
+          EXPECT_TRUE(x.is_leaf());
+          return std::vector<Tensor>{x.grad(), x.detach()};
+        });
+  }
+}
+
+TEST_P(Inputs, ASquareBatchTurnedInPlaceIsNamed) {
+  const auto turned = [](AnyImpl& net, const Tensor& x) {
+    return const_cast<Tensor&>(x).t_() * net.weight;
+  };
+  DataParallel model(
+      any(turned, home()),
+      {.devices = GetParam(), .factory = [&] { return any(turned, home()); }});
+  const auto shards = static_cast<std::int64_t>(model->devices().size());
+  EXPECT_THAT(
+      error_of([&] {
+        model->forward(here(torch::ones({3 * shards, 3})));
+      }).message,
+      HasSubstr("in place, to another shape"));
+}
+
 } // namespace
 } // namespace lockstep

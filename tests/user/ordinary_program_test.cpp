@@ -238,6 +238,19 @@ TEST(ConnectedGraph, FollowsAMoveAfterWrapping) {
   EXPECT_EQ(net.fc->weight.grad().device(), sim(0));
 }
 
+TEST(ConnectedGraph, FollowsAnotherDtypeAndBack) {
+  nn::Linear net(4, 1);
+  DataParallel model(net, {.devices = "cpu*2", .connected_graph = true});
+  const auto grad_of = [&](auto& module) {
+    return torch::autograd::grad(
+        {module->forward(torch::ones({6, 4})).sum()},
+        {net->weight})[0];
+  };
+  model->to(torch::kDouble);
+  model->to(torch::kFloat);
+  EXPECT_TRUE(torch::allclose(grad_of(model), grad_of(net)));
+}
+
 TEST(Devices, AreTakenOneByOne) {
   const auto x = torch::ones({6, 4});
   nn::Linear net(4, 2);

@@ -51,6 +51,8 @@ struct AnyImpl : torch::nn::Module {
   }
   Forward call;
   Tensor weight;
+  /// For what a test keeps between passes.
+  Tensor kept = {};
 };
 
 inline std::shared_ptr<AnyImpl> any(
