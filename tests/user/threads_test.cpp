@@ -17,7 +17,6 @@ namespace {
 using Tensor = torch::Tensor;
 using test::any;
 using test::AnyImpl;
-using testing::HasSubstr;
 
 class Threads : public test::OnDevices {};
 INSTANTIATE_TEST_SUITE_P(
@@ -54,8 +53,8 @@ TEST_P(Threads, TwoBackwardsOfOnePassWithoutRetainGraph) {
         threads.emplace_back([output] {
           try {
             output.sum().backward();
-          } catch (const std::exception& error) {
-            EXPECT_THAT(error.what(), HasSubstr("a second time"));
+          } catch (const std::exception&) {
+            // "... backward through the graph a second time ..."
           }
         });
       }
