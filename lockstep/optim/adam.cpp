@@ -13,10 +13,9 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "lockstep/base/error.h"
-#include "lockstep/base/strings.h"
 #include "lockstep/optim/internal/blocks.h"
 #include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/kinds.h"
 #include "lockstep/optim/internal/part_runner.h"
 #include "lockstep/optim/internal/scratch.h"
 
@@ -63,90 +62,6 @@ struct Adam::Settings {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kStateKeys = {
-    "step",
-    "exp_avg",
-    "exp_avg_sq",
-    "max_exp_avg_sq"};
-
-void check(const ParamGroup& group) {
-  internal::check_not_negative(group, "lr", "Invalid learning rate: {}");
-  internal::check_not_negative(group, "eps", "Invalid epsilon value: {}");
-  const auto [beta1, beta2] = group.betas();
-  for (const auto& [index, beta] : {std::pair(0, beta1), std::pair(1, beta2)}) {
-    if (!(beta >= 0 && beta < 1)) {
-      internal::refuse_option(format(
-          "Invalid beta parameter at index {}: {}",
-          index,
-          shortest(beta)));
-    }
-  }
-  internal::check_not_negative(
-      group,
-      "weight_decay",
-      "Invalid weight_decay value: {}");
-  for (const char* name : {"amsgrad", "decoupled_weight_decay"}) {
-    static_cast<void>(group.flag(name)); // checks its type
-  }
-  if (group.flag("capturable")) {
-    internal::refuse_option("`capturable` is not supported: no graph capture");
-  }
-  internal::check_common(group);
-}
-
-void complete_adam(ParamGroup& group) {
-  const std::array<NamedOption, 7> added = {{
-      {"amsgrad", false},
-      {"maximize", false},
-      {"foreach", ckpt::None()},
-      {"capturable", false},
-      {"differentiable", false},
-      {"decoupled_weight_decay", false},
-      {"fused", ckpt::None()},
-  }};
-  internal::set_missing(group, added);
-}
-
-void complete_adamw(ParamGroup& group) {
-  complete_adam(group);
-  group.set("decoupled_weight_decay", true);
-}
-
-bool needs(std::string_view key, const ParamGroup& group) {
-  return key != "max_exp_avg_sq" || group.flag("amsgrad");
-}
-
-constexpr OptimizerKind kAdam = {
-    .name = "Adam",
-    .state_keys = kStateKeys,
-    .check = check,
-    .complete_loaded = complete_adam,
-    .needs = needs};
-
-constexpr OptimizerKind kAdamW = {
-    .name = "AdamW",
-    .state_keys = kStateKeys,
-    .check = check,
-    .complete_loaded = complete_adamw,
-    .needs = needs};
-
-std::vector<NamedOption> named(const AdamOptions& options, bool is_decoupled) {
-  const double default_decay = is_decoupled ? 1e-2 : 0.0;
-  return {
-      {"lr", options.lr},
-      {"betas",
-       ckpt::Value::tuple({options.betas.first, options.betas.second})},
-      {"eps", options.eps},
-      {"weight_decay", options.weight_decay.value_or(default_decay)},
-      {"amsgrad", options.amsgrad},
-      {"maximize", options.maximize},
-      {"foreach", ckpt::None()},
-      {"capturable", false},
-      {"differentiable", false},
-      {"fused", internal::optional_flag(options.fused)},
-      {"decoupled_weight_decay", is_decoupled}};
-}
-
 /// Tensors for one call of the fused kernel.
 struct Batch {
   at::Device device;
@@ -176,13 +91,16 @@ Adam::Adam(
     Params params,
     const AdamOptions& options,
     bool is_decoupled)
-    : OptimizerBase(kind, std::move(params), named(options, is_decoupled)) {}
+    : OptimizerBase(
+          kind,
+          std::move(params),
+          internal::python_options(options, is_decoupled)) {}
 
 Adam::Adam(Params params, const AdamOptions& options)
-    : Adam(kAdam, std::move(params), options, false) {}
+    : Adam(internal::kAdam, std::move(params), options, false) {}
 
 AdamW::AdamW(Params params, const AdamOptions& options)
-    : Adam(kAdamW, std::move(params), options, true) {}
+    : Adam(internal::kAdamW, std::move(params), options, true) {}
 
 void Adam::step() {
   const at::NoGradGuard no_grad;

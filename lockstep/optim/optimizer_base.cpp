@@ -10,6 +10,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/packed_state.h"
 #include "lockstep/optim/internal/part_runner.h"
 
 namespace lockstep {
@@ -174,6 +175,16 @@ void OptimizerBase::add_param_group(ParamGroup group) {
 }
 
 OptimizerBase::~OptimizerBase() = default;
+
+ckpt::Value OptimizerBase::state_dict() const {
+  return internal::pack(groups_, state_);
+}
+
+void OptimizerBase::load_state_dict(const ckpt::Value& state) {
+  auto [groups, table] = internal::unpack(state, groups_, defaults_, kind_);
+  groups_ = std::move(groups);
+  state_ = std::move(table);
+}
 
 void OptimizerBase::use_workers(Workers workers) {
   runner_->use(std::move(workers));

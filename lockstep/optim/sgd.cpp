@@ -7,9 +7,9 @@
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/empty_like.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/optim/internal/blocks.h"
 #include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/kinds.h"
 #include "lockstep/optim/internal/part_runner.h"
 #include "lockstep/optim/internal/scratch.h"
 
@@ -46,59 +46,6 @@ struct SGD::Settings {
 
 namespace {
 
-constexpr std::array<std::string_view, 1> kStateKeys = {"momentum_buffer"};
-
-void check(const ParamGroup& group) {
-  internal::check_not_negative(group, "lr", "Invalid learning rate: {}");
-  internal::check_not_negative(group, "momentum", "Invalid momentum value: {}");
-  internal::check_not_negative(
-      group,
-      "weight_decay",
-      "Invalid weight_decay value: {}");
-  const double dampening = group.number("dampening");
-  if (group.flag("nesterov") &&
-      (group.number("momentum") <= 0 || dampening != 0)) {
-    internal::refuse_option(
-        "Nesterov momentum requires a momentum and zero dampening");
-  }
-  internal::check_common(group);
-}
-
-void complete_loaded(ParamGroup& group) {
-  const std::array<NamedOption, 5> added = {{
-      {"nesterov", false},
-      {"maximize", false},
-      {"foreach", ckpt::None()},
-      {"differentiable", false},
-      {"fused", false},
-  }};
-  internal::set_missing(group, added);
-}
-
-bool needs(std::string_view /*key*/, const ParamGroup& /*group*/) {
-  return false; // a missing momentum buffer is made at the next step
-}
-
-constexpr OptimizerKind kKind = {
-    .name = "SGD",
-    .state_keys = kStateKeys,
-    .check = check,
-    .complete_loaded = complete_loaded,
-    .needs = needs};
-
-std::vector<NamedOption> named(const SGDOptions& options) {
-  return {
-      {"lr", options.lr},
-      {"momentum", options.momentum},
-      {"dampening", options.dampening},
-      {"weight_decay", options.weight_decay},
-      {"nesterov", options.nesterov},
-      {"maximize", options.maximize},
-      {"foreach", ckpt::None()},
-      {"differentiable", false},
-      {"fused", internal::optional_flag(options.fused)}};
-}
-
 /// Tensors for one call of the fused kernel.
 struct Batch {
   at::Device device;
@@ -128,7 +75,10 @@ Batch& batch_for(
 } // namespace
 
 SGD::SGD(Params params, const SGDOptions& options)
-    : OptimizerBase(kKind, std::move(params), named(options)) {}
+    : OptimizerBase(
+          internal::kSGD,
+          std::move(params),
+          internal::python_options(options)) {}
 
 void SGD::step() {
   const at::NoGradGuard no_grad;

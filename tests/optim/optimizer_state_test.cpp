@@ -14,38 +14,6 @@ namespace {
 using ckpt::Value;
 using testing::HasSubstr;
 
-/// A deep copy without the entries named `key`, at any depth.
-Value without(const Value& value, std::string_view key) {
-  if (const ckpt::Dict* dict = value.as_dict()) {
-    ckpt::Dict copy = {.kind = dict->kind};
-    for (const auto& [name, item] : dict->items) {
-      if (name.as_string() == nullptr || *name.as_string() != key) {
-        copy.items.emplace_back(name, without(item, key));
-      }
-    }
-    return copy;
-  }
-  if (const ckpt::List* list = value.as_list()) {
-    ckpt::List copy;
-    for (const Value& item : list->items) {
-      copy.items.push_back(without(item, key));
-    }
-    return copy;
-  }
-  return value;
-}
-
-Value with_state(const Value& saved, std::string_view key, const Value& item) {
-  Value copy = without(saved, "");
-  Value entry = *copy.find("state")->find(0);
-  entry.set(key, item);
-  return copy;
-}
-
-Value group_of(const Value& saved, std::size_t index) {
-  return saved.find("param_groups")->as_list()->items[index];
-}
-
 std::string mismatch_of(Optimizer& optimizer, const Value& state) {
   const std::string before = repr(optimizer.state_dict());
   const Error error = error_of([&] { optimizer.load_state_dict(state); });
@@ -218,6 +186,7 @@ TEST(OptimizerState, MomentumBufferMayBeNone) {
 TEST(OptimizerState, FloatStateTakesTheParametersDtype) {
   TrainedSGD source({.momentum = 0.9});
   std::vector<at::Tensor> params;
+  params.reserve(source.params.size());
   for (const at::Tensor& param : source.params) {
     params.push_back(param.detach().to(at::kDouble).requires_grad_());
   }

@@ -23,6 +23,7 @@ std::string bytes_of(const at::Tensor& tensor) {
 
 std::string repr_items(const std::vector<ckpt::Value>& items) {
   std::vector<std::string> parts;
+  parts.reserve(items.size());
   for (const ckpt::Value& item : items) {
     parts.push_back(repr(item));
   }
@@ -44,6 +45,7 @@ std::string repr_tensor(const ckpt::Tensor& tensor) {
 
 std::string repr_dict(const ckpt::Dict& dict) {
   std::vector<std::string> parts;
+  parts.reserve(dict.items.size());
   for (const auto& [key, value] : dict.items) {
     parts.push_back(repr(key) + ": " + repr(value));
   }
@@ -57,6 +59,7 @@ std::string repr_dict(const ckpt::Dict& dict) {
 std::vector<at::Tensor> make_params() {
   torch::manual_seed(1);
   std::vector<at::Tensor> params;
+  params.reserve(kShapes.size());
   for (const auto& shape : kShapes) {
     params.push_back(torch::randn(shape));
   }
@@ -105,6 +108,40 @@ std::string repr(const ckpt::Value& value) {
     return repr_tensor(*value.as_tensor());
   }
   return value.is_none() ? "None" : std::string(value.type_name());
+}
+
+ckpt::Value without(const ckpt::Value& value, std::string_view key) {
+  if (const ckpt::Dict* dict = value.as_dict()) {
+    ckpt::Dict copy = {.kind = dict->kind};
+    for (const auto& [name, item] : dict->items) {
+      if (name.as_string() == nullptr || *name.as_string() != key) {
+        copy.items.emplace_back(name, without(item, key));
+      }
+    }
+    return copy;
+  }
+  if (const ckpt::List* list = value.as_list()) {
+    ckpt::List copy;
+    for (const ckpt::Value& item : list->items) {
+      copy.items.push_back(without(item, key));
+    }
+    return copy;
+  }
+  return value;
+}
+
+ckpt::Value with_state(
+    const ckpt::Value& saved,
+    std::string_view key,
+    const ckpt::Value& item) {
+  ckpt::Value copy = without(saved, "");
+  ckpt::Value entry = *copy.find("state")->find(0);
+  entry.set(key, item);
+  return copy;
+}
+
+ckpt::Value group_of(const ckpt::Value& saved, std::size_t index) {
+  return saved.find("param_groups")->as_list()->items[index];
 }
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -24,6 +25,16 @@ void set_grads(const std::vector<at::Tensor>& params, int step);
 
 /// The tree as Python's repr, tensors as dtype, shape and digest of the bytes.
 std::string repr(const ckpt::Value& value);
+
+/// A deep copy without the entries named `key`, at any depth.
+ckpt::Value without(const ckpt::Value& value, std::string_view key);
+/// A deep copy of an optimizer's state with `item` in the first parameter's.
+ckpt::Value with_state(
+    const ckpt::Value& saved,
+    std::string_view key,
+    const ckpt::Value& item);
+/// A group of an optimizer's state, not copied.
+ckpt::Value group_of(const ckpt::Value& saved, std::size_t index);
 
 /// Equal shapes and bits.
 bool same_bits(const at::Tensor& a, const at::Tensor& b);

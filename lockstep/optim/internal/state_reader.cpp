@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/optim/internal/state_reader.h"
 
+#include <optional>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::internal {
 
-namespace {
-
-[[noreturn]] void mismatch(std::string message) {
+void mismatch(std::string message, std::string hint) {
   raise(
       {.code = ErrorCode::kMismatch,
        .op = "optim.load",
-       .message = std::move(message)});
+       .message = std::move(message),
+       .hint = std::move(hint)});
 }
-
-} // namespace
 
 StateReader::StateReader(const ckpt::Value& state, std::string_view what)
     : state_(state), what_(what) {
@@ -58,10 +57,11 @@ const ckpt::Dict& StateReader::dict(std::string_view key) const {
 
 double StateReader::number(std::string_view key) const {
   const ckpt::Value& value = at(key);
-  if (!value.number()) {
+  const std::optional<double> number = value.number();
+  if (!number) {
     refuse(key, "a number", value);
   }
-  return *value.number();
+  return *number;
 }
 
 std::int64_t StateReader::integer(std::string_view key) const {
@@ -102,10 +102,11 @@ const std::vector<ckpt::Value>& StateReader::items(std::string_view key) const {
 std::vector<double> StateReader::numbers(std::string_view key) const {
   std::vector<double> result;
   for (const ckpt::Value& item : items(key)) {
-    if (!item.number()) {
+    const std::optional<double> number = item.number();
+    if (!number) {
       refuse(key, "numbers", item);
     }
-    result.push_back(*item.number());
+    result.push_back(*number);
   }
   return result;
 }

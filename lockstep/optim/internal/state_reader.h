@@ -13,6 +13,9 @@
 
 namespace lockstep::internal {
 
+/// Throws kMismatch.
+[[noreturn]] void mismatch(std::string message, std::string hint = {});
+
 /// Reads one dict. Ownership: the value must outlive the reader.
 class StateReader {
  public:

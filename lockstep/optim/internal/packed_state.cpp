@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// State of an optimizer to and from the value tree, by Python's rules.
+#include "lockstep/optim/internal/packed_state.h"
+
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include <ATen/ops/scalar_tensor.h>
 
@@ -9,20 +11,11 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/internal/checks.h"
 #include "lockstep/optim/internal/state_reader.h"
-#include "lockstep/optim/optimizer_base.h"
 #include "lockstep/tensor/bridge.h"
 
-namespace lockstep {
+namespace lockstep::internal {
 
 namespace {
-
-[[noreturn]] void mismatch(std::string message, std::string hint = {}) {
-  raise(
-      {.code = ErrorCode::kMismatch,
-       .op = "optim.load",
-       .message = std::move(message),
-       .hint = std::move(hint)});
-}
 
 std::string shape_text(at::IntArrayRef sizes) {
   std::vector<std::string> parts;
@@ -37,9 +30,14 @@ std::string shape_text(at::IntArrayRef sizes) {
 at::Tensor
 loaded_step(const ckpt::Value& saved, const at::Tensor& param, bool is_fused) {
   if (const auto number = saved.number()) {
+    if (!(std::abs(*number) <= std::numeric_limits<float>::max())) {
+      mismatch(format(
+          "'step' of the loaded state: expected a count, got {}",
+          shortest(*number)));
+    }
     return at::scalar_tensor(
         *number,
-        at::TensorOptions(internal::step_dtype(is_fused))
+        at::TensorOptions(step_dtype(is_fused))
             .device(is_fused ? param.device() : at::Device(at::kCPU)));
   }
   const ckpt::Tensor* tensor = saved.as_tensor();
@@ -49,6 +47,10 @@ loaded_step(const ckpt::Value& saved, const at::Tensor& param, bool is_fused) {
         saved.type_name()));
   }
   const at::Tensor step = to_tensor(*tensor);
+  if (step.is_complex()) {
+    mismatch(
+        "'step' of the loaded state: expected a number, got a complex one");
+  }
   return is_fused ? step.to(param.device(), at::kFloat, false, true)
                   : step.clone();
 }
@@ -103,7 +105,7 @@ ParamGroup loaded_group(
     const ParamGroup& live,
     const std::vector<NamedOption>& defaults,
     const OptimizerKind& kind) {
-  const internal::StateReader reader(saved, "a loaded parameter group");
+  const StateReader reader(saved, "a loaded parameter group");
   if (reader.items("params").size() != live.params.size()) {
     mismatch(
         "loaded state dict contains a parameter group that doesn't match the "
@@ -131,6 +133,9 @@ ParamGroup loaded_group(
   try {
     kind.check(group);
   } catch (const Exception& e) {
+    if (e.error().code == ErrorCode::kUnsupported) {
+      throw;
+    }
     mismatch(e.error().message);
   }
   return group;
@@ -140,7 +145,7 @@ void add_owners(
     Owners& owners,
     const ckpt::Value& saved,
     const ParamGroup& group) {
-  const internal::StateReader reader(saved, "a loaded parameter group");
+  const StateReader reader(saved, "a loaded parameter group");
   const std::vector<ckpt::Value>& ids = reader.items("params");
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i].as_int() == nullptr) {
@@ -156,9 +161,7 @@ void load_entry(
     const ckpt::Value& saved,
     const ParamGroup& group,
     const OptimizerKind& kind) {
-  const internal::StateReader reader(
-      saved,
-      format("the state of parameter {}", id));
+  const StateReader reader(saved, format("the state of parameter {}", id));
   for (const auto& [name, value] : saved.as_dict()->items) {
     const std::string* text = name.as_string();
     const auto key =
@@ -206,60 +209,67 @@ StateTable loaded_state(
 
 } // namespace
 
-ckpt::Value OptimizerBase::state_dict() const {
+ckpt::Value pack(
+    const std::vector<ParamGroup>& groups,
+    const StateTable& state) {
   std::unordered_map<const c10::TensorImpl*, std::int64_t> ids;
-  ckpt::List groups;
-  for (const ParamGroup& group : groups_) {
+  ckpt::List packed_groups;
+  std::int64_t position = 0;
+  for (const ParamGroup& group : groups) {
     ckpt::Dict packed;
     for (const NamedOption& option : group.options) {
       packed.items.emplace_back(option.first, option.second);
     }
     ckpt::List params;
     for (const at::Tensor& param : group.params) {
-      const auto id = static_cast<std::int64_t>(ids.size());
-      ids.emplace(param.unsafeGetTensorImpl(), id);
-      params.items.emplace_back(id);
+      const auto id = ids.try_emplace(param.unsafeGetTensorImpl(), position);
+      params.items.emplace_back(id.first->second);
+      ++position;
     }
     packed.items.emplace_back("params", std::move(params));
-    groups.items.emplace_back(std::move(packed));
+    packed_groups.items.emplace_back(std::move(packed));
   }
   ValueBuilder builder;
-  ckpt::Dict state;
-  for (const ParamState& entry : state_.entries) {
+  ckpt::Dict packed_state;
+  for (const ParamState& entry : state.entries) {
     ckpt::Dict tensors;
     for (const auto& [key, tensor] : entry.tensors) {
       tensors.items.emplace_back(
           key,
           tensor.defined() ? builder.tensor(tensor) : ckpt::Value());
     }
-    state.items.emplace_back(
+    packed_state.items.emplace_back(
         ids.at(entry.param.unsafeGetTensorImpl()),
         std::move(tensors));
   }
-  state.items.insert(
-      state.items.end(),
-      state_.foreign.begin(),
-      state_.foreign.end());
+  packed_state.items.insert(
+      packed_state.items.end(),
+      state.foreign.begin(),
+      state.foreign.end());
   return ckpt::Value::dict(
-      {{"state", std::move(state)}, {"param_groups", std::move(groups)}});
+      {{"state", std::move(packed_state)},
+       {"param_groups", std::move(packed_groups)}});
 }
 
-void OptimizerBase::load_state_dict(const ckpt::Value& state) {
-  const internal::StateReader reader(state, "optimizer state");
-  const std::vector<ckpt::Value>& saved = reader.items("param_groups");
-  if (saved.size() != groups_.size()) {
+Unpacked unpack(
+    const ckpt::Value& saved,
+    const std::vector<ParamGroup>& live,
+    const std::vector<NamedOption>& defaults,
+    const OptimizerKind& kind) {
+  const StateReader reader(saved, "optimizer state");
+  const std::vector<ckpt::Value>& groups = reader.items("param_groups");
+  if (groups.size() != live.size()) {
     mismatch("loaded state dict has a different number of parameter groups");
   }
-  std::vector<ParamGroup> groups;
-  groups.reserve(saved.size()); // `Owner` keeps pointers
+  Unpacked result;
+  result.groups.reserve(groups.size()); // `Owner` keeps pointers
   Owners owners;
-  for (std::size_t i = 0; i < saved.size(); ++i) {
-    groups.push_back(loaded_group(saved[i], groups_[i], defaults_, kind_));
-    add_owners(owners, saved[i], groups.back());
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    result.groups.push_back(loaded_group(groups[i], live[i], defaults, kind));
+    add_owners(owners, groups[i], result.groups.back());
   }
-  StateTable table = loaded_state(reader.dict("state"), owners, kind_);
-  groups_ = std::move(groups);
-  state_ = std::move(table);
+  result.state = loaded_state(reader.dict("state"), owners, kind);
+  return result;
 }
 
-} // namespace lockstep
+} // namespace lockstep::internal

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/optim/torch_optim_state.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include <torch/optim/optimizer.h>
+
+#include "lockstep/optim/internal/packed_state.h"
+#include "lockstep/optim/internal/torch_kinds.h"
+
+namespace lockstep {
+
+namespace {
+
+using internal::TorchKind;
+using torch::optim::OptimizerParamGroup;
+using StateMap = std::remove_cvref_t<
+    decltype(std::declval<torch::optim::Optimizer&>().state())>;
+
+std::vector<ParamGroup> groups_of(
+    const torch::optim::Optimizer& optimizer,
+    const TorchKind& kind) {
+  std::vector<ParamGroup> groups;
+  for (const OptimizerParamGroup& group : optimizer.param_groups()) {
+    groups.push_back(
+        {.params = group.params(), .options = kind.options(group.options())});
+  }
+  return groups;
+}
+
+bool has_content(const ParamState& entry) {
+  return std::ranges::any_of(entry.tensors, [](const auto& item) {
+    return item.second.defined();
+  });
+}
+
+StateTable state_of(
+    const torch::optim::Optimizer& optimizer,
+    const TorchKind& kind) {
+  StateTable table;
+  for (const OptimizerParamGroup& group : optimizer.param_groups()) {
+    for (const at::Tensor& param : group.params()) {
+      const auto found = optimizer.state().find(param.unsafeGetTensorImpl());
+      if (found == optimizer.state().end() || found->second == nullptr) {
+        continue;
+      }
+      ParamState entry = {.param = param};
+      kind.read_state(*found->second, entry);
+      if (has_content(entry)) {
+        table.of(param) = std::move(entry);
+      }
+    }
+  }
+  return table;
+}
+
+/// LibTorch's state. Where Python makes it anew at the next step, so does
+/// LibTorch, but for optimizers that have it from the start.
+StateMap to_map(
+    const torch::optim::Optimizer& optimizer,
+    StateTable& table,
+    const TorchKind& kind) {
+  StateMap map;
+  for (ParamState& entry : table.entries) {
+    if (has_content(entry)) {
+      map[entry.param.unsafeGetTensorImpl()] = kind.make_state(entry);
+    }
+  }
+  if (kind.first_state == nullptr) {
+    return map;
+  }
+  for (const OptimizerParamGroup& group : optimizer.param_groups()) {
+    for (const at::Tensor& param : group.params()) {
+      auto& state = map[param.unsafeGetTensorImpl()];
+      if (state == nullptr) {
+        state = kind.first_state(optimizer, param);
+      }
+    }
+  }
+  return map;
+}
+
+} // namespace
+
+ckpt::Value state_dict(const torch::optim::Optimizer& optimizer) {
+  const TorchKind& kind = internal::torch_kind(optimizer, "optim.save");
+  return internal::pack(groups_of(optimizer, kind), state_of(optimizer, kind));
+}
+
+void load_state_dict(
+    torch::optim::Optimizer& optimizer,
+    const ckpt::Value& state) {
+  const TorchKind& kind = internal::torch_kind(optimizer, "optim.load");
+  auto [loaded, table] = internal::unpack(
+      state,
+      groups_of(optimizer, kind),
+      kind.options(optimizer.defaults()),
+      kind.rules);
+  StateMap map = to_map(optimizer, table, kind);
+  // Nothing below fails: the rules have read every option.
+  for (std::size_t i = 0; i < loaded.size(); ++i) {
+    kind.set_options(optimizer.param_groups()[i].options(), loaded[i]);
+  }
+  optimizer.state() = std::move(map);
+}
+
+} // namespace lockstep

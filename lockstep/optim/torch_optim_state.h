@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// State dictionaries of LibTorch's own optimizers, as Python writes them: what
+// one side saves, the other side's `load_state_dict` takes and goes on with.
+//   torch::optim::Adam optimizer(net->parameters(), 1e-3);
+//   save(state_dict(optimizer), "optimizer.pth");
+//   load_state_dict(optimizer, load("optimizer.pth").root());
+#pragma once
+
+#include "lockstep/ckpt/value.h"
+
+namespace torch::optim {
+class Optimizer;
+} // namespace torch::optim
+
+namespace lockstep {
+
+/// `{'state': {...}, 'param_groups': [...]}` of torch::optim::SGD, Adam, AdamW,
+/// RMSprop, Adagrad or a class derived from one of them. Options that only
+/// Python has get Python's defaults; `step` becomes a tensor. State is in the
+/// order of the parameters, since LibTorch does not keep that of first use.
+///
+/// Ownership: tensors alias the live state; save or copy before `step`.
+/// Errors: throws kUnsupported for another optimizer and for sparse state;
+/// kInvalidArgument for a group with options of another class.
+ckpt::Value state_dict(const torch::optim::Optimizer& optimizer);
+
+/// Takes over saved state and options, by position, as Python does: tensors are
+/// copied to their parameter's device and dtype. What LibTorch has no place for
+/// is left out: `initial_lr` and the like, names of parameters, `foreach` and
+/// `fused`, which choose how a step is computed and not what it computes.
+///
+/// Errors: throws kMismatch with PyTorch's text (number of groups, sizes of
+/// groups), for shapes and for another optimizer's state; kUnsupported for
+/// another optimizer than above and for options that LibTorch's would not
+/// follow (`maximize`, `capturable`, `differentiable`, in Adam
+/// `decoupled_weight_decay`); as `state_dict`. The optimizer is unchanged then.
+void load_state_dict(
+    torch::optim::Optimizer& optimizer,
+    const ckpt::Value& state);
+
+} // namespace lockstep
