@@ -3,47 +3,85 @@
 
 #include <csignal>
 #include <cstdio>
+#include <optional>
+#include <utility>
 
 #include "cli_train/commands.h"
 #include "cli_train/flags.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/world.h"
 #include "lockstep/report/console_log.h"
-#include "lockstep/train/bar_sink.h"
+#include "lockstep/train/bar_observer.h"
 #include "lockstep/train/config_file.h"
 #include "lockstep/train/interrupt.h"
-#include "lockstep/train/line_sink.h"
+#include "lockstep/train/line_observer.h"
+#include "lockstep/train/resume.h"
+#include "lockstep/train/run_folder.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::cli_train {
 namespace {
 
-/// Defaults, then the resumed checkpoint's `args`, then `--config`, then flags.
-train::TrainConfig resolve(const CommandLine& line) {
+/// What the command line asks for, all files read.
+struct Request {
+  train::TrainConfig config = {};
+  std::optional<train::Resumption> resumption = {};
+};
+
+/// The settings of the run that goes on: in its checkpoint, or, before the
+/// first one, in its folder.
+void apply_earlier(
+    train::TrainConfig& config,
+    const train::Resumption& resumption,
+    FileSystem& fs) {
+  if (const auto* args = resumption.checkpoint.root.find("args")) {
+    train::apply_args(config, *args);
+  } else if (resumption.path.empty()) {
+    const std::string path =
+        format("{}/{}", resumption.folder, train::kArgsFile);
+    train::apply_yaml(config, read_text(fs, path).value(), path);
+  }
+}
+
+/// Defaults, then the resumed run's settings, then `--config`, then flags.
+Request resolve(const CommandLine& line) {
   FileSystem& fs = real_fs();
+  Request request;
   train::TrainConfig typed;
   apply(line, typed);
-  train::TrainConfig config;
-  if (!typed.resume.empty()) {
-    if (const auto path = train::find_checkpoint(fs, typed)) {
-      const auto checkpoint = train::open_checkpoint(fs, *path);
-      if (const ckpt::Value* args = checkpoint.root.find("args")) {
-        train::apply_args(config, *args);
-      }
-    }
+  request.resumption = train::find_resumption(fs, typed);
+  if (request.resumption) {
+    apply_earlier(request.config, *request.resumption, fs);
   }
   if (!line.config_file.empty()) {
     train::apply_yaml(
-        config,
+        request.config,
         read_text(fs, line.config_file).value(),
         line.config_file);
   }
-  apply(line, config);
-  return config;
+  apply(line, request.config);
+  return request;
+}
+
+/// One process is all that can train yet.
+void check_world() {
+  const RankInfo info = rank_info_from_environment().value();
+  if (info.size > 1) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "train",
+         .message = format(
+             "started as rank {} of {}, but training over several processes "
+             "is not there yet",
+             info.rank,
+             info.size),
+         .hint = "--devices names several devices for one process"});
+  }
 }
 
 /// Shows steps as `--progress` says; silent with `--quiet`.
-std::vector<std::shared_ptr<train::Sink>> make_sinks(
+train::Observers make_observers(
     const train::TrainConfig& config,
     report::Console& console,
     LogSink& log) {
@@ -53,9 +91,9 @@ std::vector<std::shared_ptr<train::Sink>> make_sinks(
   const bool bar = config.progress == "bar" ||
                    (config.progress == "auto" && console.traits().animated);
   if (bar) {
-    return {std::make_shared<train::BarSink>(console)};
+    return {std::make_shared<train::BarObserver>(console)};
   }
-  return {std::make_shared<train::LineSink>(log, config.log_interval)};
+  return {std::make_shared<train::LineObserver>(log, config.log_interval)};
 }
 
 void print_result(
@@ -79,15 +117,15 @@ void print_result(
 /// shell's number for the signal.
 int stopped_status(int signal, const train::TrainResult& result, LogSink& log) {
   if (!result.has_checkpoint) {
-    log.write(LogLevel::kWarning, "stopped before the first checkpoint");
+    log.write(LogLevel::kWarning, "stopped without a checkpoint");
     return 128 + signal;
   }
   log.write(
       LogLevel::kWarning,
       format(
-          "stopped; {} holds {} finished epochs. Hint: lockstep train "
-          "--resume {}",
-          train::kCheckpointFile,
+          "stopped; saved step {} of epoch {}. Hint: lockstep train --resume "
+          "{}",
+          result.steps,
           result.epochs,
           result.folder));
   return error_info(ErrorCode::kInterrupted).exit_code;
@@ -101,7 +139,9 @@ int train_command(Arguments args) {
     std::fputs(help_text().c_str(), stdout);
     return 0;
   }
-  const train::TrainConfig config = resolve(line);
+  check_world();
+  Request request = resolve(line);
+  const train::TrainConfig& config = request.config;
   if (line.wants_dump) {
     std::fputs(train::to_yaml(config).c_str(), stdout);
     return 0;
@@ -116,8 +156,9 @@ int train_command(Arguments args) {
   train::Trainer trainer(
       config,
       {.log = log.get(),
-       .sinks = make_sinks(config, console, *log),
-       .should_stop = [&] { return interrupt.signal() != 0; }});
+       .observers = make_observers(config, console, *log),
+       .should_stop = [&] { return interrupt.signal() != 0; },
+       .resumption = std::move(request.resumption)});
   const train::TrainResult result = trainer.run();
   if (result.was_stopped && result.epochs < config.epochs) {
     return stopped_status(interrupt.signal(), result, *log);

@@ -62,8 +62,14 @@ struct TrainConfig {
   /// Run folder; empty: `runs/<time>-<model>`.
   std::string output = {};
   std::string name = {};
-  /// Checkpoint file, run folder, or "auto".
+  /// Checkpoint file, run folder, "auto" or "best": resume.h.
   std::string resume = {};
+  /// Refuse to go on where the bits could differ from an uninterrupted run.
+  bool resume_exact = false;
+  /// Units: steps between checkpoints; 0: one after each epoch.
+  std::int64_t checkpoint_interval = 0;
+  /// Units: newest checkpoints that stay, beside the best one.
+  std::int64_t keep = 2;
   /// Units: steps between lines of steps.csv and of the log.
   std::int64_t log_interval = 50;
   std::string progress = "auto";

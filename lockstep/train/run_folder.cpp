@@ -3,16 +3,15 @@
 
 #include <array>
 #include <ctime>
-#include <filesystem>
+#include <optional>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/config_file.h"
 
 namespace lockstep::train {
 namespace {
-
-constexpr std::string_view kRuns = "runs";
 
 /// UTC, so that names sort by time wherever they were made.
 std::string timestamp() {
@@ -32,85 +31,65 @@ std::string wanted_path(const TrainConfig& config) {
   const std::string name = config.name.empty()
                                ? format("{}-{}", timestamp(), config.model)
                                : config.name;
-  return format("{}/{}", kRuns, name);
+  return format("{}/{}", kRunsFolder, name);
 }
 
-std::string checkpoint_in(const std::string& folder) {
-  return format("{}/{}", folder, kCheckpointFile);
-}
-
-bool exists(FileSystem& fs, const std::string& path) {
-  return fs.stat(path).has_value();
-}
-
-bool holds_run(FileSystem& fs, const std::string& path) {
-  return exists(fs, format("{}/{}", path, kArgsFile)) ||
-         exists(fs, checkpoint_in(path));
-}
-
-/// The run below `runs/` whose checkpoint was written last.
-std::optional<std::string> newest_run(FileSystem& fs) {
-  const std::string root(kRuns);
-  const auto names = fs.list(root);
-  std::optional<std::string> newest;
-  std::filesystem::file_time_type newest_time{};
-  for (const std::string& name : names ? *names : std::vector<std::string>{}) {
-    const std::string path = checkpoint_in(root + "/" + name);
-    std::error_code missing;
-    const auto time = std::filesystem::last_write_time(path, missing);
-    if (!missing && (!newest || time > newest_time)) {
-      newest = path;
-      newest_time = time;
-    }
+/// Makes `path` and takes it; nothing if another run was there, or came
+/// meanwhile.
+std::optional<RunFolder> take_empty(FileSystem& fs, const std::string& path) {
+  if (holds_run(fs, path)) {
+    return std::nullopt;
   }
-  return newest;
+  fs.create_directories(path).value();
+  fs.sync_directory(parent_directory(path)).value();
+  auto lock = FolderLock::take(fs, path);
+  if (!lock && lock.error().detail == "E_LOCKED") {
+    return std::nullopt;
+  }
+  RunFolder folder{.path = path, .lock = std::move(lock).value()};
+  if (holds_run(fs, path)) {
+    return std::nullopt;
+  }
+  return folder;
+}
+
+void write_args(FileSystem& fs, const RunFolder& folder, const TrainConfig& c) {
+  write_file_atomically(fs, folder.file(kArgsFile), to_yaml(c)).value();
 }
 
 } // namespace
 
-RunFolder create_run_folder(FileSystem& fs, const TrainConfig& config) {
-  const std::string wanted = wanted_path(config);
-  RunFolder folder{.path = wanted};
-  for (int number = 2; holds_run(fs, folder.path); ++number) {
-    folder = {.path = format("{}-{}", wanted, number), .taken = wanted};
+bool holds_run(FileSystem& fs, const std::string& path) {
+  return fs.stat(format("{}/{}", path, kArgsFile)).has_value() ||
+         fs.stat(format("{}/{}", path, kLatestFile)).has_value() ||
+         !list_checkpoints(fs, path).empty();
+}
+
+RunFolder create_run_folder(
+    FileSystem& fs,
+    const TrainConfig& config,
+    const std::string& wanted) {
+  const std::string first = wanted.empty() ? wanted_path(config) : wanted;
+  auto folder = take_empty(fs, first);
+  for (int number = 2; !folder; ++number) {
+    folder = take_empty(fs, format("{}-{}", first, number));
   }
-  fs.create_directories(folder.path).value();
-  write_file_atomically(fs, folder.file(kArgsFile), to_yaml(config)).value();
-  return folder;
+  if (folder->path != first) {
+    folder->taken = first;
+  }
+  write_args(fs, *folder, config);
+  return *std::move(folder);
 }
 
 RunFolder continue_run_folder(
     FileSystem& fs,
     const std::string& path,
     const TrainConfig& config) {
-  RunFolder folder{.path = path};
-  write_file_atomically(fs, folder.file(kArgsFile), to_yaml(config)).value();
+  RunFolder folder{.path = path, .lock = FolderLock::take(fs, path).value()};
+  // Whatever cannot be removed is in nobody's way.
+  (void)remove_stale_temporaries(fs, path);
+  write_args(fs, folder, config);
   return folder;
-}
-
-std::optional<std::string> find_checkpoint(
-    FileSystem& fs,
-    const TrainConfig& config) {
-  if (config.resume != "auto") {
-    const FileInfo info = fs.stat(config.resume).value();
-    const std::string path = info.kind == FileInfo::Kind::kDirectory
-                                 ? checkpoint_in(config.resume)
-                                 : config.resume;
-    if (!exists(fs, path)) {
-      raise(
-          {.code = ErrorCode::kNotFound,
-           .op = "train.resume",
-           .message = "the folder holds no checkpoint",
-           .hint = "a run folder has one after its first epoch",
-           .path = path});
-    }
-    return path;
-  }
-  if (config.output.empty()) {
-    return newest_run(fs);
-  }
-  const std::string path = checkpoint_in(config.output);
-  return exists(fs, path) ? std::optional(path) : std::nullopt;
 }
 
 } // namespace lockstep::train

@@ -1,53 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where a run keeps its files, and where `--resume` finds them.
+// Where a run keeps its files. A folder belongs to one running process.
 //   RunFolder folder = create_run_folder(real_fs(), config);
 //   write(folder.file("args.yaml"));
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/folder_lock.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/train/config.h"
 
 namespace lockstep::train {
 
-inline constexpr std::string_view kCheckpointFile = "checkpoint.pth.tar";
-inline constexpr std::string_view kBestFile = "model_best.pth.tar";
+inline constexpr std::string_view kRunsFolder = "runs";
 inline constexpr std::string_view kArgsFile = "args.yaml";
 
-/// A folder that exists and can be written to.
+/// A folder that exists, can be written to and is held by this process.
 struct RunFolder {
   std::string path = {};
   /// The folder asked for, if that one holds another run.
   std::string taken = {};
+  FolderLock lock;
 
   [[nodiscard]] std::string file(std::string_view name) const {
     return path + "/" + std::string(name);
   }
 };
 
-/// Makes the folder of a new run: `--output`, or `runs/<--name>`, or
-/// `runs/<time>-<model>`. One that holds a run already is left alone: the new
-/// one gets the next free number ("-2"). Writes `args.yaml`, so that a folder
-/// without permission or space shows before any training.
-/// Errors: throws kIo.
-RunFolder create_run_folder(FileSystem& fs, const TrainConfig& config);
+/// True if `path` has settings or a checkpoint of a run.
+bool holds_run(FileSystem& fs, const std::string& path);
 
-/// The folder of a run that goes on; `args.yaml` gets the settings of now.
-/// Errors: throws kIo.
+/// Makes the folder of a new run: `wanted`, or else `--output`, or
+/// `runs/<--name>`, or `runs/<time>-<model>`. One that holds a run already is
+/// left alone: the new one gets the next free number ("-2"). Writes
+/// `args.yaml`, so that a folder without permission or space shows before any
+/// training. Errors: throws kIo.
+RunFolder create_run_folder(
+    FileSystem& fs,
+    const TrainConfig& config,
+    const std::string& wanted = {});
+
+/// The folder of a run that goes on; `args.yaml` gets the settings of now, and
+/// temporary files of a killed process go.
+/// Errors: throws kIo, also (E_LOCKED) if another process trains in it.
 RunFolder continue_run_folder(
     FileSystem& fs,
     const std::string& path,
-    const TrainConfig& config);
-
-/// The checkpoint that `--resume` means: a file, the one inside a run folder,
-/// or for "auto" the one in `--output`, else the newest below `runs/`.
-/// Nothing if "auto" finds none. Errors: throws kNotFound for a path without.
-std::optional<std::string> find_checkpoint(
-    FileSystem& fs,
     const TrainConfig& config);
 
 } // namespace lockstep::train

@@ -1,9 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/schedule.h"
 
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/optim/factory.h"
 
 namespace lockstep::train {
+namespace {
+
+std::vector<double> rates_of(const std::vector<ParamGroup>& groups) {
+  std::vector<double> rates;
+  for (const ParamGroup& group : groups) {
+    rates.push_back(group.lr());
+  }
+  return rates;
+}
+
+/// Equal but for the order of multiplications.
+bool is_near(double a, double b) {
+  return std::abs(a - b) <= 1e-9 * std::abs(b);
+}
+
+} // namespace
 
 std::unique_ptr<Optimizer> build_optimizer(
     const TrainConfig& config,
@@ -23,7 +43,8 @@ Schedule::Schedule(
     const TrainConfig& config,
     Optimizer& optimizer,
     std::int64_t steps_per_epoch)
-    : is_per_step_(config.lr_scheduler == "onecyclelr"),
+    : optimizer_(optimizer),
+      is_per_step_(config.lr_scheduler == "onecyclelr"),
       scheduler_(make_scheduler(
           config.lr_scheduler,
           optimizer,
@@ -31,7 +52,8 @@ Schedule::Schedule(
            .milestones = config.lr_milestones,
            .gamma = config.lr_gamma,
            .total_steps =
-               config.epochs * (is_per_step_ ? steps_per_epoch : 1)})) {}
+               config.epochs * (is_per_step_ ? steps_per_epoch : 1)})),
+      first_groups_(optimizer.param_groups()) {}
 
 void Schedule::after_step() {
   if (is_per_step_) {
@@ -42,6 +64,54 @@ void Schedule::after_step() {
 void Schedule::after_epoch() {
   if (!is_per_step_) {
     scheduler_->step();
+  }
+}
+
+void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
+  std::vector<ParamGroup>& groups = optimizer_.param_groups();
+  const std::vector<double> loaded = rates_of(groups);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    // What a schedule keeps in the groups; the file knows the first rate best.
+    for (const auto& [name, value] : first_groups_[i].options) {
+      if (groups[i].find(name) == nullptr) {
+        groups[i].set(name, value);
+      }
+    }
+    groups[i].set_lr(groups[i].number("initial_lr"));
+  }
+  std::vector<double> before = rates_of(groups);
+  for (std::int64_t i = 0; i < (is_per_step_ ? steps : epochs); ++i) {
+    before = rates_of(groups);
+    scheduler_->step();
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const bool is_late = is_near(loaded[i], before[i]) &&
+                         !is_near(loaded[i], groups[i].lr());
+    if (!is_late) {
+      groups[i].set_lr(loaded[i]);
+    }
+  }
+}
+
+void Schedule::check_room(std::int64_t steps) const {
+  const ckpt::Value state = scheduler_->state_dict();
+  const ckpt::Value* total = state.find("total_steps");
+  if (total == nullptr || total->as_int() == nullptr) {
+    return;
+  }
+  const std::int64_t room = *total->as_int() - scheduler_->last_epoch();
+  if (steps > room) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.resume",
+         .message = format(
+             "the one-cycle schedule of the checkpoint has {} of {} steps "
+             "left, "
+             "the run would make {}",
+             room,
+             *total->as_int(),
+             steps),
+         .hint = "keep --epochs, --batch-size and --max-train-samples"});
   }
 }
 

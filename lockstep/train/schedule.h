@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <torch/nn/module.h>
 
@@ -21,6 +22,7 @@ std::unique_ptr<Optimizer> build_optimizer(
 
 /// A scheduler and the moment it steps: after each step (onecyclelr) or after
 /// each epoch (all others), as PyTorch's scripts do.
+/// Ownership: the optimizer must outlive it.
 class Schedule {
  public:
   /// Errors: throws kInvalidArgument for options out of range.
@@ -31,13 +33,23 @@ class Schedule {
 
   void after_step();
   void after_epoch();
+  /// Goes to where it stands after `epochs` and `steps`, for a checkpoint that
+  /// did not save it. The rates that the optimizer loaded stay, unless they are
+  /// those of the step before: many scripts set a rate when its epoch begins.
+  void fast_forward(std::int64_t epochs, std::int64_t steps);
+  /// Errors: throws kMismatch if the schedule ends before `steps` more are
+  /// made: it was planned for a shorter run.
+  void check_room(std::int64_t steps) const;
   Scheduler& scheduler() {
     return *scheduler_;
   }
 
  private:
+  Optimizer& optimizer_;
   bool is_per_step_ = false;
   std::unique_ptr<Scheduler> scheduler_;
+  /// The groups as the scheduler prepared them.
+  std::vector<ParamGroup> first_groups_;
 };
 
 } // namespace lockstep::train

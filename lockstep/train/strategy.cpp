@@ -1,97 +1,70 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/strategy.h"
 
-#include <utility>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/device/device_list.h"
-#include "lockstep/parallel/data_parallel.h"
 
 namespace lockstep::train {
-namespace {
 
-class Single final : public Strategy {
- public:
-  Single(std::shared_ptr<Model> model, c10::Device device)
-      : model_(std::move(model)), device_(device) {
-    model_->to(device_);
-  }
-  at::Tensor forward(const at::Tensor& images) override {
-    return model_->forward(images.to(device_));
-  }
-  [[nodiscard]] Workers workers() const override {
-    return {};
-  }
-  [[nodiscard]] std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads()
-      const override {
-    return nullptr;
-  }
-  void train(bool on) override {
-    model_->train(on);
-  }
-  [[nodiscard]] std::string name() const override {
-    return "single";
-  }
+LossFunction cross_entropy(double label_smoothing) {
+  return [=](const at::Tensor& outputs, const at::Tensor& targets) {
+    return at::cross_entropy_loss(
+        outputs,
+        targets,
+        /*weight=*/{},
+        at::Reduction::Mean,
+        /*ignore_index=*/-100,
+        label_smoothing);
+  };
+}
 
- private:
-  std::shared_ptr<Model> model_;
-  c10::Device device_;
-};
+Strategy::Strategy(StrategyOptions options) : options_(std::move(options)) {
+  if (!options_.test_loss) {
+    options_.test_loss = options_.loss;
+  }
+}
 
-class Replicated final : public Strategy {
- public:
-  Replicated(
-      const std::shared_ptr<Model>& model,
-      std::span<const c10::Device> devices) {
-    model->to(devices.front());
-    // Our optimizers keep the promise.
-    model_ = DataParallel(
-        model,
-        {.devices = std::vector(devices.begin(), devices.end()),
-         .trust_versions = true});
+void Strategy::set_training(bool on) {
+  // Only when it changes: layers that a program froze stay as they are.
+  if (net().is_training() != on) {
+    net().train(on);
   }
-  at::Tensor forward(const at::Tensor& images) override {
-    return model_->forward(images);
-  }
-  [[nodiscard]] Workers workers() const override {
-    return model_->group().workers();
-  }
-  [[nodiscard]] std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads()
-      const override {
-    return model_->group().share_threads();
-  }
-  void train(bool on) override {
-    model_->train(on);
-  }
-  [[nodiscard]] std::string name() const override {
-    return "data_parallel";
-  }
+}
 
- private:
-  DataParallel<Model> model_ = nullptr;
-};
+StepResult Strategy::step(const Batch& batch) {
+  const auto threads = share_threads();
+  set_training(true);
+  const at::Tensor outputs = forward(batch.images);
+  const at::Tensor targets = batch.targets.to(outputs.device());
+  const at::Tensor loss = options_.loss(outputs, targets);
+  loss.backward();
+  return measure(loss, outputs, targets);
+}
 
-} // namespace
+StepResult Strategy::test(const Batch& batch) {
+  const at::NoGradGuard no_grad;
+  const auto threads = share_threads();
+  set_training(false);
+  const at::Tensor outputs = forward(batch.images);
+  const at::Tensor targets = batch.targets.to(outputs.device());
+  return measure(options_.test_loss(outputs, targets), outputs, targets);
+}
 
-std::unique_ptr<Strategy> make_strategy(
-    const TrainConfig& config,
-    std::shared_ptr<Model> model,
-    std::span<const c10::Device> devices) {
-  const bool several = devices.size() > 1;
-  if (config.strategy == "single" && several) {
+bool is_replicated(const StrategyOptions& options) {
+  const bool several = options.devices.size() > 1;
+  if (options.name == "single" && several) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "train.strategy",
          .message = format(
              "--strategy single uses one device; --devices names {}",
-             devices.size()),
+             options.devices.size()),
          .hint = "--strategy data_parallel uses all of them"});
   }
-  if (several || config.strategy == "data_parallel") {
-    return std::make_unique<Replicated>(model, devices);
-  }
-  return std::make_unique<Single>(std::move(model), devices.front());
+  return several || options.name == "data_parallel";
 }
 
 } // namespace lockstep::train

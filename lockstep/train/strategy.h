@@ -1,53 +1,192 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // How one step is spread over devices. The trainer's loop is the same for all:
-//   auto strategy = make_strategy(config, model, devices);
-//   at::Tensor out = strategy->forward(batch.images);
+//   auto strategy = make_strategy(net, {.devices = devices});
+//   optimizer.zero_grad();
+//   StepResult result = strategy->step(batch);
+//   strategy->update(optimizer);
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
 
-#include "lockstep/base/workers.h"
-#include "lockstep/models/model.h"
-#include "lockstep/parallel/intra_op_threads.h"
-#include "lockstep/train/config.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/parallel/data_parallel.h"
+#include "lockstep/train/scoring.h"
 
 namespace lockstep::train {
 
-/// Runs a model on one or more devices. Threads: one caller at a time.
+/// The number to be made small: [] of the outputs and the targets of a batch,
+/// both on the first device.
+using LossFunction = std::function<
+    at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
+
+/// Cross entropy, averaged over the batch.
+LossFunction cross_entropy(double label_smoothing = 0.0);
+
+struct StrategyOptions {
+  /// At least one; the CPU named twice holds two replicas.
+  std::vector<c10::Device> devices = {c10::Device(c10::kCPU)};
+  /// "single", "data_parallel", or "auto": the second for several devices.
+  std::string name = "auto";
+  LossFunction loss = cross_entropy();
+  /// Of a test; none: `loss`.
+  LossFunction test_loss = {};
+};
+
+/// Runs a module on one or more devices. Threads: one caller at a time.
 class Strategy {
  public:
-  Strategy() = default;
   virtual ~Strategy() = default;
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
-  /// Shape: as the model's forward; the output is on the first device.
-  virtual at::Tensor forward(const at::Tensor& images) = 0;
-  /// Threads for the optimizer's step; none for one device.
-  [[nodiscard]] virtual Workers workers() const = 0;
-  /// See `ReplicaGroup::share_threads`; nullptr for one device.
-  [[nodiscard]] virtual std::unique_ptr<parallel::IntraOpThreadsGuard>
-  share_threads() const = 0;
-  /// Switches the model and its replicas between training and testing.
-  virtual void train(bool on) = 0;
+  /// Forward, loss and backward of one batch, in training mode. Gradients are
+  /// added to those that are there.
+  StepResult step(const Batch& batch);
+  /// Forward and loss, in testing mode and without gradients.
+  StepResult test(const Batch& batch);
+  /// `optimizer.step()`, with the threads of the devices.
+  virtual void update(Optimizer& optimizer) = 0;
   /// "single" or "data_parallel".
   [[nodiscard]] virtual std::string name() const = 0;
+
+ protected:
+  explicit Strategy(StrategyOptions options);
+
+  /// Output is on the first device.
+  virtual at::Tensor forward(const at::Tensor& images) = 0;
+  /// What is switched between training and testing.
+  virtual torch::nn::Module& net() = 0;
+  /// Held during a step: see `ReplicaGroup::share_threads`.
+  virtual std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() {
+    return nullptr;
+  }
+  [[nodiscard]] const StrategyOptions& options() const {
+    return options_;
+  }
+
+ private:
+  void set_training(bool on);
+
+  StrategyOptions options_;
 };
 
-/// The strategy `config.strategy` names; "auto" is data_parallel when there
-/// are several devices. Moves `model` to the first device. CPU replicas share
-/// the process's threads (`at::get_num_threads`) evenly.
+/// The module as it is, on one device.
+template <class M>
+class SingleDevice final : public Strategy {
+ public:
+  SingleDevice(std::shared_ptr<M> model, StrategyOptions options)
+      : Strategy(std::move(options)), model_(std::move(model)) {}
+
+  void update(Optimizer& optimizer) override {
+    optimizer.step();
+  }
+  [[nodiscard]] std::string name() const override {
+    return "single";
+  }
+
+ private:
+  at::Tensor forward(const at::Tensor& images) override {
+    return model_->forward(images.to(options().devices.front()));
+  }
+  torch::nn::Module& net() override {
+    return *model_;
+  }
+
+  std::shared_ptr<M> model_;
+};
+
+/// The module wrapped in a `DataParallel`.
+template <class M>
+class ReplicatedDevices final : public Strategy {
+ public:
+  ReplicatedDevices(const std::shared_ptr<M>& model, StrategyOptions given)
+      : Strategy(std::move(given)),
+        // Our optimizers keep the promise.
+        model_(model, {.devices = options().devices, .trust_versions = true}) {}
+
+  void update(Optimizer& optimizer) override {
+    const auto threads = share_threads();
+    optimizer.use_workers(model_->group().workers());
+    optimizer.step();
+  }
+  [[nodiscard]] std::string name() const override {
+    return "data_parallel";
+  }
+
+ private:
+  at::Tensor forward(const at::Tensor& images) override {
+    return model_->forward(images);
+  }
+  torch::nn::Module& net() override {
+    return *model_;
+  }
+  std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() override {
+    return model_->group().share_threads();
+  }
+
+  DataParallel<M> model_;
+};
+
+/// True if the options ask for a `DataParallel`.
 /// Errors: throws kInvalidArgument for "single" with several devices.
+bool is_replicated(const StrategyOptions& options);
+
+/// Moves `model`, any module with `Tensor forward(Tensor)`, to the first
+/// device. CPU replicas share the process's threads (`at::get_num_threads`)
+/// evenly. Errors: throws kInvalidArgument for "single" with several devices;
+/// as `DataParallel`.
+template <class M>
 std::unique_ptr<Strategy> make_strategy(
-    const TrainConfig& config,
-    std::shared_ptr<Model> model,
-    std::span<const c10::Device> devices);
+    const std::shared_ptr<M>& model,
+    StrategyOptions options = {}) {
+  const bool replicate = is_replicated(options);
+  model->to(options.devices.front());
+  if (replicate) {
+    return std::make_unique<ReplicatedDevices<M>>(model, std::move(options));
+  }
+  return std::make_unique<SingleDevice<M>>(model, std::move(options));
+}
+
+/// A module whose type is known where it is given, and forgotten later.
+class AnyModel {
+ public:
+  AnyModel() = default;
+  // Implicit on purpose: `{.model = net}`.
+  template <class M>
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  AnyModel(std::shared_ptr<M> model)
+      : module_(model), make_([model](StrategyOptions options) {
+          return make_strategy(model, std::move(options));
+        }) {}
+  template <class M>
+  // NOLINTNEXTLINE(google-explicit-constructor): as above
+  AnyModel(const torch::nn::ModuleHolder<M>& model) : AnyModel(model.ptr()) {}
+
+  [[nodiscard]] bool is_empty() const {
+    return module_ == nullptr;
+  }
+  [[nodiscard]] torch::nn::Module& module() const {
+    return *module_;
+  }
+  [[nodiscard]] std::unique_ptr<Strategy> strategy(
+      StrategyOptions options) const {
+    return make_(std::move(options));
+  }
+
+ private:
+  std::shared_ptr<torch::nn::Module> module_;
+  std::function<std::unique_ptr<Strategy>(StrategyOptions)> make_;
+};
 
 } // namespace lockstep::train

@@ -3,24 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
-
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
-#include <ATen/ops/cross_entropy_loss.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/base/version.h"
-#include "lockstep/data/distributed_sampler.h"
-#include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/kernels/install.h"
-#include "lockstep/models/registry.h"
-#include "lockstep/tensor/load_weights.h"
-#include "lockstep/tensor/memory_format.h"
-#include "lockstep/train/csv_sink.h"
-#include "lockstep/train/line_sink.h"
-#include "lockstep/train/log_file.h"
+#include "lockstep/train/config_file.h"
+#include "lockstep/train/evaluate.h"
+#include "lockstep/train/resume_check.h"
+#include "lockstep/train/sample_order.h"
+#include "lockstep/train/start_lines.h"
+#include "lockstep/train/state_parts.h"
 
 namespace lockstep::train {
 namespace {
@@ -31,304 +22,229 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::int64_t limited(std::int64_t size, std::int64_t maximum) {
-  return maximum == 0 ? size : std::min(size, maximum);
-}
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
-TransformOptions transform_of(const TrainConfig& config) {
-  if (config.augment == "none") {
-    return {};
-  }
-  return {.crop_padding = 4, .horizontal_flip = true, .seed = config.seed};
-}
-
 double percent(std::int64_t part, std::int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
-std::int64_t parameter_count(const torch::nn::Module& module) {
-  std::int64_t count = 0;
-  for (const at::Tensor& parameter : module.parameters()) {
-    count += parameter.numel();
-  }
-  return count;
 }
 
 } // namespace
 
 Trainer::Trainer(TrainConfig config, TrainerOptions options)
-    : config_(std::move(config)), options_(std::move(options)) {
-  const std::string spec = !config_.devices.empty()   ? config_.devices
-                           : device_count("cuda") > 0 ? "cuda"
-                                                      : "cpu";
-  devices_ = parse_devices(spec);
-  open_data();
-  build();
+    : config_(std::move(config)),
+      options_(std::move(options)),
+      setup_(
+          set_up(config_, options_.own, *options_.fs, options_.world->size())),
+      identity_(
+          config_,
+          lockstep::to_string(setup_.devices),
+          setup_.strategy->name(),
+          setup_.train_samples),
+      outputs_(
+          {.fs = options_.fs,
+           .world = options_.world,
+           .log = options_.log,
+           .observers = options_.observers}) {
+  list_state();
+  if (!options_.resumption) {
+    options_.resumption = find_resumption(*options_.fs, config_);
+  }
   resume();
 }
 
 Trainer::~Trainer() = default;
 
-void Trainer::open_data() {
-  const std::int64_t test_batch =
-      config_.val_batch_size > 0 ? config_.val_batch_size : config_.batch_size;
-  const auto train = open_dataset(
-      config_.data,
-      config_.data_dir,
-      /*train=*/true,
-      transform_of(config_));
-  const auto test =
-      open_dataset(config_.data, config_.data_dir, /*train=*/false);
-  train_samples_ = limited(train->size(), config_.max_train_samples);
-  test_samples_ = limited(test->size(), config_.max_eval_samples);
-  train_data_ = std::make_unique<Loader>(
-      train,
-      LoaderOptions{
-          .batch_size = config_.batch_size,
-          .workers = config_.workers});
-  test_data_ = std::make_unique<Loader>(
-      test,
-      LoaderOptions{.batch_size = test_batch, .workers = config_.workers});
-}
-
-void Trainer::build() {
-  // Only the kernels of this many threads give the bits of a Python run.
-  if (config_.threads > 0) {
-    at::set_num_threads(static_cast<int>(config_.threads));
-  }
-  if (config_.kernels == "lockstep") {
-    kernels::install();
-  }
-  // Before the model: its initial weights are the generator's first numbers.
-  at::manual_seed(static_cast<std::uint64_t>(config_.seed));
-  const Dataset& data = train_data_->dataset();
-  model_ = make_model(
-      config_.model,
-      {.num_classes = data.num_classes(),
-       .in_channels = data.sample_shape().front()});
-  if (!config_.initial_checkpoint.empty()) {
-    load_weights(*model_, config_.initial_checkpoint, {}, *options_.fs);
-  }
-  if (config_.channels_last) {
-    // Convolutions take the layout of their weights; images may stay as is.
-    to_memory_format(*model_, at::MemoryFormat::ChannelsLast);
-  }
-  strategy_ = make_strategy(config_, model_, devices_);
-  optimizer_ = build_optimizer(config_, *model_);
-  optimizer_->use_workers(strategy_->workers());
-  schedule_ = std::make_unique<Schedule>(
-      config_,
-      *optimizer_,
-      ceil_div(train_samples_, config_.batch_size));
+// Everything that a checkpoint holds, in its order. Adding to it is one line.
+void Trainer::list_state() {
+  const auto constant = [](std::string key, ckpt::Value value) {
+    return StatePart{
+        .key = std::move(key),
+        .save = [value](ValueBuilder&) { return value; },
+        .load = [](const ckpt::Value&) {},
+        .is_required = false};
+  };
+  state_.add(cursor_parts(cursor_, *options_.world));
+  state_.add(constant("arch", config_.model));
+  state_.add(model_part(setup_.model.module()));
+  state_.add(optimizer_part(*setup_.optimizer));
+  state_.add(scheduler_part(setup_.schedule->scheduler()));
+  state_.add(generator_part(setup_.devices));
+  state_.add(outputs_.part());
+  state_.add(options_.parts);
+  state_.add(constant("args", to_args(config_)));
+  state_.add(identity_.part());
 }
 
 void Trainer::resume() {
-  if (config_.resume.empty()) {
+  if (!options_.resumption || options_.resumption->path.empty()) {
     return;
   }
-  const auto path = find_checkpoint(*options_.fs, config_);
-  if (!path) {
-    return;
+  const auto missing = state_.load(options_.resumption->checkpoint.root);
+  const auto lacks = [&](std::string_view key) {
+    return std::ranges::find(missing, key) != missing.end();
+  };
+  if (lacks("cursor")) {
+    cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);
+    cursor_.total_samples = cursor_.epoch * setup_.train_samples;
   }
-  const Resumed checkpoint = open_checkpoint(*options_.fs, *path);
-  TrainState state{*model_, *optimizer_, schedule_->scheduler()};
-  restore(checkpoint, state);
-  resumed_from_ = *path;
-  result_.epochs = state.epoch;
-  result_.best_acc1 = state.best_acc1;
-}
-
-void Trainer::open_run_folder() {
-  const std::string home =
-      resumed_from_.empty() ? "" : parent_directory(resumed_from_);
-  if (!home.empty() && (config_.output.empty() || config_.output == home)) {
-    folder_ = continue_run_folder(*options_.fs, home, config_);
-    result_.has_checkpoint = true;
-  } else {
-    folder_ = create_run_folder(*options_.fs, config_);
+  if (lacks("scheduler")) {
+    setup_.schedule->fast_forward(cursor_.epoch, cursor_.step);
   }
-  result_.folder = folder_.path;
-  log_file_ = std::make_unique<LogFile>(*options_.fs, folder_.file("log.txt"));
-  options_.sinks.push_back(
-      std::make_shared<LineSink>(*log_file_, config_.log_interval));
-  options_.sinks.push_back(std::make_shared<CsvSink>(
-      *options_.fs,
-      folder_,
-      result_.epochs,
-      config_.log_interval));
-}
-
-void Trainer::describe() const {
-  log(LogLevel::kInfo,
-      format(
-          "model {} with {} parameters on {} ({}), {} threads, kernels {}; "
-          "batch {}{}; "
-          "lockstep {}",
-          config_.model,
-          with_commas(static_cast<std::uint64_t>(parameter_count(*model_))),
-          to_string(devices_),
-          strategy_->name(),
-          at::get_num_threads(),
-          config_.kernels,
-          config_.batch_size,
-          devices_.size() > 1 ? format(" over {} devices", devices_.size())
-                              : std::string(),
-          kVersion));
-  log(LogLevel::kInfo,
-      format(
-          "data {}: {} training and {} test samples; run folder {}{}",
-          config_.data,
-          train_samples_,
-          test_samples_,
-          folder_.path,
-          folder_.taken.empty()
-              ? std::string()
-              : format(" ({} holds another run)", folder_.taken)));
-  if (!resumed_from_.empty()) {
-    log(LogLevel::kInfo,
-        format("resumed {} at epoch {}", resumed_from_, result_.epochs));
-  } else if (!config_.resume.empty()) {
-    log(LogLevel::kInfo, "nothing to resume: a new run begins");
+  const ResumeCheck check{
+      .cursor = cursor_,
+      .identity = identity_,
+      .missing = missing,
+      .path = options_.resumption->path};
+  if (const std::string text = check_resume(check, config_.resume_exact);
+      !text.empty()) {
+    outputs_.log(LogLevel::kWarning, text);
   }
+  const std::int64_t epochs =
+      std::max<std::int64_t>(config_.epochs - cursor_.epoch, 0);
+  setup_.schedule->check_room(
+      epochs == 0
+          ? 0
+          : (epochs - 1) * setup_.steps_of(setup_.train_samples) +
+                setup_.steps_of(setup_.train_samples - cursor_.samples));
+  saved_ = cursor_;
 }
 
 TrainResult Trainer::run() {
   if (config_.test_only) {
-    const auto threads = strategy_->share_threads();
-    result_.test = evaluate(*strategy_, *test_data_, test_samples_);
+    result_.test = evaluate(
+        *setup_.strategy,
+        *setup_.test_data,
+        setup_.test_samples,
+        *options_.world);
     return result_;
   }
-  open_run_folder();
-  describe();
   const auto start = Clock::now();
+  outputs_.open(config_, options_.resumption);
+  for (const StartLine& line : start_lines(
+           {config_, setup_, options_.own, options_.resumption, cursor_},
+           outputs_.folder())) {
+    outputs_.log(line.level, line.text);
+  }
+  outputs_.start(
+      {.folder = outputs_.folder(),
+       .epoch = cursor_.epoch,
+       .step = cursor_.step});
   train_all();
-  log(LogLevel::kInfo,
-      format("Training time {}", human_seconds(seconds_since(start))));
+  outputs_.finish();
+  const double seconds = seconds_since(start);
+  outputs_.log(
+      LogLevel::kInfo,
+      format("Training time {}", human_seconds(seconds)));
+  outputs_.end(
+      {.epochs = cursor_.epoch,
+       .best_acc1 = cursor_.best_acc1,
+       .seconds = seconds,
+       .was_stopped = result_.was_stopped});
+  result_.folder = outputs_.folder();
+  result_.epochs = cursor_.epoch;
+  result_.steps = cursor_.step;
+  result_.best_acc1 = cursor_.best_acc1;
+  result_.has_checkpoint = outputs_.has_checkpoint();
   return result_;
 }
 
 void Trainer::train_all() {
-  const auto threads = strategy_->share_threads();
-  while (result_.epochs < config_.epochs && !result_.was_stopped) {
-    const Score train = train_epoch();
-    if (!result_.was_stopped) {
-      finish_epoch(train);
-    }
+  while (cursor_.epoch < config_.epochs && !result_.was_stopped) {
+    train_epoch();
+  }
+  if (result_.was_stopped && saved_ != cursor_) {
+    save(/*is_best=*/false);
   }
 }
 
-Score Trainer::train_epoch() {
+bool Trainer::is_epoch_done() const {
+  return cursor_.samples >= setup_.train_samples;
+}
+
+void Trainer::train_epoch() {
   const auto start = Clock::now();
-  strategy_->train(true);
-  DistributedSampler order(train_samples_, {.seed = config_.seed});
-  order.set_epoch(result_.epochs);
-  train_data_->start_epoch(order.indices(), result_.epochs);
-  Scoring scoring;
-  auto step_start = Clock::now();
-  while (const auto batch = train_data_->next()) {
-    const double data_seconds = seconds_since(step_start);
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the condition checks
-    StepRecord record = train_step(*batch, scoring);
-    record.data_seconds = data_seconds;
-    record.seconds = seconds_since(step_start);
-    step_start = Clock::now();
-    for (const auto& sink : options_.sinks) {
-      sink->on_step(record);
-    }
-    if (options_.should_stop()) {
-      result_.was_stopped = true;
-      break;
-    }
+  const std::int64_t samples_before = cursor_.samples;
+  setup_.train_data->start_epoch(
+      sample_order(
+          setup_.train_samples,
+          {.seed = config_.seed,
+           .epoch = cursor_.epoch,
+           .consumed = cursor_.samples},
+          *options_.world),
+      cursor_.epoch);
+  const std::int64_t batches = cursor_.batch + setup_.train_data->batches();
+  while (!is_epoch_done() && !result_.was_stopped) {
+    const auto step_start = Clock::now();
+    const auto batch = setup_.train_data->next();
+    // The order ends with the epoch's samples.
+    LOCKSTEP_DCHECK(batch.has_value());
+    train_step(
+        *batch,
+        {.batches = batches, .data_seconds = seconds_since(step_start)});
   }
-  return scoring.score(seconds_since(start));
+  if (!result_.was_stopped) {
+    const Score train =
+        cursor_.sums.over(*options_.world).score(seconds_since(start));
+    finish_epoch(train, cursor_.samples - samples_before);
+  }
 }
 
-StepRecord Trainer::train_step(const Batch& batch, Scoring& scoring) {
-  last_lr_ = optimizer_->param_groups().front().lr();
-  const at::Tensor outputs = strategy_->forward(batch.images);
-  const at::Tensor targets = batch.targets.to(outputs.device());
-  const at::Tensor loss = at::cross_entropy_loss(
-      outputs,
-      targets,
-      /*weight=*/{},
-      at::Reduction::Mean,
-      /*ignore_index=*/-100,
-      config_.label_smoothing);
-  optimizer_->zero_grad();
-  loss.backward();
-  optimizer_->step();
-  schedule_->after_step();
+// The step that all runs are made of: data in, observers out.
+void Trainer::train_step(const Batch& batch, StepRecord record) {
+  const auto start = Clock::now();
+  cursor_.lr = setup_.optimizer->param_groups().front().lr();
+  setup_.optimizer->zero_grad();
+  const StepResult result = setup_.strategy->step(batch);
+  setup_.strategy->update(*setup_.optimizer);
+  setup_.schedule->after_step();
+  const BatchScore score = result.read();
+  cursor_.add(score, options_.world->size(), setup_.train_samples);
 
-  const auto value = loss.item<float>();
-  const Hits hits = count_hits(outputs, targets);
-  scoring.add(value, hits, batch.size());
-  const std::int64_t position = train_data_->position();
-  return {
-      .epoch = result_.epochs,
-      .step = result_.epochs * train_data_->batches() + position,
-      .batch = position - 1,
-      .batches = train_data_->batches(),
-      .samples = batch.size(),
-      .loss = value,
-      .top1 = percent(hits.top1, batch.size()),
-      .top5 = percent(hits.top5, batch.size()),
-      .lr = last_lr_};
+  record.epoch = cursor_.epoch;
+  record.step = cursor_.step;
+  record.batch = cursor_.batch - 1;
+  record.samples = score.samples;
+  record.loss = score.loss;
+  record.top1 = percent(score.top1, score.samples);
+  record.top5 = percent(score.top5, score.samples);
+  record.lr = cursor_.lr;
+  record.seconds = record.data_seconds + seconds_since(start);
+  outputs_.step(record);
+  result_.was_stopped = options_.world->any(options_.should_stop());
+  const bool is_due = config_.checkpoint_interval > 0 &&
+                      cursor_.step % config_.checkpoint_interval == 0;
+  if (is_due && !is_epoch_done()) {
+    save(/*is_best=*/false);
+  }
 }
 
-void Trainer::finish_epoch(const Score& train) {
+void Trainer::finish_epoch(const Score& train, std::int64_t samples) {
   EpochRecord record{
-      .epoch = result_.epochs,
-      .step = (result_.epochs + 1) * train_data_->batches(),
-      .samples = (result_.epochs + 1) * train_samples_,
+      .epoch = cursor_.epoch,
+      .step = cursor_.step,
+      .samples = cursor_.total_samples,
       .train = train,
-      .test = evaluate(*strategy_, *test_data_, test_samples_),
-      .lr = last_lr_,
-      .images_per_second = static_cast<double>(train_samples_) / train.seconds};
-  schedule_->after_epoch();
-  ++result_.epochs;
+      .test = evaluate(
+          *setup_.strategy,
+          *setup_.test_data,
+          setup_.test_samples,
+          *options_.world),
+      .lr = cursor_.lr,
+      .images_per_second = static_cast<double>(samples) / train.seconds};
+  setup_.schedule->after_epoch();
+  cursor_.finish_epoch();
   result_.test = record.test;
-  const bool is_best = record.test.top1 > result_.best_acc1;
-  result_.best_acc1 = std::max(result_.best_acc1, record.test.top1);
-  result_.was_stopped = result_.was_stopped || options_.should_stop();
+  const bool is_best = record.test.top1 > cursor_.best_acc1;
+  cursor_.best_acc1 = std::max(cursor_.best_acc1, record.test.top1);
+  outputs_.epoch(record);
   save(is_best);
-  for (const auto& sink : options_.sinks) {
-    sink->on_epoch(record);
-  }
+  result_.was_stopped =
+      result_.was_stopped || options_.world->any(options_.should_stop());
 }
 
 void Trainer::save(bool is_best) {
-  const TrainState state{
-      *model_,
-      *optimizer_,
-      schedule_->scheduler(),
-      result_.epochs,
-      result_.best_acc1};
-  const Status saved =
-      save_checkpoint(*options_.fs, folder_, config_, state, is_best);
-  if (saved) {
-    result_.has_checkpoint = true;
-    return;
-  }
-  const bool is_last = result_.was_stopped || result_.epochs >= config_.epochs;
-  if (is_last) {
-    saved.value();
-  }
-  log(LogLevel::kWarning,
-      "checkpoint not saved, the one before is kept: " +
-          to_string(saved.error()));
-}
-
-void Trainer::log(LogLevel level, std::string_view message) const {
-  if (log_file_ != nullptr) {
-    log_file_->write(level, message);
-  }
-  if (options_.log != nullptr) {
-    options_.log->write(level, message);
-  }
+  outputs_.save(
+      state_.save(),
+      {.epoch = cursor_.epoch, .step = cursor_.step, .is_best = is_best});
+  saved_ = cursor_;
 }
 
 } // namespace lockstep::train

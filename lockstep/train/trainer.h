@@ -7,41 +7,50 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/log_sink.h"
-#include "lockstep/data/loader.h"
-#include "lockstep/models/model.h"
-#include "lockstep/optim/optimizer.h"
-#include "lockstep/train/checkpointer.h"
+#include "lockstep/base/world.h"
 #include "lockstep/train/config.h"
-#include "lockstep/train/evaluate.h"
-#include "lockstep/train/run_folder.h"
-#include "lockstep/train/schedule.h"
-#include "lockstep/train/sink.h"
-#include "lockstep/train/strategy.h"
+#include "lockstep/train/cursor.h"
+#include "lockstep/train/observer.h"
+#include "lockstep/train/resume.h"
+#include "lockstep/train/run_identity.h"
+#include "lockstep/train/run_outputs.h"
+#include "lockstep/train/setup.h"
+#include "lockstep/train/state_part.h"
 
 namespace lockstep::train {
 
-/// What a trainer needs from the program around it. Ownership: borrowed.
+/// What a trainer needs from the program around it. Ownership: pointers are
+/// borrowed.
 struct TrainerOptions {
   FileSystem* fs = &real_fs();
+  World* world = &world_of_one();
   /// Receives messages; none: silence.
   LogSink* log = nullptr;
-  /// Shown every step and epoch, after the run folder's own files.
-  std::vector<std::shared_ptr<Sink>> sinks = {};
-  /// Asked after every step; true ends the run after it.
+  /// Told every step, epoch and checkpoint, after the run folder's own files.
+  Observers observers = {};
+  /// Asked after every step; true saves a checkpoint and ends the run.
   std::function<bool()> should_stop = [] { return false; };
+  /// A model, data sets and a loss of the program's own.
+  OwnParts own = {};
+  /// State of the program's own that checkpoints shall hold.
+  std::vector<StatePart> parts = {};
+  /// What `find_resumption` found for `config`, if it was asked already.
+  std::optional<Resumption> resumption = {};
 };
 
 /// How a run ended.
 struct TrainResult {
   /// Where the files are; empty for a test without a run.
   std::string folder = {};
-  /// Epochs done in all, earlier starts included.
+  /// Epochs and steps done in all, earlier starts included.
   std::int64_t epochs = 0;
+  std::int64_t steps = 0;
   /// The last test.
   Score test = {};
   /// Units: percent.
@@ -57,7 +66,8 @@ class Trainer {
  public:
   /// Opens the data, builds the model with `config.seed`, and takes over a
   /// checkpoint if `config.resume` names one.
-  /// Errors: throws what the parts throw, before a run folder is made.
+  /// Errors: throws what the parts throw, before a run folder is made; with
+  /// `config.resume_exact` kMismatch for whatever could change the bits.
   explicit Trainer(TrainConfig config, TrainerOptions options = {});
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -69,35 +79,25 @@ class Trainer {
   TrainResult run();
 
  private:
-  void open_data();
-  void build();
+  void list_state();
   void resume();
-  void open_run_folder();
-  void describe() const;
   void train_all();
-  Score train_epoch();
-  StepRecord train_step(const Batch& batch, Scoring& scoring);
-  void finish_epoch(const Score& train);
+  void train_epoch();
+  void train_step(const Batch& batch, StepRecord record);
+  void finish_epoch(const Score& train, std::int64_t samples);
   void save(bool is_best);
-  void log(LogLevel level, std::string_view message) const;
+  [[nodiscard]] bool is_epoch_done() const;
 
   TrainConfig config_;
   TrainerOptions options_;
-  std::vector<c10::Device> devices_;
-  std::unique_ptr<Loader> train_data_;
-  std::unique_ptr<Loader> test_data_;
-  std::int64_t train_samples_ = 0;
-  std::int64_t test_samples_ = 0;
-  std::shared_ptr<Model> model_;
-  std::unique_ptr<Strategy> strategy_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<Schedule> schedule_;
-  /// Where `--resume` found its checkpoint; empty without.
-  std::string resumed_from_;
-  RunFolder folder_;
-  std::unique_ptr<LogSink> log_file_;
-  double last_lr_ = 0.0;
-  /// What is returned, kept up to date: `epochs` is also the next to do.
+  Setup setup_;
+  RunIdentity identity_;
+  RunOutputs outputs_;
+  Cursor cursor_;
+  RunState state_;
+  /// Where the newest checkpoint was taken, so that none is taken twice.
+  std::optional<Cursor> saved_;
+  /// What is returned, as far as it is known.
   TrainResult result_;
 };
 

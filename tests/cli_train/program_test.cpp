@@ -2,6 +2,7 @@
 //
 // The program as users meet it: exit status, stdout, stderr.
 #include <csignal>
+#include <cstdlib>
 
 #include <gmock/gmock.h>
 
@@ -17,6 +18,22 @@ namespace {
 using test::Process;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+
+/// A variable of the environment, for a while.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    ::setenv(name, value, 1);
+  }
+  ~ScopedVariable() {
+    ::unsetenv(name_);
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+};
 
 constexpr const char* kData = "/usr/share/datasets/fashion-mnist/";
 
@@ -164,13 +181,75 @@ TEST_F(ProgramTest, CtrlCAfterACheckpointExitsWith75AndSaysHowToGoOn) {
   EXPECT_THAT(resumed.output(), StartsWith("Acc@1 "));
 }
 
-TEST_F(ProgramTest, ASignalBeforeTheFirstCheckpointGivesItsShellStatus) {
+TEST_F(ProgramTest, ASignalInTheFirstEpochLosesNothing) {
+  const auto run = [&](const std::string& folder) {
+    return small(
+        {"--output",
+         dir_ / folder,
+         "--batch-size=8",
+         "--log-interval=1",
+         "--resume=auto"},
+        "1",
+        "4000");
+  };
+  Process straight(run("straight"));
+  EXPECT_EQ(straight.wait(), 0) << straight.errors();
   for (const int signal : {SIGINT, SIGTERM}) {
-    Process program(small({output(), "--batch-size=8"}, "1", "60000"));
+    Process program(run("run"));
     ASSERT_TRUE(program.wait_for("Epoch: [0]")) << program.errors();
     program.send(signal);
-    EXPECT_EQ(program.wait(), 128 + signal) << program.errors();
+    EXPECT_EQ(program.wait(), 75) << program.errors();
+    EXPECT_THAT(program.errors(), HasSubstr("stopped; saved step"));
   }
+  Process resumed({"train", "--resume", dir_ / "run"});
+  EXPECT_EQ(resumed.wait(), 0) << resumed.errors();
+  for (const std::string name : {"/steps.csv", "/checkpoint.pth.tar"}) {
+    EXPECT_EQ(
+        read_text(real_fs(), dir_ / ("run" + name)).value(),
+        read_text(real_fs(), dir_ / ("straight" + name)).value())
+        << name;
+  }
+}
+
+TEST_F(ProgramTest, ARunKilledBeforeItsFirstCheckpointBeginsAgainInItsFolder) {
+  Process killed(small({output(), "--batch-size=8"}, "1", "60000"));
+  ASSERT_TRUE(killed.wait_for("Epoch: [0]")) << killed.errors();
+  killed.send(SIGKILL);
+  EXPECT_EQ(killed.wait(), 128 + SIGKILL);
+  Process again({"train", "--resume", dir_ / "run", "--max-train-samples=128"});
+  EXPECT_EQ(again.wait(), 0) << again.errors();
+  EXPECT_THAT(again.errors(), HasSubstr("run has no checkpoint yet"));
+  EXPECT_THAT(again.errors(), HasSubstr("left by a process that died (pid"));
+  EXPECT_THAT(again.errors(), HasSubstr("batch 8;"));
+  EXPECT_THAT(
+      read_text(real_fs(), dir_ / "run/steps.csv").value(),
+      StartsWith("step,epoch,loss,lr\n1,0,"));
+}
+
+TEST_F(ProgramTest, AFolderInUseExitsWith4AndSaysByWhom) {
+  Process running(small({output()}, "1000000"));
+  ASSERT_TRUE(running.wait_for("Test:")) << running.errors();
+  Process second({"train", "--resume", dir_ / "run"});
+  EXPECT_EQ(second.wait(), 4);
+  EXPECT_THAT(second.errors(), HasSubstr("run is in use by process "));
+}
+
+TEST_F(ProgramTest, TheBestCheckpointOpensANewFolder) {
+  Process first(small({output()}, "3"));
+  ASSERT_EQ(first.wait(), 0) << first.errors();
+  Process best(small({output(), "--resume=best", "--epochs=4"}, "4"));
+  EXPECT_EQ(best.wait(), 0) << best.errors();
+  EXPECT_THAT(best.output(), HasSubstr("4 epochs"));
+}
+
+TEST_F(ProgramTest, SeveralProcessesAreRefused) {
+  const ScopedVariable size("WORLD_SIZE", "2");
+  const ScopedVariable rank("RANK", "1");
+  const ScopedVariable local("LOCAL_RANK", "1");
+  const ScopedVariable locals("LOCAL_WORLD_SIZE", "2");
+  Process program(small({output()}));
+  EXPECT_EQ(program.wait(), 3);
+  EXPECT_THAT(program.errors(), HasSubstr("started as rank 1 of 2"));
 }
 
 } // namespace

@@ -37,8 +37,8 @@ std::vector<float> losses(
   config.max_eval_samples = 64;
   config.output = folder / kernels;
   config.kernels = kernels;
-  const auto seen = std::make_shared<RecordingSink>();
-  Trainer(config, {.log = &log, .sinks = {seen}}).run();
+  const auto seen = std::make_shared<RecordingObserver>();
+  Trainer(config, {.log = &log, .observers = {seen}}).run();
   return seen->losses();
 }
 

@@ -37,8 +37,8 @@ class OracleTest : public TrainerFixture {
   }
 
   std::vector<float> our_losses(const TrainConfig& config) {
-    auto seen = std::make_shared<RecordingSink>();
-    train(config, {.sinks = {seen}});
+    auto seen = std::make_shared<RecordingObserver>();
+    train(config, {.observers = {seen}});
     return seen->losses();
   }
 

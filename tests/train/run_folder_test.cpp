@@ -12,13 +12,13 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using ::testing::Optional;
 
 class RunFolderTest : public ::testing::Test {
  protected:
   void put_checkpoint(const std::string& folder) {
     fs_.create_directories(folder).value();
-    write_file_atomically(fs_, folder + "/checkpoint.pth.tar", "bytes").value();
+    write_file_atomically(fs_, folder + "/checkpoint-00000001.pth.tar", "bytes")
+        .value();
   }
   MemoryFs fs_;
 };
@@ -58,36 +58,20 @@ TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsAnError) {
   }
 }
 
-TEST_F(RunFolderTest, ResumeTakesAFileOrAFolder) {
-  put_checkpoint("out");
-  EXPECT_THAT(
-      find_checkpoint(fs_, {.resume = "out"}),
-      Optional(std::string("out/checkpoint.pth.tar")));
-  EXPECT_THAT(
-      find_checkpoint(fs_, {.resume = "out/checkpoint.pth.tar"}),
-      Optional(std::string("out/checkpoint.pth.tar")));
-}
-
-TEST_F(RunFolderTest, ResumeOfNothingIsAnError) {
-  fs_.create_directories("empty").value();
-  for (const std::string path : {"missing", "empty"}) {
-    try {
-      find_checkpoint(fs_, {.resume = path});
-      FAIL() << path;
-    } catch (const Exception& error) {
-      EXPECT_EQ(error.error().code, ErrorCode::kNotFound) << path;
-    }
+TEST_F(RunFolderTest, AFolderInUseIsRefusedAndSaysWho) {
+  const RunFolder running = create_run_folder(fs_, {.output = "out"});
+  try {
+    continue_run_folder(fs_, "out", {});
+    FAIL() << "two runs in one folder";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.error().detail, "E_LOCKED");
+    EXPECT_THAT(error.error().message, HasSubstr("in use by process"));
   }
 }
 
-TEST_F(RunFolderTest, AutoTakesTheOutputFolderOrStartsAnew) {
-  EXPECT_EQ(
-      find_checkpoint(fs_, {.output = "out", .resume = "auto"}),
-      std::nullopt);
-  put_checkpoint("out");
-  EXPECT_THAT(
-      find_checkpoint(fs_, {.output = "out", .resume = "auto"}),
-      Optional(std::string("out/checkpoint.pth.tar")));
+TEST_F(RunFolderTest, AFolderIsFreeWhenItsRunIsOver) {
+  { const RunFolder over = create_run_folder(fs_, {.output = "out"}); }
+  EXPECT_EQ(continue_run_folder(fs_, "out", {}).path, "out");
 }
 
 } // namespace

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/trainer.h"
 #include "tests/support/scratch_dir.h"
 
@@ -25,8 +26,11 @@ class RecordingLog : public LogSink {
   std::map<LogLevel, std::vector<std::string>> lines = {};
 };
 
-class RecordingSink : public Sink {
+class RecordingObserver : public Observer {
  public:
+  void on_checkpoint(const CheckpointRecord& record) override {
+    checkpoints.push_back(record);
+  }
   void on_step(const StepRecord& record) override {
     steps.push_back(record);
   }
@@ -42,6 +46,7 @@ class RecordingSink : public Sink {
   }
   std::vector<StepRecord> steps = {};
   std::vector<EpochRecord> epochs = {};
+  std::vector<CheckpointRecord> checkpoints = {};
 };
 
 class TrainerFixture : public ::testing::Test {
@@ -72,7 +77,7 @@ class TrainerFixture : public ::testing::Test {
   }
   ckpt::Value checkpoint(
       const std::string& folder,
-      std::string_view name = kCheckpointFile) {
+      std::string_view name = kLatestFile) {
     return ckpt::load(dir_ / (folder + "/" + std::string(name))).value().root;
   }
 

@@ -39,8 +39,12 @@ TEST_F(TrainerTest, KeepsARunFolder) {
   EXPECT_THAT(
       real_fs().list(result.folder).value(),
       ElementsAre(
+          ".lock",
           "args.yaml",
+          "checkpoint-00000004.pth.tar",
+          "checkpoint-00000008.pth.tar",
           "checkpoint.pth.tar",
+          "log.jsonl",
           "log.txt",
           "model_best.pth.tar",
           "results.csv",
@@ -95,7 +99,7 @@ TEST_F(TrainerTest, ResumedRunEqualsTheStraightOne) {
     const TrainResult stopped =
         train(config, {.should_stop = [&] { return ++steps > 6; }});
     EXPECT_TRUE(stopped.was_stopped);
-    EXPECT_EQ(stopped.epochs, 1);
+    EXPECT_EQ(stopped.steps, 6);
     config.resume = config.output;
     EXPECT_EQ(train(config).epochs, 2);
 
@@ -147,8 +151,8 @@ TEST_F(TrainerTest, BestFileHoldsTheBestEpoch) {
   TrainConfig config = small("run");
   config.epochs = 6;
   config.lr = 0.2;
-  auto seen = std::make_shared<RecordingSink>();
-  train(config, {.sinks = {seen}});
+  auto seen = std::make_shared<RecordingObserver>();
+  train(config, {.observers = {seen}});
   const auto best =
       std::ranges::max_element(seen->epochs, {}, [](const EpochRecord& e) {
         return e.test.top1;
@@ -170,13 +174,13 @@ TEST_F(TrainerTest, WorkersDoNotChangeResults) {
 }
 
 TEST_F(TrainerTest, TwoReplicasOfAModelWithoutBatchNormLearnTheSame) {
-  auto one = std::make_shared<RecordingSink>();
-  auto two = std::make_shared<RecordingSink>();
+  auto one = std::make_shared<RecordingObserver>();
+  auto two = std::make_shared<RecordingObserver>();
   TrainConfig config = small("one");
-  train(config, {.sinks = {one}});
+  train(config, {.observers = {one}});
   config.output = dir_ / "two";
   config.devices = "cpu*2";
-  train(config, {.sinks = {two}});
+  train(config, {.observers = {two}});
   ASSERT_EQ(one->steps.size(), two->steps.size());
   for (std::size_t i = 0; i < one->steps.size(); ++i) {
     // Gradients are summed in another order: equal up to rounding.
@@ -184,13 +188,15 @@ TEST_F(TrainerTest, TwoReplicasOfAModelWithoutBatchNormLearnTheSame) {
   }
 }
 
-TEST_F(TrainerTest, StopBeforeTheFirstCheckpointSaysSo) {
+TEST_F(TrainerTest, AStopSavesTheStepItCameAfter) {
   const TrainResult result =
       train(small("run"), {.should_stop = [] { return true; }});
   EXPECT_TRUE(result.was_stopped);
-  EXPECT_FALSE(result.has_checkpoint);
+  EXPECT_TRUE(result.has_checkpoint);
   EXPECT_EQ(result.epochs, 0);
+  EXPECT_EQ(result.steps, 1);
   EXPECT_THAT(split(get("run", "steps.csv"), '\n'), SizeIs(1 + 1 + 1));
+  EXPECT_EQ(*checkpoint("run").find("step")->as_int(), 1);
 }
 
 TEST_F(TrainerTest, TestOnlyGivesTheScoreOfTheCheckpoint) {
@@ -210,6 +216,8 @@ TEST_F(TrainerTest, FullDiskKeepsThePreviousCheckpoint) {
   train(config);
   const std::string before = get("run", "checkpoint.pth.tar");
 
+  const auto files = real_fs().list(dir_ / "run").value();
+
   // Enough for rows and lines, not for the weights.
   FaultFs full(real_fs(), {.error_number = 28, .byte_budget = 200'000});
   RecordingLog log;
@@ -220,14 +228,15 @@ TEST_F(TrainerTest, FullDiskKeepsThePreviousCheckpoint) {
     FAIL() << "the last save had no space";
   } catch (const Exception& error) {
     EXPECT_EQ(error.error().code, ErrorCode::kIo);
-    EXPECT_THAT(error.error().path, HasSubstr("checkpoint.pth.tar"));
+    EXPECT_THAT(error.error().path, HasSubstr("checkpoint-00000012.pth.tar"));
   }
   EXPECT_THAT(
       log.lines[LogLevel::kWarning],
-      ElementsAre(HasSubstr("checkpoint not saved")))
-      << "epoch 1 is a warning, epoch 2 the end";
+      ElementsAre(
+          HasSubstr("checkpoint not saved"),
+          HasSubstr("checkpoint not saved")));
   EXPECT_EQ(get("run", "checkpoint.pth.tar"), before);
-  EXPECT_THAT(real_fs().list(dir_ / "run").value(), SizeIs(6)) << "left-overs";
+  EXPECT_EQ(real_fs().list(dir_ / "run").value(), files) << "left-overs";
 }
 
 } // namespace

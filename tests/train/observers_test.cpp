@@ -4,14 +4,17 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
-#include "lockstep/train/csv_sink.h"
-#include "lockstep/train/line_sink.h"
-#include "lockstep/train/log_file.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/train/csv_observer.h"
+#include "lockstep/train/json_observer.h"
+#include "lockstep/train/line_observer.h"
+#include "lockstep/train/run_log.h"
 
 namespace lockstep::train {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 class Lines : public LogSink {
@@ -48,24 +51,24 @@ EpochRecord epoch(std::int64_t number) {
       .images_per_second = 640.0};
 }
 
-class CsvSinkTest : public ::testing::Test {
+class CsvObserverTest : public ::testing::Test {
  protected:
-  CsvSinkTest() {
+  CsvObserverTest() {
     fs_.create_directories("run").value();
   }
-  std::string get(std::string_view name) {
-    return read_text(fs_, folder_.file(name)).value();
+  std::string get(const std::string& name) {
+    return read_text(fs_, "run/" + name).value();
   }
   MemoryFs fs_;
-  RunFolder folder_{.path = "run"};
+  RunFiles files_{fs_, [](const Error& error) { raise(error); }};
 };
 
-TEST_F(CsvSinkTest, WritesARowPerEpochAndPerInterval) {
-  CsvSink sink(fs_, folder_, /*start_epoch=*/0, /*log_interval=*/60);
+TEST_F(CsvObserverTest, WritesARowPerEpochAndPerInterval) {
+  CsvObserver observer(files_, "run", /*log_interval=*/60);
   for (std::int64_t i = 0; i < 100; ++i) {
-    sink.on_step(step(0, i));
+    observer.on_step(step(0, i));
   }
-  sink.on_epoch(epoch(0));
+  observer.on_epoch(epoch(0));
   EXPECT_EQ(
       get("steps.csv"),
       "step,epoch,loss,lr\n1,0,2.3012,0.1\n61,0,2.3012,0.1\n"
@@ -76,37 +79,26 @@ TEST_F(CsvSinkTest, WritesARowPerEpochAndPerInterval) {
           "\n0,100,6400,1.5,50.0,1.25,87.31,99.48,0.1,640.0,10.000\n");
 }
 
-TEST_F(CsvSinkTest, ResumeDropsRowsOfEpochsThatAreDoneAgain) {
-  {
-    CsvSink sink(fs_, folder_, 0, 100);
-    for (std::int64_t e = 0; e < 3; ++e) {
-      sink.on_step(step(e, 0));
-      sink.on_epoch(epoch(e));
-    }
-  }
-  CsvSink sink(fs_, folder_, /*start_epoch=*/1, 100);
-  sink.on_step(step(1, 0));
+TEST_F(CsvObserverTest, JsonLinesHoldTheSameNumbers) {
+  JsonObserver observer(files_, "run", /*log_interval=*/1);
+  observer.on_step(step(0, 7));
+  observer.on_epoch(epoch(0));
   EXPECT_EQ(
-      get("steps.csv"),
-      "step,epoch,loss,lr\n1,0,2.3012,0.1\n101,1,2.3012,0.1\n");
+      get("log.jsonl"),
+      R"({"event":"step","step":8,"epoch":0,"batch":7,"batches":100,)"
+      R"("samples":64,"loss":2.3012,"top1":25.0,"top5":71.875,"lr":0.1,)"
+      R"("seconds":0.0625,"data_seconds":0.001})"
+      "\n"
+      R"({"event":"epoch","epoch":0,"step":100,"samples":6400,)"
+      R"("train_loss":1.5,"train_top1":50.0,"train_top5":90.0,)"
+      R"("val_loss":1.25,"val_top1":87.31,"val_top5":99.48,"lr":0.1,)"
+      R"("images_per_s":640.0,"epoch_s":10.0})"
+      "\n");
 }
 
-TEST_F(CsvSinkTest, ResumeDropsAHalfWrittenRow) {
-  {
-    CsvSink sink(fs_, folder_, 0, 100);
-    sink.on_step(step(0, 0));
-    fs_.append(folder_.file("steps.csv"))
-        .value()
-        ->write(as_byte_span("51,0,2."))
-        .value();
-  }
-  const CsvSink sink(fs_, folder_, 1, 100);
-  EXPECT_EQ(get("steps.csv"), "step,epoch,loss,lr\n1,0,2.3012,0.1\n");
-}
-
-TEST(LineSink, PrintsTorchvisionsLines) {
+TEST(LineObserver, PrintsTorchvisionsLines) {
   Lines log;
-  LineSink sink(log, 50);
+  LineObserver sink(log, 50);
   for (std::int64_t i = 0; i < 100; ++i) {
     sink.on_step(step(0, i));
   }
@@ -127,9 +119,9 @@ TEST(LineSink, PrintsTorchvisionsLines) {
           "Test:  Acc@1 87.310 Acc@5 99.480"));
 }
 
-TEST(LineSink, LinesPassTheParserOfTorchvisionLogs) {
+TEST(LineObserver, LinesPassTheParserOfTorchvisionLogs) {
   Lines log;
-  LineSink sink(log, 100);
+  LineObserver sink(log, 100);
   sink.on_step(step(12, 0));
   ASSERT_THAT(log.lines, SizeIs(1));
   const std::regex parser(
@@ -141,15 +133,28 @@ TEST(LineSink, LinesPassTheParserOfTorchvisionLogs) {
   EXPECT_EQ(match[5], "2.3012");
 }
 
-TEST(LogFile, AppendsLinesOverSeveralStarts) {
+TEST(RunLog, KeepsMessagesAndDropsRowsThatComeAgain) {
   MemoryFs fs;
-  LogFile(fs, "log.txt").write(LogLevel::kInfo, "one");
+  const auto refuse = [](const Error& error) { raise(error); };
   {
-    LogFile log(fs, "log.txt");
+    RunFiles files(fs, refuse);
+    RunLog log(files, "log.txt");
+    log.write(LogLevel::kInfo, "one");
+    LineObserver(log, 100).on_step(step(0, 0));
     log.write(LogLevel::kWarning, "two");
     log.write(LogLevel::kDebug, "not kept");
+    LineObserver(log, 100).on_step(step(0, 99));
   }
-  EXPECT_EQ(read_text(fs, "log.txt").value(), "one\nwarning: two\n");
+  RunFiles files(fs, refuse);
+  files.part().load(ckpt::Value::dict({{"log.txt", 1}}));
+  RunLog log(files, "log.txt");
+  log.write(LogLevel::kInfo, "resumed");
+  const auto lines = split(read_text(fs, "log.txt").value(), '\n');
+  ASSERT_THAT(lines, SizeIs(5));
+  EXPECT_EQ(lines[0], "one");
+  EXPECT_THAT(lines[1], HasSubstr("[  0/100]"));
+  EXPECT_EQ(lines[2], "warning: two");
+  EXPECT_EQ(lines[3], "resumed");
 }
 
 } // namespace

@@ -6,17 +6,22 @@
 //   Test:  Acc@1 87.310 Acc@5 99.480
 #pragma once
 
+#include <string_view>
+
 #include "lockstep/base/log_sink.h"
 #include "lockstep/train/meter.h"
-#include "lockstep/train/sink.h"
+#include "lockstep/train/observer.h"
 
 namespace lockstep::train {
 
+/// Whether a line of a log is one that a `LineObserver` writes.
+bool is_observed_line(std::string_view line);
+
 /// Writes a line for every logged step and two for every epoch.
-/// Ownership: `log` must outlive the sink.
-class LineSink : public Sink {
+/// Ownership: `log` must outlive the observer.
+class LineObserver final : public Observer {
  public:
-  LineSink(LogSink& log, std::int64_t log_interval);
+  LineObserver(LogSink& log, std::int64_t log_interval);
 
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
@@ -34,6 +39,8 @@ class LineSink : public Sink {
   LogSink& log_;
   std::int64_t log_interval_;
   Meters meters_;
+  /// The epoch of `meters_`, which may begin in its middle.
+  std::int64_t epoch_ = -1;
 };
 
 } // namespace lockstep::train

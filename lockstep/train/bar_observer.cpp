@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/bar_sink.h"
+#include "lockstep/train/bar_observer.h"
 
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
 
-void BarSink::on_step(const StepRecord& record) {
-  if (record.batch == 0) {
+void BarObserver::on_step(const StepRecord& record) {
+  if (record.epoch != epoch_) {
+    epoch_ = record.epoch;
     samples_ = 0;
     loss_ = right_ = 0.0;
     line_ = std::make_unique<report::ProgressLine>(report::ProgressOptions{
@@ -29,7 +30,7 @@ void BarSink::on_step(const StepRecord& record) {
   }
 }
 
-void BarSink::on_epoch(const EpochRecord& record) {
+void BarObserver::on_epoch(const EpochRecord& record) {
   console_.print(format(
       "Test:  Acc@1 {:.3f} Acc@5 {:.3f}",
       record.test.top1,

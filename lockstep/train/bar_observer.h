@@ -7,15 +7,15 @@
 
 #include "lockstep/report/console.h"
 #include "lockstep/report/progress_line.h"
-#include "lockstep/train/sink.h"
+#include "lockstep/train/observer.h"
 
 namespace lockstep::train {
 
 /// Draws on a console that log lines share. Ownership: `console` must outlive
-/// the sink.
-class BarSink : public Sink {
+/// the observer.
+class BarObserver final : public Observer {
  public:
-  explicit BarSink(report::Console& console) : console_(console) {}
+  explicit BarObserver(report::Console& console) : console_(console) {}
 
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
@@ -23,7 +23,9 @@ class BarSink : public Sink {
  private:
   report::Console& console_;
   std::unique_ptr<report::ProgressLine> line_;
-  /// Sums over the epoch so far.
+  /// The epoch that `line_` shows, which may begin in its middle.
+  std::int64_t epoch_ = -1;
+  /// Sums over what was seen of it.
   std::int64_t samples_ = 0;
   double loss_ = 0.0;
   double right_ = 0.0;

@@ -5,11 +5,8 @@
 // runs give equal files up to the time columns.
 #pragma once
 
-#include <memory>
-
-#include "lockstep/base/fs.h"
-#include "lockstep/train/run_folder.h"
-#include "lockstep/train/sink.h"
+#include "lockstep/train/observer.h"
+#include "lockstep/train/run_files.h"
 
 namespace lockstep::train {
 
@@ -20,15 +17,13 @@ inline constexpr std::string_view kResultsHeader =
 inline constexpr std::string_view kStepsHeader = "step,epoch,loss,lr";
 
 /// Appends to both files. Rows are written at once: a reader sees them live.
-/// Errors: throws kIo.
-class CsvSink : public Sink {
+class CsvObserver final : public Observer {
  public:
-  /// Keeps rows of epochs before `start_epoch` and drops the others: a resumed
-  /// run does those epochs again.
-  CsvSink(
-      FileSystem& fs,
-      const RunFolder& folder,
-      std::int64_t start_epoch,
+  /// Opens both in `folder`. Ownership: `files` must outlive the observer.
+  /// Errors: throws kIo.
+  CsvObserver(
+      RunFiles& files,
+      const std::string& folder,
       std::int64_t log_interval);
 
   void on_step(const StepRecord& record) override;
@@ -36,8 +31,8 @@ class CsvSink : public Sink {
 
  private:
   std::int64_t log_interval_;
-  std::unique_ptr<WritableFile> results_;
-  std::unique_ptr<WritableFile> steps_;
+  RunFile& results_;
+  RunFile& steps_;
 };
 
 } // namespace lockstep::train

@@ -4,8 +4,20 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace lockstep::train {
+
+/// How a run begins, or goes on.
+struct StartRecord {
+  /// The run folder.
+  std::string folder = {};
+  /// Epochs and steps that are done.
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;
+};
 
 /// One optimizer step.
 struct StepRecord {
@@ -38,6 +50,8 @@ struct Score {
   /// Units: percent.
   double top1 = 0.0;
   double top5 = 0.0;
+  /// Of this start of the program: an epoch that was interrupted counts from
+  /// where it went on.
   double seconds = 0.0;
 };
 
@@ -54,16 +68,39 @@ struct EpochRecord {
   double images_per_second = 0.0;
 };
 
-/// Receives what a run measures. Threads: called by the training thread only.
-class Sink {
- public:
-  Sink() = default;
-  virtual ~Sink() = default;
-  Sink(const Sink&) = delete;
-  Sink& operator=(const Sink&) = delete;
-
-  virtual void on_step(const StepRecord& record) = 0;
-  virtual void on_epoch(const EpochRecord& record) = 0;
+/// A checkpoint that is complete and on the disk.
+struct CheckpointRecord {
+  std::string path = {};
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;
+  bool is_best = false;
 };
+
+/// How a run ended.
+struct EndRecord {
+  std::int64_t epochs = 0;
+  /// Units: percent.
+  double best_acc1 = 0.0;
+  double seconds = 0.0;
+  bool was_stopped = false;
+};
+
+/// Receives what a run measures; overrides what it wants to know.
+/// Threads: called by the training thread only.
+class Observer {
+ public:
+  Observer() = default;
+  virtual ~Observer() = default;
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  virtual void on_start(const StartRecord& /*record*/) {}
+  virtual void on_step(const StepRecord& /*record*/) {}
+  virtual void on_epoch(const EpochRecord& /*record*/) {}
+  virtual void on_checkpoint(const CheckpointRecord& /*record*/) {}
+  virtual void on_end(const EndRecord& /*record*/) {}
+};
+
+using Observers = std::vector<std::shared_ptr<Observer>>;
 
 } // namespace lockstep::train

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/line_sink.h"
+#include "lockstep/train/line_observer.h"
 
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
 namespace {
+
+constexpr std::string_view kEpoch = "Epoch: [";
+constexpr std::string_view kTest = "Test:  ";
 
 /// "[ 50/938]", as wide as "[938/938]".
 std::string position(std::int64_t batch, std::int64_t batches) {
@@ -16,12 +19,17 @@ std::string position(std::int64_t batch, std::int64_t batches) {
 
 } // namespace
 
-LineSink::LineSink(LogSink& log, std::int64_t log_interval)
+bool is_observed_line(std::string_view line) {
+  return line.starts_with(kEpoch) || line.starts_with(kTest);
+}
+
+LineObserver::LineObserver(LogSink& log, std::int64_t log_interval)
     : log_(log), log_interval_(log_interval) {}
 
-void LineSink::on_step(const StepRecord& record) {
-  if (record.batch == 0) {
+void LineObserver::on_step(const StepRecord& record) {
+  if (record.epoch != epoch_) {
     meters_ = {};
+    epoch_ = record.epoch;
   }
   meters_.loss.add(record.loss, record.samples);
   meters_.top1.add(record.top1, record.samples);
@@ -35,8 +43,9 @@ void LineSink::on_step(const StepRecord& record) {
   log_.write(
       LogLevel::kInfo,
       format(
-          "Epoch: [{}]  {}  eta: {}  lr: {}  img/s: {:.1f}  loss: {}  "
+          "{}{}]  {}  eta: {}  lr: {}  img/s: {:.1f}  loss: {}  "
           "acc1: {}  acc5: {}  time: {:.4f}  data: {:.4f}",
+          kEpoch,
           record.epoch,
           position(record.batch, record.batches),
           human_seconds(meters_.time.average() * left),
@@ -49,18 +58,20 @@ void LineSink::on_step(const StepRecord& record) {
           meters_.data.average()));
 }
 
-void LineSink::on_epoch(const EpochRecord& record) {
+void LineObserver::on_epoch(const EpochRecord& record) {
   log_.write(
       LogLevel::kInfo,
       format(
-          "Epoch: [{}] Total time: {} ({:.1f} img/s)",
+          "{}{}] Total time: {} ({:.1f} img/s)",
+          kEpoch,
           record.epoch,
           human_seconds(record.train.seconds),
           record.images_per_second));
   log_.write(
       LogLevel::kInfo,
       format(
-          "Test:  Acc@1 {:.3f} Acc@5 {:.3f}",
+          "{}Acc@1 {:.3f} Acc@5 {:.3f}",
+          kTest,
           record.test.top1,
           record.test.top5));
 }

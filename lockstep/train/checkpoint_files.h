@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The checkpoints in a run folder: one file per checkpoint, named by its step,
+// and two links to them. Python opens a link as it opens a file.
+//   checkpoint-00000938.pth.tar
+//   checkpoint.pth.tar -> checkpoint-00000938.pth.tar     (the newest)
+//   model_best.pth.tar -> checkpoint-00000938.pth.tar     (the best so far)
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/fs.h"
+
+namespace lockstep::train {
+
+inline constexpr std::string_view kLatestFile = "checkpoint.pth.tar";
+inline constexpr std::string_view kBestFile = "model_best.pth.tar";
+
+/// "checkpoint-00000938.pth.tar".
+std::string checkpoint_name(std::int64_t step);
+
+/// The step of a name made by `checkpoint_name`; nothing for another name.
+std::optional<std::int64_t> checkpoint_step(std::string_view name);
+
+/// Names in `folder` made by `checkpoint_name`, the highest step first; none if
+/// the folder cannot be read.
+std::vector<std::string> list_checkpoints(
+    FileSystem& fs,
+    const std::string& folder);
+
+/// Removes all but the `keep` highest steps; those that the links point to
+/// stay, too, and so does what has another name.
+/// Errors: kIo for the first that cannot be removed; the others are.
+Status
+prune_checkpoints(FileSystem& fs, const std::string& folder, std::int64_t keep);
+
+} // namespace lockstep::train

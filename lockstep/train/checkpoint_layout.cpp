@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/checkpoint_layout.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/map_location.h"
+
+namespace lockstep::train {
+namespace {
+
+/// How one kind of script calls things.
+struct Layout {
+  std::string_view name = {};
+  /// The layout is this one if the file has this key.
+  std::string_view marker = {};
+  std::string_view weights = {};
+  std::string_view scheduler = {};
+  std::string_view best = {};
+  /// Whether `epoch` is the last one done; else it is the next one to do.
+  bool epoch_is_done = false;
+};
+
+constexpr std::string_view kEpoch = "epoch";
+constexpr std::string_view kOptimizer = "optimizer";
+
+// The first row that fits. Sources: torchvision references/classification
+// (train.py), timm.utils.CheckpointSaver, examples/imagenet (main.py).
+// clang-format off
+constexpr std::array kLayouts{
+    Layout{"Lockstep", "lockstep", "state_dict", "scheduler", "best_acc1"},
+    Layout{"torchvision", "lr_scheduler", "model", "lr_scheduler", {}, true},
+    Layout{"timm", "version", "state_dict", "lr_scheduler", "metric", true},
+    Layout{"{epoch, model, ...}", "model", "model", "scheduler", {}, true},
+    Layout{"PyTorch's examples", "state_dict", "state_dict", "scheduler",
+           "best_acc1"},
+};
+// clang-format on
+
+[[noreturn]] void
+refuse(const std::string& path, std::string message, std::string hint) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "train.resume",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .path = path});
+}
+
+/// True for a state dict on its own: a dict with nothing but tensors.
+bool is_bare_weights(const ckpt::Value& root) {
+  const ckpt::Dict* dict = root.as_dict();
+  return dict != nullptr && !dict->items.empty() &&
+         std::ranges::all_of(dict->items, [](const ckpt::Item& item) {
+           return item.second.as_tensor() != nullptr;
+         });
+}
+
+/// What to do with a file from which no run can go on.
+std::string hint_for(const ckpt::Value& root, const std::string& path) {
+  // A state dict, or one in a dict, or a whole model that was pickled.
+  const bool has_weights = is_bare_weights(root) || root.as_object() ||
+                           root.find("state_dict") || root.find("model");
+  return has_weights
+             ? format(
+                   "--initial-checkpoint {} starts a new run from its weights",
+                   path)
+             : format("'lockstep ckpt {}' shows what it holds", path);
+}
+
+const Layout& layout_of(const ckpt::Value& root, const std::string& path) {
+  if (is_bare_weights(root)) {
+    refuse(
+        path,
+        "the file holds weights only, not the state of a run",
+        hint_for(root, path));
+  }
+  if (root.as_dict() == nullptr) {
+    refuse(
+        path,
+        format("not a checkpoint of a run but a {}", root.type_name()),
+        hint_for(root, path));
+  }
+  const auto* found = std::ranges::find_if(kLayouts, [&](const Layout& row) {
+    return root.find(row.marker) != nullptr &&
+           root.find(row.weights) != nullptr;
+  });
+  const Layout& layout = found == kLayouts.end() ? kLayouts.back() : *found;
+  std::vector<std::string> missing;
+  for (const std::string_view key : {kEpoch, layout.weights, kOptimizer}) {
+    if (root.find(key) == nullptr) {
+      missing.push_back(format("'{}'", key));
+    }
+  }
+  if (!missing.empty()) {
+    refuse(
+        path,
+        format("not a checkpoint of a run; missing {}", join(missing, ", ")),
+        hint_for(root, path));
+  }
+  return layout;
+}
+
+/// A number, also as a tensor of one element, as Python's scripts save it.
+double number_of(const ckpt::Value* value) {
+  if (value == nullptr) {
+    return 0.0;
+  }
+  if (const ckpt::Tensor* tensor = value->as_tensor();
+      tensor != nullptr && tensor->numel() == 1) {
+    return to_tensor(*tensor).to(at::kDouble).item<double>();
+  }
+  return value->number().value_or(0.0);
+}
+
+std::int64_t next_epoch(
+    const ckpt::Value& saved,
+    const Layout& layout,
+    const std::string& path) {
+  const std::int64_t* epoch = saved.as_int();
+  if (epoch == nullptr || *epoch < 0) {
+    refuse(
+        path,
+        format(
+            "'epoch' must be a whole number >= 0, got {}",
+            saved.type_name()),
+        format("'lockstep ckpt {}' shows what it holds", path));
+  }
+  return layout.epoch_is_done ? *epoch + 1 : *epoch;
+}
+
+/// The model as the script's user named it; empty if the file does not say.
+std::string_view model_name(const ckpt::Value& root) {
+  if (const ckpt::Value* arch = root.find("arch")) {
+    return arch->text();
+  }
+  // argparse's Namespace keeps its values in its state.
+  const ckpt::Value* args = root.find("args");
+  const ckpt::Object* space = args == nullptr ? nullptr : args->as_object();
+  const ckpt::Value* model = space == nullptr || space->state == nullptr
+                                 ? nullptr
+                                 : space->state->find("model");
+  return model == nullptr ? "" : model->text();
+}
+
+} // namespace
+
+RunCheckpoint to_run_checkpoint(
+    const ckpt::Value& root,
+    const std::string& path) {
+  // Where it was trained is not where it goes on: tensors are copied to the
+  // devices of the model.
+  map_locations(root, "cpu");
+  const Layout& layout = layout_of(root, path);
+  if (&layout == kLayouts.data()) {
+    return {.root = root, .layout = std::string(layout.name)};
+  }
+  const std::int64_t epoch = next_epoch(*root.find(kEpoch), layout, path);
+  ckpt::Value ours = ckpt::Value::dict(
+      {{"epoch", epoch},
+       {"state_dict", *root.find(layout.weights)},
+       {"best_acc1", number_of(root.find(layout.best))},
+       {"optimizer", *root.find(kOptimizer)}});
+  if (const ckpt::Value* scheduler = root.find(layout.scheduler)) {
+    ours.set("scheduler", *scheduler);
+  }
+  if (const std::string_view model = model_name(root); !model.empty()) {
+    ours.set("args", ckpt::Value::dict({{"model", model}}));
+  }
+  return {
+      .root = ours,
+      .layout = std::string(layout.name),
+      .note = format(
+          "a checkpoint of another program ({} layout): {} epochs are done",
+          layout.name,
+          epoch)};
+}
+
+} // namespace lockstep::train

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/checkpoint_writer.h"
+
+#include <sys/resource.h>
+
+#include <utility>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/train/checkpoint_files.h"
+
+namespace lockstep::train {
+namespace {
+
+/// Training comes first: the writer takes what it leaves of the processors. On
+/// Linux the number is the calling thread's own.
+void step_aside() {
+  constexpr int kNice = 10;
+  ::setpriority(PRIO_PROCESS, 0, kNice);
+}
+
+} // namespace
+
+CheckpointWriter::CheckpointWriter(
+    FileSystem& fs,
+    std::string folder,
+    CheckpointWriterOptions options)
+    : fs_(fs), folder_(std::move(folder)), options_(std::move(options)) {
+  if (options_.keep < 1) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train.checkpoint",
+         .message =
+             format("keep: expected at least 1, got {}", options_.keep)});
+  }
+  if (options_.in_background) {
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  }
+}
+
+// The thread ends after the job that it has.
+CheckpointWriter::~CheckpointWriter() = default;
+
+void CheckpointWriter::write(const ckpt::Value& live, CheckpointRecord record) {
+  record.path = format("{}/{}", folder_, checkpoint_name(record.step));
+  if (!options_.in_background) {
+    finished_.push_back(write_now({.root = live, .record = std::move(record)}));
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !job_; });
+  // The thread sleeps until there is a job: the buffer is ours.
+  lock.unlock();
+  ckpt::Value owned = buffer_.copy(live);
+  lock.lock();
+  job_ = Job{.root = std::move(owned), .record = std::move(record)};
+  changed_.notify_all();
+}
+
+std::vector<CheckpointOutcome> CheckpointWriter::finished() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(finished_, {});
+}
+
+std::vector<CheckpointOutcome> CheckpointWriter::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !job_; });
+  return std::exchange(finished_, {});
+}
+
+void CheckpointWriter::run(const std::stop_token& stop) {
+  step_aside();
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [this] { return job_.has_value(); })) {
+    lock.unlock();
+    CheckpointOutcome outcome = write_now(*job_);
+    lock.lock();
+    finished_.push_back(std::move(outcome));
+    job_.reset();
+    changed_.notify_all();
+  }
+}
+
+CheckpointOutcome CheckpointWriter::write_now(const Job& job) {
+  CheckpointOutcome outcome{.record = job.record};
+  try {
+    outcome.status = publish(job);
+    if (outcome.status) {
+      outcome.pruned = prune_checkpoints(fs_, folder_, options_.keep);
+    }
+  } catch (const Exception& error) {
+    outcome.status = error.error();
+  } catch (const std::exception& error) {
+    outcome.status = Error{
+        .op = "train.checkpoint",
+        .message = error.what(),
+        .path = job.record.path};
+  }
+  return outcome;
+}
+
+// See Note [Order of writing].
+Status CheckpointWriter::publish(const Job& job) {
+  const auto lead_here = [&](std::string_view link) {
+    return replace_link(
+        fs_,
+        base_name(job.record.path),
+        format("{}/{}", folder_, link));
+  };
+  LOCKSTEP_TRY(options_.before());
+  LOCKSTEP_TRY(ckpt::save(job.record.path, job.root, {}, fs_));
+  if (job.record.is_best) {
+    LOCKSTEP_TRY(lead_here(kBestFile));
+  }
+  return lead_here(kLatestFile);
+}
+
+} // namespace lockstep::train

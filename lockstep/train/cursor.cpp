@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/cursor.h"
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::train {
+namespace {
+
+[[noreturn]] void no_number(std::string_view key, const ckpt::Value& value) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "train.resume",
+       .message = format(
+           "'{}' must be a number that is not negative, got {}",
+           key,
+           value.type_name())});
+}
+
+std::int64_t to_count(std::string_view key, const ckpt::Value& value) {
+  const std::int64_t* number = value.as_int();
+  if (number == nullptr || *number < 0) {
+    no_number(key, value);
+  }
+  return *number;
+}
+
+double to_real(std::string_view key, const ckpt::Value& value) {
+  const auto number = value.number();
+  if (!number) {
+    no_number(key, value);
+  }
+  return *number;
+}
+
+/// One number of the dict `cursor`, and where it goes.
+struct Field {
+  std::string_view key = {};
+  std::int64_t* count = nullptr;
+  double* real = nullptr;
+};
+
+std::vector<Field> fields_of(Cursor& cursor) {
+  return {
+      {.key = "batch", .count = &cursor.batch},
+      {.key = "samples", .count = &cursor.samples},
+      {.key = "total_samples", .count = &cursor.total_samples},
+      {.key = "loss_sum", .real = &cursor.sums.loss},
+      {.key = "top1_sum", .count = &cursor.sums.top1},
+      {.key = "top5_sum", .count = &cursor.sums.top5},
+      {.key = "summed", .count = &cursor.sums.samples},
+      {.key = "lr", .real = &cursor.lr}};
+}
+
+ckpt::Value save_fields(Cursor cursor) {
+  ckpt::Dict dict;
+  for (const Field& field : fields_of(cursor)) {
+    dict.items.emplace_back(
+        field.key,
+        field.count != nullptr ? ckpt::Value(*field.count)
+                               : ckpt::Value(*field.real));
+  }
+  return dict;
+}
+
+void load_fields(const ckpt::Value& saved, Cursor& cursor) {
+  Cursor read = cursor;
+  for (const Field& field : fields_of(read)) {
+    const ckpt::Value* value = saved.find(field.key);
+    if (value == nullptr) {
+      raise(
+          {.code = ErrorCode::kMismatch,
+           .op = "train.resume",
+           .message = format("'cursor' has no '{}'", field.key)});
+    }
+    if (field.count != nullptr) {
+      *field.count = to_count(field.key, *value);
+    } else {
+      *field.real = to_real(field.key, *value);
+    }
+  }
+  cursor = read;
+}
+
+} // namespace
+
+void Cursor::add(
+    const BatchScore& scored,
+    std::int64_t ranks,
+    std::int64_t epoch_samples) {
+  // The last round may be filled up with samples that were read before.
+  const std::int64_t read =
+      std::min(scored.samples * ranks, epoch_samples - samples);
+  ++batch;
+  ++step;
+  samples += read;
+  total_samples += read;
+  sums.add(scored);
+}
+
+void Cursor::finish_epoch() {
+  ++epoch;
+  batch = 0;
+  samples = 0;
+  sums = {};
+}
+
+std::vector<StatePart> cursor_parts(Cursor& cursor, World& world) {
+  const auto count_part = [](std::string key, std::int64_t& member) {
+    return StatePart{
+        .key = key,
+        .save = [&member](ValueBuilder&) { return ckpt::Value(member); },
+        .load =
+            [key, &member](const ckpt::Value& saved) {
+              member = to_count(key, saved);
+            }};
+  };
+  StatePart step = count_part("step", cursor.step);
+  step.is_required = false;
+  return {
+      count_part("epoch", cursor.epoch),
+      std::move(step),
+      {.key = "best_acc1",
+       .save =
+           [&cursor](ValueBuilder&) { return ckpt::Value(cursor.best_acc1); },
+       .load =
+           [&cursor](const ckpt::Value& saved) {
+             cursor.best_acc1 = to_real("best_acc1", saved);
+           }},
+      {.key = "cursor",
+       .save =
+           [&cursor, &world](ValueBuilder&) {
+             Cursor all = cursor;
+             all.sums = cursor.sums.over(world);
+             return save_fields(all);
+           },
+       .load =
+           [&cursor, &world](const ckpt::Value& saved) {
+             load_fields(saved, cursor);
+             if (world.rank() != 0) {
+               cursor.sums = {};
+             }
+           },
+       .is_required = false}};
+}
+
+} // namespace lockstep::train

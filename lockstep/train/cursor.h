@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where a run stands, counted in samples, so that the batch size and the
+// number of ranks may change between two parts of a run.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/train/scoring.h"
+#include "lockstep/train/state_part.h"
+
+namespace lockstep::train {
+
+/// Nothing of it depends on time or on how often a run was interrupted.
+struct Cursor {
+  /// The epoch that is running: as many are done.
+  std::int64_t epoch = 0;
+  /// Steps and samples of this epoch, over all ranks.
+  std::int64_t batch = 0;
+  std::int64_t samples = 0;
+  /// Steps and samples since the run began.
+  std::int64_t step = 0;
+  std::int64_t total_samples = 0;
+  /// Sums of this epoch, of this rank. What a checkpoint brought is rank 0's.
+  Scoring sums = {};
+  /// The rate of the last step.
+  double lr = 0.0;
+  /// Units: percent; the best test accuracy so far.
+  double best_acc1 = 0.0;
+
+  /// Counts a step of `ranks` ranks, of which this one had `batch`, in an epoch
+  /// of `epoch_samples`.
+  void
+  add(const BatchScore& batch, std::int64_t ranks, std::int64_t epoch_samples);
+  /// Goes on to the next epoch.
+  void finish_epoch();
+
+  friend bool operator==(const Cursor&, const Cursor&) = default;
+};
+
+/// `epoch` and `best_acc1`, as Python's scripts write them, and `step` and
+/// `cursor`, which a checkpoint may lack: it was taken after an epoch then.
+/// Errors of loading: throws kMismatch for what is no number.
+/// Ownership: borrow `cursor`.
+std::vector<StatePart> cursor_parts(Cursor& cursor, World& world);
+
+} // namespace lockstep::train

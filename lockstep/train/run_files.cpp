@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/run_files.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::train {
+namespace {
+
+/// What of a file is kept.
+struct Kept {
+  /// Units: bytes.
+  std::uint64_t bytes = 0;
+  std::int64_t rows = 0;
+};
+
+/// Up to the row after the first `rows` ones, or to the end; a last line
+/// without its line feed does not count.
+Kept keep_rows(
+    std::string_view text,
+    std::string_view header,
+    std::int64_t rows,
+    const RunFile::IsRow& is_row) {
+  Kept kept;
+  bool is_header = !header.empty();
+  for (auto end = text.find('\n'); end != std::string_view::npos;
+       end = text.find('\n', kept.bytes)) {
+    const std::string_view line = text.substr(kept.bytes, end - kept.bytes);
+    if (!is_header && is_row(line)) {
+      if (kept.rows == rows) {
+        break;
+      }
+      ++kept.rows;
+    }
+    is_header = false;
+    kept.bytes = end + 1;
+  }
+  return kept;
+}
+
+Error short_file(
+    const std::string& path,
+    std::int64_t expected,
+    std::int64_t got) {
+  return {
+      .code = ErrorCode::kMismatch,
+      .op = "train.resume",
+      .message = format(
+          "rows are missing: the checkpoint counted {}, found {}",
+          expected,
+          got),
+      .path = path};
+}
+
+} // namespace
+
+RunFile::RunFile(RowFile file, std::int64_t rows, ErrorHandler on_error)
+    : file_(std::move(file)), on_error_(std::move(on_error)), rows_(rows) {}
+
+void RunFile::append(std::string_view row) {
+  const Status status = file_.append(row);
+  {
+    const std::lock_guard lock(mutex_);
+    ++rows_;
+  }
+  report(status);
+}
+
+void RunFile::note(std::string_view line) {
+  report(file_.append(line));
+}
+
+Status RunFile::sync() {
+  return file_.sync();
+}
+
+std::int64_t RunFile::rows() const {
+  const std::lock_guard lock(mutex_);
+  return rows_;
+}
+
+void RunFile::report(const Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool was_failing = std::exchange(is_failing_, !status);
+    if (was_failing || status) {
+      return;
+    }
+  }
+  // The handler may write to this very file.
+  on_error_(status.error());
+}
+
+RunFiles::RunFiles(FileSystem& fs, ErrorHandler on_error)
+    : fs_(fs), on_error_(std::move(on_error)) {}
+
+RunFile& RunFiles::open(
+    const std::string& path,
+    std::string_view header,
+    const RunFile::IsRow& is_row) {
+  const std::int64_t rows = counted(base_name(path));
+  const std::string first = header.empty() ? "" : std::string(header) + "\n";
+  const auto old = read_text(fs_, path);
+  const std::string text = old && old->starts_with(first) ? *old : "";
+  const Kept kept = keep_rows(text, header, rows, is_row);
+  if (kept.rows < rows && saved_) {
+    on_error_(short_file(path, rows, kept.rows));
+  }
+  if (text.empty()) {
+    write_file_atomically(fs_, path, first).value();
+  }
+  auto& [_, file] = files_.emplace_back(
+      base_name(path),
+      std::make_unique<RunFile>(
+          RowFile::open(fs_, path, text.empty() ? first.size() : kept.bytes)
+              .value(),
+          kept.rows,
+          on_error_));
+  return *file;
+}
+
+Status RunFiles::sync() {
+  for (const auto& [_, file] : files_) {
+    LOCKSTEP_TRY(file->sync());
+  }
+  return {};
+}
+
+StatePart RunFiles::part() {
+  return {
+      .key = "rows",
+      .save =
+          [this](ValueBuilder&) {
+            ckpt::Dict rows;
+            for (const auto& [name, file] : files_) {
+              rows.items.emplace_back(name, file->rows());
+            }
+            return ckpt::Value(std::move(rows));
+          },
+      .load =
+          [this](const ckpt::Value& saved) {
+            saved_.emplace();
+            const ckpt::Dict* rows = saved.as_dict();
+            for (const auto& [name, count] :
+                 rows != nullptr ? rows->items : std::vector<ckpt::Item>{}) {
+              if (const std::int64_t* number = count.as_int()) {
+                saved_->emplace_back(name.text(), *number);
+              }
+            }
+          },
+      .is_required = false};
+}
+
+void RunFiles::start_anew() {
+  saved_.emplace();
+}
+
+std::int64_t RunFiles::counted(const std::string& name) const {
+  if (!saved_) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  const auto found = std::ranges::find(
+      *saved_,
+      name,
+      &std::pair<std::string, std::int64_t>::first);
+  return found == saved_->end() ? 0 : found->second;
+}
+
+} // namespace lockstep::train

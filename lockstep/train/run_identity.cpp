@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/run_identity.h"
+
+#include <cstdlib>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/base/version.h"
+#include "lockstep/tensor/compat.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr int kFormat = 1;
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+} // namespace
+
+RunIdentity::RunIdentity(
+    const TrainConfig& config,
+    const std::string& devices,
+    const std::string& strategy,
+    std::int64_t train_samples)
+    : numerics_{
+          {{"lockstep", std::string(kVersion)},
+           {"torch", torch_library_version()},
+           {"cpu", at::get_cpu_capability()},
+           {"onednn_isa", environment("DNNL_MAX_CPU_ISA")},
+           {"threads", std::to_string(at::get_num_threads())},
+           {"devices", devices},
+           {"strategy", strategy},
+           {"kernels", config.kernels},
+           {"channels_last", yes_or_no(config.channels_last)},
+           {"augment", config.augment},
+           {"deterministic",
+            yes_or_no(at::globalContext().deterministicAlgorithms())}}},
+      order_{
+          {{"data", config.data},
+           {"train_samples", std::to_string(train_samples)},
+           {"seed", std::to_string(config.seed)}}} {}
+
+ckpt::Value RunIdentity::Group::save() const {
+  ckpt::Dict dict;
+  for (const auto& [name, text] : fields) {
+    dict.items.emplace_back(name, text);
+  }
+  return dict;
+}
+
+void RunIdentity::Group::compare(const ckpt::Value* saved) {
+  differences.clear();
+  for (const auto& [name, now] : fields) {
+    const ckpt::Value* was = saved == nullptr ? nullptr : saved->find(name);
+    const std::string text(was == nullptr ? "" : was->text());
+    if (text != now) {
+      differences.push_back({.field = name, .saved = text, .now = now});
+    }
+  }
+}
+
+StatePart RunIdentity::part() {
+  return {
+      .key = "lockstep",
+      .save =
+          [this](ValueBuilder&) {
+            return ckpt::Value::dict(
+                {{"format", kFormat},
+                 {"numerics", numerics_.save()},
+                 {"order", order_.save()}});
+          },
+      .load =
+          [this](const ckpt::Value& saved) {
+            numerics_.compare(saved.find("numerics"));
+            order_.compare(saved.find("order"));
+          },
+      .is_required = false};
+}
+
+std::string to_string(const std::vector<Difference>& differences) {
+  std::vector<std::string> parts;
+  for (const Difference& difference : differences) {
+    parts.push_back(format(
+        "{}: '{}', now '{}'",
+        difference.field,
+        escape(difference.saved),
+        escape(difference.now)));
+  }
+  return join(parts, "; ");
+}
+
+} // namespace lockstep::train

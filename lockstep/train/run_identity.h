@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What decides the bits of a run besides its state: the machine's and the
+// library's way to compute, and the order of the samples. A checkpoint keeps
+// it, so that a run that goes on can say what cannot be equal.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/train/config.h"
+#include "lockstep/train/state_part.h"
+
+namespace lockstep::train {
+
+/// One field that is not as it was.
+struct Difference {
+  std::string field = {};
+  std::string saved = {};
+  std::string now = {};
+};
+
+/// Named texts. Made once the run is set up.
+class RunIdentity {
+ public:
+  /// `devices` and `strategy` as they are used; `config.threads` is resolved.
+  RunIdentity(
+      const TrainConfig& config,
+      const std::string& devices,
+      const std::string& strategy,
+      std::int64_t train_samples);
+
+  /// `lockstep`: {'format': 1, 'numerics': {...}, 'order': {...}}. Loading only
+  /// compares. A checkpoint may lack it. Ownership: borrows this object.
+  StatePart part();
+
+  /// What decides how numbers are computed: versions, kernels, instruction
+  /// set, threads, devices, layout, augmentation.
+  [[nodiscard]] const std::vector<Difference>& numerics() const {
+    return numerics_.differences;
+  }
+  /// What decides which samples come when: data set, number, seed.
+  [[nodiscard]] const std::vector<Difference>& order() const {
+    return order_.differences;
+  }
+
+ private:
+  struct Group {
+    std::vector<std::pair<std::string, std::string>> fields = {};
+    std::vector<Difference> differences = {};
+
+    [[nodiscard]] ckpt::Value save() const;
+    void compare(const ckpt::Value* saved);
+  };
+
+  Group numerics_;
+  Group order_;
+};
+
+/// "threads: 2, now 4; devices: cpu*2, now cpu".
+std::string to_string(const std::vector<Difference>& differences);
+
+} // namespace lockstep::train

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The order of an epoch's samples, from any point of it.
+//   loader.start_epoch(sample_order(60000, {.seed = 0, .epoch = 3}), 3);
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/base/world.h"
+
+namespace lockstep::train {
+
+struct SampleOrderOptions {
+  std::int64_t seed = 0;
+  std::int64_t epoch = 0;
+  /// Samples of the epoch that all ranks together have consumed.
+  std::int64_t consumed = 0;
+};
+
+/// What `world`'s rank reads of the rest of an epoch of `samples`. From the
+/// start it is the order of Python's `DistributedSampler`; later the rest of
+/// that order is dealt to the ranks, so that their number may have changed and
+/// no sample is lost or read twice but for the few that fill up the last round.
+/// Errors: throws kInvalidArgument if `consumed` is out of range.
+std::vector<std::int64_t> sample_order(
+    std::int64_t samples,
+    const SampleOrderOptions& options,
+    const World& world = world_of_one());
+
+} // namespace lockstep::train

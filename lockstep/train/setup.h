@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Makes what a run works with, as a TrainConfig says.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "lockstep/base/fs.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/train/config.h"
+#include "lockstep/train/schedule.h"
+#include "lockstep/train/strategy.h"
+
+namespace lockstep::train {
+
+/// What a program brings itself; what is absent comes from the settings.
+struct OwnParts {
+  /// Any module with `Tensor forward(Tensor)`, as DataParallel takes it. Its
+  /// random numbers are the program's: `config.seed` is not set.
+  AnyModel model = {};
+  std::shared_ptr<const Dataset> train_data = {};
+  std::shared_ptr<const Dataset> test_data = {};
+  LossFunction loss = {};
+};
+
+/// The working parts of a run. Later ones use earlier ones.
+struct Setup {
+  std::vector<c10::Device> devices = {};
+  std::unique_ptr<Loader> train_data = {};
+  std::unique_ptr<Loader> test_data = {};
+  /// How many samples of the data sets are used.
+  std::int64_t train_samples = 0;
+  std::int64_t test_samples = 0;
+  AnyModel model = {};
+  std::unique_ptr<Strategy> strategy = {};
+  std::unique_ptr<Optimizer> optimizer = {};
+  std::unique_ptr<Schedule> schedule = {};
+
+  /// Steps of an epoch in which `samples` are left.
+  [[nodiscard]] std::int64_t steps_of(std::int64_t samples) const;
+};
+
+/// Opens the data, sets threads, kernels and the seed, and builds the model
+/// with its first weights. `ranks` share the samples of an epoch.
+/// Errors: throws what the parts throw.
+Setup set_up(
+    const TrainConfig& config,
+    const OwnParts& own,
+    FileSystem& fs,
+    int ranks = 1);
+
+} // namespace lockstep::train

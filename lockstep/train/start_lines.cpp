@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/start_lines.h"
+
+#include <ATen/Parallel.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/base/version.h"
+#include "lockstep/device/device_list.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr std::string_view kOwn = "of the program";
+
+std::int64_t parameter_count(const torch::nn::Module& module) {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : module.parameters()) {
+    count += parameter.numel();
+  }
+  return count;
+}
+
+std::string model_line(const StartingRun& run) {
+  const std::size_t devices = run.setup.devices.size();
+  return format(
+      "model {} with {} parameters on {} ({}), {} threads, kernels {}; "
+      "batch {}{}; lockstep {}",
+      run.own.model.is_empty() ? run.config.model : kOwn,
+      with_commas(static_cast<std::uint64_t>(
+          parameter_count(run.setup.model.module()))),
+      to_string(run.setup.devices),
+      run.setup.strategy->name(),
+      at::get_num_threads(),
+      run.config.kernels,
+      run.config.batch_size,
+      devices > 1 ? format(" over {} devices", devices) : std::string(),
+      kVersion);
+}
+
+std::string resumed_line(const StartingRun& run) {
+  const Resumption& from = *run.resumption;
+  if (from.path.empty()) {
+    return format(
+        "{} has no checkpoint yet: the run begins again",
+        from.folder);
+  }
+  return format(
+      "resumed {} at epoch {}, step {}, sample {} of {}",
+      from.path,
+      run.cursor.epoch,
+      run.cursor.step,
+      run.cursor.samples,
+      run.setup.train_samples);
+}
+
+} // namespace
+
+std::vector<StartLine> start_lines(
+    const StartingRun& run,
+    const std::string& folder) {
+  std::vector<StartLine> lines{
+      {.text = model_line(run)},
+      {.text = format(
+           "data {}: {} training and {} test samples; run folder {}",
+           run.own.train_data ? kOwn : run.config.data,
+           run.setup.train_samples,
+           run.setup.test_samples,
+           folder)}};
+  if (!run.resumption) {
+    if (!run.config.resume.empty()) {
+      lines.push_back({.text = "nothing to resume: a new run begins"});
+    }
+    return lines;
+  }
+  for (const std::string& warning : run.resumption->warnings) {
+    lines.push_back({.level = LogLevel::kWarning, .text = warning});
+  }
+  if (!run.resumption->checkpoint.note.empty()) {
+    lines.push_back({.text = run.resumption->checkpoint.note});
+  }
+  lines.push_back({.text = resumed_line(run)});
+  return lines;
+}
+
+} // namespace lockstep::train

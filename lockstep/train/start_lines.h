@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a run says about itself when it starts or goes on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/log_sink.h"
+#include "lockstep/train/config.h"
+#include "lockstep/train/cursor.h"
+#include "lockstep/train/resume.h"
+#include "lockstep/train/setup.h"
+
+namespace lockstep::train {
+
+/// A run that is set up and, if it goes on, loaded.
+struct StartingRun {
+  const TrainConfig& config;
+  const Setup& setup;
+  const OwnParts& own;
+  const std::optional<Resumption>& resumption;
+  const Cursor& cursor;
+};
+
+struct StartLine {
+  LogLevel level = LogLevel::kInfo;
+  std::string text = {};
+};
+
+/// Model, devices and kernels; data and folder; where it goes on.
+std::vector<StartLine> start_lines(
+    const StartingRun& run,
+    const std::string& folder);
+
+} // namespace lockstep::train

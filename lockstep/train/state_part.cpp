@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/state_part.h"
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::train {
+
+RunState& RunState::add(StatePart part) {
+  const bool is_taken =
+      std::ranges::find(parts_, part.key, &StatePart::key) != parts_.end();
+  if (part.key.empty() || is_taken) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train.state",
+         .message = format(
+             "a part of a run needs a key of its own, got '{}'",
+             escape(part.key))});
+  }
+  parts_.push_back(std::move(part));
+  return *this;
+}
+
+RunState& RunState::add(std::vector<StatePart> parts) {
+  for (StatePart& part : parts) {
+    add(std::move(part));
+  }
+  return *this;
+}
+
+ckpt::Value RunState::save() const {
+  ValueBuilder builder;
+  ckpt::Dict root;
+  for (const StatePart& part : parts_) {
+    root.items.emplace_back(part.key, part.save(builder));
+  }
+  return root;
+}
+
+std::vector<std::string> RunState::load(const ckpt::Value& root) const {
+  std::vector<std::string> needed;
+  std::vector<std::string> missing;
+  for (const StatePart& part : parts_) {
+    if (root.find(part.key) == nullptr) {
+      (part.is_required ? needed : missing).push_back(part.key);
+    }
+  }
+  if (!needed.empty()) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.state",
+         .message = format("the checkpoint has no '{}'", join(needed, "', '")),
+         .hint = "'lockstep ckpt FILE' shows what it holds"});
+  }
+  for (const StatePart& part : parts_) {
+    if (const ckpt::Value* saved = root.find(part.key)) {
+      part.load(*saved);
+    }
+  }
+  return missing;
+}
+
+} // namespace lockstep::train

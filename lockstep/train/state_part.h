@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a run consists of, as an ordered list of parts that save and load
+// themselves. A program with a loop of its own uses the same list:
+//   RunState state;
+//   state.add(model_part(*net)).add(optimizer_part(optimizer));
+//   state.add(generator_part()).add({"note", save_note, load_note});
+//   ckpt::Value root = state.save();       // a plain dict: Python reads it
+//   state.load(file.root);
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lockstep/ckpt/value.h"
+#include "lockstep/tensor/bridge.h"
+
+namespace lockstep::train {
+
+/// One entry of a checkpoint and how it is made and taken over.
+struct StatePart {
+  /// Key in the checkpoint's dict.
+  std::string key = {};
+  /// The state of now. Tensors may alias live ones; made through one builder,
+  /// those that share memory keep sharing it.
+  std::function<ckpt::Value(ValueBuilder&)> save = {};
+  /// Takes a saved state over, or throws and changes nothing.
+  std::function<void(const ckpt::Value&)> load = {};
+  /// Whether a checkpoint without the key is refused.
+  bool is_required = true;
+};
+
+/// The parts of a run. Ownership: a part borrows what it saves.
+/// Threads: one at a time; nothing may train meanwhile.
+class RunState {
+ public:
+  /// Errors: throws kInvalidArgument for an empty key or one that is taken.
+  RunState& add(StatePart part);
+  RunState& add(std::vector<StatePart> parts);
+
+  /// A dict with the parts in their order. Its tensors alias live memory: write
+  /// it, or copy it (`SnapshotBuffer`), before training goes on.
+  [[nodiscard]] ckpt::Value save() const;
+
+  /// Loads the parts in their order and returns the keys that were missing
+  /// although no part needs them. Errors: throws kMismatch that names the
+  /// missing keys, before anything changes; what a part throws, and then the
+  /// parts from it on are unchanged.
+  std::vector<std::string> load(const ckpt::Value& root) const;
+
+ private:
+  std::vector<StatePart> parts_;
+};
+
+} // namespace lockstep::train

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The parts that every run has. Ownership: each borrows its argument, which
+// must outlive it.
+#pragma once
+
+#include <span>
+
+#include <c10/core/Device.h>
+#include <torch/nn/module.h>
+
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/optim/scheduler.h"
+#include "lockstep/train/state_part.h"
+
+namespace torch::optim {
+class Optimizer;
+} // namespace torch::optim
+
+namespace lockstep::train {
+
+/// `state_dict`: weights and buffers without "module." in front of the names;
+/// a file may have it. Give the module inside of a `DataParallel`.
+StatePart model_part(torch::nn::Module& model);
+
+/// `optimizer`: Lockstep's optimizers, and LibTorch's as far as
+/// optim/torch_optim_state.h knows them.
+StatePart optimizer_part(Optimizer& optimizer);
+StatePart optimizer_part(torch::optim::Optimizer& optimizer);
+
+/// `scheduler`. A checkpoint may lack it.
+StatePart scheduler_part(Scheduler& scheduler);
+
+/// `rng`: the default generators of the CPU and of `devices`, from which all
+/// replicas derive theirs (parallel/random_stream.h): {'cpu': state, 'cuda:1':
+/// state}. A checkpoint may lack it; a device that it does not know keeps its
+/// generator.
+StatePart generator_part(std::span<const c10::Device> devices = {});
+
+} // namespace lockstep::train

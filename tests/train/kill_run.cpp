@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One of the runs that kill_test.py kills: kill_run CASE FOLDER. Goes on from
+// what is in FOLDER, and ends with status 0 when the run is over.
+#include <cstdio>
+#include <string_view>
+
+#include <torch/nn/functional/dropout.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+
+#include "lockstep/train/trainer.h"
+
+namespace {
+
+using lockstep::train::TrainConfig;
+
+/// What a run can lose: weights, statistics of a normalisation, random numbers.
+struct Net : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor hidden =
+        norm->forward(first->forward(x.flatten(1))).relu();
+    return last->forward(torch::nn::functional::dropout(
+        hidden,
+        torch::nn::functional::DropoutFuncOptions().p(0.3).training(
+            is_training())));
+  }
+  torch::nn::Linear first =
+      register_module("first", torch::nn::Linear(784, 512));
+  torch::nn::BatchNorm1d norm =
+      register_module("norm", torch::nn::BatchNorm1d(512));
+  torch::nn::Linear last = register_module("last", torch::nn::Linear(512, 10));
+};
+
+struct Case {
+  std::string_view name = {};
+  void (*change)(TrainConfig& config) = nullptr;
+};
+
+constexpr Case kCases[] = {
+    {"single", [](TrainConfig& config) { config.opt = "adamw"; }},
+    {"replicas",
+     [](TrainConfig& config) {
+       config.devices = "cpu*2";
+       config.threads = 2;
+       config.augment = "crop-flip";
+     }},
+    {"sim",
+     [](TrainConfig& config) {
+       config.devices = "sim*3";
+       config.threads = 2;
+     }},
+    {"onecycle",
+     [](TrainConfig& config) { config.lr_scheduler = "onecyclelr"; }},
+    // There is hardly a moment at which no checkpoint is being written.
+    {"every-step",
+     [](TrainConfig& config) {
+       config.checkpoint_interval = 1;
+       config.keep = 1;
+     }},
+};
+
+TrainConfig config_of(const Case& chosen, const std::string& folder) {
+  TrainConfig config;
+  config.devices = "cpu";
+  config.threads = 1;
+  config.epochs = 3;
+  config.batch_size = 32;
+  config.lr = 0.05;
+  config.lr_step_size = 1;
+  config.max_train_samples = 400;
+  config.max_eval_samples = 128;
+  config.log_interval = 1;
+  config.checkpoint_interval = 5;
+  config.output = folder;
+  config.resume = "auto";
+  chosen.change(config);
+  return config;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  for (const Case& chosen : kCases) {
+    if (argc == 3 && chosen.name == argv[1]) {
+      at::manual_seed(0);
+      lockstep::train::Trainer trainer(
+          config_of(chosen, argv[2]),
+          {.own = {.model = std::make_shared<Net>()}});
+      trainer.run();
+      return 0;
+    }
+  }
+  for (const Case& known : kCases) {
+    std::printf("%s\n", std::string(known.name).c_str());
+  }
+  return argc == 1 ? 0 : 2;
+}

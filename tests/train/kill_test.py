@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kills runs with SIGKILL at random moments and lets them go on.
+
+    kill_test.py PROGRAM [KILLS] [SEED]
+
+What is left at the end must be that of a run which nobody killed: the
+checkpoints, the best one and the tables, byte for byte (times left out). Ends
+with a table; status 1 if anything differs. The seed gives the same moments, as
+far as a machine can.
+"""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+# Columns of results.csv and members of log.jsonl that are times.
+TIME_COLUMNS = ("images_per_s", "epoch_s")
+TIME_MEMBERS = ("seconds", "data_seconds", "images_per_s", "epoch_s")
+
+
+def table_without_times(path):
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    kept = [i for i, name in enumerate(rows[0]) if name not in TIME_COLUMNS]
+    return [[row[i] for i in kept] for row in rows]
+
+
+def lines_without_times(path):
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    for record in records:
+        for name in TIME_MEMBERS:
+            record.pop(name, None)
+    return records
+
+
+def log_without_times(path):
+    """The positions that the log tells: each step and test once, in order."""
+    rows = [line for line in path.read_text().splitlines()
+            if line.startswith(("Epoch: [", "Test:"))]
+    return [" ".join(row.split("eta:")[0].split("Total")[0].split())
+            for row in rows]
+
+
+def what_is_left(folder):
+    """Name -> what must be equal, for every file of the run."""
+    readers = {
+        "results.csv": table_without_times,
+        "log.jsonl": lines_without_times,
+        "log.txt": log_without_times,
+    }
+    left = {}
+    for path in sorted(folder.iterdir()):
+        left[path.name] = readers.get(path.name, pathlib.Path.read_bytes)(path)
+        if path.is_symlink():
+            left[path.name + " ->"] = os.readlink(path)
+    return left
+
+
+def start(program, case, folder):
+    return subprocess.Popen([program, case, folder],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finish(process, what):
+    _, errors = process.communicate(timeout=600)
+    if process.returncode != 0:
+        sys.exit(f"{what}: status {process.returncode}\n{errors.decode()}")
+
+
+class Case:
+    """One kind of run, its undisturbed result, and how it fared."""
+
+    def __init__(self, program, name, home):
+        self.program = program
+        self.name = name
+        self.home = home
+        begin = time.monotonic()
+        finish(start(program, name, home / name), f"{name}, undisturbed")
+        self.seconds = time.monotonic() - begin
+        self.expected = what_is_left(home / name)
+        self.kills = 0
+        self.late = 0
+        self.inside_writes = 0
+        self.differences = []
+
+    def kill_and_go_on(self, kills, rng):
+        """One run that is killed `kills` times and then left alone."""
+        folder = self.home / f"{self.name}-killed"
+        moments = []
+        for _ in range(kills):
+            moment = rng.uniform(0, self.seconds)
+            moments.append(round(moment, 3))
+            process = start(self.program, self.name, folder)
+            try:
+                process.wait(moment)
+                self.late += 1
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+            process.communicate()
+            self.kills += 1
+            if folder.exists() and any(".tmp." in path.name
+                                       for path in folder.iterdir()):
+                self.inside_writes += 1
+        finish(start(self.program, self.name, folder),
+               f"{self.name}, killed at {moments} s")
+        left = what_is_left(folder)
+        for name in sorted(set(left) | set(self.expected)):
+            if left.get(name) != self.expected.get(name):
+                self.differences.append(f"{name} after kills at {moments} s")
+        shutil.rmtree(folder)
+
+
+def main():
+    program = sys.argv[1]
+    kills = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(10**6)
+    rng = random.Random(seed)
+    names = subprocess.run([program], check=True, capture_output=True,
+                           text=True).stdout.split()
+    with tempfile.TemporaryDirectory() as home:
+        cases = [Case(program, name, pathlib.Path(home)) for name in names]
+        done = 0
+        while done < kills:
+            case = cases[(done // 2) % len(cases)]
+            case.kill_and_go_on(min(2, kills - done), rng)
+            done += 2
+    print(f"seed {seed}")
+    print(f"{'run':12}{'kills':>6}{'in a write':>12}{'too late':>10}"
+          f"{'differences':>13}")
+    for case in cases:
+        print(f"{case.name:12}{case.kills:6}{case.inside_writes:12}"
+              f"{case.late:10}{len(case.differences):13}")
+        for text in case.differences:
+            print(f"  {text}")
+    failures = sum(len(case.differences) for case in cases)
+    total = sum(case.kills for case in cases)
+    print(f"{total} kills, {failures} differences")
+    return 1 if failures or total < kills else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

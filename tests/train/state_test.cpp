@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The small parts below the trainer.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/rand.h>
+#include <gmock/gmock.h>
+
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/base/world.h"
+#include "lockstep/data/distributed_sampler.h"
+#include "lockstep/optim/sgd.h"
+#include "lockstep/train/cursor.h"
+#include "lockstep/train/run_files.h"
+#include "lockstep/train/sample_order.h"
+#include "lockstep/train/snapshot_buffer.h"
+#include "lockstep/train/state_parts.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A world of several ranks as one of them sees it.
+class FakeWorld : public World {
+ public:
+  FakeWorld(int rank, int size) : rank_(rank), size_(size) {}
+  [[nodiscard]] int rank() const override {
+    return rank_;
+  }
+  [[nodiscard]] int size() const override {
+    return size_;
+  }
+  void sum(std::span<double> values) override {
+    for (double& value : values) {
+      value *= size_;
+    }
+  }
+  bool any(bool value) override {
+    return value;
+  }
+  void broadcast(std::vector<std::byte>& /*bytes*/) override {}
+  void barrier() override {}
+
+ private:
+  int rank_;
+  int size_;
+};
+
+StatePart number_part(std::string key, std::int64_t& number) {
+  return {
+      .key = std::move(key),
+      .save = [&number](ValueBuilder&) { return ckpt::Value(number); },
+      .load =
+          [&number](const ckpt::Value& saved) { number = *saved.as_int(); }};
+}
+
+TEST(RunState, SavesInOrderAndLoadsBack) {
+  std::int64_t a = 1;
+  std::int64_t b = 2;
+  RunState state;
+  state.add(number_part("b", b)).add(number_part("a", a));
+  const ckpt::Value root = state.save();
+  EXPECT_EQ(root.as_dict()->items.front().first.text(), "b");
+  a = b = 0;
+  EXPECT_THAT(state.load(root), ElementsAre());
+  EXPECT_EQ(a, 1);
+  EXPECT_EQ(b, 2);
+}
+
+TEST(RunState, MissingKeysAreNamedBeforeAnythingChanges) {
+  std::int64_t a = 1;
+  std::int64_t b = 2;
+  RunState state;
+  StatePart optional = number_part("c", b);
+  optional.is_required = false;
+  state.add(number_part("a", a)).add(number_part("b", b)).add(optional);
+  EXPECT_THAT(
+      state.load(ckpt::Value::dict({{"a", 7}, {"b", 8}})),
+      ElementsAre("c"));
+  EXPECT_EQ(a, 7);
+  try {
+    state.load(ckpt::Value::dict({{"a", 9}}));
+    FAIL() << "b is missing";
+  } catch (const Exception& error) {
+    EXPECT_THAT(error.error().message, HasSubstr("no 'b'"));
+  }
+  EXPECT_EQ(a, 7);
+}
+
+TEST(RunState, AKeyIsTakenOnce) {
+  std::int64_t a = 1;
+  RunState state;
+  state.add(number_part("a", a));
+  EXPECT_THROW(state.add(number_part("a", a)), Exception);
+  EXPECT_THROW(state.add(number_part("", a)), Exception);
+}
+
+TEST(GeneratorPart, GoesOnWithTheSameNumbers) {
+  RunState state;
+  state.add(generator_part());
+  at::manual_seed(3);
+  const SnapshotBuffer unused;
+  SnapshotBuffer buffer;
+  const ckpt::Value saved = buffer.copy(state.save());
+  const at::Tensor expected = at::rand({5});
+  at::rand({100});
+  state.load(saved);
+  EXPECT_TRUE(at::equal(at::rand({5}), expected));
+}
+
+TEST(SnapshotBuffer, IsACopyThatKeepsSharing) {
+  at::Tensor live = at::arange(6, at::kFloat);
+  ValueBuilder builder;
+  const ckpt::Value root = ckpt::Value::dict(
+      {{"whole", builder.tensor(live)},
+       {"list", ckpt::Value::list({builder.tensor(live.slice(0, 2, 4)), 5})}});
+  SnapshotBuffer buffer;
+  const ckpt::Value copy = buffer.copy(root);
+  live.zero_();
+  const ckpt::Tensor& whole = *copy.find("whole")->as_tensor();
+  const ckpt::Tensor& part =
+      *copy.find("list")->elements()->front().as_tensor();
+  EXPECT_EQ(whole.storage, part.storage);
+  EXPECT_TRUE(at::equal(to_tensor(whole), at::arange(6, at::kFloat)));
+  EXPECT_TRUE(at::equal(to_tensor(part), at::arange(2, 4, at::kFloat)));
+  EXPECT_EQ(*copy.find("list")->elements()->back().as_int(), 5);
+}
+
+TEST(Cursor, CountsAndComesBack) {
+  Cursor cursor;
+  cursor.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8}, 1, 12);
+  cursor.add({.loss = 1.0F, .top1 = 1, .top5 = 2, .samples = 4}, 1, 12);
+  EXPECT_EQ(cursor.samples, 12);
+  EXPECT_EQ(cursor.sums.score(0).loss, 20.0 / 12);
+  RunState state;
+  state.add(cursor_parts(cursor, world_of_one()));
+  const ckpt::Value saved = state.save();
+  Cursor other;
+  RunState again;
+  again.add(cursor_parts(other, world_of_one()));
+  again.load(saved);
+  EXPECT_EQ(other, cursor);
+}
+
+TEST(Cursor, SumsOfAllRanksComeBackOnOne) {
+  FakeWorld first(0, 2);
+  FakeWorld second(1, 2);
+  Cursor cursor;
+  cursor.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8}, 2, 100);
+  EXPECT_EQ(cursor.samples, 16);
+  RunState state;
+  state.add(cursor_parts(cursor, first));
+  const ckpt::Value saved = state.save();
+  Cursor zero;
+  Cursor one;
+  RunState(state = {}).add(cursor_parts(zero, first)).load(saved);
+  RunState(state = {}).add(cursor_parts(one, second)).load(saved);
+  EXPECT_EQ(zero.sums.samples, 16);
+  EXPECT_EQ(one.sums.samples, 0);
+  EXPECT_EQ(one.samples, 16);
+}
+
+TEST(SampleOrder, IsPythonsFromTheStart) {
+  DistributedSampler sampler(11, {.num_replicas = 3, .rank = 2, .seed = 4});
+  sampler.set_epoch(2);
+  EXPECT_EQ(
+      sample_order(11, {.seed = 4, .epoch = 2}, FakeWorld(2, 3)),
+      sampler.indices());
+}
+
+TEST(SampleOrder, NothingIsLostWhenTheNumberOfRanksChanges) {
+  const auto all = sample_order(100, {.seed = 1});
+  std::vector<std::int64_t> read(all.begin(), all.begin() + 40);
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto rest =
+        sample_order(100, {.seed = 1, .consumed = 40}, FakeWorld(rank, 3));
+    EXPECT_EQ(rest.size(), 20U);
+    read.insert(read.end(), rest.begin(), rest.end());
+  }
+  std::ranges::sort(read);
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    EXPECT_EQ(read[i], static_cast<std::int64_t>(i));
+  }
+  EXPECT_THAT(sample_order(100, {.consumed = 100}), ElementsAre());
+  EXPECT_THROW(sample_order(100, {.consumed = 101}), Exception);
+}
+
+class RunFilesTest : public ::testing::Test {
+ protected:
+  /// Opens `rows` with `counted` rows of a checkpoint, appends `more`.
+  std::string go_on(std::int64_t counted, const std::string& more) {
+    RunFiles files(fs_, [this](const Error& error) {
+      errors_.push_back(error);
+    });
+    files.part().load(ckpt::Value::dict({{"rows.csv", counted}}));
+    files.open("rows.csv", "a,b").append(more);
+    return read_text(fs_, "rows.csv").value();
+  }
+  MemoryFs fs_;
+  std::vector<Error> errors_;
+};
+
+TEST_F(RunFilesTest, RowsAfterTheCheckpointAreCutOff) {
+  go_on(0, "1,1");
+  go_on(1, "2,2");
+  EXPECT_EQ(go_on(1, "3,3"), "a,b\n1,1\n3,3\n");
+  EXPECT_THAT(errors_, ElementsAre());
+}
+
+TEST_F(RunFilesTest, MissingRowsAreTold) {
+  go_on(0, "1,1");
+  EXPECT_EQ(go_on(5, "2,2"), "a,b\n1,1\n2,2\n");
+  ASSERT_EQ(errors_.size(), 1U);
+  EXPECT_THAT(errors_.back().message, HasSubstr("counted 5, found 1"));
+}
+
+TEST_F(RunFilesTest, WithoutACheckpointRowsStay) {
+  go_on(0, "1,1");
+  RunFiles files(fs_, [](const Error& error) { raise(error); });
+  RunFile& file = files.open("rows.csv", "a,b");
+  EXPECT_EQ(file.rows(), 1);
+  file.append("2,2");
+  EXPECT_EQ(read_text(fs_, "rows.csv").value(), "a,b\n1,1\n2,2\n");
+}
+
+} // namespace
+} // namespace lockstep::train
