@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the benchmarks: peers and Lockstep alternate, ratios are printed.
 
-    bench/run.py [--rows train,parallel,data,ckpt,commands] [--rounds 5] [--json FILE]
+    bench/run.py [--rows train,parallel,data,ckpt,saving,commands] [--rounds 5] [--json FILE]
 
 Every row pairs Lockstep with a Python peer on this machine in this run
 (A B A B ...) and prints the median of the per-pair ratios, with the spread.
@@ -180,13 +180,31 @@ def bench_ckpt(rounds):
                 yield name, "GB/s", pairs(peer, ours, rounds, "gb_per_s", what)
 
 
+def bench_saving(rounds):
+    """f6: what a checkpoint costs a run; weights and momentum of ResNet18."""
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder, \
+            Peer(PYTHON, HERE / "peer_save.py", folder) as peer, \
+            Peer(BIN / "checkpoint_bench", folder) as ours:
+        yield ("f6 training waits: torch.save -> CheckpointWriter", "ms",
+               pairs(peer, ours, rounds, "ms", "stall"))
+        steps = [(ours.round("plain")["ms"], ours.round("writing"))
+                 for _ in range(rounds)]
+        require(steps[-1][1]["written"] >= rounds, "too few were written")
+        ratios = sorted(w["ms"] / p for p, w in steps)
+        yield ("f6 a step: nothing in flight -> a checkpoint in flight", "ms",
+               {"peer": statistics.median(p for p, _ in steps),
+                "ours": statistics.median(w["ms"] for _, w in steps),
+                "ratio": statistics.median(ratios),
+                "low": ratios[0], "high": ratios[-1]})
+
+
 def bench_commands(rounds):
     """f1, f2, f3, f7, h1: whole commands on a 240 MB checkpoint."""
     yield from command_rows(BIN / "lockstep", ROOT / "build", rounds)
 
 
 ROWS = {"train": bench_train, "parallel": bench_parallel, "data": bench_data,
-        "ckpt": bench_ckpt, "commands": bench_commands}
+        "ckpt": bench_ckpt, "saving": bench_saving, "commands": bench_commands}
 
 
 def processor_ticks():
