@@ -83,14 +83,18 @@ const Layout& layout_of(const ckpt::Value& root, const std::string& path) {
         "the file holds weights only, not the state of a run",
         hint_for(root, path));
   }
-  if (root.as_dict() == nullptr) {
+  if (const ckpt::Object* object = root.as_object()) {
     refuse(
         path,
-        format("not a checkpoint of a run but a {}", root.type_name()),
+        format(
+            "the file holds an object of class '{}', not the state of a run",
+            escape(object->global)),
         hint_for(root, path));
   }
   const auto* found = std::ranges::find_if(kLayouts, [&](const Layout& row) {
-    return root.find(row.marker) != nullptr &&
+    const ckpt::Value* marker = root.find(row.marker);
+    // A name of a model, or of a version, marks nothing.
+    return marker != nullptr && marker->as_string() == nullptr &&
            root.find(row.weights) != nullptr;
   });
   const Layout& layout = found == kLayouts.end() ? kLayouts.back() : *found;
@@ -131,7 +135,8 @@ std::int64_t next_epoch(
         path,
         format(
             "'epoch' must be a whole number >= 0, got {}",
-            saved.type_name()),
+            epoch == nullptr ? std::string(saved.type_name())
+                             : std::to_string(*epoch)),
         format("'lockstep ckpt {}' shows what it holds", path));
   }
   return layout.epoch_is_done ? *epoch + 1 : *epoch;

@@ -85,8 +85,8 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
     scheduler_->step();
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const bool is_late = is_near(loaded[i], before[i]) &&
-                         !is_near(loaded[i], groups[i].lr());
+    const bool is_late =
+        is_near(loaded[i], before[i]) && !is_near(loaded[i], groups[i].lr());
     if (!is_late) {
       groups[i].set_lr(loaded[i]);
     }

@@ -22,6 +22,25 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Loads and says where what does not fit comes from.
+std::vector<std::string> load(
+    const RunState& state,
+    const Resumption& resumption) {
+  try {
+    return state.load(resumption.checkpoint.root);
+  } catch (const Exception& exception) {
+    Error error = exception.error();
+    if (error.path.empty()) {
+      error.path = resumption.path;
+    }
+    if (error.hint.empty()) {
+      error.hint =
+          "--model, --opt and --lr-scheduler are those of the checkpoint";
+    }
+    raise(std::move(error));
+  }
+}
+
 double percent(std::int64_t part, std::int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -77,7 +96,7 @@ void Trainer::resume() {
   if (!options_.resumption || options_.resumption->path.empty()) {
     return;
   }
-  const auto missing = state_.load(options_.resumption->checkpoint.root);
+  const auto missing = load(state_, *options_.resumption);
   const auto lacks = [&](std::string_view key) {
     return std::ranges::find(missing, key) != missing.end();
   };
