@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/build.sh release kill_run >&2
-exec .venv/bin/python tests/train/kill_test.py \
-  build/release/tests/train/kill_run "${1:-200}" ${2:+"$2"}
+exec .venv/bin/python tests/train/kill/kill_test.py \
+  build/release/tests/train/kill/kill_run "${1:-200}" ${2:+"$2"}

@@ -2,6 +2,7 @@
 #include "lockstep/train/csv_observer.h"
 
 #include "lockstep/base/strings.h"
+#include "lockstep/train/run_folder.h"
 
 namespace lockstep::train {
 
@@ -10,8 +11,9 @@ CsvObserver::CsvObserver(
     const std::string& folder,
     std::int64_t log_interval)
     : log_interval_(log_interval),
-      results_(files.open(folder + "/results.csv", kResultsHeader)),
-      steps_(files.open(folder + "/steps.csv", kStepsHeader)) {}
+      results_(
+          files.open(format("{}/{}", folder, kResultsFile), kResultsHeader)),
+      steps_(files.open(format("{}/{}", folder, kStepsFile), kStepsHeader)) {}
 
 void CsvObserver::on_step(const StepRecord& record) {
   if (record.is_logged(log_interval_)) {

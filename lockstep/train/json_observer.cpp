@@ -2,6 +2,8 @@
 #include "lockstep/train/json_observer.h"
 
 #include "lockstep/base/json.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/train/run_folder.h"
 
 namespace lockstep::train {
 
@@ -9,7 +11,8 @@ JsonObserver::JsonObserver(
     RunFiles& files,
     const std::string& folder,
     std::int64_t log_interval)
-    : log_interval_(log_interval), file_(files.open(folder + "/log.jsonl")) {}
+    : log_interval_(log_interval),
+      file_(files.open(format("{}/{}", folder, kJsonFile))) {}
 
 void JsonObserver::on_step(const StepRecord& record) {
   if (!record.is_logged(log_interval_)) {

@@ -41,6 +41,28 @@ Kept keep_rows(
   return kept;
 }
 
+/// The file's text, which begins with `first`; empty if there is no file.
+std::string
+text_of(FileSystem& fs, const std::string& path, const std::string& first) {
+  auto text = read_text(fs, path);
+  if (!text && text.error().code == ErrorCode::kNotFound) {
+    return {};
+  }
+  // Half of a header is all that a killed run may have left.
+  if (!text.value().starts_with(first) && !first.starts_with(*text)) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.rows",
+         .message = format(
+             "expected a file that begins with '{}', got '{}'",
+             escape(first.substr(0, first.find('\n'))),
+             escape(text->substr(0, text->find('\n')))),
+         .hint = "move it away: a new one is begun",
+         .path = path});
+  }
+  return text->size() < first.size() ? std::string() : *std::move(text);
+}
+
 Error short_file(
     const std::string& path,
     std::int64_t expected,
@@ -103,8 +125,7 @@ RunFile& RunFiles::open(
     const RunFile::IsRow& is_row) {
   const std::int64_t rows = counted(base_name(path));
   const std::string first = header.empty() ? "" : std::string(header) + "\n";
-  const auto old = read_text(fs_, path);
-  const std::string text = old && old->starts_with(first) ? *old : "";
+  const std::string text = text_of(fs_, path, first);
   const Kept kept = keep_rows(text, header, rows, is_row);
   if (kept.rows < rows && saved_) {
     on_error_(short_file(path, rows, kept.rows));

@@ -62,10 +62,9 @@ class RunFiles {
   /// Opens a file, with `header` (if any) as its first line. Keeps the rows
   /// that the loaded checkpoint counted, and what is no row between them: the
   /// next row and all behind it go. Keeps all rows if no checkpoint told. Fewer
-  /// rows than were counted are reported; a file with another header begins
-  /// anew.
+  /// rows than were counted are reported.
   /// Ownership: valid as long as this object.
-  /// Errors: throws kIo.
+  /// Errors: throws kIo, kMismatch for a file with another header.
   RunFile& open(
       const std::string& path,
       std::string_view header = {},

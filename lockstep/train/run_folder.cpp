@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/run_folder.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <optional>
@@ -34,10 +35,28 @@ std::string wanted_path(const TrainConfig& config) {
   return format("{}/{}", kRunsFolder, name);
 }
 
-/// Makes `path` and takes it; nothing if another run was there, or came
-/// meanwhile.
+/// A file of such a name is somebody's.
+constexpr std::array<std::string_view, 7> kRunFiles{
+    kArgsFile,
+    kLatestFile,
+    kBestFile,
+    kResultsFile,
+    kStepsFile,
+    kLogFile,
+    kJsonFile};
+
+bool is_taken(FileSystem& fs, const std::string& path) {
+  const auto is_there = [&](std::string_view name) {
+    return fs.stat(format("{}/{}", path, name)).has_value();
+  };
+  return std::ranges::any_of(kRunFiles, is_there) ||
+         !list_checkpoints(fs, path).empty();
+}
+
+/// Makes `path` and takes it; nothing if a file of another run is there, or
+/// came meanwhile.
 std::optional<RunFolder> take_empty(FileSystem& fs, const std::string& path) {
-  if (holds_run(fs, path)) {
+  if (is_taken(fs, path)) {
     return std::nullopt;
   }
   fs.create_directories(path).value();
@@ -47,7 +66,7 @@ std::optional<RunFolder> take_empty(FileSystem& fs, const std::string& path) {
     return std::nullopt;
   }
   RunFolder folder{.path = path, .lock = std::move(lock).value()};
-  if (holds_run(fs, path)) {
+  if (is_taken(fs, path)) {
     return std::nullopt;
   }
   return folder;

@@ -15,7 +15,12 @@
 namespace lockstep::train {
 
 inline constexpr std::string_view kRunsFolder = "runs";
+/// What a run writes into it, besides checkpoints (checkpoint_files.h).
 inline constexpr std::string_view kArgsFile = "args.yaml";
+inline constexpr std::string_view kResultsFile = "results.csv";
+inline constexpr std::string_view kStepsFile = "steps.csv";
+inline constexpr std::string_view kLogFile = "log.txt";
+inline constexpr std::string_view kJsonFile = "log.jsonl";
 
 /// A folder that exists, can be written to and is held by this process.
 struct RunFolder {

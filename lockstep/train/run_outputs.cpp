@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/run_outputs.h"
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/csv_observer.h"
 #include "lockstep/train/json_observer.h"
 #include "lockstep/train/line_observer.h"
@@ -12,9 +14,38 @@ namespace {
 
 /// Whether both paths lead to one folder.
 bool same_folder(FileSystem& fs, const std::string& a, const std::string& b) {
-  const auto real_a = fs.resolve(a);
-  const auto real_b = fs.resolve(b);
-  return real_a && real_b && *real_a == *real_b;
+  return fs.resolve(a).value() == fs.resolve(b).value();
+}
+
+/// Whether `root` was taken right after the first epoch: its accuracy is its
+/// own.
+bool ends_first_epoch(const ckpt::Value& root) {
+  const auto is = [](const ckpt::Value* value, std::int64_t number) {
+    const std::int64_t* found = value != nullptr ? value->as_int() : nullptr;
+    return found != nullptr && *found == number;
+  };
+  const ckpt::Value* cursor = root.find("cursor");
+  return is(root.find("epoch"), 1) && cursor != nullptr &&
+         is(cursor->find("batch"), 0) &&
+         root.find("best_acc1")->number().value_or(0.0) > 0.0;
+}
+
+/// Leads the links to where the run goes on. They lead elsewhere if it was cut
+/// off before the links of its first checkpoint, or if its newest checkpoint
+/// cannot be used: then the rows that this one counted are about to go, too.
+void lead_links(FileSystem& fs, const Resumption& from) {
+  const std::string name = base_name(from.path);
+  const auto path_of = [&](std::string_view link) {
+    return format("{}/{}", from.folder, link);
+  };
+  const auto best = fs.stat(path_of(kBestFile));
+  const bool has_no_best = !best && best.error().code == ErrorCode::kNotFound;
+  if (has_no_best && ends_first_epoch(from.checkpoint.root)) {
+    replace_link(fs, name, path_of(kBestFile)).value();
+  }
+  if (base_name(fs.resolve(path_of(kLatestFile)).value()) != name) {
+    replace_link(fs, name, path_of(kLatestFile)).value();
+  }
 }
 
 } // namespace
@@ -40,6 +71,9 @@ void RunOutputs::take_folder(
   if (goes_on) {
     folder_ = continue_run_folder(fs, home, config);
     has_checkpoint_ = !resumption->path.empty();
+    if (has_checkpoint_) {
+      lead_links(fs, *resumption);
+    }
   } else {
     folder_ = create_run_folder(fs, config, config.output.empty() ? home : "");
   }
@@ -55,7 +89,7 @@ void RunOutputs::open(
     return;
   }
   take_folder(config, resumption);
-  log_file_ = std::make_unique<RunLog>(files_, folder_->file("log.txt"));
+  log_file_ = std::make_unique<RunLog>(files_, folder_->file(kLogFile));
   observers_ = {
       std::make_shared<LineObserver>(*log_file_, config.log_interval),
       std::make_shared<CsvObserver>(files_, folder_->path, config.log_interval),

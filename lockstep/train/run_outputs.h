@@ -76,8 +76,9 @@ class RunOutputs {
   void take(std::vector<CheckpointOutcome> outcomes);
 
   RunOutputsOptions options_;
-  RunFiles files_;
+  /// Freed last: the files below lie in it.
   std::optional<RunFolder> folder_;
+  RunFiles files_;
   std::unique_ptr<LogSink> log_file_;
   Observers observers_;
   /// Why the newest checkpoint was not saved, if it was not.
