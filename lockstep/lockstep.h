@@ -32,6 +32,7 @@
 #include "lockstep/optim/one_cycle_lr.h"
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/optim/sgd.h"
+#include "lockstep/optim/torch_optim_state.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/data_parallel_optimizer.h"
 #include "lockstep/parallel/device_table.h"
