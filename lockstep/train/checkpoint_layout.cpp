@@ -12,7 +12,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/bridge.h"
-#include "lockstep/tensor/map_location.h"
 
 namespace lockstep::train {
 namespace {
@@ -161,9 +160,6 @@ std::string_view model_name(const ckpt::Value& root) {
 RunCheckpoint to_run_checkpoint(
     const ckpt::Value& root,
     const std::string& path) {
-  // Where it was trained is not where it goes on: tensors are copied to the
-  // devices of the model.
-  map_locations(root, "cpu");
   const Layout& layout = layout_of(root, path);
   if (&layout == kLayouts.data()) {
     return {.root = root, .layout = std::string(layout.name)};

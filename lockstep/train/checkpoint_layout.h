@@ -22,8 +22,7 @@ struct RunCheckpoint {
 
 /// Takes what Lockstep, PyTorch's examples, torchvision's and timm's scripts
 /// write, and `{epoch, model, optimizer, scheduler}`. The entries themselves
-/// stay as they are, but their tensors are on the CPU, whatever device `root`
-/// names; the model's name becomes `args`. `path` is for messages.
+/// stay as they are; the model's name becomes `args`. `path` is for messages.
 /// Errors: throws kMismatch that names the missing keys and says what to do.
 RunCheckpoint to_run_checkpoint(
     const ckpt::Value& root,

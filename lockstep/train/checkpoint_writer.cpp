@@ -34,6 +34,7 @@ CheckpointWriter::CheckpointWriter(
          .message =
              format("keep: expected at least 1, got {}", options_.keep)});
   }
+  fs_.create_directories(folder_).value();
   if (options_.in_background) {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
@@ -67,6 +68,12 @@ std::vector<CheckpointOutcome> CheckpointWriter::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !job_; });
   return std::exchange(finished_, {});
+}
+
+void CheckpointWriter::finish() {
+  if (const auto outcomes = wait(); !outcomes.empty()) {
+    outcomes.back().status.value();
+  }
 }
 
 void CheckpointWriter::run(const std::stop_token& stop) {

@@ -2,9 +2,10 @@
 //
 // Writes the checkpoints of a run in a thread of its own, while training goes
 // on.
-//   CheckpointWriter writer(fs, folder, {.keep = 2});
+//   CheckpointWriter writer(folder, {.keep = 2});
 //   writer.write(state.save(), {.step = 938, .epoch = 1, .is_best = true});
 //   for (const CheckpointOutcome& outcome : writer.finished()) { ... }
+//   writer.finish();
 //
 // Note [Order of writing]
 // A kill or a power cut between any two of these steps leaves a folder from
@@ -26,6 +27,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/fs.h"
@@ -57,12 +59,17 @@ struct CheckpointOutcome {
 /// Threads: one at a time calls the functions.
 class CheckpointWriter {
  public:
-  /// Ownership: `fs` must outlive the writer.
-  /// Errors: throws kInvalidArgument if `keep` < 1.
+  /// Makes `folder` if it is missing. Ownership: `fs` must outlive the writer.
+  /// Errors: throws kInvalidArgument if `keep` < 1, kIo for the folder.
   CheckpointWriter(
       FileSystem& fs,
       std::string folder,
       CheckpointWriterOptions options = {});
+  /// On the disk of this machine.
+  explicit CheckpointWriter(
+      std::string folder,
+      CheckpointWriterOptions options = {})
+      : CheckpointWriter(real_fs(), std::move(folder), std::move(options)) {}
   /// Waits for the checkpoint in flight.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -77,6 +84,9 @@ class CheckpointWriter {
   std::vector<CheckpointOutcome> finished();
   /// Waits for the checkpoint in flight, then the same.
   std::vector<CheckpointOutcome> wait();
+  /// For the end of a loop that asks for no outcomes. Errors: throws what kept
+  /// the newest checkpoint from getting to the disk.
+  void finish();
 
  private:
   struct Job {

@@ -6,6 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/verify.h"
+#include "lockstep/tensor/map_location.h"
 #include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/run_folder.h"
 
@@ -102,14 +103,18 @@ Result<ckpt::Checkpoint> open_whole(FileSystem& fs, const std::string& path) {
 }
 
 /// The first of `paths` that is whole.
-Resumption open_first(FileSystem& fs, const std::vector<std::string>& paths) {
-  Resumption found;
+FoundCheckpoint first_whole(
+    FileSystem& fs,
+    const std::vector<std::string>& paths) {
+  FoundCheckpoint found;
   std::optional<Error> first_error;
   for (const std::string& path : paths) {
     auto file = open_whole(fs, path);
     if (file) {
       found.path = path;
-      found.checkpoint = to_run_checkpoint(file->root, path);
+      found.root = std::move(file->root);
+      // Where it was trained is not where it goes on.
+      map_locations(found.root, "cpu");
       return found;
     }
     found.warnings.push_back(
@@ -119,6 +124,15 @@ Resumption open_first(FileSystem& fs, const std::vector<std::string>& paths) {
     }
   }
   raise(*std::move(first_error));
+}
+
+Resumption open_first(FileSystem& fs, const std::vector<std::string>& paths) {
+  FoundCheckpoint found = first_whole(fs, paths);
+  Resumption resumption;
+  resumption.checkpoint = to_run_checkpoint(found.root, found.path);
+  resumption.path = std::move(found.path);
+  resumption.warnings = std::move(found.warnings);
+  return resumption;
 }
 
 Resumption resume_folder(FileSystem& fs, const std::string& folder) {
@@ -194,6 +208,13 @@ std::optional<Resumption> find_resumption(
   }
   const auto folder = default_folder(fs, config);
   return folder ? std::optional(resume_folder(fs, *folder)) : std::nullopt;
+}
+
+std::optional<FoundCheckpoint> find_checkpoint(
+    const std::string& folder,
+    FileSystem& fs) {
+  const auto paths = newest_first(fs, folder);
+  return paths.empty() ? std::nullopt : std::optional(first_whole(fs, paths));
 }
 
 } // namespace lockstep::train

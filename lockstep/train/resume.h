@@ -5,6 +5,10 @@
 //   if (auto resumption = find_resumption(real_fs(), config)) {
 //     state.load(resumption->checkpoint.root);
 //   }
+// A loop of one's own, which has no TrainConfig:
+//   if (auto found = find_checkpoint(folder)) {
+//     state.load(found->root);
+//   }
 #pragma once
 
 #include <optional>
@@ -40,5 +44,21 @@ struct Resumption {
 std::optional<Resumption> find_resumption(
     FileSystem& fs,
     const TrainConfig& config);
+
+/// A file of which every byte was checked.
+struct FoundCheckpoint {
+  std::string path = {};
+  /// As it was saved, its tensors on the CPU. They alias the mapped file.
+  ckpt::Value root = {};
+  /// What was passed over, and why.
+  std::vector<std::string> warnings = {};
+};
+
+/// The newest whole checkpoint that a `CheckpointWriter` left in `folder`.
+/// Nothing if there is none, or no folder.
+/// Errors: throws kCorrupt, or what else it was, if none can be used.
+std::optional<FoundCheckpoint> find_checkpoint(
+    const std::string& folder,
+    FileSystem& fs = real_fs());
 
 } // namespace lockstep::train

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/state_parts.h"
 
+#include <concepts>
 #include <mutex>
+#include <optional>
 
 #include <ATen/Context.h>
 
@@ -59,7 +61,45 @@ std::vector<c10::Device> own_generators(std::span<const c10::Device> devices) {
   return unique;
 }
 
+template <class T>
+StatePart part_of(
+    const std::string& key,
+    T& number,
+    std::optional<T> (*read)(const ckpt::Value&)) {
+  return {
+      .key = key,
+      .save = [&number](ValueBuilder&) { return ckpt::Value(number); },
+      .load =
+          [key, &number, read](const ckpt::Value& saved) {
+            const std::optional<T> value = read(saved);
+            if (!value) {
+              raise(
+                  {.code = ErrorCode::kMismatch,
+                   .op = "train.resume",
+                   .message = format(
+                       "'{}' must be a {}number, got {}",
+                       key,
+                       std::integral<T> ? "whole " : "",
+                       saved.type_name())});
+            }
+            number = *value;
+          }};
+}
+
 } // namespace
+
+StatePart number_part(std::string key, std::int64_t& number) {
+  return part_of<std::int64_t>(key, number, [](const ckpt::Value& saved) {
+    const std::int64_t* value = saved.as_int();
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  });
+}
+
+StatePart number_part(std::string key, double& number) {
+  return part_of<double>(key, number, [](const ckpt::Value& saved) {
+    return saved.number();
+  });
+}
 
 StatePart model_part(torch::nn::Module& model) {
   return {

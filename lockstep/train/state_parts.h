@@ -4,7 +4,9 @@
 // must outlive it.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 
 #include <c10/core/Device.h>
 #include <torch/nn/module.h>
@@ -18,6 +20,11 @@ class Optimizer;
 } // namespace torch::optim
 
 namespace lockstep::train {
+
+/// `key`: a number of the program's own.
+/// Errors of loading: throws kMismatch for what is no number.
+StatePart number_part(std::string key, std::int64_t& number);
+StatePart number_part(std::string key, double& number);
 
 /// `state_dict`: weights and buffers without "module." in front of the names;
 /// a file may have it. Give the module inside of a `DataParallel`.
