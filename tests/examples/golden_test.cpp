@@ -5,11 +5,12 @@
 // output, standard error and exit status below. Set LOCKSTEP_UPDATE_GOLDEN=1 to
 // write them anew. Code that README.md and the pages of docs/ show is a part of
 // an example, or of a project in examples/projects, whose sessions
-// tests/consumer runs.
+// tests/consumer runs. The commands of docs/resume.md are run here.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,7 +18,9 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
 
@@ -131,18 +134,20 @@ std::vector<std::string> pages() {
 }
 
 TEST(Pages, ShowCodeOfTheExamples) {
-  const std::string programs = texts_of("examples", ".cpp");
-  const std::string projects = texts_of("examples/projects", "CMakeLists.txt");
+  const std::map<std::string, std::string> sources{
+      {"cpp", texts_of("examples", ".cpp")},
+      {"python", texts_of("examples", ".py")},
+      {"cmake", texts_of("examples/projects", "CMakeLists.txt")}};
   std::set<std::string> with_code;
   for (const std::string& page : pages()) {
     const auto parts = split_by_fence(file_text(page));
     for (std::size_t i = 1; i < parts.size(); i += 2) {
       const std::size_t end = parts[i].find('\n');
       const std::string language = parts[i].substr(0, end);
-      if (language == "cpp" || language == "cmake") {
+      if (const auto known = sources.find(language); known != sources.end()) {
         with_code.insert(page);
         EXPECT_THAT(
-            language == "cpp" ? programs : projects,
+            known->second,
             HasSubstr(without_indent(parts[i].substr(end + 1))))
             << page;
       }
@@ -151,7 +156,10 @@ TEST(Pages, ShowCodeOfTheExamples) {
   EXPECT_THAT(
       with_code,
       testing::IsSupersetOf(
-          {"README.md", "docs/data_parallel.md", "docs/data_parallel.zh.md"}));
+          {"README.md",
+           "docs/data_parallel.md",
+           "docs/data_parallel.zh.md",
+           "docs/resume.md"}));
 }
 
 class Page : public testing::TestWithParam<const char*> {};
@@ -173,6 +181,63 @@ INSTANTIATE_TEST_SUITE_P(
     Page,
     testing::Values("docs/data_parallel.md", "docs/data_parallel.zh.md"),
     [](const auto& page) { return page.index == 0 ? "English" : "Chinese"; });
+
+/// "$ command" of a page and the lines below it.
+struct Command {
+  std::string text = {};
+  std::vector<std::string> shown = {};
+};
+
+// Those of the blocks without a language.
+std::vector<Command> commands_of(const std::string& page) {
+  std::vector<Command> commands;
+  const auto parts = split_by_fence(file_text(page));
+  for (std::size_t i = 1; i < parts.size(); i += 2) {
+    if (!parts[i].starts_with("\n$ ")) {
+      continue;
+    }
+    for (const std::string& line : split(parts[i], '\n')) {
+      if (line.starts_with("$ ")) {
+        commands.push_back({.text = line.substr(2)});
+      } else if (!line.empty()) {
+        commands.back().shown.push_back(line);
+      }
+    }
+  }
+  return commands;
+}
+
+// One shell for all, in an empty folder; what is shown must be among the lines
+// that the command prints, in that order.
+TEST(ResumePage, ItsCommandsPrintWhatItShows) {
+  const std::string mark = "=== command ===\n";
+  const auto commands = commands_of("docs/resume.md");
+  ASSERT_GT(commands.size(), 5U);
+  const test::ScratchDir folder;
+  std::string script = "cd '" + folder.path() +
+                       "' && ln -s '" LOCKSTEP_SOURCE_DIR
+                       "/examples' . && PATH='" LOCKSTEP_BINARY_DIR "/bin':'" +
+                       parent_directory(test::python_program()) +
+                       "':$PATH || exit 1\nset -e\nexec 2>&1\n";
+  for (const Command& command : commands) {
+    script += "echo '" + mark.substr(0, mark.size() - 1) + "'\n" +
+              command.text + "\n";
+  }
+  const test::ShellOutcome outcome = test::run_shell(script);
+  EXPECT_EQ(outcome.status, 0) << outcome.out;
+  std::string rest = outcome.out;
+  for (const Command& command : commands) {
+    rest.erase(0, std::min(rest.find(mark), rest.size() - mark.size()));
+    rest.erase(0, mark.size());
+    std::string_view printed = rest;
+    printed = printed.substr(0, printed.find(mark));
+    for (const std::string& line : command.shown) {
+      const auto at = printed.find(line + "\n");
+      ASSERT_NE(at, std::string_view::npos) << command.text << "\n" << rest;
+      printed.remove_prefix(at + line.size());
+    }
+  }
+}
 
 } // namespace
 } // namespace lockstep

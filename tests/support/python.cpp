@@ -42,13 +42,13 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-std::string interpreter() {
+} // namespace
+
+std::string python_program() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes the environment
   const char* chosen = std::getenv("LOCKSTEP_PYTHON");
   return chosen != nullptr ? chosen : LOCKSTEP_PYTHON;
 }
-
-} // namespace
 
 std::string run_python(
     const std::string& script,
@@ -56,7 +56,7 @@ std::string run_python(
   const ScratchDir scratch;
   const std::string errors = scratch / "stderr.txt";
   std::string command =
-      quoted(interpreter()) + " " +
+      quoted(python_program()) + " " +
       quoted(std::string(LOCKSTEP_SOURCE_DIR) + "/tests/oracle/" + script);
   for (const std::string& arg : args) {
     command += " " + quoted(arg);

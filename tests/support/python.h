@@ -10,8 +10,10 @@
 
 namespace lockstep::test {
 
-/// Standard output of `tests/oracle/<script> args...`. The interpreter is
 /// CMake's `LOCKSTEP_PYTHON`, or the environment's if set.
+std::string python_program();
+
+/// Standard output of `tests/oracle/<script> args...`, run by that program.
 /// Errors: a nonzero exit fails the running test and shows standard error.
 std::string run_python(
     const std::string& script,
