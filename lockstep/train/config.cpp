@@ -2,6 +2,7 @@
 #include "lockstep/train/config.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <concepts>
@@ -95,6 +96,7 @@ std::string print(bool value) {
 }
 std::string print(const std::vector<std::int64_t>& values) {
   std::vector<std::string> parts;
+  parts.reserve(values.size());
   for (const std::int64_t value : values) {
     parts.push_back(std::to_string(value));
   }
@@ -123,14 +125,14 @@ std::string Flag::key() const {
 }
 
 std::string_view group_title(FlagGroup group) {
-  constexpr std::string_view kTitles[] = {
+  constexpr std::array<std::string_view, 6> kTitles{
       "Data",
       "Model",
       "Devices",
       "Optimization",
       "Learning rate over time",
       "Run"};
-  return kTitles[static_cast<std::size_t>(group)];
+  return kTitles.at(static_cast<std::size_t>(group));
 }
 
 const Flag* find_flag(std::string_view spelling) {

@@ -79,6 +79,7 @@ std::optional<std::string> to_text(const ckpt::Value& value) {
   }
   if (const auto* list = value.as_list()) {
     std::vector<std::string> parts;
+    parts.reserve(list->items.size());
     for (const ckpt::Value& item : list->items) {
       parts.push_back(to_text(item).value_or(""));
     }
@@ -122,7 +123,7 @@ void apply_yaml(
       bad_yaml(path, root.Mark(), "expected lines of 'key: value'");
     }
     for (const auto& entry : root) {
-      std::string key = entry.first.as<std::string>();
+      auto key = entry.first.as<std::string>();
       std::ranges::replace(key, '-', '_');
       const Flag* flag = find_key(key);
       if (flag == nullptr) {

@@ -108,7 +108,7 @@ void Cursor::finish_epoch() {
 }
 
 std::vector<StatePart> cursor_parts(Cursor& cursor, World& world) {
-  const auto count_part = [](std::string key, std::int64_t& member) {
+  const auto count_part = [](const std::string& key, std::int64_t& member) {
     return StatePart{
         .key = key,
         .save = [&member](ValueBuilder&) { return ckpt::Value(member); },
@@ -118,7 +118,7 @@ std::vector<StatePart> cursor_parts(Cursor& cursor, World& world) {
             }};
   };
   StatePart step = count_part("step", cursor.step);
-  step.is_required = false;
+  step.if_missing = IfMissing::kIgnore;
   return {
       count_part("epoch", cursor.epoch),
       std::move(step),
@@ -143,7 +143,7 @@ std::vector<StatePart> cursor_parts(Cursor& cursor, World& world) {
                cursor.sums = {};
              }
            },
-       .is_required = false}};
+       .if_missing = IfMissing::kIgnore}};
 }
 
 } // namespace lockstep::train

@@ -24,8 +24,8 @@ double Meter::median() const {
   if (size == 0) {
     return 0.0;
   }
-  const auto first = values.begin();
-  const auto middle = first + static_cast<std::ptrdiff_t>((size - 1) / 2);
+  auto* const first = values.data();
+  auto* const middle = first + static_cast<std::ptrdiff_t>((size - 1) / 2);
   std::nth_element(first, middle, first + static_cast<std::ptrdiff_t>(size));
   return *middle;
 }

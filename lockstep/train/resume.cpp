@@ -78,7 +78,7 @@ std::vector<std::string> newest_first(
   for (const std::string& name : list_checkpoints(fs, folder)) {
     // Higher steps than the newest checkpoint's were cut off before they
     // became the newest: the run comes to them again.
-    if (!newest_step || *checkpoint_step(name) < *newest_step) {
+    if (!newest_step || checkpoint_step(name) < newest_step) {
       paths.push_back(inside(folder, name));
     }
   }

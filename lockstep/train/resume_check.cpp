@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/resume_check.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
-
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
 namespace {
-
-/// Keys that tell nothing of the bits, or nothing that `epoch` does not tell.
-constexpr std::array<std::string_view, 5> kDecidesNothing{
-    "step",
-    "cursor",
-    "arch",
-    "rows",
-    "args"};
 
 [[noreturn]] void
 refuse(const ResumeCheck& check, std::string message, std::string hint) {
@@ -50,12 +38,9 @@ std::string check_resume(const ResumeCheck& check, bool exact) {
       reasons.push_back(text);
     }
   }
-  std::vector<std::string> missing = check.missing;
-  std::erase_if(missing, [](const std::string& key) {
-    return std::ranges::find(kDecidesNothing, key) != kDecidesNothing.end();
-  });
-  if (!missing.empty()) {
-    reasons.push_back(format("the checkpoint has no {}", join(missing, ", ")));
+  if (!check.missing.empty()) {
+    reasons.push_back(
+        format("the checkpoint has no {}", join(check.missing, ", ")));
   }
   if (reasons.empty()) {
     return {};

@@ -15,7 +15,7 @@ namespace lockstep::train {
 struct ResumeCheck {
   const Cursor& cursor;
   const RunIdentity& identity;
-  /// Keys that the checkpoint lacks.
+  /// Keys that the checkpoint lacks and that decide bits.
   const std::vector<std::string>& missing;
   /// The checkpoint.
   const std::string& path;

@@ -172,7 +172,7 @@ StatePart RunFiles::part() {
               }
             }
           },
-      .is_required = false};
+      .if_missing = IfMissing::kIgnore};
 }
 
 void RunFiles::start_anew() {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <optional>
+#include <memory>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
@@ -55,21 +55,19 @@ bool is_taken(FileSystem& fs, const std::string& path) {
 
 /// Makes `path` and takes it; nothing if a file of another run is there, or
 /// came meanwhile.
-std::optional<RunFolder> take_empty(FileSystem& fs, const std::string& path) {
+std::unique_ptr<RunFolder> take_empty(FileSystem& fs, const std::string& path) {
   if (is_taken(fs, path)) {
-    return std::nullopt;
+    return nullptr;
   }
   fs.create_directories(path).value();
   fs.sync_directory(parent_directory(path)).value();
   auto lock = FolderLock::take(fs, path);
   if (!lock && lock.error().detail == "E_LOCKED") {
-    return std::nullopt;
+    return nullptr;
   }
-  RunFolder folder{.path = path, .lock = std::move(lock).value()};
-  if (is_taken(fs, path)) {
-    return std::nullopt;
-  }
-  return folder;
+  auto folder = std::make_unique<RunFolder>(
+      RunFolder{.path = path, .lock = std::move(lock).value()});
+  return is_taken(fs, path) ? nullptr : std::move(folder);
 }
 
 void write_args(FileSystem& fs, const RunFolder& folder, const TrainConfig& c) {
@@ -97,7 +95,7 @@ RunFolder create_run_folder(
     folder->taken = first;
   }
   write_args(fs, *folder, config);
-  return *std::move(folder);
+  return std::move(*folder);
 }
 
 RunFolder continue_run_folder(

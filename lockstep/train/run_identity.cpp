@@ -17,6 +17,7 @@ namespace {
 constexpr int kFormat = 1;
 
 std::string environment(const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables by now
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
@@ -84,11 +85,12 @@ StatePart RunIdentity::part() {
             numerics_.compare(saved.find("numerics"));
             order_.compare(saved.find("order"));
           },
-      .is_required = false};
+      .if_missing = IfMissing::kWarn};
 }
 
 std::string to_string(const std::vector<Difference>& differences) {
   std::vector<std::string> parts;
+  parts.reserve(differences.size());
   for (const Difference& difference : differences) {
     parts.push_back(format(
         "{}: '{}', now '{}'",

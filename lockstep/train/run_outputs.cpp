@@ -69,13 +69,15 @@ void RunOutputs::take_folder(
       !home.empty() && resumption->is_in_place &&
       (config.output.empty() || same_folder(fs, config.output, home));
   if (goes_on) {
-    folder_ = continue_run_folder(fs, home, config);
+    folder_ =
+        std::make_unique<RunFolder>(continue_run_folder(fs, home, config));
     has_checkpoint_ = !resumption->path.empty();
     if (has_checkpoint_) {
       lead_links(fs, *resumption);
     }
   } else {
-    folder_ = create_run_folder(fs, config, config.output.empty() ? home : "");
+    folder_ = std::make_unique<RunFolder>(
+        create_run_folder(fs, config, config.output.empty() ? home : ""));
   }
   if (!goes_on || !has_checkpoint_) {
     files_.start_anew();

@@ -77,7 +77,7 @@ class RunOutputs {
 
   RunOutputsOptions options_;
   /// Freed last: the files below lie in it.
-  std::optional<RunFolder> folder_;
+  std::unique_ptr<RunFolder> folder_;
   RunFiles files_;
   std::unique_ptr<LogSink> log_file_;
   Observers observers_;

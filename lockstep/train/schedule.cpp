@@ -12,6 +12,7 @@ namespace {
 
 std::vector<double> rates_of(const std::vector<ParamGroup>& groups) {
   std::vector<double> rates;
+  rates.reserve(groups.size());
   for (const ParamGroup& group : groups) {
     rates.push_back(group.lr());
   }

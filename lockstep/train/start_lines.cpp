@@ -37,8 +37,7 @@ std::string model_line(const StartingRun& run) {
       kVersion);
 }
 
-std::string resumed_line(const StartingRun& run) {
-  const Resumption& from = *run.resumption;
+std::string resumed_line(const StartingRun& run, const Resumption& from) {
   if (from.path.empty()) {
     return format(
         "{} has no checkpoint yet: the run begins again",
@@ -78,7 +77,7 @@ std::vector<StartLine> start_lines(
   if (!run.resumption->checkpoint.note.empty()) {
     lines.push_back({.text = run.resumption->checkpoint.note});
   }
-  lines.push_back({.text = resumed_line(run)});
+  lines.push_back({.text = resumed_line(run, *run.resumption)});
   return lines;
 }
 

@@ -43,8 +43,13 @@ std::vector<std::string> RunState::load(const ckpt::Value& root) const {
   std::vector<std::string> needed;
   std::vector<std::string> missing;
   for (const StatePart& part : parts_) {
-    if (root.find(part.key) == nullptr) {
-      (part.is_required ? needed : missing).push_back(part.key);
+    if (root.find(part.key) != nullptr) {
+      continue;
+    }
+    if (part.if_missing == IfMissing::kRefuse) {
+      needed.push_back(part.key);
+    } else if (part.if_missing == IfMissing::kWarn) {
+      missing.push_back(part.key);
     }
   }
   if (!needed.empty()) {

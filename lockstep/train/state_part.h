@@ -18,6 +18,16 @@
 
 namespace lockstep::train {
 
+/// What a checkpoint means that lacks a part.
+enum class IfMissing {
+  /// It is refused.
+  kRefuse,
+  /// The run goes on, and says that its bits may differ.
+  kWarn,
+  /// The part decides nothing, or is made up from others.
+  kIgnore,
+};
+
 /// One entry of a checkpoint and how it is made and taken over.
 struct StatePart {
   /// Key in the checkpoint's dict.
@@ -27,8 +37,7 @@ struct StatePart {
   std::function<ckpt::Value(ValueBuilder&)> save = {};
   /// Takes a saved state over, or throws and changes nothing.
   std::function<void(const ckpt::Value&)> load = {};
-  /// Whether a checkpoint without the key is refused.
-  bool is_required = true;
+  IfMissing if_missing = IfMissing::kRefuse;
 };
 
 /// The parts of a run. Ownership: a part borrows what it saves.
@@ -43,8 +52,8 @@ class RunState {
   /// it, or copy it (`SnapshotBuffer`), before training goes on.
   [[nodiscard]] ckpt::Value save() const;
 
-  /// Loads the parts in their order and returns the keys that were missing
-  /// although no part needs them. Errors: throws kMismatch that names the
+  /// Loads the parts in their order and returns the missing keys to warn of.
+  /// Errors: throws kMismatch that names the
   /// missing keys, before anything changes; what a part throws, and then the
   /// parts from it on are unchanged.
   std::vector<std::string> load(const ckpt::Value& root) const;

@@ -88,14 +88,14 @@ StatePart part_of(
 
 } // namespace
 
-StatePart number_part(std::string key, std::int64_t& number) {
+StatePart number_part(const std::string& key, std::int64_t& number) {
   return part_of<std::int64_t>(key, number, [](const ckpt::Value& saved) {
     const std::int64_t* value = saved.as_int();
     return value == nullptr ? std::nullopt : std::optional(*value);
   });
 }
 
-StatePart number_part(std::string key, double& number) {
+StatePart number_part(const std::string& key, double& number) {
   return part_of<double>(key, number, [](const ckpt::Value& saved) {
     return saved.number();
   });
@@ -142,7 +142,7 @@ StatePart scheduler_part(Scheduler& scheduler) {
           [&scheduler](const ckpt::Value& saved) {
             scheduler.load_state_dict(saved);
           },
-      .is_required = false};
+      .if_missing = IfMissing::kWarn};
 }
 
 StatePart generator_part(std::span<const c10::Device> devices) {
@@ -173,7 +173,7 @@ StatePart generator_part(std::span<const c10::Device> devices) {
               }
             }
           },
-      .is_required = false};
+      .if_missing = IfMissing::kWarn};
 }
 
 } // namespace lockstep::train

@@ -73,12 +73,12 @@ Trainer::~Trainer() = default;
 
 // Everything that a checkpoint holds, in its order. Adding to it is one line.
 void Trainer::list_state() {
-  const auto constant = [](std::string key, ckpt::Value value) {
+  const auto constant = [](const std::string& key, const ckpt::Value& value) {
     return StatePart{
-        .key = std::move(key),
+        .key = key,
         .save = [value](ValueBuilder&) { return value; },
         .load = [](const ckpt::Value&) {},
-        .is_required = false};
+        .if_missing = IfMissing::kIgnore};
   };
   state_.add(cursor_parts(cursor_, *options_.world));
   state_.add(constant("arch", config_.model));
@@ -97,14 +97,14 @@ void Trainer::resume() {
     return;
   }
   const auto missing = load(state_, *options_.resumption);
-  const auto lacks = [&](std::string_view key) {
-    return std::ranges::find(missing, key) != missing.end();
-  };
-  if (lacks("cursor")) {
+  // The file is mapped: nothing of it is needed any more.
+  const ckpt::Value root =
+      std::exchange(options_.resumption->checkpoint.root, {});
+  if (root.find("cursor") == nullptr) {
     cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);
     cursor_.total_samples = cursor_.epoch * setup_.train_samples;
   }
-  if (lacks("scheduler")) {
+  if (root.find("scheduler") == nullptr) {
     setup_.schedule->fast_forward(cursor_.epoch, cursor_.step);
   }
   const ResumeCheck check{

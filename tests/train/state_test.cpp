@@ -74,7 +74,7 @@ TEST(RunState, MissingKeysAreNamedBeforeAnythingChanges) {
   std::int64_t b = 2;
   RunState state;
   StatePart optional = number_part("c", b);
-  optional.is_required = false;
+  optional.if_missing = IfMissing::kWarn;
   state.add(number_part("a", a)).add(number_part("b", b)).add(optional);
   EXPECT_THAT(
       state.load(ckpt::Value::dict({{"a", 7}, {"b", 8}})),
