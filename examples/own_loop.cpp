@@ -15,7 +15,7 @@ using namespace lockstep::train;
 using torch::nn::Dropout, torch::nn::Linear, torch::optim::SGDOptions;
 
 struct Loop {
-  torch::Tensor inputs = torch::linspace(-9, 9, 96 * 8).sin().view({96, 8});
+  torch::Tensor inputs = torch::linspace(-9, 9, 768).sin().view({96, 8});
   torch::Tensor targets = inputs.prod(1, /*keepdim=*/true);
   torch::nn::Sequential net{Linear(8, 16), Dropout(0.2), Linear(16, 1)};
   torch::optim::SGD sgd{net->parameters(), SGDOptions(0.1).momentum(0.9)};

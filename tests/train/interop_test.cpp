@@ -2,8 +2,9 @@
 //
 // Runs that go back and forth between `lockstep train` and Python scripts:
 // examples/python/train.py, and the layouts of tests/oracle/train_layouts.py.
+#include <array>
 #include <cstdlib>
-#include <functional>
+#include <initializer_list>
 
 #include <gmock/gmock.h>
 
@@ -147,8 +148,8 @@ struct LayoutCase {
   double best = kBest;
 };
 
-void PrintTo(const LayoutCase& one, std::ostream* out) {
-  *out << one.function;
+std::ostream& operator<<(std::ostream& out, const LayoutCase& one) {
+  return out << one.function;
 }
 
 /// What tests/oracle/train_layouts.py writes and prints.
@@ -253,21 +254,33 @@ constexpr const char* kWeightsHint =
     ".pth.tar starts a new run from its weights";
 constexpr const char* kLookHint = ".pth.tar' shows what it holds";
 
-const BrokenCase kBroken[] = {
-    {"without_optimizer", "missing 'optimizer' (", kWeightsHint},
-    {"epoch_as_text",
-     "'epoch' must be a whole number >= 0, got str",
-     kLookHint},
-    {"negative_epoch",
-     "'epoch' must be a whole number >= 0, got -1",
-     kLookHint},
-    {"weights", "the file holds weights only", kWeightsHint},
-    {"weights_in_a_dict", "missing 'epoch', 'optimizer' (", kWeightsHint},
-    {"whole_model",
-     "an object of class 'train.MLP', not the state of a run",
-     kWeightsHint},
-    {"adam", "has no 'momentum' (", "--opt and --lr-scheduler are those of"},
-    {"cosine", "StepLR state has no 'step_size' (", "--lr-scheduler are those"},
+constexpr std::array kBroken{
+    BrokenCase{"without_optimizer", "missing 'optimizer' (", kWeightsHint},
+    BrokenCase{
+        "epoch_as_text",
+        "'epoch' must be a whole number >= 0, got str",
+        kLookHint},
+    BrokenCase{
+        "negative_epoch",
+        "'epoch' must be a whole number >= 0, got -1",
+        kLookHint},
+    BrokenCase{"weights", "the file holds weights only", kWeightsHint},
+    BrokenCase{
+        "weights_in_a_dict",
+        "missing 'epoch', 'optimizer' (",
+        kWeightsHint},
+    BrokenCase{
+        "whole_model",
+        "an object of class 'train.MLP', not the state of a run",
+        kWeightsHint},
+    BrokenCase{
+        "adam",
+        "has no 'momentum' (",
+        "--opt and --lr-scheduler are those of"},
+    BrokenCase{
+        "cosine",
+        "StepLR state has no 'step_size' (",
+        "--lr-scheduler are those"},
 };
 
 TEST_F(Broken, FilesGiveClearErrorsBeforeARunFolderIsMade) {
