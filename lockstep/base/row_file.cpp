@@ -52,12 +52,15 @@ class RowFile::State {
     }
     LOCKSTEP_ASSIGN(file_, fs_.open_update(path_));
     LOCKSTEP_ASSIGN(const FileInfo info, fs_.stat(path_));
-    LOCKSTEP_ASSIGN(durable_, end_of_lines(fs_, path_, keep_bytes));
-    if (durable_ < info.size) {
-      LOCKSTEP_TRY(fs_.truncate(path_, durable_));
+    LOCKSTEP_ASSIGN(
+        const std::uint64_t end,
+        end_of_lines(fs_, path_, keep_bytes));
+    if (end < info.size) {
+      LOCKSTEP_TRY(fs_.truncate(path_, end));
     }
     LOCKSTEP_TRY(file_->sync());
     LOCKSTEP_TRY(fs_.sync_directory(parent_directory(path_)));
+    durable_ = end;
     written_ = durable_;
     reached_ = durable_;
     missing_ = keep_bytes == kKeepAll ? 0 : keep_bytes - durable_;

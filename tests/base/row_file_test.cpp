@@ -176,6 +176,18 @@ TEST(RowFileFaults, NoRowIsLostOrDoubledIfAnOperationFails) {
   }
 }
 
+TEST(RowFileFaults, AFileWithRowsThatCannotBeOpenedIsAnError) {
+  int errors = 0;
+  for (std::uint64_t index = 0; index < 12; ++index) {
+    MemoryFs memory = with_rows("one\ntwo\n");
+    FaultFs fs(memory, {.fail_at = index});
+    const auto rows = RowFile::open(fs, kRows, /*keep_bytes=*/4);
+    errors += rows ? 0 : 1;
+    EXPECT_TRUE(rows_of(memory).starts_with("one\n")) << index;
+  }
+  EXPECT_GT(errors, 8);
+}
+
 TEST(RowFileFaults, AKilledProcessLeavesWholeRowsToTheNext) {
   const std::uint64_t operations = operations_of_a_run();
   for (std::uint64_t index = 6; index < operations; ++index) {
