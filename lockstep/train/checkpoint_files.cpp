@@ -13,11 +13,13 @@ namespace {
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kSuffix = ".pth.tar";
 
-/// Name of the file that a link in `folder` leads to; empty without.
-std::string
+/// Name of the file that a link in `folder` leads to; its own without.
+Result<std::string>
 target_of(FileSystem& fs, const std::string& folder, std::string_view link) {
-  const auto target = fs.resolve(format("{}/{}", folder, link));
-  return target ? base_name(*target) : std::string();
+  LOCKSTEP_ASSIGN(
+      const std::string target,
+      fs.resolve(format("{}/{}", folder, link)));
+  return base_name(target);
 }
 
 } // namespace
@@ -60,8 +62,8 @@ Status prune_checkpoints(
     FileSystem& fs,
     const std::string& folder,
     std::int64_t keep) {
-  const std::string latest = target_of(fs, folder, kLatestFile);
-  const std::string best = target_of(fs, folder, kBestFile);
+  LOCKSTEP_ASSIGN(const auto latest, target_of(fs, folder, kLatestFile));
+  LOCKSTEP_ASSIGN(const auto best, target_of(fs, folder, kBestFile));
   Status first;
   std::int64_t kept = 0;
   for (const std::string& name : list_checkpoints(fs, folder)) {

@@ -34,7 +34,8 @@ std::vector<std::string> list_checkpoints(
 
 /// Removes all but the `keep` highest steps; those that the links point to
 /// stay, too, and so does what has another name.
-/// Errors: kIo for the first that cannot be removed; the others are.
+/// Errors: kIo for the first that cannot be removed; the others are. If a link
+/// cannot be read, none is.
 Status
 prune_checkpoints(FileSystem& fs, const std::string& folder, std::int64_t keep);
 

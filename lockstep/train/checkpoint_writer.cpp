@@ -45,17 +45,51 @@ CheckpointWriter::~CheckpointWriter() = default;
 
 void CheckpointWriter::write(const ckpt::Value& live, CheckpointRecord record) {
   record.path = format("{}/{}", folder_, checkpoint_name(record.step));
-  if (!options_.in_background) {
-    finished_.push_back(write_now({.root = live, .record = std::move(record)}));
-    return;
-  }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !job_; });
+  if (!record.is_best && !write_owed(lock)) {
+    return;
+  }
+  owed_.reset();
   // The thread sleeps until there is a job: the buffer is ours.
   lock.unlock();
-  ckpt::Value owned = buffer_.copy(live);
+  Job job{
+      .root = options_.in_background ? buffer_.copy(live) : live,
+      .record = std::move(record)};
   lock.lock();
-  job_ = Job{.root = std::move(owned), .record = std::move(record)};
+  start(lock, std::move(job));
+}
+
+// See Note [A best checkpoint that failed].
+bool CheckpointWriter::write_owed(std::unique_lock<std::mutex>& lock) {
+  if (owed_) {
+    start(lock, *std::exchange(owed_, {}));
+    changed_.wait(lock, [this] { return !job_; });
+  }
+  return !owed_;
+}
+
+void CheckpointWriter::start(std::unique_lock<std::mutex>& lock, Job job) {
+  job_ = std::move(job);
+  if (options_.in_background) {
+    changed_.notify_all();
+  } else {
+    do_job(lock);
+  }
+}
+
+void CheckpointWriter::do_job(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  CheckpointOutcome outcome = write_now(*job_);
+  lock.lock();
+  if (!outcome.status && job_->record.is_best) {
+    owed_ = std::move(job_);
+    if (!options_.in_background) {
+      owed_->root = buffer_.copy(owed_->root);
+    }
+  }
+  finished_.push_back(std::move(outcome));
+  job_.reset();
   changed_.notify_all();
 }
 
@@ -80,12 +114,7 @@ void CheckpointWriter::run(const std::stop_token& stop) {
   step_aside();
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [this] { return job_.has_value(); })) {
-    lock.unlock();
-    CheckpointOutcome outcome = write_now(*job_);
-    lock.lock();
-    finished_.push_back(std::move(outcome));
-    job_.reset();
-    changed_.notify_all();
+    do_job(lock);
   }
 }
 

@@ -19,6 +19,11 @@
 //      same bits: no accuracy is claimed that no file holds.
 //   4. `checkpoint.pth.tar` is led to it.
 //   5. Only now files that nobody needs are removed.
+//
+// Note [A best checkpoint that failed]
+// All checkpoints after it claim its accuracy, and no other can hold it. So its
+// copy is kept, and the next `write` tries it again first. As long as that
+// fails, nothing after it is written; a better one takes its place.
 #pragma once
 
 #include <condition_variable>
@@ -77,7 +82,8 @@ class CheckpointWriter {
 
   /// Copies `live` and returns; the file follows. Waits first until the
   /// checkpoint before is written: there is one copy, never two. `record.path`
-  /// is set here.
+  /// is set here. See Note [A best checkpoint that failed] for what else may be
+  /// written, and have an outcome.
   void write(const ckpt::Value& live, CheckpointRecord record);
 
   /// Outcomes since the last call, in order. Does not wait.
@@ -95,6 +101,9 @@ class CheckpointWriter {
   };
 
   void run(const std::stop_token& stop);
+  void start(std::unique_lock<std::mutex>& lock, Job job);
+  void do_job(std::unique_lock<std::mutex>& lock);
+  bool write_owed(std::unique_lock<std::mutex>& lock);
   CheckpointOutcome write_now(const Job& job);
   Status publish(const Job& job);
 
@@ -106,6 +115,8 @@ class CheckpointWriter {
   std::condition_variable_any changed_;
   /// Guarded by `mutex_`. A job stays until it is done.
   std::optional<Job> job_;
+  /// The best checkpoint, if it failed. Its copy is the buffer's.
+  std::optional<Job> owed_;
   std::vector<CheckpointOutcome> finished_;
   /// Last: it uses all of the above.
   std::jthread thread_;

@@ -35,6 +35,9 @@ bool ends_first_epoch(const ckpt::Value& root) {
 /// cannot be used: then the rows that this one counted are about to go, too.
 void lead_links(FileSystem& fs, const Resumption& from) {
   const std::string name = base_name(from.path);
+  if (!checkpoint_step(name)) {
+    return; // what has the name of a link
+  }
   const auto path_of = [&](std::string_view link) {
     return format("{}/{}", from.folder, link);
   };

@@ -16,7 +16,20 @@ class TreeCopy {
  public:
   explicit TreeCopy(std::vector<at::Tensor>& blocks) : blocks_(blocks) {}
 
+  /// What is reached twice stays one node: the file shows it.
   ckpt::Value copy(const ckpt::Value& value) {
+    if (!value.is_container() && value.as_tensor() == nullptr) {
+      return value;
+    }
+    if (const auto known = nodes_.find(value.address());
+        known != nodes_.end()) {
+      return known->second;
+    }
+    return nodes_.emplace(value.address(), copy_node(value)).first->second;
+  }
+
+ private:
+  ckpt::Value copy_node(const ckpt::Value& value) {
     if (const ckpt::Tensor* tensor = value.as_tensor()) {
       ckpt::Tensor owned = *tensor;
       owned.storage = copy(tensor->storage);
@@ -44,9 +57,9 @@ class TreeCopy {
     return value;
   }
 
- private:
   std::vector<ckpt::Item> copy(const std::vector<ckpt::Item>& items) {
     std::vector<ckpt::Item> owned;
+    owned.reserve(items.size());
     for (const auto& [key, value] : items) {
       owned.emplace_back(key, copy(value));
     }
@@ -60,6 +73,7 @@ class TreeCopy {
 
   std::vector<ckpt::Value> copy(const std::vector<ckpt::Value>& items) {
     std::vector<ckpt::Value> owned;
+    owned.reserve(items.size());
     for (const ckpt::Value& item : items) {
       owned.push_back(copy(item));
     }
@@ -96,6 +110,7 @@ class TreeCopy {
   std::size_t used_ = 0;
   std::unordered_map<const ckpt::Storage*, std::shared_ptr<ckpt::Storage>>
       copied_ = {};
+  std::unordered_map<const void*, ckpt::Value> nodes_ = {};
 };
 
 } // namespace
