@@ -113,6 +113,21 @@ void print_result(
   std::fputs(text.c_str(), stdout);
 }
 
+/// `text` as one word of a shell.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=:,@";
+  if (text.find_first_not_of(kPlain) == std::string::npos &&
+      !text.starts_with('-')) {
+    return text;
+  }
+  std::string word = "'";
+  for (const char letter : text.starts_with('-') ? "./" + text : text) {
+    word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  }
+  return word + "'";
+}
+
 /// The status after Ctrl-C or SIGTERM: 75 if the run can go on, else the
 /// shell's number for the signal.
 int stopped_status(int signal, const train::TrainResult& result, LogSink& log) {
@@ -127,7 +142,7 @@ int stopped_status(int signal, const train::TrainResult& result, LogSink& log) {
           "{}",
           result.steps,
           result.epochs,
-          result.folder));
+          shell_word(result.folder)));
   return error_info(ErrorCode::kInterrupted).exit_code;
 }
 
@@ -139,6 +154,10 @@ int train_command(Arguments args) {
     std::fputs(help_text().c_str(), stdout);
     return 0;
   }
+  // A reader that ends first (tee, at Ctrl-C) and a file that may not grow are
+  // errors of a write, and no reason to lose the run.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   check_world();
   Request request = resolve(line);
   const train::TrainConfig& config = request.config;

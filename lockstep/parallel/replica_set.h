@@ -33,9 +33,7 @@ namespace torch::nn {
 class Module;
 } // namespace torch::nn
 
-namespace lockstep {
-
-namespace parallel {
+namespace lockstep::parallel {
 
 /// How replicas are made and kept.
 struct ReplicaSetOptions {
@@ -124,5 +122,4 @@ class ReplicaSet {
   std::vector<std::vector<std::shared_ptr<torch::nn::Module>>> submodules_;
 };
 
-} // namespace parallel
-} // namespace lockstep
+} // namespace lockstep::parallel

@@ -5,11 +5,19 @@
 
 namespace lockstep::train {
 
+void BarObserver::on_start(const StartRecord& record) {
+  counted_ = static_cast<double>(record.samples);
+  loss_ = record.train.loss * counted_;
+  right_ = record.train.top1 / 100.0 * counted_;
+}
+
 void BarObserver::on_step(const StepRecord& record) {
   if (record.epoch != epoch_) {
-    epoch_ = record.epoch;
     samples_ = 0;
-    loss_ = right_ = 0.0;
+    if (epoch_ != -1) {
+      counted_ = loss_ = right_ = 0.0;
+    }
+    epoch_ = record.epoch;
     line_ = std::make_unique<report::ProgressLine>(report::ProgressOptions{
         .total = record.batches,
         .label = format("Epoch {}", record.epoch),
@@ -17,14 +25,14 @@ void BarObserver::on_step(const StepRecord& record) {
   }
   const auto count = static_cast<double>(record.samples);
   samples_ += record.samples;
+  counted_ += count;
   loss_ += record.loss * count;
   right_ += record.top1 / 100.0 * count;
-  const auto total = static_cast<double>(samples_);
   line_->update(
       {.done = record.batch + 1,
        .samples = samples_,
-       .loss = loss_ / total,
-       .accuracy = right_ / total});
+       .loss = loss_ / counted_,
+       .accuracy = right_ / counted_});
   if (record.batch + 1 == record.batches) {
     line_->finish();
   }

@@ -17,6 +17,7 @@ class BarObserver final : public Observer {
  public:
   explicit BarObserver(report::Console& console) : console_(console) {}
 
+  void on_start(const StartRecord& record) override;
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
 
@@ -25,8 +26,10 @@ class BarObserver final : public Observer {
   std::unique_ptr<report::ProgressLine> line_;
   /// The epoch that `line_` shows, which may begin in its middle.
   std::int64_t epoch_ = -1;
-  /// Sums over what was seen of it.
+  /// Of this start, for the rate.
   std::int64_t samples_ = 0;
+  /// Sums over the epoch so far, and the samples in them.
+  double counted_ = 0.0;
   double loss_ = 0.0;
   double right_ = 0.0;
 };

@@ -29,6 +29,7 @@ std::string checkpoint_name(std::int64_t step) {
 }
 
 std::optional<std::int64_t> checkpoint_step(std::string_view name) {
+  const std::string_view whole = name;
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) ||
       name.size() <= kPrefix.size() + kSuffix.size()) {
     return std::nullopt;
@@ -38,20 +39,19 @@ std::optional<std::int64_t> checkpoint_step(std::string_view name) {
   std::int64_t step = 0;
   const char* end = name.data() + name.size();
   const auto [rest, status] = std::from_chars(name.data(), end, step);
-  const bool is_ours = status == std::errc() && rest == end && step >= 0;
+  // Other programs write "checkpoint-4.pth.tar", too.
+  const bool is_ours = status == std::errc() && rest == end && step >= 0 &&
+                       checkpoint_name(step) == whole;
   return is_ours ? std::optional(step) : std::nullopt;
 }
 
-std::vector<std::string> list_checkpoints(
+Result<std::vector<std::string>> list_checkpoints(
     FileSystem& fs,
     const std::string& folder) {
-  const auto all = fs.list(folder);
-  std::vector<std::string> names;
-  for (const std::string& name : all ? *all : std::vector<std::string>{}) {
-    if (checkpoint_step(name)) {
-      names.push_back(name);
-    }
-  }
+  LOCKSTEP_ASSIGN(std::vector<std::string> names, fs.list(folder));
+  std::erase_if(names, [](const std::string& name) {
+    return !checkpoint_step(name);
+  });
   std::ranges::sort(names, std::greater(), [](const std::string& name) {
     return checkpoint_step(name);
   });
@@ -64,10 +64,13 @@ Status prune_checkpoints(
     std::int64_t keep) {
   LOCKSTEP_ASSIGN(const auto latest, target_of(fs, folder, kLatestFile));
   LOCKSTEP_ASSIGN(const auto best, target_of(fs, folder, kBestFile));
+  LOCKSTEP_ASSIGN(const auto names, list_checkpoints(fs, folder));
   Status first;
   std::int64_t kept = 0;
-  for (const std::string& name : list_checkpoints(fs, folder)) {
-    if (++kept <= keep || name == latest || name == best) {
+  for (const std::string& name : names) {
+    // What is beyond the newest was cut off, or is damaged: it is not counted,
+    // and the run comes to it again.
+    if (name > latest || ++kept <= keep || name == best) {
       continue;
     }
     Status removed = fs.remove(format("{}/{}", folder, name));

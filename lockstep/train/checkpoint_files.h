@@ -26,14 +26,15 @@ std::string checkpoint_name(std::int64_t step);
 /// The step of a name made by `checkpoint_name`; nothing for another name.
 std::optional<std::int64_t> checkpoint_step(std::string_view name);
 
-/// Names in `folder` made by `checkpoint_name`, the highest step first; none if
-/// the folder cannot be read.
-std::vector<std::string> list_checkpoints(
+/// Names in `folder` made by `checkpoint_name`, the highest step first.
+/// Errors: as `FileSystem::list`.
+Result<std::vector<std::string>> list_checkpoints(
     FileSystem& fs,
     const std::string& folder);
 
-/// Removes all but the `keep` highest steps; those that the links point to
-/// stay, too, and so does what has another name.
+/// Removes all before the `keep` newest, which end with the one that
+/// `checkpoint.pth.tar` leads to; the best one stays, too, and so does what is
+/// beyond the newest or has another name.
 /// Errors: kIo for the first that cannot be removed; the others are. If a link
 /// cannot be read, none is.
 Status

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -121,7 +122,8 @@ double number_of(const ckpt::Value* value) {
       tensor != nullptr && tensor->numel() == 1) {
     return to_tensor(*tensor).to(at::kDouble).item<double>();
   }
-  return value->number().value_or(0.0);
+  const double number = value->number().value_or(0.0);
+  return std::isfinite(number) ? number : 0.0;
 }
 
 std::int64_t next_epoch(
@@ -162,7 +164,7 @@ RunCheckpoint to_run_checkpoint(
     const std::string& path) {
   const Layout& layout = layout_of(root, path);
   if (&layout == kLayouts.data()) {
-    return {.root = root, .layout = std::string(layout.name)};
+    return {.root = root, .layout = std::string(layout.name), .is_ours = true};
   }
   const std::int64_t epoch = next_epoch(*root.find(kEpoch), layout, path);
   ckpt::Value ours = ckpt::Value::dict(

@@ -16,6 +16,8 @@ struct RunCheckpoint {
   ckpt::Value root = {};
   /// Whose form the file has: "Lockstep", "torchvision", "timm", ...
   std::string layout = {};
+  /// Whether Lockstep wrote it.
+  bool is_ours = false;
   /// For the log: what was understood of a form that is not ours.
   std::string note = {};
 };

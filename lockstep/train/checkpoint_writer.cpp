@@ -2,7 +2,10 @@
 #include "lockstep/train/checkpoint_writer.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "lockstep/base/atomic_file.h"
@@ -13,11 +16,40 @@
 namespace lockstep::train {
 namespace {
 
-/// Training comes first: the writer takes what it leaves of the processors. On
-/// Linux the number is the calling thread's own.
+/// Training comes first: the writer takes what it leaves of the processors (on
+/// Linux the number is the calling thread's own), and signals are for others:
+/// on some network disks they would cut an fsync short.
 void step_aside() {
   constexpr int kNice = 10;
   ::setpriority(PRIO_PROCESS, 0, kNice);
+  sigset_t requests;
+  ::sigemptyset(&requests);
+  ::sigaddset(&requests, SIGINT);
+  ::sigaddset(&requests, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &requests, nullptr);
+}
+
+/// Temporary files with this process's number are another's that had the same:
+/// in a container it is always 1.
+bool is_another_process(std::int64_t pid) {
+  return pid != ::getpid() &&
+         (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
+}
+
+/// What `work` throws, as a value: out of memory, too.
+template <class Work>
+Status failure_of(const Work& work) {
+  try {
+    work();
+    return {};
+  } catch (const Exception& error) {
+    return error.error();
+  } catch (const std::exception& error) {
+    return Error{
+        .code = ErrorCode::kIo,
+        .op = "train.checkpoint",
+        .message = error.what()};
+  }
 }
 
 } // namespace
@@ -35,6 +67,8 @@ CheckpointWriter::CheckpointWriter(
              format("keep: expected at least 1, got {}", options_.keep)});
   }
   fs_.create_directories(folder_).value();
+  // Whatever cannot be removed is in nobody's way.
+  (void)remove_stale_temporaries(fs_, folder_, is_another_process);
   if (options_.in_background) {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
@@ -47,29 +81,31 @@ void CheckpointWriter::write(const ckpt::Value& live, CheckpointRecord record) {
   record.path = format("{}/{}", folder_, checkpoint_name(record.step));
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !job_; });
-  if (!record.is_best && !write_owed(lock)) {
-    return;
+  if (!record.is_best && owed_) {
+    // See Note [A best checkpoint that failed].
+    start(lock, std::exchange(owed_, {}));
+    changed_.wait(lock, [this] { return !job_; });
+    if (owed_) {
+      return;
+    }
   }
   owed_.reset();
   // The thread sleeps until there is a job: the buffer is ours.
   lock.unlock();
-  Job job{
-      .root = options_.in_background ? buffer_.copy(live) : live,
-      .record = std::move(record)};
+  auto job = std::make_unique<Job>(Job{.record = std::move(record)});
+  Status copied = failure_of([&] { job->root = buffer_.copy(live); });
   lock.lock();
+  if (!copied) {
+    finished_.push_back(
+        {.record = std::move(job->record), .status = std::move(copied)});
+    return;
+  }
   start(lock, std::move(job));
 }
 
-// See Note [A best checkpoint that failed].
-bool CheckpointWriter::write_owed(std::unique_lock<std::mutex>& lock) {
-  if (owed_) {
-    start(lock, *std::exchange(owed_, {}));
-    changed_.wait(lock, [this] { return !job_; });
-  }
-  return !owed_;
-}
-
-void CheckpointWriter::start(std::unique_lock<std::mutex>& lock, Job job) {
+void CheckpointWriter::start(
+    std::unique_lock<std::mutex>& lock,
+    std::unique_ptr<Job> job) {
   job_ = std::move(job);
   if (options_.in_background) {
     changed_.notify_all();
@@ -82,11 +118,8 @@ void CheckpointWriter::do_job(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   CheckpointOutcome outcome = write_now(*job_);
   lock.lock();
-  if (!outcome.status && job_->record.is_best) {
+  if (!outcome.status && outcome.record.is_best) {
     owed_ = std::move(job_);
-    if (!options_.in_background) {
-      owed_->root = buffer_.copy(owed_->root);
-    }
   }
   finished_.push_back(std::move(outcome));
   job_.reset();
@@ -113,25 +146,17 @@ void CheckpointWriter::finish() {
 void CheckpointWriter::run(const std::stop_token& stop) {
   step_aside();
   std::unique_lock lock(mutex_);
-  while (changed_.wait(lock, stop, [this] { return job_.has_value(); })) {
+  while (changed_.wait(lock, stop, [this] { return job_ != nullptr; })) {
     do_job(lock);
   }
 }
 
 CheckpointOutcome CheckpointWriter::write_now(const Job& job) {
   CheckpointOutcome outcome{.record = job.record};
-  try {
-    outcome.status = publish(job);
-    if (outcome.status) {
-      outcome.pruned = prune_checkpoints(fs_, folder_, options_.keep);
-    }
-  } catch (const Exception& error) {
-    outcome.status = error.error();
-  } catch (const std::exception& error) {
-    outcome.status = Error{
-        .op = "train.checkpoint",
-        .message = error.what(),
-        .path = job.record.path};
+  outcome.status = failure_of([&] { publish(job).value(); });
+  if (outcome.status) {
+    outcome.pruned = failure_of(
+        [&] { prune_checkpoints(fs_, folder_, options_.keep).value(); });
   }
   return outcome;
 }

@@ -28,8 +28,8 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -101,9 +101,8 @@ class CheckpointWriter {
   };
 
   void run(const std::stop_token& stop);
-  void start(std::unique_lock<std::mutex>& lock, Job job);
+  void start(std::unique_lock<std::mutex>& lock, std::unique_ptr<Job> job);
   void do_job(std::unique_lock<std::mutex>& lock);
-  bool write_owed(std::unique_lock<std::mutex>& lock);
   CheckpointOutcome write_now(const Job& job);
   Status publish(const Job& job);
 
@@ -114,9 +113,9 @@ class CheckpointWriter {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   /// Guarded by `mutex_`. A job stays until it is done.
-  std::optional<Job> job_;
+  std::unique_ptr<Job> job_;
   /// The best checkpoint, if it failed. Its copy is the buffer's.
-  std::optional<Job> owed_;
+  std::unique_ptr<Job> owed_;
   std::vector<CheckpointOutcome> finished_;
   /// Last: it uses all of the above.
   std::jthread thread_;

@@ -171,6 +171,13 @@ void set_flag(TrainConfig& config, const Flag& flag, std::string_view text) {
       flag.member);
 }
 
+TrainConfig checked_flags(TrainConfig config) {
+  for (const Flag& flag : flag_table()) {
+    set_flag(config, flag, get_flag(config, flag));
+  }
+  return config;
+}
+
 std::string get_flag(const TrainConfig& config, const Flag& flag) {
   return std::visit(
       [&](auto member) { return print(config.*member); },

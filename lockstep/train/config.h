@@ -140,6 +140,10 @@ std::vector<std::string> flag_spellings();
 /// names the flag, what was expected and what was given.
 void set_flag(TrainConfig& config, const Flag& flag, std::string_view text);
 
+/// `config`, if every member is what its flag takes.
+/// Errors: as `set_flag`.
+TrainConfig checked_flags(TrainConfig config);
+
 /// The member as text that `set_flag` reads back.
 std::string get_flag(const TrainConfig& config, const Flag& flag);
 

@@ -26,6 +26,16 @@ bool is_observed_line(std::string_view line) {
 LineObserver::LineObserver(LogSink& log, std::int64_t log_interval)
     : log_(log), log_interval_(log_interval) {}
 
+void LineObserver::on_start(const StartRecord& record) {
+  epoch_ = record.epoch;
+  meters_ = {};
+  if (record.samples > 0) {
+    meters_.loss.start(record.train.loss, record.samples);
+    meters_.top1.start(record.train.top1, record.samples);
+    meters_.top5.start(record.train.top5, record.samples);
+  }
+}
+
 void LineObserver::on_step(const StepRecord& record) {
   if (record.epoch != epoch_) {
     meters_ = {};

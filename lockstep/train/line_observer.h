@@ -23,6 +23,7 @@ class LineObserver final : public Observer {
  public:
   LineObserver(LogSink& log, std::int64_t log_interval);
 
+  void on_start(const StartRecord& record) override;
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
 

@@ -7,6 +7,11 @@
 
 namespace lockstep::train {
 
+void Meter::start(double average, std::int64_t count) {
+  sum_ += average * static_cast<double>(count);
+  count_ += count;
+}
+
 void Meter::add(double value, std::int64_t count) {
   recent_[size_ % kWindow] = value;
   ++size_;

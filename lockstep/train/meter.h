@@ -13,6 +13,10 @@ namespace lockstep::train {
 /// Keeps the last 20 values and a weighted sum of all.
 class Meter {
  public:
+  /// Counts `count` samples with this average that came before; they are not
+  /// among the last values.
+  void start(double average, std::int64_t count);
+
   /// Adds `value`, which stands for `count` samples.
   void add(double value, std::int64_t count = 1);
 

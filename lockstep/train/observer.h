@@ -10,6 +10,17 @@
 
 namespace lockstep::train {
 
+/// Averages over a data set.
+struct Score {
+  double loss = 0.0;
+  /// Units: percent.
+  double top1 = 0.0;
+  double top5 = 0.0;
+  /// Of this start of the program: an epoch that was interrupted counts from
+  /// where it went on.
+  double seconds = 0.0;
+};
+
 /// How a run begins, or goes on.
 struct StartRecord {
   /// The run folder.
@@ -17,6 +28,9 @@ struct StartRecord {
   /// Epochs and steps that are done.
   std::int64_t epoch = 0;
   std::int64_t step = 0;
+  /// Of the epoch that goes on: its samples so far, and their averages.
+  std::int64_t samples = 0;
+  Score train = {};
 };
 
 /// One optimizer step.
@@ -42,17 +56,6 @@ struct StepRecord {
   [[nodiscard]] bool is_logged(std::int64_t interval) const {
     return batch % interval == 0 || batch + 1 == batches;
   }
-};
-
-/// Averages over a data set.
-struct Score {
-  double loss = 0.0;
-  /// Units: percent.
-  double top1 = 0.0;
-  double top5 = 0.0;
-  /// Of this start of the program: an epoch that was interrupted counts from
-  /// where it went on.
-  double seconds = 0.0;
 };
 
 /// One epoch with its test.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/resume.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "lockstep/base/strings.h"
@@ -14,11 +15,16 @@ namespace lockstep::train {
 namespace {
 
 std::string inside(const std::string& folder, std::string_view name) {
-  return format("{}/{}", folder, name);
+  return (std::filesystem::path(folder) / name).lexically_normal();
 }
 
+/// Errors: throws what keeps the answer from being known.
 bool exists(FileSystem& fs, const std::string& path) {
-  return fs.stat(path).has_value();
+  const auto info = fs.stat(path);
+  if (!info && info.error().code != ErrorCode::kNotFound) {
+    raise(info.error());
+  }
+  return info.has_value();
 }
 
 [[noreturn]] void
@@ -54,35 +60,45 @@ std::optional<std::string> newest_run(FileSystem& fs) {
 
 /// The file that is opened: a link's target in the same folder, so that
 /// messages and comparisons name one file by one name.
-std::string real_file(FileSystem& fs, const std::string& path) {
-  const auto real = fs.resolve(path);
-  if (!real) {
-    return path;
-  }
-  const std::string sibling = inside(parent_directory(path), base_name(*real));
-  const auto same = fs.resolve(sibling);
-  const bool is_elsewhere = !same || *same != *real;
-  return is_elsewhere || base_name(path) == base_name(*real) ? path : sibling;
+Result<std::string> real_file(FileSystem& fs, const std::string& path) {
+  LOCKSTEP_ASSIGN(const std::string real, fs.resolve(path));
+  const std::string sibling = inside(parent_directory(path), base_name(real));
+  LOCKSTEP_ASSIGN(const std::string same, fs.resolve(sibling));
+  return same == real && base_name(path) != base_name(real) ? sibling : path;
 }
 
-/// The run's newest checkpoint and those before it, the newest first.
-std::vector<std::string> newest_first(
-    FileSystem& fs,
-    const std::string& folder) {
-  std::vector<std::string> paths;
+/// A run's checkpoints.
+struct Candidates {
+  /// The newest one and those before it, the newest first.
+  std::vector<std::string> paths = {};
+  /// There is the link to the newest, but not what it leads to.
+  bool is_newest_gone = false;
+};
+
+Result<Candidates> candidates_in(FileSystem& fs, const std::string& folder) {
+  Candidates found;
   std::optional<std::int64_t> newest_step;
-  if (const std::string link = inside(folder, kLatestFile); exists(fs, link)) {
-    paths.push_back(real_file(fs, link));
-    newest_step = checkpoint_step(base_name(paths.front()));
+  const std::string link = inside(folder, kLatestFile);
+  const auto newest = fs.stat(link);
+  if (newest) {
+    LOCKSTEP_ASSIGN(const std::string file, real_file(fs, link));
+    found.paths.push_back(file);
+    newest_step = checkpoint_step(base_name(file));
+  } else if (newest.error().code != ErrorCode::kNotFound) {
+    return newest.error();
   }
-  for (const std::string& name : list_checkpoints(fs, folder)) {
+  LOCKSTEP_ASSIGN(const auto all, fs.list(folder));
+  found.is_newest_gone =
+      !newest && std::ranges::find(all, kLatestFile) != all.end();
+  LOCKSTEP_ASSIGN(const auto names, list_checkpoints(fs, folder));
+  for (const std::string& name : names) {
     // Higher steps than the newest checkpoint's were cut off before they
     // became the newest: the run comes to them again.
     if (!newest_step || checkpoint_step(name) < newest_step) {
-      paths.push_back(inside(folder, name));
+      found.paths.push_back(inside(folder, name));
     }
   }
-  return paths;
+  return found;
 }
 
 /// Checks every byte, then reads.
@@ -136,21 +152,39 @@ Resumption open_first(FileSystem& fs, const std::vector<std::string>& paths) {
 }
 
 Resumption resume_folder(FileSystem& fs, const std::string& folder) {
-  const auto paths = newest_first(fs, folder);
-  Resumption found = paths.empty() ? Resumption() : open_first(fs, paths);
+  const Candidates run = candidates_in(fs, folder).value();
+  if (run.paths.empty() && run.is_newest_gone) {
+    nothing_there(
+        folder,
+        "the run had checkpoints, but they are gone",
+        "--output names another folder for a new run");
+  }
+  Resumption found =
+      run.paths.empty() ? Resumption() : open_first(fs, run.paths);
+  if (run.is_newest_gone) {
+    found.warnings.push_back(format(
+        "what {} leads to is gone: the run goes on from an older checkpoint",
+        inside(folder, kLatestFile)));
+  }
   found.folder = folder;
+  found.newest = run.paths.empty() ? std::string() : run.paths.front();
+  found.is_in_place = run.paths.empty() || found.checkpoint.is_ours;
   return found;
 }
 
 Resumption resume_file(FileSystem& fs, const std::string& path) {
   Resumption found = open_first(fs, {path});
   const std::string folder = parent_directory(path);
-  if (holds_run(fs, folder)) {
-    found.folder = folder;
+  if (!holds_run(fs, folder)) {
+    found.is_in_place = false;
+    return found;
   }
-  const auto newest = newest_first(fs, folder);
-  found.is_in_place = !found.folder.empty() && !newest.empty() &&
-                      newest.front() == real_file(fs, path);
+  const std::string file = real_file(fs, path).value();
+  const std::string best = inside(folder, kBestFile);
+  found.folder = folder;
+  found.newest = newest_checkpoint(fs, folder).value();
+  found.is_best = exists(fs, best) && real_file(fs, best).value() == file;
+  found.is_in_place = found.checkpoint.is_ours && found.newest == file;
   return found;
 }
 
@@ -158,11 +192,11 @@ Resumption resume_file(FileSystem& fs, const std::string& path) {
 std::optional<std::string> default_folder(
     FileSystem& fs,
     const TrainConfig& config) {
-  if (config.output.empty()) {
+  const std::string named = named_folder(config);
+  if (named.empty()) {
     return newest_run(fs);
   }
-  return holds_run(fs, config.output) ? std::optional(config.output)
-                                      : std::nullopt;
+  return holds_run(fs, named) ? std::optional(named) : std::nullopt;
 }
 
 Resumption resume_best(FileSystem& fs, const TrainConfig& config) {
@@ -178,7 +212,8 @@ Resumption resume_best(FileSystem& fs, const TrainConfig& config) {
   return resume_file(fs, path);
 }
 
-Resumption resume_path(FileSystem& fs, const std::string& path) {
+Resumption resume_path(FileSystem& fs, const std::string& given) {
+  const std::string path = plain_path(given);
   const FileInfo info = fs.stat(path).value();
   if (info.kind != FileInfo::Kind::kDirectory) {
     return resume_file(fs, path);
@@ -193,6 +228,13 @@ Resumption resume_path(FileSystem& fs, const std::string& path) {
 }
 
 } // namespace
+
+Result<std::string> newest_checkpoint(
+    FileSystem& fs,
+    const std::string& folder) {
+  LOCKSTEP_ASSIGN(const Candidates run, candidates_in(fs, folder));
+  return run.paths.empty() ? std::string() : run.paths.front();
+}
 
 std::optional<Resumption> find_resumption(
     FileSystem& fs,
@@ -213,7 +255,10 @@ std::optional<Resumption> find_resumption(
 std::optional<FoundCheckpoint> find_checkpoint(
     const std::string& folder,
     FileSystem& fs) {
-  const auto paths = newest_first(fs, folder);
+  if (!exists(fs, folder)) {
+    return std::nullopt;
+  }
+  const auto paths = candidates_in(fs, folder).value().paths;
   return paths.empty() ? std::nullopt : std::optional(first_whole(fs, paths));
 }
 

@@ -29,18 +29,29 @@ struct Resumption {
   /// begins again in `folder`.
   std::string path = {};
   RunCheckpoint checkpoint = {};
-  /// Whether the run goes on in `folder`. Not from an older checkpoint or from
-  /// a file outside: the newer ones stay, a new folder is made.
+  /// Whether the run goes on in `folder`. Not from an older checkpoint, nor
+  /// from a file outside or of another program: theirs stay, a new folder is
+  /// made.
   bool is_in_place = true;
+  /// Whether `model_best.pth.tar` leads to it.
+  bool is_best = false;
+  /// The newest checkpoint of `folder`, usable or not; empty if there is none.
+  std::string newest = {};
   /// What was passed over, and why.
   std::vector<std::string> warnings = {};
 };
 
+/// The newest checkpoint in `folder`, whole or not; empty if there is none.
+/// Errors: kIo.
+Result<std::string> newest_checkpoint(
+    FileSystem& fs,
+    const std::string& folder);
+
 /// `config.resume` names a checkpoint, a run folder, or is "auto" (the folder
-/// `--output`, else the newest below `runs/`) or "best" (the best checkpoint of
-/// that). Nothing if it is empty, or "auto" and there is no run.
-/// Errors: throws kNotFound for a path without, kCorrupt if no checkpoint is
-/// whole, kMismatch for a file of another kind.
+/// `--output` or `runs/<--name>`, else the newest below `runs/`) or "best" (the
+/// best checkpoint of that). Nothing if it is empty, or "auto" and there is no
+/// run. Errors: throws kNotFound for a path without, kCorrupt if no checkpoint
+/// is whole, kMismatch for a file of another kind.
 std::optional<Resumption> find_resumption(
     FileSystem& fs,
     const TrainConfig& config);

@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/resume_check.h"
 
+#include <array>
+#include <string_view>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/config_file.h"
 
 namespace lockstep::train {
 namespace {
+
+/// Keys of `args` whose values live on in the optimizer and the schedule.
+constexpr std::array<std::string_view, 9> kOfTheCheckpoint{
+    "lr",
+    "momentum",
+    "weight_decay",
+    "nesterov",
+    "fused",
+    "lr_step_size",
+    "lr_gamma",
+    "lr_milestones",
+    "initial_checkpoint"};
 
 [[noreturn]] void
 refuse(const ResumeCheck& check, std::string message, std::string hint) {
@@ -18,6 +34,28 @@ refuse(const ResumeCheck& check, std::string message, std::string hint) {
 }
 
 } // namespace
+
+std::vector<std::string> take_settings(
+    TrainConfig& config,
+    const ckpt::Value& args) {
+  TrainConfig saved = config;
+  apply_args(saved, args);
+  std::vector<std::string> warnings;
+  for (const std::string_view key : kOfTheCheckpoint) {
+    const Flag& flag = *find_key(key);
+    const std::string was = get_flag(saved, flag);
+    const std::string now = get_flag(config, flag);
+    if (was != now) {
+      warnings.push_back(format(
+          "--{} {} has no effect: the run goes on with the checkpoint's '{}'",
+          flag.name,
+          escape(now),
+          escape(was)));
+      set_flag(config, flag, was);
+    }
+  }
+  return warnings;
+}
 
 std::string check_resume(const ResumeCheck& check, bool exact) {
   const std::string order = to_string(check.identity.order());

@@ -6,10 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/train/config.h"
 #include "lockstep/train/cursor.h"
 #include "lockstep/train/run_identity.h"
 
 namespace lockstep::train {
+
+/// Gives settings that the saved optimizer and schedule decide (rates,
+/// momentum,
+/// ...) the values of the checkpoint's `args`. Returns a warning for each that
+/// `config` had otherwise.
+std::vector<std::string> take_settings(
+    TrainConfig& config,
+    const ckpt::Value& args);
 
 /// What is known once a checkpoint is loaded.
 struct ResumeCheck {

@@ -83,8 +83,9 @@ RunFile::RunFile(RowFile file, std::int64_t rows, ErrorHandler on_error)
     : file_(std::move(file)), on_error_(std::move(on_error)), rows_(rows) {}
 
 void RunFile::append(std::string_view row) {
+  const std::uint64_t dropped = file_.dropped();
   const Status status = file_.append(row);
-  {
+  if (file_.dropped() == dropped) {
     const std::lock_guard lock(mutex_);
     ++rows_;
   }

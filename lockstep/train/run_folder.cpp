@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 
 #include "lockstep/base/atomic_file.h"
@@ -25,16 +26,6 @@ std::string timestamp() {
   return {text.data(), size};
 }
 
-std::string wanted_path(const TrainConfig& config) {
-  if (!config.output.empty()) {
-    return config.output;
-  }
-  const std::string name = config.name.empty()
-                               ? format("{}-{}", timestamp(), config.model)
-                               : config.name;
-  return format("{}/{}", kRunsFolder, name);
-}
-
 /// A file of such a name is somebody's.
 constexpr std::array<std::string_view, 7> kRunFiles{
     kArgsFile,
@@ -45,12 +36,21 @@ constexpr std::array<std::string_view, 7> kRunFiles{
     kLogFile,
     kJsonFile};
 
+/// None if there is no such folder.
+std::vector<std::string> names_in(FileSystem& fs, const std::string& path) {
+  auto names = fs.list(path);
+  if (!names && names.error().code == ErrorCode::kNotFound) {
+    return {};
+  }
+  return std::move(names).value();
+}
+
 bool is_taken(FileSystem& fs, const std::string& path) {
-  const auto is_there = [&](std::string_view name) {
-    return fs.stat(format("{}/{}", path, name)).has_value();
-  };
-  return std::ranges::any_of(kRunFiles, is_there) ||
-         !list_checkpoints(fs, path).empty();
+  const auto names = names_in(fs, path);
+  return std::ranges::any_of(names, [](const std::string& name) {
+    return checkpoint_step(name) ||
+           std::ranges::find(kRunFiles, name) != kRunFiles.end();
+  });
 }
 
 /// Makes `path` and takes it; nothing if a file of another run is there, or
@@ -70,23 +70,43 @@ std::unique_ptr<RunFolder> take_empty(FileSystem& fs, const std::string& path) {
   return is_taken(fs, path) ? nullptr : std::move(folder);
 }
 
-void write_args(FileSystem& fs, const RunFolder& folder, const TrainConfig& c) {
-  write_file_atomically(fs, folder.file(kArgsFile), to_yaml(c)).value();
-}
-
 } // namespace
 
+void write_args(
+    FileSystem& fs,
+    const RunFolder& folder,
+    const TrainConfig& config) {
+  write_file_atomically(fs, folder.file(kArgsFile), to_yaml(config)).value();
+}
+
+std::string plain_path(const std::string& path) {
+  const auto normal = std::filesystem::path(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+std::string named_folder(const TrainConfig& config) {
+  if (!config.output.empty()) {
+    return plain_path(config.output);
+  }
+  return config.name.empty() ? std::string()
+                             : format("{}/{}", kRunsFolder, config.name);
+}
+
 bool holds_run(FileSystem& fs, const std::string& path) {
-  return fs.stat(format("{}/{}", path, kArgsFile)).has_value() ||
-         fs.stat(format("{}/{}", path, kLatestFile)).has_value() ||
-         !list_checkpoints(fs, path).empty();
+  const auto names = names_in(fs, path);
+  return std::ranges::any_of(names, [](const std::string& name) {
+    return checkpoint_step(name) || name == kArgsFile || name == kLatestFile;
+  });
 }
 
 RunFolder create_run_folder(
     FileSystem& fs,
     const TrainConfig& config,
     const std::string& wanted) {
-  const std::string first = wanted.empty() ? wanted_path(config) : wanted;
+  std::string first = wanted.empty() ? named_folder(config) : wanted;
+  if (first.empty()) {
+    first = format("{}/{}-{}", kRunsFolder, timestamp(), config.model);
+  }
   auto folder = take_empty(fs, first);
   for (int number = 2; !folder; ++number) {
     folder = take_empty(fs, format("{}-{}", first, number));
@@ -98,15 +118,8 @@ RunFolder create_run_folder(
   return std::move(*folder);
 }
 
-RunFolder continue_run_folder(
-    FileSystem& fs,
-    const std::string& path,
-    const TrainConfig& config) {
-  RunFolder folder{.path = path, .lock = FolderLock::take(fs, path).value()};
-  // Whatever cannot be removed is in nobody's way.
-  (void)remove_stale_temporaries(fs, path);
-  write_args(fs, folder, config);
-  return folder;
+RunFolder continue_run_folder(FileSystem& fs, const std::string& path) {
+  return {.path = path, .lock = FolderLock::take(fs, path).value()};
 }
 
 } // namespace lockstep::train

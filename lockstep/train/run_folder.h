@@ -34,7 +34,14 @@ struct RunFolder {
   }
 };
 
+/// The folder that `--output` or `--name` names; empty if neither does.
+std::string named_folder(const TrainConfig& config);
+
+/// "./runs//a/" -> "runs/a".
+std::string plain_path(const std::string& path);
+
 /// True if `path` has settings or a checkpoint of a run.
+/// Errors: throws what keeps the folder from being read.
 bool holds_run(FileSystem& fs, const std::string& path);
 
 /// Makes the folder of a new run: `wanted`, or else `--output`, or
@@ -47,12 +54,15 @@ RunFolder create_run_folder(
     const TrainConfig& config,
     const std::string& wanted = {});
 
-/// The folder of a run that goes on; `args.yaml` gets the settings of now, and
-/// temporary files of a killed process go.
-/// Errors: throws kIo, also (E_LOCKED) if another process trains in it.
-RunFolder continue_run_folder(
+/// The folder of a run that goes on. `write_args` follows when nothing stands
+/// in the way any more. Errors: throws kIo (E_LOCKED) if another process trains
+/// in it.
+RunFolder continue_run_folder(FileSystem& fs, const std::string& path);
+
+/// `args.yaml`: the settings of now. Errors: throws kIo.
+void write_args(
     FileSystem& fs,
-    const std::string& path,
+    const RunFolder& folder,
     const TrainConfig& config);
 
 } // namespace lockstep::train

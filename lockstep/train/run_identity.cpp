@@ -22,6 +22,13 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+/// For schedules that are planned for the length of a run.
+std::string planned_epochs(const TrainConfig& config) {
+  const bool is_planned = config.lr_scheduler == "cosineannealinglr" ||
+                          config.lr_scheduler == "onecyclelr";
+  return is_planned ? std::to_string(config.epochs) : "any";
+}
+
 std::string yes_or_no(bool value) {
   return value ? "yes" : "no";
 }
@@ -44,6 +51,12 @@ RunIdentity::RunIdentity(
            {"kernels", config.kernels},
            {"channels_last", yes_or_no(config.channels_last)},
            {"augment", config.augment},
+           {"opt", config.opt},
+           {"planned_epochs", planned_epochs(config)},
+           {"label_smoothing", shortest(config.label_smoothing)},
+           {"batch_size", std::to_string(config.batch_size)},
+           {"val_batch_size", std::to_string(config.val_batch_size)},
+           {"max_eval_samples", std::to_string(config.max_eval_samples)},
            {"deterministic",
             yes_or_no(at::globalContext().deterministicAlgorithms())}}},
       order_{

@@ -36,7 +36,8 @@ class RunIdentity {
   StatePart part();
 
   /// What decides how numbers are computed: versions, kernels, instruction
-  /// set, threads, devices, layout, augmentation.
+  /// set, threads, devices, layout, augmentation, loss, sizes of batches. Rates
+  /// and other options of the optimizer are those of the checkpoint.
   [[nodiscard]] const std::vector<Difference>& numerics() const {
     return numerics_.differences;
   }

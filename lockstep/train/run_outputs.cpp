@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/run_outputs.h"
 
+#include <exception>
+#include <filesystem>
+
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/checkpoint_files.h"
@@ -51,7 +54,35 @@ void lead_links(FileSystem& fs, const Resumption& from) {
   }
 }
 
+/// Between the choice of the checkpoint and the lock of its folder another
+/// process may have trained there.
+void check_nobody_came(FileSystem& fs, const Resumption& from) {
+  const std::string newest = newest_checkpoint(fs, from.folder).value();
+  if (newest != from.newest) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.resume",
+         .message = format(
+             "another process trained here meanwhile; its newest checkpoint is "
+             "{}",
+             base_name(newest)),
+         .hint = "resume again",
+         .path = from.folder});
+  }
+}
+
 } // namespace
+
+bool goes_on_in_place(
+    FileSystem& fs,
+    const TrainConfig& config,
+    const std::optional<Resumption>& resumption) {
+  if (!resumption || resumption->folder.empty() || !resumption->is_in_place) {
+    return false;
+  }
+  const std::string named = named_folder(config);
+  return named.empty() || same_folder(fs, named, resumption->folder);
+}
 
 RunOutputs::RunOutputs(RunOutputsOptions options)
     : options_(std::move(options)),
@@ -67,22 +98,20 @@ void RunOutputs::take_folder(
     const TrainConfig& config,
     const std::optional<Resumption>& resumption) {
   FileSystem& fs = *options_.fs;
-  const std::string home = resumption ? resumption->folder : "";
-  const bool goes_on =
-      !home.empty() && resumption->is_in_place &&
-      (config.output.empty() || same_folder(fs, config.output, home));
-  if (goes_on) {
-    folder_ =
-        std::make_unique<RunFolder>(continue_run_folder(fs, home, config));
+  if (goes_on_in_place(fs, config, resumption)) {
+    folder_ = std::make_unique<RunFolder>(
+        continue_run_folder(fs, resumption->folder));
+    check_nobody_came(fs, *resumption);
     has_checkpoint_ = !resumption->path.empty();
     if (has_checkpoint_) {
       lead_links(fs, *resumption);
     }
   } else {
+    const bool beside = resumption && named_folder(config).empty();
     folder_ = std::make_unique<RunFolder>(
-        create_run_folder(fs, config, config.output.empty() ? home : ""));
+        create_run_folder(fs, config, beside ? resumption->folder : ""));
   }
-  if (!goes_on || !has_checkpoint_) {
+  if (!has_checkpoint_) {
     files_.start_anew();
   }
 }
@@ -90,9 +119,30 @@ void RunOutputs::take_folder(
 void RunOutputs::open(
     const TrainConfig& config,
     const std::optional<Resumption>& resumption) {
-  if (!writes()) {
-    return;
+  std::exception_ptr failure;
+  if (writes()) {
+    try {
+      open_files(config, resumption);
+    } catch (const std::exception&) {
+      failure = std::current_exception();
+    }
   }
+  // A rank that cannot begin must not leave the others waiting.
+  const bool has_failed = options_.world->any(failure != nullptr);
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  if (has_failed) {
+    raise(
+        {.code = ErrorCode::kUnavailable,
+         .op = "train",
+         .message = "the rank that writes could not open the run folder"});
+  }
+}
+
+void RunOutputs::open_files(
+    const TrainConfig& config,
+    const std::optional<Resumption>& resumption) {
   take_folder(config, resumption);
   log_file_ = std::make_unique<RunLog>(files_, folder_->file(kLogFile));
   observers_ = {
@@ -112,6 +162,7 @@ void RunOutputs::open(
       CheckpointWriterOptions{.keep = config.keep, .before = [this] {
                                 return files_.sync();
                               }});
+  write_args(*options_.fs, *folder_, config);
   if (!folder_->taken.empty()) {
     log(LogLevel::kInfo,
         format(

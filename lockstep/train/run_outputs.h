@@ -22,6 +22,12 @@
 
 namespace lockstep::train {
 
+/// Whether a run goes on in the folder of `resumption`; else a new one is made.
+bool goes_on_in_place(
+    FileSystem& fs,
+    const TrainConfig& config,
+    const std::optional<Resumption>& resumption);
+
 struct RunOutputsOptions {
   FileSystem* fs = &real_fs();
   World* world = &world_of_one();
@@ -44,7 +50,8 @@ class RunOutputs {
 
   /// Takes the folder in which `resumption` goes on, or a new one, and opens
   /// log, tables and checkpoints in it.
-  /// Errors: throws kIo, also if another process trains there.
+  /// Errors: throws kIo, also if another process trains there, kMismatch if one
+  /// did since `resumption` was found; on other ranks kUnavailable then.
   void open(
       const TrainConfig& config,
       const std::optional<Resumption>& resumption);
@@ -70,6 +77,9 @@ class RunOutputs {
 
  private:
   [[nodiscard]] bool writes() const;
+  void open_files(
+      const TrainConfig& config,
+      const std::optional<Resumption>& resumption);
   void take_folder(
       const TrainConfig& config,
       const std::optional<Resumption>& resumption);

@@ -12,9 +12,9 @@ namespace lockstep::train {
 namespace {
 
 at::Tensor count_hits(const at::Tensor& outputs, const at::Tensor& targets) {
-  const bool has_classes = outputs.dim() == 2 && targets.dim() == 1 &&
-                           targets.size(0) == outputs.size(0) &&
-                           targets.scalar_type() == at::kLong;
+  const bool has_classes =
+      outputs.dim() == 2 && targets.defined() && targets.dim() == 1 &&
+      targets.size(0) == outputs.size(0) && targets.scalar_type() == at::kLong;
   if (!has_classes) {
     return at::zeros({2}, at::kLong);
   }
@@ -39,12 +39,13 @@ BatchScore StepResult::read() const {
 StepResult measure(
     const at::Tensor& loss,
     const at::Tensor& outputs,
-    const at::Tensor& targets) {
+    const at::Tensor& targets,
+    std::int64_t samples) {
   const at::NoGradGuard no_grad;
   return {
       .loss = loss.detach(),
       .hits = count_hits(outputs, targets),
-      .samples = outputs.size(0)};
+      .samples = samples};
 }
 
 void Scoring::add(const BatchScore& batch) {

@@ -36,12 +36,13 @@ struct StepResult {
   [[nodiscard]] BatchScore read() const;
 };
 
-/// Shape: loss [], outputs [N, classes], targets [N] int64 on one device.
-/// Other outputs or targets have no hits: both counts are 0.
+/// Shape: loss [], outputs [N, classes], targets [N] int64 on one device, for N
+/// samples. Other outputs or targets have no hits: both counts are 0.
 StepResult measure(
     const at::Tensor& loss,
     const at::Tensor& outputs,
-    const at::Tensor& targets);
+    const at::Tensor& targets,
+    std::int64_t samples);
 
 /// Sums over batches; a plain value, so that a checkpoint can hold it.
 struct Scoring {

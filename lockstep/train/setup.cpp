@@ -103,7 +103,16 @@ AnyModel build_model(
 } // namespace
 
 std::int64_t Setup::steps_of(std::int64_t samples) const {
-  return ceil_div(samples, train_data->options().batch_size);
+  return ceil_div(ceil_div(samples, ranks), train_data->options().batch_size);
+}
+
+std::int64_t Setup::steps_left(std::int64_t epochs, std::int64_t consumed)
+    const {
+  if (epochs <= 0) {
+    return 0;
+  }
+  return steps_of(train_samples - consumed) +
+         (epochs - 1) * steps_of(train_samples);
 }
 
 Setup set_up(
@@ -120,6 +129,7 @@ Setup set_up(
     kernels::install();
   }
   Setup setup;
+  setup.ranks = ranks;
   setup.devices = parse_devices(
       !config.devices.empty()    ? config.devices
       : device_count("cuda") > 0 ? "cuda"
@@ -135,7 +145,7 @@ Setup set_up(
   setup.schedule = std::make_unique<Schedule>(
       config,
       *setup.optimizer,
-      setup.steps_of(ceil_div(setup.train_samples, ranks)));
+      setup.steps_of(setup.train_samples));
   return setup;
 }
 

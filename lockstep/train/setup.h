@@ -40,8 +40,15 @@ struct Setup {
   std::unique_ptr<Optimizer> optimizer = {};
   std::unique_ptr<Schedule> schedule = {};
 
-  /// Steps of an epoch in which `samples` are left.
+  /// Among which the samples of an epoch are shared.
+  std::int64_t ranks = 1;
+
+  /// Steps of an epoch in which `samples` are left for all ranks.
   [[nodiscard]] std::int64_t steps_of(std::int64_t samples) const;
+  /// Steps of `epochs`, of whose first `consumed` samples are done.
+  [[nodiscard]] std::int64_t steps_left(
+      std::int64_t epochs,
+      std::int64_t consumed) const;
 };
 
 /// Opens the data, sets threads, kernels and the seed, and builds the model

@@ -39,7 +39,7 @@ ckpt::Value RunState::save() const {
   return root;
 }
 
-std::vector<std::string> RunState::load(const ckpt::Value& root) const {
+std::vector<std::string> RunState::missing(const ckpt::Value& root) const {
   std::vector<std::string> needed;
   std::vector<std::string> missing;
   for (const StatePart& part : parts_) {
@@ -59,6 +59,11 @@ std::vector<std::string> RunState::load(const ckpt::Value& root) const {
          .message = format("the checkpoint has no '{}'", join(needed, "', '")),
          .hint = "'lockstep ckpt FILE' shows what it holds"});
   }
+  return missing;
+}
+
+std::vector<std::string> RunState::load(const ckpt::Value& root) const {
+  std::vector<std::string> missing = this->missing(root);
   for (const StatePart& part : parts_) {
     if (const ckpt::Value* saved = root.find(part.key)) {
       part.load(*saved);

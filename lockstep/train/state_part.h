@@ -35,7 +35,7 @@ struct StatePart {
   /// The state of now. Tensors may alias live ones; made through one builder,
   /// those that share memory keep sharing it.
   std::function<ckpt::Value(ValueBuilder&)> save = {};
-  /// Takes a saved state over, or throws and changes nothing.
+  /// Takes over a copy of a saved state, or throws and changes nothing.
   std::function<void(const ckpt::Value&)> load = {};
   IfMissing if_missing = IfMissing::kRefuse;
 };
@@ -52,10 +52,14 @@ class RunState {
   /// it, or copy it (`SnapshotBuffer`), before training goes on.
   [[nodiscard]] ckpt::Value save() const;
 
-  /// Loads the parts in their order and returns the missing keys to warn of.
-  /// Errors: throws kMismatch that names the
-  /// missing keys, before anything changes; what a part throws, and then the
-  /// parts from it on are unchanged.
+  /// The keys that `root` lacks and that are to be warned of.
+  /// Errors: throws kMismatch for missing keys that are needed.
+  [[nodiscard]] std::vector<std::string> missing(const ckpt::Value& root) const;
+
+  /// Loads the parts in their order and returns `missing(root)`. What is loaded
+  /// must be a copy: `root` may alias a mapped file.
+  /// Errors: as `missing`, before anything changes; what a part throws, and
+  /// then the parts from it on are unchanged.
   std::vector<std::string> load(const ckpt::Value& root) const;
 
  private:

@@ -125,6 +125,8 @@ StatePart optimizer_part(Optimizer& optimizer) {
 }
 
 StatePart optimizer_part(torch::optim::Optimizer& optimizer) {
+  // One that cannot be saved is refused now, not after hours.
+  static_cast<void>(state_dict(optimizer));
   return {
       .key = "optimizer",
       .save = [&optimizer](ValueBuilder&) { return state_dict(optimizer); },

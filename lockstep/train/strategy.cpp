@@ -27,30 +27,62 @@ Strategy::Strategy(StrategyOptions options) : options_(std::move(options)) {
   }
 }
 
-void Strategy::set_training(bool on) {
-  // Only when it changes: layers that a program froze stay as they are.
-  if (net().is_training() != on) {
-    net().train(on);
+/// Testing mode for a while; then every module is as it was, those that a
+/// program froze, too.
+class Strategy::TestingMode {
+ public:
+  explicit TestingMode(torch::nn::Module& net) {
+    for (const auto& module : net.modules(/*include_self=*/false)) {
+      were_training_.emplace_back(module.get(), module->is_training());
+    }
+    was_training_ = net.is_training();
+    net.train(false);
+    net_ = &net;
   }
+  ~TestingMode() {
+    net_->train(was_training_);
+    // A module comes before those in it, whose own flags are then set again.
+    for (const auto& [module, was_training] : were_training_) {
+      module->train(was_training);
+    }
+  }
+  TestingMode(const TestingMode&) = delete;
+  TestingMode& operator=(const TestingMode&) = delete;
+
+ private:
+  torch::nn::Module* net_ = nullptr;
+  bool was_training_ = false;
+  std::vector<std::pair<torch::nn::Module*, bool>> were_training_;
+};
+
+at::Tensor Strategy::targets_on(const at::Tensor& outputs, const Batch& batch) {
+  return batch.targets.defined() ? batch.targets.to(outputs.device())
+                                 : at::Tensor();
 }
 
 StepResult Strategy::step(const Batch& batch) {
   const auto threads = share_threads();
-  set_training(true);
+  if (!net().is_training()) {
+    net().train(true);
+  }
   const at::Tensor outputs = forward(batch.images);
-  const at::Tensor targets = batch.targets.to(outputs.device());
+  const at::Tensor targets = targets_on(outputs, batch);
   const at::Tensor loss = options_.loss(outputs, targets);
   loss.backward();
-  return measure(loss, outputs, targets);
+  return measure(loss, outputs, targets, batch.size());
 }
 
 StepResult Strategy::test(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const auto threads = share_threads();
-  set_training(false);
+  const TestingMode testing(net());
   const at::Tensor outputs = forward(batch.images);
-  const at::Tensor targets = batch.targets.to(outputs.device());
-  return measure(options_.test_loss(outputs, targets), outputs, targets);
+  const at::Tensor targets = targets_on(outputs, batch);
+  return measure(
+      options_.test_loss(outputs, targets),
+      outputs,
+      targets,
+      batch.size());
 }
 
 bool is_replicated(const StrategyOptions& options) {

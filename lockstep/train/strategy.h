@@ -50,8 +50,8 @@ class Strategy {
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
-  /// Forward, loss and backward of one batch, in training mode. Gradients are
-  /// added to those that are there.
+  /// Forward, loss and backward of one batch, in training mode but for modules
+  /// that the program froze. Gradients are added to those that are there.
   StepResult step(const Batch& batch);
   /// Forward and loss, in testing mode and without gradients.
   StepResult test(const Batch& batch);
@@ -76,7 +76,8 @@ class Strategy {
   }
 
  private:
-  void set_training(bool on);
+  class TestingMode;
+  static at::Tensor targets_on(const at::Tensor& outputs, const Batch& batch);
 
   StrategyOptions options_;
 };

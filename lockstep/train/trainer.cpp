@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
@@ -22,20 +23,18 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Loads and says where what does not fit comes from.
-std::vector<std::string> load(
-    const RunState& state,
-    const Resumption& resumption) {
+/// Says where what does not fit comes from.
+template <class Work>
+void naming_the_file(const Resumption& resumption, const Work& work) {
   try {
-    return state.load(resumption.checkpoint.root);
+    work();
   } catch (const Exception& exception) {
     Error error = exception.error();
     if (error.path.empty()) {
       error.path = resumption.path;
     }
     if (error.hint.empty()) {
-      error.hint =
-          "--model, --opt and --lr-scheduler are those of the checkpoint";
+      error.hint = "--model, --opt, --lr-scheduler must be the checkpoint's";
     }
     raise(std::move(error));
   }
@@ -48,7 +47,7 @@ double percent(std::int64_t part, std::int64_t whole) {
 } // namespace
 
 Trainer::Trainer(TrainConfig config, TrainerOptions options)
-    : config_(std::move(config)),
+    : config_(checked_flags(std::move(config))),
       options_(std::move(options)),
       setup_(
           set_up(config_, options_.own, *options_.fs, options_.world->size())),
@@ -69,26 +68,30 @@ Trainer::Trainer(TrainConfig config, TrainerOptions options)
   resume();
 }
 
-Trainer::~Trainer() = default;
-
 // Everything that a checkpoint holds, in its order. Adding to it is one line.
 void Trainer::list_state() {
-  const auto constant = [](const std::string& key, const ckpt::Value& value) {
-    return StatePart{
-        .key = key,
-        .save = [value](ValueBuilder&) { return value; },
-        .load = [](const ckpt::Value&) {},
-        .if_missing = IfMissing::kIgnore};
-  };
   state_.add(cursor_parts(cursor_, *options_.world));
-  state_.add(constant("arch", config_.model));
+  state_.add(
+      {.key = "arch",
+       .save = [this](ValueBuilder&) { return ckpt::Value(config_.model); },
+       .load = [](const ckpt::Value&) {},
+       .if_missing = IfMissing::kIgnore});
   state_.add(model_part(setup_.model.module()));
   state_.add(optimizer_part(*setup_.optimizer));
   state_.add(scheduler_part(setup_.schedule->scheduler()));
   state_.add(generator_part(setup_.devices));
   state_.add(outputs_.part());
   state_.add(options_.parts);
-  state_.add(constant("args", to_args(config_)));
+  state_.add(
+      {.key = "args",
+       .save = [this](ValueBuilder&) { return to_args(config_); },
+       .load =
+           [this](const ckpt::Value& saved) {
+             for (const std::string& text : take_settings(config_, saved)) {
+               outputs_.log(LogLevel::kWarning, text);
+             }
+           },
+       .if_missing = IfMissing::kIgnore});
   state_.add(identity_.part());
 }
 
@@ -96,10 +99,11 @@ void Trainer::resume() {
   if (!options_.resumption || options_.resumption->path.empty()) {
     return;
   }
-  const auto missing = load(state_, *options_.resumption);
-  // The file is mapped: nothing of it is needed any more.
-  const ckpt::Value root =
-      std::exchange(options_.resumption->checkpoint.root, {});
+  const ckpt::Value& root = options_.resumption->checkpoint.root;
+  naming_the_file(*options_.resumption, [&] {
+    check(root);
+    state_.load(root);
+  });
   if (root.find("cursor") == nullptr) {
     cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);
     cursor_.total_samples = cursor_.epoch * setup_.train_samples;
@@ -107,26 +111,35 @@ void Trainer::resume() {
   if (root.find("scheduler") == nullptr) {
     setup_.schedule->fast_forward(cursor_.epoch, cursor_.step);
   }
-  const ResumeCheck check{
-      .cursor = cursor_,
-      .identity = identity_,
-      .missing = missing,
-      .path = options_.resumption->path};
-  if (const std::string text = check_resume(check, config_.resume_exact);
-      !text.empty()) {
+  setup_.schedule->check_room(
+      setup_.steps_left(config_.epochs - cursor_.epoch, cursor_.samples));
+}
+
+// What a refusal must not have changed is loaded after this.
+void Trainer::check(const ckpt::Value& root) {
+  RunState only_compared;
+  only_compared.add(cursor_parts(cursor_, *options_.world));
+  only_compared.add(identity_.part());
+  only_compared.load(root);
+  const std::string text = check_resume(
+      {.cursor = cursor_,
+       .identity = identity_,
+       .missing = state_.missing(root),
+       .path = options_.resumption->path},
+      config_.resume_exact);
+  if (!text.empty()) {
     outputs_.log(LogLevel::kWarning, text);
   }
-  const std::int64_t epochs =
-      std::max<std::int64_t>(config_.epochs - cursor_.epoch, 0);
-  setup_.schedule->check_room(
-      epochs == 0
-          ? 0
-          : (epochs - 1) * setup_.steps_of(setup_.train_samples) +
-                setup_.steps_of(setup_.train_samples - cursor_.samples));
-  saved_ = cursor_;
 }
 
 TrainResult Trainer::run() {
+  if (std::exchange(has_run_, true)) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train",
+         .message = "a Trainer runs once",
+         .hint = "make another one; .resume goes on with the run"});
+  }
   if (config_.test_only) {
     result_.test = evaluate(
         *setup_.strategy,
@@ -136,7 +149,7 @@ TrainResult Trainer::run() {
     return result_;
   }
   const auto start = Clock::now();
-  outputs_.open(config_, options_.resumption);
+  open_outputs();
   for (const StartLine& line : start_lines(
            {config_, setup_, options_.own, options_.resumption, cursor_},
            outputs_.folder())) {
@@ -145,7 +158,9 @@ TrainResult Trainer::run() {
   outputs_.start(
       {.folder = outputs_.folder(),
        .epoch = cursor_.epoch,
-       .step = cursor_.step});
+       .step = cursor_.step,
+       .samples = cursor_.samples,
+       .train = cursor_.sums.score(/*seconds=*/0)});
   train_all();
   outputs_.finish();
   const double seconds = seconds_since(start);
@@ -165,11 +180,27 @@ TrainResult Trainer::run() {
   return result_;
 }
 
+void Trainer::open_outputs() {
+  outputs_.open(config_, options_.resumption);
+  if (!options_.resumption || options_.resumption->path.empty()) {
+    return;
+  }
+  if (goes_on_in_place(*options_.fs, config_, options_.resumption)) {
+    saved_ = Place{.epoch = cursor_.epoch, .step = cursor_.step};
+  } else {
+    // A run of its own from here: killed now, it begins here again.
+    save(options_.resumption->is_best);
+  }
+  // Nothing of the mapped file is needed any more.
+  options_.resumption->checkpoint.root = {};
+}
+
 void Trainer::train_all() {
   while (cursor_.epoch < config_.epochs && !result_.was_stopped) {
     train_epoch();
   }
-  if (result_.was_stopped && saved_ != cursor_) {
+  const Place place{.epoch = cursor_.epoch, .step = cursor_.step};
+  if (result_.was_stopped && saved_ != place) {
     save(/*is_best=*/false);
   }
 }
@@ -263,7 +294,7 @@ void Trainer::save(bool is_best) {
   outputs_.save(
       state_.save(),
       {.epoch = cursor_.epoch, .step = cursor_.step, .is_best = is_best});
-  saved_ = cursor_;
+  saved_ = Place{.epoch = cursor_.epoch, .step = cursor_.step};
 }
 
 } // namespace lockstep::train

@@ -61,7 +61,9 @@ struct TrainResult {
   bool has_checkpoint = false;
 };
 
-/// Owns everything a run needs. Threads: construct and run on one thread.
+/// Owns everything a run needs. Threads: construct and run on one thread. Runs
+/// share the process's generators: of two trainers, construct and run one after
+/// the other.
 class Trainer {
  public:
   /// Opens the data, builds the model with `config.seed`, and takes over a
@@ -69,7 +71,7 @@ class Trainer {
   /// Errors: throws what the parts throw, before a run folder is made; with
   /// `config.resume_exact` kMismatch for whatever could change the bits.
   explicit Trainer(TrainConfig config, TrainerOptions options = {});
-  ~Trainer();
+  ~Trainer() = default;
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
@@ -81,6 +83,8 @@ class Trainer {
  private:
   void list_state();
   void resume();
+  void check(const ckpt::Value& root);
+  void open_outputs();
   void train_all();
   void train_epoch();
   void train_step(const Batch& batch, StepRecord record);
@@ -96,7 +100,13 @@ class Trainer {
   Cursor cursor_;
   RunState state_;
   /// Where the newest checkpoint was taken, so that none is taken twice.
-  std::optional<Cursor> saved_;
+  struct Place {
+    std::int64_t epoch = 0;
+    std::int64_t step = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  std::optional<Place> saved_;
+  bool has_run_ = false;
   /// What is returned, as far as it is known.
   TrainResult result_;
 };

@@ -322,7 +322,7 @@ TEST(BackgroundWriter, ANewerFileThatNobodyNeedsPushesNoneOut) {
     writer.write(state.value(step), {.step = step});
     writer.wait();
     EXPECT_THAT(
-        list_checkpoints(fs, "run"),
+        list_checkpoints(fs, "run").value(),
         ElementsAre(checkpoint_name(9), checkpoint_name(step)));
   }
 }

@@ -61,7 +61,7 @@ TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsAnError) {
 TEST_F(RunFolderTest, AFolderInUseIsRefusedAndSaysWho) {
   const RunFolder running = create_run_folder(fs_, {.output = "out"});
   try {
-    continue_run_folder(fs_, "out", {});
+    continue_run_folder(fs_, "out");
     FAIL() << "two runs in one folder";
   } catch (const Exception& error) {
     EXPECT_EQ(error.error().detail, "E_LOCKED");
@@ -71,7 +71,7 @@ TEST_F(RunFolderTest, AFolderInUseIsRefusedAndSaysWho) {
 
 TEST_F(RunFolderTest, AFolderIsFreeWhenItsRunIsOver) {
   { const RunFolder over = create_run_folder(fs_, {.output = "out"}); }
-  EXPECT_EQ(continue_run_folder(fs_, "out", {}).path, "out");
+  EXPECT_EQ(continue_run_folder(fs_, "out").path, "out");
 }
 
 } // namespace

@@ -189,6 +189,22 @@ void load_entry(
   }
 }
 
+/// A copy whose tensors do not alias a mapped file.
+ckpt::Value owned(const ckpt::Value& value) {
+  if (const ckpt::Tensor* tensor = value.as_tensor()) {
+    return to_value(to_tensor(*tensor).clone());
+  }
+  const ckpt::Dict* dict = value.as_dict();
+  if (dict == nullptr) {
+    return value;
+  }
+  ckpt::Dict copy{.kind = dict->kind};
+  for (const auto& [key, item] : dict->items) {
+    copy.items.emplace_back(key, owned(item));
+  }
+  return copy;
+}
+
 StateTable loaded_state(
     const ckpt::Dict& saved,
     const Owners& owners,
@@ -198,7 +214,7 @@ StateTable loaded_state(
     const std::int64_t* id = key.as_int();
     const auto owner = id == nullptr ? owners.end() : owners.find(*id);
     if (owner == owners.end()) {
-      table.foreign.emplace_back(key, value);
+      table.foreign.emplace_back(key, owned(value));
       continue;
     }
     const auto& [param, group] = owner->second;

@@ -102,7 +102,10 @@ class Case:
                 self.late += 1
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
-            process.communicate()
+            _, errors = process.communicate()
+            if process.returncode not in (0, -signal.SIGKILL):
+                sys.exit(f"{self.name}: status {process.returncode}\n"
+                         f"{errors.decode()}")
             self.kills += 1
             if folder.exists() and any(".tmp." in path.name
                                        for path in folder.iterdir()):
