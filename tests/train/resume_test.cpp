@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where a run goes on, and what it must leave alone.
+#include "lockstep/train/resume.h"
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+
+#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/train/config_file.h"
+#include "lockstep/train/run_files.h"
+#include "tests/train/trainer_fixture.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ResumeTest : public TrainerFixture {
+ protected:
+  Error refused(const TrainConfig& config, TrainerOptions options = {}) {
+    try {
+      train(config, std::move(options));
+    } catch (const Exception& error) {
+      return error.error();
+    }
+    ADD_FAILURE() << "the run was not refused";
+    return {};
+  }
+  void copy(const std::string& from, const std::string& to) {
+    const std::string bytes = read_text(real_fs(), dir_ / from).value();
+    const auto file = real_fs().create(dir_ / to, 0644).value();
+    file->write(as_byte_span(bytes)).value();
+    file->close().value();
+  }
+};
+
+TEST_F(ResumeTest, CheckpointsOfAnotherProgramAreLeftAlone) {
+  train(small("run"));
+  // As timm names them, beside its own args.yaml.
+  real_fs().create_directories(dir_ / "timm").value();
+  for (const std::string name : {"3", "4"}) {
+    copy("run/checkpoint.pth.tar", "timm/checkpoint-" + name + ".pth.tar");
+  }
+  copy("run/args.yaml", "timm/args.yaml");
+  const auto before = real_fs().list(dir_ / "timm").value();
+  TrainConfig config = small("");
+  config.output = "";
+  config.resume = dir_ / "timm/checkpoint-4.pth.tar";
+  config.epochs = 4;
+  EXPECT_EQ(train(config).folder, dir_ / "timm-2");
+  EXPECT_EQ(real_fs().list(dir_ / "timm").value(), before);
+}
+
+TEST_F(ResumeTest, AChoiceThatIsOldByTheTimeOfTheLockIsRefused) {
+  TrainConfig config = small("run");
+  train(config);
+  config.resume = config.output;
+  config.epochs = 3;
+  const auto early = find_resumption(real_fs(), config);
+  train(config);
+  const std::string rows = get("run", "steps.csv");
+  const Error error = refused(config, {.resumption = early});
+  EXPECT_EQ(error.code, ErrorCode::kMismatch);
+  EXPECT_THAT(error.message, HasSubstr("trained here meanwhile"));
+  EXPECT_EQ(get("run", "steps.csv"), rows);
+}
+
+TEST_F(ResumeTest, ANewFolderHoldsWhereItBegan) {
+  TrainConfig config = small("run");
+  train(config);
+  config.resume = dir_ / "run/checkpoint-00000004.pth.tar";
+  config.output = dir_ / "fork";
+  // Stopped at once, as by a kill, after the first step.
+  FaultFs none(real_fs());
+  train(config, {.fs = &none, .should_stop = [] { return true; }});
+  EXPECT_EQ(
+      list_checkpoints(real_fs(), dir_ / "fork").value(),
+      (std::vector<std::string>{checkpoint_name(5), checkpoint_name(4)}));
+  config.resume = "auto";
+  EXPECT_EQ(train(config).steps, 8);
+}
+
+TEST_F(ResumeTest, CheckpointsThatAreGoneAreNoNewRun) {
+  TrainConfig config = small("run");
+  train(config);
+  for (const std::string& name :
+       list_checkpoints(real_fs(), config.output).value()) {
+    real_fs().remove(config.output + "/" + name).value();
+  }
+  const std::string rows = get("run", "results.csv");
+  config.resume = config.output;
+  const Error error = refused(config);
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_THAT(error.message, HasSubstr("they are gone"));
+  EXPECT_EQ(get("run", "results.csv"), rows);
+}
+
+TEST_F(ResumeTest, TheNewestThatIsGoneIsTold) {
+  TrainConfig config = small("run");
+  train(config);
+  real_fs().remove(dir_ / ("run/" + checkpoint_name(8))).value();
+  config.resume = config.output;
+  RecordingLog log;
+  EXPECT_EQ(train(config, {.log = &log}).steps, 8);
+  EXPECT_THAT(
+      log.lines[LogLevel::kWarning],
+      Contains(HasSubstr("leads to is gone")));
+}
+
+TEST_F(ResumeTest, SettingsThatTheCheckpointDecidesAreToldAndNotRecorded) {
+  TrainConfig config = small("run");
+  train(config);
+  config.resume = config.output;
+  config.epochs = 3;
+  config.lr = 7;
+  RecordingLog log;
+  train(config, {.log = &log});
+  EXPECT_THAT(
+      log.lines[LogLevel::kWarning],
+      ElementsAre(HasSubstr("--lr 7.0 has no effect")));
+  EXPECT_THAT(get("run", "args.yaml"), HasSubstr("lr: 0.05\n"));
+  EXPECT_EQ(checkpoint("run").find("args")->find("lr")->number(), 0.05);
+}
+
+TEST_F(ResumeTest, APathIsAPath) {
+  TrainConfig config = small("run");
+  train(config);
+  config.resume = dir_ / "./run//";
+  config.output = dir_ / "run/../run/";
+  config.epochs = 3;
+  EXPECT_EQ(train(config).folder, dir_ / "run");
+}
+
+/// Its normalisation is frozen by the program.
+struct FrozenNet : torch::nn::Module {
+  FrozenNet() {
+    norm->eval();
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    return last->forward(norm->forward(x.flatten(1)));
+  }
+  torch::nn::BatchNorm1d norm =
+      register_module("norm", torch::nn::BatchNorm1d(784));
+  torch::nn::Linear last = register_module("last", torch::nn::Linear(784, 10));
+};
+
+TEST_F(ResumeTest, WhatAProgramFrozeStaysFrozenAfterATest) {
+  for (const std::string devices : {"cpu", "cpu*2"}) {
+    TrainConfig config = small("run-" + devices);
+    config.devices = devices;
+    const auto net = std::make_shared<FrozenNet>();
+    train(config, {.own = {.model = net}});
+    EXPECT_FALSE(net->norm->is_training());
+    EXPECT_EQ(net->norm->running_mean.abs().sum().item<float>(), 0.0F);
+    EXPECT_TRUE(net->last->is_training());
+  }
+}
+
+TEST_F(ResumeTest, ARefusalLeavesTheProgramsModelAsItWas) {
+  TrainConfig config = small("run");
+  train(config, {.own = {.model = std::make_shared<FrozenNet>()}});
+  config.resume = config.output;
+  config.resume_exact = true;
+  config.batch_size = 32;
+  const auto net = std::make_shared<FrozenNet>();
+  const at::Tensor before = net->last->weight.detach().clone();
+  refused(config, {.own = {.model = net}});
+  EXPECT_TRUE(at::equal(net->last->weight, before));
+}
+
+TEST_F(ResumeTest, ATrainerRunsOnceAndChecksItsSettings) {
+  TrainConfig config = small("run");
+  Trainer trainer(config);
+  trainer.run();
+  EXPECT_THROW(trainer.run(), Exception);
+  config.log_interval = 0;
+  EXPECT_THAT(refused(config).message, HasSubstr("--log-interval"));
+}
+
+TEST(Measure, CountsSamplesOfTheBatchWhateverTheOutputs) {
+  const at::Tensor loss = at::ones({});
+  EXPECT_EQ(measure(loss, at::ones({4, 3}), {}, 2).read().samples, 2);
+  EXPECT_EQ(measure(loss, at::ones({}), {}, 2).read().top1, 0);
+}
+
+TEST(RunFilesOnAFullDisk, RowsThatWereDroppedAreNotCounted) {
+  MemoryFs disk;
+  FaultFs full(disk, {.error_number = 28, .byte_budget = 100});
+  RunFiles files(full, [](const Error&) {});
+  RunFile& file = files.open("rows.csv");
+  const std::string row(1023, 'x');
+  for (int i = 0; i < 3000; ++i) {
+    file.append(row);
+  }
+  EXPECT_LT(file.rows(), 1100) << "a MiB of rows waits";
+  EXPECT_GT(file.rows(), 900);
+}
+
+} // namespace
+} // namespace lockstep::train
