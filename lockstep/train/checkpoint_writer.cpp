@@ -20,7 +20,7 @@ namespace {
 /// Linux the number is the calling thread's own), and signals are for others:
 /// on some network disks they would cut an fsync short.
 void step_aside() {
-  constexpr int kNice = 10;
+  constexpr int kNice = 19;
   ::setpriority(PRIO_PROCESS, 0, kNice);
   sigset_t requests;
   ::sigemptyset(&requests);
