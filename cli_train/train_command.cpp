@@ -156,8 +156,8 @@ int train_command(Arguments args) {
   }
   // A reader that ends first (tee, at Ctrl-C) and a file that may not grow are
   // errors of a write, and no reason to lose the run.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
+  static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
   check_world();
   Request request = resolve(line);
   const train::TrainConfig& config = request.config;

@@ -67,8 +67,9 @@ CheckpointWriter::CheckpointWriter(
              format("keep: expected at least 1, got {}", options_.keep)});
   }
   fs_.create_directories(folder_).value();
-  // Whatever cannot be removed is in nobody's way.
+  // What a killed process left. Whatever cannot be removed is in nobody's way.
   (void)remove_stale_temporaries(fs_, folder_, is_another_process);
+  (void)prune_checkpoints(fs_, folder_, options_.keep);
   if (options_.in_background) {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }

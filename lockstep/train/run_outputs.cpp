@@ -98,18 +98,19 @@ void RunOutputs::take_folder(
     const TrainConfig& config,
     const std::optional<Resumption>& resumption) {
   FileSystem& fs = *options_.fs;
-  if (goes_on_in_place(fs, config, resumption)) {
-    folder_ = std::make_unique<RunFolder>(
-        continue_run_folder(fs, resumption->folder));
-    check_nobody_came(fs, *resumption);
-    has_checkpoint_ = !resumption->path.empty();
+  const Resumption* const from = resumption ? &*resumption : nullptr;
+  if (from != nullptr && goes_on_in_place(fs, config, resumption)) {
+    folder_ =
+        std::make_unique<RunFolder>(continue_run_folder(fs, from->folder));
+    check_nobody_came(fs, *from);
+    has_checkpoint_ = !from->path.empty();
     if (has_checkpoint_) {
-      lead_links(fs, *resumption);
+      lead_links(fs, *from);
     }
   } else {
-    const bool beside = resumption && named_folder(config).empty();
+    const bool beside = from != nullptr && named_folder(config).empty();
     folder_ = std::make_unique<RunFolder>(
-        create_run_folder(fs, config, beside ? resumption->folder : ""));
+        create_run_folder(fs, config, beside ? from->folder : ""));
   }
   if (!has_checkpoint_) {
     files_.start_anew();

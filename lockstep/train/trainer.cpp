@@ -80,8 +80,7 @@ void Trainer::list_state() {
   state_.add(optimizer_part(*setup_.optimizer));
   state_.add(scheduler_part(setup_.schedule->scheduler()));
   state_.add(generator_part(setup_.devices));
-  state_.add(outputs_.part());
-  state_.add(options_.parts);
+  state_.add(outputs_.part()).add(options_.parts);
   state_.add(
       {.key = "args",
        .save = [this](ValueBuilder&) { return to_args(config_); },
@@ -96,12 +95,13 @@ void Trainer::list_state() {
 }
 
 void Trainer::resume() {
-  if (!options_.resumption || options_.resumption->path.empty()) {
+  const Resumption* const from = checkpoint();
+  if (from == nullptr) {
     return;
   }
-  const ckpt::Value& root = options_.resumption->checkpoint.root;
-  naming_the_file(*options_.resumption, [&] {
-    check(root);
+  const ckpt::Value& root = from->checkpoint.root;
+  naming_the_file(*from, [&] {
+    check(*from);
     state_.load(root);
   });
   if (root.find("cursor") == nullptr) {
@@ -116,16 +116,16 @@ void Trainer::resume() {
 }
 
 // What a refusal must not have changed is loaded after this.
-void Trainer::check(const ckpt::Value& root) {
+void Trainer::check(const Resumption& from) {
   RunState only_compared;
   only_compared.add(cursor_parts(cursor_, *options_.world));
   only_compared.add(identity_.part());
-  only_compared.load(root);
+  only_compared.load(from.checkpoint.root);
   const std::string text = check_resume(
       {.cursor = cursor_,
        .identity = identity_,
-       .missing = state_.missing(root),
-       .path = options_.resumption->path},
+       .missing = state_.missing(from.checkpoint.root),
+       .path = from.path},
       config_.resume_exact);
   if (!text.empty()) {
     outputs_.log(LogLevel::kWarning, text);
@@ -182,17 +182,17 @@ TrainResult Trainer::run() {
 
 void Trainer::open_outputs() {
   outputs_.open(config_, options_.resumption);
-  if (!options_.resumption || options_.resumption->path.empty()) {
+  Resumption* const from = checkpoint();
+  if (from == nullptr) {
     return;
   }
   if (goes_on_in_place(*options_.fs, config_, options_.resumption)) {
     saved_ = Place{.epoch = cursor_.epoch, .step = cursor_.step};
   } else {
     // A run of its own from here: killed now, it begins here again.
-    save(options_.resumption->is_best);
+    save(from->is_best);
   }
-  // Nothing of the mapped file is needed any more.
-  options_.resumption->checkpoint.root = {};
+  from->checkpoint.root = {}; // nothing of the mapped file is needed any more
 }
 
 void Trainer::train_all() {

@@ -83,7 +83,13 @@ class Trainer {
  private:
   void list_state();
   void resume();
-  void check(const ckpt::Value& root);
+  void check(const Resumption& from);
+  /// What the run goes on from; null if it begins.
+  Resumption* checkpoint() {
+    const bool is_there =
+        options_.resumption && !options_.resumption->path.empty();
+    return is_there ? &*options_.resumption : nullptr;
+  }
   void open_outputs();
   void train_all();
   void train_epoch();

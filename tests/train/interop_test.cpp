@@ -276,11 +276,11 @@ constexpr std::array kBroken{
     BrokenCase{
         "adam",
         "has no 'momentum' (",
-        "--opt and --lr-scheduler are those of"},
+        "--lr-scheduler must be the checkpoint's"},
     BrokenCase{
         "cosine",
         "StepLR state has no 'step_size' (",
-        "--lr-scheduler are those"},
+        "--lr-scheduler must be the checkpoint's"},
 };
 
 TEST_F(Broken, FilesGiveClearErrorsBeforeARunFolderIsMade) {

@@ -99,14 +99,16 @@ class Case:
             process = start(self.program, self.name, folder)
             try:
                 process.wait(moment)
-                self.late += 1
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
             _, errors = process.communicate()
             if process.returncode not in (0, -signal.SIGKILL):
                 sys.exit(f"{self.name}: status {process.returncode}\n"
                          f"{errors.decode()}")
-            self.kills += 1
+            if process.returncode == 0:
+                self.late += 1
+            else:
+                self.kills += 1
             if folder.exists() and any(".tmp." in path.name
                                        for path in folder.iterdir()):
                 self.inside_writes += 1
@@ -128,11 +130,10 @@ def main():
                            text=True).stdout.split()
     with tempfile.TemporaryDirectory() as home:
         cases = [Case(program, name, pathlib.Path(home)) for name in names]
-        done = 0
-        while done < kills:
-            case = cases[(done // 2) % len(cases)]
-            case.kill_and_go_on(min(2, kills - done), rng)
-            done += 2
+        turn = 0
+        while sum(case.kills for case in cases) < kills:
+            cases[turn % len(cases)].kill_and_go_on(2, rng)
+            turn += 1
     print(f"seed {seed}")
     print(f"{'run':12}{'kills':>6}{'in a write':>12}{'too late':>10}"
           f"{'differences':>13}")
