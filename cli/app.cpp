@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The command line: parsing, help, version, and what to say about mistakes.
+// The command line: which command it names, its parser, help and version.
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,284 +9,149 @@
 
 #include "cli/color.h"
 #include "cli/command.h"
+#include "cli/exec_train.h"
+#include "cli/help.h"
 #include "cli/output.h"
 #include "cli/reading_flags.h"
-#include "lockstep/base/fs.h"
+#include "cli/usage_errors.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
 
 namespace lockstep::cli {
 namespace {
 
-constexpr const char* kAbout =
-    "Lockstep: data-parallel training and portable checkpoints.\n"
-    "Commands with LibTorch (train, bench, doctor, summary) run "
-    "lockstep-train.";
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  lockstep ckpt checkpoint.pth.tar\n"
-    "  lockstep ckpt show checkpoint.pth.tar state_dict.fc.weight\n"
-    "  lockstep train --model resnet18 --data fashion-mnist --devices cpu*2";
+using Args = std::vector<std::string>;
 
 std::string version_text() {
   return format(
       "Lockstep {}\n"
-      "compiler  {} {}, C++{}\n"
+      "compiler  {}, C++{}\n"
       "program   lockstep: no LibTorch linked; lockstep-train has it\n"
-      "reads     PyTorch zip checkpoints; CRC-32 and inflate by libdeflate",
+      "reads     PyTorch zip checkpoints; CRC-32 and inflate by libdeflate\n",
       kVersion,
-#ifdef __clang__
-      "clang",
-#else
-      "GCC",
-#endif
-      __VERSION__,
+      kCompiler,
       __cplusplus / 100 % 100);
 }
 
-Error usage_error(std::string message, std::string hint) {
-  return {
-      .code = ErrorCode::kInvalidArgument,
-      .op = "cli.args",
-      .message = std::move(message),
-      .hint = std::move(hint)};
-}
+// What a command line names: a command, and what is left for its parser.
+struct Choice {
+  const Command* command = nullptr;
+  Args args = {};
+};
 
-std::string did_you_mean(
-    std::string_view word,
-    std::span<const std::string> known) {
-  const std::string near = nearest(word, known);
-  return near.empty() ? "run 'lockstep --help'"
-                      : format("did you mean '{}'?", near);
-}
-
-bool is_flag(std::string_view arg) {
-  return arg.size() > 1 && arg.starts_with('-');
-}
-
-const Command* find_command(std::string_view group, std::string_view name) {
-  for (const Command& command : commands()) {
-    if (command.group == group && command.name == name) {
-      return &command;
-    }
-  }
-  return nullptr;
-}
-
-std::vector<std::string> ckpt_commands() {
-  std::vector<std::string> names;
-  for (const Command& command : commands()) {
-    if (command.group == "ckpt") {
-      names.emplace_back(command.name);
-    }
-  }
-  return names;
-}
-
-// The word that names a command in "ckpt [--json] WORD"; null without one.
-const std::string* ckpt_word(const std::vector<std::string>& args) {
-  if (args.empty() || args[0] != "ckpt") {
-    return nullptr;
-  }
-  const auto word = std::find_if_not(args.begin() + 1, args.end(), is_flag);
-  return word == args.end() ? nullptr : &*word;
-}
-
-// "--batch_size" is "--batch-size"; "ckpt FILE" is "ckpt inspect FILE".
-std::vector<std::string> normalize(std::span<const std::string> given) {
-  std::vector<std::string> args(given.begin(), given.end());
+// "--batch_size" is "--batch-size"; "ckpt help ls" is "help ckpt ls".
+Args normalize(std::span<const std::string> given) {
+  Args args(given.begin(), given.end());
   for (std::string& arg : args) {
     if (arg.starts_with("--")) {
       const auto end = std::ranges::find(arg, '=');
       std::replace(arg.begin(), end, '_', '-');
     }
   }
-  const std::string* word = ckpt_word(args);
-  if (word != nullptr && find_command("ckpt", *word) == nullptr) {
-    args.insert(args.begin() + 1, "inspect");
+  if (args.size() > 1 && args[0] == "ckpt" && args[1] == "help") {
+    std::swap(args[0], args[1]);
   }
   return args;
 }
 
-// The command that `args` name; null if that is not clear.
-const Command* named_command(const std::vector<std::string>& args) {
-  const std::string* word = ckpt_word(args);
-  if (word != nullptr) {
-    return find_command("ckpt", *word);
-  }
-  return args.empty() ? nullptr : find_command("", args[0]);
+bool wants(const Args& args, std::string_view flag) {
+  return std::ranges::find(args, flag) != args.end();
 }
 
-// A parser for the command that the arguments name, or for all of them: most
-// of the program's time would go into flags that nobody asked for.
-class Parser {
- public:
-  explicit Parser(const std::vector<std::string>& args) {
-    app_.require_subcommand(1);
-    app_.footer(kExamples);
-    app_.set_version_flag("--version", version_text());
-    const Command* only = named_command(args);
-    for (const Command& command : commands()) {
-      if (only == nullptr || only == &command) {
-        add(command);
-      }
+// "ckpt [--json] WORD ...": the command WORD, or `inspect` for the file WORD.
+Result<Choice> choose_ckpt(Args args) {
+  args.erase(args.begin());
+  const auto word = std::ranges::find_if_not(args, is_flag);
+  const Command* command =
+      word == args.end() ? nullptr : find_command("ckpt", *word);
+  if (command != nullptr) {
+    args.erase(word);
+    return Choice{command, std::move(args)};
+  }
+  if (word != args.end()) {
+    if (auto error = unknown_ckpt_word(*word)) {
+      return *std::move(error);
     }
   }
-
-  int run(std::vector<std::string> args) {
-    std::ranges::reverse(args); // as CLI11 wants them
-    try {
-      app_.parse(args);
-    } catch (const CLI::Success& done) {
-      return app_.exit(done);
-    } catch (const CLI::ParseError& error) {
-      return print_error(explain(error), "lockstep.args/1", common_.json);
-    }
-    const Entry* entry = chosen();
-    auto status = run(*entry);
-    return status ? *status
-                  : print_error(
-                        status.error(),
-                        schema_name(*entry->command),
-                        common_.json);
-  }
-
- private:
-  struct Entry {
-    CLI::App* app = nullptr;
-    const Command* command = nullptr;
-    Runner run = {};
-  };
-
-  Result<int> run(const Entry& entry) {
-    LOCKSTEP_ASSIGN(common_.color, wants_color(common_.color_mode));
-    apply_reading_flags(common_);
-    return entry.run();
-  }
-
-  void add(const Command& command) {
-    CLI::App* app = group(std::string(command.group))
-                        .add_subcommand(
-                            std::string(command.name),
-                            std::string(command.help));
-    entries_.push_back({app, &command, command.setup(*app, common_)});
-    add_common_flags(command, *app, common_);
-  }
-
-  CLI::App& group(const std::string& name) {
-    if (name.empty()) {
-      return app_;
-    }
-    CLI::App*& found = groups_[name];
-    if (found == nullptr) {
-      found = app_.add_subcommand(name, "look inside checkpoint files");
-      found->require_subcommand(1);
-      found->footer(kExamples);
-    }
-    return *found;
-  }
-
-  const Entry* chosen() const {
-    for (const Entry& entry : entries_) {
-      if (entry.app->parsed()) {
-        return &entry;
-      }
-    }
-    return nullptr;
-  }
-
-  Error explain(const CLI::ParseError& error) const {
-    for (const std::string& rest : app_.remaining(true)) {
-      if (is_flag(rest)) {
-        return usage_error(
-            format("unknown flag '{}'", escape(rest)),
-            did_you_mean(rest, flags()));
-      }
-    }
-    const auto rest = app_.remaining(true);
-    if (!rest.empty()) {
-      return usage_error(
-          format("unexpected argument '{}'", escape(rest.front())),
-          "run 'lockstep --help'");
-    }
-    return usage_error(escape(error.what(), 200), "run 'lockstep --help'");
-  }
-
-  // Long flags of the chosen command.
-  std::vector<std::string> flags() const {
-    std::vector<std::string> names{"--help", "--version"};
-    for (const Entry& entry : entries_) {
-      if (!entry.app->parsed() && chosen() != nullptr) {
-        continue;
-      }
-      for (const CLI::Option* option : entry.app->get_options()) {
-        for (const std::string& name : option->get_lnames()) {
-          names.push_back("--" + name);
-        }
-      }
-    }
-    return names;
-  }
-
-  Common common_;
-  CLI::App app_{kAbout, "lockstep"};
-  std::map<std::string, CLI::App*> groups_;
-  std::vector<Entry> entries_;
-};
-
-// "ckpt lss FILE": no command and no file, but near a command.
-std::optional<Error> mistyped_command(const std::vector<std::string>& args) {
-  const std::string* word = ckpt_word(args);
-  if (word == nullptr || find_command("ckpt", *word) != nullptr ||
-      *word == "-" || real_fs().stat(*word)) {
-    return std::nullopt;
-  }
-  const std::string near = nearest(*word, ckpt_commands());
-  if (near.empty()) {
-    return std::nullopt;
-  }
-  return usage_error(
-      format("unknown command 'ckpt {}'", escape(*word)),
-      format("did you mean 'ckpt {}'?", near));
+  return Choice{find_command("ckpt", "inspect"), std::move(args)};
 }
 
-std::optional<Error> unknown_command(const std::vector<std::string>& args) {
-  std::vector<std::string> names{"ckpt", "train", "bench", "doctor", "summary"};
-  for (const Command& command : commands()) {
-    if (command.group.empty()) {
-      names.emplace_back(command.name);
-    }
+Result<Choice> choose(Args args) {
+  if (args[0] == "ckpt") {
+    return choose_ckpt(std::move(args));
   }
-  const bool is_known = args.empty() || is_flag(args[0]) ||
-                        std::ranges::find(names, args[0]) != names.end();
-  if (is_known) {
+  const Command* command = find_command("", args[0]);
+  if (command == nullptr) {
+    return unknown_command(args[0]);
+  }
+  args.erase(args.begin());
+  return Choice{command, std::move(args)};
+}
+
+Result<int> run_parsed(const Runner& runner, Common& common) {
+  LOCKSTEP_ASSIGN(common.color, wants_color(common.color_mode));
+  apply_reading_flags(common);
+  return runner();
+}
+
+int parse_and_run(Choice choice) {
+  const bool wants_json = wants(choice.args, "--json");
+  const Command& command = *choice.command;
+  CLI::App app;
+  Common common;
+  const Runner runner = command.setup(app, common);
+  add_common_flags(command, app, common);
+  std::ranges::reverse(choice.args); // as CLI11 wants them
+  try {
+    app.parse(choice.args);
+  } catch (const CLI::CallForHelp&) {
+    print(command_help(doc_of(command)));
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return print_error(
+        explain_parse_error(error, app, command),
+        "lockstep.args/1",
+        wants_json);
+  }
+  const auto status = run_parsed(runner, common);
+  return status
+             ? *status
+             : print_error(status.error(), schema_name(command), common.json);
+}
+
+// A group or the program without a command prints its help; asking for it is
+// no mistake.
+std::optional<int> print_overview(const Args& args) {
+  const bool is_ckpt = !args.empty() && args[0] == "ckpt";
+  const Args rest(args.begin() + (is_ckpt ? 1 : 0), args.end());
+  const bool is_asked =
+      !rest.empty() && (rest[0] == "--help" || rest[0] == "-h");
+  if (!rest.empty() && !is_asked) {
     return std::nullopt;
   }
-  return usage_error(
-      format("unknown command '{}'", escape(args[0])),
-      did_you_mean(args[0], names));
+  print(is_ckpt ? ckpt_help() : program_help());
+  return is_asked ? 0 : error_info(ErrorCode::kInvalidArgument).exit_code;
 }
 
 } // namespace
 
 int run(std::span<const std::string> given) {
-  if (const auto error = mistyped_command({given.begin(), given.end()})) {
-    return print_error(
-        *error,
-        "lockstep.args/1",
-        std::ranges::find(given, "--json") != given.end());
+  Args args = normalize(given);
+  if (const auto status = print_overview(args)) {
+    return *status;
   }
-  if (given.size() == 1 && given[0] == "--version") {
-    print(version_text() + "\n"); // no parser: it would declare every flag
+  if (args[0] == "--version" || args[0] == "-V") {
+    print(version_text());
     return 0;
   }
-  std::vector<std::string> args = normalize(given);
-  const bool wants_json = std::ranges::find(args, "--json") != args.end();
-  if (const auto error = unknown_command(args)) {
-    return print_error(*error, "lockstep.args/1", wants_json);
+  if (is_train_command(args[0])) {
+    const Args unchanged(given.begin(), given.end());
+    return print_error(exec_train(unchanged), "lockstep.exec/1", false);
   }
-  Parser parser(args);
-  return parser.run(std::move(args));
+  const bool wants_json = wants(args, "--json");
+  auto choice = choose(std::move(args));
+  return choice ? parse_and_run(*std::move(choice))
+                : print_error(choice.error(), "lockstep.args/1", wants_json);
 }
 
 } // namespace lockstep::cli

@@ -10,12 +10,18 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/edit_command.h"
+#include "cli/command.h"
+#include "cli/input.h"
 #include "cli/output.h"
+#include "cli/target.h"
+#include "cli/target_format.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/dtype.h"
 #include "lockstep/ckpt/edit/convert.h"
+#include "lockstep/ckpt/edit/rewrite.h"
+#include "lockstep/ckpt/edit/weights.h"
 #include "lockstep/ckpt/format_table.h"
+#include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::cli {
 namespace {
@@ -24,22 +30,15 @@ constexpr const char* kConvertSchema = "lockstep.ckpt.convert/1";
 constexpr std::size_t kMaxShownChanges = 1000;
 
 struct ConvertArgs {
-  EditArgs edit = {};
+  std::string file = {};
+  Target target = {};
   std::string to = {};
   std::string dtype = {};
   std::string map_location = {};
   std::string shard = {};
   bool clone_views = false;
+  bool all = false;
 };
-
-// What a file's name says about its format.
-struct Extension {
-  std::string_view ending = {};
-  std::string_view format = {};
-};
-constexpr std::array kExtensions{
-    Extension{".safetensors", "safetensors"},
-    Extension{".npz", "npz"}};
 
 Error bad_argument(std::string message, std::string hint = {}) {
   return {
@@ -49,29 +48,45 @@ Error bad_argument(std::string message, std::string hint = {}) {
       .hint = std::move(hint)};
 }
 
-std::string format_of(const ConvertArgs& args) {
-  if (!args.to.empty()) {
-    return args.to;
+// What is written, and what is not.
+struct Chosen {
+  ckpt::Value root = {};
+  std::vector<std::string> left_out = {};
+};
+
+// The weights alone where the format has no place for the rest.
+Chosen choose(const ckpt::Value& root, std::string_view to, bool all) {
+  const auto writers = ckpt::format_writers();
+  const auto writer = std::ranges::find(writers, to, &ckpt::FormatWriter::name);
+  const ckpt::WeightsPlace place = ckpt::locate_weights(root);
+  if (all || !writer->is_tensors_only || place.key.empty()) {
+    return {.root = root};
   }
-  for (const Extension& row : kExtensions) {
-    if (args.edit.output.ends_with(row.ending)) {
-      return std::string(row.format);
+  Chosen chosen{.root = place.value};
+  for (const auto& [key, value] : root.as_dict()->items) {
+    const std::string name = ckpt::key_text(key);
+    if (name != place.key) {
+      chosen.left_out.push_back(name);
     }
   }
-  return "pt";
+  return chosen;
 }
 
-Status check_format(const std::string& name) {
-  std::vector<std::string> names;
-  for (const ckpt::FormatWriter& writer : ckpt::format_writers()) {
-    names.emplace_back(writer.name);
-  }
-  return std::ranges::find(names, name) != names.end()
-             ? Status()
-             : Status(bad_argument(format(
-                   "unknown format '{}'; expected one of {}",
-                   escape(name),
-                   join(names, ", "))));
+Status check_has_tensors(const ckpt::Value& root) {
+  bool has_tensors = false;
+  LOCKSTEP_TRY(ckpt::for_each_tensor(
+      root,
+      [&has_tensors](const std::string&, const ckpt::Tensor&) {
+        has_tensors = true;
+      }));
+  return has_tensors ? Status()
+                     : Status(Error{
+                           .code = ErrorCode::kUnsupported,
+                           .op = "ckpt.convert",
+                           .message = "the file holds no tensor to convert",
+                           .hint = "'lockstep ckpt show FILE' prints what is "
+                                   "there",
+                           .detail = "E_NOT_TENSOR"});
 }
 
 struct Unit {
@@ -102,7 +117,7 @@ Result<std::uint64_t> parse_bytes(const std::string& text) {
   if (error != std::errc() || found == kUnits.end() || count == 0 ||
       __builtin_mul_overflow(count, found->bytes, &bytes)) {
     return bad_argument(
-        format("'{}' is no size", escape(text)),
+        format("'{}' is not a size", escape(text)),
         "write it like 5GB or 512MiB");
   }
   return bytes;
@@ -149,50 +164,101 @@ std::string changes_text(const std::vector<ckpt::TensorChange>& changes) {
   return text;
 }
 
+std::string convert_text(
+    const ConvertArgs& args,
+    const Chosen& chosen,
+    const std::vector<ckpt::TensorChange>& changes,
+    const Written& written) {
+  std::string text = args.target.dry_run ? changes_text(changes) : "";
+  if (!changes.empty()) {
+    text += format(
+        "{} of {} changed\n",
+        with_commas(changes.size()),
+        counted(written.tensors, "tensor"));
+  }
+  if (!chosen.left_out.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& name : chosen.left_out) {
+      names.push_back(escape(name));
+    }
+    text += format("left out: {}; --all takes everything\n", join(names, ", "));
+  }
+  return text + wrote_text(written);
+}
+
+Json convert_json(
+    const ckpt::Checkpoint& file,
+    const Chosen& chosen,
+    const std::vector<ckpt::TensorChange>& changes,
+    const Written& written) {
+  Json left_out = Json::array();
+  for (const std::string& name : chosen.left_out) {
+    left_out.push(name);
+  }
+  Json json = Json::object();
+  json.set("from_format", file.format)
+      .set("changed_tensors", changes_json(changes))
+      .set("left_out", std::move(left_out));
+  set_written(json, written);
+  return json;
+}
+
+// What may change in place: the same format with everything in it.
+OwnInput own_input(
+    const ckpt::Checkpoint& file,
+    const Chosen& chosen,
+    const std::string& to) {
+  const auto same = ckpt::writer_of(file, "");
+  return same && *same == to && chosen.left_out.empty() ? OwnInput::kMayChange
+                                                        : OwnInput::kStays;
+}
+
 Result<int> run_convert(const ConvertArgs& args, const Common& common) {
-  const std::string to = format_of(args);
+  const std::string to =
+      args.to.empty() ? format_by_name(args.target.path) : args.to;
   LOCKSTEP_TRY(check_format(to));
-  LOCKSTEP_TRY(check_output(args.edit));
   LOCKSTEP_ASSIGN(const auto dtype, parse_dtype(args.dtype));
   LOCKSTEP_ASSIGN(const std::uint64_t shard_bytes, parse_bytes(args.shard));
-  // Mapped: each byte is looked at once, so none is kept.
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, ckpt::load(args.edit.file));
+  if (shard_bytes != 0 && to != "safetensors") {
+    return bad_argument(
+        format("--shard is for safetensors; expected that format, got {}", to));
+  }
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
+  ckpt::LoadOptions options = common.load;
+  options.use_mmap = true; // each byte is looked at once, so none is kept
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(options));
+  const Chosen chosen = choose(file.root, to, args.all);
+  LOCKSTEP_ASSIGN(
+      const auto target,
+      CheckedTarget::check(
+          args.target,
+          {.format = to,
+           .is_format_asked = !args.to.empty(),
+           .inputs = {args.file},
+           .own_input = own_input(file, chosen, to),
+           .result = "another format",
+           .shard_bytes = shard_bytes}));
+  if (Status status = check_has_tensors(chosen.root); !status) {
+    status.error().path = input.name();
+    return std::move(status).error();
+  }
   LOCKSTEP_ASSIGN(
       const ckpt::Converted converted,
       ckpt::convert_tensors(
-          file.root,
+          chosen.root,
           {.dtype = dtype,
            .map_location = args.map_location,
            .clone_views = args.clone_views}));
-  if (!args.edit.dry_run) {
-    LOCKSTEP_TRY(ckpt::save(
-        args.edit.output,
-        converted.root,
-        {.format = to,
-         .clone_views = args.clone_views,
-         .shard_bytes = shard_bytes}));
-  }
+  LOCKSTEP_ASSIGN(
+      const Written written,
+      target.save(converted.root, {.clone_views = args.clone_views}));
   if (common.json) {
     print_result(
         kConvertSchema,
-        Json::object()
-            .set("from_format", file.format)
-            .set("to_format", to)
-            .set("output", args.edit.output)
-            .set("written", !args.edit.dry_run)
-            .set("changed_tensors", changes_json(converted.changes)));
-    return 0;
+        convert_json(file, chosen, converted.changes, written));
+  } else {
+    print(convert_text(args, chosen, converted.changes, written));
   }
-  print(
-      (args.edit.dry_run ? changes_text(converted.changes) : "") +
-      format(
-          "{}: {} -> {}, {} tensor{} changed{}\n",
-          escape(args.edit.output, 200),
-          file.format,
-          to,
-          converted.changes.size(),
-          converted.changes.size() == 1 ? "" : "s",
-          args.edit.dry_run ? "; nothing was written" : ""));
   return 0;
 }
 
@@ -200,28 +266,31 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
 
 Runner setup_convert(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ConvertArgs>();
-  app.add_option("IN", args->edit.file, "checkpoint to read")->required();
-  app.add_option("OUT", args->edit.output, "file to write")->required();
-  std::vector<std::string> names;
-  for (const ckpt::FormatWriter& writer : ckpt::format_writers()) {
-    names.emplace_back(writer.name);
-  }
+  app.add_option("IN", args->file, "checkpoint; - is standard input")
+      ->required();
+  app.add_option("OUT", args->target.path, "file to write")->required();
   app.add_option(
       "--to",
       args->to,
-      "format: " + join(names, ", ") + "; without it by OUT's name");
+      "format: " + format_names() + "; default: by OUT's name");
   app.add_option("--dtype", args->dtype, "type of floating-point tensors");
   app.add_option(
       "--map-location",
       args->map_location,
-      "device tag of all tensors: cpu, cuda:0");
+      "device tag for all tensors, such as cpu or cuda:0");
   app.add_flag(
       "--clone-views",
       args->clone_views,
-      "write only what tensors see of their storages");
-  app.add_option("--shard", args->shard, "largest file, like 5GB");
-  app.add_flag("--dry-run", args->edit.dry_run, "write nothing");
-  app.add_flag("--force", args->edit.force, "overwrite OUT if it exists");
+      "write only the parts of storages that tensors use");
+  app.add_option(
+      "--shard",
+      args->shard,
+      "split safetensors into files of at most this size: 5GB");
+  app.add_flag(
+      "--all",
+      args->all,
+      "keep everything, not only the weights, in safetensors or npz");
+  add_target_flags(app, args->target);
   return [args, &common] { return run_convert(*args, common); };
 }
 

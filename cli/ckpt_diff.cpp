@@ -91,7 +91,7 @@ Json diff_json(const ckpt::DiffReport& report) {
 
 std::string numbers_text(const DiffRow& row) {
   if (row.different == 0) {
-    return format("equal values, {} elements", with_commas(row.elements));
+    return format("equal values, {}", counted(row.elements, "element"));
   }
   return format(
       "{} of {} differ, largest {}, relative {}; first [{}]: {} and {}",
@@ -129,11 +129,11 @@ std::string diff_text(const ckpt::DiffReport& report, bool color) {
   }
   text +=
       report.rows.empty()
-          ? format("equal: {} tensors\n", report.equal)
+          ? format("equal: {}\n", counted(report.equal, "tensor"))
           : format("{} differ, {} equal\n", report.rows.size(), report.equal);
   if (!report.map_hint.empty()) {
     text += format(
-        "hint: names differ by a prefix: add --map '{}'\n",
+        "hint: the names differ by a prefix; add --map '{}'\n",
         escape(report.map_hint));
   }
   return text;

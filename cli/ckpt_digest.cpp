@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `lockstep ckpt digest FILE`: one number for the weights in it.
+// `lockstep ckpt digest PATH...`: one number for the weights in a file.
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/file_list.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
@@ -19,7 +21,7 @@ namespace {
 constexpr std::size_t kShortDigits = 32;
 
 struct DigestArgs {
-  std::string file = {};
+  std::vector<std::string> paths = {};
   bool lines = false;
 };
 
@@ -58,29 +60,64 @@ std::string digest_rows_text(const std::vector<ckpt::DigestRow>& rows) {
   return text;
 }
 
-Result<int> run_digest(const DigestArgs& args, const Common& common) {
-  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
+Result<std::vector<ckpt::DigestRow>> rows_of(
+    const std::string& path,
+    const Common& common) {
+  LOCKSTEP_ASSIGN(const Input input, Input::open(path));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   auto rows = ckpt::digest_rows(file.root, common.load.limits);
   if (!rows) {
     rows.error().path = input.name();
-    return std::move(rows).error();
   }
+  return rows;
+}
+
+Result<int> digest_one(
+    const std::string& path,
+    const DigestArgs& args,
+    const Common& common) {
+  LOCKSTEP_ASSIGN(const auto rows, rows_of(path, common));
   if (common.json) {
-    print_result("lockstep.ckpt.digest/1", digest_json(*rows, args.lines));
+    print_result("lockstep.ckpt.digest/1", digest_json(rows, args.lines));
   } else if (args.lines) {
-    print(digest_rows_text(*rows));
+    print(digest_rows_text(rows));
   } else {
-    print(ckpt::digest_text(*rows) + "\n");
+    print(ckpt::digest_text(rows) + "\n");
   }
   return 0;
+}
+
+// As sha256sum prints: the digest, then the path.
+Result<int> run_digest(const DigestArgs& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const FileList list, list_files(args.paths));
+  if (!list.is_several) {
+    return digest_one(list.files[0], args, common);
+  }
+  FileAnswers answers("ckpt.digest", "readable");
+  for (const std::string& path : list.files) {
+    const auto rows = rows_of(path, common);
+    answers.add(
+        path,
+        rows ? digest_json(*rows, args.lines) : Json(),
+        rows ? std::nullopt : std::optional(rows.error()));
+    if (common.json) {
+      continue;
+    }
+    if (!rows) {
+      print_error(rows.error(), "", false);
+      continue;
+    }
+    print(format("{}  {}\n", ckpt::digest_text(*rows), escape(path, 200)));
+    print(args.lines ? digest_rows_text(*rows) : "");
+  }
+  return answers.finish("lockstep.ckpt.digest.files/1", common.json);
 }
 
 } // namespace
 
 Runner setup_digest(CLI::App& app, const Common& common) {
   auto args = std::make_shared<DigestArgs>();
-  add_file(app, args->file);
+  add_paths(app, args->paths);
   app.add_flag(
       "--lines",
       args->lines,

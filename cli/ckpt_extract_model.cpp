@@ -2,7 +2,6 @@
 //
 // `lockstep ckpt extract-model FILE OUT`: the weights of a model that was saved
 // whole, without its class.
-#include <set>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -11,8 +10,9 @@
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/target.h"
+#include "cli/target_format.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/format_table.h"
 #include "lockstep/ckpt/model/extract_model.h"
 
 namespace lockstep::cli {
@@ -20,26 +20,11 @@ namespace {
 
 struct ExtractModelArgs {
   std::string file = {};
-  std::string output = {};
+  Target target = {};
   ckpt::ExtractOptions options = {};
-  std::string format = "pt";
+  std::string to = {};
   std::string map_location = {};
-  bool dry_run = false;
-  bool force = false;
 };
-
-Status check_output(const ExtractModelArgs& args) {
-  if (args.dry_run || args.force || !real_fs().stat(args.output)) {
-    return {};
-  }
-  return Error{
-      .code = ErrorCode::kInvalidArgument,
-      .op = "cli.args",
-      .message = "the output file exists",
-      .hint = "--force overwrites it",
-      .path = args.output,
-      .detail = "E_EXISTS"};
-}
 
 // Storages are shared with the input, which nobody reads any more.
 void map_location(const ckpt::Checkpoint& file, const std::string& location) {
@@ -50,16 +35,14 @@ void map_location(const ckpt::Checkpoint& file, const std::string& location) {
 
 Json extract_model_json(
     const ExtractModelArgs& args,
-    const ckpt::ExtractedModel& model) {
+    const ckpt::ExtractedModel& model,
+    const Written& written) {
   Json devices = Json::array();
   for (const std::string& id : model.facts.device_ids) {
     devices.push(id);
   }
   Json json = Json::object();
-  json.set("output", args.output)
-      .set("format", args.format)
-      .set("written", !args.dry_run)
-      .set("key", model.key)
+  json.set("key", model.key)
       .set("class", model.facts.class_name)
       .set("inner_class", model.facts.inner_class)
       .set("device_ids", std::move(devices))
@@ -69,12 +52,14 @@ Json extract_model_json(
       .set("parameters", model.parameters)
       .set("buffers", model.buffers)
       .set("left_out", model.left_out);
+  set_written(json, written);
   return json;
 }
 
 std::string result_text(
     const ExtractModelArgs& args,
-    const ckpt::ExtractedModel& model) {
+    const ckpt::ExtractedModel& model,
+    const Written& written) {
   std::string text = format("{:<8} {}\n", "model", ckpt::to_text(model.facts));
   if (model.facts.is_uncalled) {
     text += format("{:<8} the file {}\n", "note", ckpt::kUncalledText);
@@ -88,28 +73,39 @@ std::string result_text(
   }
   if (model.left_out != 0) {
     text += format(
-        "{:<8} {} tensors are attributes, which a state_dict does not have: "
-        "'{}'{}\n",
+        "{:<8} {} not in a state_dict, such as '{}'\n",
         "note",
-        model.left_out,
-        escape(model.first_left_out),
-        model.left_out > 1 ? ", ..." : "");
+        counted(
+            model.left_out,
+            "tensor is an attribute and",
+            "tensors are attributes and"),
+        escape(model.first_left_out));
   }
-  return text + format(
-                    "{:<8} {}: {} parameters, {} buffers{}\n",
-                    args.dry_run ? "would be" : "written",
-                    escape(args.output, 200),
-                    model.parameters,
-                    model.buffers,
-                    args.dry_run ? "; nothing was written" : "");
+  return text +
+         format(
+             "{:<8} {}, {}\n",
+             "holds",
+             counted(model.parameters, "parameter"),
+             counted(model.buffers, "buffer")) +
+         wrote_text(written);
 }
 
 Result<int> run_extract_model(
     const ExtractModelArgs& args,
     const Common& common) {
-  LOCKSTEP_TRY(check_output(args));
+  const std::string to =
+      args.to.empty() ? format_by_name(args.target.path) : args.to;
+  LOCKSTEP_TRY(check_format(to));
+  LOCKSTEP_ASSIGN(
+      const auto target,
+      CheckedTarget::check(
+          args.target,
+          {.format = to,
+           .is_format_asked = !args.to.empty(),
+           .inputs = {args.file},
+           .result = "the state_dict alone"}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   auto model = ckpt::extract_model(file.root, args.options);
   if (!model) {
     model.error().path = input.name();
@@ -118,26 +114,15 @@ Result<int> run_extract_model(
   if (!args.map_location.empty()) {
     map_location(file, args.map_location);
   }
-  if (!args.dry_run) {
-    LOCKSTEP_TRY(
-        ckpt::save(args.output, model->state_dict, {.format = args.format}));
-  }
+  LOCKSTEP_ASSIGN(const Written written, target.save(model->state_dict));
   if (common.json) {
     print_result(
         "lockstep.ckpt.extract-model/1",
-        extract_model_json(args, *model));
+        extract_model_json(args, *model, written));
   } else {
-    print(result_text(args, *model));
+    print(result_text(args, *model, written));
   }
   return 0;
-}
-
-std::set<std::string> format_names() {
-  std::set<std::string> names;
-  for (const ckpt::FormatWriter& writer : ckpt::format_writers()) {
-    names.emplace(writer.name);
-  }
-  return names;
 }
 
 } // namespace
@@ -145,21 +130,22 @@ std::set<std::string> format_names() {
 Runner setup_extract_model(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ExtractModelArgs>();
   add_file(app, args->file);
-  app.add_option("OUT", args->output, "where the state_dict goes")->required();
+  app.add_option("OUT", args->target.path, "where the state_dict goes")
+      ->required();
   app.add_flag(
       "--unwrap",
       args->options.unwrap,
       "take the model out of DataParallel and the like (no 'module.')");
   app.add_option("--key", args->options.key, "name of the model in FILE");
-  app.add_option("--to", args->format, "format of OUT")
-      ->check(CLI::IsMember(format_names()))
-      ->capture_default_str();
+  app.add_option(
+      "--to",
+      args->to,
+      "format: " + format_names() + "; default: by OUT's name");
   app.add_option(
       "--map-location",
       args->map_location,
-      "device tag of all tensors in OUT: cpu, cuda:0");
-  app.add_flag("--dry-run", args->dry_run, "say what would be written");
-  app.add_flag("--force", args->force, "overwrite OUT");
+      "device tag for all tensors in OUT, such as cpu or cuda:0");
+  add_target_flags(app, args->target);
   return [args, &common] { return run_extract_model(*args, common); };
 }
 

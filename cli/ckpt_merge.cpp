@@ -20,11 +20,15 @@ struct MergeArgs {
 
 Result<int> run_merge(const MergeArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.second));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint second, input.load());
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint second, input.load(common.load));
   return run_edit(
       args.edit,
       common,
-      {.schema = "lockstep.ckpt.merge/1", .edit = [&](const ckpt::Value& root) {
+      {.schema = "lockstep.ckpt.merge/1",
+       .own_input = OwnInput::kStays,
+       .result = "the weights of both files",
+       .others = {args.second},
+       .edit = [&](const ckpt::Value& root) {
          return ckpt::merge(root, second.root, args.options);
        }});
 }
@@ -35,13 +39,12 @@ Runner setup_merge(CLI::App& app, const Common& common) {
   auto args = std::make_shared<MergeArgs>();
   app.add_option("A", args->edit.file, "first checkpoint")->required();
   app.add_option("B", args->second, "second checkpoint")->required();
-  app.add_option("OUT", args->edit.output, "file to write")->required();
-  app.add_flag("--dry-run", args->edit.dry_run, "show the keys, write nothing");
-  app.add_flag("--force", args->edit.force, "overwrite OUT if it exists");
+  app.add_option("OUT", args->edit.target.path, "file to write")->required();
+  add_target_flags(app, args->edit.target);
   app.add_flag(
       "--replace",
       args->options.replace,
-      "of a key that both have, take B's value");
+      "where both have a key, take B's value");
   return [args, &common] { return run_merge(*args, common); };
 }
 

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/target.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/find_path.h"
 #include "lockstep/ckpt/optim/optim_convert.h"
@@ -19,41 +20,42 @@ namespace {
 
 struct OptimArgs {
   std::string file = {};
-  std::string output = {};
+  Target target = {};
   std::string to = {};
   std::string key = {};
-  bool dry_run = false;
 };
 
-Json optim_json(const OptimArgs& args, const ckpt::OptimState& state) {
+Json optim_json(
+    const OptimArgs& args,
+    const ckpt::OptimState& state,
+    const Written& written) {
   Json dropped = Json::array();
   for (const std::string& name : state.dropped) {
     dropped.push(name);
   }
-  return Json::object()
-      .set("output", args.output)
-      .set("to", args.to)
+  Json json = Json::object();
+  json.set("to", args.to)
       .set("algorithm", state.algorithm)
       .set("parameters", state.parameters)
       .set("states", state.states)
-      .set("dropped", std::move(dropped))
-      .set("written", !args.dry_run);
+      .set("dropped", std::move(dropped));
+  set_written(json, written);
+  return json;
 }
 
-std::string optim_text(const OptimArgs& args, const ckpt::OptimState& state) {
+std::string optim_text(const ckpt::OptimState& state, const Written& written) {
   std::string text = format(
-      "{} {}: {} with {} parameters, {} of them with a state\n",
-      args.dry_run ? "would write" : "wrote",
-      escape(args.output),
+      "{} with {}, {} of them with a state\n",
       state.algorithm,
-      state.parameters,
-      state.states);
+      counted(state.parameters, "parameter"),
+      with_commas(state.states));
   std::vector<std::string> names;
   names.reserve(state.dropped.size());
   for (const std::string& name : state.dropped) {
     names.push_back(escape(name));
   }
-  return names.empty() ? text : text + "left out: " + join(names, ", ") + "\n";
+  text += names.empty() ? "" : "left out: " + join(names, ", ") + "\n";
+  return text + wrote_text(written);
 }
 
 Result<ckpt::OptimState> convert(
@@ -78,22 +80,25 @@ Result<ckpt::OptimState> convert(
 }
 
 Result<int> run_optim(const OptimArgs& args, const Common& common) {
+  LOCKSTEP_ASSIGN(
+      const auto target,
+      CheckedTarget::check(
+          args.target,
+          {.format = args.to == "cpp" ? "libtorch" : "pt",
+           .inputs = {args.file},
+           .result = "the optimizer state alone"}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load());
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   auto state = convert(args, file.root);
   if (!state) {
     state.error().path = input.name();
     return std::move(state).error();
   }
-  if (!args.dry_run) {
-    ckpt::SaveOptions options;
-    options.format = args.to == "cpp" ? "libtorch" : "pt";
-    LOCKSTEP_TRY(ckpt::save(args.output, state->root, options));
-  }
+  LOCKSTEP_ASSIGN(const Written written, target.save(state->root));
   if (common.json) {
-    print_result("lockstep.ckpt.optim/1", optim_json(args, *state));
+    print_result("lockstep.ckpt.optim/1", optim_json(args, *state, written));
   } else {
-    print(optim_text(args, *state));
+    print(optim_text(*state, written));
   }
   return 0;
 }
@@ -103,12 +108,15 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
 Runner setup_optim(CLI::App& app, const Common& common) {
   auto args = std::make_shared<OptimArgs>();
   add_file(app, args->file);
-  app.add_option("OUTPUT", args->output, "file to write")->required();
+  app.add_option("OUT", args->target.path, "file to write")->required();
   app.add_option("--to", args->to, "side that will load it: cpp or python")
       ->required()
       ->check(CLI::IsMember({"cpp", "python"}));
-  app.add_option("--key", args->key, "where the state is: optimizer");
-  app.add_flag("--dry-run", args->dry_run, "say what would be written");
+  app.add_option(
+      "--key",
+      args->key,
+      "entry that holds the state, such as optimizer");
+  add_target_flags(app, args->target);
   return [args, &common] { return run_optim(*args, common); };
 }
 

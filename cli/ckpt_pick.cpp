@@ -21,21 +21,28 @@ using Edit = Result<ckpt::Edited> (*)(
     const ckpt::Value& root,
     std::span<const std::string> names);
 
-Runner setup(
-    CLI::App& app,
-    const Common& common,
-    const std::string& schema,
-    Edit edit) {
+// What tells the two commands apart.
+struct Kind {
+  std::string schema = {};
+  Edit edit = nullptr;
+  OwnInput own_input = OwnInput::kMayChange;
+  std::string_view result = {};
+};
+
+Runner setup(CLI::App& app, const Common& common, const Kind& kind) {
   auto args = std::make_shared<PickArgs>();
   add_edit(app, args->edit);
   app.add_option("KEY", args->keys, "names of entries, weights or modules")
       ->required();
-  return [args, &common, schema, edit] {
+  return [args, &common, kind] {
     return run_edit(
         args->edit,
         common,
-        {.schema = schema, .edit = [&](const ckpt::Value& root) {
-           return edit(root, args->keys);
+        {.schema = kind.schema,
+         .own_input = kind.own_input,
+         .result = kind.result,
+         .edit = [&](const ckpt::Value& root) {
+           return kind.edit(root, args->keys);
          }});
   };
 }
@@ -43,11 +50,20 @@ Runner setup(
 } // namespace
 
 Runner setup_pick(CLI::App& app, const Common& common) {
-  return setup(app, common, "lockstep.ckpt.pick/1", ckpt::pick);
+  return setup(
+      app,
+      common,
+      {.schema = "lockstep.ckpt.pick/1",
+       .edit = ckpt::pick,
+       .own_input = OwnInput::kNeedsForce,
+       .result = "what is picked"});
 }
 
 Runner setup_drop(CLI::App& app, const Common& common) {
-  return setup(app, common, "lockstep.ckpt.drop/1", ckpt::drop);
+  return setup(
+      app,
+      common,
+      {.schema = "lockstep.ckpt.drop/1", .edit = ckpt::drop});
 }
 
 } // namespace lockstep::cli

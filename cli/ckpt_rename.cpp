@@ -42,7 +42,7 @@ Runner setup_rename(CLI::App& app, const Common& common) {
   app.add_option(
       "--key",
       args->weights_key,
-      "entry that holds the weights; without it the usual names");
+      "entry that holds the weights; default: the usual names");
   return [args, &common] { return run_rename(*args, common); };
 }
 

@@ -103,7 +103,7 @@ std::string scan_text(const ScanReport& report, bool color) {
     text += format(
         "{:<10}    {}  {}  {}{}\n",
         "",
-        finding.is_dangerous ? "runs code" : "unknown  ",
+        finding.is_dangerous ? "runs code" : "needs Python class",
         escape(finding.name, 100),
         place_text(finding.record, finding.offset),
         finding.is_nested ? " in a string" : "");
@@ -139,23 +139,52 @@ reports_text(const std::vector<ScanReport>& reports, bool verbose, bool color) {
   return text;
 }
 
+Result<std::vector<ScanReport>> scan_one(
+    const std::string& path,
+    const ckpt::Limits& limits) {
+  if (path != "-") {
+    return ckpt::scan_path(path, {.limits = limits});
+  }
+  LOCKSTEP_ASSIGN(const Input input, Input::open(path));
+  return std::vector{ckpt::scan(input.source(), input.name(), limits)};
+}
+
+// Of several paths one that cannot be opened does not stop the others.
 Result<std::vector<ScanReport>> scan_all(
     const ScanArgs& args,
     const ckpt::Limits& limits) {
   std::vector<ScanReport> reports;
   for (const std::string& path : args.paths) {
-    if (path == "-") {
-      LOCKSTEP_ASSIGN(const Input input, Input::open(path));
-      reports.push_back(ckpt::scan(input.source(), input.name(), limits));
+    auto found = scan_one(path, limits);
+    if (!found && args.paths.size() == 1) {
+      return std::move(found).error();
+    }
+    if (!found) {
+      reports.push_back(
+          {.path = path,
+           .verdict = Verdict::kUnreadable,
+           .notes = {std::move(found).error()}});
       continue;
     }
-    LOCKSTEP_ASSIGN(auto found, ckpt::scan_path(path, {.limits = limits}));
-    reports.insert(
-        reports.end(),
-        std::make_move_iterator(found.begin()),
-        std::make_move_iterator(found.end()));
+    std::ranges::move(*found, std::back_inserter(reports));
   }
   return reports;
+}
+
+std::string summary_text(const std::vector<ScanReport>& reports) {
+  if (reports.size() < 2) {
+    return "";
+  }
+  std::vector<std::string> parts;
+  for (const Verdict verdict :
+       {Verdict::kClean, Verdict::kFound, Verdict::kUnreadable}) {
+    const auto count =
+        std::ranges::count(reports, verdict, &ScanReport::verdict);
+    if (count != 0) {
+      parts.push_back(format("{} {}", count, ckpt::verdict_name(verdict)));
+    }
+  }
+  return join(parts, ", ") + "\n";
 }
 
 int exit_status(Verdict verdict) {
@@ -172,7 +201,9 @@ Result<int> run_scan(const ScanArgs& args, const Common& common) {
   } else if (common.json) {
     print_result("lockstep.ckpt.scan/1", reports_json(reports));
   } else {
-    print(reports_text(reports, args.verbose, common.color));
+    print(
+        reports_text(reports, args.verbose, common.color) +
+        summary_text(reports));
   }
   return exit_status(ckpt::worst(reports));
 }

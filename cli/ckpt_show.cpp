@@ -198,7 +198,7 @@ Result<int> export_tensor(
         .code = ErrorCode::kInvalidArgument,
         .op = "ckpt.show",
         .message = format(
-            "--csv and --npy need a tensor; '{}' is a {}",
+            "--csv and --npy need a tensor; '{}' is of type {}",
             escape(args.key),
             value.type_name()),
         .hint = "run 'lockstep ckpt ls FILE' for the names of tensors"};
@@ -232,10 +232,20 @@ Result<int> show(
   return 0;
 }
 
+// The value of that name, else the tensors of the module of that name.
+Result<ckpt::Value> find(const ckpt::Value& root, const std::string& key) {
+  auto value = ckpt::find_path(root, key);
+  if (value) {
+    return value;
+  }
+  LOCKSTEP_ASSIGN(auto below, ckpt::find_below(root, key));
+  return below ? Result<ckpt::Value>(*std::move(below)) : std::move(value);
+}
+
 Result<int> run_show(const ShowArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
-  auto value = ckpt::find_path(file.root, args.key);
+  auto value = find(file.root, args.key);
   auto status = value ? show(file, *value, args, common)
                       : Result<int>(std::move(value).error());
   if (!status && status.error().path.empty()) {
@@ -249,7 +259,10 @@ Result<int> run_show(const ShowArgs& args, const Common& common) {
 Runner setup_show(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ShowArgs>();
   add_file(app, args->file);
-  app.add_option("KEY", args->key, "dotted name; none shows everything");
+  app.add_option(
+      "KEY",
+      args->key,
+      "dotted name of a value or a module; none shows everything");
   app.add_option("--head", args->head, "elements of a tensor to print");
   app.add_flag("--stats", args->stats, "numbers of every tensor below KEY");
   auto* csv = app.add_flag("--csv", args->csv, "print a tensor's elements");

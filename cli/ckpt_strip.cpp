@@ -29,15 +29,15 @@ Runner setup_strip(CLI::App& app, const Common& common) {
   app.add_option(
       "--prefix",
       args->options.prefix,
-      "prefix to remove; without it 'module.' or '_orig_mod.'");
+      "prefix to remove; default: 'module.' or '_orig_mod.'");
   app.add_option(
       "--key",
       args->options.weights_key,
-      "entry that holds the weights; without it the usual names");
+      "entry that holds the weights; default: the usual names");
   app.add_flag(
       "--partial",
       args->options.partial,
-      "also if some keys lack the prefix; those stay");
+      "strip even if some keys lack the prefix; those stay");
   return [args, &common] {
     return run_edit(
         args->edit,
@@ -61,7 +61,7 @@ Runner setup_prefix(CLI::App& app, const Common& common) {
   app.add_option(
       "--key",
       args->options.weights_key,
-      "entry that holds the weights; without it the usual names");
+      "entry that holds the weights; default: the usual names");
   return [args, &common] {
     return run_edit(
         args->edit,

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `lockstep ckpt verify FILE`: every CRC, bound and offset; with --salvage, or
-// as `repair`, what is sound goes into a new file.
+// `lockstep ckpt verify PATH...`: every CRC, bound and offset.
+#include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "cli/arguments.h"
 #include "cli/color.h"
 #include "cli/command.h"
+#include "cli/file_list.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect/deep_check.h"
-#include "lockstep/ckpt/inspect/salvage.h"
 #include "lockstep/ckpt/verify.h"
 
 namespace lockstep::cli {
 namespace {
 
 struct VerifyArgs {
-  std::string file = {};
+  std::vector<std::string> paths = {};
   bool deep = false;
-  std::string salvage = {};
-  bool force = false;
 };
 
 Json findings_json(const std::vector<ckpt::Finding>& findings) {
@@ -128,132 +127,160 @@ Result<ckpt::DeepCheck> check_deep(const Input& input, const Common& common) {
   return deep;
 }
 
-Result<int> verify(const VerifyArgs& args, const Common& common) {
-  constexpr const char* kVerifySchema = "lockstep.ckpt.verify/1";
-  LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  auto report = args.file == "-"
+/// What was found in one file.
+struct FileCheck {
+  std::string name = {};
+  ckpt::VerifyReport report = {};
+  std::optional<ckpt::DeepCheck> deep = {};
+  /// Why it is not sound.
+  std::optional<Error> error = {};
+  /// False if it could not even be opened.
+  bool is_read = false;
+};
+
+Status check(
+    const std::string& path,
+    const VerifyArgs& args,
+    const Common& common,
+    FileCheck& check) {
+  LOCKSTEP_ASSIGN(const Input input, Input::open(path));
+  check.name = input.name();
+  auto report = path == "-"
                     ? ckpt::verify(input.source(), input.name(), common.load)
-                    : ckpt::verify(args.file, common.load);
+                    : ckpt::verify(path, common.load);
   if (!report) {
-    report.error().path = input.name();
     return std::move(report).error();
   }
-  if (!common.json) {
-    print(
-        findings_text("damaged", report->errors, common.color) +
-        findings_text("warning", report->warnings, common.color));
+  check.is_read = true;
+  check.report = *std::move(report);
+  if (!check.report.is_sound()) {
+    return damaged(check.report, check.name);
   }
-  if (!report->is_sound()) {
+  if (args.deep) {
+    LOCKSTEP_ASSIGN(check.deep, check_deep(input, common));
+  }
+  return {};
+}
+
+FileCheck check_file(
+    const std::string& path,
+    const VerifyArgs& args,
+    const Common& common) {
+  FileCheck result{.name = path};
+  Status status = check(path, args, common, result);
+  if (!status) {
+    result.error = std::move(status).error();
+    result.error->path =
+        result.error->path.empty() ? result.name : result.error->path;
+  }
+  return result;
+}
+
+Json check_json(const FileCheck& check) {
+  Json json = check.is_read ? verify_json(check.report) : Json();
+  if (check.deep) {
+    json.set("deep", deep_json(*check.deep));
+  }
+  return json;
+}
+
+std::string sound_text(const FileCheck& check) {
+  return format(
+      "{}, {}, {} checked",
+      counted(check.report.records, "record"),
+      counted(check.report.tensors, "tensor"),
+      human_bytes(check.report.checked_bytes));
+}
+
+std::string check_findings(const FileCheck& check, bool color) {
+  return findings_text("damaged", check.report.errors, color) +
+         findings_text("warning", check.report.warnings, color);
+}
+
+// Warnings count with --strict.
+int warning_status(const FileCheck& check, const Common& common) {
+  return common.load.strict && !check.report.warnings.empty() ? 1 : 0;
+}
+
+int verify_one(const FileCheck& check, const Common& common) {
+  constexpr const char* kVerifySchema = "lockstep.ckpt.verify/1";
+  if (!common.json) {
+    print(check_findings(check, common.color));
+  }
+  if (check.error) {
     return print_error(
-        damaged(*report, input.name()),
+        *check.error,
         kVerifySchema,
         common.json,
-        verify_json(*report));
-  }
-  Json json = verify_json(*report);
-  std::string text = format(
-      "sound: {} records, {} tensors, {} checked\n",
-      report->records,
-      report->tensors,
-      human_bytes(report->checked_bytes));
-  if (args.deep) {
-    LOCKSTEP_ASSIGN(const auto deep, check_deep(input, common));
-    json.set("deep", deep_json(deep));
-    text += deep_text(deep);
-  }
-  common.json ? print_result(kVerifySchema, std::move(json)) : print(text);
-  return common.load.strict && !report->warnings.empty() ? 1 : 0;
-}
-
-Json salvage_json(const ckpt::SalvageReport& report, const std::string& out) {
-  Json lost = Json::array();
-  for (const ckpt::LostTensor& row : report.lost) {
-    lost.push(Json::object().set("name", row.name).set("reason", row.reason));
-  }
-  return Json::object()
-      .set("out", out)
-      .set("rescued", report.rescued)
-      .set("lost", std::move(lost))
-      .set("without_directory", report.is_without_directory)
-      .set("flat", report.is_flat);
-}
-
-std::string salvage_text(
-    const ckpt::SalvageReport& report,
-    const std::string& out) {
-  std::string text;
-  for (const ckpt::LostTensor& row : report.lost) {
-    text += format(
-        "{:<10} {}: {}\n",
-        "lost",
-        escape(row.name, 200),
-        escape(row.reason, 200));
-  }
-  text += report.is_without_directory
-              ? "the directory was lost: records were found one by one\n"
-              : "";
-  text += report.is_flat ? "classes are not written: the new file is one dict "
-                           "of names and tensors\n"
-                         : "";
-  return text + format(
-                    "rescued: {} of {} tensors, in {}\n",
-                    report.rescued,
-                    report.rescued + report.lost.size(),
-                    escape(out, 200));
-}
-
-Result<int> salvage(const VerifyArgs& args, const Common& common) {
-  if (real_fs().stat(args.salvage) && !args.force) {
-    return Error{
-        .code = ErrorCode::kInvalidArgument,
-        .op = "ckpt.repair",
-        .message = "the output exists",
-        .hint = "name another file, or add --force",
-        .path = args.salvage,
-        .detail = "E_EXISTS"};
-  }
-  ckpt::LoadOptions options = common.load;
-  options.strict = false;
-  auto report = ckpt::salvage(args.file, args.salvage, options);
-  if (!report) {
-    Error error = std::move(report).error();
-    error.path = error.path.empty() ? args.file : error.path;
-    return error;
+        check.is_read ? std::optional(check_json(check)) : std::nullopt);
   }
   if (common.json) {
-    print_result("lockstep.ckpt.repair/1", salvage_json(*report, args.salvage));
+    print_result(kVerifySchema, check_json(check));
   } else {
-    print(salvage_text(*report, args.salvage));
+    print(
+        format("sound: {}\n", sound_text(check)) +
+        (check.deep ? deep_text(*check.deep) : ""));
   }
-  return report->lost.empty() ? 0 : 1;
+  return warning_status(check, common);
+}
+
+// A line for each file, then what was found in it.
+std::string file_text(const FileCheck& check, bool color) {
+  const std::string state = !check.error    ? "sound"
+                            : check.is_read ? "damaged"
+                                            : "unreadable";
+  std::string text = paint(
+      format("{:<10}", state),
+      check.error ? Tone::kBad : Tone::kGood,
+      color);
+  text += format("  {}", escape(check.name, 200));
+  if (check.is_read) {
+    text += format("  ({})", sound_text(check));
+  } else if (check.error) {
+    text += "  " + escape(check.error->message, 200);
+  }
+  std::string below = check_findings(check, color);
+  below += check.deep ? deep_text(*check.deep) : "";
+  for (const std::string& line : split(below, '\n')) {
+    text += line.empty() ? "" : "\n  " + line;
+  }
+  return text + "\n";
+}
+
+Result<int> verify(const VerifyArgs& args, const Common& common) {
+  LOCKSTEP_ASSIGN(const FileList list, list_files(args.paths));
+  if (!list.is_several) {
+    return verify_one(check_file(list.files[0], args, common), common);
+  }
+  FileAnswers answers("ckpt.verify", "sound");
+  int status = 0;
+  for (const std::string& path : list.files) {
+    const FileCheck check = check_file(path, args, common);
+    if (!common.json) {
+      print(file_text(check, common.color));
+    }
+    answers.add(check.name, check_json(check), check.error);
+    status = std::max(status, warning_status(check, common));
+  }
+  status = std::max(
+      status,
+      answers.finish("lockstep.ckpt.verify.files/1", common.json));
+  if (status == 0 && !common.json) {
+    print(format("all {} files are sound\n", list.files.size()));
+  }
+  return status;
 }
 
 } // namespace
 
 Runner setup_verify(CLI::App& app, const Common& common) {
   auto args = std::make_shared<VerifyArgs>();
-  add_file(app, args->file);
+  add_paths(app, args->paths);
   app.add_flag(
       "--deep",
       args->deep,
       "also read every element: digest, NaN, Inf");
-  app.add_option(
-      "--salvage",
-      args->salvage,
-      "write what is sound in a damaged zip file to this file");
-  app.add_flag("--force", args->force, "overwrite the file of --salvage");
-  return [args, &common] {
-    return args->salvage.empty() ? verify(*args, common)
-                                 : salvage(*args, common);
-  };
-}
-
-Runner setup_repair(CLI::App& app, const Common& common) {
-  auto args = std::make_shared<VerifyArgs>();
-  add_file(app, args->file);
-  app.add_option("OUT", args->salvage, "file to write")->required();
-  app.add_flag("--force", args->force, "overwrite OUT");
-  return [args, &common] { return salvage(*args, common); };
+  return [args, &common] { return verify(*args, common); };
 }
 
 } // namespace lockstep::cli

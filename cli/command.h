@@ -4,6 +4,7 @@
 // the table in commands.cpp names them all.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <span>
 #include <string>
@@ -47,9 +48,21 @@ struct Command {
   std::string_view name = {};
   std::string_view help = {};
   Setup setup = nullptr;
+  /// Command lines that use it.
+  std::array<std::string_view, 2> examples = {};
 };
 
 std::span<const Command> commands();
+
+/// What `lockstep ckpt` is for.
+inline constexpr std::string_view kCkptHelp =
+    "look into checkpoint files, compare, convert and mend them";
+
+/// Null if there is none.
+const Command* find_command(std::string_view group, std::string_view name);
+
+/// "ckpt ls"
+std::string full_name(const Command& command);
 
 Runner setup_inspect(CLI::App& app, const Common& common);
 Runner setup_ls(CLI::App& app, const Common& common);
@@ -75,6 +88,8 @@ Runner setup_limits(CLI::App& app, const Common& common);
 Runner setup_explain(CLI::App& app, const Common& common);
 Runner setup_completion(CLI::App& app, const Common& common);
 Runner setup_man(CLI::App& app, const Common& common);
+Runner setup_runs(CLI::App& app, const Common& common);
+Runner setup_help(CLI::App& app, const Common& common);
 
 /// Declares the flags that `command` has besides its own.
 void add_common_flags(const Command& command, CLI::App& app, Common& common);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `lockstep completion SHELL`: the script that completes commands, flags, files
-// and the names of tensors.
+// and the names of tensors; `lockstep man`.
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -10,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/command_docs.h"
 #include "cli/output.h"
-#include "lockstep/base/strings.h"
+#include "lockstep/train/settings/commands.h"
 
 namespace lockstep::cli {
 namespace {
@@ -26,47 +27,61 @@ constexpr std::array kShells{
     Shell{"fish", fish_completion},
 };
 
+struct ManArgs {
+  std::string command = {};
+};
+
 Result<int> run_completion(const std::string& shell, const Common& common) {
-  for (const Shell& row : kShells) {
-    if (row.name != shell) {
-      continue;
-    }
-    const std::string script = row.script(command_docs());
-    if (common.json) {
-      print_result(
-          "lockstep.completion/1",
-          Json::object().set("shell", shell).set("script", script));
-    } else {
-      print(script);
-    }
-    return 0;
+  const auto* row = std::ranges::find(kShells, shell, &Shell::name);
+  const std::string script = row->script(command_docs());
+  if (common.json) {
+    print_result(
+        "lockstep.completion/1",
+        Json::object().set("shell", shell).set("script", script));
+  } else {
+    print(script);
   }
-  return Error{
-      .code = ErrorCode::kInvalidArgument,
-      .op = "cli.completion",
-      .message = format(
-          "unknown shell '{}'; expected bash, zsh or fish",
-          escape(shell))};
+  return 0;
+}
+
+Result<int> run_man(const ManArgs& args, const Common& common) {
+  const std::vector<CommandDoc> docs = command_docs();
+  const auto command = std::ranges::find(docs, args.command, &CommandDoc::name);
+  const std::string page =
+      command == docs.end() ? manual(docs) : manual_of(*command);
+  if (common.json) {
+    print_result("lockstep.man/1", Json::object().set("roff", page));
+  } else {
+    print(page);
+  }
+  return 0;
 }
 
 } // namespace
 
 Runner setup_completion(CLI::App& app, const Common& common) {
   auto shell = std::make_shared<std::string>();
-  app.add_option("SHELL", *shell, "bash, zsh or fish")->required();
+  std::vector<std::string> names;
+  names.reserve(kShells.size());
+  for (const Shell& row : kShells) {
+    names.emplace_back(row.name);
+  }
+  app.add_option("SHELL", *shell, "shell that reads the script")
+      ->required()
+      ->check(CLI::IsMember(names));
   return [shell, &common] { return run_completion(*shell, common); };
 }
 
-Runner setup_man(CLI::App& /*app*/, const Common& common) {
-  return [&common]() -> Result<int> {
-    const std::string page = manual(command_docs());
-    if (common.json) {
-      print_result("lockstep.man/1", Json::object().set("roff", page));
-    } else {
-      print(page);
-    }
-    return 0;
-  };
+Runner setup_man(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<ManArgs>();
+  std::vector<std::string> names;
+  names.reserve(train::kTrainCommands.size());
+  for (const train::TrainCommand& command : train::kTrainCommands) {
+    names.emplace_back(command.name);
+  }
+  app.add_option("COMMAND", args->command, "a command with a page of its own")
+      ->check(CLI::IsMember(names));
+  return [args, &common] { return run_man(*args, common); };
 }
 
 } // namespace lockstep::cli

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/edit_command.h"
 
-#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/arguments.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
@@ -16,105 +16,82 @@ namespace {
 // Rows of a dry run; --json shows all.
 constexpr std::uint64_t kMaxReportRows = 1000;
 
-std::string method_text(const ckpt::RewriteReport& written) {
-  return written.method == ckpt::RewriteMethod::kAppended
-             ? format("in place, {} appended", human_bytes(written.bytes))
-             : format("{} written", human_bytes(written.bytes));
-}
-
 void print_edit(
-    const EditArgs& args,
     const Common& common,
     const EditJob& job,
     const ckpt::KeyReport& report,
-    const ckpt::RewriteReport& written) {
-  const std::string target = args.output.empty() ? args.file : args.output;
+    const Written& written) {
   if (common.json) {
     Json result = ckpt::to_json(report);
-    result.set("output", target)
-        .set("method", ckpt::method_name(written.method))
-        .set("bytes_written", written.bytes);
+    set_written(result, written);
     print_result(job.schema, std::move(result));
     return;
   }
-  const std::string counts = ckpt::counts_text(report);
-  if (args.dry_run) {
-    print(
-        ckpt::to_text(report, kMaxReportRows) +
-        format("would have {}; nothing was written\n", counts));
-  } else {
-    print(format(
-        "{}: {} ({})\n",
-        escape(target, 200),
-        counts,
-        method_text(written)));
+  print(
+      (written.is_dry_run
+           ? ckpt::to_text(report, kMaxReportRows) + "would have "
+           : "") +
+      ckpt::counts_text(report) + "\n" + wrote_text(written));
+}
+
+// FILE itself, unless there is another name.
+Result<Target> target_of(const EditArgs& args) {
+  Target target = args.target;
+  if (target.path.empty()) {
+    target.path = args.file;
   }
-}
-
-} // namespace
-
-void add_edit(CLI::App& app, EditArgs& args) {
-  app.add_option("FILE", args.file, "checkpoint; - is standard input")
-      ->required();
-  app.add_option(
-      "-o,--output",
-      args.output,
-      "write here; without it FILE itself is changed");
-  app.add_flag("--dry-run", args.dry_run, "show the new keys, write nothing");
-  app.add_flag("--force", args.force, "overwrite an output file that exists");
-}
-
-Status check_output(const EditArgs& args) {
-  if (args.file == "-" && args.output.empty()) {
+  if (target.path == "-" && args.file == "-") {
     return Error{
         .code = ErrorCode::kInvalidArgument,
         .op = "cli.args",
         .message = "standard input cannot be changed in place",
         .hint = "name a file with --output"};
   }
-  if (args.output.empty() || args.force || args.dry_run ||
-      ckpt::is_same_file(args.file, args.output) ||
-      !real_fs().stat(args.output)) {
-    return {};
-  }
-  return Error{
-      .code = ErrorCode::kInvalidArgument,
-      .op = "cli.args",
-      .message = "the output file exists",
-      .hint = "--force overwrites it",
-      .path = args.output,
-      .detail = "E_EXISTS"};
+  return target;
 }
 
-Result<ckpt::RewriteReport> write_edited(
+Result<CheckedTarget> check_edit(
     const EditArgs& args,
-    const ckpt::Checkpoint& file,
-    const ckpt::Value& root,
-    InPlace in_place) {
-  return ckpt::rewrite(
-      file,
-      root,
-      args.output.empty() ? args.file : args.output,
-      {.input = args.file, .may_append = in_place == InPlace::kAppend});
+    const EditJob& job,
+    const ckpt::Checkpoint& file) {
+  LOCKSTEP_ASSIGN(const Target target, target_of(args));
+  LOCKSTEP_ASSIGN(std::string format, ckpt::writer_of(file, args.file));
+  std::vector<std::string> inputs{args.file};
+  inputs.insert(inputs.end(), job.others.begin(), job.others.end());
+  return CheckedTarget::check(
+      target,
+      {.format = std::move(format),
+       .is_format_asked = args.target.path.empty(), // a name that is there
+       .inputs = std::move(inputs),
+       .own_input = job.own_input,
+       .result = job.result});
+}
+
+} // namespace
+
+void add_edit(CLI::App& app, EditArgs& args) {
+  add_file(app, args.file);
+  app.add_option(
+      "-o,--output",
+      args.target.path,
+      "write here; without it FILE itself is changed");
+  add_target_flags(app, args.target);
 }
 
 Result<int>
 run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
-  LOCKSTEP_TRY(check_output(args));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load());
+  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(const auto target, check_edit(args, job, file));
   auto edited = job.edit(file.root);
   if (!edited) {
     edited.error().path = input.name();
     return std::move(edited).error();
   }
-  ckpt::RewriteReport written{.method = ckpt::RewriteMethod::kNothing};
-  if (!args.dry_run) {
-    LOCKSTEP_ASSIGN(
-        written,
-        write_edited(args, file, edited->root, job.in_place));
-  }
-  print_edit(args, common, job, edited->report, written);
+  LOCKSTEP_ASSIGN(
+      const Written written,
+      target.rewrite(file, edited->root, job.in_place == InPlace::kAppend));
+  print_edit(common, job, edited->report, written);
   keep_until_exit(std::move(file));
   keep_until_exit(*std::move(edited));
   return 0;

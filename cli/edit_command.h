@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the commands that change checkpoints share: where the result goes,
-// --dry-run, the table of keys, and the JSON.
+// What the commands that change checkpoints share: FILE, -o, the table of keys
+// of a dry run, and the JSON.
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/command.h"
+#include "cli/target.h"
 #include "lockstep/base/result.h"
 #include "lockstep/ckpt/edit/key_report.h"
-#include "lockstep/ckpt/edit/rewrite.h"
 
 namespace lockstep::cli {
 
-/// Arguments of every command that writes.
+/// Arguments of such a command.
 struct EditArgs {
   std::string file = {};
-  /// Empty: `file` itself is changed.
-  std::string output = {};
-  bool dry_run = false;
-  /// Overwrite an output that is there.
-  bool force = false;
+  /// Its path may be empty: `file` itself is changed.
+  Target target = {};
 };
 
 /// Declares FILE, --output, --dry-run and --force.
@@ -41,19 +39,13 @@ enum class InPlace {
 struct EditJob {
   std::string schema = {};
   InPlace in_place = InPlace::kReplace;
+  OwnInput own_input = OwnInput::kMayChange;
+  /// What would be left of FILE (TargetRule).
+  std::string_view result = {};
+  /// Files that it reads beside FILE.
+  std::vector<std::string> others = {};
   std::function<Result<ckpt::Edited>(const ckpt::Value& root)> edit = {};
 };
-
-/// Refuses an output that exists, but for FILE itself and with --force.
-/// Errors: kInvalidArgument (E_EXISTS).
-Status check_output(const EditArgs& args);
-
-/// Writes `root`, a tree made of `file`, to where `args` say.
-Result<ckpt::RewriteReport> write_edited(
-    const EditArgs& args,
-    const ckpt::Checkpoint& file,
-    const ckpt::Value& root,
-    InPlace in_place = InPlace::kReplace);
 
 /// Opens, changes, writes and prints.
 Result<int>

@@ -7,19 +7,16 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <string>
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/settings/commands.h"
 
 namespace lockstep::cli {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTrainCommandNames{
-    "train",
-    "bench",
-    "doctor",
-    "summary"};
 constexpr const char* kProgram = "lockstep-train";
 
 // Folder of the running program, "" if the system does not say.
@@ -34,28 +31,57 @@ std::string program_folder() {
       std::string(buffer.data(), static_cast<std::size_t>(size)));
 }
 
+// Where the program may be, in the order in which it is looked for.
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  const std::string folder = program_folder();
+  if (!folder.empty()) {
+    paths.push_back(format("{}/{}", folder, kProgram));
+    paths.push_back(format("{}/../libexec/{}", folder, kProgram));
+  }
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread, nobody sets variables
+  const char* search_path = std::getenv("PATH");
+  for (const std::string& part :
+       split(search_path == nullptr ? "" : search_path, ':')) {
+    paths.push_back(format("{}/{}", part.empty() ? "." : part, kProgram));
+  }
+  return paths;
+}
+
 } // namespace
 
 bool is_train_command(std::string_view name) {
-  return std::ranges::find(kTrainCommandNames, name) !=
-         kTrainCommandNames.end();
+  return std::ranges::find(
+             train::kTrainCommands,
+             name,
+             &train::TrainCommand::name) != train::kTrainCommands.end();
 }
 
-Error exec_train(char** argv) {
-  const std::string folder = program_folder();
-  if (!folder.empty()) {
-    for (const char* below : {"/", "/../libexec/"}) {
-      ::execv((folder + below + kProgram).c_str(), argv);
-    }
+bool is_train_installed() {
+  return std::ranges::any_of(candidates(), [](const std::string& path) {
+    return ::access(path.c_str(), X_OK) == 0;
+  });
+}
+
+Error exec_train(const std::vector<std::string>& args) {
+  std::string program = kProgram;
+  std::vector<std::string> words = args;
+  std::vector<char*> argv{program.data()};
+  for (std::string& word : words) {
+    argv.push_back(word.data());
   }
-  ::execvp(kProgram, argv);
-  const bool is_missing = errno == ENOENT;
+  argv.push_back(nullptr);
+  bool is_missing = true;
+  for (const std::string& path : candidates()) {
+    ::execv(path.c_str(), argv.data());
+    is_missing &= errno == ENOENT || errno == ENOTDIR;
+  }
   return {
       .code = ErrorCode::kUnavailable,
       .op = "cli.exec",
       .message = format(
           "'lockstep {}' needs the program {}, which {}",
-          escape(argv[1]),
+          escape(args.front()),
           kProgram,
           is_missing ? "was not found" : "does not start"),
       .hint = "build Lockstep with LibTorch, or put the program into PATH"};

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Commands that need LibTorch live in `lockstep-train`; this program hands
-// over to it before anything else is done, as git does with its commands.
+// over to it, as git does with its commands.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/error.h"
 
 namespace lockstep::cli {
 
-/// True for `train`, `bench`, `doctor` and `summary`.
+/// True for the names in `train::kTrainCommands`.
 bool is_train_command(std::string_view name);
 
-/// Replaces this process by `lockstep-train` with the same arguments. Looked
-/// for beside this program, in `../libexec`, then in PATH.
+/// True if `exec_train` would find the program.
+bool is_train_installed();
+
+/// Replaces this process by `lockstep-train` with these arguments. Looked for
+/// beside this program, in `../libexec`, then in PATH.
 /// Errors: returns kUnavailable if it is not there; does not return otherwise.
-Error exec_train(char** argv);
+Error exec_train(const std::vector<std::string>& args);
 
 } // namespace lockstep::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `lockstep explain CODE`: the long text of docs/errors.md, built in.
+// `lockstep explain [CODE]`: the long text of docs/errors.md, built in.
 #include <algorithm>
 #include <cctype>
 #include <vector>
@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/explain_text.h"
 #include "cli/output.h"
+#include "cli/usage_errors.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli {
@@ -47,11 +48,57 @@ bool equal_letters(std::string_view a, std::string_view b) {
   });
 }
 
+// The sections that have a name.
+std::vector<Section> codes() {
+  std::vector<Section> result = sections();
+  std::erase_if(result, [](const Section& row) { return row.name.empty(); });
+  return result;
+}
+
+// The first sentence, which may go on in the next line.
+std::string first_sentence(const Section& section) {
+  constexpr std::string_view kMeaning = "- Meaning: ";
+  std::string text = section.text.substr(section.text.find_first_not_of('\n'));
+  if (text.starts_with(kMeaning)) {
+    return text.substr(kMeaning.size(), text.find('\n') - kMeaning.size());
+  }
+  text = text.substr(0, text.find("\n\n"));
+  std::ranges::replace(text, '\n', ' ');
+  text = text.substr(0, text.find(". "));
+  return text.ends_with('.') ? text.substr(0, text.size() - 1) : text;
+}
+
+// As much of it as fits a line beside its code.
+std::string short_line(const std::string& sentence) {
+  constexpr std::size_t kWidth = 55;
+  return sentence.size() <= kWidth
+             ? sentence
+             : sentence.substr(0, sentence.rfind(' ', kWidth - 4)) + " ...";
+}
+
+int list_codes(const Common& common) {
+  Json rows = Json::array();
+  std::string text;
+  for (const Section& section : codes()) {
+    const std::string line = first_sentence(section);
+    text += format("{:<24} {}\n", section.name, short_line(line));
+    rows.push(Json::object().set("code", section.name).set("text", line));
+  }
+  common.json ? print_result(
+                    "lockstep.explain.list/1",
+                    Json::object().set("codes", std::move(rows)))
+              : print(text);
+  return 0;
+}
+
 Result<int> run_explain(const ExplainArgs& args, const Common& common) {
+  if (args.code.empty()) {
+    return list_codes(common);
+  }
   std::vector<std::string> names;
-  for (const Section& section : sections()) {
+  for (const Section& section : codes()) {
     names.push_back(section.name);
-    if (section.name.empty() || !equal_letters(section.name, args.code)) {
+    if (!equal_letters(section.name, args.code)) {
       continue;
     }
     if (common.json) {
@@ -65,20 +112,21 @@ Result<int> run_explain(const ExplainArgs& args, const Common& common) {
     }
     return 0;
   }
-  const std::string near = nearest(args.code, names);
   return Error{
       .code = ErrorCode::kInvalidArgument,
       .op = "cli.explain",
       .message = format("unknown error code '{}'", escape(args.code)),
-      .hint = near.empty() ? "docs/errors.md lists all codes"
-                           : format("did you mean '{}'?", near)};
+      .hint = did_you_mean(args.code, names, "lockstep explain")};
 }
 
 } // namespace
 
 Runner setup_explain(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ExplainArgs>();
-  app.add_option("CODE", args->code, "such as kCorrupt or E_CRC")->required();
+  app.add_option(
+      "CODE",
+      args->code,
+      "such as kCorrupt or E_CRC; none lists all");
   return [args, &common] { return run_explain(*args, common); };
 }
 

@@ -11,6 +11,14 @@ namespace lockstep::cli {
 namespace {
 
 Result<std::string> read_stdin() {
+  static bool was_read = false; // it does not come twice
+  if (std::exchange(was_read, true)) {
+    return Error{
+        .code = ErrorCode::kInvalidArgument,
+        .op = "cli.args",
+        .message = "standard input is named twice",
+        .hint = "name a file for one of them"};
+  }
   std::string bytes;
   std::array<char, 1 << 16> block{};
   for (;;) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/exec_train.h"
 #include "cli/output.h"
 #include "lockstep/base/heap.h"
 
@@ -14,9 +13,6 @@ int main(int argc, char** argv) {
   using lockstep::ErrorCode;
   namespace cli = lockstep::cli;
   lockstep::tune_heap();
-  if (argc > 1 && cli::is_train_command(argv[1])) {
-    return cli::print_error(cli::exec_train(argv), "lockstep.exec/1", false);
-  }
   try {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
     return cli::run(args);

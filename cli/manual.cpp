@@ -24,45 +24,54 @@ std::string roff(std::string_view text) {
   return out;
 }
 
+std::string bold(std::string_view text) {
+  return "\\fB" + roff(text) + "\\fR";
+}
+
 std::string synopsis(const CommandDoc& command) {
-  std::string line = "lockstep ";
-  line +=
-      command.group.empty() ? command.name : command.group + " " + command.name;
-  std::string text = ".B " + roff(line);
-  for (const ArgumentDoc& argument : command.arguments) {
-    if (argument.is_positional) {
-      text += argument.is_required ? format(" {}", roff(argument.name))
-                                   : format(" [{}]", roff(argument.name));
-    }
-  }
-  return text + "\n";
+  const std::string arguments = positional_text(command);
+  return ".B " + roff("lockstep " + command.name) +
+         (arguments.empty() ? "" : " " + roff(arguments)) + "\n";
 }
 
 std::string argument_text(const ArgumentDoc& argument) {
-  std::string head;
-  if (!argument.short_name.empty()) {
-    head += "\\fB" + roff(argument.short_name) + "\\fR, ";
+  std::string head =
+      argument.short_name.empty() ? "" : bold(argument.short_name) + ", ";
+  head += bold(argument.name);
+  if (!argument.value.empty() && !argument.is_positional) {
+    head += " \\fI" + roff(argument.value) + "\\fR";
   }
-  head += "\\fB" + roff(argument.name) + "\\fR";
-  head +=
-      argument.takes_value && !argument.is_positional ? " \\fIVALUE\\fR" : "";
-  return ".TP\n" + head + "\n" + roff(argument.help) + "\n";
+  std::string text = argument.help;
+  if (argument.is_choice && !argument.words.empty()) {
+    text += ": " + either(argument.words);
+  }
+  if (!argument.default_text.empty()) {
+    text += " [default: " + argument.default_text + "]";
+  }
+  return ".TP\n" + head + "\n" + roff(text) + "\n";
+}
+
+std::string examples_text(const CommandDoc& command) {
+  std::string text = ".nf\n";
+  for (const std::string& example : command.examples) {
+    text += roff("  " + example) + "\n";
+  }
+  return text + ".fi\n";
 }
 
 std::string command_text(const CommandDoc& command) {
-  std::string text =
-      ".SS " +
-      roff(
-          command.group.empty() ? command.name
-                                : command.group + " " + command.name) +
-      "\n";
+  std::string text = ".SS " + roff(command.name) + "\n";
   text += roff(command.help) + ".\n";
+  if (command.needs_torch) {
+    text += "Its flags are in lockstep\\-" + roff(command.name) + "(1).\n";
+  }
   for (const ArgumentDoc& argument : command.arguments) {
-    if (!argument.is_common && argument.name != "--help") {
+    if (!command.needs_torch && !argument.is_hidden &&
+        argument.name != "--help") {
       text += argument_text(argument);
     }
   }
-  return text;
+  return text + ".PP\n" + examples_text(command);
 }
 
 std::string limits_text() {
@@ -126,6 +135,33 @@ std::string manual(std::span<const CommandDoc> commands) {
          ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo colours.\n"
          ".SH SEE ALSO\nlockstep explain CODE prints what an error code means "
          "and what to do.\n";
+}
+
+std::string manual_of(const CommandDoc& command) {
+  std::string title = "lockstep-" + command.name;
+  std::string text = format(
+      ".TH {} 1 \"\" \"Lockstep {}\" \"User Commands\"\n"
+      ".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}[flags]\n.SH DESCRIPTION\n"
+      "Underscores in flags work like hyphens. The program lockstep\\-train "
+      "runs this command.\n",
+      roff(title),
+      kVersion,
+      roff(title),
+      roff(command.help),
+      synopsis(command));
+  std::string group;
+  for (const ArgumentDoc& argument : command.arguments) {
+    if (argument.is_positional) {
+      continue;
+    }
+    if (argument.group != group) {
+      group = argument.group;
+      text += format(".SH \"{}\"\n", roff(group));
+    }
+    text += argument_text(argument);
+  }
+  return text + ".SH EXAMPLES\n" + examples_text(command) +
+         ".SH SEE ALSO\n.BR lockstep (1)\n";
 }
 
 } // namespace lockstep::cli

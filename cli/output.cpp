@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "lockstep/base/program_text.h"
+
 namespace lockstep::cli {
 namespace {
 
@@ -12,6 +14,8 @@ void write(std::FILE* stream, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stream);
   std::fflush(stream);
 }
+
+} // namespace
 
 Json error_json(const Error& error) {
   const ErrorInfo& info = error_info(error.code);
@@ -26,8 +30,6 @@ Json error_json(const Error& error) {
       .set("hint", error.hint);
   return json;
 }
-
-} // namespace
 
 void print(std::string_view text) {
   write(stdout, text);
@@ -54,11 +56,7 @@ int print_error(
     }
     print(object.dump() + "\n");
   }
-  std::string text = to_string(error);
-  if (!error.detail.empty()) {
-    text += " (" + error.detail + ")";
-  }
-  write(stderr, text + "\n");
+  write(stderr, to_program_text(error) + "\n");
   return error_info(error.code).exit_code;
 }
 

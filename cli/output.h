@@ -11,6 +11,9 @@
 
 namespace lockstep::cli {
 
+/// Code, message, place and hint.
+Json error_json(const Error& error);
+
 /// Writes `text` to standard output.
 void print(std::string_view text);
 

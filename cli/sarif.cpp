@@ -26,7 +26,7 @@ constexpr Rule kDangerous{
 constexpr Rule kUnknown{
     "unknown-name",
     "warning",
-    "A pickle names something that is not on the allow list."};
+    "A pickle needs a Python class that is not on the allow list."};
 constexpr Rule kNote{
     "not-scanned",
     "warning",
@@ -70,8 +70,9 @@ void add_results(const ckpt::ScanReport& report, Json& results) {
     results.push(result(
         finding.is_dangerous ? kDangerous : kUnknown,
         format(
-            "the pickle{} names {}",
+            "the pickle{} {} {}",
             inside(finding.record),
+            finding.is_dangerous ? "names" : "needs Python class",
             escape(finding.name, 200)),
         location(report.path, finding.offset)));
   }

@@ -2,25 +2,26 @@
 #include "cli_train/commands.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
 #include "lockstep/tensor/compat.h"
+#include "lockstep/train/settings/commands.h"
 
 namespace lockstep::cli_train {
 namespace {
 
-struct Command {
-  std::string_view name = {};
-  std::string_view help = {};
-  int (*run)(Arguments) = nullptr;
-};
+using train::kTrainCommands;
+using Runner = int (*)(Arguments);
 
-constexpr Command kCommands[] = {
-    {"train", "train a model on one or several devices", train_command},
-};
+// One for each row of the table, in its order.
+constexpr std::array<Runner, kTrainCommands.size()> kRunners{
+    train_command,
+    summary_command};
+static_assert(std::ranges::find(kRunners, nullptr) == kRunners.end());
 
 int print_version() {
   std::printf(
@@ -32,11 +33,10 @@ int print_version() {
 
 int print_help() {
   std::printf("Usage: lockstep-train COMMAND [flags]\n\n");
-  for (const Command& command : kCommands) {
-    std::printf(
-        "  %-8s %s\n",
-        std::string(command.name).c_str(),
-        std::string(command.help).c_str());
+  for (const train::TrainCommand& command : kTrainCommands) {
+    std::fputs(
+        format("  {:<8} {}\n", command.name, command.help).c_str(),
+        stdout);
   }
   std::printf("\n'lockstep-train COMMAND --help' lists the flags.\n");
   return 0;
@@ -46,14 +46,15 @@ int print_help() {
 
 int run_command(Arguments args) {
   const std::string name = args.empty() ? "--help" : args.front();
-  if (name == "--version") {
+  if (name == "--version" || name == "-V") {
     return print_version();
   }
   if (name == "--help" || name == "-h") {
     return print_help();
   }
-  const auto* found = std::ranges::find(kCommands, name, &Command::name);
-  if (found == std::end(kCommands)) {
+  const auto* found =
+      std::ranges::find(kTrainCommands, name, &train::TrainCommand::name);
+  if (found == kTrainCommands.end()) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "train",
@@ -61,7 +62,8 @@ int run_command(Arguments args) {
          .hint = "'lockstep-train --help' lists them"});
   }
   check_torch_version();
-  return found->run(args.subspan(1));
+  return kRunners.at(static_cast<std::size_t>(found - kTrainCommands.begin()))(
+      args.subspan(1));
 }
 
 } // namespace lockstep::cli_train

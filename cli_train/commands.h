@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sub-commands of `lockstep-train`: one function and one row of the table each.
+// Sub-commands of `lockstep-train`: one function, one row of
+// `train::kTrainCommands` and one entry beside it each.
 #pragma once
 
 #include <span>
@@ -17,5 +18,8 @@ int run_command(Arguments args);
 
 /// `train`: see `--help`. Status 75 after a stop that can be resumed.
 int train_command(Arguments args);
+
+/// `summary MODEL`: its layers as a table or JSON.
+int summary_command(Arguments args);
 
 } // namespace lockstep::cli_train

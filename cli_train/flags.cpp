@@ -14,7 +14,8 @@ namespace {
       {.code = ErrorCode::kInvalidArgument,
        .op = "train.flags",
        .message = std::move(message),
-       .hint = std::move(hint)});
+       .hint = std::move(hint),
+       .detail = "E_FLAGS"});
 }
 
 /// Walks the arguments; `--flag=value` and `--flag value` are the same.
@@ -75,7 +76,9 @@ void add(CommandLine& line, const train::Flag& flag, std::string value) {
   std::string spelling = word;
   std::ranges::replace(spelling, '_', '-');
   auto known = train::flag_spellings();
-  known.insert(known.end(), {"--config", "--dump-config", "--help"});
+  known.insert(
+      known.end(),
+      {"--config", "--dump-config", "--dry-run", "--explain", "--help"});
   const std::string near = nearest(spelling, known);
   usage_error(
       format("unknown flag '{}'", escape(word)),
@@ -89,6 +92,18 @@ std::string spellings(const train::Flag& flag) {
     text += "," + std::string(flag.aliases);
   }
   return flag.value.empty() ? text : text + " " + std::string(flag.value);
+}
+
+/// The switch that `--no-cuda` turns off; null for other words.
+const train::Flag* negated_switch(const std::string& word) {
+  constexpr std::string_view kNo = "--no-";
+  std::string text = word;
+  std::ranges::replace(text, '_', '-');
+  if (!text.starts_with(kNo)) {
+    return nullptr;
+  }
+  const train::Flag* flag = train::find_flag("--" + text.substr(kNo.size()));
+  return flag != nullptr && flag->is_switch() ? flag : nullptr;
 }
 
 /// What follows the flag in its help line: the words, the default.
@@ -128,12 +143,16 @@ std::string wrapped(std::string_view text) {
 constexpr std::string_view kUsage =
     "Usage: lockstep train [DIR] [flags]\n"
     "Trains a model on one or several devices and keeps a run folder that\n"
-    "Python reads. Underscores in flags work like hyphens.\n";
+    "Python reads. Underscores in flags work like hyphens; --no-SWITCH\n"
+    "turns a switch off. A variable LOCKSTEP_<FLAG>, such as\n"
+    "LOCKSTEP_BATCH_SIZE, stands for a flag that is not given.\n";
 
 constexpr std::string_view kGeneral =
     "\nGeneral\n"
     "  -c,--config FILE\n"
     "      settings from a file (args.yaml of a run); flags win over it\n"
+    "  --dry-run,--explain\n"
+    "      print what would run, and every setting with where it comes from\n"
     "  --dump-config\n"
     "      print the settings as such a file and stop\n"
     "  -h,--help\n"
@@ -154,6 +173,9 @@ CommandLine parse_command_line(std::span<const std::string> args) {
       line.wants_help = true;
     } else if (word == "--dump-config" || word == "--dump_config") {
       line.wants_dump = true;
+    } else if (
+        word == "--dry-run" || word == "--dry_run" || word == "--explain") {
+      line.wants_dry_run = true;
     } else if (word == "--config" || word == "-c") {
       line.config_file = arguments.value();
     } else if (!word.starts_with('-')) {
@@ -162,6 +184,8 @@ CommandLine parse_command_line(std::span<const std::string> args) {
       add(line,
           *flag,
           flag->is_switch() ? arguments.switch_value() : arguments.value());
+    } else if (const train::Flag* negated = negated_switch(word)) {
+      add(line, *negated, "false");
     } else {
       unknown_flag(word);
     }
@@ -169,9 +193,13 @@ CommandLine parse_command_line(std::span<const std::string> args) {
   return line;
 }
 
-void apply(const CommandLine& line, train::TrainConfig& config) {
+void apply(
+    const CommandLine& line,
+    train::TrainConfig& config,
+    train::SettingSources& sources) {
   for (const auto& [flag, value] : line.values) {
     train::set_flag(config, *flag, value);
+    sources.set(*flag, "the command line");
   }
 }
 

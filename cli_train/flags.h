@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/train/config.h"
+#include "lockstep/train/settings/config.h"
+#include "lockstep/train/settings/sources.h"
 
 namespace lockstep::cli_train {
 
@@ -20,6 +21,8 @@ struct CommandLine {
   std::string config_file = {};
   bool wants_help = false;
   bool wants_dump = false;
+  /// `--dry-run` or `--explain`.
+  bool wants_dry_run = false;
 };
 
 /// Splits `args` (without program and subcommand). A bare argument is the data
@@ -28,7 +31,10 @@ struct CommandLine {
 CommandLine parse_command_line(std::span<const std::string> args);
 
 /// Sets every flag that was typed. Errors: as `train::set_flag`.
-void apply(const CommandLine& line, train::TrainConfig& config);
+void apply(
+    const CommandLine& line,
+    train::TrainConfig& config,
+    train::SettingSources& sources);
 
 /// The text of `--help`, one block per group.
 std::string help_text();

@@ -10,13 +10,14 @@
 
 #include "cli_train/commands.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/program_text.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/host_memory.h"
 
 namespace {
 
 int fail(const lockstep::Error& error) {
-  std::fprintf(stderr, "%s\n", lockstep::to_string(error).c_str());
+  std::fprintf(stderr, "%s\n", lockstep::to_program_text(error).c_str());
   return lockstep::error_info(error.code).exit_code;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli_train/commands.h"
 #include "cli_train/flags.h"
+#include "cli_train/request.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/world.h"
@@ -16,53 +17,10 @@
 #include "lockstep/train/config_file.h"
 #include "lockstep/train/interrupt.h"
 #include "lockstep/train/line_observer.h"
-#include "lockstep/train/resume.h"
-#include "lockstep/train/run_folder.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::cli_train {
 namespace {
-
-/// What the command line asks for, all files read.
-struct Request {
-  train::TrainConfig config = {};
-  std::optional<train::Resumption> resumption = {};
-};
-
-/// The settings of the run that goes on: in its checkpoint, or, before the
-/// first one, in its folder.
-void apply_earlier(
-    train::TrainConfig& config,
-    const train::Resumption& resumption,
-    FileSystem& fs) {
-  if (const auto* args = resumption.checkpoint.root.find("args")) {
-    train::apply_args(config, *args);
-  } else if (resumption.path.empty()) {
-    const std::string path =
-        format("{}/{}", resumption.folder, train::kArgsFile);
-    train::apply_yaml(config, read_text(fs, path).value(), path);
-  }
-}
-
-/// Defaults, then the resumed run's settings, then `--config`, then flags.
-Request resolve(const CommandLine& line) {
-  FileSystem& fs = real_fs();
-  Request request;
-  train::TrainConfig typed;
-  apply(line, typed);
-  request.resumption = train::find_resumption(fs, typed);
-  if (request.resumption) {
-    apply_earlier(request.config, *request.resumption, fs);
-  }
-  if (!line.config_file.empty()) {
-    train::apply_yaml(
-        request.config,
-        read_text(fs, line.config_file).value(),
-        line.config_file);
-  }
-  apply(line, request.config);
-  return request;
-}
 
 /// One process is all that can train yet.
 void check_world() {
@@ -73,10 +31,11 @@ void check_world() {
          .op = "train",
          .message = format(
              "started as rank {} of {}, but training over several processes "
-             "is not there yet",
+             "is not supported yet",
              info.rank,
              info.size),
-         .hint = "--devices names several devices for one process"});
+         .hint = "--devices names several devices for one process",
+         .detail = "E_ONE_PROCESS"});
   }
 }
 
@@ -106,10 +65,31 @@ void print_result(
                                      result.test.top5,
                                      result.test.loss)
                                : format(
-                                     "{} epochs, best Acc@1 {:.3f}, {}\n",
+                                     "{} {}, best Acc@1 {:.3f}, {}\n",
                                      result.epochs,
+                                     result.epochs == 1 ? "epoch" : "epochs",
                                      result.best_acc1,
                                      result.folder);
+  std::fputs(text.c_str(), stdout);
+}
+
+/// What would run, and why.
+void print_plan(const train::Trainer& trainer, Request& request) {
+  for (const train::Flag& flag : train::flag_table()) {
+    // What the trainer took from elsewhere.
+    if (train::get_flag(trainer.config(), flag) !=
+        train::get_flag(request.config, flag)) {
+      request.sources.set(
+          flag,
+          flag.name == "img-size" ? "the model" : "the checkpoint");
+    }
+  }
+  std::string text;
+  for (const train::StartLine& line : trainer.plan()) {
+    text += line.text + "\n";
+  }
+  text += "settings, and where they come from:\n" +
+          train::settings_table(trainer.config(), request.sources);
   std::fputs(text.c_str(), stdout);
 }
 
@@ -138,10 +118,10 @@ int stopped_status(int signal, const train::TrainResult& result, LogSink& log) {
   log.write(
       LogLevel::kWarning,
       format(
-          "stopped; saved step {} of epoch {}. Hint: lockstep train --resume "
+          "stopped in epoch {}; saved step {}. Hint: lockstep train --resume "
           "{}",
+          result.epochs + 1,
           result.steps,
-          result.epochs,
           shell_word(result.folder)));
   return error_info(ErrorCode::kInterrupted).exit_code;
 }
@@ -177,7 +157,12 @@ int train_command(Arguments args) {
       {.log = log.get(),
        .observers = make_observers(config, console, *log),
        .should_stop = [&] { return interrupt.signal() != 0; },
-       .resumption = std::move(request.resumption)});
+       .resumption = std::move(request.resumption),
+       .sources = request.sources});
+  if (line.wants_dry_run) {
+    print_plan(trainer, request);
+    return 0;
+  }
   const train::TrainResult result = trainer.run();
   if (result.was_stopped && result.epochs < config.epochs) {
     return stopped_status(interrupt.signal(), result, *log);

@@ -14,6 +14,7 @@ install(TARGETS lockstep_options lockstep_base lockstep_ckpt
   FILE_SET HEADERS COMPONENT ckpt)
 if(TARGET lockstep)
   install(TARGETS lockstep RUNTIME COMPONENT ckpt)
+  include(LockstepShell)
 endif()
 install(EXPORT LockstepTargets
   NAMESPACE lockstep:: DESTINATION "${_package}" COMPONENT ckpt)
@@ -39,7 +40,7 @@ if(NOT LOCKSTEP_WITH_TORCH)
 endif()
 
 get_property(_libraries GLOBAL PROPERTY LOCKSTEP_TORCH_LIBRARIES)
-install(TARGETS ${_libraries} lockstep_report lockstep_lockstep
+install(TARGETS ${_libraries} lockstep_report lockstep_settings lockstep_lockstep
   EXPORT LockstepTorchTargets
   ARCHIVE COMPONENT torch
   FILE_SET HEADERS COMPONENT torch)

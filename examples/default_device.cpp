@@ -3,7 +3,7 @@
 // The device that a program uses unless told otherwise, its default dtype, and
 // which devices it sees:
 //   default_device
-//   default_device --sim=false          (the notes' --cuda false)
+//   default_device --sim=false          (Python: --cuda false)
 //   LOCKSTEP_SIM_DEVICES=4 LOCKSTEP_VISIBLE_DEVICES=1,3 default_device
 #include "lockstep/device/default_device.h"
 

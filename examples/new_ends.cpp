@@ -46,6 +46,20 @@ int main() {
   net->fc = net->replace_module("fc", nn::Linear(512, 10));
   print_ends("replaced", *net);
 
+  // The same in one step, for a network that is built with its new ends.
+  const auto direct = ls::resnet18({.num_classes = 10, .in_channels = 1});
+  const auto report = ls::load_weights(
+      *direct,
+      "resnet18.pth",
+      {.may_differ = ls::MayDiffer::kEnds});
+  for (const std::string& line : ls::to_lines(report)) {
+    std::cout << line << "\n";
+  }
+  const bool is_same = direct->layer4->parameters().back().equal(
+      net->layer4->parameters().back());
+  std::cout << "the same weights between: " << std::boolalpha << is_same
+            << "\n";
+
   net->to(torch::Device("sim:0"));
   ls::DataParallel model(net, {.devices = "sim*2"});
   const auto scores = model->forward(torch::randn({4, 1, 28, 28}));

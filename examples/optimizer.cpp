@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The optimizer of a wrapped model: parameters filtered by requires_grad, the
-// notes' DataParallel around the optimizer, a learning rate that is halved.
+// The optimizer of a wrapped model: parameters filtered by requires_grad,
+// DataParallel around the optimizer, a learning rate that is halved.
 #include <iomanip>
 #include <iostream>
 #include <memory>

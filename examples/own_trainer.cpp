@@ -23,7 +23,7 @@ struct Net : nn::Module {
 
 struct Printer : Observer {
   void on_start(const StartRecord& start) override {
-    std::cout << "epochs done: " << start.epoch << "\n";
+    std::cout << "begins with epoch " << start.epoch << "\n";
   }
   void on_epoch(const EpochRecord& epoch) override {
     std::cout << "  " << epoch.samples << " images in " << epoch.step

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The toy of the data-parallel notes: 100 rows of 5 random numbers, a linear
-// layer, batches of 30. One program for any number of devices:
+// The toy of PyTorch's data-parallel tutorial: 100 rows of 5 random numbers, a
+// linear layer, batches of 30. One program for any number of devices:
 //   toy_data_parallel 2        (0 and 1: a plain call)
 #include <cstdlib>
 #include <iostream>

@@ -20,13 +20,8 @@ void fuzz_verify(ByteSpan input) {
 
 void fuzz_salvage(ByteSpan input) {
   MemoryFs fs;
-  {
-    auto file = fs.append("damaged");
-    if (!file || !(*file)->write(input)) {
-      return;
-    }
-  }
-  [[maybe_unused]] const auto report = ckpt::salvage("damaged", "out", {}, fs);
+  [[maybe_unused]] const auto report =
+      ckpt::salvage(ckpt::make_source(input), "out", {}, {}, fs);
 }
 
 } // namespace lockstep::fuzz

@@ -28,7 +28,7 @@ void fuzz_dcp(ByteSpan input);
 /// Any file, edited and written in every format; a copy that does not read back
 /// as the same tensors is a finding, too.
 void fuzz_convert(ByteSpan input);
-/// `ckpt scan`, `verify` and `verify --salvage`.
+/// `ckpt scan`, `verify` and `repair`.
 void fuzz_scan(ByteSpan input);
 void fuzz_verify(ByteSpan input);
 void fuzz_salvage(ByteSpan input);

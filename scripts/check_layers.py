@@ -40,11 +40,18 @@ class Rules:
             return self.test_row(name)
         return None
 
+    def library_of(self, include):
+        """"train/settings" for "lockstep/train/settings/config.h"."""
+        for folder in self.folders:
+            if include == folder or include.startswith(folder + "/"):
+                return folder.partition("/")[2]
+        return include.split("/")[1]
+
     def test_row(self, name):
-        tested = name.split("/")[1]
+        tested = self.library_of("lockstep/" + name.partition("/")[2])
         row = self.folders.get(f"lockstep/{tested}") or self.folders.get(
             tested, {"packages": []})
-        libraries = {f.split("/")[1] for f in self.folders if "/" in f}
+        libraries = {f.partition("/")[2] for f in self.folders if "/" in f}
         packages = set(self.tests["packages"]) | set(row["packages"])
         if tested == "support":
             packages.add("torch")
@@ -55,8 +62,8 @@ def check_include(rules, name, row, mark, include):
     """What is wrong with one include, or None."""
     folder, may_include, packages = row
     if include.startswith("lockstep/"):
-        other = include.split("/")[1]
-        if other != folder.split("/")[-1] and other not in may_include:
+        other = rules.library_of(include)
+        if other != folder.partition("/")[2] and other not in may_include:
             return f"may not include lockstep/{other}"
         if "/internal/" in include and not name.startswith(
                 include.split("internal/")[0]):

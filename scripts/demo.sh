@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The notes' headline experiment: ResNet18 on FashionMNIST, on one device and
-# then on two. Prints the notes' table and shows that Python reads the result.
+# ResNet18 on FashionMNIST, on one device and then on two. Prints the times
+# beside those of the published experiment, and shows that Python reads the result.
 #
 #   EPOCHS   passes over the 60,000 training images (1)
 #   RUNS     where the run folders go (runs/demo-<time>)
@@ -22,16 +22,6 @@ train() {
     --log-interval 50 >/dev/null
 }
 
-# cells COLUMN FOLDER: that column of results.csv, a line per epoch.
-cells() {
-  awk -F, -v name="$1" '
-    NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) column = i; next }
-    { print $column }' "$2/results.csv"
-}
-seconds() { cells epoch_s "$1" | awk '{ sum += $1 } END { print sum }'; }
-accuracy() { cells val_top1 "$1" | tail -n 1; }
-as_minutes() { awk -v s="$1" 'BEGIN { printf "%dmin %02ds", s / 60, s % 60 }'; }
-
 echo "ResNet18 on FashionMNIST, $epochs epoch(s) of 60,000 images; a device is $what."
 echo
 echo "== 1 device: --devices $one"
@@ -40,15 +30,9 @@ echo
 echo "== 2 devices: --devices $two"
 train "$two" "$runs/two" 2
 
-alone=$(seconds "$runs/one")
-together=$(seconds "$runs/two")
-speedup=$(awk -v a="$alone" -v b="$together" 'BEGIN { printf "%.2fx", a / b }')
 echo
-echo "== Training time and test accuracy"
-row='%-10s %12s %12s %10s   %s\n'
-printf "$row" model "1 device" "2 devices" speed-up "test accuracy (1, 2 devices)"
-printf "$row" resnet18 "$(as_minutes "$alone")" "$(as_minutes "$together")" \
-  "$speedup" "$(accuracy "$runs/one") %, $(accuracy "$runs/two") %"
+echo "== Training with a test after each epoch: times, speed-up and accuracy"
+.venv/bin/python scripts/demo_table.py "$runs/one" "$runs/two"
 
 file=$runs/two/checkpoint.pth.tar
 echo

@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 
+#include "lockstep/base/errno_error.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -91,8 +92,10 @@ class Temporary {
     const auto file = std::move(file_);
     return file->close();
   }
-  Status rename_to(const std::string& target) {
-    LOCKSTEP_TRY(fs_.rename(path_, target));
+  Status rename_to(const std::string& target, bool may_replace) {
+    LOCKSTEP_TRY(
+        may_replace ? fs_.rename(path_, target)
+                    : fs_.rename_new(path_, target));
     present_ = false;
     return {};
   }
@@ -154,6 +157,9 @@ Status replace(
     const std::function<Status(WritableFile&)>& fill,
     const AtomicWriteOptions& options) {
   LOCKSTEP_ASSIGN(const auto mode, mode_of_old(fs, target));
+  if (mode && !options.replace) {
+    return errno_error("fs.write", target, EEXIST);
+  }
   LOCKSTEP_TRY(temporary.create(target, mode));
   if (options.reserve && options.expected_bytes != 0) {
     LOCKSTEP_TRY(temporary.file().reserve(options.expected_bytes));
@@ -168,7 +174,7 @@ Status replace(
     LOCKSTEP_TRY(temporary.file().sync());
   }
   LOCKSTEP_TRY(temporary.close());
-  LOCKSTEP_TRY(temporary.rename_to(target));
+  LOCKSTEP_TRY(temporary.rename_to(target, options.replace));
   return options.durable ? fs.sync_directory(parent_directory(target))
                          : Status();
 }

@@ -21,6 +21,9 @@ struct AtomicWriteOptions {
   /// Take the expected bytes from the disk before the first write: faster, and
   /// a full disk is noticed at once. Off where blocks may be shared.
   bool reserve = true;
+  /// Off: refuse (kIo, E_EXISTS) if anything is at the path, now or at the
+  /// moment when the new file gets its name.
+  bool replace = true;
 };
 
 /// Writes `path` by calling `fill` on a temporary file beside it.

@@ -249,6 +249,11 @@ Status FaultFs::rename(const std::string& from, const std::string& to) {
   return inner_.rename(from, to);
 }
 
+Status FaultFs::rename_new(const std::string& from, const std::string& to) {
+  LOCKSTEP_TRY(faults_->next("fs.rename", to));
+  return inner_.rename_new(from, to);
+}
+
 Status FaultFs::remove(const std::string& path) {
   LOCKSTEP_TRY(faults_->next("fs.remove", path));
   return inner_.remove(path);

@@ -63,6 +63,7 @@ class FaultFs final : public FileSystem {
       override;
   Status symlink(const std::string& target, const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
+  Status rename_new(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
   Status create_directories(const std::string& path) override;

@@ -165,4 +165,15 @@ Result<FolderLock> FolderLock::take(FileSystem& fs, const std::string& folder) {
   return lock;
 }
 
+FolderOwner FolderLock::owner_of(FileSystem& fs, const std::string& folder) {
+  const std::string path = folder + "/.lock";
+  if (!fs.stat(path)) {
+    return {};
+  }
+  const auto file = fs.open_update(path); // let go at once
+  return {
+      .is_held = !file && file.error().detail == "E_LOCKED",
+      .text = read_owner(fs, path)};
+}
+
 } // namespace lockstep

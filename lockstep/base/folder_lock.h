@@ -14,6 +14,15 @@
 
 namespace lockstep {
 
+/// Who has a folder, or had it.
+struct FolderOwner {
+  /// True if a process holds it now.
+  bool is_held = false;
+  /// What it wrote: "pid 123 on box since 2026-11-23 10:00:00 UTC". Without a
+  /// holder: of one that died without freeing the folder; else empty.
+  std::string text = {};
+};
+
 /// Holds a folder until it is destroyed.
 /// Ownership: the file system must outlive it. A process made by fork holds the
 /// lock too until it ends or calls exec.
@@ -25,6 +34,9 @@ class FolderLock {
   /// Errors: kIo (E_LOCKED) if it is taken, also by this process; the message
   /// names folder, process, machine, time and age. Else as `open_update`.
   static Result<FolderLock> take(FileSystem& fs, const std::string& folder);
+
+  /// Looks, and changes nothing. A folder without `.lock` has no owner.
+  static FolderOwner owner_of(FileSystem& fs, const std::string& folder);
 
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&& other) noexcept;

@@ -134,12 +134,15 @@ class FileSystem {
       const std::string& to) = 0;
   /// Makes `path` a symbolic link with the text `target`, which is a path from
   /// the folder of `path`, or an absolute one; it need not exist. All calls
-  /// that take a path follow links, except `rename` and `remove`, which act on
-  /// the link. Errors: kIo (E_EXISTS) if anything is at `path`.
+  /// that take a path follow links, except the renames and `remove`, which act
+  /// on the link. Errors: kIo (E_EXISTS) if anything is at `path`.
   virtual Status symlink(
       const std::string& target,
       const std::string& path) = 0;
   virtual Status rename(const std::string& from, const std::string& to) = 0;
+  /// `rename` that replaces nothing, in one step: of two who race for a name,
+  /// one gets it. Errors: kIo (E_EXISTS) if anything is at `to`.
+  virtual Status rename_new(const std::string& from, const std::string& to) = 0;
   virtual Status remove(const std::string& path) = 0;
   /// Makes created, renamed and removed names durable.
   virtual Status sync_directory(const std::string& path) = 0;

@@ -154,10 +154,23 @@ Status MemoryFs::symlink(const std::string& target, const std::string& path) {
 }
 
 Status MemoryFs::rename(const std::string& from, const std::string& to) {
+  return move(from, to, false);
+}
+
+Status MemoryFs::rename_new(const std::string& from, const std::string& to) {
+  return move(from, to, true);
+}
+
+Status
+MemoryFs::move(const std::string& from, const std::string& to, bool only_new) {
   const std::scoped_lock lock(disk_->mutex);
   LOCKSTEP_ASSIGN(const auto entry, disk_->find_name("fs.rename", from));
   LOCKSTEP_ASSIGN(const auto name, disk_->name_of("fs.rename", to));
-  if (disk_->directories.contains(name)) {
+  const bool is_directory = disk_->directories.contains(name);
+  if (only_new && (is_directory || disk_->names.contains(name))) {
+    return errno_error("fs.rename", to, EEXIST);
+  }
+  if (is_directory) {
     return errno_error("fs.rename", to, EISDIR);
   }
   if (!disk_->directories.contains(parent_directory(name))) {

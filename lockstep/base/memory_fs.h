@@ -64,6 +64,7 @@ class MemoryFs final : public FileSystem {
       override;
   Status symlink(const std::string& target, const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
+  Status rename_new(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
   Status create_directories(const std::string& path) override;
@@ -72,6 +73,8 @@ class MemoryFs final : public FileSystem {
   Result<std::uint64_t> free_space(const std::string& path) override;
 
  private:
+  Status move(const std::string& from, const std::string& to, bool only_new);
+
   std::shared_ptr<internal::MemoryDisk> disk_;
 };
 

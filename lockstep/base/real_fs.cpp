@@ -172,6 +172,21 @@ class RealFs final : public FileSystem {
     return checked(std::rename(from.c_str(), to.c_str()), "fs.rename", to);
   }
 
+  Status rename_new(const std::string& from, const std::string& to) override {
+    int result = ::renameat2(
+        AT_FDCWD,
+        from.c_str(),
+        AT_FDCWD,
+        to.c_str(),
+        RENAME_NOREPLACE);
+    if (result == -1 && (errno == EINVAL || errno == ENOSYS)) {
+      // A file system without this flag (NFS) still links in one step.
+      result = ::link(from.c_str(), to.c_str());
+      result = result == 0 ? ::unlink(from.c_str()) : result;
+    }
+    return checked(result, "fs.rename", to);
+  }
+
   Status remove(const std::string& path) override {
     return checked(std::remove(path.c_str()), "fs.remove", path);
   }

@@ -172,6 +172,30 @@ std::string with_commas(std::uint64_t value) {
   return digits;
 }
 
+std::string
+counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  const bool adds_s = count != 1 && many.empty();
+  return format(
+      "{} {}{}",
+      with_commas(count),
+      count == 1 || adds_s ? one : many,
+      adds_s ? "s" : "");
+}
+
+std::string some_names(std::span<const std::string> names) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> shown;
+  for (const std::string& name : names.first(std::min(names.size(), kShown))) {
+    shown.push_back(format("'{}'", escape(name)));
+  }
+  const std::string text = join(shown, ", ");
+  return names.size() > kShown ? format(
+                                     "{} and {} more",
+                                     text,
+                                     with_commas(names.size() - kShown))
+                               : text;
+}
+
 std::string human_bytes(std::uint64_t bytes) {
   constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   auto value = static_cast<double>(bytes);

@@ -95,6 +95,15 @@ std::string escape(std::string_view text, std::size_t max_bytes = 80);
 /// Thousands separated by commas: 11,175,370.
 std::string with_commas(std::uint64_t value);
 
+/// A count for people, with its noun: "1 tensor", "11,175 tensors". `many` is
+/// for nouns that need more than an s: "entries".
+std::string
+counted(std::uint64_t count, std::string_view one, std::string_view many = {});
+
+/// The first five names, escaped and quoted, and how many more there are:
+/// "'a', 'b', 'c', 'd', 'e' and 7 more".
+std::string some_names(std::span<const std::string> names);
+
 /// Bytes for people: "44.7 MiB".
 std::string human_bytes(std::uint64_t bytes);
 

@@ -127,6 +127,9 @@ struct SaveOptions {
   /// Top folder; empty: file name without its last extension, as PyTorch.
   std::string archive_name = {};
   bool durable = true;
+  /// Off: refuse (kIo, E_EXISTS) a path where something is, at the latest when
+  /// the new file gets its name; of a checkpoint of several files, each.
+  bool replace = true;
   /// Formats without views (safetensors, npz): write tensors that share memory
   /// once each. Off: they are refused.
   bool clone_views = false;

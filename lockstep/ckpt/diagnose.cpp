@@ -132,7 +132,7 @@ Error plain_pickle(std::string_view text) {
   }
   return wrong_format(
       format(
-          "this is a bare pickle of protocol {}, no checkpoint",
+          "this is a bare pickle of protocol {}, not a checkpoint",
           static_cast<int>(text[1])),
       "it can run code when loaded; save weights with torch.save");
 }
@@ -191,7 +191,7 @@ Error plain_text(std::string_view text) {
   }
   line = line.substr(0, line.find_first_of("\r\n"));
   return wrong_format(
-      format("this is text, no checkpoint: '{}'", escape(line, 60)),
+      format("this is text, not a checkpoint: '{}'", escape(line, 60)),
       "if it should be one, copy it again in binary mode");
 }
 

@@ -120,6 +120,11 @@ std::string suggestion(const Value& root, std::string_view path) {
       root,
       [&names](const std::string& name, const Tensor& /*tensor*/) {
         names.push_back(name);
+        // The modules that hold it: "layer1.0", "layer1".
+        for (std::size_t dot = name.rfind('.'); dot != std::string::npos;
+             dot = dot == 0 ? std::string::npos : name.rfind('.', dot - 1)) {
+          names.push_back(name.substr(0, dot));
+        }
       });
   const std::string near = status ? nearest(path, names) : "";
   return near.empty() ? "run 'lockstep ckpt ls FILE' to see all names"
@@ -138,6 +143,21 @@ Result<Value> find_path(const Value& root, std::string_view path) {
       .message = format("no value is named '{}'", escape(path)),
       .hint = suggestion(root, path),
       .detail = "E_NO_KEY"};
+}
+
+Result<std::optional<Value>> find_below(
+    const Value& root,
+    std::string_view prefix) {
+  const std::string front = format("{}.", prefix);
+  std::vector<Item> items;
+  LOCKSTEP_TRY(
+      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
+        if (name.starts_with(front)) {
+          items.emplace_back(name.substr(front.size()), tensor);
+        }
+      }));
+  return items.empty() ? std::nullopt
+                       : std::optional<Value>(Dict{.items = std::move(items)});
 }
 
 } // namespace lockstep::ckpt

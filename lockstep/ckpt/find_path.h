@@ -4,6 +4,7 @@
 // "optimizer.param_groups.0.lr". Keys may hold dots themselves.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,12 @@ namespace lockstep::ckpt {
 /// of their state_dict, other objects by their state.
 /// Ownership: shared with `root`. Errors: kNotFound, with the nearest names.
 Result<Value> find_path(const Value& root, std::string_view path);
+
+/// The tensors whose names begin with `prefix` and a dot, as a dict of the rest
+/// of their names: "layer1.0" of a flat state_dict. Null if there are none.
+/// Errors: kUnsafe (E_LIMIT).
+Result<std::optional<Value>> find_below(
+    const Value& root,
+    std::string_view prefix);
 
 } // namespace lockstep::ckpt

@@ -29,7 +29,7 @@ class Flattener {
  private:
   Status walk(const Value& value) {
     if (depth_ == kMaxFlattenDepth) {
-      return refuse(ErrorCode::kUnsafe, "E_DEPTH", "is nested too deep");
+      return refuse(ErrorCode::kUnsafe, "E_DEPTH", "is nested too deeply");
     }
     if (++nodes_ > kMaxNodes) {
       return refuse(ErrorCode::kUnsafe, "E_LIMIT", "expands without end");
@@ -67,7 +67,7 @@ class Flattener {
       return refuse(
           ErrorCode::kUnsupported,
           "E_NOT_TENSOR",
-          format("is no tensor but {}", escape(describe(value))));
+          format("is not a tensor but {}", escape(describe(value))));
     }
     return scalar(value);
   }

@@ -18,7 +18,7 @@ struct FlatTensor {
   std::shared_ptr<const Tensor> tensor = {};
 };
 
-/// A value without parts that is no tensor: number, text, None, dtype.
+/// A value without parts that is not a tensor: number, text, None, dtype.
 struct FlatScalar {
   std::string name = {};
   Value value = {};
@@ -32,9 +32,9 @@ struct FlatState {
 
 /// Collects tensors and scalars. Attributes of an OrderedDict and empty
 /// containers are left out.
-/// Errors: kUnsupported (E_NOT_TENSOR) for an object that is no module, a set,
-/// or a tensor without bytes; kInvalidArgument (E_SAME_NAME) if two values get
-/// one name; kUnsafe (E_DEPTH, E_LIMIT). The message names the value.
+/// Errors: kUnsupported (E_NOT_TENSOR) for an object that is not a module, a
+/// set, or a tensor without bytes; kInvalidArgument (E_SAME_NAME) if two values
+/// get one name; kUnsafe (E_DEPTH, E_LIMIT). The message names the value.
 Result<FlatState> flatten(const Value& root);
 
 /// Refuses tensors that share bytes, and a tensor that repeats its own: a

@@ -35,17 +35,23 @@ constexpr std::array kReaders{
 };
 
 constexpr std::array kWriters{
-    FormatWriter{"pt", "PyTorch's zip format (1.6 and newer)", write_pt},
-    FormatWriter{"safetensors", "safetensors files", write_safetensors},
-    FormatWriter{"npz", "NumPy archives of arrays", write_npz},
-    FormatWriter{"dcp", "folder of torch.distributed.checkpoint", write_dcp},
+    FormatWriter{"pt", "PyTorch's zip format (1.6 and newer)", false, write_pt},
+    FormatWriter{"safetensors", "safetensors files", true, write_safetensors},
+    FormatWriter{"npz", "NumPy archives of arrays", true, write_npz},
+    FormatWriter{
+        "dcp",
+        "folder of torch.distributed.checkpoint",
+        false,
+        write_dcp},
     FormatWriter{
         "pt-legacy",
         "PyTorch's stream before zip (0.4 to 1.5, and all newer ones read it)",
+        false,
         write_legacy},
     FormatWriter{
         "libtorch",
         "archive that C++ torch::load reads",
+        false,
         write_libtorch},
 };
 

@@ -46,6 +46,9 @@ struct FormatWriter {
   /// What `SaveOptions::format` takes: "pt".
   std::string_view name = {};
   std::string_view help = {};
+  /// The format has no place for anything but tensors, or keeps it as text
+  /// that nobody reads back.
+  bool is_tensors_only = false;
   /// Writes atomically. Errors: as `save`.
   Status (*write)(
       const std::string& path,

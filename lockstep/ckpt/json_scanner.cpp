@@ -69,7 +69,7 @@ Status JsonScanner::members(const MemberVisitor& visit) {
     LOCKSTEP_ASSIGN(const std::string key, string());
     if (!seen.insert(key).second) {
       Error twice = error("");
-      twice.message = format("key `{}` comes twice", escape(key));
+      twice.message = format("key `{}` appears twice", escape(key));
       twice.detail = std::string(options_.duplicate_detail);
       twice.offset = at;
       return twice;
@@ -159,7 +159,7 @@ Status JsonScanner::skip_value() {
     const char c = peek();
     if (c == '{' || c == '[') {
       if (open.size() == kMaxJsonDepth) {
-        return error("values are nested too deep");
+        return error("values are nested too deeply");
       }
       ++at_;
       if (!accept(c == '{' ? '}' : ']')) {

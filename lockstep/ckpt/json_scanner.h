@@ -2,7 +2,7 @@
 //
 // Reads hostile JSON as a stream of expected tokens: nothing is built that the
 // caller did not ask for, depth is bounded, every error has its offset, and a
-// key that comes twice is an error.
+// key that appears twice is an error.
 //   JsonScanner json(text, {.detail = "E_INDEX", .what = "the index"});
 //   json.members([&](const std::string& key) { return json.skip_value(); });
 #pragma once
@@ -20,7 +20,7 @@ namespace lockstep::ckpt {
 struct JsonScannerOptions {
   /// Detail of its errors.
   std::string_view detail = {};
-  /// Detail of a key that comes twice.
+  /// Detail of a key that appears twice.
   std::string_view duplicate_detail = {};
   /// Front of its messages: "invalid JSON in header".
   std::string_view what = "invalid JSON";

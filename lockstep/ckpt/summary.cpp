@@ -10,6 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit/weights.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/scan/scan.h"
 #include "lockstep/ckpt/tensor_bytes.h"
 #include "lockstep/ckpt/torchscript/script_tree.h"
 #include "lockstep/ckpt/value_walk.h"
@@ -189,7 +190,9 @@ class Summarizer {
     const bool is_script = file_.format == "torchscript";
     for (const GlobalUse& use : file_.globals) {
       if (!use.is_safe && !(is_script && is_script_name(use.name))) {
-        summary_.unsafe_names.push_back(use.name);
+        (is_dangerous_name(use.name) ? summary_.unsafe_names
+                                     : summary_.needed_classes)
+            .push_back(use.name);
       }
     }
   }
@@ -295,6 +298,7 @@ Json to_json(const Summary& summary) {
       .set("shared_tensors", summary.shared_tensors)
       .set("names", summary.names)
       .set("unsafe_names", texts(summary.unsafe_names))
+      .set("needed_classes", texts(summary.needed_classes))
       .set("warnings", texts(summary.warnings))
       .set("hints", texts(summary.hints));
   return result;

@@ -88,9 +88,12 @@ struct Summary {
   std::uint64_t shared_storages = 0;
   std::uint64_t shared_tensors = 0;
   std::uint64_t names = 0;
-  /// Names outside the allow list of PyTorch's safe loader; of a TorchScript
-  /// archive, those that LibTorch does not know either.
+  /// Names that run code or reach the system.
   std::vector<std::string> unsafe_names = {};
+  /// Other names outside the allow list of PyTorch's safe loader: classes whose
+  /// code Python needs. Of a TorchScript archive, those that LibTorch does not
+  /// know either.
+  std::vector<std::string> needed_classes = {};
   std::vector<std::string> warnings = {};
   /// "looks like DataParallel: ...".
   std::vector<std::string> hints = {};

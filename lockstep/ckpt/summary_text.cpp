@@ -12,7 +12,6 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::size_t kShownKeys = 12;
-constexpr std::size_t kShownNames = 4;
 
 // What people call the formats of `Checkpoint::format`.
 struct Title {
@@ -36,10 +35,6 @@ std::string row(std::string_view label, std::string_view text) {
   return format("{:<11} {}\n", label, text);
 }
 
-std::string plural(std::uint64_t count, std::string_view word) {
-  return format("{} {}{}", with_commas(count), word, count == 1 ? "" : "s");
-}
-
 std::string keys_text(const Summary& summary) {
   std::size_t width = 0;
   const std::size_t shown = std::min(summary.keys.size(), kShownKeys);
@@ -54,7 +49,7 @@ std::string keys_text(const Summary& summary) {
       what = format(
           "{}, {}, {}",
           key.type,
-          plural(key.tensors, "tensor"),
+          counted(key.tensors, "tensor"),
           human_bytes(key.bytes));
     }
     std::string line = escape(key.key, 40);
@@ -90,7 +85,7 @@ std::string devices_text(const Summary& summary) {
     parts.push_back(format(
         "{} ({})",
         escape(device.location, 20),
-        plural(device.storages, "storage")));
+        counted(device.storages, "storage")));
   }
   return parts.empty() ? "none" : join(parts, ", ");
 }
@@ -99,12 +94,12 @@ std::string weights_text(const Summary& summary) {
   return format(
       "{} in {} of {}{}",
       with_commas(summary.parameters),
-      plural(summary.parameter_tensors, "tensor"),
+      counted(summary.parameter_tensors, "tensor"),
       summary.weights_key.empty() ? "the top level"
                                   : "'" + summary.weights_key + "'",
       summary.buffer_tensors == 0
           ? ""
-          : format("; {}", plural(summary.buffer_tensors, "buffer")));
+          : format("; {}", counted(summary.buffer_tensors, "buffer")));
 }
 
 std::string prefix_text(const Summary& summary) {
@@ -119,24 +114,25 @@ std::string prefix_text(const Summary& summary) {
 }
 
 std::string names_text(const Summary& summary) {
-  const std::string all = plural(summary.names, "name");
-  if (summary.unsafe_names.empty()) {
-    return all + (summary.format == "torchscript" ? ", all known to TorchScript"
-                                                  : ", all safe");
+  const auto& unsafe = summary.unsafe_names;
+  const auto& needed = summary.needed_classes;
+  std::string text = counted(summary.names, "name");
+  if (unsafe.empty() && needed.empty()) {
+    return text + (summary.format == "torchscript"
+                       ? ", all known to TorchScript"
+                       : ", all safe");
   }
-  std::vector<std::string> shown;
-  for (const std::string& name : summary.unsafe_names) {
-    if (shown.size() < kShownNames) {
-      shown.push_back(escape(name, 60));
-    }
+  if (!unsafe.empty()) {
+    text += format(", {} unsafe: {}", unsafe.size(), some_names(unsafe));
   }
-  const bool more = summary.unsafe_names.size() > shown.size();
-  return format(
-      "{}, {} unsafe: {}{}",
-      all,
-      summary.unsafe_names.size(),
-      join(shown, ", "),
-      more ? ", ..." : "");
+  if (!needed.empty()) {
+    text += format(
+        "; needs {} {}",
+        needed.size() == 1 ? "Python class"
+                           : format("{} Python classes", needed.size()),
+        some_names(needed));
+  }
+  return text;
 }
 
 std::string shared_text(const Summary& summary) {
@@ -144,8 +140,8 @@ std::string shared_text(const Summary& summary) {
              ? "none"
              : format(
                    "{} in {}",
-                   plural(summary.shared_tensors, "tensor"),
-                   plural(summary.shared_storages, "storage"));
+                   counted(summary.shared_tensors, "tensor"),
+                   counted(summary.shared_storages, "storage"));
 }
 
 } // namespace
@@ -168,15 +164,15 @@ std::string to_text(const Summary& summary, const std::string& path) {
       row("tensors",
           format(
               "{}, {}, {} in storages",
-              plural(summary.tensors, "tensor"),
-              plural(summary.elements, "element"),
+              counted(summary.tensors, "tensor"),
+              counted(summary.elements, "element"),
               human_bytes(summary.storage_bytes)));
   if (summary.constants != 0) {
     text +=
         row("constants",
             format(
                 "{} of the code, {}, without names",
-                plural(summary.constants, "tensor"),
+                counted(summary.constants, "tensor"),
                 human_bytes(summary.constant_bytes)));
   }
   text += row("dtypes", dtypes_text(summary));

@@ -110,7 +110,7 @@ Status check_expansion(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
           "repeats the {} of its storage up to {}",
           human_bytes(own),
           human_bytes(bytes)),
-      .hint = "add --allow-expand to read it all the same",
+      .hint = "add --allow-expand to read it anyway",
       .detail = "E_LIMIT"};
 }
 

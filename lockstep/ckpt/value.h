@@ -235,12 +235,12 @@ class Value {
   template <class Visitor>
   decltype(auto) visit(Visitor&& visitor) const;
 
-  /// Entry of a dict by string or integer key; null if this is no dict or has
-  /// no such key.
+  /// Entry of a dict by string or integer key; null if this is not a dict or
+  /// has no such key.
   [[nodiscard]] const Value* find(std::string_view key) const noexcept;
   [[nodiscard]] const Value* find(std::int64_t key) const noexcept;
   /// Sets an entry of a dict, replacing one with the same key. Errors: throws
-  /// kInternal if this is no dict.
+  /// kInternal if this is not a dict.
   void set(Value key, Value value);
 
   /// Python's word for the type: "dict", "int", "Tensor".

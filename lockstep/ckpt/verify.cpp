@@ -161,7 +161,7 @@ class Verifier {
       if (record.header_offset < last_offset) {
         add_warning(
             "W_LAYOUT",
-            "directory and file list the records in different order",
+            "directory and file list the records in a different order",
             record.name);
       }
       last_offset = record.header_offset;
@@ -186,7 +186,7 @@ class Verifier {
         add_warning(
             "W_ALIGNMENT",
             format(
-                "starts at {:#x}, no multiple of {}",
+                "starts at {:#x}, not a multiple of {}",
                 record.data_offset,
                 step),
             record.name);

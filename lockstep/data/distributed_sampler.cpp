@@ -14,7 +14,8 @@ void invalid(std::string message) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "data.sampler",
-       .message = std::move(message)});
+       .message = std::move(message),
+       .detail = "E_DATA_OPTION"});
 }
 
 } // namespace

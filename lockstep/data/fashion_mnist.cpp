@@ -49,7 +49,8 @@ not_found(const Family& family, std::string message, std::string path) {
        .op = "data.open",
        .message = std::move(message),
        .hint = std::string(family.hint),
-       .path = std::move(path)});
+       .path = std::move(path),
+       .detail = "E_NO_DATA"});
 }
 
 // A plain file goes first: it needs no decoding.
@@ -123,7 +124,8 @@ corrupt(std::string message, const std::string& path, std::uint64_t offset) {
        .op = "data.open",
        .message = std::move(message),
        .path = path,
-       .offset = offset});
+       .offset = offset,
+       .detail = "E_DATA_FILE"});
 }
 
 struct FilePaths {
@@ -170,7 +172,7 @@ void check(
   if (wrong != end) {
     corrupt(
         format(
-            "label of sample {} is no class; expected 0 to {}, got {}",
+            "label of sample {} is not a class; expected 0 to {}, got {}",
             wrong - label,
             kClasses - 1,
             *wrong),

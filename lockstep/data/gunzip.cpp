@@ -29,7 +29,8 @@ bad_gzip(std::string message, const std::string& path, std::uint64_t offset) {
        .message = std::move(message),
        .hint = std::string(kReload),
        .path = path,
-       .offset = offset});
+       .offset = offset,
+       .detail = "E_GZIP"});
 }
 
 // Large pages: the page faults of 47 MB of fresh memory cost as much as a
@@ -130,7 +131,8 @@ class Gunzip {
            .message = format(
                "gzip stream decodes to more than {}",
                human_bytes(limit_)),
-           .path = path_});
+           .path = path_,
+           .detail = "E_LIMIT"});
     }
     const std::uint64_t capacity = std::min(2 * capacity_ + kHugePage, limit_);
     auto larger = allocate(capacity, path_);

@@ -150,7 +150,8 @@ class Parser {
          .op = "data.read_idx",
          .message = std::move(message),
          .path = path_,
-         .offset = offset});
+         .offset = offset,
+         .detail = "E_DATA_FILE"});
   }
 
   const SharedBytes& file_;

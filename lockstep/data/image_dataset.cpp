@@ -14,7 +14,8 @@ void bad_argument(std::string message) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "data.read",
-       .message = std::move(message)});
+       .message = std::move(message),
+       .detail = "E_DATA_OPTION"});
 }
 
 std::span<const std::uint8_t> view(const SharedBytes& bytes) {
@@ -39,7 +40,7 @@ ImageDataset::ImageDataset(
   const auto largest = std::ranges::max_element(labels);
   if (largest != labels.end() && *largest >= images_.num_classes) {
     bad_argument(format(
-        "label of sample {} is no class; expected 0 to {}, got {}",
+        "label of sample {} is not a class; expected 0 to {}, got {}",
         largest - labels.begin(),
         images_.num_classes - 1,
         *largest));

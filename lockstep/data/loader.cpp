@@ -29,7 +29,8 @@ constexpr std::size_t kHeldByConsumer = 2;
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "data.loader",
-       .message = std::move(message)});
+       .message = std::move(message),
+       .detail = "E_DATA_OPTION"});
 }
 
 void check_range(

@@ -53,7 +53,8 @@ std::shared_ptr<Dataset> open_dataset(
            "unknown dataset '{}'; expected one of {}",
            escape(name),
            join(names, ", ")),
-       .hint = near.empty() ? "" : format("did you mean {}?", near)});
+       .hint = near.empty() ? "" : format("did you mean {}?", near),
+       .detail = "E_DATA_NAME"});
 }
 
 } // namespace lockstep

@@ -22,7 +22,8 @@ void invalid(std::string message) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "data.transform",
-       .message = std::move(message)});
+       .message = std::move(message),
+       .detail = "E_DATA_OPTION"});
 }
 
 std::uint32_t low_word(std::int64_t value) {

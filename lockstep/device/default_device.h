@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The device of a program whose user says nothing, or only yes or no to the
-// accelerator, as the notes' flag `--cuda` does.
+// accelerator, as the flag `--cuda` of many Python programs does.
 //   const DefaultDevice start = default_device({.use_accelerator = cuda});
 //   if (!start.warning.empty()) { std::cerr << start.warning << "\n"; }
 //   auto x = torch::randn({2, 3}, start.device);
@@ -37,7 +37,7 @@ std::string accelerator_type();
 /// to be used, which gets a warning.
 DefaultDevice default_device(const DefaultDeviceOptions& options = {});
 
-/// The notes' warning, for "cuda" in their words: `WARNING: It looks like you
+/// The usual warning, for "cuda" word for word: `WARNING: It looks like you
 /// have a CUDA device, but aren't using CUDA.\nRun with --cuda for optimal
 /// training speed.`
 std::string unused_accelerator_text(std::string_view type);

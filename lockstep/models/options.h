@@ -13,6 +13,9 @@ struct ModelOptions {
   std::int64_t num_classes = 1000;
   /// Units: channels of the input images.
   std::int64_t in_channels = 3;
+  /// Units: pixels of the input images. Only `mlp` is built for one size.
+  std::int64_t image_height = 28;
+  std::int64_t image_width = 28;
 };
 
 } // namespace lockstep

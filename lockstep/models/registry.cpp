@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/models/registry.h"
 
+#include <algorithm>
 #include <array>
 
 #include "lockstep/base/error.h"
@@ -23,17 +24,21 @@ std::shared_ptr<Model> make_the_model_class(const ModelOptions& options) {
   return std::make_shared<TheModelClass>(options);
 }
 
-// For the 28 x 28 images of MNIST and FashionMNIST.
 std::shared_ptr<Model> make_mlp(const ModelOptions& options) {
   return std::make_shared<MLP>(MLPOptions{
-      .in_features = options.in_channels * 28 * 28,
+      .in_features =
+          options.in_channels * options.image_height * options.image_width,
       .num_classes = options.num_classes});
 }
 
 struct Row {
   std::string_view name = {};
   Factory factory = nullptr;
+  ImageSizes sizes = {};
 };
+
+constexpr ImageSizes kFivePoolings{.smallest = 32};
+constexpr ImageSizes kOnly32{.smallest = 32, .largest = 32};
 
 constexpr std::array kModels{
     Row{"resnet18", make<resnet18>},
@@ -41,41 +46,38 @@ constexpr std::array kModels{
     Row{"resnet50", make<resnet50>},
     Row{"resnet101", make<resnet101>},
     Row{"resnet152", make<resnet152>},
-    Row{"vgg11", make<vgg11>},
-    Row{"vgg13", make<vgg13>},
-    Row{"vgg16", make<vgg16>},
-    Row{"vgg19", make<vgg19>},
-    Row{"vgg11_bn", make<vgg11_bn>},
-    Row{"vgg13_bn", make<vgg13_bn>},
-    Row{"vgg16_bn", make<vgg16_bn>},
-    Row{"vgg19_bn", make<vgg19_bn>},
-    Row{"TheModelClass", make_the_model_class},
+    Row{"vgg11", make<vgg11>, kFivePoolings},
+    Row{"vgg13", make<vgg13>, kFivePoolings},
+    Row{"vgg16", make<vgg16>, kFivePoolings},
+    Row{"vgg19", make<vgg19>, kFivePoolings},
+    Row{"vgg11_bn", make<vgg11_bn>, kFivePoolings},
+    Row{"vgg13_bn", make<vgg13_bn>, kFivePoolings},
+    Row{"vgg16_bn", make<vgg16_bn>, kFivePoolings},
+    Row{"vgg19_bn", make<vgg19_bn>, kFivePoolings},
+    Row{"TheModelClass", make_the_model_class, kOnly32},
     Row{"mlp", make_mlp},
 };
 
 void check(const ModelOptions& options) {
   for (const auto& [field, value] :
        {std::pair{"num_classes", options.num_classes},
-        std::pair{"in_channels", options.in_channels}}) {
+        std::pair{"in_channels", options.in_channels},
+        std::pair{"image_height", options.image_height},
+        std::pair{"image_width", options.image_width}}) {
     if (value < 1) {
       raise(
           {.code = ErrorCode::kInvalidArgument,
            .op = "models.make",
-           .message = format("{}: expected 1 or more, got {}", field, value)});
+           .message = format("{}: expected 1 or more, got {}", field, value),
+           .detail = "E_MODEL_OPTION"});
     }
   }
 }
 
-} // namespace
-
-std::shared_ptr<Model> make_model(
-    std::string_view name,
-    const ModelOptions& options) {
-  check(options);
-  for (const Row& row : kModels) {
-    if (row.name == name) {
-      return row.factory(options);
-    }
+const Row& row_of(std::string_view name) {
+  const auto* found = std::ranges::find(kModels, name, &Row::name);
+  if (found != kModels.end()) {
+    return *found;
   }
   const std::vector<std::string> names = model_names();
   const std::string near = nearest(name, names);
@@ -84,7 +86,32 @@ std::shared_ptr<Model> make_model(
        .op = "models.make",
        .message = format("no model is called '{}'", escape(name)),
        .hint = near.empty() ? "models are " + join(names, ", ")
-                            : "did you mean '" + near + "'?"});
+                            : "did you mean '" + near + "'?",
+       .detail = "E_MODEL_NAME"});
+}
+
+} // namespace
+
+bool ImageSizes::takes(std::int64_t size) const {
+  return size >= smallest && (largest == 0 || size <= largest);
+}
+
+std::string ImageSizes::to_text() const {
+  if (largest == smallest) {
+    return format("{0} x {0} only", smallest);
+  }
+  return format("at least {0} x {0}", smallest);
+}
+
+ImageSizes image_sizes(std::string_view model) {
+  return row_of(model).sizes;
+}
+
+std::shared_ptr<Model> make_model(
+    std::string_view name,
+    const ModelOptions& options) {
+  check(options);
+  return row_of(name).factory(options);
 }
 
 std::vector<std::string> model_names() {

@@ -3,6 +3,7 @@
 // Models by name, as the flag --model takes them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,10 +21,25 @@ namespace lockstep {
 /// last layer if `num_classes` differs, both with PyTorch's default
 /// initialisation. Equal seeds give the bits that Python gets this way.
 /// Errors: throws kInvalidArgument for an unknown name (with the nearest one)
-/// or a count below 1.
+/// (E_MODEL_NAME) or a number below 1 (E_MODEL_OPTION).
 std::shared_ptr<Model> make_model(
     std::string_view name,
     const ModelOptions& options = {});
+
+/// Which images a model takes, in height and in width.
+struct ImageSizes {
+  /// Units: pixels.
+  std::int64_t smallest = 1;
+  /// Units: pixels; 0: no limit.
+  std::int64_t largest = 0;
+
+  [[nodiscard]] bool takes(std::int64_t size) const;
+  /// "at least 32 x 32", "32 x 32 only".
+  [[nodiscard]] std::string to_text() const;
+};
+
+/// What the model of this name takes. Errors: as `make_model`.
+ImageSizes image_sizes(std::string_view model);
 
 /// Names that `make_model` takes.
 std::vector<std::string> model_names();

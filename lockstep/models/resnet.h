@@ -131,7 +131,7 @@ class ResNet : public Composite<ResNet, Model> {
 };
 
 /// Replaces `conv1` if `in_channels` is not 3, then `fc` if `num_classes` is
-/// not 1000: the notes' change, in the notes' order.
+/// not 1000: in this order, as scripts do for FashionMNIST.
 void adapt_to(ResNet& net, const ModelOptions& options);
 
 std::shared_ptr<ResNet> resnet18(const ModelOptions& options = {});

@@ -31,7 +31,8 @@ at::Tensor TheModelClass::forward(const at::Tensor& x) {
         {.code = ErrorCode::kInvalidArgument,
          .op = "models.TheModelClass",
          .message = "expected images of 32 x 32, got " + size_text(x.sizes()),
-         .hint = "enlarge them, or take a ResNet"});
+         .hint = "enlarge them, or take a ResNet",
+         .detail = "E_IMAGE_SIZE"});
   }
   at::Tensor out = pool->forward(conv1->forward(x).relu());
   out = pool->forward(conv2->forward(out).relu());

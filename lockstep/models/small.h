@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The small networks of the notes, and a multi-layer perceptron.
+// The small networks of PyTorch's tutorials, and a multi-layer perceptron.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-/// The notes' network for images of 32 x 32: two convolutions, three linear
-/// layers.
+/// The network of PyTorch's tutorial on saving models, for images of 32 x 32:
+/// two convolutions, three linear layers.
 class TheModelClass : public Composite<TheModelClass, Model> {
  public:
   explicit TheModelClass(
@@ -44,7 +44,7 @@ class TheModelClass : public Composite<TheModelClass, Model> {
   torch::nn::Linear fc3;
 };
 
-/// The notes' smallest module: one linear layer `fc` from 3 to 5.
+/// A module as small as can be: one linear layer `fc` from 3 to 5.
 class MyModule : public Composite<MyModule, Model> {
  public:
   MyModule();

@@ -129,7 +129,8 @@ at::Tensor VGG::forward(const at::Tensor& x) {
              kSmallestImage,
              x.size(2),
              x.size(3)),
-         .hint = "enlarge them, or take a ResNet"});
+         .hint = "enlarge them, or take a ResNet",
+         .detail = "E_IMAGE_SIZE"});
   }
   const at::Tensor maps = avgpool->forward(features->forward(x));
   return classifier->forward(maps.flatten(1));

@@ -35,6 +35,7 @@
 
 #include "lockstep/device/device_list.h"
 #include "lockstep/parallel/replica_group.h"
+#include "lockstep/tensor/module_owner.h"
 #include "lockstep/tensor/print.h"
 #include "lockstep/tensor/structure.h"
 
@@ -163,9 +164,6 @@ inline std::ostream& operator<<(
 
 namespace parallel {
 
-template <class H>
-concept IsModuleHolder = requires { typename H::ContainedType; };
-
 /// Stands for any argument of a constructor of `M` but another `M`.
 template <class M>
 struct AnyArgument {
@@ -195,15 +193,6 @@ ModuleFactory default_factory(const M* module) {
   return {};
 }
 
-/// The module's owner, or a pointer that owns nothing.
-template <class M>
-std::shared_ptr<M> share(M& module) {
-  if (const auto owner = module.weak_from_this().lock()) {
-    return std::dynamic_pointer_cast<M>(owner);
-  }
-  return std::shared_ptr<M>(&module, [](M*) {});
-}
-
 } // namespace parallel
 
 /// DataParallel around an `M`.
@@ -222,7 +211,7 @@ class DataParallelImpl : public DataParallelBase {
   /// Ownership: it outlives this wrapper.
   explicit DataParallelImpl(M& module, DataParallelOptions options = {})
     requires std::derived_from<M, torch::nn::Module>
-      : DataParallelImpl(parallel::share(module), std::move(options)) {}
+      : DataParallelImpl(share_module(module), std::move(options)) {}
 
   /// Calls the module's forward on all devices. Tensors in `args` are split
   /// along `dim`, everything else is given to every replica; the results'
@@ -308,9 +297,12 @@ class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl<M>> {
       const torch::nn::ModuleHolder<M>& module,
       DataParallelOptions options = {})
       : DataParallel(module.ptr(), std::move(options)) {}
-  explicit DataParallel(M& module, DataParallelOptions options = {})
-    requires std::derived_from<M, torch::nn::Module>
-      : DataParallel(parallel::share(module), std::move(options)) {}
+  // A template: of a constructor with M& clang 16 makes a deduction guide that
+  // forgets what M must be.
+  template <std::derived_from<torch::nn::Module> T>
+    requires std::same_as<T, M>
+  explicit DataParallel(T& module, DataParallelOptions options = {})
+      : DataParallel(share_module(module), std::move(options)) {}
 
   /// `model(x)`: forward.
   template <class... Args>
@@ -331,9 +323,9 @@ template <class M>
 DataParallel(std::shared_ptr<M>) -> DataParallel<M>;
 template <class M>
 DataParallel(std::shared_ptr<M>, DataParallelOptions) -> DataParallel<M>;
-template <parallel::IsModuleHolder H>
+template <IsModuleHolder H>
 DataParallel(const H&) -> DataParallel<typename H::ContainedType>;
-template <parallel::IsModuleHolder H>
+template <IsModuleHolder H>
 DataParallel(const H&, DataParallelOptions)
     -> DataParallel<typename H::ContainedType>;
 template <std::derived_from<torch::nn::Module> M>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The notes wrap the optimizer as well: `optimizer->module()->step()`. It is
-// not needed: parameters live once, in the wrapped module, so a plain optimizer
-// steps all replicas. In PyTorch the wrapper loses the optimizer's state
-// dictionary; here it is passed through.
+// Some Python programs wrap the optimizer as well and call
+// `optimizer.module.step()`. It is not needed: parameters live once, in the
+// wrapped module, so a plain optimizer steps all replicas. In PyTorch the
+// wrapper loses the optimizer's state dictionary; here it is passed through.
 //   DataParallelOptimizer optimizer(sgd);
 #pragma once
 
@@ -23,7 +23,7 @@ class DataParallelOptimizer {
   [[nodiscard]] const std::shared_ptr<Optimizer>& module() const noexcept {
     return optimizer_;
   }
-  /// `optimizer->module()`, as the notes write it.
+  /// `optimizer->module()`, as in `optimizer.module` of such a program.
   const DataParallelOptimizer* operator->() const noexcept {
     return this;
   }

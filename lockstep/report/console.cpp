@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/report/console.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "lockstep/base/strings.h"
 
 namespace lockstep::report {
 namespace {
 
-// To the line's start, and blank to its end. The cursor is never hidden, so
-// that a killed program leaves a usable terminal.
-constexpr std::string_view kClearLine = "\r\x1b[K";
+// Blank from the cursor to the end of the screen. The cursor is never hidden,
+// so that a killed program leaves a usable terminal.
+constexpr std::string_view kClear = "\x1b[J";
+
+// Columns of a text with colours.
+int columns_of(std::string_view text) {
+  int columns = 0;
+  while (!text.empty()) {
+    const std::size_t colour = text.find('\x1b');
+    columns += display_width(text.substr(0, colour));
+    const std::size_t end = text.find('m', colour);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  return columns;
+}
 
 } // namespace
 
@@ -22,11 +37,20 @@ Console::~Console() {
   keep_status();
 }
 
+// Terminals break a line that is longer than the window was made: the status
+// takes several rows then, and the cursor is on the last one.
+std::string Console::to_status_start() const {
+  const int breaks =
+      std::max(columns_of(status_) - 1, 0) / std::max(screen_.width(), 1);
+  return breaks == 0 ? "\r" : format("\r\x1b[{}A", breaks);
+}
+
 void Console::print(std::string_view text) {
   const std::scoped_lock lock(mutex_);
   std::string out;
   if (!status_.empty()) {
-    out += kClearLine;
+    out += to_status_start();
+    out += kClear;
   }
   out += text;
   out += '\n';
@@ -40,7 +64,7 @@ void Console::set_status(std::string status) {
     return;
   }
   // One write, and blank only behind the text: no flicker.
-  screen_.write("\r" + status + "\x1b[K");
+  screen_.write(to_status_start() + status + std::string(kClear));
   status_ = std::move(status);
 }
 

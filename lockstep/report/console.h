@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "lockstep/report/terminal.h"
 
@@ -34,13 +35,16 @@ class Console {
   }
   /// Prints a line (or several) above the status line.
   void print(std::string_view text);
-  /// Replaces the status line; it must fit into `width() - 1` columns. Only
-  /// where `traits().animated`; elsewhere nothing happens.
+  /// Replaces the status line, or takes it away if `status` is empty; it must
+  /// fit into `width() - 1` columns. Only where `traits().animated`; elsewhere
+  /// nothing happens.
   void set_status(std::string status);
   /// Leaves the status line where it is as an ordinary line.
   void keep_status();
 
  private:
+  [[nodiscard]] std::string to_status_start() const;
+
   std::unique_ptr<Screen> own_screen_;
   Screen& screen_;
   std::mutex mutex_;

@@ -11,6 +11,11 @@
 #include <utility>
 
 namespace lockstep::report {
+namespace {
+
+constexpr auto kRest = std::chrono::milliseconds(300);
+
+} // namespace
 
 class ProgressLine::Impl {
  public:
@@ -74,6 +79,14 @@ class ProgressLine::Impl {
     console_.keep_status();
   }
 
+  void clear() {
+    stop_timer();
+    const std::scoped_lock lock(mutex_);
+    if (!std::exchange(finished_, true) && animated_) {
+      console_.set_status("");
+    }
+  }
+
   void tick() {
     const std::scoped_lock lock(mutex_);
     if (finished_ || options_.style == ProgressStyle::kOff) {
@@ -81,7 +94,9 @@ class ProgressLine::Impl {
     }
     const ProgressFacts facts = gather();
     if (animated_) {
-      draw(facts);
+      if (is_at_rest()) {
+        draw(facts);
+      }
     } else if (options_.now() - last_plain_ >= options_.plain_interval) {
       last_plain_ = options_.now();
       console_.print(plain_line(facts));
@@ -129,6 +144,17 @@ class ProgressLine::Impl {
     return facts;
   }
 
+  // A window that is dragged: terminals tell its width late, tmux by up to a
+  // quarter of a second, and what is too long for it is broken and stays. The
+  // bar that is there can be found again in any width.
+  bool is_at_rest() {
+    const int width = console_.width();
+    if (std::exchange(width_, width) != width) {
+      resized_ = options_.now();
+    }
+    return !resized_ || options_.now() - *resized_ >= kRest;
+  }
+
   void draw(const ProgressFacts& facts) {
     const TerminalTraits traits = console_.traits();
     console_.set_status(draw_bar(
@@ -155,6 +181,8 @@ class ProgressLine::Impl {
   std::mutex mutex_; // of what follows
   RateMeter meter_;
   Clock::time_point last_plain_;
+  int width_ = console_.width();
+  std::optional<Clock::time_point> resized_;
   bool finished_ = false;
 
   std::mutex timer_mutex_;
@@ -173,6 +201,10 @@ void ProgressLine::update(const ProgressUpdate& update) {
 
 void ProgressLine::finish() {
   impl_->finish();
+}
+
+void ProgressLine::clear() {
+  impl_->clear();
 }
 
 void ProgressLine::tick() {

@@ -73,6 +73,9 @@ class ProgressLine {
   /// Draws the last state with the time it took, and stops. May be called
   /// twice.
   void finish();
+  /// Stops and leaves nothing behind, unless it is finished. May be called
+  /// twice.
+  void clear();
   /// Draws if it is time to; the timer's thread does the same.
   void tick();
 

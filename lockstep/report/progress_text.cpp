@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::size_t kMeasurements = 512;
 constexpr int kBarColumns = 20;
+// At the end of a line: a full one would wrap, and so would the "^C" that the
+// terminal itself shows behind it.
+constexpr int kFreeColumns = 3;
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -156,17 +159,16 @@ std::string draw_bar(const ProgressFacts& facts, const ProgressLook& look) {
   if (facts.loss) {
     add(5, format("- loss: {:.4f}", *facts.loss));
   }
-  // The last column stays free: a full line would wrap.
-  drop_until_it_fits(parts, look.width - 1);
+  drop_until_it_fits(parts, look.width - kFreeColumns);
   std::string line;
   for (const Part& part : parts) {
     line += (line.empty() ? "" : " ") + part.text;
   }
-  return total_columns(parts) < look.width
+  // The last part may take all but one.
+  const int columns = std::max(look.width - 1, 0);
+  return total_columns(parts) <= columns
              ? line
-             : line.substr(
-                   0,
-                   static_cast<std::size_t>(std::max(look.width - 1, 0)));
+             : line.substr(0, static_cast<std::size_t>(columns));
 }
 
 std::string plain_line(const ProgressFacts& facts) {

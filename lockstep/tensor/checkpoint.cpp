@@ -105,9 +105,14 @@ ckpt::Value checkpoint(
   return dict;
 }
 
-void save(const ckpt::Value& value, const std::string& path, FileSystem& fs) {
+void save(
+    const CheckpointEntry& content,
+    const std::string& path,
+    FileSystem& fs) {
   check_torch_version();
-  ckpt::save(path, value, {}, fs).value();
+  ValueBuilder builder;
+  ckpt::save(path, std::visit(Convert{builder}, content.data()), {}, fs)
+      .value();
 }
 
 FoundWeights find_state_dict(const ckpt::Value& root) {

@@ -62,10 +62,11 @@ Checkpoint load(
     const LoadOptions& options = {},
     FileSystem& fs = real_fs());
 
-/// One value of a new checkpoint: weights, a tensor, or plain data.
+/// What a file or an entry of a checkpoint holds: weights, a tensor, or plain
+/// data.
 class CheckpointEntry {
  public:
-  // Implicit on purpose: entries convert inside `checkpoint({...})`.
+  // Implicit on purpose: in `checkpoint({...})` and in calls of `save`.
   // NOLINTBEGIN(google-explicit-constructor)
   CheckpointEntry(StateDict weights) : data_(std::move(weights)) {}
   CheckpointEntry(at::Tensor tensor) : data_(std::move(tensor)) {}
@@ -90,9 +91,10 @@ ckpt::Value checkpoint(
 
 /// Writes PyTorch's zip format, atomically; Python reads it with
 /// `torch.load(weights_only=True)`.
+///   save(state_dict(*net), "weights.pth");
 /// Errors: throws what `ckpt::save` returns; the old file is then untouched.
 void save(
-    const ckpt::Value& value,
+    const CheckpointEntry& content,
     const std::string& path,
     FileSystem& fs = real_fs());
 

@@ -88,22 +88,32 @@ class Loader {
     }
   }
 
-  /// PyTorch's message, empty if nothing is wrong.
-  [[nodiscard]] std::string message(const std::string& name, bool strict)
+  /// True if what differs may. Errors of other kinds never do.
+  [[nodiscard]] bool accepts(
+      MayDiffer may_differ,
+      const std::vector<std::string>& model_keys) const {
+    if (may_differ == MayDiffer::kNothing || has_other_errors_ ||
+        copies_.empty()) {
+      return false;
+    }
+    return may_differ == MayDiffer::kAnything ||
+           only_ends_differ(report_, model_keys);
+  }
+
+  /// What does not fit.
+  [[nodiscard]] LoadProblems problems(std::string class_name, bool strict)
       const {
-    std::vector<std::string> parts;
-    if (strict && !report_.missing_keys.empty()) {
-      parts.push_back(keys_text("Missing", report_.missing_keys));
+    LoadProblems all{.class_name = std::move(class_name), .errors = errors_};
+    if (strict) {
+      all.missing_keys = report_.missing_keys;
+      all.unexpected_keys = report_.unexpected_keys;
     }
-    if (strict && !report_.unexpected_keys.empty()) {
-      parts.push_back(keys_text("Unexpected", report_.unexpected_keys));
-    }
-    parts.insert(parts.end(), errors_.begin(), errors_.end());
-    if (parts.empty()) {
-      return {};
-    }
-    return "Error(s) in loading state_dict for " + name + ":\n\t" +
-           join(parts, "\n\t");
+    return all;
+  }
+
+  /// Units: tensors that `copy` would copy.
+  [[nodiscard]] std::size_t fitting() const {
+    return copies_.size();
   }
 
   LoadReport copy() {
@@ -111,20 +121,11 @@ class Loader {
     for (PendingCopy& pending : copies_) {
       pending.target.copy_(pending.source);
     }
+    report_.taken = std::ssize(copies_);
     return std::move(report_);
   }
 
  private:
-  static std::string keys_text(
-      const std::string& kind,
-      const std::vector<std::string>& keys) {
-    std::string text = kind + " key(s) in state_dict: ";
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      text += (i == 0 ? "\"" : ", \"") + keys[i] + "\"";
-    }
-    return text + ". ";
-  }
-
   bool is_old_batch_norm(
       const torch::nn::Module& module,
       const std::string& prefix) const {
@@ -144,6 +145,7 @@ class Loader {
     }
     const Entry& entry = *found->second;
     if (!entry.tensor.defined()) {
+      has_other_errors_ = true;
       errors_.push_back(
           "While copying the parameter named \"" + key +
           "\", expected torch.Tensor or Tensor-like object from checkpoint "
@@ -156,6 +158,8 @@ class Loader {
       source = source.select(0, 0); // files of PyTorch 0.3
     }
     if (source.sizes() != target.sizes()) {
+      report_.mismatched.push_back(
+          {key, source.sizes().vec(), target.sizes().vec()});
       errors_.push_back(
           "size mismatch for " + key + ": copying a param with shape " +
           size_text(source.sizes()) +
@@ -184,6 +188,7 @@ class Loader {
                         source.device() == target.device();
       copies_.push_back({target, same ? source : source.to(target.options())});
     } catch (const c10::Error& error) {
+      has_other_errors_ = true;
       errors_.push_back(
           "While copying the parameter named \"" + key +
           "\", whose dimensions in the model are " + size_text(target.sizes()) +
@@ -215,6 +220,8 @@ class Loader {
   std::map<std::string, std::int64_t> versions_;
   LoadReport report_;
   std::vector<std::string> errors_;
+  /// Whether some of `errors_` are not about shapes.
+  bool has_other_errors_ = false;
   std::vector<PendingCopy> copies_;
 };
 
@@ -248,6 +255,21 @@ std::string first_of(std::initializer_list<std::string> hints) {
   return found == hints.end() ? std::string() : *found;
 }
 
+// How to load all the same what fits.
+std::string partial_hint(
+    std::size_t fitting,
+    const StateDict& model,
+    const LoadStateDictOptions& options) {
+  const bool is_of_use = fitting > 0 && options.may_differ == MayDiffer::kEnds;
+  return is_of_use ? format(
+                         "more than the first and the last layer differ; "
+                         "--partial (.may_differ = kAnything) takes the {} of "
+                         "{} tensors that fit",
+                         fitting,
+                         model.entries.size())
+                   : std::string();
+}
+
 // `classes` holds Python's class of each entry that is no tensor.
 LoadReport load(
     torch::nn::Module& module,
@@ -276,29 +298,28 @@ LoadReport load(
   }
   Loader loader(entries, versions, std::move(report));
   loader.check(module, "", all);
-  std::string message = loader.message(class_name(module), options.strict);
+  const std::string message =
+      loader.accepts(options.may_differ, model.keys())
+          ? ""
+          : load_message(
+                loader.problems(class_name(module), options.strict),
+                options.shown_names);
   if (!message.empty()) {
     raise(
         {.code = ErrorCode::kMismatch,
          .op = std::string(kOp),
-         .message = std::move(message),
+         .message = message,
          .hint = first_of(
              {options.by_position ? "" : prefix_hint(model.keys(), file.keys()),
               position_hint(file, model, options.by_position),
-              fallback_hint})});
+              fallback_hint,
+              partial_hint(loader.fitting(), model, options)}),
+         .detail = "E_STATE_DICT"});
   }
   return loader.copy();
 }
 
 } // namespace
-
-std::string to_string(const LoadReport& report) {
-  if (report.missing_keys.empty() && report.unexpected_keys.empty()) {
-    return "<All keys matched successfully>";
-  }
-  return "_IncompatibleKeys(missing_keys=" + python_repr(report.missing_keys) +
-         ", unexpected_keys=" + python_repr(report.unexpected_keys) + ")";
-}
 
 LoadReport load_state_dict(
     torch::nn::Module& module,

@@ -41,7 +41,9 @@ LoadReport load_weights(
     return load_state_dict(
         module,
         weights,
-        {.strict = options.strict, .by_position = true});
+        {.strict = options.strict,
+         .by_position = true,
+         .may_differ = options.may_differ});
   }
   const PrefixFit fit = fit_prefix(state_dict(module).keys(), keys_of(weights));
   return load_state_dict(
@@ -49,7 +51,8 @@ LoadReport load_weights(
       weights,
       {.strict = options.strict,
        .strip_prefix = fit.strip,
-       .add_prefix = fit.add});
+       .add_prefix = fit.add,
+       .may_differ = options.may_differ});
 }
 
 } // namespace lockstep

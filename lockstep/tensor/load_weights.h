@@ -5,6 +5,7 @@
 // without "module.", from Python or C++.
 //   load_weights(*net, "whole_model_of_4_gpus.pth");
 //   load_weights(*model, "vgg19.pth", {.by_position = true});
+//   load_weights(*model, "resnet18.pth", {.may_differ = MayDiffer::kEnds});
 #pragma once
 
 #include <string>
@@ -27,6 +28,9 @@ struct LoadWeightsOptions {
   bool strict = true;
   /// As `LoadStateDictOptions::by_position`.
   bool by_position = false;
+  /// As `LoadStateDictOptions::may_differ`: kEnds takes a network for 1000
+  /// classes and three channels into one for other classes and images.
+  MayDiffer may_differ = MayDiffer::kNothing;
 };
 
 /// Finds the weights in the file and copies them into `module`. "module." (or

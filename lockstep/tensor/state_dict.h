@@ -16,6 +16,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/ckpt/value.h"
+#include "lockstep/tensor/load_report.h"
 
 namespace torch::nn {
 class Module;
@@ -53,23 +54,17 @@ struct LoadStateDictOptions {
   /// The file's names do not count, only order and shapes: the i-th entry goes
   /// to the model's i-th, as far as the shapes leave one way to do so.
   bool by_position = false;
+  /// What need not fit; then the report says what was taken.
+  MayDiffer may_differ = MayDiffer::kNothing;
+  /// Units: names of each kind that an error lists before it counts; 0: all,
+  /// which is PyTorch's text to the byte.
+  std::size_t shown_names = 5;
 };
-
-/// What did not match; both lists are empty after a full load.
-struct LoadReport {
-  std::vector<std::string> missing_keys = {};
-  std::vector<std::string> unexpected_keys = {};
-  /// With `by_position`: name in the file, name in the model, in order.
-  std::vector<std::pair<std::string, std::string>> mapping = {};
-};
-
-/// Python's text: `<All keys matched successfully>` or
-/// `_IncompatibleKeys(missing_keys=[...], unexpected_keys=[...])`.
-std::string to_string(const LoadReport& report);
 
 /// Copies `weights` into `module`, cast to the module's dtypes and devices.
 /// Everything is checked first: after an error the module is unchanged.
-/// Errors: throws kMismatch with PyTorch's text (missing, unexpected, shapes);
+/// Errors: throws kMismatch (E_STATE_DICT) with PyTorch's text (missing,
+/// unexpected, shapes);
 /// by position also E_AMBIGUOUS and E_NO_MATCH of `ckpt::match_by_position`.
 LoadReport load_state_dict(
     torch::nn::Module& module,

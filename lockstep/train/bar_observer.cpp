@@ -2,10 +2,12 @@
 #include "lockstep/train/bar_observer.h"
 
 #include "lockstep/base/strings.h"
+#include "lockstep/train/stopwatch.h"
 
 namespace lockstep::train {
 
 void BarObserver::on_start(const StartRecord& record) {
+  epochs_ = record.epochs;
   counted_ = static_cast<double>(record.samples);
   loss_ = record.train.loss * counted_;
   right_ = record.train.top1 / 100.0 * counted_;
@@ -20,7 +22,7 @@ void BarObserver::on_step(const StepRecord& record) {
     epoch_ = record.epoch;
     line_ = std::make_unique<report::ProgressLine>(report::ProgressOptions{
         .total = record.batches,
-        .label = format("Epoch {}", record.epoch),
+        .label = format("Epoch {}/{}", record.epoch, epochs_),
         .console = &console_});
   }
   const auto count = static_cast<double>(record.samples);
@@ -43,6 +45,13 @@ void BarObserver::on_epoch(const EpochRecord& record) {
       "Test:  Acc@1 {:.3f} Acc@5 {:.3f}",
       record.test.top1,
       record.test.top5));
+}
+
+void BarObserver::on_end(const EndRecord& record) {
+  if (line_ != nullptr) {
+    line_->clear(); // of an epoch that was stopped
+  }
+  console_.print("Training time " + to_string(record.times));
 }
 
 } // namespace lockstep::train

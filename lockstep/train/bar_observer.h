@@ -20,12 +20,14 @@ class BarObserver final : public Observer {
   void on_start(const StartRecord& record) override;
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
+  void on_end(const EndRecord& record) override;
 
  private:
   report::Console& console_;
   std::unique_ptr<report::ProgressLine> line_;
   /// The epoch that `line_` shows, which may begin in its middle.
   std::int64_t epoch_ = -1;
+  std::int64_t epochs_ = 0;
   /// Of this start, for the rate.
   std::int64_t samples_ = 0;
   /// Sums over the epoch so far, and the samples in them.

@@ -40,8 +40,25 @@ constexpr std::array kLayouts{
     Layout{"torchvision", "lr_scheduler", "model", "lr_scheduler", {}, true},
     Layout{"timm", "version", "state_dict", "lr_scheduler", "metric", true},
     Layout{"{epoch, model, ...}", "model", "model", "scheduler", {}, true},
+    Layout{"{epoch, best_mIoU, ...}", "best_mIoU", "state_dict", "scheduler"},
     Layout{"PyTorch's examples", "state_dict", "state_dict", "scheduler",
            "best_acc1"},
+};
+
+/// A setting that lives on in the optimizer's first group or in the schedule.
+struct KeptSetting {
+  std::string_view key = {};
+  std::string_view part = {};
+  std::string_view name = {};
+};
+
+constexpr std::array kKept{
+    KeptSetting{"lr", "optimizer", "initial_lr"},
+    KeptSetting{"momentum", "optimizer", "momentum"},
+    KeptSetting{"weight_decay", "optimizer", "weight_decay"},
+    KeptSetting{"nesterov", "optimizer", "nesterov"},
+    KeptSetting{"lr_step_size", "scheduler", "step_size"},
+    KeptSetting{"lr_gamma", "scheduler", "gamma"},
 };
 // clang-format on
 
@@ -52,7 +69,8 @@ refuse(const std::string& path, std::string message, std::string hint) {
        .op = "train.resume",
        .message = std::move(message),
        .hint = std::move(hint),
-       .path = path});
+       .path = path,
+       .detail = "E_NOT_A_RUN"});
 }
 
 /// True for a state dict on its own: a dict with nothing but tensors.
@@ -157,6 +175,56 @@ std::string_view model_name(const ckpt::Value& root) {
   return model == nullptr ? "" : model->text();
 }
 
+/// The first group of an optimizer's state, or the state of a schedule.
+const ckpt::Value* part_of(const ckpt::Value& ours, std::string_view name) {
+  const ckpt::Value* part = ours.find(name);
+  const ckpt::Value* groups =
+      part == nullptr ? nullptr : part->find("param_groups");
+  const ckpt::List* list = groups == nullptr ? nullptr : groups->as_list();
+  if (list == nullptr) {
+    return part;
+  }
+  return list->items.empty() ? nullptr : list->items.data();
+}
+
+ckpt::Value args_of(const ckpt::Value& root, const ckpt::Value& ours) {
+  ckpt::Value args = ckpt::Value::dict({});
+  if (const std::string_view model = model_name(root); !model.empty()) {
+    args.set("model", model);
+  }
+  for (const KeptSetting& kept : kKept) {
+    const ckpt::Value* part = part_of(ours, kept.part);
+    const ckpt::Value* value =
+        part == nullptr ? nullptr : part->find(kept.name);
+    if (value != nullptr) {
+      args.set(std::string(kept.key), *value);
+    }
+  }
+  return args;
+}
+
+std::string plural(std::int64_t count, std::string_view noun) {
+  return format("{} {}{}", count, noun, count == 1 ? " is" : "s are");
+}
+
+/// What the log says of a file that is not ours.
+std::vector<std::string>
+notes_of(const ckpt::Value& root, const Layout& layout, std::int64_t epochs) {
+  std::vector<std::string> notes{format(
+      "a checkpoint of another program ({} layout): {} done",
+      layout.name,
+      plural(epochs, "epoch"))};
+  for (const auto& [key, value] : root.as_dict()->items) {
+    const std::string* name = key.as_string();
+    if (name != nullptr && name->starts_with("best_") && *name != layout.best) {
+      notes.push_back(format(
+          "'{}' is another metric: the best accuracy begins fresh",
+          escape(*name)));
+    }
+  }
+  return notes;
+}
+
 } // namespace
 
 RunCheckpoint to_run_checkpoint(
@@ -175,16 +243,11 @@ RunCheckpoint to_run_checkpoint(
   if (const ckpt::Value* scheduler = root.find(layout.scheduler)) {
     ours.set("scheduler", *scheduler);
   }
-  if (const std::string_view model = model_name(root); !model.empty()) {
-    ours.set("args", ckpt::Value::dict({{"model", model}}));
-  }
+  ours.set("args", args_of(root, ours));
   return {
       .root = ours,
       .layout = std::string(layout.name),
-      .note = format(
-          "a checkpoint of another program ({} layout): {} epochs are done",
-          layout.name,
-          epoch)};
+      .notes = notes_of(root, layout, epoch)};
 }
 
 } // namespace lockstep::train

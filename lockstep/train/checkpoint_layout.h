@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lockstep/ckpt/value.h"
 
@@ -19,13 +20,17 @@ struct RunCheckpoint {
   /// Whether Lockstep wrote it.
   bool is_ours = false;
   /// For the log: what was understood of a form that is not ours.
-  std::string note = {};
+  std::vector<std::string> notes = {};
 };
 
 /// Takes what Lockstep, PyTorch's examples, torchvision's and timm's scripts
-/// write, and `{epoch, model, optimizer, scheduler}`. The entries themselves
-/// stay as they are; the model's name becomes `args`. `path` is for messages.
-/// Errors: throws kMismatch that names the missing keys and says what to do.
+/// write, `{epoch, model, optimizer, scheduler}` and
+/// `{epoch, best_mIoU, state_dict, optimizer}`. The entries themselves stay as
+/// they are; the model's name and what the optimizer and the schedule say of
+/// their settings become `args`. A best value of another metric than accuracy
+/// is left, with a note. `path` is for messages.
+/// Errors: throws kMismatch (E_NOT_A_RUN) that names the missing keys and says
+/// what to do.
 RunCheckpoint to_run_checkpoint(
     const ckpt::Value& root,
     const std::string& path);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <yaml-cpp/yaml.h>
 
@@ -12,9 +13,21 @@
 namespace lockstep::train {
 namespace {
 
+/// Where in a file.
+struct Place {
+  std::string path = {};
+  YAML::Mark mark = {};
+
+  [[nodiscard]] std::string to_text() const {
+    return mark.is_null()
+               ? path
+               : format("{}:{}:{}", path, mark.line + 1, mark.column + 1);
+  }
+};
+
 [[noreturn]] void bad_yaml(
-    const std::string& path,
-    const YAML::Mark& mark,
+    const Place& place,
+    std::string_view detail,
     const std::string& message,
     const std::string& hint = {}) {
   raise(
@@ -22,9 +35,40 @@ namespace {
        .op = "train.config",
        .message = message,
        .hint = hint,
-       .path = mark.is_null()
-                   ? path
-                   : format("{}:{}:{}", path, mark.line + 1, mark.column + 1)});
+       .path = place.to_text(),
+       .detail = std::string(detail)});
+}
+
+/// The setting that `key` names, in either spelling.
+const Flag& flag_of(std::string key, const Place& place) {
+  std::ranges::replace(key, '-', '_');
+  if (const Flag* flag = find_key(key)) {
+    return *flag;
+  }
+  std::vector<std::string> keys;
+  for (const Flag& known : flag_table()) {
+    keys.push_back(known.key());
+  }
+  const std::string near = nearest(key, keys);
+  bad_yaml(
+      place,
+      "E_CONFIG_KEY",
+      format("unknown setting '{}'", escape(key)),
+      near.empty() ? "" : format("did you mean '{}'?", near));
+}
+
+void set_from_file(
+    TrainConfig& config,
+    const Flag& flag,
+    const std::string& value,
+    const Place& place) {
+  try {
+    set_flag(config, flag, value);
+  } catch (const Exception& exception) {
+    Error error = exception.error();
+    error.path = place.to_text();
+    raise(std::move(error));
+  }
 }
 
 /// Lists may be written `[3, 5]` or `3,5`; both become the flag's text.
@@ -36,7 +80,10 @@ std::string scalar_text(const std::string& path, const YAML::Node& node) {
     return node.Scalar();
   }
   if (!node.IsSequence()) {
-    bad_yaml(path, node.Mark(), "expected a plain value or a list");
+    bad_yaml(
+        {path, node.Mark()},
+        "E_CONFIG_FILE",
+        "expected a plain value or a list");
   }
   std::vector<std::string> parts;
   for (const YAML::Node& item : node) {
@@ -116,32 +163,27 @@ std::string to_yaml(const TrainConfig& config) {
 void apply_yaml(
     TrainConfig& config,
     const std::string& text,
-    const std::string& path) {
+    const std::string& path,
+    SettingSources* sources) {
   try {
     const YAML::Node root = YAML::Load(text);
     if (!root.IsMap()) {
-      bad_yaml(path, root.Mark(), "expected lines of 'key: value'");
+      bad_yaml(
+          {path, root.Mark()},
+          "E_CONFIG_FILE",
+          "expected lines of 'key: value'");
     }
     for (const auto& entry : root) {
-      auto key = entry.first.as<std::string>();
-      std::ranges::replace(key, '-', '_');
-      const Flag* flag = find_key(key);
-      if (flag == nullptr) {
-        std::vector<std::string> keys;
-        for (const Flag& known : flag_table()) {
-          keys.push_back(known.key());
-        }
-        const std::string near = nearest(key, keys);
-        bad_yaml(
-            path,
-            entry.first.Mark(),
-            format("unknown setting '{}'", escape(key)),
-            near.empty() ? "" : format("did you mean '{}'?", near));
+      const Place place{path, entry.first.Mark()};
+      const Flag& flag = flag_of(entry.first.as<std::string>(), place);
+      const std::string value = scalar_text(path, entry.second);
+      set_from_file(config, flag, value, {path, entry.second.Mark()});
+      if (sources != nullptr) {
+        sources->set(flag, format("{}:{}", path, place.mark.line + 1));
       }
-      set_flag(config, *flag, scalar_text(path, entry.second));
     }
   } catch (const YAML::Exception& error) {
-    bad_yaml(path, error.mark, error.msg);
+    bad_yaml({path, error.mark}, "E_CONFIG_FILE", error.msg);
   }
 }
 
@@ -159,11 +201,17 @@ ckpt::Value to_args(const TrainConfig& config) {
   return args;
 }
 
-void apply_args(TrainConfig& config, const ckpt::Value& args) {
+void apply_args(
+    TrainConfig& config,
+    const ckpt::Value& args,
+    SettingSources* sources) {
   for (const Flag& flag : flag_table()) {
     const ckpt::Value* value = args.find(flag.key());
     if (const auto text = value ? to_text(*value) : std::nullopt) {
       set_flag(config, flag, *text);
+      if (sources != nullptr) {
+        sources->set(flag, "the checkpoint");
+      }
     }
   }
 }

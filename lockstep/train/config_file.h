@@ -8,7 +8,8 @@
 #include <string>
 
 #include "lockstep/ckpt/value.h"
-#include "lockstep/train/config.h"
+#include "lockstep/train/settings/config.h"
+#include "lockstep/train/settings/sources.h"
 
 namespace lockstep::train {
 
@@ -17,17 +18,22 @@ std::string to_yaml(const TrainConfig& config);
 
 /// Sets what `text` names and keeps the rest of `config`.
 /// Errors: throws kInvalidArgument with `path:line:column` for a key that is
-/// no setting, a bad value or text that is no flat YAML.
+/// no setting (E_CONFIG_KEY), a bad value (E_FLAG_VALUE) or text that is no
+/// flat YAML (E_CONFIG_FILE).
 void apply_yaml(
     TrainConfig& config,
     const std::string& text,
-    const std::string& path);
+    const std::string& path,
+    SettingSources* sources = nullptr);
 
 /// A dict of plain values, one per saved flag.
 ckpt::Value to_args(const TrainConfig& config);
 
 /// Sets what `args` names and this version knows; keeps the rest of `config`.
 /// Errors: throws kInvalidArgument for a value the flag would refuse.
-void apply_args(TrainConfig& config, const ckpt::Value& args);
+void apply_args(
+    TrainConfig& config,
+    const ckpt::Value& args,
+    SettingSources* sources = nullptr);
 
 } // namespace lockstep::train

@@ -28,7 +28,7 @@ void CsvObserver::on_step(const StepRecord& record) {
 
 void CsvObserver::on_epoch(const EpochRecord& record) {
   results_.append(format(
-      "{},{},{},{},{},{},{},{},{},{:.1f},{:.3f}",
+      "{},{},{},{},{},{},{},{},{},{:.1f},{:.3f},{:.3f},{:.3f}",
       record.epoch,
       record.step,
       record.samples,
@@ -39,7 +39,9 @@ void CsvObserver::on_epoch(const EpochRecord& record) {
       shortest(record.test.top5),
       shortest(record.lr),
       record.images_per_second,
-      record.train.seconds));
+      record.times.wall,
+      record.times.user,
+      record.times.system));
 }
 
 } // namespace lockstep::train

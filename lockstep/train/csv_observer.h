@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `results.csv` (a row per epoch) and `steps.csv` (a row per --log-interval).
+// `images_per_s` is that of training; the three times are the whole epoch's.
 // Losses and rates are the shortest decimals that restore the number, so equal
 // runs give equal files up to the time columns.
 #pragma once
@@ -13,7 +14,7 @@ namespace lockstep::train {
 /// Columns of the two files.
 inline constexpr std::string_view kResultsHeader =
     "epoch,step,samples,train_loss,train_top1,val_loss,val_top1,val_top5,lr,"
-    "images_per_s,epoch_s";
+    "images_per_s,epoch_s,user_s,system_s";
 inline constexpr std::string_view kStepsHeader = "step,epoch,loss,lr";
 
 /// Appends to both files. Rows are written at once: a reader sees them live.

@@ -16,7 +16,8 @@ namespace {
        .message = format(
            "'{}' must be a number that is not negative, got {}",
            key,
-           value.type_name())});
+           value.type_name()),
+       .detail = "E_BAD_STATE"});
 }
 
 std::int64_t to_count(std::string_view key, const ckpt::Value& value) {
@@ -73,7 +74,8 @@ void load_fields(const ckpt::Value& saved, Cursor& cursor) {
       raise(
           {.code = ErrorCode::kMismatch,
            .op = "train.resume",
-           .message = format("'cursor' has no '{}'", field.key)});
+           .message = format("'cursor' has no '{}'", field.key),
+           .detail = "E_BAD_STATE"});
     }
     if (field.count != nullptr) {
       *field.count = to_count(field.key, *value);

@@ -12,7 +12,7 @@ JsonObserver::JsonObserver(
     const std::string& folder,
     std::int64_t log_interval)
     : log_interval_(log_interval),
-      file_(files.open(format("{}/{}", folder, kJsonFile))) {}
+      file_(files.open(format("{}/{}", folder, kMetricsFile))) {}
 
 void JsonObserver::on_step(const StepRecord& record) {
   if (!record.is_logged(log_interval_)) {
@@ -48,7 +48,9 @@ void JsonObserver::on_epoch(const EpochRecord& record) {
       .set("val_top5", record.test.top5)
       .set("lr", record.lr)
       .set("images_per_s", record.images_per_second)
-      .set("epoch_s", record.train.seconds);
+      .set("epoch_s", record.times.wall)
+      .set("user_s", record.times.user)
+      .set("system_s", record.times.system);
   file_.append(line.dump());
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `log.jsonl`: the numbers of `results.csv` and `steps.csv` as one JSON object
-// per line, for programs that follow a run.
-//   {"event":"step","step":51,"epoch":0,"loss":2.3012,...}
-//   {"event":"epoch","epoch":0,"step":938,"samples":60000,...}
+// `metrics.jsonl`: the numbers of `results.csv` and `steps.csv` as one JSON
+// object per line, for programs that follow a run.
+//   {"event":"step","step":51,"epoch":1,"loss":2.3012,...}
+//   {"event":"epoch","epoch":1,"step":938,"samples":60000,...}
 #pragma once
 
 #include "lockstep/train/observer.h"
@@ -13,7 +13,7 @@ namespace lockstep::train {
 
 class JsonObserver final : public Observer {
  public:
-  /// Opens `log.jsonl` in `folder`. Ownership: `files` must outlive the
+  /// Opens `metrics.jsonl` in `folder`. Ownership: `files` must outlive the
   /// observer. Errors: throws kIo.
   JsonObserver(
       RunFiles& files,

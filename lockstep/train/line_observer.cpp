@@ -2,6 +2,7 @@
 #include "lockstep/train/line_observer.h"
 
 #include "lockstep/base/strings.h"
+#include "lockstep/train/stopwatch.h"
 
 namespace lockstep::train {
 namespace {
@@ -40,7 +41,9 @@ void LineObserver::on_step(const StepRecord& record) {
   if (record.epoch != epoch_) {
     meters_ = {};
     epoch_ = record.epoch;
+    shown_ = 0.0;
   }
+  samples_ += record.samples;
   meters_.loss.add(record.loss, record.samples);
   meters_.top1.add(record.top1, record.samples);
   meters_.top5.add(record.top5, record.samples);
@@ -60,22 +63,24 @@ void LineObserver::on_step(const StepRecord& record) {
           position(record.batch, record.batches),
           human_seconds(meters_.time.average() * left),
           format("{:.6g}", record.lr),
-          static_cast<double>(record.samples) / record.seconds,
+          static_cast<double>(samples_) / (record.epoch_seconds - shown_),
           meters_.loss.text(),
           meters_.top1.text(),
           meters_.top5.text(),
           meters_.time.average(),
           meters_.data.average()));
+  samples_ = 0;
+  shown_ = record.epoch_seconds;
 }
 
 void LineObserver::on_epoch(const EpochRecord& record) {
   log_.write(
       LogLevel::kInfo,
       format(
-          "{}{}] Total time: {} ({:.1f} img/s)",
+          "{}{}] Total time: {}, training at {:.1f} img/s",
           kEpoch,
           record.epoch,
-          human_seconds(record.train.seconds),
+          to_string(record.times),
           record.images_per_second));
   log_.write(
       LogLevel::kInfo,
@@ -84,6 +89,10 @@ void LineObserver::on_epoch(const EpochRecord& record) {
           kTest,
           record.test.top1,
           record.test.top5));
+}
+
+void LineObserver::on_end(const EndRecord& record) {
+  log_.write(LogLevel::kInfo, "Training time " + to_string(record.times));
 }
 
 } // namespace lockstep::train

@@ -2,7 +2,7 @@
 //
 // Steps and epochs as the lines of torchvision's reference scripts, so that
 // their log parsers keep working.
-//   Epoch: [0]  [ 50/938]  eta: 0:01:02  lr: 0.1  img/s: 1843.2  loss: ...
+//   Epoch: [1]  [ 50/938]  eta: 0:01:02  lr: 0.1  img/s: 1843.2  loss: ...
 //   Test:  Acc@1 87.310 Acc@5 99.480
 #pragma once
 
@@ -17,7 +17,7 @@ namespace lockstep::train {
 /// Whether a line of a log is one that a `LineObserver` writes.
 bool is_observed_line(std::string_view line);
 
-/// Writes a line for every logged step and two for every epoch.
+/// Writes a line for every logged step, two for every epoch and one at the end.
 /// Ownership: `log` must outlive the observer.
 class LineObserver final : public Observer {
  public:
@@ -26,6 +26,7 @@ class LineObserver final : public Observer {
   void on_start(const StartRecord& record) override;
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
+  void on_end(const EndRecord& record) override;
 
  private:
   /// What the lines of one epoch average.
@@ -42,6 +43,9 @@ class LineObserver final : public Observer {
   Meters meters_;
   /// The epoch of `meters_`, which may begin in its middle.
   std::int64_t epoch_ = -1;
+  /// Samples since the last line, and when that was in the epoch.
+  std::int64_t samples_ = 0;
+  double shown_ = 0.0;
 };
 
 } // namespace lockstep::train

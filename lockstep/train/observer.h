@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a run measures, and the interface of whoever shows or keeps it.
+// What a run measures, and the interface of whoever shows or keeps it. Epochs
+// count from 1: a row's epoch is the `epoch` of the checkpoint behind it.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,15 @@
 #include <vector>
 
 namespace lockstep::train {
+
+/// How long something took. Units: seconds.
+struct Times {
+  double wall = 0.0;
+  /// Of the processors, over all threads: in the program, and in the system for
+  /// it.
+  double user = 0.0;
+  double system = 0.0;
+};
 
 /// Averages over a data set.
 struct Score {
@@ -25,8 +35,12 @@ struct Score {
 struct StartRecord {
   /// The run folder.
   std::string folder = {};
-  /// Epochs and steps that are done.
+  /// "cpu", "cuda:0", once for every replica.
+  std::vector<std::string> devices = {};
+  /// The epoch that begins or goes on, of how many.
   std::int64_t epoch = 0;
+  std::int64_t epochs = 0;
+  /// Steps that are done.
   std::int64_t step = 0;
   /// Of the epoch that goes on: its samples so far, and their averages.
   std::int64_t samples = 0;
@@ -51,6 +65,8 @@ struct StepRecord {
   /// The whole step, and its wait for data.
   double seconds = 0.0;
   double data_seconds = 0.0;
+  /// Since the epoch began, or went on. Units: seconds.
+  double epoch_seconds = 0.0;
 
   /// True for the epoch's first, every `interval`-th and its last step.
   [[nodiscard]] bool is_logged(std::int64_t interval) const {
@@ -68,12 +84,16 @@ struct EpochRecord {
   Score test = {};
   /// The rate of the epoch's last step.
   double lr = 0.0;
+  /// Of training, without the test.
   double images_per_second = 0.0;
+  /// Of the whole epoch, its test included.
+  Times times = {};
 };
 
 /// A checkpoint that is complete and on the disk.
 struct CheckpointRecord {
   std::string path = {};
+  /// Epochs and steps that are done.
   std::int64_t epoch = 0;
   std::int64_t step = 0;
   bool is_best = false;
@@ -81,10 +101,11 @@ struct CheckpointRecord {
 
 /// How a run ended.
 struct EndRecord {
+  /// That are done.
   std::int64_t epochs = 0;
   /// Units: percent.
   double best_acc1 = 0.0;
-  double seconds = 0.0;
+  Times times = {};
   bool was_stopped = false;
 };
 

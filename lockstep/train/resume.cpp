@@ -34,7 +34,8 @@ nothing_there(const std::string& path, std::string message, std::string hint) {
        .op = "train.resume",
        .message = std::move(message),
        .hint = std::move(hint),
-       .path = path});
+       .path = path,
+       .detail = "E_NO_RUN"});
 }
 
 /// The run below `runs/` that was written to last.
@@ -205,7 +206,7 @@ Resumption resume_best(FileSystem& fs, const TrainConfig& config) {
   if (!folder || !exists(fs, path)) {
     nothing_there(
         folder.value_or(std::string(kRunsFolder)),
-        format("no run with a {}", kBestFile),
+        format("no run has a {}", kBestFile),
         "it is written after each epoch that is the best so far; --output "
         "names the run folder");
   }
@@ -214,6 +215,12 @@ Resumption resume_best(FileSystem& fs, const TrainConfig& config) {
 
 Resumption resume_path(FileSystem& fs, const std::string& given) {
   const std::string path = plain_path(given);
+  if (!exists(fs, path)) {
+    nothing_there(
+        path,
+        "there is no such checkpoint or run folder",
+        "--resume auto goes on with the newest run");
+  }
   const FileInfo info = fs.stat(path).value();
   if (info.kind != FileInfo::Kind::kDirectory) {
     return resume_file(fs, path);
@@ -221,7 +228,7 @@ Resumption resume_path(FileSystem& fs, const std::string& given) {
   if (!holds_run(fs, path)) {
     nothing_there(
         path,
-        "the folder holds no run",
+        "the folder does not hold a run",
         format("a run folder has {} and {}", kArgsFile, kLatestFile));
   }
   return resume_folder(fs, path);

@@ -17,7 +17,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/train/checkpoint_layout.h"
-#include "lockstep/train/config.h"
+#include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/resume_check.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/models/registry.h"
 #include "lockstep/train/config_file.h"
 
 namespace lockstep::train {
 namespace {
 
 /// Keys of `args` whose values live on in the optimizer and the schedule.
-constexpr std::array<std::string_view, 9> kOfTheCheckpoint{
+constexpr std::array<std::string_view, 10> kOfTheCheckpoint{
     "lr",
     "momentum",
     "weight_decay",
@@ -21,51 +24,170 @@ constexpr std::array<std::string_view, 9> kOfTheCheckpoint{
     "lr_step_size",
     "lr_gamma",
     "lr_milestones",
-    "initial_checkpoint"};
+    "initial_checkpoint",
+    "partial"};
 
-[[noreturn]] void
-refuse(const ResumeCheck& check, std::string message, std::string hint) {
+/// Keys of `args` with which alone a run can go on.
+constexpr std::array<std::string_view, 3> kFixed{
+    "opt",
+    "lr_scheduler",
+    "img_size"};
+
+/// How a part begins that the checkpoint lacks.
+struct FreshPart {
+  std::string_view key = {};
+  std::string_view begins = {};
+};
+
+constexpr std::array kFreshParts{
+    FreshPart{"scheduler", "it begins at epoch {} of its schedule"},
+    FreshPart{"rng", "random numbers begin fresh, as --seed says"},
+    FreshPart{"lockstep", "how its numbers were computed is not known"},
+};
+
+[[noreturn]] void refuse(
+    const std::string& path,
+    std::string_view detail,
+    std::string message,
+    std::string hint) {
   raise(
       {.code = ErrorCode::kMismatch,
        .op = "train.resume",
        .message = std::move(message),
        .hint = std::move(hint),
-       .path = check.path});
+       .path = path,
+       .detail = std::string(detail)});
+}
+
+bool is_of_the_checkpoint(const Flag& flag) {
+  return std::ranges::find(kOfTheCheckpoint, flag.key()) !=
+         kOfTheCheckpoint.end();
+}
+
+std::string shown(const std::string& value) {
+  return value.empty() ? "none" : escape(value);
+}
+
+void refuse_other_model(const TrainConfig& config, const Resumption& from) {
+  const ckpt::Value& root = from.checkpoint.root;
+  const ckpt::Value* arch = root.find("arch");
+  const ckpt::Value* args = root.find("args");
+  if (arch == nullptr && args != nullptr) {
+    arch = args->find("model");
+  }
+  const std::string_view name = arch == nullptr ? "" : arch->text();
+  const std::vector<std::string> known = model_names();
+  const bool is_known = std::ranges::find(known, name) != known.end();
+  if (is_known && name != config.model) {
+    refuse(
+        from.path,
+        "E_OTHER_MODEL",
+        format(
+            "the checkpoint is arch '{}', the run asks for '{}'",
+            name,
+            escape(config.model)),
+        "leave --model out to go on; a new run may begin with "
+        "--initial-checkpoint");
+  }
+}
+
+/// "no scheduler in the file: it begins at epoch 3 of its schedule".
+std::string fresh_text(const std::string& key, const Cursor& cursor) {
+  const auto* part = std::ranges::find(kFreshParts, key, &FreshPart::key);
+  return format("no {} in the file: ", key) +
+         format(
+             part == kFreshParts.end() ? "it begins fresh" : part->begins,
+             cursor.epoch + 1);
 }
 
 } // namespace
 
-std::vector<std::string> take_settings(
+void refuse_contradictions(
     TrainConfig& config,
-    const ckpt::Value& args) {
+    const Resumption& from,
+    bool has_own_model) {
+  if (!has_own_model) {
+    refuse_other_model(config, from);
+  }
+  const ckpt::Value* args = from.checkpoint.root.find("args");
+  if (args == nullptr) {
+    return;
+  }
   TrainConfig saved = config;
-  apply_args(saved, args);
-  std::vector<std::string> warnings;
-  for (const std::string_view key : kOfTheCheckpoint) {
+  apply_args(saved, *args);
+  if (config.img_size == 0) {
+    config.img_size = saved.img_size;
+  }
+  for (const std::string_view key : kFixed) {
     const Flag& flag = *find_key(key);
     const std::string was = get_flag(saved, flag);
     const std::string now = get_flag(config, flag);
-    if (was != now) {
-      warnings.push_back(format(
-          "--{} {} has no effect: the run goes on with the checkpoint's '{}'",
-          flag.name,
-          escape(now),
-          escape(was)));
-      set_flag(config, flag, was);
+    if (was != now && was != "0") {
+      refuse(
+          from.path,
+          "E_OTHER_SETTING",
+          format(
+              "the checkpoint was trained with --{0} {1}, the run asks for "
+              "--{0} {2}",
+              flag.name,
+              escape(was),
+              escape(now)),
+          format(
+              "leave --{} out to go on; a new run may begin with "
+              "--initial-checkpoint",
+              flag.name));
     }
   }
-  return warnings;
 }
 
-std::string check_resume(const ResumeCheck& check, bool exact) {
+std::vector<StartLine> take_settings(
+    TrainConfig& config,
+    const ckpt::Value& args,
+    const SettingSources& sources) {
+  TrainConfig saved = config;
+  apply_args(saved, args);
+  std::vector<StartLine> lines;
+  for (const Flag& flag : flag_table()) {
+    const std::string was = get_flag(saved, flag);
+    const std::string now = get_flag(config, flag);
+    if (was == now || !flag.is_saved) {
+      continue;
+    }
+    if (is_of_the_checkpoint(flag)) {
+      set_flag(config, flag, was);
+      lines.push_back(
+          {LogLevel::kWarning,
+           format(
+               "--{} {}: ignored, the run goes on with the checkpoint's {}",
+               flag.name,
+               shown(now),
+               shown(was))});
+    } else {
+      lines.push_back(
+          {LogLevel::kInfo,
+           format(
+               "--{} {} (was {}): {}",
+               flag.name,
+               shown(now),
+               shown(was),
+               "from " + sources.of(flag))});
+    }
+  }
+  return lines;
+}
+
+std::vector<std::string> check_resume(
+    const ResumeCheck& check,
+    const TrainConfig& config) {
   const std::string order = to_string(check.identity.order());
   const bool is_inside_epoch = check.cursor.samples > 0;
   if (is_inside_epoch && !order.empty()) {
     refuse(
-        check,
+        check.path,
+        "E_OTHER_SAMPLES",
         format(
             "epoch {} cannot go on with other samples; {}",
-            check.cursor.epoch,
+            check.cursor.epoch + 1,
             order),
         "keep them, or resume from a checkpoint after an epoch");
   }
@@ -76,21 +198,27 @@ std::string check_resume(const ResumeCheck& check, bool exact) {
       reasons.push_back(text);
     }
   }
-  if (!check.missing.empty()) {
-    reasons.push_back(
-        format("the checkpoint has no {}", join(check.missing, ", ")));
+  std::vector<std::string> warnings;
+  for (const std::string& key : check.missing) {
+    warnings.push_back(fresh_text(key, check.cursor));
   }
-  if (reasons.empty()) {
-    return {};
+  if (!reasons.empty()) {
+    warnings.push_back(
+        "the bits may differ from those of a run without interruption; " +
+        join(reasons, "; "));
   }
-  if (exact) {
+  if (config.resume_exact && !warnings.empty()) {
+    if (!check.missing.empty()) {
+      reasons.push_back(
+          format("the checkpoint has no {}", join(check.missing, ", ")));
+    }
     refuse(
-        check,
+        check.path,
+        "E_NOT_EXACT",
         "the bits cannot be those of one run; " + join(reasons, "; "),
         "without --resume-exact the run goes on all the same");
   }
-  return "the bits may differ from those of a run without interruption; " +
-         join(reasons, "; ");
+  return warnings;
 }
 
 } // namespace lockstep::train

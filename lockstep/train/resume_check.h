@@ -1,24 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether a run that goes on can have the bits of one without interruption.
+// What a run that goes on takes from the checkpoint and what from its user, and
+// whether it can have the bits of one without interruption.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "lockstep/train/config.h"
 #include "lockstep/train/cursor.h"
+#include "lockstep/train/resume.h"
 #include "lockstep/train/run_identity.h"
+#include "lockstep/train/settings/config.h"
+#include "lockstep/train/settings/sources.h"
+#include "lockstep/train/setup.h"
 
 namespace lockstep::train {
 
-/// Gives settings that the saved optimizer and schedule decide (rates,
-/// momentum,
-/// ...) the values of the checkpoint's `args`. Returns a warning for each that
-/// `config` had otherwise.
-std::vector<std::string> take_settings(
+/// Takes the checkpoint's image size where `config` has none.
+/// Errors: throws kMismatch for what the run cannot go on with: another model
+/// (E_OTHER_MODEL), optimizer, schedule or image size (E_OTHER_SETTING). A
+/// program's own model has neither name nor size.
+void refuse_contradictions(
     TrainConfig& config,
-    const ckpt::Value& args);
+    const Resumption& from,
+    bool has_own_model);
+
+/// Gives settings that the saved optimizer and schedule decide (rates,
+/// momentum, ...) the values of the checkpoint's `args`. Returns a line for
+/// each setting that differs: which value counts, and where it comes from.
+std::vector<StartLine> take_settings(
+    TrainConfig& config,
+    const ckpt::Value& args,
+    const SettingSources& sources = {});
 
 /// What is known once a checkpoint is loaded.
 struct ResumeCheck {
@@ -30,9 +43,13 @@ struct ResumeCheck {
   const std::string& path;
 };
 
-/// A warning that names what differs; empty if the bits will be equal.
-/// Errors: throws kMismatch inside an epoch whose samples would be others, and
-/// instead of the warning if `exact`.
-std::string check_resume(const ResumeCheck& check, bool exact);
+/// Warnings: how each missing part begins, and what makes the bits differ; none
+/// if they will be equal.
+/// Errors: throws kMismatch inside an epoch whose samples would be others
+/// (E_OTHER_SAMPLES), and instead of the warnings with `--resume-exact`
+/// (E_NOT_EXACT).
+std::vector<std::string> check_resume(
+    const ResumeCheck& check,
+    const TrainConfig& config);
 
 } // namespace lockstep::train

@@ -58,7 +58,8 @@ text_of(FileSystem& fs, const std::string& path, const std::string& first) {
              escape(first.substr(0, first.find('\n'))),
              escape(text->substr(0, text->find('\n')))),
          .hint = "move it away: a new one is begun",
-         .path = path});
+         .path = path,
+         .detail = "E_OTHER_FILE"});
   }
   return text->size() < first.size() ? std::string() : *std::move(text);
 }
@@ -144,9 +145,41 @@ RunFile& RunFiles::open(
   return *file;
 }
 
+std::string RunFiles::read(const std::string& path) const {
+  auto text = read_text(fs_, path);
+  return text ? *std::move(text) : std::string();
+}
+
+void RunFiles::replace(const std::string& path, std::string_view text) {
+  // Not durable: no step waits for the disk.
+  report(write_file_atomically(fs_, path, text, {.durable = false}));
+}
+
+void RunFiles::report(const Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool was_failing = std::exchange(is_failing_, !status);
+    if (was_failing || status) {
+      return;
+    }
+  }
+  on_error_(status.error());
+}
+
+void RunFiles::also_sync(std::function<Status()> sync) {
+  const std::lock_guard lock(mutex_);
+  also_synced_.push_back(std::move(sync));
+}
+
 Status RunFiles::sync() {
   for (const auto& [_, file] : files_) {
     LOCKSTEP_TRY(file->sync());
+  }
+  std::unique_lock lock(mutex_);
+  const auto others = also_synced_;
+  lock.unlock();
+  for (const auto& sync : others) {
+    report(sync());
   }
   return {};
 }

@@ -8,7 +8,8 @@
 //   steps.append("1,2.302");
 //
 // Rows are counted, not bytes: some hold times, and the checkpoints of two
-// equal runs shall be equal.
+// equal runs shall be equal. Files that are written anew as a whole are
+// replaced.
 #pragma once
 
 #include <functional>
@@ -70,7 +71,19 @@ class RunFiles {
       std::string_view header = {},
       const RunFile::IsRow& is_row = [](std::string_view) { return true; });
 
-  /// Makes all files durable. Threads: rows may be added meanwhile.
+  /// Text of a file of the folder; empty if there is none that can be read.
+  [[nodiscard]] std::string read(const std::string& path) const;
+  /// Writes a whole file in place of the old one, if any. A failing disk is
+  /// told once, and the old file stays: nothing depends on such a file.
+  void replace(const std::string& path, std::string_view text);
+
+  /// Tells of the first failure of a file that no run depends on, and again
+  /// after it worked.
+  void report(const Status& status);
+  /// Another file that `sync` makes durable. Its failures are only reported.
+  void also_sync(std::function<Status()> sync);
+
+  /// Makes all files that grow durable. Threads: rows may be added meanwhile.
   Status sync();
 
   /// `rows`: {'steps.csv': 16, ...}. A checkpoint may lack it. Load it before
@@ -88,6 +101,10 @@ class RunFiles {
   /// What was loaded; none: nothing was.
   std::optional<std::vector<std::pair<std::string, std::int64_t>>> saved_ = {};
   std::vector<std::pair<std::string, std::unique_ptr<RunFile>>> files_ = {};
+  std::mutex mutex_; // of what follows
+  std::vector<std::function<Status()>> also_synced_ = {};
+  /// Whether the last `report` told of a failure.
+  bool is_failing_ = false;
 };
 
 } // namespace lockstep::train

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/report/event_file.h"
 #include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/config_file.h"
 
@@ -27,14 +28,16 @@ std::string timestamp() {
 }
 
 /// A file of such a name is somebody's.
-constexpr std::array<std::string_view, 7> kRunFiles{
+constexpr std::array<std::string_view, 9> kRunFiles{
     kArgsFile,
+    kEnvFile,
     kLatestFile,
     kBestFile,
     kResultsFile,
+    kCurvesFile,
     kStepsFile,
     kLogFile,
-    kJsonFile};
+    kMetricsFile};
 
 /// None if there is no such folder.
 std::vector<std::string> names_in(FileSystem& fs, const std::string& path) {
@@ -49,6 +52,7 @@ bool is_taken(FileSystem& fs, const std::string& path) {
   const auto names = names_in(fs, path);
   return std::ranges::any_of(names, [](const std::string& name) {
     return checkpoint_step(name) ||
+           name.starts_with(report::kEventFilePrefix) ||
            std::ranges::find(kRunFiles, name) != kRunFiles.end();
   });
 }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/train/config.h"
+#include "lockstep/train/settings/config.h"
 #include "lockstep/train/state_part.h"
 
 namespace lockstep::train {

@@ -8,6 +8,9 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/csv_observer.h"
+#include "lockstep/train/curves_observer.h"
+#include "lockstep/train/env_observer.h"
+#include "lockstep/train/event_observer.h"
 #include "lockstep/train/json_observer.h"
 #include "lockstep/train/line_observer.h"
 #include "lockstep/train/run_log.h"
@@ -67,7 +70,8 @@ void check_nobody_came(FileSystem& fs, const Resumption& from) {
              "{}",
              base_name(newest)),
          .hint = "resume again",
-         .path = from.folder});
+         .path = from.folder,
+         .detail = "E_TRAINED_MEANWHILE"});
   }
 }
 
@@ -147,9 +151,16 @@ void RunOutputs::open_files(
   take_folder(config, resumption);
   log_file_ = std::make_unique<RunLog>(files_, folder_->file(kLogFile));
   observers_ = {
+      std::make_shared<EnvObserver>(files_, folder_->path, config),
       std::make_shared<LineObserver>(*log_file_, config.log_interval),
       std::make_shared<CsvObserver>(files_, folder_->path, config.log_interval),
+      std::make_shared<CurvesObserver>(files_, folder_->path),
       std::make_shared<JsonObserver>(
+          files_,
+          folder_->path,
+          config.log_interval),
+      std::make_shared<EventObserver>(
+          *options_.fs,
           files_,
           folder_->path,
           config.log_interval)};
@@ -182,6 +193,13 @@ void RunOutputs::open_files(
 const std::string& RunOutputs::folder() const {
   static const std::string none;
   return folder_ ? folder_->path : none;
+}
+
+std::string RunOutputs::settled_checkpoint() {
+  if (writer_ != nullptr) {
+    take(writer_->wait());
+  }
+  return has_checkpoint_ ? folder_->file(kLatestFile) : std::string();
 }
 
 void RunOutputs::log(LogLevel level, std::string_view message) {

@@ -14,11 +14,11 @@
 #include "lockstep/base/log_sink.h"
 #include "lockstep/base/world.h"
 #include "lockstep/train/checkpoint_writer.h"
-#include "lockstep/train/config.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run_files.h"
 #include "lockstep/train/run_folder.h"
+#include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {
 
@@ -62,6 +62,10 @@ class RunOutputs {
   [[nodiscard]] bool has_checkpoint() const {
     return has_checkpoint_;
   }
+
+  /// Waits for what is being written. The newest checkpoint; empty if there is
+  /// none, and on ranks that do not write.
+  [[nodiscard]] std::string settled_checkpoint();
 
   void log(LogLevel level, std::string_view message);
   void start(const StartRecord& record);

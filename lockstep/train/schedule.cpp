@@ -94,7 +94,8 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
   }
 }
 
-void Schedule::check_room(std::int64_t steps) const {
+void Schedule::check_room(std::int64_t steps, std::int64_t steps_per_epoch)
+    const {
   const ckpt::Value state = scheduler_->state_dict();
   const ckpt::Value* total = state.find("total_steps");
   if (total == nullptr || total->as_int() == nullptr) {
@@ -107,12 +108,15 @@ void Schedule::check_room(std::int64_t steps) const {
          .op = "train.resume",
          .message = format(
              "the one-cycle schedule of the checkpoint has {} of {} steps "
-             "left, "
-             "the run would make {}",
+             "left, the run would make {}",
              room,
              *total->as_int(),
              steps),
-         .hint = "keep --epochs, --batch-size and --max-train-samples"});
+         .hint = format(
+             "--epochs {} ends with it; --initial-checkpoint begins a new run "
+             "with a new schedule",
+             *total->as_int() / steps_per_epoch),
+         .detail = "E_SCHEDULE_END"});
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/scheduler.h"
-#include "lockstep/train/config.h"
+#include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {
 
@@ -37,9 +37,9 @@ class Schedule {
   /// did not save it. The rates that the optimizer loaded stay, unless they are
   /// those of the step before: many scripts set a rate when its epoch begins.
   void fast_forward(std::int64_t epochs, std::int64_t steps);
-  /// Errors: throws kMismatch if the schedule ends before `steps` more are
-  /// made: it was planned for a shorter run.
-  void check_room(std::int64_t steps) const;
+  /// Errors: throws kMismatch (E_SCHEDULE_END) if the schedule ends before
+  /// `steps` more are made: it was planned for a shorter run.
+  void check_room(std::int64_t steps, std::int64_t steps_per_epoch) const;
   Scheduler& scheduler() {
     return *scheduler_;
   }

@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/memory_format.h"
+#include "lockstep/train/device_choice.h"
+#include "lockstep/train/image_fit.h"
 
 namespace lockstep::train {
 namespace {
@@ -48,8 +52,18 @@ std::shared_ptr<const Dataset> dataset_of(
 }
 
 void open_data(Setup& setup, const TrainConfig& config, const OwnParts& own) {
-  const auto train = dataset_of(config, own.train_data, /*train=*/true);
-  const auto test = dataset_of(config, own.test_data, /*train=*/false);
+  auto train = dataset_of(config, own.train_data, /*train=*/true);
+  auto test = dataset_of(config, own.test_data, /*train=*/false);
+  const ImageFit fit = fit_images(
+      config.img_size,
+      own.model.is_empty() ? config.model : std::string(),
+      train->sample_shape());
+  train = resized(train, fit);
+  test = resized(test, fit);
+  setup.img_size = fit.size;
+  if (!fit.text.empty()) {
+    setup.lines.push_back({.text = fit.text});
+  }
   setup.train_samples = limited(train->size(), config.max_train_samples);
   setup.test_samples = limited(test->size(), config.max_eval_samples);
   const auto loader = [&](const auto& data, std::int64_t batch_size) {
@@ -75,29 +89,55 @@ void seed_generators(std::uint64_t seed, std::span<const c10::Device> devices) {
   }
 }
 
-AnyModel build_model(
-    const Setup& setup,
+ModelOptions options_for(const Dataset& data) {
+  const std::vector<std::int64_t> shape = data.sample_shape();
+  ModelOptions options{
+      .num_classes = data.num_classes(),
+      .in_channels = shape.front()};
+  if (shape.size() == 3) {
+    options.image_height = shape[1];
+    options.image_width = shape[2];
+  }
+  return options;
+}
+
+/// Takes what fits, and says what did not.
+void load_first_weights(
+    Setup& setup,
+    const TrainConfig& config,
+    FileSystem& fs) {
+  const std::string& file = config.initial_checkpoint;
+  const LoadReport report = load_weights(
+      setup.model.module(),
+      file,
+      {.may_differ = config.partial ? MayDiffer::kAnything : MayDiffer::kEnds},
+      fs);
+  std::string text = format("weights of {}:", file);
+  for (const std::string& line : to_lines(report)) {
+    text += "\n  " + line;
+  }
+  setup.lines.push_back({.text = std::move(text)});
+}
+
+void build_model(
+    Setup& setup,
     const TrainConfig& config,
     const OwnParts& own,
     FileSystem& fs) {
-  const Dataset& data = setup.train_data->dataset();
-  AnyModel model = own.model;
-  if (model.is_empty()) {
+  setup.model = own.model;
+  if (setup.model.is_empty()) {
     // Its initial weights are the generator's first numbers.
     seed_generators(static_cast<std::uint64_t>(config.seed), setup.devices);
-    model = make_model(
-        config.model,
-        {.num_classes = data.num_classes(),
-         .in_channels = data.sample_shape().front()});
+    setup.model =
+        make_model(config.model, options_for(setup.train_data->dataset()));
   }
   if (!config.initial_checkpoint.empty()) {
-    load_weights(model.module(), config.initial_checkpoint, {}, fs);
+    load_first_weights(setup, config, fs);
   }
   if (config.channels_last) {
     // Convolutions take the layout of their weights; images may stay as is.
-    to_memory_format(model.module(), at::MemoryFormat::ChannelsLast);
+    to_memory_format(setup.model.module(), at::MemoryFormat::ChannelsLast);
   }
-  return model;
 }
 
 } // namespace
@@ -130,12 +170,15 @@ Setup set_up(
   }
   Setup setup;
   setup.ranks = ranks;
-  setup.devices = parse_devices(
-      !config.devices.empty()    ? config.devices
-      : device_count("cuda") > 0 ? "cuda"
-                                 : "cpu");
+  DeviceChoice choice =
+      choose_devices(config, static_cast<int>(device_count("cuda")));
+  setup.devices = parse_devices(choice.spec);
+  if (!choice.warning.empty()) {
+    setup.lines.push_back(
+        {.level = LogLevel::kWarning, .text = std::move(choice.warning)});
+  }
   open_data(setup, config, own);
-  setup.model = build_model(setup, config, own, fs);
+  build_model(setup, config, own, fs);
   setup.strategy = setup.model.strategy(
       {.devices = setup.devices,
        .name = config.strategy,

@@ -4,15 +4,17 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <c10/core/Device.h>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/base/log_sink.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/optim/optimizer.h"
-#include "lockstep/train/config.h"
 #include "lockstep/train/schedule.h"
+#include "lockstep/train/settings/config.h"
 #include "lockstep/train/strategy.h"
 
 namespace lockstep::train {
@@ -27,14 +29,24 @@ struct OwnParts {
   LossFunction loss = {};
 };
 
+/// Something that the user should know when the run starts.
+struct StartLine {
+  LogLevel level = LogLevel::kInfo;
+  std::string text = {};
+};
+
 /// The working parts of a run. Later ones use earlier ones.
 struct Setup {
+  /// What was decided on the way.
+  std::vector<StartLine> lines = {};
   std::vector<c10::Device> devices = {};
   std::unique_ptr<Loader> train_data = {};
   std::unique_ptr<Loader> test_data = {};
   /// How many samples of the data sets are used.
   std::int64_t train_samples = 0;
   std::int64_t test_samples = 0;
+  /// Units: pixels of both sides of the images; 0 if they are not square.
+  std::int64_t img_size = 0;
   AnyModel model = {};
   std::unique_ptr<Strategy> strategy = {};
   std::unique_ptr<Optimizer> optimizer = {};

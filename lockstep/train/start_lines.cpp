@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/start_lines.h"
 
+#include <algorithm>
+
 #include <ATen/Parallel.h>
 
 #include "lockstep/base/strings.h"
@@ -23,7 +25,7 @@ std::int64_t parameter_count(const torch::nn::Module& module) {
 std::string model_line(const StartingRun& run) {
   const std::size_t devices = run.setup.devices.size();
   return format(
-      "model {} with {} parameters on {} ({}), {} threads, kernels {}; "
+      "model {} with {} parameters on {} ({}), {} thread{}, kernels {}; "
       "batch {}{}; lockstep {}",
       run.own.model.is_empty() ? run.config.model : kOwn,
       with_commas(static_cast<std::uint64_t>(
@@ -31,6 +33,7 @@ std::string model_line(const StartingRun& run) {
       to_string(run.setup.devices),
       run.setup.strategy->name(),
       at::get_num_threads(),
+      at::get_num_threads() == 1 ? "" : "s",
       run.config.kernels,
       run.config.batch_size,
       devices > 1 ? format(" over {} devices", devices) : std::string(),
@@ -46,10 +49,19 @@ std::string resumed_line(const StartingRun& run, const Resumption& from) {
   return format(
       "resumed {} at epoch {}, step {}, sample {} of {}",
       from.path,
-      run.cursor.epoch,
+      run.cursor.epoch + 1,
       run.cursor.step,
       run.cursor.samples,
       run.setup.train_samples);
+}
+
+std::string finished_line(const StartingRun& run) {
+  const std::int64_t done = run.cursor.epoch;
+  return format(
+      "finished: {} of {} epochs. Hint: --epochs {} goes on",
+      done,
+      std::max(done, run.config.epochs),
+      done + 1);
 }
 
 } // namespace
@@ -65,6 +77,7 @@ std::vector<StartLine> start_lines(
            run.setup.train_samples,
            run.setup.test_samples,
            folder)}};
+  lines.insert(lines.end(), run.setup.lines.begin(), run.setup.lines.end());
   if (!run.resumption) {
     if (!run.config.resume.empty()) {
       lines.push_back({.text = "nothing to resume: a new run begins"});
@@ -74,11 +87,28 @@ std::vector<StartLine> start_lines(
   for (const std::string& warning : run.resumption->warnings) {
     lines.push_back({.level = LogLevel::kWarning, .text = warning});
   }
-  if (!run.resumption->checkpoint.note.empty()) {
-    lines.push_back({.text = run.resumption->checkpoint.note});
+  for (const std::string& note : run.resumption->checkpoint.notes) {
+    lines.push_back({.text = note});
   }
   lines.push_back({.text = resumed_line(run, *run.resumption)});
+  if (run.cursor.epoch >= run.config.epochs) {
+    lines.push_back({.text = finished_line(run)});
+  }
   return lines;
+}
+
+StartRecord start_record(const StartingRun& run, const std::string& folder) {
+  StartRecord record{
+      .folder = folder,
+      .epoch = run.cursor.epoch + 1,
+      .epochs = run.config.epochs,
+      .step = run.cursor.step,
+      .samples = run.cursor.samples,
+      .train = run.cursor.sums.score(/*seconds=*/0)};
+  for (const c10::Device& device : run.setup.devices) {
+    record.devices.push_back(device.str());
+  }
+  return record;
 }
 
 } // namespace lockstep::train

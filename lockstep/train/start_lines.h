@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/log_sink.h"
-#include "lockstep/train/config.h"
 #include "lockstep/train/cursor.h"
+#include "lockstep/train/observer.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/settings/config.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep::train {
@@ -24,14 +24,12 @@ struct StartingRun {
   const Cursor& cursor;
 };
 
-struct StartLine {
-  LogLevel level = LogLevel::kInfo;
-  std::string text = {};
-};
-
 /// Model, devices and kernels; data and folder; where it goes on.
 std::vector<StartLine> start_lines(
     const StartingRun& run,
     const std::string& folder);
+
+/// The same for observers.
+StartRecord start_record(const StartingRun& run, const std::string& folder);
 
 } // namespace lockstep::train

@@ -57,7 +57,8 @@ std::vector<std::string> RunState::missing(const ckpt::Value& root) const {
         {.code = ErrorCode::kMismatch,
          .op = "train.state",
          .message = format("the checkpoint has no '{}'", join(needed, "', '")),
-         .hint = "'lockstep ckpt FILE' shows what it holds"});
+         .hint = "'lockstep ckpt FILE' shows what it holds",
+         .detail = "E_BAD_STATE"});
   }
   return missing;
 }

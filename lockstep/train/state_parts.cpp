@@ -43,7 +43,8 @@ at::Tensor saved_state(const ckpt::Value& saved, std::string_view name) {
          .message = format(
              "the state of generator '{}' must be a tensor, got {}",
              name,
-             value->type_name())});
+             value->type_name()),
+         .detail = "E_BAD_STATE"});
   }
   return to_tensor(*value->as_tensor());
 }
@@ -80,7 +81,8 @@ StatePart part_of(
                        "'{}' must be a {}number, got {}",
                        key,
                        std::integral<T> ? "whole " : "",
-                       saved.type_name())});
+                       saved.type_name()),
+                   .detail = "E_BAD_STATE"});
             }
             number = *value;
           }};

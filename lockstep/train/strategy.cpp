@@ -94,7 +94,8 @@ bool is_replicated(const StrategyOptions& options) {
          .message = format(
              "--strategy single uses one device; --devices names {}",
              options.devices.size()),
-         .hint = "--strategy data_parallel uses all of them"});
+         .hint = "--strategy data_parallel uses all of them",
+         .detail = "E_FLAGS"});
   }
   return several || options.name == "data_parallel";
 }

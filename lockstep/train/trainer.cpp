@@ -1,44 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/trainer.h"
 
-#include <algorithm>
-#include <chrono>
+#include <array>
+#include <cmath>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/train/config_file.h"
 #include "lockstep/train/evaluate.h"
-#include "lockstep/train/resume_check.h"
 #include "lockstep/train/sample_order.h"
-#include "lockstep/train/start_lines.h"
 #include "lockstep/train/state_parts.h"
 
 namespace lockstep::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Says where what does not fit comes from.
-template <class Work>
-void naming_the_file(const Resumption& resumption, const Work& work) {
-  try {
-    work();
-  } catch (const Exception& exception) {
-    Error error = exception.error();
-    if (error.path.empty()) {
-      error.path = resumption.path;
-    }
-    if (error.hint.empty()) {
-      error.hint = "--model, --opt, --lr-scheduler must be the checkpoint's";
-    }
-    raise(std::move(error));
-  }
-}
 
 double percent(std::int64_t part, std::int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
@@ -49,8 +24,11 @@ double percent(std::int64_t part, std::int64_t whole) {
 Trainer::Trainer(TrainConfig config, TrainerOptions options)
     : config_(checked_flags(std::move(config))),
       options_(std::move(options)),
-      setup_(
-          set_up(config_, options_.own, *options_.fs, options_.world->size())),
+      setup_(set_up(
+          config_to_set_up(),
+          options_.own,
+          *options_.fs,
+          options_.world->size())),
       identity_(
           config_,
           lockstep::to_string(setup_.devices),
@@ -60,11 +38,10 @@ Trainer::Trainer(TrainConfig config, TrainerOptions options)
           {.fs = options_.fs,
            .world = options_.world,
            .log = options_.log,
-           .observers = options_.observers}) {
+           .observers = options_.observers}),
+      loss_watch_(config_, [this] { return outputs_.settled_checkpoint(); }) {
+  config_.img_size = setup_.img_size;
   list_state();
-  if (!options_.resumption) {
-    options_.resumption = find_resumption(*options_.fs, config_);
-  }
   resume();
 }
 
@@ -84,52 +61,9 @@ void Trainer::list_state() {
   state_.add(
       {.key = "args",
        .save = [this](ValueBuilder&) { return to_args(config_); },
-       .load =
-           [this](const ckpt::Value& saved) {
-             for (const std::string& text : take_settings(config_, saved)) {
-               outputs_.log(LogLevel::kWarning, text);
-             }
-           },
+       .load = [this](const ckpt::Value& saved) { take_settings(saved); },
        .if_missing = IfMissing::kIgnore});
   state_.add(identity_.part());
-}
-
-void Trainer::resume() {
-  const Resumption* const from = checkpoint();
-  if (from == nullptr) {
-    return;
-  }
-  const ckpt::Value& root = from->checkpoint.root;
-  naming_the_file(*from, [&] {
-    check(*from);
-    state_.load(root);
-  });
-  if (root.find("cursor") == nullptr) {
-    cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);
-    cursor_.total_samples = cursor_.epoch * setup_.train_samples;
-  }
-  if (root.find("scheduler") == nullptr) {
-    setup_.schedule->fast_forward(cursor_.epoch, cursor_.step);
-  }
-  setup_.schedule->check_room(
-      setup_.steps_left(config_.epochs - cursor_.epoch, cursor_.samples));
-}
-
-// What a refusal must not have changed is loaded after this.
-void Trainer::check(const Resumption& from) {
-  RunState only_compared;
-  only_compared.add(cursor_parts(cursor_, *options_.world));
-  only_compared.add(identity_.part());
-  only_compared.load(from.checkpoint.root);
-  const std::string text = check_resume(
-      {.cursor = cursor_,
-       .identity = identity_,
-       .missing = state_.missing(from.checkpoint.root),
-       .path = from.path},
-      config_.resume_exact);
-  if (!text.empty()) {
-    outputs_.log(LogLevel::kWarning, text);
-  }
 }
 
 TrainResult Trainer::run() {
@@ -141,6 +75,7 @@ TrainResult Trainer::run() {
          .hint = "make another one; .resume goes on with the run"});
   }
   if (config_.test_only) {
+    log(setup_.lines);
     result_.test = evaluate(
         *setup_.strategy,
         *setup_.test_data,
@@ -148,29 +83,16 @@ TrainResult Trainer::run() {
         *options_.world);
     return result_;
   }
-  const auto start = Clock::now();
+  const Stopwatch watch;
   open_outputs();
-  for (const StartLine& line : start_lines(
-           {config_, setup_, options_.own, options_.resumption, cursor_},
-           outputs_.folder())) {
-    outputs_.log(line.level, line.text);
-  }
-  outputs_.start(
-      {.folder = outputs_.folder(),
-       .epoch = cursor_.epoch,
-       .step = cursor_.step,
-       .samples = cursor_.samples,
-       .train = cursor_.sums.score(/*seconds=*/0)});
+  log(start_lines(starting(), outputs_.folder()));
+  outputs_.start(start_record(starting(), outputs_.folder()));
   train_all();
   outputs_.finish();
-  const double seconds = seconds_since(start);
-  outputs_.log(
-      LogLevel::kInfo,
-      format("Training time {}", human_seconds(seconds)));
   outputs_.end(
       {.epochs = cursor_.epoch,
        .best_acc1 = cursor_.best_acc1,
-       .seconds = seconds,
+       .times = watch.times(),
        .was_stopped = result_.was_stopped});
   result_.folder = outputs_.folder();
   result_.epochs = cursor_.epoch;
@@ -210,7 +132,7 @@ bool Trainer::is_epoch_done() const {
 }
 
 void Trainer::train_epoch() {
-  const auto start = Clock::now();
+  epoch_watch_ = {};
   const std::int64_t samples_before = cursor_.samples;
   setup_.train_data->start_epoch(
       sample_order(
@@ -222,24 +144,20 @@ void Trainer::train_epoch() {
       cursor_.epoch);
   const std::int64_t batches = cursor_.batch + setup_.train_data->batches();
   while (!is_epoch_done() && !result_.was_stopped) {
-    const auto step_start = Clock::now();
+    const Stopwatch watch;
     const auto batch = setup_.train_data->next();
     // The order ends with the epoch's samples.
     LOCKSTEP_DCHECK(batch.has_value());
-    train_step(
-        *batch,
-        {.batches = batches, .data_seconds = seconds_since(step_start)});
+    train_step(*batch, {.batches = batches, .data_seconds = watch.seconds()});
   }
   if (!result_.was_stopped) {
-    const Score train =
-        cursor_.sums.over(*options_.world).score(seconds_since(start));
-    finish_epoch(train, cursor_.samples - samples_before);
+    finish_epoch(cursor_.samples - samples_before);
   }
 }
 
 // The step that all runs are made of: data in, observers out.
 void Trainer::train_step(const Batch& batch, StepRecord record) {
-  const auto start = Clock::now();
+  const Stopwatch watch;
   cursor_.lr = setup_.optimizer->param_groups().front().lr();
   setup_.optimizer->zero_grad();
   const StepResult result = setup_.strategy->step(batch);
@@ -248,7 +166,7 @@ void Trainer::train_step(const Batch& batch, StepRecord record) {
   const BatchScore score = result.read();
   cursor_.add(score, options_.world->size(), setup_.train_samples);
 
-  record.epoch = cursor_.epoch;
+  record.epoch = cursor_.epoch + 1;
   record.step = cursor_.step;
   record.batch = cursor_.batch - 1;
   record.samples = score.samples;
@@ -256,9 +174,17 @@ void Trainer::train_step(const Batch& batch, StepRecord record) {
   record.top1 = percent(score.top1, score.samples);
   record.top5 = percent(score.top5, score.samples);
   record.lr = cursor_.lr;
-  record.seconds = record.data_seconds + seconds_since(start);
+  record.seconds = record.data_seconds + watch.seconds();
+  record.epoch_seconds = epoch_watch_.seconds();
   outputs_.step(record);
-  result_.was_stopped = options_.world->any(options_.should_stop());
+  std::array<double, 2> votes{
+      options_.should_stop() ? 1.0 : 0.0,
+      std::isfinite(score.loss) ? 0.0 : 1.0};
+  options_.world->sum(votes);
+  result_.was_stopped = votes[0] > 0;
+  if (votes[1] > 0) {
+    loss_watch_.bad_step(record);
+  }
   const bool is_due = config_.checkpoint_interval > 0 &&
                       cursor_.step % config_.checkpoint_interval == 0;
   if (is_due && !is_epoch_done()) {
@@ -266,9 +192,11 @@ void Trainer::train_step(const Batch& batch, StepRecord record) {
   }
 }
 
-void Trainer::finish_epoch(const Score& train, std::int64_t samples) {
+void Trainer::finish_epoch(std::int64_t samples) {
+  const Score train =
+      cursor_.sums.over(*options_.world).score(epoch_watch_.seconds());
   EpochRecord record{
-      .epoch = cursor_.epoch,
+      .epoch = cursor_.epoch + 1,
       .step = cursor_.step,
       .samples = cursor_.total_samples,
       .train = train,
@@ -279,18 +207,26 @@ void Trainer::finish_epoch(const Score& train, std::int64_t samples) {
           *options_.world),
       .lr = cursor_.lr,
       .images_per_second = static_cast<double>(samples) / train.seconds};
+  record.times = epoch_watch_.times();
   setup_.schedule->after_epoch();
   cursor_.finish_epoch();
   result_.test = record.test;
-  const bool is_best = record.test.top1 > cursor_.best_acc1;
-  cursor_.best_acc1 = std::max(cursor_.best_acc1, record.test.top1);
+  const bool is_best =
+      is_finite(record) && record.test.top1 > cursor_.best_acc1;
+  if (is_best) {
+    cursor_.best_acc1 = record.test.top1;
+  }
   outputs_.epoch(record);
+  if (const std::string text = loss_watch_.end_epoch(record); !text.empty()) {
+    outputs_.log(LogLevel::kWarning, text);
+  }
   save(is_best);
   result_.was_stopped =
       result_.was_stopped || options_.world->any(options_.should_stop());
 }
 
 void Trainer::save(bool is_best) {
+  loss_watch_.check_state(setup_.model.module(), cursor_.step);
   outputs_.save(
       state_.save(),
       {.epoch = cursor_.epoch, .step = cursor_.step, .is_best = is_best});

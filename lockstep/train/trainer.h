@@ -14,14 +14,18 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/base/world.h"
-#include "lockstep/train/config.h"
 #include "lockstep/train/cursor.h"
+#include "lockstep/train/loss_watch.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run_identity.h"
 #include "lockstep/train/run_outputs.h"
+#include "lockstep/train/settings/config.h"
+#include "lockstep/train/settings/sources.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/train/start_lines.h"
 #include "lockstep/train/state_part.h"
+#include "lockstep/train/stopwatch.h"
 
 namespace lockstep::train {
 
@@ -42,6 +46,9 @@ struct TrainerOptions {
   std::vector<StatePart> parts = {};
   /// What `find_resumption` found for `config`, if it was asked already.
   std::optional<Resumption> resumption = {};
+  /// Where settings come from, for what is said of those that differ from a
+  /// checkpoint's.
+  SettingSources sources = {};
 };
 
 /// How a run ended.
@@ -80,10 +87,25 @@ class Trainer {
   /// written; an earlier checkpoint that fails is a warning.
   TrainResult run();
 
+  /// What `run` would say when it starts, and how long it would be. Writes
+  /// nothing.
+  [[nodiscard]] std::vector<StartLine> plan() const;
+  /// The settings as they will be used.
+  [[nodiscard]] const TrainConfig& config() const {
+    return config_;
+  }
+
  private:
   void list_state();
+  // How it goes on: trainer_resume.cpp.
+  TrainConfig config_to_set_up();
   void resume();
   void check(const Resumption& from);
+  void take_settings(const ckpt::Value& saved);
+  [[nodiscard]] StartingRun starting() const {
+    return {config_, setup_, options_.own, options_.resumption, cursor_};
+  }
+  void log(const std::vector<StartLine>& lines);
   /// What the run goes on from; null if it begins.
   Resumption* checkpoint() {
     const bool is_there =
@@ -94,7 +116,7 @@ class Trainer {
   void train_all();
   void train_epoch();
   void train_step(const Batch& batch, StepRecord record);
-  void finish_epoch(const Score& train, std::int64_t samples);
+  void finish_epoch(std::int64_t samples);
   void save(bool is_best);
   [[nodiscard]] bool is_epoch_done() const;
 
@@ -103,8 +125,11 @@ class Trainer {
   Setup setup_;
   RunIdentity identity_;
   RunOutputs outputs_;
+  LossWatch loss_watch_;
   Cursor cursor_;
   RunState state_;
+  /// Of the epoch that runs.
+  Stopwatch epoch_watch_;
   /// Where the newest checkpoint was taken, so that none is taken twice.
   struct Place {
     std::int64_t epoch = 0;

@@ -38,6 +38,23 @@ std::string refusal(const std::string& owner) {
   return refused.error().message;
 }
 
+TEST(FolderLock, LooksAtTheOwnerAndChangesNothing) {
+  MemoryFs fs = with_folder();
+  EXPECT_FALSE(FolderLock::owner_of(fs, "run").is_held);
+  EXPECT_FALSE(fs.stat("run/.lock"));
+  {
+    const FolderLock lock = FolderLock::take(fs, "run").value();
+    const FolderOwner owner = FolderLock::owner_of(fs, "run");
+    EXPECT_TRUE(owner.is_held);
+    EXPECT_THAT(owner.text, HasSubstr(format("pid {} on ", ::getpid())));
+  }
+  EXPECT_EQ(FolderLock::owner_of(fs, "run").text, "");
+  fs.append("run/.lock").value()->write(as_byte_span("pid 1 on x")).value();
+  const FolderOwner dead = FolderLock::owner_of(fs, "run");
+  EXPECT_FALSE(dead.is_held);
+  EXPECT_EQ(dead.text, "pid 1 on x");
+}
+
 TEST(FolderLock, OnlyOneHasTheFolder) {
   MemoryFs fs = with_folder();
   {

@@ -39,6 +39,14 @@ class Story {
     add(fs_.rename(at("dir/a"), at("dir/c")));
     add(fs_.rename(at("dir/b"), at("none/b")));
     add(fs_.rename(at("dir/b"), at("dir/sub")));
+    put(fs_, at("dir/d"), "there");
+    add(fs_.rename_new(at("dir/b"), at("dir/d")));
+    add(fs_.rename_new(at("dir/b"), at("dir/sub")));
+    add(fs_.rename_new(at("dir/b"), at("none/b")));
+    add(fs_.rename_new(at("dir/none"), at("dir/e")));
+    add(read_text(fs_, at("dir/d")).value());
+    add(fs_.rename_new(at("dir/b"), at("dir/e")));
+    add(fs_.rename_new(at("dir/e"), at("dir/b")));
     for (const std::string& name : fs_.list(at("dir")).value()) {
       add(name);
     }

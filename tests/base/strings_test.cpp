@@ -66,5 +66,21 @@ TEST(Utf8, EndsAtTheFirstByteThatIsNone) {
   EXPECT_FALSE(is_utf8("\xc0\x80")); // an overlong NUL
 }
 
+TEST(Counted, AgreesWithItsNoun) {
+  EXPECT_EQ(counted(0, "tensor"), "0 tensors");
+  EXPECT_EQ(counted(1, "tensor"), "1 tensor");
+  EXPECT_EQ(counted(11175, "tensor"), "11,175 tensors");
+  EXPECT_EQ(counted(1, "entry", "entries"), "1 entry");
+  EXPECT_EQ(counted(2, "entry", "entries"), "2 entries");
+}
+
+TEST(SomeNames, AreFiveAndACount) {
+  std::vector<std::string> names{"a", "b\n", "c", "d", "e"};
+  EXPECT_EQ(some_names({}), "");
+  EXPECT_EQ(some_names(names), "'a', 'b\\x0a', 'c', 'd', 'e'");
+  names.resize(1005, "x");
+  EXPECT_EQ(some_names(names), "'a', 'b\\x0a', 'c', 'd', 'e' and 1,000 more");
+}
+
 } // namespace
 } // namespace lockstep

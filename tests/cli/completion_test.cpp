@@ -12,7 +12,9 @@ namespace lockstep {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::Not;
 
 const std::string kFolder = LOCKSTEP_BINARY_DIR "/bin";
@@ -62,6 +64,43 @@ TEST(BashCompletion, OffersFilesAndTheNamesInThem) {
   EXPECT_THAT(
       offers("ckpt show testdata/valid/views.pt tra"),
       Contains("transposed"));
+}
+
+TEST(BashCompletion, OffersTheValuesOfAFlag) {
+  EXPECT_THAT(offers("ckpt ls --sort \"\""), Contains("dtype"));
+  EXPECT_THAT(offers("ckpt ls --color = al"), ElementsAre("always", ""));
+  EXPECT_THAT(
+      offers("completion \"\""),
+      ElementsAre("bash", "zsh", "fish", ""));
+  EXPECT_THAT(offers("ckpt ls --filter test"), ElementsAre("", ""));
+}
+
+TEST(BashCompletion, KnowsTheFlagsAndValuesOfTrain) {
+  EXPECT_THAT(offers("train --lr-s"), Contains("--lr-scheduler"));
+  EXPECT_THAT(offers("train --opt ad"), ElementsAre("adam", "adamw", ""));
+  EXPECT_THAT(offers("train --model resnet1"), Contains("resnet18"));
+  EXPECT_THAT(offers("train --data fa"), Contains("fashion-mnist"));
+  EXPECT_THAT(offers("train --resume \"\""), IsSupersetOf({"auto", "tests"}));
+  EXPECT_THAT(offers("train --data-dir testd"), ElementsAre("testdata", ""));
+  EXPECT_THAT(offers("train --initial-checkpoint READ"), Contains("README.md"));
+  EXPECT_THAT(offers("train --epochs \"\""), ElementsAre("", ""));
+}
+
+TEST(BashCompletion, KnowsTheModelsThatSummaryTakes) {
+  EXPECT_THAT(offers("summary vgg11"), ElementsAre("vgg11", "vgg11_bn", ""));
+}
+
+TEST(BashCompletion, KnowsWhatHelpExplains) {
+  EXPECT_THAT(offers("help ex"), ElementsAre("explain", ""));
+  EXPECT_THAT(offers("help ckpt str"), ElementsAre("strip", ""));
+  EXPECT_THAT(offers("ckpt help str"), ElementsAre("strip", ""));
+}
+
+TEST(Manual, HasAPageForTheFlagsOfTrain) {
+  const std::string page = output_of(kFolder + "/lockstep man train");
+  EXPECT_TRUE(page.starts_with(".TH lockstep\\-train 1 "));
+  EXPECT_THAT(page, HasSubstr("\\-\\-lr\\-scheduler"));
+  EXPECT_THAT(page, HasSubstr("sgd, adam or adamw [default: sgd]"));
 }
 
 TEST(Manual, IsAPageThatRoffReads) {

@@ -98,7 +98,10 @@ TEST_F(EditCommands, PickDropMergeAndMatch) {
   ASSERT_EQ(run("match b.pt a.pt -o c.pt"), 0) << text("err.txt");
   EXPECT_THAT(names("c.pt"), ElementsAre("w"));
   ASSERT_EQ(run("merge a.pt b.pt both.pt --force"), 0);
-  ASSERT_EQ(run("pick both.pt v"), 0) << text("err.txt");
+  EXPECT_EQ(run("pick both.pt v"), 2); // the rest would be lost
+  EXPECT_THAT(names("both.pt"), ElementsAre("w", "v"));
+  ASSERT_EQ(run("pick both.pt v --force"), 0) << text("err.txt");
+  EXPECT_THAT(names("both.pt"), ElementsAre("")); // the tensor alone
 }
 
 TEST_F(EditCommands, ConvertInPlaceIsSafe) {
@@ -115,6 +118,77 @@ TEST_F(EditCommands, ConvertInPlaceIsSafe) {
       })
       .value();
   EXPECT_GT(floats, 4U);
+}
+
+TEST_F(EditCommands, ConvertTakesTheWeightsWhereThereIsNoPlaceForTheRest) {
+  put("training.pth.tar", "m.pt");
+  ASSERT_EQ(run("convert m.pt w.safetensors"), 0) << text("err.txt");
+  EXPECT_EQ(
+      text("out.txt"),
+      "left out: epoch, arch, best_acc1, optimizer, scheduler; --all takes "
+      "everything\nwrote w.safetensors: 9 tensors, 812 B (safetensors)\n");
+  EXPECT_THAT(names("w.safetensors"), testing::Contains("0.weight"));
+  ASSERT_EQ(run("convert m.pt all.safetensors --all"), 0) << text("err.txt");
+  EXPECT_THAT(
+      names("all.safetensors"),
+      testing::Contains("state_dict.0.weight"));
+  ASSERT_EQ(run("convert m.pt half.pt --dtype float16"), 0);
+  EXPECT_THAT(text("out.txt"), testing::Not(testing::HasSubstr("left out")));
+  EXPECT_THAT(names("half.pt"), testing::Contains("state_dict.0.weight"));
+}
+
+TEST_F(EditCommands, ConvertSaysThatThereIsNoTensor) {
+  put("training.pth.tar", "m.pt");
+  ASSERT_EQ(run("pick m.pt epoch -o epoch.pt"), 0) << text("err.txt");
+  for (const char* out : {"e.safetensors", "e.npz", "e.pt"}) {
+    EXPECT_EQ(run(format("convert epoch.pt {}", out)), 3);
+    EXPECT_THAT(
+        text("err.txt"),
+        testing::HasSubstr("holds no tensor to convert (epoch.pt)"));
+    EXPECT_FALSE(std::filesystem::exists(path(out)));
+  }
+}
+
+TEST_F(EditCommands, ANameThatMeansAnotherFormatIsRefused) {
+  put("tiny.pt", "m.pt");
+  for (const char* name :
+       {"m.onnx", "m.h5", "m.tflite", "m.gguf", "m.npy", "m.json"}) {
+    EXPECT_EQ(run(format("convert m.pt {}", name)), 2) << name;
+    EXPECT_THAT(text("err.txt"), testing::HasSubstr("E_ENDING")) << name;
+    EXPECT_THAT(text("err.txt"), testing::HasSubstr("--to FORMAT")) << name;
+    EXPECT_FALSE(std::filesystem::exists(path(name)));
+  }
+  EXPECT_EQ(run("prefix m.pt -o p.npz"), 2);
+  EXPECT_EQ(run("convert m.pt asked.onnx --to npz"), 0) << text("err.txt");
+  EXPECT_EQ(run("convert m.pt lightning.ckpt"), 0) << text("err.txt");
+}
+
+TEST_F(EditCommands, AppendingLeavesOtherNamesOfTheFileAlone) {
+  put("tiny.pt", "m.pt");
+  std::filesystem::create_hard_link(path("m.pt"), path("best.pt"));
+  ASSERT_EQ(run("prefix m.pt"), 0) << text("err.txt");
+  EXPECT_THAT(names("m.pt"), ElementsAre("module.w"));
+  EXPECT_THAT(names("best.pt"), ElementsAre("w"));
+}
+
+TEST_F(EditCommands, StandardInputIsReadByAll) {
+  put("training.pth.tar", "m.pt");
+  for (const char* args :
+       {"convert - c.npz",
+        "optim - o.pt --to cpp",
+        "merge - m.pt b.pt --replace",
+        "match - m.pt -o p.pt",
+        "repair - r.pt",
+        "drop - optimizer -o d.pt",
+        "pick - state_dict -o s.pt",
+        "diff - m.pt",
+        "inspect -",
+        "tree -",
+        "show - epoch"}) {
+    EXPECT_EQ(run(format("{} < m.pt", args)), 0) << args << text("err.txt");
+  }
+  EXPECT_EQ(run("diff - - < m.pt"), 2);
+  EXPECT_THAT(text("err.txt"), testing::HasSubstr("named twice"));
 }
 
 TEST_F(EditCommands, TorchScriptArchivesHaveASummary) {

@@ -56,6 +56,7 @@ TEST_P(SummaryOracle, CountsEqualPythons) {
   EXPECT_EQ(summary->prefix.prefix, is_wrapped() ? "module." : "");
   EXPECT_EQ(summary->hints.empty(), !is_wrapped());
   EXPECT_TRUE(summary->unsafe_names.empty());
+  EXPECT_TRUE(summary->needed_classes.empty());
   EXPECT_EQ(summary->crc, "present");
   EXPECT_EQ(summary->keys.size(), 6U);
 }

@@ -14,7 +14,8 @@ using ::testing::HasSubstr;
 // The settings that a command line gives.
 train::TrainConfig parse(const std::vector<std::string>& args) {
   train::TrainConfig config;
-  apply(parse_command_line(args), config);
+  train::SettingSources sources;
+  apply(parse_command_line(args), config, sources);
   return config;
 }
 
@@ -42,6 +43,13 @@ TEST(Flags, ASwitchTakesAValueOnlyAfterEquals) {
   EXPECT_TRUE(config.nesterov);
   EXPECT_EQ(config.data_dir, "data");
   EXPECT_FALSE(parse({"--nesterov=false"}).nesterov);
+}
+
+TEST(Flags, NoTurnsASwitchOff) {
+  EXPECT_FALSE(parse({"--no-cuda"}).cuda);
+  EXPECT_FALSE(parse({"--no_channels_last"}).channels_last);
+  EXPECT_THAT(refused({"--no-cuda", "--cuda"}), HasSubstr("given twice"));
+  EXPECT_THAT(refused({"--no-epochs"}), HasSubstr("unknown flag"));
 }
 
 TEST(Flags, ABareArgumentIsTheDataFolder) {

@@ -79,7 +79,7 @@ class ProgramTest : public ::testing::Test {
 TEST_F(ProgramTest, TrainsAndSaysWhereTheResultIs) {
   Process program(small({output()}));
   EXPECT_EQ(program.wait(), 0) << program.errors();
-  EXPECT_THAT(program.output(), StartsWith("1 epochs, best Acc@1 "));
+  EXPECT_THAT(program.output(), StartsWith("1 epoch, best Acc@1 "));
   EXPECT_THAT(program.output(), HasSubstr(dir_ / "run"));
   EXPECT_THAT(program.errors(), HasSubstr("Test:  Acc@1 "));
   EXPECT_TRUE(real_fs().stat(dir_ / "run/checkpoint.pth.tar"));
@@ -110,6 +110,65 @@ TEST_F(ProgramTest, ResumeTakesTheSettingsFromTheCheckpoint) {
   EXPECT_THAT(second.errors(), HasSubstr("model mlp"));
 }
 
+TEST_F(ProgramTest, ADryRunSaysEverythingAndWritesNothing) {
+  Process first(small({output()}));
+  ASSERT_EQ(first.wait(), 0) << first.errors();
+  const auto before = real_fs().list(dir_ / "run").value();
+  put("my.yaml", "workers: 2\nkeep: 3\n");
+  const ScopedVariable batch("LOCKSTEP_BATCH_SIZE", "64");
+  const ScopedVariable keep("LOCKSTEP_KEEP", "4");
+  Process plan(
+      {"train",
+       "--resume",
+       dir_ / "run",
+       "--config=" + dir_ / "my.yaml",
+       "--epochs=3",
+       "--lr=0.2",
+       "--dry-run"});
+  EXPECT_EQ(plan.wait(), 0) << plan.errors();
+  EXPECT_EQ(plan.errors(), "");
+  const std::vector<std::string> expected{
+      "model mlp with 235,146 parameters on cpu \\(single\\), 1 thread,",
+      "run folder " + dir_ / "run\n",
+      "--epochs 3 \\(was 1\\): from the command line\n",
+      "--batch-size 64 \\(was 128\\): from LOCKSTEP_BATCH_SIZE\n",
+      "--lr 0.2: ignored, .* checkpoint's 0.05\n",
+      "resumed .* at epoch 2,",
+      "steps: 4 per epoch, 8 to go\n",
+      "--model +mlp +the checkpoint\n",
+      "--workers +2 +/.*my.yaml:1\n",
+      "--keep +4 +LOCKSTEP_KEEP\n",
+      "--momentum +0.9 +the checkpoint\n",
+      "--lr +0.05 +the checkpoint\n",
+      "--quiet +false +default\n"};
+  for (const std::string& text : expected) {
+    EXPECT_THAT(plan.output(), ::testing::ContainsRegex(text));
+  }
+  EXPECT_EQ(real_fs().list(dir_ / "run").value(), before);
+  Process fresh(small({"--output", dir_ / "new", "--explain"}));
+  EXPECT_EQ(fresh.wait(), 0) << fresh.errors();
+  EXPECT_FALSE(real_fs().stat(dir_ / "new"));
+}
+
+TEST_F(ProgramTest, AWrongVariableExitsWith2AndIsNamed) {
+  const ScopedVariable epochs("LOCKSTEP_EPOCHS", "many");
+  Process program({"train", "--model=mlp"});
+  EXPECT_EQ(program.wait(), 2);
+  EXPECT_EQ(
+      program.errors(),
+      "[train.flags] --epochs: expected a whole number, got 'many' "
+      "(environment variable LOCKSTEP_EPOCHS). (E_FLAG_VALUE)\n");
+}
+
+TEST_F(ProgramTest, ALossWithoutNumbersExitsWith1) {
+  std::vector<std::string> args = small({output()});
+  args.back() = output();
+  args[args.size() - 2] = "--lr=1e30";
+  Process program(args);
+  EXPECT_EQ(program.wait(), 1) << program.errors();
+  EXPECT_THAT(program.errors(), HasSubstr("(E_NAN_LOSS)"));
+}
+
 TEST_F(ProgramTest, HelpAndVersionGoToStdout) {
   Process help({"train", "--help"});
   EXPECT_EQ(help.wait(), 0);
@@ -126,7 +185,8 @@ TEST_F(ProgramTest, UsageErrorsExitWith2) {
   EXPECT_EQ(flag.wait(), 2);
   EXPECT_EQ(
       flag.errors(),
-      "[train.flags] unknown flag '--epoch'. Hint: did you mean '--epochs'?\n");
+      "[train.flags] unknown flag '--epoch'. Hint: did you mean '--epochs'? "
+      "(E_FLAGS)\n");
   Process command({"trian"});
   EXPECT_EQ(command.wait(), 2);
 }
@@ -196,10 +256,10 @@ TEST_F(ProgramTest, ASignalInTheFirstEpochLosesNothing) {
   EXPECT_EQ(straight.wait(), 0) << straight.errors();
   for (const int signal : {SIGINT, SIGTERM}) {
     Process program(run("run"));
-    ASSERT_TRUE(program.wait_for("Epoch: [0]")) << program.errors();
+    ASSERT_TRUE(program.wait_for("Epoch: [1]")) << program.errors();
     program.send(signal);
     EXPECT_EQ(program.wait(), 75) << program.errors();
-    EXPECT_THAT(program.errors(), HasSubstr("stopped; saved step"));
+    EXPECT_THAT(program.errors(), HasSubstr("stopped in epoch "));
   }
   Process resumed({"train", "--resume", dir_ / "run"});
   EXPECT_EQ(resumed.wait(), 0) << resumed.errors();
@@ -213,7 +273,7 @@ TEST_F(ProgramTest, ASignalInTheFirstEpochLosesNothing) {
 
 TEST_F(ProgramTest, ARunKilledBeforeItsFirstCheckpointBeginsAgainInItsFolder) {
   Process killed(small({output(), "--batch-size=8"}, "1", "60000"));
-  ASSERT_TRUE(killed.wait_for("Epoch: [0]")) << killed.errors();
+  ASSERT_TRUE(killed.wait_for("Epoch: [1]")) << killed.errors();
   killed.send(SIGKILL);
   EXPECT_EQ(killed.wait(), 128 + SIGKILL);
   Process again({"train", "--resume", dir_ / "run", "--max-train-samples=128"});
@@ -223,7 +283,7 @@ TEST_F(ProgramTest, ARunKilledBeforeItsFirstCheckpointBeginsAgainInItsFolder) {
   EXPECT_THAT(again.errors(), HasSubstr("batch 8;"));
   EXPECT_THAT(
       read_text(real_fs(), dir_ / "run/steps.csv").value(),
-      StartsWith("step,epoch,loss,lr\n1,0,"));
+      StartsWith("step,epoch,loss,lr\n1,1,"));
 }
 
 TEST_F(ProgramTest, AFolderInUseExitsWith4AndSaysByWhom) {

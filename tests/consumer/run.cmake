@@ -12,6 +12,7 @@ if(MODE STREQUAL "package") # component ckpt alone, on a machine without LibTorc
   install_and_move(--component ckpt)
   expect_no_machine("LibTorch::|/torch/")
   run("${FOLDER}/moved/bin/lockstep" ckpt "${SOURCE}/testdata/valid/tiny.pt")
+  expect_shell_files("${FOLDER}/moved/share")
   build("${SOURCE}/examples/projects/ckpt_only" "-DCMAKE_PREFIX_PATH=${FOLDER}/moved"
     -DCMAKE_DISABLE_FIND_PACKAGE_LibTorch=ON -DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON
     "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${FOLDER}/build/bin")

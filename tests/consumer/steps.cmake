@@ -29,6 +29,18 @@ function(expect_no_machine pattern)
   endforeach()
 endfunction()
 
+# Completion scripts and manual pages, where shells and man look.
+function(expect_shell_files share)
+  foreach(file IN ITEMS bash-completion/completions/lockstep zsh/site-functions/_lockstep
+      fish/vendor_completions.d/lockstep.fish man/man1/lockstep.1 man/man1/lockstep-train.1)
+    file(STRINGS "${share}/${file}" first LIMIT_COUNT 1)
+    if(NOT first MATCHES "lockstep|LOCKSTEP")
+      message(FATAL_ERROR "${share}/${file} begins with '${first}'")
+    endif()
+  endforeach()
+  run(bash -c "source '${share}/bash-completion/completions/lockstep' && complete -p lockstep")
+endfunction()
+
 # Warnings are failures, too.
 function(configure source)
   run("${CMAKE_COMMAND}" -S "${source}" -B "${FOLDER}/build" -G "${GENERATOR}"

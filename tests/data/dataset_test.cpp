@@ -63,7 +63,7 @@ TEST(ImageDataset, RejectsWhatDoesNotFit) {
       invalid_message([] {
         two_images({0, 3});
       }),
-      HasSubstr("label of sample 1 is no class; expected 0 to 2, got 3"));
+      HasSubstr("label of sample 1 is not a class; expected 0 to 2, got 3"));
 }
 
 template <class Data>

@@ -162,7 +162,7 @@ TEST(FashionMnist, LabelOutOfRangeIsCorrupt) {
   EXPECT_EQ(error.offset, 8 + 5);
   EXPECT_THAT(
       error.message,
-      HasSubstr("label of sample 5 is no class; expected 0 to 9, got 10"));
+      HasSubstr("label of sample 5 is not a class; expected 0 to 9, got 10"));
 }
 
 TEST(FashionMnist, WrongImageSizeIsCorrupt) {

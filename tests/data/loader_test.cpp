@@ -315,7 +315,7 @@ TEST(Loader, RejectsBadArguments) {
   }
 }
 
-// The notes' toy run: dataset, model, shuffled loader of 30, from one seed.
+// The tutorial's toy run: dataset, model, shuffled loader of 30, from one seed.
 TEST(Loader, ToyRunEqualsPython) {
   torch::manual_seed(0);
   const auto data = std::make_shared<RandomDataset>(5, 100);

@@ -5,7 +5,8 @@
 // output, standard error and exit status below. Set LOCKSTEP_UPDATE_GOLDEN=1 to
 // write them anew. Code that README.md and the pages of docs/ show is a part of
 // an example, or of a project in examples/projects, whose sessions
-// tests/consumer runs. The commands of docs/resume.md are run here.
+// tests/consumer runs. The commands of docs/resume.md are run here, and
+// so is scripts/same_bits.sh.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -237,6 +238,16 @@ TEST(ResumePage, ItsCommandsPrintWhatItShows) {
       printed.remove_prefix(at + line.size());
     }
   }
+}
+
+TEST(SameBitsScript, FindsNoDifferenceToPython) {
+  const test::ShellOutcome outcome = test::run_shell(
+      "LOCKSTEP_PROGRAM='" LOCKSTEP_BINARY_DIR "/bin/lockstep' " +
+      format("LOCKSTEP_PYTHON='{}' ", test::python_program()) +
+      "'" LOCKSTEP_SOURCE_DIR "/scripts/same_bits.sh'");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("20 of 20 losses equal"));
+  EXPECT_THAT(outcome.out, HasSubstr("equal: 12 tensors"));
 }
 
 } // namespace

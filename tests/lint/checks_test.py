@@ -91,6 +91,11 @@ class ChecksTest(unittest.TestCase):
             "may not include lockstep/optim")
         bad("cli/main.cpp", '#include "lockstep/tensor/bridge.h"',
             "may not include lockstep/tensor")
+        bad("cli/main.cpp", '#include "lockstep/train/trainer.h"',
+            "may not include lockstep/train")
+        bad("lockstep/train/settings/b.cpp",
+            '#include "lockstep/train/trainer.h"',
+            "may not include lockstep/train")
         bad("lockstep/extra/b.h", "", "has no row in layers.toml")
         bad("lockstep/tensor/b.h", '#include "bridge.h"',
             "not written from the root")
@@ -102,6 +107,8 @@ class ChecksTest(unittest.TestCase):
         for line in ("#include <torch/torch.h>", "#include <ATen/ATen.h>"):
             bad("lockstep/ckpt/b.cpp", line, "may not include torch")
             bad("tests/report/b_test.cpp", line, "may not include torch")
+            bad("tests/train/settings/b_test.cpp", line,
+                "may not include torch")
         for package in ("fmt", "spdlog"):
             line = f"#include <{package}/core.h>"
             bad("lockstep/train/b.cpp", line, f"may not include {package}")

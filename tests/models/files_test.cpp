@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Weight files of the notes' network between Python and us.
+// Weight files of the tutorial's network between Python and us.
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 

@@ -96,7 +96,7 @@ TEST(Optimizer, ModuleParametersCountOnceAndCanBeNamed) {
       "['first.weight', 'first.bias', 'second.weight', 'second.bias']");
 }
 
-// The notes' group: only what requires gradients.
+// A group as scripts filter it: only what requires gradients.
 TEST(Optimizer, FilteredGroupLeavesFrozenParametersAlone) {
   TwoLayers net;
   net.first->weight.requires_grad_(false);

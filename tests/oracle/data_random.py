@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The toy loop of the data-parallel notes, on torch 2.13.
+"""The toy loop of PyTorch's data-parallel tutorial, on torch 2.13.
 
     data_random.py FOLDER
 

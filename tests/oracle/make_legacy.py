@@ -65,7 +65,7 @@ def storage_views():
 
 
 def variables():
-    """Parameters and variables of torch 0.1 to 0.3; the first is there twice."""
+    """Parameters and variables of torch 0.1 to 0.3; the first appears twice."""
     say = Python2
     def data(offset):
         return tensor_v1(say, storage(say, "5", 6), offset, (2,), (1,))

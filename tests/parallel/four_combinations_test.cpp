@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The notes' combinations with ResNet152: saved by Python on one device or
+// The usual combinations with ResNet152: saved by Python on one device or
 // many, as weights or as a whole model, loaded here on one device or two; and
 // back.
 #include <gtest/gtest.h>

@@ -14,6 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 class ProgressLineTest : public ::testing::Test {
@@ -98,10 +100,53 @@ TEST_F(ProgressLineTest, FollowsTheWidthOfTheWindow) {
   Console console(terminal);
   ProgressLine line(options(console));
   line.tick();
-  terminal.resize(16);
+  terminal.resize(18);
   line.update({.done = 1});
   line.tick();
+  EXPECT_THAT(terminal.last_line(), Not(StartsWith("Epoch 1/2  1/10")))
+      << "the window may still be dragged";
+  advance(std::chrono::milliseconds(300));
+  line.tick();
   EXPECT_EQ(terminal.last_line(), "Epoch 1/2  1/10");
+  EXPECT_THAT(terminal.lines(), SizeIs(1));
+}
+
+TEST_F(ProgressLineTest, NothingStaysOfTheBarThatAResizeBroke) {
+  VirtualTerminal terminal(80);
+  Console console(terminal);
+  console.print("before");
+  ProgressLine line(options(console));
+  line.update({.done = 1, .loss = 1.0, .accuracy = 0.5});
+  line.tick();
+  for (const int width : {40, 12, 80, 20}) {
+    terminal.resize(width);
+    line.update({.done = 10 - width / 10, .loss = 1.0, .accuracy = 0.5});
+    line.tick();
+    advance(std::chrono::milliseconds(300));
+    line.tick();
+    EXPECT_THAT(terminal.lines(), ElementsAre("before", HasSubstr("/10")))
+        << width;
+  }
+  terminal.resize(9);
+  console.print("after");
+  EXPECT_EQ(terminal.lines().at(1), "after");
+}
+
+TEST_F(ProgressLineTest, LeavesNothingWhenItIsCleared) {
+  VirtualTerminal terminal;
+  Console console(terminal);
+  console.print("before");
+  {
+    ProgressLine line(options(console));
+    line.update({.done = 3});
+    line.tick();
+    terminal.write("^C"); // as the terminal does itself
+    line.clear();
+    line.clear();
+    line.tick();
+    console.print("stopped");
+  }
+  EXPECT_THAT(terminal.lines(), ElementsAre("before", "stopped", ""));
 }
 
 TEST_F(ProgressLineTest, LeavesAnEmptyLineWhenItIsAbandoned) {

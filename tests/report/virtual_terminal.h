@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A screen that remembers what a person would see: it understands "\r", "\n",
-// "\x1b[K" and colours, wraps long lines, and nothing else.
+// "\x1b[nA", "\x1b[J" and colours, breaks lines that are too long, also those
+// that a resize makes too long, and nothing else.
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/strings.h"
@@ -28,8 +31,19 @@ class VirtualTerminal final : public Screen {
   [[nodiscard]] int width() const override {
     return width_;
   }
+  /// Breaks the lines anew. The cursor must be at the end of the last one.
   void resize(int width) {
     width_ = width;
+    const std::vector<Row> old = std::exchange(rows_, {Row{}});
+    row_ = column_ = 0;
+    for (std::size_t i = 0; i < old.size(); ++i) {
+      for (const std::string& character : old[i].cells) {
+        put(character);
+      }
+      if (!old[i].goes_on && i + 1 < old.size()) {
+        next_row();
+      }
+    }
   }
   void write(std::string_view text) override {
     ++writes_;
@@ -38,11 +52,11 @@ class VirtualTerminal final : public Screen {
     }
   }
 
-  /// The lines on the screen; the cursor is on the last one.
+  /// The lines on the screen, as wide as it is.
   [[nodiscard]] std::vector<std::string> lines() const {
     std::vector<std::string> lines;
-    for (const auto& cells : rows_) {
-      lines.push_back(join(cells, ""));
+    for (const Row& row : rows_) {
+      lines.push_back(join(row.cells, ""));
     }
     return lines;
   }
@@ -58,6 +72,12 @@ class VirtualTerminal final : public Screen {
   }
 
  private:
+  struct Row {
+    std::vector<std::string> cells = {};
+    /// Broken by the width, not by a line feed.
+    bool goes_on = false;
+  };
+
   // Handles the front of `text`; returns the bytes it took.
   std::size_t take(std::string_view text) {
     if (text[0] == '\r') {
@@ -65,8 +85,7 @@ class VirtualTerminal final : public Screen {
       return 1;
     }
     if (text[0] == '\n') {
-      rows_.emplace_back();
-      column_ = 0;
+      next_row();
       return 1;
     }
     if (text[0] == '\x1b') {
@@ -78,28 +97,45 @@ class VirtualTerminal final : public Screen {
   }
 
   std::size_t take_escape(std::string_view text) {
-    const std::size_t end = text.find_first_of("Km");
-    if (text.starts_with("\x1b[K")) {
-      rows_.back().resize(std::min(rows_.back().size(), column_));
-    } else if (end == std::string_view::npos || text[end] != 'm') {
+    const std::size_t end = text.find_first_of("AJm");
+    if (end == std::string_view::npos) {
       strange_ += text;
+      return text.size();
     }
-    return end == std::string_view::npos ? text.size() : end + 1;
+    if (text[end] == 'A') {
+      const std::string count(text.substr(2, end - 2));
+      row_ -= std::min(row_, std::strtoul(count.c_str(), nullptr, 10));
+    } else if (text[end] == 'J') {
+      rows_.resize(row_ + 1);
+      auto& cells = rows_[row_].cells;
+      cells.resize(std::min(cells.size(), column_));
+      rows_[row_].goes_on = false;
+    }
+    return end + 1;
+  }
+
+  void next_row() {
+    ++row_;
+    column_ = 0;
+    if (row_ == rows_.size()) {
+      rows_.emplace_back();
+    }
   }
 
   void put(const std::string& character) {
     if (column_ >= static_cast<std::size_t>(width_)) {
-      rows_.emplace_back();
-      column_ = 0;
+      rows_[row_].goes_on = true;
+      next_row();
     }
-    auto& row = rows_.back();
-    row.resize(std::max(row.size(), column_ + 1), " ");
-    row[column_++] = character;
+    auto& cells = rows_[row_].cells;
+    cells.resize(std::max(cells.size(), column_ + 1), " ");
+    cells[column_++] = character;
   }
 
   int width_;
   TerminalTraits traits_;
-  std::vector<std::vector<std::string>> rows_{1};
+  std::vector<Row> rows_{1};
+  std::size_t row_ = 0;
   std::size_t column_ = 0;
   int writes_ = 0;
   std::string strange_;

@@ -92,7 +92,7 @@ TEST(SimDataParallel, AnyDevicesInAnyOrder) {
   expect_same(expected.gradients, other.gradients);
 }
 
-// Where each replica's parameters and shard are, as the notes print them.
+// Where each replica's parameters and shard are, as tutorials print them.
 struct WhereImpl : nn::Cloneable<WhereImpl> {
   WhereImpl() {
     reset();

@@ -152,8 +152,8 @@ TEST(OurFiles, LoadStrictlyInPython) {
   const test::ScratchDir dir;
   const auto net = test::fill(std::make_shared<Net>());
   const StateDict weights = state_dict(*net);
-  save(to_value(weights), dir / "net.pt");
-  save(to_value(state_dict(Wrapper(net))), dir / "wrapped.pt");
+  save(weights, dir / "net.pt");
+  save(state_dict(Wrapper(net)), dir / "wrapped.pt");
   const at::Tensor base = torch::arange(6).reshape({2, 3});
   save(
       checkpoint(

@@ -24,7 +24,8 @@ std::string
 load(torch::nn::Module&& module, const Weights& weights, bool strict = true) {
   std::string text;
   try {
-    text = to_string(load_state_dict(module, weights, {.strict = strict}));
+    text = to_string(
+        load_state_dict(module, weights, {.strict = strict, .shown_names = 0}));
   } catch (const Exception& exception) {
     EXPECT_EQ(exception.error().code, ErrorCode::kMismatch);
     text = exception.error().message;
@@ -107,6 +108,31 @@ TEST(LoadStateDict, SpeaksPythonsWords) {
   EXPECT_EQ(
       texts_of_my_module() + texts_of_net(),
       test::run_python("tensor_load_texts.py"));
+}
+
+TEST(LoadStateDict, CountsWhatItDoesNotList) {
+  Net net;
+  const StateDict full = state_dict(net);
+  const std::string keys =
+      error_of([&] { load_state_dict(net, StateDict{}); }).message;
+  EXPECT_EQ(std::ranges::count(keys, '"'), 2 * 5);
+  // Without its three counters: a dict without versions may lack them.
+  EXPECT_THAT(
+      keys,
+      testing::HasSubstr(
+          format(", ... ({} in all). ", full.entries.size() - 3)));
+
+  StateDict wrong = full;
+  for (auto& [key, tensor] : wrong.entries) {
+    tensor = torch::zeros({3, 1, 4});
+  }
+  const Error shapes = error_of([&] { load_state_dict(net, wrong); });
+  EXPECT_EQ(shapes.detail, "E_STATE_DICT");
+  EXPECT_EQ(std::ranges::count(shapes.message, '\n'), 5);
+  EXPECT_THAT(
+      shapes.message,
+      testing::EndsWith(
+          format("\t... ({} tensors like this in all)", full.entries.size())));
 }
 
 TEST(LoadStateDict, CopiesEveryTensor) {

@@ -102,5 +102,68 @@ TEST_F(LoadWeights, ByPositionAndNotStrictly) {
       Keys{"fc.bias"});
 }
 
+/// A network of three layers, its ends as asked for.
+struct Chain : torch::nn::Module {
+  Chain(std::int64_t in, std::int64_t out, const std::string& last = "last") {
+    register_module("first", torch::nn::Linear(in, 4));
+    register_module("middle", torch::nn::Linear(4, 4));
+    register_module(last, torch::nn::Linear(4, out));
+  }
+};
+
+TEST_F(LoadWeights, NewEndsAreMadeAndTold) {
+  const Chain trained(3, 1000, "head");
+  save(to_value(add_prefix(state_dict(trained), "module.")), file());
+  Chain net(1, 10);
+  const at::Tensor first = state_dict(net).get("first.weight").clone();
+  const LoadReport report =
+      load_weights(net, file(), {.may_differ = MayDiffer::kEnds});
+  EXPECT_THAT(
+      to_lines(report),
+      testing::ElementsAre(
+          "taken 3 of 6 tensors",
+          "new   first.weight  (4, 1), the file has (4, 3)",
+          "new   last.weight   not in the file",
+          "new   last.bias     not in the file",
+          "left  head.weight  not in the model",
+          "left  head.bias    not in the model"));
+  EXPECT_TRUE(state_dict(net).get("first.weight").equal(first));
+  EXPECT_TRUE(state_dict(net)
+                  .get("middle.weight")
+                  .equal(state_dict(trained).get("middle.weight")));
+}
+
+TEST_F(LoadWeights, MoreThanNewEndsMustBeAskedFor) {
+  StateDict weights = state_dict(Chain(1, 10));
+  weights.entries[2].second = torch::zeros({9, 4}); // middle.weight
+  save(to_value(weights), file());
+  Chain net(1, 10);
+  const Error error = test::error_of(
+      [&] { load_weights(net, file(), {.may_differ = MayDiffer::kEnds}); });
+  EXPECT_THAT(error.message, testing::HasSubstr("mismatch for middle.weight"));
+  EXPECT_THAT(error.hint, testing::HasSubstr("takes the 5 of 6 tensors"));
+  const LoadReport report =
+      load_weights(net, file(), {.may_differ = MayDiffer::kAnything});
+  EXPECT_EQ(report.taken, 5);
+  EXPECT_THAT(report.made_new(), testing::ElementsAre("middle.weight"));
+  // An extra layer in the file is no end of the module.
+  StateDict extra = state_dict(Chain(1, 10));
+  extra.entries.emplace_back("aux.weight", torch::ones({1}));
+  save(to_value(extra), file());
+  EXPECT_THAT(
+      test::error_of([&] {
+        load_weights(net, file(), {.may_differ = MayDiffer::kEnds});
+      }).message,
+      testing::HasSubstr("Unexpected key(s) in state_dict: \"aux.weight\""));
+}
+
+TEST_F(LoadWeights, AFileOfWhichNothingFitsIsRefused) {
+  save(checkpoint({{"other", torch::ones({1})}}), file());
+  Chain net(1, 10);
+  const Error error = test::error_of(
+      [&] { load_weights(net, file(), {.may_differ = MayDiffer::kAnything}); });
+  EXPECT_THAT(error.message, testing::HasSubstr("Missing key(s)"));
+}
+
 } // namespace
 } // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// load_state_dict(.by_position): the notes' VGG19, whose layers have other
+// load_state_dict(.by_position): a VGG19, whose layers have other
 // names in the file than in the program.
 #include <gmock/gmock.h>
 

@@ -48,15 +48,17 @@ TEST_F(BadInputTest, ResumeOfBareWeightsPointsToInitialCheckpoint) {
   EXPECT_THAT(error.hint, HasSubstr("--initial-checkpoint"));
 }
 
-TEST_F(BadInputTest, ResumeOfAnotherModelIsPyTorchsMismatch) {
+TEST_F(BadInputTest, ResumeOfAnotherModelNamesBoth) {
   TrainConfig config = small("run");
   config.epochs = 1;
   train(config);
   config.resume = config.output;
   config.model = "resnet18";
-  EXPECT_THAT(
-      refused(config).message,
-      HasSubstr("Error(s) in loading state_dict for ResNet"));
+  const Error error = refused(config);
+  EXPECT_EQ(error.detail, "E_OTHER_MODEL");
+  EXPECT_EQ(
+      error.message,
+      "the checkpoint is arch 'mlp', the run asks for 'resnet18'");
 }
 
 TEST_F(BadInputTest, ResumeOfTextIsCorruptOrUnsupported) {

@@ -105,7 +105,7 @@ class Loop {
   void step() {
     cursor_.add({.loss = 0.5F, .samples = 64}, 1, kEpochSamples);
     outputs_.step(
-        {.epoch = cursor_.epoch,
+        {.epoch = cursor_.epoch + 1,
          .step = cursor_.step,
          .batch = cursor_.batch - 1,
          .batches = 2,
@@ -122,7 +122,7 @@ class Loop {
   void finish_epoch() {
     const double top1 = run_.accuracy_of(cursor_.step);
     const EpochRecord record{
-        .epoch = cursor_.epoch,
+        .epoch = cursor_.epoch + 1,
         .step = cursor_.step,
         .samples = cursor_.total_samples,
         .train = {.seconds = 1.0},
@@ -139,7 +139,7 @@ class Loop {
     ++life_.tries;
     outputs_.save(
         state_.save(),
-        {.epoch = cursor_.epoch, .step = cursor_.step, .is_best = is_best});
+        {.epoch = cursor_.epoch + 1, .step = cursor_.step, .is_best = is_best});
     try {
       outputs_.finish(); // waits
     } catch (const Exception&) {
@@ -295,7 +295,7 @@ void Judge::check_rows(FileSystem& fs, std::int64_t step) {
   };
   expect("steps.csv", 1 + step);
   expect("results.csv", 1 + epochs);
-  expect("log.jsonl", step + epochs);
+  expect("metrics.jsonl", step + epochs);
   if (count_rows(read_text(fs, in_run("log.txt")).value()) !=
       step + 2 * epochs) {
     report(format("log.txt is not that of step {}", step));

@@ -28,7 +28,7 @@ class Lines : public LogSink {
 StepRecord step(std::int64_t epoch, std::int64_t batch) {
   return {
       .epoch = epoch,
-      .step = epoch * 100 + batch + 1,
+      .step = (epoch - 1) * 100 + batch + 1,
       .batch = batch,
       .batches = 100,
       .samples = 64,
@@ -37,18 +37,20 @@ StepRecord step(std::int64_t epoch, std::int64_t batch) {
       .top5 = 71.875,
       .lr = 0.1,
       .seconds = 0.0625,
-      .data_seconds = 0.001};
+      .data_seconds = 0.001,
+      .epoch_seconds = 0.0625 * static_cast<double>(batch + 1)};
 }
 
 EpochRecord epoch(std::int64_t number) {
   return {
       .epoch = number,
-      .step = 100 * (number + 1),
-      .samples = 6400 * (number + 1),
+      .step = 100 * number,
+      .samples = 6400 * number,
       .train = {.loss = 1.5, .top1 = 50.0, .top5 = 90.0, .seconds = 10.0},
       .test = {.loss = 1.25, .top1 = 87.31, .top5 = 99.48, .seconds = 1.0},
       .lr = 0.1,
-      .images_per_second = 640.0};
+      .images_per_second = 640.0,
+      .times = {.wall = 11.0, .user = 20.25, .system = 0.25}};
 }
 
 class CsvObserverTest : public ::testing::Test {
@@ -66,33 +68,34 @@ class CsvObserverTest : public ::testing::Test {
 TEST_F(CsvObserverTest, WritesARowPerEpochAndPerInterval) {
   CsvObserver observer(files_, "run", /*log_interval=*/60);
   for (std::int64_t i = 0; i < 100; ++i) {
-    observer.on_step(step(0, i));
+    observer.on_step(step(1, i));
   }
-  observer.on_epoch(epoch(0));
+  observer.on_epoch(epoch(1));
   EXPECT_EQ(
       get("steps.csv"),
-      "step,epoch,loss,lr\n1,0,2.3012,0.1\n61,0,2.3012,0.1\n"
-      "100,0,2.3012,0.1\n");
+      "step,epoch,loss,lr\n1,1,2.3012,0.1\n61,1,2.3012,0.1\n"
+      "100,1,2.3012,0.1\n");
   EXPECT_EQ(
       get("results.csv"),
       std::string(kResultsHeader) +
-          "\n0,100,6400,1.5,50.0,1.25,87.31,99.48,0.1,640.0,10.000\n");
+          "\n1,100,6400,1.5,50.0,1.25,87.31,99.48,0.1,640.0,11.000,20.250,"
+          "0.250\n");
 }
 
 TEST_F(CsvObserverTest, JsonLinesHoldTheSameNumbers) {
   JsonObserver observer(files_, "run", /*log_interval=*/1);
-  observer.on_step(step(0, 7));
-  observer.on_epoch(epoch(0));
+  observer.on_step(step(1, 7));
+  observer.on_epoch(epoch(1));
   EXPECT_EQ(
-      get("log.jsonl"),
-      R"({"event":"step","step":8,"epoch":0,"batch":7,"batches":100,)"
+      get("metrics.jsonl"),
+      R"({"event":"step","step":8,"epoch":1,"batch":7,"batches":100,)"
       R"("samples":64,"loss":2.3012,"top1":25.0,"top5":71.875,"lr":0.1,)"
       R"("seconds":0.0625,"data_seconds":0.001})"
       "\n"
-      R"({"event":"epoch","epoch":0,"step":100,"samples":6400,)"
+      R"({"event":"epoch","epoch":1,"step":100,"samples":6400,)"
       R"("train_loss":1.5,"train_top1":50.0,"train_top5":90.0,)"
       R"("val_loss":1.25,"val_top1":87.31,"val_top5":99.48,"lr":0.1,)"
-      R"("images_per_s":640.0,"epoch_s":10.0})"
+      R"("images_per_s":640.0,"epoch_s":11.0,"user_s":20.25,"system_s":0.25})"
       "\n");
 }
 
@@ -100,23 +103,51 @@ TEST(LineObserver, PrintsTorchvisionsLines) {
   Lines log;
   LineObserver sink(log, 50);
   for (std::int64_t i = 0; i < 100; ++i) {
-    sink.on_step(step(0, i));
+    sink.on_step(step(1, i));
   }
-  sink.on_epoch(epoch(0));
+  sink.on_epoch(epoch(1));
+  sink.on_end({.times = {.wall = 1293, .user = 2411, .system = 22}});
   EXPECT_THAT(
       log.lines,
       ElementsAre(
-          "Epoch: [0]  [  0/100]  eta: 0:00:06  lr: 0.1  img/s: 1024.0  "
+          "Epoch: [1]  [  0/100]  eta: 0:00:06  lr: 0.1  img/s: 1024.0  "
           "loss: 2.3012 (2.3012)  acc1: 25.0000 (25.0000)  "
           "acc5: 71.8750 (71.8750)  time: 0.0625  data: 0.0010",
-          "Epoch: [0]  [ 50/100]  eta: 0:00:03  lr: 0.1  img/s: 1024.0  "
+          "Epoch: [1]  [ 50/100]  eta: 0:00:03  lr: 0.1  img/s: 1024.0  "
           "loss: 2.3012 (2.3012)  acc1: 25.0000 (25.0000)  "
           "acc5: 71.8750 (71.8750)  time: 0.0625  data: 0.0010",
-          "Epoch: [0]  [ 99/100]  eta: 0:00:00  lr: 0.1  img/s: 1024.0  "
+          "Epoch: [1]  [ 99/100]  eta: 0:00:00  lr: 0.1  img/s: 1024.0  "
           "loss: 2.3012 (2.3012)  acc1: 25.0000 (25.0000)  "
           "acc5: 71.8750 (71.8750)  time: 0.0625  data: 0.0010",
-          "Epoch: [0] Total time: 0:00:10 (640.0 img/s)",
-          "Test:  Acc@1 87.310 Acc@5 99.480"));
+          "Epoch: [1] Total time: 0:00:11 (user 0:00:20, system 0:00:00), "
+          "training at 640.0 img/s",
+          "Test:  Acc@1 87.310 Acc@5 99.480",
+          "Training time 0:21:33 (user 0:40:11, system 0:00:22)"));
+}
+
+// The rate that a line shows.
+double rate_of(const std::string& line) {
+  return std::stod(line.substr(line.find("img/s: ") + 7));
+}
+
+TEST(LineObserver, ARateIsThatOfTheStepsSinceTheLastLine) {
+  Lines log;
+  LineObserver sink(log, 50);
+  sink.on_start({.epoch = 3});
+  // Goes on in the middle of an epoch: its clock begins with this start.
+  for (std::int64_t batch = 60; batch < 100; ++batch) {
+    StepRecord record = step(3, batch);
+    record.samples = batch == 99 ? 16 : 64; // the epoch's short last batch
+    record.seconds = 1e-6; // one odd step tells nothing
+    record.epoch_seconds = static_cast<double>(batch - 59);
+    sink.on_step(record);
+  }
+  StepRecord next = step(4, 0);
+  next.epoch_seconds = 0.5;
+  sink.on_step(next);
+  ASSERT_THAT(log.lines, SizeIs(2));
+  EXPECT_NEAR(rate_of(log.lines[0]), (39 * 64 + 16) / 40.0, 0.05);
+  EXPECT_NEAR(rate_of(log.lines[1]), 64 / 0.5, 0.05);
 }
 
 TEST(LineObserver, LinesPassTheParserOfTorchvisionLogs) {
@@ -140,10 +171,10 @@ TEST(RunLog, KeepsMessagesAndDropsRowsThatComeAgain) {
     RunFiles files(fs, refuse);
     RunLog log(files, "log.txt");
     log.write(LogLevel::kInfo, "one");
-    LineObserver(log, 100).on_step(step(0, 0));
+    LineObserver(log, 100).on_step(step(1, 0));
     log.write(LogLevel::kWarning, "two");
     log.write(LogLevel::kDebug, "not kept");
-    LineObserver(log, 100).on_step(step(0, 99));
+    LineObserver(log, 100).on_step(step(1, 99));
   }
   RunFiles files(fs, refuse);
   files.part().load(ckpt::Value::dict({{"log.txt", 1}}));

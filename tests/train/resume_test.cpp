@@ -3,6 +3,9 @@
 // Where a run goes on, and what it must leave alone.
 #include "lockstep/train/resume.h"
 
+#include <filesystem>
+#include <functional>
+
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -124,9 +127,103 @@ TEST_F(ResumeTest, SettingsThatTheCheckpointDecidesAreToldAndNotRecorded) {
   train(config, {.log = &log});
   EXPECT_THAT(
       log.lines[LogLevel::kWarning],
-      ElementsAre(HasSubstr("--lr 7.0 has no effect")));
+      ElementsAre(
+          "--lr 7.0: ignored, the run goes on with the checkpoint's 0.05"));
+  EXPECT_THAT(
+      log.lines[LogLevel::kInfo],
+      Contains("--epochs 3 (was 2): from the program"));
   EXPECT_THAT(get("run", "args.yaml"), HasSubstr("lr: 0.05\n"));
   EXPECT_EQ(checkpoint("run").find("args")->find("lr")->number(), 0.05);
+}
+
+TEST_F(ResumeTest, WhatContradictsTheCheckpointIsRefused) {
+  TrainConfig config = small("run");
+  train(config);
+  config.resume = config.output;
+  struct Case {
+    std::function<void(TrainConfig&)> change = {};
+    std::string detail = {};
+    std::string message = {};
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {[](auto& wanted) { wanted.model = "vgg11"; },
+            "E_OTHER_MODEL",
+            "the checkpoint is arch 'mlp', the run asks for 'vgg11'"},
+           {[](auto& wanted) { wanted.opt = "adam"; },
+            "E_OTHER_SETTING",
+            "the checkpoint was trained with --opt sgd, the run asks for --opt "
+            "adam"},
+           {[](auto& wanted) { wanted.img_size = 32; },
+            "E_OTHER_SETTING",
+            "--img-size 28, the run asks for --img-size 32"},
+           {[](auto& wanted) { wanted.lr_scheduler = "constant"; },
+            "E_OTHER_SETTING",
+            "--lr-scheduler steplr, the run asks for --lr-scheduler "
+            "constant"}}) {
+    TrainConfig wanted = config;
+    c.change(wanted);
+    const Error error = refused(wanted);
+    EXPECT_EQ(error.code, ErrorCode::kMismatch);
+    EXPECT_EQ(error.detail, c.detail);
+    EXPECT_THAT(error.message, HasSubstr(c.message));
+    EXPECT_THAT(error.hint, HasSubstr("--initial-checkpoint"));
+  }
+}
+
+TEST_F(ResumeTest, TheImageSizeIsTheCheckpoints) {
+  TrainConfig config = small("run");
+  config.img_size = 14;
+  config.epochs = 1;
+  RecordingLog log;
+  train(config, {.log = &log});
+  EXPECT_THAT(
+      log.lines[LogLevel::kInfo],
+      Contains("images 28x28 resized to 14x14"));
+  config.resume = config.output;
+  config.img_size = 0;
+  config.epochs = 2;
+  EXPECT_EQ(train(config).epochs, 2);
+  EXPECT_THAT(get("run", "args.yaml"), HasSubstr("img_size: 14\n"));
+}
+
+TEST_F(ResumeTest, AFinishedRunSaysHowToGoOn) {
+  TrainConfig config = small("run");
+  train(config);
+  config.resume = config.output;
+  RecordingLog log;
+  EXPECT_EQ(train(config, {.log = &log}).epochs, 2);
+  EXPECT_THAT(
+      log.lines[LogLevel::kInfo],
+      Contains("finished: 2 of 2 epochs. Hint: --epochs 3 goes on"));
+}
+
+TEST_F(ResumeTest, AOneCycleScheduleEndsWithItsEpochs) {
+  TrainConfig config = small("run");
+  config.lr_scheduler = "onecyclelr";
+  train(config, {.should_stop = [n = 0]() mutable { return ++n == 7; }});
+  config.resume = config.output;
+  config.epochs = 4;
+  const Error error = refused(config);
+  EXPECT_EQ(error.detail, "E_SCHEDULE_END");
+  EXPECT_THAT(
+      error.message,
+      HasSubstr("has 2 of 8 steps left, the run would make 10"));
+  EXPECT_THAT(error.hint, HasSubstr("--epochs 2 ends with it"));
+  EXPECT_THAT(error.path, HasSubstr("checkpoint-00000006"));
+}
+
+TEST_F(ResumeTest, FirstWeightsNeedNotBeThereAnyMore) {
+  TrainConfig config = small("first");
+  config.epochs = 1;
+  train(config);
+  TrainConfig next = small("run");
+  next.initial_checkpoint = dir_ / "first/checkpoint.pth.tar";
+  next.epochs = 1;
+  train(next);
+  std::filesystem::remove_all(dir_ / "first");
+  next.resume = next.output;
+  next.epochs = 2;
+  EXPECT_EQ(train(next).epochs, 2);
 }
 
 TEST_F(ResumeTest, APathIsAPath) {

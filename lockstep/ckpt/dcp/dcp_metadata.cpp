@@ -75,7 +75,7 @@ Status check_globals(const PickleResult& pickle) {
           .code = ErrorCode::kUnsafe,
           .op = "ckpt.read",
           .message = format(
-              "name '{}' does not belong into the metadata of a checkpoint; "
+              "name '{}' does not belong in the metadata of a checkpoint; "
               "PyTorch would import and call it",
               escape(use.name)),
           .hint = "do not load this folder in Python",
@@ -134,7 +134,7 @@ Result<DcpPlace> read_place(const Value& info, const std::string& name) {
       length == nullptr || length->as_int() == nullptr ||
       *length->as_int() < 0) {
     return bad_metadata(format(
-        "the place of '{}' is no file, offset and length",
+        "the place of '{}' is not a file, an offset and a length",
         escape(name)));
   }
   const Value* transforms = state->find("transform_descriptors");
@@ -172,7 +172,7 @@ Result<Places> read_places(const Value& metadata) {
     const Value* state = state_of(index, "metadata.MetadataIndex");
     const Value* name = state == nullptr ? nullptr : state->find("fqn");
     if (name == nullptr || name->as_string() == nullptr) {
-      return bad_metadata("a key of 'storage_data' is no MetadataIndex");
+      return bad_metadata("a key of 'storage_data' is not a MetadataIndex");
     }
     LOCKSTEP_ASSIGN(DcpPlace place, read_place(info, *name->as_string()));
     const bool fresh =
@@ -204,7 +204,7 @@ class ItemReader {
 
   Result<DcpItem> read(const Value& key, const Value& value) {
     if (key.as_string() == nullptr) {
-      return bad_metadata("a name in 'state_dict_metadata' is no text");
+      return bad_metadata("a name in 'state_dict_metadata' is not text");
     }
     DcpItem item{.name = *key.as_string()};
     LOCKSTEP_TRY(read_path(item));
@@ -258,7 +258,7 @@ class ItemReader {
     }
     if (path == nullptr || path->items.empty()) {
       return bad_metadata(
-          format("the path of '{}' is no tuple of keys", escape(item.name)));
+          format("the path of '{}' is not a tuple of keys", escape(item.name)));
     }
     return {};
   }
@@ -273,7 +273,7 @@ class ItemReader {
     auto sizes = sizes_at(state, "size");
     if (tuple == nullptr || tuple->items.size() < 3 || !sizes) {
       return bad_metadata(format(
-          "the properties of tensor '{}' have another form",
+          "the properties of tensor '{}' have an unknown form",
           escape(item.name)));
     }
     const DTypeValue* dtype = tuple->items[0].as_dtype();
@@ -341,7 +341,7 @@ Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
   const Dict* items =
       metadata == nullptr ? nullptr : dict_at(*metadata, "state_dict_metadata");
   if (items == nullptr) {
-    return bad_metadata("the file is no metadata of a checkpoint");
+    return bad_metadata("the file is not the metadata of a checkpoint");
   }
   LOCKSTEP_ASSIGN(const Places places, read_places(*metadata));
   ItemReader reader(*metadata, places);

@@ -133,7 +133,7 @@ class FolderReader {
             ErrorCode::kCorrupt,
             "E_NAME",
             format(
-                "is said to be in '{}', which is no name of a file in the "
+                "is said to be in '{}', which is not the name of a file in the "
                 "folder",
                 escape(place.file)));
       }

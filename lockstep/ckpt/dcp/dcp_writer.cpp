@@ -2,12 +2,15 @@
 #include "lockstep/ckpt/dcp/dcp_writer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "lockstep/base/atomic_file.h"
+#include "lockstep/base/errno_error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/dcp/dcp_metadata_pickle.h"
 #include "lockstep/ckpt/dcp/internal/dcp_leaves.h"
+#include "lockstep/ckpt/internal/new_names.h"
 #include "lockstep/ckpt/internal/pt_archive.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/tensor_bytes.h"
@@ -116,14 +119,23 @@ Status write_dcp(
     leaves.error().path = path;
     return std::move(leaves).error();
   }
+  const std::string metadata = path + "/" + kDcpMetadataFile;
+  if (!options.replace && fs.stat(metadata)) {
+    return errno_error("ckpt.save", metadata, EEXIST);
+  }
+  internal::NewNames made(fs, metadata);
+  made.add(path);
   LOCKSTEP_TRY(fs.create_directories(path));
   LOCKSTEP_ASSIGN(const auto names, fs.list(path));
   const std::string data = new_data_file(names);
+  made.add(path + "/" + data);
   LOCKSTEP_TRY(write_file_atomically(
       fs,
       path + "/" + data,
       [&](WritableFile& file) { return write_items(file, data, *leaves); },
-      {.expected_bytes = tensor_bytes(*leaves), .durable = options.durable}));
+      {.expected_bytes = tensor_bytes(*leaves),
+       .durable = options.durable,
+       .replace = options.replace}));
   std::vector<DcpItem> items;
   items.reserve(leaves->size());
   for (DcpLeaf& leaf : *leaves) {
@@ -131,9 +143,9 @@ Status write_dcp(
   }
   LOCKSTEP_TRY(write_file_atomically(
       fs,
-      path + "/" + kDcpMetadataFile,
+      metadata,
       dcp_metadata_pickle(items),
-      {.durable = options.durable}));
+      {.durable = options.durable, .replace = options.replace}));
   for (const std::string& name : names) {
     if (is_data_file(name)) {
       LOCKSTEP_TRY(fs.remove(format("{}/{}", path, name)));

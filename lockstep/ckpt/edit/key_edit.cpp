@@ -25,8 +25,8 @@ constexpr std::array<std::string_view, 2> kWrapperPrefixes{
 struct Sharing {
   std::uint64_t have = 0;
   std::uint64_t of = 0;
-  // A key without the prefix, as an example.
-  std::string stranger = {};
+  // Keys without the prefix.
+  std::vector<std::string> strangers = {};
 
   [[nodiscard]] bool is_complete() const {
     return have == of && of != 0;
@@ -40,8 +40,8 @@ Sharing sharing_of(const Dict& weights, std::string_view prefix) {
     ++sharing.of;
     if (text != nullptr && text->starts_with(prefix)) {
       ++sharing.have;
-    } else if (sharing.stranger.empty()) {
-      sharing.stranger = key_text(key);
+    } else {
+      sharing.strangers.push_back(key_text(key));
     }
   }
   return sharing;
@@ -66,13 +66,12 @@ Status check_sharing(const Dict& weights, const StripOptions& options) {
       .code = ErrorCode::kMismatch,
       .op = "ckpt.edit",
       .message = format(
-          "{} of {} keys start with '{}'; expected all{}",
-          sharing.have,
-          sharing.of,
+          "{} of {} with '{}'{}{}",
+          with_commas(sharing.have),
+          counted(sharing.of, "key starts", "keys start"),
           escape(options.prefix),
-          sharing.stranger.empty()
-              ? ""
-              : format(", got '{}', too", escape(sharing.stranger))),
+          sharing.strangers.empty() ? "" : "; these do not: ",
+          some_names(sharing.strangers)),
       .detail = "E_NO_PREFIX"};
   if (sharing.have != 0) {
     error.hint = "--partial strips the keys that have it";

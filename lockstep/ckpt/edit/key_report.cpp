@@ -52,8 +52,7 @@ std::string counts_text(const KeyReport& report) {
   std::vector<std::string> parts;
   const auto add = [&parts](std::string_view what, std::uint64_t count) {
     if (count != 0) {
-      parts.push_back(
-          format("{} {} key{}", what, count, count == 1 ? "" : "s"));
+      parts.push_back(format("{} {}", what, counted(count, "key")));
     }
   };
   add("renamed", renamed);

@@ -270,9 +270,9 @@ Result<PositionMatch> match_by_position(Shapes file, Shapes model) {
     return mismatch(
         "E_NO_MATCH",
         format(
-            "no shape of the file's {} entries is one of the model's {}; {}",
-            file.size(),
-            model.size(),
+            "the file has {} and the model {}, and no shape is in both; {}",
+            counted(file.size(), "entry", "entries"),
+            with_commas(model.size()),
             first_difference_text(file, model)),
         "");
   }

@@ -15,7 +15,8 @@ Error bad_rule(std::string_view text, std::string_view what) {
   return {
       .code = ErrorCode::kInvalidArgument,
       .op = "ckpt.edit",
-      .message = format("'{}' is no rule for renaming: {}", escape(text), what),
+      .message =
+          format("'{}' is not a rule for renaming: {}", escape(text), what),
       .hint = R"(write it as in sed: 's/^features\./backbone./')",
       .detail = "E_RENAME_RULE"};
 }

@@ -25,26 +25,6 @@ constexpr std::array kWriterNames{
     WriterName{"zip", "pt"},
     WriterName{"legacy", "pt-legacy"}};
 
-Result<std::string> writer_of(
-    const Checkpoint& file,
-    const std::string& input) {
-  std::string_view name = file.format;
-  for (const WriterName& row : kWriterNames) {
-    name = row.format == file.format ? row.writer : name;
-  }
-  const auto writers = format_writers();
-  if (std::ranges::find(writers, name, &FormatWriter::name) != writers.end()) {
-    return std::string(name);
-  }
-  return Error{
-      .code = ErrorCode::kUnsupported,
-      .op = "ckpt.edit",
-      .message = format("files of the format '{}' are only read", file.format),
-      .hint = "'lockstep ckpt convert' writes another format",
-      .path = input,
-      .detail = "E_NO_WRITER"};
-}
-
 // True if each storage of the pickle is one of the file's, under its key.
 bool are_of(
     const Checkpoint& file,
@@ -92,9 +72,24 @@ Result<std::optional<std::uint64_t>> append(
 
 } // namespace
 
-std::string_view method_name(RewriteMethod method) {
-  constexpr std::array<std::string_view, 3> kNames{"none", "append", "write"};
-  return kNames.at(static_cast<std::size_t>(method));
+Result<std::string> writer_of(
+    const Checkpoint& file,
+    const std::string& input) {
+  std::string_view name = file.format;
+  for (const WriterName& row : kWriterNames) {
+    name = row.format == file.format ? row.writer : name;
+  }
+  const auto writers = format_writers();
+  if (std::ranges::find(writers, name, &FormatWriter::name) != writers.end()) {
+    return std::string(name);
+  }
+  return Error{
+      .code = ErrorCode::kUnsupported,
+      .op = "ckpt.edit",
+      .message = format("files of the format '{}' are only read", file.format),
+      .hint = "'lockstep ckpt convert' writes another format",
+      .path = input,
+      .detail = "E_NO_WRITER"};
 }
 
 bool is_same_file(const std::string& a, const std::string& b, FileSystem& fs) {
@@ -121,8 +116,13 @@ Result<RewriteReport> rewrite(
       return RewriteReport{.method = RewriteMethod::kAppended, .bytes = *grown};
     }
   }
-  LOCKSTEP_TRY(
-      save(output, root, {.format = writer, .reuse_checksums = true}, fs));
+  LOCKSTEP_TRY(save(
+      output,
+      root,
+      {.format = writer,
+       .replace = options.replace || in_place,
+       .reuse_checksums = true},
+      fs));
   LOCKSTEP_ASSIGN(const FileInfo info, fs.stat(output));
   return RewriteReport{.method = RewriteMethod::kWritten, .bytes = info.size};
 }

@@ -16,6 +16,11 @@
 
 namespace lockstep::ckpt {
 
+/// The name of the writer for the format of `file`: "pt" for "zip". `input` is
+/// its path, for the message.
+/// Errors: kUnsupported (E_NO_WRITER) for a format that is only read.
+Result<std::string> writer_of(const Checkpoint& file, const std::string& input);
+
 /// How `rewrite` writes.
 struct RewriteOptions {
   /// The file that `file` was loaded from; empty if it has none.
@@ -23,15 +28,14 @@ struct RewriteOptions {
   /// If the output is the input: append (append_edit.h) where the format and
   /// the tree allow it. Off: always a new file in its place.
   bool may_append = true;
+  /// Off: refuse an output that exists and is not the input (SaveOptions).
+  bool replace = true;
 };
 
-enum class RewriteMethod { kNothing, kAppended, kWritten };
-
-/// "none", "append" or "write".
-std::string_view method_name(RewriteMethod method);
+enum class RewriteMethod { kAppended, kWritten };
 
 struct RewriteReport {
-  RewriteMethod method = RewriteMethod::kNothing;
+  RewriteMethod method = RewriteMethod::kWritten;
   /// Units: bytes appended, or of the new file.
   std::uint64_t bytes = 0;
 };

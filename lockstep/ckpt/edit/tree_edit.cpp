@@ -35,11 +35,11 @@ Status check_names(std::span<const std::string> names) {
              : Status();
 }
 
-Error no_key(const std::string& name) {
+Error no_key(std::span<const std::string> names) {
   return {
       .code = ErrorCode::kNotFound,
       .op = "ckpt.edit",
-      .message = format("nothing is called '{}'", escape(name)),
+      .message = format("nothing is called {}", some_names(names)),
       .hint = "'lockstep ckpt FILE' and 'lockstep ckpt ls FILE' list the names",
       .detail = "E_NO_KEY"};
 }
@@ -61,11 +61,13 @@ class NameSet {
     return any;
   }
   [[nodiscard]] Status check_all_met() const {
-    const auto missing = std::ranges::find(met_, false);
-    return missing == met_.end()
-               ? Status()
-               : Status(no_key(
-                     names_[static_cast<std::size_t>(missing - met_.begin())]));
+    std::vector<std::string> missing;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (!met_[i]) {
+        missing.push_back(names_[i]);
+      }
+    }
+    return missing.empty() ? Status() : Status(no_key(missing));
   }
 
  private:
@@ -162,12 +164,25 @@ void add_others(
   }
 }
 
+Error collisions(const std::vector<std::string>& names) {
+  return {
+      .code = ErrorCode::kInvalidArgument,
+      .op = "ckpt.edit",
+      .message = format(
+          "both files have {}: {}",
+          counted(names.size(), "key"),
+          some_names(names)),
+      .hint = "--replace takes the second file's values",
+      .detail = "E_KEY_COLLISION"};
+}
+
 Status merge_items(
     Dict& result,
     const Dict& second,
     const MergeOptions& options,
     KeyReport& report) {
   std::map<std::string, std::size_t> places;
+  std::vector<std::string> in_both;
   for (std::size_t i = 0; i < result.items.size(); ++i) {
     places.emplace(key_text(result.items[i].first), i);
   }
@@ -180,10 +195,19 @@ Status merge_items(
     } else if (options.replace) {
       result.items[place->second].second = value;
     } else {
-      return internal::collision(name, "first file", "second file");
+      in_both.push_back(name);
     }
   }
-  return {};
+  return in_both.empty() ? Status() : Status(collisions(in_both));
+}
+
+// Whether `names` are entries of a checkpoint, whose weights lie in one of its
+// entries, and not weights.
+bool are_entries(const Value& root, std::span<const std::string> names) {
+  return !locate_weights(root).key.empty() &&
+         std::ranges::all_of(names, [&](const std::string& name) {
+           return root.find(name) != nullptr;
+         });
 }
 
 } // namespace
@@ -195,9 +219,14 @@ Result<Edited> pick(const Value& root, std::span<const std::string> names) {
       return whole(*std::move(value), names[0]);
     }
   }
-  LOCKSTEP_ASSIGN(const WeightsPlace place, weights_to_edit(root));
-  KeyReport report{.weights_key = place.key};
   NameSet set(names);
+  KeyReport report;
+  if (are_entries(root, names)) {
+    LOCKSTEP_ASSIGN(Dict kept, filter(*root.as_dict(), set, true, report));
+    return Edited{.root = std::move(kept), .report = std::move(report)};
+  }
+  LOCKSTEP_ASSIGN(const WeightsPlace place, weights_to_edit(root));
+  report.weights_key = place.key;
   LOCKSTEP_ASSIGN(Dict kept, filter(*place.value.as_dict(), set, true, report));
   return Edited{.root = std::move(kept), .report = std::move(report)};
 }
@@ -222,7 +251,7 @@ Result<Edited> drop(const Value& root, std::span<const std::string> names) {
   if (!rest.empty()) {
     auto place = weights_to_edit(edited.root);
     if (!place) {
-      return no_key(rest.front());
+      return no_key(rest);
     }
     NameSet set(rest);
     edited.report.weights_key = place->key;

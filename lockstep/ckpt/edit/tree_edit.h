@@ -16,7 +16,8 @@
 namespace lockstep::ckpt {
 
 /// Keeps what `names` say. One name that is a value of the tree, as
-/// "state_dict" or "optimizer.state.0", becomes the whole tree. Otherwise each
+/// "state_dict" or "optimizer.state.0", becomes the whole tree. Several entries
+/// of a checkpoint ("epoch", "state_dict") stay a checkpoint. Otherwise each
 /// name is a weight, or a module with all weights below it ("layer1" keeps
 /// "layer1.0.conv1.weight"), and the dict of the weights with these is the
 /// tree; `_metadata` follows.

@@ -12,7 +12,7 @@
 
 namespace lockstep::ckpt {
 
-/// A tensor with elements that are no finite numbers.
+/// A tensor with elements that are not finite numbers.
 struct NotFinite {
   std::string name = {};
   std::uint64_t nan_count = 0;

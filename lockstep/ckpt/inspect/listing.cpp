@@ -128,7 +128,7 @@ Result<std::vector<ListRow>> list_tensors(
     return filter_error(
         std::move(filter).error(),
         options.filter,
-        "is no regular expression");
+        "is not a regular expression");
   }
   std::vector<ListRow> rows;
   Status matched;

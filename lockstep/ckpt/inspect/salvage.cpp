@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/diagnose.h"
+#include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/pytorch/pt_reader.h"
 #include "lockstep/ckpt/value_walk.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
@@ -170,13 +171,11 @@ Result<Value> flat_copy(const Value& root, const Verdicts& verdicts) {
 } // namespace
 
 Result<SalvageReport> salvage(
-    const std::string& path,
+    const std::shared_ptr<ByteSource>& source,
     const std::string& out,
     const LoadOptions& options,
+    const SaveOptions& save_options,
     FileSystem& fs) {
-  LOCKSTEP_ASSIGN(
-      const auto source,
-      open_source(path, {.use_mmap = options.use_mmap}, fs));
   LOCKSTEP_TRY(check_is_zip(*source));
   LoadOptions checked = options;
   checked.check_crc = true;
@@ -200,12 +199,12 @@ Result<SalvageReport> salvage(
   // The flat copy is made first: pruning changes the tree.
   LOCKSTEP_ASSIGN(const Value flat, flat_copy(opened.file.root, verdicts));
   Pruner(verdicts).run(opened.file.root);
-  Status saved = save(out, opened.file.root, {}, fs);
-  if (!saved && saved.error().code == ErrorCode::kUnsupported) {
-    report.is_flat = true;
-    saved = save(out, flat, {}, fs);
+  const auto pickle = write_pickle(opened.file.root);
+  report.is_flat = !pickle && pickle.error().code == ErrorCode::kUnsupported;
+  if (!out.empty()) {
+    LOCKSTEP_TRY(
+        save(out, report.is_flat ? flat : opened.file.root, save_options, fs));
   }
-  LOCKSTEP_TRY(std::move(saved));
   return report;
 }
 

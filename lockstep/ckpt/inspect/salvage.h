@@ -2,13 +2,15 @@
 //
 // Rescues the sound tensors of a damaged zip checkpoint into a new file. A
 // tensor counts as sound if its record is complete and its CRC is right.
-//   auto report = salvage("cut.pth", "rescued.pth");
+//   auto report = salvage(*open_source("cut.pth"), "rescued.pth");
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::ckpt {
@@ -32,14 +34,16 @@ struct SalvageReport {
   bool is_flat = false;
 };
 
-/// Reads `path`, writes `out` atomically; both may not be the same. In the
-/// copy, entries of dicts whose tensor is lost are gone; elements of lists are
-/// None. Errors: kUnsupported (E_WRONG_FORMAT) for a file that is no zip;
-/// kCorrupt if the pickle is lost, since nothing else names the tensors; kIo.
+/// Reads `source`, writes `out` atomically as `save_options` say; both may not
+/// be the same file. Without `out` nothing is written. In the copy, entries of
+/// dicts whose tensor is lost are gone; elements of lists are None. Errors:
+/// kUnsupported (E_WRONG_FORMAT) for a file that is not a zip; kCorrupt if the
+/// pickle is lost, since nothing else names the tensors; kIo.
 Result<SalvageReport> salvage(
-    const std::string& path,
+    const std::shared_ptr<ByteSource>& source,
     const std::string& out,
     const LoadOptions& options = {},
+    const SaveOptions& save_options = {},
     FileSystem& fs = real_fs());
 
 } // namespace lockstep::ckpt

@@ -91,7 +91,7 @@ Result<Quantizer> read_quantizer(const Tensor& tensor) {
                              ? nullptr
                              : parts->items[0].as_object();
   if (scheme == nullptr) {
-    return bad_parameters("has parameters that are no tuple with a scheme");
+    return bad_parameters("has parameters that are not a tuple with a scheme");
   }
   if (scheme->global == kPerTensor) {
     return per_tensor(parts->items);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tensors that are no strided view of one storage: sparse, nested, meta. In
+// Tensors that are not a strided view of one storage: sparse, nested, meta. In
 // the tree each stays the call that rebuilds it, an `Object`; here that call is
 // read. Nothing is densified.
 //   if (auto sparse = layout_tensor(value)) { sparse->parts[0].name ... }

@@ -156,8 +156,8 @@ class LegacyReader {
       }
     }
     file_.warnings.push_back(format(
-        "W_TRAILING: {} bytes follow the last storage at {:#x}{}",
-        source_->size() - begin,
+        "W_TRAILING: {} the last storage at {:#x}{}",
+        counted(source_->size() - begin, "byte follows", "bytes follow"),
         begin,
         pickles == 0 ? ""
                      : ", pickles among them: PyTorch reads the first object"));

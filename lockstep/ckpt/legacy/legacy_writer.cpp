@@ -130,7 +130,9 @@ Status write_stream(
         }
         return {};
       },
-      {.expected_bytes = bytes, .durable = options.durable});
+      {.expected_bytes = bytes,
+       .durable = options.durable,
+       .replace = options.replace});
 }
 
 } // namespace

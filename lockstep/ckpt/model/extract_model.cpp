@@ -42,7 +42,7 @@ Value detached(const Value& value) {
 // Tensors in the attributes of modules that are not among the weights.
 class AttributeWalk {
  public:
-  // A module or a weight: what leads here is no attribute's own.
+  // A module or a weight: what leads here is not an attribute's own.
   void add_known(const Value& value) {
     seen_.insert(value.address());
   }
@@ -170,11 +170,14 @@ Result<FoundModel> only_model(const Value& root) {
     std::vector<std::string> keys;
     keys.reserve(found.size());
     for (const FoundModel& one : found) {
-      keys.push_back("'" + escape(one.key) + "'");
+      keys.push_back(one.key);
     }
     return no_model(
         ErrorCode::kInvalidArgument,
-        format("the file holds {} models: {}", keys.size(), join(keys, ", ")),
+        format(
+            "the file holds {}: {}",
+            counted(keys.size(), "model"),
+            some_names(keys)),
         "choose one with --key");
   }
   return found.front();
@@ -199,7 +202,7 @@ Result<ExtractedModel> extract_model(
     return no_model(
         ErrorCode::kNotFound,
         format(
-            "'{}' is no whole model but of type {}",
+            "'{}' is not a whole model; it is of type {}",
             escape(options.key),
             chosen.type_name()),
         "");

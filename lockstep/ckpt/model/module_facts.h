@@ -16,7 +16,7 @@ namespace lockstep::ckpt {
 /// What a whole model says about itself.
 struct ModuleFacts {
   /// "torch.nn.parallel.data_parallel.DataParallel", "model.Net"; empty if the
-  /// value is no model.
+  /// value is not a model.
   std::string class_name = {};
   /// Class behind the wrappers; empty without one.
   std::string inner_class = {};

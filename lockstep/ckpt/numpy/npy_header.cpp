@@ -66,7 +66,7 @@ class LiteralParser {
     if (key == "shape" && !std::exchange(has_shape_, true)) {
       return shape();
     }
-    return error(format("key '{}' is unknown or comes twice", escape(key)));
+    return error(format("key '{}' is unknown or appears twice", escape(key)));
   }
 
   Status plain_descr() {
@@ -149,7 +149,7 @@ class LiteralParser {
       if (!accept(',')) {
         // (3) would be a number, not a tuple
         if (header_.shape.size() < 2) {
-          return error("shape is no tuple");
+          return error("shape is not a tuple");
         }
         return expect(')');
       }
@@ -173,7 +173,7 @@ class LiteralParser {
       ++at_;
     }
     if (at_ == begin) {
-      return error("shape holds something else than sizes");
+      return error("shape holds something other than sizes");
     }
     if (at_ < text_.size() && text_[at_] == 'L') {
       ++at_; // Python 2
@@ -343,7 +343,7 @@ Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total) {
     return bad_npy(
         ErrorCode::kCorrupt,
         "E_NPY_HEADER",
-        "this is no NumPy array",
+        "this is not a NumPy array",
         0);
   }
   LOCKSTEP_ASSIGN(const LiteralPlace place, find_literal(head, total));

@@ -124,7 +124,9 @@ Status write_npz(
         }
         return zip.finish();
       },
-      {.expected_bytes = npz_bytes(*arrays), .durable = options.durable});
+      {.expected_bytes = npz_bytes(*arrays),
+       .durable = options.durable,
+       .replace = options.replace});
 }
 
 } // namespace lockstep::ckpt

@@ -162,8 +162,9 @@ void warn_of_rest(
     std::uint64_t total) {
   const std::uint64_t end = header.data_offset + header.data_bytes;
   if (end < total) {
-    file.warnings.push_back(
-        format("W_TRAILING: {} bytes follow the array", total - end));
+    file.warnings.push_back(format(
+        "W_TRAILING: {} the array",
+        counted(total - end, "byte follows", "bytes follow")));
   }
 }
 

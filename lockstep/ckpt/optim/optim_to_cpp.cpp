@@ -41,7 +41,7 @@ class ToCpp {
         states == nullptr || states->as_dict() == nullptr) {
       return optim_error(
           ErrorCode::kInvalidArgument,
-          "the value is no optimizer's state_dict; expected 'state' and "
+          "the value is not an optimizer's state_dict; expected 'state' and "
           "'param_groups'");
     }
     LOCKSTEP_ASSIGN(Value all_groups, convert_groups(*groups->as_list()));
@@ -65,7 +65,9 @@ class ToCpp {
       if (kind == nullptr || (kind_ != nullptr && kind != kind_)) {
         return optim_error(
             ErrorCode::kUnsupported,
-            format("group {} is of an optimizer that C++ does not have", i),
+            format(
+                "group {} belongs to an optimizer that C++ does not have",
+                i),
             "C++ has " + internal::optim_kind_names());
       }
       kind_ = kind;
@@ -92,7 +94,7 @@ class ToCpp {
           !addresses_.emplace(*index, address_of(*index)).second) {
         return optim_error(
             ErrorCode::kCorrupt,
-            "'params' of a group are no different indices");
+            "the indices in 'params' of a group are not all different");
       }
       items.emplace_back("params/" + std::to_string(i), addresses_.at(*index));
     }
@@ -116,7 +118,7 @@ class ToCpp {
       if (name == "maximize" && flag != nullptr && *flag) {
         return optim_error(
             ErrorCode::kUnsupported,
-            "the optimizer maximizes, which C++ cannot");
+            "the optimizer maximizes, which C++'s cannot");
       }
       drop_unless_known(kind_->options, name);
     }

@@ -25,7 +25,7 @@ class ToPython {
         states->as_dict() == nullptr) {
       return optim_error(
           ErrorCode::kInvalidArgument,
-          "the file is no optimizer that C++ torch::save of 1.5 or newer "
+          "the file is not an optimizer that C++ torch::save of 1.5 or newer "
           "wrote",
           "expected 'pytorch_version', 'state' and 'param_groups'");
     }
@@ -60,7 +60,7 @@ class ToPython {
       if (text == nullptr || !indices_.emplace(*text, index).second) {
         return optim_error(
             ErrorCode::kCorrupt,
-            "addresses in a parameter group are no different texts");
+            "the addresses in a parameter group are not all different texts");
       }
       params.items.emplace_back(index);
       ++result_.parameters;
@@ -72,7 +72,7 @@ class ToPython {
     if (kind == nullptr || (kind_ != nullptr && kind_ != kind)) {
       return optim_error(
           ErrorCode::kCorrupt,
-          "options of a parameter group are those of no optimizer C++ has");
+          "options of a parameter group belong to no optimizer that C++ has");
     }
     kind_ = kind;
     result_.algorithm = kind->name;

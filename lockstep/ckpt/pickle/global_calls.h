@@ -33,7 +33,7 @@ CallResult call_encode(const Tuple& args);
 CallResult call_bytes(const Tuple& args);
 
 /// Non-negative or negative integers of a tuple, list or `Size`; nothing if an
-/// element is no int (bool does not count as one).
+/// element is not an int (bool does not count as one).
 std::optional<std::vector<std::int64_t>> integers_of(const Value& value);
 
 } // namespace lockstep::ckpt

@@ -30,8 +30,8 @@ class MemoReads {
   std::vector<bool> bits_;
 };
 
-/// The entries that `bytes` reads before STOP. Bytes that are no pickle end the
-/// search, as they end the machine, and so do `max_opcodes`.
+/// The entries that `bytes` reads before STOP. Bytes that are not a pickle end
+/// the search, as they end the machine, and so do `max_opcodes`.
 MemoReads find_memo_reads(ByteSpan bytes, std::uint64_t max_opcodes);
 
 } // namespace lockstep::ckpt

@@ -69,7 +69,7 @@ Status Machine::op_stack_global(const Instruction& in) {
   const std::string* name_text = name.value.as_string();
   const std::string* module_text = module.value.as_string();
   if (name_text == nullptr || module_text == nullptr) {
-    return bad_type("module and name are no strings");
+    return bad_type("module and name are not strings");
   }
   return push_global(*module_text, *name_text, in.offset);
 }
@@ -120,7 +120,7 @@ Status Machine::op_newobj_ex(const Instruction& /*in*/) {
   LOCKSTEP_ASSIGN(const Slot callable, stack_.pop());
   const Object* object = callable.value.as_object();
   if (object == nullptr || !is_bare_global(*object)) {
-    return bad_type("class of an object is no name");
+    return bad_type("class of an object is not a name");
   }
   const std::uint64_t depth = std::max(keywords.depth, args.depth) + 2;
   return stack_.push(
@@ -134,8 +134,9 @@ Status Machine::op_newobj_ex(const Instruction& /*in*/) {
 Status Machine::push_call(const Slot& callable, const Slot& args) {
   const Tuple* tuple = args.value.as_tuple();
   if (tuple == nullptr) {
-    return bad_type(
-        format("arguments are of type {}, no tuple", args.value.type_name()));
+    return bad_type(format(
+        "arguments are of type {}; expected a tuple",
+        args.value.type_name()));
   }
   const std::uint64_t depth = std::max(callable.depth, args.depth) + 1;
   const Object* object = callable.value.as_object();

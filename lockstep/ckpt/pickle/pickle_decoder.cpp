@@ -72,7 +72,7 @@ void PickleDecoder::note_no_opcode() {
                      format(
                          "unknown opcode {:#04x}",
                          static_cast<std::uint8_t>(bytes_[position_])),
-                     "the bytes are no pickle, or are damaged");
+                     "the bytes are not a pickle, or are damaged");
   error_.offset = position_;
 }
 

@@ -7,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/internal/pickle_ops.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
+#include "lockstep/ckpt/scan/scan.h"
 
 namespace lockstep::ckpt {
 namespace internal {
@@ -100,14 +101,13 @@ void Machine::note_bytes(std::string_view bytes, std::uint64_t offset) {
 }
 
 std::string Machine::unsafe_names() const {
-  constexpr std::size_t kShown = 5;
   std::vector<std::string> names;
   for (const GlobalUse& use : result.globals) {
-    if (!use.is_safe && names.size() < kShown) {
-      names.push_back(escape(use.name));
+    if (is_dangerous_name(use.name)) {
+      names.push_back(use.name);
     }
   }
-  return join(names, ", ");
+  return some_names(names);
 }
 
 } // namespace internal

@@ -14,7 +14,7 @@ namespace {
 Error bad_text(std::string_view what, std::string_view text) {
   return corrupt_pickle(
       "E_PICKLE",
-      format("'{}' is no {}", escape(text), what));
+      format("'{}' is not {}", escape(text), what));
 }
 
 Result<std::uint64_t> memo_index(std::string_view text) {
@@ -22,7 +22,7 @@ Result<std::uint64_t> memo_index(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, index);
   if (error != std::errc{} || stop != end) {
-    return bad_text("memo number", text);
+    return bad_text("a memo number", text);
   }
   return index;
 }
@@ -71,7 +71,7 @@ Status Machine::op_long_line(const Instruction& in) {
   LOCKSTEP_TRY(check_integer_size(in.text.size()));
   auto integer = integer_from_decimal(in.text);
   if (!integer) {
-    return bad_text("integer", in.text);
+    return bad_text("an integer", in.text);
   }
   return stack_.push(*std::move(integer));
 }
@@ -83,7 +83,7 @@ Status Machine::op_float(const Instruction& in) {
 Status Machine::op_float_line(const Instruction& in) {
   const auto real = float_from_text(in.text);
   if (!real) {
-    return bad_text("float", in.text);
+    return bad_text("a float", in.text);
   }
   return stack_.push(*real);
 }
@@ -97,7 +97,7 @@ Status Machine::op_text(const Instruction& in) {
 Status Machine::op_string_line(const Instruction& in) {
   auto text = unquote(in.text);
   if (!text) {
-    return bad_text("quoted string", in.text);
+    return bad_text("a quoted string", in.text);
   }
   return stack_.push(*std::move(text));
 }
@@ -105,7 +105,7 @@ Status Machine::op_string_line(const Instruction& in) {
 Status Machine::op_unicode_line(const Instruction& in) {
   auto text = unescape_unicode(in.text);
   if (!text) {
-    return bad_text("escaped text", in.text);
+    return bad_text("an escaped string", in.text);
   }
   return stack_.push(*std::move(text));
 }

@@ -33,7 +33,7 @@ Result<Tensor> read_view(const Tuple& args, std::size_t least) {
   Tensor tensor;
   tensor.storage = storage_of(args.items[0]);
   if (tensor.storage == nullptr) {
-    return bad_type("first argument of a tensor is no storage");
+    return bad_type("first argument of a tensor is not a storage");
   }
   tensor.dtype = tensor.storage->dtype;
   const std::int64_t* offset = args.items[1].as_int();
@@ -42,7 +42,7 @@ Result<Tensor> read_view(const Tuple& args, std::size_t least) {
   if (offset == nullptr || !sizes || !strides) {
     return corrupt_pickle(
         "E_TYPE",
-        "offset, size or stride of a tensor are no ints");
+        "offset, size or stride of a tensor are not ints");
   }
   tensor.offset = *offset;
   tensor.sizes = *std::move(sizes);
@@ -53,7 +53,7 @@ Result<Tensor> read_view(const Tuple& args, std::size_t least) {
 Status read_requires_grad(Tensor& tensor, const Value& value) {
   const bool* requires_grad = value.as_bool();
   if (requires_grad == nullptr) {
-    return corrupt_pickle("E_TYPE", "requires_grad of a tensor is no bool");
+    return corrupt_pickle("E_TYPE", "requires_grad of a tensor is not a bool");
   }
   tensor.requires_grad = *requires_grad;
   return {};
@@ -64,7 +64,7 @@ Status read_metadata(Tensor& tensor, const Value& value) {
     return {};
   }
   if (value.as_dict() == nullptr) {
-    return bad_type("metadata of a tensor is no dict");
+    return bad_type("metadata of a tensor is not a dict");
   }
   const auto flag = [&value](std::string_view key) {
     const Value* found = value.find(key);

@@ -33,7 +33,8 @@ Result<StorageId> read_storage_id(const Value& id) {
   if (tag == nullptr || *tag != "storage") {
     Error error = storage_id_error(
         "E_TYPE",
-        "persistent id is no tuple ('storage', class, key, location, numel)");
+        "persistent id is not a tuple ('storage', class, key, location, "
+        "numel)");
     if (id.as_string() != nullptr) {
       error.hint =
           "pickle protocol 0 loses it, PyTorch cannot load the file either: "
@@ -55,7 +56,7 @@ Result<StorageId> read_storage_id(const Value& id) {
   if (!dtype) {
     return storage_id_error(
         "E_TYPE",
-        format("'{}' is no storage class", escape(type->global)));
+        format("'{}' is not a storage class", escape(type->global)));
   }
   StorageId result{
       .class_name = type->global,

@@ -215,8 +215,8 @@ class PtReader {
       return;
     }
     file_.warnings.push_back(format(
-        "W_TRAILING_PICKLE: {} bytes follow the pickle at {:#x}",
-        rest.size(),
+        "W_TRAILING_PICKLE: {} the pickle at {:#x}",
+        counted(rest.size(), "byte follows", "bytes follow"),
         offset));
     IgnoreIds ids;
     auto second = read_pickle(rest, &ids, options_.limits);

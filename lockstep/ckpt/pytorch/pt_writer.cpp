@@ -136,7 +136,8 @@ add_pt_storage(ZipWriter& zip, const std::string& name, Storage& storage) {
             .code = ErrorCode::kCorrupt,
             .op = "ckpt.save",
             .message = format(
-                "storage {} gave other bytes than announced; expected {}, got "
+                "storage {} gave a different number of bytes than announced; "
+                "expected {}, got "
                 "{}",
                 name,
                 storage.nbytes,
@@ -190,7 +191,8 @@ Status write_pt(
       },
       {.expected_bytes = pt_bytes(folder, *tree),
        .durable = options.durable,
-       .reserve = !options.reuse_checksums});
+       .reserve = !options.reuse_checksums,
+       .replace = options.replace});
 }
 
 } // namespace lockstep::ckpt

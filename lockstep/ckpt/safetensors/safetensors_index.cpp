@@ -45,7 +45,8 @@ Result<std::vector<Placement>> read_map(JsonScanner& json) {
       return bad_index(
           ErrorCode::kCorrupt,
           format(
-              "tensor '{}' is said to be in '{}', which is no name of a file "
+              "tensor '{}' is said to be in '{}', which is not the name of a "
+              "file "
               "beside the index",
               escape(name),
               escape(file)),
@@ -171,7 +172,7 @@ class ShardedReader {
     }
     return bad_index(
         ErrorCode::kCorrupt,
-        "this file of the index is no checkpoint");
+        "this file of the index is not a checkpoint");
   }
 
   Shard& add(const std::string& name, Checkpoint part) {

@@ -10,7 +10,7 @@ namespace lockstep::ckpt {
 /// Attribute of the root that holds `__metadata__`, a dict of strings.
 inline constexpr const char* kSafetensorsMetadata = "__metadata__";
 
-/// True if eight bytes that are no text are followed by an object.
+/// True if eight bytes that are not text are followed by an object.
 Result<bool> claims_safetensors(const ReadInput& input);
 
 /// The root is a dict of lazy tensors, in the order of their bytes; an

@@ -135,7 +135,9 @@ Status write_safetensors_file(
       fs,
       path,
       [&](WritableFile& file) { return write_body(file, header, tensors); },
-      {.expected_bytes = bytes, .durable = options.durable});
+      {.expected_bytes = bytes,
+       .durable = options.durable,
+       .replace = options.replace});
 }
 
 } // namespace internal

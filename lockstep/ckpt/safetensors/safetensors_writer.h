@@ -8,7 +8,7 @@
 
 namespace lockstep::ckpt {
 
-/// Flattens `root` to dotted names. Values that are no tensors become text in
+/// Flattens `root` to dotted names. Values that are not tensors become text in
 /// `__metadata__`; without any, it is {"format": "pt"}. With `shard_bytes`,
 /// tensors that do not fit one file go to "NAME-00001-of-00003.safetensors"
 /// beside `path`, and the index "NAME.safetensors.index.json" comes last.
@@ -19,5 +19,8 @@ Status write_safetensors(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs);
+
+/// "dir/model.safetensors" -> "dir/model.safetensors.index.json".
+std::string safetensors_index_path(const std::string& path);
 
 } // namespace lockstep::ckpt

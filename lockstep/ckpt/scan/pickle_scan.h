@@ -20,7 +20,7 @@ namespace lockstep::ckpt {
 /// A name in a pickle, at its first use.
 struct PickleName {
   /// "module.name" as written; ':' before a dotted name; "?" if it is put
-  /// together from values that are no plain strings.
+  /// together from values that are not plain strings.
   std::string name = {};
   /// Units: bytes from the start of the pickle; for a nested one, of the string
   /// that holds it.

@@ -65,9 +65,8 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   return {};
 }
 
-// Endings that promise a checkpoint: such a file that cannot be scanned is a
-// problem, a text file is not.
-constexpr std::array<std::string_view, 14> kEndings{
+// Endings that promise a checkpoint.
+constexpr std::array<std::string_view, 15> kEndings{
     ".pt",
     ".pth",
     ".th",
@@ -81,13 +80,8 @@ constexpr std::array<std::string_view, 14> kEndings{
     ".npz",
     ".distcp",
     ".metadata",
-    ".model"};
-
-bool promises_checkpoint(std::string_view path) {
-  return std::ranges::any_of(kEndings, [path](std::string_view ending) {
-    return path.ends_with(ending);
-  });
-}
+    ".model",
+    ".safetensors"};
 
 // Every file below a folder, in the order of names, without recursion.
 class FolderWalk {
@@ -185,6 +179,12 @@ bool is_safetensors(ByteSource& source) {
 }
 
 } // namespace internal
+
+bool promises_checkpoint(std::string_view path) {
+  return std::ranges::any_of(kEndings, [path](std::string_view ending) {
+    return path.ends_with(ending);
+  });
+}
 
 std::string_view verdict_name(Verdict verdict) {
   constexpr std::array<std::string_view, 4> kNames{

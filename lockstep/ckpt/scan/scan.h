@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
@@ -36,8 +37,8 @@ std::string_view verdict_name(Verdict verdict);
 struct ScanFinding {
   /// "os.system"; '?' stands for what is not spelled out.
   std::string name = {};
-  /// True for names known to run code or reach the system; others are just
-  /// unknown.
+  /// True for names known to run code or reach the system; others are classes
+  /// that Python would need.
   bool is_dangerous = false;
   /// True if the name is in a pickle inside a string of the pickle.
   bool is_nested = false;
@@ -76,6 +77,13 @@ struct ScanPathOptions {
   /// Folders inside folders.
   int max_depth = 32;
 };
+
+/// True for names like "model.pt": such a file that no format claims is a
+/// problem, a text file is not.
+bool promises_checkpoint(std::string_view path);
+
+/// True for names that run code or reach the system: "os.system".
+bool is_dangerous_name(std::string_view name);
 
 /// Scans a file, or every file below a folder. A file that no format claims is
 /// `kUnreadable` if it was named or its ending promises a checkpoint, else

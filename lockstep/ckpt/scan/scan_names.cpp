@@ -6,8 +6,9 @@
 
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/scan/internal/scan_report.h"
+#include "lockstep/ckpt/scan/scan.h"
 
-namespace lockstep::ckpt::internal {
+namespace lockstep::ckpt {
 namespace {
 
 // Classes that only hold data, beyond those of PyTorch's safe loader: the
@@ -61,10 +62,14 @@ constexpr std::array<std::string_view, 15> kDangerousNames{
 
 } // namespace
 
+namespace internal {
+
 bool is_allowed_name(std::string_view name) {
   return find_global(name).is_safe ||
          std::ranges::find(kDataOnly, name) != kDataOnly.end();
 }
+
+} // namespace internal
 
 bool is_dangerous_name(std::string_view given) {
   std::string name(given);
@@ -79,4 +84,4 @@ bool is_dangerous_name(std::string_view given) {
          std::ranges::find(kDangerousNames, name) != kDangerousNames.end();
 }
 
-} // namespace lockstep::ckpt::internal
+} // namespace lockstep::ckpt

@@ -175,7 +175,7 @@ void warn_trailing(
   } else {
     out.add_warning(
         "W_TRAILING",
-        format("{} bytes follow that are no pickle", rest),
+        format("{} bytes follow that are not a pickle", rest),
         place);
   }
 }

@@ -138,7 +138,7 @@ class ZipScan {
       out_.add_unreadable(refusal(
           ErrorCode::kCorrupt,
           "E_PICKLE",
-          "the record is named as a pickle but is none",
+          "the record has the name of a pickle but is not one",
           place.record));
     }
   }
@@ -243,7 +243,7 @@ void scan_zip(
     out.add_unreadable(refusal(
         ErrorCode::kUnsafe,
         "E_DEPTH",
-        "archives are nested too deep",
+        "archives are nested too deeply",
         outer));
     return;
   }

@@ -29,7 +29,7 @@ constexpr Field kMagicField{257, 5};
 constexpr Field kPrefix{345, 155};
 constexpr std::size_t kType = 156;
 
-// What is no plain file, and why nobody should want it here.
+// What is not a plain file, and why nobody should want it here.
 struct Refused {
   char type = '\0';
   std::string_view what = {};
@@ -241,7 +241,7 @@ class TarParser {
         std::make_shared<PartSource>(source_, position_ + kBlock, size);
     if (!result_.members_.emplace(name, part).second) {
       return tar_error(
-          format("member '{}' is there twice", escape(name)),
+          format("member '{}' appears twice", escape(name)),
           position_);
     }
     result_.names_.push_back(std::move(name));
@@ -310,7 +310,7 @@ class TarParser {
       const auto [stop, error] = std::from_chars(value.data(), end, size);
       if (error != std::errc{} || stop != end) {
         return tar_error(
-            format("size '{}' is no number", escape(value)),
+            format("size '{}' is not a number", escape(value)),
             offset);
       }
       extended_size_ = size;
@@ -330,8 +330,8 @@ class TarParser {
         source_->view(position_, std::min(remaining(), kMaxPadding), scratch_));
     if (!is_zero(rest) || remaining() > kMaxPadding) {
       result_.warnings_.push_back(format(
-          "W_TRAILING: {} bytes follow the end of the archive at {:#x}",
-          remaining(),
+          "W_TRAILING: {} the end of the archive at {:#x}",
+          counted(remaining(), "byte follows", "bytes follow"),
           position_));
     }
     return false;

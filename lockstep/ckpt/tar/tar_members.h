@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The members of a tar archive as sources in memory. Nothing is unpacked: names
-// are only compared, never used as paths, and what is no plain file is refused.
+// are only compared, never used as paths, and what is not a plain file is
+// refused.
 //   auto members = TarMembers::open(source, limits);
 //   auto pickle = members->find("pickle");          // null if it is missing
 #pragma once

@@ -65,8 +65,8 @@ class TarReader {
     file_.warnings = std::move(pickle.warnings);
     if (stream.remaining() != 0) {
       file_.warnings.push_back(format(
-          "W_TRAILING_PICKLE: {} bytes follow the pickle at {:#x}",
-          stream.remaining(),
+          "W_TRAILING_PICKLE: {} the pickle at {:#x}",
+          counted(stream.remaining(), "byte follows", "bytes follow"),
           stream.position()));
     }
     return check_allow_list(file_, options_);
@@ -79,13 +79,8 @@ class TarReader {
 };
 
 Error no_checkpoint(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 5;
-  std::vector<std::string> shown;
   std::string nested;
   for (const std::string& name : names) {
-    if (shown.size() < kShown) {
-      shown.push_back(escape(name));
-    }
     const std::size_t slash = name.rfind('/');
     if (slash != std::string::npos && name.substr(slash + 1) == "storages") {
       nested = name.substr(0, slash);
@@ -95,10 +90,10 @@ Error no_checkpoint(const std::vector<std::string>& names) {
       ErrorCode::kUnsupported,
       "E_WRONG_FORMAT",
       format(
-          "this is a tar archive, but no checkpoint of torch 0.1; expected the "
-          "members 'pickle', 'tensors' and 'storages', got {}{}",
-          shown.empty() ? "none" : join(shown, ", "),
-          names.size() > shown.size() ? ", ..." : ""),
+          "this is a tar archive, but not a checkpoint of torch 0.1; expected "
+          "the "
+          "members 'pickle', 'tensors' and 'storages', got {}",
+          names.empty() ? "none" : some_names(names)),
       nested.empty() ? "unpack it with 'tar xf' and name a file in it"
                      : format(
                            "unpack it with 'tar xf' and name the folder '{}'",

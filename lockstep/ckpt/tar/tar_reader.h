@@ -13,7 +13,7 @@ namespace lockstep::ckpt {
 Result<bool> claims_tar(const ReadInput& input);
 
 /// Errors: as `load`, with the member as record; kCorrupt (E_TAR); kUnsupported
-/// (E_WRONG_FORMAT) for an archive that is no checkpoint.
+/// (E_WRONG_FORMAT) for an archive that is not a checkpoint.
 Result<Checkpoint> read_tar(const ReadInput& input);
 
 /// True for a folder with the files `pickle`, `tensors` and `storages`.

@@ -97,7 +97,8 @@ Status write_libtorch(
         return write_libtorch_records(file, folder, *records);
       },
       {.expected_bytes = libtorch_bytes(folder, *records),
-       .durable = options.durable});
+       .durable = options.durable,
+       .replace = options.replace});
 }
 
 } // namespace lockstep::ckpt

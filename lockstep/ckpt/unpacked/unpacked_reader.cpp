@@ -81,7 +81,7 @@ class FolderStorages final : public PersistentIdHandler {
     if (!is_number(parsed.key)) {
       return corrupt_pickle(
           "E_NAME",
-          format("storage key '{}' is no number", escape(parsed.key)),
+          format("storage key '{}' is not a number", escape(parsed.key)),
           "");
     }
     auto& storage = by_key_[std::string(parsed.key)];

@@ -51,7 +51,7 @@ Error duplicate(const ZipRecord& first, const ZipRecord& second) {
       ErrorCode::kCorrupt,
       same ? "E_DUP_RECORD" : "E_DUP_CASEFOLD",
       format(
-          "'{}' is there twice{}: at {} and at {}",
+          "'{}' appears twice{}: at {} and at {}",
           escape(second.name),
           same ? "" : " but for letter case",
           first.header_offset,
@@ -121,7 +121,7 @@ Result<std::string> take_root(
           format("record '{}' is in no folder", escape(name)),
           entry.record.header_offset,
           name,
-          "--lenient reads it all the same");
+          "--lenient reads it anyway");
     }
     if (root.empty()) {
       root = name.substr(0, slash);
@@ -230,7 +230,12 @@ Result<ZipReader> ZipReader::open(
     reader.warnings_.push_back(zip_error(
         ErrorCode::kCorrupt,
         "W_TRAILING",
-        format("{} foreign bytes follow the zip file", end.trailing_bytes),
+        format(
+            "{} the zip file",
+            counted(
+                end.trailing_bytes,
+                "foreign byte follows",
+                "foreign bytes follow")),
         reader.source_->size() - end.trailing_bytes));
   }
   return reader;

@@ -16,7 +16,7 @@ inline torch::nn::ReLU inplace_relu() {
   return relu;
 }
 
-/// A model of a family, changed for the task as the notes do it.
+/// A model of a family, with the ends that the task needs.
 template <class Net, class Layout>
 std::shared_ptr<Net> adapted(
     const Layout& layout,

@@ -232,7 +232,7 @@ Expected expected_of(const BadInput& input) {
     case kWarned:
       return {.arguments = "ckpt verify --strict ", .status = 1};
     case kOpaque:
-      return {.status = 1};
+      return {.arguments = "ckpt scan ", .status = 1};
     default:
       return {};
   }

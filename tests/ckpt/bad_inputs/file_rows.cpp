@@ -48,7 +48,7 @@ std::vector<BadInput> foreign_formats() {
       foreign("jpeg", starting("\xff\xd8\xff\xe0"), "a picture"),
       foreign("pdf", "%PDF-1.7\n", "a PDF"),
       foreign("zeros", std::string(64, '\0'), "zeros"),
-      foreign("text", "\nepoch 3\n", "text, no checkpoint: 'epoch 3'"),
+      foreign("text", "\nepoch 3\n", "text, not a checkpoint: 'epoch 3'"),
       foreign("spaces", "   1.0 2.0 3.0\n", "text"),
       foreign("pickle", testdata("corrupt/plain_pickle.pt"), "pickle"),
       foreign(

@@ -118,7 +118,7 @@ std::string records_only(const std::vector<std::string>& names) {
   return zip.finish();
 }
 
-// An archive of PyTorch's that is no checkpoint, by its records.
+// An archive of PyTorch's that is not a checkpoint, by its records.
 BadInput other_archive(
     std::string name,
     const std::vector<std::string>& records,
@@ -148,12 +148,12 @@ std::vector<BadInput> record_rows() {
        .name = "no_pickle",
        .bytes = testdata("corrupt/no_pickle.pt"),
        .detail = "E_NO_PICKLE",
-       .says = {"3 records", "data/0"}},
+       .says = {"3 other records", "data/0"}},
       {.row = 26,
        .name = "save_that_failed",
        .bytes = records_only({"version", "byteorder"}),
        .detail = "E_NO_PICKLE",
-       .says = {"2 records", "save again and read its error"}},
+       .says = {"2 other records", "save again and read its error"}},
       other_archive(
           "exported_program",
           {"data/weights/weight_0", "models/model.json", ".data/version"},

@@ -69,7 +69,7 @@ const std::vector<File>& tar_files() {
       {59, "tar_size_binary", "E_TAR", "got no number", 0},
       {59, "tar_checksum", "E_TAR", "wrong checksum", 0},
       {59, "tar_cut", "E_TAR", "header is cut", 0x400},
-      {59, "tar_twice", "E_TAR", "there twice", 0x1000},
+      {59, "tar_twice", "E_TAR", "appears twice", 0x1000},
       {59, "tar_storage_cut", "E_TAR", "expected 24 bytes, got 4"},
       {59, "tar_storage_huge", "E_OVERFLOW", "4611686018427387904 elements"},
       {59, "tar_storage_missing", "E_TAR", "storage 2, which is missing"},

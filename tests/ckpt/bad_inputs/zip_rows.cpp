@@ -32,7 +32,7 @@ std::vector<BadInput> record_names() {
        .name = "equal_names",
        .bytes = two_records("a/x", "a/x"),
        .detail = "E_DUP_RECORD",
-       .says = {"'a/x' is there twice", "at 0", "at 34"},
+       .says = {"'a/x' appears twice", "at 0", "at 34"},
        .offset = 34},
       {.row = 10,
        .name = "names_equal_but_for_case",

@@ -244,7 +244,7 @@ TEST(RenameKeys, EndsOnKeysOfAnyKind) {
       "E_LIMIT");
 }
 
-// Python writes lone surrogates into keys: such a key is no text, and stays.
+// Python writes lone surrogates into keys: such a key is not text, and stays.
 TEST(RenameKeys, ReplacesWholeCharacters) {
   const std::string surrogate = "\xed\xa0\x80";
   const auto edited = rename(weights_of({"\xc3\xa4", surrogate}), "s/./-/g");

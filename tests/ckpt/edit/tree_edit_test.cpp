@@ -79,6 +79,15 @@ TEST(Pick, KeepsModulesWithWhatIsBelowThem) {
       ElementsAre(KeyChange{.from = "layer10.weight"}));
 }
 
+TEST(Pick, SeveralEntriesStayACheckpoint) {
+  const auto picked = pick(checkpoint(), Names{"optimizer", "state_dict"});
+  ASSERT_TRUE(picked) << to_string(picked.error());
+  EXPECT_THAT(
+      top_keys(picked->root),
+      testing::UnorderedElementsAre("state_dict", "optimizer"));
+  EXPECT_FALSE(pick(checkpoint(), Names{"optimizer", "conv"}));
+}
+
 TEST(Pick, NamesWhatIsNotThere) {
   const auto missing = pick(checkpoint(), Names{"conv", "layer"});
   ASSERT_FALSE(missing);

@@ -32,7 +32,10 @@ class Salvage : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   Result<SalvageReport> rescue() {
-    return salvage("in.pt", "out.pt", {.use_mmap = false}, disk_);
+    LOCKSTEP_ASSIGN(
+        const auto source,
+        open_source("in.pt", {.use_mmap = false}, disk_));
+    return salvage(source, "out.pt", {.use_mmap = false}, {}, disk_);
   }
   // Tensors of `original` that the copy lacks; anything else is a failure.
   std::size_t missing_from_copy(const std::string& original) {

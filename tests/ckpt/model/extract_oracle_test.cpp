@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The notes' combinations: models saved on one GPU or many, as weights or
+// The usual combinations: models saved on one GPU or many, as weights or
 // whole, come out as the state_dict that PyTorch itself would have saved, on a
 // machine without those GPUs and without the model's class.
 #include <gtest/gtest.h>

@@ -51,7 +51,7 @@ TEST(NpyReader, WarnsOfBytesBehindTheArray) {
   const std::string bytes = npy(literal("'|u1'", "(1,)"), "ab");
   const auto file = load_bytes(bytes);
   ASSERT_TRUE(file);
-  EXPECT_EQ(file->warnings.at(0), "W_TRAILING: 1 bytes follow the array");
+  EXPECT_EQ(file->warnings.at(0), "W_TRAILING: 1 byte follows the array");
 }
 
 struct BadArray {

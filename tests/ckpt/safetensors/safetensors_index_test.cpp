@@ -84,16 +84,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadIndex{
             "Traversal",
             R"({"weight_map":{"a":"../secret"}})",
-            "no name of a file beside"},
+            "not the name of a file beside"},
         BadIndex{
             "Absolute",
             R"({"weight_map":{"a":"/etc/passwd"}})",
-            "no name of a file beside"},
+            "not the name of a file beside"},
         BadIndex{
             "Backslash",
             R"({"weight_map":{"a":"x\\y"}})",
-            "no name of a file beside"},
-        BadIndex{"Parent", R"({"weight_map":{"a":".."}})", "no name"},
+            "not the name of a file beside"},
+        BadIndex{"Parent", R"({"weight_map":{"a":".."}})", "not the name"},
         BadIndex{
             "Missing",
             R"({"weight_map":{"a":"3.bin"}})",
@@ -106,11 +106,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadIndex{
             "Duplicate",
             R"({"weight_map":{"a":"1.safetensors","a":"2.bin"}})",
-            "`a` comes twice"},
+            "`a` appears twice"},
         BadIndex{
             "Cycle",
             R"({"weight_map":{"a":"index.json"}})",
-            "is no checkpoint"},
+            "is not a checkpoint"},
         BadIndex{"Number", R"({"weight_map":{"a":1}})", "expected a string"},
         BadIndex{"Json", R"({"weight_map":{"a")", "expected ':'"},
         BadIndex{

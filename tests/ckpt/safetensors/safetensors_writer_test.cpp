@@ -150,8 +150,11 @@ std::vector<Refusal> refusals() {
       {"Object",
        Value::dict({{"args", Object{.global = "argparse.Namespace"}}}),
        "E_NOT_TENSOR",
-       "'args' is no tensor but"},
-      {"Set", Value::dict({{"s", Set{}}}), "E_NOT_TENSOR", "'s' is no tensor"},
+       "'args' is not a tensor but"},
+      {"Set",
+       Value::dict({{"s", Set{}}}),
+       "E_NOT_TENSOR",
+       "'s' is not a tensor"},
       {"SameName",
        Value::dict(
            {{"a.b", bytes_tensor("x")},

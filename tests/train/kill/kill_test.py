@@ -20,9 +20,9 @@ import sys
 import tempfile
 import time
 
-# Columns of results.csv and members of log.jsonl that are times.
-TIME_COLUMNS = ("images_per_s", "epoch_s")
-TIME_MEMBERS = ("seconds", "data_seconds", "images_per_s", "epoch_s")
+# Columns of results.csv and members of metrics.jsonl that are times.
+TIME_COLUMNS = ("images_per_s", "epoch_s", "user_s", "system_s")
+TIME_MEMBERS = ("seconds", "data_seconds", *TIME_COLUMNS)
 
 
 def table_without_times(path):
@@ -51,11 +51,14 @@ def what_is_left(folder):
     """Name -> what must be equal, for every file of the run."""
     readers = {
         "results.csv": table_without_times,
-        "log.jsonl": lines_without_times,
+        "metrics.jsonl": lines_without_times,
+        "env.json": lambda path: json.loads(path.read_text())["args"],
         "log.txt": log_without_times,
     }
     left = {}
     for path in sorted(folder.iterdir()):
+        if path.name.startswith("events.out.tfevents."):
+            continue  # one per start; EventObserverTest compares the points
         left[path.name] = readers.get(path.name, pathlib.Path.read_bytes)(path)
         if path.is_symlink():
             left[path.name + " ->"] = os.readlink(path)

@@ -45,7 +45,7 @@ std::optional<std::int64_t> volume(const std::vector<std::int64_t>& sizes) {
 Status check_inside(const DcpItem& item, const DcpChunk& chunk) {
   const std::size_t rank = item.sizes.size();
   if (chunk.offsets.size() != rank || chunk.sizes.size() != rank) {
-    return bad_chunk(item.name, "have another number of dimensions");
+    return bad_chunk(item.name, "have a different number of dimensions");
   }
   for (std::size_t d = 0; d < rank; ++d) {
     if (chunk.offsets[d] > item.sizes[d] ||
@@ -212,7 +212,7 @@ class ChunkedStorage final : public StorageSource {
     const Tensor* tensor = file.root.as_tensor();
     if (tensor == nullptr || tensor->dtype != dtype_ ||
         tensor->sizes != part.sizes || !has_bytes(*tensor)) {
-      return bad_chunk(name_, "hold another tensor than announced");
+      return bad_chunk(name_, "hold a different tensor than announced");
     }
     return tensor;
   }

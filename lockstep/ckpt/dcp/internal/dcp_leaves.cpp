@@ -48,7 +48,7 @@ class LeafWalk {
       return save_error(
           ErrorCode::kUnsafe,
           "E_DEPTH",
-          format("'{}' is nested too deep", escape(name())));
+          format("'{}' is nested too deeply", escape(name())));
     }
     const bool entered = is_entered(value, 0);
     if (visits_ > kMaxVisits) {

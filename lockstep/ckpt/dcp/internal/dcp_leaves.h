@@ -19,8 +19,8 @@ struct DcpLeaf {
 
 /// The leaves in the order of the tree; those with `is_tensor` are strided
 /// tensors with bytes. A module gives the entries of its state_dict.
-/// Errors: kInvalidArgument if `root` is no dict (E_NOT_TENSOR) or two values
-/// get one name (E_SAME_NAME); kUnsafe (E_DEPTH).
+/// Errors: kInvalidArgument if `root` is not a dict (E_NOT_TENSOR) or two
+/// values get one name (E_SAME_NAME); kUnsafe (E_DEPTH).
 Result<std::vector<DcpLeaf>> dcp_leaves(const Value& root);
 
 } // namespace lockstep::ckpt::internal

@@ -118,7 +118,7 @@ Status DcpTree::add(const DcpItem& item, Value value) {
     return Error{
         .code = ErrorCode::kUnsafe,
         .op = "ckpt.read",
-        .message = format("'{}' is nested too deep", escape(item.name)),
+        .message = format("'{}' is nested too deeply", escape(item.name)),
         .record = kDcpMetadataFile,
         .detail = "E_DEPTH"};
   }

@@ -7,6 +7,7 @@
 #include "lockstep/base/strings.h"
 
 namespace lockstep::ckpt::internal {
+namespace {
 
 Error collision(
     const std::string& key,
@@ -23,6 +24,8 @@ Error collision(
       .hint = "--dry-run shows the new names; drop or rename one of them first",
       .detail = "E_KEY_COLLISION"};
 }
+
+} // namespace
 
 Result<Dict> rekey(const Dict& weights, const KeyMap& map, KeyReport& report) {
   Dict result{.kind = weights.kind, .attributes = weights.attributes};

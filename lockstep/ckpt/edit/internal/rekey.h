@@ -21,10 +21,4 @@ using KeyMap =
 /// Errors: kInvalidArgument (E_KEY_COLLISION, E_KEY_EMPTY).
 Result<Dict> rekey(const Dict& weights, const KeyMap& map, KeyReport& report);
 
-/// The error for two entries with one name.
-Error collision(
-    const std::string& key,
-    const std::string& first,
-    const std::string& second);
-
 } // namespace lockstep::ckpt::internal

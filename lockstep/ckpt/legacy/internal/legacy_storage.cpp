@@ -64,7 +64,7 @@ Result<Value> LegacyStorages::resolve_module(const Tuple& parts) {
   if (type == nullptr || !is_bare_global(*type)) {
     return storage_id_error(
         "E_TYPE",
-        "persistent id is no tuple ('module', class, file, source)");
+        "persistent id is not a tuple ('module', class, file, source)");
   }
   class_sources_.push_back(
       {.name = type->global,
@@ -85,7 +85,7 @@ Result<Value> LegacyStorages::resolve_view(
   if (key == nullptr || offset == nullptr || numel == nullptr) {
     return storage_id_error(
         "E_TYPE",
-        "view of a storage is no tuple (key, offset, numel)");
+        "view of a storage is not a tuple (key, offset, numel)");
   }
   const auto known = known_views_.find(*key);
   if (known == known_views_.end()) {
@@ -130,7 +130,7 @@ Status LegacyStorages::read_blobs(
     if (key == nullptr) {
       return bad_blob(
           "E_LEGACY_KEYS",
-          format("key {} of the storages is no string", i),
+          format("key {} of the storages is not a string", i),
           begin);
     }
     LOCKSTEP_TRY(read_blob(stream, source, i, *key, root));
@@ -192,7 +192,8 @@ Status LegacyStorages::read_blob(
     return bad_blob(
         "E_LEGACY_NUMEL",
         format(
-            "storage {}{} has another size than the pickle says; expected {} "
+            "storage {}{} has a different size than the pickle says; expected "
+            "{} "
             "elements, got {}",
             index,
             whose(root, &storage),

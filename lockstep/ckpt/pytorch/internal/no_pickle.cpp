@@ -45,15 +45,6 @@ bool is_frame(const ZipRecord& record) {
   return std::ranges::find(kFrame, record.name) != kFrame.end();
 }
 
-std::string first_names(std::span<const ZipRecord> records) {
-  constexpr std::size_t kShown = 5;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(kShown, records.size()); ++i) {
-    names.push_back(escape(records[i].name));
-  }
-  return join(names, ", ") + (records.size() > kShown ? ", ..." : "");
-}
-
 } // namespace
 
 Error no_pickle_error(const ZipReader& zip) {
@@ -62,18 +53,24 @@ Error no_pickle_error(const ZipReader& zip) {
       return pickle_error(
           ErrorCode::kUnsupported,
           "E_WRONG_FORMAT",
-          format("this is {}, no checkpoint", row.what),
+          format("this is {}, not a checkpoint", row.what),
           std::string(row.hint));
     }
   }
   const std::span<const ZipRecord> records = zip.records();
+  std::vector<std::string> names;
+  names.reserve(records.size());
+  for (const ZipRecord& record : records) {
+    names.push_back(record.name);
+  }
   return pickle_error(
       ErrorCode::kCorrupt,
       "E_NO_PICKLE",
       format(
-          "the archive has no record 'data.pkl'; its {} records are {}",
-          records.size(),
-          first_names(records)),
+          "the archive has no record 'data.pkl', but {}{}{}",
+          counted(names.size(), "other record", "other records"),
+          names.empty() ? "" : ": ",
+          some_names(names)),
       std::ranges::all_of(records, is_frame)
           ? "torch.save failed while it pickled: save again and read its error"
           : "");

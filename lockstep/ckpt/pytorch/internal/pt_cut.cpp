@@ -205,19 +205,11 @@ class Walker {
 };
 
 std::string records_text(const CutArchive& found) {
-  constexpr std::size_t kShown = 5;
-  std::vector<std::string> names;
-  for (const std::string& name : found.whole) {
-    if (names.size() < kShown) {
-      names.push_back(escape(name));
-    }
-  }
   std::string text = format(
-      "{} records are whole{}{}{}",
-      found.whole.size(),
-      names.empty() ? "" : ": ",
-      join(names, ", "),
-      found.whole.size() > kShown ? ", ..." : "");
+      "{} whole{}{}",
+      counted(found.whole.size(), "record is", "records are"),
+      found.whole.empty() ? "" : ": ",
+      some_names(found.whole));
   if (!found.cut.empty()) {
     text += format("; '{}' is cut", escape(found.cut));
   }

@@ -164,7 +164,7 @@ Result<Value> StorageTable::resolve(const Value& id) {
   if (!is_plain_key) {
     return storage_id_error(
         "E_NAME",
-        format("storage key '{}' is no record name", escape(parsed.key)));
+        format("storage key '{}' is not a record name", escape(parsed.key)));
   }
   std::string name = "data/";
   name += parsed.key;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cerrno>
 #include <map>
 
 #include "lockstep/base/atomic_file.h"
+#include "lockstep/base/errno_error.h"
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/internal/new_names.h"
 #include "lockstep/ckpt/safetensors/internal/safetensors_plan.h"
+#include "lockstep/ckpt/safetensors/safetensors_writer.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -62,18 +66,12 @@ Status write_safetensors_shards(
     const SaveOptions& options,
     FileSystem& fs) {
   const auto ends = split_points(plan.tensors, options.shard_bytes);
-  if (ends.size() == 1) {
-    return write_safetensors_file(
-        path,
-        plan.tensors,
-        plan.metadata,
-        options,
-        fs);
-  }
-  const std::string stem = stem_of(path);
-  const std::string index = stem + std::string(kExtension) + ".index.json";
+  const std::string index = safetensors_index_path(path);
   // An index of an earlier save must not survive between new and old files.
   const auto old = fs.stat(index);
+  if (old && !options.replace) {
+    return errno_error("ckpt.save", index, EEXIST);
+  }
   if (old) {
     LOCKSTEP_TRY(fs.remove(index));
     if (options.durable) {
@@ -82,12 +80,23 @@ Status write_safetensors_shards(
   } else if (old.error().code != ErrorCode::kNotFound) {
     return old.error();
   }
+  if (ends.size() == 1) {
+    return write_safetensors_file(
+        path,
+        plan.tensors,
+        plan.metadata,
+        options,
+        fs);
+  }
+  NewNames made(fs, index);
+  const std::string stem = stem_of(path);
   std::map<std::string, std::string> files;
   std::uint64_t total = 0;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const auto shard = std::span(plan.tensors).subspan(begin, ends[i] - begin);
     const std::string file = shard_path(stem, i, ends.size());
+    made.add(file);
     LOCKSTEP_TRY(
         write_safetensors_file(file, shard, plan.metadata, options, fs));
     for (const PlannedTensor& planned : shard) {
@@ -100,7 +109,16 @@ Status write_safetensors_shards(
       fs,
       index,
       index_text(files, total),
-      {.durable = options.durable});
+      {.durable = options.durable, .replace = options.replace});
 }
 
 } // namespace lockstep::ckpt::internal
+
+namespace lockstep::ckpt {
+
+std::string safetensors_index_path(const std::string& path) {
+  return internal::stem_of(path) + std::string(internal::kExtension) +
+         ".index.json";
+}
+
+} // namespace lockstep::ckpt

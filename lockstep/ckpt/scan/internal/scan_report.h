@@ -15,9 +15,6 @@ namespace lockstep::ckpt::internal {
 /// True if `name` may be in a file that is called clean.
 bool is_allowed_name(std::string_view name);
 
-/// True if `name` is known to run code or to reach the system.
-bool is_dangerous_name(std::string_view name);
-
 class ScanCollector {
  public:
   ScanCollector(std::string path, const Limits& limits);

@@ -54,7 +54,7 @@ Result<std::int64_t> TarObjects::next_count(PickleStream& stream) {
 
 Status TarObjects::add(std::int64_t key, Value value) {
   if (!values_.emplace(key, std::move(value)).second) {
-    return bad("E_TAR", format("number {} is there twice", key));
+    return bad("E_TAR", format("number {} appears twice", key));
   }
   return {};
 }
@@ -81,7 +81,7 @@ Status TarObjects::read_storage(
                          ? std::nullopt
                          : storage_class_dtype(type->global);
   if (key == nullptr || location == nullptr || !dtype) {
-    return bad_at("storage is no tuple (number, location, class)", begin);
+    return bad_at("storage is not a tuple (number, location, class)", begin);
   }
   LOCKSTEP_ASSIGN(const std::int64_t numel, stream.next_i64());
   auto storage = std::make_shared<Storage>(
@@ -133,7 +133,7 @@ Status TarObjects::read_view(const Value& row) {
   const std::int64_t* numel = parts ? (*parts)[3].as_int() : nullptr;
   if (target == nullptr || root == nullptr || offset == nullptr ||
       numel == nullptr) {
-    return bad("E_TAR", "view of a storage is no tuple of four integers");
+    return bad("E_TAR", "view of a storage is not a tuple of four integers");
   }
   const auto found = numbered_.find(*root);
   if (found == numbered_.end()) {
@@ -162,7 +162,7 @@ Status TarObjects::read_tensor(PickleStream& stream) {
   const std::int64_t* storage = parts ? (*parts)[1].as_int() : nullptr;
   const bool has_none = parts != nullptr && (*parts)[1].is_none();
   if (key == nullptr || (storage == nullptr && !has_none)) {
-    return bad_at("tensor is no tuple (number, storage, class)", begin);
+    return bad_at("tensor is not a tuple (number, storage, class)", begin);
   }
   LOCKSTEP_ASSIGN(const std::int32_t rank, stream.next_i32());
   LOCKSTEP_TRY(stream.skip(4)); // the rank once took 8 bytes
@@ -215,7 +215,7 @@ Result<Tensor> TarObjects::empty_tensor(const Value& type) const {
   }
   const auto dtype = storage_class_dtype(name);
   if (!dtype) {
-    return bad("E_TAR", format("'{}' is no tensor class", escape(name)));
+    return bad("E_TAR", format("'{}' is not a tensor class", escape(name)));
   }
   auto storage = std::make_shared<Storage>();
   storage->dtype = *dtype;
@@ -232,7 +232,9 @@ Result<Value> TarObjects::resolve(const Value& id) {
   if (const auto* parts = tuple_of(id, 3)) {
     const Object* type = (*parts)[0].as_object();
     if (type == nullptr || !is_bare_global(*type)) {
-      return bad("E_TYPE", "persistent id is no tuple (class, file, source)");
+      return bad(
+          "E_TYPE",
+          "persistent id is not a tuple (class, file, source)");
     }
     class_sources.push_back(
         {.name = type->global,

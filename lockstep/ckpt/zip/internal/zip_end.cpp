@@ -227,7 +227,9 @@ Status check_position(
       return zip_error(
           ErrorCode::kCorrupt,
           "E_PREFIX",
-          format("{} foreign bytes lie before the zip file", shift),
+          format(
+              "{} before the zip file",
+              counted(shift, "foreign byte lies", "foreign bytes lie")),
           0);
     }
   }

@@ -66,7 +66,9 @@ Status check_overlaps(
       return zip_error(
           ErrorCode::kCorrupt,
           "E_PREFIX",
-          format("{} bytes lie before the first record", first),
+          format(
+              "{} before the first record",
+              counted(first, "byte lies", "bytes lie")),
           0);
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/config.h"
+#include "lockstep/train/settings/config.h"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,8 @@ bad_value(const Flag& flag, std::string_view expected, std::string_view text) {
            "--{}: expected {}, got '{}'",
            flag.name,
            expected,
-           escape(text))});
+           escape(text)),
+       .detail = "E_FLAG_VALUE"});
 }
 
 template <class T>

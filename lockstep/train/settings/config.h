@@ -27,6 +27,9 @@ struct TrainConfig {
   /// Threads that prepare batches.
   std::int64_t workers = 1;
   std::string augment = "none";
+  /// Units: pixels, height and width to which images are resized; 0: as they
+  /// are, or as the model needs them.
+  std::int64_t img_size = 0;
   /// Units: samples; 0 means all.
   std::int64_t max_train_samples = 0;
   std::int64_t max_eval_samples = 0;
@@ -34,11 +37,15 @@ struct TrainConfig {
   std::string model = "resnet18";
   /// Weights to start from: a state dict, or a checkpoint that holds one.
   std::string initial_checkpoint = {};
+  /// Take from it whatever fits, not only all but the first and last layer.
+  bool partial = false;
   /// Lay out the weights for NHWC kernels (`at::MemoryFormat::ChannelsLast`).
   bool channels_last = false;
 
   /// Device specs (device_list.h); empty means CUDA when present, else CPU.
   std::string devices = {};
+  /// Where `devices` says nothing: CUDA when present.
+  bool cuda = true;
   std::string strategy = "auto";
   /// Threads of tensor kernels, over all CPU replicas; 0 means every core.
   std::int64_t threads = 0;
@@ -53,6 +60,8 @@ struct TrainConfig {
   bool nesterov = false;
   bool fused = false;
   double label_smoothing = 0.0;
+  /// What a loss that is not a finite number does: "stop" or "warn".
+  std::string on_nan = "stop";
   std::string lr_scheduler = "steplr";
   std::int64_t lr_step_size = 30;
   double lr_gamma = 0.1;
@@ -113,6 +122,8 @@ struct Flag {
   double minimum = 0.0;
   /// False for what concerns one start of the program, not the run.
   bool is_saved = true;
+  /// Words that completion offers where any is allowed, separated by '|'.
+  std::string_view suggestions = {};
 
   [[nodiscard]] bool is_switch() const {
     return std::holds_alternative<bool TrainConfig::*>(member);

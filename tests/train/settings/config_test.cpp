@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/config.h"
+#include "lockstep/train/settings/config.h"
 
 #include <set>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the data-parallel notes say about devices, with their device numbers.
+// What Python's data-parallel tutorials say about devices, with their device
+// numbers.
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
@@ -18,7 +19,7 @@ namespace nn = torch::nn;
 using test::same_bits;
 using test::sim;
 
-TEST(SimNotes, WrapBeforeOrAfterTheMove) {
+TEST(SimTutorial, WrapBeforeOrAfterTheMove) {
   torch::manual_seed(0);
   nn::Linear net(5, 2);
   const auto x = torch::randn({30, 5});
@@ -31,7 +32,7 @@ TEST(SimNotes, WrapBeforeOrAfterTheMove) {
   EXPECT_TRUE(torch::allclose(wrapped->forward(x).cpu(), expected));
 }
 
-TEST(SimNotes, TheControllerCollectsResultsAndGradients) {
+TEST(SimTutorial, TheControllerCollectsResultsAndGradients) {
   nn::Linear net(5, 2);
   net->to(sim(1));
   DataParallel model(net, {.device_ids = {1, 3}});
@@ -43,7 +44,7 @@ TEST(SimNotes, TheControllerCollectsResultsAndGradients) {
   EXPECT_EQ(net->weight.grad()[0][0].item<float>(), 10.0F);
 }
 
-TEST(SimNotes, DataOnAnyDeviceGivesTheSameOutput) {
+TEST(SimTutorial, DataOnAnyDeviceGivesTheSameOutput) {
   nn::Linear net(5, 2);
   net->to(sim(1));
   DataParallel model(net, {.device_ids = {1, 3}});
@@ -55,7 +56,7 @@ TEST(SimNotes, DataOnAnyDeviceGivesTheSameOutput) {
   }
 }
 
-TEST(SimNotes, AModuleOnADeviceThatIsNotListedIsNamed) {
+TEST(SimTutorial, AModuleOnADeviceThatIsNotListedIsNamed) {
   nn::Linear net(5, 2);
   net->to(sim(0)); // what `.cuda()` without a number means
   DataParallel model(net, {.device_ids = {1, 3}});
@@ -73,7 +74,7 @@ TEST(SimNotes, AModuleOnADeviceThatIsNotListedIsNamed) {
   }
 }
 
-// Losses of three steps with the notes' settings.
+// Losses of three steps with a tutorial's settings.
 std::vector<double> losses(const char* devices) {
   torch::manual_seed(3);
   nn::Linear net(5, 2);
@@ -95,7 +96,7 @@ std::vector<double> losses(const char* devices) {
   return values;
 }
 
-TEST(SimNotes, TrainingOnThreeDevicesEqualsOne) {
+TEST(SimTutorial, TrainingOnThreeDevicesEqualsOne) {
   const auto one = losses("sim:2");
   const auto three = losses("sim:2,4,5");
   for (std::size_t step = 0; step < one.size(); ++step) {
@@ -104,7 +105,7 @@ TEST(SimNotes, TrainingOnThreeDevicesEqualsOne) {
   EXPECT_LT(one[2], one[0]);
 }
 
-TEST(SimNotes, TheAcceleratorIsTheDefaultDevice) {
+TEST(SimTutorial, TheAcceleratorIsTheDefaultDevice) {
   EXPECT_EQ(accelerator_type(), "sim");
   EXPECT_EQ(default_device().device, sim(0));
   EXPECT_EQ(default_device().warning, "");
@@ -116,7 +117,7 @@ TEST(SimNotes, TheAcceleratorIsTheDefaultDevice) {
       "Run with --sim for optimal training speed.");
 }
 
-TEST(SimNotes, TheDefaultDtypeHoldsOnDevicesToo) {
+TEST(SimTutorial, TheDefaultDtypeHoldsOnDevicesToo) {
   const auto before = c10::get_default_dtype();
   c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
   const auto made = torch::ones({2}, sim(1));

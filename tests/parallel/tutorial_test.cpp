@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the data-parallel notes show, with their numbers: the toy run, layers by
-// index and by name, methods beside forward. On devices: tests/sim/notes_test.
+// What Python's data-parallel tutorials show, with their numbers: the toy run,
+// layers by index and by name, methods beside forward. On devices:
+// tests/sim/tutorial_test.
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
@@ -30,7 +31,7 @@ std::vector<std::string> keys_of(const nn::Module& module) {
 }
 
 // PyTorch 2.13's numbers for seed 0: dataset, Linear(5, 2), shuffled loader.
-TEST(Notes, ToyRunHasPythonsNumbers) {
+TEST(Tutorial, ToyRunHasPythonsNumbers) {
   constexpr std::array kFirst{-0.473120, 0.268302, -1.396227, -1.661295};
   constexpr std::array kSums{8.35107, 6.96317, 6.19188, 3.77391};
   constexpr double kPrinted = 1e-4; // the digits that are known
@@ -58,7 +59,7 @@ TEST(Notes, ToyRunHasPythonsNumbers) {
   }
 }
 
-TEST(Notes, SequentialByIndexInsideTheWrapper) {
+TEST(Tutorial, SequentialByIndexInsideTheWrapper) {
   nn::Sequential net(
       nn::Conv2d(1, 20, 5),
       nn::ReLU(),
@@ -72,7 +73,7 @@ TEST(Notes, SequentialByIndexInsideTheWrapper) {
   EXPECT_EQ(keys_of(*model)[0], "module.0.weight");
 }
 
-TEST(Notes, SequentialByNameInsideTheWrapper) {
+TEST(Tutorial, SequentialByNameInsideTheWrapper) {
   nn::Sequential net(
       {{"conv1", nn::AnyModule(nn::Conv2d(1, 20, 5))},
        {"relu1", nn::AnyModule(nn::ReLU())}});
@@ -105,7 +106,7 @@ struct NetImpl : nn::Cloneable<NetImpl> {
 };
 TORCH_MODULE(Net);
 
-TEST(Notes, MethodsOfTheModuleStayReachable) {
+TEST(Tutorial, MethodsOfTheModuleStayReachable) {
   DataParallel model(Net(), {.devices = "cpu*2"});
   const auto output = model->forward(torch::ones({6, 4}));
   model->module()->loss(output).backward();
@@ -114,13 +115,13 @@ TEST(Notes, MethodsOfTheModuleStayReachable) {
   EXPECT_EQ(model->module()->loss(torch::ones({1})).item<float>(), 4.0F);
 }
 
-TEST(Notes, ModelMadeByNameGivesItsOwnType) {
+TEST(Tutorial, ModelMadeByNameGivesItsOwnType) {
   DataParallel model(make_model("resnet18"), {.devices = "cpu*2"});
   EXPECT_EQ(model->module<ResNet>()->fc->weight.size(0), 1000);
   EXPECT_EQ(keys_of(*model).size(), 122U);
 }
 
-TEST(Notes, ATensorIsCopiedAModuleIsMovedInPlace) {
+TEST(Tutorial, ATensorIsCopiedAModuleIsMovedInPlace) {
   const auto tensor = torch::ones({2});
   const auto copy = tensor.to(torch::kDouble);
   EXPECT_EQ(tensor.scalar_type(), torch::kFloat);
@@ -131,7 +132,7 @@ TEST(Notes, ATensorIsCopiedAModuleIsMovedInPlace) {
   EXPECT_EQ(parameter.scalar_type(), torch::kDouble);
 }
 
-TEST(Notes, CudnnBenchmarkIsASwitchOfLibTorch) {
+TEST(Tutorial, CudnnBenchmarkIsASwitchOfLibTorch) {
   auto& context = at::globalContext();
   const bool before = context.benchmarkCuDNN();
   context.setBenchmarkCuDNN(true);

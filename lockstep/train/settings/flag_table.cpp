@@ -3,7 +3,7 @@
 // The table itself. Adding a flag is one member of TrainConfig and one row.
 #include <array>
 
-#include "lockstep/train/config.h"
+#include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {
 namespace {
@@ -13,11 +13,18 @@ using enum FlagGroup;
 
 constexpr double kAny = -1e300;
 
+// What the registries of lockstep/data and lockstep/models know, which need
+// LibTorch; a test compares.
+constexpr std::string_view kDataSets = "fashion-mnist|mnist";
+constexpr std::string_view kModels =
+    "resnet18|resnet34|resnet50|resnet101|resnet152|vgg11|vgg13|vgg16|vgg19|"
+    "vgg11_bn|vgg13_bn|vgg16_bn|vgg19_bn|TheModelClass|mlp";
+
 // One row per line group reads better than one field per line.
 // clang-format off
 constexpr std::array kFlags{
     Flag{"data", "--dataset", &C::data, kData, "NAME",
-         "data set: fashion-mnist, mnist"},
+         "data set: fashion-mnist, mnist", {}, 0, true, kDataSets},
     Flag{"data-dir", "--data-path", &C::data_dir, kData, "DIR",
          "folder of the data files, also as a bare argument; default: where "
          "Debian's dataset package puts them"},
@@ -29,20 +36,29 @@ constexpr std::array kFlags{
          "threads that prepare batches; results do not depend on it"},
     Flag{"augment", {}, &C::augment, kData, "HOW",
          "change training images at random", "none|crop-flip"},
+    Flag{"img-size", "--imgsz", &C::img_size, kData, "N",
+         "resize images to N x N; 0: as they are, or as the model needs them"},
     Flag{"max-train-samples", {}, &C::max_train_samples, kData, "N",
          "use the first N training samples; 0: all"},
     Flag{"max-eval-samples", {}, &C::max_eval_samples, kData, "N",
          "use the first N test samples; 0: all"},
 
     Flag{"model", "--arch", &C::model, kModel, "NAME",
-         "resnet18|34|50|101|152, vgg11|13|16|19[_bn], mlp, ..."},
+         "resnet18|34|50|101|152, vgg11|13|16|19[_bn], mlp, ...",
+         {}, 0, true, kModels},
     Flag{"channels-last", {}, &C::channels_last, kModel, {},
          "NHWC memory layout: often faster, other last bits"},
     Flag{"initial-checkpoint", {}, &C::initial_checkpoint, kModel, "FILE",
-         "start from these weights: a state_dict, checkpoint or whole model"},
+         "start from these weights: a state_dict, checkpoint or whole model; "
+         "the first and the last layer may differ"},
+    Flag{"partial", {}, &C::partial, kModel, {},
+         "take whatever fits from --initial-checkpoint"},
 
     Flag{"devices", "--device", &C::devices, kDevices, "LIST",
-         "cpu, cpu*2 (two replicas), cuda, cuda:1,3; default: best present"},
+         "cpu, cpu*2 (two replicas), cuda, cuda:1,3; default: best present",
+         {}, 0, true, "cpu|cpu*2|cuda|cuda:0"},
+    Flag{"cuda", {}, &C::cuda, kDevices, {},
+         "a CUDA device if there is one; --no-cuda: the CPU"},
     Flag{"strategy", {}, &C::strategy, kDevices, "HOW",
          "auto: data_parallel on several devices",
          "auto|single|data_parallel"},
@@ -67,6 +83,8 @@ constexpr std::array kFlags{
          "bits of PyTorch's fused=True instead of its default"},
     Flag{"label-smoothing", "--smoothing", &C::label_smoothing, kOptimization,
          "X", "of the loss"},
+    Flag{"on-nan", {}, &C::on_nan, kOptimization, "HOW",
+         "when the loss is not a finite number", "stop|warn"},
     Flag{"seed", {}, &C::seed, kOptimization, "N",
          "as torch.manual_seed(N) before the model is built", {}, kAny},
 

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/run_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/csv.h"
+#include "lockstep/base/folder_lock.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kResults = "results.csv";
+constexpr std::array kRunFiles{"env.json", "args.yaml", kResults};
+// Folders inside folders.
+constexpr int kMaxRunDepth = 8;
+
+std::string file_in(const std::string& folder, std::string_view name) {
+  return format("{}/{}", folder, name);
+}
+
+std::string
+text_in(FileSystem& fs, const std::string& folder, std::string_view name) {
+  auto text = read_text(fs, file_in(folder, name));
+  return text ? *std::move(text) : "";
+}
+
+// As `args.yaml` spells it: true, 0.1, sgd; lists with commas.
+std::string plain_text(const json& value) {
+  if (value.is_string()) {
+    return value.get<std::string>();
+  }
+  if (!value.is_array()) {
+    return value.dump();
+  }
+  std::vector<std::string> parts;
+  for (const json& item : value) {
+    parts.push_back(plain_text(item));
+  }
+  return join(parts, ",");
+}
+
+void read_env(const std::string& text, RunFacts& facts) {
+  const json env = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!env.is_object()) {
+    return;
+  }
+  const json args = env.value("args", json::object());
+  for (const auto& [key, value] : args.items()) {
+    facts.args[key] = plain_text(value);
+  }
+  facts.devices = plain_text(env.value("devices", json("")));
+  facts.lockstep_version = plain_text(env.value("lockstep", json("")));
+}
+
+// Lines "key: value", which is all that `args.yaml` has.
+void read_args(const std::string& text, RunFacts& facts) {
+  constexpr std::string_view kQuotes = "\"'";
+  for (const std::string& line : split(text, '\n')) {
+    const std::size_t colon = line.find(": ");
+    if (colon == std::string::npos || line.starts_with('#')) {
+      continue;
+    }
+    std::string value = line.substr(colon + 2);
+    if (value.size() > 1 && kQuotes.find(value[0]) != std::string_view::npos) {
+      value = value.substr(1, value.size() - 2);
+    }
+    facts.args[line.substr(0, colon)] = value;
+  }
+}
+
+std::optional<double> number(std::string_view text) {
+  double value = 0;
+  const auto [end, status] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_all = end == text.data() + text.size();
+  return status == std::errc() && is_all ? std::optional(value) : std::nullopt;
+}
+
+/// Columns of a table by their names; the last row may be half written.
+class Table {
+ public:
+  explicit Table(const std::string& text) {
+    std::vector<std::string> lines = split(text, '\n');
+    lines.pop_back(); // after the last line feed
+    for (const std::string& line : lines) {
+      rows_.push_back(split(line, ','));
+    }
+  }
+
+  [[nodiscard]] std::size_t rows() const {
+    return rows_.empty() ? 0 : rows_.size() - 1;
+  }
+
+  [[nodiscard]] std::vector<double> column(std::string_view name) const {
+    std::vector<double> values;
+    if (rows_.empty()) {
+      return values;
+    }
+    const auto at = static_cast<std::size_t>(
+        std::ranges::find(rows_[0], name) - rows_[0].begin());
+    for (std::size_t row = 1; row < rows_.size(); ++row) {
+      const auto value =
+          at < rows_[row].size() ? number(rows_[row][at]) : std::nullopt;
+      if (value) {
+        values.push_back(*value);
+      }
+    }
+    return values;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+void read_results(const std::string& text, RunFacts& facts) {
+  const Table table(text);
+  facts.epochs_done = static_cast<std::int64_t>(table.rows());
+  const auto accuracy = table.column("val_top1");
+  if (!accuracy.empty()) {
+    facts.best_accuracy = *std::ranges::max_element(accuracy);
+  }
+  if (const auto losses = table.column("val_loss"); !losses.empty()) {
+    facts.last_loss = losses.back();
+  }
+  const auto seconds = table.column("epoch_s");
+  if (!seconds.empty()) {
+    double sum = 0;
+    for (const double epoch : seconds) {
+      sum += epoch;
+    }
+    facts.seconds = sum;
+  }
+}
+
+// Since the newest of the files of the run was written.
+std::int64_t age_of(const std::string& folder) {
+  namespace stdfs = std::filesystem;
+  auto newest = stdfs::file_time_type::min();
+  for (const char* name : {"env.json", "args.yaml", kResults, "log.txt"}) {
+    std::error_code missing;
+    const auto time = stdfs::last_write_time(file_in(folder, name), missing);
+    newest = missing ? newest : std::max(newest, time);
+  }
+  const auto age = stdfs::file_time_type::clock::now() - newest;
+  return std::chrono::duration_cast<std::chrono::seconds>(age).count();
+}
+
+RunState state_of(FileSystem& fs, const RunFacts& facts) {
+  const FolderOwner owner = FolderLock::owner_of(fs, facts.path);
+  if (owner.is_held) {
+    return RunState::kRunning;
+  }
+  if (facts.epochs() != 0 && facts.epochs_done >= facts.epochs()) {
+    return RunState::kFinished;
+  }
+  return owner.text.empty() ? RunState::kStopped : RunState::kKilled;
+}
+
+bool is_run_directory(FileSystem& fs, const std::string& path) {
+  const auto info = fs.stat(path);
+  return info && info->kind == FileInfo::Kind::kDirectory;
+}
+
+} // namespace
+
+std::string_view state_name(RunState state) {
+  constexpr std::array<std::string_view, 4> kNames{
+      "running",
+      "finished",
+      "stopped",
+      "killed"};
+  return kNames.at(static_cast<std::size_t>(state));
+}
+
+std::string RunFacts::name() const {
+  return base_name(path);
+}
+
+std::string RunFacts::arg(const std::string& key) const {
+  const auto found = args.find(key);
+  return found == args.end() ? "" : found->second;
+}
+
+std::int64_t RunFacts::epochs() const {
+  return static_cast<std::int64_t>(number(arg("epochs")).value_or(0));
+}
+
+bool is_run_folder(FileSystem& fs, const std::string& path) {
+  return std::ranges::any_of(kRunFiles, [&](const char* name) {
+    return fs.stat(file_in(path, name)).has_value();
+  });
+}
+
+Result<std::vector<std::string>> find_runs(
+    FileSystem& fs,
+    const std::string& path) {
+  if (is_run_folder(fs, path)) {
+    return std::vector{path};
+  }
+  std::vector<std::string> runs;
+  std::vector<std::pair<std::string, int>> pending{{path, 0}};
+  while (!pending.empty()) {
+    const auto [folder, depth] = pending.back();
+    pending.pop_back();
+    const auto names = fs.list(folder);
+    if (!names && depth == 0) {
+      return names.error();
+    }
+    if (!names) {
+      continue;
+    }
+    for (const std::string& name : *names) {
+      const std::string below = file_in(folder, name);
+      if (!is_run_directory(fs, below)) {
+        continue;
+      }
+      if (is_run_folder(fs, below)) {
+        runs.push_back(below);
+      } else if (depth < kMaxRunDepth) {
+        pending.emplace_back(below, depth + 1);
+      }
+    }
+  }
+  std::ranges::sort(runs);
+  return runs;
+}
+
+RunFacts read_run(FileSystem& fs, const std::string& path) {
+  RunFacts facts{.path = path};
+  read_args(text_in(fs, path, "args.yaml"), facts);
+  read_env(text_in(fs, path, "env.json"), facts);
+  read_results(text_in(fs, path, kResults), facts);
+  facts.devices = facts.devices.empty() ? facts.arg("devices") : facts.devices;
+  facts.age = age_of(path);
+  facts.state = state_of(fs, facts);
+  return facts;
+}
+
+} // namespace lockstep::cli

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a run folder says of its run, without LibTorch: settings from env.json
+// (or args.yaml, in older folders), results from results.csv, and whether a
+// process holds the folder.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/fs.h"
+#include "lockstep/base/result.h"
+
+namespace lockstep::cli {
+
+enum class RunState : std::uint8_t {
+  /// A process holds the folder.
+  kRunning,
+  /// All epochs are done.
+  kFinished,
+  /// Ended before its last epoch, by itself or on request.
+  kStopped,
+  /// Its process is gone and had no time to say so.
+  kKilled,
+};
+
+/// "running", "finished", "stopped", "killed".
+std::string_view state_name(RunState state);
+
+/// What is known; texts are empty and numbers missing where it is not.
+struct RunFacts {
+  std::string path = {};
+  RunState state = RunState::kStopped;
+  /// Settings by their keys, as `args.yaml` spells them.
+  std::map<std::string, std::string> args = {};
+  std::string devices = {};
+  std::string lockstep_version = {};
+  std::int64_t epochs_done = 0;
+  /// Units: percent.
+  std::optional<double> best_accuracy = {};
+  /// Loss of the last epoch's test.
+  std::optional<double> last_loss = {};
+  /// Units: seconds, over all epochs.
+  std::optional<double> seconds = {};
+  /// Units: seconds since something was written.
+  std::int64_t age = 0;
+
+  [[nodiscard]] std::string name() const;
+  /// The setting, "" if it is not known.
+  [[nodiscard]] std::string arg(const std::string& key) const;
+  /// 0 if that is not known.
+  [[nodiscard]] std::int64_t epochs() const;
+};
+
+/// True if the folder holds files of a run.
+bool is_run_folder(FileSystem& fs, const std::string& path);
+
+/// The run folders at and below `path`, in the order of names.
+/// Errors: those of listing `path` itself.
+Result<std::vector<std::string>> find_runs(
+    FileSystem& fs,
+    const std::string& path);
+
+/// Never fails: a file that is missing or broken leaves its facts out.
+RunFacts read_run(FileSystem& fs, const std::string& path);
+
+} // namespace lockstep::cli

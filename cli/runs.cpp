@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep runs [PATH...]`: lists run folders; two or more that are named
+// themselves are compared.
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/listing_args.h"
+#include "cli/output.h"
+#include "cli/run_facts.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct RunsArgs {
+  std::vector<std::string> paths = {};
+  std::string sort = "age";
+};
+
+struct RunOrder {
+  std::string_view name = {};
+  bool (*before)(const RunFacts& a, const RunFacts& b) = nullptr;
+};
+
+constexpr std::array kRunOrders{
+    RunOrder{
+        "age",
+        [](const RunFacts& a, const RunFacts& b) { return a.age < b.age; }},
+    RunOrder{
+        "name",
+        [](const RunFacts& a, const RunFacts& b) { return a.path < b.path; }},
+    RunOrder{
+        "accuracy",
+        [](const RunFacts& a, const RunFacts& b) {
+          return a.best_accuracy > b.best_accuracy;
+        }},
+    RunOrder{
+        "time",
+        [](const RunFacts& a, const RunFacts& b) {
+          return a.seconds > b.seconds;
+        }},
+};
+
+// "3 min", "5 h": of what is long past, minutes are no news.
+std::string age_text(std::int64_t seconds) {
+  constexpr std::int64_t kMinute = 60;
+  constexpr std::int64_t kHour = 60 * kMinute;
+  constexpr std::int64_t kDay = 24 * kHour;
+  return seconds < kMinute ? format("{} s", std::max<std::int64_t>(seconds, 0))
+         : seconds < kHour ? format("{} min", seconds / kMinute)
+         : seconds < 2 * kDay ? format("{} h", seconds / kHour)
+                              : format("{} d", seconds / kDay);
+}
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : escape(text, 40);
+}
+
+std::string epochs_text(const RunFacts& run) {
+  return run.epochs() == 0 ? std::to_string(run.epochs_done)
+                           : format("{}/{}", run.epochs_done, run.epochs());
+}
+
+std::string accuracy_text(const RunFacts& run) {
+  return run.best_accuracy ? format("{:.2f}", *run.best_accuracy) : "-";
+}
+
+std::string time_text(const RunFacts& run) {
+  constexpr double kMinute = 60;
+  if (!run.seconds) {
+    return "-";
+  }
+  return *run.seconds < kMinute ? format("{:.1f} s", *run.seconds)
+                                : human_seconds(*run.seconds);
+}
+
+using Cells = std::vector<std::string>;
+
+// Columns as wide as their widest cell.
+std::string aligned(const std::vector<Cells>& rows) {
+  std::vector<std::size_t> widths;
+  for (const Cells& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const Cells& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += padded(row[i], widths[i] + 2);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string list_text(const std::vector<RunFacts>& runs) {
+  std::vector<Cells> rows{
+      {"run",
+       "model",
+       "data",
+       "devices",
+       "state",
+       "epochs",
+       "best Acc@1",
+       "time",
+       "age"}};
+  for (const RunFacts& run : runs) {
+    rows.push_back(
+        {escape(run.path, 60),
+         or_dash(run.arg("model")),
+         or_dash(run.arg("data")),
+         or_dash(run.devices),
+         std::string(state_name(run.state)),
+         epochs_text(run),
+         accuracy_text(run),
+         time_text(run),
+         age_text(run.age)});
+  }
+  return aligned(rows);
+}
+
+// Settings whose values are not the same in all runs.
+std::vector<std::string> differing_keys(const std::vector<RunFacts>& runs) {
+  std::vector<std::string> keys;
+  for (const RunFacts& run : runs) {
+    for (const auto& [key, value] : run.args) {
+      const bool differs = std::ranges::any_of(
+          runs,
+          [&](const RunFacts& other) { return other.arg(key) != value; });
+      if (differs && std::ranges::find(keys, key) == keys.end()) {
+        keys.push_back(key);
+      }
+    }
+  }
+  std::ranges::sort(keys);
+  return keys;
+}
+
+template <class Cell>
+Cells row_of(
+    const std::string& title,
+    const std::vector<RunFacts>& runs,
+    Cell cell) {
+  Cells row{title};
+  for (const RunFacts& run : runs) {
+    row.push_back(or_dash(cell(run)));
+  }
+  return row;
+}
+
+std::string comparison_text(const std::vector<RunFacts>& runs) {
+  std::vector<Cells> rows{
+      row_of("", runs, [](const RunFacts& run) { return run.path; })};
+  for (const std::string& key : differing_keys(runs)) {
+    rows.push_back(row_of(key, runs, [&key](const RunFacts& run) {
+      return run.arg(key);
+    }));
+  }
+  rows.emplace_back();
+  rows.push_back(row_of("state", runs, [](const RunFacts& run) {
+    return std::string(state_name(run.state));
+  }));
+  rows.push_back(
+      row_of("devices", runs, [](const RunFacts& run) { return run.devices; }));
+  rows.push_back(row_of("epochs", runs, epochs_text));
+  rows.push_back(row_of("best Acc@1", runs, accuracy_text));
+  rows.push_back(row_of("test loss", runs, [](const RunFacts& run) {
+    return run.last_loss ? format("{:.4f}", *run.last_loss) : "";
+  }));
+  rows.push_back(row_of("time", runs, time_text));
+  return aligned(rows);
+}
+
+Json number_or_null(const std::optional<double>& number) {
+  return number ? Json(*number) : Json();
+}
+
+Json run_json(const RunFacts& run) {
+  Json args = Json::object();
+  for (const auto& [key, value] : run.args) {
+    args.set(key, value);
+  }
+  return Json::object()
+      .set("path", run.path)
+      .set("name", run.name())
+      .set("state", state_name(run.state))
+      .set("devices", run.devices)
+      .set("lockstep", run.lockstep_version)
+      .set("epochs_done", run.epochs_done)
+      .set("epochs", run.epochs())
+      .set("best_accuracy", number_or_null(run.best_accuracy))
+      .set("test_loss", number_or_null(run.last_loss))
+      .set("seconds", number_or_null(run.seconds))
+      .set("age_seconds", run.age)
+      .set("args", std::move(args));
+}
+
+Json runs_json(const std::vector<RunFacts>& runs, bool is_comparison) {
+  Json rows = Json::array();
+  for (const RunFacts& run : runs) {
+    rows.push(run_json(run));
+  }
+  Json result = Json::object();
+  result.set("runs", std::move(rows));
+  if (is_comparison) {
+    Json keys = Json::array();
+    for (const std::string& key : differing_keys(runs)) {
+      keys.push(key);
+    }
+    result.set("differing", std::move(keys));
+  }
+  return result;
+}
+
+Result<std::vector<RunFacts>> read_runs(const RunsArgs& args) {
+  std::vector<RunFacts> runs;
+  for (const std::string& path : args.paths) {
+    LOCKSTEP_ASSIGN(const auto folders, find_runs(real_fs(), path));
+    for (const std::string& folder : folders) {
+      runs.push_back(read_run(real_fs(), folder));
+    }
+  }
+  if (runs.empty()) {
+    return Error{
+        .code = ErrorCode::kNotFound,
+        .op = "cli.runs",
+        .message = "no run folders",
+        .hint = "'lockstep train' makes them below runs/",
+        .path = join(args.paths, ", "),
+        .detail = "E_NO_RUN"};
+  }
+  return runs;
+}
+
+Result<int> run_runs(RunsArgs args, const Common& common) {
+  const bool is_comparison =
+      args.paths.size() > 1 &&
+      std::ranges::all_of(args.paths, [](const std::string& path) {
+        return is_run_folder(real_fs(), path);
+      });
+  if (args.paths.empty()) {
+    args.paths.emplace_back("runs");
+  }
+  LOCKSTEP_ASSIGN(auto runs, read_runs(args));
+  if (!is_comparison) {
+    const auto* order =
+        std::ranges::find(kRunOrders, args.sort, &RunOrder::name);
+    std::ranges::stable_sort(runs, order->before);
+  }
+  if (common.json) {
+    print_result("lockstep.runs/1", runs_json(runs, is_comparison));
+  } else {
+    print(is_comparison ? comparison_text(runs) : list_text(runs));
+  }
+  return 0;
+}
+
+} // namespace
+
+Runner setup_runs(CLI::App& app, const Common& common) {
+  auto args = std::make_shared<RunsArgs>();
+  app.add_option(
+      "FOLDER",
+      args->paths,
+      "run folders, or folders of them; without any runs/");
+  std::vector<std::string> orders;
+  orders.reserve(kRunOrders.size());
+  for (const RunOrder& order : kRunOrders) {
+    orders.emplace_back(order.name);
+  }
+  app.add_option("--sort", args->sort, "order of a list")
+      ->check(CLI::IsMember(orders));
+  return [args, &common] { return run_runs(*args, common); };
+}
+
+} // namespace lockstep::cli

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/target.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/target_format.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/safetensors/safetensors_writer.h"
+#include "lockstep/ckpt/value_walk.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::string_view kFolderFormat = "dcp";
+
+Error refused(
+    std::string message,
+    std::string hint,
+    const std::string& path,
+    std::string detail) {
+  return {
+      .code = ErrorCode::kInvalidArgument,
+      .op = "cli.args",
+      .message = std::move(message),
+      .hint = std::move(hint),
+      .path = path,
+      .detail = std::move(detail)};
+}
+
+// By the file itself: links of both kinds and other paths count.
+bool is_same(const std::string& a, const std::string& b) {
+  std::error_code code;
+  return std::filesystem::equivalent(a, b, code);
+}
+
+bool is_input(const std::string& path, const std::string& input) {
+  return is_same(path, input == "-" ? "/dev/stdin" : input);
+}
+
+bool is_empty_folder(const std::string& path) {
+  std::error_code code;
+  return std::filesystem::is_empty(path, code);
+}
+
+Status check_own_input(const Target& target, const TargetRule& rule) {
+  if (rule.own_input == OwnInput::kMayChange ||
+      (rule.own_input == OwnInput::kNeedsForce && target.force)) {
+    return {};
+  }
+  return refused(
+      format("{} would replace the file that is read", rule.result),
+      rule.own_input == OwnInput::kNeedsForce
+          ? "-o OUT writes a new file; --force replaces this one"
+          : "name another file to write",
+      target.path,
+      "E_SAME_FILE");
+}
+
+Status check_folder(const std::string& path) {
+  LOCKSTEP_ASSIGN(const std::string place, real_fs().resolve(path));
+  const std::string folder = parent_directory(place);
+  const auto info = real_fs().stat(folder);
+  if (info && info->kind == FileInfo::Kind::kDirectory) {
+    return {};
+  }
+  return Error{
+      .code = ErrorCode::kNotFound,
+      .op = "cli.args",
+      .message = format("there is no folder '{}'", escape(folder, 200)),
+      .hint = "make it first, or name another place",
+      .path = path};
+}
+
+// What is at the path, which is not an input.
+Status check_present(
+    const Target& target,
+    const std::string& path,
+    FileInfo::Kind kind,
+    bool writes_folder) {
+  const bool is_folder = kind == FileInfo::Kind::kDirectory;
+  if (is_folder && !writes_folder) {
+    return refused(
+        "a folder has this name",
+        "name a file in it",
+        path,
+        "E_NOT_REGULAR");
+  }
+  if (!is_folder && kind != FileInfo::Kind::kFile) {
+    return refused(
+        "what is there is no regular file",
+        "name a file",
+        path,
+        "E_NOT_REGULAR");
+  }
+  if (!is_folder && writes_folder) {
+    return refused(
+        "a file has the name of the folder to write",
+        "name another folder",
+        path,
+        "E_EXISTS");
+  }
+  if (target.force || (is_folder && is_empty_folder(path))) {
+    return {};
+  }
+  return refused(
+      is_folder ? "the output folder is not empty" : "the output file exists",
+      "name another one, or add --force to replace it",
+      path,
+      "E_EXISTS");
+}
+
+Status
+check_path(const Target& target, const std::string& path, bool writes_folder) {
+  const auto info = real_fs().stat(path);
+  if (info) {
+    return check_present(target, path, info->kind, writes_folder);
+  }
+  return info.error().code == ErrorCode::kNotFound ? check_folder(path)
+                                                   : Status(info.error());
+}
+
+// Where the file lies that `load` reads back.
+std::string written_path(const Target& target, const TargetRule& rule) {
+  const std::string index = ckpt::safetensors_index_path(target.path);
+  return rule.shard_bytes != 0 && real_fs().stat(index) ? index : target.path;
+}
+
+Error with_hint(Error error) {
+  if (error.detail == "E_EXISTS" && error.hint.empty()) {
+    error.message = "somebody else has made the output meanwhile";
+    error.hint = "name another one, or add --force to replace it";
+  }
+  return error;
+}
+
+Result<std::uint64_t> tensor_count(const ckpt::Value& root) {
+  std::uint64_t count = 0;
+  LOCKSTEP_TRY(ckpt::for_each_tensor(
+      root,
+      [&count](const std::string&, const ckpt::Tensor&) { ++count; }));
+  return count;
+}
+
+} // namespace
+
+void add_target_flags(CLI::App& app, Target& target) {
+  app.add_flag(
+      "--dry-run",
+      target.dry_run,
+      "say what would be written, write nothing");
+  app.add_flag("--force", target.force, "replace an output that exists");
+}
+
+std::string wrote_text(const Written& written) {
+  const std::string what = format(
+      "{}: {}",
+      escape(written.path, 200),
+      counted(written.tensors, "tensor"));
+  if (written.is_dry_run) {
+    return format(
+        "would write {} ({}); nothing was written\n",
+        what,
+        written.format);
+  }
+  return format(
+      "wrote {}, {} ({}{})\n",
+      what,
+      human_bytes(written.bytes),
+      written.format,
+      written.appended == 0
+          ? ""
+          : format(", {} appended", human_bytes(written.appended)));
+}
+
+void set_written(Json& result, const Written& written) {
+  result.set("output", written.path)
+      .set("format", written.format)
+      .set("written", !written.is_dry_run)
+      .set("tensors", written.tensors)
+      .set("bytes", written.bytes)
+      .set("appended_bytes", written.appended);
+}
+
+CheckedTarget::CheckedTarget(Target target, TargetRule rule, bool is_own_input)
+    : target_(std::move(target)),
+      rule_(std::move(rule)),
+      is_own_input_(is_own_input) {}
+
+Result<CheckedTarget> CheckedTarget::check(
+    const Target& target,
+    TargetRule rule) {
+  const std::string& path = target.path;
+  if (path == "-" || is_same(path, "/dev/stdout")) {
+    return refused(
+        "a checkpoint is written to a file, not to standard output",
+        "name a file; './-' is one called '-'",
+        path,
+        "E_NOT_REGULAR");
+  }
+  if (!rule.is_format_asked) {
+    LOCKSTEP_TRY(check_ending(path, rule.format));
+  }
+  const bool is_own = std::ranges::any_of(
+      rule.inputs,
+      [&path](const std::string& input) { return is_input(path, input); });
+  if (is_own) {
+    LOCKSTEP_TRY(check_own_input(target, rule));
+  } else {
+    LOCKSTEP_TRY(check_path(target, path, rule.format == kFolderFormat));
+  }
+  if (rule.shard_bytes != 0) {
+    LOCKSTEP_TRY(check_path(target, ckpt::safetensors_index_path(path), false));
+  }
+  return CheckedTarget(target, std::move(rule), is_own);
+}
+
+Result<Written> CheckedTarget::save(
+    const ckpt::Value& root,
+    ckpt::SaveOptions options) const {
+  options.format = rule_.format;
+  options.replace = save_options().replace;
+  options.shard_bytes = rule_.shard_bytes;
+  if (!target_.dry_run) {
+    Status saved = ckpt::save(target_.path, root, options);
+    if (!saved) {
+      return with_hint(std::move(saved).error());
+    }
+  }
+  LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
+  return written(tensors);
+}
+
+Result<Written> CheckedTarget::rewrite(
+    const ckpt::Checkpoint& file,
+    const ckpt::Value& root,
+    bool may_append) const {
+  ckpt::RewriteReport report;
+  if (!target_.dry_run) {
+    std::error_code code;
+    // Appending would change the file under its other names, too.
+    const bool has_one_name =
+        std::filesystem::hard_link_count(target_.path, code) == 1;
+    auto done = ckpt::rewrite(
+        file,
+        root,
+        target_.path,
+        {.input = rule_.inputs.front(),
+         .may_append = may_append && has_one_name,
+         .replace = save_options().replace});
+    if (!done) {
+      return with_hint(std::move(done).error());
+    }
+    report = *done;
+  }
+  LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
+  LOCKSTEP_ASSIGN(Written written, this->written(tensors));
+  if (report.method == ckpt::RewriteMethod::kAppended) {
+    written.appended = report.bytes;
+  }
+  return written;
+}
+
+ckpt::SaveOptions CheckedTarget::save_options() const {
+  return {.format = rule_.format, .replace = target_.force || is_own_input_};
+}
+
+Result<Written> CheckedTarget::written(std::uint64_t tensors) const {
+  Written written{
+      .path = target_.path,
+      .format = rule_.format,
+      .tensors = tensors,
+      .is_dry_run = target_.dry_run};
+  if (target_.dry_run) {
+    return written;
+  }
+  written.path = written_path(target_, rule_);
+  LOCKSTEP_ASSIGN(const FileInfo info, real_fs().stat(written.path));
+  written.bytes = info.size;
+  if (written.path != target_.path || info.kind == FileInfo::Kind::kDirectory) {
+    LOCKSTEP_ASSIGN(const auto file, ckpt::load(written.path)); // all its files
+    written.bytes = file.file_bytes;
+  }
+  return written;
+}
+
+} // namespace lockstep::cli

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where a command writes. The one rule: what is there stays, unless --force
+// says otherwise, and a file that the command reads is written over only where
+// nothing changes but what was asked for. No command saves but through here.
+//   LOCKSTEP_ASSIGN(const auto target, CheckedTarget::check(args.target,
+//   rule)); LOCKSTEP_ASSIGN(const Written written, target.save(root));
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/json.h"
+#include "lockstep/base/result.h"
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/edit/rewrite.h"
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace lockstep::cli {
+
+/// Arguments of every command that writes.
+struct Target {
+  std::string path = {};
+  /// Replace what is there.
+  bool force = false;
+  /// Check and say everything, write nothing.
+  bool dry_run = false;
+};
+
+/// Declares --force and --dry-run. A command with --force is one that writes:
+/// the table of tests/cli/target_test.cpp needs a row for it.
+void add_target_flags(CLI::App& app, Target& target);
+
+/// What may happen to a file that the command itself reads.
+enum class OwnInput {
+  /// It may change in place: strip, rename, drop.
+  kMayChange,
+  /// Only with --force: most of it goes. Pick.
+  kNeedsForce,
+  /// It stays, also with --force: the result is something else.
+  kStays,
+};
+
+/// What a command writes.
+struct TargetRule {
+  /// Name of the writer: "pt".
+  std::string format = {};
+  /// The user named the format: the ending of the path may say another.
+  bool is_format_asked = false;
+  /// Files that the command reads; "-" for standard input.
+  std::vector<std::string> inputs = {};
+  OwnInput own_input = OwnInput::kStays;
+  /// What would be left of an input: "the optimizer state alone".
+  std::string_view result = {};
+  /// Units: bytes in one file; 0 for one file (SaveOptions).
+  std::uint64_t shard_bytes = 0;
+};
+
+/// What was written, or would have been in a dry run.
+struct Written {
+  std::string path = {};
+  std::string format = {};
+  std::uint64_t tensors = 0;
+  /// Units: bytes of all files; 0 in a dry run.
+  std::uint64_t bytes = 0;
+  /// Units: bytes behind the old end of a file that was changed in place.
+  std::uint64_t appended = 0;
+  bool is_dry_run = false;
+};
+
+/// "wrote out.npz: 122 tensors, 42.7 MiB (npz)" and a line feed.
+std::string wrote_text(const Written& written);
+
+/// The same facts: `output`, `format`, `written`, `tensors`, `bytes`,
+/// `appended_bytes`.
+void set_written(Json& result, const Written& written);
+
+/// A target that follows the rule.
+class CheckedTarget {
+ public:
+  /// Errors: kInvalidArgument (E_EXISTS, E_SAME_FILE, E_ENDING,
+  /// E_NOT_REGULAR), kNotFound for a missing folder.
+  static Result<CheckedTarget> check(const Target& target, TargetRule rule);
+
+  /// Errors: as `ckpt::save`; kIo (E_EXISTS) if somebody else was faster.
+  [[nodiscard]] Result<Written> save(
+      const ckpt::Value& root,
+      ckpt::SaveOptions options = {}) const;
+
+  /// The tree of `file`, the rule's first input, after an edit.
+  /// Errors: as `ckpt::rewrite`.
+  [[nodiscard]] Result<Written> rewrite(
+      const ckpt::Checkpoint& file,
+      const ckpt::Value& root,
+      bool may_append) const;
+
+  /// For those who save themselves, then call `written`.
+  [[nodiscard]] ckpt::SaveOptions save_options() const;
+  [[nodiscard]] Result<Written> written(std::uint64_t tensors) const;
+
+ private:
+  CheckedTarget(Target target, TargetRule rule, bool is_own_input);
+
+  Target target_;
+  TargetRule rule_;
+  /// The target is a file that the command reads.
+  bool is_own_input_ = false;
+};
+
+} // namespace lockstep::cli

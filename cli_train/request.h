@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a command line asks for once all that it names is read: defaults, the
+// resumed run, the file of `--config`, the environment, the flags.
+#pragma once
+
+#include <optional>
+
+#include "cli_train/flags.h"
+#include "lockstep/train/resume.h"
+#include "lockstep/train/settings/sources.h"
+
+namespace lockstep::cli_train {
+
+struct Request {
+  train::TrainConfig config = {};
+  train::SettingSources sources = {};
+  std::optional<train::Resumption> resumption = {};
+};
+
+/// Errors: throws what reading the files throws, and as `train::set_flag`.
+Request resolve(const CommandLine& line);
+
+} // namespace lockstep::cli_train

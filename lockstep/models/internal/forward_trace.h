@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The operations of a forward pass, as the dispatcher sees them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lockstep::internal {
+
+/// One operation that a module or a function called; what the operation itself
+/// calls is left out.
+struct TracedOp {
+  /// "max_pool2d": without name space, and without the "_" of those in place.
+  std::string name = {};
+  /// Where the bytes of the tensors it took lie.
+  std::vector<const void*> inputs = {};
+  /// Of its first result; empty and null if that is no tensor.
+  std::vector<std::int64_t> output_shape = {};
+  const void* output = nullptr;
+  /// Units: bytes.
+  std::int64_t output_bytes = 0;
+};
+
+/// Calls `work` and returns the operations of this thread.
+/// Errors: throws what `work` throws.
+std::vector<TracedOp> trace_operations(const std::function<void()>& work);
+
+} // namespace lockstep::internal

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/report/curves.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::report {
+namespace {
+
+// Units: pixels. The axes of a panel lie `kLeft`, `kTop` from its corner.
+constexpr double kPanelWidth = 340;
+constexpr double kAxisWidth = 264;
+constexpr double kAxisHeight = 200;
+constexpr double kLeft = 58;
+constexpr double kTop = 74;
+constexpr double kHeight = 328;
+constexpr double kMargin = 8;
+constexpr std::size_t kMaxMarks = 30;
+
+constexpr std::string_view kText = "#333333";
+constexpr std::string_view kGrid = "#e4e4e4";
+
+// Okabe and Ito's colours, the darker ones: legible on white.
+struct CurveLook {
+  std::string_view colour = {};
+  std::string_view dashes = {};
+};
+constexpr std::array kCurveLooks{
+    CurveLook{.colour = "#0072b2", .dashes = "none"},
+    CurveLook{.colour = "#d55e00", .dashes = "7 4"},
+    CurveLook{.colour = "#009e73", .dashes = "2 3"},
+    CurveLook{.colour = "#cc79a7", .dashes = "9 3 2 3"},
+};
+
+std::string xml(std::string_view text) {
+  std::string out;
+  for (const char c : escape(text)) {
+    out += c == '<'   ? "&lt;"
+           : c == '>' ? "&gt;"
+           : c == '&' ? "&amp;"
+           : c == '"' ? "&quot;"
+                      : std::string(1, c);
+  }
+  return out;
+}
+
+// From numbers to pixels along one axis.
+struct Scale {
+  std::vector<double> ticks = {};
+  double low = 0.0;
+  double high = 1.0;
+  double from = 0.0;
+  double to = 0.0;
+
+  [[nodiscard]] double operator()(double value) const {
+    return from + (value - low) / (high - low) * (to - from);
+  }
+};
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+
+  void add(const std::vector<double>& values) {
+    for (const double value : values) {
+      if (std::isfinite(value)) {
+        low = std::min(low, value);
+        high = std::max(high, value);
+      }
+    }
+  }
+  [[nodiscard]] bool is_empty() const {
+    return low > high;
+  }
+  // Room around numbers that are too close to be told apart.
+  void widen(double room) {
+    if (high - low <= 1e-9 * std::abs(low)) {
+      low -= room;
+      high += room;
+    }
+  }
+};
+
+Scale x_scale(const Panel& panel) {
+  Range range;
+  for (const Curve& curve : panel.curves) {
+    range.add(curve.x);
+  }
+  range = range.is_empty() ? Range{.low = 1.0, .high = 1.0} : range;
+  range.widen(0.5);
+  Scale scale{
+      .low = range.low,
+      .high = range.high,
+      .from = kLeft,
+      .to = kLeft + kAxisWidth};
+  for (const double tick :
+       axis_ticks(range.low, range.high, 6, /*whole=*/true)) {
+    if (tick >= range.low && tick <= range.high) {
+      scale.ticks.push_back(tick);
+    }
+  }
+  return scale;
+}
+
+Scale y_scale(const Panel& panel) {
+  Range range;
+  for (const Curve& curve : panel.curves) {
+    range.add(curve.y);
+  }
+  range = range.is_empty() ? Range{.low = 0.0, .high = 0.0} : range;
+  const bool has_negative = range.low < 0.0;
+  range.widen(range.low == 0.0 ? 1.0 : std::abs(range.low) * 0.1);
+  range.low = has_negative ? range.low : std::max(range.low, 0.0);
+  Scale scale{.from = kTop + kAxisHeight, .to = kTop};
+  scale.ticks = axis_ticks(range.low, range.high, 5);
+  scale.low = scale.ticks.front();
+  scale.high = scale.ticks.back();
+  return scale;
+}
+
+std::string
+label(double x, double y, std::string_view anchor, std::string_view text) {
+  return format(
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
+      x,
+      y,
+      anchor,
+      xml(text));
+}
+
+std::string grid_line(double x1, double y1, double x2, double y2) {
+  return format(
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" "
+      "stroke=\"{}\"/>\n",
+      x1,
+      y1,
+      x2,
+      y2,
+      kGrid);
+}
+
+std::string draw_axes(const Scale& x, const Scale& y, std::string_view x_name) {
+  std::string out;
+  for (const double tick : y.ticks) {
+    out += grid_line(x.from, y(tick), x.to, y(tick));
+    out += label(x.from - 6, y(tick) + 4, "end", format("{:.6g}", tick));
+  }
+  for (const double tick : x.ticks) {
+    out += grid_line(x(tick), y.from, x(tick), y.from + 4);
+    out += label(x(tick), y.from + 18, "middle", format("{:.6g}", tick));
+  }
+  out += label((x.from + x.to) / 2, y.from + 36, "middle", x_name);
+  return out;
+}
+
+std::string mark(double x, double y, std::size_t index) {
+  return index % 2 == 0
+             ? format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>\n", x, y)
+             : format(
+                   "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"6\" "
+                   "height=\"6\"/>\n",
+                   x - 3,
+                   y - 3);
+}
+
+std::string line_through(std::string_view points, const CurveLook& look) {
+  return points.empty()
+             ? std::string()
+             : format(
+                   "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" "
+                   "stroke-width=\"2\" stroke-dasharray=\"{}\"/>\n",
+                   points,
+                   look.colour,
+                   look.dashes);
+}
+
+std::string draw_curve(
+    const Curve& curve,
+    const Scale& x,
+    const Scale& y,
+    std::size_t index) {
+  const CurveLook& look = kCurveLooks.at(index % kCurveLooks.size());
+  std::string lines;
+  std::string points;
+  std::string marks;
+  for (std::size_t i = 0; i < curve.x.size(); ++i) {
+    if (!std::isfinite(curve.y[i])) {
+      lines += line_through(points, look);
+      points.clear();
+      continue;
+    }
+    const double at_x = x(curve.x[i]);
+    const double at_y = y(curve.y[i]);
+    points += format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", at_x, at_y);
+    marks += mark(at_x, at_y, index);
+  }
+  lines += line_through(points, look);
+  if (curve.x.size() <= kMaxMarks) {
+    lines += format("<g fill=\"{}\">\n{}</g>\n", look.colour, marks);
+  }
+  return lines;
+}
+
+// Above the axes, left to right: a piece of each curve and its name.
+std::string draw_legend(const std::vector<Curve>& curves) {
+  constexpr double kY = kTop - 14;
+  constexpr double kSpacing = 92;
+  std::string out;
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const double x = kLeft + static_cast<double>(i) * kSpacing;
+    const CurveLook& look = kCurveLooks.at(i % kCurveLooks.size());
+    out += line_through(
+        format("{:.1f},{:.1f} {:.1f},{:.1f}", x, kY, x + 28, kY),
+        look);
+    out +=
+        format("<g fill=\"{}\">\n{}</g>\n", look.colour, mark(x + 14, kY, i));
+    out += label(x + 34, kY + 4, "start", curves[i].name);
+  }
+  return out;
+}
+
+std::string draw_panel(const Panel& panel, std::string_view x_name) {
+  const Scale x = x_scale(panel);
+  const Scale y = y_scale(panel);
+  std::string out = format(
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" font-weight=\"bold\">{}</text>\n",
+      kLeft,
+      kTop - 30,
+      xml(panel.title));
+  out += draw_axes(x, y, x_name);
+  for (std::size_t i = 0; i < panel.curves.size(); ++i) {
+    out += draw_curve(panel.curves[i], x, y, i);
+  }
+  return out + draw_legend(panel.curves);
+}
+
+} // namespace
+
+std::vector<double> axis_ticks(double low, double high, int count, bool whole) {
+  const double raw = (high - low) / count;
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  constexpr std::array kSteps{1.0, 2.0, 5.0, 10.0};
+  const auto fits = [&](double step) { return step * power >= raw * 0.999; };
+  double step = *std::ranges::find_if(kSteps, fits) * power;
+  if (whole) {
+    step = std::max(step, 1.0);
+  }
+  std::vector<double> ticks;
+  const double first = std::floor(low / step + 1e-9);
+  const double last = std::ceil(high / step - 1e-9);
+  for (double i = first; i <= last; ++i) {
+    ticks.push_back(i * step);
+  }
+  return ticks;
+}
+
+std::string draw_curves(
+    std::string_view title,
+    std::string_view x_name,
+    std::span<const Panel> panels) {
+  const double width =
+      kPanelWidth * static_cast<double>(panels.size()) + 2 * kMargin;
+  std::string out = format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+      "font-family=\"sans-serif\" font-size=\"12\" fill=\"{2}\">\n"
+      "<title>{3}</title>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+      "<text x=\"{4:.0f}\" y=\"22\" font-size=\"14\">{3}</text>\n",
+      width,
+      kHeight,
+      kText,
+      xml(title),
+      kLeft + kMargin);
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    out += format(
+        "<g transform=\"translate({:.0f} 0)\">\n{}</g>\n",
+        kMargin + static_cast<double>(i) * kPanelWidth,
+        draw_panel(panels[i], x_name));
+  }
+  return out + "</svg>\n";
+}
+
+} // namespace lockstep::report

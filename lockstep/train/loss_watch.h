@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Whether a run still computes finite numbers: what becomes of a loss that is
+// NaN or infinite, as `--on-nan` says.
+//   watch.step(record, watch.is_bad(record.loss));  // "stop": throws
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <torch/nn/module.h>
+
+#include "lockstep/train/observer.h"
+#include "lockstep/train/settings/config.h"
+
+namespace lockstep::train {
+
+/// True if every number of the module's parameters and buffers is finite.
+bool has_finite_state(const torch::nn::Module& module);
+
+/// Threads: one at a time. Errors: throws kMismatch (E_NAN_LOSS) where a number
+/// is not finite and the run is to stop.
+class LossWatch {
+ public:
+  /// `checkpoint` is asked for the newest one when the run stops; "" if there
+  /// is none. Ownership: borrows `config`.
+  LossWatch(const TrainConfig& config, std::function<std::string()> checkpoint);
+
+  /// After a step in which the loss of some rank was not finite.
+  void bad_step(const StepRecord& record);
+  /// After an epoch and its test, before anything of it is saved. Returns a
+  /// warning, or nothing, and begins the next epoch.
+  std::string end_epoch(const EpochRecord& record);
+  /// Before a checkpoint is written.
+  void check_state(const torch::nn::Module& module, std::int64_t step) const;
+
+ private:
+  [[noreturn]] void refuse(std::string what) const;
+
+  const TrainConfig& config_;
+  std::function<std::string()> checkpoint_;
+  /// Of this epoch.
+  std::int64_t bad_steps_ = 0;
+};
+
+/// Whether losses of an epoch and of its test are finite: only then can it be
+/// the best one.
+bool is_finite(const EpochRecord& record);
+
+} // namespace lockstep::train

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a trainer goes on from a checkpoint, and what it says about it.
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/train/resume_check.h"
+#include "lockstep/train/run_folder.h"
+#include "lockstep/train/trainer.h"
+
+namespace lockstep::train {
+namespace {
+
+/// Says where what does not fit comes from.
+template <class Work>
+void naming_the_file(const Resumption& resumption, const Work& work) {
+  try {
+    work();
+  } catch (const Exception& exception) {
+    Error error = exception.error();
+    if (error.path.empty()) {
+      error.path = resumption.path;
+    }
+    if (error.hint.empty()) {
+      error.hint = "--model, --opt, --lr-scheduler must be the checkpoint's";
+    }
+    if (error.detail.empty()) {
+      error.detail = "E_BAD_STATE";
+    }
+    raise(std::move(error));
+  }
+}
+
+} // namespace
+
+// Finds the checkpoint first: what contradicts it is refused before anything is
+// built, and weights that it replaces need not be there any more.
+TrainConfig Trainer::config_to_set_up() {
+  if (!options_.resumption) {
+    options_.resumption = find_resumption(*options_.fs, config_);
+  }
+  const Resumption* const from = checkpoint();
+  if (from == nullptr) {
+    return config_;
+  }
+  refuse_contradictions(config_, *from, !options_.own.model.is_empty());
+  TrainConfig config = config_;
+  config.initial_checkpoint.clear();
+  return config;
+}
+
+void Trainer::resume() {
+  const Resumption* const from = checkpoint();
+  if (from == nullptr) {
+    return;
+  }
+  const ckpt::Value& root = from->checkpoint.root;
+  naming_the_file(*from, [&] {
+    check(*from);
+    state_.load(root);
+  });
+  if (root.find("cursor") == nullptr) {
+    cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);
+    cursor_.total_samples = cursor_.epoch * setup_.train_samples;
+  }
+  if (root.find("scheduler") == nullptr) {
+    setup_.schedule->fast_forward(cursor_.epoch, cursor_.step);
+  }
+  naming_the_file(*from, [&] {
+    setup_.schedule->check_room(
+        setup_.steps_left(config_.epochs - cursor_.epoch, cursor_.samples),
+        setup_.steps_of(setup_.train_samples));
+  });
+}
+
+// What a refusal must not have changed is loaded after this.
+void Trainer::check(const Resumption& from) {
+  RunState only_compared;
+  only_compared.add(cursor_parts(cursor_, *options_.world));
+  only_compared.add(identity_.part());
+  only_compared.load(from.checkpoint.root);
+  for (const std::string& text : check_resume(
+           {.cursor = cursor_,
+          .identity = identity_,
+          .missing = state_.missing(from.checkpoint.root),
+          .path = from.path},
+           config_)) {
+    setup_.lines.push_back({LogLevel::kWarning, text});
+  }
+}
+
+void Trainer::take_settings(const ckpt::Value& saved) {
+  for (StartLine& line :
+       lockstep::train::take_settings(config_, saved, options_.sources)) {
+    setup_.lines.push_back(std::move(line));
+  }
+}
+
+std::vector<StartLine> Trainer::plan() const {
+  const bool in_place =
+      goes_on_in_place(*options_.fs, config_, options_.resumption);
+  const std::string named = named_folder(config_);
+  std::vector<StartLine> lines = start_lines(
+      starting(),
+      in_place        ? options_.resumption->folder
+      : named.empty() ? format("{}/<time>-{}", kRunsFolder, config_.model)
+                      : named);
+  lines.push_back(
+      {.text = format(
+           "steps: {} per epoch, {} to go",
+           setup_.steps_of(setup_.train_samples),
+           setup_.steps_left(
+               config_.epochs - cursor_.epoch,
+               cursor_.samples))});
+  return lines;
+}
+
+void Trainer::log(const std::vector<StartLine>& lines) {
+  for (const StartLine& line : lines) {
+    outputs_.log(line.level, line.text);
+  }
+}
+
+} // namespace lockstep::train

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep runs` over folders made by hand; tests/cli_train has a real run.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/folder_lock.h"
+#include "lockstep/base/strings.h"
+#include "tests/cli/program.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/shell.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+using test::run_shell;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Runs : public testing::Test {
+ protected:
+  Runs() {
+    put("runs/a/env.json",
+        R"({"lockstep":"0.1.0","devices":["cpu","cpu"],)"
+        R"("args":{"model":"mlp","data":"mnist","epochs":2,"lr":0.1}})");
+    put("runs/a/results.csv",
+        "epoch,val_loss,val_top1,epoch_s\n1,0.5,81.5,10.5\n2,0.4,80.25,9.5\n");
+    // As older versions wrote them: no env.json.
+    put("runs/old/b/args.yaml", "model: \"resnet18\"\nlr: 0.2\nepochs: 5\n");
+    put("runs/old/b/results.csv", "epoch,val_loss,val_top1\n1,0.6,70\n");
+    put("runs/notes/readme.txt", "no run");
+  }
+  void put(const std::string& name, const std::string& text) {
+    const std::filesystem::path path = dir_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  test::ShellOutcome run(const std::string& args) {
+    return run_shell(
+        "cd '" + dir_.path() + "'; '" + test::kProgram + "' runs " + args);
+  }
+  json runs(const std::string& args) {
+    return json::parse(run("--json " + args).out)["result"];
+  }
+  const test::ScratchDir dir_;
+};
+
+TEST_F(Runs, ListsWhatIsBelowRuns) {
+  const auto list = run("--sort name");
+  EXPECT_EQ(list.status, 0) << list.err;
+  const auto lines = split(list.out, '\n');
+  ASSERT_EQ(lines.size(), 4U) << list.out;
+  EXPECT_TRUE(lines[0].starts_with("run "));
+  EXPECT_THAT(lines[1], HasSubstr("runs/a"));
+  EXPECT_THAT(lines[1], HasSubstr("finished  2/2     81.50"));
+  EXPECT_THAT(lines[2], HasSubstr("runs/old/b"));
+  EXPECT_THAT(lines[2], HasSubstr("resnet18"));
+  EXPECT_THAT(lines[2], HasSubstr("stopped   1/5     70.00"));
+}
+
+TEST_F(Runs, KnowsTheStateFromTheLock) {
+  const json before = runs("runs/old/b")["runs"][0];
+  EXPECT_EQ(before["state"], "stopped");
+  {
+    const auto lock = FolderLock::take(real_fs(), dir_ / "runs/old/b");
+    ASSERT_TRUE(lock);
+    EXPECT_EQ(runs("runs/old/b")["runs"][0]["state"], "running");
+  }
+  put("runs/old/b/.lock", "pid 1 on box since 2026-01-01 00:00:00 UTC\n");
+  EXPECT_EQ(runs("runs/old/b")["runs"][0]["state"], "killed");
+  EXPECT_EQ(test::file_text(dir_ / "runs/old/b/.lock").substr(0, 5), "pid 1");
+}
+
+TEST_F(Runs, ComparesRunsThatAreNamed) {
+  const auto both = run("runs/a runs/old/b");
+  EXPECT_EQ(both.status, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("lr          0.1       0.2\n"));
+  EXPECT_THAT(both.out, HasSubstr("model       mlp       resnet18\n"));
+  EXPECT_THAT(both.out, HasSubstr("best Acc@1  81.50     70.00\n"));
+  const json result = runs("runs/a runs/old/b");
+  EXPECT_THAT(
+      result["differing"].get<std::vector<std::string>>(),
+      ElementsAre("data", "epochs", "lr", "model"));
+  EXPECT_EQ(result["runs"][0]["seconds"], 20.0);
+  EXPECT_EQ(result["runs"][0]["devices"], "cpu,cpu");
+  EXPECT_TRUE(result["runs"][1]["seconds"].is_null());
+}
+
+TEST_F(Runs, SortsByWhatIsAskedFor) {
+  const json best = runs("--sort accuracy")["runs"];
+  EXPECT_EQ(best[0]["path"], "runs/a");
+  const json time = runs("--sort time")["runs"];
+  EXPECT_EQ(time[0]["path"], "runs/a");
+  EXPECT_EQ(run("--sort size").status, 2);
+}
+
+TEST_F(Runs, BrokenFilesLeaveTheirFactsOut) {
+  put("runs/a/env.json", "{\"args\": [");
+  put("runs/a/results.csv", "epoch,val_top1\n1,x\n2");
+  const json broken = runs("runs/a")["runs"][0];
+  EXPECT_EQ(broken["epochs_done"], 1);
+  EXPECT_TRUE(broken["best_accuracy"].is_null());
+  EXPECT_EQ(broken["args"].size(), 0U);
+}
+
+TEST_F(Runs, WithoutAnyRunsTheAnswerSaysSo) {
+  EXPECT_EQ(run("runs/notes").status, 4);
+  EXPECT_THAT(run("runs/notes").err, HasSubstr("no run folders"));
+  EXPECT_EQ(run("nowhere").status, 4);
+}
+
+} // namespace
+} // namespace lockstep

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/env_observer.h"
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/version.h"
+
+namespace lockstep::train {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::SizeIs;
+
+class EnvObserverTest : public ::testing::Test {
+ protected:
+  EnvObserverTest() {
+    fs_.create_directories("run").value();
+  }
+  json start(std::int64_t step, const TrainConfig& config = {}) {
+    RunFiles files(fs_, [](const Error& error) { raise(error); });
+    EnvObserver(files, "run", config)
+        .on_start({.devices = {"cpu", "cpu"}, .step = step});
+    return json::parse(read_text(fs_, "run/env.json").value());
+  }
+  MemoryFs fs_;
+};
+
+TEST_F(EnvObserverTest, SaysWithWhatAndOnWhatARunIsMade) {
+  TrainConfig config;
+  config.lr = 0.025;
+  config.lr_milestones = {3, 5};
+  const json env = start(0, config);
+  EXPECT_EQ(env["lockstep"], kVersion);
+  EXPECT_EQ(env["compiler"], kCompiler);
+  EXPECT_THAT(env["torch"], MatchesRegex("[0-9]+\\.[0-9]+\\..*"));
+  EXPECT_GE(env["cpu"]["cores"], 1);
+  EXPECT_THAT(env["cpu"]["isa"], Not(IsEmpty()));
+  EXPECT_GE(env["threads"], 1);
+  EXPECT_EQ(env["devices"], json({"cpu", "cpu"}));
+  EXPECT_EQ(env["pid"], ::getpid());
+  EXPECT_THAT(env["os"], HasSubstr("Linux"));
+  EXPECT_THAT(env["command"][0], HasSubstr("train_test"));
+  EXPECT_THAT(env["started"], MatchesRegex("....-..-..T..:..:..Z"));
+  EXPECT_EQ(env["args"]["lr"], 0.025);
+  EXPECT_EQ(env["args"]["lr_milestones"], json({3, 5}));
+  EXPECT_EQ(env["args"]["model"], "resnet18");
+  EXPECT_EQ(env["args"]["nesterov"], false);
+  EXPECT_FALSE(env["args"].contains("resume")) << "concerns one start only";
+}
+
+TEST_F(EnvObserverTest, ARunThatGoesOnKeepsEveryStart) {
+  start(0);
+  const json env = start(938);
+  ASSERT_THAT(env["starts"], SizeIs(2));
+  EXPECT_EQ(env["starts"][0]["step"], 0);
+  EXPECT_EQ(env["starts"][1]["step"], 938);
+  EXPECT_EQ(env["step"], 938) << "the newest start";
+  EXPECT_EQ(env["starts"][1]["devices"], env["devices"]);
+}
+
+TEST_F(EnvObserverTest, AFileThatIsNoneOfItsOwnListsNoStarts) {
+  for (const std::string text : {"", "{\"starts\": 1}", "[]", "{\"starts\""}) {
+    write_file_atomically(fs_, "run/env.json", text).value();
+    EXPECT_THAT(start(0)["starts"], SizeIs(1)) << text;
+  }
+}
+
+TEST_F(EnvObserverTest, AFullDiskIsToldOnceAndStopsNothing) {
+  FaultFs full(fs_, {.error_number = 28, .byte_budget = 0});
+  int warnings = 0;
+  RunFiles files(full, [&](const Error& error) {
+    ++warnings;
+    EXPECT_THAT(error.path, HasSubstr("run/env.json"));
+  });
+  EnvObserver observer(files, "run", {});
+  observer.on_start({});
+  observer.on_start({});
+  EXPECT_EQ(warnings, 1);
+}
+
+} // namespace
+} // namespace lockstep::train

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Every model of the registry on every data set: a step and a test.
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "lockstep/data/registry.h"
+#include "lockstep/models/registry.h"
+#include "lockstep/train/setup.h"
+#include "tests/data/idx_fixture.h"
+
+namespace lockstep::train {
+namespace {
+
+using testing::IdxFolder;
+
+constexpr std::int64_t kSamples = 2;
+
+/// A folder with a few images in the files of MNIST and its like.
+void write_test_set(const IdxFolder& folder) {
+  const std::uint32_t count = IdxFolder::kCount;
+  folder.write(
+      "t10k-images-idx3-ubyte",
+      testing::idx({count, 28, 28}, testing::image_pixels(count)));
+  folder.write(
+      "t10k-labels-idx1-ubyte",
+      testing::idx({count}, testing::label_values(count)));
+}
+
+void run_once(Setup& setup) {
+  for (Loader* loader : {setup.train_data.get(), setup.test_data.get()}) {
+    std::vector<std::int64_t> order(kSamples);
+    std::iota(order.begin(), order.end(), 0);
+    loader->start_epoch(order, /*epoch=*/0);
+    const auto batch = loader->next();
+    const bool is_training = loader == setup.train_data.get();
+    const BatchScore score = (is_training ? setup.strategy->step(*batch)
+                                          : setup.strategy->test(*batch))
+                                 .read();
+    EXPECT_EQ(score.samples, kSamples);
+    EXPECT_TRUE(std::isfinite(score.loss));
+  }
+}
+
+class EveryModel : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryModel, RunsOnEveryDataSet) {
+  const IdxFolder folder;
+  write_test_set(folder);
+  TrainConfig config;
+  config.model = GetParam();
+  config.data_dir = folder.path();
+  config.devices = "cpu";
+  config.batch_size = kSamples;
+  config.workers = 0;
+  OwnParts own;
+  for (const std::string& data : dataset_names()) {
+    SCOPED_TRACE(data);
+    config.data = data;
+    auto setup = set_up(config, own, real_fs());
+    run_once(setup);
+    // Large ones take seconds to make: one is enough.
+    own.model = setup.model;
+    config.img_size = setup.img_size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Registry,
+    EveryModel,
+    ::testing::ValuesIn(model_names()),
+    [](const auto& one) { return one.param; });
+
+} // namespace
+} // namespace lockstep::train
