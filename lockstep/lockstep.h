@@ -22,6 +22,8 @@
 #include "lockstep/device/default_device.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
+#include "lockstep/dist/distributed_data_parallel.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/models/resnet.h"

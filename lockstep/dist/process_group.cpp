@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/dist/process_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <torch/headeronly/version.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/base/version.h"
+#include "lockstep/dist/internal/group_impl.h"
+#include "lockstep/dist/internal/rendezvous.h"
+#include "lockstep/tensor/compat.h"
+
+namespace lockstep::dist {
+namespace {
+
+[[noreturn]] void bad_argument(std::string message, std::string hint = {}) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "dist.init",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = "E_NO_GROUP"});
+}
+
+c10d::ReduceOp to_c10d(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return c10d::ReduceOp::SUM;
+    case ReduceOp::kProduct:
+      return c10d::ReduceOp::PRODUCT;
+    case ReduceOp::kMin:
+      return c10d::ReduceOp::MIN;
+    case ReduceOp::kMax:
+      return c10d::ReduceOp::MAX;
+  }
+  return c10d::ReduceOp::SUM;
+}
+
+ProcessGroup& slot() {
+  static ProcessGroup group; // c10d's default group is one for the process, too
+  return group;
+}
+
+/// What c10d and Gloo say, without the stack.
+std::string text_of(const std::exception& error) {
+  const auto* ours = dynamic_cast<const c10::Error*>(&error);
+  return ours == nullptr ? error.what() : ours->what_without_backtrace();
+}
+
+/// Their types do not tell a timeout from other errors.
+bool is_timeout(const std::string& text) {
+  return text.find("imed out") != std::string::npos ||
+         text.find("imeout") != std::string::npos;
+}
+
+at::Tensor bytes_tensor(std::span<const std::byte> bytes, std::int64_t size) {
+  at::Tensor tensor = at::empty({size}, at::kByte);
+  std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+} // namespace
+
+void ProcessGroup::Impl::collective(
+    std::string_view name,
+    const std::function<void()>& run) {
+  ++collectives;
+  try {
+    run();
+  } catch (const Exception&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string text = text_of(error);
+    raise(
+        {.code =
+             is_timeout(text) ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
+         .op = "dist." + std::string(name),
+         .message = format(
+             "collective {} of rank {} of {} did not end; {}",
+             collectives,
+             group->getRank(),
+             group->getSize(),
+             text),
+         .hint = "another rank has ended, or does something else: see its "
+                 "output first",
+         .detail = "E_COLLECTIVE"});
+  }
+}
+
+ProcessGroup::Impl& ProcessGroup::impl() const {
+  if (impl_ == nullptr) {
+    bad_argument(
+        "Default process group has not been initialized, please make sure to "
+        "call init_process_group.");
+  }
+  return *impl_;
+}
+
+int ProcessGroup::rank() const {
+  return impl().group->getRank();
+}
+
+int ProcessGroup::size() const {
+  return impl().group->getSize();
+}
+
+void ProcessGroup::all_reduce(at::Tensor& tensor, ReduceOp op) const {
+  impl().collective("all_reduce", [&] {
+    std::vector<at::Tensor> tensors{tensor};
+    c10d::AllreduceOptions options;
+    options.reduceOp = to_c10d(op);
+    impl().group->allreduce(tensors, options)->wait();
+  });
+}
+
+void ProcessGroup::broadcast(at::Tensor& tensor, int src) const {
+  impl().collective("broadcast", [&] {
+    std::vector<at::Tensor> tensors{tensor};
+    c10d::BroadcastOptions options;
+    options.rootRank = src;
+    impl().group->broadcast(tensors, options)->wait();
+  });
+}
+
+std::vector<at::Tensor> ProcessGroup::all_gather(
+    const at::Tensor& tensor) const {
+  std::vector<std::vector<at::Tensor>> outputs(1);
+  for (int i = 0; i < size(); ++i) {
+    outputs.front().push_back(
+        at::empty_like(tensor, at::MemoryFormat::Contiguous));
+  }
+  impl().collective("all_gather", [&] {
+    std::vector<at::Tensor> inputs{tensor.contiguous()};
+    impl().group->allgather(outputs, inputs)->wait();
+  });
+  return std::move(outputs.front());
+}
+
+at::Tensor ProcessGroup::reduce_scatter(
+    const std::vector<at::Tensor>& inputs) const {
+  if (inputs.size() != static_cast<std::size_t>(size())) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "dist.reduce_scatter",
+         .message = format(
+             "expected a tensor for each of {} ranks, got {}",
+             size(),
+             inputs.size()),
+         .detail = "E_COLLECTIVE"});
+  }
+  std::vector<at::Tensor> outputs{
+      at::empty_like(inputs[static_cast<std::size_t>(rank())])};
+  impl().collective("reduce_scatter", [&] {
+    std::vector<std::vector<at::Tensor>> lists{inputs};
+    impl().group->reduce_scatter(outputs, lists)->wait();
+  });
+  return outputs.front();
+}
+
+std::vector<std::vector<std::byte>> ProcessGroup::all_gather_bytes(
+    std::span<const std::byte> bytes) const {
+  const auto own_size = static_cast<std::int64_t>(bytes.size());
+  std::vector<std::int64_t> sizes;
+  for (const at::Tensor& size :
+       all_gather(at::scalar_tensor(own_size, at::TensorOptions(at::kLong)))) {
+    sizes.push_back(size.item<std::int64_t>());
+  }
+  const std::int64_t longest = *std::ranges::max_element(sizes);
+  const auto tensors = all_gather(bytes_tensor(bytes, longest));
+  std::vector<std::vector<std::byte>> parts;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto* const data =
+        static_cast<const std::byte*>(tensors[i].const_data_ptr());
+    parts.emplace_back(data, data + sizes[i]);
+  }
+  return parts;
+}
+
+void ProcessGroup::barrier() const {
+  impl().collective("barrier", [&] { impl().group->barrier()->wait(); });
+}
+
+ProcessGroup init_process_group(const InitOptions& options) {
+  check_torch_version();
+  if (slot()) {
+    bad_argument(
+        "trying to initialize the default process group twice!",
+        "destroy_process_group() first");
+  }
+  const internal::Rendezvous place = internal::rendezvous(options);
+  ProcessGroup group =
+      internal::make_group(place.store, place.rank, place.size, options);
+  slot() = group;
+  return group;
+}
+
+ProcessGroup default_group() {
+  static_cast<void>(slot().impl()); // throws without one
+  return slot();
+}
+
+bool is_initialized() {
+  return static_cast<bool>(slot());
+}
+
+void destroy_process_group() {
+  static_cast<void>(slot().impl());
+  slot() = ProcessGroup();
+}
+
+int get_rank() {
+  return default_group().rank();
+}
+
+int get_world_size() {
+  return default_group().size();
+}
+
+void all_reduce(at::Tensor& tensor, ReduceOp op) {
+  default_group().all_reduce(tensor, op);
+}
+
+void broadcast(at::Tensor& tensor, int src) {
+  default_group().broadcast(tensor, src);
+}
+
+std::vector<at::Tensor> all_gather(const at::Tensor& tensor) {
+  return default_group().all_gather(tensor);
+}
+
+void barrier() {
+  default_group().barrier();
+}
+
+} // namespace lockstep::dist

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The processes of a job and what they do together: torch.distributed for C++,
+// on LibTorch's c10d. Started by torchrun, Slurm, Open MPI or by hand; a
+// program that nothing started is a group of one.
+//   dist::init_process_group();                       // env://
+//   dist::all_reduce(total);                          // in place, on all ranks
+//   if (dist::get_rank() == 0) { ... }
+//   dist::destroy_process_group();
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace lockstep::dist {
+
+/// How the processes find each other.
+struct InitOptions {
+  /// "gloo": tensors of the CPU (and of CUDA devices, through the CPU).
+  /// Errors: "nccl" is kUnavailable in a build without it.
+  std::string backend = "gloo";
+  /// `env://`: MASTER_ADDR and MASTER_PORT, and the rank from what the launcher
+  /// has set (`rank_info_from_environment`). `tcp://HOST:PORT` and
+  /// `file://PATH` want `rank` and `world_size`.
+  std::string init_method = "env://";
+  /// With `tcp://` and `file://`; -1: not given.
+  int rank = -1;
+  int world_size = -1;
+  /// How long a rank waits for the others: at the start, and in a collective.
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  /// Some ranks are Python's. They take no part in the checks that compare the
+  /// ranks, so a difference shows as c10d shows it: late, or as a hang.
+  bool has_python_ranks = false;
+};
+
+/// How `all_reduce` joins the ranks' numbers.
+enum class ReduceOp { kSum, kProduct, kMin, kMax };
+
+/// Processes that act together. A handle: copies name the same group. Every
+/// rank makes the same calls in the same order.
+/// Threads: one at a time.
+/// Errors of the collectives: throw kTimeout if a rank does not answer in time,
+/// kUnavailable if one is gone, both with the collective, its number and this
+/// rank; the group is of no use then.
+class ProcessGroup {
+ public:
+  /// No group.
+  ProcessGroup() = default;
+
+  [[nodiscard]] explicit operator bool() const {
+    return impl_ != nullptr;
+  }
+  [[nodiscard]] int rank() const;
+  /// Ranks, at least 1.
+  [[nodiscard]] int size() const;
+
+  /// Replaces `tensor` by the element-wise result over all ranks.
+  /// Shape: the same on all ranks, contiguous.
+  void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::kSum) const;
+  /// Replaces `tensor` by that of rank `src`.
+  void broadcast(at::Tensor& tensor, int src = 0) const;
+  /// The tensors of all ranks, by rank. Shape: the same on all ranks.
+  [[nodiscard]] std::vector<at::Tensor> all_gather(
+      const at::Tensor& tensor) const;
+  /// This rank's part of the element-wise sum: `inputs` has one tensor for each
+  /// rank.
+  [[nodiscard]] at::Tensor reduce_scatter(
+      const std::vector<at::Tensor>& inputs) const;
+  /// The bytes of all ranks, by rank, of whatever sizes.
+  [[nodiscard]] std::vector<std::vector<std::byte>> all_gather_bytes(
+      std::span<const std::byte> bytes) const;
+  /// Returns when all ranks have called it.
+  void barrier() const;
+
+  /// What the other folders' implementations work with; c10d's types are in
+  /// internal/group_impl.h. Ownership: lives as long as a handle.
+  struct Impl;
+  explicit ProcessGroup(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  [[nodiscard]] Impl& impl() const;
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Finds the other ranks and makes the default group of this process. Waits
+/// until all have come.
+/// Errors: throws kInvalidArgument for wrong options or environment (with
+/// PyTorch's words where it has some), kTimeout that names the ranks that did
+/// not come, kMismatch on every rank if versions differ.
+ProcessGroup init_process_group(const InitOptions& options = {});
+
+/// The group that `init_process_group` made. Errors: throws kInvalidArgument
+/// without one.
+ProcessGroup default_group();
+[[nodiscard]] bool is_initialized();
+
+/// Forgets the default group; it ends with its last handle.
+void destroy_process_group();
+
+/// Of the default group.
+[[nodiscard]] int get_rank();
+[[nodiscard]] int get_world_size();
+void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::kSum);
+void broadcast(at::Tensor& tensor, int src = 0);
+[[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& tensor);
+void barrier();
+
+} // namespace lockstep::dist

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/dist/internal/rendezvous.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/base/world.h"
+
+namespace lockstep::dist::internal {
+namespace {
+
+[[noreturn]] void bad_argument(std::string message, std::string hint = {}) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "dist.init",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = "E_RENDEZVOUS"});
+}
+
+/// As in Python, an empty variable is one that is not set.
+std::optional<std::string> variable(const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): read once, at the start
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? std::nullopt
+                                            : std::optional<std::string>(value);
+}
+
+std::uint16_t parse_port(std::string_view text) {
+  long port = -1;
+  const char* const end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data(), end, port);
+  if (status != std::errc() || rest != end || port < 0 || port > 65535) {
+    bad_argument(
+        format("port must have value from 0 to 65535 but was {}.", text),
+        "MASTER_PORT, or what follows ':' in tcp://HOST:PORT");
+  }
+  return static_cast<std::uint16_t>(port);
+}
+
+struct Address {
+  std::string host = {};
+  std::uint16_t port = 0;
+};
+
+/// Rank 0 holds the store, unless torchrun's agent does.
+Rendezvous tcp_rendezvous(
+    const Address& address,
+    int rank,
+    int size,
+    const InitOptions& options) {
+  const bool agent_has_it =
+      variable("TORCHELASTIC_USE_AGENT_STORE") == std::optional("True");
+  c10d::TCPStoreOptions tcp;
+  tcp.port = address.port;
+  tcp.isServer = rank == 0 && !agent_has_it;
+  tcp.numWorkers = static_cast<std::size_t>(size);
+  tcp.timeout = options.timeout;
+  tcp.multiTenant = !agent_has_it;
+  tcp.useLibUV = variable("USE_LIBUV") != std::optional("0");
+  // Among our own ranks waiting is the group's affair, which names who is late;
+  // Python's rank 0 counts those who come here.
+  tcp.waitWorkers = options.has_python_ranks;
+  try {
+    return {
+        .store = c10::make_intrusive<c10d::TCPStore>(address.host, tcp),
+        .rank = rank,
+        .size = size};
+  } catch (const c10::Error& error) {
+    raise(
+        {.code = ErrorCode::kTimeout,
+         .op = "dist.init",
+         .message = format(
+             "rank {} of {} cannot reach the store at {}:{}; {}",
+             rank,
+             size,
+             address.host,
+             address.port,
+             error.what_without_backtrace()),
+         .hint = "rank 0 must run on that host, with that port free and "
+                 "reachable",
+         .detail = "E_RENDEZVOUS"});
+  }
+}
+
+/// Errors: throws kInvalidArgument if the place is not in the options.
+void check_place(const InitOptions& options) {
+  if (options.world_size < 1 || options.rank < 0 ||
+      options.rank >= options.world_size) {
+    bad_argument(
+        format(
+            "{} needs the rank and the number of ranks; got rank {}, "
+            "world_size {}",
+            escape(options.init_method),
+            options.rank,
+            options.world_size),
+        "0 <= rank < world_size");
+  }
+}
+
+std::string expected_variable(const char* name) {
+  return format(
+      "Error initializing torch.distributed using env:// rendezvous: "
+      "environment variable {} expected, but not set",
+      name);
+}
+
+/// As given, else what the launcher has set.
+RankInfo place_of(const InitOptions& options) {
+  if (options.rank < 0 && options.world_size < 0) {
+    return rank_info_from_environment().value();
+  }
+  check_place(options);
+  return {.rank = options.rank, .size = options.world_size};
+}
+
+Rendezvous from_env(std::string_view rest, const InitOptions& options) {
+  if (!rest.empty()) {
+    bad_argument(
+        format("'{}' says too much", escape(options.init_method)),
+        "env:// has nothing behind it");
+  }
+  const RankInfo info = place_of(options);
+  const auto host = variable("MASTER_ADDR");
+  const auto port = variable("MASTER_PORT");
+  if (info.size == 1 && !host && !port) {
+    return {.store = c10::make_intrusive<c10d::HashStore>()};
+  }
+  constexpr const char* kHint =
+      "torchrun sets it; with srun or mpirun, export it: the host of rank 0, "
+      "and a port that is free there";
+  if (!host) {
+    bad_argument(expected_variable("MASTER_ADDR"), kHint);
+  }
+  if (!port) {
+    bad_argument(expected_variable("MASTER_PORT"), kHint);
+  }
+  return tcp_rendezvous(
+      {.host = *host, .port = parse_port(*port)},
+      info.rank,
+      info.size,
+      options);
+}
+
+Rendezvous from_tcp(std::string_view rest, const InitOptions& options) {
+  check_place(options);
+  const auto colon = rest.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    bad_argument(
+        format("'{}' names no port", escape(options.init_method)),
+        "write it as tcp://HOST:PORT");
+  }
+  return tcp_rendezvous(
+      {.host = std::string(rest.substr(0, colon)),
+       .port = parse_port(rest.substr(colon + 1))},
+      options.rank,
+      options.world_size,
+      options);
+}
+
+Rendezvous from_file(std::string_view path, const InitOptions& options) {
+  check_place(options);
+  if (path.empty()) {
+    bad_argument("file:// names no file", "write it as file:///shared/path");
+  }
+  return {
+      .store = c10::make_intrusive<c10d::FileStore>(
+          std::string(path),
+          options.world_size),
+      .rank = options.rank,
+      .size = options.world_size};
+}
+
+struct Method {
+  std::string_view scheme = {};
+  Rendezvous (*find)(std::string_view rest, const InitOptions&) = nullptr;
+};
+
+constexpr std::array kMethods{
+    Method{"env://", from_env},
+    Method{"tcp://", from_tcp},
+    Method{"file://", from_file}};
+
+} // namespace
+
+Rendezvous rendezvous(const InitOptions& options) {
+  const std::string_view method = options.init_method;
+  for (const Method& row : kMethods) {
+    if (method.starts_with(row.scheme)) {
+      return row.find(method.substr(row.scheme.size()), options);
+    }
+  }
+  bad_argument(
+      format("unknown init_method '{}'", escape(method)),
+      "env://, tcp://HOST:PORT or file://PATH");
+}
+
+} // namespace lockstep::dist::internal

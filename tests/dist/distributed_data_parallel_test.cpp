@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Ranks as threads, with LibTorch's own layers and optimizers. Jobs of several
+// processes, also with Python's ranks: ranks_test.py.
+#include "lockstep/dist/distributed_data_parallel.h"
+
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/dist/thread_ranks.h"
+#include "lockstep/tensor/state_dict.h"
+
+namespace lockstep {
+namespace {
+
+using dist::run_thread_ranks;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+at::Tensor row_of(int rank) {
+  return torch::full({1, 3}, rank + 1.0);
+}
+
+TEST(DistributedDataParallel, GradientsAreTheAverageOfTheRanks) {
+  const auto errors = run_thread_ranks(3, [](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(3, 2);
+    DistributedDataParallel model(net, {.process_group = group});
+    model->forward(row_of(group.rank())).sum().backward();
+    // Of 1, 2 and 3.
+    EXPECT_TRUE(torch::allclose(net->weight.grad(), torch::full({2, 3}, 2.0)));
+    EXPECT_TRUE(torch::equal(net->bias.grad(), torch::ones({2})));
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallel, AllBeginWithRankZerosWeightsAndStayEqual) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::Sequential net(
+        torch::nn::Linear(3, 4),
+        torch::nn::BatchNorm1d(4),
+        torch::nn::ReLU(),
+        torch::nn::Linear(4, 1));
+    {
+      const torch::NoGradGuard no_grad;
+      for (at::Tensor& parameter : net->parameters()) {
+        parameter.fill_(group.rank() + 0.5);
+      }
+    }
+    DistributedDataParallel model(*net, {.process_group = group});
+    torch::optim::Adam adam(model->parameters(), 0.01);
+    for (int step = 0; step < 4; ++step) {
+      adam.zero_grad();
+      const at::Tensor inputs =
+          torch::arange(12.0).reshape({4, 3}) * (group.rank() + 1 + step);
+      model->forward(inputs).pow(2).mean().backward();
+      adam.step();
+    }
+    for (const at::Tensor& parameter : net->parameters()) {
+      const auto all = group.all_gather(parameter.detach());
+      EXPECT_TRUE(torch::equal(all[0], all[1]));
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallel, NoSyncAddsUpAndAveragesLater) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(3, 1);
+    DistributedDataParallel model(net, {.process_group = group});
+    {
+      const auto no_sync = model->no_sync();
+      model->forward(row_of(group.rank())).sum().backward();
+      EXPECT_EQ(net->weight.grad()[0][0].item<double>(), group.rank() + 1.0);
+    }
+    model->forward(row_of(group.rank())).sum().backward();
+    EXPECT_EQ(net->weight.grad()[0][0].item<double>(), 3.0); // of 2 and 4
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallel, ForwardTakesOverRankZerosBuffers) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::BatchNorm1d net(3);
+    DistributedDataParallel model(net, {.process_group = group});
+    net->running_mean.fill_(group.rank() * 7.0);
+    net->eval();
+    const auto version = net->running_mean._version();
+    model->forward(torch::ones({2, 3})).sum().backward();
+    EXPECT_TRUE(torch::equal(net->running_mean, torch::zeros({3})));
+    EXPECT_EQ(net->running_mean._version(), version);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallel, WhatIsIgnoredStaysEachRanksOwn) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(3, 1);
+    {
+      const torch::NoGradGuard no_grad;
+      net->bias.fill_(group.rank() * 1.0);
+    }
+    DistributedDataParallel model(
+        net,
+        {.process_group = group, .ignored = {"bias"}});
+    EXPECT_EQ(net->bias.item<double>(), group.rank() * 1.0);
+    model->forward(row_of(group.rank())).sum().backward();
+    EXPECT_EQ(net->weight.grad()[0][0].item<double>(), 1.5);
+    EXPECT_EQ(net->bias.grad().item<double>(), 1.0);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallel, KeysBeginWithModuleAndTheModuleIsTyped) {
+  const auto errors = run_thread_ranks(1, [](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(3, 1);
+    DistributedDataParallel model(net, {.process_group = group});
+    EXPECT_EQ(model->module()->options.in_features(), 3);
+    EXPECT_THAT(
+        state_dict(*model).keys(),
+        testing::ElementsAre("module.weight", "module.bias"));
+    std::ostringstream text;
+    text << model;
+    EXPECT_EQ(
+        text.str(),
+        "DistributedDataParallel(\n  (module): Linear(in_features=3, "
+        "out_features=1, bias=True)\n)");
+    EXPECT_THROW(
+        static_cast<void>(model->module<torch::nn::Conv2dImpl>()),
+        Exception);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallel, ADifferenceIsTheSameErrorOnEveryRank) {
+  const auto errors = run_thread_ranks(3, [](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(3, group.rank() == 2 ? 5 : 4);
+    DistributedDataParallel model(net, {.process_group = group});
+  });
+  EXPECT_THAT(
+      errors,
+      Each(AllOf(
+          HasSubstr("ranks 0 and 2 differ in 2 lines"),
+          HasSubstr("'parameter weight: Float (4, 3)"),
+          HasSubstr("'parameter weight: Float (5, 3)"))));
+}
+
+TEST(DistributedDataParallel, OptionsThatDifferAreNamed) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(3, 4);
+    DistributedDataParallel model(
+        net,
+        {.process_group = group, .find_unused_parameters = group.rank() == 1});
+  });
+  EXPECT_THAT(
+      errors,
+      Each(HasSubstr(
+          "'find_unused_parameters: false' and 'find_unused_parameters: "
+          "true'")));
+}
+
+TEST(DistributedDataParallel, AModuleThatCannotBeWrappedIsRefused) {
+  const auto errors = run_thread_ranks(1, [](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(3, 4);
+    for (at::Tensor& parameter : net->parameters()) {
+      parameter.set_requires_grad(false);
+    }
+    DistributedDataParallel model(net, {.process_group = group});
+  });
+  EXPECT_THAT(
+      errors,
+      Each(HasSubstr(
+          "DistributedDataParallel is not needed when a module doesn't have "
+          "any parameter that requires a gradient.")));
+}
+
+/// Two layers, of which one may be left out.
+struct Branches : torch::nn::Module {
+  Branches() {
+    first = register_module("first", torch::nn::Linear(3, 1));
+    second = register_module("second", torch::nn::Linear(3, 1));
+  }
+  std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& x) {
+    return {first->forward(x), second->forward(x)};
+  }
+  torch::nn::Linear first{nullptr};
+  torch::nn::Linear second{nullptr};
+};
+
+TEST(DistributedDataParallel, UnusedParametersAreReportedOrFound) {
+  for (const bool find : {false, true}) {
+    const auto errors =
+        run_thread_ranks(2, [find](const dist::ProcessGroup& group) {
+          const auto net = std::make_shared<Branches>();
+          DistributedDataParallel model(
+              net,
+              {.process_group = group, .find_unused_parameters = find});
+          for (int step = 0; step < 2; ++step) {
+            model->forward(row_of(0)).first.sum().backward();
+          }
+          EXPECT_FALSE(net->second->weight.grad().defined());
+        });
+    if (find) {
+      EXPECT_THAT(errors, Each(IsEmpty()));
+    } else {
+      EXPECT_THAT(
+          errors,
+          Each(AllOf(
+              HasSubstr("Expected to have finished reduction in the prior "
+                        "iteration before starting a new one."),
+              HasSubstr("Parameter indices which did not receive grad for "
+                        "rank"))));
+    }
+  }
+}
+
+} // namespace
+} // namespace lockstep
