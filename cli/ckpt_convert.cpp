@@ -178,6 +178,7 @@ std::string convert_text(
   }
   if (!chosen.left_out.empty()) {
     std::vector<std::string> names;
+    names.reserve(chosen.left_out.size());
     for (const std::string& name : chosen.left_out) {
       names.push_back(escape(name));
     }

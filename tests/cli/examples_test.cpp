@@ -118,6 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Help, SaysWhatEachArgumentIsCalled) {
   for (const std::string& name : all_commands()) {
     const std::string help = help_of(name);
+    const std::string same = format("{}lockstep help {}", kPath, name);
     for (const char* jargon : {"TEXT", "UINT", "FLOAT", "REQUIRED", "VALUE"}) {
       EXPECT_THAT(help, Not(HasSubstr(jargon))) << name;
     }
@@ -126,7 +127,7 @@ TEST(Help, SaysWhatEachArgumentIsCalled) {
     for (const std::string& line : split(help, '\n')) {
       EXPECT_LE(line.size(), 80U) << name;
     }
-    EXPECT_EQ(run_shell(kPath + "lockstep help " + name).out, help);
+    EXPECT_EQ(run_shell(same).out, help);
   }
 }
 

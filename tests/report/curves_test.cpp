@@ -33,12 +33,13 @@ int count(const std::string& text, const std::string& part) {
 }
 
 TEST(AxisTicks, AreRoundNumbersAroundTheRange) {
-  const struct {
+  struct Row {
     double low;
     double high;
     bool whole;
     std::vector<double> ticks;
-  } rows[] = {
+  };
+  const std::vector<Row> rows{
       {0, 1, false, {0, 0.2, 0.4, 0.6, 0.8, 1.0}},
       {0.11, 2.31, false, {0, 0.5, 1, 1.5, 2, 2.5}},
       {51, 93, false, {50, 60, 70, 80, 90, 100}},

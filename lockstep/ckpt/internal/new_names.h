@@ -6,6 +6,7 @@
 //   made.add(folder + "/__0_0.distcp"); // before it is written
 #pragma once
 
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,8 +27,8 @@ class NewNames {
     if (!is_missing(last_)) {
       return;
     }
-    for (auto path = made_.rbegin(); path != made_.rend(); ++path) {
-      static_cast<void>(fs_.remove(*path));
+    for (const std::string& path : std::views::reverse(made_)) {
+      static_cast<void>(fs_.remove(path));
     }
   }
 
