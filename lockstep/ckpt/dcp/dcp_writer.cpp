@@ -123,7 +123,10 @@ Status write_dcp(
   if (!options.replace && fs.stat(metadata)) {
     return errno_error("ckpt.save", metadata, EEXIST);
   }
-  internal::NewNames made(fs, metadata);
+  internal::NewNames made(fs, [&fs, &metadata] {
+    const auto info = fs.stat(metadata);
+    return info || info.error().code != ErrorCode::kNotFound;
+  });
   made.add(path);
   LOCKSTEP_TRY(fs.create_directories(path));
   LOCKSTEP_ASSIGN(const auto names, fs.list(path));

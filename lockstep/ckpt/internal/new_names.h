@@ -2,10 +2,11 @@
 //
 // A checkpoint of several files is there when its last file is; what a save
 // that failed before that has made is removed.
-//   NewNames made(fs, folder + "/.metadata");
+//   NewNames made(fs, [&] { return fs.stat(metadata).has_value(); });
 //   made.add(folder + "/__0_0.distcp"); // before it is written
 #pragma once
 
+#include <functional>
 #include <ranges>
 #include <string>
 #include <utility>
@@ -18,13 +19,13 @@ namespace lockstep::ckpt::internal {
 /// Ownership: `fs` outlives it.
 class NewNames {
  public:
-  /// `last`: the file that completes the checkpoint.
-  NewNames(FileSystem& fs, std::string last)
-      : fs_(fs), last_(std::move(last)) {}
+  /// `is_complete`: whether the file is there that completes the checkpoint.
+  NewNames(FileSystem& fs, std::function<bool()> is_complete)
+      : fs_(fs), is_complete_(std::move(is_complete)) {}
   NewNames(const NewNames&) = delete;
   NewNames& operator=(const NewNames&) = delete;
   ~NewNames() {
-    if (!is_missing(last_)) {
+    if (is_complete_()) {
       return;
     }
     for (const std::string& path : std::views::reverse(made_)) {
@@ -39,6 +40,11 @@ class NewNames {
     }
   }
 
+  /// Leaves `path`, which somebody else has made first.
+  void forget(const std::string& path) {
+    std::erase(made_, path);
+  }
+
  private:
   [[nodiscard]] bool is_missing(const std::string& path) const {
     const auto info = fs_.stat(path);
@@ -46,7 +52,7 @@ class NewNames {
   }
 
   FileSystem& fs_;
-  std::string last_;
+  std::function<bool()> is_complete_;
   std::vector<std::string> made_;
 };
 

@@ -11,7 +11,10 @@ namespace lockstep::ckpt {
 /// Flattens `root` to dotted names. Values that are not tensors become text in
 /// `__metadata__`; without any, it is {"format": "pt"}. With `shard_bytes`,
 /// tensors that do not fit one file go to "NAME-00001-of-00003.safetensors"
-/// beside `path`, and the index "NAME.safetensors.index.json" comes last.
+/// beside `path`, and the index "NAME.safetensors.index.json" comes last. With
+/// `replace`, the index names all of the old files or all of the new ones at
+/// every moment; then a single file `path` of an earlier save is removed (and,
+/// where one file is enough, an earlier index).
 /// Errors: as `save`; kUnsupported (E_DTYPE, E_NOT_TENSOR), kInvalidArgument
 /// (E_SHARED_TENSOR, E_SAME_NAME, E_NAME) with the tensor's name.
 Status write_safetensors(

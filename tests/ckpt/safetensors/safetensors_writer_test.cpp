@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/base/strings.h"
@@ -230,24 +231,102 @@ TEST(SafetensorsShards, AreOneFileIfEverythingFits) {
   EXPECT_THAT(*fs.list("."), ElementsAre("m.safetensors"));
 }
 
-TEST(SafetensorsShards, NeverLeaveAnIndexOfAMixture) {
+// Saves over the shards of `three()` with faults from each operation on.
+// At every one the old checkpoint can be read, or the new one, whole.
+void expect_old_or_new(std::uint64_t failures) {
+  SaveOptions options = kSafetensors;
+  options.shard_bytes = 5;
+  Value other = three();
+  other.set("a", bytes_tensor("AAA"));
+  other.set("c", bytes_tensor("CCCCCC"));
+  bool finished = false;
+  for (std::uint64_t n = 0; !finished; ++n) {
+    MemoryFs memory;
+    ASSERT_TRUE(save("m.safetensors", three(), options, memory));
+    FaultFs faulty(
+        memory,
+        {.fail_at = n, .failures = failures, .error_number = ENOSPC});
+    const Status status = save("m.safetensors", other, options, faulty);
+    for (const bool keep_names : {true, false}) {
+      MemoryFs later = memory.after_power_loss({.keep_names = keep_names});
+      const auto file = load("m.safetensors.index.json", {}, later);
+      ASSERT_TRUE(file) << n << to_string(file.error());
+      const std::string a = *logical_bytes(*file->root.find("a")->as_tensor());
+      const std::string c = *logical_bytes(*file->root.find("c")->as_tensor());
+      EXPECT_TRUE(status ? a == "AAA" : a == "aaa" || a == "AAA") << n;
+      EXPECT_EQ(c, a == "AAA" ? "CCCCCC" : "cccccc") << n;
+    }
+    finished = static_cast<bool>(status) && faulty.operations() <= n;
+  }
+}
+
+TEST(SafetensorsShards, AFailureLeavesTheOldOnesOrTheNewOnes) {
+  expect_old_or_new(1);
+}
+
+TEST(SafetensorsShards, AKillLeavesTheOldOnesOrTheNewOnes) {
+  expect_old_or_new(FaultPlan::kNever);
+}
+
+TEST(SafetensorsShards, AFullDiskLeavesTheOldOnesAndNothingElse) {
   SaveOptions options = kSafetensors;
   options.shard_bytes = 5;
   Value other = three();
   other.set("a", bytes_tensor("AAA"));
   bool finished = false;
-  for (std::uint64_t n = 0; !finished; ++n) {
+  for (std::uint64_t budget = 0; !finished; budget += 16) {
     MemoryFs memory;
     ASSERT_TRUE(save("m.safetensors", three(), options, memory));
-    FaultFs faulty(memory, {.fail_at = n, .error_number = ENOSPC});
-    const Status status = save("m.safetensors", other, options, faulty);
+    const auto names = *memory.list(".");
+    FaultFs full(memory, {.byte_budget = budget});
+    finished = save("m.safetensors", other, options, full).has_value();
     const auto file = load("m.safetensors.index.json", {}, memory);
-    if (file) {
-      const std::string a = *logical_bytes(*file->root.find("a")->as_tensor());
-      EXPECT_EQ(a, status ? "AAA" : a) << n;
-    }
-    EXPECT_EQ(file.has_value() || !status, true) << n;
-    finished = static_cast<bool>(status) && faulty.operations() <= n;
+    ASSERT_TRUE(file) << budget;
+    const std::string a = *logical_bytes(*file->root.find("a")->as_tensor());
+    EXPECT_TRUE(a == "AAA" || (a == "aaa" && *memory.list(".") == names))
+        << budget;
+  }
+}
+
+TEST(SafetensorsShards, KeepTheirNamesWhenReplaced) {
+  MemoryFs fs;
+  SaveOptions options = kSafetensors;
+  options.shard_bytes = 5;
+  ASSERT_TRUE(save("m.safetensors", three(), options, fs));
+  const auto names = *fs.list(".");
+  ASSERT_TRUE(save("m.safetensors", three(), options, fs));
+  EXPECT_EQ(*fs.list("."), names);
+}
+
+TEST(SafetensorsShards, TakeThePlaceOfASingleFileAndBack) {
+  MemoryFs fs;
+  SaveOptions options = kSafetensors;
+  ASSERT_TRUE(save("m.safetensors", three(), options, fs));
+  options.shard_bytes = 5;
+  ASSERT_TRUE(save("m.safetensors", three(), options, fs));
+  EXPECT_FALSE(fs.stat("m.safetensors"));
+  options.shard_bytes = 100;
+  ASSERT_TRUE(save("m.safetensors", three(), options, fs));
+  EXPECT_TRUE(fs.stat("m.safetensors"));
+  EXPECT_FALSE(fs.stat("m.safetensors.index.json"));
+}
+
+TEST(SafetensorsShards, OfSomebodyElseAreNotReplacedUnasked) {
+  SaveOptions options = kSafetensors;
+  options.shard_bytes = 5;
+  options.replace = false;
+  for (const char* name :
+       {"m-00002-of-00002.safetensors",
+        "m.safetensors",
+        "m.safetensors.index.json"}) {
+    MemoryFs fs;
+    ASSERT_TRUE(write_file_atomically(fs, name, "theirs"));
+    const Status status = save("m.safetensors", three(), options, fs);
+    ASSERT_FALSE(status) << name;
+    EXPECT_EQ(status.error().detail, "E_EXISTS");
+    EXPECT_EQ(status.error().path, name);
+    EXPECT_THAT(*fs.list("."), ElementsAre(name));
+    EXPECT_EQ(*read_text(fs, name), "theirs");
   }
 }
 
