@@ -31,14 +31,21 @@ std::string line(const KeyChange& change) {
 } // namespace
 
 std::string to_text(const KeyReport& report, std::uint64_t max_lines) {
-  std::string text;
-  const std::size_t shown =
-      std::min<std::uint64_t>(report.changes.size(), max_lines);
-  for (std::size_t i = 0; i < shown; ++i) {
-    text += line(report.changes[i]);
+  std::vector<std::string> lines;
+  lines.reserve(report.changes.size() + report.replaced.size());
+  for (const KeyChange& change : report.changes) {
+    lines.push_back(line(change));
   }
-  if (shown < report.changes.size()) {
-    text += format("... {} more\n", report.changes.size() - shown);
+  for (const std::string& key : report.replaced) {
+    lines.push_back(format("= {}\n", escape(key, kShownBytes)));
+  }
+  const std::size_t shown = std::min<std::uint64_t>(lines.size(), max_lines);
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += lines[i];
+  }
+  if (shown < lines.size()) {
+    text += format("... {} more\n", lines.size() - shown);
   }
   return text;
 }
@@ -58,6 +65,7 @@ std::string counts_text(const KeyReport& report) {
   add("renamed", renamed);
   add("dropped", dropped);
   add("added", added);
+  add("replaced", report.replaced.size());
   add("kept", report.kept);
   return parts.empty() ? "no keys" : join(parts, ", ");
 }
@@ -76,11 +84,16 @@ Json to_json(const KeyReport& report) {
           Json::object().set("from", change.from).set("to", change.to));
     }
   }
+  Json replaced = Json::array();
+  for (const std::string& key : report.replaced) {
+    replaced.push(key);
+  }
   return Json::object()
       .set("weights_key", report.weights_key)
       .set("renamed", std::move(renamed))
       .set("dropped", std::move(dropped))
       .set("added", std::move(added))
+      .set("replaced", std::move(replaced))
       .set("kept", report.kept);
 }
 

@@ -29,6 +29,8 @@ struct KeyReport {
   std::string weights_key = {};
   /// In file order.
   std::vector<KeyChange> changes = {};
+  /// Keys whose values came from elsewhere, in file order.
+  std::vector<std::string> replaced = {};
   /// Keys that stay as they are.
   std::uint64_t kept = 0;
 };
@@ -40,13 +42,15 @@ struct Edited {
   KeyReport report = {};
 };
 
-/// Lines `from -> to`, at most `max_lines` of them; foreign text is escaped.
+/// Lines `from -> to`, and `= key` for a replaced one, at most `max_lines` of
+/// them; foreign text is escaped.
 std::string to_text(const KeyReport& report, std::uint64_t max_lines);
 
-/// "renamed 6 keys, dropped 1, added 2, kept 3".
+/// "renamed 6 keys, replaced 1 key, kept 3 keys".
 std::string counts_text(const KeyReport& report);
 
-/// `weights_key`, `renamed` [{from, to}], `dropped`, `added`, `kept`.
+/// `weights_key`, `renamed` [{from, to}], `dropped`, `added`, `replaced`,
+/// `kept`.
 Json to_json(const KeyReport& report);
 
 } // namespace lockstep::ckpt

@@ -194,6 +194,7 @@ Status merge_items(
       report.changes.push_back({.to = name});
     } else if (options.replace) {
       result.items[place->second].second = value;
+      report.replaced.push_back(name);
     } else {
       in_both.push_back(name);
     }
@@ -275,8 +276,9 @@ merge(const Value& first, const Value& second, const MergeOptions& options) {
   LOCKSTEP_ASSIGN(const WeightsPlace b, weights_to_edit(second));
   KeyReport report{.weights_key = a.key};
   Dict weights = *a.value.as_dict();
-  report.kept = weights.items.size();
+  const std::size_t before = weights.items.size();
   LOCKSTEP_TRY(merge_items(weights, *b.value.as_dict(), options, report));
+  report.kept = before - report.replaced.size();
   internal::merge_metadata(weights, *b.value.as_dict());
   Value root = with_weights(first, a, std::move(weights));
   if (!a.key.empty() && !b.key.empty()) {

@@ -165,6 +165,11 @@ TEST(Merge, RefusesOrReplacesWhatBothHave) {
   EXPECT_EQ(
       replaced->root.find("a.weight")->as_tensor(),
       second.find("a.weight")->as_tensor());
+  const KeyReport& report = replaced->report;
+  EXPECT_EQ(report.replaced.size(), first.as_dict()->items.size());
+  EXPECT_EQ(report.kept, 0U);
+  EXPECT_TRUE(counts_text(report).starts_with("replaced "));
+  EXPECT_TRUE(to_text(report, 1).starts_with("= a."));
 }
 
 } // namespace
