@@ -5,7 +5,9 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -124,8 +126,12 @@ class Table {
 
 void read_results(const std::string& text, RunFacts& facts) {
   const Table table(text);
-  facts.epochs_done = static_cast<std::int64_t>(table.rows());
-  const auto accuracy = table.column("val_top1");
+  if (const auto epochs = table.column("epoch"); !epochs.empty()) {
+    // Not the number of rows: a run can begin after the first epoch.
+    facts.epochs_done = static_cast<std::int64_t>(epochs.back());
+  }
+  auto accuracy = table.column("val_top1");
+  std::erase_if(accuracy, [](double value) { return !std::isfinite(value); });
   if (!accuracy.empty()) {
     facts.best_accuracy = *std::ranges::max_element(accuracy);
   }
@@ -164,6 +170,13 @@ RunState state_of(FileSystem& fs, const RunFacts& facts) {
     return RunState::kFinished;
   }
   return owner.text.empty() ? RunState::kStopped : RunState::kKilled;
+}
+
+// One name per folder: links lead to the same one several times, or in circles.
+std::string real_place(const std::string& path) {
+  std::error_code code;
+  const auto place = std::filesystem::canonical(path, code);
+  return code ? path : place.string();
 }
 
 bool is_run_directory(FileSystem& fs, const std::string& path) {
@@ -208,10 +221,14 @@ Result<std::vector<std::string>> find_runs(
     return std::vector{path};
   }
   std::vector<std::string> runs;
+  std::set<std::string> visited;
   std::vector<std::pair<std::string, int>> pending{{path, 0}};
   while (!pending.empty()) {
     const auto [folder, depth] = pending.back();
     pending.pop_back();
+    if (!visited.insert(real_place(folder)).second) {
+      continue;
+    }
     const auto names = fs.list(folder);
     if (!names && depth == 0) {
       return names.error();
@@ -225,7 +242,9 @@ Result<std::vector<std::string>> find_runs(
         continue;
       }
       if (is_run_folder(fs, below)) {
-        runs.push_back(below);
+        if (visited.insert(real_place(below)).second) {
+          runs.push_back(below);
+        }
       } else if (depth < kMaxRunDepth) {
         pending.emplace_back(below, depth + 1);
       }

@@ -107,6 +107,28 @@ TEST_F(Runs, BrokenFilesLeaveTheirFactsOut) {
   EXPECT_EQ(broken["args"].size(), 0U);
 }
 
+TEST_F(Runs, CountsEpochsByTheirNumbers) {
+  put("runs/a/results.csv", "epoch,val_top1\n4,60\n5,61\n");
+  EXPECT_EQ(runs("runs/a")["runs"][0]["epochs_done"], 5);
+}
+
+TEST_F(Runs, TheBestIsANumber) {
+  for (const char* text : {"nan,81.5", "81.5,nan", "inf,81.5", "-nan,81.5"}) {
+    const auto two = split(text, ',');
+    put("runs/a/results.csv",
+        format("epoch,val_top1\n1,{}\n2,{}\n", two[0], two[1]));
+    EXPECT_EQ(runs("runs/a")["runs"][0]["best_accuracy"], 81.5) << text;
+  }
+  put("runs/a/results.csv", "epoch,val_top1\n1,nan\n");
+  EXPECT_TRUE(runs("runs/a")["runs"][0]["best_accuracy"].is_null());
+}
+
+TEST_F(Runs, LinksInACircleAreFollowedOnce) {
+  std::filesystem::create_directory_symlink("..", dir_ / "runs/notes/up");
+  std::filesystem::create_directory_symlink("../a", dir_ / "runs/notes/again");
+  EXPECT_EQ(runs("runs")["runs"].size(), 2U);
+}
+
 TEST_F(Runs, WithoutAnyRunsTheAnswerSaysSo) {
   EXPECT_EQ(run("runs/notes").status, 4);
   EXPECT_THAT(run("runs/notes").err, HasSubstr("no run folders"));
