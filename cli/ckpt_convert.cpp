@@ -237,7 +237,8 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .is_format_asked = !args.to.empty(),
            .inputs = {args.file},
            .own_input = own_input(file, chosen, to),
-           .result = "another format",
+           .result = shard_bytes != 0 ? "the shards and their index"
+                                      : "another format",
            .shard_bytes = shard_bytes}));
   if (Status status = check_has_tensors(chosen.root); !status) {
     status.error().path = input.name();

@@ -46,15 +46,23 @@ bool is_empty_folder(const std::string& path) {
   return std::filesystem::is_empty(path, code);
 }
 
+// Several files never are the one that is read: it goes when they are there.
+OwnInput own_input(const TargetRule& rule) {
+  return rule.own_input == OwnInput::kMayChange && rule.shard_bytes != 0
+             ? OwnInput::kNeedsForce
+             : rule.own_input;
+}
+
 Status check_own_input(const Target& target, const TargetRule& rule) {
-  if (rule.own_input == OwnInput::kMayChange ||
-      (rule.own_input == OwnInput::kNeedsForce && target.force)) {
+  const OwnInput own = own_input(rule);
+  if (own == OwnInput::kMayChange ||
+      (own == OwnInput::kNeedsForce && target.force)) {
     return {};
   }
   return refused(
       format("{} would replace the file that is read", rule.result),
-      rule.own_input == OwnInput::kNeedsForce
-          ? "-o OUT writes a new file; --force replaces this one"
+      own == OwnInput::kNeedsForce
+          ? "name another file to write; --force replaces this one"
           : "name another file to write",
       target.path,
       "E_SAME_FILE");
@@ -73,6 +81,14 @@ Status check_folder(const std::string& path) {
       .message = format("there is no folder '{}'", escape(folder, 200)),
       .hint = "make it first, or name another place",
       .path = path};
+}
+
+Error output_exists(const std::string& path, bool is_folder) {
+  return refused(
+      is_folder ? "the output folder is not empty" : "the output file exists",
+      "name another one, or add --force to replace it",
+      path,
+      "E_EXISTS");
 }
 
 // What is at the path, which is not an input.
@@ -106,11 +122,7 @@ Status check_present(
   if (target.force || (is_folder && is_empty_folder(path))) {
     return {};
   }
-  return refused(
-      is_folder ? "the output folder is not empty" : "the output file exists",
-      "name another one, or add --force to replace it",
-      path,
-      "E_EXISTS");
+  return output_exists(path, is_folder);
 }
 
 Status
@@ -129,12 +141,11 @@ std::string written_path(const Target& target, const TargetRule& rule) {
   return rule.shard_bytes != 0 && real_fs().stat(index) ? index : target.path;
 }
 
-Error with_hint(Error error) {
-  if (error.detail == "E_EXISTS" && error.hint.empty()) {
-    error.message = "somebody else has made the output meanwhile";
-    error.hint = "name another one, or add --force to replace it";
-  }
-  return error;
+// What only the save itself could know: a shard of this name is there, or
+// somebody else has made the output meanwhile.
+Error save_error(Error error) {
+  return error.detail == "E_EXISTS" ? output_exists(error.path, false)
+                                    : std::move(error);
 }
 
 Result<std::uint64_t> tensor_count(const ckpt::Value& root) {
@@ -227,7 +238,7 @@ Result<Written> CheckedTarget::save(
   if (!target_.dry_run) {
     Status saved = ckpt::save(target_.path, root, options);
     if (!saved) {
-      return with_hint(std::move(saved).error());
+      return save_error(std::move(saved).error());
     }
   }
   LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
@@ -252,7 +263,7 @@ Result<Written> CheckedTarget::rewrite(
          .may_append = may_append && has_one_name,
          .replace = save_options().replace});
     if (!done) {
-      return with_hint(std::move(done).error());
+      return save_error(std::move(done).error());
     }
     report = *done;
   }

@@ -57,7 +57,8 @@ struct TargetRule {
   OwnInput own_input = OwnInput::kStays;
   /// What would be left of an input: "the optimizer state alone".
   std::string_view result = {};
-  /// Units: bytes in one file; 0 for one file (SaveOptions).
+  /// Units: bytes in one file; 0 for one file (SaveOptions). With shards, an
+  /// input that is the target goes, so that `kMayChange` needs --force.
   std::uint64_t shard_bytes = 0;
 };
 
@@ -87,7 +88,8 @@ class CheckedTarget {
   /// E_NOT_REGULAR), kNotFound for a missing folder.
   static Result<CheckedTarget> check(const Target& target, TargetRule rule);
 
-  /// Errors: as `ckpt::save`; kIo (E_EXISTS) if somebody else was faster.
+  /// Errors: as `ckpt::save`; kInvalidArgument (E_EXISTS) for a file that is
+  /// there now, a shard for example.
   [[nodiscard]] Result<Written> save(
       const ckpt::Value& root,
       ckpt::SaveOptions options = {}) const;

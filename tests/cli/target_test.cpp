@@ -229,6 +229,43 @@ TEST_P(Targets, OwnInputChangesOnlyWhereThatWasAsked) {
   }
 }
 
+// Several files from one of the same format, which is the target itself.
+TEST(Shards, TakeThePlaceOfTheirInputOnlyIfForced) {
+  const Row row{"convert", "w.safetensors {} --shard 10B"};
+  for (const bool forced : {false, true}) {
+    Case c(row);
+    ASSERT_EQ(
+        test::run_shell(format(
+                            "'{}' ckpt convert '{}' '{}'",
+                            test::kProgram,
+                            c.at("in.pt"),
+                            c.at("w.safetensors")))
+            .status,
+        0);
+    c.run("w.safetensors", forced ? "--force" : "");
+    if (forced) {
+      c.expect_written("w.safetensors");
+      EXPECT_FALSE(fs::exists(c.at("w.safetensors")));
+    } else {
+      c.expect_refused(2, "(E_SAME_FILE)");
+    }
+  }
+}
+
+TEST(Shards, OfSomebodyElseStay) {
+  Case c({"convert", "in.pt {} --shard 50B"});
+  const auto made = test::run_shell(format(
+      "cd '{}' && '{}' ckpt convert in.pt out.safetensors --shard 50B && "
+      "rm out.safetensors.index.json out-00001-*",
+      c.at(""),
+      test::kProgram));
+  ASSERT_EQ(made.status, 0) << made.err;
+  c.run("out.safetensors");
+  c.expect_refused(2, "the output file exists (out-00002-of-");
+  c.run("out.safetensors", "--force");
+  c.expect_written("out.safetensors");
+}
+
 TEST_P(Targets, LinkThatLeadsNowhereIsFollowed) {
   Case c(GetParam());
   fs::create_symlink("none/file", c.at("lost"));
