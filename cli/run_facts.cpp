@@ -163,11 +163,14 @@ std::int64_t age_of(const std::string& folder) {
 
 RunState state_of(FileSystem& fs, const RunFacts& facts) {
   const FolderOwner owner = FolderLock::owner_of(fs, facts.path);
-  if (owner.is_held) {
+  if (owner.held == FolderHeld::kYes) {
     return RunState::kRunning;
   }
   if (facts.epochs() != 0 && facts.epochs_done >= facts.epochs()) {
     return RunState::kFinished;
+  }
+  if (owner.held == FolderHeld::kUnknown) {
+    return RunState::kUnknown;
   }
   return owner.text.empty() ? RunState::kStopped : RunState::kKilled;
 }
@@ -187,11 +190,12 @@ bool is_run_directory(FileSystem& fs, const std::string& path) {
 } // namespace
 
 std::string_view state_name(RunState state) {
-  constexpr std::array<std::string_view, 4> kNames{
+  constexpr std::array<std::string_view, 5> kNames{
       "running",
       "finished",
       "stopped",
-      "killed"};
+      "killed",
+      "unknown"};
   return kNames.at(static_cast<std::size_t>(state));
 }
 

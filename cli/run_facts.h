@@ -26,9 +26,11 @@ enum class RunState : std::uint8_t {
   kStopped,
   /// Its process is gone and had no time to say so.
   kKilled,
+  /// Not finished, and this user may not see whether a process holds it.
+  kUnknown,
 };
 
-/// "running", "finished", "stopped", "killed".
+/// "running", "finished", "stopped", "killed", "unknown".
 std::string_view state_name(RunState state);
 
 /// What is known; texts are empty and numbers missing where it is not.

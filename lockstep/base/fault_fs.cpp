@@ -222,6 +222,11 @@ Result<std::unique_ptr<WritableFile>> FaultFs::open_update(
           path));
 }
 
+Result<bool> FaultFs::is_locked(const std::string& path) {
+  LOCKSTEP_TRY(faults_->next("fs.open", path));
+  return inner_.is_locked(path);
+}
+
 Status FaultFs::truncate(const std::string& path, std::uint64_t size) {
   LOCKSTEP_TRY(faults_->next("fs.truncate", path));
   return inner_.truncate(path, size);

@@ -57,6 +57,7 @@ class FaultFs final : public FileSystem {
       const std::string& path) override;
   Result<std::unique_ptr<WritableFile>> open_update(
       const std::string& path) override;
+  Result<bool> is_locked(const std::string& path) override;
   Status truncate(const std::string& path, std::uint64_t size) override;
   Status chmod(const std::string& path, std::uint32_t mode) override;
   Status copy_permissions(const std::string& from, const std::string& to)

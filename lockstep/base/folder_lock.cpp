@@ -167,12 +167,15 @@ Result<FolderLock> FolderLock::take(FileSystem& fs, const std::string& folder) {
 
 FolderOwner FolderLock::owner_of(FileSystem& fs, const std::string& folder) {
   const std::string path = folder + "/.lock";
-  if (!fs.stat(path)) {
-    return {};
+  const auto is_locked = fs.is_locked(path);
+  if (!is_locked) {
+    return {
+        .held = is_locked.error().code == ErrorCode::kNotFound
+                    ? FolderHeld::kNo
+                    : FolderHeld::kUnknown};
   }
-  const auto file = fs.open_update(path); // let go at once
   return {
-      .is_held = !file && file.error().detail == "E_LOCKED",
+      .held = *is_locked ? FolderHeld::kYes : FolderHeld::kNo,
       .text = read_owner(fs, path)};
 }
 

@@ -14,10 +14,17 @@
 
 namespace lockstep {
 
+/// Whether a process holds a folder now.
+enum class FolderHeld {
+  kNo,
+  kYes,
+  /// This user may not look.
+  kUnknown,
+};
+
 /// Who has a folder, or had it.
 struct FolderOwner {
-  /// True if a process holds it now.
-  bool is_held = false;
+  FolderHeld held = FolderHeld::kNo;
   /// What it wrote: "pid 123 on box since 2026-11-23 10:00:00 UTC". Without a
   /// holder: of one that died without freeing the folder; else empty.
   std::string text = {};
@@ -35,7 +42,8 @@ class FolderLock {
   /// names folder, process, machine, time and age. Else as `open_update`.
   static Result<FolderLock> take(FileSystem& fs, const std::string& folder);
 
-  /// Looks, and changes nothing. A folder without `.lock` has no owner.
+  /// Looks, changes nothing, and keeps nobody from taking the folder. One
+  /// without `.lock` has no owner.
   static FolderOwner owner_of(FileSystem& fs, const std::string& folder);
 
   FolderLock(FolderLock&& other) noexcept;

@@ -124,6 +124,9 @@ class FileSystem {
   /// hold it (kIo, E_LOCKED).
   virtual Result<std::unique_ptr<WritableFile>> open_update(
       const std::string& path) = 0;
+  /// True while `open_update` holds the file, here or in another process. Takes
+  /// no lock, so that it keeps nobody from taking one. Errors: as `open_read`.
+  virtual Result<bool> is_locked(const std::string& path) = 0;
   /// Shortens a file to `size` bytes.
   virtual Status truncate(const std::string& path, std::uint64_t size) = 0;
   virtual Status chmod(const std::string& path, std::uint32_t mode) = 0;

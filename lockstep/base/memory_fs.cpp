@@ -113,6 +113,12 @@ Result<std::unique_ptr<WritableFile>> MemoryFs::open_update(
   return internal::make_memory_update(disk_, std::move(node), path);
 }
 
+Result<bool> MemoryFs::is_locked(const std::string& path) {
+  const std::scoped_lock lock(disk_->mutex);
+  LOCKSTEP_ASSIGN(const auto node, disk_->find_file(path));
+  return node->is_locked;
+}
+
 Status MemoryFs::truncate(const std::string& path, std::uint64_t size) {
   const std::scoped_lock lock(disk_->mutex);
   LOCKSTEP_ASSIGN(const auto node, disk_->find("fs.truncate", path));

@@ -2,7 +2,6 @@
 //
 // The file system of a POSIX machine.
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -21,6 +20,7 @@
 #include "lockstep/base/errno_error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/internal/real_files.h"
+#include "lockstep/base/rename_new.h"
 
 namespace lockstep {
 namespace {
@@ -64,6 +64,15 @@ void copy_access_list(const std::string& from, const std::string& to) {
         static_cast<std::size_t>(size),
         0));
   }
+}
+
+// Nobody else may hold any part of it. The lock is that of one opening of the
+// file, not of the process, and can be asked for without being taken.
+struct ::flock whole_file() {
+  struct ::flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
 }
 
 class RealFs final : public FileSystem {
@@ -122,8 +131,9 @@ class RealFs final : public FileSystem {
       const std::string& path) override {
     LOCKSTEP_TRY(open_regular(path)); // refuses what is no regular file
     LOCKSTEP_ASSIGN(auto descriptor, open_path(path, O_RDWR | O_NONBLOCK));
-    if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) == -1 &&
-        errno == EWOULDBLOCK) {
+    struct ::flock lock = whole_file();
+    if (::fcntl(descriptor.get(), F_OFD_SETLK, &lock) == -1 &&
+        (errno == EAGAIN || errno == EACCES)) {
       return Error{
           .code = ErrorCode::kIo,
           .op = "fs.open",
@@ -133,6 +143,14 @@ class RealFs final : public FileSystem {
           .detail = "E_LOCKED"};
     }
     return internal::make_writable(std::move(descriptor), path);
+  }
+
+  Result<bool> is_locked(const std::string& path) override {
+    LOCKSTEP_ASSIGN(const auto file, open_regular(path));
+    struct ::flock lock = whole_file();
+    const int result = ::fcntl(file.descriptor.get(), F_OFD_GETLK, &lock);
+    LOCKSTEP_TRY(checked(result, "fs.open", path));
+    return lock.l_type != F_UNLCK;
   }
 
   Status truncate(const std::string& path, std::uint64_t size) override {
@@ -173,18 +191,7 @@ class RealFs final : public FileSystem {
   }
 
   Status rename_new(const std::string& from, const std::string& to) override {
-    int result = ::renameat2(
-        AT_FDCWD,
-        from.c_str(),
-        AT_FDCWD,
-        to.c_str(),
-        RENAME_NOREPLACE);
-    if (result == -1 && (errno == EINVAL || errno == ENOSYS)) {
-      // A file system without this flag (NFS) still links in one step.
-      result = ::link(from.c_str(), to.c_str());
-      result = result == 0 ? ::unlink(from.c_str()) : result;
-    }
-    return checked(result, "fs.rename", to);
+    return lockstep::rename_new(from, to);
   }
 
   Status remove(const std::string& path) override {

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <optional>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -40,19 +43,26 @@ std::string refusal(const std::string& owner) {
 
 TEST(FolderLock, LooksAtTheOwnerAndChangesNothing) {
   MemoryFs fs = with_folder();
-  EXPECT_FALSE(FolderLock::owner_of(fs, "run").is_held);
+  EXPECT_EQ(FolderLock::owner_of(fs, "run").held, FolderHeld::kNo);
   EXPECT_FALSE(fs.stat("run/.lock"));
   {
     const FolderLock lock = FolderLock::take(fs, "run").value();
     const FolderOwner owner = FolderLock::owner_of(fs, "run");
-    EXPECT_TRUE(owner.is_held);
+    EXPECT_EQ(owner.held, FolderHeld::kYes);
     EXPECT_THAT(owner.text, HasSubstr(format("pid {} on ", ::getpid())));
   }
   EXPECT_EQ(FolderLock::owner_of(fs, "run").text, "");
   fs.append("run/.lock").value()->write(as_byte_span("pid 1 on x")).value();
   const FolderOwner dead = FolderLock::owner_of(fs, "run");
-  EXPECT_FALSE(dead.is_held);
+  EXPECT_EQ(dead.held, FolderHeld::kNo);
   EXPECT_EQ(dead.text, "pid 1 on x");
+}
+
+TEST(FolderLock, WhatMayNotBeReadIsUnknown) {
+  MemoryFs memory = with_folder();
+  FaultFs fs(memory, {.fail_at = 0, .error_number = EACCES});
+  const FolderOwner owner = FolderLock::owner_of(fs, "run");
+  EXPECT_EQ(owner.held, FolderHeld::kUnknown);
 }
 
 TEST(FolderLock, OnlyOneHasTheFolder) {
@@ -127,6 +137,27 @@ TEST(FolderLock, GivesTheFolderBackIfItCannotWrite) {
 }
 
 using FolderLockRealTest = test::RealFiles;
+
+TEST_F(FolderLockRealTest, LookingKeepsNobodyFromTakingIt) {
+  ASSERT_TRUE(FolderLock::take(fs_, dir_.path()));
+  std::atomic<bool> is_done = false;
+  std::atomic<std::uint64_t> looks = 0;
+  const std::jthread looker([&] {
+    while (!is_done) {
+      static_cast<void>(FolderLock::owner_of(fs_, dir_.path()));
+      ++looks;
+    }
+  });
+  for (std::uint64_t taken = 0; taken < 1000 || looks < 1000; ++taken) {
+    const auto lock = FolderLock::take(fs_, dir_.path());
+    EXPECT_TRUE(lock) << taken;
+    if (!lock) {
+      break;
+    }
+    EXPECT_EQ(FolderLock::owner_of(fs_, dir_.path()).held, FolderHeld::kYes);
+  }
+  is_done = true;
+}
 
 TEST_F(FolderLockRealTest, AKilledProcessFreesTheFolderAndIsNamed) {
   std::array<int, 2> pipe{};

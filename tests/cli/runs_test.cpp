@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `lockstep runs` over folders made by hand; tests/cli_train has a real run.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -73,6 +75,21 @@ TEST_F(Runs, KnowsTheStateFromTheLock) {
   put("runs/old/b/.lock", "pid 1 on box since 2026-01-01 00:00:00 UTC\n");
   EXPECT_EQ(runs("runs/old/b")["runs"][0]["state"], "killed");
   EXPECT_EQ(test::file_text(dir_ / "runs/old/b/.lock").substr(0, 5), "pid 1");
+}
+
+TEST_F(Runs, WhatMayNotBeReadIsUnknown) {
+  put("runs/old/b/.lock", "");
+  std::filesystem::permissions(
+      dir_ / "runs/old/b/.lock",
+      std::filesystem::perms::none);
+  // Root may read anything, but not without these capabilities.
+  const auto list = run_shell(format(
+      "cd '{}'; {} '{}' runs",
+      dir_.path(),
+      ::geteuid() == 0 ? "setpriv --bounding-set -dac_override,-dac_read_search"
+                       : "",
+      test::kProgram));
+  EXPECT_THAT(list.out, HasSubstr("unknown   1/5")) << list.err;
 }
 
 TEST_F(Runs, ComparesRunsThatAreNamed) {
