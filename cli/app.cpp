@@ -94,7 +94,7 @@ Result<int> run_parsed(const Runner& runner, Common& common) {
   return runner();
 }
 
-int parse_and_run(Choice choice) {
+int parse_and_run(Choice choice, std::span<const std::string> given) {
   const bool wants_json = wants(choice.args, "--json");
   const Command& command = *choice.command;
   CLI::App app;
@@ -104,6 +104,12 @@ int parse_and_run(Choice choice) {
   std::ranges::reverse(choice.args); // as CLI11 wants them
   try {
     app.parse(choice.args);
+    if (app.get_prefix_command()) {
+      const std::size_t count = app.remaining_size();
+      common.program.assign(
+          given.end() - static_cast<std::ptrdiff_t>(count),
+          given.end());
+    }
   } catch (const CLI::CallForHelp&) {
     print(command_help(doc_of(command)));
     return 0;
@@ -150,7 +156,7 @@ int run(std::span<const std::string> given) {
   }
   const bool wants_json = wants(args, "--json");
   auto choice = choose(std::move(args));
-  return choice ? parse_and_run(*std::move(choice))
+  return choice ? parse_and_run(*std::move(choice), given)
                 : print_error(choice.error(), "lockstep.args/1", wants_json);
 }
 

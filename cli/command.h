@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/result.h"
 #include "lockstep/ckpt/checkpoint.h"
@@ -29,6 +30,8 @@ struct Common {
   bool color = false;
   /// How checkpoints are read: limits, --strict, --lenient.
   ckpt::LoadOptions load = {.use_mmap = false};
+  /// What stands behind the flags of a command that runs a program, as given.
+  std::vector<std::string> program = {};
   /// --allow-expand, which changes `load.limits`.
   bool allow_expand = false;
 };
@@ -88,6 +91,7 @@ Runner setup_limits(CLI::App& app, const Common& common);
 Runner setup_explain(CLI::App& app, const Common& common);
 Runner setup_completion(CLI::App& app, const Common& common);
 Runner setup_man(CLI::App& app, const Common& common);
+Runner setup_run(CLI::App& app, const Common& common);
 Runner setup_runs(CLI::App& app, const Common& common);
 Runner setup_help(CLI::App& app, const Common& common);
 

@@ -30,7 +30,20 @@ constexpr std::array kValueNames{
     ValueName{"--map-location", "DEVICE"},
     ValueName{"--name", "NAME"},
     ValueName{"--output", "FILE"},
+    ValueName{"--local-ranks-filter", "RANKS"},
+    ValueName{"--log-dir", "FOLDER"},
+    ValueName{"--master-addr", "HOST"},
+    ValueName{"--nnodes", "N"},
+    ValueName{"--nproc-per-node", "N"},
     ValueName{"--prefix", "PREFIX"},
+    ValueName{"--rdzv-backend", "NAME"},
+    ValueName{"--rdzv-endpoint", "HOST:PORT"},
+    ValueName{"--rdzv-id", "NAME"},
+    ValueName{"--redirects", "STREAMS"},
+    ValueName{"--role", "NAME"},
+    ValueName{"--shutdown-timeout", "X"},
+    ValueName{"--signals-to-handle", "SIGNALS"},
+    ValueName{"--tee", "STREAMS"},
     ValueName{"--rtol", "X"},
     ValueName{"--salvage", "FILE"},
     ValueName{"--shard", "SIZE"},
@@ -214,6 +227,20 @@ CommandDoc doc_of(const Command& command) {
   add_common_flags(command, app, common);
   for (const CLI::Option* option : app.get_options()) {
     doc.arguments.push_back(doc_of(*option));
+  }
+  if (app.get_prefix_command()) {
+    doc.arguments.push_back(
+        {.name = "PROGRAM",
+         .value = "PROGRAM",
+         .help = "what each rank runs; a *.py file is run by Python",
+         .is_positional = true,
+         .is_required = true});
+    doc.arguments.push_back(
+        {.name = "ARG",
+         .value = "ARG",
+         .help = "of the program",
+         .is_positional = true,
+         .is_list = true});
   }
   std::ranges::stable_sort(doc.arguments, {}, [](const ArgumentDoc& argument) {
     return argument.is_positional ? 0 : argument.is_hidden ? 2 : 1;

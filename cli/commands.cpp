@@ -160,6 +160,13 @@ constexpr std::array kCommands{
         {"lockstep ckpt limits", "lockstep ckpt limits --json"}},
     Command{
         "",
+        "run",
+        "start a program as several ranks, with torchrun's flags",
+        setup_run,
+        {"lockstep run --nproc-per-node 2 ./train",
+         "lockstep run --nproc-per-node 2 --max-restarts 3 --tee 3 ./train"}},
+    Command{
+        "",
         "runs",
         "list training runs, or compare some of them",
         setup_runs,
@@ -206,6 +213,10 @@ const Command* find_command(std::string_view group, std::string_view name) {
 
 void add_common_flags(const Command& command, CLI::App& app, Common& common) {
   app.set_help_flag(); // to be the last one
+  if (app.get_prefix_command()) {
+    app.set_help_flag("-h,--help", "print this help");
+    return; // what is printed is the program's affair
+  }
   app.add_flag("--json", common.json, "print one JSON object");
   app.add_option("--color", common.color_mode, "use colours")
       ->check(CLI::IsMember({"auto", "always", "never"}));

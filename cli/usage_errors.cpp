@@ -194,7 +194,9 @@ Error explain_parse_error(
     const CLI::App& app,
     const Command& command) {
   const std::string help = format("lockstep {} --help", full_name(command));
-  const auto rest = app.remaining(true);
+  // Behind the flags of a command that runs a program stand the program's.
+  const auto rest = app.get_prefix_command() ? std::vector<std::string>()
+                                             : app.remaining(true);
   const auto flag = std::ranges::find_if(rest, is_flag);
   if (flag != rest.end()) {
     return usage_error(

@@ -12,6 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/program_text.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/launch/error_file.h"
 #include "lockstep/tensor/host_memory.h"
 
 namespace {
@@ -29,14 +30,18 @@ int internal_error(const char* text) {
 
 int main(int argc, char** argv) {
   lockstep::keep_freed_host_memory();
+  lockstep::launch::install_error_file();
   const std::vector<std::string> args(argv + 1, argv + argc);
   try {
     return lockstep::cli_train::run_command(args);
   } catch (const lockstep::Exception& error) {
+    lockstep::launch::write_error_file(error);
     return fail(error.error());
   } catch (const c10::Error& error) {
+    lockstep::launch::write_error_file(error);
     return internal_error(error.what_without_backtrace());
   } catch (const std::exception& error) {
+    lockstep::launch::write_error_file(error);
     return internal_error(error.what());
   }
 }

@@ -40,7 +40,7 @@ if(NOT LOCKSTEP_WITH_TORCH)
 endif()
 
 get_property(_libraries GLOBAL PROPERTY LOCKSTEP_TORCH_LIBRARIES)
-install(TARGETS ${_libraries} lockstep_report lockstep_settings lockstep_lockstep
+install(TARGETS ${_libraries} lockstep_report lockstep_launch lockstep_settings lockstep_lockstep
   EXPORT LockstepTorchTargets
   ARCHIVE COMPONENT torch
   FILE_SET HEADERS COMPONENT torch)

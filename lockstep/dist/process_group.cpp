@@ -17,6 +17,7 @@
 #include "lockstep/base/version.h"
 #include "lockstep/dist/internal/group_impl.h"
 #include "lockstep/dist/internal/rendezvous.h"
+#include "lockstep/launch/error_file.h"
 #include "lockstep/tensor/compat.h"
 
 namespace lockstep::dist {
@@ -191,6 +192,7 @@ void ProcessGroup::barrier() const {
 
 ProcessGroup init_process_group(const InitOptions& options) {
   check_torch_version();
+  launch::install_error_file();
   if (slot()) {
     bad_argument(
         "trying to initialize the default process group twice!",

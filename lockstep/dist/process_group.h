@@ -90,7 +90,8 @@ class ProcessGroup {
 };
 
 /// Finds the other ranks and makes the default group of this process. Waits
-/// until all have come.
+/// until all have come. Under a launcher that wants to know why a rank fails,
+/// installs its error file (launch/error_file.h).
 /// Errors: throws kInvalidArgument for wrong options or environment (with
 /// PyTorch's words where it has some), kTimeout that names the ranks that did
 /// not come, kMismatch on every rank if versions differ.

@@ -23,7 +23,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-const std::string kPath = "export PATH='" LOCKSTEP_BINARY_DIR "/bin':$PATH; ";
+const std::string kPath =
+    "export OMP_NUM_THREADS=1 PATH='" LOCKSTEP_BINARY_DIR "/bin':$PATH; ";
 
 // What the examples read, made of testdata.
 constexpr const char* kMakeFiles = R"sh(
@@ -41,6 +42,8 @@ printf 'model: mlp\nepochs: 2\nlr: 0.2\n' > runs/second/args.yaml
 cp $V/whole_model.pt whole.pt
 cp $V/tar_whole_model.pth whole2017.pth
 cp $SOURCE/testdata/corrupt/crc_data.pt damaged.pt
+printf '#!/bin/sh\nexit 0\n' > train
+chmod +x train
 )sh";
 
 // Lines of a section of a help text: indented by two spaces.
@@ -123,7 +126,9 @@ TEST(Help, SaysWhatEachArgumentIsCalled) {
       EXPECT_THAT(help, Not(HasSubstr(jargon))) << name;
     }
     EXPECT_THAT(help, HasSubstr("Usage: lockstep " + name)) << name;
-    EXPECT_THAT(help, HasSubstr("--color WHEN")) << name;
+    if (name != "run") { // what is printed is the program's affair
+      EXPECT_THAT(help, HasSubstr("--color WHEN")) << name;
+    }
     for (const std::string& line : split(help, '\n')) {
       EXPECT_LE(line.size(), 80U) << name;
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The examples from the outside. Each file of examples/golden is a session of
-// one example: lines "$ [VARIABLE=value...] name [arguments]" with standard
-// output, standard error and exit status below. Set LOCKSTEP_UPDATE_GOLDEN=1 to
-// write them anew. Code that README.md and the pages of docs/ show is a part of
-// an example, or of a project in examples/projects, whose sessions
-// tests/consumer runs. The commands of docs/resume.md are run here, and
-// so is scripts/same_bits.sh.
+// one example: lines "$ [VARIABLE=value...] name [arguments]", or with
+// `lockstep run` in front of the name, and standard output, standard error and
+// exit status below. Set LOCKSTEP_UPDATE_GOLDEN=1 to write them anew. Code that
+// README.md and the pages of docs/ show is a part of an example, or of a
+// project in examples/projects, whose sessions tests/consumer runs. The
+// commands of docs/resume.md are run here, and so is scripts/same_bits.sh.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -40,7 +40,9 @@ std::string session_of(const std::string& line) {
   const test::ShellOutcome outcome = test::run_shell(
       "cd '" + folder.path() + "' && unset LOCKSTEP_SIM_DEVICES " +
       "LOCKSTEP_VISIBLE_DEVICES LOCKSTEP_PLUGIN_PATH && PATH='" + kPrograms +
-      "':$PATH && TESTDATA='" LOCKSTEP_SOURCE_DIR "/testdata' && " + line);
+      ":" LOCKSTEP_BINARY_DIR "/bin':$PATH && TESTDATA='" LOCKSTEP_SOURCE_DIR
+      "/testdata' && " +
+      line);
   std::string text = "$ " + line + "\n" + outcome.out;
   for (const std::string& error : split(outcome.err, '\n')) {
     text += error.empty() ? "" : "stderr: " + error + "\n";

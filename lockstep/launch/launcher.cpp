@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/launch/launcher.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "lockstep/base/errno_error.h"
+#include "lockstep/base/fs.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/launch/attempt.h"
+#include "lockstep/launch/rank_environment.h"
+
+namespace lockstep::launch {
+namespace {
+
+// A port that nobody listens on. It is free again when this returns, as with
+// torchrun: rank 0 takes it a moment later.
+Result<int> free_port() {
+  const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its interface
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (!probe || ::bind(probe.get(), any, size) != 0 ||
+      ::getsockname(probe.get(), any, &size) != 0) {
+    return errno_error("run.port", "127.0.0.1", errno);
+  }
+  return static_cast<int>(::ntohs(address.sin_port));
+}
+
+// A new folder for this job: LOG_DIR/RUN_ID_XXXXXX.
+Result<std::string> make_folder(const LaunchOptions& options) {
+  std::error_code code;
+  std::string parent = options.log_dir;
+  if (parent.empty()) {
+    parent = std::filesystem::temp_directory_path(code).string();
+  } else {
+    LOCKSTEP_TRY(real_fs().create_directories(parent));
+  }
+  parent = std::filesystem::absolute(parent, code).string();
+  std::string id = options.run_id;
+  std::ranges::replace(id, '/', '_');
+  std::string path = format("{}/{}_XXXXXX", parent, id);
+  if (::mkdtemp(path.data()) == nullptr) {
+    return errno_error("run.log", path, errno);
+  }
+  return path;
+}
+
+// Status of a job in which no rank failed on its own account.
+int status_of(const AttemptEnd& end) {
+  constexpr int kSignalBase = 128;
+  int status = 0;
+  for (const RankEnd& rank : end.ends) {
+    const int code = exit_code(rank.status);
+    status = code == 0 ? status : code;
+  }
+  return status < kSignalBase || end.signal == 0 ? status
+                                                 : kSignalBase + end.signal;
+}
+
+void say_start(const LaunchOptions& options, LogSink& log) {
+  if (const int threads = threads_for_each(options); threads != 0) {
+    log.write(
+        LogLevel::kInfo,
+        format(
+            "OMP_NUM_THREADS={} for each of {} ranks, as it is not set",
+            threads,
+            options.local_size));
+  }
+}
+
+// The error files are in it: it stays if one was written, or logs were wanted.
+void remove_if_temporary(
+    const LaunchOptions& options,
+    const std::string& folder) {
+  bool has_logs = !options.log_dir.empty();
+  for (int rank = 0; rank < options.local_size; ++rank) {
+    has_logs |= options.places_of(rank) != OutputPlaces();
+  }
+  if (!has_logs) {
+    std::error_code code;
+    std::filesystem::remove_all(folder, code);
+  }
+}
+
+} // namespace
+
+Result<int> launch(const LaunchOptions& options, LogSink& log) {
+  LOCKSTEP_ASSIGN(const std::string folder, make_folder(options));
+  const SignalReader signals(options.signals);
+  say_start(options, log);
+  for (int number = 0;; ++number) {
+    AttemptPlace place{
+        .number = number,
+        .master_port = options.master_port,
+        .folder = format("{}/attempt_{}", folder, number)};
+    if (place.master_port == 0) {
+      LOCKSTEP_ASSIGN(place.master_port, free_port());
+    }
+    Attempt attempt(options, std::move(place), signals, log);
+    LOCKSTEP_ASSIGN(const AttemptEnd end, attempt.run());
+    const RankEnd* root = root_cause(end.ends);
+    if (root == nullptr) {
+      remove_if_temporary(options, folder);
+      return status_of(end);
+    }
+    log.write(LogLevel::kError, failure_text(end.ends));
+    if (number == options.max_restarts || end.signal != 0) {
+      return exit_code(root->status);
+    }
+    log.write(
+        LogLevel::kWarning,
+        format(
+            "starting all ranks again, restart {} of {}",
+            number + 1,
+            options.max_restarts));
+  }
+}
+
+} // namespace lockstep::launch

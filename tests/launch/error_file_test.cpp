@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/launch/error_file.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/strings.h"
+#include "tests/support/sanitizer.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/shell.h"
+
+namespace lockstep::launch {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Case {
+  std::string way = {};
+  std::string what = {};
+  int status = 0;
+  bool follows = false;
+  // A function that stands in the stack.
+  std::string frame = {};
+};
+
+class ErrorFile : public testing::TestWithParam<Case> {};
+
+TEST_P(ErrorFile, SaysWhatAndWhere) {
+  const Case& row = GetParam();
+  const test::ScratchDir dir;
+  const std::string path = dir / "error.json";
+  const auto outcome = test::run_shell(format(
+      "date +%s; ulimit -c 0; TORCHELASTIC_ERROR_FILE={} {} {}",
+      path,
+      LOCKSTEP_FAILING_RANK,
+      row.way));
+  EXPECT_EQ(outcome.status, row.status) << outcome.err;
+  const auto root = json::parse(test::file_text(path)); // throws if not whole
+  const json& extra = root["message"]["extraInfo"];
+  EXPECT_THAT(
+      root["message"]["message"].get<std::string>(),
+      StartsWith(row.what));
+  const auto stack = extra["py_callstack"].get<std::string>();
+  EXPECT_THAT(stack, StartsWith(row.what));
+  EXPECT_THAT(stack, HasSubstr(row.frame));
+  const std::int64_t started = std::stoll(outcome.out);
+  EXPECT_GE(
+      std::stoll(extra["timestamp"].get<std::string>()),
+      started + (row.follows ? 1 : 0));
+  EXPECT_EQ(extra.value("follow_on", false), row.follows);
+  EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+}
+
+const std::vector<Case> kCases{
+    {"throw", "no \"data\"\nin the folder", 134, false, "\n#0 0x"},
+    {"throw-int", "an exception that is no", 134, false, "\n#0 0x"},
+    {"peer", "[dist.all_reduce] rank 1 is gone", 134, true, "\n#0 0x"},
+    {"caught", "no \"data\"\nin the folder", 3, false, ""},
+    {"segv", "killed by SIGSEGV", 139, false, "\n#0 0x"},
+    {"abort", "killed by SIGABRT", 134, false, "\n#0 0x"},
+    {"overflow", "killed by SIGSEGV", 139, false, "\n#0 0x"},
+    {"terminate", "std::terminate was called", 134, false, "\n#0 0x"},
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways,
+    ErrorFile,
+    testing::ValuesIn(kCases),
+    [](const auto& param) {
+      std::string name = param.param.way;
+      std::erase(name, '-');
+      return name;
+    });
+
+TEST(ErrorFile, IsNotMadeWithoutAFailureOrAVariable) {
+  const test::ScratchDir dir;
+  const std::string path = dir / "error.json";
+  const auto well = test::run_shell(format(
+      "TORCHELASTIC_ERROR_FILE={} {} well",
+      path,
+      LOCKSTEP_FAILING_RANK));
+  EXPECT_EQ(well.status, 0);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  const auto alone = test::run_shell(format(
+      "cd {}; env -u TORCHELASTIC_ERROR_FILE {} caught",
+      dir.path(),
+      LOCKSTEP_FAILING_RANK));
+  EXPECT_EQ(alone.status, 3);
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
+} // namespace
+} // namespace lockstep::launch
