@@ -113,7 +113,7 @@ std::string groups_text(const std::vector<ckpt::TreeRow>& groups) {
     text += format(
         "{}  {:>12}  {:>10}\n",
         padded(escape(row.path, kShownName), width),
-        tensors_text(row.tensors),
+        counted(row.tensors, "tensor"),
         human_bytes(row.bytes));
   }
   return text;

@@ -91,12 +91,10 @@ std::string scan_text(const ScanReport& report, bool color) {
       escape(report.path, 200));
   if (!report.format.empty()) {
     text += format(
-        "  ({}, {} {}, {} {})",
+        "  ({}, {}, {})",
         report.format,
-        report.pickles,
-        report.pickles == 1 ? "pickle" : "pickles",
-        report.names,
-        report.names == 1 ? "name" : "names");
+        counted(report.pickles, "pickle"),
+        counted(report.names, "name"));
   }
   text += "\n";
   for (const ckpt::ScanFinding& finding : report.findings) {
@@ -132,9 +130,8 @@ reports_text(const std::vector<ScanReport>& reports, bool verbose, bool color) {
   }
   if (other != 0) {
     text += format(
-        "{} {} of no format with pickles\n",
-        other,
-        other == 1 ? "file is" : "files are");
+        "{} of no format with pickles\n",
+        counted(other, "file is", "files are"));
   }
   return text;
 }

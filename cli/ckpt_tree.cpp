@@ -52,8 +52,10 @@ std::string tree_rows_text(
       text += ckpt::describe(*row.tensor);
       text += is_long ? long_text(file_format, *row.tensor) : "";
     } else {
-      text +=
-          format("{}, {}", tensors_text(row.tensors), human_bytes(row.bytes));
+      text += format(
+          "{}, {}",
+          counted(row.tensors, "tensor"),
+          human_bytes(row.bytes));
     }
     text += "\n";
   }

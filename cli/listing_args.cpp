@@ -74,10 +74,6 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-std::string tensors_text(std::uint64_t count) {
-  return format("{} {}", with_commas(count), count == 1 ? "tensor" : "tensors");
-}
-
 std::string storage_place(
     std::string_view format,
     const ckpt::Storage& storage) {

@@ -40,9 +40,6 @@ Result<std::vector<ckpt::ListRow>> list_rows(
 /// `text` and spaces up to `width`.
 std::string padded(std::string text, std::size_t width);
 
-/// "1 tensor", "12 tensors".
-std::string tensors_text(std::uint64_t count);
-
 /// Where a file of `format` (`Checkpoint::format`) keeps the storage: a record
 /// of an archive ("data/3"), an entry of a stream ("key 3"), or "own" where
 /// every tensor has bytes of its own.

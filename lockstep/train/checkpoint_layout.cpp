@@ -203,17 +203,13 @@ ckpt::Value args_of(const ckpt::Value& root, const ckpt::Value& ours) {
   return args;
 }
 
-std::string plural(std::int64_t count, std::string_view noun) {
-  return format("{} {}{}", count, noun, count == 1 ? " is" : "s are");
-}
-
 /// What the log says of a file that is not ours.
 std::vector<std::string>
 notes_of(const ckpt::Value& root, const Layout& layout, std::int64_t epochs) {
   std::vector<std::string> notes{format(
       "a checkpoint of another program ({} layout): {} done",
       layout.name,
-      plural(epochs, "epoch"))};
+      counted(static_cast<std::uint64_t>(epochs), "epoch is", "epochs are"))};
   for (const auto& [key, value] : root.as_dict()->items) {
     const std::string* name = key.as_string();
     if (name != nullptr && name->starts_with("best_") && *name != layout.best) {

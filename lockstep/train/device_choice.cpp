@@ -26,13 +26,15 @@ DeviceChoice choose_devices(const TrainConfig& config, int cuda_devices) {
          .detail = "E_FLAGS"});
   }
   if (has_cuda && !uses_cuda) {
-    choice.warning =
-        is_named ? format(
-                       "--devices {}: {} CUDA device{} here and not used",
-                       escape(config.devices),
-                       cuda_devices,
-                       cuda_devices == 1 ? " is" : "s are")
-                 : unused_accelerator_text("cuda");
+    choice.warning = is_named
+                         ? format(
+                               "--devices {}: {} here and not used",
+                               escape(config.devices),
+                               counted(
+                                   static_cast<std::uint64_t>(cuda_devices),
+                                   "CUDA device is",
+                                   "CUDA devices are"))
+                         : unused_accelerator_text("cuda");
   }
   return choice;
 }

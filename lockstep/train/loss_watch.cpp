@@ -71,11 +71,10 @@ std::string LossWatch::end_epoch(const EpochRecord& record) {
         shortest(record.lr)));
   }
   return format(
-      "epoch {}: the loss was not a finite number in {} step{}{}; it cannot be "
+      "epoch {}: the loss was not a finite number in {}{}; it cannot be "
       "the best epoch",
       record.epoch,
-      bad_steps,
-      bad_steps == 1 ? "" : "s",
+      counted(static_cast<std::uint64_t>(bad_steps), "step"),
       std::isfinite(record.test.loss) ? "" : " and in the test");
 }
 

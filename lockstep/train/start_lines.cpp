@@ -25,15 +25,14 @@ std::int64_t parameter_count(const torch::nn::Module& module) {
 std::string model_line(const StartingRun& run) {
   const std::size_t devices = run.setup.devices.size();
   return format(
-      "model {} with {} parameters on {} ({}), {} thread{}, kernels {}; "
+      "model {} with {} parameters on {} ({}), {}, kernels {}; "
       "batch {}{}; lockstep {}",
       run.own.model.is_empty() ? run.config.model : kOwn,
       with_commas(static_cast<std::uint64_t>(
           parameter_count(run.setup.model.module()))),
       to_string(run.setup.devices),
       run.setup.strategy->name(),
-      at::get_num_threads(),
-      at::get_num_threads() == 1 ? "" : "s",
+      counted(static_cast<std::uint64_t>(at::get_num_threads()), "thread"),
       run.config.kernels,
       run.config.batch_size,
       devices > 1 ? format(" over {} devices", devices) : std::string(),

@@ -31,9 +31,8 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
     add_warning(
         "W_NESTED_PICKLE",
         format(
-            "{} {} inside strings of the pickle",
-            scan.nested,
-            scan.nested == 1 ? "pickle is" : "pickles are"),
+            "{} inside strings of the pickle",
+            counted(scan.nested, "pickle is", "pickles are")),
         place);
   }
   if (scan.broken) {
