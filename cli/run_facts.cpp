@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -15,14 +14,17 @@
 #include "lockstep/base/csv.h"
 #include "lockstep/base/folder_lock.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::cli {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* kResults = "results.csv";
-constexpr std::array kRunFiles{"env.json", "args.yaml", kResults};
+constexpr std::array kRunFiles{
+    train::kEnvFile,
+    train::kArgsFile,
+    train::kResultsFile};
 // Folders inside folders.
 constexpr int kMaxRunDepth = 8;
 
@@ -80,65 +82,22 @@ void read_args(const std::string& text, RunFacts& facts) {
   }
 }
 
-std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto [end, status] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_all = end == text.data() + text.size();
-  return status == std::errc() && is_all ? std::optional(value) : std::nullopt;
-}
-
-/// Columns of a table by their names; the last row may be half written.
-class Table {
- public:
-  explicit Table(const std::string& text) {
-    std::vector<std::string> lines = split(text, '\n');
-    lines.pop_back(); // after the last line feed
-    for (const std::string& line : lines) {
-      rows_.push_back(split(line, ','));
-    }
-  }
-
-  [[nodiscard]] std::size_t rows() const {
-    return rows_.empty() ? 0 : rows_.size() - 1;
-  }
-
-  [[nodiscard]] std::vector<double> column(std::string_view name) const {
-    std::vector<double> values;
-    if (rows_.empty()) {
-      return values;
-    }
-    const auto at = static_cast<std::size_t>(
-        std::ranges::find(rows_[0], name) - rows_[0].begin());
-    for (std::size_t row = 1; row < rows_.size(); ++row) {
-      const auto value =
-          at < rows_[row].size() ? number(rows_[row][at]) : std::nullopt;
-      if (value) {
-        values.push_back(*value);
-      }
-    }
-    return values;
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
-
 void read_results(const std::string& text, RunFacts& facts) {
-  const Table table(text);
-  if (const auto epochs = table.column("epoch"); !epochs.empty()) {
+  const CsvTable table(text);
+  if (const auto epochs = table.column(train::kEpochColumn); !epochs.empty()) {
     // Not the number of rows: a run can begin after the first epoch.
     facts.epochs_done = static_cast<std::int64_t>(epochs.back());
   }
-  auto accuracy = table.column("val_top1");
+  auto accuracy = table.column(train::kTestAccuracyColumn);
   std::erase_if(accuracy, [](double value) { return !std::isfinite(value); });
   if (!accuracy.empty()) {
     facts.best_accuracy = *std::ranges::max_element(accuracy);
   }
-  if (const auto losses = table.column("val_loss"); !losses.empty()) {
+  if (const auto losses = table.column(train::kTestLossColumn);
+      !losses.empty()) {
     facts.last_loss = losses.back();
   }
-  const auto seconds = table.column("epoch_s");
+  const auto seconds = table.column(train::kSecondsColumn);
   if (!seconds.empty()) {
     double sum = 0;
     for (const double epoch : seconds) {
@@ -152,7 +111,11 @@ void read_results(const std::string& text, RunFacts& facts) {
 std::int64_t age_of(const std::string& folder) {
   namespace stdfs = std::filesystem;
   auto newest = stdfs::file_time_type::min();
-  for (const char* name : {"env.json", "args.yaml", kResults, "log.txt"}) {
+  for (const std::string_view name :
+       {train::kEnvFile,
+        train::kArgsFile,
+        train::kResultsFile,
+        train::kLogFile}) {
     std::error_code missing;
     const auto time = stdfs::last_write_time(file_in(folder, name), missing);
     newest = missing ? newest : std::max(newest, time);
@@ -209,11 +172,11 @@ std::string RunFacts::arg(const std::string& key) const {
 }
 
 std::int64_t RunFacts::epochs() const {
-  return static_cast<std::int64_t>(number(arg("epochs")).value_or(0));
+  return static_cast<std::int64_t>(parse_number(arg("epochs")).value_or(0));
 }
 
 bool is_run_folder(FileSystem& fs, const std::string& path) {
-  return std::ranges::any_of(kRunFiles, [&](const char* name) {
+  return std::ranges::any_of(kRunFiles, [&](std::string_view name) {
     return fs.stat(file_in(path, name)).has_value();
   });
 }
@@ -260,9 +223,9 @@ Result<std::vector<std::string>> find_runs(
 
 RunFacts read_run(FileSystem& fs, const std::string& path) {
   RunFacts facts{.path = path};
-  read_args(text_in(fs, path, "args.yaml"), facts);
-  read_env(text_in(fs, path, "env.json"), facts);
-  read_results(text_in(fs, path, kResults), facts);
+  read_args(text_in(fs, path, train::kArgsFile), facts);
+  read_env(text_in(fs, path, train::kEnvFile), facts);
+  read_results(text_in(fs, path, train::kResultsFile), facts);
   facts.devices = facts.devices.empty() ? facts.arg("devices") : facts.devices;
   facts.age = age_of(path);
   facts.state = state_of(fs, facts);

@@ -4,6 +4,7 @@
 // themselves are compared.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "cli/output.h"
 #include "cli/run_facts.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/utc.h"
+#include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::cli {
 namespace {
@@ -46,17 +49,6 @@ constexpr std::array kRunOrders{
           return a.seconds > b.seconds;
         }},
 };
-
-// "3 min", "5 h": of what is long past, minutes are no news.
-std::string age_text(std::int64_t seconds) {
-  constexpr std::int64_t kMinute = 60;
-  constexpr std::int64_t kHour = 60 * kMinute;
-  constexpr std::int64_t kDay = 24 * kHour;
-  return seconds < kMinute ? format("{} s", std::max<std::int64_t>(seconds, 0))
-         : seconds < kHour ? format("{} min", seconds / kMinute)
-         : seconds < 2 * kDay ? format("{} h", seconds / kHour)
-                              : format("{} d", seconds / kDay);
-}
 
 std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : escape(text, 40);
@@ -124,7 +116,7 @@ std::string list_text(const std::vector<RunFacts>& runs) {
          epochs_text(run),
          accuracy_text(run),
          time_text(run),
-         age_text(run.age)});
+         age_text(std::chrono::seconds(run.age))});
   }
   return aligned(rows);
 }
@@ -249,7 +241,7 @@ Result<int> run_runs(RunsArgs args, const Common& common) {
         return is_run_folder(real_fs(), path);
       });
   if (args.paths.empty()) {
-    args.paths.emplace_back("runs");
+    args.paths.emplace_back(train::kRunsFolder);
   }
   LOCKSTEP_ASSIGN(auto runs, read_runs(args));
   if (!is_comparison) {

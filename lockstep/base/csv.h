@@ -1,64 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tables as text (RFC 4180 quoting; lines end with "\n"), and a file that grows
-// by one row at a time and can go on where a checkpoint left it.
-//   auto file = CsvFile::create(real_fs(), "steps.csv", {"step", "loss"});
-//   file->append({"50", shortest(loss)});
+// Reads tables of numbers with a header line: results.csv of a run.
+//   const CsvTable table(text);
+//   const std::vector<double> losses = table.column("val_loss");
 #pragma once
 
-#include <initializer_list>
-
-#include "lockstep/base/fs.h"
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace lockstep {
 
-/// One line of a table with its "\n". Fields with a comma, a quote or a line
-/// break are put into quotes.
-std::string csv_row(std::span<const std::string> fields);
+/// The number that is all of `text`: "0.5", "nan". Nothing for other text.
+std::optional<double> parse_number(std::string_view text);
 
-/// A table on disk. Each row is handed to the system at once, so it is there
-/// after the program is killed. Threads: one at a time.
-class CsvFile {
+/// Columns of a table by their names. Fields have no quotes; a last line
+/// without a line feed is half written, and left out.
+class CsvTable {
  public:
-  /// Starts an empty table with a header; an older file is emptied.
-  /// Ownership: `fs` must outlive the file.
-  static Result<CsvFile> create(
-      FileSystem& fs,
-      const std::string& path,
-      std::vector<std::string> columns);
+  explicit CsvTable(std::string_view text);
 
-  /// Goes on after the first `keep_bytes` bytes and drops the rest (rows that
-  /// came after the checkpoint). A missing file is created.
-  /// Errors: kMismatch if the file is shorter or has another header; it is
-  /// then unchanged.
-  static Result<CsvFile> resume(
-      FileSystem& fs,
-      const std::string& path,
-      std::vector<std::string> columns,
-      std::uint64_t keep_bytes);
-
-  /// Adds a row. Errors: kInvalidArgument if the number of fields is not that
-  /// of the columns; kIo.
-  Status append(std::span<const std::string> fields);
-  Status append(std::initializer_list<std::string> fields);
-
-  /// Units: bytes in the file, to be stored for `resume`.
-  [[nodiscard]] std::uint64_t size() const {
-    return size_;
-  }
+  /// The numbers of a column, from top to bottom. Rows of another width than
+  /// the header, and fields that are no numbers, are left out; a column that is
+  /// not there is empty.
+  [[nodiscard]] std::vector<double> column(std::string_view name) const;
 
  private:
-  CsvFile(
-      std::unique_ptr<WritableFile> file,
-      std::string path,
-      std::size_t columns,
-      std::uint64_t size);
-  Status write(const std::string& text);
-
-  std::unique_ptr<WritableFile> file_;
-  std::string path_;
-  std::size_t columns_;
-  std::uint64_t size_;
+  std::vector<std::vector<std::string>> rows_;
 };
 
 } // namespace lockstep

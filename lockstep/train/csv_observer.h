@@ -8,14 +8,9 @@
 
 #include "lockstep/train/observer.h"
 #include "lockstep/train/run_files.h"
+#include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::train {
-
-/// Columns of the two files.
-inline constexpr std::string_view kResultsHeader =
-    "epoch,step,samples,train_loss,train_top1,val_loss,val_top1,val_top5,lr,"
-    "images_per_s,epoch_s,user_s,system_s";
-inline constexpr std::string_view kStepsHeader = "step,epoch,loss,lr";
 
 /// Appends to both files. Rows are written at once: a reader sees them live.
 class CsvObserver final : public Observer {

@@ -4,7 +4,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -17,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/base/utc.h"
 #include "lockstep/base/version.h"
 #include "lockstep/tensor/compat.h"
 #include "lockstep/train/run_folder.h"
@@ -38,22 +38,6 @@ std::string text_of(const std::filesystem::path& path) {
 
 std::string first_line(const std::filesystem::path& path) {
   return split(text_of(path), '\n').front();
-}
-
-std::string utc_now() {
-  const auto now = std::chrono::floor<std::chrono::seconds>(
-      std::chrono::system_clock::now());
-  const auto day = std::chrono::floor<std::chrono::days>(now);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(now - day);
-  return format(
-      "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-      static_cast<int>(date.year()),
-      static_cast<unsigned>(date.month()),
-      static_cast<unsigned>(date.day()),
-      clock.hours().count(),
-      clock.minutes().count(),
-      clock.seconds().count());
 }
 
 /// "model name : X" of the first core; empty on machines that say none.
@@ -129,7 +113,7 @@ ordered_json describe(const StartRecord& record) {
   ::utsname system = {};
   static_cast<void>(::uname(&system));
   ordered_json start = {
-      {"started", utc_now()},
+      {"started", utc_text(utc_now(), "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z")},
       {"step", record.step},
       {"command", command_line()},
       {"lockstep", std::string(kVersion)},

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/utc.h"
 #include "lockstep/report/event_file.h"
 #include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/config_file.h"
@@ -18,13 +18,7 @@ namespace {
 
 /// UTC, so that names sort by time wherever they were made.
 std::string timestamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  const std::size_t size =
-      std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &parts);
-  return {text.data(), size};
+  return utc_text(utc_now(), "{:04}{:02}{:02}-{:02}{:02}{:02}");
 }
 
 /// A file of such a name is somebody's.

@@ -11,18 +11,9 @@
 #include "lockstep/base/folder_lock.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/train/settings/config.h"
+#include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::train {
-
-inline constexpr std::string_view kRunsFolder = "runs";
-/// What a run writes into it, besides checkpoints (checkpoint_files.h).
-inline constexpr std::string_view kArgsFile = "args.yaml";
-inline constexpr std::string_view kEnvFile = "env.json";
-inline constexpr std::string_view kResultsFile = "results.csv";
-inline constexpr std::string_view kCurvesFile = "results.svg";
-inline constexpr std::string_view kStepsFile = "steps.csv";
-inline constexpr std::string_view kLogFile = "log.txt";
-inline constexpr std::string_view kMetricsFile = "metrics.jsonl";
 
 /// A folder that exists, can be written to and is held by this process.
 struct RunFolder {

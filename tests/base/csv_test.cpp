@@ -1,86 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/base/csv.h"
 
-#include <gmock/gmock.h>
+#include <cmath>
 
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
+#include <gmock/gmock.h>
 
 namespace lockstep {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
-const std::vector<std::string> kColumns{"step", "loss"};
-constexpr const char* kTablePath = "steps.csv";
-
-TEST(CsvRow, QuotesWhatWouldBreakTheTable) {
-  const std::vector<std::string> fields{"1", "a,b", "say \"hi\"", "x\ny", ""};
-  EXPECT_EQ(csv_row(fields), "1,\"a,b\",\"say \"\"hi\"\"\",\"x\ny\",\n");
+TEST(CsvTable, GivesColumnsByTheirNames) {
+  const CsvTable table("epoch,loss\n1,0.5\n2,2.5e-1\n");
+  EXPECT_THAT(table.column("epoch"), ElementsAre(1, 2));
+  EXPECT_THAT(table.column("loss"), ElementsAre(0.5, 0.25));
+  EXPECT_THAT(table.column("accuracy"), IsEmpty());
 }
 
-TEST(CsvFile, HandsEachRowToTheSystemAtOnce) {
-  MemoryFs fs;
-  auto table = CsvFile::create(fs, kTablePath, kColumns).value();
-  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n");
-  ASSERT_TRUE(table.append({"50", "2.5"}));
-  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n50,2.5\n");
-  EXPECT_EQ(table.size(), 17U);
+TEST(CsvTable, LeavesOutWhatIsHalfWritten) {
+  EXPECT_THAT(
+      CsvTable("epoch,loss\n1,0.5\n2\n3,x\n4,0.2").column("loss"),
+      ElementsAre(0.5));
+  EXPECT_THAT(CsvTable("").column("loss"), IsEmpty());
+  EXPECT_THAT(CsvTable("epoch,loss").column("loss"), IsEmpty());
 }
 
-TEST(CsvFile, CreateEmptiesAnOlderTable) {
-  MemoryFs fs;
-  ASSERT_TRUE(CsvFile::create(fs, kTablePath, {"a"})->append({"1"}));
-  ASSERT_TRUE(CsvFile::create(fs, kTablePath, {"b"}));
-  EXPECT_EQ(read_text(fs, kTablePath).value(), "b\n");
-}
-
-TEST(CsvFile, RejectsARowOfAnotherWidth) {
-  MemoryFs fs;
-  auto table = CsvFile::create(fs, kTablePath, kColumns).value();
-  const Status status = table.append({"1"});
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(status.error().message, "expected 2 fields, got 1");
-}
-
-TEST(CsvFile, ResumeDropsRowsAfterTheCheckpoint) {
-  MemoryFs fs;
-  auto table = CsvFile::create(fs, kTablePath, kColumns).value();
-  ASSERT_TRUE(table.append({"1", "a"}));
-  const std::uint64_t at_checkpoint = table.size();
-  ASSERT_TRUE(table.append({"2", "lost"}));
-  auto later = CsvFile::resume(fs, kTablePath, kColumns, at_checkpoint).value();
-  ASSERT_TRUE(later.append({"2", "b"}));
-  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n1,a\n2,b\n");
-}
-
-TEST(CsvFile, ResumeStartsAMissingTable) {
-  MemoryFs fs;
-  ASSERT_TRUE(CsvFile::resume(fs, kTablePath, kColumns, 100));
-  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n");
-}
-
-TEST(CsvFile, ResumeRefusesAForeignTableAndLeavesIt) {
-  MemoryFs fs;
-  ASSERT_TRUE(CsvFile::create(fs, kTablePath, kColumns));
-  for (const auto& [columns, bytes] :
-       {std::pair(std::vector<std::string>{"other"}, 6U),
-        std::pair(kColumns, 11U),
-        std::pair(kColumns, 9U)}) {
-    const auto refused = CsvFile::resume(fs, kTablePath, columns, bytes);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::kMismatch);
-    EXPECT_THAT(refused.error().message, HasSubstr("got 10 bytes"));
-  }
-  EXPECT_EQ(read_text(fs, kTablePath).value(), "step,loss\n");
-}
-
-TEST(CsvFile, ReportsAFullDisk) {
-  MemoryFs memory;
-  FaultFs fs(memory, {.byte_budget = 12});
-  auto table = CsvFile::create(fs, kTablePath, kColumns).value();
-  EXPECT_EQ(table.append({"1", "a"}).error().detail, "E_NO_SPACE");
+TEST(ParseNumber, TakesWholeTextsOnly) {
+  EXPECT_EQ(parse_number("-1.5"), -1.5);
+  EXPECT_TRUE(std::isnan(parse_number("nan").value()));
+  EXPECT_FALSE(parse_number("1 "));
+  EXPECT_FALSE(parse_number(""));
 }
 
 } // namespace
