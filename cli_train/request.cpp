@@ -4,10 +4,27 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/config_file.h"
+#include "lockstep/train/device_choice.h"
 #include "lockstep/train/run_folder.h"
 
 namespace lockstep::cli_train {
 namespace {
+
+/// What is given now: by the file of `--config`, the environment, the flags.
+struct Given {
+  const CommandLine& line;
+  /// Of the file, which may be a pipe: it is read once.
+  std::string yaml = {};
+
+  void apply_to(train::TrainConfig& config, train::SettingSources& sources)
+      const {
+    if (!line.config_file.empty()) {
+      train::apply_yaml(config, yaml, line.config_file, &sources);
+    }
+    train::apply_environment(config, sources);
+    apply(line, config, sources);
+  }
+};
 
 /// The settings of the run that goes on: in its checkpoint, or, before the
 /// first one, in its folder.
@@ -25,28 +42,40 @@ void apply_earlier(Request& request, FileSystem& fs) {
   }
 }
 
+/// Where only one of `--devices` and `--no-cuda` is given now, the other one
+/// is the earlier run's and does not contradict it.
+void settle_devices(const train::TrainConfig& given, Request& request) {
+  train::TrainConfig& config = request.config;
+  if (given.devices.empty() && !given.cuda &&
+      train::names_cuda(config.devices)) {
+    config.devices.clear();
+    request.sources.set(*train::find_key("devices"), "--no-cuda");
+  }
+  if (train::names_cuda(given.devices) && given.cuda && !config.cuda) {
+    config.cuda = true;
+    request.sources.set(*train::find_key("cuda"), "--devices");
+  }
+}
+
 } // namespace
 
 Request resolve(const CommandLine& line) {
   FileSystem& fs = real_fs();
+  Given given{.line = line};
+  if (!line.config_file.empty()) {
+    given.yaml = read_text(fs, line.config_file).value();
+  }
   Request request;
-  // What to resume is not a setting of a run, so files do not decide it.
-  train::TrainConfig typed;
-  train::apply_environment(typed, request.sources);
-  apply(line, typed, request.sources);
-  request.resumption = train::find_resumption(fs, typed);
+  // First alone: which run goes on is not for that run to say.
+  train::TrainConfig alone;
+  given.apply_to(alone, request.sources);
+  request.resumption = train::find_resumption(fs, alone);
+  request.sources = {};
   if (request.resumption) {
     apply_earlier(request, fs);
   }
-  if (!line.config_file.empty()) {
-    train::apply_yaml(
-        request.config,
-        read_text(fs, line.config_file).value(),
-        line.config_file,
-        &request.sources);
-  }
-  train::apply_environment(request.config, request.sources);
-  apply(line, request.config, request.sources);
+  given.apply_to(request.config, request.sources);
+  settle_devices(alone, request);
   return request;
 }
 

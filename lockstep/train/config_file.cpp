@@ -62,6 +62,15 @@ void set_from_file(
     const Flag& flag,
     const std::string& value,
     const Place& place) {
+  // The run that goes on has settings, too: which run it is must be known
+  // before any file is a run's. timm writes an empty one.
+  if (flag.name == "resume" && !value.empty()) {
+    bad_yaml(
+        place,
+        "E_CONFIG_KEY",
+        "what to resume is no setting of a file",
+        "--resume on the command line, or LOCKSTEP_RESUME in the environment");
+  }
   try {
     set_flag(config, flag, value);
   } catch (const Exception& exception) {

@@ -18,8 +18,8 @@ std::string to_yaml(const TrainConfig& config);
 
 /// Sets what `text` names and keeps the rest of `config`.
 /// Errors: throws kInvalidArgument with `path:line:column` for a key that is
-/// no setting (E_CONFIG_KEY), a bad value (E_FLAG_VALUE) or text that is no
-/// flat YAML (E_CONFIG_FILE).
+/// no setting of a file, `resume` among them (E_CONFIG_KEY), a bad value
+/// (E_FLAG_VALUE) or text that is no flat YAML (E_CONFIG_FILE).
 void apply_yaml(
     TrainConfig& config,
     const std::string& text,

@@ -7,6 +7,10 @@
 
 namespace lockstep::train {
 
+bool names_cuda(const std::string& spec) {
+  return spec.find("cuda") != std::string::npos;
+}
+
 DeviceChoice choose_devices(const TrainConfig& config, int cuda_devices) {
   const bool is_named = !config.devices.empty();
   const bool has_cuda = cuda_devices > 0;
@@ -14,7 +18,7 @@ DeviceChoice choose_devices(const TrainConfig& config, int cuda_devices) {
       .spec = is_named                  ? config.devices
               : has_cuda && config.cuda ? "cuda"
                                         : "cpu"};
-  const bool uses_cuda = choice.spec.find("cuda") != std::string::npos;
+  const bool uses_cuda = names_cuda(choice.spec);
   if (uses_cuda && !config.cuda) {
     raise(
         {.code = ErrorCode::kInvalidArgument,

@@ -17,6 +17,9 @@ struct DeviceChoice {
   std::string warning = {};
 };
 
+/// Whether one of the devices of `spec` is a CUDA device.
+bool names_cuda(const std::string& spec);
+
 /// On a machine with so many CUDA devices.
 /// Errors: throws kInvalidArgument (E_FLAGS) for `--no-cuda` with a CUDA device
 /// in `--devices`.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli_train/request.h"
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/fs.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep::cli_train {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RequestTest : public ::testing::Test {
+ protected:
+  void put(const std::string& name, std::string_view text) {
+    const auto file = real_fs().create(dir_ / name, 0644).value();
+    file->write(as_byte_span(text)).value();
+    file->close().value();
+  }
+  /// A run that was killed before its first checkpoint.
+  void put_run(const std::string& name, std::string_view args) {
+    real_fs().create_directories(dir_ / name).value();
+    put(name + "/args.yaml", args);
+  }
+  Request request(const std::vector<std::string>& args) {
+    return resolve(parse_command_line(args));
+  }
+  /// "from" of a flag.
+  static std::string source(const Request& request, std::string_view key) {
+    return request.sources.of(*train::find_key(key), "default");
+  }
+
+  const test::ScratchDir dir_;
+};
+
+TEST_F(RequestTest, AFolderOfTheConfigFileIsWhereAutoLooks) {
+  put_run("run", "model: mlp\nbatch_size: 8\nlr: 0.5\n");
+  put("my.yaml", "output: " + dir_ / "run" + "\nlr: 0.25\n");
+  const Request found = request({"--resume=auto", "-c", dir_ / "my.yaml"});
+  ASSERT_TRUE(found.resumption);
+  EXPECT_EQ(found.resumption->folder, dir_ / "run");
+  EXPECT_EQ(found.config.batch_size, 8) << "the run's";
+  EXPECT_EQ(found.config.lr, 0.25) << "the file's";
+  EXPECT_EQ(source(found, "model"), dir_ / "run/args.yaml:1");
+  EXPECT_EQ(source(found, "lr"), dir_ / "my.yaml:2");
+  EXPECT_EQ(source(found, "epochs"), "default");
+}
+
+TEST_F(RequestTest, AFlagNamesTheFolderBeforeTheConfigFile) {
+  put_run("run", "batch_size: 8\n");
+  put_run("other", "batch_size: 16\n");
+  put("my.yaml", "output: " + dir_ / "run\n");
+  EXPECT_EQ(
+      request(
+          {"--resume=auto",
+           "-c",
+           dir_ / "my.yaml",
+           "--output=" + dir_ / "other"})
+          .config.batch_size,
+      16);
+}
+
+TEST_F(RequestTest, AConfigFileThatResumesIsRefused) {
+  put_run("run", "batch_size: 8\n");
+  put("my.yaml", "lr: 1\nresume: " + dir_ / "run\n");
+  try {
+    request({"-c", dir_ / "my.yaml"});
+    ADD_FAILURE() << "accepted";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.error().detail, "E_CONFIG_KEY");
+    EXPECT_EQ(error.error().path, dir_ / "my.yaml:2:9");
+    EXPECT_THAT(error.error().hint, HasSubstr("--resume on the command line"));
+  }
+  put("empty.yaml", "resume:\n");
+  EXPECT_EQ(request({"-c", dir_ / "empty.yaml"}).config.resume, "");
+}
+
+TEST_F(RequestTest, NoCudaCountsMoreThanTheDevicesOfTheRun) {
+  put_run("run", "devices: cuda:0\n");
+  const Request found = request({"--resume", dir_ / "run", "--no-cuda"});
+  EXPECT_EQ(found.config.devices, "");
+  EXPECT_EQ(source(found, "devices"), "--no-cuda");
+  put_run("two", "devices: cpu*2\n");
+  EXPECT_EQ(
+      request({"--resume", dir_ / "two", "--no-cuda"}).config.devices,
+      "cpu*2");
+}
+
+TEST_F(RequestTest, DevicesCountMoreThanNoCudaOfTheRun) {
+  put_run("run", "cuda: false\n");
+  const Request found = request({"--resume", dir_ / "run", "--devices=cuda"});
+  EXPECT_TRUE(found.config.cuda);
+  EXPECT_EQ(source(found, "cuda"), "--devices");
+  // Both given now contradict each other: choose_devices refuses them.
+  const Request both =
+      request({"--resume", dir_ / "run", "--devices=cuda", "--no-cuda"});
+  EXPECT_FALSE(both.config.cuda);
+  EXPECT_EQ(both.config.devices, "cuda");
+}
+
+} // namespace
+} // namespace lockstep::cli_train
