@@ -4,6 +4,9 @@
 // bytes of Python's more for an input.
 #include "lockstep/models/summary.h"
 
+#include <thread>
+
+#include <ATen/ThreadLocalState.h>
 #include <gmock/gmock.h>
 #include <torch/nn.h>
 
@@ -155,6 +158,30 @@ TEST(Summary, IsATableWithTotals) {
   EXPECT_THAT(text, HasSubstr("    1 (Linear)         [1, 256]      200,960"));
   EXPECT_THAT(text, HasSubstr("Total params: 235,146\n"));
   EXPECT_THAT(text, HasSubstr("Total mult-adds: 235,146 (0.24 M)\n"));
+}
+
+/// Its layer runs in a thread that has taken over the state of this one, as the
+/// replicas of a DataParallel have.
+struct Threaded : nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    at::Tensor out;
+    const at::ThreadLocalState state;
+    std::jthread([&] {
+      const at::ThreadLocalStateGuard guard(state);
+      out = inner->forward(x);
+    }).join();
+    return outer->forward(out);
+  }
+  nn::Linear inner = register_module("inner", nn::Linear(4, 3));
+  nn::Linear outer = register_module("outer", nn::Linear(3, 2));
+};
+
+TEST(Summary, OperationsOfOtherThreadsAreLeftOut) {
+  Threaded net;
+  const ModelSummary summary = summarize(net, torch::zeros({5, 4}));
+  EXPECT_EQ(layer(summary, "outer").output_shape, (Shape{5, 2}));
+  EXPECT_EQ(layer(summary, "inner").mult_adds, 0);
+  EXPECT_EQ(summary.params, 4 * 3 + 3 + 3 * 2 + 2);
 }
 
 } // namespace

@@ -16,7 +16,8 @@ struct Trace {
   int depth = 0;
 };
 
-// Callbacks are plain functions.
+// Callbacks are plain functions. Null in other threads, which take them over
+// with the rest of the thread's state: those of replicas, of backward passes.
 thread_local Trace* current = nullptr;
 
 struct Inputs final : at::ObserverContext {
@@ -51,14 +52,14 @@ std::string plain_name(std::string name) {
 // Inputs can be read at the start only, outputs at the end.
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
   auto inputs = std::make_unique<Inputs>();
-  if (current->depth++ == 0) {
+  if (current != nullptr && current->depth++ == 0) {
     inputs->storages = storages_of(op.inputs());
   }
   return inputs;
 }
 
 void on_end(const at::RecordFunction& op, at::ObserverContext* context) {
-  if (--current->depth > 0) {
+  if (current == nullptr || --current->depth > 0) {
     return;
   }
   TracedOp traced{

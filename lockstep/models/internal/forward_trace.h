@@ -24,7 +24,8 @@ struct TracedOp {
   std::int64_t output_bytes = 0;
 };
 
-/// Calls `work` and returns the operations of this thread.
+/// Calls `work` and returns the operations of this thread; those of threads
+/// that it starts, such as the replicas of a DataParallel, are left out.
 /// Errors: throws what `work` throws.
 std::vector<TracedOp> trace_operations(const std::function<void()>& work);
 
