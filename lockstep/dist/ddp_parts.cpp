@@ -103,13 +103,25 @@ std::vector<std::string> differences(
 
 } // namespace
 
+std::vector<NamedTensor> buffers_of(
+    torch::nn::Module& module,
+    const DistributedDataParallelOptions& options) {
+  std::vector<NamedTensor> buffers;
+  Collector collector(options.ignored);
+  for (const auto& child : module.named_modules()) {
+    for (const auto& own : child.value()->named_buffers(/*recurse=*/false)) {
+      collector.add(buffers, dotted(child.key(), own.key()), own.value());
+    }
+  }
+  return buffers;
+}
+
 ModuleParts parts_of(
     torch::nn::Module& module,
     const DistributedDataParallelOptions& options) {
-  ModuleParts parts;
+  ModuleParts parts{.buffers = buffers_of(module, options)};
   Collector trained(options.ignored);
   Collector all(options.ignored);
-  Collector buffers(options.ignored);
   for (const auto& child : module.named_modules()) {
     for (const auto& own : child.value()->named_parameters(/*recurse=*/false)) {
       const std::string name = dotted(child.key(), own.key());
@@ -118,9 +130,6 @@ ModuleParts parts_of(
           trained.add(parts.trained, name, own.value())) {
         parts.is_sparse.push_back(has_sparse_gradient(*child.value()));
       }
-    }
-    for (const auto& own : child.value()->named_buffers(/*recurse=*/false)) {
-      buffers.add(parts.buffers, dotted(child.key(), own.key()), own.value());
     }
   }
   if (parts.trained.empty()) {

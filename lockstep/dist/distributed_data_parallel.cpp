@@ -129,6 +129,8 @@ struct DistributedDataParallelBase::State {
   /// After the reducer, which it measures.
   std::shared_ptr<c10d::Logger> logger = {};
   std::shared_ptr<dist::internal::FirstBackward> first_backward = {};
+  /// Whether forward passes take over rank 0's buffers at all.
+  bool syncs_buffers = false;
   /// False inside no_sync.
   bool averages = true;
   /// Whether the next forward pass takes over rank 0's buffers.
@@ -182,12 +184,11 @@ void DistributedDataParallelBase::State::start(const ModuleParts& parts) {
 // The graph of an earlier forward pass may hold a buffer: its version must not
 // change, as if nothing had been written.
 void DistributedDataParallelBase::State::sync_buffers() const {
-  const auto parts = dist::internal::parts_of(*module, options);
-  if (parts.buffers.empty()) {
+  const at::NoGradGuard no_grad;
+  const auto buffers = tensors_of(dist::internal::buffers_of(*module, options));
+  if (buffers.empty()) { // their modules were taken out
     return;
   }
-  const at::NoGradGuard no_grad;
-  const auto buffers = tensors_of(parts.buffers);
   std::vector<std::uint32_t> versions;
   versions.reserve(buffers.size());
   for (const at::Tensor& buffer : buffers) {
@@ -224,6 +225,9 @@ DistributedDataParallelBase::DistributedDataParallelBase(
   state_->options = options;
   state_->module = module;
   const ModuleParts parts = dist::internal::parts_of(*module, options);
+  // Asked once, as in Python: the ranks must agree on it.
+  state_->syncs_buffers =
+      options.forward_sync_buffers && !parts.buffers.empty();
   state_->device = parts.parameters.front().tensor.device();
   auto& group = state_->group.impl();
   if (!group.has_python_ranks) {
@@ -265,7 +269,7 @@ void DistributedDataParallelBase::before_forward() {
       state.reducer->rebuild_buckets();
     });
   }
-  if (state.buffers_are_due && state.options.forward_sync_buffers) {
+  if (state.buffers_are_due && state.syncs_buffers) {
     state.sync_buffers();
   }
 }

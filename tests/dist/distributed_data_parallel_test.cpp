@@ -68,6 +68,22 @@ TEST(DistributedDataParallel, AllBeginWithRankZerosWeightsAndStayEqual) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
+TEST(DistributedDataParallel, BuffersAreRankZerosAlsoWhenAllIsFrozen) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::BatchNorm1d net(3);
+    DistributedDataParallel model(net, {.process_group = group});
+    for (at::Tensor& parameter : net->parameters()) {
+      parameter.requires_grad_(false);
+    }
+    net->eval();
+    net->running_mean.fill_(group.rank() + 1.0);
+    const torch::NoGradGuard no_grad;
+    model->forward(row_of(0));
+    EXPECT_TRUE(torch::equal(net->running_mean, torch::ones({3})));
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(DistributedDataParallel, NoSyncAddsUpAndAveragesLater) {
   const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
     torch::nn::Linear net(3, 1);

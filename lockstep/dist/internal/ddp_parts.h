@@ -36,6 +36,12 @@ ModuleParts parts_of(
     torch::nn::Module& module,
     const DistributedDataParallelOptions& options);
 
+/// The buffers alone, also of a module whose parameters are all frozen. A
+/// program may have put others in their place.
+std::vector<NamedTensor> buffers_of(
+    torch::nn::Module& module,
+    const DistributedDataParallelOptions& options);
+
 /// The tensors alone, detached.
 std::vector<at::Tensor> detached(const std::vector<NamedTensor>& named);
 
