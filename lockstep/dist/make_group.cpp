@@ -4,6 +4,9 @@
 // torch.distributed (2.13) nests them for its default group; a rank that nests
 // otherwise does not find the others.
 #include <array>
+#include <cstdint>
+#include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,17 +56,70 @@ std::string key_of(const std::string& key, int rank) {
   return format("lockstep/{}/{}", key, rank);
 }
 
-/// Ranks whose text is not there.
-std::vector<std::string> late_ranks(
+/// Ranks whose text is not there; nothing if the store does not answer.
+std::optional<std::vector<std::string>> late_ranks(
     ProcessGroup::Impl& impl,
     const std::string& key) {
   std::vector<std::string> late;
-  for (int rank = 0; rank < impl.group->getSize(); ++rank) {
-    if (!impl.store->check({key_of(key, rank)})) {
-      late.push_back(std::to_string(rank));
+  try {
+    for (int rank = 0; rank < impl.group->getSize(); ++rank) {
+      if (!impl.store->check({key_of(key, rank)})) {
+        late.push_back(std::to_string(rank));
+      }
     }
+  } catch (const std::exception&) {
+    return std::nullopt;
   }
   return late;
+}
+
+[[noreturn]] void raise_not_all_came(
+    ProcessGroup::Impl& impl,
+    const std::string& key) {
+  const int rank = impl.group->getRank();
+  const auto late = late_ranks(impl, key);
+  if (!late) {
+    raise(
+        {.code = ErrorCode::kUnavailable,
+         .op = "dist.init",
+         .message = format(
+             "rank {} waited for the others, and the store does not answer any "
+             "more",
+             rank),
+         .hint = "the process that holds it, mostly rank 0, has ended: see its "
+                 "output first",
+         .detail = "E_RANKS_LATE"});
+  }
+  raise(
+      {.code = ErrorCode::kTimeout,
+       .op = "dist.init",
+       .message = format(
+           "rank {} waited {} s for rank{} {}",
+           rank,
+           static_cast<double>(impl.timeout.count()) / 1000.0,
+           late->size() == 1 ? "" : "s",
+           join(*late, ", ")),
+       .hint = "they did not start, have ended, or do something else",
+       .detail = "E_RANKS_LATE"});
+}
+
+/// Rank 0, which may hold the store, leaves last: if it ended at once, the
+/// others would find no store instead of what they are to read.
+void leave(ProcessGroup::Impl& impl, const std::string& key) {
+  const std::string all_have_read = format("lockstep/{}/read", key);
+  const std::int64_t readers =
+      impl.store->add(format("lockstep/{}/readers", key), 1);
+  if (readers == impl.group->getSize()) {
+    impl.store->set(all_have_read, std::vector<std::uint8_t>{1});
+  }
+  if (impl.group->getRank() != 0) {
+    return;
+  }
+  try {
+    impl.store->wait({all_have_read}, impl.timeout);
+  } catch (const std::exception&) {
+    // A rank has ended meanwhile; the next collective says so.
+  }
 }
 
 /// Versions that must be equal for the ranks to understand each other.
@@ -105,25 +161,15 @@ std::vector<std::string> exchange(
   }
   try {
     impl.store->wait(keys, impl.timeout);
-  } catch (const c10::Error&) {
-    const auto late = late_ranks(impl, key);
-    raise(
-        {.code = ErrorCode::kTimeout,
-         .op = "dist.init",
-         .message = format(
-             "rank {} waited {} s for rank{} {}",
-             rank,
-             static_cast<double>(impl.timeout.count()) / 1000.0,
-             late.size() == 1 ? "" : "s",
-             join(late, ", ")),
-         .hint = "they did not start, have ended, or do something else",
-         .detail = "E_RANKS_LATE"});
+  } catch (const std::exception&) {
+    raise_not_all_came(impl, key);
   }
   std::vector<std::string> texts;
   for (const std::string& name : keys) {
     const auto value = impl.store->get(name);
     texts.emplace_back(value.begin(), value.end());
   }
+  leave(impl, key);
   return texts;
 }
 
@@ -157,6 +203,10 @@ ProcessGroup make_group(
     impl->group->setGroupName(kFirstGroup);
     impl->group->setGroupDesc("default_pg");
   });
+  if (!options.has_python_ranks) {
+    // Until here Gloo has read from the store, too.
+    exchange(*impl, "connected", "");
+  }
   return ProcessGroup(std::move(impl));
 }
 

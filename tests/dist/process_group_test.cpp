@@ -2,9 +2,11 @@
 #include "lockstep/dist/process_group.h"
 
 #include <cstdlib>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
@@ -147,6 +149,56 @@ TEST(ProcessGroup, VersionsThatDifferAreNamed) {
   EXPECT_THAT(
       error.message,
       AllOf(HasSubstr("rank 0: " + other), HasSubstr("rank 1: Lockstep")));
+}
+
+// It may hold the store, in which the others are about to read why it ends.
+TEST(ProcessGroup, RankZeroLeavesWhenAllHaveRead) {
+  const test::ScratchDir folder;
+  const std::string other = "Lockstep 0.0.1, LibTorch 1.0";
+  // This thread is rank 1.
+  const c10::intrusive_ptr<c10d::Store> store =
+      c10::make_intrusive<c10d::FileStore>(folder / "store", 2);
+  store->set(
+      "default_pg/lockstep/versions/1",
+      std::vector<std::uint8_t>(other.begin(), other.end()));
+  auto rank_zero = std::async(std::launch::async, [&] {
+    return error_of(
+        {.init_method = "file://" + (folder / "store"),
+         .rank = 0,
+         .world_size = 2,
+         .timeout = std::chrono::seconds(60)});
+  });
+  const std::string readers = "default_pg/lockstep/versions/readers";
+  store->wait({readers}); // rank 0 has read
+  EXPECT_EQ(
+      rank_zero.wait_for(std::chrono::milliseconds(100)),
+      std::future_status::timeout);
+  EXPECT_EQ(store->add(readers, 1), 2);
+  store->set("default_pg/lockstep/versions/read", std::vector<std::uint8_t>{1});
+  EXPECT_EQ(rank_zero.get().code, ErrorCode::kMismatch);
+}
+
+TEST(ProcessGroup, AStoreThatHasEndedIsNamed) {
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  const std::string address = format("tcp://127.0.0.1:{}", store->getPort());
+  auto rank_one = std::async(std::launch::async, [&] {
+    return error_of(
+        {.init_method = address,
+         .rank = 1,
+         .world_size = 2,
+         .timeout = std::chrono::seconds(60)});
+  });
+  store->wait({"default_pg/lockstep/versions/1"}); // now it waits for rank 0
+  store.reset();
+  const Error error = rank_one.get();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable) << error.message;
+  EXPECT_EQ(error.detail, "E_RANKS_LATE");
+  EXPECT_THAT(error.message, HasSubstr("the store does not answer any more"));
+  EXPECT_THAT(error.hint, HasSubstr("rank 0, has ended"));
 }
 
 TEST(ProcessGroup, ACollectiveThatTheOthersLeaveSaysWhich) {

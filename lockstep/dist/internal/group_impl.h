@@ -39,8 +39,10 @@ ProcessGroup make_group(
     int size,
     const InitOptions& options);
 
-/// Gives every rank the texts of all ranks, through the store.
-/// Errors: throws kTimeout that names the ranks whose text did not come.
+/// Gives every rank the texts of all ranks, through the store. Rank 0 returns
+/// when all have read them, so that it may end then, and the store with it.
+/// Errors: throws kTimeout that names the ranks whose text did not come,
+/// kUnavailable if the store has ended.
 std::vector<std::string> exchange(
     ProcessGroup::Impl& impl,
     const std::string& key,
