@@ -43,6 +43,7 @@ void LineObserver::on_step(const StepRecord& record) {
     epoch_ = record.epoch;
     shown_ = 0.0;
   }
+  ++steps_;
   samples_ += record.samples;
   meters_.loss.add(record.loss, record.samples);
   meters_.top1.add(record.top1, record.samples);
@@ -56,21 +57,31 @@ void LineObserver::on_step(const StepRecord& record) {
   log_.write(
       LogLevel::kInfo,
       format(
-          "{}{}]  {}  eta: {}  lr: {}  img/s: {:.1f}  loss: {}  "
+          "{}{}]  {}  eta: {}  lr: {}  img/s: {}  loss: {}  "
           "acc1: {}  acc5: {}  time: {:.4f}  data: {:.4f}",
           kEpoch,
           record.epoch,
           position(record.batch, record.batches),
           human_seconds(meters_.time.average() * left),
           format("{:.6g}", record.lr),
-          static_cast<double>(samples_) / (record.epoch_seconds - shown_),
+          rate(record.epoch_seconds),
           meters_.loss.text(),
           meters_.top1.text(),
           meters_.top5.text(),
           meters_.time.average(),
           meters_.data.average()));
+  steps_ = 0;
   samples_ = 0;
   shown_ = record.epoch_seconds;
+}
+
+std::string LineObserver::rate(double epoch_seconds) const {
+  if (steps_ == 1 && log_interval_ > 1) {
+    return "-";
+  }
+  return format(
+      "{:.1f}",
+      static_cast<double>(samples_) / (epoch_seconds - shown_));
 }
 
 void LineObserver::on_epoch(const EpochRecord& record) {

@@ -4,6 +4,9 @@
 // their log parsers keep working.
 //   Epoch: [1]  [ 50/938]  eta: 0:01:02  lr: 0.1  img/s: 1843.2  loss: ...
 //   Test:  Acc@1 87.310 Acc@5 99.480
+// `img/s` is the rate since the line before; "-" where only one step came
+// since, as in the first line of an epoch: it tells how the data began, not the
+// rate.
 #pragma once
 
 #include <string_view>
@@ -29,6 +32,9 @@ class LineObserver final : public Observer {
   void on_end(const EndRecord& record) override;
 
  private:
+  /// Images per second since the last line.
+  [[nodiscard]] std::string rate(double epoch_seconds) const;
+
   /// What the lines of one epoch average.
   struct Meters {
     Meter loss;
@@ -43,7 +49,8 @@ class LineObserver final : public Observer {
   Meters meters_;
   /// The epoch of `meters_`, which may begin in its middle.
   std::int64_t epoch_ = -1;
-  /// Samples since the last line, and when that was in the epoch.
+  /// Steps and samples since the last line, and when that was in the epoch.
+  std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;
   double shown_ = 0.0;
 };

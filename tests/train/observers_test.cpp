@@ -110,7 +110,7 @@ TEST(LineObserver, PrintsTorchvisionsLines) {
   EXPECT_THAT(
       log.lines,
       ElementsAre(
-          "Epoch: [1]  [  0/100]  eta: 0:00:06  lr: 0.1  img/s: 1024.0  "
+          "Epoch: [1]  [  0/100]  eta: 0:00:06  lr: 0.1  img/s: -  "
           "loss: 2.3012 (2.3012)  acc1: 25.0000 (25.0000)  "
           "acc5: 71.8750 (71.8750)  time: 0.0625  data: 0.0010",
           "Epoch: [1]  [ 50/100]  eta: 0:00:03  lr: 0.1  img/s: 1024.0  "
@@ -147,7 +147,17 @@ TEST(LineObserver, ARateIsThatOfTheStepsSinceTheLastLine) {
   sink.on_step(next);
   ASSERT_THAT(log.lines, SizeIs(2));
   EXPECT_NEAR(rate_of(log.lines[0]), (39 * 64 + 16) / 40.0, 0.05);
-  EXPECT_NEAR(rate_of(log.lines[1]), 64 / 0.5, 0.05);
+  EXPECT_THAT(log.lines[1], HasSubstr("  img/s: -  loss: "));
+}
+
+TEST(LineObserver, OneStepIsARateWhereEachStepIsShown) {
+  Lines log;
+  LineObserver sink(log, 1);
+  StepRecord first = step(1, 0);
+  first.epoch_seconds = 0.5;
+  sink.on_step(first);
+  ASSERT_THAT(log.lines, SizeIs(1));
+  EXPECT_NEAR(rate_of(log.lines[0]), 64 / 0.5, 0.05);
 }
 
 TEST(LineObserver, LinesPassTheParserOfTorchvisionLogs) {
