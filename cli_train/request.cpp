@@ -28,8 +28,14 @@ struct Given {
 
 /// The settings of the run that goes on: in its checkpoint, or, before the
 /// first one, in its folder.
-void apply_earlier(Request& request, FileSystem& fs) {
-  const train::Resumption& from = *request.resumption;
+void apply_earlier(
+    const train::Resumption& from,
+    Request& request,
+    FileSystem& fs) {
+  train::apply_args(
+      request.config,
+      from.checkpoint.guessed_args,
+      &request.sources);
   if (const auto* args = from.checkpoint.root.find("args")) {
     train::apply_args(request.config, *args, &request.sources);
   } else if (from.path.empty()) {
@@ -72,7 +78,7 @@ Request resolve(const CommandLine& line) {
   request.resumption = train::find_resumption(fs, alone);
   request.sources = {};
   if (request.resumption) {
-    apply_earlier(request, fs);
+    apply_earlier(*request.resumption, request, fs);
   }
   given.apply_to(request.config, request.sources);
   settle_devices(alone, request);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -50,14 +51,17 @@ struct KeptSetting {
   std::string_view key = {};
   std::string_view part = {};
   std::string_view name = {};
+  /// The one-cycle schedule moves the value; what was set is here.
+  std::string_view peak = {};
 };
 
 constexpr std::array kKept{
-    KeptSetting{"lr", "optimizer", "initial_lr"},
-    KeptSetting{"momentum", "optimizer", "momentum"},
+    KeptSetting{"lr", "optimizer", "initial_lr", "max_lr"},
+    KeptSetting{"momentum", "optimizer", "momentum", "max_momentum"},
     KeptSetting{"weight_decay", "optimizer", "weight_decay"},
     KeptSetting{"nesterov", "optimizer", "nesterov"},
     KeptSetting{"lr_step_size", "scheduler", "step_size"},
+    KeptSetting{"lr_milestones", "scheduler", "milestones"},
     KeptSetting{"lr_gamma", "scheduler", "gamma"},
 };
 // clang-format on
@@ -187,6 +191,44 @@ const ckpt::Value* part_of(const ckpt::Value& ours, std::string_view name) {
   return list->items.empty() ? nullptr : list->items.data();
 }
 
+/// Python counts how often each epoch is named; our flag names them one by one.
+/// Nothing for what no flag could say.
+std::optional<ckpt::Value> milestones_of(const ckpt::Dict& counter) {
+  constexpr std::int64_t kMostDrops = 1000;
+  std::vector<std::int64_t> epochs;
+  for (const auto& [epoch, count] : counter.items) {
+    const std::int64_t* times = count.as_int();
+    if (epoch.as_int() == nullptr || times == nullptr || *times < 1 ||
+        *times > kMostDrops) {
+      return std::nullopt;
+    }
+    epochs.insert(
+        epochs.end(),
+        static_cast<std::size_t>(*times),
+        *epoch.as_int());
+  }
+  std::ranges::sort(epochs);
+  ckpt::List list;
+  list.items.assign(epochs.begin(), epochs.end());
+  return ckpt::Value(std::move(list));
+}
+
+/// What `part` says of a setting; nothing if it does not.
+std::optional<ckpt::Value> kept_value(
+    const ckpt::Value& part,
+    const KeptSetting& kept) {
+  const ckpt::Value* value = part.find(kept.name);
+  if (value == nullptr) {
+    return std::nullopt;
+  }
+  const ckpt::Value* peak = kept.peak.empty() ? nullptr : part.find(kept.peak);
+  if (peak != nullptr) {
+    return *peak;
+  }
+  const ckpt::Dict* counter = value->as_dict();
+  return counter == nullptr ? std::optional(*value) : milestones_of(*counter);
+}
+
 ckpt::Value args_of(const ckpt::Value& root, const ckpt::Value& ours) {
   ckpt::Value args = ckpt::Value::dict({});
   if (const std::string_view model = model_name(root); !model.empty()) {
@@ -194,13 +236,28 @@ ckpt::Value args_of(const ckpt::Value& root, const ckpt::Value& ours) {
   }
   for (const KeptSetting& kept : kKept) {
     const ckpt::Value* part = part_of(ours, kept.part);
-    const ckpt::Value* value =
-        part == nullptr ? nullptr : part->find(kept.name);
-    if (value != nullptr) {
+    const auto value = part ? kept_value(*part, kept) : std::nullopt;
+    if (value) {
       args.set(std::string(kept.key), *value);
     }
   }
   return args;
+}
+
+/// A file without a schedule may not say the first rate; the rate of now is
+/// the best guess then.
+void guess_rate(RunCheckpoint& checkpoint) {
+  const ckpt::Value* group = part_of(checkpoint.root, kOptimizer);
+  const ckpt::Value* lr = group == nullptr ? nullptr : group->find("lr");
+  if (checkpoint.root.find("args")->find("lr") != nullptr || lr == nullptr ||
+      !lr->number()) {
+    return;
+  }
+  checkpoint.guessed_args.set("lr", *lr);
+  checkpoint.notes.push_back(format(
+      "the optimizer does not say its first learning rate (initial_lr): it is "
+      "what --lr says, or else the rate of now, {}",
+      shortest(*lr->number())));
 }
 
 /// What the log says of a file that is not ours.
@@ -240,10 +297,12 @@ RunCheckpoint to_run_checkpoint(
     ours.set("scheduler", *scheduler);
   }
   ours.set("args", args_of(root, ours));
-  return {
+  RunCheckpoint checkpoint{
       .root = ours,
       .layout = std::string(layout.name),
       .notes = notes_of(root, layout, epoch)};
+  guess_rate(checkpoint);
+  return checkpoint;
 }
 
 } // namespace lockstep::train

@@ -21,6 +21,9 @@ struct RunCheckpoint {
   bool is_ours = false;
   /// For the log: what was understood of a form that is not ours.
   std::vector<std::string> notes = {};
+  /// As `args`, of what the file lets guess only: a setting that is given
+  /// counts more.
+  ckpt::Value guessed_args = ckpt::Value::dict({});
 };
 
 /// Takes what Lockstep, PyTorch's examples, torchvision's and timm's scripts

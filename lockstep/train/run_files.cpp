@@ -54,10 +54,10 @@ text_of(FileSystem& fs, const std::string& path, const std::string& first) {
         {.code = ErrorCode::kMismatch,
          .op = "train.rows",
          .message = format(
-             "expected a file that begins with '{}', got '{}'",
+             "the file has other columns: expected '{}', got '{}'",
              escape(first.substr(0, first.find('\n'))),
              escape(text->substr(0, text->find('\n')))),
-         .hint = "move it away: a new one is begun",
+         .hint = "rename it: a new one is begun beside it",
          .path = path,
          .detail = "E_OTHER_FILE"});
   }

@@ -69,6 +69,19 @@ void Schedule::after_epoch() {
 }
 
 void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
+  const auto total = total_steps();
+  if (total && steps > *total) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.resume",
+         .message = format(
+             "the checkpoint has no schedule; the one-cycle schedule of this "
+             "run has {} steps, and {} are done",
+             *total,
+             steps),
+         .hint = format("--epochs {} plans a longer one", epochs + 1),
+         .detail = "E_SCHEDULE_END"});
+  }
   std::vector<ParamGroup>& groups = optimizer_.param_groups();
   const std::vector<double> loaded = rates_of(groups);
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -94,28 +107,38 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
   }
 }
 
-void Schedule::check_room(std::int64_t steps, std::int64_t steps_per_epoch)
-    const {
+std::optional<std::int64_t> Schedule::total_steps() const {
   const ckpt::Value state = scheduler_->state_dict();
   const ckpt::Value* total = state.find("total_steps");
-  if (total == nullptr || total->as_int() == nullptr) {
-    return;
-  }
-  const std::int64_t room = *total->as_int() - scheduler_->last_epoch();
-  if (steps > room) {
+  return total == nullptr || total->as_int() == nullptr
+             ? std::nullopt
+             : std::optional(*total->as_int());
+}
+
+std::optional<std::int64_t> Schedule::steps_left() const {
+  const auto total = total_steps();
+  return total ? std::optional(*total - scheduler_->last_epoch())
+               : std::nullopt;
+}
+
+void Schedule::check_room(std::int64_t steps, std::int64_t steps_per_epoch)
+    const {
+  const auto room = steps_left();
+  if (room && steps > *room) {
+    const std::int64_t total = *total_steps();
     raise(
         {.code = ErrorCode::kMismatch,
          .op = "train.resume",
          .message = format(
              "the one-cycle schedule of the checkpoint has {} of {} steps "
              "left, the run would make {}",
-             room,
-             *total->as_int(),
+             *room,
+             total,
              steps),
          .hint = format(
              "--epochs {} ends with it; --initial-checkpoint begins a new run "
              "with a new schedule",
-             *total->as_int() / steps_per_epoch),
+             total / steps_per_epoch),
          .detail = "E_SCHEDULE_END"});
   }
 }

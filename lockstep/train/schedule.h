@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -36,7 +37,11 @@ class Schedule {
   /// Goes to where it stands after `epochs` and `steps`, for a checkpoint that
   /// did not save it. The rates that the optimizer loaded stay, unless they are
   /// those of the step before: many scripts set a rate when its epoch begins.
+  /// Errors: throws kMismatch (E_SCHEDULE_END), and nothing changes, if it is
+  /// planned for fewer steps.
   void fast_forward(std::int64_t epochs, std::int64_t steps);
+  /// Steps until its end; nothing if it has none.
+  [[nodiscard]] std::optional<std::int64_t> steps_left() const;
   /// Errors: throws kMismatch (E_SCHEDULE_END) if the schedule ends before
   /// `steps` more are made: it was planned for a shorter run.
   void check_room(std::int64_t steps, std::int64_t steps_per_epoch) const;
@@ -45,6 +50,9 @@ class Schedule {
   }
 
  private:
+  /// Steps from begin to end; nothing if it has no end.
+  [[nodiscard]] std::optional<std::int64_t> total_steps() const;
+
   Optimizer& optimizer_;
   bool is_per_step_ = false;
   std::unique_ptr<Scheduler> scheduler_;

@@ -54,13 +54,20 @@ std::string resumed_line(const StartingRun& run, const Resumption& from) {
       run.setup.train_samples);
 }
 
-std::string finished_line(const StartingRun& run) {
+std::string finished_line(const StartingRun& run, const Resumption& from) {
   const std::int64_t done = run.cursor.epoch;
+  const auto left = run.setup.schedule->steps_left();
+  const bool can_go_on =
+      !left || *left >= run.setup.steps_of(run.setup.train_samples);
   return format(
-      "finished: {} of {} epochs. Hint: --epochs {} goes on",
+      "finished: {} of {} epochs{}",
       done,
       std::max(done, run.config.epochs),
-      done + 1);
+      can_go_on ? format(". Hint: --epochs {} goes on", done + 1)
+                : format(
+                      ", and so is the one-cycle schedule. Hint: "
+                      "--initial-checkpoint {} begins a new run",
+                      from.path));
 }
 
 } // namespace
@@ -91,7 +98,7 @@ std::vector<StartLine> start_lines(
   }
   lines.push_back({.text = resumed_line(run, *run.resumption)});
   if (run.cursor.epoch >= run.config.epochs) {
-    lines.push_back({.text = finished_line(run)});
+    lines.push_back({.text = finished_line(run, *run.resumption)});
   }
   return lines;
 }

@@ -64,10 +64,13 @@ void Trainer::resume() {
     cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);
     cursor_.total_samples = cursor_.epoch * setup_.train_samples;
   }
-  if (root.find("scheduler") == nullptr) {
-    setup_.schedule->fast_forward(cursor_.epoch, cursor_.step);
+  if (config_.test_only) {
+    return; // no step is made: the schedule and what came of it do not matter
   }
   naming_the_file(*from, [&] {
+    if (root.find("scheduler") == nullptr) {
+      setup_.schedule->fast_forward(cursor_.epoch, cursor_.step);
+    }
     setup_.schedule->check_room(
         setup_.steps_left(config_.epochs - cursor_.epoch, cursor_.samples),
         setup_.steps_of(setup_.train_samples));

@@ -53,11 +53,10 @@ TEST_F(RequestTest, AFlagNamesTheFolderBeforeTheConfigFile) {
   put_run("other", "batch_size: 16\n");
   put("my.yaml", "output: " + dir_ / "run\n");
   EXPECT_EQ(
-      request(
-          {"--resume=auto",
-           "-c",
-           dir_ / "my.yaml",
-           "--output=" + dir_ / "other"})
+      request({"--resume=auto",
+               "-c",
+               dir_ / "my.yaml",
+               "--output=" + dir_ / "other"})
           .config.batch_size,
       16);
 }

@@ -96,6 +96,11 @@ def without_scheduler(run):
     return state
 
 
+def three_epochs_done(run):
+    """The same, later."""
+    return without_scheduler(run) | {"epoch": 3}
+
+
 def torchvision(run):
     """references/classification: `epoch` is the last one done."""
     return {
@@ -177,11 +182,32 @@ def cosine(run):
     return imagenet(run, scheduler=scheduler.state_dict())
 
 
+def one_cycle(run):
+    """In the middle of a cycle: rate and momentum of now are nobody's choice."""
+    optimizer = torch.optim.SGD(run.model.parameters(), 0.05, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=0.4, total_steps=8)
+    for _ in range(4):
+        scheduler.step()  # warns: no step of the optimizer, so the model stays
+    return imagenet(run, optimizer=optimizer.state_dict(),
+                    scheduler=scheduler.state_dict())
+
+
+def multi_step(run):
+    """Milestones are a Counter."""
+    optimizer = torch.optim.SGD(run.model.parameters(), 0.05, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.MultiStepLR(
+        optimizer, [5, 3, 5], gamma=0.25)
+    return imagenet(run, optimizer=optimizer.state_dict(),
+                    scheduler=scheduler.state_dict())
+
+
 LAYOUTS = [
     imagenet, imagenet_tensor, imagenet_cuda, imagenet_wrapped, imagenet_old,
     without_scheduler, torchvision, timm, timm_late, notes,
     without_optimizer, epoch_as_text, negative_epoch, weights,
-    weights_in_a_dict, whole_model, adam, cosine,
+    weights_in_a_dict, whole_model, adam, cosine, one_cycle, multi_step,
+    three_epochs_done,
 ]
 
 

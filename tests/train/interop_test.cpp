@@ -11,6 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect/diff.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/train/config_file.h"
 #include "tests/support/python.h"
 #include "tests/train/trainer_fixture.h"
 
@@ -228,6 +229,58 @@ TEST_F(Layouts, TheFileNamesTheModelAndTheRates) {
     EXPECT_EQ(args.find("lr")->number(), 0.05) << function;
     EXPECT_EQ(args.find("momentum")->number(), 0.9) << function;
   }
+}
+
+TEST_F(Layouts, WhatAScheduleMovesIsTakenAsItWasSet) {
+  const auto cycle = find_resumption(real_fs(), next("one_cycle"));
+  const ckpt::Value& args = *cycle->checkpoint.root.find("args");
+  EXPECT_EQ(args.find("lr")->number(), 0.4);
+  EXPECT_EQ(args.find("momentum")->number(), 0.95);
+  const auto drops = find_resumption(real_fs(), next("multi_step"));
+  TrainConfig config;
+  apply_args(config, *drops->checkpoint.root.find("args"));
+  EXPECT_EQ(config.lr_milestones, (std::vector<std::int64_t>{3, 5, 5}));
+  EXPECT_EQ(config.lr_gamma, 0.25);
+}
+
+// Its rate of now is a guess only: a rate that is given counts, and is not
+// told to be ignored.
+TEST_F(Layouts, AFirstRateThatIsNotSaidIsGuessedAndTold) {
+  TrainConfig config = next("imagenet_old");
+  config.lr = 0.5;
+  const auto found = find_resumption(real_fs(), config);
+  EXPECT_EQ(found->checkpoint.root.find("args")->find("lr"), nullptr);
+  EXPECT_EQ(found->checkpoint.guessed_args.find("lr")->number(), 0.05);
+  RecordingLog log;
+  train(config, {.log = &log});
+  EXPECT_THAT(
+      log.lines[LogLevel::kInfo],
+      ::testing::Contains(
+          "the optimizer does not say its first learning rate (initial_lr): it "
+          "is what --lr says, or else the rate of now, 0.05"));
+  EXPECT_THAT(
+      log.lines[LogLevel::kWarning],
+      ::testing::Not(::testing::Contains(HasSubstr("--lr 0.5: ignored"))));
+  const auto told = find_resumption(real_fs(), next("imagenet"));
+  EXPECT_EQ(told->checkpoint.guessed_args.find("lr"), nullptr);
+}
+
+// It has no schedule, and the run's own is shorter than what is done.
+TEST_F(Layouts, AOneCycleThatIsTooShortIsRefusedWithTheFile) {
+  TrainConfig config = next("three_epochs_done");
+  config.lr_scheduler = "onecyclelr";
+  try {
+    train(config);
+    ADD_FAILURE() << "went on";
+  } catch (const Exception& exception) {
+    const Error& error = exception.error();
+    EXPECT_EQ(error.detail, "E_SCHEDULE_END");
+    EXPECT_EQ(error.path, config.resume);
+    EXPECT_THAT(error.message, HasSubstr("has 8 steps, and 12 are done"));
+    EXPECT_EQ(error.hint, "--epochs 4 plans a longer one");
+  }
+  config.epochs = 4;
+  EXPECT_EQ(train(config).epochs, 4) << "as the hint says";
 }
 
 TEST_F(Layouts, ExactlyIsRefusedForOtherProgramsFiles) {

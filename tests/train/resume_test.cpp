@@ -11,6 +11,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/base/strings.h"
@@ -210,6 +211,65 @@ TEST_F(ResumeTest, AOneCycleScheduleEndsWithItsEpochs) {
       HasSubstr("has 2 of 8 steps left, the run would make 10"));
   EXPECT_THAT(error.hint, HasSubstr("--epochs 2 ends with it"));
   EXPECT_THAT(error.path, HasSubstr("checkpoint-00000006"));
+}
+
+TEST_F(ResumeTest, AFinishedOneCycleDoesNotOfferMoreEpochs) {
+  TrainConfig config = small("run");
+  config.lr_scheduler = "onecyclelr";
+  train(config);
+  config.resume = config.output;
+  RecordingLog log;
+  train(config, {.log = &log});
+  const std::string file = dir_ / "run/checkpoint-00000008.pth.tar";
+  EXPECT_THAT(
+      log.lines[LogLevel::kInfo],
+      Contains(
+          "finished: 2 of 2 epochs, and so is the one-cycle schedule. Hint: "
+          "--initial-checkpoint " +
+          file + " begins a new run"));
+  TrainConfig next = small("next");
+  next.initial_checkpoint = file;
+  EXPECT_EQ(train(next).epochs, 2) << "as the hint says";
+}
+
+TEST_F(ResumeTest, ATestAsksForNoSchedule) {
+  TrainConfig config = small("run");
+  config.lr_scheduler = "onecyclelr";
+  train(config);
+  config.resume = config.output;
+  config.epochs = 4;
+  EXPECT_EQ(refused(config).detail, "E_SCHEDULE_END");
+  config.test_only = true;
+  EXPECT_GT(train(config).test.top1, 10.0);
+}
+
+// Saved by an older version, which had fewer columns.
+TEST_F(ResumeTest, ATableWithOtherColumnsIsKeptAndTheWayOutWorks) {
+  TrainConfig config = small("run");
+  train(config);
+  const std::string path = dir_ / "run/results.csv";
+  const std::string old = "epoch,step,train_loss\n1,4,2.5\n2,8,2.25\n";
+  write_file_atomically(real_fs(), path, old).value();
+  config.resume = config.output;
+  config.epochs = 3;
+  const std::string steps = get("run", "steps.csv");
+  const Error error = refused(config);
+  EXPECT_EQ(error.detail, "E_OTHER_FILE");
+  EXPECT_EQ(error.path, path);
+  EXPECT_THAT(error.message, HasSubstr("other columns: expected 'epoch,step"));
+  EXPECT_EQ(error.hint, "rename it: a new one is begun beside it");
+  EXPECT_EQ(get("run", "results.csv"), old);
+  EXPECT_EQ(get("run", "steps.csv"), steps);
+  EXPECT_EQ(checkpoint("run").find("epoch")->as_int()[0], 2);
+
+  std::filesystem::rename(path, dir_ / "run/results-old.csv");
+  RecordingLog log;
+  EXPECT_EQ(train(config, {.log = &log}).epochs, 3);
+  EXPECT_THAT(
+      log.lines[LogLevel::kWarning],
+      Contains(HasSubstr("the checkpoint counted 2, found 0")));
+  EXPECT_THAT(get("run", "results.csv"), HasSubstr("\n3,12,"));
+  EXPECT_EQ(get("run", "results-old.csv"), old);
 }
 
 TEST_F(ResumeTest, FirstWeightsNeedNotBeThereAnyMore) {
