@@ -23,6 +23,7 @@ bool is_all_finite(const at::Tensor& tensor) {
          std::isfinite(high.item<double>());
 }
 
+/// Of a number that is not finite.
 std::string name_of(double loss) {
   return std::isnan(loss) ? "nan" : loss < 0 ? "-inf" : "inf";
 }
@@ -40,12 +41,17 @@ bool is_finite(const EpochRecord& record) {
 
 LossWatch::LossWatch(
     const TrainConfig& config,
+    World& world,
     std::function<std::string()> checkpoint)
-    : config_(config), checkpoint_(std::move(checkpoint)) {}
+    : config_(config), world_(world), checkpoint_(std::move(checkpoint)) {}
+
+bool LossWatch::stops() const {
+  return config_.on_nan == "stop";
+}
 
 void LossWatch::bad_step(const StepRecord& record) {
   ++bad_steps_;
-  if (config_.on_nan == "stop") {
+  if (stops()) {
     refuse(format(
         "the loss {} in epoch {}, step {} of {}, with lr {}",
         std::isfinite(record.loss)
@@ -63,11 +69,15 @@ std::string LossWatch::end_epoch(const EpochRecord& record) {
   if (is_finite(record)) {
     return {};
   }
-  if (config_.on_nan == "stop") {
+  if (stops()) {
+    // Steps that were not finite end the run at once, unless they come from a
+    // checkpoint inside the epoch.
+    const bool is_test = !std::isfinite(record.test.loss);
     refuse(format(
-        "the loss of the test after epoch {} is {}, with lr {}",
+        "the loss of the {} epoch {} is {}, with lr {}",
+        is_test ? "test after" : "training in",
         record.epoch,
-        name_of(record.test.loss),
+        name_of(is_test ? record.test.loss : record.train.loss),
         shortest(record.lr)));
   }
   return format(
@@ -80,8 +90,32 @@ std::string LossWatch::end_epoch(const EpochRecord& record) {
 
 void LossWatch::check_state(const torch::nn::Module& module, std::int64_t step)
     const {
-  if (config_.on_nan == "stop" && !has_finite_state(module)) {
-    refuse(format("weights are not finite after step {}", step));
+  if (!stops()) {
+    return;
+  }
+  const bool is_finite = has_finite_state(module);
+  if (world_.any(!is_finite)) {
+    refuse(format(
+        "{} are not finite after step {}",
+        is_finite ? "the weights of another process" : "the weights",
+        step));
+  }
+}
+
+void LossWatch::check_loaded(
+    const torch::nn::Module& module,
+    const std::string& path) const {
+  if (stops() && world_.any(!has_finite_state(module))) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.resume",
+         .message = "the checkpoint has weights that are not finite numbers: "
+                    "no training brings them back",
+         .hint =
+             "--resume best goes on from the best one, from before; --resume "
+             "also takes the file of an earlier one",
+         .path = path,
+         .detail = "E_NAN_LOSS"});
   }
 }
 
@@ -90,15 +124,17 @@ void LossWatch::refuse(std::string what) const {
   raise(
       {.code = ErrorCode::kMismatch,
        .op = "train",
-       .message =
-           what + (checkpoint.empty()
-                       ? "; no checkpoint was saved before"
-                       : "; the last checkpoint is from before and stays"),
+       .message = what + (checkpoint.empty()
+                              ? "; no checkpoint was saved before"
+                              : "; the last checkpoint is from before and is "
+                                "kept"),
        .hint = checkpoint.empty()
-                   ? "a lower --lr often helps; --on-nan warn goes on"
+                   ? "a lower --lr often helps; with --on-nan warn the run "
+                     "would go on"
                    : format(
-                         "a new run with a lower --lr may begin with "
-                         "--initial-checkpoint {}; --on-nan warn goes on",
+                         "a lower --lr often helps: --initial-checkpoint {} "
+                         "begins a new run with it; with --on-nan warn this "
+                         "run would go on",
                          checkpoint),
        .path = checkpoint,
        .detail = "E_NAN_LOSS"});

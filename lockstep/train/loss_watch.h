@@ -2,7 +2,10 @@
 //
 // Whether a run still computes finite numbers: what becomes of a loss that is
 // NaN or infinite, as `--on-nan` says.
-//   watch.step(record, watch.is_bad(record.loss));  // "stop": throws
+//   LossWatch watch(config, world, [] { return newest_checkpoint; });
+//   if (!std::isfinite(record.loss)) { watch.bad_step(record); } // may throw
+//   warning = watch.end_epoch(epoch_record);                     // may throw
+//   watch.check_state(*model, record.step);                      // may throw
 #pragma once
 
 #include <cstdint>
@@ -11,6 +14,7 @@
 
 #include <torch/nn/module.h>
 
+#include "lockstep/base/world.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/settings/config.h"
 
@@ -19,13 +23,17 @@ namespace lockstep::train {
 /// True if every number of the module's parameters and buffers is finite.
 bool has_finite_state(const torch::nn::Module& module);
 
-/// Threads: one at a time. Errors: throws kMismatch (E_NAN_LOSS) where a number
-/// is not finite and the run is to stop.
+/// Threads: one at a time; the ranks make the same calls. Errors: throws
+/// kMismatch (E_NAN_LOSS), on all ranks, where a number of one is not finite
+/// and the run is to stop.
 class LossWatch {
  public:
   /// `checkpoint` is asked for the newest one when the run stops; "" if there
-  /// is none. Ownership: borrows `config`.
-  LossWatch(const TrainConfig& config, std::function<std::string()> checkpoint);
+  /// is none. Ownership: borrows `config` and `world`.
+  LossWatch(
+      const TrainConfig& config,
+      World& world,
+      std::function<std::string()> checkpoint);
 
   /// After a step in which the loss of some rank was not finite.
   void bad_step(const StepRecord& record);
@@ -34,11 +42,17 @@ class LossWatch {
   std::string end_epoch(const EpochRecord& record);
   /// Before a checkpoint is written.
   void check_state(const torch::nn::Module& module, std::int64_t step) const;
+  /// After the checkpoint `path` was loaded: `--on-nan warn` saves what is not
+  /// finite, too.
+  void check_loaded(const torch::nn::Module& module, const std::string& path)
+      const;
 
  private:
+  [[nodiscard]] bool stops() const;
   [[noreturn]] void refuse(std::string what) const;
 
   const TrainConfig& config_;
+  World& world_;
   std::function<std::string()> checkpoint_;
   /// Of this epoch.
   std::int64_t bad_steps_ = 0;

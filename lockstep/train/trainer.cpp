@@ -39,7 +39,9 @@ Trainer::Trainer(TrainConfig config, TrainerOptions options)
            .world = options_.world,
            .log = options_.log,
            .observers = options_.observers}),
-      loss_watch_(config_, [this] { return outputs_.settled_checkpoint(); }) {
+      loss_watch_(config_, *options_.world, [this] {
+        return outputs_.settled_checkpoint();
+      }) {
   config_.img_size = setup_.img_size;
   list_state();
   resume();

@@ -75,6 +75,7 @@ void Trainer::resume() {
         setup_.steps_left(config_.epochs - cursor_.epoch, cursor_.samples),
         setup_.steps_of(setup_.train_samples));
   });
+  loss_watch_.check_loaded(setup_.model.module(), from->path);
 }
 
 // What a refusal must not have changed is loaded after this.

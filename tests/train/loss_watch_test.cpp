@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/loss_watch.h"
 
+#include <cmath>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -127,10 +128,13 @@ class OtherRank : public World {
     }
   }
   bool any(bool value) override {
-    return value;
+    return value || is_any;
   }
   void broadcast(std::vector<std::byte>& /*bytes*/) override {}
   void barrier() override {}
+
+  /// The vote of the other one.
+  bool is_any = false;
 };
 
 TEST_F(LossWatchTest, AnotherProcesssLossStopsThisOneToo) {
@@ -143,6 +147,80 @@ TEST_F(LossWatchTest, AnotherProcesssLossStopsThisOneToo) {
         error.what(),
         HasSubstr("the loss of another process is not finite in epoch 1"));
   }
+}
+
+TEST_F(LossWatchTest, WeightsOfAnotherProcessStopThisOneToo) {
+  OtherRank world;
+  world.is_any = true;
+  TrainConfig config;
+  const torch::nn::BatchNorm1d norm(3);
+  const auto message_of = [&](const auto& check) -> std::string {
+    const LossWatch watch(config, world, [] { return ""; });
+    try {
+      check(watch);
+    } catch (const Exception& error) {
+      return error.error().message;
+    }
+    return "went on";
+  };
+  const auto saving = [&](const LossWatch& watch) {
+    watch.check_state(*norm, 7);
+  };
+  EXPECT_EQ(
+      message_of(saving),
+      "the weights of another process are not finite after step 7; no "
+      "checkpoint was saved before");
+  EXPECT_THAT(
+      message_of([&](const LossWatch& watch) {
+        watch.check_loaded(*norm, "run/checkpoint.pth.tar");
+      }),
+      HasSubstr("the checkpoint has weights that are not finite"));
+  config.on_nan = "warn";
+  EXPECT_EQ(message_of(saving), "went on");
+}
+
+// A checkpoint inside the epoch counted steps of --on-nan warn.
+TEST_F(LossWatchTest, AnEpochNamesTheLossThatIsNoNumber) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto message_of = [](const EpochRecord& record) -> std::string {
+    const TrainConfig config;
+    LossWatch watch(config, world_of_one(), [] { return ""; });
+    try {
+      watch.end_epoch(record);
+    } catch (const Exception& error) {
+      return error.error().message;
+    }
+    return "went on";
+  };
+  EXPECT_THAT(
+      message_of(
+          {.epoch = 2, .train = {.loss = kNan}, .test = {.loss = 1}, .lr = 1}),
+      HasSubstr("the loss of the training in epoch 2 is nan, with lr 1.0"));
+  EXPECT_THAT(
+      message_of(
+          {.epoch = 2,
+           .train = {.loss = 1},
+           .test = {.loss = -std::numeric_limits<double>::infinity()},
+           .lr = 1}),
+      HasSubstr("the loss of the test after epoch 2 is -inf, with lr 1.0"));
+}
+
+TEST_F(LossWatchTest, ACheckpointWithoutNumbersIsRefusedBeforeTraining) {
+  TrainConfig config = small("run");
+  config.lr = 1e30;
+  config.on_nan = "warn";
+  train(config);
+  config.resume = config.output;
+  config.epochs = 3;
+  EXPECT_EQ(train(config).epochs, 3) << "as --on-nan warn says";
+  config.on_nan = "stop";
+  config.epochs = 4;
+  const Error error = refused(config);
+  EXPECT_EQ(error.detail, "E_NAN_LOSS");
+  EXPECT_EQ(error.path, dir_ / "run/checkpoint-00000012.pth.tar");
+  EXPECT_THAT(error.message, HasSubstr("weights that are not finite numbers"));
+  config.test_only = true;
+  EXPECT_TRUE(std::isnan(train(config).test.loss));
 }
 
 } // namespace
