@@ -249,15 +249,15 @@ ckpt::Value args_of(const ckpt::Value& root, const ckpt::Value& ours) {
 void guess_rate(RunCheckpoint& checkpoint) {
   const ckpt::Value* group = part_of(checkpoint.root, kOptimizer);
   const ckpt::Value* lr = group == nullptr ? nullptr : group->find("lr");
-  if (checkpoint.root.find("args")->find("lr") != nullptr || lr == nullptr ||
-      !lr->number()) {
+  const auto rate = lr == nullptr ? std::nullopt : lr->number();
+  if (!rate || checkpoint.root.find("args")->find("lr") != nullptr) {
     return;
   }
   checkpoint.guessed_args.set("lr", *lr);
   checkpoint.notes.push_back(format(
       "the optimizer does not say its first learning rate (initial_lr): it is "
       "what --lr says, or else the rate of now, {}",
-      shortest(*lr->number())));
+      shortest(*rate)));
 }
 
 /// What the log says of a file that is not ours.

@@ -119,7 +119,7 @@ void LossWatch::check_loaded(
   }
 }
 
-void LossWatch::refuse(std::string what) const {
+void LossWatch::refuse(const std::string& what) const {
   const std::string checkpoint = checkpoint_();
   raise(
       {.code = ErrorCode::kMismatch,

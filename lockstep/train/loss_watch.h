@@ -49,7 +49,7 @@ class LossWatch {
 
  private:
   [[nodiscard]] bool stops() const;
-  [[noreturn]] void refuse(std::string what) const;
+  [[noreturn]] void refuse(const std::string& what) const;
 
   const TrainConfig& config_;
   World& world_;

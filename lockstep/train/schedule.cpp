@@ -123,22 +123,22 @@ std::optional<std::int64_t> Schedule::steps_left() const {
 
 void Schedule::check_room(std::int64_t steps, std::int64_t steps_per_epoch)
     const {
-  const auto room = steps_left();
-  if (room && steps > *room) {
-    const std::int64_t total = *total_steps();
+  const auto total = total_steps();
+  const std::int64_t room = total.value_or(0) - scheduler_->last_epoch();
+  if (total && steps > room) {
     raise(
         {.code = ErrorCode::kMismatch,
          .op = "train.resume",
          .message = format(
              "the one-cycle schedule of the checkpoint has {} of {} steps "
              "left, the run would make {}",
-             *room,
-             total,
+             room,
+             *total,
              steps),
          .hint = format(
              "--epochs {} ends with it; --initial-checkpoint begins a new run "
              "with a new schedule",
-             total / steps_per_epoch),
+             *total / steps_per_epoch),
          .detail = "E_SCHEDULE_END"});
   }
 }
