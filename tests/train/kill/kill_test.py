@@ -84,9 +84,10 @@ class Case:
         self.name = name
         self.home = home
         begin = time.monotonic()
-        finish(start(program, name, home / name), f"{name}, undisturbed")
+        folder = home / "undisturbed" / name
+        finish(start(program, name, folder), f"{name}, undisturbed")
         self.seconds = time.monotonic() - begin
-        self.expected = what_is_left(home / name)
+        self.expected = what_is_left(folder)
         self.kills = 0
         self.late = 0
         self.inside_writes = 0
@@ -94,7 +95,8 @@ class Case:
 
     def kill_and_go_on(self, kills, rng):
         """One run that is killed `kills` times and then left alone."""
-        folder = self.home / f"{self.name}-killed"
+        # The same name: it is the title of results.svg.
+        folder = self.home / "killed" / self.name
         moments = []
         for _ in range(kills):
             moment = rng.uniform(0, self.seconds)
