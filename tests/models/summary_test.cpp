@@ -34,7 +34,7 @@ const LayerSummary& layer(
 }
 
 TEST(Summary, TotalsAreTorchinfos) {
-  const struct {
+  struct Row {
     std::string model;
     Shape input;
     std::int64_t params;
@@ -42,7 +42,8 @@ TEST(Summary, TotalsAreTorchinfos) {
     std::int64_t input_bytes;
     std::int64_t pass_bytes;
     std::int64_t param_bytes;
-  } rows[] = {
+  };
+  const std::vector<Row> rows = {
       {"resnet18",
        {1, 3, 224, 224},
        11'689'512,
@@ -87,11 +88,12 @@ TEST(Summary, TotalsAreTorchinfos) {
 TEST(Summary, EveryLayerOfAResNetHasItsShape) {
   const auto net = make_model("resnet18");
   const ModelSummary summary = summarize(*net, torch::zeros({1, 3, 224, 224}));
-  const struct {
+  struct Row {
     std::string name;
     std::string type;
     Shape shape;
-  } rows[] = {
+  };
+  const std::vector<Row> rows = {
       {"", "ResNet", {1, 1000}},
       {"conv1", "Conv2d", {1, 64, 112, 112}},
       {"relu", "ReLU", {1, 64, 112, 112}},

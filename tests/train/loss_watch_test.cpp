@@ -14,9 +14,7 @@ namespace lockstep::train {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class LossWatchTest : public TrainerFixture {
  protected:
