@@ -111,9 +111,8 @@ void LossWatch::check_loaded(
          .op = "train.resume",
          .message = "the checkpoint has weights that are not finite numbers: "
                     "no training brings them back",
-         .hint =
-             "--resume best goes on from the best one, from before; --resume "
-             "also takes the file of an earlier one",
+         .hint = "--resume FILE goes on from an earlier checkpoint, --resume "
+                 "best from the best one, if there is one from before",
          .path = path,
          .detail = "E_NAN_LOSS"});
   }

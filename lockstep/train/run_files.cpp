@@ -10,6 +10,9 @@
 namespace lockstep::train {
 namespace {
 
+/// Units: characters. Headers differ at their ends.
+constexpr std::size_t kShownColumns = 200;
+
 /// What of a file is kept.
 struct Kept {
   /// Units: bytes.
@@ -55,8 +58,8 @@ text_of(FileSystem& fs, const std::string& path, const std::string& first) {
          .op = "train.rows",
          .message = format(
              "the file has other columns: expected '{}', got '{}'",
-             escape(first.substr(0, first.find('\n'))),
-             escape(text->substr(0, text->find('\n')))),
+             escape(first.substr(0, first.find('\n')), kShownColumns),
+             escape(text->substr(0, text->find('\n')), kShownColumns)),
          .hint = "rename it: a new one is begun beside it",
          .path = path,
          .detail = "E_OTHER_FILE"});

@@ -257,6 +257,9 @@ TEST_F(ResumeTest, ATableWithOtherColumnsIsKeptAndTheWayOutWorks) {
   EXPECT_EQ(error.detail, "E_OTHER_FILE");
   EXPECT_EQ(error.path, path);
   EXPECT_THAT(error.message, HasSubstr("other columns: expected 'epoch,step"));
+  EXPECT_THAT(
+      error.message,
+      HasSubstr("epoch_s,user_s,system_s', got 'epoch,step,train_loss'"));
   EXPECT_EQ(error.hint, "rename it: a new one is begun beside it");
   EXPECT_EQ(get("run", "results.csv"), old);
   EXPECT_EQ(get("run", "steps.csv"), steps);
