@@ -12,6 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/world.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/report/console_log.h"
 #include "lockstep/train/bar_observer.h"
 #include "lockstep/train/config_file.h"
@@ -22,21 +23,21 @@
 namespace lockstep::cli_train {
 namespace {
 
-/// One process is all that can train yet.
-void check_world() {
-  const RankInfo info = rank_info_from_environment().value();
-  if (info.size > 1) {
-    raise(
-        {.code = ErrorCode::kUnsupported,
-         .op = "train",
-         .message = format(
-             "started as rank {} of {}, but training over several processes "
-             "is not supported yet",
-             info.rank,
-             info.size),
-         .hint = "--devices names several devices for one process",
-         .detail = "E_ONE_PROCESS"});
-  }
+/// The ranks that a launcher has started; or, if `--strategy distributed` asks
+/// for it, this process alone. None otherwise. Waits for the others.
+dist::ProcessGroup join_ranks(
+    const train::TrainConfig& config,
+    const RankInfo& info) {
+  const bool is_asked =
+      config.strategy == "distributed" || config.strategy == "ddp";
+  return info.size > 1 || is_asked ? dist::init_process_group()
+                                   : dist::ProcessGroup();
+}
+
+/// What the console shows of a rank: of one that does not write, only what ends
+/// it.
+LogLevel console_level(const train::TrainConfig& config, const RankInfo& info) {
+  return config.quiet || info.rank != 0 ? LogLevel::kError : LogLevel::kInfo;
 }
 
 /// Shows steps as `--progress` says; silent with `--quiet`.
@@ -138,7 +139,7 @@ int train_command(Arguments args) {
   // errors of a write, and no reason to lose the run.
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
-  check_world();
+  const RankInfo info = rank_info_from_environment().value();
   Request request = resolve(line);
   const train::TrainConfig& config = request.config;
   if (line.wants_dump) {
@@ -146,28 +147,35 @@ int train_command(Arguments args) {
     return 0;
   }
   report::Console console(STDERR_FILENO);
-  const auto log =
-      report::ConsoleLog::open(
-          console,
-          {.console_level = config.quiet ? LogLevel::kError : LogLevel::kInfo})
-          .value();
+  const auto log = report::ConsoleLog::open(
+                       console,
+                       {.console_level = console_level(config, info)})
+                       .value();
   const train::InterruptGuard interrupt;
+  // After all have looked for what to resume: then rank 0 may make a folder.
+  const dist::ProcessGroup group = join_ranks(config, info);
   train::Trainer trainer(
       config,
-      {.log = log.get(),
+      {.group = group,
+       .local_rank = info.local_rank,
+       .log = log.get(),
        .observers = make_observers(config, console, *log),
        .should_stop = [&] { return interrupt.signal() != 0; },
        .resumption = std::move(request.resumption),
        .sources = request.sources});
   if (line.wants_dry_run) {
-    print_plan(trainer, request);
+    if (info.rank == 0) {
+      print_plan(trainer, request);
+    }
     return 0;
   }
   const train::TrainResult result = trainer.run();
   if (result.was_stopped && result.epochs < config.epochs) {
     return stopped_status(interrupt.signal(), result, *log);
   }
-  print_result(config, result);
+  if (info.rank == 0) {
+    print_result(config, result);
+  }
   return 0;
 }
 

@@ -18,6 +18,7 @@ Score evaluate(
     order.push_back(i);
   }
   loader.start_epoch(std::move(order), /*epoch=*/0);
+  strategy.begin_test();
   Scoring scoring;
   while (const auto batch = loader.next()) {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the condition checks

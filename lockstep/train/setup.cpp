@@ -30,6 +30,52 @@ std::int64_t limited(std::int64_t size, std::int64_t maximum) {
   return maximum == 0 ? size : std::min(size, maximum);
 }
 
+[[noreturn]] void cannot_share(std::string message, std::string hint) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.ranks",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = "E_FLAGS"});
+}
+
+// Of each batch every rank has the same number of samples: the average of their
+// gradients is that of the batch.
+std::int64_t batch_share(std::int64_t batch, const Ranks& ranks) {
+  if (batch % ranks.size != 0) {
+    const std::int64_t fewer = batch / ranks.size * ranks.size;
+    cannot_share(
+        format(
+            "--batch-size {} over {} ranks leaves a rest",
+            batch,
+            ranks.size),
+        format(
+            "{}{} works",
+            fewer == 0 ? "" : format("{} or ", fewer),
+            fewer + ranks.size));
+  }
+  return batch / ranks.size;
+}
+
+// The one that a rank uses of those that are named for all on its machine.
+std::vector<c10::Device> devices_of(
+    const Ranks& ranks,
+    std::vector<c10::Device> named) {
+  if (!ranks.group || named.size() == 1) {
+    return named;
+  }
+  const auto index = static_cast<std::size_t>(ranks.local_rank);
+  if (index >= named.size()) {
+    cannot_share(
+        format(
+            "{} are named, and this is rank {} of this machine",
+            counted(named.size(), "device"),
+            ranks.local_rank),
+        "name one device for each rank of a machine");
+  }
+  return {named[index]};
+}
+
 TransformOptions transform_of(const TrainConfig& config) {
   if (config.augment == "none") {
     return {};
@@ -71,10 +117,11 @@ void open_data(Setup& setup, const TrainConfig& config, const OwnParts& own) {
         data,
         LoaderOptions{.batch_size = batch_size, .workers = config.workers});
   };
-  setup.train_data = loader(train, config.batch_size);
+  const std::int64_t own_batch = batch_share(config.batch_size, setup.ranks);
+  setup.train_data = loader(train, own_batch);
   setup.test_data = loader(
       test,
-      config.val_batch_size > 0 ? config.val_batch_size : config.batch_size);
+      config.val_batch_size > 0 ? config.val_batch_size : own_batch);
 }
 
 /// As Python's `torch.manual_seed`, which knows devices of other makers, too.
@@ -143,7 +190,9 @@ void build_model(
 } // namespace
 
 std::int64_t Setup::steps_of(std::int64_t samples) const {
-  return ceil_div(ceil_div(samples, ranks), train_data->options().batch_size);
+  return ceil_div(
+      ceil_div(samples, ranks.size),
+      train_data->options().batch_size);
 }
 
 std::int64_t Setup::steps_left(std::int64_t epochs, std::int64_t consumed)
@@ -159,7 +208,7 @@ Setup set_up(
     const TrainConfig& config,
     const OwnParts& own,
     FileSystem& fs,
-    int ranks) {
+    const Ranks& ranks) {
   // First: only the kernels of this many threads give the bits of a Python
   // run, and what starts threads of its own hands the number on.
   if (config.threads > 0) {
@@ -172,7 +221,7 @@ Setup set_up(
   setup.ranks = ranks;
   DeviceChoice choice =
       choose_devices(config, static_cast<int>(device_count("cuda")));
-  setup.devices = parse_devices(choice.spec);
+  setup.devices = devices_of(ranks, parse_devices(choice.spec));
   if (!choice.warning.empty()) {
     setup.lines.push_back(
         {.level = LogLevel::kWarning, .text = std::move(choice.warning)});
@@ -182,6 +231,7 @@ Setup set_up(
   setup.strategy = setup.model.strategy(
       {.devices = setup.devices,
        .name = config.strategy,
+       .group = ranks.group,
        .loss = own.loss ? own.loss : cross_entropy(config.label_smoothing),
        .test_loss = own.loss ? own.loss : cross_entropy()});
   setup.optimizer = build_optimizer(config, setup.model.module());

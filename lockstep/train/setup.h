@@ -12,6 +12,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/train/schedule.h"
 #include "lockstep/train/settings/config.h"
@@ -27,6 +28,15 @@ struct OwnParts {
   std::shared_ptr<const Dataset> train_data = {};
   std::shared_ptr<const Dataset> test_data = {};
   LossFunction loss = {};
+};
+
+/// The processes that share a run.
+struct Ranks {
+  int size = 1;
+  /// Among those of this machine.
+  int local_rank = 0;
+  /// With which they average their gradients.
+  dist::ProcessGroup group = {};
 };
 
 /// Something that the user should know when the run starts.
@@ -52,8 +62,7 @@ struct Setup {
   std::unique_ptr<Optimizer> optimizer = {};
   std::unique_ptr<Schedule> schedule = {};
 
-  /// Among which the samples of an epoch are shared.
-  std::int64_t ranks = 1;
+  Ranks ranks = {};
 
   /// Steps of an epoch in which `samples` are left for all ranks.
   [[nodiscard]] std::int64_t steps_of(std::int64_t samples) const;
@@ -64,12 +73,14 @@ struct Setup {
 };
 
 /// Opens the data, sets threads, kernels and the seed, and builds the model
-/// with its first weights. `ranks` share the samples of an epoch.
-/// Errors: throws what the parts throw.
+/// with its first weights. `ranks` share the samples of an epoch, of each batch
+/// the same number, and the named devices, one each.
+/// Errors: throws what the parts throw; kInvalidArgument for a batch or devices
+/// that cannot be shared so.
 Setup set_up(
     const TrainConfig& config,
     const OwnParts& own,
     FileSystem& fs,
-    int ranks = 1);
+    const Ranks& ranks = {});
 
 } // namespace lockstep::train

@@ -22,8 +22,15 @@ std::int64_t parameter_count(const torch::nn::Module& module) {
   return count;
 }
 
+// " over 2 ranks", " over 2 devices".
+std::string shared_text(const Setup& setup) {
+  const std::size_t devices = setup.devices.size();
+  return setup.ranks.size > 1 ? format(" over {} ranks", setup.ranks.size)
+         : devices > 1        ? format(" over {} devices", devices)
+                              : std::string();
+}
+
 std::string model_line(const StartingRun& run) {
-  const std::size_t devices = run.setup.devices.size();
   return format(
       "model {} with {} parameters on {} ({}), {}, kernels {}; "
       "batch {}{}; lockstep {}",
@@ -35,7 +42,7 @@ std::string model_line(const StartingRun& run) {
       counted(static_cast<std::uint64_t>(at::get_num_threads()), "thread"),
       run.config.kernels,
       run.config.batch_size,
-      devices > 1 ? format(" over {} devices", devices) : std::string(),
+      shared_text(run.setup),
       kVersion);
 }
 

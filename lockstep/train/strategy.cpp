@@ -85,19 +85,52 @@ StepResult Strategy::test(const Batch& batch) {
       batch.size());
 }
 
-bool is_replicated(const StrategyOptions& options) {
-  const bool several = options.devices.size() > 1;
-  if (options.name == "single" && several) {
-    raise(
-        {.code = ErrorCode::kInvalidArgument,
-         .op = "train.strategy",
-         .message = format(
-             "--strategy single uses one device; --devices names {}",
-             options.devices.size()),
-         .hint = "--strategy data_parallel uses all of them",
-         .detail = "E_FLAGS"});
+namespace {
+
+[[noreturn]] void contradiction(std::string message, std::string hint) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.strategy",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = "E_FLAGS"});
+}
+
+} // namespace
+
+Spread spread_of(const StrategyOptions& options) {
+  const std::size_t devices = options.devices.size();
+  const bool is_distributed =
+      options.name == "distributed" || options.name == "ddp";
+  if (options.group && options.name != "auto" && !is_distributed) {
+    contradiction(
+        format(
+            "--strategy {} trains in one process; this is rank {} of {}",
+            options.name,
+            options.group.rank(),
+            options.group.size()),
+        "--strategy distributed trains in several");
   }
-  return several || options.name == "data_parallel";
+  if (is_distributed && !options.group) {
+    contradiction(
+        "--strategy distributed needs a process group",
+        "init_process_group() makes one, also of a single process");
+  }
+  if (options.group && devices > 1) {
+    contradiction(
+        format("a rank trains on one device; --devices names {}", devices),
+        "one device for each rank of this machine");
+  }
+  if (options.name == "single" && devices > 1) {
+    contradiction(
+        format(
+            "--strategy single uses one device; --devices names {}",
+            devices),
+        "--strategy data_parallel uses all of them");
+  }
+  return options.group                                    ? Spread::kRanks
+         : devices > 1 || options.name == "data_parallel" ? Spread::kReplicas
+                                                          : Spread::kSingle;
 }
 
 } // namespace lockstep::train

@@ -19,6 +19,8 @@
 #include <torch/nn/pimpl.h>
 
 #include "lockstep/data/dataset.h"
+#include "lockstep/dist/distributed_data_parallel.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/train/scoring.h"
@@ -36,8 +38,11 @@ LossFunction cross_entropy(double label_smoothing = 0.0);
 struct StrategyOptions {
   /// At least one; the CPU named twice holds two replicas.
   std::vector<c10::Device> devices = {c10::Device(c10::kCPU)};
-  /// "single", "data_parallel", or "auto": the second for several devices.
+  /// "single", "data_parallel", "distributed", or "auto": the last with a
+  /// group, the second for several devices.
   std::string name = "auto";
+  /// Ranks that train together, each on one device.
+  dist::ProcessGroup group = {};
   LossFunction loss = cross_entropy();
   /// Of a test; none: `loss`.
   LossFunction test_loss = {};
@@ -57,7 +62,10 @@ class Strategy {
   StepResult test(const Batch& batch);
   /// `optimizer.step()`, with the threads of the devices.
   virtual void update(Optimizer& optimizer) = 0;
-  /// "single" or "data_parallel".
+  /// Before a round of `test`: all ranks get rank 0's buffers, with which it
+  /// saves. Every rank calls it.
+  virtual void begin_test() {}
+  /// "single", "data_parallel" or "distributed".
   [[nodiscard]] virtual std::string name() const = 0;
 
  protected:
@@ -139,21 +147,63 @@ class ReplicatedDevices final : public Strategy {
   DataParallel<M> model_;
 };
 
-/// True if the options ask for a `DataParallel`.
-/// Errors: throws kInvalidArgument for "single" with several devices.
-bool is_replicated(const StrategyOptions& options);
+/// The module in each of several processes, wrapped in a
+/// `DistributedDataParallel`.
+template <class M>
+class DistributedRanks final : public Strategy {
+ public:
+  DistributedRanks(const std::shared_ptr<M>& model, StrategyOptions given)
+      : Strategy(std::move(given)),
+        model_(model, {.process_group = options().group}) {}
+
+  void update(Optimizer& optimizer) override {
+    optimizer.step();
+  }
+  void begin_test() override {
+    for (at::Tensor& buffer : model_->buffers()) {
+      options().group.broadcast(buffer);
+    }
+  }
+  [[nodiscard]] std::string name() const override {
+    return "distributed";
+  }
+
+ private:
+  at::Tensor forward(const at::Tensor& images) override {
+    // A rank tests as many batches as it has: nothing is exchanged then.
+    return net().is_training() ? model_->forward(images)
+                               : model_->module()->forward(
+                                     images.to(options().devices.front()));
+  }
+  torch::nn::Module& net() override {
+    return *model_;
+  }
+
+  DistributedDataParallel<M> model_;
+};
+
+/// How a step can be spread.
+enum class Spread { kSingle, kReplicas, kRanks };
+
+/// What the options ask for.
+/// Errors: throws kInvalidArgument for what does not go together: "single" with
+/// several devices, "distributed" without a group or with several devices for a
+/// rank, and the others with one.
+Spread spread_of(const StrategyOptions& options);
 
 /// Moves `model`, any module with `Tensor forward(Tensor)`, to the first
 /// device. CPU replicas share the process's threads (`at::get_num_threads`)
-/// evenly. Errors: throws kInvalidArgument for "single" with several devices;
-/// as `DataParallel`.
+/// evenly. Errors: as `spread_of`, `DataParallel`, `DistributedDataParallel`.
 template <class M>
 std::unique_ptr<Strategy> make_strategy(
     const std::shared_ptr<M>& model,
     StrategyOptions options = {}) {
-  const bool replicate = is_replicated(options);
+  const Spread spread = spread_of(options);
   model->to(options.devices.front());
-  if (replicate) {
+  if (spread == Spread::kRanks) {
+    return std::make_unique<DistributedRanks<M>>(model, std::move(options));
+  }
+  if (spread == Spread::kReplicas) {
     return std::make_unique<ReplicatedDevices<M>>(model, std::move(options));
   }
   return std::make_unique<SingleDevice<M>>(model, std::move(options));

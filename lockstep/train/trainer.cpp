@@ -19,16 +19,28 @@ double percent(std::int64_t part, std::int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// A group is a world of its own.
+TrainerOptions with_world(
+    TrainerOptions options,
+    std::optional<dist::GroupWorld>& world) {
+  if (options.group) {
+    options.world = &world.emplace(options.group);
+  }
+  return options;
+}
+
 } // namespace
 
 Trainer::Trainer(TrainConfig config, TrainerOptions options)
     : config_(checked_flags(std::move(config))),
-      options_(std::move(options)),
+      options_(with_world(std::move(options), group_world_)),
       setup_(set_up(
           config_to_set_up(),
           options_.own,
           *options_.fs,
-          options_.world->size())),
+          {.size = options_.world->size(),
+           .local_rank = options_.local_rank,
+           .group = options_.group})),
       identity_(
           config_,
           lockstep::to_string(setup_.devices),
@@ -100,7 +112,7 @@ TrainResult Trainer::run() {
   result_.epochs = cursor_.epoch;
   result_.steps = cursor_.step;
   result_.best_acc1 = cursor_.best_acc1;
-  result_.has_checkpoint = outputs_.has_checkpoint();
+  result_.has_checkpoint = options_.world->any(outputs_.has_checkpoint());
   return result_;
 }
 

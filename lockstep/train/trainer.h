@@ -14,6 +14,8 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/base/world.h"
+#include "lockstep/dist/process_group.h"
+#include "lockstep/dist/world.h"
 #include "lockstep/train/cursor.h"
 #include "lockstep/train/loss_watch.h"
 #include "lockstep/train/observer.h"
@@ -34,6 +36,10 @@ namespace lockstep::train {
 struct TrainerOptions {
   FileSystem* fs = &real_fs();
   World* world = &world_of_one();
+  /// Ranks that train one model together: `world` is theirs then. Each is on
+  /// one device, the `local_rank`th of those that are named.
+  dist::ProcessGroup group = {};
+  int local_rank = 0;
   /// Receives messages; none: silence.
   LogSink* log = nullptr;
   /// Told every step, epoch and checkpoint, after the run folder's own files.
@@ -121,6 +127,8 @@ class Trainer {
   [[nodiscard]] bool is_epoch_done() const;
 
   TrainConfig config_;
+  /// Of `options_.group`.
+  std::optional<dist::GroupWorld> group_world_;
   TrainerOptions options_;
   Setup setup_;
   RunIdentity identity_;

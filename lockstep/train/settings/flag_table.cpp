@@ -60,8 +60,9 @@ constexpr std::array kFlags{
     Flag{"cuda", {}, &C::cuda, kDevices, {},
          "a CUDA device if there is one; --no-cuda: the CPU"},
     Flag{"strategy", {}, &C::strategy, kDevices, "HOW",
-         "auto: data_parallel on several devices",
-         "auto|single|data_parallel"},
+         "auto: data_parallel on several devices, distributed with several "
+         "processes",
+         "auto|single|data_parallel|distributed|ddp"},
     Flag{"threads", {}, &C::threads, kDevices, "N",
          "CPU threads of tensor work, shared by the replicas; 0: every core"},
     Flag{"kernels", {}, &C::kernels, kDevices, "WHOSE",
