@@ -53,10 +53,8 @@ void LossWatch::bad_step(const StepRecord& record) {
   ++bad_steps_;
   if (stops()) {
     refuse(format(
-        "the loss {} in epoch {}, step {} of {}, with lr {}",
-        std::isfinite(record.loss)
-            ? std::string("of another process is not finite")
-            : "is " + name_of(record.loss),
+        "the loss is {} in epoch {}, step {} of {}, with lr {}",
+        name_of(record.loss),
         record.epoch,
         record.batch + 1,
         record.batches,

@@ -35,7 +35,7 @@ class LossWatch {
       World& world,
       std::function<std::string()> checkpoint);
 
-  /// After a step in which the loss of some rank was not finite.
+  /// After a step whose loss, over all ranks, was not finite.
   void bad_step(const StepRecord& record);
   /// After an epoch and its test, before anything of it is saved. Returns a
   /// warning, or nothing, and begins the next epoch.

@@ -19,6 +19,31 @@ double percent(std::int64_t part, std::int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// A step of all ranks together.
+struct SharedStep {
+  Scoring batch = {};
+  /// Some rank was asked to stop.
+  bool shall_stop = false;
+};
+
+// One exchange for all that the ranks tell each other in a step.
+SharedStep shared(const BatchScore& own, bool shall_stop, World& world) {
+  std::array<double, 5> sums{
+      static_cast<double>(own.loss) * static_cast<double>(own.samples),
+      static_cast<double>(own.top1),
+      static_cast<double>(own.top5),
+      static_cast<double>(own.samples),
+      shall_stop ? 1.0 : 0.0};
+  world.sum(sums);
+  return {
+      .batch =
+          {.loss = sums[0],
+           .top1 = static_cast<std::int64_t>(sums[1]),
+           .top5 = static_cast<std::int64_t>(sums[2]),
+           .samples = static_cast<std::int64_t>(sums[3])},
+      .shall_stop = sums[4] > 0};
+}
+
 // A group is a world of its own.
 TrainerOptions with_world(
     TrainerOptions options,
@@ -183,20 +208,17 @@ void Trainer::train_step(const Batch& batch, StepRecord record) {
   record.epoch = cursor_.epoch + 1;
   record.step = cursor_.step;
   record.batch = cursor_.batch - 1;
-  record.samples = score.samples;
-  record.loss = score.loss;
-  record.top1 = percent(score.top1, score.samples);
-  record.top5 = percent(score.top5, score.samples);
+  const SharedStep all = shared(score, options_.should_stop(), *options_.world);
+  record.samples = all.batch.samples;
+  record.loss = all.batch.score(0).loss;
+  record.top1 = percent(all.batch.top1, all.batch.samples);
+  record.top5 = percent(all.batch.top5, all.batch.samples);
   record.lr = cursor_.lr;
   record.seconds = record.data_seconds + watch.seconds();
   record.epoch_seconds = epoch_watch_.seconds();
   outputs_.step(record);
-  std::array<double, 2> votes{
-      options_.should_stop() ? 1.0 : 0.0,
-      std::isfinite(score.loss) ? 0.0 : 1.0};
-  options_.world->sum(votes);
-  result_.was_stopped = votes[0] > 0;
-  if (votes[1] > 0) {
+  result_.was_stopped = all.shall_stop;
+  if (!std::isfinite(record.loss)) {
     loss_watch_.bad_step(record);
   }
   const bool is_due = config_.checkpoint_interval > 0 &&

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `lockstep train` over the ranks that `lockstep run` starts.
+#include <algorithm>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/strings.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/shell.h"
+
+namespace lockstep {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class RanksTest : public testing::Test {
+ protected:
+  test::ShellOutcome shell(const std::string& command) {
+    return test::run_shell(format(
+        "export PATH={}/bin:$PATH TMPDIR={} OMP_NUM_THREADS=1; cd {}; {}",
+        LOCKSTEP_BINARY_DIR,
+        dir_.path(),
+        dir_.path(),
+        command));
+  }
+  /// A training run of a second.
+  static std::string train(const std::string& flags) {
+    return "lockstep train --model mlp --threads 1 --max-train-samples 500 "
+           "--max-eval-samples 99 --batch-size 50 --lr 0.05 " +
+           flags;
+  }
+  static std::string ranks(int count, const std::string& command) {
+    return format("lockstep run --nproc-per-node {} {}", count, command);
+  }
+  /// The last row of results.csv, by column.
+  double last(const std::string& folder, const std::string& column) {
+    const auto lines =
+        split(test::file_text(dir_ / (folder + "/results.csv")), '\n');
+    const auto names = split(lines.front(), ',');
+    const auto values = split(lines[lines.size() - 2], ',');
+    const auto found = std::ranges::find(names, column);
+    EXPECT_NE(found, names.end()) << lines.front();
+    return std::stod(values[static_cast<std::size_t>(found - names.begin())]);
+  }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return dir_ / name;
+  }
+
+ private:
+  test::ScratchDir dir_;
+};
+
+TEST_F(RanksTest, TrainAsOneProcessDoes) {
+  const auto alone = shell(train("--epochs 2 --output alone"));
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  const auto both = shell(ranks(2, train("--epochs 2 --output both")));
+  ASSERT_EQ(both.status, 0) << both.err;
+  EXPECT_THAT(
+      both.out,
+      AllOf(StartsWith("2 epochs, best Acc@1 "), EndsWith(", both\n")));
+  EXPECT_THAT(both.err, HasSubstr("batch 50 over 2 ranks"));
+  for (const char* column : {"train_loss", "val_loss"}) {
+    EXPECT_NEAR(last("both", column), last("alone", column), 1e-4) << column;
+  }
+  EXPECT_EQ(last("both", "val_top1"), last("alone", "val_top1"));
+  EXPECT_FALSE(std::filesystem::exists(path("both-2"))); // one rank writes
+  const auto keys = shell("lockstep ckpt ls both/checkpoint.pth.tar");
+  EXPECT_THAT(keys.out, Not(HasSubstr("module.")));
+}
+
+TEST_F(RanksTest, GoOnWithTheSameBits) {
+  ASSERT_EQ(shell(ranks(2, train("--epochs 3 --output whole"))).status, 0);
+  ASSERT_EQ(shell(ranks(2, train("--epochs 2 --output parts"))).status, 0);
+  const auto resumed =
+      shell(ranks(2, train("--epochs 3 --resume parts/checkpoint.pth.tar")));
+  ASSERT_EQ(resumed.status, 0) << resumed.err;
+  const auto same = shell(
+      "lockstep ckpt diff whole/checkpoint.pth.tar parts/checkpoint.pth.tar");
+  EXPECT_EQ(same.status, 0) << same.out << same.err;
+  // And in another number of processes.
+  const auto alone = shell(train("--epochs 4 --resume parts"));
+  EXPECT_EQ(alone.status, 0) << alone.err;
+  EXPECT_THAT(alone.err, HasSubstr("distributed"));
+}
+
+TEST_F(RanksTest, AllStopOnASignalAndGoOn) {
+  const auto stopped = shell(
+      "(" + ranks(2, train("--epochs 5000 --output run")) +
+      "; echo $? > status) & for i in $(seq 600); do "
+      "[ -e run/results.csv ] && break; sleep 0.1; done; "
+      "pkill -TERM -f 'nproc-per-node 2.*--output run' --newest; wait; "
+      "cat status");
+  EXPECT_EQ(stopped.out, "75\n") << stopped.err;
+  EXPECT_THAT(stopped.err, HasSubstr("lockstep train --resume run"));
+}
+
+struct Refusal {
+  std::string name = {};
+  std::string flags = {};
+  std::string text = {};
+};
+
+class Refused : public RanksTest,
+                public testing::WithParamInterface<Refusal> {};
+
+TEST_P(Refused, OnAllRanks) {
+  const auto outcome =
+      shell(ranks(2, "lockstep train --model mlp " + GetParam().flags));
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr(GetParam().text));
+  EXPECT_FALSE(std::filesystem::exists(path("runs")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Flags,
+    Refused,
+    testing::Values(
+        Refusal{
+            "Batch",
+            "--batch-size 51",
+            "--batch-size 51 over 2 ranks leaves a rest. Hint: 50 or 52 works"},
+        Refusal{
+            "Strategy",
+            "--strategy single",
+            "--strategy single trains in one process"}),
+    [](const auto& param) { return param.param.name; });
+
+TEST_F(RanksTest, OneProcessMayBeARankToo) {
+  const auto outcome = shell(train("--strategy ddp --output run"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("(distributed)"));
+}
+
+} // namespace
+} // namespace lockstep
