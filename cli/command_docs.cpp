@@ -185,6 +185,13 @@ CommandDoc doc_of(const train::TrainCommand& command) {
       .arguments = {positional_doc(command.arguments)},
       .examples = {command.examples.begin(), command.examples.end()},
       .needs_torch = true};
+  for (const train::CommandFlag& flag : command.flags) {
+    doc.arguments.push_back(
+        {.name = std::string(flag.name),
+         .short_name = flag.name == "--help" ? "-h" : "",
+         .value = std::string(flag.value),
+         .help = std::string(flag.help)});
+  }
   if (command.name == "train") {
     std::ranges::move(train_arguments(), std::back_inserter(doc.arguments));
   }

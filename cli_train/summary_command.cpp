@@ -14,6 +14,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/models/summary.h"
+#include "lockstep/train/settings/commands.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -32,20 +33,14 @@ struct SummaryRequest {
 struct NumberFlag {
   std::string_view name = {};
   std::int64_t SummaryRequest::*member = nullptr;
-  std::string_view help = {};
 };
 
+// Those of `train::kSummaryFlags` that take a number.
 constexpr std::array kNumbers{
-    NumberFlag{
-        "--img-size",
-        &SummaryRequest::img_size,
-        "height and width of the images [what the model is made for]"},
-    NumberFlag{
-        "--batch-size",
-        &SummaryRequest::batch_size,
-        "images at a time [1]"},
-    NumberFlag{"--num-classes", &SummaryRequest::num_classes, "classes [1000]"},
-    NumberFlag{"--in-channels", &SummaryRequest::in_channels, "colours [3]"},
+    NumberFlag{"--img-size", &SummaryRequest::img_size},
+    NumberFlag{"--batch-size", &SummaryRequest::batch_size},
+    NumberFlag{"--num-classes", &SummaryRequest::num_classes},
+    NumberFlag{"--in-channels", &SummaryRequest::in_channels},
 };
 
 [[noreturn]] void bad_summary(std::string message, std::string hint) {
@@ -57,8 +52,8 @@ constexpr std::array kNumbers{
 }
 
 [[noreturn]] void unknown_summary_flag(const std::string& word) {
-  std::vector<std::string> known{"--json", "--help"};
-  for (const NumberFlag& flag : kNumbers) {
+  std::vector<std::string> known;
+  for (const train::CommandFlag& flag : train::kSummaryFlags) {
     known.emplace_back(flag.name);
   }
   const std::string near = nearest(word, known);
@@ -126,13 +121,15 @@ void print_summary_help() {
       "Runs a model once on an empty image and shows its layers: shapes,\n"
       "parameters and multiplications with additions, counted as torchinfo "
       "does.\n\n";
-  for (const NumberFlag& flag : kNumbers) {
-    text += format("  {} N\n      {}\n", flag.name, flag.help);
+  for (const train::CommandFlag& flag : train::kSummaryFlags) {
+    text += format(
+        "  {}{}{}\n      {}\n",
+        flag.name,
+        flag.value.empty() ? "" : " ",
+        flag.value,
+        flag.help);
   }
-  text +=
-      "  --json\n      JSON instead of a table\n"
-      "  -h,--help\n      this text\n\n"
-      "Models\n";
+  text += "\nModels\n";
   for (const std::string& name : model_names()) {
     text += "  " + name + "\n";
   }

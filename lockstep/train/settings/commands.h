@@ -5,9 +5,30 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace lockstep::train {
+
+/// A flag of a command that has a few of its own.
+struct CommandFlag {
+  std::string_view name = {};
+  /// What its value is called; empty for a switch.
+  std::string_view value = {};
+  std::string_view help = {};
+};
+
+inline constexpr std::array kSummaryFlags{
+    CommandFlag{
+        "--img-size",
+        "N",
+        "height and width of the images; default: what the model is made for"},
+    CommandFlag{"--batch-size", "N", "images at a time [default: 1]"},
+    CommandFlag{"--num-classes", "N", "classes [default: 1000]"},
+    CommandFlag{"--in-channels", "N", "colours [default: 3]"},
+    CommandFlag{"--json", {}, "print one JSON object"},
+    CommandFlag{"--help", {}, "print this help"},
+};
 
 /// One command.
 struct TrainCommand {
@@ -16,6 +37,8 @@ struct TrainCommand {
   /// What follows the name: "[DIR]".
   std::string_view arguments = {};
   std::array<std::string_view, 2> examples = {};
+  /// `train` has those of `flag_table` instead.
+  std::span<const CommandFlag> flags = {};
 };
 
 inline constexpr std::array kTrainCommands{
@@ -30,7 +53,8 @@ inline constexpr std::array kTrainCommands{
         "layers, shapes, parameters and costs of a model",
         "MODEL",
         {"lockstep summary resnet18",
-         "lockstep summary vgg19 --img-size 32 --num-classes 10 --json"}},
+         "lockstep summary vgg19 --img-size 32 --num-classes 10 --json"},
+        kSummaryFlags},
 };
 
 } // namespace lockstep::train
