@@ -27,8 +27,9 @@ void train(
     loader.start_epoch(sampler.indices(), epoch);
     torch::Tensor sum = torch::zeros({2}); // of the losses, and how many
     while (const auto batch = loader.next()) {
+      const auto images = batch->images; // NOLINT: the condition checks it
       sgd.zero_grad();
-      auto loss = model->forward(batch->images).square().mean();
+      auto loss = model->forward(images).square().mean();
       loss.backward(); // averages the gradients over the ranks
       sgd.step();
       sum += torch::tensor({loss.item<float>(), 1.0F});

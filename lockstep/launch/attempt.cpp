@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::array kOutputNames{"", "stdout.log", "stderr.log"};
 
-std::string replaced(std::string text, std::string_view what, std::string by) {
+std::string
+replaced(std::string text, std::string_view what, const std::string& by) {
   for (std::size_t at = text.find(what); at != std::string::npos;
        at = text.find(what, at + by.size())) {
     text.replace(at, what.size(), by);
@@ -57,12 +58,12 @@ SignalReader::SignalReader(const std::vector<int>& signals) {
     }
   }
   ::signal(SIGPIPE, SIG_IGN);
-  ::sigprocmask(SIG_BLOCK, &set, &before_);
+  ::pthread_sigmask(SIG_BLOCK, &set, &before_);
   descriptor_ = Descriptor(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
 SignalReader::~SignalReader() {
-  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
 }
 

@@ -194,7 +194,7 @@ class SafeText {
 
  private:
   // A frame needs some hundred bytes; the marks at the end must fit, too.
-  std::array<char, 64 * 1024> text_{};
+  std::array<char, 1U << 16U> text_{};
   std::size_t size_ = 0;
 };
 SafeText signal_text; // NOLINT(*-non-const-global-variables): for a handler
@@ -264,7 +264,7 @@ void on_signal(int number) {
 
 // A stack overflow leaves no room for the handler.
 void give_signal_stack() {
-  constexpr std::size_t kBytes = 256 * 1024;
+  constexpr std::size_t kBytes = 1U << 18U;
   stack_t stack{};
   if (::sigaltstack(nullptr, &stack) == 0 &&
       (stack.ss_flags & SS_DISABLE) != 0) {

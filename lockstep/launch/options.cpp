@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <thread>
 
@@ -27,26 +28,28 @@ Error bad_flag(
       .hint = std::move(hint)};
 }
 
-std::optional<int> parse_number(std::string_view text) {
+// From `low` to `high`; nothing for what is outside, or no number.
+std::optional<int> parse_number(
+    std::string_view text,
+    int low = 0,
+    int high = std::numeric_limits<int>::max()) {
   int number = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, status] = std::from_chars(text.data(), end, number);
-  return status == std::errc() && rest == end ? std::optional(number)
-                                              : std::nullopt;
+  const bool is_number = status == std::errc() && rest == end;
+  return is_number && number >= low && number <= high ? std::optional(number)
+                                                      : std::nullopt;
 }
 
 // By local rank, two bits: 1 standard output, 2 standard error.
 Result<std::vector<int>>
 parse_streams(std::string_view flag, std::string_view text, int local_size) {
   constexpr int kMost = 3;
-  const auto is_streams = [](std::optional<int> number) {
-    return number && *number >= 0 && *number <= kMost;
-  };
   const std::string hint =
       "0, 1 (standard output), 2 (standard error) or 3 (both), for all ranks "
       "or for some: 0:3,1:2";
   std::vector<int> streams(static_cast<std::size_t>(local_size), 0);
-  if (const auto number = parse_number(text); is_streams(number)) {
+  if (const auto number = parse_number(text, 0, kMost)) {
     std::ranges::fill(streams, *number);
     return streams;
   }
@@ -55,9 +58,10 @@ parse_streams(std::string_view flag, std::string_view text, int local_size) {
     if (colon == std::string::npos) {
       return bad_flag(flag, text, hint);
     }
-    const auto rank = parse_number(std::string_view(part).substr(0, colon));
-    const auto number = parse_number(std::string_view(part).substr(colon + 1));
-    if (!rank || *rank < 0 || *rank >= local_size || !is_streams(number)) {
+    const std::string_view view = part;
+    const auto rank = parse_number(view.substr(0, colon), 0, local_size - 1);
+    const auto number = parse_number(view.substr(colon + 1), 0, kMost);
+    if (!rank || !number) {
       return bad_flag(flag, text, hint);
     }
     streams[static_cast<std::size_t>(*rank)] = *number;
@@ -166,8 +170,8 @@ Result<int> parse_local_size(std::string_view text) {
     }
     return gpus == 0 ? count_cores() : gpus;
   }
-  const auto number = parse_number(text);
-  if (!number || *number < 1 || *number > kMost) {
+  const auto number = parse_number(text, 1, kMost);
+  if (!number) {
     return bad_flag(
         "--nproc-per-node",
         text,

@@ -28,6 +28,15 @@ std::string only_device(int local_rank) {
              : std::to_string(local_rank);
 }
 
+std::string signal_names(const std::vector<int>& numbers) {
+  std::vector<std::string> names;
+  names.reserve(numbers.size());
+  for (const int number : numbers) {
+    names.push_back(signal_name(number));
+  }
+  return join(names, ",");
+}
+
 } // namespace
 
 Variables rank_variables(const LaunchOptions& options, const RankStart& start) {
@@ -52,13 +61,7 @@ Variables rank_variables(const LaunchOptions& options, const RankStart& start) {
       // Rank 0 holds the store: the launcher has none.
       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
       {"TORCHELASTIC_ERROR_FILE", start.error_file},
-      {"TORCHELASTIC_SIGNALS_TO_HANDLE", [&options] {
-         std::vector<std::string> names;
-         for (const int number : options.signals) {
-           names.push_back(signal_name(number));
-         }
-         return join(names, ",");
-       }()}};
+      {"TORCHELASTIC_SIGNALS_TO_HANDLE", signal_names(options.signals)}};
   if (variable("TORCH_NCCL_ASYNC_ERROR_HANDLING") == nullptr) {
     variables.emplace_back("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   }

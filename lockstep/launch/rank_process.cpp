@@ -42,7 +42,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   ::signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
   if (start.out >= 0) {
     ::dup2(start.out, STDOUT_FILENO);
   }

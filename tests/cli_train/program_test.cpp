@@ -10,30 +10,16 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/compat.h"
 #include "tests/cli_train/process.h"
+#include "tests/support/scoped_variable.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep::cli_train {
 namespace {
 
 using test::Process;
+using test::ScopedVariable;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-/// A variable of the environment, for a while.
-class ScopedVariable {
- public:
-  ScopedVariable(const char* name, const char* value) : name_(name) {
-    ::setenv(name, value, 1);
-  }
-  ~ScopedVariable() {
-    ::unsetenv(name_);
-  }
-  ScopedVariable(const ScopedVariable&) = delete;
-  ScopedVariable& operator=(const ScopedVariable&) = delete;
-
- private:
-  const char* name_;
-};
 
 constexpr const char* kData = "/usr/share/datasets/fashion-mnist/";
 

@@ -17,9 +17,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ContainsRegex;
-using testing::EndsWith;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
 class Launcher : public testing::Test {

@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/scoped_variable.h"
+
 namespace lockstep::launch {
 namespace {
 
@@ -32,17 +34,7 @@ TEST(ParsePlaces, ReadsTorchrunsNumbers) {
 
 TEST(ParsePlaces, RefusesOtherTexts) {
   for (const char* text :
-       {"",
-        "4",
-        "-1",
-        "x",
-        "0:4",
-        "2:1",
-        "-1:1",
-        "0:1,",
-        "0:1;1:1",
-        "0"
-        ":"}) {
+       {"", "4", "-1", "x", "0:4", "2:1", "-1:1", "0:1,", "0:1;1:1", "1:"}) {
     const auto places = parse_places(text, "0", 2);
     ASSERT_FALSE(places) << text;
     EXPECT_THAT(places.error().message, HasSubstr("--redirects"));
@@ -78,12 +70,13 @@ TEST(ParseLocalSize, TakesNumbersAndWords) {
 }
 
 TEST(ParseLocalSize, CountsTheGpusThatAProgramWouldSee) {
-  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "2,5,7", 1), 0);
-  EXPECT_EQ(parse_local_size("gpu").value(), 3);
-  EXPECT_EQ(parse_local_size("auto").value(), 3);
-  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+  {
+    const test::ScopedVariable three("CUDA_VISIBLE_DEVICES", "2,5,7");
+    EXPECT_EQ(parse_local_size("gpu").value(), 3);
+    EXPECT_EQ(parse_local_size("auto").value(), 3);
+  }
+  const test::ScopedVariable none("CUDA_VISIBLE_DEVICES", "");
   EXPECT_EQ(parse_local_size("gpu").error().code, ErrorCode::kUnavailable);
-  ASSERT_EQ(::unsetenv("CUDA_VISIBLE_DEVICES"), 0);
 }
 
 TEST(Ranks, AreCountedOverTheMachines) {

@@ -2,13 +2,15 @@
 #include "lockstep/launch/rank_environment.h"
 
 #include <csignal>
-#include <cstdlib>
 
 #include <gmock/gmock.h>
+
+#include "tests/support/scoped_variable.h"
 
 namespace lockstep::launch {
 namespace {
 
+using test::ScopedVariable;
 using testing::AllOf;
 using testing::Contains;
 using testing::Not;
@@ -51,33 +53,34 @@ TEST(RankVariables, AreTorchruns) {
 }
 
 TEST(RankVariables, ShareTheCoresUnlessThreadsAreSet) {
-  ASSERT_EQ(::unsetenv("OMP_NUM_THREADS"), 0);
+  const ScopedVariable none("OMP_NUM_THREADS", nullptr);
   EXPECT_THAT(
       rank_variables({.local_size = 1000}, {}),
       Contains(Pair("OMP_NUM_THREADS", "1")));
   EXPECT_EQ(threads_for_each({.local_size = 1}), 0);
-  ASSERT_EQ(::setenv("OMP_NUM_THREADS", "5", 1), 0);
+  const ScopedVariable five("OMP_NUM_THREADS", "5");
   EXPECT_EQ(threads_for_each({.local_size = 1000}), 0);
-  ASSERT_EQ(::unsetenv("OMP_NUM_THREADS"), 0);
 }
 
 TEST(RankVariables, ShowOneGpuToEachRank) {
   const LaunchOptions options{.local_size = 2, .is_virtual_local_rank = true};
-  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "4,6", 1), 0);
-  EXPECT_THAT(
-      rank_variables(options, {.local_rank = 1}),
-      AllOf(
-          Contains(Pair("LOCAL_RANK", "0")),
-          Contains(Pair("CUDA_VISIBLE_DEVICES", "6"))));
-  ASSERT_EQ(::unsetenv("CUDA_VISIBLE_DEVICES"), 0);
+  {
+    const ScopedVariable two("CUDA_VISIBLE_DEVICES", "4,6");
+    EXPECT_THAT(
+        rank_variables(options, {.local_rank = 1}),
+        AllOf(
+            Contains(Pair("LOCAL_RANK", "0")),
+            Contains(Pair("CUDA_VISIBLE_DEVICES", "6"))));
+  }
+  const ScopedVariable none("CUDA_VISIBLE_DEVICES", nullptr);
   EXPECT_THAT(
       rank_variables(options, {.local_rank = 1}),
       Contains(Pair("CUDA_VISIBLE_DEVICES", "1")));
 }
 
 TEST(MergedEnvironment, ReplacesByName) {
-  ASSERT_EQ(::setenv("LOCKSTEP_TEST_A", "old", 1), 0);
-  ASSERT_EQ(::setenv("LOCKSTEP_TEST_AB", "kept", 1), 0);
+  const ScopedVariable old("LOCKSTEP_TEST_A", "old");
+  const ScopedVariable kept("LOCKSTEP_TEST_AB", "kept");
   EXPECT_THAT(
       merged_environment({{"LOCKSTEP_TEST_A", "new"}}),
       AllOf(
