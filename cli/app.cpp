@@ -94,6 +94,17 @@ Result<int> run_parsed(const Runner& runner, Common& common) {
   return runner();
 }
 
+// -o "$OUT" with a variable that is not set must not change the input.
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const auto& values = option->results();
+    if (!option->get_lnames().empty() && option->get_items_expected_max() > 0 &&
+        std::ranges::find(values, "") != values.end()) {
+      throw CLI::ArgumentMismatch(option->get_name() + " has an empty value");
+    }
+  }
+}
+
 int parse_and_run(Choice choice, std::span<const std::string> given) {
   const bool wants_json = wants(choice.args, "--json");
   const Command& command = *choice.command;
@@ -104,6 +115,7 @@ int parse_and_run(Choice choice, std::span<const std::string> given) {
   std::ranges::reverse(choice.args); // as CLI11 wants them
   try {
     app.parse(choice.args);
+    refuse_empty_values(app);
     if (app.get_prefix_command()) {
       const std::size_t count = app.remaining_size();
       common.program.assign(

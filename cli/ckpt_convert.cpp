@@ -204,13 +204,14 @@ Json convert_json(
   return json;
 }
 
-// What may change in place: the same format with everything in it.
+// What may change in place if it is forced: the same format with everything in
+// it, but perhaps fewer bits of each number.
 OwnInput own_input(
     const ckpt::Checkpoint& file,
     const Chosen& chosen,
     const std::string& to) {
   const auto same = ckpt::writer_of(file, "");
-  return same && *same == to && chosen.left_out.empty() ? OwnInput::kMayChange
+  return same && *same == to && chosen.left_out.empty() ? OwnInput::kNeedsForce
                                                         : OwnInput::kStays;
 }
 
@@ -238,7 +239,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .inputs = {args.file},
            .own_input = own_input(file, chosen, to),
            .result = shard_bytes != 0 ? "the shards and their index"
-                                      : "another format",
+                                      : "the converted file",
            .shard_bytes = shard_bytes}));
   if (Status status = check_has_tensors(chosen.root); !status) {
     status.error().path = input.name();

@@ -65,6 +65,7 @@ constexpr std::array kUnusedFlags{
     UnusedFlag{"--numa-binding", "start PROGRAM by numactl instead"},
 };
 
+constexpr int kMostRestarts = 1'000'000;
 constexpr int kDefaultPort = 29500;
 constexpr int kPorts = 65536;
 
@@ -200,6 +201,13 @@ Result<launch::LaunchOptions> options_of(
   LOCKSTEP_ASSIGN(
       options.places,
       launch::parse_places(args.redirects, args.tee, options.local_size));
+  for (const int rank : args.shown_ranks) {
+    if (rank < 0 || rank >= options.local_size) {
+      return usage_error(
+          format("--local-ranks-filter: there is no rank {} here", rank),
+          format("local ranks are 0 to {}", options.local_size - 1));
+    }
+  }
   LOCKSTEP_ASSIGN(options.signals, launch::parse_signals(args.signals));
   if (options.nodes == 1 && options.run_id == "none") {
     options.run_id = random_id();
@@ -284,7 +292,7 @@ void add_job_flags(CLI::App& app, RunArgs& args) {
          "--max-restarts",
          args.max_restarts,
          "how often all ranks start again after a failure")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMostRestarts));
   app.add_option(
          "--shutdown-timeout",
          args.shutdown_timeout,

@@ -205,6 +205,13 @@ Result<CheckedTarget> CheckedTarget::check(
     const Target& target,
     TargetRule rule) {
   const std::string& path = target.path;
+  if (path.empty()) {
+    return refused(
+        "the output has no name",
+        "is the variable that should hold it set?",
+        path,
+        "E_ENDING");
+  }
   if (path == "-" || is_same(path, "/dev/stdout")) {
     return refused(
         "a checkpoint is written to a file, not to standard output",

@@ -58,7 +58,18 @@ class ArgumentReader {
   std::string value_ = {};
 };
 
+// --resume "$RUN" with a variable that is not set must not begin another run.
+void refuse_empty_file(const train::Flag& flag, const std::string& value) {
+  const bool names_file =
+      flag.name == "resume" || flag.name == "initial-checkpoint";
+  if (names_file && value.empty()) {
+    usage_error(
+        format("--{} has an empty value; expected {}", flag.name, flag.value));
+  }
+}
+
 void add(CommandLine& line, const train::Flag& flag, std::string value) {
+  refuse_empty_file(flag, value);
   const auto same = [&](const auto& entry) { return entry.first == &flag; };
   const auto earlier = std::ranges::find_if(line.values, same);
   if (earlier == line.values.end()) {

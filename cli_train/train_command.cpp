@@ -157,7 +157,7 @@ int train_command(Arguments args) {
   train::Trainer trainer(
       config,
       {.group = group,
-       .local_rank = info.local_rank,
+       .place = info,
        .log = log.get(),
        .observers = make_observers(config, console, *log),
        .should_stop = [&] { return interrupt.signal() != 0; },

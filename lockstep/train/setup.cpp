@@ -64,14 +64,17 @@ std::vector<c10::Device> devices_of(
   if (!ranks.group || named.size() == 1) {
     return named;
   }
-  const auto index = static_cast<std::size_t>(ranks.local_rank);
-  if (index >= named.size()) {
+  const auto index = static_cast<std::size_t>(ranks.place.local_rank);
+  // 0 where the launcher does not tell.
+  const auto local_size = static_cast<std::size_t>(ranks.place.local_size);
+  if (index >= named.size() ||
+      (local_size != 0 && local_size != named.size())) {
     cannot_share(
         format(
-            "{} are named, and this is rank {} of this machine",
+            "{} are named for {} on this machine",
             counted(named.size(), "device"),
-            ranks.local_rank),
-        "name one device for each rank of a machine");
+            counted(std::max(local_size, index + 1), "rank")),
+        "name one device, or one for each rank");
   }
   return {named[index]};
 }

@@ -11,6 +11,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/log_sink.h"
+#include "lockstep/base/world.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/dist/process_group.h"
 #include "lockstep/optim/optimizer.h"
@@ -33,8 +34,8 @@ struct OwnParts {
 /// The processes that share a run.
 struct Ranks {
   int size = 1;
-  /// Among those of this machine.
-  int local_rank = 0;
+  /// Which of them this is.
+  RankInfo place = {};
   /// With which they average their gradients.
   dist::ProcessGroup group = {};
 };

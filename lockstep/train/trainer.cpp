@@ -64,7 +64,7 @@ Trainer::Trainer(TrainConfig config, TrainerOptions options)
           options_.own,
           *options_.fs,
           {.size = options_.world->size(),
-           .local_rank = options_.local_rank,
+           .place = options_.place,
            .group = options_.group})),
       identity_(
           config_,
@@ -122,6 +122,16 @@ TrainResult Trainer::run() {
         *options_.world);
     return result_;
   }
+  const Resumption* const from = checkpoint();
+  if (from != nullptr && cursor_.epoch >= config_.epochs &&
+      goes_on_in_place(*options_.fs, config_, options_.resumption)) {
+    // Nothing is trained, so nothing in the folder changes.
+    log(start_lines(starting(), from->folder));
+    result_.folder = from->folder;
+    result_.has_checkpoint = true;
+    take_progress();
+    return result_;
+  }
   const Stopwatch watch;
   open_outputs();
   log(start_lines(starting(), outputs_.folder()));
@@ -134,11 +144,15 @@ TrainResult Trainer::run() {
        .times = watch.times(),
        .was_stopped = result_.was_stopped});
   result_.folder = outputs_.folder();
+  take_progress();
+  result_.has_checkpoint = options_.world->any(outputs_.has_checkpoint());
+  return result_;
+}
+
+void Trainer::take_progress() {
   result_.epochs = cursor_.epoch;
   result_.steps = cursor_.step;
   result_.best_acc1 = cursor_.best_acc1;
-  result_.has_checkpoint = options_.world->any(outputs_.has_checkpoint());
-  return result_;
 }
 
 void Trainer::open_outputs() {

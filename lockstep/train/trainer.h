@@ -37,9 +37,9 @@ struct TrainerOptions {
   FileSystem* fs = &real_fs();
   World* world = &world_of_one();
   /// Ranks that train one model together: `world` is theirs then. Each is on
-  /// one device, the `local_rank`th of those that are named.
+  /// one of the devices that are named, as its `place` on the machine says.
   dist::ProcessGroup group = {};
-  int local_rank = 0;
+  RankInfo place = {};
   /// Receives messages; none: silence.
   LogSink* log = nullptr;
   /// Told every step, epoch and checkpoint, after the run folder's own files.
@@ -119,6 +119,7 @@ class Trainer {
     return is_there ? &*options_.resumption : nullptr;
   }
   void open_outputs();
+  void take_progress();
   void train_all();
   void train_epoch();
   void train_step(const Batch& batch, StepRecord record);

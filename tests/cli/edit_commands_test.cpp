@@ -106,7 +106,7 @@ TEST_F(EditCommands, PickDropMergeAndMatch) {
 
 TEST_F(EditCommands, ConvertInPlaceIsSafe) {
   put("training.pth.tar", "m.pth.tar");
-  ASSERT_EQ(run("convert --dtype bfloat16 m.pth.tar m.pth.tar"), 0)
+  ASSERT_EQ(run("convert --dtype bfloat16 m.pth.tar m.pth.tar --force"), 0)
       << text("err.txt");
   const auto file = ckpt::load(path("m.pth.tar")).value();
   std::size_t floats = 0;

@@ -36,6 +36,20 @@ class SeveralFiles : public testing::Test {
   const test::ScratchDir dir_;
 };
 
+TEST_F(SeveralFiles, ScanLooksIntoAllMembersOfATar) {
+  std::filesystem::copy_file("testdata/hostile/call.pt", dir_ / "call.pt");
+  const auto packed = run_shell(
+      "cd '" + dir_.path() +
+      "' && tar cf zip.tar runs/a call.pt && tar cf nested.tar zip.tar");
+  ASSERT_EQ(packed.status, 0) << packed.err;
+  const auto alone = run("ckpt scan call.pt");
+  const auto inside = run("ckpt scan zip.tar");
+  EXPECT_EQ(inside.status, alone.status) << inside.out;
+  EXPECT_THAT(inside.out, HasSubstr("call.pt"));
+  EXPECT_THAT(inside.out, Not(HasSubstr("clean")));
+  EXPECT_THAT(run("ckpt scan nested.tar").out, Not(HasSubstr("clean")));
+}
+
 TEST_F(SeveralFiles, VerifyGoesOnAndGivesTheWorstStatus) {
   const auto all = run("ckpt verify runs none.pt");
   EXPECT_EQ(all.status, 4);

@@ -41,8 +41,8 @@ struct Row {
 };
 
 constexpr std::array kRows{
-    Row{"convert", "in.pt {}"},
-    Row{"convert", "in.pt {} --dtype bfloat16"},
+    Row{"convert", "in.pt {}", Own::kNeedsForce},
+    Row{"convert", "in.pt {} --dtype bfloat16", Own::kNeedsForce},
     Row{"convert", "in.pt {} --to npz", Own::kStays},
     Row{"convert", "in.pt {} --to dcp", Own::kStays, "out"},
     Row{"convert",
@@ -226,6 +226,19 @@ TEST_P(Targets, OwnInputChangesOnlyWhereThatWasAsked) {
         c.expect_refused(2, "(E_SAME_FILE)");
       }
     }
+  }
+}
+
+// What a shell makes of a variable that is not set.
+TEST(EmptyNames, ChangeNothing) {
+  for (const Row& row :
+       {Row{"drop", "in.pt optimizer -o {}"},
+        Row{"strip", "in.pt --output {}"},
+        Row{"strip", "in.pt --prefix {}"},
+        Row{"convert", "in.pt {}"}}) {
+    Case c(row);
+    c.run("''");
+    c.expect_refused(2, "[cli.args]");
   }
 }
 

@@ -126,6 +126,10 @@ INSTANTIATE_TEST_SUITE_P(
             "--batch-size 51",
             "--batch-size 51 over 2 ranks leaves a rest. Hint: 50 or 52 works"},
         Refusal{
+            "Devices",
+            "--devices cpu*3",
+            "3 devices are named for 2 ranks on this machine"},
+        Refusal{
             "Strategy",
             "--strategy single",
             "--strategy single trains in one process"}),
@@ -135,6 +139,9 @@ TEST_F(RanksTest, OneProcessMayBeARankToo) {
   const auto outcome = shell(train("--strategy ddp --output run"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("(distributed)"));
+  const auto two = shell(train("--strategy ddp --devices 'cpu*2'"));
+  EXPECT_EQ(two.status, 2);
+  EXPECT_THAT(two.err, HasSubstr("2 devices are named for 1 rank on this"));
 }
 
 } // namespace

@@ -270,6 +270,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"--rdzv-endpoint box:x true", "'x' is no port"},
         Refusal{"--master-port 70000 true", "70000 is no port"},
         Refusal{"--max-restarts -1 true", "--max-restarts"},
+        Refusal{"--local-ranks-filter 1 true", "there is no rank 1 here"},
         Refusal{"--signals-to-handle SIGKILL true", "SIGKILL"},
         Refusal{"--tee 9 true", "--tee does not take '9'"},
         Refusal{"no-such-program", "does not start", 4},

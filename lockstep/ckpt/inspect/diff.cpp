@@ -46,10 +46,13 @@ Result<Side> collect(const Value& root, const DiffOptions& options) {
       root,
       [&](const std::string& name, const Tensor& tensor) {
         std::string key = mapped(name, options);
-        if (!side.index.emplace(key, side.tensors.size()).second) {
-          twice = key;
-          return;
+        const std::string first = key;
+        // Two keys may look alike: 'a.b' and 'b' in 'a', 1 and '1'.
+        for (int i = 2; side.index.contains(key); ++i) {
+          key = format("{} ({})", first, i);
+          twice = first;
         }
+        side.index.emplace(key, side.tensors.size());
         side.tensors.push_back({.name = std::move(key), .tensor = tensor});
       },
       options.limits.max_nodes));

@@ -63,7 +63,7 @@ Result<std::vector<PlannedArray>> plan_arrays(
   if (!options.clone_views) {
     LOCKSTEP_TRY(check_not_shared(
         flat,
-        "npz has no views; 'clone_views' writes each tensor"));
+        "npz has no views; --clone-views (clone_views) writes each tensor"));
   }
   std::vector<PlannedArray> arrays;
   for (const FlatTensor& tensor : flat.tensors) {

@@ -19,10 +19,7 @@ namespace {
 
 using internal::read_le;
 using internal::ScanCollector;
-
-bool starts_like_zip(ByteSpan head) {
-  return head.size() >= 4 && read_le<std::uint32_t>(head, 0) == kLocalMagic;
-}
+using internal::starts_like_zip;
 
 // Some readers find an archive behind foreign bytes.
 Result<bool> ends_like_zip(ByteSource& source) {

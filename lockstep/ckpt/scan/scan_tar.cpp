@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/internal/read_le.h"
+#include "lockstep/ckpt/numpy/npy_header.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/scan/internal/scan_report.h"
@@ -111,6 +112,31 @@ class MemberScan {
   ScanCollector& out_;
 };
 
+// A member that is not one of a checkpoint in tar form may be anything.
+void scan_member(
+    const std::shared_ptr<ByteSource>& member,
+    const Place& place,
+    ScanCollector& out) {
+  std::vector<std::byte> scratch;
+  const auto head =
+      member->view(0, std::min<std::uint64_t>(member->size(), kBlock), scratch);
+  if (!head) {
+    out.add_unreadable(head.error());
+  } else if (starts_like_zip(*head)) {
+    scan_zip(member, place.record, 1, out);
+  } else if (is_tar(*head)) {
+    out.add_unreadable(bad_tar(
+        0,
+        format(
+            "'{}' is a tar file itself: unpack it to scan it",
+            escape(place.record))));
+  } else if (is_npy(*head)) {
+    scan_npy(*member, place, out);
+  } else {
+    scan_stream(*member, place, out);
+  }
+}
+
 } // namespace
 
 void scan_tar(ByteSource& source, ScanCollector& out) {
@@ -143,7 +169,7 @@ void scan_tar(ByteSource& source, ScanCollector& out) {
     if (base == "storages" || base == "tensors") {
       MemberScan(*member, place, out).run();
     } else {
-      scan_stream(*member, place, out);
+      scan_member(member, place, out);
     }
     at += (*size + kBlock - 1) / kBlock * kBlock;
     if (at > source.size()) {

@@ -64,10 +64,6 @@ bool is_data(std::string_view name) {
   });
 }
 
-bool starts_like_zip(ByteSpan bytes) {
-  return bytes.size() >= 4 && read_le<std::uint32_t>(bytes, 0) == kLocalMagic;
-}
-
 class ZipScan {
  public:
   ZipScan(
@@ -233,6 +229,10 @@ bool may_be_chain(const Error& error) {
 }
 
 } // namespace
+
+bool starts_like_zip(ByteSpan bytes) {
+  return bytes.size() >= 4 && read_le<std::uint32_t>(bytes, 0) == kLocalMagic;
+}
 
 void scan_zip(
     const std::shared_ptr<ByteSource>& source,

@@ -44,6 +44,9 @@ T parse_number(const Flag& flag, std::string_view text) {
   if (static_cast<double>(number) < flag.minimum) {
     bad_value(flag, format("{} >= {}", kKind, flag.minimum), text);
   }
+  if (static_cast<double>(number) > flag.maximum) {
+    bad_value(flag, format("{} <= {}", kKind, flag.maximum), text);
+  }
   return number;
 }
 

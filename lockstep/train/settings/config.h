@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -124,6 +125,8 @@ struct Flag {
   bool is_saved = true;
   /// Words that completion offers where any is allowed, separated by '|'.
   std::string_view suggestions = {};
+  /// Largest allowed number.
+  double maximum = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] bool is_switch() const {
     return std::holds_alternative<bool TrainConfig::*>(member);

@@ -83,7 +83,7 @@ constexpr std::array kFlags{
     Flag{"fused", {}, &C::fused, kOptimization, {},
          "bits of PyTorch's fused=True instead of its default"},
     Flag{"label-smoothing", "--smoothing", &C::label_smoothing, kOptimization,
-         "X", "of the loss"},
+         "X", "of the loss, 0 to 1", {}, 0, true, {}, 1},
     Flag{"on-nan", {}, &C::on_nan, kOptimization, "HOW",
          "when the loss is not a finite number", "stop|warn"},
     Flag{"seed", {}, &C::seed, kOptimization, "N",

@@ -44,6 +44,18 @@ TEST(Diff, NamesWhatIsOnOneSide) {
   EXPECT_EQ(report.equal, 1U);
 }
 
+TEST(Diff, NamesThatLookAlikeAreComparedInTheirOrder) {
+  const auto file = [](float inner) {
+    return Value::dict(
+        {{"a.b", floats({1})}, {"a", Value::dict({{"b", floats({inner})}})}});
+  };
+  EXPECT_EQ(report_of(file(2), file(2)).equal, 2U);
+  const auto report = report_of(file(2), file(9));
+  ASSERT_EQ(report.rows.size(), 1U);
+  EXPECT_EQ(report.rows[0].name, "a.b (2)");
+  EXPECT_EQ(report.equal, 1U);
+}
+
 TEST(Diff, CountsElementsAndShowsTheFirst) {
   const DiffRow row = row_of(floats({1, 2, 3, 4}), floats({1, 2.5, 3, 8}));
   EXPECT_EQ(row.kind, DiffKind::kValues);

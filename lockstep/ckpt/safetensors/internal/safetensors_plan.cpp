@@ -77,7 +77,8 @@ Result<SafetensorsPlan> plan_safetensors(
   if (!options.clone_views) {
     LOCKSTEP_TRY(check_not_shared(
         flat,
-        "safetensors has no views; 'clone_views' writes each tensor"));
+        "safetensors has no views; --clone-views (clone_views) writes each "
+        "tensor"));
   }
   SafetensorsPlan plan;
   add_old_metadata(root, plan.metadata);
