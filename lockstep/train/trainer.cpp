@@ -122,16 +122,6 @@ TrainResult Trainer::run() {
         *options_.world);
     return result_;
   }
-  const Resumption* const from = checkpoint();
-  if (from != nullptr && cursor_.epoch >= config_.epochs &&
-      goes_on_in_place(*options_.fs, config_, options_.resumption)) {
-    // Nothing is trained, so nothing in the folder changes.
-    log(start_lines(starting(), from->folder));
-    result_.folder = from->folder;
-    result_.has_checkpoint = true;
-    take_progress();
-    return result_;
-  }
   const Stopwatch watch;
   open_outputs();
   log(start_lines(starting(), outputs_.folder()));
@@ -144,20 +134,23 @@ TrainResult Trainer::run() {
        .times = watch.times(),
        .was_stopped = result_.was_stopped});
   result_.folder = outputs_.folder();
-  take_progress();
+  result_.epochs = cursor_.epoch;
+  result_.steps = cursor_.step;
+  result_.best_acc1 = cursor_.best_acc1;
   result_.has_checkpoint = options_.world->any(outputs_.has_checkpoint());
   return result_;
 }
 
-void Trainer::take_progress() {
-  result_.epochs = cursor_.epoch;
-  result_.steps = cursor_.step;
-  result_.best_acc1 = cursor_.best_acc1;
-}
-
 void Trainer::open_outputs() {
-  outputs_.open(config_, options_.resumption);
   Resumption* const from = checkpoint();
+  TrainConfig written = config_;
+  if (from != nullptr && cursor_.epoch >= config_.epochs) {
+    // Nothing is trained: what ran before is what the folder goes on to say.
+    if (const auto* args = from->checkpoint.root.find("args")) {
+      apply_args(written, *args);
+    }
+  }
+  outputs_.open(written, options_.resumption);
   if (from == nullptr) {
     return;
   }

@@ -119,7 +119,6 @@ class Trainer {
     return is_there ? &*options_.resumption : nullptr;
   }
   void open_outputs();
-  void take_progress();
   void train_all();
   void train_epoch();
   void train_step(const Batch& batch, StepRecord record);

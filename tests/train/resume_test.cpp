@@ -196,6 +196,13 @@ TEST_F(ResumeTest, AFinishedRunSaysHowToGoOn) {
   EXPECT_THAT(
       log.lines[LogLevel::kInfo],
       Contains("finished: 2 of 2 epochs. Hint: --epochs 3 goes on"));
+  // Settings that trained nothing are not written down.
+  const std::string args = get("run", "args.yaml");
+  config.epochs = 1;
+  config.label_smoothing = 0.3;
+  EXPECT_EQ(train(config).epochs, 2);
+  EXPECT_EQ(get("run", "args.yaml"), args);
+  EXPECT_THAT(get("run", "env.json"), Not(HasSubstr("0.3")));
 }
 
 TEST_F(ResumeTest, AOneCycleScheduleEndsWithItsEpochs) {
