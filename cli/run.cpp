@@ -332,7 +332,8 @@ void add_program_flags(CLI::App& app, RunArgs& args) {
          "--local-ranks-filter",
          args.shown_ranks,
          "ranks that the console shows: 0,2")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--role", args.role, "stands in front of the rank: [role0]:");
   args.unused.resize(kUnusedFlags.size());
   for (std::size_t i = 0; i < kUnusedFlags.size(); ++i) {
