@@ -217,7 +217,7 @@ void Trainer::train_step(const Batch& batch, StepRecord record) {
   record.batch = cursor_.batch - 1;
   const SharedStep all = shared(score, options_.should_stop(), *options_.world);
   record.samples = all.batch.samples;
-  record.loss = all.batch.score(0).loss;
+  record.loss = static_cast<float>(all.batch.score(0).loss);
   record.top1 = percent(all.batch.top1, all.batch.samples);
   record.top5 = percent(all.batch.top5, all.batch.samples);
   record.lr = cursor_.lr;

@@ -102,14 +102,16 @@ void Trainer::take_settings(const ckpt::Value& saved) {
 }
 
 std::vector<StartLine> Trainer::plan() const {
-  const bool in_place =
-      goes_on_in_place(*options_.fs, config_, options_.resumption);
+  const Resumption* const in_place =
+      goes_on_in_place(*options_.fs, config_, options_.resumption)
+          ? &*options_.resumption
+          : nullptr;
   const std::string named = named_folder(config_);
   std::vector<StartLine> lines = start_lines(
       starting(),
-      in_place        ? options_.resumption->folder
-      : named.empty() ? format("{}/<time>-{}", kRunsFolder, config_.model)
-                      : named);
+      in_place != nullptr ? in_place->folder
+      : named.empty()     ? format("{}/<time>-{}", kRunsFolder, config_.model)
+                          : named);
   lines.push_back(
       {.text = format(
            "steps: {} per epoch, {} to go",
