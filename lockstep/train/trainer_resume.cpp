@@ -102,16 +102,15 @@ void Trainer::take_settings(const ckpt::Value& saved) {
 }
 
 std::vector<StartLine> Trainer::plan() const {
-  const Resumption* const in_place =
-      goes_on_in_place(*options_.fs, config_, options_.resumption)
-          ? &*options_.resumption
-          : nullptr;
   const std::string named = named_folder(config_);
-  std::vector<StartLine> lines = start_lines(
-      starting(),
-      in_place != nullptr ? in_place->folder
-      : named.empty()     ? format("{}/<time>-{}", kRunsFolder, config_.model)
-                          : named);
+  std::string folder = named.empty()
+                           ? format("{}/<time>-{}", kRunsFolder, config_.model)
+                           : named;
+  if (options_.resumption &&
+      goes_on_in_place(*options_.fs, config_, options_.resumption)) {
+    folder = options_.resumption->folder;
+  }
+  std::vector<StartLine> lines = start_lines(starting(), folder);
   lines.push_back(
       {.text = format(
            "steps: {} per epoch, {} to go",
