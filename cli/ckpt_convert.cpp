@@ -167,14 +167,22 @@ std::string changes_text(const std::vector<ckpt::TensorChange>& changes) {
 std::string convert_text(
     const ConvertArgs& args,
     const Chosen& chosen,
-    const std::vector<ckpt::TensorChange>& changes,
+    const ckpt::Converted& converted,
     const Written& written) {
+  const auto& changes = converted.changes;
   std::string text = args.target.dry_run ? changes_text(changes) : "";
   if (!changes.empty()) {
     text += format(
         "{} of {} changed\n",
         with_commas(changes.size()),
         counted(written.tensors, "tensor"));
+  }
+  if (const auto names = ckpt::overflowed(converted); !names.empty()) {
+    text += format(
+        "warning: numbers beyond {} became infinite in {}; bfloat16 has the "
+        "range of float32\n",
+        args.dtype,
+        some_names(names));
   }
   if (!chosen.left_out.empty()) {
     std::vector<std::string> names;
@@ -190,15 +198,20 @@ std::string convert_text(
 Json convert_json(
     const ckpt::Checkpoint& file,
     const Chosen& chosen,
-    const std::vector<ckpt::TensorChange>& changes,
+    const ckpt::Converted& converted,
     const Written& written) {
+  Json overflowed = Json::array();
+  for (const std::string& name : ckpt::overflowed(converted)) {
+    overflowed.push(name);
+  }
   Json left_out = Json::array();
   for (const std::string& name : chosen.left_out) {
     left_out.push(name);
   }
   Json json = Json::object();
   json.set("from_format", file.format)
-      .set("changed_tensors", changes_json(changes))
+      .set("changed_tensors", changes_json(converted.changes))
+      .set("overflowed", std::move(overflowed))
       .set("left_out", std::move(left_out));
   set_written(json, written);
   return json;
@@ -252,15 +265,19 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
           {.dtype = dtype,
            .map_location = args.map_location,
            .clone_views = args.clone_views}));
-  LOCKSTEP_ASSIGN(
-      const Written written,
-      target.save(converted.root, {.clone_views = args.clone_views}));
+  auto saved = target.save(converted.root, {.clone_views = args.clone_views});
+  if (!saved) { // without a path it is one of reading
+    Error error = std::move(saved).error();
+    error.path = error.path.empty() ? input.name() : error.path;
+    return error;
+  }
+  const Written& written = *saved;
   if (common.json) {
     print_result(
         kConvertSchema,
-        convert_json(file, chosen, converted.changes, written));
+        convert_json(file, chosen, converted, written));
   } else {
-    print(convert_text(args, chosen, converted.changes, written));
+    print(convert_text(args, chosen, converted, written));
   }
   return 0;
 }

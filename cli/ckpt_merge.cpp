@@ -8,6 +8,7 @@
 #include "cli/edit_command.h"
 #include "cli/input.h"
 #include "lockstep/ckpt/edit/tree_edit.h"
+#include "lockstep/ckpt/edit/weights.h"
 
 namespace lockstep::cli {
 namespace {
@@ -28,7 +29,11 @@ Result<int> run_merge(const MergeArgs& args, const Common& common) {
        .own_input = OwnInput::kStays,
        .result = "the weights of both files",
        .others = {args.second},
-       .edit = [&](const ckpt::Value& root) {
+       .edit = [&](const ckpt::Value& root) -> Result<ckpt::Edited> {
+         if (auto weights = ckpt::weights_to_edit(second.root); !weights) {
+           weights.error().path = input.name();
+           return std::move(weights).error();
+         }
          return ckpt::merge(root, second.root, args.options);
        }});
 }

@@ -50,15 +50,19 @@ Json verify_json(const ckpt::VerifyReport& report) {
       .set("warnings", findings_json(report.warnings));
 }
 
+// What the limits do not allow need not be damage.
+constexpr std::string_view kLimit = "E_LIMIT";
+
 std::string findings_text(
-    std::string_view label,
+    std::string_view kind,
     const std::vector<ckpt::Finding>& findings,
     bool color) {
-  const Tone tone = label == "damaged" ? Tone::kBad : Tone::kDoubtful;
+  const Tone tone = kind == "damaged" ? Tone::kBad : Tone::kDoubtful;
   constexpr std::size_t kShown = 20;
   std::string text;
   for (std::size_t i = 0; i < findings.size() && i < kShown; ++i) {
     const ckpt::Finding& finding = findings[i];
+    const std::string_view label = finding.detail == kLimit ? "refused" : kind;
     text += format(
         "{} {}: {}{}\n",
         paint(format("{:<10}", label), tone, color),
@@ -75,7 +79,18 @@ std::string findings_text(
   return text;
 }
 
-Error damaged(const ckpt::VerifyReport& report, const std::string& path) {
+Error not_sound(const ckpt::VerifyReport& report, const std::string& path) {
+  if (std::ranges::all_of(report.errors, [](const ckpt::Finding& finding) {
+        return finding.detail == kLimit;
+      })) {
+    return {
+        .code = ErrorCode::kUnsafe,
+        .op = "ckpt.verify",
+        .message = "the file asks for more than the limits allow",
+        .hint = "'lockstep ckpt limits' lists them and the flags to raise them",
+        .path = path,
+        .detail = std::string(kLimit)};
+  }
   return {
       .code = ErrorCode::kCorrupt,
       .op = "ckpt.verify",
@@ -154,7 +169,7 @@ Status check(
   check.is_read = true;
   check.report = *std::move(report);
   if (!check.report.is_sound()) {
-    return damaged(check.report, check.name);
+    return not_sound(check.report, check.name);
   }
   if (args.deep) {
     LOCKSTEP_ASSIGN(check.deep, check_deep(input, common));
@@ -226,9 +241,11 @@ int verify_one(const FileCheck& check, const Common& common) {
 
 // A line for each file, then what was found in it.
 std::string file_text(const FileCheck& check, bool color) {
-  const std::string state = !check.error    ? "sound"
-                            : check.is_read ? "damaged"
-                                            : "unreadable";
+  const std::string state = !check.error     ? "sound"
+                            : !check.is_read ? "unreadable"
+                            : check.error->code == ErrorCode::kUnsafe
+                                ? "refused"
+                                : "damaged";
   std::string text = paint(
       format("{:<10}", state),
       check.error ? Tone::kBad : Tone::kGood,

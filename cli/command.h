@@ -95,6 +95,10 @@ Runner setup_run(CLI::App& app, const Common& common);
 Runner setup_runs(CLI::App& app, const Common& common);
 Runner setup_help(CLI::App& app, const Common& common);
 
+/// Group of flags that --help leaves out; the manual and `lockstep ckpt limits`
+/// show them. Not "": CLI11 would not name them in its complaints.
+inline constexpr const char* kHiddenGroup = "hidden";
+
 /// Declares the flags that `command` has besides its own.
 void add_common_flags(const Command& command, CLI::App& app, Common& common);
 

@@ -86,7 +86,7 @@ ArgumentDoc doc_of(const CLI::Option& option) {
       .default_text = default_of(option),
       .is_required = option.get_required(),
       .is_list = option.get_expected_max() > 1,
-      .is_hidden = option.get_group().empty()};
+      .is_hidden = option.get_group() == kHiddenGroup};
   if (option.get_lnames().empty()) {
     doc.name = option.get_name(/*positional=*/true);
     doc.value = doc.name;

@@ -224,7 +224,7 @@ void add_common_flags(const Command& command, CLI::App& app, Common& common) {
          "--no-color",
          [&common] { common.color_mode = "never"; },
          "the same as --color never")
-      ->group("");
+      ->group(kHiddenGroup);
   app.set_help_flag("-h,--help", "print this help");
   if (command.group == "ckpt") {
     add_reading_flags(app, common);

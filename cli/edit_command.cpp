@@ -85,7 +85,9 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_ASSIGN(const auto target, check_edit(args, job, file));
   auto edited = job.edit(file.root);
   if (!edited) {
-    edited.error().path = input.name();
+    if (edited.error().path.empty()) {
+      edited.error().path = input.name();
+    }
     return std::move(edited).error();
   }
   LOCKSTEP_ASSIGN(

@@ -15,7 +15,17 @@ int main(int argc, char** argv) {
   lockstep::tune_heap();
   try {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
-    return cli::run(args);
+    const int status = cli::run(args);
+    if (cli::is_cut_off()) {
+      return cli::print_error(
+          {.code = ErrorCode::kIo,
+           .op = "cli.print",
+           .message = "standard output took only a part of the text",
+           .hint = "its disk may be full"},
+          "lockstep.error/1",
+          false);
+    }
+    return status;
   } catch (const lockstep::Exception& exception) {
     return cli::print_error(exception.error(), "lockstep.error/1", false);
   } catch (const std::exception& exception) {

@@ -35,6 +35,10 @@ void print(std::string_view text) {
   write(stdout, text);
 }
 
+bool is_cut_off() {
+  return std::ferror(stdout) != 0;
+}
+
 void print_result(std::string_view schema, Json result) {
   Json json = Json::object();
   json.set("schema", schema).set("ok", true).set("result", std::move(result));

@@ -17,6 +17,9 @@ Json error_json(const Error& error);
 /// Writes `text` to standard output.
 void print(std::string_view text);
 
+/// True if standard output has refused something that was printed.
+bool is_cut_off();
+
 /// `{"schema": ..., "ok": true, "result": ...}` and a line feed.
 void print_result(std::string_view schema, Json result);
 

@@ -9,9 +9,6 @@
 namespace lockstep::cli {
 namespace {
 
-// Shown by `lockstep ckpt limits` and the manual, not by each --help.
-constexpr const char* kHidden = "";
-
 bool has_flag(const CLI::App& app, const std::string& flag) {
   return app.get_option_no_throw(flag) != nullptr;
 }
@@ -22,7 +19,7 @@ void add_switch(
     bool& value,
     const std::string& help) {
   if (!has_flag(app, flag)) {
-    app.add_flag(flag, value, help)->group(kHidden);
+    app.add_flag(flag, value, help)->group(kHiddenGroup);
   }
 }
 
@@ -47,7 +44,7 @@ void add_reading_flags(CLI::App& app, Common& common) {
              flag,
              common.load.limits.*row.member,
              std::string(row.help))
-          ->group(kHidden);
+          ->group(kHiddenGroup);
     }
   }
 }

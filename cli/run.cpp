@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <random>
@@ -16,6 +14,7 @@
 
 #include "cli/command.h"
 #include "cli/usage_errors.h"
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/launcher.h"
 
@@ -114,29 +113,26 @@ Result<int> parse_nodes(const RunArgs& args) {
   if (bounds.size() > 2 || bounds.front() != bounds.back()) {
     return usage_error("--nnodes MIN:MAX is not done here", torchrun);
   }
-  int nodes = 0;
-  const std::string& text = bounds.front();
-  const auto [end, code] =
-      std::from_chars(text.data(), text.data() + text.size(), nodes);
-  if (code != std::errc() || end != text.data() + text.size() || nodes < 1) {
+  const auto nodes = parse_number<int>(bounds.front(), 1);
+  if (!nodes) {
     return usage_error(
         format("--nnodes: expected a number, got '{}'", escape(args.nodes)),
         "how many machines take part, each with --nproc-per-node ranks");
   }
-  if (args.backend != "static" && (nodes > 1 || args.backend != "c10d")) {
+  if (args.backend != "static" && (*nodes > 1 || args.backend != "c10d")) {
     return usage_error(
         format("--rdzv-backend {} is not done here", escape(args.backend)),
         torchrun);
   }
-  if (args.node_rank < 0 || args.node_rank >= nodes) {
+  if (args.node_rank < 0 || args.node_rank >= *nodes) {
     return usage_error(
         format(
             "--node-rank: expected 0 to {}, got {}",
-            nodes - 1,
+            *nodes - 1,
             args.node_rank),
         "each machine has its own, the first 0");
   }
-  return nodes;
+  return *nodes;
 }
 
 // --rdzv-endpoint HOST[:PORT] is another spelling of --master-addr and -port.
@@ -148,13 +144,14 @@ Status set_master(const RunArgs& args, launch::LaunchOptions& options) {
     options.master_addr = args.endpoint.substr(0, colon);
     options.master_port = kDefaultPort;
     if (colon != std::string::npos) {
-      const std::string port = args.endpoint.substr(colon + 1);
-      options.master_port = std::atoi(port.c_str()); // NOLINT: 0 is refused
-      if (options.master_port == 0) {
+      const std::string text = args.endpoint.substr(colon + 1);
+      const auto port = parse_number<int>(text, 1, kPorts - 1);
+      if (!port) {
         return usage_error(
-            format("--rdzv-endpoint: '{}' is no port", escape(port)),
+            format("--rdzv-endpoint: '{}' is no port", escape(text)),
             "HOST:PORT, or HOST for port 29500");
       }
+      options.master_port = *port;
     }
   }
   if (options.nodes > 1 && options.master_port == 0) {
@@ -341,7 +338,7 @@ void add_program_flags(CLI::App& app, RunArgs& args) {
            kUnusedFlags[i].name,
            args.unused[i],
            "of torchrun; no effect here")
-        ->group("");
+        ->group(kHiddenGroup);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "lockstep/base/csv.h"
 #include "lockstep/base/folder_lock.h"
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/settings/run_names.h"
 
@@ -172,7 +173,7 @@ std::string RunFacts::arg(const std::string& key) const {
 }
 
 std::int64_t RunFacts::epochs() const {
-  return static_cast<std::int64_t>(parse_number(arg("epochs")).value_or(0));
+  return parse_number<std::int64_t>(arg("epochs")).value_or(0);
 }
 
 bool is_run_folder(FileSystem& fs, const std::string& path) {

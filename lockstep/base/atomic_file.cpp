@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <random>
 
 #include "lockstep/base/errno_error.h"
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -47,10 +47,7 @@ std::optional<std::int64_t> owner_of(std::string_view name) {
       hex.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
     return std::nullopt;
   }
-  std::int64_t pid = 0;
-  const auto [end, code] = std::from_chars(rest.data(), rest.data() + dot, pid);
-  const bool whole = code == std::errc() && end == rest.data() + dot;
-  return whole && pid > 0 ? std::optional(pid) : std::nullopt;
+  return parse_number<std::int64_t>(rest.substr(0, dot), 1);
 }
 
 bool is_process_alive(std::int64_t pid) {

@@ -2,19 +2,11 @@
 #include "lockstep/base/csv.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
-
-std::optional<double> parse_number(std::string_view text) {
-  double value = 0;
-  const auto [end, status] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_all = end == text.data() + text.size();
-  return status == std::errc() && is_all ? std::optional(value) : std::nullopt;
-}
 
 CsvTable::CsvTable(std::string_view text) {
   std::vector<std::string> lines = split(text, '\n');
@@ -35,7 +27,8 @@ std::vector<double> CsvTable::column(std::string_view name) const {
   for (std::size_t row = 1; row < rows_.size(); ++row) {
     const bool is_whole =
         at < names.size() && rows_[row].size() == names.size();
-    const auto value = is_whole ? parse_number(rows_[row][at]) : std::nullopt;
+    const auto value =
+        is_whole ? parse_number<double>(rows_[row][at]) : std::nullopt;
     if (value) {
       values.push_back(*value);
     }

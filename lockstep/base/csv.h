@@ -5,15 +5,11 @@
 //   const std::vector<double> losses = table.column("val_loss");
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep {
-
-/// The number that is all of `text`: "0.5", "nan". Nothing for other text.
-std::optional<double> parse_number(std::string_view text);
 
 /// Columns of a table by their names. Fields have no quotes; a last line
 /// without a line feed is half written, and left out.

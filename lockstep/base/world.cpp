@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -72,21 +72,16 @@ Result<int> number(const char* name, int low, int high) {
         "environment variable {} is missing beside others of its launcher",
         name));
   }
-  const std::string_view text = value;
-  int parsed = 0;
-  const auto [end, code] =
-      std::from_chars(text.data(), text.data() + text.size(), parsed);
-  const bool is_number =
-      code == std::errc() && end == text.data() + text.size();
-  if (!is_number || parsed < low || parsed >= high) {
+  const auto parsed = parse_number<int>(value, low, high - 1);
+  if (!parsed) {
     return wrong(format(
         "environment variable {}; expected {} to {}, got '{}'",
         name,
         low,
         high - 1,
-        escape(text)));
+        escape(value)));
   }
-  return parsed;
+  return *parsed;
 }
 
 Result<RankInfo> read_variables(const Launcher& launcher) {
@@ -118,6 +113,10 @@ class WorldOfOne final : public World {
     return value;
   }
   void broadcast(std::vector<std::byte>& /*bytes*/) override {}
+  [[nodiscard]] std::vector<std::vector<std::byte>> gather(
+      std::span<const std::byte> bytes) override {
+    return {{bytes.begin(), bytes.end()}};
+  }
   void barrier() override {}
 };
 

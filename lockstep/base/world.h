@@ -61,6 +61,9 @@ class World {
   /// Gives all ranks the bytes of rank 0; what the others hold is replaced, of
   /// whatever size.
   virtual void broadcast(std::vector<std::byte>& bytes) = 0;
+  /// The bytes of all ranks, of whatever sizes, by rank; on all ranks.
+  [[nodiscard]] virtual std::vector<std::vector<std::byte>> gather(
+      std::span<const std::byte> bytes) = 0;
   /// Returns when all ranks have called it.
   virtual void barrier() = 0;
 

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/internal/verify_storages.h"
 #include "lockstep/ckpt/layout/tensor_layout.h"
@@ -133,11 +133,8 @@ class Verifier {
       return kStorageAlignment; // reported with the record
     }
     text = as_text(*bytes);
-    std::uint64_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    const bool is_number = error == std::errc{} && stop == end;
-    return is_number && std::has_single_bit(value) ? value : 0;
+    const std::uint64_t value = parse_number<std::uint64_t>(text).value_or(0);
+    return std::has_single_bit(value) ? value : 0;
   }
 
   // What mmap and offset calculation of PyTorch rely on.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/sim_control.h"
 
@@ -69,8 +69,9 @@ const TypeInfo& find_type(std::string_view name, std::string_view spec) {
   bad_spec(
       spec,
       format("unknown device type \"{}\"", escape(name)),
-      near.empty() ? "write cpu, cpu*2, cuda, cuda:1,3 or sim*8"
-                   : format("did you mean \"{}\"?", near));
+      near.empty() || name == "gpu"
+          ? "write cpu, cpu*2, cuda, cuda:1,3 or sim*8"
+          : format("did you mean \"{}\"?", near));
 }
 
 std::int64_t count_of(const TypeInfo& type) {
@@ -94,16 +95,6 @@ int current_index(const TypeInfo& type) {
              : c10::impl::getDeviceGuardImpl(type.type)->getDevice().index();
 }
 
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || value < 0) {
-    return std::nullopt;
-  }
-  return value;
-}
-
 // What follows the type: nothing, "*N" or ":I,J".
 struct Selection {
   std::optional<std::int64_t> count = {};
@@ -117,9 +108,8 @@ Selection parse_selection(std::string_view tail, std::string_view spec) {
   }
   const std::string_view body = tail.substr(1);
   if (tail.front() == '*') {
-    selection.count = parse_number(body);
-    if (!selection.count || *selection.count < 1 ||
-        *selection.count > kMaxReplicas) {
+    selection.count = parse_number<std::int64_t>(body, 1, kMaxReplicas);
+    if (!selection.count) {
       bad_spec(
           spec,
           format(
@@ -131,7 +121,7 @@ Selection parse_selection(std::string_view tail, std::string_view spec) {
     return selection;
   }
   for (const std::string& part : split(body, ',')) {
-    const auto index = parse_number(part);
+    const auto index = parse_number<std::int64_t>(part, 0);
     if (!index) {
       bad_spec(
           spec,
@@ -254,6 +244,7 @@ std::vector<c10::Device> DeviceSpec::resolve() const {
     return {devices_.size(), c10::Device(type)}; // numbers mean nothing there
   }
   std::vector<std::string> numbers;
+  numbers.reserve(devices_.size());
   for (const c10::Device& device : devices_) {
     numbers.push_back(std::to_string(
         device.has_index() ? device.index() : current_index(*info)));

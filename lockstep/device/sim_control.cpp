@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -14,6 +13,7 @@
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/plugin.h"
 
@@ -54,16 +54,6 @@ bad_variable(const char* name, std::string_view value, std::string hint) {
        .op = kSimOp,
        .message = format("{}={} is not understood", name, escape(value)),
        .hint = std::move(hint)});
-}
-
-std::optional<std::int32_t> to_number(std::string_view text) {
-  std::int32_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) {
-    return std::nullopt;
-  }
-  return value;
 }
 
 // `strip` of Python, for ASCII.
@@ -117,7 +107,7 @@ std::optional<std::int32_t> existing_by_environment() {
   if (!text || text->empty()) {
     return std::nullopt;
   }
-  const auto count = to_number(*text);
+  const auto count = parse_number<std::int32_t>(*text);
   if (!count || *count < 1 || *count > kMaxSimDevices) {
     bad_variable(
         kCountVariable,
@@ -138,7 +128,7 @@ std::int32_t existing_devices(std::int32_t asked) {
     for (const std::string& number : visible_numbers(*visible)) {
       existing = std::max(
           existing,
-          to_number(number).value_or(kMaxSimDevices - 1) + 1);
+          parse_number<std::int32_t>(number).value_or(kMaxSimDevices - 1) + 1);
     }
   }
   return std::min(existing, kMaxSimDevices);
@@ -275,7 +265,7 @@ std::vector<std::int32_t> visible_sim_devices(
     return physical;
   }
   for (const std::string& text : visible_numbers(*visible)) {
-    const auto number = to_number(text);
+    const auto number = parse_number<std::int32_t>(text);
     if (!number || *number >= existing) {
       break;
     }

@@ -73,7 +73,7 @@ position_hint(const StateDict& file, const StateDict& model, bool by_position) {
   }
   return difference.empty() && file.keys() != model.keys()
              ? "shapes agree in order, only names differ: load with "
-               ".by_position = true"
+               ".by_position = true, or rename with 'lockstep ckpt match'"
              : std::string();
 }
 

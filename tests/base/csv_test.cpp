@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/base/csv.h"
 
-#include <cmath>
-
 #include <gmock/gmock.h>
 
 namespace lockstep {
@@ -24,13 +22,6 @@ TEST(CsvTable, LeavesOutWhatIsHalfWritten) {
       ElementsAre(0.5));
   EXPECT_THAT(CsvTable("").column("loss"), IsEmpty());
   EXPECT_THAT(CsvTable("epoch,loss").column("loss"), IsEmpty());
-}
-
-TEST(ParseNumber, TakesWholeTextsOnly) {
-  EXPECT_EQ(parse_number("-1.5"), -1.5);
-  EXPECT_TRUE(std::isnan(parse_number("nan").value()));
-  EXPECT_FALSE(parse_number("1 "));
-  EXPECT_FALSE(parse_number(""));
 }
 
 } // namespace

@@ -137,6 +137,13 @@ TEST_F(EditCommands, ConvertTakesTheWeightsWhereThereIsNoPlaceForTheRest) {
   EXPECT_THAT(names("half.pt"), testing::Contains("state_dict.0.weight"));
 }
 
+TEST_F(EditCommands, MergeNamesTheFileThatHasNoWeights) {
+  put("training.pth.tar", "m.pt");
+  ASSERT_EQ(run("pick m.pt epoch -o epoch.pt"), 0) << text("err.txt");
+  EXPECT_EQ(run("merge m.pt epoch.pt both.pt"), 3);
+  EXPECT_THAT(text("err.txt"), testing::HasSubstr("(epoch.pt)"));
+}
+
 TEST_F(EditCommands, ConvertSaysThatThereIsNoTensor) {
   put("training.pth.tar", "m.pt");
   ASSERT_EQ(run("pick m.pt epoch -o epoch.pt"), 0) << text("err.txt");

@@ -5,15 +5,14 @@
 #pragma once
 
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "lockstep/base/descriptor.h"
 #include "lockstep/base/fs.h"
 
 namespace lockstep::internal {
@@ -30,34 +29,6 @@ auto retry(const Call& call) {
 
 /// The error of `errno` if `result` is -1.
 Status checked(int result, std::string_view op, const std::string& path);
-
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept
-      : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) {
-      ::close(number_);
-    }
-  }
-  [[nodiscard]] int get() const {
-    return number_;
-  }
-  int release() {
-    return std::exchange(number_, -1);
-  }
-
- private:
-  int number_;
-};
 
 /// Opens with O_CLOEXEC and O_NOCTTY.
 Result<Descriptor>

@@ -217,4 +217,18 @@ Result<Converted> convert_tensors(
   return result;
 }
 
+std::vector<std::string> overflowed(const Converted& converted) {
+  std::vector<std::string> names;
+  for_each_tensor(
+      converted.root,
+      [&names](const std::string& name, const Tensor& tensor) {
+        if (tensor.storage != nullptr && tensor.storage->source != nullptr &&
+            internal::has_overflowed(*tensor.storage->source)) {
+          names.push_back(name);
+        }
+      })
+      .value(); // the tree was walked before
+  return names;
+}
+
 } // namespace lockstep::ckpt

@@ -54,4 +54,8 @@ Result<Converted> convert_tensors(
     const Value& root,
     const ConvertOptions& options);
 
+/// Names of the tensors in which a finite number was beyond the new type and
+/// became infinite. Known once they have been read: after saving.
+std::vector<std::string> overflowed(const Converted& converted);
+
 } // namespace lockstep::ckpt

@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect/internal/tensor_compare.h"
+#include "lockstep/ckpt/layout/quantizer.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/value_walk.h"
 
@@ -24,11 +25,42 @@ struct Side {
   std::vector<Named> tensors = {};
   std::map<std::string, std::size_t, std::less<>> index = {};
 
+  /// Two keys may look alike: 'a.b' and 'b' in 'a', 1 and '1'. False if the
+  /// second of them got a number.
+  bool add(const std::string& name, const Tensor& tensor) {
+    std::string key = name;
+    for (int i = 2; index.contains(key); ++i) {
+      key = format("{} ({})", name, i);
+    }
+    index.emplace(key, tensors.size());
+    tensors.push_back({.name = key, .tensor = tensor});
+    return key == name;
+  }
   [[nodiscard]] const Tensor* find(const std::string& name) const {
     const auto found = index.find(name);
     return found == index.end() ? nullptr : &tensors[found->second].tensor;
   }
 };
+
+// What a tensor that is quantized per channel holds beside its integers.
+std::vector<std::pair<std::string, Tensor>> channel_parts(
+    const Tensor& tensor) {
+  std::vector<std::pair<std::string, Tensor>> parts;
+  if (tensor.quantizer == nullptr) {
+    return parts;
+  }
+  const auto quantizer = read_quantizer(tensor);
+  if (!quantizer) { // broken; its integers can be compared all the same
+    return parts;
+  }
+  if (const Tensor* scales = quantizer->scales.as_tensor()) {
+    parts.emplace_back(".scales", *scales);
+  }
+  if (const Tensor* zeros = quantizer->zero_points.as_tensor()) {
+    parts.emplace_back(".zero_points", *zeros);
+  }
+  return parts;
+}
 
 std::string mapped(const std::string& name, const DiffOptions& options) {
   for (const auto& [from, to] : options.maps) {
@@ -45,15 +77,11 @@ Result<Side> collect(const Value& root, const DiffOptions& options) {
   LOCKSTEP_TRY(for_each_tensor(
       root,
       [&](const std::string& name, const Tensor& tensor) {
-        std::string key = mapped(name, options);
-        const std::string first = key;
-        // Two keys may look alike: 'a.b' and 'b' in 'a', 1 and '1'.
-        for (int i = 2; side.index.contains(key); ++i) {
-          key = format("{} ({})", first, i);
-          twice = first;
+        const std::string key = mapped(name, options);
+        twice = side.add(key, tensor) ? twice : key;
+        for (const auto& [part, value] : channel_parts(tensor)) {
+          side.add(key + part, value);
         }
-        side.index.emplace(key, side.tensors.size());
-        side.tensors.push_back({.name = std::move(key), .tensor = tensor});
       },
       options.limits.max_nodes));
   if (!twice.empty() && !options.maps.empty()) {
@@ -66,9 +94,15 @@ Result<Side> collect(const Value& root, const DiffOptions& options) {
   return side;
 }
 
+std::string text_of(const Tensor& tensor) {
+  const std::string quantizer = quantizer_text(tensor);
+  return quantizer.empty() ? describe(tensor)
+                           : describe(tensor) + ", " + quantizer;
+}
+
 DiffRow absent(DiffKind kind, const Named& named) {
   DiffRow row{.kind = kind, .name = named.name};
-  (kind == DiffKind::kOnlyA ? row.a : row.b) = describe(named.tensor);
+  (kind == DiffKind::kOnlyA ? row.a : row.b) = text_of(named.tensor);
   return row;
 }
 
@@ -118,7 +152,7 @@ Result<std::optional<DiffRow>> compare(
     const Tensor& a,
     const Tensor& b,
     const DiffOptions& options) {
-  DiffRow row{.name = name, .a = describe(a), .b = describe(b)};
+  DiffRow row{.name = name, .a = text_of(a), .b = text_of(b)};
   if (a.sizes != b.sizes) {
     row.kind = DiffKind::kShape;
     return std::optional(row);
@@ -133,18 +167,18 @@ Result<std::optional<DiffRow>> compare(
     row.kind = DiffKind::kDType;
     return std::optional(row);
   }
+  if (row.different == 0 && row.a != row.b) {
+    row.kind = DiffKind::kQuantizer;
+    return std::optional(row);
+  }
   return row.different == 0 ? std::optional<DiffRow>() : std::optional(row);
 }
 
 } // namespace
 
 std::string_view diff_kind_name(DiffKind kind) {
-  constexpr std::array<std::string_view, 5> kNames{
-      "only in A",
-      "only in B",
-      "shape",
-      "dtype",
-      "values"};
+  constexpr std::array<std::string_view, 6>
+      kNames{"only in A", "only in B", "shape", "dtype", "values", "quantizer"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

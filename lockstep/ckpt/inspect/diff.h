@@ -15,9 +15,17 @@
 namespace lockstep::ckpt {
 
 /// What differs.
-enum class DiffKind : std::uint8_t { kOnlyA, kOnlyB, kShape, kDType, kValues };
+enum class DiffKind : std::uint8_t {
+  kOnlyA,
+  kOnlyB,
+  kShape,
+  kDType,
+  kValues,
+  /// What the integers of a quantized tensor stand for.
+  kQuantizer,
+};
 
-/// "only in A", "only in B", "shape", "dtype", "values".
+/// "only in A", "only in B", "shape", "dtype", "values", "quantizer".
 std::string_view diff_kind_name(DiffKind kind);
 
 /// When two elements count as equal, and how names find each other.
@@ -35,7 +43,8 @@ struct DiffRow {
   DiffKind kind = DiffKind::kValues;
   /// After the maps.
   std::string name = {};
-  /// "float32 [2, 3]"; empty where the tensor is absent.
+  /// "float32 [2, 3]"; empty where the tensor is absent; of a quantized tensor
+  /// also "scale 0.1, zero point 2".
   std::string a = {};
   std::string b = {};
   /// kDType and kValues: elements beyond the tolerance, the first of them in

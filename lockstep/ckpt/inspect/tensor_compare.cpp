@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/element.h"
 #include "lockstep/ckpt/tensor_bytes.h"
 
@@ -38,6 +39,13 @@ struct Parts {
         bytes(dtype_info(dtype).size) {}
 };
 
+Result<ByteSpan> named(std::string_view side, Result<ByteSpan> block) {
+  if (!block) {
+    block.error().message = format("in {}, {}", side, block.error().message);
+  }
+  return block;
+}
+
 class Comparison {
  public:
   Comparison(
@@ -62,8 +70,8 @@ class Comparison {
     left.set_block_elements(count);
     right.set_block_elements(count);
     for (;;) {
-      LOCKSTEP_ASSIGN(const ByteSpan block_a, left.next());
-      LOCKSTEP_ASSIGN(const ByteSpan block_b, right.next());
+      LOCKSTEP_ASSIGN(const ByteSpan block_a, named("A", left.next()));
+      LOCKSTEP_ASSIGN(const ByteSpan block_b, named("B", right.next()));
       if (block_a.empty() || block_b.empty()) {
         row_.elements = done_;
         return {};
@@ -131,7 +139,7 @@ class Comparison {
       distance = 1; // beyond the 53 bits of a double
     }
     row_.max_abs = std::max(row_.max_abs, distance);
-    if (*y != 0 && distance != 0) {
+    if (distance != 0) { // infinite where B has 0
       row_.max_rel = std::max(row_.max_rel, distance / std::abs(*y));
     }
     return !(distance <= options_.atol + options_.rtol * std::abs(*y));

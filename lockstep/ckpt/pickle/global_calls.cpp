@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/global_calls.h"
 
-#include <charconv>
 #include <limits>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
 
 namespace lockstep::ckpt {
@@ -16,12 +16,10 @@ void split_index(Device& device) {
   if (colon == std::string::npos) {
     return;
   }
-  const char* end = device.type.data() + device.type.size();
-  int index = 0;
-  const auto [stop, error] =
-      std::from_chars(device.type.data() + colon + 1, end, index);
-  if (error == std::errc{} && stop == end && index >= 0) {
-    device.index = index;
+  const auto index =
+      parse_number<int>(std::string_view(device.type).substr(colon + 1), 0);
+  if (index) {
+    device.index = *index;
     device.type.resize(colon);
   }
 }

@@ -2,10 +2,10 @@
 #include "lockstep/ckpt/pickle/memo_reads.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/ckpt/internal/read_le.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 
@@ -99,14 +99,6 @@ class Skipper {
   std::string_view line_;
 };
 
-std::optional<std::uint64_t> index_of(std::string_view line) {
-  std::uint64_t index = 0;
-  const char* end = line.data() + line.size();
-  const auto [stop, error] = std::from_chars(line.data(), end, index);
-  return error == std::errc{} && stop == end ? std::optional(index)
-                                             : std::nullopt;
-}
-
 } // namespace
 
 void MemoReads::add(std::uint64_t index) {
@@ -134,7 +126,7 @@ MemoReads find_memo_reads(ByteSpan bytes, std::uint64_t max_opcodes) {
       reads.add(skipper.number());
     }
     if (info->code == 'g') {
-      const auto index = index_of(skipper.line());
+      const auto index = parse_number<std::uint64_t>(skipper.line());
       reads.add(index.value_or(0));
     }
   }

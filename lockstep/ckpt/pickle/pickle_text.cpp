@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
+
 namespace lockstep::ckpt {
 namespace {
 
@@ -142,16 +144,6 @@ std::optional<Value> integer_from_decimal(std::string_view text) {
     negate(number);
   }
   return integer_from_bytes(number);
-}
-
-std::optional<double> float_from_text(std::string_view text) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || stop != end) {
-    return std::nullopt;
-  }
-  return number;
 }
 
 std::optional<std::string> unquote(std::string_view text) {

@@ -24,9 +24,6 @@ Value integer_from_bytes(std::string_view bytes);
 /// than `kMaxIntegerBytes` digits.
 std::optional<Value> integer_from_decimal(std::string_view text);
 
-/// A float from Python's spelling ("1e-05", "inf"); nothing if it is none.
-std::optional<double> float_from_text(std::string_view text);
-
 /// Undoes Python's `repr` of a byte string ('it\'s', "\x00"); nothing if the
 /// quotes or escapes are broken.
 std::optional<std::string> unquote(std::string_view text);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Opcodes of plain values, of the stack and of the memo.
-#include <charconv>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/internal/pickle_ops.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
@@ -18,13 +18,11 @@ Error bad_text(std::string_view what, std::string_view text) {
 }
 
 Result<std::uint64_t> memo_index(std::string_view text) {
-  std::uint64_t index = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, index);
-  if (error != std::errc{} || stop != end) {
+  const auto index = parse_number<std::uint64_t>(text);
+  if (!index) {
     return bad_text("a memo number", text);
   }
-  return index;
+  return *index;
 }
 
 Status check_integer_size(std::size_t bytes) {
@@ -81,7 +79,7 @@ Status Machine::op_float(const Instruction& in) {
 }
 
 Status Machine::op_float_line(const Instruction& in) {
-  const auto real = float_from_text(in.text);
+  const auto real = parse_number<double>(in.text);
   if (!real) {
     return bad_text("a float", in.text);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What each kind of opcode does to the sketches on the stack.
-#include <charconv>
 #include <optional>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
 #include "lockstep/ckpt/scan/internal/scan_machine.h"
@@ -13,14 +13,6 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 using Kind = Sketch::Kind;
-
-std::optional<std::uint64_t> decimal(std::string_view text) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc{} && stop == end ? std::optional(value)
-                                             : std::nullopt;
-}
 
 } // namespace
 
@@ -171,7 +163,7 @@ Status ScanMachine::put(const Instruction& in) {
 }
 
 Status ScanMachine::put_line(const Instruction& in) {
-  const auto index = decimal(in.text);
+  const auto index = parse_number<std::uint64_t>(in.text);
   if (!index || stack_.empty()) {
     return stack_error("no index, or nothing is on the stack");
   }
@@ -192,7 +184,7 @@ Status ScanMachine::get(const Instruction& in) {
 }
 
 Status ScanMachine::get_line(const Instruction& in) {
-  const auto index = decimal(in.text);
+  const auto index = parse_number<std::uint64_t>(in.text);
   return index ? fetch(*index) : Status(stack_error("no index"));
 }
 

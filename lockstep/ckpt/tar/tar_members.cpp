@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 
@@ -305,10 +306,8 @@ class TarParser {
     if (key == "path") {
       extended_name_ = value;
     } else if (key == "size") {
-      std::uint64_t size = 0;
-      const char* end = value.data() + value.size();
-      const auto [stop, error] = std::from_chars(value.data(), end, size);
-      if (error != std::errc{} || stop != end) {
+      const auto size = parse_number<std::uint64_t>(value);
+      if (!size) {
         return tar_error(
             format("size '{}' is not a number", escape(value)),
             offset);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/layout/tensor_layout.h"
 
@@ -136,12 +136,8 @@ class PlainTree {
 
   static Value integer_keys(Dict items) {
     for (auto& [key, value] : items.items) {
-      const std::string& text = *key.as_string();
-      std::int64_t number = 0;
-      const auto [end, error] =
-          std::from_chars(text.data(), text.data() + text.size(), number);
-      if (error == std::errc{} && end == text.data() + text.size()) {
-        key = number;
+      if (const auto number = parse_number<std::int64_t>(*key.as_string())) {
+        key = *number;
       }
     }
     return items;

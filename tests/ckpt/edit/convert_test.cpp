@@ -72,6 +72,22 @@ TEST(ConvertTensors, RoundsToNearestEven) {
           0x3C00));
 }
 
+TEST(ConvertTensors, NamesWhatBecameInfinite) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const auto one = [](float number) {
+    return Value(tensor_of<float>(DType::kFloat32, {number}, {1}));
+  };
+  const Value root =
+      Value::dict({{"fits", one(65504)}, {"inf", one(kInf)}, {"w", one(7e4F)}});
+  const auto half = convert_tensors(root, {.dtype = DType::kFloat16});
+  ASSERT_TRUE(half);
+  EXPECT_THAT(overflowed(*half), testing::IsEmpty()) << "nothing is read yet";
+  for (const char* name : {"fits", "inf", "w"}) {
+    EXPECT_TRUE(logical_bytes(*half->root.find(name)->as_tensor()));
+  }
+  EXPECT_THAT(overflowed(*half), ElementsAre("w"));
+}
+
 TEST(ConvertTensors, WidensEveryHalfExactly) {
   std::vector<std::uint16_t> all(0x10000);
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/layout/quantizer.h"
 #include "lockstep/ckpt/tensor_bytes.h"
 #include "tests/ckpt/value_fixture.h"
 
@@ -65,6 +66,40 @@ TEST(Diff, CountsElementsAndShowsTheFirst) {
   EXPECT_EQ(row.first_b, "2.5");
   EXPECT_EQ(row.max_abs, 4.0);
   EXPECT_EQ(row.max_rel, 0.5);
+}
+
+TEST(Diff, AnythingIsInfinitelyFarFromZero) {
+  EXPECT_EQ(
+      row_of(floats({3}), floats({0})).max_rel,
+      std::numeric_limits<double>::infinity());
+}
+
+Tensor quantized(const Quantizer& quantizer) {
+  Tensor tensor = tensor_of<std::int8_t>(DType::kQInt8, {1, 2}, {2});
+  tensor.quantizer = std::make_shared<Value>(quantizer_value(quantizer));
+  return tensor;
+}
+
+TEST(Diff, EqualIntegersOfAnotherScaleDiffer) {
+  const Tensor a = quantized({.scale = 0.5});
+  EXPECT_TRUE(equal(a, quantized({.scale = 0.5})));
+  const DiffRow row = row_of(a, quantized({.scale = 0.25}));
+  EXPECT_EQ(row.kind, DiffKind::kQuantizer);
+  EXPECT_EQ(row.a, "qint8 [2], scale 0.5, zero point 0");
+  EXPECT_EQ(row.b, "qint8 [2], scale 0.25, zero point 0");
+}
+
+TEST(Diff, ScalesOfChannelsAreTensorsOfTheirOwn) {
+  const auto channels = [](double last) {
+    return quantized(
+        {.is_per_channel = true,
+         .scales = tensor_of<double>(DType::kFloat64, {1, last}, {2}),
+         .zero_points = tensor_of<std::int64_t>(DType::kInt64, {0, 0}, {2})});
+  };
+  EXPECT_TRUE(equal(channels(2), channels(2)));
+  const DiffRow row = row_of(channels(2), channels(3));
+  EXPECT_EQ(row.name, "w.scales");
+  EXPECT_EQ(row.kind, DiffKind::kValues);
 }
 
 TEST(Diff, TolerancesFollowTheSecondFile) {

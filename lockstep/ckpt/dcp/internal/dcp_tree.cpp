@@ -2,11 +2,11 @@
 #include "lockstep/ckpt/dcp/internal/dcp_tree.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::ckpt::internal {
@@ -16,12 +16,8 @@ constexpr std::size_t kMaxPath = 200;
 
 // "12", but not "012", "+1" or "12a".
 std::optional<std::int64_t> number_of(const std::string& key) {
-  std::int64_t number = 0;
-  const char* end = key.data() + key.size();
-  const auto [stop, error] = std::from_chars(key.data(), end, number);
-  const bool is_number = error == std::errc() && stop == end && number >= 0;
-  return is_number && std::to_string(number) == key ? std::optional(number)
-                                                    : std::nullopt;
+  const auto number = parse_number<std::int64_t>(key, 0);
+  return number && std::to_string(*number) == key ? number : std::nullopt;
 }
 
 } // namespace

@@ -97,20 +97,36 @@ void narrow(double value, double& out) {
   out = value;
 }
 
+bool is_infinite(Half value) {
+  return (value.bits & 0x7FFF) == 0x7C00;
+}
+bool is_infinite(BFloat value) {
+  return (value.bits & 0x7FFF) == 0x7F80;
+}
+bool is_infinite(float value) {
+  return std::isinf(value);
+}
+bool is_infinite(double value) {
+  return std::isinf(value);
+}
+
 template <class From, class To>
-void cast(ByteSpan in, std::span<std::byte> out) {
+bool cast(ByteSpan in, std::span<std::byte> out) {
   const std::size_t count = in.size() / sizeof(From);
+  bool overflows = false;
   for (std::size_t i = 0; i < count; ++i) {
     From from{};
     To to{};
     std::memcpy(&from, in.data() + i * sizeof from, sizeof from);
     narrow(widen(from), to);
+    overflows |= is_infinite(to) && !is_infinite(from);
     std::memcpy(out.data() + i * sizeof to, &to, sizeof to);
   }
+  return overflows;
 }
 
 template <class From>
-void cast_from(ByteSpan in, std::span<std::byte> out, DType to) {
+bool cast_from(ByteSpan in, std::span<std::byte> out, DType to) {
   switch (to) {
     case DType::kFloat64:
       return cast<From, double>(in, out);
@@ -130,7 +146,7 @@ bool is_castable(DType dtype) {
          dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
 
-void cast_floats(ByteSpan in, DType from, std::span<std::byte> out, DType to) {
+bool cast_floats(ByteSpan in, DType from, std::span<std::byte> out, DType to) {
   LOCKSTEP_DCHECK(is_castable(from) && is_castable(to));
   switch (from) {
     case DType::kFloat64:

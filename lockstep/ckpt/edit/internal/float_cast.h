@@ -13,7 +13,8 @@ namespace lockstep::ckpt::internal {
 bool is_castable(DType dtype);
 
 /// Converts whole elements of `in` to `out`, which has room for as many.
-/// Both types must be castable.
-void cast_floats(ByteSpan in, DType from, std::span<std::byte> out, DType to);
+/// Both types must be castable. Returns whether a finite number is beyond what
+/// `to` can hold, and so became infinite.
+bool cast_floats(ByteSpan in, DType from, std::span<std::byte> out, DType to);
 
 } // namespace lockstep::ckpt::internal

@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/edit/internal/lazy_sources.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -46,6 +47,10 @@ class CastSource final : public MadeSource {
         [&](ByteSpan block) { return cast_block(block, scratch, visit); });
   }
 
+  [[nodiscard]] bool has_overflowed() const {
+    return has_overflowed_;
+  }
+
  private:
   struct Scratch {
     // Of an element that a block cuts.
@@ -53,8 +58,8 @@ class CastSource final : public MadeSource {
     std::vector<std::byte> out = {};
   };
 
-  Status cast_block(ByteSpan block, Scratch& scratch, const BlockVisitor& visit)
-      const {
+  Status
+  cast_block(ByteSpan block, Scratch& scratch, const BlockVisitor& visit) {
     const std::size_t width = dtype_info(from_).size;
     std::vector<std::byte>& rest = scratch.rest;
     while (!block.empty()) {
@@ -77,18 +82,20 @@ class CastSource final : public MadeSource {
     return {};
   }
 
-  Status cast(
-      ByteSpan in,
-      std::vector<std::byte>& out,
-      const BlockVisitor& visit) const {
+  Status
+  cast(ByteSpan in, std::vector<std::byte>& out, const BlockVisitor& visit) {
     out.resize(in.size() / dtype_info(from_).size * dtype_info(to_).size);
-    cast_floats(in, from_, out, to_);
+    if (cast_floats(in, from_, out, to_)) {
+      has_overflowed_ = true;
+    }
     return visit(out);
   }
 
   std::shared_ptr<Storage> inner_;
   DType from_;
   DType to_;
+  // Several threads may read.
+  std::atomic<bool> has_overflowed_ = false;
 };
 
 class GatherSource final : public MadeSource {
@@ -141,6 +148,11 @@ class GatherSource final : public MadeSource {
 std::shared_ptr<StorageSource>
 cast_source(std::shared_ptr<Storage> inner, DType from, DType to) {
   return std::make_shared<CastSource>(std::move(inner), from, to);
+}
+
+bool has_overflowed(const StorageSource& source) {
+  const auto* cast = dynamic_cast<const CastSource*>(&source);
+  return cast != nullptr && cast->has_overflowed();
 }
 
 std::shared_ptr<StorageSource> gather_source(Tensor view) {

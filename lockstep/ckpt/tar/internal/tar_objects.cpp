@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/tar/internal/tar_objects.h"
 
-#include <charconv>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
@@ -246,11 +246,9 @@ Result<Value> TarObjects::resolve(const Value& id) {
   if (text == nullptr) {
     return bad("E_TYPE", "persistent id is neither a number nor a class");
   }
-  std::int64_t key = 0;
-  const char* end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data(), end, key);
-  const auto found = values_.find(key);
-  if (error != std::errc{} || stop != end || found == values_.end()) {
+  const auto key = parse_number<std::int64_t>(*text);
+  const auto found = key ? values_.find(*key) : values_.end();
+  if (found == values_.end()) {
     return bad(
         "E_TAR",
         format("no tensor or storage has the number '{}'", escape(*text)));

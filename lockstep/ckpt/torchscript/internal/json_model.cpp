@@ -2,10 +2,10 @@
 #include "lockstep/ckpt/torchscript/internal/json_model.h"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/json_scanner.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
@@ -135,9 +135,9 @@ class ModelParser {
     bool is_good = false;
     if (json_.starts_with('"')) {
       LOCKSTEP_ASSIGN(const std::string text, json_.string());
-      const char* end = text.data() + text.size();
-      const auto [stop, error] = std::from_chars(text.data(), end, out);
-      is_good = error == std::errc{} && stop == end;
+      const auto number = parse_number<std::int64_t>(text);
+      is_good = number.has_value();
+      out = number.value_or(0);
     } else {
       LOCKSTEP_ASSIGN(const std::uint64_t number, json_.unsigned_integer());
       out = static_cast<std::int64_t>(number);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/torchscript/internal/script_types.h"
@@ -181,14 +181,9 @@ class Builder {
     for (std::size_t object = root; object < end; ++object) {
       std::int64_t largest = -1;
       for (const ScriptAttribute& attribute : classes_[object].attributes) {
-        const std::string& name = attribute.name;
-        std::int64_t number = -1;
-        const auto [stop, error] =
-            std::from_chars(name.data(), name.data() + name.size(), number);
-        const bool is_number =
-            error == std::errc{} && stop == name.data() + name.size();
-        if (attribute.object && is_number && number < kMaxGap) {
-          largest = std::max(largest, number);
+        const auto number = parse_number<std::int64_t>(attribute.name);
+        if (attribute.object && number && *number < kMaxGap) {
+          largest = std::max(largest, *number);
         }
       }
       for (std::int64_t i = 0; i < largest; ++i) {
