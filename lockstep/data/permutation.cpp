@@ -2,6 +2,7 @@
 #include "lockstep/data/internal/permutation.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/randperm.h>
 
 namespace lockstep::internal {
@@ -11,6 +12,10 @@ std::vector<std::int64_t> permutation(std::int64_t n, std::uint64_t seed) {
       at::randperm(n, at::detail::createCPUGenerator(seed), at::kLong);
   const auto* first = order.const_data_ptr<std::int64_t>();
   return {first, first + n};
+}
+
+std::int64_t draw_seed() {
+  return at::empty({}, at::kLong).random_().item<std::int64_t>();
 }
 
 } // namespace lockstep::internal

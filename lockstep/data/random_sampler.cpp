@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/data/random_sampler.h"
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/permutation.h"
 
 namespace lockstep {
-namespace {
-
-std::int64_t draw() {
-  return at::empty({}, at::kLong).random_().item<std::int64_t>();
-}
-
-} // namespace
 
 RandomSampler::RandomSampler(std::int64_t dataset_size)
     : dataset_size_(dataset_size) {
@@ -30,10 +20,10 @@ RandomSampler::RandomSampler(std::int64_t dataset_size)
 }
 
 std::vector<std::int64_t> RandomSampler::next_epoch() {
-  draw(); // Python's loader seeds its worker processes with this one
+  internal::draw_seed();
   return internal::permutation(
       dataset_size_,
-      static_cast<std::uint64_t>(draw()));
+      static_cast<std::uint64_t>(internal::draw_seed()));
 }
 
 } // namespace lockstep

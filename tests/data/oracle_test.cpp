@@ -17,6 +17,7 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/data/random_dataset.h"
 #include "lockstep/data/random_sampler.h"
+#include "lockstep/data/weighted_sampler.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 
@@ -71,6 +72,35 @@ TEST(OracleSampler, DistributedSamplerEqualsPython) {
     ASSERT_EQ(sampler_line(size, epoch, options), line);
   }
   EXPECT_EQ(cases, 2660); // 10 sizes, 19 ranks, 2 x (6 shuffled + 1 plain)
+}
+
+TEST(OracleSampler, WeightedRandomSamplerEqualsPython) {
+  std::istringstream lines(test::run_python("data_weighted.py"));
+  int cases = 0;
+  for (std::string line; std::getline(lines, line); ++cases) {
+    std::istringstream fields(line);
+    std::int64_t seed = 0;
+    std::int64_t size = 0;
+    std::int64_t num_samples = 0;
+    bool replacement = false;
+    fields >> seed >> size >> num_samples >> replacement;
+    std::vector<double> weights;
+    for (std::int64_t i = 0; i < size; ++i) {
+      weights.push_back(static_cast<double>((7 * i + 3) % 11));
+    }
+    torch::manual_seed(static_cast<std::uint64_t>(seed));
+    WeightedRandomSampler sampler(weights, num_samples, replacement);
+    std::ostringstream ours;
+    ours << seed << ' ' << size << ' ' << num_samples << ' ' << replacement
+         << " :";
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      for (const std::int64_t index : sampler.next_epoch()) {
+        ours << ' ' << index;
+      }
+    }
+    EXPECT_EQ(ours.str(), line);
+  }
+  EXPECT_EQ(cases, 6);
 }
 
 TEST(OracleLoader, ShuffledRandomDatasetEqualsPython) {

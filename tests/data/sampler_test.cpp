@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <limits>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/random_sampler.h"
+#include "lockstep/data/weighted_sampler.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {
@@ -111,6 +116,23 @@ TEST(RandomSampler, DrawsTwoNumbersAnEpoch) {
   torch::manual_seed(0);
   torch::empty({2}, torch::kLong).random_();
   EXPECT_TRUE(torch::rand({1}).equal(after));
+}
+
+TEST(WeightedRandomSampler, RefusesWhatCannotBeDrawn) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const auto refused = [](std::vector<double> weights, std::int64_t count) {
+    EXPECT_THROW(
+        WeightedRandomSampler(std::move(weights), count, false),
+        Exception);
+  };
+  refused({1, 2}, 0);
+  refused({1, -1}, 1);
+  refused({1, kInf}, 1);
+  refused({1, 0, 2}, 3);
+  refused({}, 1);
+  EXPECT_EQ(
+      WeightedRandomSampler({0, 3}, 4).next_epoch(),
+      (std::vector<std::int64_t>{1, 1, 1, 1}));
 }
 
 TEST(RandomSampler, RejectsANegativeSize) {

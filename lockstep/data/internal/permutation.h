@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A shuffled order, equal to PyTorch's for the same seed.
+// What samplers draw, equal to PyTorch's for the same seed.
 #pragma once
 
 #include <cstdint>
@@ -11,5 +11,9 @@ namespace lockstep::internal {
 /// `torch.randperm(n, generator=g)` with `g` a fresh CPU generator seeded
 /// with `seed`.
 std::vector<std::int64_t> permutation(std::int64_t n, std::uint64_t seed);
+
+/// A number from the default generator, as Python's loader draws one for its
+/// worker processes at the start of each epoch.
+std::int64_t draw_seed();
 
 } // namespace lockstep::internal
