@@ -20,6 +20,9 @@
 namespace lockstep::launch {
 namespace {
 
+// Between a failure and the end of the other ranks.
+constexpr std::chrono::milliseconds kPatience{300};
+
 constexpr std::array kOutputNames{"", "stdout.log", "stderr.log"};
 
 std::string
@@ -93,13 +96,15 @@ Result<AttemptEnd> Attempt::run() {
     take_signals();
     copy_outputs();
     take_ends();
+    stop_followers();
     kill_late_ones();
   }
   copy_outputs(); // not up to the end: what a rank left behind may hold a pipe
   for (OutputCopy& copy : copies_) {
     copy.finish();
   }
-  if (!is_stopping_) {
+  const bool has_failed = patience_.has_value(); // and all ended within it
+  if (!is_stopping_ && !has_failed) {
     std::ranges::for_each(ended_, &RankProcess::release);
   }
   ended_.clear();
@@ -173,9 +178,9 @@ void Attempt::wait() {
     entries.push_back({copy.descriptor(), POLLIN, 0});
   }
   int timeout = -1;
-  if (deadline_) {
+  if (const auto& next = patience_ ? patience_ : deadline_) {
     const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
+        std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
     timeout = std::max(0, static_cast<int>(left.count()));
   }
   ::poll(entries.data(), entries.size(), timeout);
@@ -184,6 +189,14 @@ void Attempt::wait() {
 void Attempt::take_signals() {
   while (const int number = signals_.next()) {
     const bool is_again = end_.signal != 0;
+    if (!is_again) {
+      log_.write(
+          LogLevel::kWarning,
+          format(
+              "{}: passed on to {}",
+              signal_name(number),
+              counted(running_.size(), "rank")));
+    }
     end_.signal = is_again ? end_.signal : number;
     if (is_again && number == SIGINT) {
       log_.write(LogLevel::kWarning, "killing all ranks");
@@ -205,35 +218,36 @@ void Attempt::copy_outputs() {
 }
 
 void Attempt::take_ends() {
-  std::vector<pollfd> entries;
-  entries.reserve(running_.size());
-  for (const Running& rank : running_) {
-    entries.push_back({rank.process.descriptor(), POLLIN, 0});
-  }
-  ::poll(entries.data(), entries.size(), 0);
   // Those that ended on their own come before those that are stopped now.
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].revents != 0) {
-      record(running_[i]);
+  for (Running& rank : running_) {
+    if (const auto status = rank.process.status()) {
+      record(rank, *status);
     }
   }
   std::erase_if(running_, [](const Running& rank) {
     return rank.process.pid() < 0; // moved to those that have ended
   });
-  if (!is_stopping_ && root_cause(end_.ends) != nullptr) {
+  if (!is_stopping_ && !patience_ && root_cause(end_.ends) != nullptr) {
+    patience_ = Clock::now() + kPatience;
+  }
+}
+
+// The other ranks notice by themselves, and say where they were.
+void Attempt::stop_followers() {
+  if (patience_ && Clock::now() >= *patience_) {
     stop(SIGTERM);
   }
 }
 
-void Attempt::record(Running& rank) {
+void Attempt::record(Running& rank, int status) {
   RankEnd end{
       .rank = options_.rank_of(rank.local_rank),
       .local_rank = rank.local_rank,
       .pid = rank.process.pid(),
+      .status = status,
       .time = std::chrono::system_clock::now(),
       .was_stopped = is_stopping_,
       .folder = format("{}/{}", place_.folder, rank.local_rank)};
-  end.status = rank.process.status();
   ended_.push_back(std::move(rank.process));
   read_error_file(real_fs(), end);
   if (const auto files = real_fs().list(end.folder); files && files->empty()) {
@@ -243,8 +257,10 @@ void Attempt::record(Running& rank) {
 }
 
 void Attempt::stop(int signal) {
+  patience_.reset();
   for (const Running& rank : running_) {
     rank.process.signal(signal);
+    rank.process.signal(SIGCONT); // one that is stopped takes no other
   }
   if (!is_stopping_) {
     deadline_ = Clock::now() + options_.shutdown_timeout;

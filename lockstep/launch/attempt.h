@@ -81,8 +81,9 @@ class Attempt {
   void take_signals();
   void take_ends();
   void copy_outputs();
-  void record(Running& rank);
+  void record(Running& rank, int status);
   void stop(int signal);
+  void stop_followers();
   void kill_late_ones();
 
   const LaunchOptions& options_;
@@ -98,6 +99,8 @@ class Attempt {
   AttemptEnd end_;
   bool is_stopping_ = false;
   std::optional<Clock::time_point> deadline_;
+  // When those that still run after a failure are asked to end.
+  std::optional<Clock::time_point> patience_;
 };
 
 } // namespace lockstep::launch

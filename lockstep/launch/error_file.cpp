@@ -166,9 +166,7 @@ class SafeText {
     for (const char c : text) {
       // Quotes and control characters would end the JSON string.
       const bool is_plain = c >= ' ' && c != '"' && c != '\\';
-      if (size_ < text_.size()) {
-        text_[size_++] = is_plain ? c : '?';
-      }
+      add_mark({is_plain ? &c : "?", 1});
     }
   }
   // As it is: JSON's own marks.

@@ -55,16 +55,19 @@ Result<std::string> make_folder(const LaunchOptions& options) {
   return path;
 }
 
-// Status of a job in which no rank failed on its own account.
+// Status of a job in which no rank failed on its own account: what a rank says
+// that took the signal in hand (75: saved) before what the signal did to
+// others.
 int status_of(const AttemptEnd& end) {
   constexpr int kSignalBase = 128;
   int status = 0;
   for (const RankEnd& rank : end.ends) {
     const int code = exit_code(rank.status);
-    status = code == 0 ? status : code;
+    if (code != 0 && (status == 0 || code < status)) {
+      status = code;
+    }
   }
-  return status < kSignalBase || end.signal == 0 ? status
-                                                 : kSignalBase + end.signal;
+  return status < kSignalBase ? status : kSignalBase + end.signal;
 }
 
 void say_start(const LaunchOptions& options, LogSink& log) {

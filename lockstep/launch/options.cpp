@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <thread>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::launch {
@@ -28,19 +27,6 @@ Error bad_flag(
       .hint = std::move(hint)};
 }
 
-// From `low` to `high`; nothing for what is outside, or no number.
-std::optional<int> parse_number(
-    std::string_view text,
-    int low = 0,
-    int high = std::numeric_limits<int>::max()) {
-  int number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, status] = std::from_chars(text.data(), end, number);
-  const bool is_number = status == std::errc() && rest == end;
-  return is_number && number >= low && number <= high ? std::optional(number)
-                                                      : std::nullopt;
-}
-
 // By local rank, two bits: 1 standard output, 2 standard error.
 Result<std::vector<int>>
 parse_streams(std::string_view flag, std::string_view text, int local_size) {
@@ -49,7 +35,7 @@ parse_streams(std::string_view flag, std::string_view text, int local_size) {
       "0, 1 (standard output), 2 (standard error) or 3 (both), for all ranks "
       "or for some: 0:3,1:2";
   std::vector<int> streams(static_cast<std::size_t>(local_size), 0);
-  if (const auto number = parse_number(text, 0, kMost)) {
+  if (const auto number = parse_number<int>(text, 0, kMost)) {
     std::ranges::fill(streams, *number);
     return streams;
   }
@@ -59,8 +45,9 @@ parse_streams(std::string_view flag, std::string_view text, int local_size) {
       return bad_flag(flag, text, hint);
     }
     const std::string_view view = part;
-    const auto rank = parse_number(view.substr(0, colon), 0, local_size - 1);
-    const auto number = parse_number(view.substr(colon + 1), 0, kMost);
+    const auto rank =
+        parse_number<int>(view.substr(0, colon), 0, local_size - 1);
+    const auto number = parse_number<int>(view.substr(colon + 1), 0, kMost);
     if (!rank || !number) {
       return bad_flag(flag, text, hint);
     }
@@ -91,8 +78,9 @@ int count_gpus() {
                    std::ranges::count_if(*names, [](const std::string& name) {
                      constexpr std::string_view kStart = "nvidia";
                      return name.starts_with(kStart) &&
-                            parse_number(
-                                std::string_view(name).substr(kStart.size()));
+                            parse_number<int>(
+                                std::string_view(name).substr(kStart.size()),
+                                0);
                    }));
 }
 
@@ -170,7 +158,7 @@ Result<int> parse_local_size(std::string_view text) {
     }
     return gpus == 0 ? count_cores() : gpus;
   }
-  const auto number = parse_number(text, 1, kMost);
+  const auto number = parse_number<int>(text, 1, kMost);
   if (!number) {
     return bad_flag(
         "--nproc-per-node",

@@ -75,13 +75,6 @@ Error does_not_start(const std::string& program, int code) {
 
 } // namespace
 
-void Descriptor::reset() {
-  if (number_ >= 0) {
-    ::close(number_);
-    number_ = -1;
-  }
-}
-
 RankProcess::RankProcess(pid_t pid, Descriptor handle)
     : pid_(pid), handle_(std::move(handle)) {}
 
@@ -134,10 +127,13 @@ void RankProcess::signal(int number) const {
   ::kill(-pid_, number);
 }
 
-int RankProcess::status() const {
+std::optional<int> RankProcess::status() const {
   // It stays a zombie: so the number of the group stays taken.
   siginfo_t info{};
-  ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | WNOHANG);
+  if (info.si_pid == 0) { // NOLINT(*-union-access): its interface
+    return std::nullopt;
+  }
   const int value = info.si_status; // NOLINT(*-union-access): its interface
   return info.si_code == CLD_EXITED ? W_EXITCODE(value, 0)
                                     : W_EXITCODE(0, value);

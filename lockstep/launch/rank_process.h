@@ -6,43 +6,15 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/descriptor.h"
 #include "lockstep/base/result.h"
 
 namespace lockstep::launch {
-
-/// An open file descriptor; closed with its owner.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    reset();
-  }
-  Descriptor(Descriptor&& other) noexcept
-      : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  void reset();
-  /// -1 if there is none.
-  [[nodiscard]] int get() const {
-    return number_;
-  }
-  [[nodiscard]] explicit operator bool() const {
-    return number_ >= 0;
-  }
-
- private:
-  int number_ = -1;
-};
 
 /// What a process is started with.
 struct ProcessStart {
@@ -77,8 +49,9 @@ class RankProcess {
   }
   /// To the process and all that it has started.
   void signal(int number) const;
-  /// Status of a process that has ended, in waitpid's form.
-  [[nodiscard]] int status() const;
+  /// Status of a process that has ended, in waitpid's form; nothing while it
+  /// runs.
+  [[nodiscard]] std::optional<int> status() const;
   /// Lets go of a process that has ended: what it has started may go on.
   void release();
 

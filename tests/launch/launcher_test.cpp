@@ -156,6 +156,7 @@ TEST_F(Launcher, PassesSignalsOn) {
       "kill -TERM $!; wait $!");
   EXPECT_EQ(outcome.status, 75) << outcome.err;
   EXPECT_EQ(shell("sort got").out, "0\n1\n");
+  EXPECT_THAT(outcome.err, HasSubstr("SIGTERM: passed on to 2 ranks\n"));
   EXPECT_THAT(outcome.err, Not(HasSubstr("failure")));
 }
 
@@ -168,6 +169,18 @@ TEST_F(Launcher, KillsThoseThatDoNotEnd) {
       "kill -TERM $!; wait $!");
   EXPECT_EQ(outcome.status, 143);
   EXPECT_THAT(outcome.err, HasSubstr("2 ranks did not end within 0.2 s"));
+  EXPECT_EQ(alive("0.pid 1.pid"), "");
+}
+
+// It would not take the signal that ends it before somebody continues it.
+TEST_F(Launcher, EndsARankThatIsStopped) {
+  const auto outcome =
+      run("--nproc-per-node 2 --shutdown-timeout 1000",
+          "echo $$ > $RANK.pid; [ $RANK = 1 ] && kill -STOP $$; "
+          "for i in $(seq 1000); do "
+          "case $(ps -o stat= -p $(cat 1.pid)) in T*) exit 3;; esac; "
+          "sleep 0.05; done; exit 4");
+  EXPECT_EQ(outcome.status, 3) << outcome.err;
   EXPECT_EQ(alive("0.pid 1.pid"), "");
 }
 
