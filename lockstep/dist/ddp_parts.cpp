@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/group_impl.h"
+#include "lockstep/dist/internal/sync_norm.h"
 #include "lockstep/tensor/python_text.h"
 
 namespace lockstep::dist::internal {
@@ -119,7 +120,9 @@ std::vector<NamedTensor> buffers_of(
 ModuleParts parts_of(
     torch::nn::Module& module,
     const DistributedDataParallelOptions& options) {
-  ModuleParts parts{.buffers = buffers_of(module, options)};
+  ModuleParts parts{
+      .buffers = buffers_of(module, options),
+      .sync_batch_norms = count_sync_batch_norms(module)};
   Collector trained(options.ignored);
   Collector all(options.ignored);
   for (const auto& child : module.named_modules()) {
@@ -139,6 +142,15 @@ ModuleParts parts_of(
   }
   check_devices(parts);
   return parts;
+}
+
+std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(named.size());
+  for (const NamedTensor& part : named) {
+    tensors.push_back(part.tensor);
+  }
+  return tensors;
 }
 
 std::vector<at::Tensor> detached(const std::vector<NamedTensor>& named) {
@@ -162,6 +174,7 @@ std::string fingerprint(
       format("static_graph: {}", options.static_graph),
       format("forward_sync_buffers: {}", options.forward_sync_buffers),
       format("init_sync: {}", options.init_sync),
+      format("sync_batch_norms: {}", parts.sync_batch_norms),
       format("parameters: {}", parts.parameters.size()),
       format("buffers: {}", parts.buffers.size())};
   for (const NamedTensor& part : parts.parameters) {

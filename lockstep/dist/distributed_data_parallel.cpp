@@ -5,105 +5,21 @@
 // same (torch/nn/parallel/distributed.py: _pre_forward, _post_forward).
 #include "lockstep/dist/distributed_data_parallel.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <unordered_map>
 
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/variable.h>
-#include <torch/csrc/distributed/c10d/comm.hpp>
-#include <torch/csrc/distributed/c10d/logger.hpp>
-#include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/ddp_parts.h"
+#include "lockstep/dist/internal/ddp_state.h"
 #include "lockstep/dist/internal/group_impl.h"
-#include "lockstep/dist/internal/output_sink.h"
 #include "lockstep/tensor/compat.h"
 
 namespace lockstep {
 namespace {
 
 using dist::internal::ModuleParts;
-using dist::internal::NamedTensor;
-
-constexpr std::int64_t kMiB = 1 << 20;
-constexpr std::size_t kBroadcastBytes = 250 * kMiB;
-constexpr std::int64_t kFirstBucketBytes = kMiB;
-constexpr std::int64_t kBucketBytes = 25 * kMiB;
-
-/// How many bytes of gradients go together.
-struct BucketLimits {
-  std::vector<std::size_t> initial = {};
-  std::int64_t first = kFirstBucketBytes;
-  std::int64_t others = kBucketBytes;
-};
-
-BucketLimits limits_of(const DistributedDataParallelOptions& options) {
-  BucketLimits limits;
-  if (options.bucket_cap_mb) {
-    limits.others = static_cast<std::int64_t>(*options.bucket_cap_mb * kMiB);
-    limits.first = limits.others;
-  }
-  if (options.static_graph || !options.find_unused_parameters) {
-    // The order of gradients is not known yet: one bucket for each dtype.
-    limits.initial = {std::numeric_limits<std::int64_t>::max()};
-  } else if (options.bucket_cap_mb) {
-    limits.initial = {static_cast<std::size_t>(limits.others)};
-  } else {
-    limits.initial = {
-        static_cast<std::size_t>(limits.first),
-        static_cast<std::size_t>(limits.others)};
-  }
-  return limits;
-}
-
-std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
-  std::vector<at::Tensor> tensors;
-  tensors.reserve(named.size());
-  for (const NamedTensor& part : named) {
-    tensors.push_back(part.tensor);
-  }
-  return tensors;
-}
-
-std::unordered_map<std::size_t, std::string> names_of(
-    const std::vector<NamedTensor>& named) {
-  std::unordered_map<std::size_t, std::string> names;
-  for (std::size_t i = 0; i < named.size(); ++i) {
-    names[i] = named[i].name;
-  }
-  return names;
-}
-
-std::shared_ptr<c10d::Reducer> make_reducer(
-    const ModuleParts& parts,
-    const DistributedDataParallelOptions& options,
-    const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
-  const BucketLimits limits = limits_of(options);
-  const auto parameters = tensors_of(parts.trained);
-  auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
-      parameters,
-      limits.initial,
-      parts.is_sparse));
-  // Gradients come in about the reverse order of the parameters.
-  std::ranges::reverse(buckets);
-  return std::make_shared<c10d::Reducer>(
-      parameters,
-      std::move(buckets),
-      group,
-      parts.is_sparse,
-      limits.others,
-      options.find_unused_parameters,
-      options.gradient_as_bucket_view,
-      names_of(parts.trained),
-      limits.first,
-      /*skip_all_reduce_unused_params=*/false,
-      /*use_python_reducer=*/false,
-      std::vector<std::int64_t>());
-}
 
 void check_bucket_cap(const DistributedDataParallelOptions& options) {
   if (options.bucket_cap_mb &&
@@ -119,91 +35,6 @@ void check_bucket_cap(const DistributedDataParallelOptions& options) {
 }
 
 } // namespace
-
-struct DistributedDataParallelBase::State {
-  dist::ProcessGroup group = {};
-  DistributedDataParallelOptions options = {};
-  std::shared_ptr<torch::nn::Module> module = {};
-  c10::Device device = c10::kCPU;
-  std::shared_ptr<c10d::Reducer> reducer = {};
-  /// After the reducer, which it measures.
-  std::shared_ptr<c10d::Logger> logger = {};
-  std::shared_ptr<dist::internal::FirstBackward> first_backward = {};
-  /// Whether forward passes take over rank 0's buffers at all.
-  bool syncs_buffers = false;
-  /// False inside no_sync.
-  bool averages = true;
-  /// Whether the next forward pass takes over rank 0's buffers.
-  bool buffers_are_due = true;
-
-  [[nodiscard]] const c10::intrusive_ptr<c10d::ProcessGroup>& c10d_group()
-      const {
-    return group.impl().group;
-  }
-  void collective(const char* name, const std::function<void()>& run) const {
-    group.impl().collective(name, run);
-  }
-
-  void start(const ModuleParts& parts);
-  void sync_buffers() const;
-  [[nodiscard]] bool finds_unused() const {
-    return options.find_unused_parameters && !options.static_graph;
-  }
-};
-
-void DistributedDataParallelBase::State::start(const ModuleParts& parts) {
-  if (options.init_sync) {
-    collective("ddp", [&] {
-      c10d::verify_params_across_processes(
-          c10d_group(),
-          tensors_of(parts.trained),
-          std::nullopt);
-      auto all = dist::internal::detached(parts.parameters);
-      const auto buffers = dist::internal::detached(parts.buffers);
-      all.insert(all.end(), buffers.begin(), buffers.end());
-      c10d::broadcast_coalesced(c10d_group(), all, kBroadcastBytes, 0);
-    });
-  }
-  reducer = make_reducer(parts, options, c10d_group());
-  logger = std::make_shared<c10d::Logger>(reducer);
-  reducer->set_logger(logger);
-  logger->set_construction_data_and_log(
-      module->name(),
-      /*device_ids=*/{},
-      /*output_device=*/-1,
-      options.forward_sync_buffers,
-      /*has_sync_bn=*/false,
-      options.static_graph);
-  if (options.static_graph) {
-    reducer->set_static_graph();
-    first_backward = std::make_shared<dist::internal::FirstBackward>();
-    first_backward->at_end = [kept = reducer] { kept->delay_all_reduce(); };
-  }
-}
-
-// The graph of an earlier forward pass may hold a buffer: its version must not
-// change, as if nothing had been written.
-void DistributedDataParallelBase::State::sync_buffers() const {
-  const at::NoGradGuard no_grad;
-  const auto buffers = tensors_of(dist::internal::buffers_of(*module, options));
-  if (buffers.empty()) { // their modules were taken out
-    return;
-  }
-  std::vector<std::uint32_t> versions;
-  versions.reserve(buffers.size());
-  for (const at::Tensor& buffer : buffers) {
-    versions.push_back(buffer.is_inference() ? 0 : buffer._version());
-  }
-  collective("sync_buffers", [&] {
-    c10d::broadcast_coalesced(c10d_group(), buffers, kBroadcastBytes, 0);
-  });
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (!buffers[i].is_inference()) {
-      auto counter = torch::autograd::impl::version_counter(buffers[i]);
-      counter.set_version(versions[i]);
-    }
-  }
-}
 
 DistributedDataParallelBase::DistributedDataParallelBase(
     const std::shared_ptr<torch::nn::Module>& module,
@@ -235,7 +66,10 @@ DistributedDataParallelBase::DistributedDataParallelBase(
         group,
         dist::internal::fingerprint(parts, options));
   }
-  state_->start(parts);
+  if (options.init_sync) {
+    state_->share_parameters(parts);
+  }
+  state_->reduce_by(parts, dist::internal::first_buckets(parts, options));
 }
 
 DistributedDataParallelBase::~DistributedDataParallelBase() = default;
@@ -244,8 +78,49 @@ const dist::ProcessGroup& DistributedDataParallelBase::process_group() const {
   return state_->group;
 }
 
+BucketLayout DistributedDataParallelBase::bucket_layout() {
+  State& state = *state_;
+  // Else the next forward pass would do it.
+  state.collective("rebuild_buckets", [&] {
+    state.reducer->rebuild_buckets();
+  });
+  BucketLayout layout;
+  if (!state.reducer->should_rebuild_buckets()) {
+    for (const auto& bucket : state.logger->get_per_bucket_variable_indices()) {
+      layout.emplace_back(bucket.begin(), bucket.end());
+    }
+  }
+  return layout;
+}
+
+void DistributedDataParallelBase::set_bucket_layout(
+    const BucketLayout& layout) {
+  State& state = *state_;
+  if (state.group.impl().has_python_ranks) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "dist.ddp",
+         .message = "Python ranks cannot take over the buckets of a saved run",
+         .detail = "E_CANNOT_WRAP"});
+  }
+  const ModuleParts parts =
+      dist::internal::parts_of(*state.module, state.options);
+  state.reduce_by(
+      parts,
+      dist::internal::saved_buckets(layout, parts.trained.size()));
+  state.reducer->keep_buckets();
+}
+
 c10::Device DistributedDataParallelBase::device() const {
   return state_->device;
+}
+
+void DistributedDataParallelBase::register_comm_hook(dist::CommHook hook) {
+  state_->register_hook(std::move(hook));
+}
+
+c10::DDPLoggingData DistributedDataParallelBase::get_ddp_logging_data() const {
+  return state_->logger->get_ddp_logging_data();
 }
 
 void DistributedDataParallelBase::raise_wrong_type(
@@ -262,15 +137,25 @@ void DistributedDataParallelBase::before_forward() {
   State& state = *state_;
   if (at::GradMode::is_enabled()) {
     if (state.averages) {
+      state.compare_hooks();
       state.logger->set_runtime_stats_and_log();
       state.reducer->prepare_for_forward();
     }
+  }
+  if (state.join.enable) {
+    state.tell_not_joined();
+  }
+  if (at::GradMode::is_enabled()) {
     state.collective("rebuild_buckets", [&] {
       state.reducer->rebuild_buckets();
     });
   }
   if (state.buffers_are_due && state.syncs_buffers) {
-    state.sync_buffers();
+    state.sync_buffers(
+        state.join.enable ? state.common_rank(/*is_candidate=*/true) : 0);
+  }
+  if (state.join.enable) {
+    static_cast<void>(state.any_averages(state.averages));
   }
 }
 

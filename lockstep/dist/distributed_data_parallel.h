@@ -12,6 +12,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -23,15 +24,21 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/util/Logging.h>
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
+#include "lockstep/dist/comm_hook.h"
 #include "lockstep/dist/process_group.h"
 #include "lockstep/tensor/module_owner.h"
 #include "lockstep/tensor/print.h"
 #include "lockstep/tensor/structure.h"
 
 namespace lockstep {
+
+/// Which parameters are averaged together, bucket by bucket, in the order in
+/// which they lie there: numbers among those that are trained.
+using BucketLayout = std::vector<std::vector<std::int64_t>>;
 
 /// How `DistributedDataParallel` works; names and defaults are PyTorch's. All
 /// ranks give the same.
@@ -44,7 +51,7 @@ struct DistributedDataParallelOptions {
   /// Some parameters may have no part in a loss; which ones may change.
   bool find_unused_parameters = false;
   /// Gradients are views of the memory in which they are averaged: one copy
-  /// less. Clear them with `model->zero_grad()`: LibTorch's optimizers cannot.
+  /// less.
   bool gradient_as_bucket_view = false;
   /// The same parameters are used in the same way in every pass. Parameters may
   /// then be used several times, or not at all.
@@ -57,6 +64,17 @@ struct DistributedDataParallelOptions {
   bool init_sync = true;
   /// Names of parameters and buffers that are each rank's own affair.
   std::vector<std::string> ignored = {};
+};
+
+/// How `join` works; names and defaults are PyTorch's. All ranks give the same.
+struct JoinOptions {
+  /// Divide gradients by the number of all ranks, so that each sample counts
+  /// the same; else by the number of those that still have inputs.
+  bool divide_by_initial_world_size = true;
+  /// False: the inputs are known to be even, nothing happens.
+  bool enable = true;
+  /// All ranks throw when the first has no more inputs.
+  bool throw_on_early_termination = false;
 };
 
 /// What does not depend on the module's type. Holds the user's module as its
@@ -95,7 +113,40 @@ class DistributedDataParallelBase : public torch::nn::Module {
     return NoSync(*this);
   }
 
+  /// Calls `train`, a training loop whose number of steps may differ between
+  /// the ranks. A rank whose loop has ended takes part in the others' steps
+  /// without inputs; at the end all have the model of the rank that was last.
+  ///   model->join([&] { for (auto& batch : loader) { step(batch); } });
+  /// Collectives of the program's own may not be inside.
+  /// Errors: what `train` throws, at once. With `throw_on_early_termination`:
+  /// kMismatch in PyTorch's words, on all ranks.
+  void join(
+      const std::function<void()>& train,
+      const JoinOptions& options = {});
+
+  /// Brings gradients together with `hook` instead of averaging them: once,
+  /// before the first step, and on all ranks.
+  /// Errors: throws kInvalidArgument (E_COMM_HOOK) otherwise, in PyTorch's
+  /// words; the first step throws kMismatch if the ranks' hooks differ.
+  void register_comm_hook(dist::CommHook hook);
+
+  /// What c10d has written down of this model: options, bucket sizes, and,
+  /// sampled, the times of forward, backward and communication. The keys are
+  /// those of Python's `model._get_ddp_logging_data()`.
+  [[nodiscard]] c10::DDPLoggingData get_ddp_logging_data() const;
+
   [[nodiscard]] const dist::ProcessGroup& process_group() const;
+
+  /// The buckets that the first backward pass led to; empty before it. Of three
+  /// ranks or more the place of a number decides the last bits of its average:
+  /// a run that shall go on exactly saves this. All ranks call it together,
+  /// between steps.
+  [[nodiscard]] BucketLayout bucket_layout();
+  /// Goes on with the buckets of an earlier run of the same model. All ranks
+  /// call it before their first forward pass.
+  /// Errors: throws kMismatch if they are another model's, kInvalidArgument if
+  /// Python ranks take part, which would not know them.
+  void set_bucket_layout(const BucketLayout& layout);
 
  protected:
   [[noreturn]] static void raise_wrong_type(const torch::nn::Module& module);

@@ -3,10 +3,8 @@
 // From a store to a group. Stores and names are nested as Python's
 // torch.distributed (2.13) nests them for its default group; a rank that nests
 // otherwise does not find the others.
-#include <array>
-#include <cstdint>
-#include <exception>
-#include <optional>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
-#include "lockstep/dist/internal/gloo_backend.h"
+#include "lockstep/dist/internal/choose_backend.h"
 #include "lockstep/dist/internal/group_impl.h"
 #include "lockstep/tensor/compat.h"
 
@@ -32,181 +30,98 @@ c10::intrusive_ptr<c10d::Store> nested(
   return c10::make_intrusive<c10d::PrefixStore>(prefix, store);
 }
 
-void check_backend(const std::string& name) {
-  if (name == "gloo") {
-    return;
-  }
-  if (name == "nccl") {
-    raise(
-        {.code = ErrorCode::kUnavailable,
-         .op = "dist.init",
-         .message = "Distributed package doesn't have NCCL built in",
-         .hint = "use the backend gloo",
-         .detail = "E_BACKEND"});
-  }
-  raise(
-      {.code = ErrorCode::kInvalidArgument,
-       .op = "dist.init",
-       .message = format("unknown backend '{}'", escape(name)),
-       .hint = "gloo",
-       .detail = "E_BACKEND"});
+/// What must be equal for the ranks to understand each other.
+std::string versions(const std::string& backend) {
+  return format(
+      "Lockstep {}, LibTorch {}{}",
+      kVersion,
+      torch_library_version(),
+      backend.empty() ? "" : ", backend " + backend);
 }
 
-std::string key_of(const std::string& key, int rank) {
-  return format("lockstep/{}/{}", key, rank);
-}
-
-/// Ranks whose text is not there; nothing if the store does not answer.
-std::optional<std::vector<std::string>> late_ranks(
-    ProcessGroup::Impl& impl,
-    const std::string& key) {
-  std::vector<std::string> late;
-  try {
-    for (int rank = 0; rank < impl.group->getSize(); ++rank) {
-      if (!impl.store->check({key_of(key, rank)})) {
-        late.push_back(std::to_string(rank));
-      }
-    }
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-  return late;
-}
-
-[[noreturn]] void raise_not_all_came(
-    ProcessGroup::Impl& impl,
-    const std::string& key) {
-  const int rank = impl.group->getRank();
-  const auto late = late_ranks(impl, key);
-  if (!late) {
-    raise(
-        {.code = ErrorCode::kUnavailable,
-         .op = "dist.init",
-         .message = format(
-             "rank {} waited for the others, and the store does not answer any "
-             "more",
-             rank),
-         .hint = "the process that holds it, mostly rank 0, has ended: see its "
-                 "output first",
-         .detail = "E_RANKS_LATE"});
-  }
-  raise(
-      {.code = ErrorCode::kTimeout,
-       .op = "dist.init",
-       .message = format(
-           "rank {} waited {} s for rank{} {}",
-           rank,
-           static_cast<double>(impl.timeout.count()) / 1000.0,
-           late->size() == 1 ? "" : "s",
-           join(*late, ", ")),
-       .hint = "they did not start, have ended, or do something else",
-       .detail = "E_RANKS_LATE"});
-}
-
-/// Rank 0, which may hold the store, leaves last: if it ended at once, the
-/// others would find no store instead of what they are to read.
-void leave(ProcessGroup::Impl& impl, const std::string& key) {
-  const std::string all_have_read = format("lockstep/{}/read", key);
-  const std::int64_t readers =
-      impl.store->add(format("lockstep/{}/readers", key), 1);
-  if (readers == impl.group->getSize()) {
-    impl.store->set(all_have_read, std::vector<std::uint8_t>{1});
-  }
-  if (impl.group->getRank() != 0) {
-    return;
-  }
-  try {
-    impl.store->wait({all_have_read}, impl.timeout);
-  } catch (const std::exception&) {
-    // A rank has ended meanwhile; the next collective says so.
-  }
-}
-
-/// Versions that must be equal for the ranks to understand each other.
-std::string versions() {
-  return format("Lockstep {}, LibTorch {}", kVersion, torch_library_version());
-}
-
-void check_versions(ProcessGroup::Impl& impl) {
-  const auto texts = exchange(impl, "versions", versions());
+void check_versions(ProcessGroup::Impl& impl, const std::string& backend) {
+  const auto texts = exchange(impl, "versions", versions(backend));
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     if (texts[rank] != texts.front()) {
       raise(
           {.code = ErrorCode::kMismatch,
            .op = "dist.init",
            .message = format(
-               "the ranks have different versions; rank 0: {}; rank {}: {}",
+               "the ranks differ; rank 0: {}; rank {}: {}",
                texts.front(),
                rank,
                escape(texts[rank])),
-           .hint = "install the same wheel and the same Lockstep everywhere",
+           .hint = "install the same wheel and the same Lockstep everywhere, "
+                   "and ask for the same backend",
            .detail = "E_RANKS_DIFFER"});
     }
   }
 }
 
-} // namespace
-
-std::vector<std::string> exchange(
+/// Connects the ranks that meet at `place`. `impl` has a store and a recorder.
+void set_up(
     ProcessGroup::Impl& impl,
-    const std::string& key,
-    const std::string& text) {
-  const int rank = impl.group->getRank();
-  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  impl.store->set(key_of(key, rank), bytes);
-  std::vector<std::string> keys;
-  keys.reserve(static_cast<std::size_t>(impl.group->getSize()));
-  for (int other = 0; other < impl.group->getSize(); ++other) {
-    keys.push_back(key_of(key, other));
+    const GroupPlace& place,
+    const InitOptions& options) {
+  const std::string wanted = parse_backend(options.backend);
+  impl.timeout = options.timeout;
+  impl.has_python_ranks = options.has_python_ranks;
+  impl.options = options;
+  impl.ranks = place.ranks;
+  const auto of_group = nested(format("{}/", place.name), place.store);
+  impl.group = c10::make_intrusive<c10d::ProcessGroup>(
+      of_group,
+      place.rank,
+      static_cast<int>(place.ranks.size()));
+  if (!options.has_python_ranks) {
+    check_versions(impl, wanted);
   }
-  try {
-    impl.store->wait(keys, impl.timeout);
-  } catch (const std::exception&) {
-    raise_not_all_came(impl, key);
-  }
-  std::vector<std::string> texts;
-  for (const std::string& name : keys) {
-    const auto value = impl.store->get(name);
-    texts.emplace_back(value.begin(), value.end());
-  }
-  leave(impl, key);
-  return texts;
+  connect(
+      impl,
+      wanted,
+      {.store = nested("cpu/", of_group),
+       .group_name = place.name,
+       .exchange = [&](const std::string& key, const std::string& text) {
+         return exchange(impl, key, text);
+       }});
+  impl.group->setGroupName(place.name);
+  impl.group->setGroupDesc(
+      place.name == kFirstGroup ? "default_pg" : "undefined");
 }
+
+} // namespace
 
 ProcessGroup make_group(
     const c10::intrusive_ptr<c10d::Store>& store,
     int rank,
     int size,
     const InitOptions& options) {
-  check_backend(options.backend);
+  static_cast<void>(parse_backend(options.backend)); // before anything waits
   store->setTimeout(options.timeout);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
   auto impl = std::make_shared<ProcessGroup::Impl>();
   impl->store = nested("default_pg", store);
-  impl->timeout = options.timeout;
-  impl->has_python_ranks = options.has_python_ranks;
-  const auto of_group = nested(format("{}/", kFirstGroup), impl->store);
-  impl->group = c10::make_intrusive<c10d::ProcessGroup>(of_group, rank, size);
-  if (!options.has_python_ranks) {
-    check_versions(*impl);
-  }
-  impl->collective("init", [&] {
-    using BackendType = c10d::ProcessGroup::BackendType;
-    const auto gloo = gloo_backend(
-        nested("cpu/", of_group),
-        rank,
-        size,
-        {.timeout = options.timeout, .group_name = kFirstGroup});
-    impl->group->setDefaultBackend(BackendType::GLOO);
-    for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA}) {
-      impl->group->setBackend(device, BackendType::GLOO, gloo);
-    }
-    impl->group->setGroupName(kFirstGroup);
-    impl->group->setGroupDesc("default_pg");
-  });
-  if (!options.has_python_ranks) {
-    // Until here Gloo has read from the store, too.
-    exchange(*impl, "connected", "");
-  }
+  impl->recorder = std::make_shared<FlightRecorder>(rank, size, impl->store);
+  set_up(
+      *impl,
+      {.store = impl->store,
+       .rank = rank,
+       .ranks = std::move(ranks),
+       .name = kFirstGroup},
+      options);
+  impl->recorder->peers().attach();
+  return ProcessGroup(std::move(impl));
+}
+
+ProcessGroup make_sub_group(
+    const ProcessGroup::Impl& parent,
+    const GroupPlace& place,
+    const InitOptions& options) {
+  auto impl = std::make_shared<ProcessGroup::Impl>();
+  impl->store = nested(format("{}/", place.name), place.store);
+  impl->recorder = parent.recorder;
+  set_up(*impl, place, options);
   return ProcessGroup(std::move(impl));
 }
 

@@ -23,15 +23,20 @@
 namespace lockstep::dist {
 namespace {
 
-[[noreturn]] void bad_argument(std::string message, std::string hint = {}) {
-  raise(
-      {.code = ErrorCode::kInvalidArgument,
-       .op = "dist.init",
-       .message = std::move(message),
-       .hint = std::move(hint),
-       .detail = "E_NO_GROUP"});
+ProcessGroup& slot() {
+  static ProcessGroup group; // c10d's default group is one for the process, too
+  return group;
 }
 
+at::Tensor bytes_tensor(std::span<const std::byte> bytes, std::int64_t size) {
+  at::Tensor tensor = at::empty({size}, at::kByte);
+  std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+} // namespace
+
+namespace internal {
 c10d::ReduceOp to_c10d(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
@@ -45,49 +50,25 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   }
   return c10d::ReduceOp::SUM;
 }
-
-ProcessGroup& slot() {
-  static ProcessGroup group; // c10d's default group is one for the process, too
-  return group;
-}
-
-/// What c10d and Gloo say, without the stack.
-std::string text_of(const std::exception& error) {
-  const auto* ours = dynamic_cast<const c10::Error*>(&error);
-  return ours == nullptr ? error.what() : ours->what_without_backtrace();
-}
-
-/// Their types do not tell a timeout from other errors.
-bool is_timeout(const std::string& text) {
-  return text.find("imed out") != std::string::npos ||
-         text.find("imeout") != std::string::npos;
-}
-
-at::Tensor bytes_tensor(std::span<const std::byte> bytes, std::int64_t size) {
-  at::Tensor tensor = at::empty({size}, at::kByte);
-  std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
-  return tensor;
-}
-
-} // namespace
+} // namespace internal
 
 void ProcessGroup::Impl::collective(
     std::string_view name,
     const std::function<void()>& run) {
-  ++collectives;
+  const internal::Purpose purpose(recorder.get(), name);
   try {
     run();
   } catch (const Exception&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string text = text_of(error);
+    const std::string text = internal::text_of(error);
     raise(
-        {.code =
-             is_timeout(text) ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
+        {.code = internal::is_timeout_text(text) ? ErrorCode::kTimeout
+                                                 : ErrorCode::kUnavailable,
          .op = "dist." + std::string(name),
          .message = format(
-             "collective {} of rank {} of {} did not end; {}",
-             collectives,
+             "{} of rank {} of {} did not end; {}",
+             name,
              group->getRank(),
              group->getSize(),
              text),
@@ -99,7 +80,8 @@ void ProcessGroup::Impl::collective(
 
 ProcessGroup::Impl& ProcessGroup::impl() const {
   if (impl_ == nullptr) {
-    bad_argument(
+    internal::refuse_init(
+        "E_NO_GROUP",
         "Default process group has not been initialized, please make sure to "
         "call init_process_group.");
   }
@@ -114,11 +96,15 @@ int ProcessGroup::size() const {
   return impl().group->getSize();
 }
 
+const std::string& ProcessGroup::backend() const {
+  return impl().backend;
+}
+
 void ProcessGroup::all_reduce(at::Tensor& tensor, ReduceOp op) const {
   impl().collective("all_reduce", [&] {
     std::vector<at::Tensor> tensors{tensor};
     c10d::AllreduceOptions options;
-    options.reduceOp = to_c10d(op);
+    options.reduceOp = internal::to_c10d(op);
     impl().group->allreduce(tensors, options)->wait();
   });
 }
@@ -194,13 +180,18 @@ ProcessGroup init_process_group(const InitOptions& options) {
   check_torch_version();
   launch::install_error_file();
   if (slot()) {
-    bad_argument(
+    internal::refuse_init(
+        "E_NO_GROUP",
         "trying to initialize the default process group twice!",
         "destroy_process_group() first");
   }
   const internal::Rendezvous place = internal::rendezvous(options);
   ProcessGroup group =
       internal::make_group(place.store, place.rank, place.size, options);
+  if (place.size > 1) {
+    ProcessGroup::Impl& impl = group.impl();
+    impl.watch = std::make_unique<internal::HangWatch>(impl.recorder);
+  }
   slot() = group;
   return group;
 }

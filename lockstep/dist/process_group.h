@@ -23,9 +23,13 @@ namespace lockstep::dist {
 
 /// How the processes find each other.
 struct InitOptions {
-  /// "gloo": tensors of the CPU (and of CUDA devices, through the CPU).
-  /// Errors: "nccl" is kUnavailable in a build without it.
-  std::string backend = "gloo";
+  /// "shm": memory that the ranks of one host share; "gloo": TCP, also among
+  /// hosts and with Python's ranks. Both take tensors of the CPU and, by way of
+  /// it, of CUDA devices. "": "shm" where it works for all ranks, else "gloo".
+  /// PyTorch's "cpu:gloo,cuda:gloo" is one name for each device.
+  /// Errors: kUnavailable on every rank for "shm" where it cannot be, and for
+  /// "nccl" in a build without it.
+  std::string backend = {};
   /// `env://`: MASTER_ADDR and MASTER_PORT, and the rank from what the launcher
   /// has set (`rank_info_from_environment`). `tcp://HOST:PORT` and
   /// `file://PATH` want `rank` and `world_size`.
@@ -60,6 +64,8 @@ class ProcessGroup {
   [[nodiscard]] int rank() const;
   /// Ranks, at least 1.
   [[nodiscard]] int size() const;
+  /// "shm" or "gloo": how the ranks talk to each other.
+  [[nodiscard]] const std::string& backend() const;
 
   /// Replaces `tensor` by the element-wise result over all ranks.
   /// Shape: the same on all ranks, contiguous.
@@ -76,8 +82,44 @@ class ProcessGroup {
   /// The bytes of all ranks, by rank, of whatever sizes.
   [[nodiscard]] std::vector<std::vector<std::byte>> all_gather_bytes(
       std::span<const std::byte> bytes) const;
+  /// The tensors of all ranks, by rank, on rank `dst`; nothing on the others.
+  /// Shape: the same on all ranks.
+  [[nodiscard]] std::vector<at::Tensor> gather(
+      const at::Tensor& tensor,
+      int dst = 0) const;
+  /// Replaces `tensor` by this rank's of `inputs`, of which rank `src` gives
+  /// one for each rank; the others give none.
+  void scatter(
+      at::Tensor& tensor,
+      const std::vector<at::Tensor>& inputs,
+      int src = 0) const;
+  /// One rank to another: `recv` replaces its tensor by that of `send`, of the
+  /// same shape and dtype; `tag` tells several apart.
+  /// Errors: kUnavailable with the backend shm.
+  void send(const at::Tensor& tensor, int dst, int tag = 0) const;
+  void recv(at::Tensor& tensor, int src, int tag = 0) const;
   /// Returns when all ranks have called it.
   void barrier() const;
+  /// A barrier that tells who does not come: rank 0 waits for the others one
+  /// after the other, so it is slow, and for finding faults. `timeout`: 0 for
+  /// the group's. With `wait_all_ranks` it names all that are late, else the
+  /// first.
+  /// Errors: throws kTimeout that names them on rank 0; the others name rank 0.
+  /// kUnavailable with the backend shm, whose `barrier` names them itself.
+  void monitored_barrier(
+      std::chrono::milliseconds timeout = {},
+      bool wait_all_ranks = false) const;
+
+  /// A group of some of this group's ranks; it counts them anew, in ascending
+  /// order. Every rank of this group calls it, those outside too, as often and
+  /// in the same order as the others. `timeout`: 0 for this group's. Ranks of
+  /// Python meet in it with `dist.new_group(ranks)`.
+  /// Returns no group to ranks that are not in it.
+  /// Errors: throws kInvalidArgument for ranks that do not exist or come twice,
+  /// in PyTorch's words.
+  [[nodiscard]] ProcessGroup new_group(
+      std::vector<int> ranks,
+      std::chrono::milliseconds timeout = {}) const;
 
   /// What the other folders' implementations work with; c10d's types are in
   /// internal/group_impl.h. Ownership: lives as long as a handle.

@@ -2,7 +2,6 @@
 #include "lockstep/dist/internal/rendezvous.h"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -11,22 +10,20 @@
 
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/world.h"
+#include "lockstep/dist/listener.h"
 
 namespace lockstep::dist::internal {
 namespace {
 
-[[noreturn]] void bad_argument(std::string message, std::string hint = {}) {
-  raise(
-      {.code = ErrorCode::kInvalidArgument,
-       .op = "dist.init",
-       .message = std::move(message),
-       .hint = std::move(hint),
-       .detail = "E_RENDEZVOUS"});
+[[noreturn]] void bad_argument(std::string message, std::string hint) {
+  refuse_init("E_RENDEZVOUS", std::move(message), std::move(hint));
 }
 
 /// As in Python, an empty variable is one that is not set.
@@ -38,15 +35,13 @@ std::optional<std::string> variable(const char* name) {
 }
 
 std::uint16_t parse_port(std::string_view text) {
-  long port = -1;
-  const char* const end = text.data() + text.size();
-  const auto [rest, status] = std::from_chars(text.data(), end, port);
-  if (status != std::errc() || rest != end || port < 0 || port > 65535) {
+  const auto port = parse_number<std::uint16_t>(text);
+  if (!port) {
     bad_argument(
         format("port must have value from 0 to 65535 but was {}.", text),
         "MASTER_PORT, or what follows ':' in tcp://HOST:PORT");
   }
-  return static_cast<std::uint16_t>(port);
+  return *port;
 }
 
 struct Address {
@@ -54,12 +49,36 @@ struct Address {
   std::uint16_t port = 0;
 };
 
+/// Whether no rank needs to come from another machine; the launcher may not
+/// tell, and then a loopback address does.
+bool is_one_host(const RankInfo& place, const std::string& host) {
+  const bool is_loopback =
+      host == "localhost" || host == "::1" || host.starts_with("127.");
+  return place.local_size == place.size ||
+         (place.local_size == 0 && is_loopback);
+}
+
+/// torchrun's agent keeps its store when it starts all ranks again; what dead
+/// ranks have left there must not be read. Python's ranks do read it.
+c10::intrusive_ptr<c10d::Store> of_this_attempt(
+    const c10::intrusive_ptr<c10d::Store>& store,
+    const InitOptions& options) {
+  const auto attempt = variable("TORCHELASTIC_RESTART_COUNT");
+  if (options.has_python_ranks || !attempt || *attempt == "0") {
+    return store;
+  }
+  return c10::make_intrusive<c10d::PrefixStore>(
+      "lockstep/attempt_" + *attempt,
+      store);
+}
+
 /// Rank 0 holds the store, unless torchrun's agent does.
 Rendezvous tcp_rendezvous(
     const Address& address,
-    int rank,
-    int size,
+    const RankInfo& place,
     const InitOptions& options) {
+  const int rank = place.rank;
+  const int size = place.size;
   const bool agent_has_it =
       variable("TORCHELASTIC_USE_AGENT_STORE") == std::optional("True");
   c10d::TCPStoreOptions tcp;
@@ -72,9 +91,20 @@ Rendezvous tcp_rendezvous(
   // Among our own ranks waiting is the group's affair, which names who is late;
   // Python's rank 0 counts those who come here.
   tcp.waitWorkers = options.has_python_ranks;
+  Listener listener;
+  if (tcp.isServer) {
+    listener =
+        listen_at(address.host, address.port, is_one_host(place, address.host));
+    tcp.port = listener.port;
+    if (listener.socket) {
+      tcp.masterListenFd = listener.socket.release(); // the store closes it
+    }
+  }
   try {
     return {
-        .store = c10::make_intrusive<c10d::TCPStore>(address.host, tcp),
+        .store = of_this_attempt(
+            c10::make_intrusive<c10d::TCPStore>(address.host, tcp),
+            options),
         .rank = rank,
         .size = size};
   } catch (const c10::Error& error) {
@@ -122,7 +152,7 @@ RankInfo place_of(const InitOptions& options) {
     return rank_info_from_environment().value();
   }
   check_place(options);
-  return {.rank = options.rank, .size = options.world_size};
+  return {.rank = options.rank, .size = options.world_size, .local_size = 0};
 }
 
 Rendezvous from_env(std::string_view rest, const InitOptions& options) {
@@ -148,8 +178,7 @@ Rendezvous from_env(std::string_view rest, const InitOptions& options) {
   }
   return tcp_rendezvous(
       {.host = *host, .port = parse_port(*port)},
-      info.rank,
-      info.size,
+      info,
       options);
 }
 
@@ -164,8 +193,7 @@ Rendezvous from_tcp(std::string_view rest, const InitOptions& options) {
   return tcp_rendezvous(
       {.host = std::string(rest.substr(0, colon)),
        .port = parse_port(rest.substr(colon + 1))},
-      options.rank,
-      options.world_size,
+      place_of(options),
       options);
 }
 
@@ -193,6 +221,18 @@ constexpr std::array kMethods{
     Method{"file://", from_file}};
 
 } // namespace
+
+void refuse_init(
+    std::string_view detail,
+    std::string message,
+    std::string hint) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "dist.init",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = std::string(detail)});
+}
 
 Rendezvous rendezvous(const InitOptions& options) {
   const std::string_view method = options.init_method;

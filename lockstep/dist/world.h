@@ -27,6 +27,10 @@ class GroupWorld final : public World {
   void sum(std::span<double> values) override;
   bool any(bool value) override;
   void broadcast(std::vector<std::byte>& bytes) override;
+  [[nodiscard]] std::vector<std::vector<std::byte>> gather(
+      std::span<const std::byte> bytes) override {
+    return group_.all_gather_bytes(bytes);
+  }
   void barrier() override {
     group_.barrier();
   }

@@ -68,6 +68,97 @@ TEST(DistributedDataParallel, AllBeginWithRankZerosWeightsAndStayEqual) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
+struct Saved {
+  std::vector<at::Tensor> parameters = {};
+  BucketLayout buckets = {};
+};
+
+/// `steps` after `from`, or from the beginning, of layers whose gradients come
+/// in another order than the reverse of their own.
+Saved train_on(
+    const dist::ProcessGroup& group,
+    int steps,
+    const Saved& from = {}) {
+  torch::nn::ModuleDict net;
+  for (const char* name : {"last", "first", "second"}) {
+    net->update({{name, torch::nn::Linear(7, 7).ptr()}});
+  }
+  const auto parameters = net->parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    // Ranks that are threads share the generator: its numbers would differ.
+    const torch::NoGradGuard no_grad;
+    parameters[i].copy_(
+        i < from.parameters.size() ? from.parameters[i]
+                                   : torch::arange(parameters[i].numel())
+                                         .view_as(parameters[i])
+                                         .sin());
+  }
+  const auto forward = [&net](const at::Tensor& inputs) {
+    const auto layer = [&net](const char* name, const at::Tensor& x) {
+      return net[name]->as<torch::nn::Linear>()->forward(x).tanh();
+    };
+    return layer("last", layer("second", layer("first", inputs)));
+  };
+  struct Net : torch::nn::Module {
+    std::function<at::Tensor(const at::Tensor&)> run = {};
+    at::Tensor forward(const at::Tensor& inputs) {
+      return run(inputs);
+    }
+  };
+  auto whole = std::make_shared<Net>();
+  whole->register_module("layers", net.ptr());
+  whole->run = forward;
+  DistributedDataParallel model(whole, {.process_group = group});
+  if (!from.buckets.empty()) {
+    model->set_bucket_layout(from.buckets);
+  }
+  torch::optim::SGD sgd(parameters, 0.3);
+  for (int step = 0; step < steps; ++step) {
+    sgd.zero_grad();
+    const at::Tensor inputs =
+        torch::arange(14.0).reshape({2, 7}).add(group.rank() * 0.7).sin();
+    model->forward(inputs).pow(3).sum().backward();
+    sgd.step();
+  }
+  Saved saved{.buckets = model->bucket_layout()};
+  for (const at::Tensor& parameter : parameters) {
+    saved.parameters.push_back(parameter.detach().clone());
+  }
+  return saved;
+}
+
+TEST(DistributedDataParallel, ABucketLayoutKeepsTheBitsOfALongerRun) {
+  // Over Gloo: sums over shm do not depend on the layout.
+  const auto job = [](const dist::ProcessGroup& group) {
+    const Saved half = train_on(group, 5);
+    // The gradients of the layer that is used last come first.
+    EXPECT_EQ(half.buckets, (BucketLayout{{1, 0, 5, 4, 3, 2}}));
+    const Saved resumed = train_on(group, 5, half);
+    const Saved whole = train_on(group, 10);
+    EXPECT_EQ(resumed.buckets, whole.buckets);
+    for (std::size_t i = 0; i < whole.parameters.size(); ++i) {
+      EXPECT_TRUE(torch::equal(resumed.parameters[i], whole.parameters[i]));
+    }
+  };
+  EXPECT_THAT(run_thread_ranks(3, job, {.backend = "gloo"}), Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallel, ABucketLayoutOfAnotherModelIsRefused) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(3, 1);
+    DistributedDataParallel model(net, {.process_group = group});
+    EXPECT_THAT(model->bucket_layout(), IsEmpty()) << "nothing has come yet";
+    for (const BucketLayout& layout :
+         {BucketLayout{{0}}, BucketLayout{{0, 0}}, BucketLayout{{0}, {-1}}}) {
+      EXPECT_THROW(model->set_bucket_layout(layout), Exception);
+    }
+    model->set_bucket_layout({{1}, {0}});
+    model->forward(row_of(group.rank())).sum().backward();
+    EXPECT_TRUE(torch::equal(net->weight.grad(), torch::full({1, 3}, 1.5)));
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(DistributedDataParallel, BuffersAreRankZerosAlsoWhenAllIsFrozen) {
   const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
     torch::nn::BatchNorm1d net(3);

@@ -216,8 +216,46 @@ TEST(ProcessGroup, ACollectiveThatTheOthersLeaveSaysWhich) {
       errors[0],
       AllOf(
           HasSubstr("[dist.all_reduce]"),
-          HasSubstr("of rank 0 of 2 did not end")));
+          HasSubstr("collective 2 (all_reduce) of rank 0 of 2 did not end"),
+          HasSubstr("rank 1 has left the job"),
+          HasSubstr("its last collective: 1 (barrier)")));
   EXPECT_THAT(errors[1], IsEmpty());
+}
+
+// Gloo's work for it has no future.
+TEST(ProcessGroup, AReduceScatterThatTheOthersLeaveSaysWho) {
+  const auto errors = run_thread_ranks(
+      2,
+      [](const ProcessGroup& group) {
+        group.barrier();
+        if (group.rank() == 1) {
+          const at::Tensor part = torch::ones({2});
+          static_cast<void>(group.reduce_scatter({part, part}));
+        }
+      },
+      {.timeout = std::chrono::seconds(60)});
+  EXPECT_THAT(errors[0], IsEmpty());
+  EXPECT_THAT(errors[1], HasSubstr("rank 0 has left the job"));
+}
+
+TEST(ProcessGroup, AnotherCallIsNamedOnBothSides) {
+  const auto errors = run_thread_ranks(
+      2,
+      [](const ProcessGroup& group) {
+        at::Tensor mine = torch::ones({2 + group.rank()});
+        group.all_reduce(mine);
+      },
+      {.timeout = std::chrono::seconds(60)});
+  EXPECT_THAT(
+      errors[0],
+      HasSubstr(
+          "rank 1 does something else: its collective 1 (all_reduce) of Float "
+          "(3,), here 1 (all_reduce) of Float (2,)"));
+  EXPECT_THAT(
+      errors[1],
+      HasSubstr(
+          "rank 0 does something else: its collective 1 (all_reduce) of Float "
+          "(2,), here 1 (all_reduce) of Float (3,)"));
 }
 
 /// Sets variables for one test; init_process_group reads them.

@@ -3,17 +3,24 @@
 // One rank of a job, with parts that users have: LibTorch's layers, loss and
 // SGD. tests/oracle/dist_rank.py is the same program in Python; ranks_test.py
 // starts both, mixed in every way, and compares what they save.
-//   RANK=0 WORLD_SIZE=2 MASTER_ADDR=... dist_rank SCENARIO FOLDER [mixed]
+//   RANK=0 WORLD_SIZE=2 MASTER_ADDR=... dist_rank SCENARIO FOLDER BACKEND
+//   [mixed]
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/distributed_data_parallel.h"
+#include "lockstep/dist/objects.h"
+#include "lockstep/dist/power_sgd.h"
 #include "lockstep/dist/process_group.h"
+#include "lockstep/dist/zero_redundancy_optimizer.h"
 #include "lockstep/optim/adam.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/state_dict.h"
@@ -67,6 +74,23 @@ ls::DistributedDataParallelOptions options_of(const std::string& scenario) {
   return options;
 }
 
+/// The hooks of Python's side.
+template <class Model>
+void register_hook(Model& model, const std::string& scenario) {
+  if (scenario == "fp16") {
+    model->register_comm_hook(dist::fp16_compress_hook());
+  } else if (scenario == "bf16") {
+    model->register_comm_hook(dist::bf16_compress_hook());
+  } else if (scenario.starts_with("power_sgd")) {
+    // With more than two columns LibTorch's QR makes them orthogonal.
+    model->register_comm_hook(dist::power_sgd_hook(
+        std::make_shared<dist::PowerSGDState>(dist::PowerSGDOptions{
+            .matrix_approximation_rank = scenario.ends_with("qr") ? 3 : 2,
+            .start_power_sgd_iter = 3,
+            .min_compression_rate = 1.1})));
+  }
+}
+
 /// One step of `model` on this rank's next batch.
 template <class Model>
 void backward(Model& model, const std::string& scenario, int step) {
@@ -77,15 +101,54 @@ void backward(Model& model, const std::string& scenario, int step) {
   torch::nn::functional::cross_entropy(outputs, targets).backward();
 }
 
+/// One of LibTorch's or of ours.
+struct AnyOptimizer {
+  std::function<void()> zero_grad = {};
+  std::function<void()> step = {};
+  /// Brings the whole state to rank 0, where it is saved.
+  std::function<void(const std::string& file)> save = [](const auto&) {};
+};
+
+AnyOptimizer make_optimizer(
+    const std::string& scenario,
+    const std::vector<at::Tensor>& parameters) {
+  const auto of = [](auto optimizer) {
+    return AnyOptimizer{
+        .zero_grad = [optimizer] { optimizer->zero_grad(); },
+        .step = [optimizer] { optimizer->step(); }};
+  };
+  if (scenario == "adamw") {
+    return of(
+        std::make_shared<ls::AdamW>(parameters, ls::AdamOptions{.lr = 0.01}));
+  }
+  if (scenario != "zero") {
+    return of(std::make_shared<torch::optim::SGD>(
+        parameters,
+        torch::optim::SGDOptions(0.1).momentum(0.9)));
+  }
+  auto zero = std::make_shared<ls::ZeroRedundancyOptimizer>(
+      parameters,
+      [](ls::Params part) {
+        return std::make_unique<ls::AdamW>(
+            std::move(part),
+            ls::AdamOptions{.lr = 0.01});
+      });
+  AnyOptimizer optimizer = of(zero);
+  optimizer.save = [zero](const std::string& file) {
+    zero->consolidate_state_dict();
+    if (dist::get_rank() == 0) {
+      ls::save(zero->state_dict(), file);
+    }
+  };
+  return optimizer;
+}
+
 template <class Model>
-void train(Model& model, const std::string& scenario) {
-  torch::optim::SGD sgd(
-      model->parameters(),
-      torch::optim::SGDOptions(0.1).momentum(0.9));
-  ls::AdamW adamw(model->parameters(), {.lr = 0.01});
+AnyOptimizer train(Model& model, const std::string& scenario, int steps) {
+  AnyOptimizer optimizer = make_optimizer(scenario, model->parameters());
   torch::manual_seed(100 + dist::get_rank());
-  for (int step = 0; step < 20; ++step) {
-    model->zero_grad();
+  for (int step = 0; step < steps; ++step) {
+    optimizer.zero_grad();
     if (scenario == "no_sync") {
       const auto no_sync = model->no_sync();
       backward(model, scenario, step);
@@ -95,17 +158,70 @@ void train(Model& model, const std::string& scenario) {
       const torch::NoGradGuard no_grad;
       model->forward(torch::randn({6, 1, 8, 8}), true);
     }
-    scenario == "adamw" ? adamw.step() : static_cast<void>(sgd.step());
+    optimizer.step();
+  }
+  return optimizer;
+}
+
+void expect(bool is_so, const char* what) {
+  if (!is_so) {
+    throw std::runtime_error(what);
   }
 }
 
-int run(const std::string& scenario, const std::string& folder, bool mixed) {
+/// A group of two, and values from all, with whoever the others are.
+void check_groups(const dist::ProcessGroup& group) {
+  using Value = ls::ckpt::Value;
+  const dist::ProcessGroup pair = group.new_group({1, 0});
+  if (pair) {
+    at::Tensor total = torch::full({1}, group.rank() + 1.0);
+    pair.all_reduce(total);
+    expect(total.item<double>() == 3.0, "the sum in a group of two");
+  }
+  const auto text = std::string(static_cast<std::size_t>(group.rank()), 'x');
+  const Value own = Value::dict({{"rank", group.rank()}, {"text", text}});
+  const auto has_rank = [](const Value& value, std::int64_t rank) {
+    return *value.find("rank")->as_int() == rank &&
+           value.find("text")->as_string()->size() ==
+               static_cast<std::size_t>(rank);
+  };
+  const auto all = dist::all_gather_object(group, own);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    expect(
+        has_rank(all[rank], static_cast<std::int64_t>(rank)),
+        "values of all");
+  }
+  expect(has_rank(dist::broadcast_object(group, own, 1), 1), "a value of one");
+  expect(
+      dist::gather_object(group, own, 1).size() ==
+          (group.rank() == 1 ? all.size() : 0),
+      "values on one");
+}
+
+int run(
+    const std::string& scenario,
+    const std::string& folder,
+    const dist::InitOptions& options) {
   torch::set_num_threads(1);
-  dist::init_process_group({.has_python_ranks = mixed});
+  dist::init_process_group(options);
+  if (scenario == "groups") {
+    check_groups(dist::default_group());
+  }
   torch::manual_seed(dist::get_rank()); // rank 0's weights are all ranks'
   Net net;
   ls::DistributedDataParallel model(net, options_of(scenario));
-  train(model, scenario);
+  register_hook(model, scenario);
+  if (scenario.starts_with("join")) {
+    model->join(
+        [&] { train(model, scenario, 8 + 6 * dist::get_rank()); },
+        {.divide_by_initial_world_size = scenario == "join"});
+  } else {
+    const AnyOptimizer optimizer = train(model, scenario, 20);
+    if (!options.has_python_ranks) { // Python's ranks bring it together in
+                                     // their own way
+      optimizer.save(folder + "/optimizer.pt");
+    }
+  }
   const std::string file = ls::format("{}/rank{}.pt", folder, dist::get_rank());
   ls::save(ls::state_dict(*model), file);
   dist::destroy_process_group();
@@ -115,7 +231,10 @@ int run(const std::string& scenario, const std::string& folder, bool mixed) {
 } // namespace
 
 int main(int argc, char** argv) try {
-  return run(argv[1], argv[2], argc > 3);
+  return run(
+      argv[1],
+      argv[2],
+      {.backend = argv[3], .has_python_ranks = argc > 4});
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

@@ -2,7 +2,7 @@
 """One rank of a job with stock DistributedDataParallel; torch 2.13.
 
 tests/dist/rank.cpp is the same program in C++.
-Arguments: scenario, folder for the result.
+Arguments: scenario, folder for the result, "mixed" beside ranks of C++.
 """
 import contextlib
 import sys
@@ -10,6 +10,7 @@ import sys
 import torch
 from torch import distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -41,6 +42,22 @@ def options_of(scenario):
     return options
 
 
+def register_hook(model, scenario):
+    if scenario == "fp16":
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    elif scenario == "bf16":
+        # Under its own name Python takes it with CUDA only.
+        model.register_comm_hook(
+            None, lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket))
+    elif scenario.startswith("power_sgd"):
+        state = powerSGD_hook.PowerSGDState(
+            None,
+            matrix_approximation_rank=3 if scenario.endswith("qr") else 2,
+            start_powerSGD_iter=3,
+            min_compression_rate=1.1)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+
+
 def backward(model, scenario, step):
     images = torch.randn(6, 1, 8, 8)
     targets = torch.randint(10, (6,))
@@ -48,13 +65,17 @@ def backward(model, scenario, step):
     nn.functional.cross_entropy(model(images, both_heads), targets).backward()
 
 
-def train(model, scenario):
+def train(model, scenario, steps):
     if scenario == "adamw":
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    elif scenario == "zero":
+        from torch.distributed.optim import ZeroRedundancyOptimizer  # slow
+        optimizer = ZeroRedundancyOptimizer(
+            model.parameters(), optimizer_class=torch.optim.AdamW, lr=0.01)
     else:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     torch.manual_seed(100 + dist.get_rank())
-    for step in range(20):
+    for step in range(steps):
         optimizer.zero_grad()
         if scenario == "no_sync":
             with model.no_sync():
@@ -64,15 +85,47 @@ def train(model, scenario):
             with torch.no_grad():
                 model(torch.randn(6, 1, 8, 8), True)
         optimizer.step()
+    return optimizer
+
+
+def check_groups():
+    """A group of two, and values from all, with whoever the others are."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    pair = dist.new_group([1, 0])
+    if rank < 2:
+        total = torch.tensor([rank + 1.0])
+        dist.all_reduce(total, group=pair)
+        assert total.item() == 3.0
+    values = [{"rank": r, "text": "x" * r} for r in range(world)]
+    found = [None] * world
+    dist.all_gather_object(found, values[rank])
+    assert found == values, found
+    one = [values[rank]]
+    dist.broadcast_object_list(one, src=1)
+    assert one == [values[1]], one
+    found = [None] * world if rank == 1 else None
+    dist.gather_object(values[rank], found, dst=1)
+    assert rank != 1 or found == values, found
 
 
 def main():
-    scenario, folder = sys.argv[1:3]
+    scenario, folder, *mixed = sys.argv[1:]
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
+    if scenario == "groups":
+        check_groups()
     torch.manual_seed(dist.get_rank())
     model = DistributedDataParallel(Net(), **options_of(scenario))
-    train(model, scenario)
+    register_hook(model, scenario)
+    if scenario.startswith("join"):
+        with model.join(divide_by_initial_world_size=scenario == "join"):
+            train(model, scenario, 8 + 6 * dist.get_rank())
+    else:
+        optimizer = train(model, scenario, 20)
+        if scenario == "zero" and not mixed:
+            optimizer.consolidate_state_dict()
+            if dist.get_rank() == 0:
+                torch.save(optimizer.state_dict(), f"{folder}/optimizer.pt")
     torch.save(model.state_dict(), f"{folder}/rank{dist.get_rank()}.pt")
     dist.destroy_process_group()
 

@@ -4,6 +4,7 @@
 // in which Python's collects them: ranks of both languages must agree.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ModuleParts {
   /// All parameters, frozen ones too, and then all buffers.
   std::vector<NamedTensor> parameters = {};
   std::vector<NamedTensor> buffers = {};
+  /// Layers whose statistics are those of all ranks.
+  std::int64_t sync_batch_norms = 0;
 };
 
 /// Without those that `options` ignores.
@@ -42,7 +45,10 @@ std::vector<NamedTensor> buffers_of(
     torch::nn::Module& module,
     const DistributedDataParallelOptions& options);
 
-/// The tensors alone, detached.
+/// The tensors alone.
+std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named);
+
+/// The same, detached.
 std::vector<at::Tensor> detached(const std::vector<NamedTensor>& named);
 
 /// What must be the same on all ranks, a line for each fact.

@@ -6,30 +6,49 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "lockstep/dist/internal/flight_recorder.h"
+#include "lockstep/dist/internal/hang_watch.h"
 #include "lockstep/dist/process_group.h"
 
 namespace lockstep::dist {
 
-struct ProcessGroup::Impl {
+struct ProcessGroup::Impl : std::enable_shared_from_this<ProcessGroup::Impl> {
   c10::intrusive_ptr<c10d::Store> store = {};
   c10::intrusive_ptr<c10d::ProcessGroup> group = {};
   std::chrono::milliseconds timeout = {};
+  /// How the ranks talk to each other: "gloo", "shm".
+  std::string backend = {};
   bool has_python_ranks = false;
-  /// Collectives of ours so far, this one included.
-  std::uint64_t collectives = 0;
   /// Wrappers made so far: names of their keys in the store.
   std::uint64_t wrappers = 0;
+  /// Groups that Python would have made so far: this one, and those of
+  /// `new_group`.
+  std::uint64_t groups = 1;
+  /// As it was made.
+  InitOptions options = {};
+  /// As ranks of the job.
+  std::vector<int> ranks = {};
 
-  /// Runs a collective; c10d's errors become ours, with its name and number.
+  /// Runs collectives that are for `name`; c10d's errors become ours. Those of
+  /// the backend are already (internal/recorded_backend.h).
   void collective(std::string_view name, const std::function<void()>& run);
+
+  /// Behind the group, which ends after it: the others are told first.
+  std::shared_ptr<internal::FlightRecorder> recorder = {};
+  std::unique_ptr<internal::HangWatch> watch = {};
 };
 
 namespace internal {
+
+c10d::ReduceOp to_c10d(ReduceOp op);
 
 /// A group over `store`, named as Python names its default group, so that ranks
 /// of both languages meet.
@@ -37,6 +56,23 @@ ProcessGroup make_group(
     const c10::intrusive_ptr<c10d::Store>& store,
     int rank,
     int size,
+    const InitOptions& options);
+
+/// Where a group's ranks meet.
+struct GroupPlace {
+  c10::intrusive_ptr<c10d::Store> store = {};
+  /// This one's, in the group.
+  int rank = 0;
+  /// The group's, as ranks of the job.
+  std::vector<int> ranks = {};
+  /// Python's: a number.
+  std::string name = {};
+};
+
+/// A group of some ranks of `parent`, whose store `place` has.
+ProcessGroup make_sub_group(
+    const ProcessGroup::Impl& parent,
+    const GroupPlace& place,
     const InitOptions& options);
 
 /// Gives every rank the texts of all ranks, through the store. Rank 0 returns

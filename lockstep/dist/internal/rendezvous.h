@@ -3,6 +3,9 @@
 // From `init_method` to the store that the ranks share.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/dist/process_group.h"
@@ -15,6 +18,12 @@ struct Rendezvous {
   int rank = 0;
   int size = 1;
 };
+
+/// Throws kInvalidArgument of "dist.init"; `detail` as in `lockstep explain`.
+[[noreturn]] void refuse_init(
+    std::string_view detail,
+    std::string message,
+    std::string hint = {});
 
 /// Errors: as `init_process_group`.
 Rendezvous rendezvous(const InitOptions& options);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The classes of Gloo that LibTorch's ProcessGroupGloo.hpp names. The wheel
-// holds Gloo itself but not its headers. Nothing here is made, called or
-// derived from in Lockstep, so the declarations need not be complete.
+// holds Gloo itself but not its headers. Nothing here is made or derived from
+// in Lockstep, so the declarations need not be complete.
 #pragma once
 
 #include <chrono>
@@ -15,6 +15,7 @@ namespace gloo {
 class Context {
  public:
   void setTimeout(std::chrono::milliseconds timeout);
+  void closeConnections();
 };
 
 namespace transport {

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How the ranks tell each other something before there are collectives.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/dist/internal/group_impl.h"
+
+namespace lockstep::dist::internal {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+/// How often a rank looks whether the others still come.
+constexpr milliseconds kLook{500};
+constexpr milliseconds kLongestPause{50};
+/// How long the store stays for those that are still to read from it.
+constexpr milliseconds kGoodbye{5000};
+constexpr milliseconds kLastWords{1000};
+
+std::vector<std::uint8_t> stored(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+double seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// Pauses that grow, so that what comes at once costs little.
+class Pauses {
+ public:
+  void pause() {
+    std::this_thread::sleep_for(next_);
+    next_ = std::min(2 * next_, kLongestPause);
+  }
+
+ private:
+  milliseconds next_{1};
+};
+
+/// One exchange of a rank. c10d's own `wait` writes two lines into the log
+/// whenever its time is over, so this one asks.
+class Exchange {
+ public:
+  Exchange(const ProcessGroup::Impl& impl, std::string key)
+      : store_(impl.store),
+        recorder_(impl.recorder),
+        rank_(impl.group->getRank()),
+        size_(impl.group->getSize()),
+        timeout_(impl.timeout),
+        key_(std::move(key)) {}
+
+  std::vector<std::string> run(const std::string& text) {
+    std::vector<std::string> texts;
+    try {
+      store_->set(key_of(rank_), stored(text));
+      const auto missing = wait_for_all();
+      if (missing) {
+        raise_missing(*missing);
+      }
+      for (int rank = 0; rank < size_; ++rank) {
+        const auto bytes = store_->get(key_of(rank));
+        texts.emplace_back(bytes.begin(), bytes.end());
+      }
+    } catch (const c10::Error&) {
+      raise_no_store("any more", "has ended: see its output first");
+    }
+    try {
+      leave();
+    } catch (const c10::Error&) {
+      // Its host has ended: this rank has what it needs.
+    }
+    return texts;
+  }
+
+  /// Whether time is over and the store keeps the thread waiting.
+  [[nodiscard]] bool is_stuck() const {
+    return Clock::now() - start_ > timeout_ + kLastWords + kLook &&
+           Clock::now() - answered_.load() > kLook;
+  }
+  [[noreturn]] void raise_no_store(
+      const std::string& how,
+      const std::string& why) const {
+    raise(
+        {.code = ErrorCode::kUnavailable,
+         .op = "dist.init",
+         .message = format(
+             "rank {} waited for the others, and the store does not answer {}",
+             rank_,
+             how),
+         .hint = format("the process that holds it, mostly rank 0, {}", why),
+         .detail = "E_RANKS_LATE"});
+  }
+
+ private:
+  [[nodiscard]] std::string key_of(int rank) const {
+    return format("lockstep/{}/{}", key_, rank);
+  }
+  [[nodiscard]] std::string key_of(const char* name) const {
+    return format("lockstep/{}/{}", key_, name);
+  }
+  bool has(const std::string& key) {
+    const bool found = store_->check({key});
+    answered_ = Clock::now();
+    return found;
+  }
+  std::int64_t add(const char* name, std::int64_t number) {
+    const std::int64_t sum = store_->add(key_of(name), number);
+    answered_ = Clock::now();
+    return sum;
+  }
+
+  /// Nothing once all have come; else who has not, as all who wait say it.
+  std::optional<std::string> wait_for_all() {
+    Pauses pauses;
+    auto next_look = start_ + kLook;
+    int first = 0;
+    while (true) {
+      while (first < size_ && has(key_of(first))) {
+        ++first;
+      }
+      if (first == size_) {
+        return std::nullopt;
+      }
+      const bool is_late = Clock::now() - start_ >= timeout_;
+      if (is_late || Clock::now() >= next_look) {
+        next_look += kLook;
+        const auto gone = absent(/*must_be_gone=*/true);
+        if (is_late || !gone.empty() || has(key_of("late"))) {
+          return settle(gone);
+        }
+      }
+      pauses.pause();
+    }
+  }
+
+  /// Ranks whose text is not there; or those of them that have ended.
+  std::vector<std::string> absent(bool must_be_gone) {
+    std::vector<std::string> found;
+    for (const PeerView& view : recorder_->peers().look("")) {
+      const bool has_ended =
+          view.kind == PeerKind::kGone || view.kind == PeerKind::kLeft;
+      if ((has_ended || !must_be_gone) && !has(key_of(view.rank))) {
+        found.push_back(std::to_string(view.rank));
+      }
+    }
+    return found;
+  }
+
+  /// The first to give up says who is missing. Rank 0, which may hold the
+  /// store, stays until the others have read it.
+  std::string settle(const std::vector<std::string>& gone) {
+    const auto late = gone.empty() ? absent(/*must_be_gone=*/false) : gone;
+    if (!has(key_of("late"))) {
+      const std::string text = format(
+          "rank{} {}{}",
+          late.size() == 1 ? "" : "s",
+          join(late, ", "),
+          gone.empty()       ? ""
+          : gone.size() == 1 ? ", which has ended"
+                             : ", which have ended");
+      store_->set(key_of("late"), stored(text));
+    }
+    const auto bytes = store_->get(key_of("late"));
+    add("given_up", 1);
+    const auto waiting = size_ - static_cast<std::int64_t>(late.size());
+    const auto end = Clock::now() + kLastWords;
+    Pauses pauses;
+    while (rank_ == 0 && add("given_up", 0) < waiting && Clock::now() < end) {
+      pauses.pause();
+    }
+    return {bytes.begin(), bytes.end()};
+  }
+
+  [[noreturn]] void raise_missing(const std::string& who) const {
+    raise(
+        {.code = ErrorCode::kTimeout,
+         .op = "dist.init",
+         .message = format(
+             "rank {} waited {:.1f} s for {}",
+             rank_,
+             seconds(
+                 std::min<Clock::duration>(Clock::now() - start_, timeout_)),
+             escape(who)),
+         .hint = "they did not start, have ended, or do something else",
+         .detail = "E_RANKS_LATE"});
+  }
+
+  /// Rank 0 leaves last: if it ended at once, the others would find no store
+  /// instead of what they are to read.
+  void leave() {
+    add("readers", 1);
+    const auto end = Clock::now() + kGoodbye;
+    Pauses pauses;
+    while (rank_ == 0 && add("readers", 0) < size_ && Clock::now() < end) {
+      pauses.pause();
+    }
+  }
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  std::shared_ptr<FlightRecorder> recorder_;
+  int rank_ = 0;
+  int size_ = 1;
+  Clock::duration timeout_ = {};
+  std::string key_;
+  Clock::time_point start_ = Clock::now();
+  std::atomic<Clock::time_point> answered_ = start_;
+};
+
+} // namespace
+
+// A store whose process is stopped keeps its clients waiting for good: a thread
+// asks it, and is left behind then.
+std::vector<std::string> exchange(
+    ProcessGroup::Impl& impl,
+    const std::string& key,
+    const std::string& text) {
+  const auto work = std::make_shared<Exchange>(impl, key);
+  std::packaged_task<std::vector<std::string>()> task(
+      [work, text] { return work->run(text); });
+  auto texts = task.get_future();
+  std::thread thread(std::move(task));
+  while (texts.wait_for(kLook) == std::future_status::timeout) {
+    if (work->is_stuck()) {
+      thread.detach();
+      work->raise_no_store("in time", "is stopped or cannot be reached");
+    }
+  }
+  thread.join();
+  return texts.get();
+}
+
+} // namespace lockstep::dist::internal

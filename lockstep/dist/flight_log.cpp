@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/dist/flight_log.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include "lockstep/base/errno_error.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::dist::internal {
+namespace {
+
+// Changes with the layout of the page: another build may read it.
+constexpr std::uint64_t kLayout = 0x4c53464c49470001;
+
+} // namespace
+
+std::int64_t now_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+std::string FlightEntry::text() const {
+  return purpose.view().empty()
+             ? format("{} ({})", number, name.view())
+             : format("{} ({} for {})", number, name.view(), purpose.view());
+}
+
+bool FlightEntry::matches(const FlightEntry& other) const {
+  const bool has_sizes = !sizes.view().empty() && !other.sizes.view().empty();
+  return name.view() == other.name.view() &&
+         (!has_sizes ||
+          (dtype.view() == other.dtype.view() && elements == other.elements));
+}
+
+FlightLog::FlightLog(Descriptor file, Page* page)
+    : file_(std::move(file)), page_(page) {}
+
+FlightLog::~FlightLog() {
+  ::munmap(page_, sizeof(Page));
+}
+
+std::unique_ptr<FlightLog> FlightLog::create() {
+  // A file without a name: nothing is left behind, however the ranks end.
+  Descriptor file(::memfd_create("lockstep-collectives", MFD_CLOEXEC));
+  if (file && ::ftruncate(file.get(), sizeof(Page)) != 0) {
+    file.reset();
+  }
+  void* const memory = ::mmap(
+      nullptr,
+      sizeof(Page),
+      PROT_READ | PROT_WRITE,
+      file ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS,
+      file.get(),
+      0);
+  if (memory == MAP_FAILED) { // NOLINT(*-cstyle-cast,*-int-to-ptr): its value
+    raise(errno_error("dist.record", "", errno));
+  }
+  auto* const page = new (memory) Page; // NOLINT(*-owning-memory): mapped
+  page->layout = kLayout;
+  return std::unique_ptr<FlightLog>(new FlightLog(std::move(file), page));
+}
+
+std::unique_ptr<FlightLog> FlightLog::open(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!file || ::fstat(file.get(), &info) != 0 ||
+      info.st_size != static_cast<off_t>(sizeof(Page))) {
+    return nullptr;
+  }
+  void* const memory =
+      ::mmap(nullptr, sizeof(Page), PROT_READ, MAP_SHARED, file.get(), 0);
+  if (memory == MAP_FAILED) { // NOLINT(*-cstyle-cast,*-int-to-ptr): its value
+    return nullptr;
+  }
+  auto log = std::unique_ptr<FlightLog>(
+      new FlightLog(std::move(file), static_cast<Page*>(memory)));
+  return log->page_->layout == kLayout ? std::move(log) : nullptr;
+}
+
+std::uint64_t FlightLog::begin(FlightEntry entry) {
+  const std::scoped_lock lock(writing_);
+  const std::uint64_t ticket = page_->count.load(std::memory_order_relaxed);
+  Slot& slot = page_->slots[ticket % kCapacity];
+  entry.start = now_ns();
+  slot.version.fetch_add(1, std::memory_order_acq_rel);
+  slot.entry = entry;
+  slot.version.fetch_add(1, std::memory_order_release);
+  page_->count.store(ticket + 1, std::memory_order_release);
+  return ticket;
+}
+
+void FlightLog::end(std::uint64_t ticket, bool has_failed) {
+  const std::scoped_lock lock(writing_);
+  if (ticket + kCapacity < page_->count.load(std::memory_order_relaxed)) {
+    return; // overwritten by later ones
+  }
+  Slot& slot = page_->slots[ticket % kCapacity];
+  slot.version.fetch_add(1, std::memory_order_acq_rel);
+  slot.entry.end = now_ns();
+  slot.entry.has_failed = has_failed;
+  slot.version.fetch_add(1, std::memory_order_release);
+}
+
+void FlightLog::set_state(RankState state) {
+  page_->state.store(state, std::memory_order_release);
+}
+
+RankState FlightLog::state() const {
+  return page_->state.load(std::memory_order_acquire);
+}
+
+std::optional<FlightEntry> FlightLog::read(std::uint64_t ticket) const {
+  // A rank that was killed while it wrote leaves an odd version for good.
+  constexpr int kTries = 1000;
+  const Slot& slot = page_->slots[ticket % kCapacity];
+  for (int i = 0; i < kTries; ++i) {
+    const auto before = slot.version.load(std::memory_order_acquire);
+    const FlightEntry copy = slot.entry;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (before % 2 == 0 &&
+        before == slot.version.load(std::memory_order_relaxed)) {
+      return copy;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<FlightEntry> FlightLog::entries() const {
+  const std::uint64_t count = page_->count.load(std::memory_order_acquire);
+  std::vector<FlightEntry> found;
+  for (std::uint64_t i = count - std::min(count, kCapacity); i < count; ++i) {
+    if (const auto entry = read(i)) {
+      found.push_back(*entry);
+    }
+  }
+  return found;
+}
+
+std::optional<FlightEntry> FlightLog::last() const {
+  const std::uint64_t count = page_->count.load(std::memory_order_acquire);
+  return count == 0 ? std::nullopt : read(count - 1);
+}
+
+std::optional<FlightEntry> FlightLog::last_of(std::string_view group) const {
+  const std::uint64_t count = page_->count.load(std::memory_order_acquire);
+  for (std::uint64_t i = count; i > count - std::min(count, kCapacity); --i) {
+    const auto entry = read(i - 1);
+    if (entry && entry->group.view() == group) {
+      return entry;
+    }
+  }
+  return std::nullopt;
+}
+
+std::uint64_t FlightLog::first_open(std::string_view group) const {
+  std::uint64_t next = 1;
+  for (const FlightEntry& entry : entries()) {
+    if (entry.group.view() != group) {
+      continue;
+    }
+    if (entry.end == 0 || entry.has_failed) {
+      return entry.number;
+    }
+    next = entry.number + 1;
+  }
+  return next;
+}
+
+} // namespace lockstep::dist::internal

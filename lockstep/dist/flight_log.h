@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The last collectives of one rank, in memory that the other ranks of the host
+// read, too: also while this one hangs, and after it was killed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/descriptor.h"
+
+namespace lockstep::dist::internal {
+
+/// Text of a fixed size: it is cut off where it is longer.
+template <std::size_t N>
+class ShortText {
+ public:
+  ShortText() = default;
+  // Implicit on purpose: fields are filled from text.
+  template <std::convertible_to<std::string_view> Text>
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  ShortText(const Text& text) {
+    std::string_view(text).copy(chars_.data(), N - 1);
+  }
+  [[nodiscard]] std::string_view view() const {
+    const std::string_view all(chars_.data(), N);
+    return all.substr(0, all.find('\0'));
+  }
+
+ private:
+  std::array<char, N> chars_ = {};
+};
+
+/// One collective. Times: nanoseconds since the epoch.
+struct FlightEntry {
+  /// In its group, from 1.
+  std::uint64_t number = 0;
+  std::int64_t start = 0;
+  /// 0 while it runs.
+  std::int64_t end = 0;
+  bool has_failed = false;
+  ShortText<32> name = {};
+  /// Why: "sync_buffers"; "" for a call of its own.
+  ShortText<32> purpose = {};
+  ShortText<32> group = {};
+  ShortText<16> dtype = {};
+  /// "(64, 1, 28, 28)", of the first tensor; "" where ranks may differ.
+  ShortText<64> sizes = {};
+  std::int64_t elements = 0;
+
+  /// "17 (broadcast for sync_buffers)"
+  [[nodiscard]] std::string text() const;
+  /// The same call, as far as ranks must agree.
+  [[nodiscard]] bool matches(const FlightEntry& other) const;
+};
+
+/// What a rank has said about itself.
+enum class RankState { kRunning, kLeft, kFailed };
+
+/// Threads: safe to call from several; other processes read meanwhile.
+class FlightLog {
+ public:
+  /// Collectives that are kept.
+  static constexpr std::uint64_t kCapacity = 512;
+
+  /// An empty one. Errors: throws kIo without memory.
+  static std::unique_ptr<FlightLog> create();
+  /// That of another process; it can be read only. Nothing if there is none.
+  static std::unique_ptr<FlightLog> open(const std::string& path);
+
+  FlightLog(const FlightLog&) = delete;
+  FlightLog& operator=(const FlightLog&) = delete;
+  ~FlightLog();
+
+  /// Its memory; -1 if no other process can have it.
+  [[nodiscard]] int descriptor() const {
+    return file_.get();
+  }
+
+  /// Notes a start, now; the result is for `end`.
+  std::uint64_t begin(FlightEntry entry);
+  void end(std::uint64_t ticket, bool has_failed);
+  void set_state(RankState state);
+
+  [[nodiscard]] RankState state() const;
+  /// Those that are kept, the oldest first.
+  [[nodiscard]] std::vector<FlightEntry> entries() const;
+  /// The last one that was begun, in any group or in this one.
+  [[nodiscard]] std::optional<FlightEntry> last() const;
+  [[nodiscard]] std::optional<FlightEntry> last_of(
+      std::string_view group) const;
+  /// Number of the first collective of the group, among those that are kept,
+  /// that has not ended well; the next one's if all have.
+  [[nodiscard]] std::uint64_t first_open(std::string_view group) const;
+
+ private:
+  struct Slot {
+    /// Odd while it is written.
+    std::atomic<std::uint64_t> version = 0;
+    FlightEntry entry = {};
+  };
+  struct Page {
+    std::uint64_t layout = 0;
+    std::atomic<std::uint64_t> count = 0;
+    std::atomic<RankState> state = RankState::kRunning;
+    std::array<Slot, kCapacity> slots = {};
+  };
+  FlightLog(Descriptor file, Page* page);
+  [[nodiscard]] std::optional<FlightEntry> read(std::uint64_t ticket) const;
+
+  Descriptor file_;
+  Page* page_ = nullptr;
+  std::mutex writing_;
+};
+
+/// Nanoseconds since the epoch.
+std::int64_t now_ns();
+
+} // namespace lockstep::dist::internal

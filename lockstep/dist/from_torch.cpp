@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <utility>
+#include <vector>
+
+#include <torch/optim/optimizer.h>
+
+#include "lockstep/dist/zero_redundancy_optimizer.h"
+#include "lockstep/optim/torch_optim_state.h"
+
+namespace lockstep {
+namespace {
+
+/// What `torch_optim_state.h` tells of LibTorch's optimizer, behind our
+/// interface.
+class TorchOptimizer final : public Optimizer {
+ public:
+  explicit TorchOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer)
+      : optimizer_(std::move(optimizer)) {
+    read_options();
+  }
+
+  void step() override {
+    write_options();
+    optimizer_->step();
+  }
+  void zero_grad(bool set_to_none) override {
+    optimizer_->zero_grad(set_to_none);
+  }
+  [[nodiscard]] ckpt::Value state_dict() const override {
+    write_options();
+    return lockstep::state_dict(*optimizer_);
+  }
+  void load_state_dict(const ckpt::Value& state) override {
+    lockstep::load_state_dict(*optimizer_, state);
+    read_options();
+  }
+  void use_workers(Workers /*workers*/) override {}
+  std::vector<ParamGroup>& param_groups() noexcept override {
+    return groups_;
+  }
+  [[nodiscard]] const std::vector<ParamGroup>& param_groups()
+      const noexcept override {
+    return groups_;
+  }
+
+ private:
+  void write_options() const {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      optimizer_->param_groups()[i].options().set_lr(groups_[i].lr());
+    }
+  }
+
+  void read_options() {
+    groups_.clear();
+    const ckpt::Value state = lockstep::state_dict(*optimizer_);
+    const auto* options = state.find("param_groups")->elements();
+    for (std::size_t i = 0; i < options->size(); ++i) {
+      ParamGroup group{.params = optimizer_->param_groups()[i].params()};
+      for (const auto& [key, value] : options->at(i).as_dict()->items) {
+        if (key.text() != "params") {
+          group.set(key.text(), value);
+        }
+      }
+      groups_.push_back(std::move(group));
+    }
+  }
+
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::vector<ParamGroup> groups_ = {};
+};
+
+} // namespace
+
+std::unique_ptr<Optimizer> from_torch(
+    std::unique_ptr<torch::optim::Optimizer> optimizer) {
+  return std::make_unique<TorchOptimizer>(std::move(optimizer));
+}
+
+} // namespace lockstep

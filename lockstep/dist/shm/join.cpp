@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/dist/shm/internal/join.h"
+
+#include <algorithm>
+#include <array>
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/mul.h>
+
+namespace lockstep::dist::shm {
+namespace {
+
+using at::Tensor;
+using JoinTwo = void (*)(Tensor& result, const Tensor& a, const Tensor& b);
+
+struct Row {
+  c10d::ReduceOp::RedOpType op = c10d::ReduceOp::UNUSED;
+  JoinTwo join = nullptr;
+};
+
+// Sums of bool are "or": the byte 2 would be no bool.
+constexpr std::array kRows{
+    Row{c10d::ReduceOp::SUM,
+        [](Tensor& r, const Tensor& a, const Tensor& b) {
+          at::add_out(r, a, b);
+        }},
+    Row{c10d::ReduceOp::PRODUCT,
+        [](Tensor& r, const Tensor& a, const Tensor& b) {
+          at::mul_out(r, a, b);
+        }},
+    Row{c10d::ReduceOp::MIN,
+        [](Tensor& r, const Tensor& a, const Tensor& b) {
+          at::minimum_out(r, a, b);
+        }},
+    Row{c10d::ReduceOp::MAX, [](Tensor& r, const Tensor& a, const Tensor& b) {
+          at::maximum_out(r, a, b);
+        }}};
+
+} // namespace
+
+Join join_of(const c10d::ReduceOp& op, c10::ScalarType dtype) {
+  const auto* const row = std::ranges::find(kRows, op.op_, &Row::op);
+  TORCH_CHECK(
+      row != kRows.end(),
+      "the backend shm has no reduction of number ",
+      static_cast<int>(op.op_));
+  return [join = row->join,
+          dtype](std::span<const std::byte* const> terms, Bytes result) {
+    const auto count =
+        static_cast<std::int64_t>(result.size() / c10::elementSize(dtype));
+    const auto view = [&](const std::byte* bytes) {
+      return at::from_blob(const_cast<std::byte*>(bytes), {count}, dtype);
+    };
+    Tensor sum = view(result.data());
+    join(sum, view(terms[0]), view(terms[1]));
+    for (std::size_t rank = 2; rank < terms.size(); ++rank) {
+      join(sum, sum, view(terms[rank]));
+    }
+  };
+}
+
+} // namespace lockstep::dist::shm

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/dist/shm/internal/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::dist::shm {
+namespace {
+
+Error refused(std::string_view what) {
+  return {
+      .code = ErrorCode::kUnavailable,
+      .op = "dist.shm",
+      .message = format("{}: {}", what, std::system_category().message(errno)),
+      .detail = "E_BACKEND"};
+}
+
+} // namespace
+
+Result<Descriptor> create_segment(std::size_t bytes) {
+  Descriptor file(::memfd_create("lockstep", MFD_CLOEXEC));
+  // Takes the memory now: later its lack would be a signal, not an error.
+  if (!file || ::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {
+    return refused(format("no {} of shared memory", human_bytes(bytes)));
+  }
+  return file;
+}
+
+Result<Descriptor> open_segment(pid_t pid, int number) {
+  const std::string path = format("/proc/{}/fd/{}", pid, number);
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) {
+    return refused(path);
+  }
+  return file;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (!bytes_.empty()) {
+    ::munmap(bytes_.data(), bytes_.size());
+  }
+}
+
+Result<Mapping> Mapping::map(const Descriptor& file, std::size_t bytes) {
+  void* const start = ::mmap(
+      nullptr,
+      bytes,
+      PROT_READ | PROT_WRITE,
+      MAP_SHARED | MAP_POPULATE,
+      file.get(),
+      0);
+  if (start == MAP_FAILED) {
+    return refused("shared memory cannot be mapped");
+  }
+  Mapping mapping;
+  mapping.bytes_ = {static_cast<std::byte*>(start), bytes};
+  return mapping;
+}
+
+Result<Descriptor> open_process(pid_t pid) {
+  // glibc 2.36 declares pidfd_open for C alone.
+  Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) {
+    return refused(format("process {} cannot be watched", pid));
+  }
+  return process;
+}
+
+} // namespace lockstep::dist::shm

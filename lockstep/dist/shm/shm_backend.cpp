@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/dist/internal/shm_backend.h"
+
+#include <exception>
+#include <stdexcept>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/sparse_coo_tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include "lockstep/dist/shm/internal/join.h"
+#include "lockstep/dist/shm/internal/meeting.h"
+#include "lockstep/dist/shm/internal/pieces.h"
+
+namespace lockstep::dist::internal {
+namespace {
+
+using at::Tensor;
+using c10d::Work;
+using shm::Bytes;
+using shm::ConstBytes;
+using WorkPtr = c10::intrusive_ptr<Work>;
+
+/// The elements of a tensor in order, in the CPU's memory: its own memory if it
+/// is so, else a copy.
+class Elements {
+ public:
+  explicit Elements(const Tensor& tensor)
+      : tensor_(tensor), elements_(tensor.cpu().contiguous()) {}
+
+  [[nodiscard]] Bytes bytes() const {
+    return {static_cast<std::byte*>(elements_.data_ptr()), elements_.nbytes()};
+  }
+  /// After its bytes have changed.
+  void write_back() {
+    if (elements_.numel() > 0 &&
+        elements_.const_data_ptr() != tensor_.const_data_ptr()) {
+      tensor_.copy_(elements_.view(tensor_.sizes()));
+    }
+  }
+
+ private:
+  Tensor tensor_;
+  Tensor elements_;
+};
+
+std::vector<Elements> elements_of(const std::vector<Tensor>& tensors) {
+  return {tensors.begin(), tensors.end()};
+}
+
+template <class Span>
+std::vector<Span> bytes_of(const std::vector<Elements>& tensors) {
+  std::vector<Span> bytes;
+  bytes.reserve(tensors.size());
+  for (const Elements& tensor : tensors) {
+    bytes.push_back(tensor.bytes());
+  }
+  return bytes;
+}
+
+/// c10d takes lists for several devices of a process; there is one here.
+template <class T>
+T& only(std::vector<T>& list) {
+  TORCH_CHECK(list.size() == 1, "expected one tensor, got ", list.size());
+  return list.front();
+}
+
+/// A tensor for each rank, each with as many elements as the rank's own.
+void check_list(const std::vector<Tensor>& list, const Tensor& own, int size) {
+  TORCH_CHECK(
+      list.size() == static_cast<std::size_t>(size),
+      "expected a tensor for each of ",
+      size,
+      " ranks, got ",
+      list.size());
+  for (const Tensor& tensor : list) {
+    TORCH_CHECK(
+        tensor.nbytes() == own.nbytes() && tensor.dtype() == own.dtype(),
+        "the tensors of the ranks have different sizes or dtypes");
+  }
+}
+
+/// Work that is over: `run` fills the tensors. What breaks the room fails the
+/// work; the Reducer reads a list of tensors from its future.
+template <class Run>
+WorkPtr work(const std::vector<Tensor>& tensors, const Run& run) {
+  const at::NoGradGuard no_grad;
+  auto future = c10::make_intrusive<c10::ivalue::Future>(
+      c10::ListType::create(c10::TensorType::get()));
+  try {
+    run();
+    future->markCompleted(c10::IValue(tensors));
+  } catch (const std::runtime_error&) {
+    future->setError(std::current_exception());
+  }
+  return Work::create_from_future(future);
+}
+
+class ShmBackend final : public c10d::Backend {
+ public:
+  ShmBackend(std::unique_ptr<shm::Room> room, int rank, int size)
+      : Backend(rank, size),
+        room_(std::move(room)),
+        place_{.room = *room_, .rank = rank, .size = size} {}
+
+  const std::string getBackendName() const override {
+    return "shm";
+  }
+
+  void abort() override {
+    room_->abort();
+  }
+
+  WorkPtr broadcast(
+      std::vector<Tensor>& tensors,
+      const c10d::BroadcastOptions& options) override {
+    const auto source = static_cast<int>(options.rootRank);
+    TORCH_CHECK(source >= 0 && source < getSize(), "there is no rank ", source);
+    return work(tensors, [&] {
+      Elements elements(only(tensors));
+      shm::broadcast(place_, elements.bytes(), source);
+      elements.write_back();
+    });
+  }
+
+  WorkPtr allreduce(
+      std::vector<Tensor>& tensors,
+      const c10d::AllreduceOptions& options) override {
+    Tensor& tensor = only(tensors);
+    if (tensor.is_sparse()) {
+      TORCH_CHECK(
+          options.reduceOp == c10d::ReduceOp::SUM,
+          "sparse tensors can be added only");
+      return work(tensors, [&] { tensor.copy_(sparse_sum(tensor)); });
+    }
+    const auto join = shm::join_of(options.reduceOp, tensor.scalar_type());
+    return work(tensors, [&] {
+      if (getSize() > 1) {
+        Elements elements(tensor);
+        shm::all_reduce(place_, elements.bytes(), join);
+        elements.write_back();
+      }
+    });
+  }
+
+  WorkPtr allgather(
+      std::vector<std::vector<Tensor>>& outputs,
+      std::vector<Tensor>& inputs,
+      const c10d::AllgatherOptions& /*options*/) override {
+    const Tensor& own = only(inputs);
+    const std::vector<Tensor>& all = only(outputs);
+    check_list(all, own, getSize());
+    return work(all, [&] { gather_all(own, all); });
+  }
+
+  WorkPtr reduce_scatter(
+      std::vector<Tensor>& outputs,
+      std::vector<std::vector<Tensor>>& inputs,
+      const c10d::ReduceScatterOptions& options) override {
+    const Tensor& output = only(outputs);
+    const std::vector<Tensor>& all = only(inputs);
+    check_list(all, output, getSize());
+    const auto join = shm::join_of(options.reduceOp, output.scalar_type());
+    return work(outputs, [&] { scatter_joined(all, output, join); });
+  }
+
+  WorkPtr barrier(const c10d::BarrierOptions& /*options*/) override {
+    return work({}, [&] { room_->meet(); });
+  }
+
+ private:
+  void gather_all(const Tensor& input, const std::vector<Tensor>& outputs) {
+    const Elements own(input);
+    auto all = elements_of(outputs);
+    shm::all_gather(place_, own.bytes(), bytes_of<Bytes>(all));
+    for (Elements& elements : all) {
+      elements.write_back();
+    }
+  }
+
+  void scatter_joined(
+      const std::vector<Tensor>& inputs,
+      const Tensor& output,
+      const shm::Join& join) {
+    if (getSize() == 1) {
+      output.view(-1).copy_(inputs.front().reshape(-1));
+      return;
+    }
+    Elements own(output);
+    shm::reduce_scatter(
+        place_,
+        bytes_of<ConstBytes>(elements_of(inputs)),
+        own.bytes(),
+        join);
+    own.write_back();
+  }
+
+  /// All ranks' entries, added up where they are at the same place.
+  Tensor sparse_sum(const Tensor& tensor) {
+    const Tensor own = tensor.coalesce();
+    const auto counts = gather_alike(at::scalar_tensor(own._nnz(), at::kLong));
+    std::int64_t longest = 0;
+    for (const Tensor& count : counts) {
+      longest = std::max(longest, count.item<std::int64_t>());
+    }
+    // Ranks gather tensors of one shape: the rest is left out again.
+    const auto gather_rows = [&](const Tensor& rows) {
+      std::vector<std::int64_t> shape = rows.sizes().vec();
+      shape.front() = longest;
+      Tensor padded = at::zeros(shape, rows.options());
+      padded.narrow(0, 0, rows.size(0)).copy_(rows);
+      auto all = gather_alike(padded);
+      for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        all[rank] = all[rank].narrow(0, 0, counts[rank].item<std::int64_t>());
+      }
+      return at::cat(all);
+    };
+    const Tensor indices = gather_rows(own.indices().t()).t();
+    const Tensor values = gather_rows(own.values());
+    return at::sparse_coo_tensor(indices, values, tensor.sizes()).coalesce();
+  }
+
+  std::vector<Tensor> gather_alike(const Tensor& tensor) {
+    std::vector<Tensor> all(static_cast<std::size_t>(getSize()));
+    for (Tensor& of_rank : all) {
+      of_rank = at::empty_like(tensor);
+    }
+    gather_all(tensor, all);
+    return all;
+  }
+
+  std::unique_ptr<shm::Room> room_;
+  shm::Place place_;
+};
+
+} // namespace
+
+Result<c10::intrusive_ptr<c10d::Backend>> shm_backend(
+    const ExchangeTexts& exchange,
+    int rank,
+    int size,
+    std::chrono::milliseconds timeout) {
+  auto room = shm::open_room(
+      exchange,
+      {.rank = rank, .size = size, .timeout = timeout});
+  if (!room) {
+    return room.error();
+  }
+  return c10::intrusive_ptr<c10d::Backend>(
+      c10::make_intrusive<ShmBackend>(*std::move(room), rank, size));
+}
+
+} // namespace lockstep::dist::internal

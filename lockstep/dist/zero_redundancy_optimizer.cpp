@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/dist/zero_redundancy_optimizer.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/dist/objects.h"
+
+namespace lockstep {
+namespace {
+
+using ckpt::Value;
+
+[[noreturn]] void refuse_state(std::string message) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "dist.zero",
+       .message = std::move(message),
+       .hint = "load the state of an optimizer with the same parameters",
+       .detail = "E_BAD_STATE"});
+}
+
+const Value& entry(const Value& state, const char* key) {
+  const Value* value = state.find(key);
+  if (value == nullptr) {
+    refuse_state(format("the optimizer's state has no '{}'", key));
+  }
+  return *value;
+}
+
+Value list_of(const std::vector<std::int64_t>& numbers) {
+  ckpt::List list;
+  for (const std::int64_t number : numbers) {
+    list.items.emplace_back(number);
+  }
+  return list;
+}
+
+/// A group's options, with `params` for its parameters.
+Value with_params(const Value& group, const std::vector<std::int64_t>& params) {
+  Value changed = ckpt::Dict();
+  if (const ckpt::Dict* dict = group.as_dict()) {
+    for (const auto& [key, value] : dict->items) {
+      changed.set(key, value);
+    }
+  }
+  changed.set("params", list_of(params));
+  return changed;
+}
+
+/// The numbers that a rank's own optimizer gives its parameters: a group of
+/// which it has none holds one that is empty.
+template <class Use>
+void number_own(const std::vector<std::vector<std::int64_t>>& part, Use use) {
+  std::int64_t own = 0;
+  for (const auto& group : part) {
+    for (const std::int64_t number : group) {
+      use(own++, number);
+    }
+    own += group.empty() ? 1 : 0;
+  }
+}
+
+} // namespace
+
+ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
+    Params params,
+    const MakeOptimizer& make,
+    dist::ProcessGroup group)
+    : group_(group ? std::move(group) : dist::default_group()),
+      groups_(std::move(params).groups()) {
+  share_out();
+  std::vector<ParamGroup> own;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    ParamGroup part{.options = groups_[i].options};
+    for (const std::int64_t number : own_part()[i]) {
+      part.params.push_back(params_[static_cast<std::size_t>(number)]);
+    }
+    if (part.params.empty()) {
+      part.params.push_back(at::empty({0}).requires_grad_());
+    }
+    own.push_back(std::move(part));
+  }
+  own_ = make(Params(std::move(own)));
+  // With the optimizer's defaults.
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    groups_[i].options = own_->param_groups()[i].options;
+  }
+}
+
+/// The largest first, each to the rank that has least.
+void ZeroRedundancyOptimizer::share_out() {
+  parts_.assign(static_cast<std::size_t>(group_.size()), Part(groups_.size()));
+  std::vector<std::int64_t> sizes(parts_.size());
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    std::vector<std::int64_t> numbers;
+    for (const at::Tensor& param : groups_[i].params) {
+      numbers.push_back(static_cast<std::int64_t>(params_.size()));
+      params_.push_back(param);
+    }
+    const auto size_of = [this](std::int64_t number) {
+      return params_[static_cast<std::size_t>(number)].numel();
+    };
+    std::ranges::stable_sort(numbers, std::ranges::greater(), size_of);
+    for (const std::int64_t number : numbers) {
+      const auto least = std::ranges::min_element(sizes);
+      parts_[static_cast<std::size_t>(least - sizes.begin())][i].push_back(
+          number);
+      *least += size_of(number);
+    }
+  }
+}
+
+const ZeroRedundancyOptimizer::Part& ZeroRedundancyOptimizer::own_part() const {
+  return parts_[static_cast<std::size_t>(group_.rank())];
+}
+
+void ZeroRedundancyOptimizer::set_options() {
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    own_->param_groups()[i].options = groups_[i].options;
+  }
+}
+
+void ZeroRedundancyOptimizer::step() {
+  set_options();
+  own_->step();
+  const at::NoGradGuard no_grad;
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    for (const auto& numbers : parts_[rank]) {
+      for (const std::int64_t number : numbers) {
+        at::Tensor param = params_[static_cast<std::size_t>(number)].detach();
+        group_.broadcast(param, static_cast<int>(rank));
+      }
+    }
+  }
+}
+
+void ZeroRedundancyOptimizer::zero_grad(bool set_to_none) {
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& param : params_) {
+    at::Tensor& gradient = param.mutable_grad();
+    if (!gradient.defined()) {
+      continue;
+    }
+    if (set_to_none) {
+      gradient.reset();
+    } else {
+      gradient.detach_().zero_();
+    }
+  }
+}
+
+void ZeroRedundancyOptimizer::consolidate_state_dict(int to) {
+  set_options();
+  const auto states = dist::gather_object(group_, own_->state_dict(), to);
+  consolidated_.reset();
+  if (group_.rank() != to) {
+    return;
+  }
+  std::map<std::int64_t, Value> entries; // by number
+  for (std::size_t rank = 0; rank < states.size(); ++rank) {
+    const Value& state = entry(states[rank], "state");
+    number_own(parts_[rank], [&](std::int64_t own, std::int64_t number) {
+      if (const Value* found = state.find(own)) {
+        entries[number] = *found;
+      }
+    });
+  }
+  Value state = ckpt::Dict();
+  for (const auto& [number, value] : entries) {
+    state.set(number, value);
+  }
+  const auto* own_groups =
+      entry(states[static_cast<std::size_t>(to)], "param_groups").elements();
+  ckpt::List groups;
+  std::int64_t next = 0;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    std::vector<std::int64_t> numbers(groups_[i].params.size());
+    std::ranges::generate(numbers, [&] { return next++; });
+    groups.items.push_back(with_params(own_groups->at(i), numbers));
+  }
+  consolidated_ =
+      Value::dict({{"state", state}, {"param_groups", std::move(groups)}});
+}
+
+Value ZeroRedundancyOptimizer::state_dict() const {
+  if (!consolidated_) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "dist.zero",
+         .message = format(
+             "Optimizer state has not been consolidated on this rank. Please "
+             "call `consolidate_state_dict(to={})` on all ranks beforehand if "
+             "you meant to save the global state.",
+             group_.rank()),
+         .detail = "E_NOT_CONSOLIDATED"});
+  }
+  return *consolidated_;
+}
+
+void ZeroRedundancyOptimizer::load_state_dict(const Value& given) {
+  const auto* given_groups = entry(given, "param_groups").elements();
+  if (given_groups == nullptr || given_groups->size() != groups_.size()) {
+    refuse_state(
+        "loaded state dict has a different number of parameter groups");
+  }
+  std::vector<std::int64_t> saved_numbers; // by position
+  ckpt::List groups;
+  std::int64_t next = 0;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const auto* numbers = entry(given_groups->at(i), "params").elements();
+    if (numbers == nullptr || numbers->size() != groups_[i].params.size()) {
+      refuse_state(
+          "loaded state dict contains a parameter group that doesn't match "
+          "the size of optimizer's group");
+    }
+    for (const Value& number : *numbers) {
+      saved_numbers.push_back(number.as_int() ? *number.as_int() : -1);
+    }
+    std::vector<std::int64_t> own(
+        std::max<std::size_t>(own_part()[i].size(), 1));
+    std::ranges::generate(own, [&] { return next++; });
+    groups.items.push_back(with_params(given_groups->at(i), own));
+  }
+  Value state = ckpt::Dict();
+  number_own(own_part(), [&](std::int64_t own, std::int64_t number) {
+    const auto at = static_cast<std::size_t>(number);
+    if (const Value* found = entry(given, "state").find(saved_numbers[at])) {
+      state.set(own, *found);
+    }
+  });
+  own_->load_state_dict(
+      Value::dict({{"state", state}, {"param_groups", std::move(groups)}}));
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    groups_[i].options = own_->param_groups()[i].options;
+  }
+  consolidated_.reset();
+}
+
+void ZeroRedundancyOptimizer::use_workers(Workers workers) {
+  own_->use_workers(std::move(workers));
+}
+
+} // namespace lockstep

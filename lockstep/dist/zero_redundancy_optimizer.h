@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// An optimizer whose state is spread over the ranks (ZeRO, stage 1): each rank
+// keeps that of its part of the parameters, updates these, and gives them to
+// the others. The numbers are those of the optimizer alone.
+//   ZeroRedundancyOptimizer optimizer(model->parameters(), [](Params part) {
+//     return std::make_unique<AdamW>(std::move(part), AdamOptions{.lr = 0.01});
+//   });
+// With LibTorch's: `return from_torch(std::make_unique<torch::optim::Adam>(
+// part.groups().front().params, 0.01))`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lockstep/dist/process_group.h"
+#include "lockstep/optim/optimizer.h"
+
+namespace torch::optim {
+class Optimizer;
+} // namespace torch::optim
+
+namespace lockstep {
+
+/// Makes an optimizer of a rank's part of the parameters, in as many groups as
+/// there are in all; a group of which the rank has nothing holds an empty
+/// tensor.
+using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(Params part)>;
+
+/// The parts are those of Python's ZeroRedundancyOptimizer, with whose ranks
+/// this one works together.
+/// Threads: as `Optimizer`.
+class ZeroRedundancyOptimizer final : public Optimizer {
+ public:
+  /// All ranks of `group` (the default group if empty) give the same
+  /// parameters and groups.
+  /// Errors: what `make` throws.
+  ZeroRedundancyOptimizer(
+      Params params,
+      const MakeOptimizer& make,
+      dist::ProcessGroup group = {});
+
+  /// Updates this rank's part and takes over the others'. A collective.
+  void step() override;
+  void zero_grad(bool set_to_none = true) override;
+
+  /// Brings the state of all ranks to rank `to`, on the CPU. A collective;
+  /// before each save.
+  void consolidate_state_dict(int to = 0);
+  /// What `consolidate_state_dict` has brought here, as the optimizer alone
+  /// would have it: Python's optimizers read it, and any number of ranks.
+  /// Errors: throws kInvalidArgument in PyTorch's words on a rank to which
+  /// nothing was brought.
+  [[nodiscard]] ckpt::Value state_dict() const override;
+  /// Takes this rank's part of a state as above. All ranks load the same.
+  void load_state_dict(const ckpt::Value& state) override;
+
+  void use_workers(Workers workers) override;
+  /// All parameters. Options are changed here.
+  std::vector<ParamGroup>& param_groups() noexcept override {
+    return groups_;
+  }
+  [[nodiscard]] const std::vector<ParamGroup>& param_groups()
+      const noexcept override {
+    return groups_;
+  }
+
+ private:
+  /// The numbers of a rank's parameters among all, group by group.
+  using Part = std::vector<std::vector<std::int64_t>>;
+
+  void share_out();
+  void set_options();
+  [[nodiscard]] const Part& own_part() const;
+
+  dist::ProcessGroup group_;
+  std::vector<ParamGroup> groups_;
+  /// By their numbers.
+  std::vector<at::Tensor> params_ = {};
+  std::vector<Part> parts_ = {};
+  std::unique_ptr<Optimizer> own_;
+  std::optional<ckpt::Value> consolidated_ = {};
+};
+
+/// One of LibTorch's optimizers as ours. Of the options in `param_groups()`
+/// `lr` may be changed.
+/// Errors: as `state_dict(const torch::optim::Optimizer&)`.
+std::unique_ptr<Optimizer> from_torch(
+    std::unique_ptr<torch::optim::Optimizer> optimizer);
+
+} // namespace lockstep

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/dist/flight_log.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::dist::internal {
+namespace {
+
+FlightEntry call(std::uint64_t number, std::string_view group = "0") {
+  return {.number = number, .name = "all_reduce", .group = group};
+}
+
+TEST(FlightLog, TellsWhatRunsAndWhatHasEnded) {
+  const auto log = FlightLog::create();
+  EXPECT_EQ(log->last(), std::nullopt);
+  EXPECT_EQ(log->first_open("0"), 1U);
+  const auto first = log->begin(call(1));
+  const auto second = log->begin(call(2));
+  log->end(second, /*has_failed=*/false);
+  EXPECT_EQ(log->last()->number, 2U);
+  EXPECT_EQ(log->first_open("0"), 1U);
+  log->end(first, /*has_failed=*/false);
+  EXPECT_EQ(log->first_open("0"), 3U);
+  const auto third = log->begin(call(3));
+  log->end(third, /*has_failed=*/true);
+  EXPECT_EQ(log->first_open("0"), 3U);
+  const auto entries = log->entries();
+  ASSERT_EQ(entries.size(), 3U);
+  EXPECT_GE(entries[1].end, entries[1].start);
+  EXPECT_TRUE(entries[2].has_failed);
+}
+
+TEST(FlightLog, GroupsCountForThemselves) {
+  const auto log = FlightLog::create();
+  log->begin(call(1, "all"));
+  log->end(log->begin(call(1, "pair")), /*has_failed=*/false);
+  EXPECT_EQ(log->last_of("all")->end, 0);
+  EXPECT_EQ(log->first_open("all"), 1U);
+  EXPECT_EQ(log->first_open("pair"), 2U);
+  EXPECT_EQ(log->last_of("none"), std::nullopt);
+}
+
+TEST(FlightLog, KeepsTheNewest) {
+  const auto log = FlightLog::create();
+  const auto early = log->begin(call(1));
+  for (std::uint64_t i = 2; i <= FlightLog::kCapacity + 10; ++i) {
+    log->end(log->begin(call(i)), /*has_failed=*/false);
+  }
+  log->end(early, /*has_failed=*/true); // its place is another's by now
+  const auto entries = log->entries();
+  ASSERT_EQ(entries.size(), FlightLog::kCapacity);
+  EXPECT_EQ(entries.front().number, 11U);
+  EXPECT_EQ(entries.back().number, FlightLog::kCapacity + 10);
+  EXPECT_FALSE(entries.back().has_failed);
+}
+
+TEST(FlightLog, LongTextIsCutOff) {
+  const std::string name(100, 'x');
+  const auto log = FlightLog::create();
+  log->begin({.number = 1, .name = name});
+  EXPECT_EQ(log->last()->name.view(), name.substr(0, 31));
+}
+
+TEST(FlightLog, ItIsReadAfterItsProcessWasKilled) {
+  // The child makes the log, says where, and waits for its end.
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto log = FlightLog::create();
+    log->end(log->begin(call(1)), /*has_failed=*/false);
+    log->begin(call(2));
+    const int descriptor = log->descriptor();
+    static_cast<void>(!::write(ends[1], &descriptor, sizeof descriptor));
+    ::pause();
+    ::_exit(0);
+  }
+  int descriptor = -1;
+  ASSERT_EQ(::read(ends[0], &descriptor, sizeof descriptor), 4);
+  const auto log = FlightLog::open(format("/proc/{}/fd/{}", child, descriptor));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  ASSERT_NE(log, nullptr);
+  EXPECT_EQ(log->last()->number, 2U);
+  EXPECT_EQ(log->first_open("0"), 2U);
+  EXPECT_EQ(log->state(), RankState::kRunning);
+}
+
+TEST(FlightLog, OtherFilesAreNone) {
+  EXPECT_EQ(FlightLog::open("/proc/self/exe"), nullptr);
+  EXPECT_EQ(FlightLog::open("/nowhere"), nullptr);
+}
+
+} // namespace
+} // namespace lockstep::dist::internal

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Models whose graph is not the same in each pass or on each rank, and ranks
+// whose models differ: PyTorch's cases under their names.
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/dist/distributed_data_parallel.h"
+#include "lockstep/dist/thread_ranks.h"
+#include "lockstep/tensor/structure.h"
+
+namespace lockstep {
+
+/// What a model of the tests gives back: a type of the user's.
+struct TwoOutputs {
+  at::Tensor first;
+  at::Tensor second;
+};
+template <>
+struct Structure<TwoOutputs> : Fields<&TwoOutputs::first, &TwoOutputs::second> {
+};
+
+namespace {
+
+using dist::ProcessGroup;
+using dist::run_thread_ranks;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kNotFinished =
+    "Expected to have finished reduction in the prior iteration before "
+    "starting a new one.";
+
+/// Three layers; a pass uses those that its argument names.
+struct Layers : torch::nn::Module {
+  Layers() {
+    for (const char* name : {"a", "b", "c"}) {
+      layers.push_back(register_module(
+          name,
+          torch::nn::Linear(torch::nn::LinearOptions(2, 2).bias(false))));
+    }
+    const torch::NoGradGuard no_grad;
+    for (const at::Tensor& parameter : parameters()) {
+      parameter.fill_(0.25);
+    }
+  }
+  at::Tensor forward(const at::Tensor& x, const std::string& names) {
+    at::Tensor y = x;
+    for (const char name : names) {
+      y = layers[static_cast<std::size_t>(name - 'a')]->forward(y);
+    }
+    return y;
+  }
+  at::Tensor gradient(char name) {
+    return layers[static_cast<std::size_t>(name - 'a')]->weight.grad();
+  }
+  std::vector<torch::nn::Linear> layers;
+};
+
+at::Tensor row_of(const ProcessGroup& group) {
+  return torch::full({1, 2}, group.rank() + 1.0);
+}
+
+/// What the ranks throw when rank r passes through `names[r]`, twice.
+std::vector<std::string> pass_through(
+    const std::vector<std::string>& names,
+    DistributedDataParallelOptions options,
+    const std::function<void(Layers&)>& check = [](Layers&) {}) {
+  const int ranks = static_cast<int>(names.size());
+  return run_thread_ranks(ranks, [&](const ProcessGroup& group) {
+    auto given = options;
+    given.process_group = group;
+    const auto net = std::make_shared<Layers>();
+    DistributedDataParallel model(net, given);
+    for (int step = 0; step < 3; ++step) {
+      net->zero_grad();
+      model
+          ->forward(
+              row_of(group),
+              names[static_cast<std::size_t>(group.rank())])
+          .sum()
+          .backward();
+    }
+    check(*net);
+  });
+}
+
+TEST(DistributedTest, test_ddp_control_flow_same_across_ranks) {
+  EXPECT_THAT(
+      pass_through(
+          {"ab", "ab"},
+          {.find_unused_parameters = true},
+          [](Layers& net) { EXPECT_FALSE(net.gradient('c').defined()); }),
+      Each(IsEmpty()));
+  EXPECT_THAT(pass_through({"ab", "ab"}, {}), Each(HasSubstr(kNotFinished)));
+}
+
+// A layer that one rank uses has its gradient, halved, on both.
+TEST(DistributedTest, test_ddp_control_flow_different_across_ranks) {
+  EXPECT_THAT(
+      pass_through(
+          {"ab", "a"},
+          {.find_unused_parameters = true},
+          [](Layers& net) {
+            EXPECT_TRUE(
+                torch::equal(net.gradient('b'), torch::full({2, 2}, 0.25)));
+          }),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedTest, test_different_graph_across_ranks) {
+  EXPECT_THAT(
+      pass_through({"ac", "cb", "b"}, {.find_unused_parameters = true}),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedTest, test_invalid_static_graph) {
+  const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
+    const auto net = std::make_shared<Layers>();
+    DistributedDataParallel model(
+        net,
+        {.process_group = group, .static_graph = true});
+    for (const char* names : {"ab", "ab", "abc"}) {
+      net->zero_grad();
+      model->forward(row_of(group), names).sum().backward();
+    }
+  });
+  EXPECT_THAT(
+      errors,
+      Each(HasSubstr("Your training graph has changed in this iteration")));
+}
+
+/// Both outputs of each pass, of which the loss uses some.
+struct TwoHeads : torch::nn::Module {
+  TwoHeads() {
+    first = register_module("first", torch::nn::Linear(2, 2));
+    second = register_module("second", torch::nn::Linear(2, 2));
+  }
+  torch::nn::Linear first{nullptr};
+  torch::nn::Linear second{nullptr};
+};
+struct TupleHeads : TwoHeads {
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x) {
+    return {first->forward(x), second->forward(x)};
+  }
+};
+struct DictHeads : TwoHeads {
+  std::map<std::string, at::Tensor> forward(const at::Tensor& x) {
+    return {{"first", first->forward(x)}, {"second", second->forward(x)}};
+  }
+};
+struct StructHeads : TwoHeads {
+  TwoOutputs forward(const at::Tensor& x) {
+    return {first->forward(x), second->forward(x)};
+  }
+};
+struct NestedHeads : TwoHeads {
+  std::vector<std::map<std::string, std::pair<at::Tensor, at::Tensor>>> forward(
+      const at::Tensor& x) {
+    return {{{"both", {first->forward(x), second->forward(x)}}}};
+  }
+};
+
+/// Trains with a loss of what `pick` takes of the outputs.
+template <class Heads, class Pick>
+std::vector<std::string> train_heads(
+    DistributedDataParallelOptions options,
+    const Pick& pick,
+    bool second_is_used = false) {
+  return run_thread_ranks(2, [&](const ProcessGroup& group) {
+    auto given = options;
+    given.process_group = group;
+    const auto net = std::make_shared<Heads>();
+    DistributedDataParallel model(net, given);
+    for (int step = 0; step < 3; ++step) {
+      net->zero_grad();
+      pick(model->forward(row_of(group))).sum().backward();
+      EXPECT_TRUE(torch::equal(net->first->bias.grad(), torch::ones({2})));
+      EXPECT_EQ(net->second->bias.grad().defined(), second_is_used);
+    }
+  });
+}
+
+TEST(DistributedTest, test_output_unused_in_loss_tuple_module) {
+  EXPECT_THAT(
+      train_heads<TupleHeads>(
+          {.find_unused_parameters = true},
+          [](const auto& outputs) { return std::get<0>(outputs); }),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedTest, test_output_unused_in_loss_dict_module) {
+  EXPECT_THAT(
+      train_heads<DictHeads>(
+          {.find_unused_parameters = true},
+          [](const auto& outputs) { return outputs.at("first"); }),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedTest, test_undefined_grad_parity_unused_parameters) {
+  EXPECT_THAT(
+      train_heads<TupleHeads>(
+          {.find_unused_parameters = true, .gradient_as_bucket_view = true},
+          [](const auto& outputs) { return std::get<0>(outputs); }),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedTest, test_ddp_namedtuple) {
+  EXPECT_THAT(
+      train_heads<StructHeads>(
+          {},
+          [](const TwoOutputs& outputs) {
+            return outputs.first + outputs.second;
+          },
+          /*second_is_used=*/true),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedTest, test_ddp_static_graph_nested_types) {
+  EXPECT_THAT(
+      train_heads<NestedHeads>(
+          {.static_graph = true},
+          [](const auto& outputs) {
+            const auto& [first, second] = outputs.at(0).at("both");
+            return first + second;
+          },
+          /*second_is_used=*/true),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallelTest, test_ignored_output) {
+  const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
+    const auto net = std::make_shared<TupleHeads>();
+    DistributedDataParallel model(net, {.process_group = group});
+    // Passes whose outputs nobody uses change nothing.
+    for (int step = 0; step < 4; ++step) {
+      model->forward(row_of(group));
+    }
+    for (int step = 0; step < 4; ++step) {
+      const auto outputs = model->forward(row_of(group));
+      (std::get<0>(outputs) + std::get<1>(outputs)).sum().backward();
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallelTest, test_ignored_output_with_unused_parameters) {
+  const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
+    const auto net = std::make_shared<Layers>();
+    DistributedDataParallel model(
+        net,
+        {.process_group = group, .find_unused_parameters = true});
+    for (int step = 0; step < 4; ++step) {
+      model->forward(row_of(group), "a");
+    }
+    for (int step = 0; step < 4; ++step) {
+      model->forward(row_of(group), "ab").sum().backward();
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+/// A layer that no rank uses keeps what it has; one that a single rank uses
+/// gets the average.
+void expect_unused_gradients(const DistributedDataParallelOptions& options) {
+  EXPECT_THAT(
+      pass_through(
+          {"a", "ab"},
+          options,
+          [](Layers& net) {
+            EXPECT_FALSE(net.gradient('c').defined());
+            EXPECT_TRUE(net.gradient('b').defined());
+          }),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedDataParallelTest, test_global_local_unused_params_grad) {
+  expect_unused_gradients({.find_unused_parameters = true});
+}
+
+TEST(
+    DistributedDataParallelTest,
+    test_global_local_unused_params_grad_with_grad_is_view) {
+  expect_unused_gradients(
+      {.find_unused_parameters = true, .gradient_as_bucket_view = true});
+}
+
+// A graph is static if each rank repeats its own; here all are the same.
+TEST(
+    DistributedDataParallelTest,
+    test_global_local_unused_params_grad_with_static_graph) {
+  EXPECT_THAT(
+      pass_through(
+          {"ab", "ab"},
+          {.static_graph = true},
+          [](Layers& net) {
+            EXPECT_FALSE(net.gradient('c').defined());
+            EXPECT_TRUE(net.gradient('b').defined());
+          }),
+      Each(IsEmpty()));
+}
+
+TEST(
+    DistributedDataParallelTest,
+    test_find_unused_parameters_when_unused_parameters_empty) {
+  EXPECT_THAT(
+      pass_through(
+          {"abc", "ac"},
+          {.find_unused_parameters = true},
+          [](Layers& net) { EXPECT_TRUE(net.gradient('b').defined()); }),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedTest, test_ddp_unused_params_rebuild_buckets_exception) {
+  EXPECT_THAT(
+      pass_through({"ab", "ab"}, {}),
+      Each(AllOf(
+          HasSubstr(kNotFinished),
+          HasSubstr("Parameter indices which did not receive grad for rank"))));
+}
+
+TEST(DistributedTest, test_ddp_ignore_params_arg) {
+  EXPECT_THAT(
+      pass_through(
+          {"ab", "ab"},
+          {.ignored = {"c.weight"}},
+          [](Layers& net) { EXPECT_TRUE(net.gradient('b').defined()); }),
+      Each(IsEmpty()));
+}
+
+TEST(DistributedTest, test_ddp_multiple_nested_unused_params_error) {
+  EXPECT_THAT(
+      pass_through({"c", "c"}, {}),
+      Each(AllOf(HasSubstr(kNotFinished), HasSubstr(": 0 1"))));
+}
+
+TEST(
+    DistributedTest,
+    test_ddp_multiple_nested_unused_params_err_ignore_params) {
+  EXPECT_THAT(
+      pass_through({"b", "b"}, {.ignored = {"c.weight"}}),
+      Each(AllOf(HasSubstr(kNotFinished), HasSubstr(": 0"))));
+}
+
+/// One parameter under two names, and one that is never used.
+struct Shared : torch::nn::Module {
+  Shared() {
+    layer = register_module(
+        "layer",
+        torch::nn::Linear(torch::nn::LinearOptions(2, 2).bias(false)));
+    again = register_parameter("again", layer->weight);
+    unused = register_parameter("unused", torch::ones({2}));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    return layer->forward(x).matmul(again);
+  }
+  torch::nn::Linear layer{nullptr};
+  at::Tensor again;
+  at::Tensor unused;
+};
+
+TEST(DistributedTest, test_ddp_shared_grad_acc_unused_params) {
+  for (const bool is_static : {false, true}) {
+    const auto errors = run_thread_ranks(2, [&](const ProcessGroup& group) {
+      const auto net = std::make_shared<Shared>();
+      DistributedDataParallel model(
+          net,
+          {.process_group = group,
+           .find_unused_parameters = true,
+           .static_graph = is_static});
+      for (int step = 0; step < 3; ++step) {
+        net->zero_grad();
+        model->forward(row_of(group)).sum().backward();
+        const auto all = group.all_gather(net->again.grad());
+        EXPECT_TRUE(torch::equal(all[0], all[1]));
+        EXPECT_FALSE(net->unused.grad().defined());
+      }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+  }
+}
+
+/// Makes a tensor of its own in forward; some of its outputs have no graph.
+struct NewTensors : torch::nn::Module {
+  NewTensors() {
+    layer = register_module("layer", torch::nn::Linear(2, 2));
+  }
+  std::vector<at::Tensor> forward(const at::Tensor& x) {
+    const at::Tensor y = layer->forward(x);
+    return {y + torch::ones_like(y), torch::zeros({3}), y.detach()};
+  }
+  torch::nn::Linear layer{nullptr};
+};
+
+void expect_new_tensors_pass(const DistributedDataParallelOptions& given) {
+  const auto errors = run_thread_ranks(2, [&](const ProcessGroup& group) {
+    auto options = given;
+    options.process_group = group;
+    const auto net = std::make_shared<NewTensors>();
+    DistributedDataParallel model(net, options);
+    for (int step = 0; step < 4; ++step) {
+      net->zero_grad();
+      const auto outputs = model->forward(row_of(group));
+      EXPECT_FALSE(outputs[1].requires_grad());
+      EXPECT_FALSE(outputs[2].requires_grad());
+      outputs[0].sum().backward();
+      EXPECT_TRUE(
+          torch::equal(net->layer->weight.grad(), torch::full({2, 2}, 1.5)));
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(DistributedTest, test_ddp_new_tensor_in_fwd) {
+  expect_new_tensors_pass({});
+  expect_new_tensors_pass({.find_unused_parameters = true});
+}
+
+TEST(DistributedTest, test_ddp_new_tensor_in_fwd_static_graph) {
+  expect_new_tensors_pass({.static_graph = true});
+}
+
+TEST(DistributedTest, test_ddp_returns_tensor_with_no_grad) {
+  expect_new_tensors_pass(
+      {.find_unused_parameters = true, .gradient_as_bucket_view = true});
+}
+
+/// Models that are not the same on all ranks, as seen by c10d, whose words
+/// Python has, and by the check before it.
+std::vector<std::string> wrap_different(
+    const std::function<torch::nn::Sequential(int)>& make,
+    bool has_python_ranks) {
+  return run_thread_ranks(
+      2,
+      [&](const ProcessGroup& group) {
+        auto net = make(group.rank());
+        DistributedDataParallel model(net, {.process_group = group});
+      },
+      {.timeout = std::chrono::seconds(5),
+       .has_python_ranks = has_python_ranks});
+}
+
+torch::nn::Sequential one_layer(int outputs) {
+  return torch::nn::Sequential(torch::nn::Linear(2, outputs));
+}
+
+TEST(DistributedTest, test_ddp_model_diff_num_params_across_ranks) {
+  const auto make = [](int rank) {
+    return rank == 0 ? one_layer(2)
+                     : torch::nn::Sequential(
+                           torch::nn::Linear(2, 2),
+                           torch::nn::Linear(2, 2));
+  };
+  EXPECT_THAT(
+      wrap_different(make, true),
+      Each(AllOf(
+          HasSubstr("DDP expects same model across all ranks"),
+          HasSubstr("params, while rank"))));
+  EXPECT_THAT(
+      wrap_different(make, false),
+      Each(HasSubstr("ranks 0 and 1 differ in 3 lines")));
+}
+
+TEST(DistributedTest, test_ddp_model_diff_shape_across_ranks) {
+  const auto make = [](int rank) { return one_layer(2 + rank); };
+  EXPECT_THAT(
+      wrap_different(make, true)[1],
+      HasSubstr("appears not to match sizes of the same param in process 0"));
+  EXPECT_THAT(
+      wrap_different(make, false),
+      Each(HasSubstr("'parameter 0.weight: Float (2, 2), strides (2, 1), "
+                     "trained' and 'parameter 0.weight: Float (3, 2)")));
+}
+
+} // namespace
+} // namespace lockstep

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Optimizers whose state is spread over the ranks, against the same ones whole.
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/dist/distributed_data_parallel.h"
+#include "lockstep/dist/thread_ranks.h"
+#include "lockstep/dist/zero_redundancy_optimizer.h"
+#include "lockstep/optim/adam.h"
+#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/torch_optim_state.h"
+#include "lockstep/tensor/bridge.h"
+
+namespace lockstep {
+namespace {
+
+using dist::ProcessGroup;
+using dist::run_thread_ranks;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+torch::nn::Sequential three_layers() {
+  torch::nn::Sequential net(
+      torch::nn::Linear(4, 6),
+      torch::nn::Linear(6, 5),
+      torch::nn::Linear(5, 2));
+  const torch::NoGradGuard no_grad;
+  for (at::Tensor& parameter : net->parameters()) {
+    parameter.copy_(
+        torch::linspace(-0.6, 0.5, parameter.numel()).view_as(parameter));
+  }
+  return net;
+}
+
+at::Tensor batch_of(int step) {
+  return torch::arange(12.0).reshape({3, 4}).mul(0.3).sin() + 0.2 * step;
+}
+
+void backward(torch::nn::Sequential& net, int step) {
+  net->forward(batch_of(step)).pow(2).mean().backward();
+}
+
+void expect_equal_nets(
+    const torch::nn::Sequential& found,
+    const torch::nn::Sequential& expected) {
+  for (std::size_t i = 0; i < expected->parameters().size(); ++i) {
+    EXPECT_TRUE(torch::equal(found->parameters()[i], expected->parameters()[i]))
+        << i;
+  }
+}
+
+/// The state's tensors, by parameter and name, and which parameters have any.
+void expect_equal_states(const ckpt::Value& found, const ckpt::Value& whole) {
+  const auto* states = whole.find("state")->as_dict();
+  ASSERT_EQ(found.find("state")->as_dict()->items.size(), states->items.size());
+  for (const auto& [number, state] : states->items) {
+    const auto* own = found.find("state")->find(*number.as_int());
+    ASSERT_NE(own, nullptr);
+    for (const auto& [key, value] : state.as_dict()->items) {
+      if (value.as_tensor() != nullptr) {
+        EXPECT_TRUE(torch::equal(
+            to_tensor(*own->find(key.text())->as_tensor()),
+            to_tensor(*value.as_tensor())))
+            << key.text();
+      }
+    }
+  }
+  EXPECT_EQ(
+      found.find("param_groups")
+          ->elements()
+          ->at(0)
+          .find("params")
+          ->elements()
+          ->size(),
+      6U);
+}
+
+std::unique_ptr<Optimizer> make_adamw(Params part) {
+  return std::make_unique<AdamW>(std::move(part), AdamOptions{.lr = 0.05});
+}
+std::unique_ptr<Optimizer> make_sgd(Params part) {
+  return std::make_unique<SGD>(
+      std::move(part),
+      SGDOptions{.lr = 0.05, .momentum = 0.9});
+}
+std::unique_ptr<Optimizer> make_torch_adam(Params part) {
+  return from_torch(std::make_unique<torch::optim::Adam>(
+      part.groups().front().params,
+      torch::optim::AdamOptions(0.05)));
+}
+
+class Zero : public testing::TestWithParam<MakeOptimizer> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Optimizers,
+    Zero,
+    testing::Values(make_adamw, make_sgd, make_torch_adam));
+
+// On more ranks than there are parameters, too.
+TEST_P(Zero, TrainsToTheBitsOfTheWholeOptimizer) {
+  for (const int ranks : {1, 3, 8}) {
+    const auto errors = run_thread_ranks(ranks, [&](const ProcessGroup& group) {
+      auto net = three_layers();
+      auto other = three_layers();
+      ZeroRedundancyOptimizer zero(net->parameters(), GetParam(), group);
+      const auto whole = GetParam()(other->parameters());
+      for (int step = 0; step < 5; ++step) {
+        zero.zero_grad();
+        whole->zero_grad(true);
+        backward(net, step);
+        backward(other, step);
+        if (step == 3) { // a schedule
+          zero.param_groups()[0].set_lr(0.01);
+          whole->param_groups()[0].set_lr(0.01);
+        }
+        zero.step();
+        whole->step();
+      }
+      expect_equal_nets(net, other);
+      zero.consolidate_state_dict(ranks - 1);
+      if (group.rank() == ranks - 1) {
+        expect_equal_states(zero.state_dict(), whole->state_dict());
+      }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+  }
+}
+
+TEST_P(Zero, AStateGoesOnWithAnotherNumberOfRanksAndAlone) {
+  ckpt::Value saved;
+  auto trained = three_layers();
+  const auto first = run_thread_ranks(3, [&](const ProcessGroup& group) {
+    auto net = three_layers();
+    ZeroRedundancyOptimizer zero(net->parameters(), GetParam(), group);
+    for (int step = 0; step < 3; ++step) {
+      zero.zero_grad();
+      backward(net, step);
+      zero.step();
+    }
+    zero.consolidate_state_dict();
+    if (group.rank() == 0) {
+      saved = zero.state_dict();
+      trained = net;
+    }
+  });
+  EXPECT_THAT(first, Each(IsEmpty()));
+  const auto copy = [&] {
+    auto net = three_layers();
+    const torch::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < net->parameters().size(); ++i) {
+      net->parameters()[i].copy_(trained->parameters()[i]);
+    }
+    return net;
+  };
+  auto alone = copy();
+  const auto whole = GetParam()(alone->parameters());
+  whole->load_state_dict(saved);
+  for (int step = 3; step < 5; ++step) {
+    whole->zero_grad(true);
+    backward(alone, step);
+    whole->step();
+  }
+  const auto second = run_thread_ranks(2, [&](const ProcessGroup& group) {
+    auto net = copy();
+    ZeroRedundancyOptimizer zero(net->parameters(), GetParam(), group);
+    zero.load_state_dict(saved);
+    for (int step = 3; step < 5; ++step) {
+      zero.zero_grad();
+      backward(net, step);
+      zero.step();
+    }
+    expect_equal_nets(net, alone);
+  });
+  EXPECT_THAT(second, Each(IsEmpty()));
+}
+
+TEST(ZeroErrors, AStateThatWasNotBroughtIsNamedInPythonsWords) {
+  const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
+    auto net = three_layers();
+    ZeroRedundancyOptimizer zero(net->parameters(), make_sgd, group);
+    zero.consolidate_state_dict(1);
+    static_cast<void>(zero.state_dict());
+  });
+  EXPECT_THAT(
+      errors[0],
+      HasSubstr("Optimizer state has not been consolidated on this rank. "
+                "Please call `consolidate_state_dict(to=0)`"));
+  EXPECT_THAT(errors[1], IsEmpty());
+}
+
+TEST(ZeroErrors, AnotherOptimizersStateIsRefused) {
+  const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
+    auto net = three_layers();
+    ZeroRedundancyOptimizer zero(net->parameters(), make_sgd, group);
+    torch::nn::Linear other(2, 2);
+    SGD one(other->parameters(), {.lr = 0.1});
+    zero.load_state_dict(one.state_dict());
+  });
+  EXPECT_THAT(
+      errors,
+      Each(HasSubstr("contains a parameter group that doesn't match the size "
+                     "of optimizer's group")));
+}
+
+} // namespace
+} // namespace lockstep
