@@ -3,6 +3,7 @@
 // The program `lockstep-train`: sub-commands of `lockstep` that need LibTorch.
 // `lockstep train ...` starts it with the same arguments.
 #include <cstdio>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,13 @@ int main(int argc, char** argv) {
   } catch (const lockstep::Exception& error) {
     lockstep::launch::write_error_file(error);
     return fail(error.error());
+  } catch (const std::bad_alloc& error) {
+    lockstep::launch::write_error_file(error);
+    return fail(
+        {.code = lockstep::ErrorCode::kUnavailable,
+         .op = "train",
+         .message = "there is not enough memory",
+         .hint = "a smaller --batch-size or --img-size needs less"});
   } catch (const c10::Error& error) {
     lockstep::launch::write_error_file(error);
     return internal_error(error.what_without_backtrace());

@@ -65,7 +65,7 @@ void settle_devices(const train::TrainConfig& given, Request& request) {
 
 } // namespace
 
-Request resolve(const CommandLine& line) {
+Request resolve(const CommandLine& line, const std::string& begun) {
   FileSystem& fs = real_fs();
   Given given{.line = line};
   if (!line.config_file.empty()) {
@@ -75,6 +75,9 @@ Request resolve(const CommandLine& line) {
   // First alone: which run goes on is not for that run to say.
   train::TrainConfig alone;
   given.apply_to(alone, request.sources);
+  if (!begun.empty()) {
+    alone.resume = begun;
+  }
   request.resumption = train::find_resumption(fs, alone);
   request.sources = {};
   if (request.resumption) {
@@ -82,6 +85,12 @@ Request resolve(const CommandLine& line) {
   }
   given.apply_to(request.config, request.sources);
   settle_devices(alone, request);
+  // The folder asked for held another run when this one began.
+  const std::string named = train::named_folder(request.config);
+  if (!begun.empty() && !named.empty() &&
+      fs.resolve(named).value() != fs.resolve(begun).value()) {
+    request.config.output = begun;
+  }
   return request;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "cli_train/flags.h"
 #include "lockstep/train/resume.h"
@@ -18,7 +19,9 @@ struct Request {
   std::optional<train::Resumption> resumption = {};
 };
 
+/// `begun`: the folder of a run that goes on whatever `--resume` says, as an
+/// earlier attempt of this job began it; "" for none.
 /// Errors: throws what reading the files throws, and as `train::set_flag`.
-Request resolve(const CommandLine& line);
+Request resolve(const CommandLine& line, const std::string& begun = {});
 
 } // namespace lockstep::cli_train

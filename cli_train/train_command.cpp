@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -13,6 +15,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/world.h"
 #include "lockstep/dist/process_group.h"
+#include "lockstep/dist/world.h"
+#include "lockstep/launch/job_note.h"
 #include "lockstep/report/console_log.h"
 #include "lockstep/train/bar_observer.h"
 #include "lockstep/train/config_file.h"
@@ -34,26 +38,55 @@ dist::ProcessGroup join_ranks(
                                    : dist::ProcessGroup();
 }
 
+/// Of an earlier attempt of this job, which its launcher has started again: the
+/// folder that rank 0 trained in; "" if there is none.
+std::string begun_folder(const dist::ProcessGroup& group) {
+  const std::string note =
+      launch::is_restarted() ? launch::read_job_note() : "";
+  if (!group) {
+    return note;
+  }
+  const auto bytes = as_byte_span(note);
+  std::vector<std::byte> folder(bytes.begin(), bytes.end());
+  dist::GroupWorld(group).broadcast(folder);
+  std::string text(folder.size(), '\0');
+  std::ranges::transform(folder, text.begin(), [](std::byte letter) {
+    return static_cast<char>(letter);
+  });
+  return text;
+}
+
+/// Keeps the run's folder for the next attempt of the job.
+class FolderNote final : public train::Observer {
+  void on_start(const train::StartRecord& record) override {
+    std::error_code code;
+    launch::write_job_note(std::filesystem::absolute(record.folder, code));
+  }
+};
+
 /// What the console shows of a rank: of one that does not write, only what ends
 /// it.
 LogLevel console_level(const train::TrainConfig& config, const RankInfo& info) {
   return config.quiet || info.rank != 0 ? LogLevel::kError : LogLevel::kInfo;
 }
 
-/// Shows steps as `--progress` says; silent with `--quiet`.
+/// Shows steps as `--progress` says; nothing with `--quiet`.
 train::Observers make_observers(
     const train::TrainConfig& config,
     report::Console& console,
     LogSink& log) {
+  train::Observers observers{std::make_shared<FolderNote>()};
   if (config.quiet || config.progress == "off") {
-    return {};
+    return observers;
   }
-  const bool bar = config.progress == "bar" ||
-                   (config.progress == "auto" && console.traits().animated);
-  if (bar) {
-    return {std::make_shared<train::BarObserver>(console)};
+  if (config.progress == "bar" ||
+      (config.progress == "auto" && console.traits().animated)) {
+    observers.push_back(std::make_shared<train::BarObserver>(console));
+  } else {
+    observers.push_back(
+        std::make_shared<train::LineObserver>(log, config.log_interval));
   }
-  return {std::make_shared<train::LineObserver>(log, config.log_interval)};
+  return observers;
 }
 
 void print_result(
@@ -140,7 +173,11 @@ int train_command(Arguments args) {
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
   const RankInfo info = rank_info_from_environment().value();
-  Request request = resolve(line);
+  dist::ProcessGroup group;
+  if (launch::is_restarted() && info.size > 1) {
+    group = dist::init_process_group();
+  }
+  Request request = resolve(line, begun_folder(group));
   const train::TrainConfig& config = request.config;
   if (line.wants_dump) {
     std::fputs(train::to_yaml(config).c_str(), stdout);
@@ -153,7 +190,11 @@ int train_command(Arguments args) {
                        .value();
   const train::InterruptGuard interrupt;
   // After all have looked for what to resume: then rank 0 may make a folder.
-  const dist::ProcessGroup group = join_ranks(config, info);
+  if (group) {
+    group.barrier();
+  } else {
+    group = join_ranks(config, info);
+  }
   train::Trainer trainer(
       config,
       {.group = group,

@@ -2,9 +2,9 @@
 #include "lockstep/train/checkpoint_files.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
@@ -36,13 +36,9 @@ std::optional<std::int64_t> checkpoint_step(std::string_view name) {
   }
   name.remove_prefix(kPrefix.size());
   name.remove_suffix(kSuffix.size());
-  std::int64_t step = 0;
-  const char* end = name.data() + name.size();
-  const auto [rest, status] = std::from_chars(name.data(), end, step);
+  const auto step = parse_number<std::int64_t>(name, 0);
   // Other programs write "checkpoint-4.pth.tar", too.
-  const bool is_ours = status == std::errc() && rest == end && step >= 0 &&
-                       checkpoint_name(step) == whole;
-  return is_ours ? std::optional(step) : std::nullopt;
+  return step && checkpoint_name(*step) == whole ? step : std::nullopt;
 }
 
 Result<std::vector<std::string>> list_checkpoints(

@@ -83,11 +83,14 @@ std::string plain_path(const std::string& path) {
 }
 
 std::string named_folder(const TrainConfig& config) {
-  if (!config.output.empty()) {
-    return plain_path(config.output);
+  if (config.name.empty()) {
+    return config.output.empty() ? std::string() : plain_path(config.output);
   }
-  return config.name.empty() ? std::string()
-                             : format("{}/{}", kRunsFolder, config.name);
+  return format(
+      "{}/{}",
+      config.output.empty() ? std::string(kRunsFolder)
+                            : plain_path(config.output),
+      config.name);
 }
 
 bool holds_run(FileSystem& fs, const std::string& path) {

@@ -180,6 +180,12 @@ void build_model(
     seed_generators(static_cast<std::uint64_t>(config.seed), setup.devices);
     setup.model =
         make_model(config.model, options_for(setup.train_data->dataset()));
+    if (const int rank = setup.ranks.place.rank; rank > 0) {
+      // What dropout leaves out differs from rank to rank.
+      seed_generators(
+          static_cast<std::uint64_t>(config.seed + rank),
+          setup.devices);
+    }
   }
   if (!config.initial_checkpoint.empty()) {
     load_first_weights(setup, config, fs);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/state_parts.h"
 
+#include <algorithm>
 #include <concepts>
 #include <mutex>
 #include <optional>
 
 #include <ATen/Context.h>
+#include <ATen/ops/empty.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -17,6 +19,15 @@ namespace lockstep::train {
 namespace {
 
 constexpr std::string_view kCpu = "cpu";
+constexpr std::string_view kRanks = "ranks";
+
+[[noreturn]] void bad_state(std::string message) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "train.resume",
+       .message = std::move(message),
+       .detail = "E_BAD_STATE"});
+}
 
 at::Tensor state_of(const c10::Device& device) {
   at::Generator generator = at::globalContext().defaultGenerator(device);
@@ -37,14 +48,10 @@ at::Tensor saved_state(const ckpt::Value& saved, std::string_view name) {
     return {};
   }
   if (value->as_tensor() == nullptr) {
-    raise(
-        {.code = ErrorCode::kMismatch,
-         .op = "train.resume",
-         .message = format(
-             "the state of generator '{}' must be a tensor, got {}",
-             name,
-             value->type_name()),
-         .detail = "E_BAD_STATE"});
+    bad_state(format(
+        "the state of generator '{}' must be a tensor, got {}",
+        name,
+        value->type_name()));
   }
   return to_tensor(*value->as_tensor());
 }
@@ -62,6 +69,97 @@ std::vector<c10::Device> own_generators(std::span<const c10::Device> devices) {
   return unique;
 }
 
+/// The generators of each rank, in the order of the ranks: a list of tensors,
+/// the CPU's first.
+ckpt::Value states_of_ranks(
+    const std::vector<c10::Device>& devices,
+    World& world,
+    ValueBuilder& builder) {
+  std::vector<at::Tensor> own{get_rng_state()};
+  for (const c10::Device& device : devices) {
+    own.push_back(state_of(device));
+  }
+  std::vector<ckpt::List> ranks(static_cast<std::size_t>(world.size()));
+  for (const at::Tensor& state : own) {
+    const auto all = world.gather(
+        {static_cast<const std::byte*>(state.const_data_ptr()),
+         static_cast<std::size_t>(state.numel())});
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      at::Tensor copy = at::empty(
+          {static_cast<std::int64_t>(all[rank].size())},
+          at::TensorOptions(at::kByte));
+      std::ranges::copy(
+          all[rank],
+          static_cast<std::byte*>(copy.mutable_data_ptr()));
+      ranks[rank].items.push_back(builder.tensor(copy));
+    }
+  }
+  ckpt::List list;
+  for (ckpt::List& states : ranks) {
+    list.items.emplace_back(std::move(states));
+  }
+  return list;
+}
+
+/// What one process saved is rank 0's.
+void load_generators(
+    const ckpt::Value& saved,
+    const std::vector<c10::Device>& devices,
+    int rank) {
+  if (rank > 0) {
+    return;
+  }
+  if (const at::Tensor state = saved_state(saved, kCpu); state.defined()) {
+    set_rng_state(state);
+  }
+  for (const c10::Device& device : devices) {
+    if (const at::Tensor state = saved_state(saved, device.str());
+        state.defined()) {
+      set_state_of(device, state);
+    }
+  }
+}
+
+/// A rank has other devices in another run: its generators go by their order.
+void load_own_generators(
+    const ckpt::Value& ranks,
+    const std::vector<c10::Device>& devices,
+    int rank) {
+  const ckpt::List* list = ranks.as_list();
+  const auto index = static_cast<std::size_t>(rank);
+  const ckpt::List* own = list != nullptr && index < list->items.size()
+                              ? list->items[index].as_list()
+                              : nullptr;
+  if (own == nullptr) { // there were fewer ranks
+    return;
+  }
+  for (std::size_t i = 0; i < own->items.size() && i <= devices.size(); ++i) {
+    const ckpt::Tensor* state = own->items[i].as_tensor();
+    if (state == nullptr) {
+      bad_state(format("the generators of rank {} must be tensors", rank));
+    }
+    i == 0 ? set_rng_state(to_tensor(*state))
+           : set_state_of(devices[i - 1], to_tensor(*state));
+  }
+}
+
+BucketLayout read_buckets(const ckpt::Value& saved) {
+  BucketLayout layout;
+  const ckpt::List* buckets = saved.as_list();
+  if (buckets == nullptr) {
+    bad_state("'buckets' must be a list");
+  }
+  for (const ckpt::Value& bucket : buckets->items) {
+    auto& numbers = layout.emplace_back();
+    const ckpt::List* items = bucket.as_list();
+    for (std::size_t i = 0; items != nullptr && i < items->items.size(); ++i) {
+      const std::int64_t* number = items->items[i].as_int();
+      numbers.push_back(number == nullptr ? -1 : *number);
+    }
+  }
+  return layout;
+}
+
 template <class T>
 StatePart part_of(
     const std::string& key,
@@ -74,15 +172,11 @@ StatePart part_of(
           [key, &number, read](const ckpt::Value& saved) {
             const std::optional<T> value = read(saved);
             if (!value) {
-              raise(
-                  {.code = ErrorCode::kMismatch,
-                   .op = "train.resume",
-                   .message = format(
-                       "'{}' must be a {}number, got {}",
-                       key,
-                       std::integral<T> ? "whole " : "",
-                       saved.type_name()),
-                   .detail = "E_BAD_STATE"});
+              bad_state(format(
+                  "'{}' must be a {}number, got {}",
+                  key,
+                  std::integral<T> ? "whole " : "",
+                  saved.type_name()));
             }
             number = *value;
           }};
@@ -149,12 +243,12 @@ StatePart scheduler_part(Scheduler& scheduler) {
       .if_missing = IfMissing::kWarn};
 }
 
-StatePart generator_part(std::span<const c10::Device> devices) {
+StatePart generator_part(std::span<const c10::Device> devices, World& world) {
   const std::vector<c10::Device> others = own_generators(devices);
   return {
       .key = "rng",
       .save =
-          [others](ValueBuilder& builder) {
+          [others, &world](ValueBuilder& builder) {
             ckpt::Dict states;
             states.items.emplace_back(kCpu, builder.tensor(get_rng_state()));
             for (const c10::Device& device : others) {
@@ -162,22 +256,46 @@ StatePart generator_part(std::span<const c10::Device> devices) {
                   device.str(),
                   builder.tensor(state_of(device)));
             }
+            if (world.size() > 1) {
+              states.items.emplace_back(
+                  kRanks,
+                  states_of_ranks(others, world, builder));
+            }
             return ckpt::Value(std::move(states));
           },
       .load =
-          [others](const ckpt::Value& saved) {
-            if (const at::Tensor state = saved_state(saved, kCpu);
-                state.defined()) {
-              set_rng_state(state);
-            }
-            for (const c10::Device& device : others) {
-              if (const at::Tensor state = saved_state(saved, device.str());
-                  state.defined()) {
-                set_state_of(device, state);
-              }
+          [others, &world](const ckpt::Value& saved) {
+            const ckpt::Value* ranks = saved.find(kRanks);
+            if (world.size() == 1 || ranks == nullptr) {
+              load_generators(saved, others, world.rank());
+            } else {
+              load_own_generators(*ranks, others, world.rank());
             }
           },
       .if_missing = IfMissing::kWarn};
+}
+
+StatePart bucket_part(Strategy& strategy) {
+  return {
+      .key = "buckets",
+      .save =
+          [&strategy](ValueBuilder&) {
+            ckpt::List buckets;
+            for (const auto& bucket : strategy.bucket_layout()) {
+              ckpt::List numbers;
+              numbers.items.assign(bucket.begin(), bucket.end());
+              buckets.items.emplace_back(std::move(numbers));
+            }
+            return ckpt::Value(std::move(buckets));
+          },
+      .load =
+          [&strategy](const ckpt::Value& saved) {
+            const BucketLayout layout = read_buckets(saved);
+            if (!layout.empty()) {
+              strategy.set_bucket_layout(layout);
+            }
+          },
+      .if_missing = IfMissing::kIgnore};
 }
 
 } // namespace lockstep::train

@@ -11,9 +11,11 @@
 #include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
+#include "lockstep/base/world.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/train/state_part.h"
+#include "lockstep/train/strategy.h"
 
 namespace torch::optim {
 class Optimizer;
@@ -40,8 +42,15 @@ StatePart scheduler_part(Scheduler& scheduler);
 
 /// `rng`: the default generators of the CPU and of `devices`, from which all
 /// replicas derive theirs (parallel/random_stream.h): {'cpu': state, 'cuda:1':
-/// state}. A checkpoint may lack it; a device that it does not know keeps its
-/// generator.
-StatePart generator_part(std::span<const c10::Device> devices = {});
+/// state}. Of several ranks those of rank 0, and under 'ranks' those of all, a
+/// list of them for each. A checkpoint may lack it; a device or a rank that it
+/// does not know keeps its generators. Every rank saves.
+StatePart generator_part(
+    std::span<const c10::Device> devices = {},
+    World& world = world_of_one());
+
+/// `buckets`: how the ranks of `strategy` average their gradients, a list of
+/// lists of numbers. A checkpoint may lack it. Every rank saves.
+StatePart bucket_part(Strategy& strategy);
 
 } // namespace lockstep::train

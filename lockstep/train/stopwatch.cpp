@@ -3,6 +3,8 @@
 
 #include <sys/resource.h>
 
+#include <array>
+
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
@@ -38,6 +40,12 @@ Times Stopwatch::times() const {
       .wall = seconds(),
       .user = now.user - cpu_start_.user,
       .system = now.system - cpu_start_.system};
+}
+
+Times of_all_ranks(const Times& own, World& world) {
+  std::array<double, 2> processor{own.user, own.system};
+  world.sum(processor);
+  return {.wall = own.wall, .user = processor[0], .system = processor[1]};
 }
 
 std::string to_string(const Times& times) {

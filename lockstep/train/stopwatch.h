@@ -9,6 +9,7 @@
 #include <chrono>
 #include <string>
 
+#include "lockstep/base/world.h"
 #include "lockstep/train/observer.h"
 
 namespace lockstep::train {
@@ -27,6 +28,10 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_;
   Times cpu_start_;
 };
+
+/// The same wall-clock time, and the processor time of all ranks together.
+/// Every rank calls it.
+Times of_all_ranks(const Times& own, World& world);
 
 /// "0:21:33 (user 0:40:11, system 0:00:22)".
 std::string to_string(const Times& times);

@@ -65,6 +65,13 @@ class Strategy {
   /// Before a round of `test`: all ranks get rank 0's buffers, with which it
   /// saves. Every rank calls it.
   virtual void begin_test() {}
+  /// `DistributedDataParallel::bucket_layout`; empty where nothing is averaged
+  /// over ranks. Every rank calls it.
+  [[nodiscard]] virtual BucketLayout bucket_layout() {
+    return {};
+  }
+  /// Goes on with a saved one; before the first step.
+  virtual void set_bucket_layout(const BucketLayout& /*layout*/) {}
   /// "single", "data_parallel" or "distributed".
   [[nodiscard]] virtual std::string name() const = 0;
 
@@ -163,6 +170,12 @@ class DistributedRanks final : public Strategy {
     for (at::Tensor& buffer : model_->buffers()) {
       options().group.broadcast(buffer);
     }
+  }
+  [[nodiscard]] BucketLayout bucket_layout() override {
+    return model_->bucket_layout();
+  }
+  void set_bucket_layout(const BucketLayout& layout) override {
+    model_->set_bucket_layout(layout);
   }
   [[nodiscard]] std::string name() const override {
     return "distributed";

@@ -95,7 +95,10 @@ void Trainer::list_state() {
   state_.add(model_part(setup_.model.module()));
   state_.add(optimizer_part(*setup_.optimizer));
   state_.add(scheduler_part(setup_.schedule->scheduler()));
-  state_.add(generator_part(setup_.devices));
+  state_.add(generator_part(setup_.devices, *options_.world));
+  if (options_.group) {
+    state_.add(bucket_part(*setup_.strategy));
+  }
   state_.add(outputs_.part()).add(options_.parts);
   state_.add(
       {.key = "args",
@@ -131,7 +134,7 @@ TrainResult Trainer::run() {
   outputs_.end(
       {.epochs = cursor_.epoch,
        .best_acc1 = cursor_.best_acc1,
-       .times = watch.times(),
+       .times = of_all_ranks(watch.times(), *options_.world),
        .was_stopped = result_.was_stopped});
   result_.folder = outputs_.folder();
   result_.epochs = cursor_.epoch;
@@ -250,7 +253,7 @@ void Trainer::finish_epoch(std::int64_t samples) {
           *options_.world),
       .lr = cursor_.lr,
       .images_per_second = static_cast<double>(samples) / train.seconds};
-  record.times = epoch_watch_.times();
+  record.times = of_all_ranks(epoch_watch_.times(), *options_.world);
   setup_.schedule->after_epoch();
   cursor_.finish_epoch();
   result_.test = record.test;

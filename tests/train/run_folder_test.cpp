@@ -43,6 +43,9 @@ TEST_F(RunFolderTest, AFolderThatHoldsARunIsLeftAlone) {
 TEST_F(RunFolderTest, NamesGoBelowRuns) {
   EXPECT_EQ(create_run_folder(fs_, {.name = "mine"}).path, "runs/mine");
   EXPECT_EQ(create_run_folder(fs_, {.name = "mine"}).path, "runs/mine-2");
+  EXPECT_EQ(
+      create_run_folder(fs_, {.output = "out/", .name = "mine"}).path,
+      "out/mine");
   EXPECT_THAT(
       create_run_folder(fs_, {.model = "mlp"}).path,
       MatchesRegex("runs/[0-9]{8}-[0-9]{6}-mlp"));

@@ -10,6 +10,7 @@
 #include "lockstep/base/world.h"
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/optim/sgd.h"
+#include "lockstep/tensor/rng.h"
 #include "lockstep/train/cursor.h"
 #include "lockstep/train/run_files.h"
 #include "lockstep/train/sample_order.h"
@@ -41,6 +42,12 @@ class FakeWorld : public World {
     return value;
   }
   void broadcast(std::vector<std::byte>& /*bytes*/) override {}
+  [[nodiscard]] std::vector<std::vector<std::byte>> gather(
+      std::span<const std::byte> bytes) override {
+    return {
+        static_cast<std::size_t>(size_),
+        std::vector<std::byte>(bytes.begin(), bytes.end())};
+  }
   void barrier() override {}
 
  private:
@@ -108,6 +115,49 @@ TEST(GeneratorPart, GoesOnWithTheSameNumbers) {
   at::rand({100});
   state.load(saved);
   EXPECT_TRUE(at::equal(at::rand({5}), expected));
+}
+
+/// A world in which the ranks' bytes are those that were put in.
+class GatheringWorld final : public FakeWorld {
+ public:
+  using FakeWorld::FakeWorld;
+  [[nodiscard]] std::vector<std::vector<std::byte>> gather(
+      std::span<const std::byte> bytes) override {
+    auto all = FakeWorld::gather(bytes);
+    all[0] = of_rank_0;
+    return all;
+  }
+  std::vector<std::byte> of_rank_0 = {};
+};
+
+TEST(GeneratorPart, EachRankGoesOnWithItsOwn) {
+  GatheringWorld world(1, 2);
+  at::manual_seed(5);
+  const at::Tensor other = get_rng_state();
+  const auto* const bytes = static_cast<const std::byte*>(other.data_ptr());
+  world.of_rank_0.assign(bytes, bytes + other.numel());
+  const at::Tensor of_rank_0 = at::rand({5});
+
+  RunState state;
+  state.add(generator_part({}, world));
+  at::manual_seed(6);
+  SnapshotBuffer buffer;
+  const ckpt::Value saved = buffer.copy(state.save());
+  const at::Tensor expected = at::rand({5});
+  state.load(saved);
+  EXPECT_TRUE(at::equal(at::rand({5}), expected));
+
+  FakeWorld first(0, 2);
+  RunState(RunState().add(generator_part({}, first))).load(saved);
+  EXPECT_TRUE(at::equal(at::rand({5}), of_rank_0));
+
+  // A rank that was not there keeps what it has.
+  FakeWorld third(2, 3);
+  at::manual_seed(7);
+  const at::Tensor unchanged = at::rand({5});
+  at::manual_seed(7);
+  RunState(RunState().add(generator_part({}, third))).load(saved);
+  EXPECT_TRUE(at::equal(at::rand({5}), unchanged));
 }
 
 TEST(SnapshotBuffer, IsACopyThatKeepsSharing) {

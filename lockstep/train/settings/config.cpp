@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <concepts>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
@@ -27,27 +27,25 @@ bad_value(const Flag& flag, std::string_view expected, std::string_view text) {
 }
 
 template <class T>
-T parse_number(const Flag& flag, std::string_view text) {
+T number_of(const Flag& flag, std::string_view text) {
   constexpr std::string_view kKind =
       std::integral<T> ? "a whole number" : "a number";
-  T number{};
-  const char* end = text.data() + text.size();
-  const auto [rest, status] = std::from_chars(text.data(), end, number);
-  if (status != std::errc() || rest != end) {
+  const auto number = parse_number<T>(text);
+  if (!number) {
     bad_value(flag, kKind, text);
   }
   if constexpr (std::floating_point<T>) {
-    if (!std::isfinite(number)) {
+    if (!std::isfinite(*number)) {
       bad_value(flag, kKind, text);
     }
   }
-  if (static_cast<double>(number) < flag.minimum) {
+  if (static_cast<double>(*number) < flag.minimum) {
     bad_value(flag, format("{} >= {}", kKind, flag.minimum), text);
   }
-  if (static_cast<double>(number) > flag.maximum) {
+  if (static_cast<double>(*number) > flag.maximum) {
     bad_value(flag, format("{} <= {}", kKind, flag.maximum), text);
   }
-  return number;
+  return *number;
 }
 
 void parse(const Flag& flag, std::string_view text, std::string& out) {
@@ -59,18 +57,18 @@ void parse(const Flag& flag, std::string_view text, std::string& out) {
 }
 
 void parse(const Flag& flag, std::string_view text, std::int64_t& out) {
-  out = parse_number<std::int64_t>(flag, text);
+  out = number_of<std::int64_t>(flag, text);
 }
 
 void parse(const Flag& flag, std::string_view text, double& out) {
-  out = parse_number<double>(flag, text);
+  out = number_of<double>(flag, text);
 }
 
 void parse(const Flag& flag, std::string_view text, bool& out) {
-  if (text != "true" && text != "false") {
+  if (text != "true" && text != "false" && text != "1" && text != "0") {
     bad_value(flag, "true or false", text);
   }
-  out = text == "true";
+  out = text == "true" || text == "1";
 }
 
 void parse(
@@ -82,7 +80,7 @@ void parse(
     return;
   }
   for (const std::string& part : split(text, ',')) {
-    out.push_back(parse_number<std::int64_t>(flag, part));
+    out.push_back(number_of<std::int64_t>(flag, part));
   }
 }
 

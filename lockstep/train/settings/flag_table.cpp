@@ -103,7 +103,8 @@ constexpr std::array kFlags{
          "run folder; one that holds a run gets a number (DIR-2)",
          {}, 0, false},
     Flag{"name", "--experiment", &C::name, kRun, "NAME",
-         "run folder runs/NAME; default: time and model", {}, 0, false},
+         "run folder NAME below runs, or below --output; default: time and "
+         "model", {}, 0, false},
     Flag{"resume", {}, &C::resume, kRun, "PATH|auto|best",
          "go on from a checkpoint or run folder; auto: the newest run, or a "
          "new one; best: from its best checkpoint, in a new folder",
