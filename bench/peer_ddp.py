@@ -2,7 +2,9 @@
 """Peer: Python DistributedDataParallel over Gloo, one thread per process.
 
 The global batch is that of peer_train.py, split among the ranks. Rank 0 talks
-to bench/run.py and wakes the others with a broadcast.
+to bench/run.py and tells the others with a broadcast. A round's line: "step"
+(or nothing) trains, "no_sync" trains without averaging, "allreduce N" adds up
+N floats.
 """
 
 import argparse
@@ -18,6 +20,9 @@ import torch.distributed as dist
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "oracle"))
 from serve import serve
 from models_reference import make_model
+
+END, ALLREDUCE, STEP, NO_SYNC = range(4)
+ORDERS = {"allreduce": ALLREDUCE, "step": STEP, "no_sync": NO_SYNC}
 
 
 def work(rank, args, port):
@@ -41,35 +46,48 @@ def work(rank, args, port):
         optimizer.step()
         return loss.detach()
 
+    def timed(count, run):
+        run()
+        dist.barrier()
+        start = time.perf_counter()
+        for _ in range(count):
+            run()
+        dist.barrier()
+        return (time.perf_counter() - start) / count
+
+    def work_on(order, numel):
+        """Seconds for one of what is ordered."""
+        if order == ALLREDUCE:
+            tensor = torch.zeros(numel)
+            return timed(min(max(200_000_000 // numel, 5), 2000),
+                         lambda: dist.all_reduce(tensor))
+        if order == STEP:
+            return timed(args.steps, step)
+        with model.no_sync():
+            return timed(args.steps, step)
+
+    def run_round(line):
+        name, *numel = line.split() or ["step"]
+        order = torch.tensor([ORDERS[name], *map(int, numel or ["0"])])
+        dist.broadcast(order, 0)
+        seconds = work_on(*order.tolist())
+        return {"us": seconds * 1e6, "ms": seconds * 1e3,
+                "images_per_s": args.batch / seconds}
+
     first_loss = step()
     dist.all_reduce(first_loss)
     step()
-    go = torch.zeros(1)
-
-    def run_round(_):
-        if rank == 0:
-            go.fill_(1)
-        dist.broadcast(go, 0)
-        start = time.perf_counter()
-        for _ in range(args.steps):
-            loss = step()
-        dist.barrier()
-        seconds = time.perf_counter() - start
-        return {"images_per_s": args.batch * args.steps / seconds, "loss": loss.item()}
-
     if rank == 0:
         serve(run_round, first_loss=first_loss.item() / args.ranks)
-        go.fill_(0)
-        dist.broadcast(go, 0)
+        dist.broadcast(torch.tensor([END, 0]), 0)
     else:
         sys.stdin = None
+        order = torch.tensor([END, 0])
         while True:
-            dist.broadcast(go, 0)
-            if go.item() == 0:
+            dist.broadcast(order, 0)
+            if order[0] == END:
                 break
-            for _ in range(args.steps):
-                step()
-            dist.barrier()
+            work_on(*order.tolist())
     dist.destroy_process_group()
 
 

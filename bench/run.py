@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the benchmarks: peers and Lockstep alternate, ratios are printed.
 
-    bench/run.py [--rows train,parallel,data,ckpt,saving,commands] [--rounds 5] [--json FILE]
+    bench/run.py [--rows train,parallel,dist,data,ckpt,saving,commands] [--rounds 5] [--json FILE]
 
 Every row pairs Lockstep with a Python peer on this machine in this run
 (A B A B ...) and prints the median of the per-pair ratios, with the spread.
@@ -22,6 +22,7 @@ import sys
 import tempfile
 
 from command_rows import command_rows
+from dist_rows import dist_rows
 from parallel_rows import parallel_rows
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -151,6 +152,18 @@ def bench_parallel(rounds):
         yield from parallel_rows(peer, ours, rounds)
 
 
+def bench_dist(rounds):
+    """c1, c2, c3, a1: two processes with one thread each."""
+    with Peer(PYTHON, HERE / "peer_ddp.py") as python, \
+            Peer(BIN / "dist_bench", "--backend", "gloo") as gloo, \
+            Peer(BIN / "dist_bench", "--backend", "shm") as shm, \
+            Peer(BIN / "train_bench", "--devices", "cpu*2", "--threads", 2) as two:
+        for job in (gloo, shm):
+            difference = abs(python.ready["first_loss"] - job.ready["first_loss"])
+            require(difference < 1e-4, f"first loss differs by {difference}")
+        yield from dist_rows(python, gloo, shm, two, rounds)
+
+
 def bench_data(rounds):
     """One epoch of shuffled, normalised FashionMNIST, batch 256."""
     for workers in (0, 2):
@@ -203,7 +216,8 @@ def bench_commands(rounds):
     yield from command_rows(BIN / "lockstep", ROOT / "build", rounds)
 
 
-ROWS = {"train": bench_train, "parallel": bench_parallel, "data": bench_data,
+ROWS = {"train": bench_train, "parallel": bench_parallel,
+        "dist": bench_dist, "data": bench_data,
         "ckpt": bench_ckpt, "saving": bench_saving, "commands": bench_commands}
 
 

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of bench/run.py about two processes that train together."""
+
+from parallel_rows import ratios
+
+FLOATS = {
+    "c1 all-reduce of 44.7 MB": (11_175_370, "ms"),
+    "c2 all-reduce of 240.8 MB": (60_192_808, "ms"),
+    "c3 all-reduce of 64 KB": (16_384, "us")}
+
+
+def added(job):
+    """Milliseconds that averaging the gradients adds to a step."""
+    return max(0.01, job.round("step")["ms"] - job.round("no_sync")["ms"])
+
+
+def dist_rows(python, gloo, shm, replicas, rounds):
+    """Python's DDP and ours over Gloo, ours over shared memory, and a1's two
+    replicas of one process; all with the same model and batch."""
+    for name, (numel, unit) in FLOATS.items():
+        line = f"allreduce {numel}"
+        times = [[job.round(line)[unit] for job in (python, gloo, shm)]
+                 for _ in range(rounds)]
+        yield f"{name}, Python, Gloo -> ours, Gloo", unit, ratios(
+            [(theirs, ours) for theirs, ours, _ in times])
+        yield f"{name}, Python, Gloo -> ours, shm", unit, ratios(
+            [(theirs, ours) for theirs, _, ours in times])
+    times = [[added(job) for job in (python, gloo, shm)] for _ in range(rounds)]
+    yield "a1 DDP adds, Python, Gloo -> ours, Gloo", "ms", ratios(
+        [(theirs, ours) for theirs, ours, _ in times])
+    yield "a1 DDP adds, Python, Gloo -> ours, shm", "ms", ratios(
+        [(theirs, ours) for theirs, _, ours in times])
+    slowness = [[1 / job.round(line)["images_per_s"]
+                 for job, line in ((replicas, ""), (shm, "step"))]
+                for _ in range(rounds)]
+    row = ratios(slowness)
+    yield "b2 ours, cpu*2 -> ours, DDP over shm, 2 ranks", "img/s", {
+        **row, "peer": 1 / row["peer"], "ours": 1 / row["ours"]}
