@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ResNet18 on FashionMNIST, on one device and then on two. Prints the times
-# beside those of the published experiment, and shows that Python reads the result.
+# ResNet18 on FashionMNIST, on one device, on two, and in two processes. Prints the
+# times beside those of the published experiment, and shows that Python reads the
+# result.
 #
 #   EPOCHS   passes over the 60,000 training images (1)
 #   RUNS     where the run folders go (runs/demo-<time>)
@@ -13,9 +14,9 @@ runs=${RUNS:-runs/demo-$(date +%Y%m%d-%H%M%S)}
 # Several replicas run on the CPU: one thread each, so devices are cores.
 one=cpu two='cpu*2' what="a replica on the CPU with one thread"
 
-# train DEVICES FOLDER THREADS
+# train DEVICES FOLDER THREADS [STARTER...]
 train() {
-  "$bin/lockstep" train --model resnet18 --data fashion-mnist \
+  "${@:4}" "$bin/lockstep" train --model resnet18 --data fashion-mnist \
     --devices "$1" --output "$2" --threads "$3" --epochs "$epochs" \
     --batch-size 128 --val-batch-size 250 --opt sgd --nesterov \
     --lr 0.025 --momentum 0.9 --weight-decay 5e-4 --lr-scheduler onecyclelr \
@@ -29,10 +30,13 @@ train "$one" "$runs/one" 1
 echo
 echo "== 2 devices: --devices $two"
 train "$two" "$runs/two" 2
+echo
+echo "== 2 processes, each with one device: lockstep run --nproc-per-node 2"
+train "$one" "$runs/ranks" 1 "$bin/lockstep" run --nproc-per-node 2
 
 echo
 echo "== Training with a test after each epoch: times, speed-up and accuracy"
-.venv/bin/python scripts/demo_table.py "$runs/one" "$runs/two"
+.venv/bin/python scripts/demo_table.py "$runs"/{one,two,ranks}
 
 file=$runs/two/checkpoint.pth.tar
 echo

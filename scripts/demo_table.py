@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of scripts/demo.sh from the results.csv of two runs.
+"""The table of scripts/demo.sh from the results.csv of three runs.
 
-    demo_table.py RUN_ON_ONE_DEVICE RUN_ON_TWO
+    demo_table.py RUN_ON_ONE_DEVICE RUN_ON_TWO RUN_IN_TWO_PROCESSES
 """
 
 import csv
@@ -26,18 +26,20 @@ class Run:
             for name in ("epoch_s", "user_s", "system_s"))
         self.accuracy = float(self.epochs[-1]["val_top1"])
 
-    def row(self, devices, speed_up="", efficiency=""):
+    def row(self, devices, one=None):
+        speed_up = one.wall / self.wall if one else None
         print(ROW("resnet18", devices, clock(self.wall), clock(self.user),
-                  clock(self.system), speed_up, efficiency,
+                  clock(self.system), f"{speed_up:.2f}x" if one else "",
+                  f"{50 * speed_up:.1f} %" if one else "",
                   f"{self.accuracy:.2f} %"))
 
 
-one, two = Run(sys.argv[1]), Run(sys.argv[2])
-speed_up = one.wall / two.wall
+one, two, ranks = map(Run, sys.argv[1:])
 print(ROW("model", "devices", "time", "user", "system", "speed-up",
           "efficiency", "test accuracy"))
 one.row("1 CPU")
-two.row("2 CPUs", f"{speed_up:.2f}x", f"{50 * speed_up:.1f} %")
+two.row("2 CPUs", one)
+ranks.row("2 ranks", one)
 print("The experiment as it was published, in Python on GPUs, 20 epochs:")
 print(ROW("resnet18", "1 GPU", "6min 36s", "", "", "", "", "").rstrip())
 print(ROW("resnet18", "2 GPUs", "5min 02s", "5min 19s", "0min 22s", "1.31x",
