@@ -2,7 +2,8 @@
 //
 // Ours beside peer_ddp.py: two processes, one thread each, that add up tensors
 // or train ResNet18 with DistributedDataParallel.
-//   dist_bench --backend shm
+//   dist_bench --backend shm [--views]
+// With --views gradients are views of the buckets.
 // A round's line: "allreduce N" adds up N floats; "step" trains; "no_sync"
 // trains without averaging.
 #include <sys/prctl.h>
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -39,9 +41,11 @@ enum Order : std::int64_t { kEnd, kAllReduce, kStep, kNoSync };
 
 class Job {
  public:
-  explicit Job(const dist::ProcessGroup& group)
+  Job(const dist::ProcessGroup& group, bool views)
       : group_(group),
-        model_(make_seeded_model(), {.process_group = group}),
+        model_(
+            make_seeded_model(),
+            {.process_group = group, .gradient_as_bucket_view = views}),
         optimizer_(
             model_->parameters(),
             {.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4}) {
@@ -135,13 +139,19 @@ void follow(const dist::ProcessGroup& group, Job& job) {
   }
 }
 
-int run_rank(int rank, const std::string& backend, const std::string& folder) {
+struct Setup {
+  std::string backend = "shm";
+  bool views = false;
+  std::string folder = {};
+};
+
+int run_rank(int rank, const Setup& setup) {
   keep_freed_host_memory();
   kernels::install();
   at::set_num_threads(1);
   const auto group = dist::init_process_group(
-      {.backend = backend,
-       .init_method = "file://" + folder + "/store",
+      {.backend = setup.backend,
+       .init_method = "file://" + setup.folder + "/store",
        .rank = rank,
        .world_size = kRanks});
   at::Tensor sum = torch::full({1000}, rank + 1.0);
@@ -149,7 +159,7 @@ int run_rank(int rank, const std::string& backend, const std::string& folder) {
   if (!torch::equal(sum, torch::full({1000}, 3.0))) {
     return 1;
   }
-  Job job(group);
+  Job job(group, setup.views);
   at::Tensor loss = job.step();
   group.all_reduce(loss);
   if (rank != 0) {
@@ -169,19 +179,22 @@ int run_rank(int rank, const std::string& backend, const std::string& folder) {
 } // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-  const std::string backend = argc > 2 ? argv[2] : "shm";
-  std::string folder = std::filesystem::temp_directory_path() / "benchXXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  lockstep::bench::Setup setup{
+      .backend = words.size() > 1 ? words[1] : "shm",
+      .views = !words.empty() && words.back() == "--views",
+      .folder = std::filesystem::temp_directory_path() / "benchXXXXXX"};
+  if (::mkdtemp(setup.folder.data()) == nullptr) {
     return 1;
   }
   const pid_t child = ::fork(); // before LibTorch starts a thread
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return lockstep::bench::run_rank(1, backend, folder);
+    return lockstep::bench::run_rank(1, setup);
   }
-  int status = lockstep::bench::run_rank(0, backend, folder);
+  int status = lockstep::bench::run_rank(0, setup);
   int other = 0;
   ::waitpid(child, &other, 0);
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(setup.folder);
   return status != 0 ? status : other;
 }
