@@ -4,8 +4,8 @@
 // or train ResNet18 with DistributedDataParallel.
 //   dist_bench --backend shm [--views]
 // With --views gradients are views of the buckets.
-// A round's line: "allreduce N" adds up N floats; "step" trains; "no_sync"
-// trains without averaging.
+// A round's line: "allreduce N" adds up N floats, "allreduce_there N" in memory
+// that the ranks share; "step" trains; "no_sync" trains without averaging.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ constexpr std::int64_t kBatch = 256;
 using Clock = std::chrono::steady_clock;
 
 // What rank 0 tells the others to do.
-enum Order : std::int64_t { kEnd, kAllReduce, kStep, kNoSync };
+enum Order : std::int64_t { kEnd, kAllReduce, kAllReduceThere, kStep, kNoSync };
 
 class Job {
  public:
@@ -67,8 +67,10 @@ class Job {
 
   // Seconds for one of what is ordered.
   double work(std::int64_t order, std::int64_t numel) {
-    if (order == kAllReduce) {
-      at::Tensor tensor = torch::zeros({numel});
+    if (order == kAllReduce || order == kAllReduceThere) {
+      at::Tensor tensor = order == kAllReduce ? torch::empty({numel})
+                                              : group_.allocate_tensor(numel);
+      tensor.zero_();
       const auto count = std::clamp<std::int64_t>(200'000'000 / numel, 5, 2000);
       return timed(count, [&] { group_.all_reduce(tensor); });
     }
@@ -108,9 +110,10 @@ class Job {
 at::Tensor parse(const std::string& line) {
   const auto blank = line.find(' ');
   const std::string name = line.substr(0, blank);
-  const std::int64_t order = name == "allreduce" ? kAllReduce
-                             : name == "step"    ? kStep
-                                                 : kNoSync;
+  const std::int64_t order = name == "allreduce"         ? kAllReduce
+                             : name == "allreduce_there" ? kAllReduceThere
+                             : name == "step"            ? kStep
+                                                         : kNoSync;
   return torch::tensor(
       {order,
        blank == std::string::npos ? 0L : std::stol(line.substr(blank + 1))});

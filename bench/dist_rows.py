@@ -15,16 +15,18 @@ def added(job):
 
 
 def dist_rows(python, gloo, shm, replicas, rounds):
-    """Python's DDP and ours over Gloo, ours over shared memory, and a1's two
-    replicas of one process; all with the same model and batch."""
+    """Python's DDP and ours over Gloo, ours over shared memory with gradients
+    that are views of the buckets, and two replicas of one process; all with the
+    same model and batch."""
+    kinds = (("Gloo", gloo, "allreduce"), ("shm", shm, "allreduce"),
+             ("shm, tensors of allocate_tensor", shm, "allreduce_there"))
     for name, (numel, unit) in FLOATS.items():
-        line = f"allreduce {numel}"
-        times = [[job.round(line)[unit] for job in (python, gloo, shm)]
+        times = [[job.round(f"{order} {numel}")[unit] for job, order in
+                  ((python, "allreduce"), *(kind[1:] for kind in kinds))]
                  for _ in range(rounds)]
-        yield f"{name}, Python, Gloo -> ours, Gloo", unit, ratios(
-            [(theirs, ours) for theirs, ours, _ in times])
-        yield f"{name}, Python, Gloo -> ours, shm", unit, ratios(
-            [(theirs, ours) for theirs, _, ours in times])
+        for index, (kind, *_) in enumerate(kinds, 1):
+            yield f"{name}, Python, Gloo -> ours, {kind}", unit, ratios(
+                [(row[0], row[index]) for row in times])
     times = [[added(job) for job in (python, gloo, shm)] for _ in range(rounds)]
     yield "a1 DDP adds, Python, Gloo -> ours, Gloo", "ms", ratios(
         [(theirs, ours) for theirs, ours, _ in times])

@@ -156,7 +156,7 @@ def bench_dist(rounds):
     """c1, c2, c3, a1: two processes with one thread each."""
     with Peer(PYTHON, HERE / "peer_ddp.py") as python, \
             Peer(BIN / "dist_bench", "--backend", "gloo") as gloo, \
-            Peer(BIN / "dist_bench", "--backend", "shm") as shm, \
+            Peer(BIN / "dist_bench", "--backend", "shm", "--views") as shm, \
             Peer(BIN / "train_bench", "--devices", "cpu*2", "--threads", 2) as two:
         for job in (gloo, shm):
             difference = abs(python.ready["first_loss"] - job.ready["first_loss"])

@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include <c10/util/env.h>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/gloo_backend.h"
@@ -134,6 +136,8 @@ void connect(
       group.group->getSize(),
       group.timeout);
   if (shm) {
+    // The Reducer asks for memory that the ranks share if this says so.
+    c10::utils::set_env("DDP_DISABLE_COMM_MEM", "0", /*overwrite=*/false);
     install(group, connections.group_name, BackendType::CUSTOM, *shm);
   } else if (wanted.empty()) {
     connect_gloo(group, connections);

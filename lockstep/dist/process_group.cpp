@@ -176,6 +176,16 @@ void ProcessGroup::barrier() const {
   impl().collective("barrier", [&] { impl().group->barrier()->wait(); });
 }
 
+at::Tensor ProcessGroup::allocate_tensor(
+    std::int64_t numel,
+    at::ScalarType dtype) const {
+  const auto backend = impl().group->getDefaultBackend();
+  const at::TensorOptions options(dtype);
+  return backend->supportsTensorAlloc(options.device().index())
+             ? backend->allocateTensor(numel, options)
+             : at::empty({numel}, options);
+}
+
 ProcessGroup init_process_group(const InitOptions& options) {
   check_torch_version();
   launch::install_error_file();

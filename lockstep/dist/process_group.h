@@ -100,6 +100,13 @@ class ProcessGroup {
   void recv(at::Tensor& tensor, int src, int tag = 0) const;
   /// Returns when all ranks have called it.
   void barrier() const;
+  /// `numel` numbers on the CPU, not set, that `all_reduce` adds up fastest:
+  /// with shm they lie in memory that all ranks see, else they are `at::empty`.
+  /// The buckets of DistributedDataParallel are such tensors. Each rank calls
+  /// it as it likes.
+  [[nodiscard]] at::Tensor allocate_tensor(
+      std::int64_t numel,
+      at::ScalarType dtype = at::kFloat) const;
   /// A barrier that tells who does not come: rank 0 waits for the others one
   /// after the other, so it is slow, and for finding faults. `timeout`: 0 for
   /// the group's. With `wait_all_ranks` it names all that are late, else the

@@ -40,6 +40,8 @@ class RecordedBackend final : public c10d::Backend {
     recorder_.reset();
     carrier_->forget();
   }
+  RecordedBackend(const RecordedBackend&) = delete;
+  RecordedBackend& operator=(const RecordedBackend&) = delete;
 
   const std::string getBackendName() const override {
     return inner_->getBackendName();
@@ -55,6 +57,12 @@ class RecordedBackend final : public c10d::Backend {
   }
   std::uint64_t getSequenceNumberForGroup() override {
     return inner_->getSequenceNumberForGroup();
+  }
+  bool supportsTensorAlloc(c10::DeviceIndex device) override {
+    return inner_->supportsTensorAlloc(device);
+  }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override {
+    return inner_->allocateTensor(size, options);
   }
   void abort() override {
     inner_->abort();

@@ -161,7 +161,10 @@ class DistributedRanks final : public Strategy {
  public:
   DistributedRanks(const std::shared_ptr<M>& model, StrategyOptions given)
       : Strategy(std::move(given)),
-        model_(model, {.process_group = options().group}) {}
+        model_(
+            model,
+            {.process_group = options().group,
+             .gradient_as_bucket_view = true}) {}
 
   void update(Optimizer& optimizer) override {
     optimizer.step();

@@ -84,7 +84,7 @@ TEST(ChoiceOfBackend, OtherHostsAreNamed) {
           "Lockstep {}, LibTorch {}, backend shm",
           kVersion,
           torch_library_version()));
-  says("shm/guests", "another-host 1 3");
+  says("shm/guests", "another-host 1 3 4");
   try {
     init_process_group(
         {.backend = "shm",

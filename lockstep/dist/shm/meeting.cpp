@@ -28,8 +28,10 @@ struct Guest {
   /// of processes, the user.
   std::string host = {};
   pid_t pid = -1;
-  /// Rank 0's descriptor of the memory; -1: none.
-  int file = -1;
+  /// Rank 0's descriptor of the room; -1: none.
+  int room = -1;
+  /// Its descriptor of its heap; -1: none.
+  int heap = -1;
 };
 
 std::string this_host() {
@@ -43,18 +45,19 @@ std::string this_host() {
 }
 
 std::string text_of(const Guest& guest) {
-  return format("{} {} {}", guest.host, guest.pid, guest.file);
+  return format("{} {} {} {}", guest.host, guest.pid, guest.room, guest.heap);
 }
 
 Guest parse_guest(const std::string& text) {
   const auto parts = split(text, ' ');
-  if (parts.size() != 3) {
+  if (parts.size() != 4) {
     return {};
   }
   return {
       .host = parts[0],
       .pid = parse_number<pid_t>(parts[1]).value_or(-1),
-      .file = parse_number<int>(parts[2]).value_or(-1)};
+      .room = parse_number<int>(parts[2]).value_or(-1),
+      .heap = parse_number<int>(parts[3]).value_or(-1)};
 }
 
 Status check_hosts(const std::vector<Guest>& guests) {
@@ -68,37 +71,51 @@ Status check_hosts(const std::vector<Guest>& guests) {
   return {};
 }
 
-/// Maps the memory of rank 0 and watches the other processes.
-Result<std::unique_ptr<Room>> enter(
+/// Maps the room and the heaps, and watches the other processes.
+Result<Shared> enter(
     const std::vector<Guest>& guests,
-    RoomOptions options) {
+    RoomOptions options,
+    std::shared_ptr<Heap> own) {
+  Shared shared{.heaps = {.own = std::move(own)}};
   const Guest& host = guests.front();
-  LOCKSTEP_ASSIGN(const Descriptor file, open_segment(host.pid, host.file));
+  LOCKSTEP_ASSIGN(const Descriptor room, open_segment(host.pid, host.room));
   LOCKSTEP_ASSIGN(
       Mapping memory,
-      Mapping::map(file, Room::bytes_for(options.size)));
+      Mapping::map(room, Room::bytes_for(options.size)));
   for (const Guest& guest : guests) {
     options.processes.emplace_back();
     if (guest.pid != ::getpid()) {
       LOCKSTEP_ASSIGN(options.processes.back(), open_process(guest.pid));
     }
+    LOCKSTEP_ASSIGN(const Descriptor heap, open_segment(guest.pid, guest.heap));
+    LOCKSTEP_ASSIGN(
+        Mapping of_guest,
+        Mapping::map(heap, Heap::bytes_for_all(), Pages::kWhenUsed));
+    shared.heaps.all.push_back(std::move(of_guest));
   }
-  return std::make_unique<Room>(std::move(memory), std::move(options));
+  shared.room = std::make_unique<Room>(std::move(memory), std::move(options));
+  return shared;
 }
 
 } // namespace
 
-Result<std::unique_ptr<Room>> open_room(
+Result<Shared> share_memory(
     const internal::ExchangeTexts& exchange,
     RoomOptions options) {
   Guest self{.host = this_host(), .pid = ::getpid()};
-  Descriptor file;
   std::string problem;
+  auto heap = Heap::create();
+  if (heap) {
+    self.heap = (*heap)->file();
+  } else {
+    problem = heap.error().message;
+  }
+  Descriptor room;
   if (options.rank == 0) {
     auto made = create_segment(Room::bytes_for(options.size));
     if (made) {
-      file = *std::move(made);
-      self.file = file.get();
+      room = *std::move(made);
+      self.room = room.get();
     } else {
       problem = made.error().message;
     }
@@ -108,11 +125,11 @@ Result<std::unique_ptr<Room>> open_room(
     guests.push_back(parse_guest(text));
   }
   LOCKSTEP_TRY(check_hosts(guests));
-  auto room = enter(guests, std::move(options));
-  if (!room && problem.empty()) {
-    problem = room.error().message;
+  auto shared = enter(guests, std::move(options), heap ? *heap : nullptr);
+  if (!shared && problem.empty()) {
+    problem = shared.error().message;
   }
-  // All have opened the others' handles before anybody goes on, and the memory
+  // All have opened the others' handles before anybody goes on, and the room
   // before rank 0 closes its own.
   const auto problems = exchange("shm/entered", problem);
   for (std::size_t rank = 0; rank < problems.size(); ++rank) {
@@ -121,7 +138,7 @@ Result<std::unique_ptr<Room>> open_room(
           format("rank {} cannot share memory: {}", rank, problems[rank]));
     }
   }
-  return room;
+  return shared;
 }
 
 } // namespace lockstep::dist::shm

@@ -99,6 +99,31 @@ Bytes share(Bytes data, const Parts& parts, int size, std::size_t p, int part) {
   return cut(piece, static_cast<std::size_t>(part) * step, step);
 }
 
+/// Each rank joins its part, chunk by chunk while it is in the cache, for all.
+void join_own_part(
+    const Place& place,
+    const std::vector<std::byte*>& of_rank,
+    std::size_t bytes,
+    const Join& join) {
+  constexpr std::size_t kChunk = std::size_t{128} << 10;
+  const auto ranks = static_cast<std::size_t>(place.size);
+  const std::size_t part = round_up((bytes + ranks - 1) / ranks, kAlign);
+  const std::size_t begin =
+      std::min(bytes, static_cast<std::size_t>(place.rank) * part);
+  const std::size_t end = std::min(bytes, begin + part);
+  std::vector<const std::byte*> terms(ranks);
+  for (std::size_t at = begin; at < end; at += kChunk) {
+    std::ranges::transform(of_rank, terms.begin(), [&](const std::byte* data) {
+      return data + at;
+    });
+    const Bytes sum(place.room.own_box(), std::min(kChunk, end - at));
+    join(terms, sum);
+    for (std::byte* const data : of_rank) {
+      copy(sum, data + at);
+    }
+  }
+}
+
 } // namespace
 
 void broadcast(const Place& place, Bytes data, int source) {
@@ -169,6 +194,32 @@ void all_reduce(const Place& place, Bytes data, const Join& join) {
       }
     }
   }
+}
+
+bool all_reduce_in_place(
+    const Place& place,
+    const Heaps& heaps,
+    Bytes data,
+    const Join& join) {
+  constexpr std::uint64_t kElsewhere = UINT64_MAX;
+  const std::uint64_t own = heaps.own->offset_of(data).value_or(kElsewhere);
+  copy(std::as_bytes(std::span(&own, 1)), place.room.own_box());
+  place.room.meet();
+  std::vector<std::byte*> of_rank;
+  for (int rank = 0; rank < place.size; ++rank) {
+    std::uint64_t offset = 0;
+    std::memcpy(&offset, place.room.box_of(rank), sizeof offset);
+    if (offset == kElsewhere) {
+      return false;
+    }
+    of_rank.push_back(
+        rank == place.rank
+            ? data.data()
+            : heaps.all[static_cast<std::size_t>(rank)].data() + offset);
+  }
+  join_own_part(place, of_rank, data.size(), join);
+  place.room.meet();
+  return true;
 }
 
 void reduce_scatter(

@@ -23,15 +23,29 @@ Error refused(std::string_view what) {
       .detail = "E_BACKEND"};
 }
 
-} // namespace
-
-Result<Descriptor> create_segment(std::size_t bytes) {
+/// `take(file)` makes it as large as it is to be; 0: it has.
+template <class Take>
+Result<Descriptor> create(std::size_t bytes, const Take& take) {
   Descriptor file(::memfd_create("lockstep", MFD_CLOEXEC));
-  // Takes the memory now: later its lack would be a signal, not an error.
-  if (!file || ::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {
+  if (!file || take(file.get()) != 0) {
     return refused(format("no {} of shared memory", human_bytes(bytes)));
   }
   return file;
+}
+
+} // namespace
+
+// Takes the memory now: later its lack would be a signal, not an error.
+Result<Descriptor> create_segment(std::size_t bytes) {
+  return create(bytes, [&](int file) {
+    return ::fallocate(file, 0, 0, static_cast<off_t>(bytes));
+  });
+}
+
+Result<Descriptor> create_sparse_segment(std::size_t bytes) {
+  return create(bytes, [&](int file) {
+    return ::ftruncate(file, static_cast<off_t>(bytes));
+  });
 }
 
 Result<Descriptor> open_segment(pid_t pid, int number) {
@@ -57,12 +71,13 @@ Mapping::~Mapping() {
   }
 }
 
-Result<Mapping> Mapping::map(const Descriptor& file, std::size_t bytes) {
+Result<Mapping>
+Mapping::map(const Descriptor& file, std::size_t bytes, Pages pages) {
   void* const start = ::mmap(
       nullptr,
       bytes,
       PROT_READ | PROT_WRITE,
-      MAP_SHARED | MAP_POPULATE,
+      pages == Pages::kNow ? MAP_SHARED | MAP_POPULATE : MAP_SHARED,
       file.get(),
       0);
   if (start == MAP_FAILED) {

@@ -6,7 +6,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/zeros.h>
@@ -101,9 +103,10 @@ WorkPtr work(const std::vector<Tensor>& tensors, const Run& run) {
 
 class ShmBackend final : public c10d::Backend {
  public:
-  ShmBackend(std::unique_ptr<shm::Room> room, int rank, int size)
+  ShmBackend(shm::Shared shared, int rank, int size)
       : Backend(rank, size),
-        room_(std::move(room)),
+        room_(std::move(shared.room)),
+        heaps_(std::move(shared.heaps)),
         place_{.room = *room_, .rank = rank, .size = size} {}
 
   const std::string getBackendName() const override {
@@ -140,7 +143,12 @@ class ShmBackend final : public c10d::Backend {
     return work(tensors, [&] {
       if (getSize() > 1) {
         Elements elements(tensor);
-        shm::all_reduce(place_, elements.bytes(), join);
+        const Bytes bytes = elements.bytes();
+        // Asking where the data lies takes a meeting, as a piece does.
+        if (bytes.size() < shm::Room::kBoxBytes ||
+            !shm::all_reduce_in_place(place_, heaps_, bytes, join)) {
+          shm::all_reduce(place_, bytes, join);
+        }
         elements.write_back();
       }
     });
@@ -169,6 +177,27 @@ class ShmBackend final : public c10d::Backend {
 
   WorkPtr barrier(const c10d::BarrierOptions& /*options*/) override {
     return work({}, [&] { room_->meet(); });
+  }
+
+  bool supportsTensorAlloc(c10::DeviceIndex device) override {
+    return device < 0; // the CPU
+  }
+
+  // The Reducer's buckets lie there. After a failure a late rank may still
+  // write to what it knew, so nothing more is handed out.
+  Tensor allocateTensor(long size, at::TensorOptions options) override {
+    const auto bytes =
+        static_cast<std::size_t>(size) * options.dtype().itemsize();
+    const auto block =
+        room_->is_broken() ? std::nullopt : heaps_.own->allocate(bytes);
+    if (!block) {
+      return at::empty({size}, options);
+    }
+    return at::from_blob(
+        block->data(),
+        {size},
+        [heap = heaps_.own, block = *block](void*) { heap->free(block); },
+        options);
   }
 
  private:
@@ -233,6 +262,7 @@ class ShmBackend final : public c10d::Backend {
   }
 
   std::unique_ptr<shm::Room> room_;
+  shm::Heaps heaps_;
   shm::Place place_;
 };
 
@@ -243,14 +273,14 @@ Result<c10::intrusive_ptr<c10d::Backend>> shm_backend(
     int rank,
     int size,
     std::chrono::milliseconds timeout) {
-  auto room = shm::open_room(
+  auto shared = shm::share_memory(
       exchange,
       {.rank = rank, .size = size, .timeout = timeout});
-  if (!room) {
-    return room.error();
+  if (!shared) {
+    return shared.error();
   }
   return c10::intrusive_ptr<c10d::Backend>(
-      c10::make_intrusive<ShmBackend>(*std::move(room), rank, size));
+      c10::make_intrusive<ShmBackend>(*std::move(shared), rank, size));
 }
 
 } // namespace lockstep::dist::internal

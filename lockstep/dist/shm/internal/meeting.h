@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How ranks find out that they are on one host, and come into one room.
+// How ranks find out that they are on one host, and come to share memory.
 #pragma once
 
 #include <memory>
 
 #include "lockstep/base/result.h"
 #include "lockstep/dist/internal/exchange_texts.h"
+#include "lockstep/dist/shm/internal/heap.h"
 #include "lockstep/dist/shm/internal/room.h"
 
 namespace lockstep::dist::shm {
 
-/// A room for all ranks; `options` without the processes.
+/// What ranks of one host share.
+struct Shared {
+  std::unique_ptr<Room> room = {};
+  Heaps heaps = {};
+};
+
+/// A room and the heaps of all ranks; `options` without the processes.
 /// Errors: kUnavailable, on all ranks alike; those of `exchange`.
-Result<std::unique_ptr<Room>> open_room(
+Result<Shared> share_memory(
     const internal::ExchangeTexts& exchange,
     RoomOptions options);
 

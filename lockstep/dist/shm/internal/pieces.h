@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/dist/shm/internal/heap.h"
 #include "lockstep/dist/shm/internal/room.h"
 
 namespace lockstep::dist::shm {
@@ -38,6 +39,15 @@ void all_gather(
 
 /// `data` becomes what `join` makes of all ranks' data, the same bits on each.
 void all_reduce(const Place& place, Bytes data, const Join& join);
+
+/// `all_reduce` for data that lies in the ranks' heaps: it is joined there, and
+/// nothing is copied. Returns false, and has done nothing, if the data of a
+/// rank lies elsewhere.
+bool all_reduce_in_place(
+    const Place& place,
+    const Heaps& heaps,
+    Bytes data,
+    const Join& join);
 
 /// `output` becomes what `join` makes of all ranks' `inputs[this rank]`.
 void reduce_scatter(

@@ -52,6 +52,10 @@ class Room {
   /// The thread that waits in `meet` leaves it with an error, and the others
   /// see that this rank has left.
   void abort();
+  /// It is of no use any more.
+  [[nodiscard]] bool is_broken() const {
+    return !broken_.empty();
+  }
   [[nodiscard]] std::byte* own_box() const;
   /// As that rank left it in the last phase.
   [[nodiscard]] const std::byte* box_of(int rank) const;

@@ -18,8 +18,14 @@ namespace lockstep::dist::shm {
 /// Errors: kUnavailable, as where the memory is not there.
 Result<Descriptor> create_segment(std::size_t bytes);
 
+/// The same, which takes memory only where it is written to.
+Result<Descriptor> create_sparse_segment(std::size_t bytes);
+
 /// The file `number` of process `pid`. Errors: kUnavailable.
 Result<Descriptor> open_segment(pid_t pid, int number);
+
+/// When the pages of a mapping become memory.
+enum class Pages { kNow, kWhenUsed };
 
 /// Maps a segment; it outlives the descriptor.
 class Mapping {
@@ -32,7 +38,8 @@ class Mapping {
   ~Mapping();
 
   /// Errors: kUnavailable.
-  static Result<Mapping> map(const Descriptor& file, std::size_t bytes);
+  static Result<Mapping>
+  map(const Descriptor& file, std::size_t bytes, Pages pages = Pages::kNow);
 
   [[nodiscard]] std::byte* data() const {
     return bytes_.data();
