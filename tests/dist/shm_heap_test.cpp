@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Tensors in memory that the ranks of a host share. Ranks are threads.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
@@ -193,6 +196,19 @@ TEST(SharedMemory, IsTakenOnlyForWhatIsThere) {
     EXPECT_GE(kilobytes() - before, 8 << 10);
     tensor.reset();
     EXPECT_LT(kilobytes() - before, 1 << 10);
+  });
+}
+
+TEST(SharedMemory, StaysWhenAForkFreesIt) {
+  with_a_group([](const ProcessGroup& group) {
+    at::Tensor tensor = group.allocate_tensor(10'000, at::kByte).fill_(7);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      tensor.reset();
+      ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+    EXPECT_TRUE(tensor.eq(7).all().item<bool>());
   });
 }
 

@@ -65,6 +65,9 @@ std::optional<std::span<std::byte>> Heap::allocate(std::size_t bytes) {
 }
 
 void Heap::free(std::span<std::byte> block) {
+  if (::getpid() != owner_) {
+    return; // a fork: the memory is still the parent's
+  }
   const std::scoped_lock lock(mutex_);
   auto begin = static_cast<std::size_t>(block.data() - memory_.data());
   auto end = begin + block.size();

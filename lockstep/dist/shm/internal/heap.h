@@ -4,6 +4,9 @@
 // Tensors that lie in it are summed where they lie, without a copy.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -43,6 +46,7 @@ class Heap {
  private:
   Heap(Descriptor file, Mapping memory);
 
+  pid_t owner_ = ::getpid();
   Descriptor file_;
   Mapping memory_;
   std::mutex mutex_;
