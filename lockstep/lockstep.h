@@ -12,6 +12,7 @@
 // IWYU pragma: begin_exports
 #include "lockstep/base/error.h"
 #include "lockstep/base/version.h"
+#include "lockstep/data/batch_sampler.h"
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"

@@ -58,9 +58,12 @@ std::shared_ptr<const Dataset> checked(
 // What the threads work on. A new epoch is a new object, so a worker that is
 // late with an old batch can neither disturb nor be disturbed.
 struct Epoch {
-  std::vector<std::int64_t> indices = {};
+  IndexBatches batches = {};
   std::int64_t number = 0;
-  std::int64_t batches = 0;
+
+  [[nodiscard]] std::int64_t size() const {
+    return std::ssize(batches);
+  }
 };
 
 // A batch in the memory of the pool: images, then targets.
@@ -129,20 +132,16 @@ struct Loader::Impl {
 };
 
 RawBatch Loader::Impl::read(const Epoch& from, std::int64_t batch) {
-  const std::int64_t begin = batch * options.batch_size;
-  const std::int64_t left =
-      static_cast<std::int64_t>(from.indices.size()) - begin;
-  RawBatch raw{
-      .memory = pool.take(),
-      .size = std::min(options.batch_size, left)};
-  const auto size = static_cast<std::size_t>(raw.size);
+  const auto& indices = from.batches[static_cast<std::size_t>(batch)];
+  const std::size_t size = indices.size();
+  RawBatch raw{.memory = pool.take(), .size = std::ssize(indices)};
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): raw memory
   auto* images = reinterpret_cast<float*>(raw.memory.get());
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): raw memory
   auto* targets =
       reinterpret_cast<std::int64_t*>(raw.memory.get() + image_bytes(raw.size));
   dataset->read(
-      std::span(from.indices).subspan(static_cast<std::size_t>(begin), size),
+      indices,
       from.number,
       {images, size * static_cast<std::size_t>(numel)},
       {targets, size});
@@ -181,7 +180,7 @@ void Loader::Impl::work(const std::stop_token& stop) {
   std::unique_lock lock(mutex);
   for (;;) {
     const bool goes_on = can_work.wait(lock, stop, [&] {
-      return claimed < std::min(epoch->batches, consumed + capacity);
+      return claimed < std::min(epoch->size(), consumed + capacity);
     });
     if (!goes_on || stop.stop_requested()) {
       return;
@@ -210,7 +209,7 @@ std::optional<Batch> Loader::Impl::next_from_ring() {
   RawBatch raw;
   {
     std::unique_lock lock(mutex);
-    if (consumed >= epoch->batches) {
+    if (consumed >= epoch->size()) {
       return std::nullopt;
     }
     Slot& slot = ring[static_cast<std::size_t>(consumed) % ring.size()];
@@ -234,24 +233,35 @@ Loader::Loader(
 Loader::~Loader() = default;
 
 void Loader::start_epoch(
-    std::vector<std::int64_t> indices,
+    const std::vector<std::int64_t>& indices,
     std::int64_t epoch) {
+  start_batches(
+      make_batches(
+          indices,
+          impl_->options.batch_size,
+          impl_->options.drop_last),
+      epoch);
+}
+
+void Loader::start_batches(IndexBatches batches, std::int64_t epoch) {
   const std::int64_t samples = impl_->dataset->size();
-  for (const std::int64_t index : indices) {
-    if (index < 0 || index >= samples) {
-      bad_option(format(
-          "index {} is outside the dataset of {} samples",
-          index,
-          samples));
+  for (const auto& batch : batches) {
+    check_range(
+        "the size of a batch",
+        std::ssize(batch),
+        1,
+        impl_->options.batch_size);
+    for (const std::int64_t index : batch) {
+      if (index < 0 || index >= samples) {
+        bad_option(format(
+            "index {} is outside the dataset of {} samples",
+            index,
+            samples));
+      }
     }
   }
-  const auto count = static_cast<std::int64_t>(indices.size());
-  const std::int64_t size = impl_->options.batch_size;
-  const bool has_rest = count % size != 0 && !impl_->options.drop_last;
-  auto next = std::make_shared<const Epoch>(Epoch{
-      .indices = std::move(indices),
-      .number = epoch,
-      .batches = count / size + (has_rest ? 1 : 0)});
+  auto next = std::make_shared<const Epoch>(
+      Epoch{.batches = std::move(batches), .number = epoch});
   {
     const std::scoped_lock lock(impl_->mutex);
     impl_->epoch = std::move(next);
@@ -270,7 +280,7 @@ std::optional<Batch> Loader::next() {
   if (impl_->options.workers > 0) {
     return impl_->next_from_ring();
   }
-  if (impl_->consumed >= impl_->epoch->batches) {
+  if (impl_->consumed >= impl_->epoch->size()) {
     return std::nullopt;
   }
   const RawBatch raw = impl_->read(*impl_->epoch, impl_->consumed);
@@ -291,7 +301,7 @@ void Loader::skip(std::int64_t count) {
 
 std::int64_t Loader::batches() const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->epoch->batches;
+  return impl_->epoch->size();
 }
 
 std::int64_t Loader::position() const {

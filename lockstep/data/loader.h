@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "lockstep/data/batch_sampler.h"
 #include "lockstep/data/dataset.h"
 
 namespace lockstep {
@@ -45,7 +46,14 @@ class Loader {
 
   /// Begins an epoch at batch 0; what is left of the epoch before is dropped.
   /// Errors: throws kInvalidArgument for an index outside the dataset.
-  void start_epoch(std::vector<std::int64_t> indices, std::int64_t epoch);
+  void start_epoch(
+      const std::vector<std::int64_t>& indices,
+      std::int64_t epoch);
+  /// The same with batches that were put together already (Python's
+  /// `batch_sampler`): each has 1 to `batch_size` samples, `drop_last` plays no
+  /// part. Errors: throws kInvalidArgument for an index outside the dataset,
+  /// and for a batch of another size.
+  void start_batches(IndexBatches batches, std::int64_t epoch);
 
   /// The next batch, or nothing at the end of the epoch.
   /// Ownership: the batch owns its memory, which the loader uses again once

@@ -17,7 +17,7 @@ Score evaluate(
   for (std::int64_t i = world.rank(); i < samples; i += world.size()) {
     order.push_back(i);
   }
-  loader.start_epoch(std::move(order), /*epoch=*/0);
+  loader.start_epoch(order, /*epoch=*/0);
   strategy.begin_test();
   Scoring scoring;
   while (const auto batch = loader.next()) {

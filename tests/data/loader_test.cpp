@@ -219,6 +219,38 @@ TEST_P(LoaderWorkers, BatchesOutliveTheLoader) {
   }
 }
 
+TEST_P(LoaderWorkers, ReadsBatchesThatWerePutTogether) {
+  Loader loader(
+      std::make_shared<Numbers>(9),
+      {.batch_size = 4, .workers = GetParam(), .drop_last = true});
+  const IndexBatches batches{{8}, {1, 1, 0}, {5, 4, 3, 2}};
+  loader.start_batches(batches, 6);
+  EXPECT_EQ(loader.batches(), 3);
+  for (const auto& expected : batches) {
+    const auto batch = loader.next();
+    EXPECT_TRUE(torch::equal(batch->targets, torch::tensor(expected)));
+    EXPECT_TRUE(torch::equal(
+        batch->images.select(1, 1),
+        torch::full({std::ssize(expected)}, 6.0F)));
+  }
+  EXPECT_EQ(loader.next(), std::nullopt);
+  loader.start_batches(batches, 7);
+  loader.skip(2);
+  EXPECT_EQ(loader.next()->size(), 4);
+}
+
+TEST(Loader, RefusesBatchesItHasNoRoomFor) {
+  Loader loader(std::make_shared<Numbers>(9), {.batch_size = 2});
+  const auto refusal = [&](const IndexBatches& batches) {
+    return error_of([&] { loader.start_batches(batches, 0); })->message;
+  };
+  EXPECT_EQ(
+      refusal({{1}, {1, 2, 3}}),
+      "the size of a batch must be 1 to 2, got 3");
+  EXPECT_EQ(refusal({{}}), "the size of a batch must be 1 to 2, got 0");
+  EXPECT_EQ(refusal({{9}}), "index 9 is outside the dataset of 9 samples");
+}
+
 TEST_P(LoaderWorkers, EmptyEpochHasNoBatches) {
   Loader loader(std::make_shared<Numbers>(5), options(2));
   EXPECT_FALSE(loader.next());

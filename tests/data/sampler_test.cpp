@@ -7,6 +7,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/batch_sampler.h"
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/random_sampler.h"
 #include "lockstep/data/weighted_sampler.h"
@@ -133,6 +134,18 @@ TEST(WeightedRandomSampler, RefusesWhatCannotBeDrawn) {
   EXPECT_EQ(
       WeightedRandomSampler({0, 3}, 4).next_epoch(),
       (std::vector<std::int64_t>{1, 1, 1, 1}));
+}
+
+TEST(BatchSampler, MakesPythonsBatches) {
+  const std::vector<std::int64_t> order{6, 7, 1, 4, 2};
+  EXPECT_EQ(make_batches(order, 2), (IndexBatches{{6, 7}, {1, 4}, {2}}));
+  EXPECT_EQ(make_batches(order, 2, true), (IndexBatches{{6, 7}, {1, 4}}));
+  EXPECT_EQ(make_batches(order, 5, true), (IndexBatches{order}));
+  EXPECT_EQ(make_batches(order, 9), (IndexBatches{order}));
+  EXPECT_EQ(make_batches({}, 3), IndexBatches());
+  EXPECT_EQ(
+      error_of([&] { make_batches(order, 0); })->message,
+      "batch_size should be a positive integer value, but got batch_size=0");
 }
 
 TEST(RandomSampler, RejectsANegativeSize) {
