@@ -2,9 +2,10 @@
 //
 // One rank of a job, with parts that users have: LibTorch's layers, loss and
 // SGD. tests/oracle/dist_rank.py is the same program in Python; ranks_test.py
-// starts both, mixed in every way, and compares what they save.
-//   RANK=0 WORLD_SIZE=2 MASTER_ADDR=... dist_rank SCENARIO FOLDER BACKEND
-//   [mixed]
+// starts both, mixed in every way, and compares what they save. The scenarios
+// are models that one group trains one after another.
+//   RANK=0 WORLD_SIZE=2 MASTER_ADDR=... dist_rank FOLDER BACKEND SCENARIO...
+// BACKEND: gloo, shm, or mixed, which is gloo with ranks of Python.
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -198,12 +199,8 @@ void check_groups(const dist::ProcessGroup& group) {
       "values on one");
 }
 
-int run(
-    const std::string& scenario,
-    const std::string& folder,
-    const dist::InitOptions& options) {
-  torch::set_num_threads(1);
-  dist::init_process_group(options);
+/// Trains a model as `scenario` says, and saves it in `folder`.
+void run(const std::string& scenario, const std::string& folder, bool mixed) {
   if (scenario == "groups") {
     check_groups(dist::default_group());
   }
@@ -217,24 +214,28 @@ int run(
         {.divide_by_initial_world_size = scenario == "join"});
   } else {
     const AnyOptimizer optimizer = train(model, scenario, 20);
-    if (!options.has_python_ranks) { // Python's ranks bring it together in
-                                     // their own way
-      optimizer.save(folder + "/optimizer.pt");
+    if (!mixed) { // Python's ranks bring it together in their own way
+      optimizer.save(ls::format("{}/{}_optimizer.pt", folder, scenario));
     }
   }
-  const std::string file = ls::format("{}/rank{}.pt", folder, dist::get_rank());
-  ls::save(ls::state_dict(*model), file);
-  dist::destroy_process_group();
-  return 0;
+  ls::save(
+      ls::state_dict(*model),
+      ls::format("{}/{}_{}.pt", folder, scenario, dist::get_rank()));
 }
 
 } // namespace
 
 int main(int argc, char** argv) try {
-  return run(
-      argv[1],
-      argv[2],
-      {.backend = argv[3], .has_python_ranks = argc > 4});
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool mixed = arguments.at(1) == "mixed";
+  torch::set_num_threads(1);
+  dist::init_process_group(
+      {.backend = mixed ? "gloo" : arguments.at(1), .has_python_ranks = mixed});
+  for (std::size_t i = 2; i < arguments.size(); ++i) {
+    run(arguments[i], arguments[0], mixed);
+  }
+  dist::destroy_process_group();
+  return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

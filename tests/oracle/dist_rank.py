@@ -2,7 +2,7 @@
 """One rank of a job with stock DistributedDataParallel; torch 2.13.
 
 tests/dist/rank.cpp is the same program in C++.
-Arguments: scenario, folder for the result, "mixed" beside ranks of C++.
+Arguments: folder for the results, "mixed" beside ranks of C++ or "gloo", scenarios.
 """
 import contextlib
 import sys
@@ -108,10 +108,8 @@ def check_groups():
     assert rank != 1 or found == values, found
 
 
-def main():
-    scenario, folder, *mixed = sys.argv[1:]
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+def run(scenario, folder, mixed):
+    """Trains a model as `scenario` says, and saves it in `folder`."""
     if scenario == "groups":
         check_groups()
     torch.manual_seed(dist.get_rank())
@@ -125,8 +123,16 @@ def main():
         if scenario == "zero" and not mixed:
             optimizer.consolidate_state_dict()
             if dist.get_rank() == 0:
-                torch.save(optimizer.state_dict(), f"{folder}/optimizer.pt")
-    torch.save(model.state_dict(), f"{folder}/rank{dist.get_rank()}.pt")
+                torch.save(optimizer.state_dict(), f"{folder}/zero_optimizer.pt")
+    torch.save(model.state_dict(), f"{folder}/{scenario}_{dist.get_rank()}.pt")
+
+
+def main():
+    folder, backend, *scenarios = sys.argv[1:]
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    for scenario in scenarios:
+        run(scenario, folder, backend == "mixed")
     dist.destroy_process_group()
 
 
