@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/stack.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
@@ -28,19 +27,15 @@ void check_peer(const char* op, int peer, int size) {
   }
 }
 
-/// Shared memory has what all ranks do together.
-bool is_shared_memory(const std::string& backend) {
-  return backend == "shm";
-}
-
-void check_has(const std::string& backend, const char* op) {
-  if (is_shared_memory(backend)) {
+/// c10d would wait for good.
+void check_other(const char* op, int peer, const ProcessGroup& group) {
+  check_peer(op, peer, group.size());
+  if (peer == group.rank()) {
     raise(
-        {.code = ErrorCode::kUnavailable,
+        {.code = ErrorCode::kInvalidArgument,
          .op = std::string("dist.") + op,
-         .message = format("the backend {} has no {}", backend, op),
-         .hint = "choose InitOptions::backend \"gloo\"",
-         .detail = "E_BACKEND"});
+         .message = format("rank {} is this rank itself", peer),
+         .detail = "E_COLLECTIVE"});
   }
 }
 
@@ -49,10 +44,6 @@ void check_has(const std::string& backend, const char* op) {
 std::vector<at::Tensor> ProcessGroup::gather(const at::Tensor& tensor, int dst)
     const {
   check_peer("gather", dst, size());
-  if (is_shared_memory(impl().backend)) {
-    auto all = all_gather(tensor);
-    return rank() == dst ? std::move(all) : std::vector<at::Tensor>();
-  }
   std::vector<std::vector<at::Tensor>> outputs;
   if (rank() == dst) {
     outputs.emplace_back();
@@ -89,15 +80,6 @@ void ProcessGroup::scatter(
              src),
          .detail = "E_COLLECTIVE"});
   }
-  if (is_shared_memory(impl().backend)) {
-    const std::vector<at::Tensor> places(
-        static_cast<std::size_t>(size()),
-        tensor);
-    at::Tensor all = at::stack(rank() == src ? inputs : places);
-    broadcast(all, src);
-    tensor.copy_(all[rank()]);
-    return;
-  }
   impl().collective("scatter", [&] {
     std::vector<at::Tensor> outputs{tensor};
     std::vector<std::vector<at::Tensor>> lists;
@@ -109,8 +91,7 @@ void ProcessGroup::scatter(
 }
 
 void ProcessGroup::send(const at::Tensor& tensor, int dst, int tag) const {
-  check_has(impl().backend, "send");
-  check_peer("send", dst, size());
+  check_other("send", dst, *this);
   impl().collective("send", [&] {
     std::vector<at::Tensor> tensors{tensor.contiguous()};
     impl().group->send(tensors, dst, tag)->wait();
@@ -118,8 +99,7 @@ void ProcessGroup::send(const at::Tensor& tensor, int dst, int tag) const {
 }
 
 void ProcessGroup::recv(at::Tensor& tensor, int src, int tag) const {
-  check_has(impl().backend, "recv");
-  check_peer("recv", src, size());
+  check_other("recv", src, *this);
   impl().collective("recv", [&] {
     std::vector<at::Tensor> tensors{tensor};
     impl().group->recv(tensors, src, tag)->wait();
@@ -129,7 +109,6 @@ void ProcessGroup::recv(at::Tensor& tensor, int src, int tag) const {
 void ProcessGroup::monitored_barrier(
     std::chrono::milliseconds timeout,
     bool wait_all_ranks) const {
-  check_has(impl().backend, "monitored_barrier");
   impl().collective("monitored_barrier", [&] {
     c10d::BarrierOptions options;
     options.timeout = timeout.count() > 0 ? timeout : impl().timeout;

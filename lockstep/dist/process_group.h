@@ -94,8 +94,8 @@ class ProcessGroup {
       const std::vector<at::Tensor>& inputs,
       int src = 0) const;
   /// One rank to another: `recv` replaces its tensor by that of `send`, of the
-  /// same shape and dtype; `tag` tells several apart.
-  /// Errors: kUnavailable with the backend shm.
+  /// same shape and dtype; `tag`, at least 0, tells several apart. Both wait
+  /// for the other.
   void send(const at::Tensor& tensor, int dst, int tag = 0) const;
   void recv(at::Tensor& tensor, int src, int tag = 0) const;
   /// Returns when all ranks have called it.
@@ -112,7 +112,6 @@ class ProcessGroup {
   /// the group's. With `wait_all_ranks` it names all that are late, else the
   /// first.
   /// Errors: throws kTimeout that names them on rank 0; the others name rank 0.
-  /// kUnavailable with the backend shm, whose `barrier` names them itself.
   void monitored_barrier(
       std::chrono::milliseconds timeout = {},
       bool wait_all_ranks = false) const;

@@ -7,7 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -35,18 +37,65 @@ void futex(
 
 } // namespace
 
+/// A number that one rank sets and others wait for.
+struct Room::Mark {
+  std::uint32_t value = 0;
+  std::uint32_t sleepers = 0;
+
+  [[nodiscard]] std::uint32_t get() {
+    return Word(value).load(std::memory_order_acquire);
+  }
+
+  // In one order with what sleepers do: they count themselves, then look.
+  void set(std::uint32_t number) {
+    Word(value).store(number);
+    if (Word(sleepers).load() != 0) {
+      wake();
+    }
+  }
+
+  void wake() {
+    futex(value, FUTEX_WAKE, INT32_MAX, nullptr);
+  }
+
+  template <class HasCome>
+  void sleep(const HasCome& has_come) {
+    constexpr timespec kTime{
+        .tv_sec = 0,
+        .tv_nsec = std::chrono::nanoseconds(kLook).count()};
+    Word(sleepers).fetch_add(1);
+    const std::uint32_t seen = Word(value).load();
+    if (!has_come()) {
+      futex(value, FUTEX_WAIT, seen, &kTime);
+    }
+    Word(sleepers).fetch_sub(1);
+  }
+};
+
 /// What the others see of a rank.
 struct alignas(kCacheLine) Room::Line {
-  std::uint32_t phase = 0;
-  std::uint32_t sleepers = 0;
+  Mark phase = {};
   std::uint32_t has_left = 0;
 };
 
-enum class Room::Cause : std::uint32_t { kNone, kEnded, kLeft, kLate };
+/// From one rank to another. Pages count on, from letter to letter.
+struct alignas(kCacheLine) Room::Letter {
+  /// The sender sets it last, of what is here.
+  Mark sent = {};
+  std::uint32_t phase = 0;
+  std::int32_t tag = 0;
+  std::uint64_t bytes = 0;
+  /// The receiver's.
+  Mark taken = {};
+};
+
+/// kKnown: the first rank that gave up has said why.
+enum class Room::Cause : std::uint32_t { kNone, kEnded, kLeft, kLate, kKnown };
 
 std::size_t Room::bytes_for(int size) {
   const auto ranks = static_cast<std::size_t>(size);
-  return kCacheLine + ranks * (sizeof(Line) + 2 * kBoxBytes);
+  return kCacheLine +
+         ranks * (sizeof(Line) + ranks * sizeof(Letter) + 2 * kBoxBytes);
 }
 
 Room::Room(Mapping memory, RoomOptions options)
@@ -60,11 +109,16 @@ void Room::abort() {
   is_aborted_.store(true);
   Line& own = line(options_.rank);
   Word(own.has_left).store(1);
-  futex(own.phase, FUTEX_WAKE, INT32_MAX, nullptr);
+  own.phase.wake();
 }
 
 Room::Line& Room::line(int rank) const {
   return reinterpret_cast<Line*>(memory_.data() + kCacheLine)[rank];
+}
+
+Room::Letter& Room::letter(int from, int to) const {
+  return reinterpret_cast<Letter*>(
+      &line(options_.size))[from * options_.size + to];
 }
 
 std::uint32_t& Room::reason() const {
@@ -73,7 +127,7 @@ std::uint32_t& Room::reason() const {
 
 std::byte* Room::box(int rank, std::uint32_t phase) const {
   const auto index = 2 * static_cast<std::size_t>(rank) + phase % 2;
-  auto* const boxes = reinterpret_cast<std::byte*>(&line(options_.size));
+  auto* const boxes = reinterpret_cast<std::byte*>(&letter(options_.size, 0));
   return boxes + index * kBoxBytes;
 }
 
@@ -86,60 +140,116 @@ const std::byte* Room::box_of(int rank) const {
 }
 
 void Room::meet() {
-  if (!broken_.empty()) {
-    throw std::runtime_error(broken_);
-  }
-  check_aborted();
-  ++phase_;
-  Line& own = line(options_.rank);
-  // In one order with what sleepers do: they count themselves, then look.
-  Word(own.phase).store(phase_);
-  if (Word(own.sleepers).load() != 0) {
-    futex(own.phase, FUTEX_WAKE, INT32_MAX, nullptr);
-  }
+  check_usable();
+  line(options_.rank).phase.set(++phase_);
   for (int rank = 0; rank < options_.size; ++rank) {
-    if (!has_come(rank)) {
-      wait_for(rank);
-    }
+    Mark& phase = line(rank).phase;
+    const auto has_come = [&] {
+      return static_cast<std::int32_t>(phase.get() - phase_) >= 0;
+    };
+    const Partner partner{.rank = rank, .timeout = options_.timeout};
+    check(wait(partner, phase, has_come), partner);
   }
 }
 
-bool Room::has_come(int rank) const {
-  const std::uint32_t ahead =
-      Word(line(rank).phase).load(std::memory_order_acquire) - phase_;
-  return static_cast<std::int32_t>(ahead) >= 0;
+void Room::send(const Partner& to, std::span<const std::byte> bytes) {
+  check_usable();
+  Letter& letter = this->letter(options_.rank, to.rank);
+  letter.phase = phase_;
+  letter.tag = to.tag;
+  letter.bytes = bytes.size();
+  do {
+    const auto page = bytes.first(std::min(bytes.size(), kBoxBytes));
+    std::ranges::copy(page, own_box());
+    const std::uint32_t number = letter.sent.value + 1;
+    letter.sent.set(number);
+    const auto has_come = [&] { return letter.taken.get() == number; };
+    check(wait(to, letter.taken, has_come), to);
+    bytes = bytes.subspan(page.size());
+  } while (!bytes.empty());
 }
 
-void Room::wait_for(int rank) {
+void Room::receive(const Partner& from, std::span<std::byte> bytes) {
+  check_usable();
+  Letter& letter = this->letter(from.rank, options_.rank);
+  const std::size_t size = bytes.size();
+  do {
+    check(wait_for_letter(from), from);
+    if (letter.bytes != size) {
+      abort(); // else the sender waits
+      break_off(format(
+          "rank {} sends {} bytes, expected {}",
+          from.rank,
+          letter.bytes,
+          size));
+    }
+    const std::size_t page = std::min(bytes.size(), kBoxBytes);
+    std::copy_n(box(from.rank, letter.phase), page, bytes.data());
+    letter.taken.set(letter.sent.value);
+    bytes = bytes.subspan(page);
+  } while (!bytes.empty());
+}
+
+bool Room::expects(const Partner& from) {
+  check_usable();
+  return wait_for_letter(from) == Cause::kNone;
+}
+
+Room::Cause Room::wait_for_letter(const Partner& from) {
+  Letter& letter = this->letter(from.rank, options_.rank);
+  return wait(from, letter.sent, [&] {
+    return letter.sent.get() != letter.taken.value && letter.tag == from.tag;
+  });
+}
+
+template <class HasCome>
+Room::Cause
+Room::wait(const Partner& partner, Mark& mark, const HasCome& has_come) {
+  if (has_come()) {
+    return Cause::kNone;
+  }
   const auto start = Clock::now();
   while (Clock::now() - start < kSpin) {
     for (int look = 0; look < 100; ++look) {
-      if (has_come(rank)) {
-        return;
+      if (has_come()) {
+        return Cause::kNone;
       }
     }
     ::sched_yield(); // where there are more ranks than cores
   }
-  while (!has_come(rank)) {
-    check_process(rank);
-    if (Clock::now() - start > options_.timeout) {
-      fail(Cause::kLate, rank);
+  while (!has_come()) {
+    // What it did last before it ended or left may have been to come.
+    const Cause state = state_of(partner.rank);
+    if (state != Cause::kNone && !has_come()) {
+      return state;
     }
-    sleep_for(rank);
+    if (Clock::now() - start > partner.timeout) {
+      return Cause::kLate;
+    }
+    mark.sleep(has_come);
   }
+  return Cause::kNone;
 }
 
-void Room::sleep_for(int rank) const {
-  constexpr timespec kTime{
-      .tv_sec = 0,
-      .tv_nsec = std::chrono::nanoseconds(kLook).count()};
-  Line& other = line(rank);
-  Word(other.sleepers).fetch_add(1);
-  const std::uint32_t seen = Word(other.phase).load();
-  if (!has_come(rank)) {
-    futex(other.phase, FUTEX_WAIT, seen, &kTime);
+Room::Cause Room::state_of(int rank) {
+  check_aborted();
+  if (Word(reason()).load() != 0) {
+    return Cause::kKnown;
   }
-  Word(other.sleepers).fetch_sub(1);
+  if (Word(line(rank).has_left).load() != 0) {
+    return Cause::kLeft;
+  }
+  const Descriptor& process =
+      options_.processes[static_cast<std::size_t>(rank)];
+  pollfd poll{.fd = process.get(), .events = POLLIN, .revents = 0};
+  return process && ::poll(&poll, 1, 0) == 1 ? Cause::kEnded : Cause::kNone;
+}
+
+void Room::check_usable() {
+  if (!broken_.empty()) {
+    throw std::runtime_error(broken_);
+  }
+  check_aborted();
 }
 
 void Room::check_aborted() {
@@ -148,37 +258,24 @@ void Room::check_aborted() {
   }
 }
 
-// What it did last before it ended or left may have been to come.
-void Room::check_process(int rank) {
-  check_aborted();
-  if (Word(reason()).load() != 0) {
-    fail(Cause::kNone, rank);
-  }
-  if (Word(line(rank).has_left).load() != 0 && !has_come(rank)) {
-    fail(Cause::kLeft, rank);
-  }
-  const Descriptor& process =
-      options_.processes[static_cast<std::size_t>(rank)];
-  pollfd poll{.fd = process.get(), .events = POLLIN, .revents = 0};
-  if (process && ::poll(&poll, 1, 0) == 1 && !has_come(rank)) {
-    fail(Cause::kEnded, rank);
-  }
-}
-
 // The first reason is that of all ranks.
-void Room::fail(Cause cause, int rank) {
-  const auto mine = static_cast<std::uint32_t>(cause) |
-                    static_cast<std::uint32_t>(rank) << 8U;
+void Room::check(Cause cause, const Partner& partner) {
+  if (cause == Cause::kNone) {
+    return;
+  }
+  auto rank = static_cast<std::uint32_t>(partner.rank);
   std::uint32_t first = 0;
-  if (!Word(reason()).compare_exchange_strong(first, mine)) {
+  if (!Word(reason()).compare_exchange_strong(
+          first,
+          static_cast<std::uint32_t>(cause) | rank << 8U)) {
     cause = static_cast<Cause>(first & 0xFFU);
-    rank = static_cast<int>(first >> 8U);
+    rank = first >> 8U;
   }
   if (cause == Cause::kLate) {
     break_off(format(
         "timed out: rank {} did not come within {} s",
         rank,
-        static_cast<double>(options_.timeout.count()) / 1000.0));
+        static_cast<double>(partner.timeout.count()) / 1000.0));
   }
   break_off(
       cause == Cause::kEnded ? format("the process of rank {} has ended", rank)

@@ -15,6 +15,7 @@
 
 #include "lockstep/dist/shm/internal/join.h"
 #include "lockstep/dist/shm/internal/meeting.h"
+#include "lockstep/dist/shm/internal/monitored_barrier.h"
 #include "lockstep/dist/shm/internal/pieces.h"
 
 namespace lockstep::dist::internal {
@@ -103,8 +104,13 @@ WorkPtr work(const std::vector<Tensor>& tensors, const Run& run) {
 
 class ShmBackend final : public c10d::Backend {
  public:
-  ShmBackend(shm::Shared shared, int rank, int size)
+  ShmBackend(
+      shm::Shared shared,
+      int rank,
+      int size,
+      std::chrono::milliseconds timeout)
       : Backend(rank, size),
+        timeout_(timeout),
         room_(std::move(shared.room)),
         heaps_(std::move(shared.heaps)),
         place_{.room = *room_, .rank = rank, .size = size} {}
@@ -179,6 +185,65 @@ class ShmBackend final : public c10d::Backend {
     return work({}, [&] { room_->meet(); });
   }
 
+  // Throw at once: nothing is noted of these, and c10d's work with an error in
+  // it does not throw where it is waited for.
+  WorkPtr send(std::vector<Tensor>& tensors, int to, int tag) override {
+    send_one(only(tensors), to, tag);
+    return work(tensors, [] {});
+  }
+
+  WorkPtr recv(std::vector<Tensor>& tensors, int from, int tag) override {
+    receive_one(only(tensors), from, tag);
+    return work(tensors, [] {});
+  }
+
+  WorkPtr gather(
+      std::vector<std::vector<Tensor>>& outputs,
+      std::vector<Tensor>& inputs,
+      const c10d::GatherOptions& options) override {
+    const auto root = static_cast<int>(options.rootRank);
+    const Tensor& own = only(inputs);
+    if (root != getRank()) {
+      return work({}, [&] { send_one(own, root, kListTag); });
+    }
+    const std::vector<Tensor>& all = only(outputs);
+    check_list(all, own, getSize());
+    return work(all, [&] {
+      all[static_cast<std::size_t>(root)].copy_(own);
+      for_others([&](int rank) {
+        receive_one(all[static_cast<std::size_t>(rank)], rank, kListTag);
+      });
+    });
+  }
+
+  WorkPtr scatter(
+      std::vector<Tensor>& outputs,
+      std::vector<std::vector<Tensor>>& inputs,
+      const c10d::ScatterOptions& options) override {
+    const auto root = static_cast<int>(options.rootRank);
+    const Tensor& own = only(outputs);
+    if (root != getRank()) {
+      return work(outputs, [&] { receive_one(own, root, kListTag); });
+    }
+    const std::vector<Tensor>& all = only(inputs);
+    check_list(all, own, getSize());
+    return work(outputs, [&] {
+      own.copy_(all[static_cast<std::size_t>(root)]);
+      for_others([&](int rank) {
+        send_one(all[static_cast<std::size_t>(rank)], rank, kListTag);
+      });
+    });
+  }
+
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all)
+      override {
+    try {
+      shm::monitored_barrier(place_, options.timeout, wait_all);
+    } catch (const std::runtime_error& error) {
+      TORCH_CHECK(false, error.what());
+    }
+  }
+
   bool supportsTensorAlloc(c10::DeviceIndex device) override {
     return device < 0; // the CPU
   }
@@ -201,6 +266,37 @@ class ShmBackend final : public c10d::Backend {
   }
 
  private:
+  /// Of letters that are no user's.
+  static constexpr int kListTag = -1;
+
+  template <class Use>
+  void for_others(const Use& use) const {
+    for (int rank = 0; rank < getSize(); ++rank) {
+      if (rank != getRank()) {
+        use(rank);
+      }
+    }
+  }
+
+  [[nodiscard]] shm::Partner partner(int rank, int tag) const {
+    TORCH_CHECK(
+        rank >= 0 && rank < getSize() && rank != getRank(),
+        "there is no other rank ",
+        rank);
+    return {.rank = rank, .tag = tag, .timeout = timeout_};
+  }
+
+  void send_one(const Tensor& tensor, int to, int tag) {
+    room_->send(partner(to, tag), Elements(tensor).bytes());
+  }
+
+  void receive_one(const Tensor& tensor, int from, int tag) {
+    const at::NoGradGuard no_grad;
+    Elements elements(tensor);
+    room_->receive(partner(from, tag), elements.bytes());
+    elements.write_back();
+  }
+
   void gather_all(const Tensor& input, const std::vector<Tensor>& outputs) {
     const Elements own(input);
     auto all = elements_of(outputs);
@@ -261,6 +357,7 @@ class ShmBackend final : public c10d::Backend {
     return all;
   }
 
+  std::chrono::milliseconds timeout_;
   std::unique_ptr<shm::Room> room_;
   shm::Heaps heaps_;
   shm::Place place_;
@@ -280,7 +377,7 @@ Result<c10::intrusive_ptr<c10d::Backend>> shm_backend(
     return shared.error();
   }
   return c10::intrusive_ptr<c10d::Backend>(
-      c10::make_intrusive<ShmBackend>(*std::move(shared), rank, size));
+      c10::make_intrusive<ShmBackend>(*std::move(shared), rank, size, timeout));
 }
 
 } // namespace lockstep::dist::internal

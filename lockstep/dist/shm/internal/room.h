@@ -8,12 +8,15 @@
 //   copy(mine, room.own_box());
 //   room.meet();
 //   copy(room.box_of(0), theirs);
+// Two ranks can meet without the others: one sends the other a letter, whose
+// pages go through the box into which the sender does not write meanwhile.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +33,14 @@ struct RoomOptions {
   /// By rank: readable when that rank's process has ended. None: it is this
   /// process.
   std::vector<Descriptor> processes = {};
+};
+
+/// With whom a rank has a letter, and how long it waits for that rank.
+struct Partner {
+  int rank = 0;
+  /// Letters of other tags are not meant.
+  int tag = 0;
+  std::chrono::milliseconds timeout = {};
 };
 
 /// Threads: one, but for `abort`.
@@ -49,8 +60,14 @@ class Room {
   /// Ends the phase. Errors: throws std::runtime_error that names the rank
   /// which has ended, left or not come in time; the room is of no use then.
   void meet();
-  /// The thread that waits in `meet` leaves it with an error, and the others
-  /// see that this rank has left.
+  /// Return when the letter has arrived: the sender waits for the receiver.
+  /// Errors: as `meet`; also if the letter has another size than `bytes`.
+  void send(const Partner& to, std::span<const std::byte> bytes);
+  void receive(const Partner& from, std::span<std::byte> bytes);
+  /// Whether a letter comes in time. Errors: as `meet`, of earlier calls only.
+  bool expects(const Partner& from);
+  /// The thread that waits leaves with an error, and the others see that this
+  /// rank has left.
   void abort();
   /// It is of no use any more.
   [[nodiscard]] bool is_broken() const {
@@ -61,19 +78,26 @@ class Room {
   [[nodiscard]] const std::byte* box_of(int rank) const;
 
  private:
+  struct Mark;
   struct Line;
+  struct Letter;
   enum class Cause : std::uint32_t;
 
   [[nodiscard]] Line& line(int rank) const;
+  [[nodiscard]] Letter& letter(int from, int to) const;
   /// Why the first rank that gave up did so; 0: none has.
   [[nodiscard]] std::uint32_t& reason() const;
   [[nodiscard]] std::byte* box(int rank, std::uint32_t phase) const;
-  [[nodiscard]] bool has_come(int rank) const;
-  void wait_for(int rank);
-  void sleep_for(int rank) const;
-  void check_process(int rank);
+  void check_usable();
+  /// Why it has not come, if so. `mark` changes when `has_come` may do.
+  template <class HasCome>
+  [[nodiscard]] Cause
+  wait(const Partner& partner, Mark& mark, const HasCome& has_come);
+  [[nodiscard]] Cause wait_for_letter(const Partner& from);
+  [[nodiscard]] Cause state_of(int rank);
   void check_aborted();
-  [[noreturn]] void fail(Cause cause, int rank);
+  /// Does nothing without a cause.
+  void check(Cause cause, const Partner& partner);
   [[noreturn]] void break_off(std::string text);
 
   Mapping memory_;
