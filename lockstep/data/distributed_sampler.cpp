@@ -3,6 +3,8 @@
 
 #include <numeric>
 
+#include <c10/util/Exception.h>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/permutation.h"
@@ -16,6 +18,16 @@ void invalid(std::string message) {
        .op = "data.sampler",
        .message = std::move(message),
        .detail = "E_DATA_OPTION"});
+}
+
+void warn_of_repeats(std::int64_t size, std::int64_t replicas) {
+  TORCH_WARN(format(
+      "DistributedSampler repeats {} of {} samples, so that each of {} ranks "
+      "has as many; in an evaluation they count twice: set "
+      "DistributedSamplerOptions::exact for one",
+      replicas - size % replicas,
+      size,
+      replicas));
 }
 
 } // namespace
@@ -37,8 +49,16 @@ DistributedSampler::DistributedSampler(
         options.rank,
         replicas - 1));
   }
-  const bool fills_up = !options.drop_last && dataset_size % replicas != 0;
-  num_samples_ = dataset_size / replicas + (fills_up ? 1 : 0);
+  if (options.drop_last && options.exact) {
+    invalid("drop_last leaves samples out, which exact does not");
+  }
+  const std::int64_t rest = dataset_size % replicas;
+  const bool has_more =
+      options.exact ? options.rank < rest : !options.drop_last && rest != 0;
+  num_samples_ = dataset_size / replicas + (has_more ? 1 : 0);
+  if (has_more && !options.exact && !options.shuffle && options.rank == 0) {
+    warn_of_repeats(dataset_size, replicas);
+  }
 }
 
 std::vector<std::int64_t> DistributedSampler::indices() const {

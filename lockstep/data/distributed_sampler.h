@@ -22,14 +22,21 @@ struct DistributedSamplerOptions {
   /// Cuts the samples that do not divide evenly; otherwise the first samples
   /// are repeated to fill up.
   bool drop_last = false;
+  /// Neither: every sample comes once, to one rank, so the first ranks may have
+  /// one more than the others. For an evaluation whose sums over all ranks are
+  /// exact; not for training, where all ranks make as many steps. Python has no
+  /// such option.
+  bool exact = false;
 };
 
-/// Deals the samples of a dataset to ranks.
+/// Deals the samples of a dataset to ranks. Without shuffling, as for an
+/// evaluation, rank 0 warns when samples are repeated to fill up.
 class DistributedSampler {
  public:
   /// Units: `dataset_size` in samples.
   /// Errors: throws kInvalidArgument with PyTorch's text for a rank outside
-  /// the interval, and for a size or a number of replicas out of range.
+  /// the interval, for a size or a number of replicas out of range, and for
+  /// `drop_last` with `exact`.
   explicit DistributedSampler(
       std::int64_t dataset_size,
       const DistributedSamplerOptions& options = {});

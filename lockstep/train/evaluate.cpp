@@ -2,7 +2,8 @@
 #include "lockstep/train/evaluate.h"
 
 #include <chrono>
-#include <vector>
+
+#include "lockstep/data/distributed_sampler.h"
 
 namespace lockstep::train {
 
@@ -13,11 +14,13 @@ Score evaluate(
     World& world) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  std::vector<std::int64_t> order;
-  for (std::int64_t i = world.rank(); i < samples; i += world.size()) {
-    order.push_back(i);
-  }
-  loader.start_epoch(order, /*epoch=*/0);
+  const DistributedSampler sampler(
+      samples,
+      {.num_replicas = world.size(),
+       .rank = world.rank(),
+       .shuffle = false,
+       .exact = true});
+  loader.start_epoch(sampler.indices(), /*epoch=*/0);
   strategy.begin_test();
   Scoring scoring;
   while (const auto batch = loader.next()) {

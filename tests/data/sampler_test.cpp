@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -12,12 +14,14 @@
 #include "lockstep/data/random_sampler.h"
 #include "lockstep/data/weighted_sampler.h"
 #include "tests/data/idx_fixture.h"
+#include "tests/user/support.h"
 
 namespace lockstep {
 namespace {
 
 using ::testing::ElementsAre;
 using testing::error_of;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<std::int64_t> order(
@@ -77,6 +81,44 @@ TEST(DistributedSampler, RepeatsATinyDataset) {
   EXPECT_THAT(order(0, {.num_replicas = 5, .rank = 2}), IsEmpty());
 }
 
+// An evaluation: no sample twice, none left out, the shuffled ones neither.
+TEST(DistributedSampler, ExactGivesEverySampleOnce) {
+  for (const std::int64_t size : {0, 1, 4, 10, 12}) {
+    for (const bool shuffle : {false, true}) {
+      std::vector<std::int64_t> all;
+      for (std::int64_t r = 0; r < 4; ++r) {
+        const auto mine = order(
+            size,
+            {.num_replicas = 4, .rank = r, .shuffle = shuffle, .exact = true});
+        all.insert(all.end(), mine.begin(), mine.end());
+      }
+      std::ranges::sort(all);
+      std::vector<std::int64_t> expected(static_cast<std::size_t>(size));
+      std::iota(expected.begin(), expected.end(), 0);
+      EXPECT_EQ(all, expected);
+    }
+  }
+}
+
+TEST(DistributedSampler, WarnsOfRepeatedSamplesInAnEvaluation) {
+  const auto warning = [](DistributedSamplerOptions options) {
+    test::Warnings warnings;
+    const DistributedSampler sampler(10, options);
+    return warnings.text;
+  };
+  EXPECT_THAT(
+      warning({.num_replicas = 4, .shuffle = false}),
+      HasSubstr("repeats 2 of 10 samples, so that each of 4 ranks has as "
+                "many"));
+  EXPECT_EQ(warning({.num_replicas = 4}), "");
+  EXPECT_EQ(warning({.num_replicas = 5, .shuffle = false}), "");
+  EXPECT_EQ(warning({.num_replicas = 4, .rank = 1, .shuffle = false}), "");
+  EXPECT_EQ(
+      warning({.num_replicas = 4, .shuffle = false, .drop_last = true}),
+      "");
+  EXPECT_EQ(warning({.num_replicas = 4, .shuffle = false, .exact = true}), "");
+}
+
 TEST(DistributedSampler, LeavesTheDefaultGeneratorAlone) {
   torch::manual_seed(3);
   const at::Tensor first = torch::rand({1});
@@ -101,6 +143,9 @@ TEST(DistributedSampler, RejectsBadArgumentsInPytorchsWords) {
   EXPECT_EQ(
       message(10, {.num_replicas = 0}),
       "num_replicas must be 1 or more, got 0");
+  EXPECT_EQ(
+      message(10, {.drop_last = true, .exact = true}),
+      "drop_last leaves samples out, which exact does not");
   EXPECT_EQ(message(-1, {}), "dataset size must not be negative, got -1");
 }
 

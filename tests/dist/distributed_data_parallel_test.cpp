@@ -10,6 +10,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/distributed_sampler.h"
 #include "lockstep/dist/thread_ranks.h"
 #include "lockstep/tensor/state_dict.h"
 
@@ -323,6 +324,37 @@ TEST(DistributedDataParallel, UnusedParametersAreReportedOrFound) {
                         "rank"))));
     }
   }
+}
+
+// Sums over the ranks of what each has of ten samples: those of one process.
+TEST(
+    DistributedDataParallel,
+    AnEvaluationWithTheExactSamplerIsThatOfOneProcess) {
+  const at::Tensor inputs = torch::arange(20.0).view({10, 2}).sin();
+  const auto losses = [&](auto& model, const at::Tensor& rows) {
+    const torch::NoGradGuard no_grad;
+    return model->forward(inputs.index_select(0, rows)).square();
+  };
+  const auto errors = run_thread_ranks(4, [&](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(2, 1);
+    DistributedDataParallel model(net, {.process_group = group});
+    const DistributedSampler sampler(
+        10,
+        {.num_replicas = 4,
+         .rank = group.rank(),
+         .shuffle = false,
+         .exact = true});
+    const at::Tensor own = losses(model, torch::tensor(sampler.indices()));
+    at::Tensor sums = torch::stack(
+        {own.sum().to(at::kDouble), torch::tensor(double(own.size(0)))});
+    group.all_reduce(sums);
+    EXPECT_EQ(sums[1].item<double>(), 10);
+    EXPECT_NEAR(
+        (sums[0] / sums[1]).item<double>(),
+        losses(net, torch::arange(10)).mean().item<double>(),
+        1e-6); // the order of the sum
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
 } // namespace
