@@ -26,7 +26,6 @@ namespace {
 using dist::ProcessGroup;
 using dist::run_thread_ranks;
 using testing::AllOf;
-using testing::AnyOf;
 using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -39,7 +38,7 @@ constexpr const char* kNotFinished =
 struct Layers : torch::nn::Module {
   Layers() {
     for (const char* name : {"a", "b", "c"}) {
-      layers.push_back(register_module(
+      layers.emplace_back(register_module(
           name,
           torch::nn::Linear(torch::nn::LinearOptions(2, 2).bias(false))));
     }
@@ -65,7 +64,8 @@ at::Tensor row_of(const ProcessGroup& group) {
   return torch::full({1, 2}, group.rank() + 1.0);
 }
 
-/// What the ranks throw when rank r passes through `names[r]`, twice.
+/// What the ranks throw when rank r passes through `names[r]`, some times. If
+/// nothing, their gradients are equal.
 std::vector<std::string> pass_through(
     const std::vector<std::string>& names,
     DistributedDataParallelOptions options,
@@ -86,6 +86,14 @@ std::vector<std::string> pass_through(
           .backward();
     }
     check(*net);
+    for (const at::Tensor& parameter : net->parameters()) {
+      if (parameter.grad().defined()) {
+        const auto all = group.all_gather(parameter.grad());
+        EXPECT_THAT(all, Each(testing::Truly([&](const at::Tensor& other) {
+                      return torch::equal(other, parameter.grad());
+                    })));
+      }
+    }
   });
 }
 
@@ -168,7 +176,7 @@ struct NestedHeads : TwoHeads {
 /// Trains with a loss of what `pick` takes of the outputs.
 template <class Heads, class Pick>
 std::vector<std::string> train_heads(
-    DistributedDataParallelOptions options,
+    const DistributedDataParallelOptions& options,
     const Pick& pick,
     bool second_is_used = false) {
   return run_thread_ranks(2, [&](const ProcessGroup& group) {
@@ -445,7 +453,8 @@ std::vector<std::string> wrap_different(
 }
 
 torch::nn::Sequential one_layer(int outputs) {
-  return torch::nn::Sequential(torch::nn::Linear(2, outputs));
+  torch::nn::Sequential net(torch::nn::Linear(2, outputs));
+  return net;
 }
 
 TEST(DistributedTest, test_ddp_model_diff_num_params_across_ranks) {
