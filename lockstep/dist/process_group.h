@@ -25,10 +25,10 @@ namespace lockstep::dist {
 struct InitOptions {
   /// "shm": memory that the ranks of one host share; "gloo": TCP, also among
   /// hosts and with Python's ranks. Both take tensors of the CPU and, by way of
-  /// it, of CUDA devices. "": "shm" where it works for all ranks, else "gloo".
-  /// PyTorch's "cpu:gloo,cuda:gloo" is one name for each device.
-  /// Errors: kUnavailable on every rank for "shm" where it cannot be, and for
-  /// "nccl" in a build without it.
+  /// it, of CUDA devices; shm those of any device. "": "shm" where it works for
+  /// all ranks, else "gloo". PyTorch's "cpu:gloo,cuda:gloo" is one name for
+  /// each device. Errors: kUnavailable on every rank for "shm" where it cannot
+  /// be, and for "nccl" in a build without it.
   std::string backend = {};
   /// `env://`: MASTER_ADDR and MASTER_PORT, and the rank from what the launcher
   /// has set (`rank_info_from_environment`). `tcp://HOST:PORT` and
