@@ -4,9 +4,11 @@
 // those that have some, in the order of Python's join context
 // (torch/distributed/algorithms/join.py, _DDPJoinHook).
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
@@ -47,6 +49,45 @@ void warn_of_skew(int rank) {
       kWarnAt,
       " fewer inputs than other currently-active ranks. This level of skew "
       "could lead to performance degradation during training.");
+}
+
+using TensorSet = std::unordered_set<const c10::TensorImpl*>;
+
+/// `counts` has for each parameter how many ranks have used it.
+TensorSet unused_among(
+    const std::vector<dist::internal::NamedTensor>& parameters,
+    const at::Tensor& counts) {
+  TensorSet unused;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (counts[static_cast<std::int64_t>(i)].item<int>() == 0) {
+      unused.insert(parameters[i].tensor.unsafeGetTensorImpl());
+    }
+  }
+  return unused;
+}
+
+/// Gives the parameters of `bucket` what the ranks' gradients have become, as a
+/// backward pass would; not the `unused`.
+void take_gradients(
+    c10d::GradBucket& bucket,
+    const c10::IValue& result,
+    const TensorSet& unused) {
+  at::Tensor sum = c10d::detail::parseCppCommHookResult(result);
+  bucket.setBuffer(sum);
+  const auto gradients = bucket.getGradients();
+  const auto parameters = bucket.getParameters();
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (unused.contains(parameters[i].unsafeGetTensorImpl())) {
+      continue;
+    }
+    at::Tensor& own = parameters[i].mutable_grad();
+    if (own.defined()) {
+      own.copy_(gradients[i]);
+    } else {
+      own = gradients[i].clone();
+    }
+  }
 }
 
 } // namespace
@@ -99,18 +140,29 @@ void DistributedDataParallelBase::State::shadow_pass() {
   collective("join", [&] {
     auto buckets = reducer->get_grad_buckets(/*return_zero_tensors=*/true);
     std::vector<c10::intrusive_ptr<c10::ivalue::Future>> sums;
+    sums.reserve(buckets.size());
     for (c10d::GradBucket& bucket : buckets) {
       sums.push_back(reducer->run_comm_hook(bucket));
     }
     for (const auto& sum : sums) {
       sum->waitAndThrow();
     }
+    TensorSet unused;
     if (options.find_unused_parameters) {
       std::vector<at::Tensor> used{reducer->get_local_used_map_on_device()};
       c10d_group()->allreduce(used)->wait();
+      unused = unused_among(parameters, used.front().cpu());
+    }
+    if (join.after_backward) {
+      for (std::size_t i = 0; i < buckets.size(); ++i) {
+        take_gradients(buckets[i], sums[i]->value(), unused);
+      }
     }
   });
   reducer->push_rebuilt_params_for_all_indices();
+  if (join.after_backward) {
+    join.after_backward();
+  }
 }
 
 void DistributedDataParallelBase::State::take_last_model(bool is_last) const {

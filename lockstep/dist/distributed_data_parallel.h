@@ -75,6 +75,10 @@ struct JoinOptions {
   bool enable = true;
   /// All ranks throw when the first has no more inputs.
   bool throw_on_early_termination = false;
+  /// What all ranks do together after each backward pass that averages, such as
+  /// the `step` of a ZeroRedundancyOptimizer: called on ranks without inputs,
+  /// which have the others' gradients then.
+  std::function<void()> after_backward = {};
 };
 
 /// What does not depend on the module's type. Holds the user's module as its

@@ -86,7 +86,7 @@ std::unique_ptr<Optimizer> make_sgd(Params part) {
       std::move(part),
       SGDOptions{.lr = 0.05, .momentum = 0.9});
 }
-std::unique_ptr<Optimizer> make_torch_adam(Params part) {
+std::unique_ptr<Optimizer> make_torch_adam(const Params& part) {
   return from_torch(std::make_unique<torch::optim::Adam>(
       part.groups().front().params,
       torch::optim::AdamOptions(0.05)));
@@ -175,6 +175,50 @@ TEST_P(Zero, AStateGoesOnWithAnotherNumberOfRanksAndAlone) {
     expect_equal_nets(net, alone);
   });
   EXPECT_THAT(second, Each(IsEmpty()));
+}
+
+/// What one of three ranks with 2, 4 and 6 batches ends with; `shards`: its
+/// optimizer is one part of three.
+torch::nn::Sequential train_uneven(
+    const ProcessGroup& group,
+    const MakeOptimizer& make,
+    bool shards,
+    bool finds_unused) {
+  auto net = three_layers();
+  DistributedDataParallel model(
+      net,
+      {.process_group = group, .find_unused_parameters = finds_unused});
+  const std::unique_ptr<Optimizer> optimizer =
+      shards ? std::unique_ptr<Optimizer>(
+                   new ZeroRedundancyOptimizer(net->parameters(), make, group))
+             : make(net->parameters());
+  JoinOptions options;
+  if (shards) {
+    options.after_backward = [&] { optimizer->step(); };
+  }
+  const auto train = [&] {
+    for (int step = 0; step < 2 + 2 * group.rank(); ++step) {
+      optimizer->zero_grad(true);
+      const at::Tensor inputs = batch_of(step + group.rank());
+      model->forward(inputs).pow(2).mean().backward();
+      optimizer->step();
+    }
+  };
+  model->join(train, options);
+  return net;
+}
+
+// Ranks without inputs keep their part of the state going: all ranks end with
+// the parameters that whole optimizers give.
+TEST_P(Zero, TrainsWithUnevenInputsToTheBitsOfTheWholeOptimizer) {
+  for (const bool finds_unused : {false, true}) {
+    const auto errors = run_thread_ranks(3, [&](const ProcessGroup& group) {
+      const auto whole = train_uneven(group, GetParam(), false, finds_unused);
+      const auto parts = train_uneven(group, GetParam(), true, finds_unused);
+      expect_equal_nets(parts, whole);
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+  }
 }
 
 TEST(ZeroErrors, AStateThatWasNotBroughtIsNamedInPythonsWords) {
