@@ -134,4 +134,5 @@ def main():
            f"{len(torch) - len(skipped)} torch files")
 
 
-main()
+if __name__ == "__main__":
+    main()

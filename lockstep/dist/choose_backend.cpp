@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/dist/internal/choose_backend.h"
 
-#include <algorithm>
 #include <array>
-#include <string_view>
+#include <span>
+#include <string>
 
 #include <c10/util/env.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/cuda.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/world.h"
 #include "lockstep/dist/internal/gloo_backend.h"
+#include "lockstep/dist/internal/nccl_backend.h"
 #include "lockstep/dist/internal/recorded_backend.h"
 #include "lockstep/dist/internal/shm_backend.h"
 
@@ -18,79 +22,78 @@ namespace {
 
 using BackendType = c10d::ProcessGroup::BackendType;
 
-constexpr std::array<std::string_view, 3> kNames{"", "gloo", "shm"};
-constexpr std::array<std::string_view, 2> kDevices{"cpu", "cuda"};
+/// What NCCL leaves to the backend of the CPU.
+constexpr std::array kHostDevices{
+    c10::DeviceType::CPU,
+    c10::DeviceType::PrivateUse1};
+constexpr std::array kCudaDevices{c10::DeviceType::CUDA};
 
-[[noreturn]] void
-refuse(ErrorCode code, std::string message, std::string hint) {
-  raise(
-      {.code = code,
-       .op = "dist.init",
-       .message = std::move(message),
-       .hint = std::move(hint),
-       .detail = "E_BACKEND"});
+c10::intrusive_ptr<c10d::Store> store_of(
+    const std::string& device,
+    const Connections& connections) {
+  return c10::make_intrusive<c10d::PrefixStore>(
+      device + "/",
+      connections.store);
 }
 
-void check_name(const std::string& name) {
-  if (name == "nccl") {
-    refuse(
-        ErrorCode::kUnavailable,
-        "Distributed package doesn't have NCCL built in",
-        "use the backend gloo");
-  }
-  if (std::ranges::find(kNames, name) == kNames.end()) {
-    refuse(
-        ErrorCode::kInvalidArgument,
-        format("unknown backend '{}'", escape(name)),
-        "shm or gloo");
-  }
-}
-
-/// The backend in "cpu:gloo".
-std::string after_device(const std::string& entry) {
-  const auto colon = entry.find(':');
-  if (colon == std::string::npos) {
-    return entry;
-  }
-  const std::string device = entry.substr(0, colon);
-  if (std::ranges::find(kDevices, device) == kDevices.end()) {
-    refuse(
-        ErrorCode::kInvalidArgument,
-        format("backend for an unknown device '{}'", escape(device)),
-        "cpu or cuda");
-  }
-  return entry.substr(colon + 1);
-}
-
-/// One backend serves all devices.
+/// The type of the last one is the group's default, as in Python.
 void install(
     ProcessGroup::Impl& group,
     const std::string& name,
     BackendType type,
-    const c10::intrusive_ptr<c10d::Backend>& inner) {
+    const c10::intrusive_ptr<c10d::Backend>& inner,
+    std::span<const c10::DeviceType> devices) {
   const auto backend =
       recorded(inner, group.recorder, {.name = name, .ranks = group.ranks});
   group.group->setDefaultBackend(type);
-  for (const auto device :
-       {c10::DeviceType::CPU,
-        c10::DeviceType::CUDA,
-        c10::DeviceType::PrivateUse1}) {
+  for (const auto device : devices) {
     group.group->setBackend(device, type, backend);
   }
-  group.backend = backend->getBackendName();
 }
 
-void connect_gloo(ProcessGroup::Impl& group, const Connections& connections) {
+BackendOptions options_of(
+    const ProcessGroup::Impl& group,
+    const Connections& connections) {
+  BackendOptions options{
+      .timeout = group.timeout,
+      .group_name = connections.group_name};
+  if (connections.is_sub_group) {
+    options.global_ranks.assign(group.ranks.begin(), group.ranks.end());
+  }
+  return options;
+}
+
+void install_host(
+    ProcessGroup::Impl& group,
+    const BackendChoice& wanted,
+    const Connections& connections,
+    BackendType type,
+    const c10::intrusive_ptr<c10d::Backend>& inner) {
+  install(group, connections.group_name, type, inner, kHostDevices);
+  group.backend = inner->getBackendName();
+  if (!wanted.has_nccl) { // CUDA's tensors take the way through the CPU
+    group.group->setBackend(
+        c10::DeviceType::CUDA,
+        type,
+        group.group->getBackend(c10::DeviceType::CPU));
+  }
+}
+
+void connect_gloo(
+    ProcessGroup::Impl& group,
+    const BackendChoice& wanted,
+    const Connections& connections) {
   group.collective("init", [&] {
-    install(
+    install_host(
         group,
-        connections.group_name,
+        wanted,
+        connections,
         BackendType::GLOO,
         gloo_backend(
-            connections.store,
+            store_of(wanted.host_device, connections),
             group.group->getRank(),
             group.group->getSize(),
-            {.timeout = group.timeout, .group_name = connections.group_name}));
+            options_of(group, connections)));
   });
   if (!group.has_python_ranks) {
     // Until here Gloo has read from the store, too.
@@ -98,37 +101,22 @@ void connect_gloo(ProcessGroup::Impl& group, const Connections& connections) {
   }
 }
 
-} // namespace
-
-std::string parse_backend(const std::string& text) {
-  const auto entries = split(text, ',');
-  std::string first = after_device(entries.front());
-  for (const std::string& entry : entries) {
-    const std::string name = after_device(entry);
-    check_name(name);
-    if (name != first) {
-      refuse(
-          ErrorCode::kUnavailable,
-          format("'{}' names two backends", escape(text)),
-          "one serves all devices");
-    }
-  }
-  return first;
-}
-
-void connect(
+void connect_host(
     ProcessGroup::Impl& group,
-    const std::string& wanted,
+    const BackendChoice& wanted,
     const Connections& connections) {
-  if (wanted == "gloo" || (wanted.empty() && group.has_python_ranks)) {
-    connect_gloo(group, connections);
+  if (wanted.host == "gloo" ||
+      (wanted.host.empty() && group.has_python_ranks)) {
+    connect_gloo(group, wanted, connections);
     return;
   }
   if (group.has_python_ranks) {
-    refuse(
-        ErrorCode::kUnavailable,
-        "Python's ranks do not know the backend shm",
-        "use the backend gloo");
+    raise(
+        {.code = ErrorCode::kUnavailable,
+         .op = "dist.init",
+         .message = "Python's ranks do not know the backend shm",
+         .hint = "use the backend gloo",
+         .detail = "E_BACKEND"});
   }
   auto shm = shm_backend(
       connections.exchange,
@@ -138,11 +126,60 @@ void connect(
   if (shm) {
     // The Reducer asks for memory that the ranks share if this says so.
     c10::utils::set_env("DDP_DISABLE_COMM_MEM", "0", /*overwrite=*/false);
-    install(group, connections.group_name, BackendType::CUSTOM, *shm);
-  } else if (wanted.empty()) {
-    connect_gloo(group, connections);
+    install_host(group, wanted, connections, BackendType::CUSTOM, *shm);
+  } else if (wanted.host.empty()) {
+    connect_gloo(group, wanted, connections);
   } else {
     raise(shm.error());
+  }
+}
+
+/// As Python's programs choose it with `device_id`: the launcher's number among
+/// the ranks of this host, and of those that the rank can see.
+c10::Device own_device(int rank) {
+  const auto place = rank_info_from_environment();
+  const int number = place && place->size > 1 ? place->local_rank : rank;
+  return {
+      c10::DeviceType::CUDA,
+      static_cast<c10::DeviceIndex>(number % torch::cuda::device_count())};
+}
+
+void connect_nccl(ProcessGroup::Impl& group, const Connections& connections) {
+  group.collective("init", [&] {
+    install(
+        group,
+        // Its collectives are counted apart from those of the CPU.
+        connections.group_name + "/cuda",
+        BackendType::NCCL,
+        nccl_backend(
+            store_of("cuda", connections),
+            group.group->getRank(),
+            group.group->getSize(),
+            options_of(group, connections)),
+        kCudaDevices);
+  });
+  group.group->setBoundDeviceId(own_device(
+      group.ranks[static_cast<std::size_t>(group.group->getRank())]));
+  group.backend = group.backend.empty()
+                      ? "nccl"
+                      : format("cpu:{},cuda:nccl", group.backend);
+}
+
+} // namespace
+
+BackendChoice choose_backend(const InitOptions& options) {
+  return parse_backend(options.backend, options.has_python_ranks, nccl_error());
+}
+
+void connect(
+    ProcessGroup::Impl& group,
+    const BackendChoice& wanted,
+    const Connections& connections) {
+  if (wanted.has_host()) {
+    connect_host(group, wanted, connections);
+  }
+  if (wanted.has_nccl) {
+    connect_nccl(group, connections);
   }
 }
 

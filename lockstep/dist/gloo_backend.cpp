@@ -48,6 +48,7 @@ c10::intrusive_ptr<c10d::Backend> gloo_backend(
                      : c10d::ProcessGroupGloo::createDeviceForInterface(name));
   }
   gloo->group_name = options.group_name;
+  gloo->global_ranks_in_group = options.global_ranks;
   return c10::make_intrusive<Gloo>(store, rank, size, gloo);
 }
 

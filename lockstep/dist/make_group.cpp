@@ -63,7 +63,7 @@ void set_up(
     ProcessGroup::Impl& impl,
     const GroupPlace& place,
     const InitOptions& options) {
-  const std::string wanted = parse_backend(options.backend);
+  const BackendChoice wanted = choose_backend(options);
   impl.timeout = options.timeout;
   impl.has_python_ranks = options.has_python_ranks;
   impl.options = options;
@@ -74,13 +74,14 @@ void set_up(
       place.rank,
       static_cast<int>(place.ranks.size()));
   if (!options.has_python_ranks) {
-    check_versions(impl, wanted);
+    check_versions(impl, wanted.text());
   }
   connect(
       impl,
       wanted,
-      {.store = nested("cpu/", of_group),
+      {.store = of_group,
        .group_name = place.name,
+       .is_sub_group = place.name != kFirstGroup,
        .exchange = [&](const std::string& key, const std::string& text) {
          return exchange(impl, key, text);
        }});
@@ -96,7 +97,7 @@ ProcessGroup make_group(
     int rank,
     int size,
     const InitOptions& options) {
-  static_cast<void>(parse_backend(options.backend)); // before anything waits
+  static_cast<void>(choose_backend(options)); // before anything waits
   store->setTimeout(options.timeout);
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);

@@ -48,10 +48,13 @@ ckpt::Value object_of(std::span<const std::byte> bytes) {
   return ckpt::load(kFile, {}, memory).value().root;
 }
 
-at::Tensor tensor_of(const std::string& bytes, std::int64_t size) {
+at::Tensor tensor_of(
+    const ProcessGroup& group,
+    const std::string& bytes,
+    std::int64_t size) {
   at::Tensor tensor = at::empty({size}, at::kByte);
   std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-  return tensor;
+  return tensor.to(group.impl().object_device());
 }
 
 std::span<const std::byte> bytes_in(
@@ -62,10 +65,10 @@ std::span<const std::byte> bytes_in(
       static_cast<std::size_t>(size)};
 }
 
-at::Tensor size_tensor(std::size_t size) {
+at::Tensor size_tensor(const ProcessGroup& group, std::size_t size) {
   return at::scalar_tensor(
       static_cast<std::int64_t>(size),
-      at::TensorOptions(at::kLong));
+      at::TensorOptions(group.impl().object_device()).dtype(at::kLong));
 }
 
 } // namespace
@@ -86,14 +89,16 @@ std::vector<ckpt::Value>
 gather_object(const ProcessGroup& group, const ckpt::Value& object, int dst) {
   const std::string own = bytes_of(object);
   std::vector<std::int64_t> sizes;
-  for (const at::Tensor& size : group.all_gather(size_tensor(own.size()))) {
+  for (const at::Tensor& size :
+       group.all_gather(size_tensor(group, own.size()))) {
     sizes.push_back(size.item<std::int64_t>());
   }
-  const auto tensors =
-      group.gather(tensor_of(own, *std::ranges::max_element(sizes)), dst);
+  const auto tensors = group.gather(
+      tensor_of(group, own, *std::ranges::max_element(sizes)),
+      dst);
   std::vector<ckpt::Value> objects;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    objects.push_back(object_of(bytes_in(tensors[i], sizes[i])));
+    objects.push_back(object_of(bytes_in(tensors[i].cpu(), sizes[i])));
   }
   return objects;
 }
@@ -104,12 +109,12 @@ ckpt::Value broadcast_object(
     int src) {
   const bool is_source = group.rank() == src;
   const std::string own = is_source ? bytes_of(object) : std::string();
-  at::Tensor size = size_tensor(own.size());
+  at::Tensor size = size_tensor(group, own.size());
   group.broadcast(size, src);
   const auto count = size.item<std::int64_t>();
-  at::Tensor bytes = tensor_of(own, count);
+  at::Tensor bytes = tensor_of(group, own, count);
   group.broadcast(bytes, src);
-  return is_source ? object : object_of(bytes_in(bytes, count));
+  return is_source ? object : object_of(bytes_in(bytes.cpu(), count));
 }
 
 } // namespace lockstep::dist

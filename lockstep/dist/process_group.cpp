@@ -78,6 +78,13 @@ void ProcessGroup::Impl::collective(
   }
 }
 
+c10::Device ProcessGroup::Impl::object_device() const {
+  const c10::Device cpu(c10::DeviceType::CPU);
+  return group->hasBackendForDeviceType(c10::DeviceType::CPU)
+             ? cpu
+             : group->getBoundDeviceId().value_or(cpu);
+}
+
 ProcessGroup::Impl& ProcessGroup::impl() const {
   if (impl_ == nullptr) {
     internal::refuse_init(
@@ -156,31 +163,43 @@ at::Tensor ProcessGroup::reduce_scatter(
 std::vector<std::vector<std::byte>> ProcessGroup::all_gather_bytes(
     std::span<const std::byte> bytes) const {
   const auto own_size = static_cast<std::int64_t>(bytes.size());
+  const c10::Device device = impl().object_device();
   std::vector<std::int64_t> sizes;
-  for (const at::Tensor& size :
-       all_gather(at::scalar_tensor(own_size, at::TensorOptions(at::kLong)))) {
+  for (const at::Tensor& size : all_gather(at::scalar_tensor(
+           own_size,
+           at::TensorOptions(device).dtype(at::kLong)))) {
     sizes.push_back(size.item<std::int64_t>());
   }
   const std::int64_t longest = *std::ranges::max_element(sizes);
-  const auto tensors = all_gather(bytes_tensor(bytes, longest));
+  const auto tensors = all_gather(bytes_tensor(bytes, longest).to(device));
   std::vector<std::vector<std::byte>> parts;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor part = tensors[i].cpu();
     const auto* const data =
-        static_cast<const std::byte*>(tensors[i].const_data_ptr());
+        static_cast<const std::byte*>(part.const_data_ptr());
     parts.emplace_back(data, data + sizes[i]);
   }
   return parts;
 }
 
 void ProcessGroup::barrier() const {
-  impl().collective("barrier", [&] { impl().group->barrier()->wait(); });
+  c10d::BarrierOptions options;
+  options.device = impl().object_device();
+  if (options.device->is_cuda()) {
+    options.device_ids = {options.device->index()};
+  }
+  impl().collective("barrier", [&] { impl().group->barrier(options)->wait(); });
 }
 
 at::Tensor ProcessGroup::allocate_tensor(
     std::int64_t numel,
     at::ScalarType dtype) const {
-  const auto backend = impl().group->getDefaultBackend();
   const at::TensorOptions options(dtype);
+  c10d::ProcessGroup& group = *impl().group;
+  if (!group.hasBackendForDeviceType(c10::DeviceType::CPU)) {
+    return at::empty({numel}, options);
+  }
+  const auto backend = group.getBackend(c10::DeviceType::CPU);
   return backend->supportsTensorAlloc(options.device().index())
              ? backend->allocateTensor(numel, options)
              : at::empty({numel}, options);

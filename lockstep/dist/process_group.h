@@ -25,10 +25,14 @@ namespace lockstep::dist {
 struct InitOptions {
   /// "shm": memory that the ranks of one host share; "gloo": TCP, also among
   /// hosts and with Python's ranks. Both take tensors of the CPU and, by way of
-  /// it, of CUDA devices; shm those of any device. "": "shm" where it works for
-  /// all ranks, else "gloo". PyTorch's "cpu:gloo,cuda:gloo" is one name for
-  /// each device. Errors: kUnavailable on every rank for "shm" where it cannot
-  /// be, and for "nccl" in a build without it.
+  /// it, of CUDA devices; shm those of any device. "nccl": tensors of CUDA
+  /// devices only, one device for each rank. "cpu:gloo,cuda:nccl" has a name
+  /// for each device, as in PyTorch.
+  /// "": NCCL for CUDA where there is a device; for the rest "shm" where it
+  /// works for all ranks, else "gloo". With Python's ranks: "nccl" where there
+  /// is a device, else "gloo".
+  /// Errors: kUnavailable on every rank for "shm" where it cannot be, and for
+  /// "nccl" in a build without it or without a device.
   std::string backend = {};
   /// `env://`: MASTER_ADDR and MASTER_PORT, and the rank from what the launcher
   /// has set (`rank_info_from_environment`). `tcp://HOST:PORT` and
@@ -64,7 +68,8 @@ class ProcessGroup {
   [[nodiscard]] int rank() const;
   /// Ranks, at least 1.
   [[nodiscard]] int size() const;
-  /// "shm" or "gloo": how the ranks talk to each other.
+  /// How the ranks talk to each other: "shm", "gloo", "nccl",
+  /// "cpu:shm,cuda:nccl" or "cpu:gloo,cuda:nccl".
   [[nodiscard]] const std::string& backend() const;
 
   /// Replaces `tensor` by the element-wise result over all ranks.

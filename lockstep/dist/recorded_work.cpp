@@ -49,6 +49,8 @@ class PlainWork final : public c10d::Work {
   ~PlainWork() override {
     recorder_->end(*flight_, false);
   }
+  PlainWork(const PlainWork&) = delete;
+  PlainWork& operator=(const PlainWork&) = delete;
 
   bool isCompleted() override {
     return inner_->isCompleted();
@@ -129,7 +131,8 @@ class RecordedWork final : public c10d::Work {
       inner_->wait(timeout); // throws if it takes longer
     }
     future_->waitAndThrow();
-    inner_->synchronize();
+    // Over for Gloo; NCCL lets streams wait here, and the caller at a barrier.
+    inner_->wait(timeout);
     return true;
   }
   void abort() override {

@@ -7,10 +7,12 @@
 
 #include <gmock/gmock.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/cuda.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
+#include "lockstep/dist/backend_choice.h"
 #include "lockstep/dist/process_group.h"
 #include "lockstep/dist/thread_ranks.h"
 #include "lockstep/tensor/compat.h"
@@ -20,6 +22,7 @@ namespace lockstep::dist {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -100,6 +103,44 @@ TEST(ChoiceOfBackend, OtherHostsAreNamed) {
   }
 }
 
+struct NameRow {
+  const char* text;
+  BackendChoice choice;
+  const char* printed;
+};
+
+TEST(ChoiceOfBackend, FollowsPythonsNames) {
+  for (const NameRow& row : std::initializer_list<NameRow>{
+           {"", {.host = "", .has_nccl = true}, "cpu:,cuda:nccl"},
+           {"gloo", {.host = "gloo"}, "gloo"},
+           {"shm", {.host = "shm"}, "shm"},
+           {"cpu:gloo", {.host = "gloo"}, "gloo"},
+           {"cpu:gloo,cuda:gloo", {.host = "gloo"}, "gloo"},
+           {"cuda:gloo,cpu:gloo",
+            {.host = "gloo", .host_device = "cuda"},
+            "gloo"},
+           {"nccl", {.host = "nccl", .has_nccl = true}, "nccl"},
+           {"cuda:nccl", {.host = "nccl", .has_nccl = true}, "nccl"},
+           {"cpu:gloo,cuda:nccl",
+            {.host = "gloo", .has_nccl = true},
+            "cpu:gloo,cuda:nccl"},
+           {"cuda:nccl,cpu:shm",
+            {.host = "shm", .has_nccl = true},
+            "cpu:shm,cuda:nccl"}}) {
+    const BackendChoice choice = parse_backend(row.text, false, std::nullopt);
+    EXPECT_EQ(choice, row.choice) << row.text;
+    EXPECT_EQ(choice.text(), row.printed) << row.text;
+  }
+}
+
+TEST(ChoiceOfBackend, WithoutANameFollowsTheDevices) {
+  const Error none{.code = ErrorCode::kUnavailable, .message = "no GPUs found"};
+  EXPECT_EQ(parse_backend("", false, none), BackendChoice());
+  EXPECT_EQ(parse_backend("", true, none), BackendChoice());
+  EXPECT_EQ(parse_backend("", true, std::nullopt).text(), "nccl");
+  EXPECT_THROW(parse_backend("nccl", false, none), Exception);
+}
+
 TEST(ChoiceOfBackend, WrongNamesAreRefused) {
   const auto error_of = [](const std::string& backend) {
     return run_thread_ranks(1, [](const ProcessGroup&) {}, {.backend = backend})
@@ -107,8 +148,18 @@ TEST(ChoiceOfBackend, WrongNamesAreRefused) {
   };
   EXPECT_THAT(error_of("cpu:gloo,cuda:shm"), HasSubstr("names two backends"));
   EXPECT_THAT(
-      error_of("cpu:gloo,cuda:nccl"),
-      HasSubstr("Distributed package doesn't have NCCL built in"));
+      error_of("cpu:nccl"),
+      HasSubstr("NCCL has no tensors of the device 'cpu'"));
+  if (torch::cuda::device_count() == 0) {
+    EXPECT_THAT(
+        error_of("cpu:gloo,cuda:nccl"),
+        AllOf(
+            AnyOf(
+                HasSubstr("Distributed package doesn't have NCCL built in"),
+                HasSubstr("ProcessGroupNCCL is only supported with GPUs, no "
+                          "GPUs found!")),
+            HasSubstr("Hint: use the backend gloo")));
+  }
   EXPECT_THAT(error_of("tpu:gloo"), HasSubstr("unknown device 'tpu'"));
   EXPECT_THAT(error_of("cpu:smoke"), HasSubstr("unknown backend 'smoke'"));
   EXPECT_THAT(

@@ -7,29 +7,31 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "lockstep/dist/backend_choice.h"
 #include "lockstep/dist/internal/exchange_texts.h"
 #include "lockstep/dist/internal/group_impl.h"
 
 namespace lockstep::dist::internal {
 
-/// "gloo", "shm", or "" for what fits best, from `InitOptions::backend`.
-/// Errors: throws kInvalidArgument for an unknown name or several at once,
-/// kUnavailable for one that is not in this build.
-std::string parse_backend(const std::string& text);
+/// From `InitOptions::backend`. Errors: throws kInvalidArgument for an unknown
+/// name, kUnavailable for one that cannot be here.
+BackendChoice choose_backend(const InitOptions& options);
 
 /// How the ranks of a group find each other.
 struct Connections {
-  /// Gloo's own; nested so that Python's ranks find it.
+  /// The group's. A backend's is nested in it so that Python's ranks find it.
   c10::intrusive_ptr<c10d::Store> store = {};
   std::string group_name = {};
+  /// Not the job's first, with all ranks.
+  bool is_sub_group = false;
   ExchangeTexts exchange = {};
 };
 
-/// Gives `group` the backend `wanted`, as parsed, and notes its name there.
+/// Gives `group` the backends `wanted` and notes their names there.
 /// Errors: throws kUnavailable on every rank if it cannot be.
 void connect(
     ProcessGroup::Impl& group,
-    const std::string& wanted,
+    const BackendChoice& wanted,
     const Connections& connections);
 
 } // namespace lockstep::dist::internal

@@ -3,18 +3,12 @@
 // Gloo behind c10d's `Backend`, in a header that needs none of Gloo's.
 #pragma once
 
-#include <chrono>
-#include <string>
-
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-namespace lockstep::dist::internal {
+#include "lockstep/dist/internal/backend_options.h"
 
-struct BackendOptions {
-  std::chrono::milliseconds timeout = {};
-  std::string group_name = {};
-};
+namespace lockstep::dist::internal {
 
 /// Connects to the other ranks. Errors: throws c10::Error.
 c10::intrusive_ptr<c10d::Backend> gloo_backend(

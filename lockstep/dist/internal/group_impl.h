@@ -24,7 +24,7 @@ struct ProcessGroup::Impl : std::enable_shared_from_this<ProcessGroup::Impl> {
   c10::intrusive_ptr<c10d::Store> store = {};
   c10::intrusive_ptr<c10d::ProcessGroup> group = {};
   std::chrono::milliseconds timeout = {};
-  /// How the ranks talk to each other: "gloo", "shm".
+  /// As `ProcessGroup::backend` tells it.
   std::string backend = {};
   bool has_python_ranks = false;
   /// Wrappers made so far: names of their keys in the store.
@@ -36,6 +36,10 @@ struct ProcessGroup::Impl : std::enable_shared_from_this<ProcessGroup::Impl> {
   InitOptions options = {};
   /// As ranks of the job.
   std::vector<int> ranks = {};
+
+  /// Where what is no tensor goes through the group, and barriers wait: the
+  /// CPU, or this rank's device if NCCL alone carries the group. As Python's.
+  [[nodiscard]] c10::Device object_device() const;
 
   /// Runs collectives that are for `name`; c10d's errors become ours. Those of
   /// the backend are already (internal/recorded_backend.h).
