@@ -2,6 +2,8 @@
 #include "lockstep/dist/internal/choose_backend.h"
 
 #include <array>
+#include <exception>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -36,15 +38,20 @@ c10::intrusive_ptr<c10d::Store> store_of(
       connections.store);
 }
 
+FlightGroup place_of(
+    const ProcessGroup::Impl& group,
+    const Connections& connections) {
+  return {.name = connections.group_name, .ranks = group.ranks};
+}
+
 /// The type of the last one is the group's default, as in Python.
 void install(
     ProcessGroup::Impl& group,
-    const std::string& name,
+    const FlightGroup& place,
     BackendType type,
     const c10::intrusive_ptr<c10d::Backend>& inner,
     std::span<const c10::DeviceType> devices) {
-  const auto backend =
-      recorded(inner, group.recorder, {.name = name, .ranks = group.ranks});
+  const auto backend = recorded(inner, group.recorder, place);
   group.group->setDefaultBackend(type);
   for (const auto device : devices) {
     group.group->setBackend(device, type, backend);
@@ -69,7 +76,7 @@ void install_host(
     const Connections& connections,
     BackendType type,
     const c10::intrusive_ptr<c10d::Backend>& inner) {
-  install(group, connections.group_name, type, inner, kHostDevices);
+  install(group, place_of(group, connections), type, inner, kHostDevices);
   group.backend = inner->getBackendName();
   if (!wanted.has_nccl) { // CUDA's tensors take the way through the CPU
     group.group->setBackend(
@@ -79,22 +86,47 @@ void install_host(
   }
 }
 
+/// Recorded as the collective before the first, so that the rank that keeps the
+/// others from their connections is found in the same way.
+c10::intrusive_ptr<c10d::Backend> connected_gloo(
+    const ProcessGroup::Impl& group,
+    const BackendChoice& wanted,
+    const Connections& connections) {
+  FlightRecorder& recorder = *group.recorder;
+  const FlightGroup place = place_of(group, connections);
+  const auto flight = std::make_shared<Flight>();
+  flight->entry = {.name = "connect", .group = place.name};
+  flight->group = std::make_shared<FlightGroup>(place);
+  flight->carrier = std::make_shared<Carrier>(nullptr);
+  recorder.begin(flight);
+  try {
+    auto backend = gloo_backend(
+        store_of(wanted.host_device, connections),
+        group.group->getRank(),
+        group.group->getSize(),
+        options_of(group, connections));
+    recorder.end(*flight, false);
+    return backend;
+  } catch (const Exception&) {
+    recorder.end(*flight, true);
+    throw;
+  } catch (const std::exception& error) {
+    const auto failure = recorder.failure(*flight, text_of(error));
+    recorder.end(*flight, true);
+    std::rethrow_exception(failure);
+  }
+}
+
 void connect_gloo(
     ProcessGroup::Impl& group,
     const BackendChoice& wanted,
     const Connections& connections) {
-  group.collective("init", [&] {
-    install_host(
-        group,
-        wanted,
-        connections,
-        BackendType::GLOO,
-        gloo_backend(
-            store_of(wanted.host_device, connections),
-            group.group->getRank(),
-            group.group->getSize(),
-            options_of(group, connections)));
-  });
+  install_host(
+      group,
+      wanted,
+      connections,
+      BackendType::GLOO,
+      connected_gloo(group, wanted, connections));
   if (!group.has_python_ranks) {
     // Until here Gloo has read from the store, too.
     connections.exchange("connected", "");

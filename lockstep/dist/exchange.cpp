@@ -2,9 +2,7 @@
 //
 // How the ranks tell each other something before there are collectives.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,8 +23,9 @@ using Clock = std::chrono::steady_clock;
 /// How often a rank looks whether the others still come.
 constexpr milliseconds kLook{500};
 constexpr milliseconds kLongestPause{50};
-/// How long the store stays for those that are still to read from it.
-constexpr milliseconds kGoodbye{5000};
+/// How long the store stays for those that are still to read from it. One that
+/// is stopped keeps it so long, beyond the timeout of what comes next.
+constexpr milliseconds kGoodbye{1500};
 constexpr milliseconds kLastWords{1000};
 
 std::vector<std::uint8_t> stored(const std::string& text) {
@@ -62,45 +61,25 @@ class Exchange {
         key_(std::move(key)) {}
 
   std::vector<std::string> run(const std::string& text) {
+    store_->set(key_of(rank_), stored(text));
+    const auto missing = wait_for_all();
+    if (missing) {
+      raise_missing(*missing);
+    }
     std::vector<std::string> texts;
-    try {
-      store_->set(key_of(rank_), stored(text));
-      const auto missing = wait_for_all();
-      if (missing) {
-        raise_missing(*missing);
-      }
-      for (int rank = 0; rank < size_; ++rank) {
-        const auto bytes = store_->get(key_of(rank));
-        texts.emplace_back(bytes.begin(), bytes.end());
-      }
-    } catch (const c10::Error&) {
-      raise_no_store("any more", "has ended: see its output first");
+    for (int rank = 0; rank < size_; ++rank) {
+      const auto bytes = store_->get(key_of(rank));
+      texts.emplace_back(bytes.begin(), bytes.end());
     }
     try {
       leave();
-    } catch (const c10::Error&) {
-      // Its host has ended: this rank has what it needs.
+    } catch (const Exception& error) {
+      // If its host has ended: this rank has what it needs.
+      if (error.error().code != ErrorCode::kUnavailable) {
+        throw;
+      }
     }
     return texts;
-  }
-
-  /// Whether time is over and the store keeps the thread waiting.
-  [[nodiscard]] bool is_stuck() const {
-    return Clock::now() - start_ > timeout_ + kLastWords + kLook &&
-           Clock::now() - answered_.load() > kLook;
-  }
-  [[noreturn]] void raise_no_store(
-      const std::string& how,
-      const std::string& why) const {
-    raise(
-        {.code = ErrorCode::kUnavailable,
-         .op = "dist.init",
-         .message = format(
-             "rank {} waited for the others, and the store does not answer {}",
-             rank_,
-             how),
-         .hint = format("the process that holds it, mostly rank 0, {}", why),
-         .detail = "E_RANKS_LATE"});
   }
 
  private:
@@ -111,14 +90,10 @@ class Exchange {
     return format("lockstep/{}/{}", key_, name);
   }
   bool has(const std::string& key) {
-    const bool found = store_->check({key});
-    answered_ = Clock::now();
-    return found;
+    return store_->check({key});
   }
   std::int64_t add(const char* name, std::int64_t number) {
-    const std::int64_t sum = store_->add(key_of(name), number);
-    answered_ = Clock::now();
-    return sum;
+    return store_->add(key_of(name), number);
   }
 
   /// Nothing once all have come; else who has not, as all who wait say it.
@@ -215,30 +190,15 @@ class Exchange {
   Clock::duration timeout_ = {};
   std::string key_;
   Clock::time_point start_ = Clock::now();
-  std::atomic<Clock::time_point> answered_ = start_;
 };
 
 } // namespace
 
-// A store whose process is stopped keeps its clients waiting for good: a thread
-// asks it, and is left behind then.
 std::vector<std::string> exchange(
     ProcessGroup::Impl& impl,
     const std::string& key,
     const std::string& text) {
-  const auto work = std::make_shared<Exchange>(impl, key);
-  std::packaged_task<std::vector<std::string>()> task(
-      [work, text] { return work->run(text); });
-  auto texts = task.get_future();
-  std::thread thread(std::move(task));
-  while (texts.wait_for(kLook) == std::future_status::timeout) {
-    if (work->is_stuck()) {
-      thread.detach();
-      work->raise_no_store("in time", "is stopped or cannot be reached");
-    }
-  }
-  thread.join();
-  return texts.get();
+  return Exchange(impl, key).run(text);
 }
 
 } // namespace lockstep::dist::internal

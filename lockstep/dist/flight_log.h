@@ -41,7 +41,7 @@ class ShortText {
 
 /// One collective. Times: nanoseconds since the epoch.
 struct FlightEntry {
-  /// In its group, from 1.
+  /// In its group, from 1; 0: making its connections.
   std::uint64_t number = 0;
   std::int64_t start = 0;
   /// 0 while it runs.

@@ -5,10 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -20,13 +17,6 @@ namespace lockstep::dist::internal {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-struct HangWatch::Shared {
-  Descriptor stop{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-  std::mutex mutex;
-  std::condition_variable has_ended;
-  bool is_over = false;
-};
 
 namespace {
 
@@ -83,7 +73,8 @@ class Watch {
     try {
       recorder_.exchange_views();
     } catch (const std::exception&) {
-      // The store has ended, mostly with rank 0: nobody can be asked.
+      // The store has ended, mostly with rank 0, or does not answer now: nobody
+      // can be asked.
     }
   }
 
@@ -141,27 +132,14 @@ class Watch {
 } // namespace
 
 HangWatch::HangWatch(std::shared_ptr<FlightRecorder> recorder)
-    : shared_(std::make_shared<Shared>()) {
-  thread_ = std::thread([recorder = std::move(recorder), shared = shared_] {
-    Watch(*recorder, shared->stop.get()).run();
-    const std::scoped_lock lock(shared->mutex);
-    shared->is_over = true;
-    shared->has_ended.notify_all();
-  });
-}
+    : stop_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      thread_([recorder = std::move(recorder), stop = stop_.get()] {
+        Watch(*recorder, stop).run();
+      }) {}
 
 HangWatch::~HangWatch() {
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(shared_->stop.get(), &one, sizeof one));
-  std::unique_lock lock(shared_->mutex);
-  const bool is_over =
-      shared_->has_ended.wait_for(lock, std::chrono::seconds(1), [this] {
-        return shared_->is_over;
-      });
-  lock.unlock();
-  // A store that hangs would keep the program from ending; what the thread
-  // holds lives on with it.
-  is_over ? thread_.join() : thread_.detach();
+  static_cast<void>(!::write(stop_.get(), &one, sizeof one));
 }
 
 } // namespace lockstep::dist::internal

@@ -75,6 +75,7 @@ void set_up(
       static_cast<int>(place.ranks.size()));
   if (!options.has_python_ranks) {
     check_versions(impl, wanted.text());
+    impl.recorder->peers().attach(); // while the store is sure to be there
   }
   connect(
       impl,
@@ -85,6 +86,7 @@ void set_up(
        .exchange = [&](const std::string& key, const std::string& text) {
          return exchange(impl, key, text);
        }});
+  impl.recorder->peers().attach();
   impl.group->setGroupName(place.name);
   impl.group->setGroupDesc(
       place.name == kFirstGroup ? "default_pg" : "undefined");
@@ -111,7 +113,6 @@ ProcessGroup make_group(
        .ranks = std::move(ranks),
        .name = kFirstGroup},
       options);
-  impl->recorder->peers().attach();
   return ProcessGroup(std::move(impl));
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <climits>
 #include <fstream>
 #include <iterator>
@@ -17,6 +18,8 @@
 
 namespace lockstep::dist::internal {
 namespace {
+
+constexpr std::chrono::milliseconds kViewTime{500};
 
 std::string first_line(const char* path) {
   std::string line;
@@ -137,6 +140,9 @@ Peers::Peers(
 }
 
 void Peers::attach() {
+  if (is_attached_) {
+    return;
+  }
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const std::string key = presence_key(static_cast<int>(i));
     if (store_->check({key})) { // not of a Python rank
@@ -146,9 +152,12 @@ void Peers::attach() {
     has_remote_ |= !peers_[i].host_id.empty() && peers_[i].log == nullptr;
   }
   if (has_remote_) {
-    // A connection of its own: this one may be waiting for something else.
+    // A connection of its own: this one may be waiting for something else. Who
+    // asks looks after collectives, and asks again.
     store_ = store_->clone();
+    store_->setTimeout(kViewTime);
   }
+  is_attached_ = true;
 }
 
 void Peers::attach_one(Peer& peer, const std::string& text) const {

@@ -17,6 +17,7 @@
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/world.h"
+#include "lockstep/dist/internal/timed_store.h"
 #include "lockstep/dist/listener.h"
 
 namespace lockstep::dist::internal {
@@ -100,11 +101,17 @@ Rendezvous tcp_rendezvous(
       tcp.masterListenFd = listener.socket.release(); // the store closes it
     }
   }
+  const std::string name = format(
+      "the store at {}:{}, which {} holds,",
+      address.host,
+      address.port,
+      agent_has_it ? "torchrun's agent" : "rank 0");
   try {
+    const auto store = timed_store(name, options.timeout, [address, tcp] {
+      return c10::make_intrusive<c10d::TCPStore>(address.host, tcp);
+    });
     return {
-        .store = of_this_attempt(
-            c10::make_intrusive<c10d::TCPStore>(address.host, tcp),
-            options),
+        .store = of_this_attempt(store, options),
         .rank = rank,
         .size = size};
   } catch (const c10::Error& error) {
@@ -202,10 +209,14 @@ Rendezvous from_file(std::string_view path, const InitOptions& options) {
   if (path.empty()) {
     bad_argument("file:// names no file", "write it as file:///shared/path");
   }
+  const std::string name(path);
   return {
-      .store = c10::make_intrusive<c10d::FileStore>(
-          std::string(path),
-          options.world_size),
+      .store = timed_store(
+          format("the store in the file {}", escape(name)),
+          options.timeout,
+          [name, size = options.world_size] {
+            return c10::make_intrusive<c10d::FileStore>(name, size);
+          }),
       .rank = options.rank,
       .size = options.world_size};
 }

@@ -197,8 +197,10 @@ TEST(ProcessGroup, AStoreThatHasEndedIsNamed) {
   const Error error = rank_one.get();
   EXPECT_EQ(error.code, ErrorCode::kUnavailable) << error.message;
   EXPECT_EQ(error.detail, "E_RANKS_LATE");
-  EXPECT_THAT(error.message, HasSubstr("the store does not answer any more"));
-  EXPECT_THAT(error.hint, HasSubstr("rank 0, has ended"));
+  EXPECT_THAT(
+      error.message,
+      HasSubstr("which rank 0 holds, does not answer any more"));
+  EXPECT_THAT(error.hint, HasSubstr("that holds it has ended"));
 }
 
 TEST(ProcessGroup, ACollectiveThatTheOthersLeaveSaysWhich) {

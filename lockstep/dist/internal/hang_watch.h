@@ -18,15 +18,14 @@ namespace lockstep::dist::internal {
 class HangWatch {
  public:
   explicit HangWatch(std::shared_ptr<FlightRecorder> recorder);
-  /// Returns within a second, even if the store does not answer the thread.
+  /// Returns within two seconds, even if the store does not answer the thread.
   ~HangWatch();
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
  private:
-  struct Shared;
-  std::shared_ptr<Shared> shared_;
-  std::thread thread_;
+  Descriptor stop_;
+  std::jthread thread_;
 };
 
 } // namespace lockstep::dist::internal

@@ -32,7 +32,8 @@ class Peers {
       c10::intrusive_ptr<c10d::Store> store,
       const FlightLog& log);
 
-  /// Looks for the other ranks, all of which must have said how.
+  /// Looks for the other ranks, all of which must have said how. Does nothing
+  /// the second time.
   /// Errors: throws what the store throws.
   void attach();
 
@@ -47,7 +48,7 @@ class Peers {
     return has_remote_;
   }
   /// Tells the other hosts about the ranks of this one, and asks about theirs.
-  /// Errors: throws what the store throws; blocks as long as it does.
+  /// Errors: throws what the store throws, within 2 s.
   void exchange_views();
   /// The rings of the ranks of this host, by rank; null for the others.
   [[nodiscard]] const FlightLog* log_of(int rank) const;
@@ -73,6 +74,7 @@ class Peers {
   c10::intrusive_ptr<c10d::Store> store_;
   const FlightLog& log_;
   std::vector<Peer> peers_;
+  bool is_attached_ = false;
   bool has_remote_ = false;
   mutable std::mutex told_;
 };
