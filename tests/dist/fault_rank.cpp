@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // One rank of a small job, and what befalls it. faults_test.py starts it.
-//   fault_rank STEPS TIMEOUT_SECONDS [FAULT RANK STEP PLACE]
+//   fault_rank STEPS TIMEOUT_SECONDS [FAULT RANK STEP PLACE [BACKEND]]
 // The fault strikes in the first attempt only, if a launcher makes several.
 // Prints "done" when all steps were made, else the error, with status 1.
 #include <array>
@@ -119,7 +119,8 @@ int run(int argc, char** argv) {
                                                .place = argv[6]};
   torch::set_num_threads(1);
   dist::init_process_group(
-      {.timeout = std::chrono::milliseconds(
+      {.backend = argc > 7 ? argv[7] : "",
+       .timeout = std::chrono::milliseconds(
            static_cast<std::int64_t>(std::stod(argv[2]) * 1000))});
   train(std::stoi(argv[1]), plan);
   dist::barrier();

@@ -15,24 +15,30 @@ import pathlib
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
 
+from free_port import free_port
+
 TIMEOUT = 2.0  # seconds that a collective may take
 HANGS = 60  # seconds: far more than any machine needs
 PLACES = ("wrap", "forward", "backward", "update")
 STEPS = 12
+# At any moment of the start: this test strikes, and the others would go on for good.
+START = "start"
+LONGEST_START = 1.5  # seconds, on an idle machine
+FOREVER = 10**6  # steps
 
-Fault = collections.namedtuple("Fault", "name rank step place size")
+Fault = collections.namedtuple("Fault", "name rank step place size backend",
+                               defaults=("",))
 
 # What the others say about the rank that failed, and the status of that rank.
 TEXTS = {
-    "kill": ("is gone|waited|does not answer", -signal.SIGKILL),
-    "stop": ("is stopped|waited|does not answer", None),
+    "kill": ("is gone|waited|does not answer|cannot reach", -signal.SIGKILL),
+    "stop": ("is stopped|waited|does not answer|cannot reach", None),
     "hang": ("is late|waited", None),
     "throw": ("has left the job|is gone|waited|does not answer", 1),
     "exit": ("has left the job|is gone|waited|does not answer", 0),
@@ -40,13 +46,8 @@ TEXTS = {
     "leave": ("has left the job|is gone|waited|does not answer|reset", 1),
     "other": ("does something else|waited|does not answer", 1),
 }
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 WHERE = re.compile(r"collective \d+ \(\w+|waited [\d.]+ s|the store")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def left_over(marker):
@@ -70,13 +71,16 @@ class Job:
         self.lockstep = lockstep
 
     def command(self, fault, timeout=TIMEOUT):
-        return [self.program, str(STEPS), str(timeout),
-                *map(str, (fault.name, fault.rank, fault.step, fault.place))]
+        steps = FOREVER if fault.place == START else STEPS
+        return [self.program, *map(str, (
+            steps, timeout, fault.name, fault.rank, fault.step, fault.place,
+            fault.backend))]
 
     def by_hand(self, fault, missing=(), timeout=TIMEOUT, meanwhile=None):
         """Statuses, error texts and record files by rank, and whether it hung.
 
-        `meanwhile(ranks, folder)` is called once all have started."""
+        `meanwhile(ranks, folder)` is called once all have started; a rank that it
+        stops at another moment than the start must go on."""
         marker = f"FAULTS_TEST={uuid.uuid4()}"
         port = str(free_port())
         ranks = {}
@@ -101,7 +105,8 @@ class Job:
                 meanwhile(ranks, pathlib.Path(folder))
             others = [r for r in ranks if r != fault.rank]
             hung = self.wait([ranks[r] for r in others])
-            if (not hung and meanwhile is None and fault.rank in ranks
+            if (not hung and fault.rank in ranks
+                    and (meanwhile is None or fault.place == START)
                     and fault.name in ("stop", "hang")):
                 ranks[fault.rank].kill()
             hung = hung or self.wait(ranks.values())
@@ -172,24 +177,36 @@ def complaints(fault, statuses, texts, files, hung):
 
 def random_fault(rng):
     size = rng.choice((2, 3, 4))
-    place = rng.choice(PLACES)
-    return Fault(rng.choice(sorted(TEXTS)), rng.randrange(size),
-                 -1 if place == "wrap" else rng.randrange(STEPS), place, size)
+    place = rng.choice((*PLACES, START))
+    names = sorted(SIGNALS) if place == START else sorted(TEXTS)
+    return Fault(rng.choice(names), rng.randrange(size),
+                 -1 if place in ("wrap", START) else rng.randrange(STEPS), place,
+                 size, rng.choice(("gloo", "shm")))
 
 
 class Tests:
     def __init__(self, job):
         self.job = job
         self.failures = 0
+        self.begin = time.monotonic()
 
     def report(self, what, found):
-        print(f"{what:52} {'; '.join(found) or 'ok'}", flush=True)
+        seconds = time.monotonic() - self.begin
+        print(f"{what:52} {seconds:5.1f} s  {'; '.join(found) or 'ok'}", flush=True)
+        self.begin = time.monotonic()
         self.failures += bool(found)
 
-    def run_by_hand(self, fault):
-        self.report(f"by hand {fault.size}: {fault.name} rank {fault.rank} "
-                    f"step {fault.step} {fault.place}",
-                    complaints(fault, *self.job.by_hand(fault)))
+    def run_by_hand(self, fault, wait=0.0):
+        def strike(ranks, _):
+            time.sleep(wait)
+            ranks[fault.rank].send_signal(SIGNALS[fault.name])
+
+        self.report(f"by hand {fault.size} {fault.backend}: {fault.name} rank "
+                    f"{fault.rank} {fault.place} "
+                    f"{round(wait, 2) if fault.place == START else fault.step}",
+                    complaints(fault, *self.job.by_hand(
+                        fault,
+                        meanwhile=strike if fault.place == START else None)))
 
     def ranks_that_never_start(self):
         fault = Fault("none", -1, -1, "none", 3)
@@ -275,7 +292,7 @@ def main():
         tests.run_under_torchrun()
     rng = random.Random(seed)
     for _ in range(count):
-        tests.run_by_hand(random_fault(rng))
+        tests.run_by_hand(random_fault(rng), rng.uniform(0, LONGEST_START))
     print(f"seed {seed}: {count} random jobs; {tests.failures} failures in all")
     return 1 if tests.failures else 0
 
