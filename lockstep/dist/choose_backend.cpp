@@ -181,7 +181,7 @@ void connect_nccl(ProcessGroup::Impl& group, const Connections& connections) {
     install(
         group,
         // Its collectives are counted apart from those of the CPU.
-        connections.group_name + "/cuda",
+        {.name = connections.group_name + "/cuda", .ranks = group.ranks},
         BackendType::NCCL,
         nccl_backend(
             store_of("cuda", connections),

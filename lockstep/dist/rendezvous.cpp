@@ -17,8 +17,8 @@
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/world.h"
-#include "lockstep/dist/internal/timed_store.h"
 #include "lockstep/dist/listener.h"
+#include "lockstep/dist/timed_store.h"
 
 namespace lockstep::dist::internal {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/dist/internal/timed_store.h"
+#include "lockstep/dist/timed_store.h"
 
 #include <atomic>
 #include <future>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/dist/internal/timed_store.h"
+#include "lockstep/dist/timed_store.h"
 
 #include <latch>
 #include <string>
@@ -41,7 +41,7 @@ TEST(TimedStore, ACallThatDoesNotEndIsLeftBehind) {
   const auto stopped = c10::make_intrusive<StoppedStore>();
   const c10::intrusive_ptr<c10d::Store> store =
       timed_store("the store of rank 0", milliseconds(1), [stopped] {
-        return stopped;
+        return c10::intrusive_ptr<c10d::Store>(stopped);
       });
   store->set("key", std::string("value"));
   EXPECT_EQ(store->get_to_str("key"), "value");
