@@ -89,14 +89,19 @@ Result<RankInfo> read_variables(const Launcher& launcher) {
   RankInfo info;
   LOCKSTEP_ASSIGN(info.size, number(launcher.size, 1, kMax));
   LOCKSTEP_ASSIGN(info.rank, number(launcher.rank, 0, info.size));
+  // By hand, and with one process in each container, nobody sets these.
   info.local_size = 0;
-  if (launcher.local_size != nullptr) {
+  if (variable(launcher.local_size) != nullptr) {
     LOCKSTEP_ASSIGN(
         info.local_size,
         number(launcher.local_size, 1, info.size + 1));
   }
   const int local_limit = info.local_size == 0 ? info.size : info.local_size;
-  LOCKSTEP_ASSIGN(info.local_rank, number(launcher.local_rank, 0, local_limit));
+  if (variable(launcher.local_rank) != nullptr) {
+    LOCKSTEP_ASSIGN(
+        info.local_rank,
+        number(launcher.local_rank, 0, local_limit));
+  }
   return info;
 }
 

@@ -50,6 +50,21 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   }
   return c10d::ReduceOp::SUM;
 }
+namespace {
+// What the network and other ranks do comes as another class, or says so.
+bool is_own_mistake(const std::exception& error) {
+  return dynamic_cast<const c10::Error*>(&error) != nullptr &&
+         dynamic_cast<const c10::DistError*>(&error) == nullptr &&
+         !is_timeout_text(error.what());
+}
+
+std::string hint_for(const std::string& text) {
+  return text.starts_with("Expected to have finished reduction")
+             ? "set find_unused_parameters or static_graph in "
+               "DistributedDataParallelOptions"
+             : "the other ranks may wait for this one";
+}
+} // namespace
 } // namespace internal
 
 void ProcessGroup::Impl::collective(
@@ -62,6 +77,14 @@ void ProcessGroup::Impl::collective(
     throw;
   } catch (const std::exception& error) {
     const std::string text = internal::text_of(error);
+    if (internal::is_own_mistake(error)) {
+      raise(
+          {.code = ErrorCode::kInvalidArgument,
+           .op = "dist." + std::string(name),
+           .message = text,
+           .hint = internal::hint_for(text),
+           .detail = "E_COLLECTIVE_ARGUMENT"});
+    }
     raise(
         {.code = internal::is_timeout_text(text) ? ErrorCode::kTimeout
                                                  : ErrorCode::kUnavailable,

@@ -106,7 +106,7 @@ TEST_F(RankInfoTest, NamesTheVariableThatIsMissing) {
       {"LOCAL_RANK", "1"},
       {"LOCAL_WORLD_SIZE", "2"}};
   EXPECT_TRUE(with(good));
-  for (const auto& [name, value] : good) {
+  for (const std::string name : {"RANK", "WORLD_SIZE"}) {
     Variables bad = good;
     bad.erase(name);
     EXPECT_EQ(
@@ -115,6 +115,15 @@ TEST_F(RankInfoTest, NamesTheVariableThatIsMissing) {
             " is missing beside others of its launcher");
   }
   EXPECT_THAT(refusal({{"SLURM_PROCID", "0"}}), HasSubstr("SLURM_NTASKS"));
+}
+
+// Kubernetes sets no more, and people who start ranks by hand do not.
+TEST_F(RankInfoTest, NeedsNoPlaceOnTheHost) {
+  const Variables job{{"RANK", "1"}, {"WORLD_SIZE", "2"}};
+  EXPECT_EQ(with(job).value(), (RankInfo{1, 2, 0, 0}));
+  Variables more = job;
+  more["LOCAL_RANK"] = "1";
+  EXPECT_EQ(with(more).value(), (RankInfo{1, 2, 1, 0}));
 }
 
 TEST_F(RankInfoTest, RefusesWhatIsNoNumberOrOutside) {

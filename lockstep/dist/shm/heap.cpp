@@ -2,7 +2,6 @@
 #include "lockstep/dist/shm/internal/heap.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,14 +18,12 @@ std::size_t whole_pages(std::size_t bytes) {
 
 } // namespace
 
+// Asked once: machines with a balloon change.
 std::size_t Heap::bytes_for_all() {
-  const auto pages = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES));
-  std::size_t bytes = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  rlimit largest_file = {};
-  if (::getrlimit(RLIMIT_FSIZE, &largest_file) == 0) {
-    bytes = std::min<std::size_t>(bytes, largest_file.rlim_cur);
-  }
-  return bytes / kPage * kPage;
+  static const std::size_t bytes =
+      static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+      static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / kPage * kPage;
+  return bytes;
 }
 
 Heap::Heap(Descriptor file, Mapping memory)

@@ -18,26 +18,42 @@ using JoinTwo = void (*)(Tensor& result, const Tensor& a, const Tensor& b);
 
 struct Row {
   c10d::ReduceOp::RedOpType op = c10d::ReduceOp::UNUSED;
+  bool takes_complex = false;
   JoinTwo join = nullptr;
 };
 
 // Sums of bool are "or": the byte 2 would be no bool.
 constexpr std::array kRows{
     Row{c10d::ReduceOp::SUM,
+        true,
         [](Tensor& r, const Tensor& a, const Tensor& b) {
           at::add_out(r, a, b);
         }},
     Row{c10d::ReduceOp::PRODUCT,
+        true,
         [](Tensor& r, const Tensor& a, const Tensor& b) {
           at::mul_out(r, a, b);
         }},
     Row{c10d::ReduceOp::MIN,
+        false,
         [](Tensor& r, const Tensor& a, const Tensor& b) {
           at::minimum_out(r, a, b);
         }},
-    Row{c10d::ReduceOp::MAX, [](Tensor& r, const Tensor& a, const Tensor& b) {
+    Row{c10d::ReduceOp::MAX,
+        false,
+        [](Tensor& r, const Tensor& a, const Tensor& b) {
           at::maximum_out(r, a, b);
         }}};
+
+/// Those for which LibTorch has kernels, also for a single number.
+bool is_joined(const Row& row, c10::ScalarType dtype) {
+  if (c10::isComplexType(dtype)) {
+    return row.takes_complex && dtype != c10::ScalarType::ComplexHalf;
+  }
+  return (c10::isFloatingType(dtype) && !c10::isFloat8Type(dtype)) ||
+         (c10::isIntegralType(dtype, /*includeBool=*/true) &&
+          !c10::isBarebonesUnsignedType(dtype));
+}
 
 } // namespace
 
@@ -47,6 +63,11 @@ Join join_of(const c10d::ReduceOp& op, c10::ScalarType dtype) {
       row != kRows.end(),
       "the backend shm has no reduction of number ",
       static_cast<int>(op.op_));
+  TORCH_CHECK(
+      is_joined(*row, dtype),
+      "the backend shm cannot reduce ",
+      c10::toString(dtype),
+      " in this way");
   return [join = row->join,
           dtype](std::span<const std::byte* const> terms, Bytes result) {
     const auto count =

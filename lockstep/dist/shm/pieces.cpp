@@ -209,7 +209,7 @@ bool all_reduce_in_place(
   for (int rank = 0; rank < place.size; ++rank) {
     std::uint64_t offset = 0;
     std::memcpy(&offset, place.room.box_of(rank), sizeof offset);
-    if (offset == kElsewhere) {
+    if (offset > Heap::bytes_for_all() - data.size()) {
       return false;
     }
     of_rank.push_back(

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
@@ -76,6 +77,8 @@ struct Room::Mark {
 struct alignas(kCacheLine) Room::Line {
   Mark phase = {};
   std::uint32_t has_left = 0;
+  /// For which call it is there, in this phase and in the one before.
+  std::array<std::uint64_t, 2> calls = {};
 };
 
 /// From one rank to another. Pages count on, from letter to letter.
@@ -90,7 +93,14 @@ struct alignas(kCacheLine) Room::Letter {
 };
 
 /// kKnown: the first rank that gave up has said why.
-enum class Room::Cause : std::uint32_t { kNone, kEnded, kLeft, kLate, kKnown };
+enum class Room::Cause : std::uint32_t {
+  kNone,
+  kEnded,
+  kLeft,
+  kLate,
+  kAstray,
+  kKnown
+};
 
 std::size_t Room::bytes_for(int size) {
   const auto ranks = static_cast<std::size_t>(size);
@@ -141,14 +151,23 @@ const std::byte* Room::box_of(int rank) const {
 
 void Room::meet() {
   check_usable();
-  line(options_.rank).phase.set(++phase_);
+  ++phase_;
+  line(options_.rank).calls[phase_ % 2] = call_;
+  line(options_.rank).phase.set(phase_);
   for (int rank = 0; rank < options_.size; ++rank) {
-    Mark& phase = line(rank).phase;
+    Line& other = line(rank);
     const auto has_come = [&] {
-      return static_cast<std::int32_t>(phase.get() - phase_) >= 0;
+      return static_cast<std::int32_t>(other.phase.get() - phase_) >= 0;
     };
     const Partner partner{.rank = rank, .timeout = options_.timeout};
-    check(wait(partner, phase, has_come), partner);
+    check(wait(partner, other.phase, has_come), partner);
+    check(
+        other.calls[phase_ % 2] == call_ ? Cause::kNone : Cause::kAstray,
+        partner);
+  }
+  // Who comes late meets those who have given up.
+  if (Word(reason()).load() != 0) {
+    check(Cause::kKnown, {.timeout = options_.timeout});
   }
 }
 
@@ -265,21 +284,27 @@ void Room::check(Cause cause, const Partner& partner) {
   }
   auto rank = static_cast<std::uint32_t>(partner.rank);
   std::uint32_t first = 0;
-  if (!Word(reason()).compare_exchange_strong(
-          first,
-          static_cast<std::uint32_t>(cause) | rank << 8U)) {
+  const bool is_first = Word(reason()).compare_exchange_strong(
+      first,
+      static_cast<std::uint32_t>(cause) | rank << 8U);
+  // Of two that do not agree each names the other.
+  if (!is_first && cause != Cause::kAstray) {
     cause = static_cast<Cause>(first & 0xFFU);
     rank = first >> 8U;
   }
-  if (cause == Cause::kLate) {
-    break_off(format(
-        "timed out: rank {} did not come within {} s",
-        rank,
-        static_cast<double>(partner.timeout.count()) / 1000.0));
+  switch (cause) {
+    case Cause::kLate:
+      break_off(format(
+          "timed out: rank {} did not come within {} s",
+          rank,
+          static_cast<double>(partner.timeout.count()) / 1000.0));
+    case Cause::kEnded:
+      break_off(format("the process of rank {} has ended", rank));
+    case Cause::kAstray:
+      break_off(format("rank {} does something else", rank));
+    default:
+      break_off(format("rank {} has left the group", rank));
   }
-  break_off(
-      cause == Cause::kEnded ? format("the process of rank {} has ended", rank)
-                             : format("rank {} has left the group", rank));
 }
 
 void Room::break_off(std::string text) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +28,11 @@ Error refused(std::string_view what) {
 template <class Take>
 Result<Descriptor> create(std::size_t bytes, const Take& take) {
   Descriptor file(::memfd_create("lockstep", MFD_CLOEXEC));
+  rlimit largest = {};
+  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && bytes > largest.rlim_cur) {
+    errno = EFBIG; // a larger file would be a signal, not an error
+    file.reset();
+  }
   if (!file || take(file.get()) != 0) {
     return refused(format("no {} of shared memory", human_bytes(bytes)));
   }

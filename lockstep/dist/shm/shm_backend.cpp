@@ -32,7 +32,8 @@ using WorkPtr = c10::intrusive_ptr<Work>;
 class Elements {
  public:
   explicit Elements(const Tensor& tensor)
-      : tensor_(tensor), elements_(tensor.cpu().contiguous()) {}
+      : tensor_(tensor),
+        elements_(tensor.cpu().contiguous().resolve_conj().resolve_neg()) {}
 
   [[nodiscard]] Bytes bytes() const {
     return {static_cast<std::byte*>(elements_.data_ptr()), elements_.nbytes()};
@@ -86,21 +87,16 @@ void check_list(const std::vector<Tensor>& list, const Tensor& own, int size) {
   }
 }
 
-/// Work that is over: `run` fills the tensors. What breaks the room fails the
-/// work; the Reducer reads a list of tensors from its future.
-template <class Run>
-WorkPtr work(const std::vector<Tensor>& tensors, const Run& run) {
-  const at::NoGradGuard no_grad;
-  auto future = c10::make_intrusive<c10::ivalue::Future>(
-      c10::ListType::create(c10::TensorType::get()));
-  try {
-    run();
-    future->markCompleted(c10::IValue(tensors));
-  } catch (const std::runtime_error&) {
-    future->setError(std::current_exception());
-  }
-  return Work::create_from_future(future);
-}
+/// A call of all ranks.
+enum class Call : std::uint8_t {
+  kBroadcast,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBarrier,
+  kGather,
+  kScatter
+};
 
 class ShmBackend final : public c10d::Backend {
  public:
@@ -126,6 +122,7 @@ class ShmBackend final : public c10d::Backend {
   WorkPtr broadcast(
       std::vector<Tensor>& tensors,
       const c10d::BroadcastOptions& options) override {
+    begin(Call::kBroadcast, only(tensors), options.rootRank);
     const auto source = static_cast<int>(options.rootRank);
     TORCH_CHECK(source >= 0 && source < getSize(), "there is no rank ", source);
     return work(tensors, [&] {
@@ -139,6 +136,7 @@ class ShmBackend final : public c10d::Backend {
       std::vector<Tensor>& tensors,
       const c10d::AllreduceOptions& options) override {
     Tensor& tensor = only(tensors);
+    begin(Call::kAllReduce, tensor, options.reduceOp.op_);
     if (tensor.is_sparse()) {
       TORCH_CHECK(
           options.reduceOp == c10d::ReduceOp::SUM,
@@ -166,6 +164,7 @@ class ShmBackend final : public c10d::Backend {
       const c10d::AllgatherOptions& /*options*/) override {
     const Tensor& own = only(inputs);
     const std::vector<Tensor>& all = only(outputs);
+    begin(Call::kAllGather, own, 0);
     check_list(all, own, getSize());
     return work(all, [&] { gather_all(own, all); });
   }
@@ -176,12 +175,14 @@ class ShmBackend final : public c10d::Backend {
       const c10d::ReduceScatterOptions& options) override {
     const Tensor& output = only(outputs);
     const std::vector<Tensor>& all = only(inputs);
+    begin(Call::kReduceScatter, output, options.reduceOp.op_);
     check_list(all, output, getSize());
     const auto join = shm::join_of(options.reduceOp, output.scalar_type());
     return work(outputs, [&] { scatter_joined(all, output, join); });
   }
 
   WorkPtr barrier(const c10d::BarrierOptions& /*options*/) override {
+    begin(Call::kBarrier, Tensor(), 0);
     return work({}, [&] { room_->meet(); });
   }
 
@@ -203,6 +204,7 @@ class ShmBackend final : public c10d::Backend {
       const c10d::GatherOptions& options) override {
     const auto root = static_cast<int>(options.rootRank);
     const Tensor& own = only(inputs);
+    begin(Call::kGather, own, root);
     if (root != getRank()) {
       return work({}, [&] { send_one(own, root, kListTag); });
     }
@@ -222,6 +224,7 @@ class ShmBackend final : public c10d::Backend {
       const c10d::ScatterOptions& options) override {
     const auto root = static_cast<int>(options.rootRank);
     const Tensor& own = only(outputs);
+    begin(Call::kScatter, own, root);
     if (root != getRank()) {
       return work(outputs, [&] { receive_one(own, root, kListTag); });
     }
@@ -268,6 +271,42 @@ class ShmBackend final : public c10d::Backend {
  private:
   /// Of letters that are no user's.
   static constexpr int kListTag = -1;
+
+  /// Counts the calls, also those with wrong arguments: a rank whose call went
+  /// wrong by itself is found by the others in the next one.
+  void begin(Call call, const Tensor& tensor, std::int64_t how) {
+    std::size_t number = c10::get_hash(++calls_, static_cast<int>(call), how);
+    if (tensor.defined()) {
+      const auto bytes = tensor.is_sparse()
+                             ? tensor.sparse_dim()
+                             : static_cast<std::int64_t>(tensor.nbytes());
+      number = c10::get_hash(
+          number,
+          bytes,
+          static_cast<int>(tensor.scalar_type()),
+          static_cast<int>(tensor.layout()));
+    }
+    room_->begin(number);
+  }
+
+  /// Work that is over: `run` fills the tensors. What goes wrong there breaks
+  /// the room, so that the others do not go on with what this rank has not
+  /// written, and fails the work. The Reducer reads a list of tensors from its
+  /// future.
+  template <class Run>
+  WorkPtr work(const std::vector<Tensor>& tensors, const Run& run) {
+    const at::NoGradGuard no_grad;
+    auto future = c10::make_intrusive<c10::ivalue::Future>(
+        c10::ListType::create(c10::TensorType::get()));
+    try {
+      run();
+      future->markCompleted(c10::IValue(tensors));
+    } catch (const std::exception&) {
+      room_->abort();
+      future->setError(std::current_exception());
+    }
+    return Work::create_from_future(future);
+  }
 
   template <class Use>
   void for_others(const Use& use) const {
@@ -361,6 +400,7 @@ class ShmBackend final : public c10d::Backend {
   std::unique_ptr<shm::Room> room_;
   shm::Heaps heaps_;
   shm::Place place_;
+  std::uint64_t calls_ = 0;
 };
 
 } // namespace

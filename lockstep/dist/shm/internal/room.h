@@ -57,8 +57,14 @@ class Room {
   Room(const Room&) = delete;
   Room& operator=(const Room&) = delete;
 
+  /// The phases that follow are for `call`, a number that is the same on all
+  /// ranks for the same call.
+  void begin(std::uint64_t call) {
+    call_ = call;
+  }
   /// Ends the phase. Errors: throws std::runtime_error that names the rank
-  /// which has ended, left or not come in time; the room is of no use then.
+  /// which has ended, left, not come in time, or come for another call; the
+  /// room is of no use then.
   void meet();
   /// Return when the letter has arrived: the sender waits for the receiver.
   /// Errors: as `meet`; also if the letter has another size than `bytes`.
@@ -103,6 +109,7 @@ class Room {
   Mapping memory_;
   RoomOptions options_;
   std::uint32_t phase_ = 0;
+  std::uint64_t call_ = 0;
   std::atomic<bool> is_aborted_ = false;
   /// Why it is of no use any more.
   std::string broken_ = {};
