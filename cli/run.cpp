@@ -145,11 +145,11 @@ Status set_master(const RunArgs& args, launch::LaunchOptions& options) {
     options.master_port = kDefaultPort;
     if (colon != std::string::npos) {
       const std::string text = args.endpoint.substr(colon + 1);
-      const auto port = parse_number<int>(text, 1, kPorts - 1);
+      const auto port = parse_number<int>(text, 0, kPorts - 1);
       if (!port) {
         return usage_error(
             format("--rdzv-endpoint: '{}' is no port", escape(text)),
-            "HOST:PORT, or HOST for port 29500");
+            "HOST:PORT, HOST for port 29500, or HOST:0 for a free one");
       }
       options.master_port = *port;
     }

@@ -74,6 +74,14 @@ TEST_F(Launcher, StartsEveryRankOnce) {
   EXPECT_THAT(files(), testing::SizeIs(3)); // no logs
 }
 
+TEST_F(Launcher, TakesTorchrunsUsualLine) {
+  const auto outcome =
+      run("--nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint localhost:0",
+          "echo $MASTER_ADDR; test $MASTER_PORT -gt 0");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "localhost\n");
+}
+
 TEST_F(Launcher, TeesWithTheRankInFront) {
   const auto outcome = run(
       "--nproc-per-node 2 --tee 3 --log-dir logs --rdzv-id job --role trainer",
