@@ -57,6 +57,7 @@ class Exchange {
         recorder_(impl.recorder),
         rank_(impl.group->getRank()),
         size_(impl.group->getSize()),
+        ranks_(impl.ranks),
         timeout_(impl.timeout),
         key_(std::move(key)) {}
 
@@ -120,13 +121,17 @@ class Exchange {
     }
   }
 
-  /// Ranks whose text is not there; or those of them that have ended.
+  /// Ranks of the job whose text is not there; or those of them that have
+  /// ended.
   std::vector<std::string> absent(bool must_be_gone) {
     std::vector<std::string> found;
     for (const PeerView& view : recorder_->peers().look("")) {
+      const auto place = std::ranges::find(ranks_, view.rank);
+      const auto rank = static_cast<int>(place - ranks_.begin());
       const bool has_ended =
           view.kind == PeerKind::kGone || view.kind == PeerKind::kLeft;
-      if ((has_ended || !must_be_gone) && !has(key_of(view.rank))) {
+      if (place != ranks_.end() && (has_ended || !must_be_gone) &&
+          !has(key_of(rank))) {
         found.push_back(std::to_string(view.rank));
       }
     }
@@ -164,7 +169,7 @@ class Exchange {
          .op = "dist.init",
          .message = format(
              "rank {} waited {:.1f} s for {}",
-             rank_,
+             recorder_->rank(),
              seconds(
                  std::min<Clock::duration>(Clock::now() - start_, timeout_)),
              escape(who)),
@@ -187,6 +192,8 @@ class Exchange {
   std::shared_ptr<FlightRecorder> recorder_;
   int rank_ = 0;
   int size_ = 1;
+  /// The group's, as ranks of the job.
+  std::vector<int> ranks_;
   Clock::duration timeout_ = {};
   std::string key_;
   Clock::time_point start_ = Clock::now();

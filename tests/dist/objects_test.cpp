@@ -5,6 +5,9 @@
 #include "lockstep/dist/objects.h"
 
 #include <array>
+#include <chrono>
+#include <future>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
@@ -46,6 +49,39 @@ TEST(SubGroup, HasItsOwnRanksAndCollectives) {
     EXPECT_EQ(static_cast<bool>(alone), own.rank() == 1);
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+// To the ranks of a group it does not matter who of the job has ended.
+TEST(SubGroup, ARankOutsideMayHaveEnded) {
+  const auto errors = run_thread_ranks(3, [](const ProcessGroup& group) {
+    if (group.rank() == 1) { // rank 0 looks around meanwhile
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+    const ProcessGroup pair = group.new_group({0, 1});
+    if (pair) {
+      pair.barrier();
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(SubGroup, RanksThatDoNotComeAreNamedAsRanksOfTheJob) {
+  std::promise<void> has_given_up;
+  const auto end = has_given_up.get_future().share();
+  const auto errors = run_thread_ranks(4, [&](const ProcessGroup& group) {
+    if (group.rank() != 2) {
+      end.wait();
+      return;
+    }
+    try {
+      static_cast<void>(
+          group.new_group({1, 2, 3}, std::chrono::milliseconds(200)));
+    } catch (...) {
+      has_given_up.set_value();
+      throw;
+    }
+  });
+  EXPECT_THAT(errors[2], HasSubstr("rank 2 waited 0.2 s for ranks 1, 3"));
 }
 
 TEST(SubGroup, AModelIsTrainedByItsRanks) {
