@@ -38,10 +38,8 @@ c10::intrusive_ptr<c10d::Store> store_of(
       connections.store);
 }
 
-FlightGroup place_of(
-    const ProcessGroup::Impl& group,
-    const Connections& connections) {
-  return {.name = connections.group_name, .ranks = group.ranks};
+FlightGroup place_of(const ProcessGroup::Impl& group) {
+  return {.name = group.path, .ranks = group.ranks};
 }
 
 /// The type of the last one is the group's default, as in Python.
@@ -73,10 +71,9 @@ BackendOptions options_of(
 void install_host(
     ProcessGroup::Impl& group,
     const BackendChoice& wanted,
-    const Connections& connections,
     BackendType type,
     const c10::intrusive_ptr<c10d::Backend>& inner) {
-  install(group, place_of(group, connections), type, inner, kHostDevices);
+  install(group, place_of(group), type, inner, kHostDevices);
   group.backend = inner->getBackendName();
   if (!wanted.has_nccl) { // CUDA's tensors take the way through the CPU
     group.group->setBackend(
@@ -93,7 +90,7 @@ c10::intrusive_ptr<c10d::Backend> connected_gloo(
     const BackendChoice& wanted,
     const Connections& connections) {
   FlightRecorder& recorder = *group.recorder;
-  const FlightGroup place = place_of(group, connections);
+  const FlightGroup place = place_of(group);
   const auto flight = std::make_shared<Flight>();
   flight->entry = {.name = "connect", .group = place.name};
   flight->group = std::make_shared<FlightGroup>(place);
@@ -124,7 +121,6 @@ void connect_gloo(
   install_host(
       group,
       wanted,
-      connections,
       BackendType::GLOO,
       connected_gloo(group, wanted, connections));
   if (!group.has_python_ranks) {
@@ -158,7 +154,7 @@ void connect_host(
   if (shm) {
     // The Reducer asks for memory that the ranks share if this says so.
     c10::utils::set_env("DDP_DISABLE_COMM_MEM", "0", /*overwrite=*/false);
-    install_host(group, wanted, connections, BackendType::CUSTOM, *shm);
+    install_host(group, wanted, BackendType::CUSTOM, *shm);
   } else if (wanted.host.empty()) {
     connect_gloo(group, wanted, connections);
   } else {
@@ -181,7 +177,7 @@ void connect_nccl(ProcessGroup::Impl& group, const Connections& connections) {
     install(
         group,
         // Its collectives are counted apart from those of the CPU.
-        {.name = connections.group_name + "/cuda", .ranks = group.ranks},
+        {.name = group.path + "/cuda", .ranks = group.ranks},
         BackendType::NCCL,
         nccl_backend(
             store_of("cuda", connections),

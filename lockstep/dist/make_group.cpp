@@ -105,6 +105,7 @@ ProcessGroup make_group(
   std::iota(ranks.begin(), ranks.end(), 0);
   auto impl = std::make_shared<ProcessGroup::Impl>();
   impl->store = nested("default_pg", store);
+  impl->path = kFirstGroup;
   impl->recorder = std::make_shared<FlightRecorder>(rank, size, impl->store);
   set_up(
       *impl,
@@ -122,6 +123,7 @@ ProcessGroup make_sub_group(
     const InitOptions& options) {
   auto impl = std::make_shared<ProcessGroup::Impl>();
   impl->store = nested(format("{}/", place.name), place.store);
+  impl->path = format("{}/{}", parent.path, place.name);
   impl->recorder = parent.recorder;
   set_up(*impl, place, options);
   return ProcessGroup(std::move(impl));

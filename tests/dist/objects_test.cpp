@@ -84,6 +84,21 @@ TEST(SubGroup, RanksThatDoNotComeAreNamedAsRanksOfTheJob) {
   EXPECT_THAT(errors[2], HasSubstr("rank 2 waited 0.2 s for ranks 1, 3"));
 }
 
+// Python's names of both are "1".
+TEST(SubGroup, GroupsOfAGroupCountTheirOwnCollectives) {
+  const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
+    const ProcessGroup pair = group.new_group({0, 1});
+    const ProcessGroup nested = pair.new_group({0, 1});
+    at::Tensor sum = torch::ones({2});
+    pair.all_reduce(sum);
+    if (group.rank() == 1) { // rank 0 finds the other's collective first
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+    nested.barrier();
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(SubGroup, AModelIsTrainedByItsRanks) {
   const auto errors = run_thread_ranks(3, [](const ProcessGroup& group) {
     const ProcessGroup pair = group.new_group({0, 2});

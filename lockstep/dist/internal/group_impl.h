@@ -36,6 +36,8 @@ struct ProcessGroup::Impl : std::enable_shared_from_this<ProcessGroup::Impl> {
   InitOptions options = {};
   /// As ranks of the job.
   std::vector<int> ranks = {};
+  /// Its name below those of the groups that it was made from: "0/1".
+  std::string path = {};
 
   /// Where what is no tensor goes through the group, and barriers wait: the
   /// CPU, or this rank's device if NCCL alone carries the group. As Python's.
