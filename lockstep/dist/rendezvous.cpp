@@ -59,18 +59,29 @@ bool is_one_host(const RankInfo& place, const std::string& host) {
          (place.local_size == 0 && is_loopback);
 }
 
-/// torchrun's agent keeps its store when it starts all ranks again; what dead
-/// ranks have left there must not be read. Python's ranks do read it.
-c10::intrusive_ptr<c10d::Store> of_this_attempt(
-    const c10::intrusive_ptr<c10d::Store>& store,
+/// A store may outlive who has used it: torchrun's agent keeps its own when it
+/// starts all ranks again, a process keeps one with a group's last handle. What
+/// was left there must not be read. Python's ranks do read it.
+c10::intrusive_ptr<c10d::Store> unused_part(
+    c10::intrusive_ptr<c10d::Store> store,
+    int rank,
     const InitOptions& options) {
-  const auto attempt = variable("TORCHELASTIC_RESTART_COUNT");
-  if (options.has_python_ranks || !attempt || *attempt == "0") {
+  if (options.has_python_ranks) {
     return store;
   }
-  return c10::make_intrusive<c10d::PrefixStore>(
-      "lockstep/attempt_" + *attempt,
-      store);
+  const auto go_below = [&](const std::string& name) {
+    store = c10::make_intrusive<c10d::PrefixStore>("lockstep/" + name, store);
+  };
+  const auto attempt = variable("TORCHELASTIC_RESTART_COUNT");
+  if (attempt && *attempt != "0") {
+    go_below("attempt_" + *attempt);
+  }
+  // Each rank counts for itself: all come equally often.
+  const auto count = store->add(format("lockstep/inits/{}", rank), 1);
+  if (count > 1) {
+    go_below(format("init_{}", count));
+  }
+  return store;
 }
 
 /// Rank 0 holds the store, unless torchrun's agent does.
@@ -111,7 +122,7 @@ Rendezvous tcp_rendezvous(
       return c10::make_intrusive<c10d::TCPStore>(address.host, tcp);
     });
     return {
-        .store = of_this_attempt(store, options),
+        .store = unused_part(store, rank, options),
         .rank = rank,
         .size = size};
   } catch (const c10::Error& error) {
@@ -210,13 +221,14 @@ Rendezvous from_file(std::string_view path, const InitOptions& options) {
     bad_argument("file:// names no file", "write it as file:///shared/path");
   }
   const std::string name(path);
+  const auto store = timed_store(
+      format("the store in the file {}", escape(name)),
+      options.timeout,
+      [name, size = options.world_size] {
+        return c10::make_intrusive<c10d::FileStore>(name, size);
+      });
   return {
-      .store = timed_store(
-          format("the store in the file {}", escape(name)),
-          options.timeout,
-          [name, size = options.world_size] {
-            return c10::make_intrusive<c10d::FileStore>(name, size);
-          }),
+      .store = unused_part(store, options.rank, options),
       .rank = options.rank,
       .size = options.world_size};
 }

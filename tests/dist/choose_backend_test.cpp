@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Which backend a group takes: `InitOptions::backend`, and what the ranks find.
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/cuda.h>
 
+#include "lockstep/base/descriptor.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
@@ -72,35 +76,79 @@ TEST(ChoiceOfBackend, IsWhatAllRanksAskFor) {
   }
 }
 
-TEST(ChoiceOfBackend, OtherHostsAreNamed) {
-  const test::ScratchDir folder;
-  const c10::intrusive_ptr<c10d::Store> store =
-      c10::make_intrusive<c10d::FileStore>(folder / "store", 2);
-  const auto says = [&](const std::string& key, const std::string& text) {
-    store->set(
+/// Rank 1 of two, which init_process_group makes of this process; what rank 0
+/// says, the test says.
+class RankOne {
+ public:
+  RankOne() {
+    says(
+        "versions",
+        format(
+            "Lockstep {}, LibTorch {}, backend shm",
+            kVersion,
+            torch_library_version()));
+  }
+  void says(const std::string& key, const std::string& text) {
+    store_->set(
         "default_pg/lockstep/" + key + "/0",
         std::vector<std::uint8_t>(text.begin(), text.end()));
-  };
-  says(
-      "versions",
-      format(
-          "Lockstep {}, LibTorch {}, backend shm",
-          kVersion,
-          torch_library_version()));
-  says("shm/guests", "another-host 1 3 4");
-  try {
-    init_process_group(
-        {.backend = "shm",
-         .init_method = "file://" + (folder / "store"),
-         .rank = 1,
-         .world_size = 2});
-    FAIL();
-  } catch (const Exception& error) {
-    EXPECT_EQ(error.error().code, ErrorCode::kUnavailable);
-    EXPECT_THAT(
-        error.what(),
-        HasSubstr("ranks 0 and 1 cannot share memory: another host"));
   }
+  /// Of rank 1.
+  std::string said(const std::string& key) {
+    const auto bytes = store_->get("default_pg/lockstep/" + key + "/1");
+    return {bytes.begin(), bytes.end()};
+  }
+  [[nodiscard]] Error failure() const {
+    try {
+      init_process_group(
+          {.backend = "shm",
+           .init_method = "file://" + (folder_ / "store"),
+           .rank = 1,
+           .world_size = 2});
+    } catch (const Exception& error) {
+      return error.error();
+    }
+    destroy_process_group();
+    return {.message = "no error"};
+  }
+
+ private:
+  test::ScratchDir folder_;
+  c10::intrusive_ptr<c10d::Store> store_ =
+      c10::make_intrusive<c10d::FileStore>(folder_ / "store", 2);
+};
+
+TEST(ChoiceOfBackend, OtherHostsAreNamed) {
+  RankOne rank;
+  rank.says("shm/guests", "another-host 1 3 4");
+  const Error error = rank.failure();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(
+      error.message,
+      HasSubstr("ranks 0 and 1 cannot share memory: another host"));
+}
+
+// As what a process has left in a store whose number is another's by now.
+TEST(ChoiceOfBackend, AFileThatIsNoMemoryOfARankIsNotMapped) {
+  RankOne rank;
+  auto error = std::async(std::launch::async, [&] { return rank.failure(); });
+  const std::string guest = rank.said("shm/guests");
+  const Descriptor file(::memfd_create("other", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), 1 << 30), 0);
+  rank.says(
+      "shm/guests",
+      format(
+          "{} {} {} -1",
+          guest.substr(0, guest.find(' ')),
+          static_cast<std::int64_t>(::getpid()),
+          file.get()));
+  EXPECT_THAT(
+      rank.said("shm/entered"),
+      HasSubstr("is not the memory of a rank"));
+  rank.says("shm/entered", "");
+  EXPECT_THAT(
+      error.get().message,
+      HasSubstr("rank 1 cannot share memory: file"));
 }
 
 struct NameRow {

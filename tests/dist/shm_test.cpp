@@ -425,6 +425,41 @@ TEST(Shm, ARankThatStopsIsNamedWhenItIsLate) {
   }
 }
 
+InitOptions one_of_two(const test::ScratchDir& folder, int rank) {
+  return {
+      .backend = "shm",
+      .init_method = "file://" + (folder / "store"),
+      .rank = rank,
+      .world_size = 2,
+      .timeout = std::chrono::seconds(30)};
+}
+
+// Its store outlives a group of which there is a handle.
+TEST(Shm, AnotherGroupReadsNothingOfTheFirst) {
+  const test::ScratchDir folder;
+  ProcessRanks ranks(
+      2,
+      std::chrono::seconds(30),
+      [&](const ProcessGroup& first) {
+        const int rank = first.rank();
+        std::vector<ProcessGroup> kept;
+        for (int time = 0; time < 3; ++time) {
+          destroy_process_group();
+          if (rank == 1) { // rank 0 would find what it has said before
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          }
+          kept.push_back(init_process_group(one_of_two(folder, rank)));
+          at::Tensor sum = torch::ones({kLarge});
+          kept.back().all_reduce(sum);
+          if (sum.ne(2).any().item<bool>()) {
+            throw std::runtime_error("a wrong sum");
+          }
+        }
+      });
+  EXPECT_EQ(ranks.error_of(0), "");
+  EXPECT_EQ(ranks.error_of(1), "");
+}
+
 // Descriptors and mappings of this process.
 std::size_t descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");

@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <climits>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "lockstep/base/numbers.h"
@@ -71,6 +74,26 @@ Status check_hosts(const std::vector<Guest>& guests) {
   return {};
 }
 
+/// Another rank's memory. What it says of itself may be of a process that has
+/// ended, whose number another one has.
+Result<Descriptor>
+open_memory(pid_t pid, int number, std::size_t expected_bytes) {
+  LOCKSTEP_ASSIGN(Descriptor file, open_segment(pid, number));
+  struct stat info = {};
+  std::array<char, PATH_MAX> name = {};
+  const std::string link = format("/proc/self/fd/{}", file.get());
+  if (::fstat(file.get(), &info) != 0 ||
+      ::readlink(link.c_str(), name.data(), name.size() - 1) < 0 ||
+      !std::string_view(name.data()).starts_with("/memfd:lockstep") ||
+      info.st_size != static_cast<off_t>(expected_bytes)) {
+    return unavailable(format(
+        "file {} of process {} is not the memory of a rank",
+        number,
+        static_cast<std::int64_t>(pid)));
+  }
+  return file;
+}
+
 /// Maps the room and the heaps, and watches the other processes.
 Result<Shared> enter(
     const std::vector<Guest>& guests,
@@ -78,16 +101,19 @@ Result<Shared> enter(
     std::shared_ptr<Heap> own) {
   Shared shared{.heaps = {.own = std::move(own)}};
   const Guest& host = guests.front();
-  LOCKSTEP_ASSIGN(const Descriptor room, open_segment(host.pid, host.room));
+  const std::size_t room_bytes = Room::bytes_for(options.size);
   LOCKSTEP_ASSIGN(
-      Mapping memory,
-      Mapping::map(room, Room::bytes_for(options.size)));
+      const Descriptor room,
+      open_memory(host.pid, host.room, room_bytes));
+  LOCKSTEP_ASSIGN(Mapping memory, Mapping::map(room, room_bytes));
   for (const Guest& guest : guests) {
     options.processes.emplace_back();
     if (guest.pid != ::getpid()) {
       LOCKSTEP_ASSIGN(options.processes.back(), open_process(guest.pid));
     }
-    LOCKSTEP_ASSIGN(const Descriptor heap, open_segment(guest.pid, guest.heap));
+    LOCKSTEP_ASSIGN(
+        const Descriptor heap,
+        open_memory(guest.pid, guest.heap, Heap::bytes_for_all()));
     LOCKSTEP_ASSIGN(
         Mapping of_guest,
         Mapping::map(heap, Heap::bytes_for_all(), Pages::kWhenUsed));
