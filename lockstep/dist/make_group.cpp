@@ -3,6 +3,9 @@
 // From a store to a group. Stores and names are nested as Python's
 // torch.distributed (2.13) nests them for its default group; a rank that nests
 // otherwise does not find the others.
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <memory>
 #include <numeric>
 #include <string>
@@ -28,6 +31,25 @@ c10::intrusive_ptr<c10d::Store> nested(
     const std::string& prefix,
     const c10::intrusive_ptr<c10d::Store>& store) {
   return c10::make_intrusive<c10d::PrefixStore>(prefix, store);
+}
+
+/// In a fork nothing ends with a group: its threads, its connections and the
+/// memory that the ranks share are the parent's.
+class EndInItsProcess {
+ public:
+  void operator()(ProcessGroup::Impl* impl) const {
+    std::unique_ptr<ProcessGroup::Impl> group(impl);
+    if (::getpid() != owner_) {
+      static_cast<void>(group.release());
+    }
+  }
+
+ private:
+  pid_t owner_ = ::getpid();
+};
+
+std::shared_ptr<ProcessGroup::Impl> new_impl() {
+  return {std::make_unique<ProcessGroup::Impl>().release(), EndInItsProcess()};
 }
 
 /// What must be equal for the ranks to understand each other.
@@ -103,7 +125,7 @@ ProcessGroup make_group(
   store->setTimeout(options.timeout);
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
-  auto impl = std::make_shared<ProcessGroup::Impl>();
+  auto impl = new_impl();
   impl->store = nested("default_pg", store);
   impl->path = kFirstGroup;
   impl->recorder = std::make_shared<FlightRecorder>(rank, size, impl->store);
@@ -121,7 +143,7 @@ ProcessGroup make_sub_group(
     const ProcessGroup::Impl& parent,
     const GroupPlace& place,
     const InitOptions& options) {
-  auto impl = std::make_shared<ProcessGroup::Impl>();
+  auto impl = new_impl();
   impl->store = nested(format("{}/", place.name), place.store);
   impl->path = format("{}/{}", parent.path, place.name);
   impl->recorder = parent.recorder;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -455,6 +456,41 @@ TEST(Shm, AnotherGroupReadsNothingOfTheFirst) {
             throw std::runtime_error("a wrong sum");
           }
         }
+      });
+  EXPECT_EQ(ranks.error_of(0), "");
+  EXPECT_EQ(ranks.error_of(1), "");
+}
+
+/// Forks, and waits for the end of the fork.
+void have_a_fork_that_exits() {
+  const pid_t fork = ::fork();
+  if (fork == 0) {
+    std::exit(0); // NOLINT(concurrency-mt-unsafe): its only thread
+  }
+  for (int looks = 0; ::waitpid(fork, nullptr, WNOHANG) == 0; ++looks) {
+    if (looks == 2000) {
+      ::kill(fork, SIGKILL);
+      ::waitpid(fork, nullptr, 0);
+      throw std::runtime_error("the fork does not end");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+TEST(Shm, AForkThatExitsEndsNothingOfItsRank) {
+  const test::ScratchDir folder;
+  ProcessRanks ranks(
+      2,
+      std::chrono::seconds(30),
+      [&](const ProcessGroup& first) {
+        const int rank = first.rank();
+        destroy_process_group();
+        init_process_group(one_of_two(folder, rank)); // the only handle
+        if (rank == 0) {
+          have_a_fork_that_exits();
+        }
+        barrier();
+        barrier();
       });
   EXPECT_EQ(ranks.error_of(0), "");
   EXPECT_EQ(ranks.error_of(1), "");
