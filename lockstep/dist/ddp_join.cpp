@@ -90,6 +90,22 @@ void take_gradients(
   }
 }
 
+/// Ends what `JoinOptions` has switched on, also where an error leaves it.
+class Joining {
+ public:
+  /// Python's ranks go on telling each other that they are there.
+  Joining(bool& is_on, bool stays_on) : is_on_(is_on), stays_on_(stays_on) {}
+  ~Joining() {
+    is_on_ = stays_on_;
+  }
+  Joining(const Joining&) = delete;
+  Joining& operator=(const Joining&) = delete;
+
+ private:
+  bool& is_on_;
+  bool stays_on_;
+};
+
 } // namespace
 
 int DistributedDataParallelBase::State::common_rank(bool is_candidate) const {
@@ -191,6 +207,7 @@ void DistributedDataParallelBase::join(
     train();
     return;
   }
+  const Joining joining(state.join.enable, state.group.impl().has_python_ranks);
   state.compare_hooks();
   state.logger->set_uneven_input_join();
   train();
@@ -213,8 +230,6 @@ void DistributedDataParallelBase::join(
     is_last = false;
   }
   state.take_last_model(is_last);
-  // Python's ranks go on telling each other that they are there.
-  state.join.enable = state.group.impl().has_python_ranks;
 }
 
 } // namespace lockstep

@@ -5,6 +5,7 @@
 #include "lockstep/dist/distributed_data_parallel.h"
 
 #include <sstream>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
@@ -324,6 +325,23 @@ TEST(DistributedDataParallel, UnusedParametersAreReportedOrFound) {
                         "rank"))));
     }
   }
+}
+
+TEST(DistributedDataParallel, AnErrorEndsTheJoining) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::Linear net(3, 2);
+    DistributedDataParallel model(net, {.process_group = group});
+    EXPECT_THROW(
+        model->join([] { throw std::runtime_error("no more memory"); }),
+        std::runtime_error);
+    if (group.rank() == 0) { // has no collective outside of `join`
+      const torch::NoGradGuard no_grad;
+      model->forward(row_of(0));
+    }
+    at::Tensor sum = torch::ones({2});
+    group.all_reduce(sum);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
 // Sums over the ranks of what each has of ten samples: those of one process.
