@@ -55,6 +55,11 @@ Json to_json(int rank, const FlightLog& log) {
       .set("collectives", std::move(entries));
 }
 
+/// An answer with which the search for a better one ends.
+Certainty enough(bool is_timeout) {
+  return is_timeout ? Certainty::kLate : Certainty::kSure;
+}
+
 // Beside the error file that the launcher reads; "" without one.
 std::string file_name() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables by then
@@ -140,6 +145,12 @@ void FlightRecorder::set_future(
   flight.future = future;
 }
 
+c10::intrusive_ptr<c10::ivalue::Future> FlightRecorder::future_of(
+    const Flight& flight) const {
+  const std::scoped_lock lock(mutex_);
+  return flight.future;
+}
+
 bool FlightRecorder::end(Flight& flight, bool has_failed) {
   if (flight.is_over.test_and_set()) {
     return false;
@@ -171,45 +182,61 @@ Answer FlightRecorder::ask(const Flight& flight, bool is_timeout) const {
 Answer FlightRecorder::find_out(const Flight& flight, bool is_timeout) {
   const auto deadline =
       steady_clock::now() + milliseconds(peers_.has_remote() ? 1000 : 500);
-  const Certainty enough = is_timeout ? Certainty::kLate : Certainty::kSure;
   while (true) {
     if (peers_.has_remote()) {
       want_views(milliseconds(100));
     }
-    const Answer answer = ask(flight, is_timeout);
-    if (answer.certainty >= enough || steady_clock::now() >= deadline) {
+    Answer answer = ask(flight, is_timeout);
+    if (answer.certainty >= enough(is_timeout) ||
+        steady_clock::now() >= deadline) {
       return answer;
     }
     std::this_thread::sleep_for(milliseconds(5));
   }
 }
 
-std::exception_ptr FlightRecorder::failure(
+// What has failed first is also why a later group fails that knows no better.
+Answer FlightRecorder::answer_for(
     const Flight& flight,
     const std::string& text) {
+  const auto known =
+      std::ranges::find(answers_, flight.group->name, &GroupAnswer::group);
+  if (known != answers_.end()) {
+    return known->answer;
+  }
   const bool is_timeout = is_timeout_text(text);
-  const std::scoped_lock lock(failing_);
-  if (!answer_) {
-    answer_ = find_out(flight, is_timeout);
+  Answer answer = find_out(flight, is_timeout);
+  if (answers_.empty()) {
     // From here on the others know that this rank is not the first.
     log_->end(flight.ticket, true);
     log_->set_state(RankState::kFailed);
     if (peers_.has_remote()) {
       want_views(milliseconds(500));
     }
-    file_ = write(answer_->text.empty() ? text : answer_->text);
+    file_ = write(answer.text.empty() ? text : answer.text);
+  } else if (answer.certainty < enough(is_timeout)) {
+    answer = answers_.front().answer;
   }
+  answers_.push_back({.group = flight.group->name, .answer = answer});
+  return answer;
+}
+
+std::exception_ptr FlightRecorder::failure(
+    const Flight& flight,
+    const std::string& text) {
+  const std::scoped_lock lock(failing_);
+  const Answer answer = answer_for(flight, text);
   std::vector<std::string> reasons;
-  for (const std::string& reason : {answer_->text, text}) {
+  for (const std::string& reason : {answer.text, text}) {
     if (!reason.empty()) {
       reasons.push_back(reason);
     }
   }
-  const double waited = static_cast<double>(now_ns() - flight.entry.start);
+  const auto waited = static_cast<double>(now_ns() - flight.entry.start);
   return std::make_exception_ptr(Exception(
-      {.code = answer_->is_mismatch ? ErrorCode::kMismatch
-               : is_timeout         ? ErrorCode::kTimeout
-                                    : ErrorCode::kUnavailable,
+      {.code = answer.is_mismatch      ? ErrorCode::kMismatch
+               : is_timeout_text(text) ? ErrorCode::kTimeout
+                                       : ErrorCode::kUnavailable,
        .op = format("dist.{}", flight.entry.name.view()),
        .message = format(
            "collective {} of rank {} of {} did not end in {:.1f} s: {}",
@@ -221,7 +248,7 @@ std::exception_ptr FlightRecorder::failure(
        .hint = format(
            "the output of that rank comes first{}",
            file_.empty() ? "" : format("; all collectives: {}", file_)),
-       .detail = answer_->is_mismatch ? "E_RANKS_DIFFER" : "E_COLLECTIVE"}));
+       .detail = answer.is_mismatch ? "E_RANKS_DIFFER" : "E_COLLECTIVE"}));
 }
 
 void FlightRecorder::fail_all() {
@@ -232,8 +259,9 @@ void FlightRecorder::fail_all() {
   }
   for (const auto& flight : flights) {
     const std::exception_ptr error = failure(*flight, "");
-    if (flight->future != nullptr && end(*flight, true)) {
-      flight->future->setError(error);
+    const auto future = future_of(*flight);
+    if (future != nullptr && end(*flight, true)) {
+      future->setError(error);
     }
     flight->carrier->abort();
   }

@@ -99,6 +99,23 @@ TEST(SubGroup, GroupsOfAGroupCountTheirOwnCollectives) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
+TEST(SubGroup, FailsForItsOwnReason) {
+  const auto errors = run_thread_ranks(3, [](const ProcessGroup& group) {
+    const ProcessGroup first = group.new_group({0, 1});
+    const ProcessGroup second = group.new_group({0, 2});
+    if (group.rank() == 1) {
+      return;
+    }
+    if (first) {
+      EXPECT_THROW(first.barrier(), Exception);
+    }
+    at::Tensor mine = torch::ones({2 + group.rank()});
+    second.all_reduce(mine);
+  });
+  EXPECT_THAT(errors[0], HasSubstr("rank 2 does something else"));
+  EXPECT_THAT(errors[2], HasSubstr("rank 0 does something else"));
+}
+
 TEST(SubGroup, AModelIsTrainedByItsRanks) {
   const auto errors = run_thread_ranks(3, [](const ProcessGroup& group) {
     const ProcessGroup pair = group.new_group({0, 2});

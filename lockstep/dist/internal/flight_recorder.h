@@ -10,7 +10,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,7 +87,7 @@ class FlightRecorder {
   [[nodiscard]] std::shared_ptr<Flight> oldest() const;
 
   /// Why it did not end: ours, with who is to blame. Looks for that rank for
-  /// up to a second the first time. `text` is the backend's, or "".
+  /// up to a second the first time in a group. `text` is the backend's, or "".
   std::exception_ptr failure(const Flight& flight, const std::string& text);
   /// Ends all that run, as they cannot end by themselves.
   void fail_all();
@@ -107,6 +106,16 @@ class FlightRecorder {
   void exchange_views();
 
  private:
+  /// Why the collectives of a group do not end.
+  struct GroupAnswer {
+    std::string group = {};
+    Answer answer = {};
+  };
+  [[nodiscard]] c10::intrusive_ptr<c10::ivalue::Future> future_of(
+      const Flight& flight) const;
+  [[nodiscard]] Answer answer_for(
+      const Flight& flight,
+      const std::string& text);
   [[nodiscard]] Answer find_out(const Flight& flight, bool is_timeout);
   void want_views(std::chrono::milliseconds patience);
 
@@ -118,7 +127,8 @@ class FlightRecorder {
   std::string purpose_;
   std::vector<std::shared_ptr<Flight>> running_;
   std::mutex failing_;
-  std::optional<Answer> answer_;
+  /// The group that failed first comes first.
+  std::vector<GroupAnswer> answers_;
   std::string file_;
   Descriptor wake_;
   std::mutex views_mutex_;
