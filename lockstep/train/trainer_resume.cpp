@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // How a trainer goes on from a checkpoint, and what it says about it.
+#include <algorithm>
+#include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,54 @@ void naming_the_file(const Resumption& resumption, const Work& work) {
   }
 }
 
+/// "goes on from checkpoint-00000024.pth.tar at epoch 3, step 24, ...".
+std::string decision_text(const Resumption* from, bool is_in_place) {
+  if (from == nullptr) {
+    return "begins anew";
+  }
+  Cursor cursor;
+  RunState state;
+  state.add(cursor_parts(cursor, world_of_one()));
+  naming_the_file(*from, [&] { state.load(from->checkpoint.root); });
+  return format(
+      "goes on from {} at epoch {}, step {}, sample {}, best Acc@1 {}, in {}",
+      base_name(from->path),
+      cursor.epoch + 1,
+      cursor.step,
+      cursor.samples,
+      cursor.best_acc1,
+      is_in_place ? "its folder" : "a new folder");
+}
+
+/// Each rank has looked for itself. Unless all have found the same, they would
+/// train different weights, and make different calls from here on.
+/// Errors: throws kMismatch, on all ranks.
+void refuse_different_decisions(const std::string& own, World& world) {
+  std::vector<std::string> texts;
+  for (const auto& bytes : world.gather(as_byte_span(own))) {
+    std::string& text = texts.emplace_back();
+    for (const std::byte letter : bytes) {
+      text += static_cast<char>(letter);
+    }
+  }
+  const auto other = std::ranges::find_if(texts, [&](const std::string& text) {
+    return text != texts.front();
+  });
+  if (other != texts.end()) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.resume",
+         .message = format(
+             "rank 0 {}; rank {} {}",
+             texts.front(),
+             other - texts.begin(),
+             *other),
+         .hint = "all ranks must see the same run folder, on a disk that their "
+                 "machines share",
+         .detail = "E_RANKS_RESUME"});
+  }
+}
+
 } // namespace
 
 // Finds the checkpoint first: what contradicts it is refused before anything is
@@ -41,6 +92,11 @@ TrainConfig Trainer::config_to_set_up() {
     options_.resumption = find_resumption(*options_.fs, config_);
   }
   const Resumption* const from = checkpoint();
+  refuse_different_decisions(
+      decision_text(
+          from,
+          goes_on_in_place(*options_.fs, config_, options_.resumption)),
+      *options_.world);
   if (from == nullptr) {
     return config_;
   }

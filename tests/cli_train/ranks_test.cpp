@@ -105,6 +105,50 @@ TEST_F(RanksTest, AllStopOnASignalAndGoOn) {
   EXPECT_THAT(resumed.err, HasSubstr("resumed run/checkpoint"));
 }
 
+/// What one of two ranks with a run folder each finds in it.
+struct Difference {
+  std::string name = {};
+  /// Makes folder 1 from folder 0, which holds a run of two ranks.
+  std::string command = {};
+  std::string text = {};
+};
+
+class RanksDiffer : public RanksTest,
+                    public testing::WithParamInterface<Difference> {};
+
+// Not refused, they would train different weights, or wait for each other.
+TEST_P(RanksDiffer, InWhatTheyGoOnFrom) {
+  ASSERT_EQ(shell(ranks(2, train("--epochs 2 --output run0"))).status, 0);
+  ASSERT_EQ(shell(GetParam().command).status, 0);
+  const auto outcome = shell(format(
+      "timeout 60 lockstep run --nproc-per-node 2 sh -c '{}'",
+      train("--epochs 3 --resume auto --output run$RANK")));
+  EXPECT_EQ(outcome.status, 1) << outcome.err;
+  EXPECT_THAT(
+      outcome.err,
+      AllOf(
+          HasSubstr("rank 0 goes on from checkpoint-00000020.pth.tar at epoch "
+                    "3, step 20, sample 0, best Acc@1 "),
+          HasSubstr(GetParam().text),
+          HasSubstr("E_RANKS_RESUME")));
+  EXPECT_EQ(last("run0", "epoch"), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Folders,
+    RanksDiffer,
+    testing::Values(
+        Difference{
+            "NoRun",
+            "true",
+            "in its folder; rank 1 begins anew. Hint: all ranks must see"},
+        Difference{
+            "OlderCheckpoint",
+            "cp -r run0 run1 && truncate -s 999 "
+            "run1/checkpoint-00000020.pth.tar",
+            "rank 1 goes on from checkpoint-00000010.pth.tar at epoch 2"}),
+    [](const auto& param) { return param.param.name; });
+
 struct Refusal {
   std::string name = {};
   std::string flags = {};
