@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `lockstep run [OPTIONS] PROGRAM [ARGS]`: starts ranks with torchrun's flags.
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -70,6 +68,7 @@ constexpr int kPorts = 65536;
 
 class RunLog final : public LogSink {
  public:
+  explicit RunLog(launch::Console& console) : console_(console) {}
   void write(LogLevel /*level*/, std::string_view message) override {
     std::string text;
     for (const std::string& line : split(message, '\n')) {
@@ -77,8 +76,11 @@ class RunLog final : public LogSink {
         text += format("lockstep run: {}\n", line);
       }
     }
-    static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+    console_.write(text);
   }
+
+ private:
+  launch::Console& console_;
 };
 
 bool is_python_file(const std::string& word) {
@@ -232,7 +234,8 @@ Result<std::vector<std::string>> program_words(std::vector<std::string> words) {
 Result<int> run_run(const RunArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const auto words, program_words(common.program));
   LOCKSTEP_ASSIGN(const auto options, options_of(args, words));
-  RunLog log;
+  launch::Consoles consoles;
+  RunLog log(consoles.err);
   for (std::size_t i = 0; i < kUnusedFlags.size(); ++i) {
     if (!args.unused[i].empty()) {
       log.write(
@@ -243,7 +246,7 @@ Result<int> run_run(const RunArgs& args, const Common& common) {
               kUnusedFlags[i].reason));
     }
   }
-  return launch::launch(options, log);
+  return launch::launch(options, consoles, log);
 }
 
 // The variable that stands for a flag: PET_NPROC_PER_NODE.

@@ -70,21 +70,25 @@ SignalReader::~SignalReader() {
   ::signal(SIGPIPE, SIG_DFL);
 }
 
-int SignalReader::next() const {
+int SignalReader::next() {
   signalfd_siginfo info{};
-  return ::read(descriptor_.get(), &info, sizeof info) == sizeof info
-             ? static_cast<int>(info.ssi_signo)
-             : 0;
+  if (::read(descriptor_.get(), &info, sizeof info) != sizeof info) {
+    return 0;
+  }
+  has_come_ = true;
+  return static_cast<int>(info.ssi_signo);
 }
 
 Attempt::Attempt(
     const LaunchOptions& options,
     AttemptPlace place,
-    const SignalReader& signals,
+    SignalReader& signals,
+    Consoles& consoles,
     LogSink& log)
     : options_(options),
       place_(std::move(place)),
       signals_(signals),
+      consoles_(consoles),
       log_(log) {}
 
 Result<AttemptEnd> Attempt::run() {
@@ -94,15 +98,14 @@ Result<AttemptEnd> Attempt::run() {
   while (!running_.empty()) {
     wait();
     take_signals();
+    consoles_.flush();
     copy_outputs();
     take_ends();
     stop_followers();
     kill_late_ones();
   }
-  copy_outputs(); // not up to the end: what a rank left behind may hold a pipe
-  for (OutputCopy& copy : copies_) {
-    copy.finish();
-  }
+  // Not up to the end: what a rank left behind may hold a pipe.
+  std::ranges::for_each(copies_, &OutputCopy::finish);
   const bool has_failed = patience_.has_value(); // and all ended within it
   if (!is_stopping_ && !has_failed) {
     std::ranges::for_each(ended_, &RankProcess::release);
@@ -163,7 +166,7 @@ Attempt::open_output(int local_rank, OutputPlace place, int console) {
   copies_.emplace_back(
       Descriptor(ends[0]),
       std::move(file),
-      console,
+      console == STDOUT_FILENO ? consoles_.out : consoles_.err,
       line_prefix(options_, local_rank));
   return handed_over_.emplace_back(ends[1]).get();
 }
@@ -176,6 +179,10 @@ void Attempt::wait() {
   }
   for (const OutputCopy& copy : copies_) {
     entries.push_back({copy.descriptor(), POLLIN, 0});
+  }
+  for (const Console* console : {&consoles_.out, &consoles_.err}) {
+    const int number = console->is_behind() ? console->descriptor() : -1;
+    entries.push_back({number, POLLOUT, 0});
   }
   int timeout = -1;
   if (const auto& next = patience_ ? patience_ : deadline_) {

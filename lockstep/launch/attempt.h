@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/log_sink.h"
+#include "lockstep/launch/console.h"
 #include "lockstep/launch/failure_report.h"
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/output_copy.h"
@@ -32,11 +33,15 @@ class SignalReader {
     return descriptor_.get();
   }
   /// The next one; 0 if none has come.
-  [[nodiscard]] int next() const;
+  int next();
+  [[nodiscard]] bool has_come() const {
+    return has_come_;
+  }
 
  private:
   sigset_t before_ = {};
   Descriptor descriptor_;
+  bool has_come_ = false;
 };
 
 /// How an attempt has ended.
@@ -62,7 +67,8 @@ class Attempt {
   Attempt(
       const LaunchOptions& options,
       AttemptPlace place,
-      const SignalReader& signals,
+      SignalReader& signals,
+      Consoles& consoles,
       LogSink& log);
 
   /// Errors: kNotFound or kIo if a rank does not start; none is left running.
@@ -88,7 +94,8 @@ class Attempt {
 
   const LaunchOptions& options_;
   AttemptPlace place_;
-  const SignalReader& signals_;
+  SignalReader& signals_;
+  Consoles& consoles_;
   LogSink& log_;
   std::vector<Running> running_;
   // Kept until all have: what they have started ends with a failed attempt.

@@ -2,9 +2,11 @@
 #include "lockstep/launch/launcher.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -95,11 +97,12 @@ void remove_if_temporary(
   }
 }
 
-} // namespace
-
-Result<int> launch(const LaunchOptions& options, LogSink& log) {
+Result<int> run_attempts(
+    const LaunchOptions& options,
+    SignalReader& signals,
+    Consoles& consoles,
+    LogSink& log) {
   LOCKSTEP_ASSIGN(const std::string folder, make_folder(options));
-  const SignalReader signals(options.signals);
   say_start(options, log);
   for (int number = 0;; ++number) {
     AttemptPlace place{
@@ -109,7 +112,7 @@ Result<int> launch(const LaunchOptions& options, LogSink& log) {
     if (place.master_port == 0) {
       LOCKSTEP_ASSIGN(place.master_port, free_port());
     }
-    Attempt attempt(options, std::move(place), signals, log);
+    Attempt attempt(options, std::move(place), signals, consoles, log);
     LOCKSTEP_ASSIGN(const AttemptEnd end, attempt.run());
     const RankEnd* root = root_cause(end.ends);
     if (root == nullptr) {
@@ -127,6 +130,35 @@ Result<int> launch(const LaunchOptions& options, LogSink& log) {
             number + 1,
             options.max_restarts));
   }
+}
+
+// Waits for whoever reads; after a signal not for one that does not.
+void print_rest(Consoles& consoles, SignalReader& signals) {
+  constexpr int kForReader = 1000; // milliseconds
+  std::array entries{
+      pollfd{signals.descriptor(), POLLIN, 0},
+      pollfd{consoles.out.descriptor(), POLLOUT, 0},
+      pollfd{consoles.err.descriptor(), POLLOUT, 0}};
+  while (consoles.is_behind()) {
+    entries[1].fd = consoles.out.is_behind() ? consoles.out.descriptor() : -1;
+    entries[2].fd = consoles.err.is_behind() ? consoles.err.descriptor() : -1;
+    const int timeout = signals.has_come() ? kForReader : -1;
+    if (::poll(entries.data(), entries.size(), timeout) == 0) {
+      return;
+    }
+    signals.next();
+    consoles.flush();
+  }
+}
+
+} // namespace
+
+Result<int>
+launch(const LaunchOptions& options, Consoles& consoles, LogSink& log) {
+  SignalReader signals(options.signals);
+  auto status = run_attempts(options, signals, consoles, log);
+  print_rest(consoles, signals);
+  return status;
 }
 
 } // namespace lockstep::launch

@@ -4,10 +4,11 @@
 // run`. A rank that fails ends the others; then all are started again, as often
 // as allowed. torchrun is the tool where machines come and go.
 //   LaunchOptions options{.program = {"./train"}, .local_size = 4};
-//   const Result<int> status = launch(options, log);
+//   const Result<int> status = launch(options, consoles, log);
 #pragma once
 
 #include "lockstep/base/log_sink.h"
+#include "lockstep/launch/console.h"
 #include "lockstep/launch/options.h"
 
 namespace lockstep::launch {
@@ -16,9 +17,11 @@ namespace lockstep::launch {
 /// rank that failed first, 128 and the signal's number if one ended it.
 /// Signals of `options` reach the ranks while it runs; a second SIGINT kills
 /// them. No rank outlives the call, nor the caller's process.
-/// Threads: call it from a program with one thread.
-/// Errors: kNotFound or kIo if the program does not start or a log file cannot
-/// be made.
-Result<int> launch(const LaunchOptions& options, LogSink& log);
+/// What ranks print and `log`, if it writes to `consoles`, has been printed
+/// when it returns, unless a signal came and nobody reads it. Threads: call it
+/// from a program with one thread. Errors: kNotFound or kIo if the program does
+/// not start or a log file cannot be made.
+Result<int>
+launch(const LaunchOptions& options, Consoles& consoles, LogSink& log);
 
 } // namespace lockstep::launch

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/launch/output_copy.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,8 +14,7 @@ namespace {
 // A longer line comes out in parts.
 constexpr std::size_t kMaxLine = 1U << 20U;
 
-// What cannot be written is dropped: a full disk or a console that is gone
-// ends no training.
+// What cannot be written is dropped: a full disk ends no training.
 void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t done = ::write(descriptor, text.data(), text.size());
@@ -30,11 +30,11 @@ void write_all(int descriptor, std::string_view text) {
 OutputCopy::OutputCopy(
     Descriptor source,
     Descriptor file,
-    int console,
+    Console& console,
     std::string prefix)
     : source_(std::move(source)),
       file_(std::move(file)),
-      console_(console),
+      console_(&console),
       prefix_(std::move(prefix)) {}
 
 void OutputCopy::print(std::string_view text) {
@@ -49,26 +49,37 @@ void OutputCopy::print(std::string_view text) {
     line_.clear();
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
-  write_all(console_, lines);
+  console_->write(lines);
 }
 
-bool OutputCopy::copy() {
+ssize_t OutputCopy::copy_once() {
   std::array<char, 1U << 16U> buffer{};
-  while (true) {
-    const ssize_t size = ::read(source_.get(), buffer.data(), buffer.size());
-    if (size == 0) {
-      return false;
-    }
-    if (size < 0) {
-      return errno == EAGAIN || errno == EINTR;
-    }
+  const ssize_t size = ::read(source_.get(), buffer.data(), buffer.size());
+  if (size > 0) {
     const std::string_view text(buffer.data(), static_cast<std::size_t>(size));
     write_all(file_.get(), text);
     print(text);
   }
+  return size;
+}
+
+bool OutputCopy::copy() {
+  while (!console_->is_behind()) {
+    const ssize_t size = copy_once();
+    if (size <= 0) {
+      return size < 0 && (errno == EAGAIN || errno == EINTR);
+    }
+  }
+  return true;
 }
 
 void OutputCopy::finish() {
+  int left = 0; // and no more: what a rank left behind may go on printing
+  ::ioctl(source_.get(), FIONREAD, &left);
+  for (ssize_t size = 1; left > 0 && size > 0;) {
+    size = copy_once();
+    left -= static_cast<int>(size);
+  }
   if (!line_.empty()) {
     print("\n");
   }

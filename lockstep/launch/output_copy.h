@@ -7,35 +7,42 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/launch/rank_process.h"
+#include "lockstep/base/descriptor.h"
+#include "lockstep/launch/console.h"
 
 namespace lockstep::launch {
 
-/// Copies from a pipe. Lines of two ranks do not run into each other.
+/// Copies from a pipe, no faster than the console takes it: a rank that prints
+/// more waits, as it would for a terminal. Lines of two ranks do not run into
+/// each other.
 class OutputCopy {
  public:
-  /// `source`: the end to read from, which does not block. `console`: 1 or 2,
-  /// not closed. `prefix`: "[default0]:".
+  /// `source`: the end to read from, which does not block. `console` must
+  /// outlive it. `prefix`: "[default0]:".
   OutputCopy(
       Descriptor source,
       Descriptor file,
-      int console,
+      Console& console,
       std::string prefix);
 
+  /// To poll for POLLIN; -1 while the console has to catch up.
   [[nodiscard]] int descriptor() const {
-    return source_.get();
+    return console_->is_behind() ? -1 : source_.get();
   }
-  /// Copies what is there. False once there is nothing more to come.
+  /// Copies what is there until the console is behind. False once there is
+  /// nothing more to come.
   bool copy();
-  /// Prints a last line that has no line feed.
+  /// Copies all that is there now; the console keeps it. Ends a last line that
+  /// has no line feed.
   void finish();
 
  private:
+  ssize_t copy_once();
   void print(std::string_view text);
 
   Descriptor source_;
   Descriptor file_;
-  int console_ = 1;
+  Console* console_;
   std::string prefix_;
   std::string line_;
 };

@@ -100,6 +100,52 @@ TEST_F(Launcher, TeesWithTheRankInFront) {
   }
 }
 
+TEST_F(Launcher, TeesAllOfItToASlowReader) {
+  const auto outcome = shell(
+      "lockstep run --nproc-per-node 2 --tee 3 seq 200000 | "
+      "(sleep 0.3; sort -u | wc -l)");
+  EXPECT_EQ(outcome.out, "400000\n") << outcome.err;
+}
+
+// Ranks that print without end, to a console that stopped to read.
+class Unread : public Launcher {
+ protected:
+  /// Starts two ranks that run `script`, waits until rank 0 can print no more,
+  /// then runs `command`; 9 is the console, $! what to end or to wait for.
+  test::ShellOutcome run_unread(
+      const std::string& script,
+      const std::string& command) {
+    return shell(format(
+        "is_full() {{ size=$(cat logs/*/*/0/stdout.log | wc -c); sleep 0.3; "
+        "[ $size -gt 0 -a $size = $(cat logs/*/*/0/stdout.log | wc -c) ]; }}; "
+        "mkfifo out; exec 9<>out; timeout -s KILL 60 lockstep run "
+        "--nproc-per-node 2 --tee 3 --log-dir logs sh -c '{}' >out 2>&1 & "
+        "wait_for 0.pid 1.pid; until is_full; do :; done; {}",
+        script,
+        command));
+  }
+};
+
+TEST_F(Unread, ASignalEndsIt) {
+  const auto outcome =
+      run_unread("echo $$ > $RANK.pid; exec yes", "kill -TERM $!; wait $!");
+  EXPECT_EQ(outcome.status, 143);
+  EXPECT_EQ(alive("0.pid 1.pid"), "");
+}
+
+TEST_F(Unread, AFailureStopsTheOthers) {
+  const auto outcome = run_unread(
+      "echo $$ > $RANK.pid; [ $RANK = 0 ] && exec yes; "
+      "until [ -e go ]; do sleep 0.05; done; exit 7",
+      "touch go; while ps -o stat= -p $(cat 0.pid) | grep -qv Z; do "
+      "sleep 0.05; done; timeout 60 cat out > read 9>&- & exec 9>&-; wait");
+  EXPECT_EQ(alive("0.pid 1.pid"), "");
+  EXPECT_THAT(
+      text("read"),
+      ContainsRegex("first failure: rank 1 .local 1, pid [0-9]+.: exit status "
+                    "7"));
+}
+
 TEST_F(Launcher, RedirectsOneRankAndShowsAnother) {
   const auto outcome =
       run("--nproc-per-node 2 --redirects 0:3 --log-dir logs", "echo $RANK");
