@@ -246,7 +246,7 @@ std::exception_ptr FlightRecorder::failure(
            waited / 1e9,
            join(reasons, "; ")),
        .hint = format(
-           "the output of that rank comes first{}",
+           "look first at the output of the rank that is named{}",
            file_.empty() ? "" : format("; all collectives: {}", file_)),
        .detail = answer.is_mismatch ? "E_RANKS_DIFFER" : "E_COLLECTIVE"}));
 }

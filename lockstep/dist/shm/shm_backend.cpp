@@ -13,6 +13,7 @@
 #include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include "lockstep/dist/shm/internal/elements.h"
 #include "lockstep/dist/shm/internal/join.h"
 #include "lockstep/dist/shm/internal/meeting.h"
 #include "lockstep/dist/shm/internal/monitored_barrier.h"
@@ -25,45 +26,8 @@ using at::Tensor;
 using c10d::Work;
 using shm::Bytes;
 using shm::ConstBytes;
+using shm::Elements;
 using WorkPtr = c10::intrusive_ptr<Work>;
-
-/// The elements of a tensor in order, in the CPU's memory: its own memory if it
-/// is so, else a copy.
-class Elements {
- public:
-  explicit Elements(const Tensor& tensor)
-      : tensor_(tensor),
-        elements_(tensor.cpu().contiguous().resolve_conj().resolve_neg()) {}
-
-  [[nodiscard]] Bytes bytes() const {
-    return {static_cast<std::byte*>(elements_.data_ptr()), elements_.nbytes()};
-  }
-  /// After its bytes have changed.
-  void write_back() {
-    if (elements_.numel() > 0 &&
-        elements_.const_data_ptr() != tensor_.const_data_ptr()) {
-      tensor_.copy_(elements_.view(tensor_.sizes()));
-    }
-  }
-
- private:
-  Tensor tensor_;
-  Tensor elements_;
-};
-
-std::vector<Elements> elements_of(const std::vector<Tensor>& tensors) {
-  return {tensors.begin(), tensors.end()};
-}
-
-template <class Span>
-std::vector<Span> bytes_of(const std::vector<Elements>& tensors) {
-  std::vector<Span> bytes;
-  bytes.reserve(tensors.size());
-  for (const Elements& tensor : tensors) {
-    bytes.push_back(tensor.bytes());
-  }
-  return bytes;
-}
 
 /// c10d takes lists for several devices of a process; there is one here.
 template <class T>
@@ -338,8 +302,8 @@ class ShmBackend final : public c10d::Backend {
 
   void gather_all(const Tensor& input, const std::vector<Tensor>& outputs) {
     const Elements own(input);
-    auto all = elements_of(outputs);
-    shm::all_gather(place_, own.bytes(), bytes_of<Bytes>(all));
+    auto all = shm::elements_of(outputs);
+    shm::all_gather(place_, own.bytes(), shm::bytes_of<Bytes>(all));
     for (Elements& elements : all) {
       elements.write_back();
     }
@@ -356,7 +320,7 @@ class ShmBackend final : public c10d::Backend {
     Elements own(output);
     shm::reduce_scatter(
         place_,
-        bytes_of<ConstBytes>(elements_of(inputs)),
+        shm::bytes_of<ConstBytes>(shm::elements_of(inputs)),
         own.bytes(),
         join);
     own.write_back();
