@@ -4,8 +4,8 @@
 // it: a pager that shows its first page, a terminal after Ctrl-S.
 //   Console console(STDERR_FILENO);
 //   console.write("rank 1 failed\n");
-//   while (console.is_behind()) { poll(console.descriptor()); console.flush();
-//   }
+//   if (console.is_behind()) { ... poll(console.descriptor()) ... }
+//   console.flush();
 #pragma once
 
 #include <string>

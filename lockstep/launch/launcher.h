@@ -16,11 +16,13 @@ namespace lockstep::launch {
 /// Returns the exit status of the job: 0 if all ranks ended well; that of the
 /// rank that failed first, 128 and the signal's number if one ended it.
 /// Signals of `options` reach the ranks while it runs; a second SIGINT kills
-/// them. No rank outlives the call, nor the caller's process.
-/// What ranks print and `log`, if it writes to `consoles`, has been printed
-/// when it returns, unless a signal came and nobody reads it. Threads: call it
-/// from a program with one thread. Errors: kNotFound or kIo if the program does
-/// not start or a log file cannot be made.
+/// them. No rank outlives the call, nor the caller's process; what a rank has
+/// started outlives the process if that is killed.
+/// When it returns, all that ranks and `log` wrote to `consoles` is printed,
+/// unless a signal came and nobody reads.
+/// Threads: call it from a program with one thread.
+/// Errors: kNotFound or kIo if the program does not start or a log file cannot
+/// be made.
 Result<int>
 launch(const LaunchOptions& options, Consoles& consoles, LogSink& log);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // One process of a job. It leads a process group of its own, and the kernel
-// kills it when the launcher ends, however that happens.
+// kills it when the launcher ends, however that happens: it alone, not what it
+// has started, if the launcher was killed.
 #pragma once
 
 #include <sys/types.h>
