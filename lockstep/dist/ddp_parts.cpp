@@ -177,8 +177,16 @@ std::string fingerprint(
       format("sync_batch_norms: {}", parts.sync_batch_norms),
       format("parameters: {}", parts.parameters.size()),
       format("buffers: {}", parts.buffers.size())};
+  std::set<std::string> sparse;
+  for (std::size_t i = 0; i < parts.trained.size(); ++i) {
+    if (parts.is_sparse[i]) {
+      sparse.insert(parts.trained[i].name);
+    }
+  }
   for (const NamedTensor& part : parts.parameters) {
-    lines.push_back(tensor_line("parameter", part));
+    lines.push_back(
+        tensor_line("parameter", part) +
+        (sparse.contains(part.name) ? ", sparse" : ""));
   }
   for (const NamedTensor& part : parts.buffers) {
     lines.push_back(tensor_line("buffer", part));

@@ -19,7 +19,7 @@ namespace lockstep::dist::internal {
 namespace {
 
 // Changes with the layout of the page: another build may read it.
-constexpr std::uint64_t kLayout = 0x4c53464c49470001;
+constexpr std::uint64_t kLayout = 0x4c53464c49470002;
 
 } // namespace
 
@@ -29,14 +29,19 @@ std::int64_t now_ns() {
 }
 
 std::string FlightEntry::text() const {
-  return purpose.view().empty()
-             ? format("{} ({})", number, name.view())
-             : format("{} ({} for {})", number, name.view(), purpose.view());
+  return format(
+      "{} ({}{}{}{}{})",
+      number,
+      name.view(),
+      how.view().empty() ? "" : " ",
+      how.view(),
+      purpose.view().empty() ? "" : " for ",
+      purpose.view());
 }
 
 bool FlightEntry::matches(const FlightEntry& other) const {
   const bool has_sizes = !sizes.view().empty() && !other.sizes.view().empty();
-  return name.view() == other.name.view() &&
+  return name.view() == other.name.view() && how.view() == other.how.view() &&
          (!has_sizes ||
           (dtype.view() == other.dtype.view() && elements == other.elements));
 }

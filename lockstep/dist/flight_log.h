@@ -48,10 +48,14 @@ struct FlightEntry {
   std::int64_t end = 0;
   bool has_failed = false;
   ShortText<32> name = {};
+  /// What ranks must agree on, too: "max", "from rank 2"; "" for a sum, and for
+  /// the group's first rank.
+  ShortText<32> how = {};
   /// Why: "sync_buffers"; "" for a call of its own.
   ShortText<32> purpose = {};
   ShortText<32> group = {};
-  ShortText<16> dtype = {};
+  /// "Float", "sparse Float".
+  ShortText<24> dtype = {};
   /// "(64, 1, 28, 28)", of the first tensor; "" where ranks may differ.
   ShortText<64> sizes = {};
   std::int64_t elements = 0;

@@ -30,6 +30,7 @@ Json to_json(const FlightEntry& entry) {
   return Json::object()
       .set("number", entry.number)
       .set("name", entry.name.view())
+      .set("how", entry.how.view())
       .set("for", entry.purpose.view())
       .set("group", entry.group.view())
       .set("dtype", entry.dtype.view())

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/dist/internal/recorded_backend.h"
 
+#include <array>
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -20,6 +22,28 @@ using Tensors = std::vector<at::Tensor>;
 /// The tensor that stands for a call; undefined if none does.
 at::Tensor first_of(const Tensors& tensors) {
   return tensors.empty() ? at::Tensor() : tensors.front();
+}
+
+struct Call {
+  std::string_view name = {};
+  /// As `FlightEntry` has it.
+  std::string how = {};
+};
+
+/// "max to rank 2"
+std::string text_of(const c10d::ReduceOp& op, const std::string& root = {}) {
+  static constexpr std::array kNames{
+      "",
+      "avg",
+      "product",
+      "min",
+      "max",
+      "band",
+      "bor",
+      "bxor",
+      "premul_sum"};
+  const std::string name = kNames.at(op.op_);
+  return format("{}{}{}", name, name.empty() || root.empty() ? "" : " ", root);
 }
 
 class RecordedBackend final : public c10d::Backend {
@@ -73,42 +97,46 @@ class RecordedBackend final : public c10d::Backend {
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options)
       override {
-    return record("broadcast", first_of(tensors), [&] {
-      return inner_->broadcast(tensors, options);
-    });
+    return record(
+        {"broadcast", root("from", options.rootRank)},
+        first_of(tensors),
+        [&] { return inner_->broadcast(tensors, options); });
   }
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options)
       override {
-    return record("all_reduce", first_of(tensors), [&] {
-      return inner_->allreduce(tensors, options);
-    });
+    return record(
+        {"all_reduce", text_of(options.reduceOp)},
+        first_of(tensors),
+        [&] { return inner_->allreduce(tensors, options); });
   }
   WorkPtr allreduce_sparse(
       Tensors& tensors,
       const c10d::AllreduceOptions& options) override {
-    // Each rank has as many rows as it likes.
-    return record("all_reduce", at::Tensor(), [&] {
-      return inner_->allreduce_sparse(tensors, options);
-    });
+    return record(
+        {"all_reduce", text_of(options.reduceOp)},
+        first_of(tensors),
+        [&] { return inner_->allreduce_sparse(tensors, options); });
   }
   WorkPtr allreduce_coalesced(
       Tensors& tensors,
       const c10d::AllreduceCoalescedOptions& options) override {
-    return record("all_reduce_coalesced", first_of(tensors), [&] {
-      return inner_->allreduce_coalesced(tensors, options);
-    });
+    return record(
+        {"all_reduce_coalesced", text_of(options.reduceOp)},
+        first_of(tensors),
+        [&] { return inner_->allreduce_coalesced(tensors, options); });
   }
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options)
       override {
-    return record("reduce", first_of(tensors), [&] {
-      return inner_->reduce(tensors, options);
-    });
+    return record(
+        {"reduce", text_of(options.reduceOp, root("to", options.rootRank))},
+        first_of(tensors),
+        [&] { return inner_->reduce(tensors, options); });
   }
   WorkPtr allgather(
       std::vector<Tensors>& outputs,
       Tensors& inputs,
       const c10d::AllgatherOptions& options) override {
-    return record("all_gather", first_of(inputs), [&] {
+    return record({"all_gather"}, first_of(inputs), [&] {
       return inner_->allgather(outputs, inputs, options);
     });
   }
@@ -116,7 +144,7 @@ class RecordedBackend final : public c10d::Backend {
       at::Tensor& output,
       at::Tensor& input,
       const c10d::AllgatherOptions& options) override {
-    return record("all_gather_into_tensor", input, [&] {
+    return record({"all_gather_into_tensor"}, input, [&] {
       return inner_->_allgather_base(output, input, options);
     });
   }
@@ -124,7 +152,7 @@ class RecordedBackend final : public c10d::Backend {
       std::vector<Tensors>& outputs,
       Tensors& inputs,
       const c10d::AllgatherOptions& options) override {
-    return record("all_gather_coalesced", first_of(inputs), [&] {
+    return record({"all_gather_coalesced"}, first_of(inputs), [&] {
       return inner_->allgather_coalesced(outputs, inputs, options);
     });
   }
@@ -132,7 +160,7 @@ class RecordedBackend final : public c10d::Backend {
       Tensors& outputs,
       Tensors& inputs,
       const c10d::AllgatherOptions& options) override {
-    return record("all_gather_coalesced", first_of(inputs), [&] {
+    return record({"all_gather_coalesced"}, first_of(inputs), [&] {
       return inner_->allgather_into_tensor_coalesced(outputs, inputs, options);
     });
   }
@@ -140,41 +168,51 @@ class RecordedBackend final : public c10d::Backend {
       std::vector<Tensors>& outputs,
       Tensors& inputs,
       const c10d::GatherOptions& options) override {
-    return record("gather", first_of(inputs), [&] {
-      return inner_->gather(outputs, inputs, options);
-    });
+    return record(
+        {"gather", root("to", options.rootRank)},
+        first_of(inputs),
+        [&] { return inner_->gather(outputs, inputs, options); });
   }
   WorkPtr scatter(
       Tensors& outputs,
       std::vector<Tensors>& inputs,
       const c10d::ScatterOptions& options) override {
-    return record("scatter", first_of(outputs), [&] {
-      return inner_->scatter(outputs, inputs, options);
-    });
+    return record(
+        {"scatter", root("from", options.rootRank)},
+        first_of(outputs),
+        [&] { return inner_->scatter(outputs, inputs, options); });
   }
   WorkPtr reduce_scatter(
       Tensors& outputs,
       std::vector<Tensors>& inputs,
       const c10d::ReduceScatterOptions& options) override {
-    return record("reduce_scatter", first_of(outputs), [&] {
-      return inner_->reduce_scatter(outputs, inputs, options);
-    });
+    return record(
+        {"reduce_scatter", text_of(options.reduceOp)},
+        first_of(outputs),
+        [&] { return inner_->reduce_scatter(outputs, inputs, options); });
   }
   WorkPtr _reduce_scatter_base(
       at::Tensor& output,
       at::Tensor& input,
       const c10d::ReduceScatterOptions& options) override {
-    return record("reduce_scatter_tensor", input, [&] {
-      return inner_->_reduce_scatter_base(output, input, options);
-    });
+    return record(
+        {"reduce_scatter_tensor", text_of(options.reduceOp)},
+        input,
+        [&] { return inner_->_reduce_scatter_base(output, input, options); });
   }
   WorkPtr reduce_scatter_tensor_coalesced(
       Tensors& outputs,
       Tensors& inputs,
       const c10d::ReduceScatterOptions& options) override {
-    return record("reduce_scatter_coalesced", first_of(inputs), [&] {
-      return inner_->reduce_scatter_tensor_coalesced(outputs, inputs, options);
-    });
+    return record(
+        {"reduce_scatter_coalesced", text_of(options.reduceOp)},
+        first_of(inputs),
+        [&] {
+          return inner_->reduce_scatter_tensor_coalesced(
+              outputs,
+              inputs,
+              options);
+        });
   }
   WorkPtr alltoall_base(
       at::Tensor& output,
@@ -183,7 +221,7 @@ class RecordedBackend final : public c10d::Backend {
       std::vector<std::int64_t>& input_sizes,
       const c10d::AllToAllOptions& options) override {
     // Ranks may give parts of different sizes.
-    return record("all_to_all_single", at::Tensor(), [&] {
+    return record({"all_to_all_single"}, at::Tensor(), [&] {
       return inner_
           ->alltoall_base(output, input, output_sizes, input_sizes, options);
     });
@@ -192,12 +230,12 @@ class RecordedBackend final : public c10d::Backend {
       Tensors& outputs,
       Tensors& inputs,
       const c10d::AllToAllOptions& options) override {
-    return record("all_to_all", at::Tensor(), [&] {
+    return record({"all_to_all"}, at::Tensor(), [&] {
       return inner_->alltoall(outputs, inputs, options);
     });
   }
   WorkPtr barrier(const c10d::BarrierOptions& options) override {
-    return record("barrier", at::Tensor(), [&] {
+    return record({"barrier"}, at::Tensor(), [&] {
       return inner_->barrier(options);
     });
   }
@@ -218,13 +256,30 @@ class RecordedBackend final : public c10d::Backend {
   }
 
  private:
+  /// "from rank 2", as a rank of the job; "" for the group's first, and for one
+  /// that the backend refuses.
+  [[nodiscard]] std::string root(std::string_view way, std::int64_t rank)
+      const {
+    const auto place = static_cast<std::size_t>(rank);
+    return place == 0 || place >= group_->ranks.size()
+               ? ""
+               : format("{} rank {}", way, group_->ranks[place]);
+  }
+
   template <class Start>
   WorkPtr
-  record(std::string_view name, const at::Tensor& tensor, const Start& start) {
+  record(const Call& call, const at::Tensor& tensor, const Start& start) {
     auto flight = std::make_shared<Flight>();
-    flight->entry = {.number = ++count_, .name = name, .group = group_->name};
+    flight->entry = {
+        .number = ++count_,
+        .name = call.name,
+        .how = call.how,
+        .group = group_->name};
     if (tensor.defined()) {
-      flight->entry.dtype = c10::toString(tensor.scalar_type());
+      flight->entry.dtype = format(
+          "{}{}",
+          tensor.is_sparse() ? "sparse " : "",
+          c10::toString(tensor.scalar_type()));
       flight->entry.sizes = tuple_text(tensor.sizes());
       flight->entry.elements = tensor.numel();
     }

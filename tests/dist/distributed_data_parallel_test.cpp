@@ -258,6 +258,20 @@ TEST(DistributedDataParallel, ADifferenceIsTheSameErrorOnEveryRank) {
           HasSubstr("'parameter weight: Float (5, 3)"))));
 }
 
+TEST(DistributedDataParallel, SparseGradientsOfSomeRanksAreNamed) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::Embedding net(
+        torch::nn::EmbeddingOptions(5, 3).sparse(group.rank() == 1));
+    DistributedDataParallel model(net, {.process_group = group});
+  });
+  EXPECT_THAT(
+      errors,
+      Each(AllOf(
+          HasSubstr("ranks 0 and 1 differ in 1 line"),
+          HasSubstr("trained' and '"),
+          HasSubstr("trained, sparse'"))));
+}
+
 TEST(DistributedDataParallel, OptionsThatDifferAreNamed) {
   const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
     torch::nn::Linear net(3, 4);

@@ -37,6 +37,15 @@ TEST(FlightLog, TellsWhatRunsAndWhatHasEnded) {
   EXPECT_TRUE(entries[2].has_failed);
 }
 
+TEST(FlightEntry, SaysHowAndWhatFor) {
+  FlightEntry entry = call(7);
+  EXPECT_EQ(entry.text(), "7 (all_reduce)");
+  entry.how = "max";
+  EXPECT_EQ(entry.text(), "7 (all_reduce max)");
+  entry.purpose = "join";
+  EXPECT_EQ(entry.text(), "7 (all_reduce max for join)");
+}
+
 TEST(FlightLog, GroupsCountForThemselves) {
   const auto log = FlightLog::create();
   log->begin(call(1, "all"));

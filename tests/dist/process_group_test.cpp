@@ -260,6 +260,47 @@ TEST(ProcessGroup, AnotherCallIsNamedOnBothSides) {
           "(2,), here 1 (all_reduce) of Float (3,)"));
 }
 
+struct OtherCall {
+  void (*run)(const ProcessGroup& group) = nullptr;
+  const char* text = nullptr;
+};
+
+TEST(ProcessGroup, AnotherKindOfTheSameCallIsNamed) {
+  for (const OtherCall& call : std::initializer_list<OtherCall>{
+           {[](const ProcessGroup& group) {
+              at::Tensor mine = torch::ones({2});
+              group.all_reduce(
+                  mine,
+                  group.rank() == 0 ? ReduceOp::kSum : ReduceOp::kMax);
+            },
+            "1 (all_reduce max) of Float (2,), here 1 (all_reduce) of Float "
+            "(2,)"},
+           {[](const ProcessGroup& group) {
+              at::Tensor mine = torch::ones({2});
+              group.broadcast(mine, group.rank());
+            },
+            "1 (broadcast from rank 1) of Float (2,), here 1 (broadcast) of "
+            "Float (2,)"},
+           {[](const ProcessGroup& group) {
+              at::Tensor mine = torch::ones({2});
+              mine = group.rank() == 0 ? mine : mine.to_sparse();
+              group.all_reduce(mine);
+            },
+            "1 (all_reduce) of sparse Float (2,), here 1 (all_reduce) of Float "
+            "(2,)"}}) {
+    const auto errors = run_thread_ranks(
+        2,
+        call.run,
+        {.backend = "gloo", .timeout = std::chrono::seconds(60)});
+    EXPECT_THAT(
+        errors[0],
+        HasSubstr(
+            std::string("rank 1 does something else: its collective ") +
+            call.text));
+    EXPECT_THAT(errors[1], HasSubstr("rank 0 does something else"));
+  }
+}
+
 /// Sets variables for one test; init_process_group reads them.
 // NOLINTBEGIN(concurrency-mt-unsafe): no other thread runs
 class Variables {
