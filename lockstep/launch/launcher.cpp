@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <utility>
 
 #include "lockstep/base/errno_error.h"
@@ -21,21 +23,34 @@
 namespace lockstep::launch {
 namespace {
 
-// A port that nobody listens on. It is free again when this returns, as with
-// torchrun: rank 0 takes it a moment later.
-Result<int> free_port() {
+// Linux gives clients ports from kClientPorts on. A rank that waits for the
+// store could be given the store's own there, and be connected with itself.
+constexpr int kFirstPort = 10000;
+constexpr int kClientPorts = 32768;
+
+bool is_free(int port) {
   const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
+  address.sin_port = ::htons(static_cast<std::uint16_t>(port));
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its interface
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (!probe || ::bind(probe.get(), any, size) != 0 ||
-      ::getsockname(probe.get(), any, &size) != 0) {
-    return errno_error("run.port", "127.0.0.1", errno);
+  const auto* any = reinterpret_cast<const sockaddr*>(&address);
+  return probe && ::bind(probe.get(), any, sizeof address) == 0;
+}
+
+// A port that nobody listens on. It is free again when this returns, as with
+// torchrun: rank 0 takes it a moment later.
+Result<int> free_port() {
+  constexpr int kTries = 1000;
+  std::random_device random;
+  std::uniform_int_distribution<int> any(kFirstPort, kClientPorts - 1);
+  for (int i = 0; i < kTries; ++i) {
+    if (const int port = any(random); is_free(port)) {
+      return port;
+    }
   }
-  return static_cast<int>(::ntohs(address.sin_port));
+  return errno_error("run.port", "127.0.0.1", errno);
 }
 
 // A new folder for this job: LOG_DIR/RUN_ID_XXXXXX.

@@ -9,14 +9,14 @@ another: to start a rank of Python takes longer than to train all of them.
 
 import os
 import pathlib
-import random
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 import torch
+
+from free_port import free_port
 
 # Which ranks are C++ (c) and which Python (p), over Gloo: each place of one C++
 # rank among two, three and four, several of them, and C++ alone; s: C++ over
@@ -30,19 +30,6 @@ SCENARIOS = (
 PYTHON_RANK = pathlib.Path(__file__).parent.parent / "oracle/dist_rank.py"
 sys.path.insert(0, str(PYTHON_RANK.parent))
 import dist_rank  # noqa: E402
-
-
-def free_port():
-    """Below the ports of clients: of these a rank that waits for the store may be
-    given the store's own, and is then connected with itself."""
-    while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 def start_rank(program, job, rank, folder, port):
