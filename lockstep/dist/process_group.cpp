@@ -2,6 +2,7 @@
 #include "lockstep/dist/process_group.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -26,6 +27,20 @@ namespace {
 ProcessGroup& slot() {
   static ProcessGroup group; // c10d's default group is one for the process, too
   return group;
+}
+
+/// A peer that has gone closes its connections: writing to them is to be an
+/// error, not the end of this process, which c10d's store leaves to its users
+/// (Python ignores the signal). A function instead of SIG_IGN ends with exec.
+void outlive_closed_connections() {
+  struct sigaction present = {};
+  if (::sigaction(SIGPIPE, nullptr, &present) == 0 &&
+      present.sa_handler == SIG_DFL) {
+    struct sigaction nothing = {};
+    nothing.sa_handler = [](int) {};
+    nothing.sa_flags = SA_RESTART;
+    ::sigaction(SIGPIPE, &nothing, nullptr);
+  }
 }
 
 at::Tensor bytes_tensor(std::span<const std::byte> bytes, std::int64_t size) {
@@ -231,6 +246,7 @@ at::Tensor ProcessGroup::allocate_tensor(
 ProcessGroup init_process_group(const InitOptions& options) {
   check_torch_version();
   launch::install_error_file();
+  outlive_closed_connections();
   if (slot()) {
     internal::refuse_init(
         "E_NO_GROUP",

@@ -144,7 +144,8 @@ class ProcessGroup {
 
 /// Finds the other ranks and makes the default group of this process. Waits
 /// until all have come. Under a launcher that wants to know why a rank fails,
-/// installs its error file (launch/error_file.h).
+/// installs its error file (launch/error_file.h). SIGPIPE ends the process no
+/// more, unless the program has a handler of its own.
 /// Errors: throws kInvalidArgument for wrong options or environment (with
 /// PyTorch's words where it has some), kTimeout that names the ranks that did
 /// not come, kMismatch on every rank if versions differ.

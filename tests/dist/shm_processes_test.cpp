@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -191,6 +193,24 @@ TEST(ShmProcesses, AForkThatExitsEndsNothingOfItsRank) {
       });
   EXPECT_EQ(ranks.error_of(0), "");
   EXPECT_EQ(ranks.error_of(1), "");
+}
+
+TEST(ShmProcesses, AClosedPipeEndsNoRank) {
+  ProcessRanks ranks(
+      2,
+      std::chrono::seconds(30),
+      [](const ProcessGroup& group) {
+        std::array<int, 2> pipe{};
+        EXPECT_EQ(::pipe(pipe.data()), 0);
+        ::close(pipe[0]);
+        if (::write(pipe[1], "x", 1) != -1 || errno != EPIPE) {
+          throw std::runtime_error("expected EPIPE");
+        }
+        group.barrier();
+        throw std::runtime_error("lives");
+      });
+  EXPECT_EQ(ranks.error_of(0), "lives");
+  EXPECT_EQ(ranks.error_of(1), "lives");
 }
 
 } // namespace

@@ -48,7 +48,7 @@ TEST(Loading, ARenamedFileSuggestsByPosition) {
   EXPECT_EQ(
       error.hint,
       "shapes agree in order, only names differ: load with "
-      ".by_position = true");
+      ".by_position = true, or rename with 'lockstep ckpt match'");
   load_weights(*net, path, {.by_position = true});
   EXPECT_TRUE(torch::equal(
       net->conv->weight,
