@@ -106,6 +106,11 @@ std::string unknown_text(const PeerView& view, const Stuck& /*stuck*/) {
                    escape(view.host));
 }
 
+// In an earlier collective, for one of whom nothing is heard.
+bool waits_itself(const PeerView& view, const Stuck& stuck) {
+  return stuck.has_unknown && view.last && view.last->end == 0;
+}
+
 // Of one who has ended this collective the last bytes may still come, unless
 // the connection broke.
 bool is_kind(const PeerView& view, const Stuck& stuck, PeerKind kind) {
@@ -159,7 +164,8 @@ const std::array kWays{
     Way{.applies =
             [](const PeerView& view, const Stuck& stuck) {
               return (stuck.is_timeout || stuck.is_follow_on) &&
-                     view.kind == PeerKind::kRunning && !has_begun(view, stuck);
+                     view.kind == PeerKind::kRunning &&
+                     !has_begun(view, stuck) && !waits_itself(view, stuck);
             },
         .text = late_text,
         .certainty = Certainty::kLate},
@@ -177,9 +183,13 @@ const std::array kWays{
 } // namespace
 
 Answer who_is_missing(Stuck stuck, const std::vector<PeerView>& views) {
-  stuck.is_follow_on = std::ranges::any_of(views, [](const PeerView& view) {
-    return view.kind == PeerKind::kFailed;
-  });
+  const auto has = [&](PeerKind kind) {
+    return std::ranges::any_of(views, [&](const PeerView& view) {
+      return view.kind == kind;
+    });
+  };
+  stuck.is_follow_on = has(PeerKind::kFailed);
+  stuck.has_unknown = has(PeerKind::kUnknown);
   for (const Way& way : kWays) {
     std::vector<std::string> texts;
     std::size_t count = 0;

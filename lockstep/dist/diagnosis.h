@@ -50,6 +50,8 @@ struct Stuck {
   /// Another rank has given up already, maybe for such a reason; seen from the
   /// views.
   bool is_follow_on = false;
+  /// Nothing is heard of a rank; seen from the views.
+  bool has_unknown = false;
   /// Nanoseconds since the epoch.
   std::int64_t now = 0;
 };

@@ -125,6 +125,18 @@ TEST(Diagnosis, WhoGaveUpBeforeMayHaveWaitedForALateOne) {
       HasSubstr("rank 1 has given up before"));
 }
 
+TEST(Diagnosis, OneThatWaitsItselfForWhomNobodyHearsIsNotToBlame) {
+  const std::vector<PeerView> views{
+      peer(1, PeerKind::kRunning, 16, false),
+      {.rank = 2, .kind = PeerKind::kUnknown, .host = "far"}};
+  EXPECT_EQ(
+      who_is_missing(stuck(true), views).text,
+      "rank 2 on host far does not answer");
+  EXPECT_THAT(
+      who_is_missing(stuck(true), {views.front()}).text,
+      HasSubstr("rank 1 is late"));
+}
+
 TEST(Diagnosis, AnotherCallAsTheSameCollectiveIsAMismatch) {
   auto other = peer(1, PeerKind::kRunning, 17, false);
   other.last->sizes = "(5,)";
