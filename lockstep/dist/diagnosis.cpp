@@ -69,7 +69,7 @@ std::string other_text(const PeerView& view, const Stuck& stuck) {
   return format(
       "rank {} does something else: its collective {}, here {}",
       view.rank,
-      call_text(*view.last),
+      call_text(view.last.value_or(FlightEntry())),
       call_text(stuck.entry));
 }
 
