@@ -37,8 +37,7 @@ std::string bytes_of(const ckpt::Value& object) {
 }
 
 ckpt::Value object_of(std::span<const std::byte> bytes) {
-  const auto* const text = reinterpret_cast<const char*>(bytes.data());
-  if (!std::string_view(text, bytes.size()).starts_with(kZip)) {
+  if (!as_text(bytes).starts_with(kZip)) {
     return ckpt::read_pickle(bytes, nullptr).value().root;
   }
   MemoryFs memory;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/resume_check.h"
 #include "lockstep/train/run_folder.h"
@@ -60,10 +61,7 @@ std::string decision_text(const Resumption* from, bool is_in_place) {
 void refuse_different_decisions(const std::string& own, World& world) {
   std::vector<std::string> texts;
   for (const auto& bytes : world.gather(as_byte_span(own))) {
-    std::string& text = texts.emplace_back();
-    for (const std::byte letter : bytes) {
-      text += static_cast<char>(letter);
-    }
+    texts.emplace_back(as_text(bytes));
   }
   const auto other = std::ranges::find_if(texts, [&](const std::string& text) {
     return text != texts.front();
