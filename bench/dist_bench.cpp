@@ -70,6 +70,7 @@ class Job {
     if (order == kAllReduce || order == kAllReduceThere) {
       at::Tensor tensor = order == kAllReduce ? torch::empty({numel})
                                               : group_.allocate_tensor(numel);
+      check_sum(tensor);
       tensor.zero_();
       const auto count = std::clamp<std::int64_t>(200'000'000 / numel, 5, 2000);
       return timed(count, [&] { group_.all_reduce(tensor); });
@@ -82,6 +83,12 @@ class Job {
   }
 
  private:
+  // What is timed must add up.
+  void check_sum(at::Tensor& tensor) const {
+    group_.all_reduce(tensor.fill_(group_.rank() + 1));
+    TORCH_CHECK(tensor.eq(3).all().item<bool>(), "a wrong sum");
+  }
+
   static std::shared_ptr<Model> make_seeded_model() {
     torch::manual_seed(0);
     return make_model("resnet18", {.num_classes = 10, .in_channels = 1});
