@@ -23,7 +23,7 @@ void check_peer(const char* op, int peer, int size) {
          .op = std::string("dist.") + op,
          .message =
              format("rank {} is out of range: the group has {}", peer, size),
-         .detail = "E_COLLECTIVE"});
+         .detail = "E_COLLECTIVE_ARGUMENT"});
   }
 }
 
@@ -35,7 +35,7 @@ void check_other(const char* op, int peer, const ProcessGroup& group) {
         {.code = ErrorCode::kInvalidArgument,
          .op = std::string("dist.") + op,
          .message = format("rank {} is this rank itself", peer),
-         .detail = "E_COLLECTIVE"});
+         .detail = "E_COLLECTIVE_ARGUMENT"});
   }
 }
 
@@ -78,7 +78,7 @@ void ProcessGroup::scatter(
              inputs.size(),
              expected,
              src),
-         .detail = "E_COLLECTIVE"});
+         .detail = "E_COLLECTIVE_ARGUMENT"});
   }
   impl().collective("scatter", [&] {
     std::vector<at::Tensor> outputs{tensor};

@@ -43,6 +43,20 @@ void outlive_closed_connections() {
   }
 }
 
+// What the network and other ranks do comes as another class, or says so.
+bool is_own_mistake(const std::exception& error) {
+  return dynamic_cast<const c10::Error*>(&error) != nullptr &&
+         dynamic_cast<const c10::DistError*>(&error) == nullptr &&
+         !internal::is_timeout_text(error.what());
+}
+
+std::string hint_for(const std::string& text) {
+  return text.starts_with("Expected to have finished reduction")
+             ? "set find_unused_parameters or static_graph in "
+               "DistributedDataParallelOptions"
+             : "the other ranks may wait for this one";
+}
+
 at::Tensor bytes_tensor(std::span<const std::byte> bytes, std::int64_t size) {
   at::Tensor tensor = at::empty({size}, at::kByte);
   std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
@@ -65,21 +79,6 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   }
   return c10d::ReduceOp::SUM;
 }
-namespace {
-// What the network and other ranks do comes as another class, or says so.
-bool is_own_mistake(const std::exception& error) {
-  return dynamic_cast<const c10::Error*>(&error) != nullptr &&
-         dynamic_cast<const c10::DistError*>(&error) == nullptr &&
-         !is_timeout_text(error.what());
-}
-
-std::string hint_for(const std::string& text) {
-  return text.starts_with("Expected to have finished reduction")
-             ? "set find_unused_parameters or static_graph in "
-               "DistributedDataParallelOptions"
-             : "the other ranks may wait for this one";
-}
-} // namespace
 } // namespace internal
 
 void ProcessGroup::Impl::collective(
@@ -92,12 +91,12 @@ void ProcessGroup::Impl::collective(
     throw;
   } catch (const std::exception& error) {
     const std::string text = internal::text_of(error);
-    if (internal::is_own_mistake(error)) {
+    if (is_own_mistake(error)) {
       raise(
           {.code = ErrorCode::kInvalidArgument,
            .op = "dist." + std::string(name),
            .message = text,
-           .hint = internal::hint_for(text),
+           .hint = hint_for(text),
            .detail = "E_COLLECTIVE_ARGUMENT"});
     }
     raise(
@@ -187,7 +186,7 @@ at::Tensor ProcessGroup::reduce_scatter(
              "expected a tensor for each of {} ranks, got {}",
              size(),
              inputs.size()),
-         .detail = "E_COLLECTIVE"});
+         .detail = "E_COLLECTIVE_ARGUMENT"});
   }
   std::vector<at::Tensor> outputs{
       at::empty_like(inputs[static_cast<std::size_t>(rank())])};
