@@ -69,7 +69,7 @@ std::string other_text(const PeerView& view, const Stuck& stuck) {
   return format(
       "rank {} does something else: its collective {}, here {}",
       view.rank,
-      call_text(view.last.value_or(FlightEntry())),
+      call_text(view.same.value_or(FlightEntry())),
       call_text(stuck.entry));
 }
 
@@ -141,9 +141,7 @@ const std::array kWays{
         .certainty = Certainty::kSure},
     Way{.applies =
             [](const PeerView& view, const Stuck& stuck) {
-              return view.last && view.pid != 0 &&
-                     view.last->number == stuck.entry.number &&
-                     !view.last->matches(stuck.entry);
+              return view.same && !view.same->matches(stuck.entry);
             },
         .text = other_text,
         .certainty = Certainty::kSure,

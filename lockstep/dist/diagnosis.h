@@ -38,6 +38,9 @@ struct PeerView {
   /// that has not ended.
   std::optional<FlightEntry> last = {};
   std::uint64_t first_open = 0;
+  /// What it has begun as the collective that was asked about. Nothing is known
+  /// of other hosts'.
+  std::optional<FlightEntry> same = {};
 };
 
 /// A collective that does not end, as this rank sees it.

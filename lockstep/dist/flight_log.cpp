@@ -166,6 +166,19 @@ std::optional<FlightEntry> FlightLog::last_of(std::string_view group) const {
   return std::nullopt;
 }
 
+std::optional<FlightEntry> FlightLog::find(
+    std::string_view group,
+    std::uint64_t number) const {
+  const std::uint64_t count = page_->count.load(std::memory_order_acquire);
+  for (std::uint64_t i = count; i > count - std::min(count, kCapacity); --i) {
+    const auto entry = read(i - 1);
+    if (entry && entry->group.view() == group && entry->number <= number) {
+      return entry->number == number ? entry : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
 std::uint64_t FlightLog::first_open(std::string_view group) const {
   std::uint64_t next = 1;
   for (const FlightEntry& entry : entries()) {

@@ -101,6 +101,11 @@ class FlightLog {
   [[nodiscard]] std::optional<FlightEntry> last() const;
   [[nodiscard]] std::optional<FlightEntry> last_of(
       std::string_view group) const;
+  /// The group's collective of this number; nothing if it has not begun or is
+  /// not kept any more.
+  [[nodiscard]] std::optional<FlightEntry> find(
+      std::string_view group,
+      std::uint64_t number) const;
   /// Number of the first collective of the group, among those that are kept,
   /// that has not ended well; the next one's if all have.
   [[nodiscard]] std::uint64_t first_open(std::string_view group) const;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <climits>
 #include <fstream>
@@ -181,13 +182,14 @@ void Peers::attach_one(Peer& peer, const std::string& text) const {
 PeerView Peers::view_of(
     int rank,
     const Peer& peer,
-    std::optional<std::string_view> group) const {
+    const FlightEntry* entry) const {
   if (peer.log == nullptr) {
     const std::scoped_lock lock(told_);
     PeerView view = peer.told;
     view.rank = rank;
     view.host = peer.host;
-    if (group && view.last && view.last->group.view() != *group) {
+    if (entry != nullptr && view.last &&
+        view.last->group.view() != entry->group.view()) {
       view.last.reset();
     }
     return view;
@@ -197,9 +199,13 @@ PeerView Peers::view_of(
       .kind = PeerKind::kRunning,
       .host = peer.host,
       .pid = peer.pid,
-      .last = group ? peer.log->last_of(*group) : peer.log->last()};
+      .last = entry != nullptr ? peer.log->last_of(entry->group.view())
+                               : peer.log->last()};
   if (view.last) {
     view.first_open = peer.log->first_open(view.last->group.view());
+  }
+  if (entry != nullptr) {
+    view.same = peer.log->find(entry->group.view(), entry->number);
   }
   const RankState state = peer.log->state();
   if (state != RankState::kRunning) {
@@ -212,22 +218,25 @@ PeerView Peers::view_of(
   return view;
 }
 
-std::vector<PeerView> Peers::look(std::string_view group) const {
+std::vector<PeerView> Peers::look(const FlightEntry& entry) const {
   std::vector<PeerView> views;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (static_cast<int>(i) != rank_) {
-      views.push_back(view_of(static_cast<int>(i), peers_[i], group));
+      views.push_back(view_of(static_cast<int>(i), peers_[i], &entry));
     }
   }
   return views;
 }
 
 bool Peers::agree(const FlightEntry& entry) const {
+  // Of two that begin at once, one at least sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   return std::ranges::all_of(peers_, [&](const Peer& peer) {
-    const auto last = peer.log == nullptr
-                          ? std::nullopt
-                          : peer.log->last_of(entry.group.view());
-    return !last || last->number != entry.number || last->matches(entry);
+    const auto same =
+        peer.log == nullptr
+            ? std::nullopt
+            : peer.log->find(entry.group.view(), entry.number);
+    return !same || same->matches(entry);
   });
 }
 
@@ -246,7 +255,7 @@ void Peers::exchange_views() {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (peers_[i].log != nullptr) {
       lines.push_back(
-          line_of(view_of(static_cast<int>(i), peers_[i], std::nullopt)));
+          line_of(view_of(static_cast<int>(i), peers_[i], nullptr)));
     }
   }
   store_->set(view_key(rank_), bytes_of(join(lines, "\n")));

@@ -138,9 +138,10 @@ TEST(Diagnosis, OneThatWaitsItselfForWhomNobodyHearsIsNotToBlame) {
 }
 
 TEST(Diagnosis, AnotherCallAsTheSameCollectiveIsAMismatch) {
-  auto other = peer(1, PeerKind::kRunning, 17, false);
-  other.last->sizes = "(5,)";
-  other.last->elements = 5;
+  auto other = peer(1, PeerKind::kRunning, 18, false); // in the next already
+  other.same = entry(17);
+  other.same->sizes = "(5,)";
+  other.same->elements = 5;
   const Answer answer = who_is_missing(stuck(false), {other});
   EXPECT_TRUE(answer.is_mismatch);
   EXPECT_EQ(

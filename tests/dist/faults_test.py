@@ -44,8 +44,7 @@ TEXTS = {
     "exit": ("has left the job|is gone|waited|does not answer", 0),
     "quit": ("is gone|waited|does not answer", 0),
     "leave": ("has left the job|is gone|waited|does not answer|reset", 1),
-    # Gloo's ranks that are already in a later collective find it late there.
-    "other": ("does something else|is late|waited|does not answer", 1),
+    "other": ("does something else|waited|does not answer", 1),
 }
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 WHERE = re.compile(r"collective \d+ \(\w+|waited [\d.]+ s|the store")

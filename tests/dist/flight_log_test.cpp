@@ -56,6 +56,20 @@ TEST(FlightLog, GroupsCountForThemselves) {
   EXPECT_EQ(log->last_of("none"), std::nullopt);
 }
 
+TEST(FlightLog, FindsThoseThatAreKept) {
+  const auto log = FlightLog::create();
+  EXPECT_EQ(log->find("all", 1), std::nullopt);
+  for (std::uint64_t i = 1; i <= FlightLog::kCapacity; ++i) {
+    log->begin(call(i, "all"));
+    log->begin(call(i, "pair"));
+  }
+  EXPECT_EQ(log->find("pair", FlightLog::kCapacity)->group.view(), "pair");
+  EXPECT_EQ(log->find("all", FlightLog::kCapacity - 3)->number, 509U);
+  EXPECT_EQ(log->find("all", FlightLog::kCapacity + 1), std::nullopt);
+  EXPECT_EQ(log->find("all", 1), std::nullopt); // overwritten
+  EXPECT_EQ(log->find("none", 1), std::nullopt);
+}
+
 TEST(FlightLog, KeepsTheNewest) {
   const auto log = FlightLog::create();
   const auto early = log->begin(call(1));
