@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 
 namespace lockstep::dist::shm {
 namespace {
@@ -116,9 +117,9 @@ void join_own_part(
     std::ranges::transform(of_rank, terms.begin(), [&](const std::byte* data) {
       return data + at;
     });
-    const Bytes sum(place.room.own_box(), std::min(kChunk, end - at));
+    const Bytes sum(of_rank.front() + at, std::min(kChunk, end - at));
     join(terms, sum);
-    for (std::byte* const data : of_rank) {
+    for (std::byte* const data : of_rank | std::views::drop(1)) {
       copy(sum, data + at);
     }
   }
