@@ -65,12 +65,13 @@ std::string left_text(const PeerView& view, const Stuck& stuck) {
       where_text(view, stuck));
 }
 
-std::string other_text(const PeerView& view, const Stuck& stuck) {
+std::string other_text(const PeerView& view, const Stuck& /*stuck*/) {
+  const Difference found = view.difference.value_or(Difference());
   return format(
       "rank {} does something else: its collective {}, here {}",
       view.rank,
-      call_text(view.same.value_or(FlightEntry())),
-      call_text(stuck.entry));
+      call_text(found.other),
+      call_text(found.own));
 }
 
 std::string stopped_text(const PeerView& view, const Stuck& stuck) {
@@ -140,8 +141,8 @@ const std::array kWays{
         .text = left_text,
         .certainty = Certainty::kSure},
     Way{.applies =
-            [](const PeerView& view, const Stuck& stuck) {
-              return view.same && !view.same->matches(stuck.entry);
+            [](const PeerView& view, const Stuck& /*stuck*/) {
+              return view.difference.has_value();
             },
         .text = other_text,
         .certainty = Certainty::kSure,

@@ -38,9 +38,9 @@ struct PeerView {
   /// that has not ended.
   std::optional<FlightEntry> last = {};
   std::uint64_t first_open = 0;
-  /// What it has begun as the collective that was asked about. Nothing is known
-  /// of other hosts'.
-  std::optional<FlightEntry> same = {};
+  /// Where it went another way than this rank, now or before. Not known of
+  /// other hosts' ranks.
+  std::optional<Difference> difference = {};
 };
 
 /// A collective that does not end, as this rank sees it.

@@ -125,7 +125,7 @@ class Exchange {
   /// ended.
   std::vector<std::string> absent(bool must_be_gone) {
     std::vector<std::string> found;
-    for (const PeerView& view : recorder_->peers().look({})) {
+    for (const PeerView& view : recorder_->peers().look("")) {
       const auto place = std::ranges::find(ranks_, view.rank);
       const auto rank = static_cast<int>(place - ranks_.begin());
       const bool has_ended =

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <map>
 #include <new>
 #include <utility>
 
@@ -174,6 +175,25 @@ std::optional<FlightEntry> FlightLog::find(
     const auto entry = read(i - 1);
     if (entry && entry->group.view() == group && entry->number <= number) {
       return entry->number == number ? entry : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Difference> FlightLog::first_difference(
+    const FlightLog& other,
+    std::string_view group) const {
+  std::map<std::uint64_t, FlightEntry> own;
+  for (const FlightEntry& entry : entries()) {
+    if (entry.group.view() == group) {
+      own.emplace(entry.number, entry);
+    }
+  }
+  for (const FlightEntry& entry : other.entries()) {
+    const auto same = own.find(entry.number);
+    if (entry.group.view() == group && same != own.end() &&
+        !entry.matches(same->second)) {
+      return Difference{.own = same->second, .other = entry};
     }
   }
   return std::nullopt;

@@ -66,6 +66,12 @@ struct FlightEntry {
   [[nodiscard]] bool matches(const FlightEntry& other) const;
 };
 
+/// What two ranks have begun as the same collective.
+struct Difference {
+  FlightEntry own = {};
+  FlightEntry other = {};
+};
+
 /// What a rank has said about itself.
 enum class RankState { kRunning, kLeft, kFailed };
 
@@ -106,6 +112,11 @@ class FlightLog {
   [[nodiscard]] std::optional<FlightEntry> find(
       std::string_view group,
       std::uint64_t number) const;
+  /// The first of the group's collectives, among those that both keep, that
+  /// are not the same call.
+  [[nodiscard]] std::optional<Difference> first_difference(
+      const FlightLog& other,
+      std::string_view group) const;
   /// Number of the first collective of the group, among those that are kept,
   /// that has not ended well; the next one's if all have.
   [[nodiscard]] std::uint64_t first_open(std::string_view group) const;

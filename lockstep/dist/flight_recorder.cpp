@@ -175,7 +175,7 @@ Answer FlightRecorder::ask(const Flight& flight, bool is_timeout) const {
        .ranks = flight.group->ranks,
        .is_timeout = is_timeout,
        .now = now_ns()},
-      peers_.look(flight.entry));
+      peers_.look(flight.group->name));
 }
 
 // A rank that was killed closes its connections before its process is seen to

@@ -182,14 +182,13 @@ void Peers::attach_one(Peer& peer, const std::string& text) const {
 PeerView Peers::view_of(
     int rank,
     const Peer& peer,
-    const FlightEntry* entry) const {
+    std::optional<std::string_view> group) const {
   if (peer.log == nullptr) {
     const std::scoped_lock lock(told_);
     PeerView view = peer.told;
     view.rank = rank;
     view.host = peer.host;
-    if (entry != nullptr && view.last &&
-        view.last->group.view() != entry->group.view()) {
+    if (group && view.last && view.last->group.view() != *group) {
       view.last.reset();
     }
     return view;
@@ -199,13 +198,12 @@ PeerView Peers::view_of(
       .kind = PeerKind::kRunning,
       .host = peer.host,
       .pid = peer.pid,
-      .last = entry != nullptr ? peer.log->last_of(entry->group.view())
-                               : peer.log->last()};
+      .last = group ? peer.log->last_of(*group) : peer.log->last()};
   if (view.last) {
     view.first_open = peer.log->first_open(view.last->group.view());
   }
-  if (entry != nullptr) {
-    view.same = peer.log->find(entry->group.view(), entry->number);
+  if (group) {
+    view.difference = log_.first_difference(*peer.log, *group);
   }
   const RankState state = peer.log->state();
   if (state != RankState::kRunning) {
@@ -218,11 +216,11 @@ PeerView Peers::view_of(
   return view;
 }
 
-std::vector<PeerView> Peers::look(const FlightEntry& entry) const {
+std::vector<PeerView> Peers::look(std::string_view group) const {
   std::vector<PeerView> views;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (static_cast<int>(i) != rank_) {
-      views.push_back(view_of(static_cast<int>(i), peers_[i], &entry));
+      views.push_back(view_of(static_cast<int>(i), peers_[i], group));
     }
   }
   return views;
@@ -255,7 +253,7 @@ void Peers::exchange_views() {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (peers_[i].log != nullptr) {
       lines.push_back(
-          line_of(view_of(static_cast<int>(i), peers_[i], nullptr)));
+          line_of(view_of(static_cast<int>(i), peers_[i], std::nullopt)));
     }
   }
   store_->set(view_key(rank_), bytes_of(join(lines, "\n")));

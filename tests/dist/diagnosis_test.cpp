@@ -138,16 +138,15 @@ TEST(Diagnosis, OneThatWaitsItselfForWhomNobodyHearsIsNotToBlame) {
 }
 
 TEST(Diagnosis, AnotherCallAsTheSameCollectiveIsAMismatch) {
-  auto other = peer(1, PeerKind::kRunning, 18, false); // in the next already
-  other.same = entry(17);
-  other.same->sizes = "(5,)";
-  other.same->elements = 5;
+  auto other = peer(1, PeerKind::kFailed, 18, false); // in the next already
+  other.difference = {.own = entry(16), .other = entry(16)};
+  other.difference->other.sizes = "(5,)";
   const Answer answer = who_is_missing(stuck(false), {other});
   EXPECT_TRUE(answer.is_mismatch);
   EXPECT_EQ(
       answer.text,
-      "rank 1 does something else: its collective 17 (all_reduce) of Float "
-      "(5,), here 17 (all_reduce) of Float (3,)");
+      "rank 1 does something else: its collective 16 (all_reduce) of Float "
+      "(5,), here 16 (all_reduce) of Float (3,)");
 }
 
 TEST(Diagnosis, RanksOfOtherGroupsAreNotAsked) {

@@ -70,6 +70,24 @@ TEST(FlightLog, FindsThoseThatAreKept) {
   EXPECT_EQ(log->find("none", 1), std::nullopt);
 }
 
+TEST(FlightLog, TellsWhereAnotherWentAnotherWay) {
+  const auto own = FlightLog::create();
+  const auto other = FlightLog::create();
+  EXPECT_EQ(own->first_difference(*other, "all"), std::nullopt);
+  own->begin(call(1, "all"));
+  own->begin(call(2, "all"));
+  own->begin(call(3, "all"));
+  other->begin({.number = 1, .name = "broadcast", .group = "pair"});
+  other->begin(call(1, "all"));
+  EXPECT_EQ(own->first_difference(*other, "all"), std::nullopt);
+  other->begin({.number = 2, .name = "broadcast", .group = "all"});
+  other->begin({.number = 3, .name = "barrier", .group = "all"});
+  const auto found = own->first_difference(*other, "all");
+  ASSERT_NE(found, std::nullopt);
+  EXPECT_EQ(found->own.text(), "2 (all_reduce)");
+  EXPECT_EQ(found->other.text(), "2 (broadcast)");
+}
+
 TEST(FlightLog, KeepsTheNewest) {
   const auto log = FlightLog::create();
   const auto early = log->begin(call(1));

@@ -37,9 +37,9 @@ class Peers {
   /// Errors: throws what the store throws.
   void attach();
 
-  /// All ranks but this one, as seen from here; `last` is of the group of
-  /// `entry`, `same` what they have begun as this collective.
-  [[nodiscard]] std::vector<PeerView> look(const FlightEntry& entry) const;
+  /// All ranks but this one, as seen from here; their collectives are those of
+  /// `group`.
+  [[nodiscard]] std::vector<PeerView> look(std::string_view group) const;
   /// Whether the ranks of this host that have begun it have begun the same.
   [[nodiscard]] bool agree(const FlightEntry& entry) const;
   /// Descriptors that can be read from (poll) once a process has ended.
@@ -69,7 +69,7 @@ class Peers {
   [[nodiscard]] PeerView view_of(
       int rank,
       const Peer& peer,
-      const FlightEntry* entry) const;
+      std::optional<std::string_view> group) const;
 
   int rank_ = 0;
   c10::intrusive_ptr<c10d::Store> store_;
