@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "lockstep/base/strings.h"
 
@@ -98,6 +99,13 @@ std::string failed_text(const PeerView& view, const Stuck& stuck) {
       where_text(view, stuck));
 }
 
+std::string quoted_text(const PeerView& view, const Stuck& /*stuck*/) {
+  return format(
+      "rank {} has given up before: {}",
+      view.rank,
+      view.blame.value_or(Blame()).text.view());
+}
+
 std::string unknown_text(const PeerView& view, const Stuck& /*stuck*/) {
   return view.host.empty()
              ? format("rank {} tells nothing about itself", view.rank)
@@ -124,6 +132,8 @@ struct Way {
   std::string (*text)(const PeerView& view, const Stuck& stuck) = nullptr;
   Certainty certainty = Certainty::kGuess;
   bool is_mismatch = false;
+  /// The first rank has said why; the others mostly say the same.
+  bool is_quoted = false;
 };
 
 /// The worst first.
@@ -174,10 +184,43 @@ const std::array kWays{
             },
         .text = unknown_text},
     Way{.applies =
+            [](const PeerView& view, const Stuck& /*stuck*/) {
+              return view.blame.has_value();
+            },
+        .text = quoted_text,
+        .is_quoted = true},
+    Way{.applies =
             [](const PeerView& view, const Stuck& stuck) {
               return is_kind(view, stuck, PeerKind::kFailed);
             },
         .text = failed_text}};
+
+Answer answer_of(
+    const Way& way,
+    const std::vector<const PeerView*>& views,
+    const Stuck& stuck) {
+  const PeerView& first = *views.front();
+  if (way.is_quoted) {
+    return {
+        .certainty = way.certainty,
+        .text = way.text(first, stuck),
+        .cause = std::string(first.blame->text.view()),
+        .is_mismatch = first.blame->is_mismatch};
+  }
+  std::vector<std::string> texts;
+  for (const PeerView* view : views | std::views::take(kMostNamed)) {
+    texts.push_back(way.text(*view, stuck));
+  }
+  if (views.size() > kMostNamed) {
+    texts.push_back(format("and {} more", views.size() - kMostNamed));
+  }
+  const std::string text = join(texts, "; ");
+  return {
+      .certainty = way.certainty,
+      .text = text,
+      .cause = text,
+      .is_mismatch = way.is_mismatch};
+}
 
 } // namespace
 
@@ -190,24 +233,16 @@ Answer who_is_missing(Stuck stuck, const std::vector<PeerView>& views) {
   stuck.is_follow_on = has(PeerKind::kFailed);
   stuck.has_unknown = has(PeerKind::kUnknown);
   for (const Way& way : kWays) {
-    std::vector<std::string> texts;
-    std::size_t count = 0;
+    std::vector<const PeerView*> found;
     for (const PeerView& view : views) {
       if (std::ranges::find(stuck.ranks, view.rank) != stuck.ranks.end() &&
-          way.applies(view, stuck) && ++count <= kMostNamed) {
-        texts.push_back(way.text(view, stuck));
+          way.applies(view, stuck)) {
+        found.push_back(&view);
       }
     }
-    if (count == 0) {
-      continue;
+    if (!found.empty()) {
+      return answer_of(way, found, stuck);
     }
-    if (count > texts.size()) {
-      texts.push_back(format("and {} more", count - texts.size()));
-    }
-    return {
-        .certainty = way.certainty,
-        .text = join(texts, "; "),
-        .is_mismatch = way.is_mismatch};
   }
   return {};
 }

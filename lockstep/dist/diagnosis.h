@@ -41,6 +41,8 @@ struct PeerView {
   /// Where it went another way than this rank, now or before. Not known of
   /// other hosts' ranks.
   std::optional<Difference> difference = {};
+  /// What it has said why, if it has given up. Not known of other hosts' ranks.
+  std::optional<Blame> blame = {};
 };
 
 /// A collective that does not end, as this rank sees it.
@@ -72,7 +74,9 @@ struct Answer {
   Certainty certainty = Certainty::kGuess;
   /// "rank 1 is gone (process 4242 has ended); its last collective: 16 ..."
   std::string text = {};
-  /// They do something else: an error of the program.
+  /// The same, or what the rank said that gave up first.
+  std::string cause = {};
+  /// Ranks do different things: an error of the program.
   bool is_mismatch = false;
 };
 

@@ -20,7 +20,7 @@ namespace lockstep::dist::internal {
 namespace {
 
 // Changes with the layout of the page: another build may read it.
-constexpr std::uint64_t kLayout = 0x4c53464c49470002;
+constexpr std::uint64_t kLayout = 0x4c53464c49470003;
 
 } // namespace
 
@@ -116,12 +116,28 @@ void FlightLog::end(std::uint64_t ticket, bool has_failed) {
   slot.version.fetch_add(1, std::memory_order_release);
 }
 
-void FlightLog::set_state(RankState state) {
-  page_->state.store(state, std::memory_order_release);
+void FlightLog::leave() {
+  const std::scoped_lock lock(writing_);
+  if (state() == RankState::kRunning) {
+    page_->state.store(RankState::kLeft, std::memory_order_release);
+  }
+}
+
+void FlightLog::fail(const Blame& blame) {
+  const std::scoped_lock lock(writing_);
+  if (state() == RankState::kRunning) {
+    page_->blame = blame;
+    page_->state.store(RankState::kFailed, std::memory_order_release);
+  }
 }
 
 RankState FlightLog::state() const {
   return page_->state.load(std::memory_order_acquire);
+}
+
+std::optional<Blame> FlightLog::blame() const {
+  return state() == RankState::kFailed ? std::optional(page_->blame)
+                                       : std::nullopt;
 }
 
 std::optional<FlightEntry> FlightLog::read(std::uint64_t ticket) const {

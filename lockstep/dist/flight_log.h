@@ -72,6 +72,13 @@ struct Difference {
   FlightEntry other = {};
 };
 
+/// Why a rank has given up.
+struct Blame {
+  ShortText<256> text = {};
+  /// Ranks do different things: an error of the program.
+  bool is_mismatch = false;
+};
+
 /// What a rank has said about itself.
 enum class RankState { kRunning, kLeft, kFailed };
 
@@ -98,9 +105,13 @@ class FlightLog {
   /// Notes a start, now; the result is for `end`.
   std::uint64_t begin(FlightEntry entry);
   void end(std::uint64_t ticket, bool has_failed);
-  void set_state(RankState state);
+  /// The rank has left the job, or has given up: the first of them counts.
+  void leave();
+  void fail(const Blame& blame);
 
   [[nodiscard]] RankState state() const;
+  /// Nothing unless it has given up.
+  [[nodiscard]] std::optional<Blame> blame() const;
   /// Those that are kept, the oldest first.
   [[nodiscard]] std::vector<FlightEntry> entries() const;
   /// The last one that was begun, in any group or in this one.
@@ -131,6 +142,8 @@ class FlightLog {
     std::uint64_t layout = 0;
     std::atomic<std::uint64_t> count = 0;
     std::atomic<RankState> state = RankState::kRunning;
+    /// Written once, before `state`.
+    Blame blame = {};
     std::array<Slot, kCapacity> slots = {};
   };
   FlightLog(Descriptor file, Page* page);

@@ -113,9 +113,7 @@ FlightRecorder::FlightRecorder(
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
 FlightRecorder::~FlightRecorder() {
-  if (log_->state() == RankState::kRunning) {
-    log_->set_state(RankState::kLeft);
-  }
+  log_->leave();
 }
 
 void FlightRecorder::set_purpose(std::string_view purpose) {
@@ -210,7 +208,9 @@ Answer FlightRecorder::answer_for(
   if (answers_.empty()) {
     // From here on the others know that this rank is not the first.
     log_->end(flight.ticket, true);
-    log_->set_state(RankState::kFailed);
+    log_->fail(
+        {.text = answer.cause.empty() ? text : answer.cause,
+         .is_mismatch = answer.is_mismatch});
     if (peers_.has_remote()) {
       want_views(milliseconds(500));
     }

@@ -13,10 +13,12 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include "lockstep/base/fs.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/dist/internal/group_impl.h"
 
 namespace lockstep::dist {
 namespace {

@@ -202,6 +202,7 @@ PeerView Peers::view_of(
   if (view.last) {
     view.first_open = peer.log->first_open(view.last->group.view());
   }
+  view.blame = peer.log->blame();
   if (group) {
     view.difference = log_.first_difference(*peer.log, *group);
   }
@@ -230,10 +231,9 @@ bool Peers::agree(const FlightEntry& entry) const {
   // Of two that begin at once, one at least sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return std::ranges::all_of(peers_, [&](const Peer& peer) {
-    const auto same =
-        peer.log == nullptr
-            ? std::nullopt
-            : peer.log->find(entry.group.view(), entry.number);
+    const auto same = peer.log == nullptr
+                          ? std::nullopt
+                          : peer.log->find(entry.group.view(), entry.number);
     return !same || same->matches(entry);
   });
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
@@ -252,8 +253,8 @@ void PowerSGDState::compress(
   }
   // Not divided: only their directions matter.
   static_cast<void>(all_reduce_async(group, p_memory_[bucket]).wait());
-  for (std::size_t i = 0; i < plan.ps.size(); ++i) {
-    orthogonalize(plan.ps[i], options_.orthogonalization_epsilon);
+  for (const at::Tensor& p : plan.ps) {
+    orthogonalize(p, options_.orthogonalization_epsilon);
   }
   for (std::size_t i = 0; i < plan.ps.size(); ++i) {
     at::bmm_out(plan.qs[i], plan.matrices[i].transpose(1, 2), plan.ps[i]);

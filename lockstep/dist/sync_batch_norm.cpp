@@ -107,6 +107,7 @@ ProcessGroup group_of(const SyncLayer& layer) {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
+// NOLINTNEXTLINE(readability-function-size): the operator's parameters
 at::Tensor batch_norm(
     const at::Tensor& input,
     const OptionalTensor& weight,

@@ -125,6 +125,17 @@ TEST(Diagnosis, WhoGaveUpBeforeMayHaveWaitedForALateOne) {
       HasSubstr("rank 1 has given up before"));
 }
 
+TEST(Diagnosis, WhoGaveUpBeforeIsQuoted) {
+  auto first = peer(1, PeerKind::kFailed, 18, false);
+  first.blame = Blame{.text = "rank 3 does something", .is_mismatch = true};
+  auto second = peer(2, PeerKind::kFailed, 18, false);
+  second.blame = Blame{.text = "rank 1 has gone"};
+  const Answer answer = who_is_missing(stuck(false), {first, second});
+  EXPECT_EQ(answer.text, "rank 1 has given up before: rank 3 does something");
+  EXPECT_EQ(answer.cause, "rank 3 does something"); // for the next to quote
+  EXPECT_TRUE(answer.is_mismatch);
+}
+
 TEST(Diagnosis, OneThatWaitsItselfForWhomNobodyHearsIsNotToBlame) {
   const std::vector<PeerView> views{
       peer(1, PeerKind::kRunning, 16, false),

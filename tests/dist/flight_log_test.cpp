@@ -136,6 +136,17 @@ TEST(FlightLog, ItIsReadAfterItsProcessWasKilled) {
   EXPECT_EQ(log->state(), RankState::kRunning);
 }
 
+TEST(FlightLog, WhatARankSaysFirstCounts) {
+  const auto log = FlightLog::create();
+  EXPECT_FALSE(log->blame());
+  log->fail({.text = "rank 1 is gone", .is_mismatch = true});
+  log->fail({.text = "another"});
+  log->leave();
+  EXPECT_EQ(log->state(), RankState::kFailed);
+  EXPECT_EQ(log->blame()->text.view(), "rank 1 is gone");
+  EXPECT_TRUE(log->blame()->is_mismatch);
+}
+
 TEST(FlightLog, OtherFilesAreNone) {
   EXPECT_EQ(FlightLog::open("/proc/self/exe"), nullptr);
   EXPECT_EQ(FlightLog::open("/nowhere"), nullptr);
