@@ -188,13 +188,14 @@ int train_command(Arguments args) {
                        console,
                        {.console_level = console_level(config, info)})
                        .value();
-  const train::InterruptGuard interrupt;
   // After all have looked for what to resume: then rank 0 may make a folder.
   if (group) {
     group.barrier();
   } else {
     group = join_ranks(config, info);
   }
+  // Not before: who waits for other ranks ends at once.
+  const train::InterruptGuard interrupt;
   train::Trainer trainer(
       config,
       {.group = group,

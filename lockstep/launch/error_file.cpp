@@ -95,10 +95,15 @@ std::string stack_text() {
 }
 
 bool is_follow_on(const std::exception& error) {
-  const auto* ours = dynamic_cast<const Exception*>(&error);
-  return ours != nullptr && ours->error().op.starts_with("dist.") &&
-         (ours->error().code == ErrorCode::kUnavailable ||
-          ours->error().code == ErrorCode::kTimeout);
+  const auto* const ours = dynamic_cast<const Exception*>(&error);
+  if (ours == nullptr) {
+    return false;
+  }
+  const Error& told = ours->error();
+  const bool is_wait =
+      told.code == ErrorCode::kUnavailable || told.code == ErrorCode::kTimeout;
+  return told.detail == "E_OTHER_RANK" ||
+         (is_wait && told.op.starts_with("dist."));
 }
 
 // As torchrun reads it: it shows `py_callstack` and sorts by the timestamp.

@@ -141,7 +141,9 @@ void RunOutputs::open(
     raise(
         {.code = ErrorCode::kUnavailable,
          .op = "train",
-         .message = "the rank that writes could not open the run folder"});
+         .message = "the rank that writes could not open the run folder",
+         .hint = "see its error",
+         .detail = "E_OTHER_RANK"});
   }
 }
 

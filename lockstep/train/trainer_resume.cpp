@@ -9,6 +9,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/rank_settings.h"
 #include "lockstep/train/resume_check.h"
 #include "lockstep/train/run_folder.h"
 #include "lockstep/train/trainer.h"
@@ -76,7 +77,7 @@ void refuse_different_decisions(const std::string& own, World& world) {
              other - texts.begin(),
              *other),
          .hint = "all ranks must see the same run folder, on a disk that their "
-                 "machines share",
+                 "machines share, and no other job may write there",
          .detail = "E_RANKS_RESUME"});
   }
 }
@@ -86,6 +87,7 @@ void refuse_different_decisions(const std::string& own, World& world) {
 // Finds the checkpoint first: what contradicts it is refused before anything is
 // built, and weights that it replaces need not be there any more.
 TrainConfig Trainer::config_to_set_up() {
+  refuse_different_settings(config_, *options_.world);
   if (!options_.resumption) {
     options_.resumption = find_resumption(*options_.fs, config_);
   }

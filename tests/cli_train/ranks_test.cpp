@@ -149,6 +149,29 @@ INSTANTIATE_TEST_SUITE_P(
             "rank 1 goes on from checkpoint-00000010.pth.tar at epoch 2"}),
     [](const auto& param) { return param.param.name; });
 
+// Their weights would part, and nothing would say so.
+TEST_F(RanksTest, AllHaveTheSameSettings) {
+  const auto outcome = shell(format(
+      "lockstep run --nproc-per-node 2 sh -c '[ $RANK = 0 ] || "
+      "export LOCKSTEP_LR=0.3 LOCKSTEP_WORKERS=1; exec {}'",
+      "lockstep train --model mlp --max-train-samples 48 --output run"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(
+      outcome.err,
+      HasSubstr("ranks 0 and 1 have other settings: '--lr 0.1' and '--lr 0.3'. "
+                "Hint: start all ranks with the same flags"));
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+}
+
+// Also on the first signal: nothing is lost yet.
+TEST_F(RanksTest, OneThatWaitsForOthersEndsAtOnce) {
+  const auto outcome = shell(
+      "lockstep run --nproc-per-node 2 --shutdown-timeout 60 sh -c '"
+      "[ $RANK = 1 ] && sleep 2 && exit 3; exec lockstep train --model mlp'");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(outcome.err, Not(HasSubstr("did not end within")));
+}
+
 struct Refusal {
   std::string name = {};
   std::string flags = {};
@@ -183,6 +206,14 @@ INSTANTIATE_TEST_SUITE_P(
             "--strategy single",
             "--strategy single trains in one process"}),
     [](const auto& param) { return param.param.name; });
+
+// The others' errors follow from it.
+TEST_F(RanksTest, TheRankThatCannotWriteIsNamedFirst) {
+  const auto outcome =
+      shell("touch file; " + ranks(3, train("--output file/x")));
+  EXPECT_EQ(outcome.status, 4) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("first failure: rank 0 "));
+}
 
 TEST_F(RanksTest, OneProcessMayBeARankToo) {
   const auto outcome = shell(train("--strategy ddp --output run"));

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/rank_settings.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/fs.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::train {
+namespace {
+
+/// Where a rank finds things, how it computes, and what others decide: rank 0's
+/// weights are those of all, and a strategy is checked where it is chosen.
+constexpr std::array<std::string_view, 8> kOwn{
+    "data-dir",
+    "workers",
+    "initial-checkpoint",
+    "partial",
+    "devices",
+    "cuda",
+    "threads",
+    "strategy"};
+
+bool is_common(const Flag& flag) {
+  return (flag.is_saved || flag.name == "test-only") &&
+         std::ranges::find(kOwn, flag.name) == kOwn.end();
+}
+
+/// A line for each common flag: "--lr 0.01".
+std::string text_of(const TrainConfig& config) {
+  std::vector<std::string> lines;
+  for (const Flag& flag : flag_table()) {
+    if (is_common(flag)) {
+      lines.push_back(format("--{} {}", flag.name, get_flag(config, flag)));
+    }
+  }
+  return join(lines, "\n");
+}
+
+/// Nothing if they are the same: all have the same table.
+std::vector<std::string> differences(
+    const std::vector<std::string>& first,
+    const std::vector<std::string>& other) {
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < std::min(first.size(), other.size()); ++i) {
+    if (first[i] != other[i]) {
+      found.push_back(
+          format("'{}' and '{}'", escape(first[i]), escape(other[i])));
+    }
+  }
+  return found;
+}
+
+} // namespace
+
+void refuse_different_settings(const TrainConfig& config, World& world) {
+  std::vector<std::vector<std::string>> settings;
+  for (const auto& bytes : world.gather(as_byte_span(text_of(config)))) {
+    settings.push_back(split(as_text(bytes), '\n'));
+  }
+  for (std::size_t rank = 1; rank < settings.size(); ++rank) {
+    const auto found = differences(settings.front(), settings[rank]);
+    if (!found.empty()) {
+      raise(
+          {.code = ErrorCode::kMismatch,
+           .op = "train",
+           .message = format(
+               "ranks 0 and {} have other settings: {}",
+               rank,
+               join(found, "; ")),
+           .hint = "start all ranks with the same flags, LOCKSTEP_ variables "
+                   "and --config file",
+           .detail = "E_RANKS_DIFFER"});
+    }
+  }
+}
+
+} // namespace lockstep::train

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The ranks of a run are started one by one, maybe on several machines: their
+// flags, environments and configuration files may differ.
+#pragma once
+
+#include "lockstep/base/world.h"
+#include "lockstep/train/settings/config.h"
+
+namespace lockstep::train {
+
+/// Each rank would train in its own way, and their weights would part. Folders,
+/// threads and devices may be a rank's own. All ranks call it.
+/// Errors: throws kMismatch (E_RANKS_DIFFER), on all ranks.
+void refuse_different_settings(const TrainConfig& config, World& world);
+
+} // namespace lockstep::train
