@@ -62,6 +62,7 @@ constexpr std::array kUnusedFlags{
     UnusedFlag{"--numa-binding", "start PROGRAM by numactl instead"},
 };
 
+constexpr double kLongestShutdown = 1e6; // seconds
 constexpr int kMostRestarts = 1'000'000;
 constexpr int kDefaultPort = 29500;
 constexpr int kPorts = 65536;
@@ -297,7 +298,7 @@ void add_job_flags(CLI::App& app, RunArgs& args) {
          "--shutdown-timeout",
          args.shutdown_timeout,
          "seconds between SIGTERM and SIGKILL")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, kLongestShutdown))
       ->envname("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
   app.add_option(
       "--signals-to-handle",

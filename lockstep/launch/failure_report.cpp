@@ -83,7 +83,8 @@ void read_error_file(FileSystem& fs, RankEnd& end) {
   const auto extra = message.find("extraInfo");
   if (extra != message.end() && extra->is_object()) {
     end.message = text_at(*extra, "py_callstack");
-    end.is_follow_on = extra->value("follow_on", false);
+    const auto follow_on = extra->find("follow_on");
+    end.is_follow_on = follow_on != extra->end() && *follow_on == true;
   }
   if (end.message.empty()) {
     end.message = text_at(message, "message");

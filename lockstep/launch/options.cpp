@@ -163,7 +163,7 @@ Result<int> parse_local_size(std::string_view text) {
     return bad_flag(
         "--nproc-per-node",
         text,
-        "a number of ranks, at least 1, or auto, cpu, gpu");
+        format("a number of ranks from 1 to {}, or auto, cpu, gpu", kMost));
   }
   return *number;
 }

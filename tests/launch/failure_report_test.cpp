@@ -43,6 +43,7 @@ TEST(ReadErrorFile, IsNotUpsetByOtherFiles) {
         R"({"message": 1})",
         R"({"message": {}})",
         R"({"message": {"extraInfo": [1]}})",
+        R"({"message": {"extraInfo": {"follow_on": "no"}}})",
         R"({"message": {"message": 5, "extraInfo": {"py_callstack": []}}})"}) {
     EXPECT_EQ(read(text).message, "") << text;
   }

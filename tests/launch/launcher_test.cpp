@@ -228,6 +228,14 @@ TEST_F(Launcher, KillsThoseThatDoNotEnd) {
   EXPECT_EQ(alive("0.pid 1.pid"), "");
 }
 
+TEST_F(Launcher, WaitsNoTimeThatCannotBeCounted) {
+  for (const char* seconds : {"1e17", "nan", "-1"}) {
+    const auto outcome = run(format("--shutdown-timeout {}", seconds), "true");
+    EXPECT_EQ(outcome.status, 2) << seconds;
+    EXPECT_THAT(outcome.err, HasSubstr("--shutdown-timeout")) << seconds;
+  }
+}
+
 // It would not take the signal that ends it before somebody continues it.
 TEST_F(Launcher, EndsARankThatIsStopped) {
   const auto outcome =
