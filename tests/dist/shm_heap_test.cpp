@@ -122,6 +122,20 @@ TEST(SharedTensor, OutlivesItsGroup) {
   EXPECT_EQ(kept[1].sum().item<double>(), kNumbers);
 }
 
+// 2^61 + 4 numbers of 8 bytes are 32 bytes, in 64 bits.
+TEST(SharedTensor, OfMoreThanThereIsIsAnError) {
+  const auto errors = run_thread_ranks(
+      1,
+      [](const ProcessGroup& group) {
+        for (const std::int64_t count : {(1LL << 61) + 4, -1LL}) {
+          EXPECT_ANY_THROW(
+              static_cast<void>(group.allocate_tensor(count, at::kDouble)));
+        }
+      },
+      kShared);
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(SharedTensor, IsAnOrdinaryOneWithGloo) {
   const auto errors = run_thread_ranks(
       2,

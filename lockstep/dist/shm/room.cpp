@@ -288,7 +288,12 @@ void Room::check(Cause cause, const Partner& partner) {
       first,
       static_cast<std::uint32_t>(cause) | rank << 8U);
   // Of two that do not agree each names the other.
-  if (!is_first && cause != Cause::kAstray) {
+  const bool is_about_this_rank =
+      first >> 8U == static_cast<std::uint32_t>(options_.rank);
+  if (!is_first && is_about_this_rank && cause == Cause::kKnown) {
+    break_off("another rank has given up waiting for this one");
+  }
+  if (!is_first && !is_about_this_rank && cause != Cause::kAstray) {
     cause = static_cast<Cause>(first & 0xFFU);
     rank = first >> 8U;
   }

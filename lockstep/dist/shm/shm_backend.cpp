@@ -218,10 +218,12 @@ class ShmBackend final : public c10d::Backend {
   // The Reducer's buckets lie there. After a failure a late rank may still
   // write to what it knew, so nothing more is handed out.
   Tensor allocateTensor(long size, at::TensorOptions options) override {
-    const auto bytes =
-        static_cast<std::size_t>(size) * options.dtype().itemsize();
+    const auto count = static_cast<std::size_t>(size);
+    const std::size_t itemsize = options.dtype().itemsize();
+    const bool is_given =
+        !room_->is_broken() && count <= shm::Heap::bytes_for_all() / itemsize;
     const auto block =
-        room_->is_broken() ? std::nullopt : heaps_.own->allocate(bytes);
+        is_given ? heaps_.own->allocate(count * itemsize) : std::nullopt;
     if (!block) {
       return at::empty({size}, options);
     }
@@ -314,7 +316,7 @@ class ShmBackend final : public c10d::Backend {
       const Tensor& output,
       const shm::Join& join) {
     if (getSize() == 1) {
-      output.view(-1).copy_(inputs.front().reshape(-1));
+      output.copy_(inputs.front().reshape(output.sizes()));
       return;
     }
     Elements own(output);

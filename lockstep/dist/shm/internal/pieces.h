@@ -17,7 +17,8 @@ namespace lockstep::dist::shm {
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
-/// Joins `terms`, of `result`'s size, in their order. `result` is none of them.
+/// Joins `terms`, of `result`'s size, in their order. `result` may
+/// be the first.
 using Join =
     std::function<void(std::span<const std::byte* const> terms, Bytes result)>;
 
