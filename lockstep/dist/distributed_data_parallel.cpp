@@ -51,8 +51,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(
   }
   check_bucket_cap(options);
   register_module("module", module);
-  state_->group =
-      options.process_group ? options.process_group : dist::default_group();
+  state_->group = dist::group_or_default(options.process_group);
   state_->options = options;
   state_->module = module;
   const ModuleParts parts = dist::internal::parts_of(*module, options);

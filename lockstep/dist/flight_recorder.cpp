@@ -90,6 +90,27 @@ bool is_timeout_text(const std::string& text) {
          text.find("imeout") != std::string::npos;
 }
 
+std::optional<Error> own_mistake(
+    std::string_view op,
+    const std::exception& error) {
+  if (dynamic_cast<const c10::Error*>(&error) == nullptr ||
+      dynamic_cast<const c10::DistError*>(&error) != nullptr ||
+      is_timeout_text(error.what())) {
+    return std::nullopt;
+  }
+  std::string text = text_of(error);
+  const bool has_unused =
+      text.starts_with("Expected to have finished reduction");
+  return Error{
+      .code = ErrorCode::kInvalidArgument,
+      .op = format("dist.{}", op),
+      .message = std::move(text),
+      .hint = has_unused ? "set find_unused_parameters or static_graph in "
+                           "DistributedDataParallelOptions"
+                         : "the other ranks may wait for this one",
+      .detail = "E_COLLECTIVE_ARGUMENT"};
+}
+
 void Carrier::abort() {
   const std::scoped_lock lock(mutex_);
   if (backend_ != nullptr) {
@@ -250,6 +271,28 @@ std::exception_ptr FlightRecorder::failure(
            "look first at the output of the rank that is named{}",
            file_.empty() ? "" : format("; all collectives: {}", file_)),
        .detail = answer.is_mismatch ? "E_RANKS_DIFFER" : "E_COLLECTIVE"}));
+}
+
+std::exception_ptr FlightRecorder::failure(
+    const Flight& flight,
+    const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    const auto mistake = own_mistake(flight.entry.name.view(), exception);
+    if (!mistake) {
+      return failure(flight, text_of(exception));
+    }
+    const std::scoped_lock lock(failing_);
+    log_->end(flight.ticket, true);
+    log_->fail({.text = mistake->message});
+    answers_.push_back(
+        {.group = flight.group->name,
+         .answer = {.text = mistake->message, .cause = mistake->message}});
+    return std::make_exception_ptr(Exception(*mistake));
+  } catch (...) {
+    return failure(flight, "an exception that is no std::exception");
+  }
 }
 
 void FlightRecorder::fail_all() {

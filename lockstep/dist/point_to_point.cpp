@@ -28,8 +28,15 @@ void check_peer(const char* op, int peer, int size) {
 }
 
 /// c10d would wait for good.
-void check_other(const char* op, int peer, const ProcessGroup& group) {
+void check_other(const char* op, int peer, int tag, const ProcessGroup& group) {
   check_peer(op, peer, group.size());
+  if (tag < 0) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = std::string("dist.") + op,
+         .message = format("the tag {} is negative", tag),
+         .detail = "E_COLLECTIVE_ARGUMENT"});
+  }
   if (peer == group.rank()) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
@@ -81,17 +88,19 @@ void ProcessGroup::scatter(
          .detail = "E_COLLECTIVE_ARGUMENT"});
   }
   impl().collective("scatter", [&] {
-    std::vector<at::Tensor> outputs{tensor};
+    internal::Replaced replaced(tensor, impl().has_python_ranks);
+    std::vector<at::Tensor> outputs = replaced.list();
     std::vector<std::vector<at::Tensor>> lists;
     if (rank() == src) {
-      lists.push_back(inputs);
+      lists.push_back(internal::contiguous(inputs));
     }
     impl().group->scatter(outputs, lists, {.rootRank = src})->wait();
+    replaced.write_back();
   });
 }
 
 void ProcessGroup::send(const at::Tensor& tensor, int dst, int tag) const {
-  check_other("send", dst, *this);
+  check_other("send", dst, tag, *this);
   impl().collective("send", [&] {
     std::vector<at::Tensor> tensors{tensor.contiguous()};
     impl().group->send(tensors, dst, tag)->wait();
@@ -99,10 +108,12 @@ void ProcessGroup::send(const at::Tensor& tensor, int dst, int tag) const {
 }
 
 void ProcessGroup::recv(at::Tensor& tensor, int src, int tag) const {
-  check_other("recv", src, *this);
+  check_other("recv", src, tag, *this);
   impl().collective("recv", [&] {
-    std::vector<at::Tensor> tensors{tensor};
+    internal::Replaced replaced(tensor, impl().has_python_ranks);
+    std::vector<at::Tensor> tensors = replaced.list();
     impl().group->recv(tensors, src, tag)->wait();
+    replaced.write_back();
   });
 }
 

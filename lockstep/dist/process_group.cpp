@@ -43,20 +43,6 @@ void outlive_closed_connections() {
   }
 }
 
-// What the network and other ranks do comes as another class, or says so.
-bool is_own_mistake(const std::exception& error) {
-  return dynamic_cast<const c10::Error*>(&error) != nullptr &&
-         dynamic_cast<const c10::DistError*>(&error) == nullptr &&
-         !internal::is_timeout_text(error.what());
-}
-
-std::string hint_for(const std::string& text) {
-  return text.starts_with("Expected to have finished reduction")
-             ? "set find_unused_parameters or static_graph in "
-               "DistributedDataParallelOptions"
-             : "the other ranks may wait for this one";
-}
-
 at::Tensor bytes_tensor(std::span<const std::byte> bytes, std::int64_t size) {
   at::Tensor tensor = at::empty({size}, at::kByte);
   std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
@@ -79,6 +65,15 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   }
   return c10d::ReduceOp::SUM;
 }
+
+std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> found;
+  found.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    found.push_back(tensor.contiguous());
+  }
+  return found;
+}
 } // namespace internal
 
 void ProcessGroup::Impl::collective(
@@ -90,15 +85,10 @@ void ProcessGroup::Impl::collective(
   } catch (const Exception&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string text = internal::text_of(error);
-    if (is_own_mistake(error)) {
-      raise(
-          {.code = ErrorCode::kInvalidArgument,
-           .op = "dist." + std::string(name),
-           .message = text,
-           .hint = hint_for(text),
-           .detail = "E_COLLECTIVE_ARGUMENT"});
+    if (const auto mistake = internal::own_mistake(name, error)) {
+      raise(*mistake);
     }
+    const std::string text = internal::text_of(error);
     raise(
         {.code = internal::is_timeout_text(text) ? ErrorCode::kTimeout
                                                  : ErrorCode::kUnavailable,
@@ -122,7 +112,19 @@ c10::Device ProcessGroup::Impl::object_device() const {
              : group->getBoundDeviceId().value_or(cpu);
 }
 
+ProcessGroup ProcessGroup::outside() {
+  ProcessGroup group;
+  group.is_outside_ = true;
+  return group;
+}
+
 ProcessGroup::Impl& ProcessGroup::impl() const {
+  if (is_outside_) {
+    internal::refuse_init(
+        "E_SUB_GROUP",
+        "this rank is not in the group",
+        "new_group gives such ranks no group: only the others use it");
+  }
   if (impl_ == nullptr) {
     internal::refuse_init(
         "E_NO_GROUP",
@@ -146,19 +148,23 @@ const std::string& ProcessGroup::backend() const {
 
 void ProcessGroup::all_reduce(at::Tensor& tensor, ReduceOp op) const {
   impl().collective("all_reduce", [&] {
-    std::vector<at::Tensor> tensors{tensor};
+    internal::Replaced replaced(tensor, impl().has_python_ranks);
+    std::vector<at::Tensor> tensors = replaced.list();
     c10d::AllreduceOptions options;
     options.reduceOp = internal::to_c10d(op);
     impl().group->allreduce(tensors, options)->wait();
+    replaced.write_back();
   });
 }
 
 void ProcessGroup::broadcast(at::Tensor& tensor, int src) const {
   impl().collective("broadcast", [&] {
-    std::vector<at::Tensor> tensors{tensor};
+    internal::Replaced replaced(tensor, impl().has_python_ranks);
+    std::vector<at::Tensor> tensors = replaced.list();
     c10d::BroadcastOptions options;
     options.rootRank = src;
     impl().group->broadcast(tensors, options)->wait();
+    replaced.write_back();
   });
 }
 
@@ -188,10 +194,11 @@ at::Tensor ProcessGroup::reduce_scatter(
              inputs.size()),
          .detail = "E_COLLECTIVE_ARGUMENT"});
   }
-  std::vector<at::Tensor> outputs{
-      at::empty_like(inputs[static_cast<std::size_t>(rank())])};
+  std::vector<at::Tensor> outputs{at::empty_like(
+      inputs[static_cast<std::size_t>(rank())],
+      at::MemoryFormat::Contiguous)};
   impl().collective("reduce_scatter", [&] {
-    std::vector<std::vector<at::Tensor>> lists{inputs};
+    std::vector<std::vector<at::Tensor>> lists{internal::contiguous(inputs)};
     impl().group->reduce_scatter(outputs, lists)->wait();
   });
   return outputs.front();
@@ -266,6 +273,14 @@ ProcessGroup init_process_group(const InitOptions& options) {
 ProcessGroup default_group() {
   static_cast<void>(slot().impl()); // throws without one
   return slot();
+}
+
+ProcessGroup group_or_default(ProcessGroup group) {
+  if (group.impl_ == nullptr && !group.is_outside_) {
+    return default_group();
+  }
+  static_cast<void>(group.impl()); // throws if this rank is not in it
+  return group;
 }
 
 bool is_initialized() {

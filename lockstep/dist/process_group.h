@@ -73,7 +73,7 @@ class ProcessGroup {
   [[nodiscard]] const std::string& backend() const;
 
   /// Replaces `tensor` by the element-wise result over all ranks.
-  /// Shape: the same on all ranks, contiguous.
+  /// Shape: the same on all ranks.
   void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::kSum) const;
   /// Replaces `tensor` by that of rank `src`.
   void broadcast(at::Tensor& tensor, int src = 0) const;
@@ -108,7 +108,7 @@ class ProcessGroup {
   /// `numel` numbers on the CPU, not set, that `all_reduce` adds up fastest:
   /// with shm they lie in memory that all ranks see, else they are `at::empty`.
   /// The buckets of DistributedDataParallel are such tensors. Each rank calls
-  /// it as it likes.
+  /// it as it likes. A child of `fork` sees them change, and can change them.
   [[nodiscard]] at::Tensor allocate_tensor(
       std::int64_t numel,
       at::ScalarType dtype = at::kFloat) const;
@@ -125,7 +125,8 @@ class ProcessGroup {
   /// order. Every rank of this group calls it, those outside too, as often and
   /// in the same order as the others. `timeout`: 0 for this group's. Ranks of
   /// Python meet in it with `dist.new_group(ranks)`.
-  /// Returns no group to ranks that are not in it.
+  /// Returns no group to ranks that are not in it: false as a bool, and an
+  /// error (E_SUB_GROUP) wherever it is used.
   /// Errors: throws kInvalidArgument for ranks that do not exist or come twice,
   /// in PyTorch's words.
   [[nodiscard]] ProcessGroup new_group(
@@ -139,7 +140,12 @@ class ProcessGroup {
   [[nodiscard]] Impl& impl() const;
 
  private:
+  /// What `new_group` gives to ranks that are not in the group.
+  static ProcessGroup outside();
+  friend ProcessGroup group_or_default(ProcessGroup group);
+
   std::shared_ptr<Impl> impl_;
+  bool is_outside_ = false;
 };
 
 /// Finds the other ranks and makes the default group of this process. Waits
@@ -154,6 +160,9 @@ ProcessGroup init_process_group(const InitOptions& options = {});
 /// The group that `init_process_group` made. Errors: throws kInvalidArgument
 /// without one.
 ProcessGroup default_group();
+/// `group`, or the default group instead of none. Errors: as `default_group`;
+/// throws kInvalidArgument for a group that this rank is not in.
+ProcessGroup group_or_default(ProcessGroup group);
 [[nodiscard]] bool is_initialized();
 
 /// Forgets the default group; it ends with its last handle.

@@ -9,16 +9,6 @@ namespace {
 
 using c10::ivalue::Future;
 
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& exception) {
-    return internal::text_of(exception);
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
-}
-
 // In the backend's thread, or in the caller's if it was over at once.
 void take_end(Future& inner, Flight& flight, FlightRecorder& recorder) {
   if (!inner.hasError()) {
@@ -27,7 +17,7 @@ void take_end(Future& inner, Flight& flight, FlightRecorder& recorder) {
     }
     return;
   }
-  const auto error = recorder.failure(flight, text_of(inner.exception_ptr()));
+  const auto error = recorder.failure(flight, inner.exception_ptr());
   if (recorder.end(flight, true)) {
     flight.future->setError(error);
   }
@@ -70,8 +60,8 @@ class PlainWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override {
     try {
       inner_->wait(timeout);
-    } catch (const std::exception& error) {
-      const auto ours = recorder_->failure(*flight_, internal::text_of(error));
+    } catch (const std::exception&) {
+      const auto ours = recorder_->failure(*flight_, std::current_exception());
       recorder_->end(*flight_, true);
       flight_->carrier->abort();
       std::rethrow_exception(ours);

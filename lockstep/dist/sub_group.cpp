@@ -64,7 +64,7 @@ ProcessGroup ProcessGroup::new_group(
   const std::string name = std::to_string(parent.groups++);
   const auto place = std::ranges::find(ranks, rank());
   if (place == ranks.end()) {
-    return {};
+    return outside();
   }
   InitOptions options = parent.options;
   if (timeout.count() > 0) {

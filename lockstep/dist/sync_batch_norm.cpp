@@ -229,7 +229,7 @@ std::int64_t count_sync_batch_norms(const torch::nn::Module& module) {
 std::int64_t convert_sync_batchnorm(
     torch::nn::Module& module,
     const dist::ProcessGroup& group) {
-  const dist::ProcessGroup used = group ? group : dist::default_group();
+  const dist::ProcessGroup used = dist::group_or_default(group);
   dist::internal::install_batch_norm();
   std::int64_t count = dist::internal::convert_layer(module, "", used) ? 1 : 0;
   for (const auto& child : module.named_modules("", /*include_self=*/false)) {

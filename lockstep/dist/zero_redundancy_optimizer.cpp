@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/dist/internal/group_impl.h"
 #include "lockstep/dist/objects.h"
 
 namespace lockstep {
@@ -73,7 +74,7 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
     Params params,
     const MakeOptimizer& make,
     dist::ProcessGroup group)
-    : group_(group ? std::move(group) : dist::default_group()),
+    : group_(dist::group_or_default(std::move(group))),
       groups_(std::move(params).groups()) {
   share_out();
   std::vector<ParamGroup> own;
@@ -88,6 +89,19 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
     own.push_back(std::move(part));
   }
   own_ = make(Params(std::move(own)));
+  if (own_ == nullptr || own_->param_groups().size() != groups_.size()) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "dist.zero",
+         .message = format(
+             "the optimizer that was made has {}, expected {}",
+             own_ == nullptr
+                 ? "no parameter groups"
+                 : counted(own_->param_groups().size(), "parameter group"),
+             groups_.size()),
+         .hint = "make it of all groups of the Params that it is given",
+         .detail = "E_ZERO_GROUPS"});
+  }
   // With the optimizer's defaults.
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     groups_[i].options = own_->param_groups()[i].options;
@@ -157,6 +171,14 @@ void ZeroRedundancyOptimizer::zero_grad(bool set_to_none) {
 }
 
 void ZeroRedundancyOptimizer::consolidate_state_dict(int to) {
+  if (group_.impl().has_python_ranks) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "dist.zero",
+         .message = "the state cannot be collected beside Python's ranks",
+         .hint = "save the parameters alone, or train with C++ ranks",
+         .detail = "E_NOT_CONSOLIDATED"});
+  }
   set_options();
   const auto states = dist::gather_object(group_, own_->state_dict(), to);
   consolidated_.reset();

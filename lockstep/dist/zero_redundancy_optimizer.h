@@ -6,8 +6,8 @@
 //   ZeroRedundancyOptimizer optimizer(model->parameters(), [](Params part) {
 //     return std::make_unique<AdamW>(std::move(part), AdamOptions{.lr = 0.01});
 //   });
-// With LibTorch's: `return from_torch(std::make_unique<torch::optim::Adam>(
-// part.groups().front().params, 0.01))`.
+// With LibTorch's, for one group: `return from_torch(
+// std::make_unique<torch::optim::Adam>(part.groups().front().params, 0.01))`.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,14 @@ namespace lockstep {
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(Params part)>;
 
 /// The parts are those of Python's ZeroRedundancyOptimizer, with whose ranks
-/// this one works together.
+/// this one makes steps together.
 /// Threads: as `Optimizer`.
 class ZeroRedundancyOptimizer final : public Optimizer {
  public:
   /// All ranks of `group` (the default group if empty) give the same
   /// parameters and groups.
-  /// Errors: what `make` throws.
+  /// Errors: what `make` throws; kInvalidArgument (E_ZERO_GROUPS) if it makes
+  /// other groups than it is given.
   ZeroRedundancyOptimizer(
       Params params,
       const MakeOptimizer& make,
@@ -48,7 +49,7 @@ class ZeroRedundancyOptimizer final : public Optimizer {
   void zero_grad(bool set_to_none = true) override;
 
   /// Brings the state of all ranks to rank `to`, on the CPU. A collective;
-  /// before each save.
+  /// before each save. Errors: throws kUnsupported beside Python's ranks.
   void consolidate_state_dict(int to = 0);
   /// What `consolidate_state_dict` has brought here, as the optimizer alone
   /// would have it: Python's optimizers read it, and any number of ranks.

@@ -51,6 +51,30 @@ TEST(SubGroup, HasItsOwnRanksAndCollectives) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
+// Taken for no group, it would be the default group where there is one.
+TEST(SubGroup, IsAnErrorOnARankOutside) {
+  const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
+    const ProcessGroup one = group.new_group({0});
+    if (one) {
+      return;
+    }
+    const auto net = std::make_shared<torch::nn::LinearImpl>(2, 2);
+    using Wrapper = DistributedDataParallel<torch::nn::LinearImpl>;
+    for (const auto& use : std::vector<std::function<void()>>{
+             [&] { static_cast<void>(one.size()); },
+             [&] { Wrapper wrapper(net, {.process_group = one}); }}) {
+      try {
+        use();
+        ADD_FAILURE();
+      } catch (const Exception& error) {
+        EXPECT_EQ(error.error().detail, "E_SUB_GROUP");
+        EXPECT_EQ(error.error().message, "this rank is not in the group");
+      }
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 // To the ranks of a group it does not matter who of the job has ended.
 TEST(SubGroup, ARankOutsideMayHaveEnded) {
   const auto errors = run_thread_ranks(3, [](const ProcessGroup& group) {

@@ -249,5 +249,32 @@ TEST(ZeroErrors, AnotherOptimizersStateIsRefused) {
                      "of optimizer's group")));
 }
 
+// The parameters of the other group would never be trained.
+TEST(Zero, RefusesAnOptimizerOfOtherGroups) {
+  const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
+    torch::nn::Sequential net = three_layers();
+    const std::vector<ParamGroup> groups{
+        {.params = net[0]->as<torch::nn::Linear>()->parameters()},
+        {.params = net[1]->as<torch::nn::Linear>()->parameters()}};
+    try {
+      const ZeroRedundancyOptimizer optimizer(
+          groups,
+          [](Params part) {
+            return from_torch(std::make_unique<torch::optim::SGD>(
+                part.groups().front().params,
+                0.1));
+          },
+          group);
+      ADD_FAILURE();
+    } catch (const Exception& error) {
+      EXPECT_EQ(error.error().detail, "E_ZERO_GROUPS");
+      EXPECT_THAT(
+          error.error().message,
+          HasSubstr("has 1 parameter group, expected 2"));
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 } // namespace
 } // namespace lockstep

@@ -10,12 +10,15 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "lockstep/base/error.h"
 #include "lockstep/dist/diagnosis.h"
 #include "lockstep/dist/flight_log.h"
 #include "lockstep/dist/internal/peers.h"
@@ -89,6 +92,10 @@ class FlightRecorder {
   /// Why it did not end: ours, with who is to blame. Looks for that rank for
   /// up to a second the first time in a group. `text` is the backend's, or "".
   std::exception_ptr failure(const Flight& flight, const std::string& text);
+  /// The same for an error of the backend's.
+  std::exception_ptr failure(
+      const Flight& flight,
+      const std::exception_ptr& error);
   /// Ends all that run, as they cannot end by themselves.
   void fail_all();
 
@@ -163,5 +170,11 @@ bool is_timeout_text(const std::string& text);
 
 /// What c10d and Gloo say, without the stack.
 std::string text_of(const std::exception& error);
+
+/// Ours for a call that cannot work on this rank by itself; nothing for what
+/// the network and other ranks do, which comes as another class or says so.
+std::optional<Error> own_mistake(
+    std::string_view op,
+    const std::exception& error);
 
 } // namespace lockstep::dist::internal

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -55,6 +56,39 @@ struct ProcessGroup::Impl : std::enable_shared_from_this<ProcessGroup::Impl> {
 namespace internal {
 
 c10d::ReduceOp to_c10d(ReduceOp op);
+
+/// A tensor that a collective replaces. Gloo takes memory as it lies, whatever
+/// the strides say: it gets the elements in order. Python gives Gloo what it
+/// has, so beside its ranks memory without gaps stays as it is.
+class Replaced {
+ public:
+  Replaced(const at::Tensor& tensor, bool has_python_ranks)
+      : tensor_(tensor),
+        elements_(
+            tensor.is_sparse() ||
+                    (has_python_ranks && tensor.is_non_overlapping_and_dense())
+                ? tensor
+                : tensor.contiguous()) {}
+
+  [[nodiscard]] std::vector<at::Tensor> list() const {
+    return {elements_};
+  }
+  /// After the collective. Errors: throws c10::Error if elements of the tensor
+  /// share memory.
+  void write_back() {
+    if (!elements_.is_same(tensor_)) {
+      const at::NoGradGuard no_grad;
+      tensor_.copy_(elements_);
+    }
+  }
+
+ private:
+  at::Tensor tensor_;
+  at::Tensor elements_;
+};
+
+/// The elements of each in order.
+std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& tensors);
 
 /// A group over `store`, named as Python names its default group, so that ranks
 /// of both languages meet.
