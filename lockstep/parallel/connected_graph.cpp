@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/structure.h"
 
 namespace lockstep::parallel {
 namespace {
