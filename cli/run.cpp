@@ -62,10 +62,18 @@ constexpr std::array kUnusedFlags{
     UnusedFlag{"--numa-binding", "start PROGRAM by numactl instead"},
 };
 
-constexpr double kLongestShutdown = 1e6; // seconds
 constexpr int kMostRestarts = 1'000'000;
 constexpr int kDefaultPort = 29500;
 constexpr int kPorts = 65536;
+
+// CLI::Range lets "nan" pass.
+std::string check_seconds(const std::string& text) {
+  constexpr double kLongest = 1e6;
+  const auto seconds = parse_number<double>(text);
+  return seconds && *seconds >= 0 && *seconds <= kLongest
+             ? ""
+             : format("expected 0 to {} seconds, got '{}'", kLongest, text);
+}
 
 class RunLog final : public LogSink {
  public:
@@ -298,7 +306,7 @@ void add_job_flags(CLI::App& app, RunArgs& args) {
          "--shutdown-timeout",
          args.shutdown_timeout,
          "seconds between SIGTERM and SIGKILL")
-      ->check(CLI::Range(0.0, kLongestShutdown))
+      ->check(check_seconds)
       ->envname("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
   app.add_option(
       "--signals-to-handle",
