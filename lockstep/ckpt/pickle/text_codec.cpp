@@ -1,43 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/text_codec.h"
 
+#include "lockstep/base/strings.h"
+
 namespace lockstep::ckpt::internal {
 namespace {
 
-// Bytes of the UTF-8 sequence that starts `text`; 0 if it is wrong. Encoded
-// surrogates pass, as in Python's pickles.
-std::size_t sequence_bytes(std::string_view text) {
-  const auto at = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+// U+D800 to U+DFFF, which UTF-8 leaves out.
+std::size_t surrogate_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return static_cast<unsigned char>(text[i]);
   };
-  const unsigned lead = at(0);
-  if (lead < 0x80) {
-    return 1;
-  }
-  const std::size_t length = lead >= 0xF0 ? 4U : lead >= 0xE0 ? 3U : 2U;
-  if (lead < 0xC2 || lead > 0xF4) {
-    return 0;
-  }
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((at(i) & 0xC0) != 0x80) {
-      return 0;
-    }
-  }
-  const bool overlong = (lead == 0xE0 && at(1) < 0xA0) ||
-                        (lead == 0xF0 && at(1) < 0x90) ||
-                        (lead == 0xF4 && at(1) >= 0x90);
-  return overlong ? 0 : length;
+  const bool is_surrogate = text.size() >= 3 && byte(0) == 0xED &&
+                            byte(1) >= 0xA0 && byte(1) < 0xC0 &&
+                            byte(2) >= 0x80 && byte(2) < 0xC0;
+  return is_surrogate ? 3 : 0;
 }
 
 } // namespace
 
-bool is_utf8(std::string_view text) {
+bool is_utf8_with_surrogates(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t length = sequence_bytes(text);
-    if (length == 0) {
+    const std::size_t length = utf8_length(text);
+    const std::size_t step = length == 0 ? surrogate_length(text) : length;
+    if (step == 0) {
       return false;
     }
-    text.remove_prefix(length);
+    text.remove_prefix(step);
   }
   return true;
 }

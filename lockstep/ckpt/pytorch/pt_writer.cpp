@@ -14,7 +14,6 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/internal/pt_archive.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
-#include "lockstep/ckpt/pickle/text_codec.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt {
@@ -50,7 +49,7 @@ Result<std::string> checked_root(std::string root) {
   const bool bad =
       root.empty() || root == "." || root == ".." ||
       root.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos ||
-      root.size() > 1024 || !internal::is_utf8(root);
+      root.size() > 1024 || !is_utf8(root);
   if (!bad) {
     return root;
   }

@@ -347,8 +347,9 @@ Status ValuePickler::check_key(const Value& key) const {
 }
 
 Status ValuePickler::check_text(std::string_view text) const {
-  return is_utf8(text) ? Status()
-                       : refuse(format("'{}' is not UTF-8", escape(text)));
+  return is_utf8_with_surrogates(text)
+             ? Status()
+             : refuse(format("'{}' is not UTF-8", escape(text)));
 }
 
 void ValuePickler::empty_ordered_dict() {
