@@ -9,8 +9,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit/weights.h"
+#include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/scan/scan.h"
 #include "lockstep/ckpt/tensor_bytes.h"
 #include "lockstep/ckpt/torchscript/script_tree.h"
 #include "lockstep/ckpt/value_walk.h"
@@ -190,8 +190,8 @@ class Summarizer {
     const bool is_script = file_.format == "torchscript";
     for (const GlobalUse& use : file_.globals) {
       if (!use.is_safe && !(is_script && is_script_name(use.name))) {
-        (is_dangerous_name(use.name) ? summary_.unsafe_names
-                                     : summary_.needed_classes)
+        (find_global(use.name).is_dangerous() ? summary_.unsafe_names
+                                              : summary_.needed_classes)
             .push_back(use.name);
       }
     }

@@ -20,28 +20,6 @@ namespace {
 
 constexpr std::string_view kModule = "torch.distributed.checkpoint.";
 
-// Below kModule.
-constexpr std::array<std::string_view, 10> kMetadataClasses{
-    "metadata.Metadata",
-    "metadata.TensorStorageMetadata",
-    "metadata.BytesStorageMetadata",
-    "metadata.TensorProperties",
-    "metadata.ChunkStorageMetadata",
-    "metadata.MetadataIndex",
-    "metadata.StorageMeta",
-    "metadata._MEM_FORMAT_ENCODING",
-    "filesystem._StorageInfo",
-    "filesystem._StoragePrefix"};
-// Where the folder was when it was saved; never used as a path.
-constexpr std::array<std::string_view, 7> kPathClasses{
-    "pathlib.PosixPath",
-    "pathlib.WindowsPath",
-    "pathlib.PurePosixPath",
-    "pathlib.PureWindowsPath",
-    "pathlib._local.PosixPath",
-    "pathlib._local.WindowsPath",
-    "torch.storage.UntypedStorage"};
-
 Error bad_metadata(std::string message) {
   return {
       .code = ErrorCode::kCorrupt,
@@ -49,17 +27,6 @@ Error bad_metadata(std::string message) {
       .message = std::move(message),
       .record = kDcpMetadataFile,
       .detail = "E_DCP_METADATA"};
-}
-
-bool is_allowed(std::string_view name) {
-  if (std::ranges::find(kPathClasses, name) != kPathClasses.end()) {
-    return true;
-  }
-  if (!name.starts_with(kModule)) {
-    return find_global(name).is_safe;
-  }
-  name.remove_prefix(kModule.size());
-  return std::ranges::find(kMetadataClasses, name) != kMetadataClasses.end();
 }
 
 bool looks_up_members_only(const std::set<std::string>& lookups) {
@@ -70,7 +37,7 @@ Status check_globals(const PickleResult& pickle) {
   for (const GlobalUse& use : pickle.globals) {
     const bool is_member =
         use.name == "builtins.getattr" && looks_up_members_only(pickle.lookups);
-    if (!is_member && !is_allowed(use.name)) {
+    if (!is_member && !find_global(use.name).is_harmless()) {
       return Error{
           .code = ErrorCode::kUnsafe,
           .op = "ckpt.read",

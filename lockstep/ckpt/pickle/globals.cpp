@@ -6,72 +6,10 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/pickle/global_calls.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
-#include "lockstep/ckpt/pickle/rebuild_tensor.h"
-#include "lockstep/ckpt/pickle/script_calls.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-struct Callable {
-  std::string_view name = {};
-  CallResult (*call)(const Tuple&) = nullptr;
-  bool is_safe = true;
-};
-
-// Python 3 names; `modern_name` maps the older spellings to them.
-constexpr std::array kCallables{
-    Callable{"collections.OrderedDict", call_ordered_dict},
-    Callable{"collections.Counter", call_counter},
-    Callable{"builtins.set", call_set},
-    Callable{"builtins.complex", call_complex},
-    Callable{"builtins.bytes", call_bytes, false},
-    Callable{"_codecs.encode", call_encode},
-    Callable{"torch.Size", call_size},
-    Callable{"torch.device", call_device},
-    Callable{"torch.nn.parameter.Parameter", call_parameter},
-    Callable{"torch._utils._rebuild_tensor", rebuild_tensor},
-    Callable{"torch._utils._rebuild_tensor_v2", rebuild_tensor_v2},
-    Callable{"torch._utils._rebuild_tensor_v3", rebuild_tensor_v3},
-    Callable{"torch._utils._rebuild_parameter", rebuild_parameter},
-    Callable{
-        "torch._utils._rebuild_parameter_with_state",
-        rebuild_parameter_with_state},
-    Callable{"torch._tensor._rebuild_from_type_v2", rebuild_from_type},
-    Callable{"torch._tensor._rebuild_from_type", rebuild_from_type, false},
-    Callable{"torch._utils._rebuild_qtensor", rebuild_qtensor},
-    Callable{"torch._utils._rebuild_sparse_tensor", rebuild_sparse},
-    Callable{
-        "torch.jit._pickle.restore_type_tag",
-        call_restore_type_tag,
-        false},
-    Callable{"torch.jit._pickle.build_intlist", call_typed_list, false},
-    Callable{"torch.jit._pickle.build_doublelist", call_typed_list, false},
-    Callable{"torch.jit._pickle.build_boollist", call_typed_list, false},
-    Callable{"torch.jit._pickle.build_tensorlist", call_typed_list, false},
-};
-
-// Accepted by Python's safe loader; kept as objects by us.
-constexpr std::array<std::string_view, 17> kOpaqueNames{
-    "builtins.bytearray",
-    "torch.Tensor",
-    "torch.serialization._get_layout",
-    "torch.per_tensor_affine",
-    "torch.per_tensor_symmetric",
-    "torch.per_channel_affine",
-    "torch.per_channel_symmetric",
-    "torch.per_channel_affine_float_qparams",
-    "torch.storage.TypedStorage",
-    "torch._utils._rebuild_meta_tensor_no_storage",
-    "torch._utils._rebuild_nested_tensor",
-    "torch._utils._rebuild_device_tensor_from_cpu_tensor",
-    "torch._utils._rebuild_device_tensor_from_numpy",
-    "torch._utils._rebuild_wrapper_subclass",
-    "torch.nested._internal.nested_tensor.NestedTensor",
-    "torch.nested._internal.nested_tensor._rebuild_njt",
-    "torch._dynamo.decorators._DimRange",
-};
 
 // Storage classes that LibTorch writes and Python does not have.
 constexpr std::array<std::pair<std::string_view, DType>, 15> kLibtorchStorages{{
@@ -129,11 +67,6 @@ std::string modern_name(std::string_view name) {
     }
   }
   return std::string(name);
-}
-
-const Callable* find_callable(std::string_view name) {
-  const auto* row = std::ranges::find(kCallables, name, &Callable::name);
-  return row == kCallables.end() ? nullptr : row;
 }
 
 // "torch.cuda.FloatStorage" -> "Float" with suffix "Storage".
@@ -196,25 +129,28 @@ bool is_python_storage(std::string_view name) {
 
 GlobalInfo find_global(std::string_view given) {
   const std::string name = modern_name(given);
-  if (const Callable* row = find_callable(name)) {
-    return {GlobalKind::kCallable, row->is_safe};
+  if (const NameRow* row = find_name(name)) {
+    return {
+        row->call == nullptr ? GlobalKind::kOpaque : GlobalKind::kCallable,
+        row->trust};
   }
   if (const auto dtype = dtype_name(name); dtype && dtype_by_name(*dtype)) {
-    return {GlobalKind::kDType, true};
+    return {GlobalKind::kDType, Trust::kSafe};
   }
   if (storage_class_dtype(name)) {
-    return {GlobalKind::kStorageClass, is_python_storage(name)};
+    return {
+        GlobalKind::kStorageClass,
+        is_python_storage(name) ? Trust::kSafe : Trust::kUnknown};
   }
   if (is_tensor_class(name)) {
-    return {GlobalKind::kTensorClass, true};
+    return {GlobalKind::kTensorClass, Trust::kSafe};
   }
-  const bool is_opaque =
-      std::ranges::find(kOpaqueNames, name) != kOpaqueNames.end() ||
-      is_narrow_integer(name);
-  if (is_opaque) {
-    return {GlobalKind::kOpaque, true};
+  if (is_narrow_integer(name)) {
+    return {GlobalKind::kOpaque, Trust::kSafe};
   }
-  return {};
+  const Trust trust =
+      reaches_the_system(name) ? Trust::kRunsCode : Trust::kUnknown;
+  return {GlobalKind::kUnknown, trust};
 }
 
 std::optional<DType> storage_class_dtype(std::string_view name) {
@@ -255,7 +191,8 @@ Value global_value(std::string_view name) {
 }
 
 Result<Value> call_global(std::string_view name, const Value& args) {
-  if (const Callable* row = find_callable(name)) {
+  const NameRow* const row = find_name(name);
+  if (row != nullptr && row->call != nullptr) {
     LOCKSTEP_ASSIGN(auto value, row->call(*args.as_tuple()));
     if (value) {
       return *std::move(value);

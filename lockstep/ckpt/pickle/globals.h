@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "lockstep/ckpt/pickle/names.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
@@ -31,8 +32,20 @@ enum class GlobalKind : std::uint8_t {
 /// One answer of the table.
 struct GlobalInfo {
   GlobalKind kind = GlobalKind::kUnknown;
-  /// True if Python's `torch.load(weights_only=True)` accepts the name.
-  bool is_safe = false;
+  Trust trust = Trust::kUnknown;
+
+  /// Python's `torch.load(weights_only=True)` accepts the name.
+  [[nodiscard]] bool is_safe() const {
+    return trust == Trust::kSafe;
+  }
+  /// It holds data and runs nothing of the file.
+  [[nodiscard]] bool is_harmless() const {
+    return is_safe() || trust == Trust::kDataOnly;
+  }
+  /// It runs code, loads code or reaches the system.
+  [[nodiscard]] bool is_dangerous() const {
+    return trust == Trust::kRunsCode;
+  }
 };
 
 /// Looks up "module.name", in Python 2 or 3 spelling.

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/internal/pickle_ops.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
-#include "lockstep/ckpt/scan/scan.h"
 
 namespace lockstep::ckpt {
 namespace internal {
@@ -72,7 +72,9 @@ void Machine::note_global(const std::string& name, std::uint64_t offset) {
       global_rows_.try_emplace(name, result.globals.size());
   if (is_new) {
     result.globals.push_back(
-        {.name = name, .offset = offset, .is_safe = find_global(name).is_safe});
+        {.name = name,
+         .offset = offset,
+         .is_safe = find_global(name).is_safe()});
   }
   ++result.globals[row->second].count;
 }
@@ -103,7 +105,7 @@ void Machine::note_bytes(std::string_view bytes, std::uint64_t offset) {
 std::string Machine::unsafe_names() const {
   std::vector<std::string> names;
   for (const GlobalUse& use : result.globals) {
-    if (is_dangerous_name(use.name)) {
+    if (find_global(use.name).is_dangerous()) {
       names.push_back(use.name);
     }
   }

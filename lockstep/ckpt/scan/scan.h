@@ -82,9 +82,6 @@ struct ScanPathOptions {
 /// problem, a text file is not.
 bool promises_checkpoint(std::string_view path);
 
-/// True for names that run code or reach the system: "os.system".
-bool is_dangerous_name(std::string_view name);
-
 /// Scans a file, or every file below a folder. A file that no format claims is
 /// `kUnreadable` if it was named or its ending promises a checkpoint, else
 /// `kOther`.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/globals.h"
 
 namespace lockstep::ckpt::internal {
 
@@ -16,10 +17,11 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
   ++report_.pickles;
   for (const PickleName& name : scan.names) {
     names_.insert(name.name);
-    if (!is_allowed_name(name.name)) {
+    const GlobalInfo info = find_global(name.name);
+    if (!info.is_harmless()) {
       report_.findings.push_back(
           {.name = name.name,
-           .is_dangerous = is_dangerous_name(name.name),
+           .is_dangerous = info.is_dangerous(),
            .is_nested = name.is_nested,
            .record = place.record,
            .offset = place.offset + name.offset,

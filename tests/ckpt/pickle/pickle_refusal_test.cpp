@@ -242,7 +242,7 @@ TEST(Globals, AllowListEqualsThatOfTheSafeLoader) {
         "torch._utils._rebuild_qtensor",
         "__builtin__.set",
         "builtins.bytearray"}) {
-    EXPECT_TRUE(find_global(name).is_safe) << name;
+    EXPECT_TRUE(find_global(name).is_safe()) << name;
   }
   for (const char* name :
        {"os.system",
@@ -253,7 +253,29 @@ TEST(Globals, AllowListEqualsThatOfTheSafeLoader) {
         "torch.load",
         "torch.nn.modules.linear.Linear",
         "numpy.ndarray"}) {
-    EXPECT_FALSE(find_global(name).is_safe) << name;
+    EXPECT_FALSE(find_global(name).is_safe()) << name;
+  }
+}
+
+// In every part alike: reading, scanning and sharded checkpoints.
+TEST(Globals, WhatOnlyHoldsDataIsHarmlessButNotOnTheList) {
+  for (const char* name :
+       {"pathlib.PosixPath",
+        "pathlib._local.PosixPath",
+        "pathlib._local.PureWindowsPath",
+        "torch.distributed.checkpoint.filesystem._StoragePrefix",
+        "torch.distributed.checkpoint.metadata.Metadata"}) {
+    EXPECT_TRUE(find_global(name).is_harmless()) << name;
+    EXPECT_FALSE(find_global(name).is_safe()) << name;
+  }
+  for (const char* name :
+       {"os.system", "__builtin__.eval", "torch.load", "?", "a:b"}) {
+    EXPECT_TRUE(find_global(name).is_dangerous()) << name;
+    EXPECT_FALSE(find_global(name).is_harmless()) << name;
+  }
+  for (const char* name :
+       {"torch.distributed.checkpoint.planner.SavePlan", "pathlib.Other"}) {
+    EXPECT_EQ(find_global(name).trust, Trust::kUnknown) << name;
   }
 }
 

@@ -17,26 +17,12 @@ constexpr std::size_t kMaxPickleDepth = 1000;
 constexpr std::size_t kBatch = 1000;
 constexpr std::size_t kMaxLongBytes = 255;
 
-// What the safe loader calls.
-constexpr std::array<std::string_view, 11> kFunctions{
-    "builtins.bytearray",
-    "torch._tensor._rebuild_from_type_v2",
-    "torch._utils._rebuild_device_tensor_from_cpu_tensor",
-    "torch._utils._rebuild_device_tensor_from_numpy",
-    "torch._utils._rebuild_meta_tensor_no_storage",
-    "torch._utils._rebuild_nested_tensor",
-    "torch._utils._rebuild_parameter",
-    "torch._utils._rebuild_parameter_with_state",
-    "torch._utils._rebuild_sparse_tensor",
-    "torch.nested._internal.nested_tensor._rebuild_njt",
-    "torch.serialization._get_layout"};
-
 // The only class whose instances it makes: marks of a jagged tensor.
 constexpr std::string_view kDimRange = "torch._dynamo.decorators._DimRange";
 
 // What the safe loader takes as a bare name: all it takes at all.
 bool is_name(std::string_view name) {
-  return find_global(name).is_safe;
+  return find_global(name).is_safe();
 }
 
 } // namespace
@@ -245,7 +231,8 @@ Status ValuePickler::save(const Object& object) {
   if (is_call && name == kDimRange && object.items.empty()) {
     return instance(object);
   }
-  const bool allowed = std::ranges::find(kFunctions, name) != kFunctions.end();
+  const NameRow* const row = find_name(name);
+  const bool allowed = row != nullptr && row->is_function;
   if (!is_plain || !is_call || !allowed) {
     return refuse(
         format(

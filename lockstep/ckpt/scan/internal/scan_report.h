@@ -12,9 +12,6 @@
 
 namespace lockstep::ckpt::internal {
 
-/// True if `name` may be in a file that is called clean.
-bool is_allowed_name(std::string_view name);
-
 class ScanCollector {
  public:
   ScanCollector(std::string path, const Limits& limits);

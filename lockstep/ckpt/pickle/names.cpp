@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pickle/names.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lockstep/ckpt/pickle/rebuild_tensor.h"
+#include "lockstep/ckpt/pickle/script_calls.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using Row = NameRow;
+using enum Trust;
+constexpr bool kFunction = true;
+
+// clang-format off
+constexpr std::array kNames{
+    Row{"collections.OrderedDict", kSafe, call_ordered_dict},
+    Row{"collections.Counter", kSafe, call_counter},
+    Row{"builtins.set", kSafe, call_set},
+    Row{"builtins.complex", kSafe, call_complex},
+    Row{"_codecs.encode", kSafe, call_encode},
+    Row{"torch.Size", kSafe, call_size},
+    Row{"torch.device", kSafe, call_device},
+    Row{"torch.nn.parameter.Parameter", kSafe, call_parameter},
+    Row{"torch._utils._rebuild_tensor", kSafe, rebuild_tensor},
+    Row{"torch._utils._rebuild_tensor_v2", kSafe, rebuild_tensor_v2},
+    Row{"torch._utils._rebuild_tensor_v3", kSafe, rebuild_tensor_v3},
+    Row{"torch._utils._rebuild_parameter", kSafe, rebuild_parameter, kFunction},
+    Row{"torch._utils._rebuild_parameter_with_state", kSafe, rebuild_parameter_with_state, kFunction},
+    Row{"torch._tensor._rebuild_from_type_v2", kSafe, rebuild_from_type, kFunction},
+    Row{"torch._utils._rebuild_qtensor", kSafe, rebuild_qtensor},
+    Row{"torch._utils._rebuild_sparse_tensor", kSafe, rebuild_sparse, kFunction},
+    Row{"builtins.bytearray", kSafe, nullptr, kFunction},
+    Row{"torch.serialization._get_layout", kSafe, nullptr, kFunction},
+    Row{"torch._utils._rebuild_meta_tensor_no_storage", kSafe, nullptr, kFunction},
+    Row{"torch._utils._rebuild_nested_tensor", kSafe, nullptr, kFunction},
+    Row{"torch._utils._rebuild_device_tensor_from_cpu_tensor", kSafe, nullptr, kFunction},
+    Row{"torch._utils._rebuild_device_tensor_from_numpy", kSafe, nullptr, kFunction},
+    Row{"torch.nested._internal.nested_tensor._rebuild_njt", kSafe, nullptr, kFunction},
+    Row{"torch.Tensor", kSafe},
+    Row{"torch.per_tensor_affine", kSafe},
+    Row{"torch.per_tensor_symmetric", kSafe},
+    Row{"torch.per_channel_affine", kSafe},
+    Row{"torch.per_channel_symmetric", kSafe},
+    Row{"torch.per_channel_affine_float_qparams", kSafe},
+    Row{"torch.storage.TypedStorage", kSafe},
+    Row{"torch._utils._rebuild_wrapper_subclass", kSafe},
+    Row{"torch.nested._internal.nested_tensor.NestedTensor", kSafe},
+    Row{"torch._dynamo.decorators._DimRange", kSafe},
+    Row{"builtins.bytes", kUnknown, call_bytes},
+    Row{"torch._tensor._rebuild_from_type", kUnknown, rebuild_from_type},
+    Row{"torch.jit._pickle.restore_type_tag", kUnknown, call_restore_type_tag},
+    Row{"torch.jit._pickle.build_intlist", kUnknown, call_typed_list},
+    Row{"torch.jit._pickle.build_doublelist", kUnknown, call_typed_list},
+    Row{"torch.jit._pickle.build_boollist", kUnknown, call_typed_list},
+    Row{"torch.jit._pickle.build_tensorlist", kUnknown, call_typed_list},
+    Row{"torch.distributed.checkpoint.metadata.Metadata", kDataOnly},
+    Row{"torch.distributed.checkpoint.metadata.TensorStorageMetadata", kDataOnly},
+    Row{"torch.distributed.checkpoint.metadata.BytesStorageMetadata", kDataOnly},
+    Row{"torch.distributed.checkpoint.metadata.TensorProperties", kDataOnly},
+    Row{"torch.distributed.checkpoint.metadata.ChunkStorageMetadata", kDataOnly},
+    Row{"torch.distributed.checkpoint.metadata.MetadataIndex", kDataOnly},
+    Row{"torch.distributed.checkpoint.metadata.StorageMeta", kDataOnly},
+    Row{"torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING", kDataOnly},
+    Row{"torch.distributed.checkpoint.filesystem._StorageInfo", kDataOnly},
+    Row{"torch.distributed.checkpoint.filesystem._StoragePrefix", kDataOnly},
+    Row{"pathlib.PosixPath", kDataOnly},
+    Row{"pathlib.WindowsPath", kDataOnly},
+    Row{"pathlib.PurePosixPath", kDataOnly},
+    Row{"pathlib.PureWindowsPath", kDataOnly},
+    Row{"pathlib._local.PosixPath", kDataOnly},
+    Row{"pathlib._local.WindowsPath", kDataOnly},
+    Row{"pathlib._local.PurePosixPath", kDataOnly},
+    Row{"pathlib._local.PureWindowsPath", kDataOnly},
+    Row{"builtins.__import__", kRunsCode},
+    Row{"builtins.apply", kRunsCode},
+    Row{"builtins.breakpoint", kRunsCode},
+    Row{"builtins.compile", kRunsCode},
+    Row{"builtins.delattr", kRunsCode},
+    Row{"builtins.eval", kRunsCode},
+    Row{"builtins.exec", kRunsCode},
+    Row{"builtins.execfile", kRunsCode},
+    Row{"builtins.getattr", kRunsCode},
+    Row{"builtins.globals", kRunsCode},
+    Row{"builtins.input", kRunsCode},
+    Row{"builtins.open", kRunsCode},
+    Row{"builtins.setattr", kRunsCode},
+    Row{"builtins.vars", kRunsCode},
+    Row{"torch.load", kRunsCode},
+};
+// clang-format on
+
+// What is not in the table and lies in one of these is worse than unknown. Only
+// for the text of a report: what has no row is a finding in any case.
+constexpr std::array<std::string_view, 44> kModules{
+    "_pickle", "aiohttp",         "asyncio",   "bdb",        "cProfile",
+    "code",    "codeop",          "commands",  "ctypes",     "distutils",
+    "doctest", "ensurepip",       "ftplib",    "functools",  "http",
+    "httplib", "idlelib",         "importlib", "imp",        "linecache",
+    "marshal", "multiprocessing", "nt",        "operator",   "os",
+    "pdb",     "pickle",          "pip",       "pkgutil",    "platform",
+    "posix",   "profile",         "pty",       "pydoc",      "requests",
+    "runpy",   "shutil",          "socket",    "subprocess", "sys",
+    "timeit",  "trace",           "urllib",    "webbrowser",
+};
+
+} // namespace
+
+const NameRow* find_name(std::string_view name) {
+  const auto* const row = std::ranges::find(kNames, name, &NameRow::name);
+  return row == kNames.end() ? nullptr : row;
+}
+
+bool reaches_the_system(std::string_view name) {
+  const std::string_view module = name.substr(0, name.find_first_of(".:"));
+  return name.starts_with('?') || name.find(':') != std::string_view::npos ||
+         std::ranges::find(kModules, module) != kModules.end();
+}
+
+} // namespace lockstep::ckpt
