@@ -87,7 +87,6 @@ void refuse_different_decisions(const std::string& own, World& world) {
 // Finds the checkpoint first: what contradicts it is refused before anything is
 // built, and weights that it replaces need not be there any more.
 TrainConfig Trainer::config_to_set_up() {
-  refuse_different_settings(config_, *options_.world);
   if (!options_.resumption) {
     options_.resumption = find_resumption(*options_.fs, config_);
   }
@@ -97,6 +96,8 @@ TrainConfig Trainer::config_to_set_up() {
           from,
           goes_on_in_place(*options_.fs, config_, options_.resumption)),
       *options_.world);
+  // A run that goes on has its settings from there.
+  refuse_different_settings(config_, *options_.world);
   if (from == nullptr) {
     return config_;
   }

@@ -110,14 +110,14 @@ TEST_F(Launcher, TeesAllOfItToASlowReader) {
 // Ranks that print without end, to a console that stopped to read.
 class Unread : public Launcher {
  protected:
-  /// Starts two ranks that run `script`, waits until rank 0 can print no more,
+  /// Starts two ranks that run `script`, waits until they can print no more,
   /// then runs `command`; 9 is the console, $! what to end or to wait for.
   test::ShellOutcome run_unread(
       const std::string& script,
       const std::string& command) {
     return shell(format(
-        "is_full() {{ size=$(cat logs/*/*/0/stdout.log | wc -c); sleep 0.3; "
-        "[ $size -gt 0 -a $size = $(cat logs/*/*/0/stdout.log | wc -c) ]; }}; "
+        "is_full() {{ size=$(cat logs/*/*/*/stdout.log | wc -c); sleep 0.3; "
+        "[ $size -gt 0 -a $size = $(cat logs/*/*/*/stdout.log | wc -c) ]; }}; "
         "mkfifo out; exec 9<>out; timeout -s KILL 60 lockstep run "
         "--nproc-per-node 2 --tee 3 --log-dir logs sh -c '{}' >out 2>&1 & "
         "wait_for 0.pid 1.pid; until is_full; do :; done; {}",
