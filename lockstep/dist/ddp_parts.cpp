@@ -7,6 +7,7 @@
 #include <torch/nn/modules/embedding.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/line_differences.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/group_impl.h"
 #include "lockstep/dist/internal/sync_norm.h"
@@ -85,21 +86,6 @@ std::string tensor_line(const char* kind, const NamedTensor& part) {
       tuple_text(part.tensor.sizes()),
       tuple_text(part.tensor.strides()),
       part.tensor.requires_grad() ? "trained" : "not trained");
-}
-
-/// Lines of `mine` and `theirs` that differ, side by side.
-std::vector<std::string> differences(
-    const std::vector<std::string>& mine,
-    const std::vector<std::string>& theirs) {
-  std::vector<std::string> found;
-  for (std::size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
-    const std::string a = i < mine.size() ? mine[i] : "nothing";
-    const std::string b = i < theirs.size() ? theirs[i] : "nothing";
-    if (a != b) {
-      found.push_back(format("'{}' and '{}'", escape(a, 200), escape(b, 200)));
-    }
-  }
-  return found;
 }
 
 } // namespace
@@ -199,7 +185,7 @@ void check_equal(ProcessGroup::Impl& group, const std::string& fingerprint) {
       exchange(group, format("ddp/{}", group.wrappers++), fingerprint);
   const auto first = split(texts.front(), '\n');
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
-    auto found = differences(first, split(texts[rank], '\n'));
+    auto found = line_differences(first, split(texts[rank], '\n'));
     if (found.empty()) {
       continue;
     }

@@ -201,11 +201,12 @@ Answer answer_of(
     const Stuck& stuck) {
   const PeerView& first = *views.front();
   if (way.is_quoted) {
+    const Blame blame = first.blame.value_or(Blame());
     return {
         .certainty = way.certainty,
         .text = way.text(first, stuck),
-        .cause = std::string(first.blame->text.view()),
-        .is_mismatch = first.blame->is_mismatch};
+        .cause = std::string(blame.text.view()),
+        .is_mismatch = blame.is_mismatch};
   }
   std::vector<std::string> texts;
   for (const PeerView* view : views | std::views::take(kMostNamed)) {

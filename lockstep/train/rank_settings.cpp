@@ -9,6 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
+#include "lockstep/base/line_differences.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
@@ -42,20 +43,6 @@ std::string text_of(const TrainConfig& config) {
   return join(lines, "\n");
 }
 
-/// Nothing if they are the same: all have the same table.
-std::vector<std::string> differences(
-    const std::vector<std::string>& first,
-    const std::vector<std::string>& other) {
-  std::vector<std::string> found;
-  for (std::size_t i = 0; i < std::min(first.size(), other.size()); ++i) {
-    if (first[i] != other[i]) {
-      found.push_back(
-          format("'{}' and '{}'", escape(first[i]), escape(other[i])));
-    }
-  }
-  return found;
-}
-
 } // namespace
 
 void refuse_different_settings(const TrainConfig& config, World& world) {
@@ -64,7 +51,7 @@ void refuse_different_settings(const TrainConfig& config, World& world) {
     settings.push_back(split(as_text(bytes), '\n'));
   }
   for (std::size_t rank = 1; rank < settings.size(); ++rank) {
-    const auto found = differences(settings.front(), settings[rank]);
+    const auto found = line_differences(settings.front(), settings[rank]);
     if (!found.empty()) {
       raise(
           {.code = ErrorCode::kMismatch,

@@ -172,7 +172,7 @@ std::vector<Refusal> refusals() {
       {"Surrogate",
        Value::dict({{"w\xed\xa0\x80", bytes_tensor("x")}}),
        "E_NAME",
-       "w\\xed\\xa0\\x80"},
+       R"(w\xed\xa0\x80)"},
       {"Reserved",
        Value::dict({{"__metadata__", bytes_tensor("x")}}),
        "E_NAME",
