@@ -238,6 +238,7 @@ void PowerSGDState::compress(
     at::bmm_out(plan.ps[i], plan.matrices[i], plan.qs[i]);
   }
   std::vector<at::Tensor> flat;
+  flat.reserve(plan.whole.size());
   for (const at::Tensor& tensor : plan.whole) {
     flat.push_back(tensor.view({-1}));
   }

@@ -259,7 +259,7 @@ TEST(Zero, RefusesAnOptimizerOfOtherGroups) {
     try {
       const ZeroRedundancyOptimizer optimizer(
           groups,
-          [](Params part) {
+          [](const Params& part) {
             return from_torch(std::make_unique<torch::optim::SGD>(
                 part.groups().front().params,
                 0.1));
