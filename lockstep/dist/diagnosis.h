@@ -41,7 +41,7 @@ struct PeerView {
   /// Where it went another way than this rank, now or before. Not known of
   /// other hosts' ranks.
   std::optional<Difference> difference = {};
-  /// What it has said why, if it has given up. Not known of other hosts' ranks.
+  /// Why it has given up, if it has. Not known of other hosts' ranks.
   std::optional<Blame> blame = {};
 };
 

@@ -88,7 +88,7 @@ void ProcessGroup::scatter(
          .detail = "E_COLLECTIVE_ARGUMENT"});
   }
   impl().collective("scatter", [&] {
-    internal::Replaced replaced(tensor, impl().has_python_ranks);
+    internal::Replaced replaced(tensor);
     std::vector<at::Tensor> outputs = replaced.list();
     std::vector<std::vector<at::Tensor>> lists;
     if (rank() == src) {
@@ -110,7 +110,7 @@ void ProcessGroup::send(const at::Tensor& tensor, int dst, int tag) const {
 void ProcessGroup::recv(at::Tensor& tensor, int src, int tag) const {
   check_other("recv", src, tag, *this);
   impl().collective("recv", [&] {
-    internal::Replaced replaced(tensor, impl().has_python_ranks);
+    internal::Replaced replaced(tensor);
     std::vector<at::Tensor> tensors = replaced.list();
     impl().group->recv(tensors, src, tag)->wait();
     replaced.write_back();

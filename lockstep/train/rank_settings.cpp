@@ -57,7 +57,7 @@ void refuse_different_settings(const TrainConfig& config, World& world) {
           {.code = ErrorCode::kMismatch,
            .op = "train",
            .message = format(
-               "ranks 0 and {} have other settings: {}",
+               "ranks 0 and {} have different settings: {}",
                rank,
                join(found, "; ")),
            .hint = "start all ranks with the same flags, LOCKSTEP_ variables "

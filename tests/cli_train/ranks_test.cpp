@@ -158,8 +158,9 @@ TEST_F(RanksTest, AllHaveTheSameSettings) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(
       outcome.err,
-      HasSubstr("ranks 0 and 1 have other settings: '--lr 0.1' and '--lr 0.3'. "
-                "Hint: start all ranks with the same flags"));
+      HasSubstr(
+          "ranks 0 and 1 have different settings: '--lr 0.1' and '--lr 0.3'. "
+          "Hint: start all ranks with the same flags"));
   EXPECT_FALSE(std::filesystem::exists(path("run")));
 }
 

@@ -2,7 +2,6 @@
 #include "lockstep/ckpt/dcp/dcp_metadata.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <set>

@@ -58,11 +58,12 @@ namespace internal {
 c10d::ReduceOp to_c10d(ReduceOp op);
 
 /// A tensor that a collective replaces. Gloo takes memory as it lies, whatever
-/// the strides say: it gets the elements in order. Python gives Gloo what it
-/// has, so beside its ranks memory without gaps stays as it is.
+/// the strides say: it gets the elements in order. Python reduces and
+/// broadcasts memory as it lies, so beside its ranks what has no gaps stays as
+/// it is.
 class Replaced {
  public:
-  Replaced(const at::Tensor& tensor, bool has_python_ranks)
+  explicit Replaced(const at::Tensor& tensor, bool has_python_ranks = false)
       : tensor_(tensor),
         elements_(
             tensor.is_sparse() ||

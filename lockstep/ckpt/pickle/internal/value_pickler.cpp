@@ -2,7 +2,6 @@
 #include "lockstep/ckpt/pickle/internal/value_pickler.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "lockstep/base/strings.h"
