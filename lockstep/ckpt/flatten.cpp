@@ -16,52 +16,23 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::size_t kMaxFlattenDepth = 1000;
-constexpr std::uint64_t kMaxNodes = 20'000'000;
-
-class Flattener {
+class Flattener final : public ValueWalk {
  public:
+  Flattener() : ValueWalk(kWriteBounds) {}
+
   Result<FlatState> run(const Value& root) {
     LOCKSTEP_TRY(walk(root));
     return std::move(flat_);
   }
 
  private:
-  Status walk(const Value& value) {
-    if (depth_ == kMaxFlattenDepth) {
-      return refuse(ErrorCode::kUnsafe, "E_DEPTH", "is nested too deeply");
-    }
-    if (++nodes_ > kMaxNodes) {
-      return refuse(ErrorCode::kUnsafe, "E_LIMIT", "expands without end");
-    }
-    ++depth_;
-    Status status = walk_node(value);
-    --depth_;
-    return status;
-  }
-
-  Status walk_node(const Value& value) {
+  Status visit(const Value& value) override {
     if (value.as_tensor() != nullptr) {
       return tensor(value.shared_tensor());
     }
-    if (const Dict* dict = value.as_dict()) {
-      return walk_items(dict->items);
-    }
-    if (const List* list = value.as_list()) {
-      return walk_elements(list->items);
-    }
-    if (const Tuple* tuple = value.as_tuple()) {
-      return walk_elements(tuple->items);
-    }
-    if (is_module(value)) {
-      return for_each_member(
-          *value.as_object()->state,
-          [this](MemberKind /*kind*/, const Value& key, const Value& entry) {
-            return walk_below(key_text(key), entry);
-          });
-    }
-    if (const Dict* attributes = script_attributes(value)) {
-      return walk_items(attributes->items);
+    if (value.as_dict() != nullptr || value.elements() != nullptr ||
+        is_module(value) || script_attributes(value) != nullptr) {
+      return enter(value);
     }
     if (value.is_container()) {
       return refuse(
@@ -70,28 +41,6 @@ class Flattener {
           format("is not a tensor but {}", escape(describe(value))));
     }
     return scalar(value);
-  }
-
-  Status walk_below(const std::string& key, const Value& value) {
-    const std::size_t size = name_.size();
-    name_ += name_.empty() ? key : "." + key;
-    Status status = walk(value);
-    name_.resize(size);
-    return status;
-  }
-
-  Status walk_elements(const std::vector<Value>& elements) {
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      LOCKSTEP_TRY(walk_below(std::to_string(i), elements[i]));
-    }
-    return {};
-  }
-
-  Status walk_items(const std::vector<Item>& items) {
-    for (const auto& [key, value] : items) {
-      LOCKSTEP_TRY(walk_below(key_text(key), value));
-    }
-    return {};
   }
 
   Status tensor(const std::shared_ptr<Tensor>& tensor) {
@@ -111,22 +60,22 @@ class Flattener {
             "is a tensor that leaves its storage");
       }
     }
-    flat_.tensors.push_back({.name = name_, .tensor = tensor});
+    flat_.tensors.push_back({.name = name(), .tensor = tensor});
     return {};
   }
 
   Status scalar(const Value& value) {
     LOCKSTEP_TRY(check_new());
-    flat_.scalars.push_back({.name = name_, .value = value});
+    flat_.scalars.push_back({.name = name(), .value = value});
     return {};
   }
 
   Status check_new() {
-    return names_.insert(name_).second ? Status()
-                                       : refuse(
-                                             ErrorCode::kInvalidArgument,
-                                             "E_SAME_NAME",
-                                             "is the name of two values");
+    return names_.insert(name()).second ? Status()
+                                        : refuse(
+                                              ErrorCode::kInvalidArgument,
+                                              "E_SAME_NAME",
+                                              "is the name of two values");
   }
 
   [[nodiscard]] Status
@@ -136,15 +85,12 @@ class Flattener {
         detail,
         format(
             "{} {}",
-            name_.empty() ? "the root" : "'" + escape(name_) + "'",
+            name().empty() ? "the root" : "'" + escape(name()) + "'",
             why));
   }
 
   FlatState flat_;
   std::set<std::string> names_;
-  std::string name_;
-  std::size_t depth_ = 0;
-  std::uint64_t nodes_ = 0;
 };
 
 // The bytes that a view touches, first to last.

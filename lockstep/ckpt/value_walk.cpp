@@ -73,103 +73,38 @@ struct ChildAt {
   }
 };
 
-class TensorWalk {
+class TensorWalk final : public ValueWalk {
  public:
-  TensorWalk(const TensorVisitor& visit, std::uint64_t max_visits)
-      : visit_(visit), left_(max_visits) {}
-
-  Status walk(const Value& value) {
-    if (left_-- == 0) {
-      return Error{
-          .code = ErrorCode::kUnsafe,
-          .op = "ckpt.read",
-          .message = "shared values expand to too many names",
-          .detail = "E_LIMIT"};
-    }
-    if (const Tensor* tensor = value.as_tensor()) {
-      visit_(name_, *tensor);
-      return {};
-    }
-    if (const Dict* dict = value.as_dict()) {
-      return walk_items(dict->items);
-    }
-    if (const List* list = value.as_list()) {
-      return walk_elements(list->items);
-    }
-    if (const Tuple* tuple = value.as_tuple()) {
-      return walk_elements(tuple->items);
-    }
-    if (const Object* object = value.as_object()) {
-      if (const auto tensor = layout_tensor(value)) {
-        return walk_parts(*tensor);
-      }
-      return is_module(value) ? walk_module(*object->state)
-                              : walk_object(*object);
-    }
-    return {};
-  }
+  TensorWalk(const TensorVisitor& found, std::uint64_t max_visits)
+      : ValueWalk({.max_visits = max_visits}), found_(found) {}
 
  private:
-  Status walk_below(std::string_view key, const Value& value) {
-    const std::size_t size = name_.size();
-    if (!name_.empty()) {
-      name_ += '.';
-    }
-    name_ += key;
-    Status status = walk(value);
-    name_.resize(size);
-    return status;
-  }
-
-  Status walk_elements(const std::vector<Value>& elements) {
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      LOCKSTEP_TRY(walk_below(std::to_string(i), elements[i]));
-    }
-    return {};
-  }
-
-  Status walk_items(const std::vector<Item>& items) {
-    for (const auto& [key, value] : items) {
-      const std::string* text = key.as_string();
-      LOCKSTEP_TRY(
-          text != nullptr ? walk_below(*text, value)
-                          : walk_below(key_text(key), value));
-    }
-    return {};
-  }
-
-  // Each object once: its second name says nothing new.
-  Status walk_object(const Object& object) {
-    if (!seen_.insert(&object).second) {
+  Status visit(const Value& value) override {
+    if (const Tensor* tensor = value.as_tensor()) {
+      found_(name(), *tensor);
       return {};
     }
-    if (object.state) {
-      LOCKSTEP_TRY(walk(*object.state));
+    const Object* object = value.as_object();
+    if (object == nullptr || is_module(value)) {
+      return enter(value);
     }
-    return walk_items(object.items);
-  }
-
-  Status walk_module(const Value& state) {
-    return for_each_member(
-        state,
-        [this](MemberKind /*kind*/, const Value& key, const Value& value) {
-          return walk_below(key_text(key), value);
-        });
+    if (const auto tensor = layout_tensor(value)) {
+      return parts(*tensor);
+    }
+    // Each object once: its second name says nothing new.
+    return seen_.insert(object).second ? enter(value) : Status();
   }
 
   // A sparse tensor shows as `name.indices`, `name.values`.
-  Status walk_parts(const LayoutTensor& tensor) {
-    for (const TensorPart& part : tensor.parts) {
+  Status parts(const LayoutTensor& tensor) {
+    for (const auto& [part, value] : tensor.parts) {
       LOCKSTEP_TRY(
-          part.name.empty() ? walk(*part.value)
-                            : walk_below(part.name, *part.value));
+          part.empty() ? walk(*value) : below(std::string(part), *value));
     }
     return {};
   }
 
-  const TensorVisitor& visit_;
-  std::uint64_t left_;
-  std::string name_;
+  const TensorVisitor& found_;
   std::unordered_set<const Object*> seen_;
 };
 
@@ -256,6 +191,96 @@ Status for_each_member(const Value& state, const MemberVisitor& visit) {
     }
   }
   return {};
+}
+
+std::string step_text(const PathStep& step) {
+  const std::string* key = std::get_if<std::string>(&step);
+  return key != nullptr ? *key : std::to_string(std::get<std::int64_t>(step));
+}
+
+Status ValueWalk::walk(const Value& value) {
+  const auto refuse = [this](std::string_view detail, std::string message) {
+    return Error{
+        .code = ErrorCode::kUnsafe,
+        .op = std::string(bounds_.op),
+        .message = std::move(message),
+        .detail = std::string(detail)};
+  };
+  if (depth_ == bounds_.max_depth) {
+    return refuse(
+        "E_DEPTH",
+        format(
+            "'{}' is nested deeper than {} levels",
+            escape(name_),
+            bounds_.max_depth));
+  }
+  if (visits_++ == bounds_.max_visits) {
+    return refuse("E_LIMIT", "shared values expand to too many names");
+  }
+  ++depth_;
+  Status status = visit(value);
+  --depth_;
+  return status;
+}
+
+Status ValueWalk::enter(const Value& value) {
+  if (const Dict* dict = value.as_dict()) {
+    return enter_items(dict->items);
+  }
+  if (const std::vector<Value>* elements = value.elements()) {
+    for (std::size_t i = 0; i < elements->size(); ++i) {
+      LOCKSTEP_TRY(below(static_cast<std::int64_t>(i), (*elements)[i]));
+    }
+    return {};
+  }
+  const Object* object = value.as_object();
+  if (object == nullptr) {
+    return {};
+  }
+  if (is_module(value)) {
+    return for_each_member(
+        *object->state,
+        [this](MemberKind /*kind*/, const Value& key, const Value& member) {
+          return below(key_text(key), member);
+        });
+  }
+  if (object->state) {
+    LOCKSTEP_TRY(walk(*object->state));
+  }
+  return enter_items(object->items);
+}
+
+Status ValueWalk::enter_items(const std::vector<Item>& items) {
+  for (const auto& [key, value] : items) {
+    LOCKSTEP_TRY(below(key_text(key), value));
+  }
+  return {};
+}
+
+Status ValueWalk::below(PathStep step, const Value& value) {
+  const std::size_t size = name_.size();
+  name_ += name_.empty() ? "" : ".";
+  name_ += step_text(step);
+  path_.push_back(std::move(step));
+  Status status = walk(value);
+  path_.pop_back();
+  name_.resize(size);
+  return status;
+}
+
+void NodeWalk::run(const Value& root, const Visitor& visit) {
+  std::vector<const Value*> pending{&root};
+  while (!pending.empty()) {
+    const Value& node = *pending.back();
+    pending.pop_back();
+    const bool is_new =
+        node.address() != nullptr && seen_.insert(node.address()).second;
+    if (is_new && visit(node)) {
+      for (std::size_t i = child_count(node); i-- > 0;) {
+        pending.push_back(&child_at(node, i));
+      }
+    }
+  }
 }
 
 Status for_each_tensor(

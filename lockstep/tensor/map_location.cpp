@@ -14,26 +14,15 @@ namespace {
 
 using StorageSet = std::unordered_set<ckpt::Storage*>;
 
-// No recursion, so that a deep tree cannot overflow the stack.
 StorageSet storages_in(const ckpt::Value& root) {
   StorageSet storages;
-  std::vector<const ckpt::Value*> pending{&root};
-  std::unordered_set<const void*> seen;
-  while (!pending.empty()) {
-    const ckpt::Value* value = pending.back();
-    pending.pop_back();
-    const void* address = value->address();
-    if (address != nullptr && !seen.insert(address).second) {
-      continue;
-    }
-    if (const ckpt::Tensor* tensor = value->as_tensor();
-        tensor != nullptr && tensor->storage) {
+  ckpt::NodeWalk().run(root, [&storages](const ckpt::Value& node) {
+    const ckpt::Tensor* tensor = node.as_tensor();
+    if (tensor != nullptr && tensor->storage) {
       storages.insert(tensor->storage.get());
     }
-    for (std::size_t i = 0; i < ckpt::child_count(*value); ++i) {
-      pending.push_back(&ckpt::child_at(*value, i));
-    }
-  }
+    return true;
+  });
   return storages;
 }
 

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::ckpt {
 
@@ -41,14 +41,14 @@ struct DcpChunk {
   DcpPlace place = {};
 };
 
-/// Key of a dict or index of a list.
-using DcpStep = std::variant<std::string, std::int64_t>;
+/// Most steps of a path.
+inline constexpr std::size_t kMaxDcpPath = 200;
 
 /// An entry of the saved dict.
 struct DcpItem {
   /// Path joined by dots.
   std::string name = {};
-  std::vector<DcpStep> path = {};
+  std::vector<PathStep> path = {};
   /// Off: any object, in `place`.
   bool is_tensor = false;
   DType dtype = DType::kFloat32;

@@ -121,12 +121,12 @@ class MetadataPickler {
     out_.op(Op::kBuild);
   }
 
-  void path(const std::vector<DcpStep>& steps) {
+  void path(const std::vector<PathStep>& steps) {
     constexpr std::size_t kWithoutMark = 3;
     if (steps.size() > kWithoutMark) {
       out_.op(Op::kMark);
     }
-    for (const DcpStep& step : steps) {
+    for (const PathStep& step : steps) {
       if (const std::string* text = std::get_if<std::string>(&step)) {
         out_.literal(*text);
       } else {

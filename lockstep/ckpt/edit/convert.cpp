@@ -13,9 +13,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-// Bounds the recursion; readers accept 1,000 levels.
-constexpr int kMaxEditDepth = 2000;
-
 std::uint64_t element_bytes(const Tensor& tensor) {
   return static_cast<std::uint64_t>(tensor.numel()) *
          dtype_info(tensor.dtype).size;
@@ -33,8 +30,8 @@ class Converter {
  public:
   explicit Converter(ConvertOptions options) : options_(std::move(options)) {}
 
-  Result<Value> convert(const Value& value, int depth = 0) {
-    if (depth > kMaxEditDepth) {
+  Result<Value> convert(const Value& value, std::uint64_t depth = 0) {
+    if (depth > kMaxTreeDepth) {
       return Error{
           .code = ErrorCode::kUnsafe,
           .op = "ckpt.convert",
@@ -54,7 +51,7 @@ class Converter {
   }
 
  private:
-  Result<Value> copy_node(const Value& value, int depth) {
+  Result<Value> copy_node(const Value& value, std::uint64_t depth) {
     if (const Tensor* tensor = value.as_tensor()) {
       return convert_tensor(*tensor, depth);
     }
@@ -83,7 +80,7 @@ class Converter {
     });
   }
 
-  Result<Value> convert_tensor(const Tensor& old, int depth) {
+  Result<Value> convert_tensor(const Tensor& old, std::uint64_t depth) {
     Tensor tensor = old;
     if (old.attributes != nullptr) {
       LOCKSTEP_ASSIGN(Value attributes, convert(*old.attributes, depth + 1));

@@ -38,20 +38,11 @@ class Pruner {
  public:
   explicit Pruner(const Verdicts& verdicts) : verdicts_(verdicts) {}
 
-  void run(Value& root) {
-    std::vector<Value*> pending{&root};
-    while (!pending.empty()) {
-      Value& value = *pending.back();
-      pending.pop_back();
-      const void* address = value.address();
-      if (address == nullptr || !visited_.insert(address).second) {
-        continue;
-      }
-      prune(value);
-      for (std::size_t i = 0; i < child_count(value); ++i) {
-        pending.push_back(&child_at(value, i));
-      }
-    }
+  void run(const Value& root) {
+    NodeWalk().run(root, [this](const Value& node) {
+      prune(node);
+      return true;
+    });
   }
 
   [[nodiscard]] bool is_lost(const Value& value) const {
@@ -61,35 +52,18 @@ class Pruner {
     }
     // A call, such as that of a sparse tensor, needs all its arguments.
     const Object* object = value.as_object();
-    const Tuple* args = object == nullptr || object->args == nullptr
-                            ? nullptr
-                            : object->args->as_tuple();
-    return args != nullptr && any_lost(*args);
+    bool any_lost = false;
+    if (object != nullptr && object->args != nullptr) {
+      NodeWalk().run(*object->args, [&](const Value& node) {
+        any_lost |= node.as_tensor() != nullptr && is_lost(node);
+        return node.as_tuple() != nullptr;
+      });
+    }
+    return any_lost;
   }
 
  private:
-  // Arguments of calls are tuples of tuples, rarely deep.
-  [[nodiscard]] bool any_lost(const Tuple& args) const {
-    std::vector<const Tuple*> pending{&args};
-    std::set<const Tuple*> seen;
-    while (!pending.empty()) {
-      const Tuple* tuple = pending.back();
-      pending.pop_back();
-      if (!seen.insert(tuple).second) {
-        continue;
-      }
-      for (const Value& item : tuple->items) {
-        if (const Tuple* inner = item.as_tuple()) {
-          pending.push_back(inner);
-        } else if (item.as_tensor() != nullptr && is_lost(item)) {
-          return true;
-        }
-      }
-    }
-    return false;
-  }
-
-  void prune(Value& value) {
+  void prune(const Value& value) {
     if (Dict* dict = value.as_dict()) {
       std::erase_if(dict->items, [this](const Item& item) {
         return is_lost(item.second);
@@ -108,7 +82,6 @@ class Pruner {
   }
 
   const Verdicts& verdicts_;
-  std::set<const void*> visited_;
 };
 
 struct Remains {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_set>
 #include <utility>
 
 #include "lockstep/ckpt/pickle/global_calls.h"
@@ -224,22 +223,12 @@ std::string describe(const LayoutTensor& tensor) {
 
 std::vector<LayoutTensor> layout_tensors(const Value& root) {
   std::vector<LayoutTensor> found;
-  std::unordered_set<const void*> seen;
-  std::vector<const Value*> pending{&root};
-  while (!pending.empty()) {
-    const Value& value = *pending.back();
-    pending.pop_back();
-    const void* address = value.address();
-    if (address == nullptr || !seen.insert(address).second) {
-      continue;
-    }
-    if (auto tensor = layout_tensor(value)) {
+  NodeWalk().run(root, [&found](const Value& node) {
+    if (auto tensor = layout_tensor(node)) {
       found.push_back(*std::move(tensor));
     }
-    for (std::size_t i = child_count(value); i-- > 0;) {
-      pending.push_back(&child_at(value, i));
-    }
-  }
+    return true;
+  });
   return found;
 }
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -54,46 +53,35 @@ std::shared_ptr<Tensor> variable_tensor(const Object& object) {
 class Modernizer {
  public:
   void run(Value& root) {
-    visit(root);
-    while (!open_.empty()) {
-      const Value value = std::move(open_.back());
-      open_.pop_back();
-      for (std::size_t i = 0; i < child_count(value); ++i) {
-        visit(child_at(value, i));
+    replace(root);
+    NodeWalk().run(root, [this](const Value& node) {
+      for (std::size_t i = 0; i < child_count(node); ++i) {
+        replace(child_at(node, i));
       }
-    }
+      return true;
+    });
   }
 
  private:
-  void visit(Value& value) {
-    const void* node = value.address();
-    if (node == nullptr) {
-      return;
-    }
-    if (const auto known = made_.find(node); known != made_.end()) {
-      value = known->second.tensor;
-      return;
-    }
-    if (!seen_.insert(node).second) {
-      return;
-    }
+  void replace(Value& value) {
     const Object* object = value.as_object();
-    if (auto tensor = object == nullptr ? nullptr : variable_tensor(*object)) {
-      // The old node stays alive, so that its address is not used again.
-      made_.emplace(node, Made{.old = value, .tensor = tensor});
-      value = std::move(tensor);
+    if (object == nullptr) {
       return;
     }
-    open_.push_back(value);
+    if (const auto known = made_.find(object); known != made_.end()) {
+      value = known->second.tensor;
+    } else if (auto tensor = variable_tensor(*object)) {
+      // The old node stays alive, so that its address is not used again.
+      made_.emplace(object, Made{.old = value, .tensor = tensor});
+      value = std::move(tensor);
+    }
   }
 
   struct Made {
     Value old = {};
     std::shared_ptr<Tensor> tensor = {};
   };
-  std::unordered_map<const void*, Made> made_;
-  std::unordered_set<const void*> seen_;
-  std::vector<Value> open_;
+  std::unordered_map<const Object*, Made> made_;
 };
 
 } // namespace

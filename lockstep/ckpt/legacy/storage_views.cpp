@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/legacy/storage_views.h"
 
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -72,25 +71,12 @@ void StorageViews::fold(const Value& root) const {
   if (views_.empty()) {
     return;
   }
-  std::vector<Value> open{root};
-  std::unordered_set<const void*> seen;
-  while (!open.empty()) {
-    const Value value = std::move(open.back());
-    open.pop_back();
-    const void* node = value.address();
-    if (node != nullptr && !seen.insert(node).second) {
-      continue;
-    }
-    if (Tensor* tensor = value.as_tensor()) {
+  NodeWalk().run(root, [this](const Value& node) {
+    if (Tensor* tensor = node.as_tensor()) {
       fold(*tensor);
     }
-    if (storage_of(value) != nullptr) {
-      continue;
-    }
-    for (std::size_t i = 0; i < child_count(value); ++i) {
-      open.push_back(child_at(value, i));
-    }
-  }
+    return storage_of(node) == nullptr;
+  });
 }
 
 void StorageViews::fold(Tensor& tensor) const {

@@ -2,7 +2,6 @@
 #include "lockstep/ckpt/model/extract_model.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -44,7 +43,7 @@ class AttributeWalk {
  public:
   // A module or a weight: what leads here is not an attribute's own.
   void add_known(const Value& value) {
-    seen_.insert(value.address());
+    nodes_.leave_out(value);
   }
 
   void add_attributes(const Value& module, const std::string& prefix) {
@@ -60,20 +59,12 @@ class AttributeWalk {
 
   void run() {
     for (const auto& [name, value] : attributes_) {
-      std::vector<const Value*> pending{value};
-      while (!pending.empty()) {
-        const Value& next = *pending.back();
-        pending.pop_back();
-        if (next.address() == nullptr || !seen_.insert(next.address()).second) {
-          continue;
-        }
-        if (next.as_tensor() != nullptr) {
+      nodes_.run(*value, [&](const Value& node) {
+        if (node.as_tensor() != nullptr) {
           first = tensors++ == 0 ? name : first;
         }
-        for (std::size_t i = 0; i < child_count(next); ++i) {
-          pending.push_back(&child_at(next, i));
-        }
-      }
+        return true;
+      });
     }
   }
 
@@ -82,7 +73,7 @@ class AttributeWalk {
 
  private:
   std::vector<std::pair<std::string, const Value*>> attributes_;
-  std::unordered_set<const void*> seen_;
+  NodeWalk nodes_;
 };
 
 class Extractor {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/internal/pickle_ops.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
+#include "lockstep/ckpt/value_walk.h"
 
 namespace lockstep::ckpt {
 namespace internal {
@@ -127,7 +129,9 @@ Result<PickleResult> read_pickle(
             limits.max_pickle_bytes,
             bytes.size()));
   }
-  internal::Machine machine(bytes, handler, limits);
+  Limits bounded = limits;
+  bounded.max_depth = std::min(limits.max_depth, kMaxTreeDepth);
+  internal::Machine machine(bytes, handler, bounded);
   Status status = machine.run();
   if (!status) {
     Error error = std::move(status).error();

@@ -336,15 +336,55 @@ TEST(DcpWriter, ReplacesAFolderInOneStep) {
   }
 }
 
-TEST(DcpWriter, StopsAtListsThatExpandWithoutEnd) {
-  Value bomb = Value::list({1});
+// Lists that hold each other twice, 60 levels above `inner`.
+Value doubled(Value inner) {
+  Value list = Value::list({std::move(inner)});
   for (int i = 0; i < 60; ++i) {
-    bomb = Value::list({bomb, bomb});
+    list = Value::list({list, list});
   }
+  return Value::dict({{"b", list}});
+}
+
+TEST(DcpWriter, StopsAtListsThatExpandWithoutEnd) {
   MemoryFs fs;
-  const Status status = save("d", Value::dict({{"b", bomb}}), kDcp, fs);
+  const Status status = save("d", doubled(Value::dict({})), kDcp, fs);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().detail, "E_LIMIT");
+}
+
+// PyTorch does not enter a list without tensors or dicts: it is one object.
+TEST(DcpWriter, LooksAtASharedListOnce) {
+  MemoryFs fs;
+  ASSERT_TRUE(save("d", doubled(1), kDcp, fs));
+  const auto file = load("d", {}, fs);
+  ASSERT_TRUE(file) << to_string(file.error());
+  const auto& outer = file->root.find("b")->as_list()->items;
+  EXPECT_EQ(outer.at(0).as_list(), outer.at(1).as_list());
+}
+
+TEST(DcpWriter, WritesNoPathThatTheReaderRefuses) {
+  const auto chain = [](std::size_t steps) {
+    Value value = 1;
+    for (std::size_t i = 0; i < steps; ++i) {
+      value = Value::dict({{"k", value}});
+    }
+    return value;
+  };
+  MemoryFs fs;
+  ASSERT_TRUE(save("d", chain(kMaxDcpPath), kDcp, fs));
+  EXPECT_TRUE(load("d", {}, fs));
+  EXPECT_EQ(
+      save("e", chain(kMaxDcpPath + 1), kDcp, fs).error().detail,
+      "E_DEPTH");
+}
+
+TEST(DcpWriter, JoinsPathsAsPyTorchDoes) {
+  MemoryFs fs;
+  const Value inner = Value::dict({{"", Value::dict({{"w", 1}})}});
+  ASSERT_TRUE(save("d", Value::dict({{"", inner}, {"w", 2}}), kDcp, fs));
+  const auto metadata = read_text(fs, "d/.metadata");
+  ASSERT_TRUE(metadata);
+  EXPECT_THAT(*metadata, HasSubstr("..w"));
 }
 
 TEST(DcpWriter, NamesWhatItCannotHold) {

@@ -137,6 +137,11 @@ TEST(PickleRefusal, DeepNesting) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().detail, "E_DEPTH");
   EXPECT_EQ(result.error().offset, 2U + 1 + 999);
+  // What walks the tree afterwards recurses: no limit lifts that bound.
+  const auto unlimited = read(tuples, {.max_depth = 1ULL << 40});
+  ASSERT_FALSE(unlimited);
+  EXPECT_EQ(unlimited.error().detail, "E_DEPTH");
+  EXPECT_EQ(unlimited.error().offset, 2U + 1 + kMaxTreeDepth - 1);
 }
 
 TEST(PickleRefusal, DeepNestingThroughTheMemo) {

@@ -2,6 +2,8 @@
 #include "lockstep/ckpt/dcp/internal/dcp_leaves.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -14,10 +16,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-// The reader's bound on a path.
-constexpr std::size_t kMaxLeafDepth = 200;
-constexpr std::uint64_t kMaxVisits = 20'000'000;
-
 bool is_plain_tensor(const Value& value) {
   const Tensor* tensor = value.as_tensor();
   const bool is_quantized = tensor != nullptr &&
@@ -27,8 +25,14 @@ bool is_plain_tensor(const Value& value) {
          (tensor->numel() == 0 || has_bytes(*tensor));
 }
 
-class LeafWalk {
+class LeafWalk final : public ValueWalk {
  public:
+  LeafWalk()
+      : ValueWalk(
+            {.max_depth = kMaxDcpPath + 1,
+             .max_visits = kWriteBounds.max_visits,
+             .op = kWriteBounds.op}) {}
+
   Result<std::vector<DcpLeaf>> run(const Value& root) {
     if (root.as_dict() == nullptr && !is_module(root)) {
       return save_error(
@@ -43,84 +47,45 @@ class LeafWalk {
   }
 
  private:
-  Status walk(const Value& value) {
-    if (path_.size() > kMaxLeafDepth) {
-      return save_error(
-          ErrorCode::kUnsafe,
-          "E_DEPTH",
-          format("'{}' is nested too deeply", escape(name())));
-    }
-    const bool entered = is_entered(value, 0);
-    if (visits_ > kMaxVisits) {
-      return save_error(
-          ErrorCode::kUnsafe,
-          "E_LIMIT",
-          format("'{}' expands without end", escape(name())));
-    }
-    if (const Dict* dict = value.as_dict()) {
-      for (const auto& [key, child] : dict->items) {
-        path_.emplace_back(std::in_place_type<std::string>, key_text(key));
-        LOCKSTEP_TRY(walk_last(child));
-      }
-      return {};
-    }
+  Status visit(const Value& value) override {
     if (is_module(value)) {
-      return walk_module(value);
+      return state_dict(value);
     }
-    if (entered) {
-      const List& list = *value.as_list();
-      for (std::size_t i = 0; i < list.items.size(); ++i) {
-        path_.emplace_back(
-            std::in_place_type<std::int64_t>,
-            static_cast<std::int64_t>(i));
-        LOCKSTEP_TRY(walk_last(list.items[i]));
-      }
-      return {};
-    }
-    return add(value);
+    return is_entered(value, 0) ? enter(value) : add(value);
   }
 
   // PyTorch enters a list for tensors, dicts and lists that it would enter.
-  // Shared lists are looked at again each time: the visits are counted.
   bool is_entered(const Value& value, std::size_t depth) {
-    if (++visits_ > kMaxVisits) {
-      return false;
-    }
     if (value.as_dict() != nullptr || is_module(value)) {
       return true;
     }
     const List* list = value.as_list();
-    return list != nullptr && depth < kMaxLeafDepth &&
-           std::ranges::any_of(
-               list->items,
-               [this, depth](const Value& element) {
-                 return element.as_tensor() != nullptr ||
-                        is_entered(element, depth + 1);
-               });
+    if (list == nullptr || depth == kMaxDcpPath) {
+      return false;
+    }
+    const auto [known, is_new] = lists_.emplace(list, false);
+    if (is_new) {
+      known->second =
+          std::ranges::any_of(list->items, [this, depth](const Value& element) {
+            return element.as_tensor() != nullptr ||
+                   is_entered(element, depth + 1);
+          });
+    }
+    return known->second;
   }
 
-  // Takes the last step of the path away again.
-  Status walk_last(const Value& value) {
-    Status status = walk(value);
-    path_.pop_back();
-    return status;
-  }
-
-  Status walk_module(const Value& module) {
+  Status state_dict(const Value& module) {
     LOCKSTEP_ASSIGN(const FlatState flat, flatten(module));
     for (const FlatTensor& entry : flat.tensors) {
-      path_.emplace_back(entry.name);
-      Status status = add(std::make_shared<Tensor>(*entry.tensor));
-      path_.pop_back();
-      LOCKSTEP_TRY(status);
+      LOCKSTEP_TRY(below(entry.name, std::make_shared<Tensor>(*entry.tensor)));
     }
     return {};
   }
 
   Status add(const Value& value) {
     DcpLeaf leaf{.value = value};
-    leaf.item.name = name();
-    leaf.item.path = path_;
+    leaf.item.name = dotted();
+    leaf.item.path = path();
     if (!names_.insert(leaf.item.name).second) {
       return save_error(
           ErrorCode::kInvalidArgument,
@@ -141,21 +106,17 @@ class LeafWalk {
     return {};
   }
 
-  [[nodiscard]] std::string name() const {
-    std::string joined;
-    for (const DcpStep& step : path_) {
-      const std::string* key = std::get_if<std::string>(&step);
-      joined += joined.empty() && &step == path_.data() ? "" : ".";
-      joined +=
-          key != nullptr ? *key : std::to_string(std::get<std::int64_t>(step));
-    }
-    return joined;
+  // As PyTorch joins a path: with a dot behind a first key that is empty, too.
+  [[nodiscard]] std::string dotted() const {
+    std::vector<std::string> steps;
+    std::ranges::transform(path(), std::back_inserter(steps), step_text);
+    return join(steps, ".");
   }
 
-  std::uint64_t visits_ = 0;
-  std::vector<DcpStep> path_;
   std::vector<DcpLeaf> leaves_;
   std::set<std::string> names_;
+  // Whether a list is entered.
+  std::map<const List*, bool> lists_;
 };
 
 } // namespace

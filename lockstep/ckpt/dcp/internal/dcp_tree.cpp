@@ -12,8 +12,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::size_t kMaxPath = 200;
-
 // "12", but not "012", "+1" or "12a".
 std::optional<std::int64_t> number_of(const std::string& key) {
   const auto number = parse_number<std::int64_t>(key, 0);
@@ -31,7 +29,7 @@ struct DcpTree::Node {
   std::map<std::int64_t, std::unique_ptr<Node>> elements = {};
 
   // The child at `step`; null if this node is of another kind.
-  Node* child(const DcpStep& step) {
+  Node* child(const PathStep& step) {
     if (value) {
       return nullptr;
     }
@@ -59,7 +57,7 @@ struct DcpTree::Node {
     return !value && members.empty() && elements.empty();
   }
 
-  // Depth is bounded by kMaxPath.
+  // Depth is bounded by kMaxDcpPath.
   Result<Value> build(bool is_state, std::uint64_t& left) {
     if (value) {
       return *std::move(value);
@@ -110,7 +108,7 @@ DcpTree::DcpTree() : root_(std::make_unique<Node>()) {}
 DcpTree::~DcpTree() = default;
 
 Status DcpTree::add(const DcpItem& item, Value value) {
-  if (item.path.size() > kMaxPath) {
+  if (item.path.size() > kMaxDcpPath) {
     return Error{
         .code = ErrorCode::kUnsafe,
         .op = "ckpt.read",
@@ -119,7 +117,7 @@ Status DcpTree::add(const DcpItem& item, Value value) {
         .detail = "E_DEPTH"};
   }
   Node* node = root_.get();
-  for (const DcpStep& step : item.path) {
+  for (const PathStep& step : item.path) {
     node = node == nullptr ? nullptr : node->child(step);
   }
   if (node == nullptr || !node->is_empty()) {
