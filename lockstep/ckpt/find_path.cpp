@@ -15,14 +15,11 @@ namespace {
 using Found = std::optional<Value>;
 
 // Hostile keys could match in many ways; this bounds the search.
-constexpr int kMaxSteps = 100'000;
+constexpr std::uint64_t kMaxSteps = 100'000;
 
 class Search {
  public:
   Found find(const Value& value, std::string_view path) {
-    if (path.empty()) {
-      return value;
-    }
     if (++steps_ > kMaxSteps) {
       return std::nullopt;
     }
@@ -51,10 +48,10 @@ class Search {
       if (!is_front) {
         continue;
       }
-      const bool is_all = path.size() == name.size();
-      const auto rest =
-          is_all ? std::string_view() : path.substr(name.size() + 1);
-      if (auto found = find(value, rest)) {
+      auto found = path.size() == name.size()
+                       ? Found(value)
+                       : find(value, path.substr(name.size() + 1));
+      if (found) {
         return found;
       }
     }
@@ -64,11 +61,11 @@ class Search {
   Found in_elements(const std::vector<Value>& values, std::string_view path) {
     const std::size_t dot = path.find('.');
     const std::string_view index = path.substr(0, dot);
-    const auto rest = dot == std::string_view::npos ? std::string_view()
-                                                    : path.substr(dot + 1);
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (std::to_string(i) == index) {
-        return find(values[i], rest);
+        return dot == std::string_view::npos
+                   ? values[i]
+                   : find(values[i], path.substr(dot + 1));
       }
     }
     return std::nullopt;
@@ -89,12 +86,11 @@ class Search {
       return in_parts(*tensor, path);
     }
     if (is_module(value)) {
-      for (const char* part : {"_parameters", "_buffers", "_modules"}) {
+      for (const std::string_view part : kMemberParts) {
         const Value* entries = object.state->find(part);
-        if (entries != nullptr && entries->as_dict() != nullptr) {
-          if (auto found = in_items(entries->as_dict()->items, path)) {
-            return found;
-          }
+        auto found = entries == nullptr ? Found() : find(*entries, path);
+        if (found) {
+          return found;
         }
       }
     }
@@ -106,7 +102,7 @@ class Search {
     return in_items(object.items, path);
   }
 
-  int steps_ = 0;
+  std::uint64_t steps_ = 0;
 };
 
 std::string suggestion(const Value& root, std::string_view path) {
@@ -116,7 +112,9 @@ std::string suggestion(const Value& root, std::string_view path) {
       names.push_back(key_text(key));
     }
   }
-  const Status status = for_each_tensor(
+  // A walk that ends early leaves the names so far.
+  constexpr std::uint64_t kMaxVisits = 1'000'000;
+  [[maybe_unused]] const Status status = for_each_tensor(
       root,
       [&names](const std::string& name, const Tensor& /*tensor*/) {
         names.push_back(name);
@@ -125,8 +123,9 @@ std::string suggestion(const Value& root, std::string_view path) {
              dot = dot == 0 ? std::string::npos : name.rfind('.', dot - 1)) {
           names.push_back(name.substr(0, dot));
         }
-      });
-  const std::string near = status ? nearest(path, names) : "";
+      },
+      kMaxVisits);
+  const std::string near = nearest(path, names);
   return near.empty() ? "run 'lockstep ckpt ls FILE' to see all names"
                       : format("did you mean '{}'?", escape(near));
 }
@@ -134,6 +133,9 @@ std::string suggestion(const Value& root, std::string_view path) {
 } // namespace
 
 Result<Value> find_path(const Value& root, std::string_view path) {
+  if (path.empty()) {
+    return root;
+  }
   if (auto found = Search().find(root, path)) {
     return *std::move(found);
   }

@@ -9,7 +9,6 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/element.h"
-#include "lockstep/ckpt/find_path.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
@@ -184,21 +183,6 @@ TEST(Verify, WarnsOfLayoutAlignmentAndUnusedRecords) {
           "W_LAYOUT",
           "W_ALIGNMENT",
           "W_UNUSED"));
-}
-
-TEST(FindPath, FindsNestedValuesAndSuggestsNames) {
-  const Value root = Value::dict(
-      {{"state_dict", Value::dict({{"fc.weight", 1}, {"fc.bias", 2}})},
-       {"groups", Value::list({Value::dict({{"lr", 0.5}})})},
-       {7, "seven"}});
-  EXPECT_EQ(*find_path(root, "state_dict.fc.bias")->as_int(), 2);
-  EXPECT_EQ(*find_path(root, "groups.0.lr")->as_float(), 0.5);
-  EXPECT_EQ(*find_path(root, "7")->as_string(), "seven");
-  EXPECT_NE(find_path(root, "")->as_dict(), nullptr);
-  const auto missing = find_path(root, "group");
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
-  EXPECT_THAT(missing.error().hint, HasSubstr("'groups'"));
 }
 
 TEST(Element, ReadsSmallFloats) {
