@@ -3,9 +3,6 @@
 // Damages small files in every place. A zip file has checksums: the reader must
 // give a clean error or the right data, never other data. The other formats
 // have none: there a clean error, or data that lies within the file.
-#include <fstream>
-#include <sstream>
-
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
@@ -17,16 +14,10 @@
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/safetensors/safetensors_fixture.h"
+#include "tests/support/shell.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // Everything a user can see of a checkpoint.
 Result<std::string> content_of(const std::string& bytes) {
@@ -52,7 +43,7 @@ Result<std::string> content_of(const std::string& bytes) {
 class Damage : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    whole_ = bytes_of(std::string("testdata/valid/") + GetParam());
+    whole_ = test::file_text(std::string("testdata/valid/") + GetParam());
     const auto content = content_of(whole_);
     ASSERT_TRUE(content) << to_string(content.error());
     content_ = *content;

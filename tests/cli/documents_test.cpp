@@ -102,11 +102,14 @@ TEST(Documents, NameCommandsAndFlagsThatExist) {
   }
   const std::string text =
       std::regex_replace(documents(), std::regex("\n"), " ");
-  for (const std::string& flag : all_matches(text, "(--[a-z][a-z-]*)")) {
+  const Names flags = all_matches(text, "(--[a-z][a-z-]*)");
+  EXPECT_GT(flags.size(), 10U);
+  for (const std::string& flag : flags) {
     EXPECT_THAT(every, Contains(flag));
   }
-  for (const std::string& line :
-       all_matches(text, "`lockstep ((?!--)[^`]+)`")) {
+  const Names lines = all_matches(text, "`lockstep ((?!--)[^`]+)`");
+  EXPECT_GT(lines.size(), 10U);
+  for (const std::string& line : lines) {
     const auto found = known.find(command_of(line));
     ASSERT_NE(found, known.end()) << line;
     for (const std::string& flag : all_matches(line, "(--[a-z][a-z-]*)")) {

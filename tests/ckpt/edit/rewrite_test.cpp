@@ -132,7 +132,9 @@ TEST_P(EditInPlace, SurvivesEveryKillAndPowerCut) {
          .failures = FaultPlan::kNever,
          .short_write_bytes = 70'000});
     finished = strip(faulty).has_value();
-    EXPECT_EQ(state_of(memory), finished ? "new" : state_of(memory)) << n;
+    const std::string killed = state_of(memory);
+    EXPECT_TRUE(killed == "new" || (killed == "old" && !finished))
+        << n << ": " << killed;
     for (const PowerLoss& loss : all_losses()) {
       MemoryFs later = memory.after_power_loss(loss);
       const std::string state = state_of(later);

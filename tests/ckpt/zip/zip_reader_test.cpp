@@ -300,7 +300,8 @@ TEST(ZipReader, SurvivesEveryFlippedBit) {
       std::vector<std::byte> scratch;
       const auto content = zip->read(record, scratch);
       if (content && zip->check_crc(record) && zip->has_crc(record)) {
-        EXPECT_EQ(crc32(*content), record.crc) << bit;
+        const bool is_first = record.name == "data.pkl";
+        EXPECT_EQ(text_of(*content), is_first ? "payload" : "3\n") << bit;
       }
     }
   }
