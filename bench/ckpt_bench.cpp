@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "bench/serve.h"
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 
 namespace {
 

@@ -16,12 +16,12 @@
 #include "cli/target.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/dtype.h"
-#include "lockstep/ckpt/edit/convert.h"
-#include "lockstep/ckpt/edit/rewrite.h"
-#include "lockstep/ckpt/edit/weights.h"
-#include "lockstep/ckpt/format_table.h"
-#include "lockstep/ckpt/value_walk.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/tensor.h"
+#include "lockstep/ckpt/tools/edit/convert.h"
+#include "lockstep/ckpt/tools/edit/rewrite.h"
+#include "lockstep/ckpt/tools/edit/weights.h"
 
 namespace lockstep::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/limits.h"
+#include "lockstep/ckpt/options.h"
 
 namespace lockstep::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/sarif.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/scan/scan.h"
+#include "lockstep/ckpt/scan.h"
 
 namespace lockstep::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lockstep/base/result.h"
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 
 namespace CLI {
 class App;

@@ -10,8 +10,8 @@
 #include "cli/output.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/format_table.h"
-#include "lockstep/ckpt/scan/scan.h"
+#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/scan.h"
 
 namespace lockstep::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::cli {
 

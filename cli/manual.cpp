@@ -5,7 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
-#include "lockstep/ckpt/limits.h"
+#include "lockstep/ckpt/options.h"
 
 namespace lockstep::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/limits.h"
+#include "lockstep/ckpt/options.h"
 
 namespace lockstep::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/json.h"
-#include "lockstep/ckpt/scan/scan.h"
+#include "lockstep/ckpt/scan.h"
 
 namespace lockstep::cli {
 

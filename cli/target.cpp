@@ -9,8 +9,8 @@
 
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/safetensors/safetensors_writer.h"
-#include "lockstep/ckpt/value_walk.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors_writer.h"
 
 namespace lockstep::cli {
 namespace {

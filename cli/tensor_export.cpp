@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "cli/output.h"
-#include "lockstep/ckpt/element.h"
-#include "lockstep/ckpt/numpy/npy_header.h"
-#include "lockstep/ckpt/tensor_bytes.h"
+#include "lockstep/ckpt/core/element.h"
+#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/formats/numpy/npy_header.h"
 
 namespace lockstep::cli {
 

@@ -4,7 +4,7 @@
 // as an npy file for NumPy. Written block by block.
 #pragma once
 
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::cli {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fuzz/targets.h"
 #include "lockstep/base/memory_fs.h"
-#include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/inspect/salvage.h"
-#include "lockstep/ckpt/scan/scan.h"
-#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/scan.h"
+#include "lockstep/ckpt/tools/inspect/salvage.h"
+#include "lockstep/ckpt/tools/verify/verify.h"
 
 namespace lockstep::fuzz {
 

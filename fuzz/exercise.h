@@ -4,7 +4,7 @@
 // on the file's content and must hold for hostile ones.
 #pragma once
 
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::fuzz {
 

@@ -3,7 +3,7 @@
 
 #include "fuzz/exercise.h"
 #include "fuzz/targets.h"
-#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 
 namespace lockstep::fuzz {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "fuzz/exercise.h"
-#include "lockstep/ckpt/format_table.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::fuzz {
 namespace {

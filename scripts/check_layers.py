@@ -23,6 +23,10 @@ class Rules:
         data = tomllib.loads(text)
         self.packages = data["packages"]
         self.folders = data["folders"]
+        self.owners = {  # of a header that lies outside of its room
+            f"{folder.split('/')[0]}/{folder.split('/')[1]}/{header}": folder
+            for folder, row in self.folders.items()
+            for header in row.get("face", [])}
         self.tests = data["tests"]
 
     def package_of(self, include):
@@ -31,31 +35,118 @@ class Rules:
                 return package
         return None
 
+    def folder_of(self, name):
+        """The row a path belongs to: the one with the longest name."""
+        if name in self.owners:
+            return self.owners[name]
+        path = name
+        while path and path not in self.folders:
+            path = path.rpartition("/")[0]
+        return path or None
+
     def row_of(self, name):
         """(folder, may include, packages) of a file; None if it has no row."""
-        for folder, row in self.folders.items():
-            if name == folder or name.startswith(folder + "/"):
-                return folder, set(row["includes"]), set(row["packages"])
-        if name.startswith("tests/"):
+        if name.startswith("tests/") and self.folder_of(name) is None:
             return self.test_row(name)
-        return None
+        folder = self.folder_of(name)
+        if folder is None:
+            return None
+        row = self.folders[folder]
+        return folder, self.expanded(row["includes"]), set(row["packages"])
+
+    def expanded(self, includes):
+        """The libraries of a row; "ckpt/*" stands for all below ckpt."""
+        libraries = set()
+        for entry in includes:
+            if entry.endswith("/*"):
+                libraries |= {name for name in self.libraries()
+                              if name.startswith(entry[:-1])}
+            else:
+                libraries.add(entry)
+        return libraries
+
+    def libraries(self):
+        """What may be included: "base", "train/settings"."""
+        return {f.partition("/")[2] for f in self.folders
+                if f.startswith("lockstep/")}
 
     def library_of(self, include):
         """"train/settings" for "lockstep/train/settings/config.h"."""
-        for folder in self.folders:
-            if include == folder or include.startswith(folder + "/"):
-                return folder.partition("/")[2]
-        return include.split("/")[1]
+        folder = self.folder_of(include)
+        return folder.partition("/")[2] if folder else include.split("/")[1]
+
+    def is_inside_room(self, name):
+        """True for a header that only rooms of its house include."""
+        row = self.folders.get(self.folder_of(name), {})
+        return "face" in row and name not in self.owners
 
     def test_row(self, name):
         tested = self.library_of("lockstep/" + name.partition("/")[2])
         row = self.folders.get(f"lockstep/{tested}") or self.folders.get(
             tested, {"packages": []})
-        libraries = {f.partition("/")[2] for f in self.folders if "/" in f}
         packages = set(self.tests["packages"]) | set(row["packages"])
         if tested == "support":
             packages.add("torch")
-        return f"tests/{tested}", libraries, packages
+        return f"tests/{tested}", self.libraries(), packages
+
+    def circle(self):
+        """Rows that reach themselves, "a -> b -> a"; None if none does."""
+        done = set()
+
+        def visit(library, path):
+            if library in path:
+                return path[path.index(library):] + [library]
+            if library in done:
+                return None
+            done.add(library)
+            row = self.folders.get(f"lockstep/{library}", {"includes": []})
+            for other in sorted(self.expanded(row["includes"])):
+                if found := visit(other, path + [library]):
+                    return found
+            return None
+
+        for library in sorted(self.libraries()):
+            if found := visit(library, []):
+                return " -> ".join(found)
+        return None
+
+
+class Arrows:
+    """Which folder includes which, whatever the rows say of either."""
+
+    def __init__(self):
+        self.places = {}  # (from, to) -> "file:line includes 'header'"
+
+    def add(self, rules, name, number, include):
+        arrow = (folder_part(rules, name), folder_part(rules, include))
+        if arrow[0] != arrow[1] and name.startswith("lockstep/"):
+            self.places.setdefault(
+                arrow, f"{name}:{number} includes '{include}'")
+
+    def reach(self, start):
+        """The folders that `start` leads to, each with the way there."""
+        ways = {start: []}
+        pending = [start]
+        for folder in pending:
+            for arrow in sorted(self.places):
+                if arrow[0] == folder and arrow[1] not in ways:
+                    ways[arrow[1]] = ways[folder] + [arrow]
+                    pending.append(arrow[1])
+        return ways
+
+    def circle(self):
+        """The includes of a circle of folders; none if there is none."""
+        for arrow in sorted(self.places):
+            ways = self.reach(arrow[1])
+            if arrow[0] in ways:
+                return [self.places[a] for a in [arrow] + ways[arrow[0]]]
+        return []
+
+
+def folder_part(rules, path):
+    """A folder `internal` is a part of the one it is in."""
+    return rules.owners.get(path) or (
+        path.rpartition("/")[0].removesuffix("/internal"))
 
 
 def check_include(rules, name, row, mark, include):
@@ -64,7 +155,7 @@ def check_include(rules, name, row, mark, include):
     if include.startswith("lockstep/"):
         other = rules.library_of(include)
         if other != folder.partition("/")[2] and other not in may_include:
-            return f"may not include lockstep/{other}"
+            return f"may not include lockstep/{other} ('{include}')"
         if "/internal/" in include and not name.startswith(
                 include.split("internal/")[0]):
             return f"'{include}' is internal to lockstep/{other}"
@@ -74,7 +165,7 @@ def check_include(rules, name, row, mark, include):
         if package not in packages:
             return f"may not include {package} ('{include}')"
         is_public = (name.startswith("lockstep/") and name.endswith(".h")
-                     and "/internal/" not in name)
+                     and "/internal/" not in name and not rules.is_inside_room(name))
         if is_public and package != "torch":
             return f"public header shows {package} ('{include}')"
         if is_public and include == "torch/torch.h":
@@ -98,8 +189,11 @@ def check_line(rules, name, row, line):
 def main():
     root = root_from_arguments()
     rules = Rules(root)
+    arrows = Arrows()
     problems = []
     checked = 0
+    if circle := rules.circle():
+        problems.append(f"scripts/layers.toml: rows in a circle: {circle}")
     for name in project_files(root):
         if not name.endswith((".h", ".cpp")):
             continue
@@ -112,6 +206,11 @@ def main():
         for number, line in enumerate(lines, 1):
             if problem := check_line(rules, name, row, line):
                 problems.append(f"{name}:{number}: {problem}")
+            match = INCLUDE.match(line)
+            if match and match[2].startswith("lockstep/"):
+                arrows.add(rules, name, number, match[2])
+    if circle := arrows.circle():
+        problems.append("folders in a circle: " + "; ".join(circle))
     finish("layers", problems, f"{checked} files")
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tensors of a checkpoint: a strided view of a storage, whose bytes come from a
-// file, an archive or a live tensor when somebody asks for them.
+// Element types, storages and tensors: strided views of bytes that are read
+// when somebody asks for them.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,78 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/ckpt/dtype.h"
 
 namespace lockstep::ckpt {
+
+// Element types of tensors in checkpoint files, as one table.
+
+/// Element type; names are PyTorch's (`torch.float32` -> kFloat32).
+enum class DType : std::uint8_t {
+  kFloat64,
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kInt64,
+  kInt32,
+  kInt16,
+  kInt8,
+  kUInt8,
+  kBool,
+  kComplex128,
+  kComplex64,
+  kQInt8,
+  kQUInt8,
+  kQInt32,
+  kQUInt4x2,
+  kQUInt2x4,
+  kUInt16,
+  kUInt32,
+  kUInt64,
+  kFloat8E5M2,
+  kFloat8E4M3FN,
+  kFloat8E5M2FNUZ,
+  kFloat8E4M3FNUZ,
+  kFloat8E8M0FNU,
+  kFloat4E2M1FNX2,
+  kComplex32,
+  kBits8,
+  kBits16,
+  kBits1x8,
+  kBits2x4,
+  kBits4x2,
+};
+
+/// One row of the table.
+struct DTypeInfo {
+  DType dtype = DType::kFloat32;
+  /// PyTorch's name without "torch.": "float32".
+  std::string_view name = {};
+  /// Units: bytes per storage element.
+  std::size_t size = 0;
+  /// Storage class without "Storage" ("Float"); empty where PyTorch uses an
+  /// untyped storage with `_rebuild_tensor_v3`.
+  std::string_view storage = {};
+  /// Elements that share a byte. The last dimension is padded to whole bytes:
+  /// shape [3, 3] of quint4x2 takes 6 bytes.
+  std::uint8_t per_byte = 1;
+};
+
+/// All rows, in the order of `DType`.
+std::span<const DTypeInfo> dtype_table();
+const DTypeInfo& dtype_info(DType dtype);
+/// By PyTorch's name ("float32"); nothing if unknown.
+std::optional<DType> dtype_by_name(std::string_view name);
+/// By storage class ("Float" or "FloatStorage").
+std::optional<DType> dtype_by_storage(std::string_view storage);
+
+// Tensors of a checkpoint: a strided view of a storage, whose bytes come from a
+// file, an archive or a live tensor when somebody asks for them.
 
 /// Takes a block of bytes that is valid during the call.
 using BlockVisitor = std::function<Status(ByteSpan block)>;
@@ -116,5 +181,10 @@ struct Tensor {
 /// one, as in PyTorch. Units: elements. The number of elements must fit.
 std::vector<std::int64_t> row_major_strides(
     const std::vector<std::int64_t>& sizes);
+
+/// Checks a view against its storage. Sizes and strides count elements; of
+/// types with several in a byte only the sizes matter.
+/// Errors: kCorrupt (E_RANK, E_VIEW_NEGATIVE, E_OVERFLOW, E_VIEW_BOUNDS).
+Status check_view(const Tensor& tensor);
 
 } // namespace lockstep::ckpt

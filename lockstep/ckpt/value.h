@@ -289,6 +289,10 @@ struct Object {
   std::vector<Item> items = {};
 };
 
+/// Class name of the node that stands for a value inside itself; its only
+/// argument counts the levels up to that value.
+inline constexpr const char* kReferenceGlobal = "<ref>";
+
 struct List {
   std::vector<Value> items = {};
 };

@@ -15,7 +15,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/memory_fs.h"
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/dist/internal/group_impl.h"

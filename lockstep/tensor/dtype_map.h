@@ -7,7 +7,7 @@
 
 #include <c10/core/ScalarType.h>
 
-#include "lockstep/ckpt/dtype.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/edit/match_by_position.h"
+#include "lockstep/ckpt/match.h"
 #include "lockstep/tensor/python_text.h"
 
 namespace lockstep {

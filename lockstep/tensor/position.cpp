@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "lockstep/base/error.h"
-#include "lockstep/ckpt/edit/match_by_position.h"
+#include "lockstep/ckpt/match.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/train/checkpoint_files.h"
 
 namespace lockstep::train {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
-#include "lockstep/ckpt/crc32.h"
 #include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/zip/crc32.h"
 
 namespace lockstep::ckpt {
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/ckpt/digest.h"
+#include "lockstep/ckpt/tools/digest/digest.h"
 
 namespace lockstep::test {
 

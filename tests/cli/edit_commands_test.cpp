@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/value_walk.h"
-#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/tools/verify/verify.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep {

@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/ckpt/find_path.h"
-#include "lockstep/ckpt/summary.h"
-#include "lockstep/ckpt/value_walk.h"
-#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/core/find_path.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/tools/inspect/summary.h"
+#include "lockstep/ckpt/tools/verify/verify.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -14,7 +14,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 #include "tests/cli/program.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"

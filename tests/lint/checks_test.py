@@ -85,7 +85,7 @@ class ChecksTest(unittest.TestCase):
 
     def test_layers_hold(self):
         bad = self.assert_bad_line
-        bad("lockstep/base/b.h", '#include "lockstep/ckpt/value.h"',
+        bad("lockstep/base/b.h", '#include "lockstep/ckpt/core/value.h"',
             "lockstep/base/b.h:1: may not include lockstep/ckpt")
         bad("lockstep/data/b.cpp", '#include "lockstep/optim/sgd.h"',
             "may not include lockstep/optim")
@@ -100,12 +100,47 @@ class ChecksTest(unittest.TestCase):
         bad("lockstep/tensor/b.h", '#include "bridge.h"',
             "not written from the root")
         bad("lockstep/tensor/b.cpp",
-            '#include "lockstep/ckpt/internal/zip.h"', "is internal to")
+            '#include "lockstep/base/internal/a.h"', "is internal to")
+
+    def test_rooms_include_only_rooms_above_them(self):
+        bad = self.assert_bad_line
+        bad("lockstep/ckpt/zip/b.h",
+            '\n#include "lockstep/ckpt/tools/scan/scan.h"',
+            "lockstep/ckpt/zip/b.h:2: may not include lockstep/ckpt/tools/scan "
+            "('lockstep/ckpt/tools/scan/scan.h')")
+        bad("lockstep/ckpt/formats/numpy/b.cpp",
+            '#include "lockstep/ckpt/formats/dcp/a.h"',
+            "may not include lockstep/ckpt/formats/dcp")
+        self.tree.put("lockstep/ckpt/load/b.h",
+                      '#include "lockstep/ckpt/formats/dcp/a.h"\n')
+        self.assert_passes("layers")
+
+    def test_rows_form_no_circle(self):
+        name = "scripts/layers.toml"
+        rules = (self.tree.root / name).read_text()
+        row = '[folders."lockstep/ckpt/zip"]\nincludes = ["base", '
+        self.assertIn(row, rules)
+        self.tree.put(name, rules.replace(row, row + '"ckpt/load", '))
+        self.assert_fails(
+            "layers", "layers.toml: rows in a circle: "
+            "ckpt/formats/archive -> ckpt/zip -> ckpt/load -> "
+            "ckpt/formats/archive")
+
+    def test_folders_form_no_circle(self):
+        self.tree.put("lockstep/base/b.h",
+                      '\n#include "lockstep/base/text/c.h"\n')
+        self.tree.put("lockstep/base/text/c.h",
+                      '#include "lockstep/base/a.h"\n')
+        self.assert_fails(
+            "layers",
+            "folders in a circle: "
+            "lockstep/base/b.h:2 includes 'lockstep/base/text/c.h'; "
+            "lockstep/base/text/c.h:1 includes 'lockstep/base/a.h'")
 
     def test_torch_and_its_enemies_stay_apart(self):
         bad = self.assert_bad_line
         for line in ("#include <torch/torch.h>", "#include <ATen/ATen.h>"):
-            bad("lockstep/ckpt/b.cpp", line, "may not include torch")
+            bad("lockstep/ckpt/core/b.cpp", line, "may not include torch")
             bad("tests/report/b_test.cpp", line, "may not include torch")
             bad("tests/train/settings/b_test.cpp", line,
                 "may not include torch")
@@ -121,7 +156,7 @@ class ChecksTest(unittest.TestCase):
 
     def test_public_headers_show_no_third_party(self):
         bad = self.assert_bad_line
-        bad("lockstep/ckpt/b.h", "#include <libdeflate.h>",
+        bad("lockstep/data/b.h", "#include <libdeflate.h>",
             "public header shows libdeflate")
         bad("lockstep/train/b.h", "#include <torch/torch.h>",
             "public header includes torch/torch.h")
@@ -136,6 +171,7 @@ class ChecksTest(unittest.TestCase):
             self.assert_fails("registration", f"{name}: in no CMakeLists.txt")
             (self.tree.root / name).unlink()
         self.tree.put("lockstep/base/internal/b.h", "\n")
+        self.tree.put("lockstep/ckpt/zip/b.h", "\n")
         self.assert_passes("registration")
 
     def test_a_source_named_in_a_comment_is_not_registered(self):

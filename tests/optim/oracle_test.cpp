@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/bridge.h"
 #include "tests/optim/oracle_cases.h"
 #include "tests/optim/support.h"

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/tensor/bridge.h"
 #include "tests/optim/support.h"

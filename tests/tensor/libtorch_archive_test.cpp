@@ -8,9 +8,9 @@
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/torch.h>
 
-#include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/layout/quantizer.h"
-#include "lockstep/ckpt/optim/optim_convert.h"
+#include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/optim.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/tensor/bridge.h"
 #include "tests/support/scratch_dir.h"

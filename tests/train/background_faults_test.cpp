@@ -17,7 +17,7 @@
 #include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/checkpoint_writer.h"

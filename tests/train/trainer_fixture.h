@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/trainer.h"
 #include "tests/support/scratch_dir.h"

@@ -2,7 +2,7 @@
 #include "lockstep/ckpt/pickle/allow_list.h"
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/core/read_error.h"
 
 namespace lockstep::ckpt {
 

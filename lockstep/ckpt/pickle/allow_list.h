@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/numbers.h"
+#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
 
 namespace lockstep::ckpt {
@@ -132,26 +133,6 @@ CallResult call_encode(const Tuple& args) {
 
 CallResult call_bytes(const Tuple& args) {
   return args.items.empty() ? only(Bytes{}) : std::optional<Value>();
-}
-
-std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {
-  if (const Size* size = value.as_size()) {
-    return size->sizes;
-  }
-  const auto* elements = value.elements();
-  if (elements == nullptr) {
-    return std::nullopt;
-  }
-  std::vector<std::int64_t> integers;
-  integers.reserve(elements->size());
-  for (const Value& element : *elements) {
-    const std::int64_t* integer = element.as_int();
-    if (integer == nullptr) {
-      return std::nullopt;
-    }
-    integers.push_back(*integer);
-  }
-  return integers;
 }
 
 } // namespace lockstep::ckpt

@@ -32,8 +32,4 @@ CallResult call_encode(const Tuple& args);
 /// `bytes()`.
 CallResult call_bytes(const Tuple& args);
 
-/// Non-negative or negative integers of a tuple, list or `Size`; nothing if an
-/// element is not an int (bool does not count as one).
-std::optional<std::vector<std::int64_t>> integers_of(const Value& value);
-
 } // namespace lockstep::ckpt

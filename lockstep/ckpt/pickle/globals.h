@@ -51,14 +51,6 @@ struct GlobalInfo {
 /// Looks up "module.name", in Python 2 or 3 spelling.
 GlobalInfo find_global(std::string_view name);
 
-/// Dtype of a storage class ("torch.FloatStorage", "torch.cuda.HalfStorage");
-/// untyped storages count bytes and give kUInt8. Nothing for another name.
-std::optional<DType> storage_class_dtype(std::string_view name);
-
-/// LibTorch's storage class of a dtype without "Storage": "Float", and also
-/// "UInt16" or "Float8_e5m2", which Python does not have.
-std::string_view native_storage(DType dtype);
-
 /// The value of a bare name: a `DTypeValue`, else an `Object` without args.
 Value global_value(std::string_view name);
 
@@ -68,12 +60,5 @@ Result<Value> call_global(std::string_view name, const Value& args);
 
 /// A class or function by name, not yet called.
 bool is_bare_global(const Object& object);
-
-/// A storage as an element of a finished tree: `Object` of its class that holds
-/// a one-dimensional tensor over all of it.
-Value storage_object(const std::shared_ptr<Storage>& storage);
-
-/// The storage in a value of either form, null for any other.
-std::shared_ptr<Storage> storage_of(const Value& value);
 
 } // namespace lockstep::ckpt

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lockstep/base/numbers.h"
-#include "lockstep/ckpt/internal/read_le.h"
+#include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 
 namespace lockstep::ckpt {

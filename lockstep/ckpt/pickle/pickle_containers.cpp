@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/pickle/internal/pickle_ops.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle_ops.h"
 
 namespace lockstep::ckpt::internal {
 namespace {

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/internal/read_le.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/read_le.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -21,28 +22,6 @@ Error truncated(std::uint64_t need, std::uint64_t have) {
 }
 
 } // namespace
-
-Error pickle_error(
-    ErrorCode code,
-    std::string_view detail,
-    std::string message,
-    std::string hint) {
-  return {
-      .code = code,
-      .op = "ckpt.read",
-      .message = std::move(message),
-      .hint = std::move(hint),
-      .detail = std::string(detail)};
-}
-
-Error corrupt_pickle(
-    std::string_view detail,
-    std::string message,
-    std::string record) {
-  Error error = pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
-  error.record = std::move(record);
-  return error;
-}
 
 const Instruction* PickleDecoder::next() {
   const OpcodeInfo* info =

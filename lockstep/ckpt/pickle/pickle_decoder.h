@@ -28,20 +28,6 @@ struct Instruction {
   std::string_view second = {};
 };
 
-/// An error of the pickle stream. The machine adds opcode and offset.
-Error pickle_error(
-    ErrorCode code,
-    std::string_view detail,
-    std::string message,
-    std::string hint = {});
-
-/// The same of bytes that are wrong: kCorrupt; with the archive's record, if
-/// there is one.
-Error corrupt_pickle(
-    std::string_view detail,
-    std::string message,
-    std::string record = {});
-
 /// Reads instructions one after the other.
 /// Errors: kCorrupt (E_TRUNCATED, E_FRAME, E_PROTO, E_PICKLE), kUnsupported
 /// (E_OPCODE, E_PROTO).

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/hash_order.h"
-#include "lockstep/ckpt/internal/name_hash.h"
-#include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_decoder.h"
-#include "lockstep/ckpt/value_walk.h"
+#include "lockstep/ckpt/core/hash_order.h"
+#include "lockstep/ckpt/core/name_hash.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/core/value_walk.h"
 
 namespace lockstep::ckpt {
 namespace {

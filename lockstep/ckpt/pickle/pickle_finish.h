@@ -11,10 +11,6 @@
 
 namespace lockstep::ckpt {
 
-/// Class name of the node that stands for a value inside itself; its only
-/// argument counts the levels up to that value.
-inline constexpr const char* kReferenceGlobal = "<ref>";
-
 /// Addresses of values.
 using SharedNodes = std::unordered_set<const void*>;
 

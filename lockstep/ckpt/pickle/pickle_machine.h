@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
 

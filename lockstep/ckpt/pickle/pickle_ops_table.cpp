@@ -2,7 +2,7 @@
 #include <array>
 #include <utility>
 
-#include "lockstep/ckpt/pickle/internal/pickle_ops.h"
+#include "lockstep/ckpt/pickle/pickle_ops.h"
 
 namespace lockstep::ckpt::internal {
 namespace {

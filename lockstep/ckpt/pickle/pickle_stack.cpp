@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_decoder.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -5,7 +5,8 @@
 
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/pickle/internal/pickle_ops.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/pickle/pickle_ops.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
 
 namespace lockstep::ckpt::internal {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "lockstep/ckpt/pickle/internal/value_pickler.h"
+#include "lockstep/ckpt/pickle/value_pickler.h"
 
 namespace lockstep::ckpt {
 

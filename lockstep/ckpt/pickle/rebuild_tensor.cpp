@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/layout/quantizer.h"
+#include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_decoder.h"
 
 namespace lockstep::ckpt {
 namespace {

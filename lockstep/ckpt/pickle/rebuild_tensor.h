@@ -33,8 +33,4 @@ CallResult rebuild_qtensor(const Tuple& args);
 /// every other stay as they are.
 CallResult rebuild_sparse(const Tuple& args);
 
-/// Checks a view against its storage. Sizes and strides count elements; of
-/// types with several in a byte only the sizes matter.
-Status check_view(const Tensor& tensor);
-
 } // namespace lockstep::ckpt

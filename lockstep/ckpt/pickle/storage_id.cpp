@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/core/value_walk.h"
 
 namespace lockstep::ckpt {
 Error storage_id_error(std::string_view detail, std::string message) {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/crc32.h"
-#include "lockstep/ckpt/zip/internal/zip_directory.h"
-#include "lockstep/ckpt/zip/internal/zip_records.h"
+#include "lockstep/ckpt/zip/crc32.h"
 #include "lockstep/ckpt/zip/serialization_id.h"
+#include "lockstep/ckpt/zip/zip_directory.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_records.h"
 
 namespace lockstep::ckpt {
 namespace {

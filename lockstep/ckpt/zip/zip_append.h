@@ -12,7 +12,7 @@
 #include <string>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt {
 

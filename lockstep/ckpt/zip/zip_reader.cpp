@@ -10,9 +10,9 @@
 #include <libdeflate.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/crc32.h"
-#include "lockstep/ckpt/internal/name_hash.h"
-#include "lockstep/ckpt/zip/internal/zip_directory.h"
+#include "lockstep/ckpt/core/name_hash.h"
+#include "lockstep/ckpt/zip/crc32.h"
+#include "lockstep/ckpt/zip/zip_directory.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -19,7 +19,8 @@
 
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/hash_order.h"
+#include "lockstep/ckpt/core/hash_order.h"
+#include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt {
 
@@ -35,14 +36,6 @@ struct ZipRecord {
   /// 0 stored, 8 deflated.
   std::uint16_t method = 0;
   std::uint64_t header_offset = 0;
-};
-
-/// Which records carry a CRC. PyTorch can leave them out (all are 0 then).
-enum class CrcState {
-  kPresent,
-  /// `data/*` have none (`torch.serialization.skip_data`).
-  kAbsentInData,
-  kAbsent,
 };
 
 /// What an archive must look like.

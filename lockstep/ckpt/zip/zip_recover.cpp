@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "lockstep/ckpt/zip/internal/zip_directory.h"
+#include "lockstep/ckpt/zip/zip_directory.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 
 namespace lockstep::ckpt {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "lockstep/ckpt/crc32.h"
-#include "lockstep/ckpt/zip/internal/zip_records.h"
+#include "lockstep/ckpt/zip/crc32.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_records.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -16,7 +16,7 @@
 #include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/load.h"
 #include "tests/ckpt/bad_inputs/bad_input.h"
 #include "tests/ckpt/bad_inputs/builders.h"
 #include "tests/support/scratch_dir.h"

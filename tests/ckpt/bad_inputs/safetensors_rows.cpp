@@ -2,7 +2,7 @@
 //
 // Row 62: safetensors files with headers that lie.
 #include "tests/ckpt/bad_inputs/bad_input.h"
-#include "tests/ckpt/safetensors/safetensors_fixture.h"
+#include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 
 namespace lockstep::ckpt::bad_inputs {
 namespace {

@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <xxhash.h>
 
-#include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_finish.h"
+#include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 

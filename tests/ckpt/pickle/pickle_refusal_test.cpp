@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/value_walk.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 
 namespace lockstep::ckpt {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/ckpt/crc32.h"
+#include "lockstep/ckpt/zip/crc32.h"
 
 namespace lockstep::ckpt {
 

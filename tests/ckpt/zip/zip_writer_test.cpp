@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/ckpt/crc32.h"
+#include "lockstep/ckpt/zip/crc32.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/core/find_path.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/tensor_layout.h"
+#include "lockstep/ckpt/core/value_walk.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using Found = std::optional<Value>;
+
+// Hostile keys could match in many ways; this bounds the search.
+constexpr std::uint64_t kMaxSteps = 100'000;
+
+class Search {
+ public:
+  Found find(const Value& value, std::string_view path) {
+    if (++steps_ > kMaxSteps) {
+      return std::nullopt;
+    }
+    if (const Dict* dict = value.as_dict()) {
+      return in_items(dict->items, path);
+    }
+    if (const List* list = value.as_list()) {
+      return in_elements(list->items, path);
+    }
+    if (const Tuple* tuple = value.as_tuple()) {
+      return in_elements(tuple->items, path);
+    }
+    if (const Object* object = value.as_object()) {
+      return in_object(value, *object, path);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Found in_items(const std::vector<Item>& items, std::string_view path) {
+    for (const auto& [key, value] : items) {
+      const std::string name = key_text(key);
+      const bool is_front =
+          path.starts_with(name) &&
+          (path.size() == name.size() || path[name.size()] == '.');
+      if (!is_front) {
+        continue;
+      }
+      auto found = path.size() == name.size()
+                       ? Found(value)
+                       : find(value, path.substr(name.size() + 1));
+      if (found) {
+        return found;
+      }
+    }
+    return std::nullopt;
+  }
+
+  Found in_elements(const std::vector<Value>& values, std::string_view path) {
+    const std::size_t dot = path.find('.');
+    const std::string_view index = path.substr(0, dot);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::to_string(i) == index) {
+        return dot == std::string_view::npos
+                   ? values[i]
+                   : find(values[i], path.substr(dot + 1));
+      }
+    }
+    return std::nullopt;
+  }
+
+  Found in_parts(const LayoutTensor& tensor, std::string_view path) {
+    for (const TensorPart& part : tensor.parts) {
+      if (part.name == path) {
+        return *part.value;
+      }
+    }
+    return std::nullopt;
+  }
+
+  Found
+  in_object(const Value& value, const Object& object, std::string_view path) {
+    if (const auto tensor = layout_tensor(value)) {
+      return in_parts(*tensor, path);
+    }
+    if (is_module(value)) {
+      for (const std::string_view part : kMemberParts) {
+        const Value* entries = object.state->find(part);
+        auto found = entries == nullptr ? Found() : find(*entries, path);
+        if (found) {
+          return found;
+        }
+      }
+    }
+    if (object.state != nullptr) {
+      if (auto found = find(*object.state, path)) {
+        return found;
+      }
+    }
+    return in_items(object.items, path);
+  }
+
+  std::uint64_t steps_ = 0;
+};
+
+std::string suggestion(const Value& root, std::string_view path) {
+  std::vector<std::string> names;
+  if (const Dict* dict = root.as_dict()) {
+    for (const auto& [key, value] : dict->items) {
+      names.push_back(key_text(key));
+    }
+  }
+  // A walk that ends early leaves the names so far.
+  constexpr std::uint64_t kMaxVisits = 1'000'000;
+  [[maybe_unused]] const Status status = for_each_tensor(
+      root,
+      [&names](const std::string& name, const Tensor& /*tensor*/) {
+        names.push_back(name);
+        // The modules that hold it: "layer1.0", "layer1".
+        for (std::size_t dot = name.rfind('.'); dot != std::string::npos;
+             dot = dot == 0 ? std::string::npos : name.rfind('.', dot - 1)) {
+          names.push_back(name.substr(0, dot));
+        }
+      },
+      kMaxVisits);
+  const std::string near = nearest(path, names);
+  return near.empty() ? "run 'lockstep ckpt ls FILE' to see all names"
+                      : format("did you mean '{}'?", escape(near));
+}
+
+} // namespace
+
+Result<Value> find_path(const Value& root, std::string_view path) {
+  if (path.empty()) {
+    return root;
+  }
+  if (auto found = Search().find(root, path)) {
+    return *std::move(found);
+  }
+  return Error{
+      .code = ErrorCode::kNotFound,
+      .op = "ckpt.show",
+      .message = format("no value is named '{}'", escape(path)),
+      .hint = suggestion(root, path),
+      .detail = "E_NO_KEY"};
+}
+
+Result<std::optional<Value>> find_below(
+    const Value& root,
+    std::string_view prefix) {
+  const std::string front = format("{}.", prefix);
+  std::vector<Item> items;
+  LOCKSTEP_TRY(
+      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
+        if (name.starts_with(front)) {
+          items.emplace_back(name.substr(front.size()), tensor);
+        }
+      }));
+  return items.empty() ? std::nullopt
+                       : std::optional<Value>(Dict{.items = std::move(items)});
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/core/flatten.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/save_error.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/print.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+class Flattener final : public ValueWalk {
+ public:
+  Flattener() : ValueWalk(kWriteBounds) {}
+
+  Result<FlatState> run(const Value& root) {
+    LOCKSTEP_TRY(walk(root));
+    return std::move(flat_);
+  }
+
+ private:
+  Status visit(const Value& value) override {
+    if (value.as_tensor() != nullptr) {
+      return tensor(value.shared_tensor());
+    }
+    if (value.as_dict() != nullptr || value.elements() != nullptr ||
+        is_module(value) || script_attributes(value) != nullptr) {
+      return enter(value);
+    }
+    if (value.is_container()) {
+      return refuse(
+          ErrorCode::kUnsupported,
+          "E_NOT_TENSOR",
+          format("is not a tensor but {}", escape(describe(value))));
+    }
+    return scalar(value);
+  }
+
+  Status tensor(const std::shared_ptr<Tensor>& tensor) {
+    LOCKSTEP_TRY(check_new());
+    if (tensor->numel() != 0 &&
+        (tensor->storage == nullptr || tensor->storage->source == nullptr)) {
+      return refuse(
+          ErrorCode::kUnsupported,
+          "E_NOT_TENSOR",
+          "is a tensor without bytes (of the device 'meta')");
+    }
+    if (tensor->numel() != 0) {
+      if (const Status view = check_view(*tensor); !view) {
+        return refuse(
+            ErrorCode::kInvalidArgument,
+            "E_VIEW_BOUNDS",
+            "is a tensor that leaves its storage");
+      }
+    }
+    flat_.tensors.push_back({.name = name(), .tensor = tensor});
+    return {};
+  }
+
+  Status scalar(const Value& value) {
+    LOCKSTEP_TRY(check_new());
+    flat_.scalars.push_back({.name = name(), .value = value});
+    return {};
+  }
+
+  Status check_new() {
+    return names_.insert(name()).second ? Status()
+                                        : refuse(
+                                              ErrorCode::kInvalidArgument,
+                                              "E_SAME_NAME",
+                                              "is the name of two values");
+  }
+
+  [[nodiscard]] Status
+  refuse(ErrorCode code, const char* detail, const std::string& why) const {
+    return internal::save_error(
+        code,
+        detail,
+        format(
+            "{} {}",
+            name().empty() ? "the root" : "'" + escape(name()) + "'",
+            why));
+  }
+
+  FlatState flat_;
+  std::set<std::string> names_;
+};
+
+// The bytes that a view touches, first to last.
+struct Range {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  const FlatTensor* owner = nullptr;
+};
+
+Range range_of(const FlatTensor& flat) {
+  const Tensor& tensor = *flat.tensor;
+  const std::uint64_t element = dtype_info(tensor.dtype).size;
+  std::int64_t last = tensor.offset;
+  for (std::size_t d = 0; d < tensor.sizes.size(); ++d) {
+    last += (tensor.sizes[d] - 1) * tensor.strides[d];
+  }
+  return {
+      .begin = static_cast<std::uint64_t>(tensor.offset) * element,
+      .end = static_cast<std::uint64_t>(last + 1) * element,
+      .owner = &flat};
+}
+
+Error shared(
+    const std::string& a,
+    const std::string& b,
+    const std::string& hint) {
+  Error error = internal::save_error(
+      ErrorCode::kInvalidArgument,
+      "E_SHARED_TENSOR",
+      a == b
+          ? format("tensor '{}' repeats its own bytes", escape(a))
+          : format("tensors '{}' and '{}' share memory", escape(a), escape(b)));
+  error.hint = hint;
+  return error;
+}
+
+} // namespace
+
+Result<FlatState> flatten(const Value& root) {
+  return Flattener().run(root);
+}
+
+Status check_not_shared(const FlatState& flat, const std::string& hint) {
+  std::unordered_map<const Storage*, std::vector<Range>> ranges;
+  std::vector<const Storage*> order; // so that the first clash is told
+  for (const FlatTensor& entry : flat.tensors) {
+    const Tensor& tensor = *entry.tensor;
+    if (tensor.numel() == 0) {
+      continue;
+    }
+    const Range range = range_of(entry);
+    const auto bytes = static_cast<std::uint64_t>(tensor.numel()) *
+                       dtype_info(tensor.dtype).size;
+    const bool is_packed =
+        tensor.dtype == DType::kQUInt4x2 || tensor.dtype == DType::kQUInt2x4;
+    if (bytes > range.end - range.begin && !is_packed) {
+      return shared(entry.name, entry.name, hint);
+    }
+    auto& row = ranges[tensor.storage.get()];
+    if (row.empty()) {
+      order.push_back(tensor.storage.get());
+    }
+    row.push_back(range);
+  }
+  for (const Storage* storage : order) {
+    auto& row = ranges[storage];
+    std::ranges::stable_sort(row, {}, &Range::begin);
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      if (row[i].begin < row[i - 1].end) {
+        return shared(row[i - 1].owner->name, row[i].owner->name, hint);
+      }
+    }
+  }
+  return {};
+}
+
+} // namespace lockstep::ckpt

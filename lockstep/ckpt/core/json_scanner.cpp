@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/core/json_scanner.h"
+
+#include <set>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::size_t kMaxJsonDepth = 64;
+
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool is_high_surrogate(std::uint32_t unit) {
+  return unit >= 0xD800 && unit <= 0xDBFF;
+}
+
+bool is_low_surrogate(std::uint32_t unit) {
+  return unit >= 0xDC00 && unit <= 0xDFFF;
+}
+
+void append_utf8(std::string& out, std::uint32_t point) {
+  const auto put = [&out](std::uint32_t byte) {
+    out.push_back(static_cast<char>(byte));
+  };
+  if (point < 0x80) {
+    put(point);
+  } else if (point < 0x800) {
+    put(0xC0 | point >> 6);
+    put(0x80 | (point & 0x3F));
+  } else if (point < 0x10000) {
+    put(0xE0 | point >> 12);
+    put(0x80 | (point >> 6 & 0x3F));
+    put(0x80 | (point & 0x3F));
+  } else {
+    put(0xF0 | point >> 18);
+    put(0x80 | (point >> 12 & 0x3F));
+    put(0x80 | (point >> 6 & 0x3F));
+    put(0x80 | (point & 0x3F));
+  }
+}
+
+// What a backslash and this letter stand for; 0 for none.
+char simple_escape(char letter) {
+  constexpr std::string_view kLetters = "\"\\/bfnrt";
+  constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
+  const std::size_t at = kLetters.find(letter);
+  return at == std::string_view::npos ? '\0' : kMeanings[at];
+}
+
+} // namespace
+
+Status JsonScanner::members(const MemberVisitor& visit) {
+  LOCKSTEP_TRY(expect('{'));
+  if (accept('}')) {
+    return {};
+  }
+  std::set<std::string> seen;
+  do {
+    const std::uint64_t at = offset();
+    LOCKSTEP_ASSIGN(const std::string key, string());
+    if (!seen.insert(key).second) {
+      Error twice = error("");
+      twice.message = format("key `{}` appears twice", escape(key));
+      twice.detail = std::string(options_.duplicate_detail);
+      twice.offset = at;
+      return twice;
+    }
+    LOCKSTEP_TRY(expect(':'));
+    key_offset_ = at;
+    LOCKSTEP_TRY(visit(key));
+  } while (accept(','));
+  return expect('}');
+}
+
+Status JsonScanner::elements(const std::function<Status()>& visit) {
+  LOCKSTEP_TRY(expect('['));
+  if (accept(']')) {
+    return {};
+  }
+  do {
+    LOCKSTEP_TRY(visit());
+  } while (accept(','));
+  return expect(']');
+}
+
+Result<std::string> JsonScanner::string() {
+  if (peek() != '"') {
+    return error("expected a string");
+  }
+  ++at_;
+  std::string out;
+  while (at_ < text_.size() && text_[at_] != '"') {
+    const char c = text_[at_];
+    if (static_cast<unsigned char>(c) < 0x20) {
+      return error_at(at_, "control character in a string");
+    }
+    if (c == '\\') {
+      LOCKSTEP_TRY(escape_sequence(out));
+    } else {
+      out.push_back(c);
+      ++at_;
+    }
+  }
+  if (at_ == text_.size()) {
+    return error_at(at_, "a string does not end");
+  }
+  ++at_;
+  return out;
+}
+
+Result<std::uint64_t> JsonScanner::unsigned_integer() {
+  const char first = peek();
+  const std::size_t begin = at_;
+  if (!is_digit(first)) {
+    return error("expected an unsigned integer");
+  }
+  std::uint64_t value = 0;
+  while (at_ < text_.size() && is_digit(text_[at_])) {
+    const auto digit = static_cast<std::uint64_t>(text_[at_] - '0');
+    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
+        __builtin_add_overflow(value, digit, &value)) {
+      return error_at(begin, "an integer does not fit 64 bits");
+    }
+    ++at_;
+  }
+  const char next = at_ < text_.size() ? text_[at_] : '\0';
+  if (next == '.' || next == 'e' || next == 'E') {
+    return error_at(begin, "expected an unsigned integer, got a float");
+  }
+  if (first == '0' && at_ - begin > 1) {
+    return error_at(begin, "an integer starts with 0");
+  }
+  return value;
+}
+
+Result<bool> JsonScanner::boolean() {
+  const bool value = starts_with('t');
+  LOCKSTEP_TRY(skip_word(value ? "true" : "false"));
+  return value;
+}
+
+bool JsonScanner::starts_with(char c) {
+  return peek() == c;
+}
+
+// Iterative: `open` holds the containers around the current place.
+Status JsonScanner::skip_value() {
+  std::string open;
+  do {
+    const char c = peek();
+    if (c == '{' || c == '[') {
+      if (open.size() == kMaxJsonDepth) {
+        return error("values are nested too deeply");
+      }
+      ++at_;
+      if (!accept(c == '{' ? '}' : ']')) {
+        open.push_back(c);
+        LOCKSTEP_TRY(skip_key(open));
+        continue;
+      }
+    } else {
+      LOCKSTEP_TRY(skip_scalar());
+    }
+    while (!open.empty() && !accept(',')) {
+      LOCKSTEP_TRY(expect(open.back() == '{' ? '}' : ']'));
+      open.pop_back();
+    }
+    LOCKSTEP_TRY(skip_key(open));
+  } while (!open.empty());
+  return {};
+}
+
+Status JsonScanner::skip_key(const std::string& open) {
+  if (open.empty() || open.back() != '{') {
+    return {};
+  }
+  LOCKSTEP_TRY(string());
+  return expect(':');
+}
+
+Status JsonScanner::end() {
+  return peek() == '\0' && at_ == text_.size()
+             ? Status()
+             : Status(error("bytes follow the value"));
+}
+
+std::uint64_t JsonScanner::offset() {
+  skip_space();
+  return options_.base_offset + at_;
+}
+
+Error JsonScanner::error(std::string_view message) {
+  skip_space();
+  return error_at(at_, message);
+}
+
+void JsonScanner::skip_space() {
+  while (at_ < text_.size() && is_space(text_[at_])) {
+    ++at_;
+  }
+}
+
+char JsonScanner::peek() {
+  skip_space();
+  return at_ < text_.size() ? text_[at_] : '\0';
+}
+
+bool JsonScanner::accept(char c) {
+  if (peek() != c || at_ == text_.size()) {
+    return false;
+  }
+  ++at_;
+  return true;
+}
+
+Status JsonScanner::expect(char c) {
+  if (accept(c)) {
+    return {};
+  }
+  const std::string got = at_ < text_.size()
+                              ? "'" + escape(text_.substr(at_, 1)) + "'"
+                              : std::string("the end");
+  return error(format("expected '{}', got {}", std::string(1, c), got));
+}
+
+Status JsonScanner::escape_sequence(std::string& out) {
+  const std::size_t begin = at_;
+  const char letter = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+  at_ += 2;
+  if (const char meaning = simple_escape(letter)) {
+    out.push_back(meaning);
+    return {};
+  }
+  if (letter != 'u') {
+    return error_at(begin, "unknown escape sequence");
+  }
+  LOCKSTEP_ASSIGN(std::uint32_t point, hex4());
+  if (is_high_surrogate(point)) {
+    if (text_.substr(at_, 2) != "\\u") {
+      return error_at(begin, "a surrogate without its pair");
+    }
+    at_ += 2;
+    LOCKSTEP_ASSIGN(const std::uint32_t low, hex4());
+    if (!is_low_surrogate(low)) {
+      return error_at(begin, "a surrogate without its pair");
+    }
+    point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
+  } else if (is_low_surrogate(point)) {
+    return error_at(begin, "a surrogate without its pair");
+  }
+  append_utf8(out, point);
+  return {};
+}
+
+Result<std::uint32_t> JsonScanner::hex4() {
+  constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
+  std::uint32_t value = 0;
+  for (int i = 0; i < 4; ++i, ++at_) {
+    const std::size_t digit =
+        at_ < text_.size() ? kDigits.find(text_[at_]) : std::string_view::npos;
+    if (digit == std::string_view::npos) {
+      return error_at(at_, "expected four hex digits");
+    }
+    const std::size_t nibble = digit < 16 ? digit : digit - 6;
+    value = value << 4 | static_cast<std::uint32_t>(nibble);
+  }
+  return value;
+}
+
+Status JsonScanner::skip_scalar() {
+  switch (peek()) {
+    case '"': {
+      LOCKSTEP_TRY(string());
+      return {};
+    }
+    case 't':
+      return skip_word("true");
+    case 'f':
+      return skip_word("false");
+    case 'n':
+      return skip_word("null");
+    default:
+      return skip_number();
+  }
+}
+
+Status JsonScanner::skip_word(std::string_view word) {
+  if (!text_.substr(at_).starts_with(word)) {
+    return error("expected a value");
+  }
+  at_ += word.size();
+  return {};
+}
+
+Status JsonScanner::skip_number() {
+  const std::size_t begin = at_;
+  const auto digits = [this] {
+    const std::size_t first = at_;
+    while (at_ < text_.size() && is_digit(text_[at_])) {
+      ++at_;
+    }
+    return at_ - first;
+  };
+  const auto next_is = [this](std::string_view set) {
+    return at_ < text_.size() && set.find(text_[at_]) != std::string_view::npos;
+  };
+  at_ += next_is("-") ? 1 : 0;
+  const bool leading_zero = next_is("0");
+  const std::size_t whole = digits();
+  bool good = whole != 0 && !(leading_zero && whole > 1);
+  if (good && next_is(".")) {
+    ++at_;
+    good = digits() != 0;
+  }
+  if (good && next_is("eE")) {
+    ++at_;
+    at_ += next_is("+-") ? 1 : 0;
+    good = digits() != 0;
+  }
+  return good ? Status() : Status(error_at(begin, "expected a value"));
+}
+
+Error JsonScanner::error_at(std::size_t at, std::string_view message) const {
+  return {
+      .code = ErrorCode::kCorrupt,
+      .op = "ckpt.read",
+      .message = format("{}: {}", options_.what, message),
+      .offset = options_.base_offset + at,
+      .detail = std::string(options_.detail)};
+}
+
+} // namespace lockstep::ckpt

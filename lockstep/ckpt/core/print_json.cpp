@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The JSON half of print.h.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/print.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+class JsonMaker {
+ public:
+  Result<Json> make(const Value& value) {
+    // A shared text is copied each time it is reached.
+    if (left_-- == 0 || !spend(text_bytes(value))) {
+      return too_much();
+    }
+    if (const Tensor* tensor = value.as_tensor()) {
+      return Json::object().set("tensor", tensor_json(*tensor));
+    }
+    if (const Dict* dict = value.as_dict()) {
+      return items(dict->items);
+    }
+    if (const List* list = value.as_list()) {
+      return elements(list->items);
+    }
+    if (const Tuple* tuple = value.as_tuple()) {
+      return elements(tuple->items);
+    }
+    if (const Set* set = value.as_set()) {
+      return elements(set->items);
+    }
+    if (const Object* object = value.as_object()) {
+      return make_object(*object);
+    }
+    return scalar(value);
+  }
+
+ private:
+  static Error too_much() {
+    return {
+        .code = ErrorCode::kUnsafe,
+        .op = "ckpt.show",
+        .message = "value has too many parts to be printed",
+        .hint = "name a key below it",
+        .detail = "E_LIMIT"};
+  }
+
+  // Most bytes of text that the node itself, without children, prints.
+  static std::uint64_t text_bytes(const Value& value) {
+    if (const std::string* text = value.as_string()) {
+      return text->size();
+    }
+    if (const Bytes* bytes = value.as_bytes()) {
+      return 4 * bytes->data.size(); // \xNN
+    }
+    if (const BigInt* integer = value.as_big_int()) {
+      return 3 * integer->bytes.size();
+    }
+    if (const Object* object = value.as_object()) {
+      return object->global.size();
+    }
+    if (const Tensor* tensor = value.as_tensor()) {
+      return tensor->storage->key.size() + tensor->storage->location.size();
+    }
+    return 0;
+  }
+
+  bool spend(std::uint64_t bytes) {
+    if (bytes > left_bytes_) {
+      return false;
+    }
+    left_bytes_ -= bytes;
+    return true;
+  }
+
+  static Json scalar(const Value& value) {
+    if (const bool* flag = value.as_bool()) {
+      return *flag;
+    }
+    if (const std::int64_t* number = value.as_int()) {
+      return *number;
+    }
+    if (const double* real = value.as_float()) {
+      return *real;
+    }
+    if (const std::string* text = value.as_string()) {
+      return *text;
+    }
+    if (value.is_none()) {
+      return {};
+    }
+    return scalar_text(value, std::numeric_limits<std::uint32_t>::max());
+  }
+
+  Result<Json> elements(const std::vector<Value>& values) {
+    Json array = Json::array();
+    for (const Value& value : values) {
+      LOCKSTEP_ASSIGN(Json element, make(value));
+      array.push(std::move(element));
+    }
+    return array;
+  }
+
+  Result<Json> items(const std::vector<Item>& items) {
+    const bool all_text = std::ranges::all_of(items, [](const Item& item) {
+      return item.first.as_string() != nullptr;
+    });
+    Json result = all_text ? Json::object() : Json::array();
+    for (const auto& [key, value] : items) {
+      LOCKSTEP_ASSIGN(Json json, make(value));
+      if (all_text && !spend(text_bytes(key))) {
+        return too_much();
+      }
+      if (all_text) {
+        result.set(*key.as_string(), std::move(json));
+        continue;
+      }
+      LOCKSTEP_ASSIGN(Json name, make(key));
+      result.push(Json::array().push(std::move(name)).push(std::move(json)));
+    }
+    return result;
+  }
+
+  Result<Json> make_object(const Object& object) {
+    Json result = Json::object();
+    result.set("global", object.global);
+    for (const auto& [name, part] :
+         {std::pair{"args", object.args}, {"state", object.state}}) {
+      if (part != nullptr) {
+        LOCKSTEP_ASSIGN(Json json, make(*part));
+        result.set(name, std::move(json));
+      }
+    }
+    if (!object.items.empty()) {
+      LOCKSTEP_ASSIGN(Json json, items(object.items));
+      result.set("items", std::move(json));
+    }
+    return result;
+  }
+
+  std::uint64_t left_ = 1'000'000;
+  std::uint64_t left_bytes_ = 64 << 20;
+};
+
+Json numbers_json(const std::vector<std::int64_t>& numbers) {
+  Json array = Json::array();
+  for (const std::int64_t number : numbers) {
+    array.push(number);
+  }
+  return array;
+}
+
+} // namespace
+
+Json tensor_json(const Tensor& tensor) {
+  Json row = Json::object();
+  row.set("dtype", dtype_info(tensor.dtype).name)
+      .set("shape", numbers_json(tensor.sizes))
+      .set("stride", numbers_json(tensor.strides))
+      .set("offset", tensor.offset)
+      .set("storage", tensor.storage->key)
+      .set("location", tensor.storage->location)
+      .set("requires_grad", tensor.requires_grad)
+      .set("is_parameter", tensor.is_parameter);
+  if (const std::string text = quantizer_text(tensor); !text.empty()) {
+    row.set("quantizer", text);
+  }
+  if (!tensor.class_name.empty()) {
+    row.set("class", tensor.class_name);
+  }
+  return row;
+}
+
+Result<Json> to_json(const Value& value) {
+  return JsonMaker().make(value);
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/core/read_error.h"
+
+#include <utility>
+
+namespace lockstep::ckpt {
+
+Error pickle_error(
+    ErrorCode code,
+    std::string_view detail,
+    std::string message,
+    std::string hint) {
+  return {
+      .code = code,
+      .op = "ckpt.read",
+      .message = std::move(message),
+      .hint = std::move(hint),
+      .detail = std::string(detail)};
+}
+
+Error corrupt_pickle(
+    std::string_view detail,
+    std::string message,
+    std::string record) {
+  Error error = pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
+  error.record = std::move(record);
+  return error;
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/core/tensor_bytes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+bool is_complex(DType dtype) {
+  return dtype_info(dtype).name.starts_with("complex");
+}
+
+bool is_integer(DType dtype) {
+  return dtype_info(dtype).name.find("int") != std::string_view::npos;
+}
+
+// Two's complement of a little-endian number.
+void negate_integer(std::span<std::byte> number) {
+  unsigned carry = 1;
+  for (std::byte& byte : number) {
+    const unsigned sum = (~static_cast<unsigned>(byte) & 0xFFU) + carry;
+    byte = static_cast<std::byte>(sum & 0xFFU);
+    carry = sum >> 8U;
+  }
+}
+
+// Applies the lazy flags of a tensor to copies of its elements.
+class Resolver {
+ public:
+  explicit Resolver(const Tensor& tensor)
+      : conj_(tensor.is_conj && is_complex(tensor.dtype)),
+        neg_(tensor.is_neg),
+        integer_(is_integer(tensor.dtype)),
+        complex_(is_complex(tensor.dtype)),
+        part_(dtype_info(tensor.dtype).size / (complex_ ? 2 : 1)) {}
+
+  [[nodiscard]] bool is_needed() const {
+    return conj_ || neg_;
+  }
+
+  // `bytes` are whole elements.
+  void apply(std::span<std::byte> bytes) const {
+    if (!is_needed()) {
+      return;
+    }
+    bool imaginary = false;
+    for (std::size_t at = 0; at < bytes.size(); at += part_) {
+      const bool flip = neg_ != (conj_ && imaginary);
+      if (flip && integer_) {
+        negate_integer(bytes.subspan(at, part_));
+      } else if (flip) {
+        bytes[at + part_ - 1] ^= std::byte{0x80};
+      }
+      imaginary = complex_ && !imaginary;
+    }
+  }
+
+ private:
+  bool conj_;
+  bool neg_;
+  bool integer_;
+  bool complex_;
+  std::size_t part_;
+};
+
+// Where the elements lie that a strided tensor views. Units: elements.
+struct Extent {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+
+Extent extent_of(const Tensor& tensor) {
+  std::int64_t last = 0;
+  for (std::size_t d = 0; d < tensor.sizes.size(); ++d) {
+    last += (tensor.sizes[d] - 1) * tensor.strides[d];
+  }
+  return {.begin = tensor.offset, .count = last + 1};
+}
+
+} // namespace
+
+std::uint64_t contiguous_bytes(const Tensor& tensor) {
+  const std::uint64_t size = dtype_info(tensor.dtype).size;
+  const std::int64_t packed = dtype_info(tensor.dtype).per_byte;
+  if (packed == 1 || tensor.sizes.empty() || tensor.numel() == 0) {
+    return static_cast<std::uint64_t>(tensor.numel()) * size;
+  }
+  const std::int64_t row = tensor.sizes.back();
+  return static_cast<std::uint64_t>(
+      tensor.numel() / row * ((row + packed - 1) / packed));
+}
+
+bool has_bytes(const Tensor& tensor) {
+  return tensor.storage != nullptr && tensor.storage->source != nullptr;
+}
+
+Status check_expansion(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
+  const std::uint64_t bytes = contiguous_bytes(tensor);
+  const std::uint64_t own = tensor.storage->nbytes;
+  if (bytes <= own || bytes - own <= max_expanded_bytes) {
+    return {};
+  }
+  return Error{
+      .code = ErrorCode::kUnsafe,
+      .op = "ckpt.read",
+      .message = format(
+          "repeats the {} of its storage up to {}",
+          human_bytes(own),
+          human_bytes(bytes)),
+      .hint = "add --allow-expand to read it anyway",
+      .detail = "E_LIMIT"};
+}
+
+class TensorBlocks::Impl {
+ public:
+  explicit Impl(const Tensor& tensor)
+      : tensor_(tensor),
+        resolver_(tensor),
+        element_(dtype_info(tensor.dtype).size),
+        left_(contiguous_bytes(tensor) / element_),
+        per_block_(kTensorBlockBytes / element_),
+        is_plain_(
+            tensor.is_contiguous() || dtype_info(tensor.dtype).per_byte > 1),
+        index_(tensor.sizes.size(), 0) {}
+
+  Result<ByteSpan> next() {
+    const std::uint64_t count = std::min(left_, per_block_);
+    if (count == 0) {
+      return ByteSpan();
+    }
+    left_ -= count;
+    return is_plain_ ? next_plain(count) : next_gathered(count);
+  }
+
+  std::uint64_t per_block() const {
+    return per_block_;
+  }
+  void set_per_block(std::uint64_t count) {
+    per_block_ = count;
+  }
+
+ private:
+  Result<ByteSpan> next_plain(std::uint64_t count) {
+    LOCKSTEP_ASSIGN(
+        const ByteSpan bytes,
+        tensor_.storage->source->view(
+            static_cast<std::uint64_t>(tensor_.offset) * element_ + done_,
+            count * element_,
+            scratch_));
+    done_ += bytes.size();
+    if (!resolver_.is_needed()) {
+      return bytes;
+    }
+    block_.assign(bytes.begin(), bytes.end());
+    resolver_.apply(block_);
+    return ByteSpan(block_);
+  }
+
+  Result<ByteSpan> next_gathered(std::uint64_t count) {
+    if (extent_.empty()) {
+      const Extent extent = extent_of(tensor_);
+      LOCKSTEP_ASSIGN(
+          extent_,
+          tensor_.storage->source->view(
+              static_cast<std::uint64_t>(extent.begin) * element_,
+              static_cast<std::uint64_t>(extent.count) * element_,
+              scratch_));
+    }
+    block_.clear();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const ByteSpan element =
+          extent_.subspan(static_cast<std::size_t>(at_) * element_, element_);
+      block_.insert(block_.end(), element.begin(), element.end());
+      step();
+    }
+    resolver_.apply(block_);
+    return ByteSpan(block_);
+  }
+
+  // To the next element in row-major order.
+  void step() {
+    for (std::size_t d = index_.size(); d-- > 0;) {
+      at_ += tensor_.strides[d];
+      if (++index_[d] < tensor_.sizes[d]) {
+        break;
+      }
+      at_ -= tensor_.strides[d] * tensor_.sizes[d];
+      index_[d] = 0;
+    }
+  }
+
+  const Tensor& tensor_;
+  Resolver resolver_;
+  std::uint64_t element_;
+  // Elements to come, and in each block.
+  std::uint64_t left_;
+  std::uint64_t per_block_;
+  bool is_plain_;
+  std::uint64_t done_ = 0;
+  std::vector<std::int64_t> index_;
+  std::int64_t at_ = 0;
+  ByteSpan extent_;
+  std::vector<std::byte> scratch_;
+  std::vector<std::byte> block_;
+};
+
+TensorBlocks::TensorBlocks(const Tensor& tensor)
+    : impl_(std::make_unique<Impl>(tensor)) {}
+
+TensorBlocks::~TensorBlocks() = default;
+
+Result<ByteSpan> TensorBlocks::next() {
+  return impl_->next();
+}
+
+std::uint64_t TensorBlocks::block_elements() const noexcept {
+  return impl_->per_block();
+}
+
+void TensorBlocks::set_block_elements(std::uint64_t count) noexcept {
+  impl_->set_per_block(count);
+}
+
+Status for_each_block(const Tensor& tensor, const BlockVisitor& visit) {
+  TensorBlocks blocks(tensor);
+  for (;;) {
+    LOCKSTEP_ASSIGN(const ByteSpan block, blocks.next());
+    if (block.empty()) {
+      return {};
+    }
+    LOCKSTEP_TRY(visit(block));
+  }
+}
+
+} // namespace lockstep::ckpt

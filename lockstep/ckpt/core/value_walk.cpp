@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/core/value_walk.h"
+
+#include <array>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/tensor_layout.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// Keys and values alternate, as in the file.
+Value& part(Item& item, std::size_t index) {
+  return index % 2 == 0 ? item.first : item.second;
+}
+
+struct Count {
+  template <class T>
+  std::size_t operator()(const T& /*scalar*/) const {
+    return 0;
+  }
+  template <class T>
+    requires requires(T& t) { t.items; }
+  std::size_t operator()(T& node) const {
+    return node.items.size();
+  }
+  std::size_t operator()(Dict& node) const {
+    return 2 * (node.items.size() + node.attributes.size());
+  }
+  std::size_t operator()(Object& node) const {
+    return (node.args ? 1U : 0U) + (node.state ? 1U : 0U) +
+           2 * node.items.size();
+  }
+  std::size_t operator()(Tensor& node) const {
+    return (node.attributes ? 1U : 0U) + (node.quantizer ? 1U : 0U);
+  }
+};
+
+struct ChildAt {
+  std::size_t index = 0;
+
+  template <class T>
+  Value* operator()(const T& /*scalar*/) const {
+    return nullptr;
+  }
+  template <class T>
+    requires requires(T& t) { t.items; }
+  Value* operator()(T& node) const {
+    return &node.items[index];
+  }
+  Value* operator()(Dict& node) const {
+    const std::size_t item = index / 2;
+    const std::size_t own = node.items.size();
+    return &part(
+        item < own ? node.items[item] : node.attributes[item - own],
+        index);
+  }
+  Value* operator()(Object& node) const {
+    std::size_t rest = index;
+    for (const auto& child : {node.args, node.state}) {
+      if (child && rest-- == 0) {
+        return child.get();
+      }
+    }
+    return &part(node.items[rest / 2], rest);
+  }
+  Value* operator()(Tensor& node) const {
+    return node.attributes && index == 0 ? node.attributes.get()
+                                         : node.quantizer.get();
+  }
+};
+
+class TensorWalk final : public ValueWalk {
+ public:
+  TensorWalk(const TensorVisitor& found, std::uint64_t max_visits)
+      : ValueWalk({.max_visits = max_visits}), found_(found) {}
+
+ private:
+  Status visit(const Value& value) override {
+    if (const Tensor* tensor = value.as_tensor()) {
+      found_(name(), *tensor);
+      return {};
+    }
+    const Object* object = value.as_object();
+    if (object == nullptr || is_module(value)) {
+      return enter(value);
+    }
+    if (const auto tensor = layout_tensor(value)) {
+      return parts(*tensor);
+    }
+    // Each object once: its second name says nothing new.
+    return seen_.insert(object).second ? enter(value) : Status();
+  }
+
+  // A sparse tensor shows as `name.indices`, `name.values`.
+  Status parts(const LayoutTensor& tensor) {
+    for (const auto& [part, value] : tensor.parts) {
+      LOCKSTEP_TRY(
+          part.empty() ? walk(*value) : below(std::string(part), *value));
+    }
+    return {};
+  }
+
+  const TensorVisitor& found_;
+  std::unordered_set<const Object*> seen_;
+};
+
+// A key inside a tuple: text in quotes.
+std::string repr_text(const Value& key) {
+  const std::string* text = key.as_string();
+  return text == nullptr ? key_text(key) : "'" + *text + "'";
+}
+
+// The strings of a set; none for null. A search of its own for each name of a
+// hostile file would take as long as both are long.
+std::set<std::string_view> texts_in(const Value* value) {
+  std::set<std::string_view> texts;
+  if (const Set* set = value == nullptr ? nullptr : value->as_set()) {
+    for (const Value& element : set->items) {
+      if (const std::string* text = element.as_string()) {
+        texts.insert(*text);
+      }
+    }
+  }
+  return texts;
+}
+
+} // namespace
+
+std::size_t child_count(const Value& value) {
+  return value.visit(Count{});
+}
+
+Value& child_at(const Value& value, std::size_t index) {
+  return *value.visit(ChildAt{index});
+}
+
+std::string key_text(const Value& key) {
+  if (const std::string* text = key.as_string()) {
+    return *text;
+  }
+  if (const std::int64_t* number = key.as_int()) {
+    return std::to_string(*number);
+  }
+  if (const bool* flag = key.as_bool()) {
+    return *flag ? "True" : "False";
+  }
+  if (const double* real = key.as_float()) {
+    return shortest(*real);
+  }
+  if (key.is_none()) {
+    return "None";
+  }
+  if (const Tuple* tuple = key.as_tuple()) {
+    std::vector<std::string> parts;
+    parts.reserve(tuple->items.size());
+    for (const Value& item : tuple->items) {
+      parts.push_back(repr_text(item));
+    }
+    return "(" + join(parts, ", ") + (parts.size() == 1 ? ",)" : ")");
+  }
+  return "<" + std::string(key.type_name()) + ">";
+}
+
+std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {
+  if (const Size* size = value.as_size()) {
+    return size->sizes;
+  }
+  const auto* elements = value.elements();
+  if (elements == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> integers;
+  integers.reserve(elements->size());
+  for (const Value& element : *elements) {
+    const std::int64_t* integer = element.as_int();
+    if (integer == nullptr) {
+      return std::nullopt;
+    }
+    integers.push_back(*integer);
+  }
+  return integers;
+}
+
+bool is_module(const Value& value) {
+  const Object* object = value.as_object();
+  return object != nullptr && object->state != nullptr &&
+         object->state->find("_modules") != nullptr;
+}
+
+const Dict* script_attributes(const Value& value) {
+  const Object* object = value.as_object();
+  const bool is_script = object != nullptr && object->state != nullptr &&
+                         object->global.starts_with("__torch__.");
+  return is_script ? object->state->as_dict() : nullptr;
+}
+
+Status for_each_member(const Value& state, const MemberVisitor& visit) {
+  const std::set<std::string_view> hidden =
+      texts_in(state.find("_non_persistent_buffers_set"));
+  for (std::size_t i = 0; i < kMemberParts.size(); ++i) {
+    const auto kind = static_cast<MemberKind>(i);
+    const Value* part = state.find(kMemberParts.at(i));
+    const Dict* dict = part == nullptr ? nullptr : part->as_dict();
+    if (dict == nullptr) {
+      continue;
+    }
+    for (const auto& [key, value] : dict->items) {
+      const bool is_hidden = kind == MemberKind::kBuffer &&
+                             key.as_string() != nullptr &&
+                             hidden.contains(key.text());
+      if (!is_hidden && !value.is_none()) {
+        LOCKSTEP_TRY(visit(kind, key, value));
+      }
+    }
+  }
+  return {};
+}
+
+std::string step_text(const PathStep& step) {
+  const std::string* key = std::get_if<std::string>(&step);
+  return key != nullptr ? *key : std::to_string(std::get<std::int64_t>(step));
+}
+
+Status ValueWalk::walk(const Value& value) {
+  const auto refuse = [this](std::string_view detail, std::string message) {
+    return Error{
+        .code = ErrorCode::kUnsafe,
+        .op = std::string(bounds_.op),
+        .message = std::move(message),
+        .detail = std::string(detail)};
+  };
+  if (depth_ == bounds_.max_depth) {
+    return refuse(
+        "E_DEPTH",
+        format(
+            "'{}' is nested deeper than {} levels",
+            escape(name_),
+            bounds_.max_depth));
+  }
+  if (visits_++ == bounds_.max_visits) {
+    return refuse("E_LIMIT", "shared values expand to too many names");
+  }
+  ++depth_;
+  Status status = visit(value);
+  --depth_;
+  return status;
+}
+
+Status ValueWalk::enter(const Value& value) {
+  if (const Dict* dict = value.as_dict()) {
+    return enter_items(dict->items);
+  }
+  if (const std::vector<Value>* elements = value.elements()) {
+    for (std::size_t i = 0; i < elements->size(); ++i) {
+      LOCKSTEP_TRY(below(static_cast<std::int64_t>(i), (*elements)[i]));
+    }
+    return {};
+  }
+  const Object* object = value.as_object();
+  if (object == nullptr) {
+    return {};
+  }
+  if (is_module(value)) {
+    return for_each_member(
+        *object->state,
+        [this](MemberKind /*kind*/, const Value& key, const Value& member) {
+          return below(key_text(key), member);
+        });
+  }
+  if (object->state) {
+    LOCKSTEP_TRY(walk(*object->state));
+  }
+  return enter_items(object->items);
+}
+
+Status ValueWalk::enter_items(const std::vector<Item>& items) {
+  for (const auto& [key, value] : items) {
+    LOCKSTEP_TRY(below(key_text(key), value));
+  }
+  return {};
+}
+
+Status ValueWalk::below(PathStep step, const Value& value) {
+  const std::size_t size = name_.size();
+  name_ += name_.empty() ? "" : ".";
+  name_ += step_text(step);
+  path_.push_back(std::move(step));
+  Status status = walk(value);
+  path_.pop_back();
+  name_.resize(size);
+  return status;
+}
+
+void NodeWalk::run(const Value& root, const Visitor& visit) {
+  std::vector<const Value*> pending{&root};
+  while (!pending.empty()) {
+    const Value& node = *pending.back();
+    pending.pop_back();
+    const bool is_new =
+        node.address() != nullptr && seen_.insert(node.address()).second;
+    if (is_new && visit(node)) {
+      for (std::size_t i = child_count(node); i-- > 0;) {
+        pending.push_back(&child_at(node, i));
+      }
+    }
+  }
+}
+
+Status for_each_tensor(
+    const Value& root,
+    const TensorVisitor& visit,
+    std::uint64_t max_visits) {
+  return TensorWalk(visit, max_visits).walk(root);
+}
+
+std::string first_tensor_of(const Value& root, const Storage* storage) {
+  std::string found;
+  bool done = false;
+  const Status status =
+      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
+        if (!done && tensor.storage.get() == storage) {
+          found = name;
+          done = true;
+        }
+      });
+  return status ? found : "";
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Walking a value tree: by name, as a dotted path leads through it, or node by
+// node, each once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt {
+
+/// Number of values directly below `value`: elements; keys and values of a
+/// dict, then those of its attributes; args, state and items of an object.
+std::size_t child_count(const Value& value);
+
+/// The child at `index`, counted as above. Ownership: the node's.
+Value& child_at(const Value& value, std::size_t index);
+
+/// Name of a dict key inside a dotted path: Python's `str(key)`.
+std::string key_text(const Value& key);
+
+/// Non-negative or negative integers of a tuple, list or `Size`; nothing if an
+/// element is not an int (bool does not count as one).
+std::optional<std::vector<std::int64_t>> integers_of(const Value& value);
+
+/// True if `value` is a whole `torch.nn.Module`: an object whose state is a
+/// dict with `_modules`.
+bool is_module(const Value& value);
+
+/// The attributes of an object of a TorchScript program; null for any other
+/// value.
+const Dict* script_attributes(const Value& value);
+
+/// What a module registers, in the order of its state_dict.
+enum class MemberKind : std::uint8_t { kParameter, kBuffer, kModule };
+/// Where a module's state holds them, in the order of MemberKind.
+inline constexpr std::array<std::string_view, 3> kMemberParts{
+    "_parameters",
+    "_buffers",
+    "_modules"};
+using MemberVisitor = std::function<
+    Status(MemberKind kind, const Value& key, const Value& value)>;
+
+/// Visits what state_dict shows of a module with this `state`: parameters,
+/// persistent buffers, then children; None is left out. Errors: what `visit`
+/// returned.
+Status for_each_member(const Value& state, const MemberVisitor& visit);
+
+/// Levels of values that recursion over a tree goes down: what 8 MiB of stack
+/// hold, also with sanitizers.
+inline constexpr std::uint64_t kMaxTreeDepth = 2000;
+
+/// How far a walk goes, and for whom.
+struct WalkBounds {
+  std::uint64_t max_depth = kMaxTreeDepth;
+  /// A shared value counts each time it is reached.
+  std::uint64_t max_visits = 20'000'000;
+  /// Operation that errors name.
+  std::string_view op = "ckpt.read";
+};
+/// For trees that are written: more names fit no file.
+inline constexpr WalkBounds kWriteBounds{
+    .max_visits = 4'000'000,
+    .op = "ckpt.save"};
+
+/// A step down: the key of a dict as text, or the index of an element.
+using PathStep = std::variant<std::string, std::int64_t>;
+std::string step_text(const PathStep& step);
+
+/// Goes down a tree by names, depth first in file order. A derived class says
+/// what to do with each value: look at it, go on below it, or both.
+///   Status visit(const Value& value) override {
+///     return value.as_tensor() ? add(name(), value) : enter(value);
+///   }
+class ValueWalk {
+ public:
+  explicit ValueWalk(const WalkBounds& bounds = {}) : bounds_(bounds) {}
+  ValueWalk(const ValueWalk&) = delete;
+  ValueWalk& operator=(const ValueWalk&) = delete;
+
+  /// Visits `value` under the path so far: the root, to begin with. Errors:
+  /// those of `visit`; kUnsafe (E_DEPTH, E_LIMIT) beyond the bounds.
+  Status walk(const Value& value);
+
+ protected:
+  ~ValueWalk() = default;
+
+  virtual Status visit(const Value& value) = 0;
+
+  /// Visits what has a name in `value`: items of a dict; elements of a list or
+  /// tuple; what state_dict shows of a module; of another object its state,
+  /// under the same name, and its items.
+  Status enter(const Value& value);
+  /// Visits a value one step down.
+  Status below(PathStep step, const Value& value);
+
+  /// Path of the value that is visited, joined by dots: "state_dict.fc.weight".
+  [[nodiscard]] const std::string& name() const noexcept {
+    return name_;
+  }
+  [[nodiscard]] const std::vector<PathStep>& path() const noexcept {
+    return path_;
+  }
+
+ private:
+  Status enter_items(const std::vector<Item>& items);
+
+  WalkBounds bounds_;
+  std::uint64_t depth_ = 0;
+  std::uint64_t visits_ = 0;
+  std::string name_;
+  std::vector<PathStep> path_;
+};
+
+/// Looks at each node of trees once, however often it is shared, a parent
+/// before its children, without recursion. What has no address of its own, such
+/// as a number, is not a node.
+class NodeWalk {
+ public:
+  /// Called for a node; true to go on below it. It may change the node.
+  using Visitor = std::function<bool(const Value& node)>;
+
+  void run(const Value& root, const Visitor& visit);
+  /// Leaves a node out from now on.
+  void leave_out(const Value& node) {
+    seen_.insert(node.address());
+  }
+
+ private:
+  std::unordered_set<const void*> seen_;
+};
+
+/// Called for each tensor with its name: "state_dict.fc.weight".
+using TensorVisitor =
+    std::function<void(const std::string& name, const Tensor& tensor)>;
+
+/// Visits the tensors of a tree in file order. A module shows the names of
+/// its state_dict, a sparse or nested tensor those of its parts ("w.indices",
+/// "w.values"); other objects their state. Other calls (REDUCE arguments), sets
+/// and attributes are left out. A container or module reached twice is visited
+/// twice, another object once.
+/// Errors: kUnsafe (E_DEPTH); kUnsafe (E_LIMIT) after `max_visits` values.
+Status for_each_tensor(
+    const Value& root,
+    const TensorVisitor& visit,
+    std::uint64_t max_visits = WalkBounds().max_visits);
+
+/// Name of the first tensor that views `storage`, "" if none does.
+std::string first_tensor_of(const Value& root, const Storage* storage);
+
+} // namespace lockstep::ckpt

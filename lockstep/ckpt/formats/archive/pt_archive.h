@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The records of one `torch.save` archive, for write_pt and for formats that
+// pack such archives (DCP).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/zip/zip_writer.h"
+
+namespace lockstep::ckpt::internal {
+
+/// The top folder of an archive: the one `options` name, else the file's name
+/// by PyTorch's rule. Errors: kInvalidArgument.
+Result<std::string> archive_folder(
+    const std::string& path,
+    const SaveOptions& options);
+
+/// Adds the storage `index` of the tree as the record `name`.
+using AddStorage = std::function<
+    Status(ZipWriter& zip, const std::string& name, std::size_t index)>;
+
+/// Writes all records behind what `file` holds; offsets count from there.
+/// Returns the archive's length. Units: bytes. Errors: kIo, those of `add`.
+Result<std::uint64_t> write_pt_archive(
+    WritableFile& file,
+    const std::string& root,
+    const PickledTree& tree,
+    const AddStorage& add);
+
+/// Adds the bytes of `storage`. Errors: those of loading; kCorrupt
+/// (E_STORAGE_SHORT).
+Status
+add_pt_storage(ZipWriter& zip, const std::string& name, Storage& storage);
+
+} // namespace lockstep::ckpt::internal

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Puts the chunks of one tensor together, for the DCP reader only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
+
+namespace lockstep::ckpt::internal {
+
+/// A chunk with the bytes of its item.
+struct DcpPart {
+  std::vector<std::int64_t> offsets = {};
+  std::vector<std::int64_t> sizes = {};
+  /// A whole file of `torch.save`.
+  std::shared_ptr<ByteSource> item = {};
+};
+
+/// Checks that the chunks of `item` tile the tensor: none outside, no overlap,
+/// no gap. Errors: kCorrupt (E_DCP_COVERAGE, E_OVERFLOW, E_RANK), kUnsafe
+/// (E_LIMIT) for more chunks than can be compared.
+Status check_coverage(const DcpItem& item);
+
+/// The row-major bytes of `item`, read and assembled when first asked for.
+/// A single contiguous chunk is aliased. Errors of loading: those of the items;
+/// kCorrupt (E_DCP_COVERAGE) if a chunk's tensor is another than announced.
+std::shared_ptr<StorageSource> make_chunked_storage(
+    const DcpItem& item,
+    std::vector<DcpPart> parts,
+    const LoadOptions& options,
+    PartLoader load_part);
+
+} // namespace lockstep::ckpt::internal

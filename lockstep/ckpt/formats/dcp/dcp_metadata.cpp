@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle_machine.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::string_view kModule = "torch.distributed.checkpoint.";
+
+Error bad_metadata(std::string message) {
+  return {
+      .code = ErrorCode::kCorrupt,
+      .op = "ckpt.read",
+      .message = std::move(message),
+      .record = kDcpMetadataFile,
+      .detail = "E_DCP_METADATA"};
+}
+
+bool looks_up_members_only(const std::set<std::string>& lookups) {
+  return !lookups.empty() && std::ranges::all_of(lookups, is_enum_lookup);
+}
+
+Status check_globals(const PickleResult& pickle) {
+  for (const GlobalUse& use : pickle.globals) {
+    const bool is_member =
+        use.name == "builtins.getattr" && looks_up_members_only(pickle.lookups);
+    if (!is_member && !find_global(use.name).is_harmless()) {
+      return Error{
+          .code = ErrorCode::kUnsafe,
+          .op = "ckpt.read",
+          .message = format(
+              "name '{}' does not belong in the metadata of a checkpoint; "
+              "PyTorch would import and call it",
+              escape(use.name)),
+          .hint = "do not load this folder in Python",
+          .record = kDcpMetadataFile,
+          .offset = use.offset,
+          .detail = "E_UNSAFE_GLOBAL"};
+    }
+  }
+  return {};
+}
+
+// The state of an object of this class, null for anything else.
+const Value* state_of(const Value& value, std::string_view class_name) {
+  const Object* object = value.as_object();
+  const bool is_it =
+      object != nullptr && object->global.starts_with(kModule) &&
+      std::string_view(object->global).substr(kModule.size()) == class_name;
+  return is_it ? object->state.get() : nullptr;
+}
+
+bool is_class(const Value& value, std::string_view class_name) {
+  const Object* object = value.as_object();
+  return object != nullptr && object->global.starts_with(kModule) &&
+         std::string_view(object->global).substr(kModule.size()) == class_name;
+}
+
+const Dict* dict_at(const Value& state, std::string_view key) {
+  const Value* value = state.find(key);
+  return value == nullptr ? nullptr : value->as_dict();
+}
+
+// Non-negative integers.
+std::optional<std::vector<std::int64_t>> sizes_at(
+    const Value& state,
+    std::string_view key) {
+  const Value* value = state.find(key);
+  auto sizes = value == nullptr ? std::nullopt : integers_of(*value);
+  const bool good = sizes && std::ranges::none_of(*sizes, [](std::int64_t n) {
+                      return n < 0;
+                    });
+  return good ? sizes : std::nullopt;
+}
+
+// A tensor's chunk is found by name and offsets, an object by name alone.
+using PlaceKey =
+    std::pair<std::string, std::optional<std::vector<std::int64_t>>>;
+using Places = std::map<PlaceKey, DcpPlace>;
+
+Result<DcpPlace> read_place(const Value& info, const std::string& name) {
+  const Value* state = state_of(info, "filesystem._StorageInfo");
+  const Value* file = state == nullptr ? nullptr : state->find("relative_path");
+  const Value* offset = state == nullptr ? nullptr : state->find("offset");
+  const Value* length = state == nullptr ? nullptr : state->find("length");
+  if (file == nullptr || file->as_string() == nullptr || offset == nullptr ||
+      offset->as_int() == nullptr || *offset->as_int() < 0 ||
+      length == nullptr || length->as_int() == nullptr ||
+      *length->as_int() < 0) {
+    return bad_metadata(format(
+        "the place of '{}' is not a file, an offset and a length",
+        escape(name)));
+  }
+  const Value* transforms = state->find("transform_descriptors");
+  const List* list = transforms == nullptr ? nullptr : transforms->as_list();
+  const bool is_plain = transforms == nullptr || transforms->is_none() ||
+                        (list != nullptr && list->items.empty());
+  if (!is_plain) {
+    const std::string* first = list == nullptr || list->items.empty()
+                                   ? nullptr
+                                   : list->items[0].as_string();
+    return Error{
+        .code = ErrorCode::kUnsupported,
+        .op = "ckpt.read",
+        .message = format(
+            "'{}' is stored through '{}'",
+            escape(name),
+            first == nullptr ? "?" : escape(*first)),
+        .hint = "load it in Python and save it without extensions",
+        .record = kDcpMetadataFile,
+        .detail = "E_DCP_TRANSFORM"};
+  }
+  return DcpPlace{
+      .file = *file->as_string(),
+      .offset = static_cast<std::uint64_t>(*offset->as_int()),
+      .length = static_cast<std::uint64_t>(*length->as_int())};
+}
+
+Result<Places> read_places(const Value& metadata) {
+  const Dict* data = dict_at(metadata, "storage_data");
+  if (data == nullptr) {
+    return bad_metadata("the metadata has no 'storage_data'");
+  }
+  Places places;
+  for (const auto& [index, info] : data->items) {
+    const Value* state = state_of(index, "metadata.MetadataIndex");
+    const Value* name = state == nullptr ? nullptr : state->find("fqn");
+    if (name == nullptr || name->as_string() == nullptr) {
+      return bad_metadata("a key of 'storage_data' is not a MetadataIndex");
+    }
+    LOCKSTEP_ASSIGN(DcpPlace place, read_place(info, *name->as_string()));
+    const bool fresh =
+        places
+            .try_emplace(
+                PlaceKey(*name->as_string(), sizes_at(*state, "offset")),
+                std::move(place))
+            .second;
+    if (!fresh) {
+      return bad_metadata(
+          format("'{}' has two places", escape(*name->as_string())));
+    }
+  }
+  return places;
+}
+
+class ItemReader {
+ public:
+  ItemReader(const Value& metadata, const Places& places)
+      : places_(places), paths_(dict_at(metadata, "planner_data")) {
+    if (paths_ != nullptr) {
+      for (const auto& [name, path] : paths_->items) {
+        if (name.as_string() != nullptr) {
+          path_of_.emplace(*name.as_string(), &path);
+        }
+      }
+    }
+  }
+
+  Result<DcpItem> read(const Value& key, const Value& value) {
+    if (key.as_string() == nullptr) {
+      return bad_metadata("a name in 'state_dict_metadata' is not text");
+    }
+    DcpItem item{.name = *key.as_string()};
+    LOCKSTEP_TRY(read_path(item));
+    if (is_class(value, "metadata.BytesStorageMetadata")) {
+      LOCKSTEP_ASSIGN(item.place, place_of(item.name, std::nullopt));
+      return item;
+    }
+    const Value* state = state_of(value, "metadata.TensorStorageMetadata");
+    if (state == nullptr) {
+      return bad_metadata(
+          format("'{}' is neither a tensor nor bytes", escape(item.name)));
+    }
+    item.is_tensor = true;
+    LOCKSTEP_TRY(read_properties(item, *state));
+    LOCKSTEP_TRY(read_chunks(item, *state));
+    return item;
+  }
+
+ private:
+  Result<DcpPlace> place_of(
+      const std::string& name,
+      const std::optional<std::vector<std::int64_t>>& offsets) const {
+    const auto found = places_.find(PlaceKey(name, offsets));
+    if (found != places_.end()) {
+      return found->second;
+    }
+    Error error = bad_metadata(
+        format("the metadata does not say where '{}' lies", escape(name)));
+    error.detail = "E_NO_STORAGE";
+    return error;
+  }
+
+  Status read_path(DcpItem& item) const {
+    const auto known = path_of_.find(item.name);
+    if (known == path_of_.end()) {
+      item.path.emplace_back(item.name);
+      return {};
+    }
+    const Tuple* path = known->second->as_tuple();
+    for (std::size_t i = 0; path != nullptr && i < path->items.size(); ++i) {
+      const std::string* key = path->items[i].as_string();
+      const std::int64_t* index = path->items[i].as_int();
+      if (key != nullptr) {
+        item.path.emplace_back(*key);
+      } else if (index != nullptr && *index >= 0 && i > 0) {
+        item.path.emplace_back(*index);
+      } else {
+        path = nullptr;
+        break;
+      }
+    }
+    if (path == nullptr || path->items.empty()) {
+      return bad_metadata(
+          format("the path of '{}' is not a tuple of keys", escape(item.name)));
+    }
+    return {};
+  }
+
+  static Status read_properties(DcpItem& item, const Value& state) {
+    const Value* properties = state.find("properties");
+    const Value* parts =
+        properties == nullptr
+            ? nullptr
+            : state_of(*properties, "metadata.TensorProperties");
+    const Tuple* tuple = parts == nullptr ? nullptr : parts->as_tuple();
+    auto sizes = sizes_at(state, "size");
+    if (tuple == nullptr || tuple->items.size() < 3 || !sizes) {
+      return bad_metadata(format(
+          "the properties of tensor '{}' have an unknown form",
+          escape(item.name)));
+    }
+    const DTypeValue* dtype = tuple->items[0].as_dtype();
+    if (dtype == nullptr) {
+      Error error = bad_metadata(
+          format("tensor '{}' has an unknown type", escape(item.name)));
+      error.code = ErrorCode::kUnsupported;
+      error.detail = "E_DTYPE";
+      return error;
+    }
+    const bool* requires_grad = tuple->items[2].as_bool();
+    item.dtype = dtype->dtype;
+    item.requires_grad = requires_grad != nullptr && *requires_grad;
+    item.sizes = *std::move(sizes);
+    return {};
+  }
+
+  Status read_chunks(DcpItem& item, const Value& state) const {
+    const Value* value = state.find("chunks");
+    const List* chunks = value == nullptr ? nullptr : value->as_list();
+    if (chunks == nullptr) {
+      return bad_metadata(
+          format("tensor '{}' has no list of chunks", escape(item.name)));
+    }
+    item.chunks.reserve(chunks->items.size());
+    for (const Value& entry : chunks->items) {
+      const Value* box = state_of(entry, "metadata.ChunkStorageMetadata");
+      auto offsets = box == nullptr ? std::nullopt : sizes_at(*box, "offsets");
+      auto sizes = box == nullptr ? std::nullopt : sizes_at(*box, "sizes");
+      if (!offsets || !sizes) {
+        return bad_metadata(format(
+            "a chunk of tensor '{}' has no offsets and sizes",
+            escape(item.name)));
+      }
+      DcpChunk chunk;
+      LOCKSTEP_ASSIGN(chunk.place, place_of(item.name, offsets));
+      chunk.offsets = *std::move(offsets);
+      chunk.sizes = *std::move(sizes);
+      item.chunks.push_back(std::move(chunk));
+    }
+    return {};
+  }
+
+  const Places& places_;
+  const Dict* paths_;
+  std::map<std::string, const Value*, std::less<>> path_of_;
+};
+
+} // namespace
+
+bool is_enum_lookup(std::string_view lookup) {
+  return lookup.starts_with(kModule) &&
+         lookup.substr(kModule.size())
+             .starts_with("metadata._MEM_FORMAT_ENCODING.TORCH_");
+}
+
+Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
+  auto pickle = read_pickle(bytes, nullptr, limits);
+  if (!pickle) {
+    pickle.error().record = kDcpMetadataFile;
+    return std::move(pickle).error();
+  }
+  LOCKSTEP_TRY(check_globals(*pickle));
+  const Value* metadata = state_of(pickle->root, "metadata.Metadata");
+  const Dict* items =
+      metadata == nullptr ? nullptr : dict_at(*metadata, "state_dict_metadata");
+  if (items == nullptr) {
+    return bad_metadata("the file is not the metadata of a checkpoint");
+  }
+  LOCKSTEP_ASSIGN(const Places places, read_places(*metadata));
+  ItemReader reader(*metadata, places);
+  DcpMetadata result;
+  result.items.reserve(items->items.size());
+  for (const auto& [key, value] : items->items) {
+    LOCKSTEP_ASSIGN(DcpItem item, reader.read(key, value));
+    result.items.push_back(std::move(item));
+  }
+  result.globals = std::move(pickle->globals);
+  for (GlobalUse& use : result.globals) {
+    use.is_safe = true; // of the short list
+  }
+  return result;
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The file `.metadata` of a folder that `torch.distributed.checkpoint` wrote:
+// a pickle that says where the pieces of each tensor lie. PyTorch runs it; here
+// it is read as data, and a name outside of a short list is refused.
+//   auto metadata = read_dcp_metadata(bytes, limits);
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/ckpt/checkpoint.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/options.h"
+
+namespace lockstep::ckpt {
+
+inline constexpr const char* kDcpMetadataFile = ".metadata";
+/// How the names of the files with tensors end.
+inline constexpr const char* kDcpDataSuffix = ".distcp";
+
+/// True if `getattr(module.X, 'name')`, given as "module.X.name", fetches a
+/// member of the enum in such metadata, the only one in PyTorch's own
+/// checkpoints. Python 3.11.2, Debian 12's, pickles it so.
+bool is_enum_lookup(std::string_view lookup);
+
+/// Where an item lies: a whole file of `torch.save` inside a file of the
+/// folder. Units: bytes.
+struct DcpPlace {
+  /// Name in the folder.
+  std::string file = {};
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+/// A box of a tensor, saved by one rank. Units: elements.
+struct DcpChunk {
+  std::vector<std::int64_t> offsets = {};
+  std::vector<std::int64_t> sizes = {};
+  DcpPlace place = {};
+};
+
+/// Most steps of a path.
+inline constexpr std::size_t kMaxDcpPath = 200;
+
+/// An entry of the saved dict.
+struct DcpItem {
+  /// Path joined by dots.
+  std::string name = {};
+  std::vector<PathStep> path = {};
+  /// Off: any object, in `place`.
+  bool is_tensor = false;
+  DType dtype = DType::kFloat32;
+  bool requires_grad = false;
+  std::vector<std::int64_t> sizes = {};
+  std::vector<DcpChunk> chunks = {};
+  DcpPlace place = {};
+};
+
+/// What `.metadata` says, in its order.
+struct DcpMetadata {
+  std::vector<DcpItem> items = {};
+  std::vector<GlobalUse> globals = {};
+};
+
+/// Reads the pickle and checks its form; places are not compared with files.
+/// Errors: as `read_pickle`; kCorrupt (E_DCP_METADATA, E_NO_STORAGE), kUnsafe
+/// (E_UNSAFE_GLOBAL), kUnsupported (E_DTYPE, E_DCP_TRANSFORM).
+Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits);
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
+
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/pickle_output.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using internal::Op;
+using internal::PickleOutput;
+
+class MetadataPickler {
+ public:
+  std::string run(const std::vector<DcpItem>& items) {
+    begin_object("metadata.Metadata");
+    begin_dict();
+    key("state_dict_metadata");
+    begin_dict();
+    for (const DcpItem& item : items) {
+      out_.literal(item.name);
+      item.is_tensor ? tensor(item) : bytes();
+    }
+    end_dict();
+    key("planner_data");
+    begin_dict();
+    for (const DcpItem& item : items) {
+      out_.literal(item.name);
+      path(item.path);
+    }
+    end_dict();
+    key("storage_data");
+    begin_dict();
+    for (const DcpItem& item : items) {
+      places(item);
+    }
+    end_dict();
+    key("storage_meta");
+    out_.op(Op::kNone);
+    key("version");
+    out_.literal("1.0.0");
+    end_dict();
+    out_.op(Op::kBuild);
+    return std::move(out_).finish();
+  }
+
+ private:
+  // An instance; its state and BUILD follow.
+  void begin_object(std::string_view name) {
+    out_.global(format("torch.distributed.checkpoint.{}", name));
+    out_.op(Op::kEmptyTuple);
+    out_.op(Op::kNewObject);
+  }
+
+  void begin_dict() {
+    out_.op(Op::kEmptyDict);
+    out_.op(Op::kMark);
+  }
+
+  void end_dict() {
+    out_.op(Op::kSetItems);
+  }
+
+  void key(std::string_view text) {
+    out_.literal(text);
+  }
+
+  void size(const std::vector<std::int64_t>& sizes) {
+    out_.global("torch.Size");
+    out_.integer_tuple(sizes);
+    out_.tuple(1);
+    out_.op(Op::kReduce);
+  }
+
+  void bytes() {
+    begin_object("metadata.BytesStorageMetadata");
+  }
+
+  void tensor(const DcpItem& item) {
+    begin_object("metadata.TensorStorageMetadata");
+    begin_dict();
+    key("properties");
+    properties(item);
+    key("size");
+    size(item.sizes);
+    key("chunks");
+    out_.op(Op::kEmptyList);
+    for (const DcpChunk& chunk : item.chunks) {
+      begin_object("metadata.ChunkStorageMetadata");
+      begin_dict();
+      key("offsets");
+      size(chunk.offsets);
+      key("sizes");
+      size(chunk.sizes);
+      end_dict();
+      out_.op(Op::kBuild);
+      out_.op(Op::kAppend);
+    }
+    end_dict();
+    out_.op(Op::kBuild);
+  }
+
+  void properties(const DcpItem& item) {
+    begin_object("metadata.TensorProperties");
+    out_.op(Op::kMark);
+    out_.global(format("torch.{}", dtype_info(item.dtype).name));
+    out_.global("torch.serialization._get_layout");
+    out_.literal("torch.strided");
+    out_.tuple(1);
+    out_.op(Op::kReduce);
+    out_.boolean(item.requires_grad);
+    out_.global("torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING");
+    out_.integer(0); // contiguous
+    out_.tuple(1);
+    out_.op(Op::kReduce);
+    out_.boolean(false); // pinned memory
+    constexpr std::size_t kParts = 5;
+    out_.tuple(kParts);
+    out_.op(Op::kBuild);
+  }
+
+  void path(const std::vector<PathStep>& steps) {
+    constexpr std::size_t kWithoutMark = 3;
+    if (steps.size() > kWithoutMark) {
+      out_.op(Op::kMark);
+    }
+    for (const PathStep& step : steps) {
+      if (const std::string* text = std::get_if<std::string>(&step)) {
+        out_.literal(*text);
+      } else {
+        out_.integer(std::get<std::int64_t>(step));
+      }
+    }
+    out_.tuple(steps.size());
+  }
+
+  void places(const DcpItem& item) {
+    if (!item.is_tensor) {
+      begin_index(item.name);
+      out_.op(Op::kNone);
+      key("index");
+      out_.op(Op::kNone);
+      end_index();
+      place(item.place);
+    }
+    for (std::size_t i = 0; i < item.chunks.size(); ++i) {
+      begin_index(item.name);
+      size(item.chunks[i].offsets);
+      key("index");
+      out_.integer(static_cast<std::int64_t>(i));
+      end_index();
+      place(item.chunks[i].place);
+    }
+  }
+
+  void begin_index(const std::string& name) {
+    begin_object("metadata.MetadataIndex");
+    begin_dict();
+    key("fqn");
+    out_.literal(name);
+    key("offset");
+  }
+
+  void end_index() {
+    end_dict();
+    out_.op(Op::kBuild);
+  }
+
+  void place(const DcpPlace& place) {
+    begin_object("filesystem._StorageInfo");
+    begin_dict();
+    key("relative_path");
+    out_.literal(place.file);
+    key("offset");
+    out_.integer(static_cast<std::int64_t>(place.offset));
+    key("length");
+    out_.integer(static_cast<std::int64_t>(place.length));
+    key("transform_descriptors");
+    out_.op(Op::kNone);
+    end_dict();
+    out_.op(Op::kBuild);
+  }
+
+  PickleOutput out_;
+};
+
+} // namespace
+
+std::string dcp_metadata_pickle(const std::vector<DcpItem>& items) {
+  return MetadataPickler().run(items);
+}
+
+} // namespace lockstep::ckpt

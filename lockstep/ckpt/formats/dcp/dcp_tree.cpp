@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/dcp/dcp_tree.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lockstep/base/numbers.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+// "12", but not "012", "+1" or "12a".
+std::optional<std::int64_t> number_of(const std::string& key) {
+  const auto number = parse_number<std::int64_t>(key, 0);
+  return number && std::to_string(*number) == key ? number : std::nullopt;
+}
+
+} // namespace
+
+// A dict or a list until `value` is set.
+struct DcpTree::Node {
+  std::optional<Value> value = {};
+  // Of a dict, in the order of the file.
+  std::vector<std::pair<std::string, std::unique_ptr<Node>>> members = {};
+  std::map<std::string, std::size_t> places = {};
+  std::map<std::int64_t, std::unique_ptr<Node>> elements = {};
+
+  // The child at `step`; null if this node is of another kind.
+  Node* child(const PathStep& step) {
+    if (value) {
+      return nullptr;
+    }
+    if (const std::string* key = std::get_if<std::string>(&step)) {
+      if (!elements.empty()) {
+        return nullptr;
+      }
+      const auto [place, fresh] = places.emplace(*key, members.size());
+      if (fresh) {
+        members.emplace_back(*key, std::make_unique<Node>());
+      }
+      return members[place->second].second.get();
+    }
+    if (!members.empty()) {
+      return nullptr;
+    }
+    auto& element = elements[std::get<std::int64_t>(step)];
+    if (element == nullptr) {
+      element = std::make_unique<Node>();
+    }
+    return element.get();
+  }
+
+  [[nodiscard]] bool is_empty() const {
+    return !value && members.empty() && elements.empty();
+  }
+
+  // Depth is bounded by kMaxDcpPath.
+  Result<Value> build(bool is_state, std::uint64_t& left) {
+    if (value) {
+      return *std::move(value);
+    }
+    return elements.empty() ? build_dict(is_state, left) : build_list(left);
+  }
+
+  Result<Value> build_dict(bool is_state, std::uint64_t& left) {
+    const bool numbered =
+        is_state && std::ranges::all_of(members, [](const auto& member) {
+          return number_of(member.first).has_value();
+        });
+    Dict dict;
+    dict.items.reserve(members.size());
+    for (auto& [key, node] : members) {
+      LOCKSTEP_ASSIGN(Value child, node->build(key == "state", left));
+      const auto number = numbered ? number_of(key) : std::nullopt;
+      dict.items.emplace_back(
+          number ? Value(*number) : Value(key),
+          std::move(child));
+    }
+    return Value(std::move(dict));
+  }
+
+  Result<Value> build_list(std::uint64_t& left) {
+    const std::int64_t last = elements.rbegin()->first;
+    if (static_cast<std::uint64_t>(last) >= left) {
+      return Error{
+          .code = ErrorCode::kUnsafe,
+          .op = "ckpt.read",
+          .message = format("a list would have {} elements", last),
+          .record = kDcpMetadataFile,
+          .detail = "E_LIMIT"};
+    }
+    left -= static_cast<std::uint64_t>(last);
+    List list;
+    list.items.resize(static_cast<std::size_t>(last) + 1);
+    for (auto& [index, node] : elements) {
+      LOCKSTEP_ASSIGN(
+          list.items[static_cast<std::size_t>(index)],
+          node->build(false, left));
+    }
+    return Value(std::move(list));
+  }
+};
+
+DcpTree::DcpTree() : root_(std::make_unique<Node>()) {}
+DcpTree::~DcpTree() = default;
+
+Status DcpTree::add(const DcpItem& item, Value value) {
+  if (item.path.size() > kMaxDcpPath) {
+    return Error{
+        .code = ErrorCode::kUnsafe,
+        .op = "ckpt.read",
+        .message = format("'{}' is nested too deeply", escape(item.name)),
+        .record = kDcpMetadataFile,
+        .detail = "E_DEPTH"};
+  }
+  Node* node = root_.get();
+  for (const PathStep& step : item.path) {
+    node = node == nullptr ? nullptr : node->child(step);
+  }
+  if (node == nullptr || !node->is_empty()) {
+    return Error{
+        .code = ErrorCode::kCorrupt,
+        .op = "ckpt.read",
+        .message = format(
+            "the path of '{}' is that of another value",
+            escape(item.name)),
+        .record = kDcpMetadataFile,
+        .detail = "E_DCP_METADATA"};
+  }
+  node->value = std::move(value);
+  return {};
+}
+
+Result<Value> DcpTree::finish(const Limits& limits) {
+  std::uint64_t left = limits.max_nodes;
+  return root_->build(false, left);
+}
+
+} // namespace lockstep::ckpt::internal

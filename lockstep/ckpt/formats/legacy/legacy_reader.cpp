@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/legacy/legacy_reader.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/legacy/legacy_storage.h"
+#include "lockstep/ckpt/formats/legacy/old_variables.h"
+#include "lockstep/ckpt/pickle/allow_list.h"
+#include "lockstep/ckpt/pickle/pickle_stream.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using namespace std::string_view_literals;
+
+// 0x1950a86a20f9469cfc6c, as integers are kept.
+constexpr std::string_view kLegacyMagic =
+    "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
+constexpr std::int64_t kVersion = 1001;
+// Protocol 2 or 3, then a long integer of 10 bytes: how a cut file starts.
+constexpr std::string_view kLongOfTen = "\x8a\x0a"sv;
+
+Error legacy_error(
+    ErrorCode code,
+    std::string_view detail,
+    std::string message,
+    std::uint64_t offset) {
+  Error error = pickle_error(code, detail, std::move(message));
+  error.offset = offset;
+  return error;
+}
+
+bool is_magic(const Value& value) {
+  const BigInt* integer = value.as_big_int();
+  return integer != nullptr && integer->bytes == kLegacyMagic;
+}
+
+class LegacyReader {
+ public:
+  LegacyReader(
+      const std::shared_ptr<ByteSource>& source,
+      const LoadOptions& options)
+      : source_(source),
+        options_(options),
+        stream_(source, 0, options.limits) {}
+
+  Result<Checkpoint> run() {
+    file_.format = "legacy";
+    file_.byteorder = "little";
+    file_.version = kVersion;
+    file_.crc = CrcState::kAbsent;
+    file_.file_bytes = source_->size();
+    LOCKSTEP_TRY(read_magic());
+    LOCKSTEP_TRY(read_version());
+    LOCKSTEP_TRY(next(nullptr)); // sizes of C types: PyTorch ignores them
+    LOCKSTEP_TRY(read_tree());
+    file_.era = era();
+    scan_rest();
+    LOCKSTEP_TRY(check_allow_list(file_, options_));
+    return std::move(file_);
+  }
+
+ private:
+  // Names count wherever they are: all five pickles can hide a call.
+  Result<Value> next(PersistentIdHandler* handler) {
+    LOCKSTEP_ASSIGN(PickleResult pickle, stream_.next(handler));
+    for (GlobalUse& use : pickle.globals) {
+      file_.globals.push_back(std::move(use));
+    }
+    for (std::string& warning : pickle.warnings) {
+      file_.warnings.push_back(std::move(warning));
+    }
+    return std::move(pickle.root);
+  }
+
+  Status read_magic() {
+    const std::uint64_t begin = stream_.position();
+    LOCKSTEP_ASSIGN(const Value magic, next(nullptr));
+    if (!is_magic(magic)) {
+      return legacy_error(
+          ErrorCode::kCorrupt,
+          "E_LEGACY_MAGIC",
+          "the first pickle is not the magic number of a legacy checkpoint",
+          begin);
+    }
+    return {};
+  }
+
+  Status read_version() {
+    const std::uint64_t begin = stream_.position();
+    LOCKSTEP_ASSIGN(const Value version, next(nullptr));
+    const std::int64_t* number = version.as_int();
+    if (number == nullptr || *number != kVersion) {
+      return legacy_error(
+          ErrorCode::kUnsupported,
+          "E_LEGACY_VERSION",
+          format(
+              "expected protocol version {}, got {}",
+              kVersion,
+              number == nullptr ? std::string(version.type_name())
+                                : std::to_string(*number)),
+          begin);
+    }
+    return {};
+  }
+
+  Status read_tree() {
+    internal::LegacyStorages storages;
+    LOCKSTEP_ASSIGN(file_.root, next(&storages));
+    LOCKSTEP_ASSIGN(const Value keys, next(nullptr));
+    storages.fold_views(file_.root);
+    modernize_variables(file_.root);
+    LOCKSTEP_TRY(storages.read_blobs(stream_, source_, keys, file_.root));
+    file_.storages = storages.storages();
+    file_.class_sources = storages.class_sources();
+    return {};
+  }
+
+  // `_rebuild_tensor_v2` came with 0.4.
+  [[nodiscard]] std::string era() const {
+    const auto uses = [this](std::string_view name) {
+      return std::ranges::any_of(file_.globals, [name](const GlobalUse& use) {
+        return use.name == name;
+      });
+    };
+    if (uses("torch._utils._rebuild_tensor_v3")) {
+      return "torch 2.1 or newer, on request";
+    }
+    return uses("torch._utils._rebuild_tensor") ? "torch 0.1.10 to 0.3"
+                                                : "torch 0.4 to 1.5, or newer "
+                                                  "on request";
+  }
+
+  // PyTorch reads the next object of a stream with the next torch.load.
+  void scan_rest() {
+    const std::uint64_t begin = stream_.position();
+    if (stream_.remaining() == 0) {
+      return;
+    }
+    PickleStream rest(source_, begin, options_.limits);
+    internal::LegacyStorages storages;
+    std::size_t pickles = 0;
+    for (; rest.remaining() != 0; ++pickles) {
+      auto pickle = rest.next(&storages);
+      if (!pickle) {
+        break;
+      }
+      for (GlobalUse& use : pickle->globals) {
+        file_.globals.push_back(std::move(use));
+      }
+    }
+    file_.warnings.push_back(format(
+        "W_TRAILING: {} the last storage at {:#x}{}",
+        counted(source_->size() - begin, "byte follows", "bytes follow"),
+        begin,
+        pickles == 0 ? ""
+                     : ", pickles among them: PyTorch reads the first object"));
+  }
+
+  std::shared_ptr<ByteSource> source_;
+  LoadOptions options_;
+  PickleStream stream_;
+  Checkpoint file_;
+};
+
+} // namespace
+
+bool starts_like_legacy(ByteSpan head) {
+  const auto pickle = read_pickle(head, nullptr, {});
+  return pickle && is_magic(pickle->root);
+}
+
+Result<bool> claims_legacy(const ReadInput& input) {
+  if (input.source == nullptr) {
+    return false;
+  }
+  const ByteSpan head =
+      input.head.first(std::min(input.head.size(), kLegacyHeadBytes));
+  const std::string_view text = as_text(head);
+  if (text.size() > 4 && text[0] == '\x80' &&
+      text.substr(2).starts_with(kLongOfTen)) {
+    return true;
+  }
+  const auto pickle = read_pickle(head, nullptr, input.options.limits);
+  return pickle && pickle->root.as_big_int() != nullptr;
+}
+
+Result<Checkpoint> read_legacy(const ReadInput& input) {
+  return LegacyReader(input.source, input.options).run();
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reader of the stream that torch.save wrote from 0.1.10 to 1.5, and still
+// writes with `_use_new_zipfile_serialization=False`: five pickles, then the
+// bytes of the storages. For `load`.
+#pragma once
+
+#include <cstddef>
+
+#include "lockstep/ckpt/format.h"
+
+namespace lockstep::ckpt {
+
+/// More than the magic number of a legacy stream takes in any protocol.
+inline constexpr std::size_t kLegacyHeadBytes = 64;
+
+/// True if `head` starts with that number, pickled by any protocol. `head`: the
+/// first kLegacyHeadBytes of a file, or all of a shorter one.
+bool starts_like_legacy(ByteSpan head);
+
+/// True if the first pickle is a long integer, the magic number or a wrong one.
+Result<bool> claims_legacy(const ReadInput& input);
+
+/// Errors: as `load`, with offsets in the file; E_LEGACY_MAGIC,
+/// E_LEGACY_VERSION, E_LEGACY_KEYS, E_LEGACY_NUMEL, E_LEGACY_SHORT.
+Result<Checkpoint> read_legacy(const ReadInput& input);
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The header of an npy array: magic, version, length, and a Python literal of
+// three keys, which is read by a small grammar and never evaluated.
+//   auto header = read_npy_header(bytes, file_bytes);
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/fs.h"
+#include "lockstep/ckpt/formats/numpy/numpy_dtype.h"
+
+namespace lockstep::ckpt {
+
+/// Units: bytes; longer headers are refused. NumPy's own limit is 10,000.
+inline constexpr std::uint64_t kMaxNpyHeader = 1 << 16;
+
+/// A checked header.
+struct NpyHeader {
+  NumpyDType type = {};
+  bool fortran_order = false;
+  std::vector<std::int64_t> shape = {};
+  /// Units: bytes from the start of the array to its elements.
+  std::uint64_t data_offset = 0;
+  /// Units: bytes of the elements.
+  std::uint64_t data_bytes = 0;
+};
+
+/// True if `head` starts like an array.
+bool is_npy(ByteSpan head);
+
+/// Reads the header at the front of `head`; `total` counts the bytes of the
+/// whole array, of which `head` may be the first `kMaxNpyHeader` + 12.
+/// Errors: kCorrupt (E_NPY_HEADER, E_TRUNCATED, E_OVERFLOW, E_RANK), kUnsafe
+/// (E_NPY_OBJECT), kUnsupported (E_DTYPE); offsets from the array's start.
+Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total);
+
+/// The header as `numpy.save` writes it for a row-major array.
+std::string npy_header_text(
+    DType dtype,
+    const std::vector<std::int64_t>& shape);
+
+} // namespace lockstep::ckpt

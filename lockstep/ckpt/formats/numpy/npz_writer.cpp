@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/numpy/npz_writer.h"
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/flatten.h"
+#include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+#include "lockstep/ckpt/zip/zip_writer.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// One record to come.
+struct PlannedArray {
+  std::string record = {};
+  std::string header = {};
+  std::shared_ptr<const Tensor> tensor = {};
+  /// Units: bytes, with the header.
+  std::uint64_t bytes = 0;
+};
+
+Error refused(const FlatTensor& flat, ErrorCode code, const char* detail) {
+  return {
+      .code = code,
+      .op = "ckpt.save",
+      .message = format(
+          "'{}', {}, cannot be a record of an npz archive",
+          escape(flat.name),
+          describe(*flat.tensor)),
+      .detail = detail};
+}
+
+Result<std::vector<PlannedArray>> plan_arrays(
+    const Value& root,
+    const SaveOptions& options) {
+  LOCKSTEP_ASSIGN(FlatState flat, flatten(root));
+  if (!flat.scalars.empty()) {
+    const FlatScalar& first = flat.scalars.front();
+    return Error{
+        .code = ErrorCode::kUnsupported,
+        .op = "ckpt.save",
+        .message = format(
+            "'{}' is {}, and npz holds tensors only",
+            escape(first.name),
+            escape(describe(first.value))),
+        .hint = "save the weights alone, or as safetensors",
+        .detail = "E_NOT_TENSOR"};
+  }
+  if (flat.tensors.empty()) {
+    return Error{
+        .code = ErrorCode::kUnsupported,
+        .op = "ckpt.save",
+        .message =
+            "there is no tensor to write, and NumPy does not open an "
+            "archive without arrays",
+        .hint = "'lockstep ckpt show FILE' prints what is there",
+        .detail = "E_NOT_TENSOR"};
+  }
+  if (!options.clone_views) {
+    LOCKSTEP_TRY(check_not_shared(
+        flat,
+        "npz has no views; --clone-views (clone_views) writes each tensor"));
+  }
+  std::vector<PlannedArray> arrays;
+  for (const FlatTensor& tensor : flat.tensors) {
+    if (is_quantized(tensor.tensor->dtype)) {
+      return refused(tensor, ErrorCode::kUnsupported, "E_DTYPE");
+    }
+    PlannedArray array{
+        .record = (tensor.name.empty() ? "arr_0" : tensor.name) + ".npy",
+        .header = npy_header_text(tensor.tensor->dtype, tensor.tensor->sizes),
+        .tensor = tensor.tensor};
+    if (!is_record_name(array.record)) {
+      return refused(tensor, ErrorCode::kInvalidArgument, "E_NAME");
+    }
+    array.bytes = array.header.size() + contiguous_bytes(*tensor.tensor);
+    arrays.push_back(std::move(array));
+  }
+  return arrays;
+}
+
+Status write_array(ZipWriter& zip, const PlannedArray& array) {
+  return zip.add(
+      array.record,
+      array.bytes,
+      [&array](const ZipWriter::Sink& sink) -> Status {
+        LOCKSTEP_TRY(sink(as_byte_span(array.header)));
+        return for_each_block(*array.tensor, sink);
+      });
+}
+
+std::uint64_t npz_bytes(const std::vector<PlannedArray>& arrays) {
+  std::vector<PlannedRecord> records;
+  records.reserve(arrays.size());
+  for (const PlannedArray& array : arrays) {
+    records.push_back({array.record, array.bytes});
+  }
+  return zip_file_bytes("", records);
+}
+
+} // namespace
+
+Status write_npz(
+    const std::string& path,
+    const Value& root,
+    const SaveOptions& options,
+    FileSystem& fs) {
+  auto arrays = plan_arrays(root, options);
+  if (!arrays) {
+    arrays.error().path = path;
+    return std::move(arrays).error();
+  }
+  return write_file_atomically(
+      fs,
+      path,
+      [&arrays](WritableFile& file) -> Status {
+        ZipWriter zip(file, "");
+        for (const PlannedArray& array : *arrays) {
+          LOCKSTEP_TRY(write_array(zip, array));
+        }
+        return zip.finish();
+      },
+      {.expected_bytes = npz_bytes(*arrays),
+       .durable = options.durable,
+       .replace = options.replace});
+}
+
+} // namespace lockstep::ckpt

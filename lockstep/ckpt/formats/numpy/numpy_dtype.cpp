@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/numpy/numpy_dtype.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using enum DType;
+
+// Without the byte order.
+constexpr std::array<std::pair<std::string_view, DType>, 14> kNumpyTypes{{
+    {"f8", kFloat64},
+    {"f4", kFloat32},
+    {"f2", kFloat16},
+    {"i8", kInt64},
+    {"i4", kInt32},
+    {"i2", kInt16},
+    {"i1", kInt8},
+    {"u1", kUInt8},
+    {"u2", kUInt16},
+    {"u4", kUInt32},
+    {"u8", kUInt64},
+    {"b1", kBool},
+    {"c16", kComplex128},
+    {"c8", kComplex64},
+}};
+
+std::string_view unsigned_descr(std::size_t size) {
+  switch (size) {
+    case 1:
+      return "|u1";
+    case 2:
+      return "<u2";
+    case 4:
+      return "<u4";
+    default:
+      return "<u8";
+  }
+}
+
+} // namespace
+
+std::string numpy_descr(DType dtype) {
+  const auto* row = std::ranges::find(
+      kNumpyTypes,
+      dtype,
+      &std::pair<std::string_view, DType>::second);
+  const DTypeInfo& info = dtype_info(dtype);
+  if (row != kNumpyTypes.end()) {
+    return format("'{}{}'", info.size == 1 ? "|" : "<", row->first);
+  }
+  return format("[('{}', '{}')]", info.name, unsigned_descr(info.size));
+}
+
+std::optional<NumpyDType> numpy_dtype(std::string_view descr) {
+  if (descr == "<V2") {
+    return NumpyDType{.dtype = kBFloat16};
+  }
+  if (descr.size() < 2 ||
+      std::string_view("<>|=").find(descr[0]) == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto* row = std::ranges::find(
+      kNumpyTypes,
+      descr.substr(1),
+      &std::pair<std::string_view, DType>::first);
+  if (row == kNumpyTypes.end()) {
+    return std::nullopt;
+  }
+  const bool is_byte = dtype_info(row->second).size == 1;
+  if (descr[0] == '|' && !is_byte) {
+    return std::nullopt;
+  }
+  return NumpyDType{
+      .dtype = row->second,
+      .is_big_endian = descr[0] == '>' && !is_byte};
+}
+
+std::optional<NumpyDType> numpy_dtype(
+    std::string_view field,
+    std::string_view descr) {
+  const auto dtype = dtype_by_name(field);
+  const bool is_ours =
+      dtype && numpy_descr(*dtype) == format("[('{}', '{}')]", field, descr);
+  return is_ours ? std::optional(NumpyDType{.dtype = *dtype}) : std::nullopt;
+}
+
+bool is_numpy_object(std::string_view descr) {
+  const std::size_t letter = descr.find_first_not_of(std::string_view("<>|="));
+  return letter != std::string_view::npos && descr[letter] == 'O';
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/numpy/numpy_reader.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/range_storage.h"
+#include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::string_view kSuffix = ".npy";
+constexpr std::uint64_t kMaxHead = kMaxNpyHeader + 12;
+
+// The elements of one record, read and checked when first asked for.
+class RecordRange final : public StorageSource {
+ public:
+  RecordRange(
+      std::shared_ptr<const ZipReader> zip,
+      const ZipRecord& record,
+      const NpyHeader& header,
+      bool check_crc)
+      : zip_(std::move(zip)),
+        record_(&record),
+        offset_(header.data_offset),
+        length_(header.data_bytes),
+        check_crc_(check_crc) {}
+
+  Result<ByteSpan> load() override {
+    const std::scoped_lock lock(mutex_);
+    if (!is_loaded_) {
+      LOCKSTEP_TRY(check());
+      LOCKSTEP_ASSIGN(const ByteSpan all, zip_->read(*record_, scratch_));
+      bytes_ = all.subspan(offset_, length_);
+      is_loaded_ = true;
+    }
+    return bytes_;
+  }
+
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override {
+    if (record_->method != 0 || zip_->source()->is_stable()) {
+      return StorageSource::view(offset, length, scratch);
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      LOCKSTEP_TRY(check());
+    }
+    return zip_->source()->view(
+        record_->data_offset + offset_ + offset,
+        length,
+        scratch);
+  }
+
+ private:
+  // Once: callers hold the lock.
+  Status check() {
+    if (check_crc_) {
+      LOCKSTEP_TRY(zip_->check_crc(*record_));
+      check_crc_ = false;
+    }
+    return {};
+  }
+
+  std::shared_ptr<const ZipReader> zip_;
+  const ZipRecord* record_;
+  std::uint64_t offset_;
+  std::uint64_t length_;
+  bool check_crc_;
+  std::mutex mutex_;
+  bool is_loaded_ = false;
+  ByteSpan bytes_;
+  std::vector<std::byte> scratch_;
+};
+
+// Big-endian numbers in our order.
+class SwappedStorage final : public StorageSource {
+ public:
+  SwappedStorage(std::shared_ptr<StorageSource> source, std::size_t width)
+      : source_(std::move(source)),
+        width_(static_cast<std::ptrdiff_t>(width)) {}
+
+  Result<ByteSpan> load() override {
+    const std::scoped_lock lock(mutex_);
+    if (!is_loaded_) {
+      LOCKSTEP_ASSIGN(const ByteSpan bytes, source_->load());
+      bytes_.assign(bytes.begin(), bytes.end());
+      for (auto at = bytes_.begin(); at != bytes_.end(); at += width_) {
+        std::reverse(at, at + width_);
+      }
+      is_loaded_ = true;
+    }
+    return ByteSpan(bytes_);
+  }
+
+ private:
+  std::shared_ptr<StorageSource> source_;
+  std::ptrdiff_t width_;
+  std::mutex mutex_;
+  bool is_loaded_ = false;
+  std::vector<std::byte> bytes_;
+};
+
+std::vector<std::int64_t> strides_of(const NpyHeader& header) {
+  const std::size_t rank = header.shape.size();
+  std::vector<std::int64_t> strides(rank, 1);
+  std::int64_t step = 1;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t d = header.fortran_order ? i : rank - 1 - i;
+    strides[d] = step;
+    // The sizes beside a dimension of no elements may overflow; nobody uses
+    // such strides.
+    if (__builtin_mul_overflow(
+            step,
+            std::max<std::int64_t>(header.shape[d], 1),
+            &step)) {
+      step = 1;
+    }
+  }
+  return strides;
+}
+
+Tensor array_tensor(
+    const NpyHeader& header,
+    std::shared_ptr<StorageSource> source) {
+  Tensor tensor{
+      .dtype = header.type.dtype,
+      .sizes = header.shape,
+      .strides = strides_of(header),
+      .storage =
+          std::make_shared<Storage>(Storage{.nbytes = header.data_bytes})};
+  tensor.storage->dtype = tensor.dtype;
+  if (header.type.is_big_endian) {
+    const DTypeInfo& info = dtype_info(tensor.dtype);
+    const bool is_complex = info.name.starts_with("complex");
+    source = std::make_shared<SwappedStorage>(
+        std::move(source),
+        info.size / (is_complex ? 2 : 1));
+  }
+  tensor.storage->source = std::move(source);
+  return tensor;
+}
+
+Checkpoint new_file(const ReadInput& input, const char* format) {
+  return {
+      .format = format,
+      .era = "NumPy",
+      .crc = CrcState::kAbsent,
+      .file_bytes = input.source->size()};
+}
+
+void warn_of_rest(
+    Checkpoint& file,
+    const NpyHeader& header,
+    std::uint64_t total) {
+  const std::uint64_t end = header.data_offset + header.data_bytes;
+  if (end < total) {
+    file.warnings.push_back(format(
+        "W_TRAILING: {} the array",
+        counted(total - end, "byte follows", "bytes follow")));
+  }
+}
+
+Error in_record(Error error, const std::string& name) {
+  error.record = name;
+  return error;
+}
+
+class NpzReader {
+ public:
+  NpzReader(const ReadInput& input, ZipReader zip)
+      : input_(input),
+        zip_(std::make_shared<const ZipReader>(std::move(zip))),
+        file_(new_file(input, "npz")) {
+    file_.crc = zip_->crc_state();
+    for (const Error& warning : zip_->warnings()) {
+      file_.warnings.push_back(
+          format("{}: {}", warning.detail, warning.message));
+    }
+  }
+
+  Result<Checkpoint> run() {
+    Dict root;
+    root.items.reserve(zip_->records().size());
+    for (const ZipRecord& record : zip_->records()) {
+      if (!record.name.ends_with(kSuffix)) {
+        return in_record(
+            {.code = ErrorCode::kUnsupported,
+             .op = "ckpt.read",
+             .message = "the archive holds arrays and other records",
+             .hint = "remove the others, or read them with numpy.load",
+             .detail = "E_NPZ_RECORD"},
+            record.name);
+      }
+      auto tensor = read(record);
+      if (!tensor) {
+        return in_record(std::move(tensor).error(), record.name);
+      }
+      file_.storages.push_back(tensor->storage);
+      root.items.emplace_back(
+          record.name.substr(0, record.name.size() - kSuffix.size()),
+          *std::move(tensor));
+    }
+    file_.root = std::move(root);
+    return std::move(file_);
+  }
+
+ private:
+  Result<Tensor> read(const ZipRecord& record) {
+    std::vector<std::byte> scratch;
+    ByteSpan head;
+    if (record.method == 0) {
+      LOCKSTEP_ASSIGN(
+          head,
+          zip_->source()->view(
+              record.data_offset,
+              std::min(record.size, kMaxHead),
+              scratch));
+    } else {
+      // Inflated as a whole and forgotten: the ratio is bounded.
+      LOCKSTEP_ASSIGN(head, zip_->read(record, scratch));
+    }
+    LOCKSTEP_ASSIGN(const NpyHeader header, read_npy_header(head, record.size));
+    warn_of_rest(file_, header, record.size);
+    return array_tensor(
+        header,
+        std::make_shared<RecordRange>(
+            zip_,
+            record,
+            header,
+            input_.options.check_crc));
+  }
+
+  const ReadInput& input_;
+  std::shared_ptr<const ZipReader> zip_;
+  Checkpoint file_;
+};
+
+} // namespace
+
+Result<bool> claims_npy(const ReadInput& input) {
+  return input.source != nullptr && is_npy(input.head);
+}
+
+Result<Checkpoint> read_npy(const ReadInput& input) {
+  const std::uint64_t total = input.source->size();
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan head,
+      input.source->view(0, std::min(total, kMaxHead), scratch));
+  LOCKSTEP_ASSIGN(const NpyHeader header, read_npy_header(head, total));
+  Checkpoint file = new_file(input, "npy");
+  warn_of_rest(file, header, total);
+  Tensor tensor = array_tensor(
+      header,
+      make_range_storage(input.source, header.data_offset, header.data_bytes));
+  file.storages.push_back(tensor.storage);
+  file.root = std::move(tensor);
+  return file;
+}
+
+Result<bool> claims_npz(const ReadInput& input) {
+  constexpr std::size_t kNameLengthAt = 26;
+  constexpr std::string_view kLocal("PK\x03\x04");
+  const std::string_view text = as_text(input.head);
+  if (input.source == nullptr || !text.starts_with(kLocal) ||
+      text.size() < kLocalBytes) {
+    return false;
+  }
+  const auto byte = [&input](std::size_t at) {
+    return static_cast<std::uint64_t>(input.head[at]);
+  };
+  const std::uint64_t length = byte(kNameLengthAt) | byte(kNameLengthAt + 1)
+                                                         << 8;
+  if (length > input.source->size() - kLocalBytes) {
+    return false;
+  }
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan name,
+      input.source->view(kLocalBytes, length, scratch));
+  return as_text(name).ends_with(kSuffix);
+}
+
+Result<Checkpoint> read_npz(const ReadInput& input) {
+  LOCKSTEP_ASSIGN(
+      ZipReader zip,
+      ZipReader::open(input.source, input.options.limits, ZipForm::kFlat));
+  return NpzReader(input, std::move(zip)).run();
+}
+
+} // namespace lockstep::ckpt

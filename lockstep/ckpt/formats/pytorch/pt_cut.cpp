@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/pytorch/pt_cut.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/formats/pytorch/pt_storage.h"
+#include "lockstep/ckpt/pickle/pickle_machine.h"
+#include "lockstep/ckpt/zip/serialization_id.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_writer.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+constexpr std::uint64_t kMaxCutNameBytes = 4096;
+constexpr std::size_t kMaxWalked = 1'000'000;
+// Pickles are read in windows of this size and then of 16 times as much.
+constexpr std::uint64_t kFirstPickleWindow = 64 << 10;
+constexpr std::uint64_t kLastWindow = 16 << 20;
+
+std::uint64_t read_number(ByteSpan bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  for (std::size_t i = size; i-- > 0;) {
+    value = value << 8 | static_cast<std::uint64_t>(bytes[at + i]);
+  }
+  return value;
+}
+
+// One local header. Units: bytes.
+struct LocalHeader {
+  std::string name = {}; // with root
+  std::uint64_t data_offset = 0;
+  std::uint64_t size = 0;
+  bool size_follows = false; // in a descriptor behind the payload
+};
+
+class Walker {
+ public:
+  Walker(const std::shared_ptr<ByteSource>& source, const Limits& limits)
+      : source_(source), limits_(limits) {}
+
+  Result<CutArchive> run() {
+    std::uint64_t at = 0;
+    while (found_.whole.size() < kMaxWalked) {
+      LOCKSTEP_ASSIGN(const auto header, read_header(at));
+      if (!header || !has_root(header->name)) {
+        break;
+      }
+      const std::string name = header->name.substr(root_.size() + 1);
+      LOCKSTEP_ASSIGN(const auto size, size_of(*header, name));
+      const std::uint64_t left = source_->size() - header->data_offset;
+      if (!size || *size > left) {
+        found_.cut = name;
+        break;
+      }
+      found_.whole.push_back(name);
+      const std::uint64_t end = header->data_offset + *size;
+      const bool has_descriptor = header->size_follows && *size != 0;
+      LOCKSTEP_ASSIGN(
+          const std::uint64_t descriptor,
+          has_descriptor ? descriptor_bytes(end) : Result<std::uint64_t>(0));
+      at = end + descriptor;
+    }
+    predict();
+    return std::move(found_);
+  }
+
+ private:
+  Result<std::optional<LocalHeader>> read_header(std::uint64_t at) {
+    const std::uint64_t size = source_->size();
+    if (at > size || size - at < kLocalBytes) {
+      return std::optional<LocalHeader>();
+    }
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan head,
+        source_->view(at, kLocalBytes, scratch));
+    const std::uint64_t name_bytes = read_number(head, 26, 2);
+    const std::uint64_t extra_bytes = read_number(head, 28, 2);
+    const bool fits = name_bytes + extra_bytes <= size - at - kLocalBytes;
+    if (read_number(head, 0, 4) != kLocalMagic || !fits ||
+        name_bytes > kMaxCutNameBytes) {
+      return std::optional<LocalHeader>();
+    }
+    LocalHeader header{
+        .data_offset = at + kLocalBytes + name_bytes + extra_bytes,
+        .size = read_number(head, 18, 4),
+        .size_follows = (read_number(head, 6, 2) & kDescriptorFlag) != 0};
+    std::vector<std::byte> name_scratch;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan name,
+        source_->view(at + kLocalBytes, name_bytes, name_scratch));
+    header.name.assign(as_text(name));
+    return std::optional(std::move(header));
+  }
+
+  bool has_root(const std::string& name) {
+    if (root_.empty()) {
+      root_ = name.substr(0, name.find('/'));
+    }
+    return name.size() > root_.size() + 1 && name.starts_with(root_) &&
+           name[root_.size()] == '/';
+  }
+
+  // A streamed record does not say its size before its end: the pickle knows
+  // its own and those of the storages.
+  Result<std::optional<std::uint64_t>> size_of(
+      const LocalHeader& header,
+      const std::string& name) {
+    if (name == "data.pkl") {
+      LOCKSTEP_TRY(read_plan(header));
+    }
+    if (!header.size_follows || header.size != 0) {
+      return std::optional(header.size);
+    }
+    const auto known = sizes_.find(name);
+    return known == sizes_.end() ? std::optional<std::uint64_t>()
+                                 : std::optional(known->second);
+  }
+
+  Status read_plan(const LocalHeader& header) {
+    const std::uint64_t left = source_->size() - header.data_offset;
+    for (std::uint64_t window = kFirstPickleWindow;; window *= 16) {
+      std::vector<std::byte> scratch;
+      LOCKSTEP_ASSIGN(
+          const ByteSpan bytes,
+          source_->view(header.data_offset, std::min(window, left), scratch));
+      StorageTable storages(nullptr, {});
+      const auto pickle = read_pickle(bytes, &storages, limits_);
+      if (pickle) {
+        plan("data.pkl", pickle->consumed);
+        plan(".format_version", 1);
+        plan(".storage_alignment", 2);
+        plan("byteorder", 6);
+        for (const StorageEntry& entry : storages.entries()) {
+          plan("data/" + entry.storage->key, entry.storage->nbytes);
+        }
+        plan("version", 2);
+        sizes_.emplace(kIdRecord, kIdBytes);
+        return {};
+      }
+      if (window >= left || window >= kLastWindow) {
+        return {};
+      }
+    }
+  }
+
+  void plan(std::string name, std::uint64_t size) {
+    sizes_.emplace(name, size);
+    planned_.push_back({.name = std::move(name), .size = size});
+  }
+
+  Result<std::uint64_t> descriptor_bytes(std::uint64_t at) {
+    constexpr std::uint64_t kNarrow = 16;
+    constexpr std::uint64_t kWide = 24;
+    const std::uint64_t left = source_->size() - at;
+    if (left < kWide + 4) {
+      return left;
+    }
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan bytes,
+        source_->view(at, kWide + 4, scratch));
+    return read_number(bytes, kWide, 4) == kLocalMagic ? kWide : kNarrow;
+  }
+
+  // Only writers of torch 2.6 and newer are known to the byte, and only if
+  // what is there follows the plan.
+  void predict() {
+    std::vector<std::string> seen = found_.whole;
+    if (!found_.cut.empty()) {
+      seen.push_back(found_.cut);
+    }
+    // The last record; `zip_file_bytes` counts it by itself.
+    const bool is_last = seen.size() == planned_.size() + 1;
+    if (is_last && seen.back() == kIdRecord) {
+      seen.pop_back();
+    }
+    const bool follows = seen.size() > 1 && seen.size() <= planned_.size() &&
+                         std::ranges::equal(
+                             seen,
+                             std::span(planned_).first(seen.size()),
+                             {},
+                             {},
+                             &PlannedRecord::name);
+    if (!follows) {
+      return;
+    }
+    const std::uint64_t expected = zip_file_bytes(root_, planned_);
+    if (expected > source_->size()) {
+      found_.expected_bytes = expected;
+    }
+  }
+
+  std::shared_ptr<ByteSource> source_;
+  Limits limits_;
+  std::string root_;
+  std::map<std::string, std::uint64_t> sizes_;
+  std::vector<PlannedRecord> planned_;
+  CutArchive found_;
+};
+
+std::string records_text(const CutArchive& found) {
+  std::string text = format(
+      "{} whole{}{}",
+      counted(found.whole.size(), "record is", "records are"),
+      found.whole.empty() ? "" : ": ",
+      some_names(found.whole));
+  if (!found.cut.empty()) {
+    text += format("; '{}' is cut", escape(found.cut));
+  }
+  return text;
+}
+
+} // namespace
+
+Result<CutArchive> examine_cut(
+    const std::shared_ptr<ByteSource>& source,
+    const Limits& limits) {
+  return Walker(source, limits).run();
+}
+
+Error explain_cut(
+    Error error,
+    const std::shared_ptr<ByteSource>& source,
+    const Limits& limits) {
+  const auto found = examine_cut(source, limits);
+  if (!found) {
+    return error;
+  }
+  const std::optional<std::uint64_t>& expected = found->expected_bytes;
+  const std::string of = expected ? format(" of {}", *expected) : "";
+  error.message = format(
+      "the file ends at byte {}{}, before the directory of the zip archive: an "
+      "interrupted download or copy, a full disk, or a save that was killed; "
+      "{}",
+      source->size(),
+      of,
+      records_text(*found));
+  error.hint = "fetch the file again, or take an older checkpoint";
+  return error;
+}
+
+} // namespace lockstep::ckpt::internal

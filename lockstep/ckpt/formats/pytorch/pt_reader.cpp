@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/pytorch/pt_reader.h"
+
+#include <charconv>
+#include <utility>
+
+#include "lockstep/base/heap.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/formats/pytorch/no_pickle.h"
+#include "lockstep/ckpt/formats/pytorch/pt_cut.h"
+#include "lockstep/ckpt/formats/pytorch/pt_storage.h"
+#include "lockstep/ckpt/formats/torchscript/model_json.h"
+#include "lockstep/ckpt/formats/torchscript/script_tree.h"
+#include "lockstep/ckpt/pickle/allow_list.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using internal::StorageTable;
+
+constexpr std::int64_t kOldestVersion = 1;
+constexpr std::int64_t kNewestVersion = 10;
+// The values of a state_dict take so much more than their pickle.
+constexpr std::uint64_t kHeapPerByte = 8;
+
+// Ids of a second pickle behind the first: only its names matter.
+class IgnoreIds final : public PersistentIdHandler {
+ public:
+  Result<Value> resolve(const Value& /*id*/) override {
+    return Value();
+  }
+};
+
+class PtReader {
+ public:
+  // Of a damaged archive only the pickle must be sound.
+  enum class Demand : std::uint8_t { kAll, kPickle };
+
+  PtReader(
+      std::shared_ptr<const ZipReader> zip,
+      const LoadOptions& options,
+      Demand demand)
+      : zip_(std::move(zip)), options_(options), demand_(demand) {}
+
+  Result<Checkpoint> run() {
+    file_.archive_name = zip_->root();
+    file_.file_bytes = zip_->source()->size();
+    file_.crc = zip_->crc_state();
+    const bool is_script = zip_->find("constants.pkl") != nullptr ||
+                           zip_->find(kModelJson) != nullptr;
+    file_.format = is_script ? "torchscript" : "zip";
+    file_.era = era();
+    for (const Error& warning : zip_->warnings()) {
+      file_.warnings.push_back(
+          format("{}: {}", warning.detail, warning.message));
+    }
+    for (const Status& status : {read_version(), read_byteorder()}) {
+      if (!status && demand_ == Demand::kAll) {
+        return status.error();
+      }
+    }
+    LOCKSTEP_TRY(read_tree());
+    LOCKSTEP_TRY(check_allow_list(file_, options_, full_name("data.pkl")));
+    return std::move(file_);
+  }
+
+ private:
+  [[nodiscard]] std::string era() const {
+    if (zip_->find("constants.pkl") != nullptr) {
+      return "TorchScript or C++ torch::save";
+    }
+    if (zip_->find(kModelJson) != nullptr) {
+      return "TorchScript of torch 1.0 to 1.2";
+    }
+    if (zip_->find(".format_version") != nullptr) {
+      return "torch 2.6 or newer";
+    }
+    return zip_->find("byteorder") != nullptr ? "torch 2.1 to 2.5"
+                                              : "torch 1.6 to 2.0";
+  }
+
+  // Small records are checked when read, whoever asks.
+  Result<ByteSpan> read_record(
+      const ZipRecord& record,
+      std::vector<std::byte>& scratch) const {
+    return options_.check_crc ? zip_->read_checked(record, scratch)
+                              : zip_->read(record, scratch);
+  }
+
+  Status read_version() {
+    const ZipRecord* record = zip_->find(".data/version");
+    if (record == nullptr) {
+      record = zip_->find("version");
+    }
+    if (record == nullptr) {
+      return corrupt_pickle(
+          "E_VERSION",
+          "the archive has no record 'version'; expected one with 1 to 10",
+          "");
+    }
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
+    std::string_view text = as_text(bytes);
+    while (text.starts_with(' ')) {
+      text.remove_prefix(1);
+    }
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), file_.version);
+    if (error != std::errc{} || file_.version < kOldestVersion ||
+        file_.version > kNewestVersion) {
+      return corrupt_pickle(
+          "E_VERSION",
+          format(
+              "file format version '{}'; expected {} to {}",
+              escape(text),
+              kOldestVersion,
+              kNewestVersion),
+          full_name(record->name));
+    }
+    return {};
+  }
+
+  Status read_byteorder() {
+    const ZipRecord* record = zip_->find("byteorder");
+    if (record == nullptr) {
+      return {};
+    }
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
+    file_.byteorder = std::string(as_text(bytes));
+    if (file_.byteorder != "little" && file_.byteorder != "big") {
+      return corrupt_pickle(
+          "E_BYTEORDER",
+          format(
+              "byte order '{}'; expected 'little' or 'big'",
+              escape(file_.byteorder)),
+          full_name(record->name));
+    }
+    return {};
+  }
+
+  Status read_tree() {
+    const ZipRecord* record = zip_->find("data.pkl");
+    if (record == nullptr) {
+      return zip_->find(kModelJson) != nullptr
+                 ? read_old_script()
+                 : Status(internal::no_pickle_error(*zip_));
+    }
+    if (record->size > options_.limits.max_pickle_bytes) {
+      return pickle_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("data.pkl has {} bytes, more than the limit", record->size));
+    }
+    expect_heap(kHeapPerByte * record->size);
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
+    StorageTable storages(
+        zip_,
+        {.check_crc = options_.check_crc,
+         .swap_bytes = file_.byteorder == "big"});
+    auto pickle = read_pickle(bytes, &storages, options_.limits);
+    if (!pickle) {
+      Error error = std::move(pickle).error();
+      error.record = full_name("data.pkl");
+      return error;
+    }
+    file_.root = std::move(pickle->root);
+    file_.globals = std::move(pickle->globals);
+    add_warnings(pickle->warnings);
+    scan_rest(bytes.subspan(pickle->consumed), pickle->consumed);
+    if (demand_ == Demand::kAll) {
+      LOCKSTEP_TRY(storages.check(file_.root));
+    }
+    add_warnings(storages.warnings());
+    for (const auto& entry : storages.entries()) {
+      file_.storages.push_back(entry.storage);
+    }
+    LOCKSTEP_TRY(check_byteorder());
+    if (file_.format == "torchscript") {
+      count_constants();
+      LOCKSTEP_ASSIGN(
+          file_.root,
+          plain_tree(file_.root, options_.limits.max_depth));
+    }
+    return {};
+  }
+
+  void count_constants() {
+    for (const ZipRecord& record : zip_->records()) {
+      if (record.name.starts_with("constants/")) {
+        ++file_.constants;
+        file_.constant_bytes += record.size;
+      }
+    }
+  }
+
+  Status read_old_script() {
+    LOCKSTEP_ASSIGN(ModelJson model, read_model_json(zip_, options_));
+    file_.globals = std::move(model.globals);
+    file_.storages = std::move(model.storages);
+    LOCKSTEP_ASSIGN(
+        file_.root,
+        plain_tree(model.root, options_.limits.max_depth));
+    return {};
+  }
+
+  // A second pickle is never read by PyTorch; its names still count.
+  void scan_rest(ByteSpan rest, std::uint64_t offset) {
+    if (rest.empty()) {
+      return;
+    }
+    file_.warnings.push_back(format(
+        "W_TRAILING_PICKLE: {} the pickle at {:#x}",
+        counted(rest.size(), "byte follows", "bytes follow"),
+        offset));
+    IgnoreIds ids;
+    auto second = read_pickle(rest, &ids, options_.limits);
+    if (!second) {
+      return; // foreign bytes
+    }
+    for (GlobalUse& use : second->globals) {
+      use.offset += offset;
+      file_.globals.push_back(std::move(use));
+    }
+  }
+
+  // Untyped storages do not say what to swap: nor does PyTorch swap them.
+  Status check_byteorder() {
+    if (file_.byteorder != "big") {
+      return {};
+    }
+    std::string mixed;
+    LOCKSTEP_TRY(for_each_tensor(
+        file_.root,
+        [&mixed](const std::string& name, const Tensor& tensor) {
+          if (tensor.dtype != tensor.storage->dtype && mixed.empty() &&
+              dtype_info(tensor.dtype).size > 1) {
+            mixed = name;
+          }
+        }));
+    if (mixed.empty()) {
+      return {};
+    }
+    return pickle_error(
+        ErrorCode::kUnsupported,
+        "E_BYTEORDER",
+        format(
+            "tensor '{}' in a big-endian file has an untyped storage",
+            escape(mixed)));
+  }
+
+  void add_warnings(const std::vector<std::string>& warnings) {
+    file_.warnings.insert(
+        file_.warnings.end(),
+        warnings.begin(),
+        warnings.end());
+  }
+
+  [[nodiscard]] std::string full_name(std::string_view record) const {
+    return format("{}/{}", zip_->root(), record);
+  }
+
+  std::shared_ptr<const ZipReader> zip_;
+  LoadOptions options_;
+  Demand demand_;
+  Checkpoint file_;
+};
+
+} // namespace
+
+Result<bool> claims_zip(const ReadInput& input) {
+  if (input.source == nullptr) {
+    return false;
+  }
+  const std::string_view text = as_text(input.head);
+  if (text.empty() || text.starts_with("PK") || text == "P") {
+    return true;
+  }
+  std::vector<std::byte> scratch;
+  const std::uint64_t size = input.source->size();
+  const std::uint64_t length = std::min(size, kEndBytes);
+  LOCKSTEP_ASSIGN(
+      const ByteSpan tail,
+      input.source->view(size - length, length, scratch));
+  return as_text(tail).starts_with("PK\x05\x06");
+}
+
+Result<Checkpoint> read_zip(const ReadInput& input) {
+  auto zip = ZipReader::open(input.source, input.options.limits);
+  if (!zip) {
+    return zip.error().detail == "E_ZIP_NO_EOCD" ? internal::explain_cut(
+                                                       std::move(zip).error(),
+                                                       input.source,
+                                                       input.options.limits)
+                                                 : std::move(zip).error();
+  }
+  return PtReader(
+             std::make_shared<const ZipReader>(*std::move(zip)),
+             input.options,
+             PtReader::Demand::kAll)
+      .run();
+}
+
+Result<Checkpoint> read_zip_remains(
+    std::shared_ptr<const ZipReader> zip,
+    const LoadOptions& options) {
+  return PtReader(std::move(zip), options, PtReader::Demand::kPickle).run();
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reads PyTorch's zip container (1.6 and newer): rows of format_table.h.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt {
+
+/// True if the bytes start like an archive, or an archive ends them, with
+/// foreign bytes in front.
+Result<bool> claims_zip(const ReadInput& input);
+
+/// Errors: kCorrupt, kUnsupported, kUnsafe, kIo.
+Result<Checkpoint> read_zip(const ReadInput& input);
+
+/// Reads what is left of a damaged archive: the records of version and byte
+/// order may be missing, and so may storages; their `source` is null or fails.
+/// Errors: those of the pickle, which must be sound.
+Result<Checkpoint> read_zip_remains(
+    std::shared_ptr<const ZipReader> zip,
+    const LoadOptions& options);
+
+} // namespace lockstep::ckpt

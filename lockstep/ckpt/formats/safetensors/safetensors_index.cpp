@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/safetensors/safetensors_index.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/file_name.h"
+#include "lockstep/ckpt/core/json_scanner.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::uint64_t kMaxIndexBytes = 100'000'000;
+constexpr std::string_view kMap = "weight_map";
+
+Error bad_index(
+    ErrorCode code,
+    std::string message,
+    std::optional<std::uint64_t> offset = {}) {
+  return {
+      .code = code,
+      .op = "ckpt.read",
+      .message = std::move(message),
+      .offset = offset,
+      .detail = "E_INDEX"};
+}
+
+// One entry of the index.
+struct Placement {
+  std::string name = {};
+  std::string file = {};
+  std::uint64_t offset = 0;
+};
+
+Result<std::vector<Placement>> read_map(JsonScanner& json) {
+  std::vector<Placement> placements;
+  LOCKSTEP_TRY(json.members([&](const std::string& name) -> Status {
+    const std::uint64_t at = json.key_offset();
+    LOCKSTEP_ASSIGN(std::string file, json.string());
+    if (!internal::is_plain_file_name(file)) {
+      return bad_index(
+          ErrorCode::kCorrupt,
+          format(
+              "tensor '{}' is said to be in '{}', which is not the name of a "
+              "file "
+              "beside the index",
+              escape(name),
+              escape(file)),
+          at);
+    }
+    placements.push_back({.name = name, .file = std::move(file), .offset = at});
+    return {};
+  }));
+  return placements;
+}
+
+Result<std::vector<Placement>> parse_index(std::string_view text) {
+  JsonScanner json(
+      text,
+      {.detail = "E_INDEX",
+       .duplicate_detail = "E_INDEX",
+       .what = "invalid JSON in index"});
+  std::vector<Placement> placements;
+  bool has_map = false;
+  LOCKSTEP_TRY(json.members([&](const std::string& key) -> Status {
+    if (key != kMap) {
+      return json.skip_value();
+    }
+    has_map = true;
+    LOCKSTEP_ASSIGN(placements, read_map(json));
+    return {};
+  }));
+  LOCKSTEP_TRY(json.end());
+  if (!has_map) {
+    return bad_index(ErrorCode::kCorrupt, "the index has no 'weight_map'");
+  }
+  return placements;
+}
+
+class ShardedReader {
+ public:
+  explicit ShardedReader(const ReadInput& input) : input_(input) {
+    file_.format = "sharded";
+    file_.era = "files beside an index";
+    file_.byteorder = "little";
+    file_.crc = CrcState::kAbsent;
+  }
+
+  Result<Checkpoint> run(const std::vector<Placement>& placements) {
+    file_.file_bytes = input_.source->size();
+    Dict root;
+    root.items.reserve(placements.size());
+    for (const Placement& placement : placements) {
+      LOCKSTEP_ASSIGN(Shard * shard, open(placement));
+      const auto found = shard->tensors.find(placement.name);
+      if (found == shard->tensors.end()) {
+        return bad_index(
+            ErrorCode::kCorrupt,
+            format(
+                "'{}' has no tensor '{}', which the index says is there",
+                escape(placement.file),
+                escape(placement.name)),
+            placement.offset);
+      }
+      ++shard->used;
+      root.items.emplace_back(placement.name, found->second);
+    }
+    warn_of_others();
+    root.attributes = std::move(attributes_);
+    if (!root.attributes.empty()) {
+      root.kind = Dict::Kind::kOrderedDict;
+    }
+    file_.root = std::move(root);
+    return std::move(file_);
+  }
+
+ private:
+  struct Shard {
+    std::map<std::string, Value> tensors = {};
+    std::size_t used = 0;
+  };
+
+  Result<Shard*> open(const Placement& placement) {
+    const auto known = shards_.find(placement.file);
+    if (known != shards_.end()) {
+      return &known->second;
+    }
+    const std::string path =
+        parent_directory(input_.path) + "/" + placement.file;
+    auto part = read_part(path);
+    if (!part && part.error().code == ErrorCode::kNotFound) {
+      return bad_index(
+          ErrorCode::kNotFound,
+          format(
+              "the file '{}' of tensor '{}' is missing",
+              escape(placement.file),
+              escape(placement.name)),
+          placement.offset);
+    }
+    if (!part) {
+      part.error().path = path;
+      return std::move(part).error();
+    }
+    return &add(placement.file, *std::move(part));
+  }
+
+  Result<Checkpoint> read_part(const std::string& path) {
+    LOCKSTEP_ASSIGN(
+        const auto source,
+        open_source(path, {.use_mmap = input_.options.use_mmap}, *input_.fs));
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan head,
+        source->view(0, std::min(source->size(), kMaxHead), scratch));
+    LOCKSTEP_ASSIGN(
+        const bool is_index,
+        claims_sharded_index({.source = source, .head = head}));
+    if (is_index) { // one cannot lead to another
+      return bad_index(
+          ErrorCode::kCorrupt,
+          "this file of the index is not a checkpoint");
+    }
+    return input_.load_part(source, path, input_.options);
+  }
+
+  Shard& add(const std::string& name, Checkpoint part) {
+    Shard& shard = shards_[name];
+    file_.file_bytes += part.file_bytes;
+    const auto append = [](auto& to, auto& from) {
+      to.insert(
+          to.end(),
+          std::make_move_iterator(from.begin()),
+          std::make_move_iterator(from.end()));
+    };
+    append(file_.storages, part.storages);
+    append(file_.warnings, part.warnings);
+    append(file_.globals, part.globals);
+    if (const Dict* dict = part.root.as_dict()) {
+      for (const auto& [key, value] : dict->items) {
+        if (key.as_string() != nullptr) {
+          shard.tensors.emplace(*key.as_string(), value);
+        }
+      }
+      if (attributes_.empty()) {
+        attributes_ = dict->attributes;
+      }
+    }
+    return shard;
+  }
+
+  void warn_of_others() {
+    for (const auto& [name, shard] : shards_) {
+      if (shard.used < shard.tensors.size()) {
+        file_.warnings.push_back(format(
+            "W_INDEX_UNUSED: {} of {} tensors in '{}' are not in the index",
+            shard.tensors.size() - shard.used,
+            shard.tensors.size(),
+            escape(name)));
+      }
+    }
+  }
+
+  static constexpr std::uint64_t kMaxHead = 512;
+
+  const ReadInput& input_;
+  Checkpoint file_;
+  std::map<std::string, Shard> shards_;
+  std::vector<Item> attributes_;
+};
+
+} // namespace
+
+Result<bool> claims_sharded_index(const ReadInput& input) {
+  if (input.source == nullptr || input.source->size() > kMaxIndexBytes) {
+    return false;
+  }
+  const std::string_view head = as_text(input.head);
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || head[first] != '{') {
+    return false;
+  }
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan bytes,
+      input.source->view(0, input.source->size(), scratch));
+  const std::string_view text = as_text(bytes);
+  return text.find("\"weight_map\"") != std::string_view::npos;
+}
+
+Result<Checkpoint> read_sharded_index(const ReadInput& input) {
+  if (input.fs == nullptr) {
+    return bad_index(
+        ErrorCode::kInvalidArgument,
+        "an index without a folder; its files cannot be found");
+  }
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan bytes,
+      input.source->view(0, input.source->size(), scratch));
+  const std::string_view text = as_text(bytes);
+  LOCKSTEP_ASSIGN(const auto placements, parse_index(text));
+  return ShardedReader(input).run(placements);
+}
+
+} // namespace lockstep::ckpt

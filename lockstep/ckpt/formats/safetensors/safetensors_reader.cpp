@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/safetensors/safetensors_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/ckpt/core/range_storage.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+bool is_printable(char c) {
+  return c >= ' ' && c <= '~';
+}
+
+Tensor entry_tensor(
+    SafetensorsEntry& entry,
+    const std::shared_ptr<ByteSource>& source,
+    std::uint64_t data_offset) {
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): checked on open
+  Tensor tensor{.dtype = *entry.type->dtype, .sizes = std::move(entry.shape)};
+  if (entry.type->bits < 8) {
+    tensor.sizes.back() /= 2; // PyTorch counts bytes
+  }
+  tensor.strides = row_major_strides(tensor.sizes);
+  tensor.storage =
+      std::make_shared<Storage>(Storage{.nbytes = entry.end - entry.begin});
+  tensor.storage->dtype = tensor.dtype;
+  tensor.storage->source = make_range_storage(
+      source,
+      data_offset + entry.begin,
+      tensor.storage->nbytes);
+  return tensor;
+}
+
+Value metadata_value(const SafetensorsHeader& header) {
+  Dict dict;
+  for (const auto& [key, value] : header.metadata) {
+    dict.items.emplace_back(key, value);
+  }
+  return dict;
+}
+
+} // namespace
+
+Result<bool> claims_safetensors(const ReadInput& input) {
+  if (input.source == nullptr || input.head.size() <= kSafetensorsLengthBytes) {
+    return false;
+  }
+  const std::string_view text = as_text(input.head);
+  // `{"meta":{` is JSON, not a length of 3 * 10^18.
+  const bool is_text = std::ranges::all_of(
+      text.substr(0, kSafetensorsLengthBytes),
+      is_printable);
+  const std::size_t first =
+      text.find_first_not_of(' ', kSafetensorsLengthBytes);
+  const bool is_spaced = first != kSafetensorsLengthBytes;
+  const bool is_short = text[6] == '\0' && text[7] == '\0';
+  return !is_text && first != std::string_view::npos && text[first] == '{' &&
+         (!is_spaced || is_short);
+}
+
+Result<Checkpoint> read_safetensors(const ReadInput& input) {
+  LOCKSTEP_ASSIGN(
+      SafetensorsHeader header,
+      read_safetensors_header(*input.source, input.options.limits));
+  Checkpoint file{
+      .format = "safetensors",
+      .era = "safetensors",
+      .byteorder = "little",
+      .crc = CrcState::kAbsent,
+      .file_bytes = input.source->size(),
+      .warnings = std::move(header.warnings)};
+  Dict root;
+  root.items.reserve(header.tensors.size());
+  for (SafetensorsEntry& entry : header.tensors) {
+    Tensor tensor = entry_tensor(entry, input.source, header.data_offset);
+    file.storages.push_back(tensor.storage);
+    root.items.emplace_back(std::move(entry.name), std::move(tensor));
+  }
+  if (!header.metadata.empty()) {
+    root.kind = Dict::Kind::kOrderedDict;
+    root.attributes.emplace_back(kSafetensorsMetadata, metadata_value(header));
+  }
+  file.root = std::move(root);
+  return file;
+}
+
+} // namespace lockstep::ckpt

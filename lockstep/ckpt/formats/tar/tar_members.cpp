@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/tar/tar_members.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "lockstep/base/numbers.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::uint64_t kBlock = 512;
+// Extended headers hold a few short records.
+constexpr std::uint64_t kMaxExtended = 1U << 16;
+
+// Fields of a header: first byte and length.
+struct Field {
+  std::size_t begin = 0;
+  std::size_t length = 0;
+};
+constexpr Field kName{0, 100};
+constexpr Field kSize{124, 12};
+constexpr Field kChecksum{148, 8};
+constexpr Field kMagicField{257, 5};
+constexpr Field kPrefix{345, 155};
+constexpr std::size_t kType = 156;
+
+// What is not a plain file, and why nobody should want it here.
+struct Refused {
+  char type = '\0';
+  std::string_view what = {};
+};
+constexpr std::array kRefused{
+    Refused{'1', "a hard link"},
+    Refused{'2', "a symbolic link"},
+    Refused{'3', "a character device"},
+    Refused{'4', "a block device"},
+    Refused{'6', "a FIFO"},
+    Refused{'S', "a sparse file"}};
+
+Error tar_error(std::string message, std::uint64_t offset) {
+  Error error = corrupt_pickle("E_TAR", std::move(message));
+  error.offset = offset;
+  return error;
+}
+
+// A part of another source.
+class PartSource final : public ByteSource {
+ public:
+  PartSource(
+      std::shared_ptr<ByteSource> whole,
+      std::uint64_t begin,
+      std::uint64_t size)
+      : whole_(std::move(whole)), begin_(begin), size_(size) {}
+
+  [[nodiscard]] std::uint64_t size() const override {
+    return size_;
+  }
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override {
+    if (offset > size_ || length > size_ - offset) {
+      Error error = corrupt_pickle(
+          "E_BOUNDS",
+          format(
+              "a range leaves the member; expected at most {} bytes, got "
+              "offset {} and length {}",
+              size_,
+              offset,
+              length));
+      error.offset = offset;
+      return error;
+    }
+    return whole_->view(begin_ + offset, length, scratch);
+  }
+  [[nodiscard]] bool is_stable() const override {
+    return whole_->is_stable();
+  }
+
+ private:
+  std::shared_ptr<ByteSource> whole_;
+  std::uint64_t begin_;
+  std::uint64_t size_;
+};
+
+std::string_view field_text(ByteSpan header, Field field) {
+  const std::string_view text =
+      as_text(header.subspan(field.begin, field.length));
+  return text.substr(0, text.find('\0'));
+}
+
+// Octal digits between blanks; nothing for anything else.
+std::optional<std::uint64_t> octal(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::size_t end = text.find_last_not_of(' ') + 1;
+  std::uint64_t value = 0;
+  const auto [stop, error] =
+      std::from_chars(text.data() + begin, text.data() + end, value, 8);
+  return error == std::errc{} && stop == text.data() + end
+             ? std::optional(value)
+             : std::nullopt;
+}
+
+// Large sizes: the first bit set, then a big-endian number.
+std::optional<std::uint64_t> size_of(ByteSpan header) {
+  const ByteSpan bytes = header.subspan(kSize.begin, kSize.length);
+  if (bytes[0] != std::byte{0x80}) {
+    return octal(field_text(header, kSize));
+  }
+  std::uint64_t value = 0;
+  for (std::size_t i = 1; i < bytes.size(); ++i) {
+    if (value >> 56 != 0) {
+      return std::nullopt;
+    }
+    value = value << 8 | static_cast<std::uint64_t>(bytes[i]);
+  }
+  return value;
+}
+
+bool has_right_checksum(ByteSpan header) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    const bool is_own =
+        i >= kChecksum.begin && i < kChecksum.begin + kChecksum.length;
+    sum += is_own ? std::uint64_t{' '} : static_cast<std::uint64_t>(header[i]);
+  }
+  return octal(field_text(header, kChecksum)) == sum;
+}
+
+bool is_zero(ByteSpan bytes) {
+  return std::ranges::all_of(bytes, [](std::byte b) {
+    return b == std::byte{0};
+  });
+}
+
+bool is_plain_name(std::string_view name) {
+  const std::vector<std::string> parts = split(name, '/');
+  return !name.empty() && !name.starts_with('/') &&
+         name.find('\\') == std::string_view::npos &&
+         std::ranges::find(parts, "..") == parts.end();
+}
+
+} // namespace
+
+bool is_tar(ByteSpan head) {
+  return head.size() >= kMagicField.begin + kMagicField.length &&
+         field_text(head, kMagicField) == "ustar";
+}
+
+class TarParser {
+ public:
+  TarParser(std::shared_ptr<ByteSource> source, const Limits& limits)
+      : source_(std::move(source)), limits_(limits) {}
+
+  Result<TarMembers> run() {
+    for (;;) {
+      LOCKSTEP_ASSIGN(const bool more, read_entry());
+      if (!more) {
+        return std::move(result_);
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t remaining() const {
+    return source_->size() - position_;
+  }
+
+  // False at the end of the archive.
+  Result<bool> read_entry() {
+    if (remaining() == 0) {
+      return false; // the two empty blocks at the end were lost: no harm
+    }
+    if (remaining() < kBlock) {
+      return tar_error(
+          format(
+              "header is cut; expected {} bytes, got {}",
+              kBlock,
+              remaining()),
+          position_);
+    }
+    LOCKSTEP_ASSIGN(
+        const ByteSpan header,
+        source_->view(position_, kBlock, scratch_));
+    if (is_zero(header)) {
+      return read_end();
+    }
+    if (!is_tar(header) || !has_right_checksum(header)) {
+      return tar_error("header with a wrong checksum", position_);
+    }
+    const char type = static_cast<char>(header[kType]);
+    const bool is_extension = type == 'x' || type == 'g';
+    const auto size =
+        extended_size_ && !is_extension ? extended_size_ : size_of(header);
+    if (!size || *size > remaining() - kBlock) {
+      return tar_error(
+          format(
+              "member '{}' is larger than the rest of the file; expected at "
+              "most {} bytes, got {}",
+              escape(field_text(header, kName)),
+              remaining() - kBlock,
+              size ? std::to_string(*size) : "no number"),
+          position_);
+    }
+    LOCKSTEP_TRY(is_extension ? read_extended(*size) : take(header, *size));
+    const std::uint64_t blocks = (*size + kBlock - 1) / kBlock * kBlock;
+    position_ += kBlock + std::min(blocks, remaining() - kBlock);
+    return true;
+  }
+
+  Status take(ByteSpan header, std::uint64_t size) {
+    const char type = static_cast<char>(header[kType]);
+    const std::string prefix(field_text(header, kPrefix));
+    std::string name(field_text(header, kName));
+    if (!prefix.empty()) {
+      name = prefix + "/" + name;
+    }
+    if (!extended_name_.empty()) {
+      name = std::exchange(extended_name_, "");
+    }
+    extended_size_.reset();
+    LOCKSTEP_TRY(check_member(name, type));
+    if (type == '5') {
+      return {}; // folders hold nothing themselves
+    }
+    if (result_.names_.size() >= limits_.max_records) {
+      return pickle_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("more than {} members", limits_.max_records));
+    }
+    const auto part =
+        std::make_shared<PartSource>(source_, position_ + kBlock, size);
+    if (!result_.members_.emplace(name, part).second) {
+      return tar_error(
+          format("member '{}' appears twice", escape(name)),
+          position_);
+    }
+    result_.names_.push_back(std::move(name));
+    return {};
+  }
+
+  [[nodiscard]] Status check_member(const std::string& name, char type) const {
+    if (!is_plain_name(name)) {
+      return tar_error(
+          format("member name '{}' leaves the archive", escape(name)),
+          position_);
+    }
+    const auto* refused = std::ranges::find(kRefused, type, &Refused::type);
+    const bool is_file = type == '0' || type == '\0' || type == '5';
+    if (is_file) {
+      return {};
+    }
+    return tar_error(
+        format(
+            "member '{}' is {}; expected plain files",
+            escape(name),
+            refused == kRefused.end()
+                ? format("of type '{}'", escape(std::string(1, type)))
+                : std::string(refused->what)),
+        position_);
+  }
+
+  // Lines "LENGTH KEY=VALUE\n" for the next member.
+  Status read_extended(std::uint64_t size) {
+    const std::uint64_t begin = position_ + kBlock;
+    if (size > kMaxExtended) {
+      return tar_error(format("extended header of {} bytes", size), position_);
+    }
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, source_->view(begin, size, scratch_));
+    std::string_view rest = as_text(bytes);
+    while (!rest.empty()) {
+      std::size_t length = 0;
+      const char* stop =
+          std::from_chars(rest.data(), rest.data() + rest.size(), length).ptr;
+      const auto digits = static_cast<std::size_t>(stop - rest.data());
+      const std::string_view line = rest.substr(0, length);
+      const std::size_t equals = line.find('=');
+      if (digits == 0 || length > rest.size() || line.size() < digits + 2 ||
+          line[digits] != ' ' || line.back() != '\n' ||
+          equals == std::string_view::npos) {
+        return tar_error("broken extended header", begin);
+      }
+      LOCKSTEP_TRY(take_record(
+          line.substr(digits + 1, equals - digits - 1),
+          line.substr(equals + 1, line.size() - equals - 2),
+          begin));
+      rest.remove_prefix(length);
+    }
+    return {};
+  }
+
+  Status take_record(
+      std::string_view key,
+      std::string_view value,
+      std::uint64_t offset) {
+    if (key == "path") {
+      extended_name_ = value;
+    } else if (key == "size") {
+      const auto size = parse_number<std::uint64_t>(value);
+      if (!size) {
+        return tar_error(
+            format("size '{}' is not a number", escape(value)),
+            offset);
+      }
+      extended_size_ = size;
+    } else if (key.starts_with("GNU.sparse.") || key == "linkpath") {
+      return tar_error(
+          format("record '{}': expected plain files", escape(key)),
+          offset);
+    }
+    return {};
+  }
+
+  // An empty block; archives are padded with more of them.
+  Result<bool> read_end() {
+    constexpr std::uint64_t kMaxPadding = 1U << 20;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan rest,
+        source_->view(position_, std::min(remaining(), kMaxPadding), scratch_));
+    if (!is_zero(rest) || remaining() > kMaxPadding) {
+      result_.warnings_.push_back(format(
+          "W_TRAILING: {} the end of the archive at {:#x}",
+          counted(remaining(), "byte follows", "bytes follow"),
+          position_));
+    }
+    return false;
+  }
+
+  std::shared_ptr<ByteSource> source_;
+  Limits limits_;
+  std::uint64_t position_ = 0;
+  std::vector<std::byte> scratch_;
+  std::string extended_name_;
+  std::optional<std::uint64_t> extended_size_ = {};
+  TarMembers result_;
+};
+
+Result<TarMembers> TarMembers::open(
+    const std::shared_ptr<ByteSource>& source,
+    const Limits& limits) {
+  return TarParser(source, limits).run();
+}
+
+std::shared_ptr<ByteSource> TarMembers::find(std::string_view name) const {
+  const auto found = members_.find(name);
+  return found == members_.end() ? nullptr : found->second;
+}
+
+} // namespace lockstep::ckpt

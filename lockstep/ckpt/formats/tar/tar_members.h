@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The members of a tar archive as sources in memory. Nothing is unpacked: names
+// are only compared, never used as paths, and what is not a plain file is
+// refused.
+//   auto members = TarMembers::open(source, limits);
+//   auto pickle = members->find("pickle");          // null if it is missing
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/options.h"
+
+namespace lockstep::ckpt {
+
+/// True if `head` starts a tar archive (POSIX or GNU). `head`: the first bytes
+/// of a file.
+bool is_tar(ByteSpan head);
+
+/// A checked directory. Threads: const calls are safe.
+class TarMembers {
+ public:
+  /// Reads all headers. Errors: kCorrupt (E_TAR) with the offset of the header:
+  /// wrong checksum, size beyond the file, a name twice, an absolute name or
+  /// one with "..", links, devices, sparse files; kUnsafe (E_LIMIT); kIo.
+  static Result<TarMembers> open(
+      const std::shared_ptr<ByteSource>& source,
+      const Limits& limits);
+
+  /// The bytes of a member, null without one.
+  [[nodiscard]] std::shared_ptr<ByteSource> find(std::string_view name) const;
+
+  /// In the order of the file.
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept {
+    return names_;
+  }
+  /// "W_TRAILING: ..." if something follows the end of the archive.
+  [[nodiscard]] const std::vector<std::string>& warnings() const noexcept {
+    return warnings_;
+  }
+
+ private:
+  TarMembers() = default;
+  friend class TarParser;
+
+  std::map<std::string, std::shared_ptr<ByteSource>, std::less<>> members_;
+  std::vector<std::string> names_;
+  std::vector<std::string> warnings_;
+};
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Writes archives that LibTorch reads: `torch::load(module, path)` in C++,
+// `torch.jit.load(path)` in Python. A row of format_table.h.
+#pragma once
+
+#include "lockstep/base/fs.h"
+#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt {
+
+/// As `save` with the format "libtorch". Dotted names become modules; a list of
+/// tensors reads as `std::vector<Tensor>`, a tensor as `Tensor`.
+/// Errors: as `save`; kUnsupported (E_NOT_SCRIPT) for a value LibTorch has no
+/// type for; kInvalidArgument (E_NOT_SCRIPT) if two values get one name.
+Status write_libtorch(
+    const std::string& path,
+    const Value& root,
+    const SaveOptions& options,
+    FileSystem& fs);
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/torchscript/script_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "lockstep/base/numbers.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/tensor_layout.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+struct ClassRow {
+  std::string_view name = {};
+  ScriptContainer container = ScriptContainer::kNone;
+};
+constexpr std::array kClassRows{
+    ClassRow{"Module", ScriptContainer::kModule},
+    ClassRow{"LockstepDict", ScriptContainer::kDict},
+    ClassRow{"LockstepIntDict", ScriptContainer::kIntDict},
+    ClassRow{"LockstepList", ScriptContainer::kList},
+};
+
+bool is_tensor(const Value& value) {
+  return value.as_tensor() != nullptr || layout_tensor(value).has_value();
+}
+
+// What a module of tensors alone becomes.
+bool is_flat_dict(const Dict& dict) {
+  return dict.kind == Dict::Kind::kOrderedDict &&
+         std::ranges::all_of(dict.items, [](const Item& item) {
+           return item.first.as_string() != nullptr && is_tensor(item.second);
+         });
+}
+
+class PlainTree {
+ public:
+  explicit PlainTree(std::uint64_t max_depth) : max_depth_(max_depth) {}
+
+  Result<Value> convert(const Value& value) {
+    if (++depth_ > max_depth_) {
+      return Error{
+          .code = ErrorCode::kUnsafe,
+          .op = "ckpt.read",
+          .message = format("values nest deeper than {} levels", max_depth_),
+          .detail = "E_DEPTH"};
+    }
+    auto result = convert_node(value);
+    --depth_;
+    return result;
+  }
+
+ private:
+  Result<Value> convert_node(const Value& value) {
+    const Object* object = value.as_object();
+    if (object == nullptr || is_tensor(value)) {
+      return value;
+    }
+    const auto known = done_.find(object);
+    if (known != done_.end()) {
+      return known->second;
+    }
+    LOCKSTEP_ASSIGN(Value made, convert_object(*object));
+    done_.emplace(object, made);
+    return made;
+  }
+
+  Result<Value> convert_object(const Object& object) {
+    const Dict* state =
+        object.state == nullptr ? nullptr : object.state->as_dict();
+    const auto has_name = [](const Item& item) {
+      return item.first.as_string() != nullptr;
+    };
+    if (state == nullptr || !object.global.starts_with("__torch__.") ||
+        !std::ranges::all_of(state->items, has_name)) {
+      return Value(object);
+    }
+    Dict items;
+    for (const auto& [key, part] : state->items) {
+      LOCKSTEP_ASSIGN(Value made, convert(part));
+      items.items.emplace_back(key, std::move(made));
+    }
+    switch (script_container(object.global)) {
+      case ScriptContainer::kModule:
+        return module(std::move(items));
+      case ScriptContainer::kDict:
+        return Value(std::move(items));
+      case ScriptContainer::kIntDict:
+        return integer_keys(std::move(items));
+      case ScriptContainer::kList:
+        return list(items);
+      default:
+        break;
+    }
+    Object copy = object;
+    copy.state = std::make_shared<Value>(std::move(items));
+    return Value(std::move(copy));
+  }
+
+  // A module below became an OrderedDict if it held tensors alone.
+  Result<Value> module(Dict items) {
+    const auto can_join = [](const Item& item) {
+      const Dict* dict = item.second.as_dict();
+      return is_tensor(item.second) || (dict != nullptr && is_flat_dict(*dict));
+    };
+    if (!std::ranges::all_of(items.items, can_join)) {
+      return Value(std::move(items));
+    }
+    Dict flat{.kind = Dict::Kind::kOrderedDict};
+    for (auto& [key, value] : items.items) {
+      const Dict* below = value.as_dict();
+      if (below == nullptr) {
+        flat.items.emplace_back(key, std::move(value));
+        continue;
+      }
+      named_ += below->items.size();
+      if (named_ > kMaxNames) {
+        return Error{
+            .code = ErrorCode::kUnsafe,
+            .op = "ckpt.read",
+            .message = "shared modules expand to too many names",
+            .detail = "E_LIMIT"};
+      }
+      for (const auto& [name, tensor] : below->items) {
+        flat.items.emplace_back(
+            *key.as_string() + "." + *name.as_string(),
+            tensor);
+      }
+    }
+    return Value(std::move(flat));
+  }
+
+  static Value integer_keys(Dict items) {
+    for (auto& [key, value] : items.items) {
+      if (const auto number = parse_number<std::int64_t>(*key.as_string())) {
+        key = *number;
+      }
+    }
+    return items;
+  }
+
+  static Value list(const Dict& items) {
+    List list;
+    list.items.reserve(items.items.size());
+    for (const auto& [key, value] : items.items) {
+      list.items.push_back(value);
+    }
+    return list;
+  }
+
+  static constexpr std::uint64_t kMaxNames = 4'000'000;
+
+  std::uint64_t max_depth_;
+  std::uint64_t depth_ = 0;
+  std::uint64_t named_ = 0;
+  std::unordered_map<const Object*, Value> done_;
+};
+
+} // namespace
+
+ScriptContainer script_container(std::string_view class_name) {
+  constexpr std::string_view kRoot = "__torch__.";
+  constexpr std::string_view kMangle = "___torch_mangle_";
+  if (!class_name.starts_with(kRoot)) {
+    return ScriptContainer::kNone;
+  }
+  class_name.remove_prefix(kRoot.size());
+  if (class_name.starts_with(kMangle)) {
+    class_name.remove_prefix(kMangle.size());
+    const std::size_t end = class_name.find_first_not_of("0123456789");
+    if (end == 0 || end == std::string_view::npos || class_name[end] != '.') {
+      return ScriptContainer::kNone;
+    }
+    class_name.remove_prefix(end + 1);
+  }
+  const auto* row = std::ranges::find(kClassRows, class_name, &ClassRow::name);
+  return row == kClassRows.end() ? ScriptContainer::kNone : row->container;
+}
+
+bool is_script_name(std::string_view name) {
+  return name.starts_with("__torch__.") ||
+         name.starts_with("torch.jit._pickle.");
+}
+
+Result<Value> plain_tree(const Value& root, std::uint64_t max_depth) {
+  return PlainTree(max_depth).convert(root);
+}
+
+} // namespace lockstep::ckpt

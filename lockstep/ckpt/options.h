@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Bounds on what a file may ask for, and the same as a table: flags, `lockstep
+// ckpt limits` and the documents are made from it.
+//   for (const LimitInfo& row : limit_table()) { limits.*row.member ... }
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep::ckpt {
+
+/// Bounds on what a file may ask for; beyond them it is refused (kUnsafe).
+struct Limits {
+  /// Units: bytes of one pickle.
+  std::uint64_t max_pickle_bytes = 256ULL << 20;
+  std::uint64_t max_opcodes = 50'000'000;
+  std::uint64_t max_nodes = 20'000'000;
+  std::uint64_t max_depth = 1000;
+  std::uint64_t max_records = 1'000'000;
+  /// Size of an inflated record against its size in the file.
+  std::uint64_t max_ratio = 200;
+  /// Units: bytes that a view may repeat beyond those of its storage, where its
+  /// elements are read.
+  std::uint64_t max_expanded_bytes = 64ULL << 20;
+  /// Read archives whose records lie in no folder (else E_ROOT).
+  bool allow_no_root = false;
+};
+
+/// One bound that can be changed.
+struct LimitInfo {
+  /// "max-pickle-bytes": the flag without its dashes.
+  std::string_view name = {};
+  /// "bytes", "levels".
+  std::string_view unit = {};
+  std::string_view help = {};
+  std::uint64_t Limits::*member = nullptr;
+};
+
+/// All rows, in the order of `Limits`.
+std::span<const LimitInfo> limit_table();
+
+/// A bound that no flag changes.
+struct FixedLimit {
+  std::string_view name = {};
+  std::string_view unit = {};
+  std::string_view help = {};
+  std::uint64_t value = 0;
+};
+
+std::span<const FixedLimit> fixed_limits();
+
+/// `limits` without the bounds on what a small file may expand to: deflated
+/// records, views that repeat their bytes.
+Limits expanding(Limits limits);
+
+// How a checkpoint is opened and written.
+
+/// How a checkpoint is opened.
+struct LoadOptions {
+  /// Map the file and alias tensors (fast). Off: read tensors when asked for,
+  /// for files that somebody else may change meanwhile.
+  bool use_mmap = true;
+  /// Compare the CRC of a record when its bytes are first asked for.
+  bool check_crc = true;
+  Limits limits = {};
+  /// Refuse files with names outside the allow list of PyTorch's safe loader
+  /// (kUnsafe, E_UNSAFE_GLOBAL). Off: such values become `Object` nodes;
+  /// nothing is executed either way.
+  bool refuse_unknown_globals = false;
+  /// Refuse files with any warning: the first becomes the error.
+  bool strict = false;
+};
+
+/// How a checkpoint is written.
+struct SaveOptions {
+  /// A name of `format_writers()`.
+  std::string format = "pt";
+  /// Top folder; empty: file name without its last extension, as PyTorch.
+  std::string archive_name = {};
+  bool durable = true;
+  /// Off: refuse (kIo, E_EXISTS) a path where something is, at the latest when
+  /// the new file gets its name; of a checkpoint of several files, each.
+  bool replace = true;
+  /// Formats without views (safetensors, npz): write tensors that share memory
+  /// once each. Off: they are refused.
+  bool clone_views = false;
+  /// Units: bytes of tensors in one file; more go to further files with an
+  /// index (safetensors). 0: one file.
+  std::uint64_t shard_bytes = 0;
+  /// Storages that lie in an open zip checkpoint (`LoadOptions::use_mmap` off)
+  /// are copied by the kernel, with the CRC stored there: fast, and damage
+  /// stays visible to those who check, but is not noticed now.
+  bool reuse_checksums = false;
+};
+
+} // namespace lockstep::ckpt

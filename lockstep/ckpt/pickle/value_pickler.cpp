@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/pickle/value_pickler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/text_codec.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+// Python's own limit of recursion, and ours for reading.
+constexpr std::size_t kMaxPickleDepth = 1000;
+constexpr std::size_t kBatch = 1000;
+constexpr std::size_t kMaxLongBytes = 255;
+
+// The only class whose instances it makes: marks of a jagged tensor.
+constexpr std::string_view kDimRange = "torch._dynamo.decorators._DimRange";
+
+// What the safe loader takes as a bare name: all it takes at all.
+bool is_name(std::string_view name) {
+  return find_global(name).is_safe();
+}
+
+} // namespace
+
+Status ValuePickler::write(const Value& value) {
+  if (path_.size() > kMaxPickleDepth) {
+    return refuse(
+        format("the value is nested deeper than {} levels", kMaxPickleDepth));
+  }
+  return value.visit([this](const auto& part) { return save(part); });
+}
+
+PickledTree ValuePickler::finish() && {
+  return {
+      .pickle = std::move(out_).finish(),
+      .storages = std::move(storages_),
+      .element_bytes = std::move(element_bytes_)};
+}
+
+Status ValuePickler::save(None /*value*/) {
+  out_.op(Op::kNone);
+  return {};
+}
+
+Status ValuePickler::save(bool value) {
+  out_.boolean(value);
+  return {};
+}
+
+Status ValuePickler::save(std::int64_t value) {
+  out_.integer(value);
+  return {};
+}
+
+Status ValuePickler::save(const BigInt& value) {
+  if (value.bytes.size() > kMaxLongBytes) {
+    return refuse(format(
+        "an integer of {} bytes; expected at most {}",
+        value.bytes.size(),
+        kMaxLongBytes));
+  }
+  out_.big_integer(value.bytes);
+  return {};
+}
+
+Status ValuePickler::save(double value) {
+  out_.real(value);
+  return {};
+}
+
+Status ValuePickler::save(const std::string& value) {
+  LOCKSTEP_TRY(check_text(value));
+  out_.shared_text(value);
+  return {};
+}
+
+Status ValuePickler::save(const Bytes& value) {
+  const std::string text = latin1_to_utf8(value.data);
+  out_.global("_codecs.encode");
+  out_.fresh_text(text);
+  out_.literal("latin1");
+  out_.tuple(2);
+  out_.op(Op::kReduce);
+  out_.put();
+  return {};
+}
+
+Status ValuePickler::save(Complex value) {
+  out_.global("builtins.complex");
+  out_.real(value.real);
+  out_.real(value.imag);
+  out_.tuple(2);
+  out_.op(Op::kReduce);
+  out_.put();
+  return {};
+}
+
+Status ValuePickler::save(const Size& value) {
+  out_.global("torch.Size");
+  out_.integer_tuple(value.sizes);
+  out_.tuple(1);
+  out_.op(Op::kReduce);
+  out_.put();
+  return {};
+}
+
+Status ValuePickler::save(const Device& value) {
+  LOCKSTEP_TRY(check_text(value.type));
+  out_.global("torch.device");
+  out_.fresh_text(value.type);
+  if (value.index >= 0) {
+    out_.integer(value.index);
+  }
+  out_.tuple(value.index >= 0 ? 2 : 1);
+  out_.op(Op::kReduce);
+  out_.put();
+  return {};
+}
+
+Status ValuePickler::save(DTypeValue value) {
+  out_.global(format("torch.{}", dtype_info(value.dtype).name));
+  return {};
+}
+
+Status ValuePickler::save(const Storage& /*storage*/) {
+  return refuse("a bare storage; expected an object of its class");
+}
+
+Status ValuePickler::save(const List& list) {
+  if (out_.get(&list)) {
+    return {};
+  }
+  out_.op(Op::kEmptyList);
+  out_.put(&list);
+  return list_items(list.items);
+}
+
+Status ValuePickler::save(const Tuple& tuple) {
+  // Python gives the empty tuple no memo entry: there is only one.
+  if (tuple.items.empty()) {
+    out_.tuple(0);
+    return {};
+  }
+  if (out_.get(&tuple)) {
+    return {};
+  }
+  LOCKSTEP_TRY(tuple_items(tuple.items));
+  if (out_.has(&tuple)) {
+    return refuse("a tuple contains itself");
+  }
+  out_.tuple(tuple.items.size(), &tuple);
+  return {};
+}
+
+Status ValuePickler::save(const Set& set) {
+  if (out_.get(&set)) {
+    return {};
+  }
+  for (const Value& member : set.items) {
+    LOCKSTEP_TRY(check_key(member));
+  }
+  out_.global("builtins.set");
+  out_.op(Op::kEmptyList);
+  out_.put();
+  LOCKSTEP_TRY(list_items(set.items));
+  out_.tuple(1);
+  out_.op(Op::kReduce);
+  out_.put(&set);
+  return {};
+}
+
+Status ValuePickler::save(const Dict& dict) {
+  if (out_.get(&dict)) {
+    return {};
+  }
+  if (dict.kind != Dict::Kind::kOrderedDict && !dict.attributes.empty()) {
+    return refuse("only an OrderedDict can carry attributes");
+  }
+  if (dict.kind == Dict::Kind::kOrderedDict) {
+    out_.global("collections.OrderedDict");
+    out_.tuple(0);
+    out_.op(Op::kReduce);
+    out_.put(&dict);
+    LOCKSTEP_TRY(dict_items(dict.items, Feed::kIterator));
+    if (!dict.attributes.empty()) {
+      out_.op(Op::kEmptyDict);
+      out_.put();
+      LOCKSTEP_TRY(dict_items(dict.attributes, Feed::kDict));
+      out_.op(Op::kBuild);
+    }
+    return {};
+  }
+  const bool is_counter = dict.kind == Dict::Kind::kCounter;
+  if (is_counter) {
+    out_.global("collections.Counter");
+  }
+  out_.op(Op::kEmptyDict);
+  if (is_counter) {
+    out_.put();
+  } else {
+    out_.put(&dict);
+  }
+  LOCKSTEP_TRY(dict_items(dict.items, Feed::kDict));
+  if (is_counter) {
+    out_.tuple(1);
+    out_.op(Op::kReduce);
+    out_.put(&dict);
+  }
+  return {};
+}
+
+Status ValuePickler::save(const Object& object) {
+  if (out_.get(&object)) {
+    return {};
+  }
+  const std::string& name = object.global;
+  const bool is_call = object.args != nullptr && !object.args->is_none();
+  const bool is_plain = object.state == nullptr && object.items.empty();
+  if (is_plain && !is_call && is_name(name)) {
+    out_.global(name);
+    return {};
+  }
+  if (is_plain && is_call && name.ends_with("Storage")) {
+    return storage_of(object);
+  }
+  if (is_call && name == kDimRange && object.items.empty()) {
+    return instance(object);
+  }
+  const NameRow* const row = find_name(name);
+  const bool allowed = row != nullptr && row->is_function;
+  if (!is_plain || !is_call || !allowed) {
+    return refuse(
+        format(
+            "'{}' is not loaded by torch.load(weights_only=True)",
+            escape(name)),
+        "drop the entry or replace it by plain data");
+  }
+  out_.global(name);
+  LOCKSTEP_TRY(write(*object.args));
+  out_.op(Op::kReduce);
+  out_.put(&object);
+  return {};
+}
+
+// An instance of a class: NEWOBJ, then its state.
+Status ValuePickler::instance(const Object& object) {
+  out_.global(object.global);
+  LOCKSTEP_TRY(write(*object.args));
+  out_.op(Op::kNewObject);
+  out_.put(&object);
+  if (object.state != nullptr) {
+    LOCKSTEP_TRY(write(*object.state));
+    out_.op(Op::kBuild);
+  }
+  return {};
+}
+
+Status ValuePickler::tuple_items(std::span<const Value> items) {
+  if (items.size() > 3) {
+    out_.op(Op::kMark);
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    LOCKSTEP_TRY(element(items[i], i));
+  }
+  return {};
+}
+
+Status ValuePickler::list_items(std::span<const Value> items) {
+  if (items.size() == 1) {
+    LOCKSTEP_TRY(element(items[0], 0));
+    out_.op(Op::kAppend);
+    return {};
+  }
+  for (std::size_t begin = 0; begin < items.size(); begin += kBatch) {
+    out_.op(Op::kMark);
+    const std::size_t end = std::min(begin + kBatch, items.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      LOCKSTEP_TRY(element(items[i], i));
+    }
+    out_.op(Op::kAppends);
+  }
+  return {};
+}
+
+Status ValuePickler::dict_items(std::span<const Item> items, Feed feed) {
+  for (std::size_t begin = 0; begin < items.size(); begin += kBatch) {
+    const auto batch =
+        items.subspan(begin, std::min(kBatch, items.size() - begin));
+    const bool alone =
+        batch.size() == 1 && (feed == Feed::kIterator || items.size() == 1);
+    if (!alone) {
+      out_.op(Op::kMark);
+    }
+    for (const Item& entry : batch) {
+      LOCKSTEP_TRY(item(entry));
+    }
+    out_.op(alone ? Op::kSetItem : Op::kSetItems);
+  }
+  const bool full = !items.empty() && items.size() % kBatch == 0;
+  if (full && feed == Feed::kDict) {
+    out_.op(Op::kMark);
+    out_.op(Op::kSetItems);
+  }
+  return {};
+}
+
+Status ValuePickler::item(const Item& item) {
+  LOCKSTEP_TRY(check_key(item.first));
+  path_.push_back({.key = &item.first});
+  LOCKSTEP_TRY(write(item.first));
+  LOCKSTEP_TRY(write(item.second));
+  path_.pop_back();
+  return {};
+}
+
+Status ValuePickler::element(const Value& value, std::size_t index) {
+  path_.push_back({.index = index});
+  LOCKSTEP_TRY(write(value));
+  path_.pop_back();
+  return {};
+}
+
+Status ValuePickler::check_key(const Value& key) const {
+  const bool unhashable = key.as_list() != nullptr ||
+                          key.as_dict() != nullptr || key.type_name() == "set";
+  return unhashable
+             ? Status(refuse(format("a {} cannot be a key", key.type_name())))
+             : Status();
+}
+
+Status ValuePickler::check_text(std::string_view text) const {
+  return is_utf8_with_surrogates(text)
+             ? Status()
+             : refuse(format("'{}' is not UTF-8", escape(text)));
+}
+
+void ValuePickler::empty_ordered_dict() {
+  out_.global("collections.OrderedDict");
+  out_.tuple(0);
+  out_.op(Op::kReduce);
+  out_.put();
+}
+
+Error ValuePickler::refuse(std::string_view message, std::string hint) const {
+  return {
+      .code = ErrorCode::kUnsupported,
+      .op = "ckpt.save",
+      .message = format("{}: {}", where(), message),
+      .hint = std::move(hint),
+      .detail = "E_NOT_SAFE"};
+}
+
+Error ValuePickler::invalid(std::string_view message) const {
+  return {
+      .code = ErrorCode::kInvalidArgument,
+      .op = "ckpt.save",
+      .message = format("{}: {}", where(), message),
+      .detail = "E_TENSOR"};
+}
+
+std::string ValuePickler::where() const {
+  constexpr std::size_t kShown = 16;
+  std::string text = "root";
+  for (std::size_t i = 0; i < path_.size(); ++i) {
+    if (i == kShown) {
+      return text + "...";
+    }
+    const Step& step = path_[i];
+    if (step.key == nullptr) {
+      text += format("[{}]", step.index);
+    } else if (const auto* name = step.key->as_string()) {
+      text += format("['{}']", escape(*name));
+    } else if (const auto* number = step.key->as_int()) {
+      text += format("[{}]", *number);
+    } else {
+      text += format("[{}]", step.key->type_name());
+    }
+  }
+  return text;
+}
+
+} // namespace lockstep::ckpt::internal

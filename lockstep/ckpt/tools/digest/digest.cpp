@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/digest/digest.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tools/digest/sha256.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// What decides the bytes of a view: a tensor under two names is read once.
+using ViewKey = std::tuple<
+    const Storage*,
+    std::int64_t,
+    std::vector<std::int64_t>,
+    std::vector<std::int64_t>,
+    DType,
+    bool,
+    bool>;
+
+ViewKey key_of(const Tensor& tensor) {
+  return {
+      tensor.storage.get(),
+      tensor.offset,
+      tensor.sizes,
+      tensor.strides,
+      tensor.dtype,
+      tensor.is_conj,
+      tensor.is_neg};
+}
+
+class Digester {
+ public:
+  explicit Digester(const Limits& limits) : limits_(limits) {}
+
+  Status add(const std::string& name, const Tensor& tensor) {
+    DigestRow row{
+        .name = name,
+        .type = digest_type(tensor.dtype),
+        .shape = shape_text(tensor),
+        .bytes = contiguous_bytes(tensor)};
+    auto [known, is_new] = known_.try_emplace(key_of(tensor));
+    if (is_new) {
+      auto hash = hash_of(tensor);
+      if (!hash) {
+        Error error = std::move(hash).error();
+        error.message = format("tensor '{}': {}", escape(name), error.message);
+        return error;
+      }
+      known->second = *std::move(hash);
+    }
+    row.sha256 = known->second;
+    rows_.push_back(std::move(row));
+    return {};
+  }
+
+  std::vector<DigestRow> finish() {
+    std::ranges::sort(rows_, [](const DigestRow& a, const DigestRow& b) {
+      return std::tie(a.name, a.type, a.shape, a.sha256) <
+             std::tie(b.name, b.type, b.shape, b.sha256);
+    });
+    return std::move(rows_);
+  }
+
+ private:
+  Result<std::string> hash_of(const Tensor& tensor) {
+    LOCKSTEP_TRY(check_expansion(tensor, limits_.max_expanded_bytes));
+    internal::Sha256 hash;
+    LOCKSTEP_TRY(for_each_block(tensor, [&hash](ByteSpan block) {
+      hash.update(block);
+      return Status();
+    }));
+    return hash.hex();
+  }
+
+  Limits limits_;
+  std::vector<DigestRow> rows_;
+  std::map<ViewKey, std::string> known_;
+};
+
+} // namespace
+
+Result<std::vector<DigestRow>> digest_rows(
+    const Value& root,
+    const Limits& limits) {
+  Digester digester(limits);
+  Status first;
+  LOCKSTEP_TRY(
+      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
+        if (first && has_bytes(tensor)) {
+          first = digester.add(name, tensor);
+        }
+      }));
+  LOCKSTEP_TRY(std::move(first));
+  return digester.finish();
+}
+
+std::string digest_type(DType dtype) {
+  const DTypeInfo& info = dtype_info(dtype);
+  return std::string(info.storage.empty() ? info.name : info.storage);
+}
+
+std::string digest_line(const DigestRow& row) {
+  return row.name + "\t" + row.type + "\t" + row.shape + "\t" + row.sha256 +
+         "\n";
+}
+
+std::string digest_text(std::span<const DigestRow> rows) {
+  internal::Sha256 hash;
+  for (const DigestRow& row : rows) {
+    hash.update(as_byte_span(digest_line(row)));
+  }
+  return hash.hex();
+}
+
+Result<std::string> digest(const Value& root, const Limits& limits) {
+  LOCKSTEP_ASSIGN(const auto rows, digest_rows(root, limits));
+  return digest_text(rows);
+}
+
+} // namespace lockstep::ckpt

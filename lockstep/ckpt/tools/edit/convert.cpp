@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/edit/convert.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/tools/edit/float_cast.h"
+#include "lockstep/ckpt/tools/edit/lazy_sources.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+std::uint64_t element_bytes(const Tensor& tensor) {
+  return static_cast<std::uint64_t>(tensor.numel()) *
+         dtype_info(tensor.dtype).size;
+}
+
+std::string tag_of(const Tensor& tensor) {
+  return format(
+      "{} {}",
+      dtype_info(tensor.dtype).name,
+      escape(tensor.storage->location, 20));
+}
+
+// Copies a tree; a node that is reached twice is copied once.
+class Converter {
+ public:
+  explicit Converter(ConvertOptions options) : options_(std::move(options)) {}
+
+  Result<Value> convert(const Value& value, std::uint64_t depth = 0) {
+    if (depth > kMaxTreeDepth) {
+      return Error{
+          .code = ErrorCode::kUnsafe,
+          .op = "ckpt.convert",
+          .message = "the value is nested too deeply",
+          .detail = "E_LIMIT"};
+    }
+    const void* node = value.address();
+    if (node == nullptr || value.as_string() != nullptr) {
+      return value;
+    }
+    if (const auto found = done_.find(node); found != done_.end()) {
+      return found->second;
+    }
+    LOCKSTEP_ASSIGN(Value copy, copy_node(value, depth));
+    done_.emplace(node, copy);
+    return copy;
+  }
+
+ private:
+  Result<Value> copy_node(const Value& value, std::uint64_t depth) {
+    if (const Tensor* tensor = value.as_tensor()) {
+      return convert_tensor(*tensor, depth);
+    }
+    Value copy = shallow(value);
+    for (std::size_t i = 0; i < child_count(copy); ++i) {
+      Value& child = child_at(copy, i);
+      LOCKSTEP_ASSIGN(child, convert(child, depth + 1));
+    }
+    return copy;
+  }
+
+  // A node of its own with the same children.
+  static Value shallow(const Value& value) {
+    return value.visit([&value](const auto& node) -> Value {
+      if constexpr (requires { node.items; }) {
+        auto copy = node;
+        if constexpr (requires { copy.args; }) {
+          for (auto* part : {&copy.args, &copy.state}) {
+            *part = *part ? std::make_shared<Value>(**part) : nullptr;
+          }
+        }
+        return Value(std::move(copy));
+      } else {
+        return value;
+      }
+    });
+  }
+
+  Result<Value> convert_tensor(const Tensor& old, std::uint64_t depth) {
+    Tensor tensor = old;
+    if (old.attributes != nullptr) {
+      LOCKSTEP_ASSIGN(Value attributes, convert(*old.attributes, depth + 1));
+      tensor.attributes = std::make_shared<Value>(std::move(attributes));
+    }
+    if (old.storage == nullptr) {
+      return Value(std::move(tensor));
+    }
+    const bool is_part = element_bytes(old) != old.storage->nbytes;
+    if (options_.clone_views && is_part) {
+      tensor.storage = std::make_shared<Storage>(Storage{
+          .nbytes = element_bytes(old),
+          .location = old.storage->location,
+          .source = internal::gather_source(old),
+          .dtype = old.dtype});
+      tensor.offset = 0;
+      tensor.strides = row_major_strides(old.sizes);
+      cloned_.push_back(tensor.storage);
+    }
+    LOCKSTEP_ASSIGN(
+        tensor.storage,
+        convert_storage(tensor.storage, tensor.dtype));
+    if (options_.dtype && internal::is_castable(tensor.dtype)) {
+      tensor.dtype = *options_.dtype;
+    }
+    return Value(std::move(tensor));
+  }
+
+  struct Known {
+    std::shared_ptr<Storage> storage = {};
+    DType view = DType::kFloat32;
+  };
+
+  // `view`: type of the tensor that looks at the storage.
+  Result<std::shared_ptr<Storage>> convert_storage(
+      const std::shared_ptr<Storage>& old,
+      DType view) {
+    const bool casts = options_.dtype && internal::is_castable(view) &&
+                       *options_.dtype != view;
+    const auto found = storages_.find(old.get());
+    if (found != storages_.end()) {
+      const DType before = found->second.view;
+      const bool cast_before = options_.dtype &&
+                               internal::is_castable(before) &&
+                               *options_.dtype != before;
+      if ((casts || cast_before) && before != view) {
+        return mixed(before, view);
+      }
+      return found->second.storage;
+    }
+    auto storage = std::make_shared<Storage>(*old);
+    if (!options_.map_location.empty() &&
+        storage->location != options_.map_location) {
+      storage->location = options_.map_location;
+      storage->location_text = nullptr;
+    }
+    if (casts) {
+      const std::size_t width = dtype_info(view).size;
+      if (old->nbytes % width != 0) {
+        return mixed(old->dtype, view);
+      }
+      storage->nbytes = old->nbytes / width * dtype_info(*options_.dtype).size;
+      storage->dtype = *options_.dtype;
+      storage->source = internal::cast_source(old, view, *options_.dtype);
+    }
+    storages_.emplace(old.get(), Known{.storage = storage, .view = view});
+    return storage;
+  }
+
+  static Error mixed(DType one, DType other) {
+    return {
+        .code = ErrorCode::kUnsupported,
+        .op = "ckpt.convert",
+        .message = format(
+            "tensors of {} and {} view one storage, so its type cannot change",
+            dtype_info(one).name,
+            dtype_info(other).name),
+        .hint = "--clone-views gives each a storage of its own",
+        .detail = "E_MIXED_VIEWS"};
+  }
+
+  ConvertOptions options_;
+  std::unordered_map<const void*, Value> done_;
+  std::unordered_map<const Storage*, Known> storages_;
+  // Keeps the addresses of `storages_` alive.
+  std::vector<std::shared_ptr<Storage>> cloned_;
+};
+
+Result<std::vector<TensorChange>> changes_between(
+    const Value& before,
+    const Value& after) {
+  std::vector<TensorChange> rows;
+  LOCKSTEP_TRY(for_each_tensor(
+      before,
+      [&rows](const std::string& name, const Tensor& tensor) {
+        rows.push_back(
+            {.name = name,
+             .from = tag_of(tensor),
+             .from_bytes = tensor.storage->nbytes});
+      }));
+  std::size_t next = 0;
+  LOCKSTEP_TRY(for_each_tensor(
+      after,
+      [&](const std::string& /*name*/, const Tensor& tensor) {
+        rows[next].to = tag_of(tensor);
+        rows[next++].to_bytes = tensor.storage->nbytes;
+      }));
+  std::erase_if(rows, [](const TensorChange& row) {
+    return row.from == row.to && row.from_bytes == row.to_bytes;
+  });
+  return rows;
+}
+
+} // namespace
+
+Result<Converted> convert_tensors(
+    const Value& root,
+    const ConvertOptions& options) {
+  if (options.dtype && !internal::is_castable(*options.dtype)) {
+    return Error{
+        .code = ErrorCode::kInvalidArgument,
+        .op = "ckpt.convert",
+        .message = format(
+            "weights cannot become {}; expected float64, float32, float16 or "
+            "bfloat16",
+            dtype_info(*options.dtype).name)};
+  }
+  Converted result;
+  LOCKSTEP_ASSIGN(result.root, Converter(options).convert(root));
+  LOCKSTEP_ASSIGN(result.changes, changes_between(root, result.root));
+  return result;
+}
+
+std::vector<std::string> overflowed(const Converted& converted) {
+  std::vector<std::string> names;
+  for_each_tensor(
+      converted.root,
+      [&names](const std::string& name, const Tensor& tensor) {
+        if (tensor.storage != nullptr && tensor.storage->source != nullptr &&
+            internal::has_overflowed(*tensor.storage->source)) {
+          names.push_back(name);
+        }
+      })
+      .value(); // the tree was walked before
+  return names;
+}
+
+} // namespace lockstep::ckpt

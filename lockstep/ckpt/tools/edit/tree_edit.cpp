@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/edit/tree_edit.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/find_path.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/tools/edit/metadata.h"
+#include "lockstep/ckpt/tools/edit/rekey.h"
+#include "lockstep/ckpt/tools/edit/weights.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// True if `key` is `name` or lies below it.
+bool is_below(std::string_view key, std::string_view name) {
+  return key.starts_with(name) &&
+         (key.size() == name.size() || key[name.size()] == '.');
+}
+
+Status check_names(std::span<const std::string> names) {
+  const bool bad =
+      names.empty() || std::ranges::any_of(names, [](const std::string& name) {
+        return name.empty();
+      });
+  return bad ? Status(Error{
+                   .code = ErrorCode::kInvalidArgument,
+                   .op = "ckpt.edit",
+                   .message = "no name of an entry is given"})
+             : Status();
+}
+
+Error no_key(std::span<const std::string> names) {
+  return {
+      .code = ErrorCode::kNotFound,
+      .op = "ckpt.edit",
+      .message = format("nothing is called {}", some_names(names)),
+      .hint = "'lockstep ckpt FILE' and 'lockstep ckpt ls FILE' list the names",
+      .detail = "E_NO_KEY"};
+}
+
+// Which of `names` a key falls under, and which of them were met.
+class NameSet {
+ public:
+  explicit NameSet(std::span<const std::string> names)
+      : names_(names), met_(names.size(), false) {}
+
+  bool meets(const std::string& key) {
+    bool any = false;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (is_below(key, names_[i])) {
+        met_[i] = true;
+        any = true;
+      }
+    }
+    return any;
+  }
+  [[nodiscard]] Status check_all_met() const {
+    std::vector<std::string> missing;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (!met_[i]) {
+        missing.push_back(names_[i]);
+      }
+    }
+    return missing.empty() ? Status() : Status(no_key(missing));
+  }
+
+ private:
+  std::span<const std::string> names_;
+  std::vector<bool> met_;
+};
+
+// Modules that still have a weight below them, and the root.
+std::set<std::string> live_paths(const Dict& weights) {
+  std::set<std::string> paths{""};
+  for (const auto& [key, value] : weights.items) {
+    const std::string text = key_text(key);
+    for (std::size_t dot = text.find('.'); dot != std::string::npos;
+         dot = text.find('.', dot + 1)) {
+      paths.insert(text.substr(0, dot));
+    }
+  }
+  return paths;
+}
+
+// Keeps or takes away weights by module; `_metadata` loses the modules whose
+// weights all went.
+Result<Dict>
+filter(const Dict& weights, NameSet& names, bool keep, KeyReport& report) {
+  LOCKSTEP_ASSIGN(
+      Dict result,
+      internal::rekey(
+          weights,
+          [&](const std::string& key) {
+            return names.meets(key) == keep ? std::optional(key) : std::nullopt;
+          },
+          report));
+  LOCKSTEP_TRY(names.check_all_met());
+  const auto before = live_paths(weights);
+  const auto after = live_paths(result);
+  internal::map_metadata(result, [&](const std::string& path) {
+    const bool lost = before.contains(path) && !after.contains(path);
+    const bool foreign =
+        keep && !path.empty() && !names.meets(path) && !after.contains(path);
+    return lost || foreign ? std::nullopt : std::optional(path);
+  });
+  return result;
+}
+
+// `value` without the entry at `path`; nothing if there is no such entry.
+std::optional<Value> without(const Value& value, std::string_view path) {
+  const Dict* dict = value.as_dict();
+  if (dict == nullptr) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < dict->items.size(); ++i) {
+    const std::string name = key_text(dict->items[i].first);
+    if (!is_below(path, name)) {
+      continue;
+    }
+    Dict copy = *dict;
+    const auto at = copy.items.begin() + static_cast<std::ptrdiff_t>(i);
+    if (path.size() == name.size()) {
+      copy.items.erase(at);
+      return copy;
+    }
+    if (auto inner = without(at->second, path.substr(name.size() + 1))) {
+      at->second = *std::move(inner);
+      return copy;
+    }
+  }
+  return std::nullopt;
+}
+
+Edited whole(Value value, const std::string& name) {
+  Edited edited{.root = std::move(value)};
+  edited.report.weights_key = name;
+  edited.report.kept = edited.root.as_dict() == nullptr
+                           ? 1
+                           : edited.root.as_dict()->items.size();
+  return edited;
+}
+
+void add_others(
+    Dict& result,
+    const Value& second,
+    const std::string& weights_key,
+    KeyReport& report) {
+  for (const auto& [key, value] : second.as_dict()->items) {
+    const bool is_there = std::ranges::any_of(
+        result.items,
+        [name = key_text(key)](const Item& item) {
+          return key_text(item.first) == name;
+        });
+    if (!is_there && key_text(key) != weights_key) {
+      result.items.emplace_back(key, value);
+      report.changes.push_back({.to = key_text(key)});
+    }
+  }
+}
+
+Error collisions(const std::vector<std::string>& names) {
+  return {
+      .code = ErrorCode::kInvalidArgument,
+      .op = "ckpt.edit",
+      .message = format(
+          "both files have {}: {}",
+          counted(names.size(), "key"),
+          some_names(names)),
+      .hint = "--replace takes the second file's values",
+      .detail = "E_KEY_COLLISION"};
+}
+
+Status merge_items(
+    Dict& result,
+    const Dict& second,
+    const MergeOptions& options,
+    KeyReport& report) {
+  std::map<std::string, std::size_t> places;
+  std::vector<std::string> in_both;
+  for (std::size_t i = 0; i < result.items.size(); ++i) {
+    places.emplace(key_text(result.items[i].first), i);
+  }
+  for (const auto& [key, value] : second.items) {
+    const std::string name = key_text(key);
+    const auto [place, is_new] = places.emplace(name, result.items.size());
+    if (is_new) {
+      result.items.emplace_back(key, value);
+      report.changes.push_back({.to = name});
+    } else if (options.replace) {
+      result.items[place->second].second = value;
+      report.replaced.push_back(name);
+    } else {
+      in_both.push_back(name);
+    }
+  }
+  return in_both.empty() ? Status() : Status(collisions(in_both));
+}
+
+// Whether `names` are entries of a checkpoint, whose weights lie in one of its
+// entries, and not weights.
+bool are_entries(const Value& root, std::span<const std::string> names) {
+  return !locate_weights(root).key.empty() &&
+         std::ranges::all_of(names, [&](const std::string& name) {
+           return root.find(name) != nullptr;
+         });
+}
+
+} // namespace
+
+Result<Edited> pick(const Value& root, std::span<const std::string> names) {
+  LOCKSTEP_TRY(check_names(names));
+  if (names.size() == 1) {
+    if (auto value = find_path(root, names[0])) {
+      return whole(*std::move(value), names[0]);
+    }
+  }
+  NameSet set(names);
+  KeyReport report;
+  if (are_entries(root, names)) {
+    LOCKSTEP_ASSIGN(Dict kept, filter(*root.as_dict(), set, true, report));
+    return Edited{.root = std::move(kept), .report = std::move(report)};
+  }
+  LOCKSTEP_ASSIGN(const WeightsPlace place, weights_to_edit(root));
+  report.weights_key = place.key;
+  LOCKSTEP_ASSIGN(Dict kept, filter(*place.value.as_dict(), set, true, report));
+  return Edited{.root = std::move(kept), .report = std::move(report)};
+}
+
+Result<Edited> drop(const Value& root, std::span<const std::string> names) {
+  LOCKSTEP_TRY(check_names(names));
+  Edited edited{.root = root};
+  std::vector<std::string> rest;
+  std::vector<KeyChange> gone;
+  for (const std::string& name : names) {
+    const WeightsPlace place = locate_weights(edited.root);
+    // An entry of the weights themselves goes the other way: `_metadata`.
+    const bool is_weight = place.key.empty() && place.value.find(name);
+    auto smaller = is_weight ? std::nullopt : without(edited.root, name);
+    if (smaller) {
+      edited.root = *std::move(smaller);
+      gone.push_back({.from = name});
+    } else {
+      rest.push_back(name);
+    }
+  }
+  if (!rest.empty()) {
+    auto place = weights_to_edit(edited.root);
+    if (!place) {
+      return no_key(rest);
+    }
+    NameSet set(rest);
+    edited.report.weights_key = place->key;
+    LOCKSTEP_ASSIGN(
+        Dict kept,
+        filter(*place->value.as_dict(), set, false, edited.report));
+    edited.root = with_weights(edited.root, *place, std::move(kept));
+  } else if (const Dict* dict = edited.root.as_dict()) {
+    edited.report.kept = dict->items.size();
+  }
+  edited.report.changes.insert(
+      edited.report.changes.begin(),
+      gone.begin(),
+      gone.end());
+  return edited;
+}
+
+Result<Edited>
+merge(const Value& first, const Value& second, const MergeOptions& options) {
+  LOCKSTEP_ASSIGN(const WeightsPlace a, weights_to_edit(first));
+  LOCKSTEP_ASSIGN(const WeightsPlace b, weights_to_edit(second));
+  KeyReport report{.weights_key = a.key};
+  Dict weights = *a.value.as_dict();
+  const std::size_t before = weights.items.size();
+  LOCKSTEP_TRY(merge_items(weights, *b.value.as_dict(), options, report));
+  report.kept = before - report.replaced.size();
+  internal::merge_metadata(weights, *b.value.as_dict());
+  Value root = with_weights(first, a, std::move(weights));
+  if (!a.key.empty() && !b.key.empty()) {
+    Dict whole_dict = *root.as_dict();
+    add_others(whole_dict, second, b.key, report);
+    root = std::move(whole_dict);
+  }
+  return Edited{.root = std::move(root), .report = std::move(report)};
+}
+
+} // namespace lockstep::ckpt

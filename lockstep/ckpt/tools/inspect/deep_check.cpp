@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/inspect/deep_check.h"
+
+#include <cmath>
+
+#include "lockstep/ckpt/core/element.h"
+#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/tools/digest/digest.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+bool is_float(DType dtype) {
+  return dtype_info(dtype).name.find("float") != std::string_view::npos;
+}
+
+Status count(const Tensor& tensor, NotFinite& row) {
+  const std::size_t size = dtype_info(tensor.dtype).size;
+  return for_each_block(tensor, [&](ByteSpan block) {
+    for (std::size_t at = 0; at + size <= block.size(); at += size) {
+      const auto number = read_number(&block[at], tensor.dtype);
+      if (number && !std::isfinite(*number)) {
+        ++(std::isnan(*number) ? row.nan_count : row.inf_count);
+      }
+    }
+    return Status();
+  });
+}
+
+} // namespace
+
+Result<DeepCheck> check_elements(const Value& root, const Limits& limits) {
+  DeepCheck result;
+  // The digest comes first: it refuses views that repeat without end.
+  LOCKSTEP_ASSIGN(result.digest, digest(root, limits));
+  Status first;
+  LOCKSTEP_TRY(
+      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
+        result.elements += static_cast<std::uint64_t>(tensor.numel());
+        if (!first || !has_bytes(tensor) || !is_float(tensor.dtype)) {
+          return;
+        }
+        NotFinite row{.name = name};
+        first = count(tensor, row);
+        if (row.nan_count + row.inf_count != 0) {
+          result.not_finite.push_back(std::move(row));
+        }
+      }));
+  LOCKSTEP_TRY(std::move(first));
+  return result;
+}
+
+} // namespace lockstep::ckpt

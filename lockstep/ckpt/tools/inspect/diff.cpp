@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/inspect/diff.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tools/inspect/tensor_compare.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+struct Named {
+  std::string name = {};
+  Tensor tensor = {};
+};
+
+// Tensors of a file by their mapped names, in file order.
+struct Side {
+  std::vector<Named> tensors = {};
+  std::map<std::string, std::size_t, std::less<>> index = {};
+
+  /// Two keys may look alike: 'a.b' and 'b' in 'a', 1 and '1'. False if the
+  /// second of them got a number.
+  bool add(const std::string& name, const Tensor& tensor) {
+    std::string key = name;
+    for (int i = 2; index.contains(key); ++i) {
+      key = format("{} ({})", name, i);
+    }
+    index.emplace(key, tensors.size());
+    tensors.push_back({.name = key, .tensor = tensor});
+    return key == name;
+  }
+  [[nodiscard]] const Tensor* find(const std::string& name) const {
+    const auto found = index.find(name);
+    return found == index.end() ? nullptr : &tensors[found->second].tensor;
+  }
+};
+
+// What a tensor that is quantized per channel holds beside its integers.
+std::vector<std::pair<std::string, Tensor>> channel_parts(
+    const Tensor& tensor) {
+  std::vector<std::pair<std::string, Tensor>> parts;
+  if (tensor.quantizer == nullptr) {
+    return parts;
+  }
+  const auto quantizer = read_quantizer(tensor);
+  if (!quantizer) { // broken; its integers can be compared all the same
+    return parts;
+  }
+  if (const Tensor* scales = quantizer->scales.as_tensor()) {
+    parts.emplace_back(".scales", *scales);
+  }
+  if (const Tensor* zeros = quantizer->zero_points.as_tensor()) {
+    parts.emplace_back(".zero_points", *zeros);
+  }
+  return parts;
+}
+
+std::string mapped(const std::string& name, const DiffOptions& options) {
+  for (const auto& [from, to] : options.maps) {
+    if (name.starts_with(from)) {
+      return to + name.substr(from.size());
+    }
+  }
+  return name;
+}
+
+Result<Side> collect(const Value& root, const DiffOptions& options) {
+  Side side;
+  std::string twice;
+  LOCKSTEP_TRY(for_each_tensor(
+      root,
+      [&](const std::string& name, const Tensor& tensor) {
+        const std::string key = mapped(name, options);
+        twice = side.add(key, tensor) ? twice : key;
+        for (const auto& [part, value] : channel_parts(tensor)) {
+          side.add(key + part, value);
+        }
+      },
+      options.limits.max_nodes));
+  if (!twice.empty() && !options.maps.empty()) {
+    return Error{
+        .code = ErrorCode::kInvalidArgument,
+        .op = "ckpt.diff",
+        .message =
+            format("the maps give two tensors the name '{}'", escape(twice))};
+  }
+  return side;
+}
+
+std::string text_of(const Tensor& tensor) {
+  const std::string quantizer = quantizer_text(tensor);
+  return quantizer.empty() ? describe(tensor)
+                           : describe(tensor) + ", " + quantizer;
+}
+
+DiffRow absent(DiffKind kind, const Named& named) {
+  DiffRow row{.kind = kind, .name = named.name};
+  (kind == DiffKind::kOnlyA ? row.a : row.b) = text_of(named.tensor);
+  return row;
+}
+
+// What stands before the name of every tensor in `longer` that `shorter` has
+// without it; "" if there is no such text.
+std::string common_prefix(
+    const std::vector<DiffRow>& rows,
+    DiffKind longer,
+    DiffKind shorter) {
+  std::map<std::string, std::uint64_t> votes;
+  std::vector<std::string> names;
+  for (const DiffRow& row : rows) {
+    if (row.kind == shorter) {
+      names.push_back(row.name);
+    }
+  }
+  std::ranges::sort(names);
+  for (const DiffRow& row : rows) {
+    if (row.kind != longer) {
+      continue;
+    }
+    for (std::size_t dot = row.name.find('.'); dot != std::string::npos;
+         dot = row.name.find('.', dot + 1)) {
+      if (std::ranges::binary_search(names, row.name.substr(dot + 1))) {
+        ++votes[row.name.substr(0, dot + 1)];
+        break;
+      }
+    }
+  }
+  const auto best = std::ranges::max_element(votes, {}, [](const auto& vote) {
+    return vote.second;
+  });
+  return best != votes.end() && best->second == names.size() ? best->first : "";
+}
+
+std::string map_hint(const std::vector<DiffRow>& rows) {
+  std::string prefix = common_prefix(rows, DiffKind::kOnlyA, DiffKind::kOnlyB);
+  if (prefix.empty()) {
+    prefix = common_prefix(rows, DiffKind::kOnlyB, DiffKind::kOnlyA);
+  }
+  return prefix.empty() ? "" : prefix + "=";
+}
+
+// The row of two tensors of one name, nothing if they are equal.
+Result<std::optional<DiffRow>> compare(
+    const std::string& name,
+    const Tensor& a,
+    const Tensor& b,
+    const DiffOptions& options) {
+  DiffRow row{.name = name, .a = text_of(a), .b = text_of(b)};
+  if (a.sizes != b.sizes) {
+    row.kind = DiffKind::kShape;
+    return std::optional(row);
+  }
+  auto status = internal::compare_elements(a, b, options, row);
+  if (!status) {
+    Error error = std::move(status).error();
+    error.message = format("tensor '{}': {}", escape(name), error.message);
+    return error;
+  }
+  if (a.dtype != b.dtype) {
+    row.kind = DiffKind::kDType;
+    return std::optional(row);
+  }
+  if (row.different == 0 && row.a != row.b) {
+    row.kind = DiffKind::kQuantizer;
+    return std::optional(row);
+  }
+  return row.different == 0 ? std::optional<DiffRow>() : std::optional(row);
+}
+
+} // namespace
+
+std::string_view diff_kind_name(DiffKind kind) {
+  constexpr std::array<std::string_view, 6>
+      kNames{"only in A", "only in B", "shape", "dtype", "values", "quantizer"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+Result<DiffReport>
+diff(const Value& a, const Value& b, const DiffOptions& options) {
+  LOCKSTEP_ASSIGN(const Side left, collect(a, options));
+  LOCKSTEP_ASSIGN(const Side right, collect(b, options));
+  DiffReport report;
+  for (const Named& named : left.tensors) {
+    const Tensor* other = right.find(named.name);
+    if (other == nullptr) {
+      report.rows.push_back(absent(DiffKind::kOnlyA, named));
+      continue;
+    }
+    ++report.compared;
+    LOCKSTEP_ASSIGN(
+        auto row,
+        compare(named.name, named.tensor, *other, options));
+    if (row) {
+      report.rows.push_back(*std::move(row));
+    } else {
+      ++report.equal;
+    }
+  }
+  for (const Named& named : right.tensors) {
+    if (left.find(named.name) == nullptr) {
+      report.rows.push_back(absent(DiffKind::kOnlyB, named));
+    }
+  }
+  report.map_hint = map_hint(report.rows);
+  return report;
+}
+
+} // namespace lockstep::ckpt

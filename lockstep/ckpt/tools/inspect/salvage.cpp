@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/inspect/salvage.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/formats/pytorch/pt_reader.h"
+#include "lockstep/ckpt/load/diagnose.h"
+#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/zip/zip_recover.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// What is wrong with each storage; empty text for a sound one.
+using Verdicts = std::map<const Storage*, std::string>;
+
+// Asking for one byte checks the whole record.
+std::string judge_storage(const Storage& storage) {
+  if (storage.source == nullptr) {
+    return "its record is missing or cut";
+  }
+  std::vector<std::byte> scratch;
+  const auto bytes = storage.source->view(
+      0,
+      std::min<std::uint64_t>(storage.nbytes, 1),
+      scratch);
+  return bytes ? "" : bytes.error().message;
+}
+
+// Takes lost tensors out of a tree.
+class Pruner {
+ public:
+  explicit Pruner(const Verdicts& verdicts) : verdicts_(verdicts) {}
+
+  void run(const Value& root) {
+    NodeWalk().run(root, [this](const Value& node) {
+      prune(node);
+      return true;
+    });
+  }
+
+  [[nodiscard]] bool is_lost(const Value& value) const {
+    if (const Tensor* tensor = value.as_tensor()) {
+      const auto verdict = verdicts_.find(tensor->storage.get());
+      return verdict != verdicts_.end() && !verdict->second.empty();
+    }
+    // A call, such as that of a sparse tensor, needs all its arguments.
+    const Object* object = value.as_object();
+    bool any_lost = false;
+    if (object != nullptr && object->args != nullptr) {
+      NodeWalk().run(*object->args, [&](const Value& node) {
+        any_lost |= node.as_tensor() != nullptr && is_lost(node);
+        return node.as_tuple() != nullptr;
+      });
+    }
+    return any_lost;
+  }
+
+ private:
+  void prune(const Value& value) {
+    if (Dict* dict = value.as_dict()) {
+      std::erase_if(dict->items, [this](const Item& item) {
+        return is_lost(item.second);
+      });
+    }
+    List* list = value.as_list();
+    Tuple* tuple = value.as_tuple();
+    auto* items = list != nullptr    ? &list->items
+                  : tuple != nullptr ? &tuple->items
+                                     : nullptr;
+    if (items != nullptr) {
+      for (Value& item : *items) {
+        item = is_lost(item) ? Value() : item;
+      }
+    }
+  }
+
+  const Verdicts& verdicts_;
+};
+
+struct Remains {
+  Checkpoint file = {};
+  bool is_without_directory = false;
+};
+
+Result<Remains> open_remains(
+    const std::shared_ptr<ByteSource>& source,
+    const LoadOptions& options) {
+  auto zip = ZipReader::open(source, options.limits);
+  const bool is_lost = !zip;
+  if (is_lost) {
+    LOCKSTEP_ASSIGN(auto found, recover_zip_records(*source, options.limits));
+    if (found.records.empty()) {
+      return std::move(zip).error();
+    }
+    zip =
+        ZipReader::recovered(source, std::move(found.records), options.limits);
+  }
+  LOCKSTEP_ASSIGN(
+      Checkpoint file,
+      read_zip_remains(
+          std::make_shared<const ZipReader>(*std::move(zip)),
+          options));
+  return Remains{.file = std::move(file), .is_without_directory = is_lost};
+}
+
+Status check_is_zip(ByteSource& source) {
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan head,
+      source.view(0, std::min(source.size(), kDiagnoseBytes), scratch));
+  constexpr std::string_view kMagic = "PK\x03\x04";
+  const bool is_zip =
+      head.size() >= kMagic.size() &&
+      std::ranges::equal(head.first(kMagic.size()), as_byte_span(kMagic));
+  return is_zip ? Status()
+                : Status(Error{
+                      .code = ErrorCode::kUnsupported,
+                      .op = "ckpt.repair",
+                      .message =
+                          "only zip checkpoints have parts that can be rescued",
+                      .detail = "E_WRONG_FORMAT"});
+}
+
+// Sound tensors under their dotted names.
+Result<Value> flat_copy(const Value& root, const Verdicts& verdicts) {
+  Dict dict{.kind = Dict::Kind::kOrderedDict};
+  LOCKSTEP_TRY(
+      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
+        const auto verdict = verdicts.find(tensor.storage.get());
+        if (verdict == verdicts.end() || verdict->second.empty()) {
+          dict.items.emplace_back(name, tensor);
+        }
+      }));
+  return Value(std::move(dict));
+}
+
+} // namespace
+
+Result<SalvageReport> salvage(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& out,
+    const LoadOptions& options,
+    const SaveOptions& save_options,
+    FileSystem& fs) {
+  LOCKSTEP_TRY(check_is_zip(*source));
+  LoadOptions checked = options;
+  checked.check_crc = true;
+  LOCKSTEP_ASSIGN(Remains opened, open_remains(source, checked));
+  SalvageReport report{.is_without_directory = opened.is_without_directory};
+  Verdicts verdicts;
+  for (const auto& storage : opened.file.storages) {
+    verdicts.emplace(storage.get(), judge_storage(*storage));
+  }
+  LOCKSTEP_TRY(for_each_tensor(
+      opened.file.root,
+      [&](const std::string& name, const Tensor& tensor) {
+        const auto verdict = verdicts.find(tensor.storage.get());
+        if (verdict == verdicts.end() || verdict->second.empty()) {
+          ++report.rescued;
+        } else {
+          report.lost.push_back({.name = name, .reason = verdict->second});
+        }
+      },
+      options.limits.max_nodes));
+  // The flat copy is made first: pruning changes the tree.
+  LOCKSTEP_ASSIGN(const Value flat, flat_copy(opened.file.root, verdicts));
+  Pruner(verdicts).run(opened.file.root);
+  const auto pickle = write_pickle(opened.file.root);
+  report.is_flat = !pickle && pickle.error().code == ErrorCode::kUnsupported;
+  if (!out.empty()) {
+    LOCKSTEP_TRY(
+        save(out, report.is_flat ? flat : opened.file.root, save_options, fs));
+  }
+  return report;
+}
+
+} // namespace lockstep::ckpt

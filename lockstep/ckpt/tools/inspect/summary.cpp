@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/inspect/summary.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/formats/torchscript/script_tree.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tools/edit/weights.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// What wrappers put before every key.
+struct Wrapper {
+  std::string_view prefix = {};
+  std::string_view hint = {};
+};
+constexpr std::array kWrappers{
+    Wrapper{
+        "module.",
+        "looks like DataParallel or DistributedDataParallel: strip 'module.' "
+        "to load it into a bare model"},
+    Wrapper{
+        "_orig_mod.",
+        "looks like torch.compile: strip '_orig_mod.' to load it into a bare "
+        "model"}};
+
+constexpr std::array<std::string_view, 3> kBufferNames{
+    "running_mean",
+    "running_var",
+    "num_batches_tracked"};
+
+bool is_buffer(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  const std::string_view last =
+      dot == std::string_view::npos ? name : name.substr(dot + 1);
+  return std::ranges::find(kBufferNames, last) != kBufferNames.end();
+}
+
+class Summarizer {
+ public:
+  explicit Summarizer(const Checkpoint& file) : file_(file) {}
+
+  Result<Summary> run() {
+    copy_facts();
+    LOCKSTEP_TRY(count_tensors());
+    LOCKSTEP_TRY(count_keys());
+    LOCKSTEP_TRY(count_weights());
+    add_names();
+    add_hints();
+    return std::move(summary_);
+  }
+
+ private:
+  void copy_facts() {
+    summary_.format = file_.format;
+    summary_.era = file_.era;
+    summary_.archive_name = file_.archive_name;
+    summary_.file_bytes = file_.file_bytes;
+    summary_.crc = file_.crc == CrcState::kPresent  ? "present"
+                   : file_.crc == CrcState::kAbsent ? "absent"
+                                                    : "absent in data";
+    summary_.constants = file_.constants;
+    summary_.constant_bytes = file_.constant_bytes;
+    summary_.warnings = file_.warnings;
+  }
+
+  // `torch.save(model.state_dict)`: the tensors are the model's.
+  [[nodiscard]] const Value& tensor_root() const {
+    const Value* module = module_in(file_.root);
+    return module == nullptr ? file_.root : *module;
+  }
+
+  Status count_tensors() {
+    std::map<DType, DTypeSummary> dtypes;
+    std::vector<std::pair<const Storage*, const Tensor*>> views;
+    std::map<std::string, std::uint64_t> devices;
+    LOCKSTEP_TRY(for_each_tensor(
+        tensor_root(),
+        [&](const std::string& /*name*/, const Tensor& tensor) {
+          ++summary_.tensors;
+          summary_.elements += static_cast<std::uint64_t>(tensor.numel());
+          summary_.bytes += contiguous_bytes(tensor);
+          DTypeSummary& row = dtypes[tensor.dtype];
+          row.dtype = tensor.dtype;
+          ++row.tensors;
+          row.bytes += contiguous_bytes(tensor);
+          views.emplace_back(tensor.storage.get(), &tensor);
+        }));
+    for (const auto& [dtype, row] : dtypes) {
+      summary_.dtypes.push_back(row);
+    }
+    count_shared(std::move(views));
+    for (const auto& storage : file_.storages) {
+      summary_.storage_bytes += storage->nbytes;
+      ++devices[storage->location];
+    }
+    for (const auto& [location, count] : devices) {
+      summary_.devices.push_back({.location = location, .storages = count});
+    }
+    return {};
+  }
+
+  // One tensor under two names counts once.
+  void count_shared(
+      std::vector<std::pair<const Storage*, const Tensor*>> views) {
+    std::ranges::sort(views);
+    const auto repeated = std::ranges::unique(views);
+    views.erase(repeated.begin(), repeated.end());
+    for (auto first = views.begin(); first != views.end();) {
+      const auto last =
+          std::ranges::find_if(first, views.end(), [&](const auto& view) {
+            return view.first != first->first;
+          });
+      if (last - first > 1) {
+        ++summary_.shared_storages;
+        summary_.shared_tensors += static_cast<std::uint64_t>(last - first);
+      }
+      first = last;
+    }
+  }
+
+  Status count_keys() {
+    const Dict* top = file_.root.as_dict();
+    if (top == nullptr) {
+      return {};
+    }
+    for (const auto& [key, value] : top->items) {
+      KeySummary row{
+          .key = key_text(key),
+          .type = value.as_dict() != nullptr ? dict_class(*value.as_dict())
+                                             : value.type_name(),
+          .value = value};
+      LOCKSTEP_TRY(for_each_tensor(
+          value,
+          [&row](const std::string& /*name*/, const Tensor& tensor) {
+            ++row.tensors;
+            row.elements += static_cast<std::uint64_t>(tensor.numel());
+            row.bytes += contiguous_bytes(tensor);
+          }));
+      summary_.keys.push_back(std::move(row));
+    }
+    return {};
+  }
+
+  Status count_weights() {
+    const WeightsPlace place = locate_weights(file_.root);
+    summary_.weights_key = place.key;
+    const Value* weights = &place.value;
+    if (const Value* module = module_in(*weights)) {
+      summary_.model = module_facts(*weights);
+      summary_.wrapped_class = summary_.model.class_name;
+      weights = module;
+    }
+    std::array<std::uint64_t, kWrappers.size()> wrapped{};
+    LOCKSTEP_TRY(for_each_tensor(
+        *weights,
+        [&](const std::string& name, const Tensor& tensor) {
+          ++summary_.prefix.of;
+          for (std::size_t i = 0; i < kWrappers.size(); ++i) {
+            wrapped[i] += name.starts_with(kWrappers[i].prefix) ? 1 : 0;
+          }
+          if (is_buffer(name)) {
+            ++summary_.buffer_tensors;
+            return;
+          }
+          ++summary_.parameter_tensors;
+          summary_.parameters += static_cast<std::uint64_t>(tensor.numel());
+        }));
+    for (std::size_t i = 0; i < kWrappers.size(); ++i) {
+      if (wrapped[i] > summary_.prefix.keys) {
+        summary_.prefix.prefix = kWrappers[i].prefix;
+        summary_.prefix.keys = wrapped[i];
+      }
+    }
+    return {};
+  }
+
+  void add_names() {
+    summary_.names = file_.globals.size();
+    const bool is_script = file_.format == "torchscript";
+    for (const GlobalUse& use : file_.globals) {
+      if (!use.is_safe && !(is_script && is_script_name(use.name))) {
+        (find_global(use.name).is_dangerous() ? summary_.unsafe_names
+                                              : summary_.needed_classes)
+            .push_back(use.name);
+      }
+    }
+  }
+
+  void add_hints() {
+    // A whole model's prefix is a matter of its wrapper, not of its keys.
+    if (!summary_.wrapped_class.empty()) {
+      summary_.hints.push_back(whole_model_hint(summary_.model));
+    } else {
+      for (const Wrapper& wrapper : kWrappers) {
+        if (summary_.prefix.prefix == wrapper.prefix &&
+            summary_.prefix.keys == summary_.prefix.of) {
+          summary_.hints.emplace_back(wrapper.hint);
+        }
+      }
+    }
+    if (summary_.format == "torchscript") {
+      summary_.hints.emplace_back(
+          "written by TorchScript or C++ torch::save: torch.jit.load reads it");
+    }
+    const bool on_device = std::ranges::any_of(
+        summary_.devices,
+        [](const DeviceSummary& device) { return device.location != "cpu"; });
+    if (on_device) {
+      summary_.hints.emplace_back(
+          "saved from a device: Python without it needs map_location='cpu'");
+    }
+    if (summary_.storage_bytes > 2 * summary_.bytes &&
+        summary_.storage_bytes - summary_.bytes > (1U << 20)) {
+      summary_.hints.emplace_back(
+          "tensors are slices of larger storages: clone them before saving");
+    }
+  }
+
+  const Checkpoint& file_;
+  Summary summary_;
+};
+
+Json texts(const std::vector<std::string>& lines) {
+  Json array = Json::array();
+  for (const std::string& line : lines) {
+    array.push(line);
+  }
+  return array;
+}
+
+} // namespace
+
+Result<Summary> summarize(const Checkpoint& file) {
+  return Summarizer(file).run();
+}
+
+Json to_json(const Summary& summary) {
+  Json keys = Json::array();
+  for (const KeySummary& row : summary.keys) {
+    keys.push(Json::object()
+                  .set("key", row.key)
+                  .set("type", row.type)
+                  .set("text", describe(row.value))
+                  .set("tensors", row.tensors)
+                  .set("elements", row.elements)
+                  .set("bytes", row.bytes));
+  }
+  Json dtypes = Json::array();
+  for (const DTypeSummary& row : summary.dtypes) {
+    dtypes.push(Json::object()
+                    .set("dtype", dtype_info(row.dtype).name)
+                    .set("tensors", row.tensors)
+                    .set("bytes", row.bytes));
+  }
+  Json devices = Json::array();
+  for (const DeviceSummary& row : summary.devices) {
+    devices.push(Json::object()
+                     .set("location", row.location)
+                     .set("storages", row.storages));
+  }
+  Json result = Json::object();
+  result.set("format", summary.format)
+      .set("era", summary.era)
+      .set("archive_name", summary.archive_name)
+      .set("file_bytes", summary.file_bytes)
+      .set("crc", summary.crc)
+      .set("keys", std::move(keys))
+      .set("tensors", summary.tensors)
+      .set("elements", summary.elements)
+      .set("bytes", summary.bytes)
+      .set("storage_bytes", summary.storage_bytes)
+      .set("constants", summary.constants)
+      .set("constant_bytes", summary.constant_bytes)
+      .set("weights_key", summary.weights_key)
+      .set("parameters", summary.parameters)
+      .set("parameter_tensors", summary.parameter_tensors)
+      .set("buffer_tensors", summary.buffer_tensors)
+      .set("dtypes", std::move(dtypes))
+      .set("devices", std::move(devices))
+      .set("prefix", summary.prefix.prefix)
+      .set("prefix_keys", summary.prefix.keys)
+      .set("wrapped_class", summary.wrapped_class)
+      .set("inner_class", summary.model.inner_class)
+      .set("device_ids", texts(summary.model.device_ids))
+      .set("output_device", summary.model.output_device)
+      .set("shared_storages", summary.shared_storages)
+      .set("shared_tensors", summary.shared_tensors)
+      .set("names", summary.names)
+      .set("unsafe_names", texts(summary.unsafe_names))
+      .set("needed_classes", texts(summary.needed_classes))
+      .set("warnings", texts(summary.warnings))
+      .set("hints", texts(summary.hints));
+  return result;
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/model/extract_model.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/find_path.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/tools/model/module_version.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// No model has more modules and tensors; nested sharing could claim to.
+constexpr std::uint64_t kMaxModelEntries = 1'000'000;
+
+Error no_model(ErrorCode code, std::string message, std::string hint) {
+  return {
+      .code = code,
+      .op = "ckpt.extract",
+      .message = std::move(message),
+      .hint = std::move(hint),
+      .detail = "E_NO_MODEL"};
+}
+
+// A tensor as `state_dict` gives it: detached, no parameter.
+Value detached(const Value& value) {
+  const Tensor* tensor = value.as_tensor();
+  if (tensor == nullptr) {
+    return value; // a kind of tensor that is kept as an object
+  }
+  Tensor plain = *tensor;
+  plain.is_parameter = false;
+  plain.requires_grad = false;
+  plain.attributes = nullptr;
+  return plain;
+}
+
+// Tensors in the attributes of modules that are not among the weights.
+class AttributeWalk {
+ public:
+  // A module or a weight: what leads here is not an attribute's own.
+  void add_known(const Value& value) {
+    nodes_.leave_out(value);
+  }
+
+  void add_attributes(const Value& module, const std::string& prefix) {
+    const Dict* state = module.as_object()->state->as_dict();
+    for (std::size_t i = 0; state != nullptr && i < state->items.size(); ++i) {
+      const auto& [key, value] = state->items[i];
+      const std::string name = key_text(key);
+      if (std::ranges::find(kMemberParts, name) == kMemberParts.end()) {
+        attributes_.emplace_back(prefix + name, &value);
+      }
+    }
+  }
+
+  void run() {
+    for (const auto& [name, value] : attributes_) {
+      nodes_.run(*value, [&](const Value& node) {
+        if (node.as_tensor() != nullptr) {
+          first = tensors++ == 0 ? name : first;
+        }
+        return true;
+      });
+    }
+  }
+
+  std::uint64_t tensors = 0;
+  std::string first;
+
+ private:
+  std::vector<std::pair<std::string, const Value*>> attributes_;
+  NodeWalk nodes_;
+};
+
+class Extractor {
+ public:
+  Status walk(const Value& module, const std::string& name) {
+    LOCKSTEP_TRY(count());
+    metadata_.items.emplace_back(
+        name,
+        Value::dict({{"version", module_version(module)}}));
+    const std::string prefix = name.empty() ? "" : name + ".";
+    attributes.add_known(module);
+    attributes.add_attributes(module, prefix);
+    return for_each_member(
+        *module.as_object()->state,
+        [&](MemberKind kind, const Value& key, const Value& value) -> Status {
+          std::string path = prefix + key_text(key);
+          if (kind == MemberKind::kModule) {
+            return is_module(value) ? walk(value, path) : Status();
+          }
+          LOCKSTEP_TRY(count());
+          attributes.add_known(value);
+          buffers += kind == MemberKind::kBuffer ? 1 : 0;
+          weights_.items.emplace_back(std::move(path), detached(value));
+          return {};
+        });
+  }
+
+  Value state_dict() && {
+    weights_.kind = Dict::Kind::kOrderedDict;
+    metadata_.kind = Dict::Kind::kOrderedDict;
+    weights_.attributes.emplace_back("_metadata", std::move(metadata_));
+    return std::move(weights_);
+  }
+
+  [[nodiscard]] std::uint64_t entries() const {
+    return weights_.items.size();
+  }
+
+  std::uint64_t buffers = 0;
+  AttributeWalk attributes;
+
+ private:
+  Status count() {
+    if (++count_ <= kMaxModelEntries) {
+      return {};
+    }
+    return Error{
+        .code = ErrorCode::kUnsafe,
+        .op = "ckpt.extract",
+        .message = format("more than {} modules and tensors", kMaxModelEntries),
+        .detail = "E_LIMIT"};
+  }
+
+  Dict weights_;
+  Dict metadata_;
+  std::uint64_t count_ = 0;
+};
+
+struct FoundModel {
+  const Value* value = nullptr;
+  std::string key = {};
+};
+
+Result<FoundModel> only_model(const Value& root) {
+  if (module_in(root) != nullptr) {
+    return FoundModel{&root, ""};
+  }
+  std::vector<FoundModel> found;
+  const Dict* top = root.as_dict();
+  for (std::size_t i = 0; top != nullptr && i < top->items.size(); ++i) {
+    const auto& [key, value] = top->items[i];
+    if (module_in(value) != nullptr) {
+      found.push_back({&value, key_text(key)});
+    }
+  }
+  if (found.empty()) {
+    return no_model(
+        ErrorCode::kNotFound,
+        "the file holds no whole model",
+        top == nullptr ? ""
+                       : "it holds a dict already: 'lockstep ckpt ls' lists "
+                         "its tensors");
+  }
+  if (found.size() > 1) {
+    std::vector<std::string> keys;
+    keys.reserve(found.size());
+    for (const FoundModel& one : found) {
+      keys.push_back(one.key);
+    }
+    return no_model(
+        ErrorCode::kInvalidArgument,
+        format(
+            "the file holds {}: {}",
+            counted(keys.size(), "model"),
+            some_names(keys)),
+        "choose one with --key");
+  }
+  return found.front();
+}
+
+} // namespace
+
+Result<ExtractedModel> extract_model(
+    const Value& root,
+    const ExtractOptions& options) {
+  ExtractedModel result{.key = options.key};
+  Value chosen;
+  if (options.key.empty()) {
+    LOCKSTEP_ASSIGN(const FoundModel found, only_model(root));
+    chosen = *found.value;
+    result.key = found.key;
+  } else {
+    LOCKSTEP_ASSIGN(chosen, find_path(root, options.key));
+  }
+  const Value* module = module_in(chosen);
+  if (module == nullptr) {
+    return no_model(
+        ErrorCode::kNotFound,
+        format(
+            "'{}' is not a whole model; it is of type {}",
+            escape(options.key),
+            chosen.type_name()),
+        "");
+  }
+  result.facts = module_facts(chosen);
+  while (options.unwrap && wrapped_module(*module) != nullptr) {
+    module = wrapped_module(*module);
+  }
+  Extractor extractor;
+  LOCKSTEP_TRY(extractor.walk(*module, ""));
+  result.buffers = extractor.buffers;
+  result.parameters = extractor.entries() - extractor.buffers;
+  extractor.attributes.run();
+  result.left_out = extractor.attributes.tensors;
+  result.first_left_out = extractor.attributes.first;
+  result.state_dict = std::move(extractor).state_dict();
+  return result;
+}
+
+} // namespace lockstep::ckpt

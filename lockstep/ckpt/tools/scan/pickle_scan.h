@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Lists every name that a pickle mentions, without building its values: also
+// names that are popped again, that come before a broken opcode, or that are
+// put together from strings. Strings that hold pickles are scanned, too.
+//   PickleScan scan = scan_pickle(bytes);
+//   scan.names, scan.broken                  // both may be there
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/ckpt/load.h"
+
+namespace lockstep::ckpt {
+
+/// A name in a pickle, at its first use.
+struct PickleName {
+  /// "module.name" as written; ':' before a dotted name; "?" if it is put
+  /// together from values that are not plain strings.
+  std::string name = {};
+  /// Units: bytes from the start of the pickle; for a nested one, of the string
+  /// that holds it.
+  std::uint64_t offset = 0;
+  std::uint64_t count = 0;
+  bool is_nested = false;
+};
+
+/// A storage that a persistent id names, for formats with bytes behind the
+/// pickle.
+struct PickleStorage {
+  std::string key = {};
+  /// "torch.FloatStorage".
+  std::string class_name = {};
+};
+
+/// What a pickle mentions.
+struct PickleScan {
+  std::vector<PickleName> names = {};
+  std::vector<PickleStorage> storages = {};
+  /// Texts in the order of their use, if asked for.
+  std::vector<std::string> texts = {};
+  /// Pickles inside strings.
+  std::uint64_t nested = 0;
+  /// Units: bytes up to and with STOP, or up to what is broken.
+  std::uint64_t consumed = 0;
+  /// Why the scan ended before STOP.
+  std::optional<Error> broken = {};
+};
+
+/// What `scan_pickle` collects.
+struct PickleScanOptions {
+  Limits limits = {};
+  bool collect_texts = false;
+  /// Levels of pickles inside strings that are followed.
+  int nesting = 4;
+};
+
+/// Scans the pickle at the front of `bytes`. Never fails: what is wrong is in
+/// `broken`, with the same codes as `read_pickle`.
+PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options = {});
+
+/// True if `bytes` start as a pickle does: PROTO with a known number.
+bool starts_like_pickle(ByteSpan bytes);
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/scan/scan_report.h"
+
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/globals.h"
+
+namespace lockstep::ckpt::internal {
+
+ScanCollector::ScanCollector(std::string path, const Limits& limits)
+    : limits_(limits) {
+  report_.path = std::move(path);
+}
+
+void ScanCollector::add(const PickleScan& scan, const Place& place) {
+  ++report_.pickles;
+  for (const PickleName& name : scan.names) {
+    names_.insert(name.name);
+    const GlobalInfo info = find_global(name.name);
+    if (!info.is_harmless()) {
+      report_.findings.push_back(
+          {.name = name.name,
+           .is_dangerous = info.is_dangerous(),
+           .is_nested = name.is_nested,
+           .record = place.record,
+           .offset = place.offset + name.offset,
+           .count = name.count});
+    }
+  }
+  if (scan.nested != 0) {
+    is_hiding_ = true;
+    add_warning(
+        "W_NESTED_PICKLE",
+        format(
+            "{} inside strings of the pickle",
+            counted(scan.nested, "pickle is", "pickles are")),
+        place);
+  }
+  if (scan.broken) {
+    Error error = *scan.broken;
+    error.record = place.record;
+    error.offset = place.offset + error.offset.value_or(0);
+    add_unreadable(std::move(error));
+  }
+}
+
+void ScanCollector::add_unreadable(Error error) {
+  is_unreadable_ = true;
+  report_.notes.push_back(std::move(error));
+}
+
+void ScanCollector::add_warning(
+    std::string_view detail,
+    std::string message,
+    const Place& place) {
+  report_.notes.push_back(
+      {.code = ErrorCode::kUnsafe,
+       .op = "ckpt.scan",
+       .message = std::move(message),
+       .record = place.record,
+       .offset = place.offset,
+       .detail = std::string(detail)});
+}
+
+void ScanCollector::set_format(std::string_view format) {
+  if (report_.format.empty()) {
+    report_.format = format;
+  }
+}
+
+ScanReport ScanCollector::finish() {
+  report_.names = names_.size();
+  if (!report_.findings.empty() || is_hiding_) {
+    report_.verdict = Verdict::kFound;
+  } else if (is_unreadable_) {
+    report_.verdict = Verdict::kUnreadable;
+  } else {
+    report_.verdict =
+        report_.format.empty() ? Verdict::kOther : Verdict::kClean;
+  }
+  return std::move(report_);
+}
+
+} // namespace lockstep::ckpt::internal

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pickles in a row: plain pickles, and the legacy checkpoints that have blobs
+// of bytes between them.
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/read_le.h"
+#include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/formats/legacy/legacy_reader.h"
+#include "lockstep/ckpt/tools/scan/scan_report.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+using Place = ScanCollector::Place;
+
+constexpr std::uint64_t kFirstScanWindow = 1ULL << 20;
+constexpr std::uint64_t kWindowGrowth = 8;
+constexpr int kMaxObjects = 1000;
+
+bool may_be_cut(const Error& error) {
+  return error.detail == "E_TRUNCATED" || error.detail == "E_PICKLE" ||
+         error.detail == "E_FRAME";
+}
+
+// The pickle at `offset`; the window grows until it fits.
+Result<PickleScan> scan_at(
+    ByteSource& source,
+    std::uint64_t offset,
+    const PickleScanOptions& options) {
+  const std::uint64_t rest = source.size() - offset;
+  const std::uint64_t most = std::min(rest, options.limits.max_pickle_bytes);
+  std::vector<std::byte> scratch;
+  for (std::uint64_t window = std::min(kFirstScanWindow, most);;
+       window = std::min(window * kWindowGrowth, most)) {
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(offset, window, scratch));
+    PickleScan scan = scan_pickle(bytes, options);
+    const bool is_cut = scan.broken && may_be_cut(*scan.broken);
+    if (is_cut && window == most && most < rest) {
+      scan.broken = pickle_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("pickle is larger than {} bytes", most),
+          "--max-pickle-bytes allows more");
+    }
+    if (!is_cut || window == most) {
+      return scan;
+    }
+  }
+}
+
+bool is_identifier(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
+           c == '.' || c == ':';
+  });
+}
+
+// Text files may start like pickles of protocol 0: names must look like names.
+bool is_pickle(const PickleScan& scan, ByteSpan head, std::uint64_t size) {
+  if (starts_like_pickle(head)) {
+    return true;
+  }
+  if (scan.names.empty()) {
+    return !scan.broken && scan.consumed == size && size > 1;
+  }
+  return std::ranges::all_of(scan.names, [](const PickleName& name) {
+    return is_identifier(name.name);
+  });
+}
+
+std::map<std::string, std::uint64_t> element_sizes(
+    const std::vector<PickleStorage>& storages) {
+  std::map<std::string, std::uint64_t> sizes;
+  for (const PickleStorage& storage : storages) {
+    if (const auto dtype = storage_class_dtype(storage.class_name)) {
+      sizes.try_emplace(storage.key, dtype_info(*dtype).size);
+    }
+  }
+  return sizes;
+}
+
+// Walks through the pickles and blobs of one legacy checkpoint.
+class LegacyScan {
+ public:
+  LegacyScan(ByteSource& source, std::string record, ScanCollector& out)
+      : source_(source), record_(std::move(record)), out_(out) {}
+
+  // The offset behind its last blob; nothing if it is broken.
+  std::optional<std::uint64_t> run(std::uint64_t at) {
+    constexpr int kPickles = 4; // protocol, system, object, keys
+    std::vector<PickleStorage> storages;
+    std::vector<std::string> keys;
+    for (int i = 0; i < kPickles; ++i) {
+      auto scan = scan_at(
+          source_,
+          at,
+          {.limits = out_.limits(), .collect_texts = i + 1 == kPickles});
+      if (!scan) {
+        return fail(std::move(scan).error());
+      }
+      out_.add(*scan, {.record = record_, .offset = at});
+      if (scan->broken) {
+        return std::nullopt;
+      }
+      at += scan->consumed;
+      if (!scan->storages.empty()) {
+        storages = std::move(scan->storages);
+      }
+      keys = std::move(scan->texts);
+    }
+    return skip_blobs(at, element_sizes(storages), keys);
+  }
+
+ private:
+  std::optional<std::uint64_t> skip_blobs(
+      std::uint64_t at,
+      const std::map<std::string, std::uint64_t>& sizes,
+      const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) {
+      const auto size = sizes.find(key);
+      if (size == sizes.end()) {
+        return fail(blob_error(at, "E_NO_STORAGE", key, "nothing uses it"));
+      }
+      std::vector<std::byte> scratch;
+      auto head = source_.view(at, sizeof(std::uint64_t), scratch);
+      if (!head) {
+        return fail(blob_error(at, "E_TRUNCATED", key, "its length is cut"));
+      }
+      at += head->size();
+      const auto numel = read_le<std::uint64_t>(*head, 0);
+      if (numel > (source_.size() - at) / size->second) {
+        return fail(blob_error(at, "E_TRUNCATED", key, "its bytes are cut"));
+      }
+      at += numel * size->second;
+    }
+    return at;
+  }
+
+  static Error blob_error(
+      std::uint64_t at,
+      std::string_view detail,
+      const std::string& key,
+      std::string_view what) {
+    Error error =
+        corrupt_pickle(detail, format("storage '{}': {}", escape(key), what));
+    error.offset = at;
+    return error;
+  }
+
+  std::nullopt_t fail(Error error) {
+    error.record = record_;
+    out_.add_unreadable(std::move(error));
+    return std::nullopt;
+  }
+
+  ByteSource& source_;
+  std::string record_;
+  ScanCollector& out_;
+};
+
+void warn_trailing(
+    ScanCollector& out,
+    const Place& place,
+    std::uint64_t rest,
+    bool is_pickle) {
+  if (is_pickle) {
+    out.add_warning("W_TRAILING_PICKLE", "another pickle follows", place);
+  } else {
+    out.add_warning(
+        "W_TRAILING",
+        format("{} bytes follow that are not a pickle", rest),
+        place);
+  }
+}
+
+} // namespace
+
+bool scan_stream(
+    ByteSource& source,
+    const ScanCollector::Place& place,
+    ScanCollector& out) {
+  std::uint64_t at = 0;
+  for (int object = 0; at < source.size() && object < kMaxObjects; ++object) {
+    const Place here{.record = place.record, .offset = place.offset + at};
+    std::vector<std::byte> scratch;
+    auto scan = scan_at(source, at, {.limits = out.limits()});
+    auto head = source.view(
+        at,
+        std::min<std::uint64_t>(source.size() - at, kLegacyHeadBytes),
+        scratch);
+    if (!scan || !head) {
+      out.add_unreadable(scan ? head.error() : scan.error());
+      return true;
+    }
+    const bool is_legacy = starts_like_legacy(*head);
+    const bool looks_right =
+        is_legacy || is_pickle(*scan, *head, source.size() - at);
+    if (object != 0) {
+      warn_trailing(out, here, source.size() - at, looks_right);
+    }
+    if (!looks_right) {
+      return object != 0;
+    }
+    out.set_format(is_legacy ? "legacy" : "pickle");
+    out.add(*scan, here);
+    if (scan->broken) {
+      return true;
+    }
+    at += scan->consumed;
+    if (is_legacy) {
+      const auto end = LegacyScan(source, place.record, out).run(at);
+      if (!end) {
+        return true;
+      }
+      at = *end;
+    }
+  }
+  if (at < source.size()) {
+    out.add_unreadable(pickle_error(
+        ErrorCode::kUnsafe,
+        "E_LIMIT",
+        format("more than {} pickles in a row", kMaxObjects)));
+  }
+  return true;
+}
+
+} // namespace lockstep::ckpt::internal

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Records of zip files that hold pickles: those named so, those that start so,
+// and archives inside archives. A broken archive is scanned by its local
+// headers: names are worth more than order.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_le.h"
+#include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/tools/scan/scan_report.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_recover.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+using Place = ScanCollector::Place;
+
+constexpr int kMaxArchives = 3;
+constexpr std::uint64_t kHeadBytes = 8;
+constexpr std::array<std::string_view, 4> kPickleEndings{
+    ".pkl",
+    ".pickle",
+    ".p",
+    ".debug_pkl"};
+// Bytes of tensors: PyTorch never unpickles them.
+constexpr std::array<std::string_view, 3> kDataFolders{
+    "data/",
+    ".data/",
+    "tensors/"};
+
+Error refusal(
+    ErrorCode code,
+    std::string_view detail,
+    std::string message,
+    std::string_view record,
+    std::string hint = {}) {
+  return {
+      .code = code,
+      .op = "ckpt.scan",
+      .message = std::move(message),
+      .hint = std::move(hint),
+      .record = std::string(record),
+      .detail = std::string(detail)};
+}
+
+bool is_named_pickle(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  return std::ranges::any_of(kPickleEndings, [&](std::string_view ending) {
+    return lower.ends_with(ending);
+  });
+}
+
+bool is_data(std::string_view name) {
+  return std::ranges::any_of(kDataFolders, [&](std::string_view folder) {
+    return name.starts_with(folder);
+  });
+}
+
+class ZipScan {
+ public:
+  ZipScan(
+      const ZipReader& zip,
+      std::string outer,
+      int depth,
+      ScanCollector& out)
+      : zip_(zip), outer_(std::move(outer)), depth_(depth), out_(out) {}
+
+  void run() {
+    for (const ZipRecord& record : zip_.records()) {
+      auto status = scan_record(record);
+      if (!status) {
+        Error error = std::move(status).error();
+        error.record = full_name(record);
+        out_.add_unreadable(std::move(error));
+      }
+    }
+  }
+
+ private:
+  Status scan_record(const ZipRecord& record) {
+    const bool is_named = is_named_pickle(record.name);
+    if (record.size == 0 || (is_data(record.name) && !is_named)) {
+      return {};
+    }
+    std::vector<std::byte> scratch;
+    ByteSpan head;
+    if (record.method == 0 && !is_named) {
+      LOCKSTEP_ASSIGN(
+          head,
+          zip_.source()->view(
+              record.data_offset,
+              std::min(record.size, kHeadBytes),
+              scratch));
+      if (!starts_like_pickle(head) && !starts_like_zip(head) &&
+          !is_npy(head)) {
+        return {};
+      }
+    }
+    if (record.size > out_.limits().max_pickle_bytes) {
+      return refusal(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("the record has {} bytes, more than the limit", record.size),
+          {},
+          "--max-pickle-bytes allows more");
+    }
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, zip_.read(record, scratch));
+    scan_content(record, bytes, is_named);
+    return zip_.check_crc(record);
+  }
+
+  void scan_content(const ZipRecord& record, ByteSpan bytes, bool is_named) {
+    const Place place{.record = full_name(record)};
+    const auto content = make_source(bytes);
+    if (starts_like_zip(bytes)) {
+      scan_zip(content, place.record, depth_ + 1, out_);
+      return;
+    }
+    if (is_npy(bytes)) {
+      scan_npy(*content, place, out_);
+      return;
+    }
+    const bool is_scanned = (is_named || starts_like_pickle(bytes)) &&
+                            scan_stream(*content, place, out_);
+    if (is_named && !is_scanned) {
+      out_.add_unreadable(refusal(
+          ErrorCode::kCorrupt,
+          "E_PICKLE",
+          "the record has the name of a pickle but is not one",
+          place.record));
+    }
+  }
+
+  [[nodiscard]] std::string full_name(const ZipRecord& record) const {
+    const std::string inner =
+        zip_.root().empty() ? record.name : zip_.root() + "/" + record.name;
+    return outer_.empty() ? inner : outer_ + "!" + inner;
+  }
+
+  const ZipReader& zip_;
+  std::string outer_;
+  int depth_;
+  ScanCollector& out_;
+};
+
+// Offsets behind each end record in the file. Errors: kIo.
+Result<std::vector<std::uint64_t>> find_ends(ByteSource& source) {
+  constexpr std::uint64_t kBlockBytes = 1ULL << 20;
+  constexpr std::size_t kMaxEnds = 100'000;
+  constexpr std::array kMagic{
+      std::byte{'P'},
+      std::byte{'K'},
+      std::byte{5},
+      std::byte{6}};
+  std::vector<std::uint64_t> ends;
+  std::vector<std::byte> scratch;
+  for (std::uint64_t at = 0; at < source.size(); at += kBlockBytes) {
+    // One that starts in this block may end in the next.
+    const std::uint64_t length =
+        std::min(kBlockBytes + kEndBytes - 1, source.size() - at);
+    LOCKSTEP_ASSIGN(const ByteSpan block, source.view(at, length, scratch));
+    auto found = block.begin();
+    while (ends.size() < kMaxEnds) {
+      found = std::search(found, block.end(), kMagic.begin(), kMagic.end());
+      const auto index = static_cast<std::uint64_t>(found - block.begin());
+      if (found == block.end() || index >= kBlockBytes ||
+          index + kEndBytes > block.size()) {
+        break;
+      }
+      ends.push_back(at + index + kEndBytes);
+      ++found;
+    }
+  }
+  return ends;
+}
+
+// Archives one behind the other, as in the files of a sharded checkpoint; each
+// alone must be sound. Empty if they do not cover the file.
+Result<std::vector<ZipReader>> open_chain(
+    const std::shared_ptr<ByteSource>& source,
+    const Limits& limits) {
+  LOCKSTEP_ASSIGN(const auto ends, find_ends(*source));
+  std::vector<ZipReader> chain;
+  std::uint64_t begin = 0;
+  for (const std::uint64_t end : ends) {
+    auto zip =
+        ZipReader::open(slice_source(source, begin, end - begin), limits);
+    if (zip) {
+      chain.push_back(*std::move(zip));
+      begin = end;
+    }
+  }
+  if (begin != source->size()) {
+    chain.clear();
+  }
+  return chain;
+}
+
+void scan_broken(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& outer,
+    int depth,
+    Error error,
+    ScanCollector& out) {
+  error.record = outer.empty() ? error.record : outer;
+  out.add_unreadable(std::move(error));
+  auto found = recover_zip_records(*source, out.limits());
+  if (!found) {
+    out.add_unreadable(std::move(found).error());
+    return;
+  }
+  const ZipReader zip =
+      ZipReader::recovered(source, std::move(found->records), out.limits());
+  ZipScan(zip, outer, depth, out).run();
+}
+
+// Few files are chains; those of other kinds are not searched for ends.
+bool may_be_chain(const Error& error) {
+  return error.detail == "E_PREFIX" || error.detail == "E_ZIP_AMBIGUOUS" ||
+         error.detail == "E_BOUNDS";
+}
+
+} // namespace
+
+bool starts_like_zip(ByteSpan bytes) {
+  return bytes.size() >= 4 && read_le<std::uint32_t>(bytes, 0) == kLocalMagic;
+}
+
+void scan_zip(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& outer,
+    int depth,
+    ScanCollector& out) {
+  if (depth > kMaxArchives) {
+    out.add_unreadable(refusal(
+        ErrorCode::kUnsafe,
+        "E_DEPTH",
+        "archives are nested too deeply",
+        outer));
+    return;
+  }
+  Limits limits = out.limits();
+  limits.allow_no_root = true; // other loaders take such archives
+  const auto zip = ZipReader::open(source, limits);
+  if (zip) {
+    ZipScan(*zip, outer, depth, out).run();
+    return;
+  }
+  if (may_be_chain(zip.error())) {
+    const auto chain = open_chain(source, out.limits());
+    if (chain && !chain->empty()) {
+      for (const ZipReader& part : *chain) {
+        ZipScan(part, outer, depth, out).run();
+      }
+      return;
+    }
+  }
+  scan_broken(source, outer, depth, zip.error(), out);
+}
+
+} // namespace lockstep::ckpt::internal

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/verify/verify.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "lockstep/base/numbers.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/tensor_layout.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/tools/verify/verify_storages.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::string_view kData = "data/";
+
+bool is_data(const ZipRecord& record) {
+  return record.name.starts_with(kData);
+}
+
+class Verifier {
+ public:
+  Verifier(ZipReader zip, Result<Checkpoint> file)
+      : zip_(std::move(zip)), file_(std::move(file)) {}
+
+  VerifyReport run() {
+    report_.records = zip_.records().size();
+    collect_names();
+    check_records();
+    check_tree();
+    check_sparse();
+    check_layout();
+    check_unused();
+    return std::move(report_);
+  }
+
+ private:
+  // Which tensors live in which record.
+  void collect_names() {
+    if (!file_) {
+      return;
+    }
+    const Status status = for_each_tensor(
+        file_->root,
+        [this](const std::string& name, const Tensor& tensor) {
+          ++report_.tensors;
+          tensors_[tensor.storage->key].push_back(name);
+        });
+    if (!status) {
+      add_error(status.error());
+    }
+  }
+
+  void check_records() {
+    for (const ZipRecord& record : zip_.records()) {
+      Status status = zip_.check_crc(record);
+      if (status) {
+        report_.checked_bytes += zip_.has_crc(record) ? record.size : 0;
+        continue;
+      }
+      Error error = std::move(status).error();
+      error.record = record.name;
+      add_error(error);
+      if (is_data(record)) {
+        const auto found = tensors_.find(record.name.substr(kData.size()));
+        if (found != tensors_.end()) {
+          report_.errors.back().tensors = found->second;
+        }
+      }
+    }
+    for (const Error& warning : zip_.warnings()) {
+      add_warning(warning.detail, warning.message, warning.record);
+    }
+  }
+
+  // A damaged pickle is reported once, by its CRC.
+  void check_tree() {
+    if (file_) {
+      for (const std::string& warning : file_->warnings) {
+        const std::size_t colon = warning.find(": ");
+        const bool from_zip = std::ranges::any_of(
+            zip_.warnings(),
+            [&warning](const Error& known) {
+              return warning.starts_with(known.detail);
+            });
+        if (!from_zip) {
+          add_warning(
+              warning.substr(0, colon),
+              warning.substr(std::min(warning.size(), colon + 2)),
+              "");
+        }
+      }
+      return;
+    }
+    const bool known =
+        std::ranges::any_of(report_.errors, [](const Finding& finding) {
+          return !finding.record.starts_with(kData);
+        });
+    if (!known) {
+      add_error(file_.error());
+    }
+  }
+
+  // Only where the bytes are sound: damage was named before.
+  void check_sparse() {
+    if (!file_ || !report_.is_sound()) {
+      return;
+    }
+    for (const LayoutTensor& tensor : layout_tensors(file_->root)) {
+      const Status status = check_indices(tensor);
+      if (!status) {
+        add_error(status.error());
+      }
+    }
+  }
+
+  // 0 if the record holds anything but a power of two.
+  [[nodiscard]] std::uint64_t alignment(std::string& text) const {
+    const ZipRecord* record = zip_.find(".storage_alignment");
+    if (record == nullptr) {
+      return kStorageAlignment;
+    }
+    std::vector<std::byte> scratch;
+    const auto bytes = zip_.read(*record, scratch);
+    if (!bytes) {
+      return kStorageAlignment; // reported with the record
+    }
+    text = as_text(*bytes);
+    const std::uint64_t value = parse_number<std::uint64_t>(text).value_or(0);
+    return std::has_single_bit(value) ? value : 0;
+  }
+
+  // What mmap and offset calculation of PyTorch rely on.
+  void check_layout() {
+    std::string text;
+    const std::uint64_t step = alignment(text);
+    if (step == 0) {
+      add_error(
+          {.code = ErrorCode::kCorrupt,
+           .message = format(
+               "alignment of storages is '{}'; expected a power of two",
+               escape(text)),
+           .record = ".storage_alignment",
+           .detail = "E_ALIGNMENT"});
+      return;
+    }
+    std::uint64_t last_offset = 0;
+    bool data_ended = false;
+    bool in_data = false;
+    for (const ZipRecord& record : zip_.records()) {
+      if (record.header_offset < last_offset) {
+        add_warning(
+            "W_LAYOUT",
+            "directory and file list the records in a different order",
+            record.name);
+      }
+      last_offset = record.header_offset;
+      if (!is_data(record)) {
+        data_ended = data_ended || in_data;
+        continue;
+      }
+      in_data = true;
+      if (data_ended) {
+        add_warning(
+            "W_LAYOUT",
+            "another record lies between the storages",
+            record.name);
+        data_ended = false;
+      }
+      if (record.method != 0) {
+        add_warning(
+            "W_COMPRESSED",
+            "torch.load(mmap=True) would show compressed bytes",
+            record.name);
+      } else if (record.data_offset % step != 0) {
+        add_warning(
+            "W_ALIGNMENT",
+            format(
+                "starts at {:#x}, not a multiple of {}",
+                record.data_offset,
+                step),
+            record.name);
+      }
+    }
+  }
+
+  void check_unused() {
+    if (!file_) {
+      return;
+    }
+    std::set<std::string_view> used;
+    for (const auto& storage : file_->storages) {
+      used.insert(storage->key);
+    }
+    for (const ZipRecord& record : zip_.records()) {
+      if (is_data(record) &&
+          !used.contains(std::string_view(record.name).substr(kData.size()))) {
+        add_warning("W_UNUSED", "no tensor uses the record", record.name);
+      }
+    }
+  }
+
+  void add_error(const Error& error) {
+    report_.errors.push_back(
+        {.detail = error.detail,
+         .message = error.message,
+         .record = error.record});
+  }
+
+  void
+  add_warning(std::string detail, std::string message, std::string record) {
+    report_.warnings.push_back(
+        {.detail = std::move(detail),
+         .message = std::move(message),
+         .record = std::move(record)});
+  }
+
+  ZipReader zip_;
+  Result<Checkpoint> file_;
+  std::map<std::string, std::vector<std::string>> tensors_;
+  VerifyReport report_;
+};
+
+using Loader = std::function<Result<Checkpoint>(const LoadOptions&)>;
+
+// `source` is null for a folder.
+Result<VerifyReport> judge_file(
+    const std::shared_ptr<ByteSource>& source,
+    const Loader& load_with,
+    LoadOptions options) {
+  options.strict = false; // warnings go into the report
+  LoadOptions unchecked = options;
+  unchecked.check_crc = false; // each record is checked once, by its reader
+  auto file = load_with(unchecked);
+  const bool is_other =
+      file && file->format != "zip" && file->format != "torchscript";
+  if (is_other) {
+    LOCKSTEP_ASSIGN(const Checkpoint checked, load_with(options));
+    return internal::verify_storages(checked);
+  }
+  const bool is_foreign = !file && file.error().detail == "E_WRONG_FORMAT";
+  if (source == nullptr || is_foreign) {
+    return std::move(file).error();
+  }
+  auto zip = ZipReader::open(source, options.limits);
+  if (!zip) {
+    return file ? std::move(zip).error() : std::move(file).error();
+  }
+  return Verifier(*std::move(zip), std::move(file)).run();
+}
+
+} // namespace
+
+Result<VerifyReport> verify(
+    const std::shared_ptr<ByteSource>& source,
+    const std::string& name,
+    const LoadOptions& options) {
+  return judge_file(
+      source,
+      [&](const LoadOptions& chosen) { return load(source, name, chosen); },
+      options);
+}
+
+Result<VerifyReport>
+verify(const std::string& path, const LoadOptions& options, FileSystem& fs) {
+  const Loader load_with = [&](const LoadOptions& chosen) {
+    return load(path, chosen, fs);
+  };
+  const auto info = fs.stat(path);
+  if (info && info->kind == FileInfo::Kind::kDirectory) {
+    return judge_file(nullptr, load_with, options);
+  }
+  LOCKSTEP_ASSIGN(
+      const auto source,
+      open_source(path, {.use_mmap = options.use_mmap}, fs));
+  return judge_file(source, load_with, options);
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/zip/zip_directory.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/zip/header_window.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+// Encrypted, patched data, strong encryption, masked headers.
+constexpr std::uint64_t kDeflateRatio = 1032;
+constexpr std::uint16_t kRefusedFlags = 0x0001 | 0x0020 | 0x0040 | 0x2000;
+constexpr std::uint16_t kStored = 0;
+constexpr std::uint16_t kDeflated = 8;
+
+Error corrupt(
+    const ZipRecord& record,
+    std::string detail,
+    std::string message) {
+  return zip_error(
+      ErrorCode::kCorrupt,
+      std::move(detail),
+      std::move(message),
+      record.header_offset,
+      record.name);
+}
+
+// Replaces saturated 32-bit fields by those of the zip64 extra field.
+Status apply_zip64(ByteSpan extra, std::uint64_t at, ZipRecord& record) {
+  const std::array<std::uint64_t*, 3> fields{
+      &record.size,
+      &record.compressed_size,
+      &record.header_offset};
+  const auto missing = std::count_if(
+      fields.begin(),
+      fields.end(),
+      [](const std::uint64_t* field) { return *field == kZip64Threshold; });
+  if (missing == 0) {
+    return {};
+  }
+  while (extra.size() >= 4) {
+    const auto tag = read_le<std::uint16_t>(extra, 0);
+    const std::size_t length = read_le<std::uint16_t>(extra, 2);
+    extra = extra.subspan(4);
+    if (length > extra.size()) {
+      break;
+    }
+    if (tag == kZip64Tag && length >= 8 * static_cast<std::size_t>(missing)) {
+      std::size_t next = 0;
+      for (std::uint64_t* field : fields) {
+        if (*field == kZip64Threshold) {
+          *field = read_le<std::uint64_t>(extra, next);
+          next += 8;
+        }
+      }
+      return {};
+    }
+    extra = extra.subspan(length);
+  }
+  return zip_error(
+      ErrorCode::kCorrupt,
+      "E_BOUNDS",
+      "a 64-bit size or offset is announced but not stored",
+      at,
+      record.name);
+}
+
+Status check_kind(const ZipEntry& entry) {
+  const ZipRecord& record = entry.record;
+  if (!is_record_name(record.name)) {
+    return corrupt(
+        record,
+        "E_NAME",
+        format("record name '{}' is not accepted", escape(record.name)));
+  }
+  if ((entry.flags & kRefusedFlags) != 0) {
+    return zip_error(
+        ErrorCode::kUnsupported,
+        "E_ENCRYPTED",
+        format(
+            "the record is encrypted or patched (flags {:#06x})",
+            entry.flags),
+        record.header_offset,
+        record.name);
+  }
+  if (record.method != kStored && record.method != kDeflated) {
+    return zip_error(
+        ErrorCode::kUnsupported,
+        "E_METHOD",
+        format(
+            "unknown compression method; expected 0 or 8, got {}",
+            record.method),
+        record.header_offset,
+        record.name);
+  }
+  return {};
+}
+
+Status check_sizes(
+    const ZipRecord& record,
+    std::uint64_t directory_offset,
+    const Limits& limits) {
+  if (record.header_offset > directory_offset ||
+      record.compressed_size > directory_offset - record.header_offset) {
+    return corrupt(
+        record,
+        "E_BOUNDS",
+        format(
+            "the record does not fit before the directory at {}; got offset "
+            "{} and {} bytes",
+            directory_offset,
+            record.header_offset,
+            record.compressed_size));
+  }
+  if (record.method == kStored && record.size != record.compressed_size) {
+    return corrupt(
+        record,
+        "E_BOUNDS",
+        format(
+            "a stored record has two sizes: {} and {} bytes",
+            record.compressed_size,
+            record.size));
+  }
+  // Deflate itself cannot give more than 1032 bytes for one.
+  const auto max_ratio =
+      std::clamp<std::uint64_t>(limits.max_ratio, 1, kDeflateRatio);
+  if (record.size > max_ratio &&
+      record.size / max_ratio > record.compressed_size) {
+    return zip_error(
+        ErrorCode::kUnsafe,
+        "E_RATIO",
+        format(
+            "{} bytes would grow to {}; at most {} times is accepted",
+            record.compressed_size,
+            record.size,
+            max_ratio),
+        record.header_offset,
+        record.name,
+        "add --allow-expand if you trust the file");
+  }
+  return {};
+}
+
+Status check_against_local(ByteSpan local, const ZipEntry& entry) {
+  const ZipRecord& record = entry.record;
+  const auto differs = [&](std::string_view what,
+                           std::uint64_t central,
+                           std::uint64_t here) -> Error {
+    return corrupt(
+        record,
+        "E_LOCAL_MISMATCH",
+        format(
+            "directory and local header disagree about the {}; expected {}, "
+            "got {}",
+            what,
+            central,
+            here));
+  };
+  const auto flags = read_le<std::uint16_t>(local, 6);
+  const auto method = read_le<std::uint16_t>(local, 8);
+  if (((flags ^ entry.flags) & (kRefusedFlags | kDescriptorFlag)) != 0) {
+    return differs("flags", entry.flags, flags);
+  }
+  if (method != record.method) {
+    return differs("method", record.method, method);
+  }
+  struct Field {
+    std::string_view name = {};
+    std::uint64_t central = 0;
+    std::uint64_t offset = 0;
+  };
+  const bool streamed = (flags & kDescriptorFlag) != 0;
+  for (const Field& field :
+       {Field{"CRC", record.crc, 14},
+        Field{"stored size", record.compressed_size, 18},
+        Field{"size", record.size, 22}}) {
+    const std::uint64_t here = read_le<std::uint32_t>(local, field.offset);
+    // With a descriptor the header holds zeros; all ones mean 64-bit fields.
+    const bool open = (streamed && here == 0) ||
+                      (field.offset != 14 && here == kZip64Threshold);
+    if (!open && here != field.central) {
+      return differs(field.name, field.central, here);
+    }
+  }
+  return {};
+}
+
+// `local` holds the header with its name, or all bytes before the directory.
+Status locate(ByteSpan local, const ZipEnd& end, ZipEntry& entry) {
+  ZipRecord& record = entry.record;
+  const std::uint64_t head_bytes = kLocalBytes + record.name.size();
+  if (local.size() < kLocalBytes ||
+      read_le<std::uint32_t>(local, 0) != kLocalMagic) {
+    return corrupt(record, "E_BOUNDS", "no local header where it should be");
+  }
+  const bool same_name =
+      local.size() == head_bytes &&
+      read_le<std::uint16_t>(local, 26) == record.name.size() &&
+      std::ranges::equal(local.subspan(kLocalBytes), as_byte_span(record.name));
+  if (!same_name) {
+    return corrupt(
+        record,
+        "E_LOCAL_MISMATCH",
+        "directory and local header disagree about the name");
+  }
+  LOCKSTEP_TRY(check_against_local(local, entry));
+  const std::uint64_t start =
+      record.header_offset + head_bytes + read_le<std::uint16_t>(local, 28);
+  if (start > end.directory_offset ||
+      record.compressed_size > end.directory_offset - start) {
+    return corrupt(
+        record,
+        "E_BOUNDS",
+        format(
+            "the record leaves the file; expected at most {} bytes, got {}",
+            end.directory_offset - std::min(start, end.directory_offset),
+            record.compressed_size));
+  }
+  record.data_offset = start;
+  return {};
+}
+
+// An entry and the bytes it takes in the directory.
+struct SizedEntry {
+  ZipEntry entry = {};
+  std::uint64_t bytes = 0;
+};
+
+// The entry at the start of `rest`, which begins at `offset` of the file.
+Result<SizedEntry>
+parse_entry(ByteSpan rest, std::uint64_t offset, std::uint64_t index) {
+  const bool has_head = rest.size() >= kCentralBytes &&
+                        read_le<std::uint32_t>(rest, 0) == kCentralMagic;
+  const std::uint64_t name_bytes =
+      has_head ? read_le<std::uint16_t>(rest, 28) : 0;
+  const std::uint64_t extra_bytes =
+      has_head ? read_le<std::uint16_t>(rest, 30) : 0;
+  const std::uint64_t entry_bytes =
+      kCentralBytes + name_bytes + extra_bytes +
+      (has_head ? read_le<std::uint16_t>(rest, 32) : 0U);
+  if (!has_head || entry_bytes > rest.size()) {
+    return zip_error(
+        ErrorCode::kCorrupt,
+        "E_BOUNDS",
+        format("entry {} of the zip directory is cut or damaged", index),
+        offset);
+  }
+  ZipEntry entry{
+      .record =
+          {.name =
+               std::string(as_text(rest.subspan(kCentralBytes, name_bytes))),
+           .compressed_size = read_le<std::uint32_t>(rest, 20),
+           .size = read_le<std::uint32_t>(rest, 24),
+           .crc = read_le<std::uint32_t>(rest, 16),
+           .method = read_le<std::uint16_t>(rest, 10),
+           .header_offset = read_le<std::uint32_t>(rest, 42)},
+      .flags = read_le<std::uint16_t>(rest, 8)};
+  LOCKSTEP_TRY(apply_zip64(
+      rest.subspan(kCentralBytes + name_bytes, extra_bytes),
+      offset,
+      entry.record));
+  return SizedEntry{.entry = std::move(entry), .bytes = entry_bytes};
+}
+
+} // namespace
+
+Error zip_error(
+    ErrorCode code,
+    std::string detail,
+    std::string message,
+    std::optional<std::uint64_t> offset,
+    std::string_view record,
+    std::string hint) {
+  return {
+      .code = code,
+      .op = "ckpt.read",
+      .message = std::move(message),
+      .hint = std::move(hint),
+      .record = escape(record),
+      .offset = offset,
+      .detail = std::move(detail)};
+}
+
+Result<std::vector<ZipEntry>>
+read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits) {
+  if (end.count > limits.max_records ||
+      end.count > end.directory_bytes / kCentralBytes) {
+    return zip_error(
+        end.count > limits.max_records ? ErrorCode::kUnsafe
+                                       : ErrorCode::kCorrupt,
+        "E_LIMIT",
+        format(
+            "{} records are announced; at most {} fit",
+            end.count,
+            std::min(limits.max_records, end.directory_bytes / kCentralBytes)),
+        end.directory_offset);
+  }
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan bytes,
+      source.view(end.directory_offset, end.directory_bytes, scratch));
+  std::vector<ZipEntry> entries;
+  entries.reserve(end.count);
+  std::uint64_t at = 0;
+  for (std::uint64_t i = 0; i < end.count; ++i) {
+    LOCKSTEP_ASSIGN(
+        SizedEntry next,
+        parse_entry(bytes.subspan(at), end.directory_offset + at, i));
+    LOCKSTEP_TRY(check_kind(next.entry));
+    LOCKSTEP_TRY(check_sizes(next.entry.record, end.directory_offset, limits));
+    entries.push_back(std::move(next.entry));
+    at += next.bytes;
+  }
+  if (at != end.directory_bytes) {
+    return zip_error(
+        ErrorCode::kCorrupt,
+        "E_BOUNDS",
+        format(
+            "the zip directory holds {} bytes more than its {} entries",
+            end.directory_bytes - at,
+            end.count),
+        end.directory_offset + at);
+  }
+  return entries;
+}
+
+Status check_local_headers(
+    ByteSource& source,
+    const ZipEnd& end,
+    std::vector<ZipEntry>& entries) {
+  HeaderWindow headers(source, entries, end.directory_offset);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const ZipRecord& record = entries[i].record;
+    const std::uint64_t room = end.directory_offset - record.header_offset;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan local,
+        headers.view(
+            i,
+            record.header_offset,
+            std::min(room, kLocalBytes + record.name.size())));
+    LOCKSTEP_TRY(locate(local, end, entries[i]));
+  }
+  return {};
+}
+
+} // namespace lockstep::ckpt::internal
+
+namespace lockstep::ckpt {
+
+// A name is compared, printed and never used as a path; still a name that
+// would be dangerous as one shows that the file is hostile.
+bool is_record_name(std::string_view name) {
+  constexpr std::size_t kMaxNameBytes = 4096;
+  if (name.empty() || name.size() > kMaxNameBytes || name.front() == '/' ||
+      name.find('\\') != std::string_view::npos ||
+      name.find('\0') != std::string_view::npos) {
+    return false;
+  }
+  while (true) {
+    const std::size_t slash = name.find('/');
+    const std::string_view part = name.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") {
+      return false;
+    }
+    if (slash == std::string_view::npos) {
+      return true;
+    }
+    name.remove_prefix(slash + 1);
+  }
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which bytes belong to which record: each to one at most, and none before the
+// first but what an edit in place left there.
+#include <algorithm>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/zip/zip_directory.h"
+#include "lockstep/ckpt/zip/zip_layout.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+constexpr std::uint64_t kMaxNameBytes = 4096;
+
+// True if the bytes [0, end) are one record whose name a live record has: an
+// edit in place left it behind.
+Result<bool> is_replaced_record(
+    ByteSource& source,
+    const std::vector<ZipEntry>& entries,
+    std::uint64_t end) {
+  constexpr std::uint64_t kDescriptorBytes = 16;
+  std::vector<std::byte> scratch;
+  const std::uint64_t most = std::min(end, kLocalBytes + kMaxNameBytes);
+  LOCKSTEP_ASSIGN(const ByteSpan head, source.view(0, most, scratch));
+  if (head.size() < kLocalBytes + kDescriptorBytes ||
+      read_le<std::uint32_t>(head, 0) != kLocalMagic) {
+    return false;
+  }
+  const std::uint64_t name_bytes = read_le<std::uint16_t>(head, 26);
+  const std::uint64_t payload =
+      kLocalBytes + name_bytes + read_le<std::uint16_t>(head, 28);
+  if (kLocalBytes + name_bytes > head.size() ||
+      payload + kDescriptorBytes > end) {
+    return false;
+  }
+  const auto name = head.subspan(kLocalBytes, name_bytes);
+  const bool is_known = std::ranges::any_of(entries, [&](const auto& entry) {
+    return std::ranges::equal(name, as_byte_span(entry.record.name));
+  });
+  std::vector<std::byte> tail_scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan tail,
+      source.view(end - kDescriptorBytes, kDescriptorBytes, tail_scratch));
+  return is_known && read_le<std::uint32_t>(tail, 0) == kDescriptorMagic &&
+         payload + read_le<std::uint32_t>(tail, 8) + kDescriptorBytes == end;
+}
+
+} // namespace
+
+Status check_overlaps(
+    ByteSource& source,
+    const std::vector<ZipEntry>& entries) {
+  std::vector<const ZipRecord*> order;
+  order.reserve(entries.size());
+  for (const ZipEntry& entry : entries) {
+    order.push_back(&entry.record);
+  }
+  std::ranges::sort(order, {}, &ZipRecord::header_offset);
+  if (!order.empty() && order.front()->header_offset != 0) {
+    const std::uint64_t first = order.front()->header_offset;
+    LOCKSTEP_ASSIGN(
+        const bool is_replaced,
+        is_replaced_record(source, entries, first));
+    if (!is_replaced) {
+      return zip_error(
+          ErrorCode::kCorrupt,
+          "E_PREFIX",
+          format(
+              "{} before the first record",
+              counted(first, "byte lies", "bytes lie")),
+          0);
+    }
+  }
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const ZipRecord& first = *order[i - 1];
+    const ZipRecord& second = *order[i];
+    const std::uint64_t end = first.data_offset + first.compressed_size;
+    if (second.header_offset < end) {
+      return zip_error(
+          ErrorCode::kCorrupt,
+          "E_OVERLAP",
+          format(
+              "bytes [{}, {}) of '{}' overlap [{}, {}) of this record",
+              first.header_offset,
+              end,
+              escape(first.name),
+              second.header_offset,
+              second.data_offset + second.compressed_size),
+          second.header_offset,
+          second.name);
+    }
+  }
+  return {};
+}
+
+} // namespace lockstep::ckpt::internal

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/core/find_path.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// The integer at `path`; -1 if nothing is there.
+std::int64_t at(const Value& root, std::string_view path) {
+  const auto found = find_path(root, path);
+  return found && found->as_int() != nullptr ? *found->as_int() : -1;
+}
+
+std::string hint_of(const Value& root, std::string_view path) {
+  const auto found = find_path(root, path);
+  EXPECT_FALSE(found) << path;
+  return found ? "" : found.error().hint;
+}
+
+Value module(std::vector<Item> state) {
+  Dict dict;
+  dict.items = std::move(state);
+  dict.items.emplace_back("training", 1);
+  return Object{
+      .global = "m.Net",
+      .state = std::make_shared<Value>(std::move(dict))};
+}
+
+Value net() {
+  const Value layer = module(
+      {{"_parameters", Value::dict({{"weight", 2}})},
+       {"_buffers", Value::dict({{"hidden", 3}})},
+       {"_non_persistent_buffers_set", Set{{"hidden"}}},
+       {"_modules", Value::dict({})}});
+  return module({{"_modules", Value::dict({{"fc", layer}})}});
+}
+
+TEST(FindPath, FindsNestedValues) {
+  const Value root = Value::dict(
+      {{"state_dict", Value::dict({{"fc.weight", 1}, {"fc.bias", 2}})},
+       {"groups", Value::list({Value::dict({{"lr", 5}})})},
+       {"pair", Value::tuple({6, 7})},
+       {8, 9}});
+  EXPECT_EQ(at(root, "state_dict.fc.bias"), 2);
+  EXPECT_EQ(at(root, "groups.0.lr"), 5);
+  EXPECT_EQ(at(root, "pair.1"), 7);
+  EXPECT_EQ(at(root, "8"), 9);
+  EXPECT_EQ(find_path(root, "")->as_dict(), root.as_dict());
+  EXPECT_EQ(
+      find_path(root, "groups")->as_list(),
+      root.find("groups")->as_list());
+}
+
+TEST(FindPath, TriesEveryWayThroughKeysWithDots) {
+  const Value root = Value::dict(
+      {{"a", Value::dict({{"b", Value::dict({{"x", 1}})}})},
+       {"a.b", Value::dict({{"y", 2}})},
+       {"a.b.z", 3},
+       {"", Value::dict({{"a", 4}})},
+       {"c", Value::dict({{"", 5}})}});
+  EXPECT_EQ(at(root, "a.b.x"), 1);
+  EXPECT_EQ(at(root, "a.b.y"), 2);
+  EXPECT_EQ(at(root, "a.b.z"), 3);
+  EXPECT_EQ(at(root, ".a"), 4);
+  EXPECT_EQ(at(root, "c."), 5);
+}
+
+TEST(FindPath, TakesWholeStepsOnly) {
+  const Value root =
+      Value::dict({{"ab", 1}, {"list", Value::list({1, 2})}, {"n", 3}});
+  for (const char* path :
+       {"a", "abc", "ab.", "list.2", "list.-1", "list.01", "list.", "n.0"}) {
+    EXPECT_FALSE(find_path(root, path)) << path;
+  }
+  EXPECT_EQ(find_path(root, "list.2").error().detail, "E_NO_KEY");
+}
+
+TEST(FindPath, GoesThroughModulesByNameAndAsTheyAre) {
+  const Value root = Value::dict({{"net", net()}});
+  EXPECT_EQ(at(root, "net.fc.weight"), 2);
+  EXPECT_EQ(at(root, "net.fc.hidden"), 3);
+  EXPECT_EQ(at(root, "net.fc.training"), 1);
+  EXPECT_EQ(at(root, "net._modules.fc._parameters.weight"), 2);
+}
+
+TEST(FindPath, GoesThroughStateAndItemsOfObjects) {
+  const Value object = Object{
+      .global = "m.C",
+      .state = std::make_shared<Value>(Value::dict({{"lr", 1}})),
+      .items = {{"key", 2}}};
+  EXPECT_EQ(at(Value::list({object}), "0.lr"), 1);
+  EXPECT_EQ(at(Value::list({object}), "0.key"), 2);
+  EXPECT_FALSE(find_path(Object{.global = "m.C"}, "lr"));
+}
+
+TEST(FindPath, SuggestsTheNearestName) {
+  const Value root = Value::dict(
+      {{"epoch", 3},
+       {"model", Value::dict({{"layer1.0.weight", floats({1})}})}});
+  EXPECT_THAT(hint_of(root, "epocj"), HasSubstr("'epoch'"));
+  EXPECT_THAT(
+      hint_of(root, "model.layer1.0.weigth"),
+      HasSubstr("'model.layer1.0.weight'"));
+  EXPECT_THAT(hint_of(root, "model.layer2"), HasSubstr("'model.layer1'"));
+  EXPECT_THAT(hint_of(root, "zzzzzzzzzzzz"), HasSubstr("lockstep ckpt ls"));
+}
+
+// Keys that match in two ways at each of 40 levels: 2^40 ways.
+TEST(FindPath, GivesUpOnKeysThatMatchWithoutEnd) {
+  Value node = Value::dict({{"end", 1}});
+  std::string path;
+  for (int i = 0; i < 40; ++i) {
+    node = Value::dict({{"a", Value::dict({{"a", node}})}, {"a.a", node}});
+    path += "a.a.";
+  }
+  EXPECT_FALSE(find_path(node, path + "missing"));
+  EXPECT_EQ(at(node, path + "end"), 1);
+}
+
+TEST(FindBelow, GathersTensorsUnderTheRestOfTheirNames) {
+  const Value root = Value::dict(
+      {{"layer1.0.weight", floats({1})},
+       {"layer1", Value::dict({{"0", Value::dict({{"bias", floats({2})}})}})},
+       {"layer10.weight", floats({3})},
+       {"layer1.0", 4}});
+  const auto found = find_below(root, "layer1.0");
+  ASSERT_TRUE(found && *found);
+  EXPECT_THAT(keys_of(**found), ElementsAre("weight", "bias"));
+  const auto none = find_below(root, "layer");
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(*none);
+}
+
+} // namespace
+} // namespace lockstep::ckpt

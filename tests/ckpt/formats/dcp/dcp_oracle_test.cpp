@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// torch.distributed.checkpoint is the judge: it loads what we write, and what
+// it wrote has the content digest of the same tree saved by torch.save.
+#include <gtest/gtest.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/tools/digest/digest.h"
+#include "tests/support/python.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+std::string digest_of(const std::string& path, bool use_mmap) {
+  const auto file = load(path, {.use_mmap = use_mmap});
+  if (!file) {
+    return to_string(file.error());
+  }
+  const auto text = digest(file->root);
+  return text ? *text : to_string(text.error());
+}
+
+TEST(DcpOracle, FoldersAreReadAndWrittenBothWays) {
+  const test::ScratchDir dir;
+  const auto cases = test::python_lines("ckpt_dcp.py", {"make", dir.path()});
+  ASSERT_EQ(cases.size(), 3U);
+  for (const std::string& name : cases) {
+    const std::string saved = dir / (name + ".pt");
+    const std::string wanted = digest_of(saved, true);
+    ASSERT_EQ(wanted.size(), 64U) << wanted;
+    EXPECT_EQ(digest_of(dir / name, true), wanted) << name;
+    EXPECT_EQ(digest_of(dir / name, false), wanted) << name;
+
+    const auto file = load(saved);
+    ASSERT_TRUE(file);
+    const std::string ours = dir / (name + "_ours");
+    const Status status = save(ours, file->root, {.format = "dcp"});
+    ASSERT_TRUE(status) << name << ": " << to_string(status.error());
+    EXPECT_EQ(digest_of(ours, true), wanted) << name;
+    EXPECT_EQ(
+        test::run_python("ckpt_dcp.py", {"check", ours, saved}),
+        "equal\n")
+        << name;
+  }
+}
+
+} // namespace
+} // namespace lockstep::ckpt

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cerrno>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
+#include "lockstep/ckpt/load.h"
+#include "tests/ckpt/logical_bytes.h"
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const SaveOptions kDcp{.format = "dcp"};
+
+Tensor bytes_tensor(
+    const std::string& bytes,
+    const std::vector<std::int64_t>& sizes) {
+  return tensor_of<char>(
+      DType::kUInt8,
+      std::vector<char>(bytes.begin(), bytes.end()),
+      sizes);
+}
+
+void put(MemoryFs& fs, const std::string& path, const std::string& bytes) {
+  auto file = fs.append(path);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE((*file)->write(as_byte_span(bytes)));
+}
+
+// One tensor `w` of [2, 3] cut into boxes, each saved as an item.
+class DcpFolder {
+ public:
+  DcpFolder() {
+    EXPECT_TRUE(fs.create_directories("d"));
+    item.name = "w";
+    item.path = {"w"};
+    item.is_tensor = true;
+    item.dtype = DType::kUInt8;
+    item.sizes = {2, 3};
+  }
+
+  DcpChunk& add(
+      const std::string& bytes,
+      const std::vector<std::int64_t>& offsets,
+      const std::vector<std::int64_t>& sizes) {
+    MemoryFs other;
+    EXPECT_TRUE(save(
+        "x",
+        bytes_tensor(bytes, sizes),
+        {.archive_name = "archive"},
+        other));
+    const std::string archive = *read_text(other, "x");
+    item.chunks.push_back(
+        {.offsets = offsets,
+         .sizes = sizes,
+         .place = {
+             .file = "__0_0.distcp",
+             .offset = data.size(),
+             .length = archive.size()}});
+    data += archive;
+    return item.chunks.back();
+  }
+
+  Result<Checkpoint> load_it() {
+    put(fs, "d/__0_0.distcp", data);
+    put(fs,
+        "d/.metadata",
+        metadata.empty() ? dcp_metadata_pickle({item}) : metadata);
+    return load("d", {}, fs);
+  }
+
+  MemoryFs fs;
+  DcpItem item;
+  std::string data;
+  std::string metadata;
+};
+
+TEST(DcpReader, AssemblesChunksOfSeveralRanks) {
+  DcpFolder folder;
+  folder.add("be", {0, 1}, {2, 1});
+  folder.add("ad", {0, 0}, {2, 1});
+  folder.add("c", {0, 2}, {1, 1});
+  folder.add("f", {1, 2}, {1, 1});
+  const auto file = folder.load_it();
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_EQ(file->format, "dcp");
+  EXPECT_EQ(*logical_bytes(*file->root.find("w")->as_tensor()), "abcdef");
+}
+
+TEST(DcpReader, RefusesNamesThatPyTorchWouldCall) {
+  DcpFolder folder;
+  folder.metadata = std::string(
+      "\x80\x02"
+      "cos\nsystem\nX\x02\0\0\0id\x85R.",
+      23);
+  const auto file = folder.load_it();
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().detail, "E_UNSAFE_GLOBAL") << to_string(file.error());
+  EXPECT_THAT(file.error().message, HasSubstr("os.system"));
+}
+
+// `metadata` with the memory format spelled `getattr(OWNER, NAME)`.
+std::string with_lookup(
+    std::string metadata,
+    const std::string& owner,
+    const std::string& name) {
+  const std::string global =
+      "ctorch.distributed.checkpoint.metadata\n_MEM_FORMAT_ENCODING\n";
+  const std::size_t begin = metadata.find(global);
+  const std::size_t end = metadata.find('R', begin + global.size());
+  const auto length = static_cast<char>(name.size());
+  return metadata.replace(
+      begin,
+      end + 1 - begin,
+      "cbuiltins\ngetattr\nc" + owner + "\nX" +
+          std::string({length, '\0', '\0', '\0'}) + name + "\x86R");
+}
+
+// Python 3.11.2, Debian 12's, writes members of enums so.
+TEST(DcpReader, ReadsMembersThatAreLookedUp) {
+  const std::string formats =
+      "torch.distributed.checkpoint.metadata\n_MEM_FORMAT_ENCODING";
+  DcpFolder folder;
+  folder.add("abcdef", {0, 0}, {2, 3});
+  const std::string metadata = dcp_metadata_pickle({folder.item});
+  folder.metadata = with_lookup(metadata, formats, "TORCH_CONTIGUOUS_FORMAT");
+  EXPECT_TRUE(folder.load_it());
+  struct Lookup {
+    std::string owner = {};
+    std::string name = {};
+  };
+  for (const auto& [owner, name] :
+       {Lookup{formats, "__class__"},
+        Lookup{"torch.storage\nUntypedStorage", "from_file"}}) {
+    DcpFolder bad;
+    bad.add("abcdef", {0, 0}, {2, 3});
+    bad.metadata = with_lookup(metadata, owner, name);
+    const auto file = bad.load_it();
+    ASSERT_FALSE(file) << name;
+    EXPECT_EQ(file.error().detail, "E_UNSAFE_GLOBAL") << name;
+  }
+}
+
+struct BadFolder {
+  const char* name;
+  const char* detail;
+  void (*damage)(DcpFolder& folder);
+};
+
+class Folder : public testing::TestWithParam<BadFolder> {};
+
+TEST_P(Folder, GivesItsError) {
+  DcpFolder folder;
+  folder.add("abc", {0, 0}, {1, 3});
+  folder.add("def", {1, 0}, {1, 3});
+  GetParam().damage(folder);
+  const auto file = folder.load_it();
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().detail, GetParam().detail) << to_string(file.error());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Row65,
+    Folder,
+    testing::Values(
+        BadFolder{
+            "Gap",
+            "E_DCP_COVERAGE",
+            [](DcpFolder& f) { f.item.chunks.pop_back(); }},
+        BadFolder{
+            "Overlap",
+            "E_DCP_COVERAGE",
+            [](DcpFolder& f) {
+              f.item.chunks[1].offsets = {0, 1};
+              f.item.chunks[1].sizes = {2, 2};
+            }},
+        BadFolder{
+            "Outside",
+            "E_DCP_COVERAGE",
+            [](DcpFolder& f) {
+              f.item.chunks[1].offsets = {2, 0};
+            }},
+        BadFolder{
+            "Huge",
+            "E_DCP_COVERAGE",
+            [](DcpFolder& f) {
+              f.item.chunks[1].offsets = {INT64_MAX, INT64_MAX};
+            }},
+        BadFolder{
+            "Rank",
+            "E_DCP_COVERAGE",
+            [](DcpFolder& f) { f.item.chunks[1].sizes = {3}; }},
+        BadFolder{
+            "Overflow",
+            "E_OVERFLOW",
+            [](DcpFolder& f) {
+              f.item.sizes = {INT64_MAX, 2};
+            }},
+        BadFolder{
+            "EmptyOverflow",
+            "E_OVERFLOW",
+            [](DcpFolder& f) {
+              f.item.sizes = {INT64_MAX, INT64_MAX, INT64_MAX, 0};
+            }},
+        BadFolder{
+            "Amplified",
+            "E_STORAGE_SHORT",
+            [](DcpFolder& f) {
+              f.item.chunks.pop_back();
+              f.item.sizes = {1'000'000, 1'000'000};
+              f.item.chunks[0].sizes = f.item.sizes;
+            }},
+        BadFolder{
+            "SameBytesTwice",
+            "E_OVERLAP",
+            [](DcpFolder& f) {
+              f.item.chunks[1].place = f.item.chunks[0].place;
+            }},
+        BadFolder{
+            "BehindTheFile",
+            "E_BOUNDS",
+            [](DcpFolder& f) { f.item.chunks[1].place.length += 1; }},
+        BadFolder{
+            "OffsetOverflow",
+            "E_BOUNDS",
+            [](DcpFolder& f) { f.item.chunks[1].place.offset = INT64_MAX; }},
+        BadFolder{
+            "Traversal",
+            "E_NAME",
+            [](DcpFolder& f) { f.item.chunks[1].place.file = "../x.distcp"; }},
+        BadFolder{
+            "Absolute",
+            "E_NAME",
+            [](DcpFolder& f) { f.item.chunks[1].place.file = "/etc/passwd"; }},
+        BadFolder{
+            "MissingFile",
+            "E_NO_STORAGE",
+            [](DcpFolder& f) { f.item.chunks[1].place.file = "__1_0.distcp"; }},
+        BadFolder{
+            "HugeList",
+            "E_LIMIT",
+            [](DcpFolder& f) {
+              f.item.path = {"w", std::int64_t{1} << 60};
+            }},
+        BadFolder{
+            "Noise",
+            "E_STACK",
+            [](DcpFolder& f) { f.metadata = "\x80\x02)}s."; }},
+        BadFolder{
+            "OtherPickle",
+            "E_DCP_METADATA",
+            [](DcpFolder& f) { f.metadata = "\x80\x02}."; }}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(DcpReader, NoticesAnItemThatHoldsAnotherTensor) {
+  DcpFolder folder;
+  folder.add("abcdef", {0, 0}, {3, 2});
+  folder.item.chunks[0].sizes = {2, 3};
+  const auto file = folder.load_it();
+  ASSERT_TRUE(file) << to_string(file.error());
+  const auto bytes = file->root.find("w")->as_tensor()->storage->source->load();
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().detail, "E_DCP_COVERAGE");
+}
+
+TEST(DcpReader, SaysThatASaveDidNotFinish) {
+  MemoryFs fs;
+  ASSERT_TRUE(fs.create_directories("d"));
+  put(fs, "d/__0_0.distcp", "x");
+  const auto file = load("d", {}, fs);
+  ASSERT_FALSE(file);
+  EXPECT_THAT(file.error().message, HasSubstr("did not finish"));
+}
+
+TEST(DcpReader, LeavesOtherFoldersAlone) {
+  MemoryFs fs;
+  ASSERT_TRUE(fs.create_directories("d"));
+  EXPECT_EQ(load("d", {}, fs).error().detail, "E_WRONG_FORMAT");
+}
+
+Value training() {
+  return Value::dict(
+      {{"model", Value::ordered_dict({{"w", bytes_tensor("ab", {2})}})},
+       {"epoch", 3},
+       {"opt",
+        Value::dict(
+            {{"state",
+              Value::dict(
+                  {{0, Value::dict({{"step", bytes_tensor("c", {})}})}})},
+             {"param_groups",
+              Value::list({Value::dict(
+                  {{"lr", 0.1},
+                   {"betas", Value::tuple({0.9, 0.99})},
+                   {"params", Value::list({0})}})})}})}});
+}
+
+TEST(DcpWriter, KeepsTheTreeAndTheIntegersOfAnOptimizer) {
+  MemoryFs fs;
+  ASSERT_TRUE(save("d", training(), kDcp, fs));
+  EXPECT_THAT(*fs.list("d"), ElementsAre(".metadata", "__0_0.distcp"));
+  const auto file = load("d", {}, fs);
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_EQ(*file->root.find("epoch")->as_int(), 3);
+  const Value& opt = *file->root.find("opt");
+  const Value* state = opt.find("state")->find(0);
+  ASSERT_NE(state, nullptr);
+  EXPECT_EQ(*logical_bytes(*state->find("step")->as_tensor()), "c");
+  const Value& group = opt.find("param_groups")->as_list()->items.at(0);
+  EXPECT_EQ(group.find("betas")->as_tuple()->items.size(), 2U);
+  EXPECT_EQ(*group.find("lr")->as_float(), 0.1);
+}
+
+TEST(DcpWriter, ReplacesAFolderInOneStep) {
+  const Value fresh = Value::dict({{"w", bytes_tensor("new", {3})}});
+  const Value old = Value::dict({{"w", bytes_tensor("old", {3})}});
+  bool finished = false;
+  for (std::uint64_t n = 0; !finished; ++n) {
+    MemoryFs memory;
+    ASSERT_TRUE(save("d", old, kDcp, memory));
+    FaultFs faulty(memory, {.fail_at = n, .error_number = ENOSPC});
+    const Status status = save("d", fresh, kDcp, faulty);
+    const auto file = load("d", {}, memory);
+    ASSERT_TRUE(file) << n << to_string(file.error());
+    const std::string now = *logical_bytes(*file->root.find("w")->as_tensor());
+    EXPECT_TRUE(now == "new" || (now == "old" && !status)) << n;
+    finished = static_cast<bool>(status) && faulty.operations() <= n;
+    if (finished) {
+      EXPECT_EQ(memory.list("d")->size(), 2U);
+    }
+  }
+}
+
+// Lists that hold each other twice, 60 levels above `inner`.
+Value doubled(Value inner) {
+  Value list = Value::list({std::move(inner)});
+  for (int i = 0; i < 60; ++i) {
+    list = Value::list({list, list});
+  }
+  return Value::dict({{"b", list}});
+}
+
+TEST(DcpWriter, StopsAtListsThatExpandWithoutEnd) {
+  MemoryFs fs;
+  const Status status = save("d", doubled(Value::dict({})), kDcp, fs);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().detail, "E_LIMIT");
+}
+
+// PyTorch does not enter a list without tensors or dicts: it is one object.
+TEST(DcpWriter, LooksAtASharedListOnce) {
+  MemoryFs fs;
+  ASSERT_TRUE(save("d", doubled(1), kDcp, fs));
+  const auto file = load("d", {}, fs);
+  ASSERT_TRUE(file) << to_string(file.error());
+  const auto& outer = file->root.find("b")->as_list()->items;
+  EXPECT_EQ(outer.at(0).as_list(), outer.at(1).as_list());
+}
+
+TEST(DcpWriter, WritesNoPathThatTheReaderRefuses) {
+  const auto chain = [](std::size_t steps) {
+    Value value = 1;
+    for (std::size_t i = 0; i < steps; ++i) {
+      value = Value::dict({{"k", value}});
+    }
+    return value;
+  };
+  MemoryFs fs;
+  ASSERT_TRUE(save("d", chain(kMaxDcpPath), kDcp, fs));
+  EXPECT_TRUE(load("d", {}, fs));
+  EXPECT_EQ(
+      save("e", chain(kMaxDcpPath + 1), kDcp, fs).error().detail,
+      "E_DEPTH");
+}
+
+TEST(DcpWriter, JoinsPathsAsPyTorchDoes) {
+  MemoryFs fs;
+  const Value inner = Value::dict({{"", Value::dict({{"w", 1}})}});
+  ASSERT_TRUE(save("d", Value::dict({{"", inner}, {"w", 2}}), kDcp, fs));
+  const auto metadata = read_text(fs, "d/.metadata");
+  ASSERT_TRUE(metadata);
+  EXPECT_THAT(*metadata, HasSubstr("..w"));
+}
+
+TEST(DcpWriter, NamesWhatItCannotHold) {
+  MemoryFs fs;
+  const Status list = save("d", Value::list({1}), kDcp, fs);
+  EXPECT_EQ(list.error().detail, "E_NOT_TENSOR");
+  const Value twice = Value::dict({{"a.b", 1}, {"a", Value::dict({{"b", 2}})}});
+  EXPECT_EQ(save("d", twice, kDcp, fs).error().detail, "E_SAME_NAME");
+  const Value object =
+      Value::dict({{"args", Object{.global = "argparse.Namespace"}}});
+  const Status refused = save("d", object, kDcp, fs);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("'args'"));
+}
+
+} // namespace
+} // namespace lockstep::ckpt

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gmock/gmock.h>
+
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
+#include "tests/ckpt/logical_bytes.h"
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::HasSubstr;
+
+// An npy file of version 1 with this literal.
+std::string npy(const std::string& literal, const std::string& data = "") {
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  put_le<std::uint16_t>(bytes, static_cast<std::uint16_t>(literal.size()));
+  return bytes + literal + data;
+}
+
+std::string literal(const std::string& descr, const std::string& shape) {
+  return format(
+      "{{'descr': {}, 'fortran_order': False, 'shape': {}, }}\n",
+      descr,
+      shape);
+}
+
+TEST(NpyReader, TakesEveryHarmlessSpelling) {
+  for (const char* text :
+       {"{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }  \n",
+        R"({"shape":(2L,),"fortran_order":False,"descr":"<u1"})",
+        " {'shape' : (1, 2), 'descr': '=u1', 'fortran_order':True}\n"}) {
+    const std::string bytes = npy(text, "ab");
+    const auto file = load_bytes(bytes);
+    ASSERT_TRUE(file) << text << to_string(file.error());
+    EXPECT_EQ(file->format, "npy");
+    EXPECT_EQ(*logical_bytes(*file->root.as_tensor()), "ab");
+  }
+}
+
+TEST(NpyReader, KnowsTheBfloat16OfMlDtypes) {
+  const std::string bytes = npy(literal("'<V2'", "(1,)"), "ab");
+  const auto file = load_bytes(bytes);
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_EQ(file->root.as_tensor()->dtype, DType::kBFloat16);
+}
+
+TEST(NpyReader, WarnsOfBytesBehindTheArray) {
+  const std::string bytes = npy(literal("'|u1'", "(1,)"), "ab");
+  const auto file = load_bytes(bytes);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->warnings.at(0), "W_TRAILING: 1 byte follows the array");
+}
+
+struct BadArray {
+  const char* name;
+  std::string bytes;
+  const char* detail;
+};
+
+std::vector<BadArray> bad_arrays() {
+  const char* header = "E_NPY_HEADER";
+  std::string version = npy(literal("'<f4'", "()"), "abcd");
+  version[6] = 4;
+  std::string long_header = npy(literal("'<f4'", "()"), "abcd");
+  long_header[9] = '\x7f';
+  std::string rank = "(1";
+  for (int i = 0; i < 64; ++i) {
+    rank += ", 1";
+  }
+  return {
+      {"Object", npy(literal("'|O'", "(1,)"), "x"), "E_NPY_OBJECT"},
+      {"ObjectOrder", npy(literal("'<O8'", "(1,)"), "x"), "E_NPY_OBJECT"},
+      {"ObjectField",
+       npy(literal("[('a', '<f4'), ('b', '|O')]", "(1,)"), "x"),
+       "E_NPY_OBJECT"},
+      {"Text", npy(literal("'<U3'", "(1,)"), "x"), "E_DTYPE"},
+      {"LongDouble", npy(literal("'<f16'", "(1,)"), "x"), "E_DTYPE"},
+      {"Void", npy(literal("'|V2'", "(1,)"), "xx"), "E_DTYPE"},
+      {"Structure",
+       npy(literal("[('a', '<f4'), ('b', '<f4')]", "(1,)"), "x"),
+       "E_DTYPE"},
+      {"WrongField", npy(literal("[('bfloat16', '<u4')]", "()")), "E_DTYPE"},
+      {"Version", version, header},
+      {"HeaderLongerThanFile", long_header, header},
+      {"CutInMagic", "\x93NUMPY\x01", "E_TRUNCATED"},
+      {"Expression", npy("__import__('os').system('id')"), header},
+      {"Call", npy(literal("'<f4'", "(int('1'),)")), header},
+      {"UnknownKey", npy("{'descr': '<f4', 'x': 1}"), header},
+      {"TwiceDescr", npy("{'descr': '<f4', 'descr': '<f8'}"), header},
+      {"MissingKey", npy("{'descr': '<f4', 'shape': ()}"), header},
+      {"Rest", npy(literal("'<f4'", "()") + "; x", "abcd"), header},
+      {"NegativeShape", npy(literal("'<f4'", "(-1,)")), header},
+      {"NoTuple", npy(literal("'<f4'", "(3)")), header},
+      {"Escape", npy(literal("'<\\x664'", "()")), header},
+      {"Shape2To63",
+       npy(literal("'<f4'", "(9223372036854775808,)")),
+       "E_OVERFLOW"},
+      {"Product",
+       npy(literal("'<f8'", "(2305843009213693952, 2)")),
+       "E_OVERFLOW"},
+      {"EmptyProduct",
+       npy(literal("'<f8'", "(0, 2305843009213693952, 16)")),
+       "E_OVERFLOW"},
+      {"Rank", npy(literal("'|u1'", rank + ")"), "x"), "E_RANK"},
+      {"Cut", npy(literal("'<f4'", "(2,)"), "abcdefg"), "E_TRUNCATED"},
+  };
+}
+
+class BadNpy : public testing::TestWithParam<BadArray> {};
+
+TEST_P(BadNpy, GivesItsError) {
+  const auto file = load_bytes(GetParam().bytes);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().detail, GetParam().detail) << to_string(file.error());
+}
+
+TEST_P(BadNpy, IsNamedInsideAnArchive) {
+  ZipBytes zip;
+  zip.add("good.npy", npy(literal("'|u1'", "(1,)"), "a"));
+  zip.add("bad.npy", GetParam().bytes);
+  const std::string bytes = zip.finish();
+  const auto file = load_bytes(bytes);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().detail, GetParam().detail) << to_string(file.error());
+  EXPECT_EQ(file.error().record, "bad.npy");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Row64,
+    BadNpy,
+    testing::ValuesIn(bad_arrays()),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(NpzReader, ChecksTheCrcOfAnArray) {
+  MemoryFs fs;
+  const Value tree =
+      Value::dict({{"w", tensor_of<float>(DType::kFloat32, {1, 2}, {2})}});
+  ASSERT_TRUE(save("m.npz", tree, {.format = "npz"}, fs));
+  std::string bytes = *read_text(fs, "m.npz");
+  const std::size_t place = bytes.find(std::string("\0\0\x80\x3f", 4));
+  ASSERT_NE(place, std::string::npos);
+  EXPECT_EQ(place % 64, 0U);
+  bytes[place] = 1;
+  const auto file = load_bytes(bytes);
+  ASSERT_TRUE(file) << to_string(file.error());
+  const auto loaded =
+      file->root.find("w")->as_tensor()->storage->source->load();
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().detail, "E_CRC");
+}
+
+TEST(NpzReader, RefusesOtherRecords) {
+  ZipBytes zip;
+  zip.add("good.npy", npy(literal("'|u1'", "(1,)"), "a"));
+  zip.add("notes.txt", "hello");
+  const std::string bytes = zip.finish();
+  EXPECT_EQ(load_bytes(bytes).error().detail, "E_NPZ_RECORD");
+}
+
+Error npz_refusal(const Value& value) {
+  MemoryFs fs;
+  const Status status = save("m.npz", value, {.format = "npz"}, fs);
+  EXPECT_EQ(fs.list(".")->size(), 0U);
+  return status ? Error() : status.error();
+}
+
+TEST(NpzWriter, NamesWhatItCannotHold) {
+  const Tensor t = tensor_of<float>(DType::kFloat32, {1}, {1});
+  const Error number = npz_refusal(Value::dict({{"w", t}, {"epoch", 3}}));
+  EXPECT_EQ(number.detail, "E_NOT_TENSOR");
+  EXPECT_THAT(number.message, HasSubstr("'epoch' is"));
+  const Error nothing = npz_refusal(Value::dict({}));
+  EXPECT_EQ(nothing.detail, "E_NOT_TENSOR");
+  EXPECT_THAT(nothing.message, HasSubstr("no tensor to write"));
+  EXPECT_EQ(npz_refusal(Value::dict({{"../x", t}})).detail, "E_NAME");
+  EXPECT_EQ(npz_refusal(Value::dict({{"/x", t}})).detail, "E_NAME");
+  EXPECT_EQ(
+      npz_refusal(Value::dict({{"a", t}, {"b", t}})).detail,
+      "E_SHARED_TENSOR");
+  const Tensor q = tensor_of<std::uint8_t>(DType::kQUInt8, {1}, {1});
+  EXPECT_EQ(npz_refusal(Value::dict({{"q", q}})).detail, "E_DTYPE");
+}
+
+TEST(NpzWriter, CallsABareTensorAsNumpyDoes) {
+  MemoryFs fs;
+  const Tensor t = tensor_of<float>(DType::kFloat32, {1}, {1});
+  ASSERT_TRUE(save("m.npz", t, {.format = "npz"}, fs));
+  const auto file = load("m.npz", {}, fs);
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_NE(file->root.find("arr_0"), nullptr);
+}
+
+} // namespace
+} // namespace lockstep::ckpt

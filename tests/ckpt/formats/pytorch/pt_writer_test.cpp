@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cerrno>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::ElementsAre;
+
+Value tiny() {
+  return Value::ordered_dict(
+      {{"w", tensor_of<float>(DType::kFloat32, {1, 2}, {2})}});
+}
+
+std::string saved(
+    const Value& value,
+    const std::string& path,
+    const SaveOptions& options = {}) {
+  MemoryFs fs;
+  EXPECT_TRUE(fs.create_directories(parent_directory(path)));
+  const Status status = save(path, value, options, fs);
+  EXPECT_TRUE(status) << to_string(status.error());
+  auto text = read_text(fs, path);
+  return text ? *text : "";
+}
+
+std::string root_of(const std::string& bytes) {
+  const auto zip = ZipReader::open(make_source(as_byte_span(bytes)));
+  return zip ? zip->root() : to_string(zip.error());
+}
+
+// The worked example of the format's description, down to the id.
+TEST(PtWriter, EqualsTheWorkedExample) {
+  const std::string bytes = saved(tiny(), "tiny.pt");
+  ASSERT_EQ(bytes.size(), 1556U);
+  EXPECT_EQ(bytes.substr(960, 40), "1572819951185464302603626797169047634540");
+  const auto zip = ZipReader::open(make_source(as_byte_span(bytes)));
+  ASSERT_TRUE(zip);
+  const std::vector<std::pair<std::string, std::uint32_t>> expected{
+      {"data.pkl", 0x27839ba2},
+      {".format_version", 0x83dcefb7},
+      {".storage_alignment", 0xe971773f},
+      {"byteorder", 0x19e33d85},
+      {"data/0", 0x2e3fa576},
+      {"version", 0x55679ed1},
+      {".data/serialization_id", 0x8ae956c4}};
+  ASSERT_EQ(zip->records().size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(zip->records()[i].name, expected[i].first);
+    EXPECT_EQ(zip->records()[i].crc, expected[i].second) << expected[i].first;
+    EXPECT_TRUE(zip->check_crc(zip->records()[i]));
+  }
+}
+
+TEST(PtWriter, NamesTheRootAsPyTorch) {
+  EXPECT_EQ(root_of(saved(tiny(), "checkpoint.pth.tar")), "checkpoint.pth");
+  EXPECT_EQ(root_of(saved(tiny(), "dir.x/noext")), "noext");
+  EXPECT_EQ(root_of(saved(tiny(), ".hidden")), "archive");
+  EXPECT_EQ(root_of(saved(tiny(), "m\xc3\xbc.pt")), "archive");
+  EXPECT_EQ(root_of(saved(tiny(), "a.pt", {.archive_name = "b"})), "b");
+}
+
+TEST(PtWriter, RefusesRootsThatAreNoNames) {
+  MemoryFs fs;
+  for (const std::string name : {"a/b", "..", "a\\b", "\xff"}) {
+    const Status status = save("x.pt", tiny(), {.archive_name = name}, fs);
+    ASSERT_FALSE(status) << name;
+    EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(PtWriter, EqualTreesGiveEqualBytes) {
+  EXPECT_EQ(saved(tiny(), "a/m.pt"), saved(tiny(), "b/m.pt"));
+  EXPECT_NE(saved(tiny(), "m.pt"), saved(tiny(), "n.pt"));
+}
+
+TEST(PtWriter, ErrorsLeaveTheOldFile) {
+  MemoryFs fs;
+  ASSERT_TRUE(save("m.pt", 1, {}, fs));
+  const auto before = read_text(fs, "m.pt");
+  const Status bad = save("m.pt", Object{.global = "os.system"}, {}, fs);
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().path, "m.pt");
+  Tensor cut = tensor_of<float>(DType::kFloat32, {1, 2}, {2});
+  cut.storage->nbytes = 16;
+  const Status damaged = save("m.pt", cut, {}, fs);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().detail, "E_STORAGE_SHORT");
+  EXPECT_EQ(*read_text(fs, "m.pt"), *before);
+  const auto names = fs.list(".");
+  ASSERT_TRUE(names);
+  EXPECT_THAT(*names, ElementsAre("m.pt"));
+}
+
+// Whatever fails on the disk, the old file or the new one is there.
+TEST(PtWriter, SurvivesEveryFailureOfTheDisk) {
+  MemoryFs clean;
+  ASSERT_TRUE(save("m.pt", tiny(), {}, clean));
+  const std::string wanted = *read_text(clean, "m.pt");
+  bool finished = false;
+  for (std::uint64_t n = 0; !finished; ++n) {
+    MemoryFs memory;
+    ASSERT_TRUE(save("m.pt", 1, {}, memory));
+    const std::string old = *read_text(memory, "m.pt");
+    FaultFs faulty(memory, {.fail_at = n, .error_number = ENOSPC});
+    const Status status = save("m.pt", tiny(), {}, faulty);
+    const std::string now = *read_text(memory, "m.pt");
+    EXPECT_TRUE(now == old || now == wanted) << n;
+    finished = static_cast<bool>(status) && faulty.operations() <= n;
+    EXPECT_TRUE(!status || now == wanted) << n;
+  }
+}
+
+} // namespace
+} // namespace lockstep::ckpt

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gmock/gmock.h>
+
+#include "lockstep/base/memory_fs.h"
+#include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::HasSubstr;
+
+Value one_tensor(const char* name) {
+  return Value::dict({{name, tensor_of<float>(DType::kFloat32, {1}, {1})}});
+}
+
+void put_file(MemoryFs& fs, const std::string& path, const std::string& bytes) {
+  auto file = fs.create(path, 0644);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE((*file)->write(as_byte_span(bytes)));
+}
+
+// A folder with two files of weights and this index.
+Result<Checkpoint> load_index(const std::string& index) {
+  MemoryFs fs;
+  EXPECT_TRUE(fs.create_directories("m"));
+  EXPECT_TRUE(
+      save("m/1.safetensors", one_tensor("a"), {.format = "safetensors"}, fs));
+  EXPECT_TRUE(save("m/2.bin", one_tensor("b"), {}, fs));
+  EXPECT_TRUE(save("secret", one_tensor("a"), {}, fs));
+  put_file(fs, "m/index.json", index);
+  return load("m/index.json", {}, fs);
+}
+
+TEST(ShardedIndex, ReadsFilesOfAnyFormat) {
+  const auto file =
+      load_index(R"({"metadata":{"total_size":8},)"
+                 R"("weight_map":{"b":"2.bin","a":"1.safetensors"}})");
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_EQ(file->root.as_dict()->items.size(), 2U);
+  EXPECT_NE(file->root.find("a"), nullptr);
+  EXPECT_EQ(file->storages.size(), 2U);
+}
+
+TEST(ShardedIndex, WarnsOfTensorsThatItLacks) {
+  const auto file = load_index(R"({"weight_map":{"a":"1.safetensors"}})");
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->warnings.empty());
+  MemoryFs fs;
+  ASSERT_TRUE(save(
+      "1",
+      Value::dict(
+          {{"a", tensor_of<float>(DType::kFloat32, {1}, {1})},
+           {"z", tensor_of<float>(DType::kFloat32, {1}, {1})}}),
+      {.format = "safetensors"},
+      fs));
+  put_file(fs, "index.json", R"({"weight_map":{"a":"1"}})");
+  const auto part = load("index.json", {}, fs);
+  ASSERT_TRUE(part);
+  EXPECT_THAT(part->warnings.at(0), HasSubstr("W_INDEX_UNUSED: 1 of 2"));
+}
+
+struct BadIndex {
+  const char* name;
+  const char* text;
+  const char* message;
+  ErrorCode code = ErrorCode::kCorrupt;
+};
+
+class Index : public testing::TestWithParam<BadIndex> {};
+
+TEST_P(Index, IsRefused) {
+  const auto file = load_index(GetParam().text);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().detail, "E_INDEX") << to_string(file.error());
+  EXPECT_EQ(file.error().code, GetParam().code);
+  EXPECT_THAT(to_string(file.error()), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Row63,
+    Index,
+    testing::Values(
+        BadIndex{
+            "Traversal",
+            R"({"weight_map":{"a":"../secret"}})",
+            "not the name of a file beside"},
+        BadIndex{
+            "Absolute",
+            R"({"weight_map":{"a":"/etc/passwd"}})",
+            "not the name of a file beside"},
+        BadIndex{
+            "Backslash",
+            R"({"weight_map":{"a":"x\\y"}})",
+            "not the name of a file beside"},
+        BadIndex{"Parent", R"({"weight_map":{"a":".."}})", "not the name"},
+        BadIndex{
+            "Missing",
+            R"({"weight_map":{"a":"3.bin"}})",
+            "the file '3.bin' of tensor 'a' is missing",
+            ErrorCode::kNotFound},
+        BadIndex{
+            "NotInFile",
+            R"({"weight_map":{"x":"2.bin"}})",
+            "'2.bin' has no tensor 'x'"},
+        BadIndex{
+            "Duplicate",
+            R"({"weight_map":{"a":"1.safetensors","a":"2.bin"}})",
+            "`a` appears twice"},
+        BadIndex{
+            "Cycle",
+            R"({"weight_map":{"a":"index.json"}})",
+            "is not a checkpoint"},
+        BadIndex{"Number", R"({"weight_map":{"a":1}})", "expected a string"},
+        BadIndex{"Json", R"({"weight_map":{"a")", "expected ':'"},
+        BadIndex{
+            "Nested",
+            R"({"x":{"weight_map":{}}})",
+            "has no 'weight_map'"}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(ShardedIndex, NeedsAFolder) {
+  const std::string text = R"({"weight_map":{}})";
+  EXPECT_EQ(load_bytes(text).error().detail, "E_INDEX");
+}
+
+} // namespace
+} // namespace lockstep::ckpt

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/edit/convert.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+
+#include "tests/ckpt/logical_bytes.h"
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::ElementsAre;
+
+template <class T>
+std::vector<T> elements_of(const Tensor& tensor) {
+  const std::string bytes = logical_bytes(tensor).value();
+  std::vector<T> elements(bytes.size() / sizeof(T));
+  std::memcpy(elements.data(), bytes.data(), bytes.size());
+  return elements;
+}
+
+template <class To, class From>
+std::vector<To> cast(DType from, const std::vector<From>& elements, DType to) {
+  const Value root = tensor_of<From>(
+      from,
+      elements,
+      {static_cast<std::int64_t>(elements.size())});
+  const auto result = convert_tensors(root, {.dtype = to});
+  EXPECT_TRUE(result) << to_string(result.error());
+  EXPECT_EQ(result->root.as_tensor()->dtype, to);
+  return elements_of<To>(*result->root.as_tensor());
+}
+
+TEST(ConvertTensors, RoundsToNearestEven) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  using Bits = std::uint16_t;
+  // 1 + 2^-8 lies halfway: to even; a little more goes up.
+  EXPECT_THAT(
+      (cast<Bits, float>(
+          DType::kFloat32,
+          {1.0F, 1.00390625F, 1.01171875F, 1.0040F, -2.5F, kInf, 3.4e38F},
+          DType::kBFloat16)),
+      ElementsAre(0x3F80, 0x3F80, 0x3F82, 0x3F81, 0xC020, 0x7F80, 0x7F80));
+  // Largest number, halfway to infinity, subnormals and halfway between.
+  EXPECT_THAT(
+      (cast<Bits, float>(
+          DType::kFloat32,
+          {65504.0F,
+           65519.0F,
+           65520.0F,
+           -kInf,
+           0x1p-14F,
+           0x1p-24F,
+           0x1p-25F,
+           0x1.8p-24F,
+           -0.0F,
+           1.0F},
+          DType::kFloat16)),
+      ElementsAre(
+          0x7BFF,
+          0x7BFF,
+          0x7C00,
+          0xFC00,
+          0x0400,
+          0x0001,
+          0x0000,
+          0x0002,
+          0x8000,
+          0x3C00));
+}
+
+TEST(ConvertTensors, NamesWhatBecameInfinite) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const auto one = [](float number) {
+    return Value(tensor_of<float>(DType::kFloat32, {number}, {1}));
+  };
+  const Value root =
+      Value::dict({{"fits", one(65504)}, {"inf", one(kInf)}, {"w", one(7e4F)}});
+  const auto half = convert_tensors(root, {.dtype = DType::kFloat16});
+  ASSERT_TRUE(half);
+  EXPECT_THAT(overflowed(*half), testing::IsEmpty()) << "nothing is read yet";
+  for (const char* name : {"fits", "inf", "w"}) {
+    EXPECT_TRUE(logical_bytes(*half->root.find(name)->as_tensor()));
+  }
+  EXPECT_THAT(overflowed(*half), ElementsAre("w"));
+}
+
+TEST(ConvertTensors, WidensEveryHalfExactly) {
+  std::vector<std::uint16_t> all(0x10000);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = static_cast<std::uint16_t>(i);
+  }
+  for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
+    const auto wide = cast<float, std::uint16_t>(type, all, DType::kFloat32);
+    const auto back = cast<std::uint16_t, float>(DType::kFloat32, wide, type);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!std::isnan(wide[i])) {
+        EXPECT_EQ(back[i], all[i]);
+      }
+    }
+  }
+  const auto doubles =
+      cast<double, std::uint16_t>(DType::kFloat16, {0x3555}, DType::kFloat64);
+  EXPECT_THAT(doubles, ElementsAre(0.333251953125));
+}
+
+TEST(ConvertTensors, LeavesIntegersAndSharingAlone) {
+  const Tensor base = tensor_of<float>(DType::kFloat32, {1, 2, 3, 4}, {4});
+  Tensor half = base;
+  half.sizes = {2};
+  half.offset = 2;
+  const Value root = Value::dict(
+      {{"base", base},
+       {"half", half},
+       {"count", tensor_of<std::int64_t>(DType::kInt64, {7}, {})}});
+  const auto result = convert_tensors(root, {.dtype = DType::kFloat64});
+  ASSERT_TRUE(result) << to_string(result.error());
+  const Tensor& a = *result->root.find("base")->as_tensor();
+  const Tensor& b = *result->root.find("half")->as_tensor();
+  EXPECT_EQ(a.storage, b.storage);
+  EXPECT_EQ(a.storage->nbytes, 32U);
+  EXPECT_THAT(elements_of<double>(b), ElementsAre(3, 4));
+  const Tensor& count = *result->root.find("count")->as_tensor();
+  EXPECT_EQ(count.dtype, DType::kInt64);
+  EXPECT_EQ(result->changes.size(), 2U);
+  EXPECT_EQ(root.find("base")->as_tensor()->dtype, DType::kFloat32);
+}
+
+TEST(ConvertTensors, ClonesViewsAndKeepsTiedWeights) {
+  Tensor column = tensor_of<float>(DType::kFloat32, {1, 2, 3, 4, 5, 6}, {2, 3});
+  column.sizes = {2};
+  column.strides = {3};
+  column.offset = 1;
+  const Tensor tied = tensor_of<float>(DType::kFloat32, {9}, {1});
+  const Value root =
+      Value::dict({{"column", column}, {"a", tied}, {"b", tied}});
+  const auto result = convert_tensors(root, {.clone_views = true});
+  ASSERT_TRUE(result);
+  const Tensor& cut = *result->root.find("column")->as_tensor();
+  EXPECT_EQ(cut.storage->nbytes, 8U);
+  EXPECT_TRUE(cut.is_contiguous());
+  EXPECT_THAT(elements_of<float>(cut), ElementsAre(2, 5));
+  EXPECT_EQ(
+      result->root.find("a")->as_tensor()->storage,
+      result->root.find("b")->as_tensor()->storage);
+}
+
+TEST(ConvertTensors, MapsLocationsAndKeepsSharedNodes) {
+  Tensor tensor = tensor_of<float>(DType::kFloat32, {1}, {1});
+  tensor.storage->location = "cuda:3";
+  const Value inner = Value::dict({{"w", tensor}});
+  const Value root = Value::list({inner, inner});
+  const auto result = convert_tensors(root, {.map_location = "cpu"});
+  ASSERT_TRUE(result);
+  const auto& items = result->root.as_list()->items;
+  EXPECT_EQ(items[0].as_dict(), items[1].as_dict());
+  EXPECT_EQ(items[0].find("w")->as_tensor()->storage->location, "cpu");
+  EXPECT_EQ(tensor.storage->location, "cuda:3");
+}
+
+TEST(ConvertTensors, RefusesWhatCannotBe) {
+  Tensor floats = tensor_of<float>(DType::kFloat32, {1, 2}, {2});
+  Tensor ints = floats;
+  ints.dtype = DType::kInt32;
+  const Value root = Value::dict({{"f", floats}, {"i", ints}});
+  const auto mixed = convert_tensors(root, {.dtype = DType::kFloat16});
+  ASSERT_FALSE(mixed);
+  EXPECT_EQ(mixed.error().detail, "E_MIXED_VIEWS");
+  EXPECT_EQ(
+      convert_tensors(root, {.dtype = DType::kInt64}).error().code,
+      ErrorCode::kInvalidArgument);
+}
+
+} // namespace
+} // namespace lockstep::ckpt

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/edit/tree_edit.h"
+
+#include <gmock/gmock.h>
+
+#include "lockstep/ckpt/core/value_walk.h"
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Names = std::vector<std::string>;
+
+Value tensor() {
+  return tensor_of<float>(DType::kFloat32, {1}, {1});
+}
+
+Value model() {
+  Value weights = Value::ordered_dict(
+      {{"conv.weight", tensor()},
+       {"layer1.0.weight", tensor()},
+       {"layer1.1.weight", tensor()},
+       {"layer10.weight", tensor()}});
+  weights.as_dict()->attributes.emplace_back(
+      "_metadata",
+      Value::dict(
+          {{"", 1},
+           {"conv", 1},
+           {"relu", 1},
+           {"layer1", 1},
+           {"layer1.0", 1},
+           {"layer1.1", 1},
+           {"layer10", 1}}));
+  return weights;
+}
+
+Value checkpoint() {
+  return Value::dict(
+      {{"epoch", 3},
+       {"state_dict", model()},
+       {"optimizer", Value::dict({{"state", 1}, {"param_groups", 2}})}});
+}
+
+Names top_keys(const Value& value) {
+  Names keys;
+  for (const auto& [key, item] : value.as_dict()->items) {
+    keys.push_back(key_text(key));
+  }
+  return keys;
+}
+
+Names paths_of(const Value& weights) {
+  return top_keys(weights.as_dict()->attributes.at(0).second);
+}
+
+TEST(Pick, OneEntryBecomesTheWholeFile) {
+  const Value root = checkpoint();
+  const auto weights = pick(root, Names{"state_dict"});
+  ASSERT_TRUE(weights) << to_string(weights.error());
+  EXPECT_EQ(weights->root.as_dict(), root.find("state_dict")->as_dict());
+  const auto inner = pick(root, Names{"optimizer.state"});
+  ASSERT_TRUE(inner);
+  EXPECT_EQ(*inner->root.as_int(), 1);
+}
+
+TEST(Pick, KeepsModulesWithWhatIsBelowThem) {
+  const auto picked = pick(checkpoint(), Names{"layer1", "conv"});
+  ASSERT_TRUE(picked) << to_string(picked.error());
+  EXPECT_THAT(
+      top_keys(picked->root),
+      ElementsAre("conv.weight", "layer1.0.weight", "layer1.1.weight"));
+  EXPECT_THAT(
+      paths_of(picked->root),
+      ElementsAre("", "conv", "layer1", "layer1.0", "layer1.1"));
+  EXPECT_THAT(
+      picked->report.changes,
+      ElementsAre(KeyChange{.from = "layer10.weight"}));
+}
+
+TEST(Pick, SeveralEntriesStayACheckpoint) {
+  const auto picked = pick(checkpoint(), Names{"optimizer", "state_dict"});
+  ASSERT_TRUE(picked) << to_string(picked.error());
+  EXPECT_THAT(
+      top_keys(picked->root),
+      testing::UnorderedElementsAre("state_dict", "optimizer"));
+  EXPECT_FALSE(pick(checkpoint(), Names{"optimizer", "conv"}));
+}
+
+TEST(Pick, NamesWhatIsNotThere) {
+  const auto missing = pick(checkpoint(), Names{"conv", "layer"});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().detail, "E_NO_KEY");
+  EXPECT_THAT(missing.error().message, HasSubstr("'layer'"));
+  EXPECT_EQ(
+      pick(checkpoint(), Names{}).error().code,
+      ErrorCode::kInvalidArgument);
+}
+
+TEST(Drop, TakesEntriesOfTheCheckpoint) {
+  const Value root = checkpoint();
+  const auto smaller =
+      drop(root, Names{"optimizer.state", "epoch", "state_dict.conv.weight"});
+  ASSERT_TRUE(smaller) << to_string(smaller.error());
+  EXPECT_THAT(top_keys(smaller->root), ElementsAre("state_dict", "optimizer"));
+  EXPECT_THAT(
+      top_keys(*smaller->root.find("optimizer")),
+      ElementsAre("param_groups"));
+  EXPECT_EQ(top_keys(*smaller->root.find("state_dict")).size(), 3U);
+  EXPECT_EQ(top_keys(root).size(), 3U);
+  EXPECT_EQ(top_keys(*root.find("optimizer")).size(), 2U);
+}
+
+TEST(Drop, TakesModulesWithTheirMetadata) {
+  const auto smaller = drop(checkpoint(), Names{"layer1", "conv.weight"});
+  ASSERT_TRUE(smaller) << to_string(smaller.error());
+  const Value& weights = *smaller->root.find("state_dict");
+  EXPECT_THAT(top_keys(weights), ElementsAre("layer10.weight"));
+  EXPECT_THAT(paths_of(weights), ElementsAre("", "relu", "layer10"));
+  const auto bare = drop(model(), Names{"conv.weight"});
+  ASSERT_TRUE(bare);
+  EXPECT_EQ(top_keys(bare->root).size(), 3U);
+  EXPECT_EQ(paths_of(bare->root).size(), 6U);
+  EXPECT_EQ(drop(model(), Names{"nothing"}).error().detail, "E_NO_KEY");
+}
+
+Value part(const std::string& key) {
+  Value weights = Value::ordered_dict({{key + ".weight", tensor()}});
+  weights.as_dict()->attributes.emplace_back(
+      "_metadata",
+      Value::dict({{"", 1}, {key, 2}}));
+  return weights;
+}
+
+TEST(Merge, JoinsWeightsAndMetadata) {
+  const auto both = merge(part("encoder"), part("decoder"));
+  ASSERT_TRUE(both) << to_string(both.error());
+  EXPECT_THAT(
+      top_keys(both->root),
+      ElementsAre("encoder.weight", "decoder.weight"));
+  EXPECT_THAT(paths_of(both->root), ElementsAre("", "encoder", "decoder"));
+  EXPECT_EQ(both->report.kept, 1U);
+}
+
+TEST(Merge, JoinsCheckpoints) {
+  const Value a = Value::dict({{"epoch", 1}, {"state_dict", part("a")}});
+  const Value b =
+      Value::dict({{"epoch", 2}, {"model", part("b")}, {"note", "x"}});
+  const auto both = merge(a, b);
+  ASSERT_TRUE(both) << to_string(both.error());
+  EXPECT_THAT(top_keys(both->root), ElementsAre("epoch", "state_dict", "note"));
+  EXPECT_EQ(*both->root.find("epoch")->as_int(), 1);
+  EXPECT_EQ(top_keys(*both->root.find("state_dict")).size(), 2U);
+}
+
+TEST(Merge, RefusesOrReplacesWhatBothHave) {
+  const Value first = part("a");
+  const Value second = part("a");
+  const auto refused = merge(first, second);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().detail, "E_KEY_COLLISION");
+  const auto replaced = merge(first, second, {.replace = true});
+  ASSERT_TRUE(replaced);
+  EXPECT_EQ(
+      replaced->root.find("a.weight")->as_tensor(),
+      second.find("a.weight")->as_tensor());
+  const KeyReport& report = replaced->report;
+  EXPECT_EQ(report.replaced.size(), first.as_dict()->items.size());
+  EXPECT_EQ(report.kept, 0U);
+  EXPECT_TRUE(counts_text(report).starts_with("replaced "));
+  EXPECT_TRUE(to_text(report, 1).starts_with("= a."));
+}
+
+} // namespace
+} // namespace lockstep::ckpt

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/inspect/diff.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::IsEmpty;
+
+DiffReport
+report_of(const Value& a, const Value& b, const DiffOptions& options = {}) {
+  auto report = diff(a, b, options);
+  EXPECT_TRUE(report) << to_string(report.error());
+  return report ? *std::move(report) : DiffReport{};
+}
+
+DiffRow row_of(const Tensor& a, const Tensor& b, const DiffOptions& o = {}) {
+  const auto report =
+      report_of(Value::dict({{"w", a}}), Value::dict({{"w", b}}), o);
+  EXPECT_EQ(report.rows.size(), 1U);
+  return report.rows.empty() ? DiffRow{} : report.rows[0];
+}
+
+bool equal(const Tensor& a, const Tensor& b, const DiffOptions& options = {}) {
+  return report_of(a, b, options).rows.empty();
+}
+
+TEST(Diff, NamesWhatIsOnOneSide) {
+  const auto report = report_of(
+      Value::dict({{"a", floats({1})}, {"b", floats({2})}}),
+      Value::dict({{"b", floats({2})}, {"c", floats({3, 4})}}));
+  ASSERT_EQ(report.rows.size(), 2U);
+  EXPECT_EQ(report.rows[0].kind, DiffKind::kOnlyA);
+  EXPECT_EQ(report.rows[0].name, "a");
+  EXPECT_EQ(report.rows[1].kind, DiffKind::kOnlyB);
+  EXPECT_EQ(report.rows[1].b, "float32 [2]");
+  EXPECT_EQ(report.equal, 1U);
+}
+
+TEST(Diff, NamesThatLookAlikeAreComparedInTheirOrder) {
+  const auto file = [](float inner) {
+    return Value::dict(
+        {{"a.b", floats({1})}, {"a", Value::dict({{"b", floats({inner})}})}});
+  };
+  EXPECT_EQ(report_of(file(2), file(2)).equal, 2U);
+  const auto report = report_of(file(2), file(9));
+  ASSERT_EQ(report.rows.size(), 1U);
+  EXPECT_EQ(report.rows[0].name, "a.b (2)");
+  EXPECT_EQ(report.equal, 1U);
+}
+
+TEST(Diff, CountsElementsAndShowsTheFirst) {
+  const DiffRow row = row_of(floats({1, 2, 3, 4}), floats({1, 2.5, 3, 8}));
+  EXPECT_EQ(row.kind, DiffKind::kValues);
+  EXPECT_EQ(row.different, 2U);
+  EXPECT_EQ(row.elements, 4U);
+  EXPECT_EQ(row.first, 1U);
+  EXPECT_EQ(row.first_b, "2.5");
+  EXPECT_EQ(row.max_abs, 4.0);
+  EXPECT_EQ(row.max_rel, 0.5);
+}
+
+TEST(Diff, AnythingIsInfinitelyFarFromZero) {
+  EXPECT_EQ(
+      row_of(floats({3}), floats({0})).max_rel,
+      std::numeric_limits<double>::infinity());
+}
+
+Tensor quantized(const Quantizer& quantizer) {
+  Tensor tensor = tensor_of<std::int8_t>(DType::kQInt8, {1, 2}, {2});
+  tensor.quantizer = std::make_shared<Value>(quantizer_value(quantizer));
+  return tensor;
+}
+
+TEST(Diff, EqualIntegersOfAnotherScaleDiffer) {
+  const Tensor a = quantized({.scale = 0.5});
+  EXPECT_TRUE(equal(a, quantized({.scale = 0.5})));
+  const DiffRow row = row_of(a, quantized({.scale = 0.25}));
+  EXPECT_EQ(row.kind, DiffKind::kQuantizer);
+  EXPECT_EQ(row.a, "qint8 [2], scale 0.5, zero point 0");
+  EXPECT_EQ(row.b, "qint8 [2], scale 0.25, zero point 0");
+}
+
+TEST(Diff, ScalesOfChannelsAreTensorsOfTheirOwn) {
+  const auto channels = [](double last) {
+    return quantized(
+        {.is_per_channel = true,
+         .scales = tensor_of<double>(DType::kFloat64, {1, last}, {2}),
+         .zero_points = tensor_of<std::int64_t>(DType::kInt64, {0, 0}, {2})});
+  };
+  EXPECT_TRUE(equal(channels(2), channels(2)));
+  const DiffRow row = row_of(channels(2), channels(3));
+  EXPECT_EQ(row.name, "w.scales");
+  EXPECT_EQ(row.kind, DiffKind::kValues);
+}
+
+TEST(Diff, TolerancesFollowTheSecondFile) {
+  const Tensor a = floats({100, 1});
+  const Tensor b = floats({101, 1.0F});
+  EXPECT_FALSE(equal(a, b));
+  EXPECT_TRUE(equal(a, b, {.rtol = 0.01}));
+  EXPECT_FALSE(equal(a, b, {.rtol = 0.009}));
+  EXPECT_TRUE(equal(a, b, {.atol = 1}));
+}
+
+TEST(Diff, NanEqualsNanAndZerosAreEqual) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(equal(floats({nan, inf, 0.0F}), floats({-nan, inf, -0.0F})));
+  EXPECT_FALSE(equal(floats({nan}), floats({1}), {.atol = 1e9}));
+  EXPECT_FALSE(equal(floats({inf}), floats({-inf}), {.atol = 1e9}));
+}
+
+TEST(Diff, TypesThatHoldEqualNumbersDifferInTypeOnly) {
+  const Tensor ints = tensor_of<std::int32_t>(DType::kInt32, {1, 2}, {2});
+  const DiffRow row = row_of(floats({1, 2}), ints);
+  EXPECT_EQ(row.kind, DiffKind::kDType);
+  EXPECT_EQ(row.different, 0U);
+  EXPECT_EQ(row.elements, 2U);
+}
+
+TEST(Diff, WideIntegersAreComparedExactly) {
+  const std::int64_t big = (1LL << 60) + 1;
+  const DiffRow row = row_of(
+      tensor_of<std::int64_t>(DType::kInt64, {big}, {1}),
+      tensor_of<std::int64_t>(DType::kInt64, {big - 1}, {1}));
+  EXPECT_EQ(row.different, 1U);
+  EXPECT_EQ(row.max_abs, 1.0);
+}
+
+TEST(Diff, ComplexPartsCount) {
+  const Tensor a = tensor_of<float>(DType::kComplex64, {1, 2, 3, 4}, {2});
+  const Tensor b = tensor_of<float>(DType::kComplex64, {1, 2, 3, 5}, {2});
+  const DiffRow row = row_of(a, b);
+  EXPECT_EQ(row.different, 1U);
+  EXPECT_EQ(row.first_a, "(3.0+4.0j)");
+  Tensor lazy = b;
+  lazy.is_conj = true;
+  EXPECT_EQ(row_of(b, lazy).different, 2U);
+}
+
+TEST(Diff, LargeTensorsOfDifferentTypesStayInStep) {
+  const std::size_t count = kTensorBlockBytes / 4 + 1000;
+  std::vector<float> a(count, 1);
+  const std::vector<std::int64_t> b(count, 1);
+  a[count - 1] = 2;
+  Tensor wide = tensor_of<std::int64_t>(
+      DType::kInt64,
+      b,
+      {static_cast<std::int64_t>(count)});
+  const DiffRow row = row_of(floats(a), wide);
+  EXPECT_EQ(row.different, 1U);
+  EXPECT_EQ(row.first, count - 1);
+  EXPECT_EQ(row.elements, count);
+}
+
+TEST(Diff, MapsMakeNamesMeet) {
+  const Value a =
+      Value::dict({{"module.fc.w", floats({1})}, {"module.fc.b", floats({2})}});
+  const Value b = Value::dict({{"fc.w", floats({1})}, {"fc.b", floats({2})}});
+  const auto apart = report_of(a, b);
+  EXPECT_EQ(apart.rows.size(), 4U);
+  EXPECT_EQ(apart.map_hint, "module.=");
+  EXPECT_THAT(report_of(a, b, {.maps = {{"module.", ""}}}).rows, IsEmpty());
+  EXPECT_EQ(report_of(b, a).map_hint, "module.=");
+}
+
+TEST(Diff, RefusesMapsThatCollide) {
+  const Value a = Value::dict({{"module.w", floats({1})}, {"w", floats({2})}});
+  const auto result = diff(a, a, {.maps = {{"module.", ""}}});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Diff, ShapesAreNotReadElementwise) {
+  const DiffRow row = row_of(floats({1, 2}), floats({1, 2, 3}));
+  EXPECT_EQ(row.kind, DiffKind::kShape);
+  EXPECT_EQ(row.elements, 0U);
+}
+
+} // namespace
+} // namespace lockstep::ckpt

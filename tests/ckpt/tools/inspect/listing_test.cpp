@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/inspect/listing.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::ElementsAre;
+
+Tensor zeros(std::size_t count) {
+  return tensor_of<float>(
+      DType::kFloat32,
+      std::vector<float>(count),
+      {static_cast<std::int64_t>(count)});
+}
+
+Value small_model() {
+  return Value::dict(
+      {{"net",
+        Value::dict(
+            {{"b.weight", zeros(3)}, {"b.bias", zeros(1)}, {"a", zeros(2)}})},
+       {"step", tensor_of<std::int64_t>(DType::kInt64, {7}, {})}});
+}
+
+std::vector<std::string> names(const ListOptions& options) {
+  const auto rows = list_tensors(small_model(), options);
+  EXPECT_TRUE(rows) << to_string(rows.error());
+  std::vector<std::string> result;
+  for (const ListRow& row : *rows) {
+    result.push_back(row.name);
+  }
+  return result;
+}
+
+TEST(Listing, SortsByFileNameSizeAndType) {
+  EXPECT_THAT(
+      names({}),
+      ElementsAre("net.b.weight", "net.b.bias", "net.a", "step"));
+  EXPECT_THAT(
+      names({.order = ListOrder::kName}),
+      ElementsAre("net.a", "net.b.bias", "net.b.weight", "step"));
+  EXPECT_THAT(
+      names({.order = ListOrder::kBytes}),
+      ElementsAre("net.b.weight", "net.a", "step", "net.b.bias"));
+  EXPECT_THAT(
+      names({.order = ListOrder::kDType}),
+      ElementsAre("net.b.weight", "net.b.bias", "net.a", "step"));
+}
+
+TEST(Listing, FiltersByExpression) {
+  EXPECT_THAT(
+      names({.filter = "bias$|^st"}),
+      ElementsAre("net.b.bias", "step"));
+  EXPECT_THAT(names({.filter = R"(^\w+\.(?!b))"}), ElementsAre("net.a"));
+  const auto broken = list_tensors(small_model(), {.filter = "a("});
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().code, ErrorCode::kInvalidArgument);
+  const Value hostile = Value::dict(
+      {{std::string(64, 'a') + "b",
+        tensor_of<float>(DType::kFloat32, {1}, {1})}});
+  const auto endless = list_tensors(hostile, {.filter = "(a+)+$"});
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().detail, "E_LIMIT");
+}
+
+std::vector<std::string> tree(std::size_t depth) {
+  const auto rows = list_tensors(small_model());
+  std::vector<std::string> result;
+  for (const TreeRow& row : tree_rows(*rows, depth)) {
+    result.push_back(
+        std::string(row.level, ' ') + row.label + " " +
+        std::to_string(row.tensors) + " " + std::to_string(row.bytes) +
+        (row.tensor != nullptr ? " leaf" : ""));
+  }
+  return result;
+}
+
+TEST(Tree, PutsChildrenBehindTheirParents) {
+  EXPECT_THAT(
+      tree(0),
+      ElementsAre(
+          "net 3 24",
+          " b 2 16",
+          "  weight 1 12 leaf",
+          "  bias 1 4 leaf",
+          " a 1 8 leaf",
+          "step 1 8 leaf"));
+}
+
+TEST(Tree, FoldsBelowTheDepth) {
+  EXPECT_THAT(tree(1), ElementsAre("net 3 24", "step 1 8 leaf"));
+  EXPECT_THAT(
+      tree(2),
+      ElementsAre("net 3 24", " b 2 16", " a 1 8 leaf", "step 1 8 leaf"));
+}
+
+TEST(Tree, KeepsANameThatIsAlsoAPrefix) {
+  const auto rows =
+      list_tensors(Value::dict({{"a", zeros(1)}, {"a.b", zeros(2)}}));
+  const auto tree = tree_rows(*rows);
+  ASSERT_EQ(tree.size(), 2U);
+  EXPECT_EQ(tree[0].tensors, 2U);
+  EXPECT_NE(tree[0].tensor, nullptr);
+  EXPECT_EQ(tree[1].path, "a.b");
+}
+
+} // namespace
+} // namespace lockstep::ckpt

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What is rescued from cut and damaged files is right; what is not is named.
+#include "lockstep/ckpt/tools/inspect/salvage.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/ckpt/tools/inspect/deep_check.h"
+#include "lockstep/ckpt/tools/inspect/diff.h"
+#include "lockstep/ckpt/tools/verify/verify.h"
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::HasSubstr;
+
+class Salvage : public testing::Test {
+ protected:
+  void write(const std::string& path, std::string_view bytes) {
+    (void)disk_.remove(path);
+    auto file = disk_.create(path, 0644);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE((*file)->write(as_byte_span(bytes)));
+    ASSERT_TRUE((*file)->close());
+  }
+  static std::string bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  Result<SalvageReport> rescue() {
+    LOCKSTEP_ASSIGN(
+        const auto source,
+        open_source("in.pt", {.use_mmap = false}, disk_));
+    return salvage(source, "out.pt", {.use_mmap = false}, {}, disk_);
+  }
+  // Tensors of `original` that the copy lacks; anything else is a failure.
+  std::size_t missing_from_copy(const std::string& original) {
+    const auto before = load(original);
+    const auto after = load("out.pt", {}, disk_);
+    EXPECT_TRUE(before && after);
+    const auto report = diff(before->root, after->root);
+    EXPECT_TRUE(report);
+    for (const DiffRow& row : report->rows) {
+      EXPECT_EQ(row.kind, DiffKind::kOnlyA) << row.name;
+    }
+    return report->rows.size();
+  }
+  MemoryFs disk_;
+};
+
+TEST_F(Salvage, OfASoundFileCopiesEverything) {
+  write("in.pt", bytes_of("testdata/valid/training.pth.tar"));
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_TRUE(report->lost.empty());
+  EXPECT_FALSE(report->is_without_directory);
+  EXPECT_EQ(missing_from_copy("testdata/valid/training.pth.tar"), 0U);
+}
+
+TEST_F(Salvage, NamesTheTensorOfADamagedRecord) {
+  const std::string original = "testdata/valid/training.pth.tar";
+  std::string bytes = bytes_of(original);
+  const std::size_t at = bytes.find("/data/3");
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t payload = (at + 7 + 4 + 63) / 64 * 64; // behind padding
+  bytes[payload] = static_cast<char>(bytes[payload] ^ 1);
+  write("in.pt", bytes);
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  ASSERT_EQ(report->lost.size(), 1U);
+  EXPECT_THAT(report->lost[0].reason, HasSubstr("CRC-32"));
+  EXPECT_EQ(missing_from_copy(original), 1U);
+}
+
+TEST_F(Salvage, FindsRecordsWithoutADirectory) {
+  const std::string original = "testdata/valid/training.pth.tar";
+  const std::string bytes = bytes_of(original);
+  write("in.pt", bytes.substr(0, bytes.find("PK\x01\x02")));
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_TRUE(report->is_without_directory);
+  EXPECT_TRUE(report->lost.empty());
+  EXPECT_EQ(missing_from_copy(original), 0U);
+  EXPECT_TRUE(verify("out.pt", {}, disk_)->is_sound());
+}
+
+TEST_F(Salvage, OfEveryTruncationIsRightOrAnError) {
+  const std::string original = "testdata/valid/training.pth.tar";
+  const std::string bytes = bytes_of(original);
+  std::size_t rescued = 0;
+  for (std::size_t size = 1; size < bytes.size(); size += 61) {
+    write("in.pt", std::string_view(bytes).substr(0, size));
+    (void)disk_.remove("out.pt");
+    const auto report = rescue();
+    if (report) {
+      rescued = std::max(rescued, static_cast<std::size_t>(report->rescued));
+      EXPECT_EQ(missing_from_copy(original), report->lost.size()) << size;
+    }
+  }
+  EXPECT_GT(rescued, 5U);
+}
+
+TEST_F(Salvage, OfAWholeModelIsADictOfNames) {
+  write("in.pt", bytes_of("testdata/valid/whole_model.pt"));
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_TRUE(report->is_flat);
+  EXPECT_EQ(missing_from_copy("testdata/valid/whole_model.pt"), 0U);
+}
+
+TEST_F(Salvage, RefusesOtherFormatsAndALostPickle) {
+  write("in.pt", "no archive");
+  EXPECT_EQ(rescue().error().detail, "E_WRONG_FORMAT");
+  write("in.pt", bytes_of("testdata/corrupt/crc_pickle.pt"));
+  EXPECT_EQ(rescue().error().detail, "E_CRC");
+  EXPECT_FALSE(disk_.stat("out.pt"));
+}
+
+TEST(DeepCheck, CountsWhatIsNotFinite) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Value root = Value::dict(
+      {{"good", tensor_of<float>(DType::kFloat32, {1, 2}, {2})},
+       {"bad",
+        tensor_of<float>(DType::kFloat32, {inf, inf - inf, -inf, 0}, {4})},
+       {"ints", tensor_of<std::int64_t>(DType::kInt64, {7}, {})}});
+  const auto deep = check_elements(root);
+  ASSERT_TRUE(deep) << to_string(deep.error());
+  EXPECT_EQ(deep->elements, 7U);
+  EXPECT_EQ(deep->digest.size(), 64U);
+  ASSERT_EQ(deep->not_finite.size(), 1U);
+  EXPECT_EQ(deep->not_finite[0].name, "bad");
+  EXPECT_EQ(deep->not_finite[0].nan_count, 1U);
+  EXPECT_EQ(deep->not_finite[0].inf_count, 2U);
+}
+
+} // namespace
+} // namespace lockstep::ckpt

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/inspect/summary.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// What `torch.jit.save` leaves in a pickle, and a name that is not of it.
+std::vector<GlobalUse> script_names() {
+  return {
+      {.name = "__torch__.Net"},
+      {.name = "torch.jit._pickle.build_intlist"},
+      {.name = "os.system"}};
+}
+
+TEST(Summary, NamesOfTorchScriptAreKnownInItsArchivesAlone) {
+  Checkpoint file{.format = "torchscript", .globals = script_names()};
+  EXPECT_THAT(summarize(file)->unsafe_names, ElementsAre("os.system"));
+  file.format = "zip";
+  EXPECT_THAT(summarize(file)->unsafe_names, ElementsAre("os.system"));
+  EXPECT_EQ(summarize(file)->needed_classes.size(), 2U);
+}
+
+TEST(Summary, SaysThatTorchScriptKnowsTheNames) {
+  Checkpoint file{.format = "torchscript", .globals = script_names()};
+  file.globals.pop_back();
+  EXPECT_THAT(
+      to_text(*summarize(file), "net.pt"),
+      HasSubstr("names       2 names, all known to TorchScript\n"));
+}
+
+Value whole(const std::string& name, Value children) {
+  const Value state = Value::dict({{"_modules", std::move(children)}});
+  return Object{
+      .global = name,
+      .args = std::make_shared<Value>(Value::tuple({})),
+      .state = std::make_shared<Value>(state)};
+}
+
+// Not to strip keys, which a whole model does not have.
+TEST(Summary, SaysHowToUnwrapAWholeModel) {
+  Checkpoint file{.root = whole("model.Net", Value::dict({}))};
+  EXPECT_THAT(
+      summarize(file)->hints,
+      ElementsAre(HasSubstr("'lockstep ckpt extract-model' gives")));
+  file.root = whole(
+      "torch.nn.parallel.data_parallel.DataParallel",
+      Value::dict({{"module", file.root}}));
+  EXPECT_THAT(
+      summarize(file)->hints,
+      ElementsAre(HasSubstr("'lockstep ckpt extract-model --unwrap' gives")));
+}
+
+} // namespace
+} // namespace lockstep::ckpt

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gmock/gmock.h>
+
+#include "lockstep/base/memory_fs.h"
+#include "lockstep/ckpt/core/element.h"
+#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/optim.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tools/digest/digest.h"
+#include "tests/ckpt/value_fixture.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using testing::ElementsAre;
+
+Value step(float count) {
+  return tensor_of<float>(DType::kFloat32, {count}, {});
+}
+
+// Two groups; the second parameter was never used.
+Value adam() {
+  const auto group = [](double lr, Value params) {
+    return Value::dict(
+        {{"lr", lr},
+         {"betas", Value::tuple({0.9, 0.999})},
+         {"eps", 1e-8},
+         {"weight_decay", 0},
+         {"amsgrad", false},
+         {"maximize", false},
+         {"foreach", None()},
+         {"capturable", false},
+         {"differentiable", false},
+         {"fused", None()},
+         {"params", std::move(params)}});
+  };
+  const auto entry = [](float count, float value) {
+    return Value::dict(
+        {{"step", step(count)},
+         {"exp_avg", floats({value})},
+         {"exp_avg_sq", floats({value * value})}});
+  };
+  return Value::dict(
+      {{"state", Value::dict({{0, entry(3, 2)}, {2, entry(4, 5)}})},
+       {"param_groups",
+        Value::list(
+            {group(0.1, Value::list({0, 1})), group(0.2, Value::list({2}))})}});
+}
+
+Value sgd() {
+  return Value::dict(
+      {{"state",
+        Value::dict({{0, Value::dict({{"momentum_buffer", floats({2})}})}})},
+       {"param_groups",
+        Value::list({Value::dict(
+            {{"lr", 0.1},
+             {"momentum", 0.9},
+             {"dampening", 0},
+             {"weight_decay", 0.0},
+             {"nesterov", true},
+             {"maximize", false},
+             {"foreach", None()},
+             {"differentiable", false},
+             {"fused", None()},
+             {"params", Value::list({0})}})})}});
+}
+
+// As C++ would store it, through a file.
+Value through_cpp(const Value& state) {
+  const auto made = optim_to_cpp(state);
+  EXPECT_TRUE(made) << to_string(made.error());
+  MemoryFs fs;
+  const Status status = save("o.pt", made->root, {.format = "libtorch"}, fs);
+  EXPECT_TRUE(status) << to_string(status.error());
+  const auto file = load("o.pt", {}, fs);
+  EXPECT_TRUE(file) << to_string(file.error());
+  return file->root;
+}
+
+std::string detail_of(const Result<OptimState>& state) {
+  return state ? "" : state.error().detail;
+}
+
+TEST(OptimConvert, ComesBackFromCpp) {
+  for (const Value& state : {adam(), sgd()}) {
+    const auto back = optim_to_python(through_cpp(state));
+    ASSERT_TRUE(back) << to_string(back.error());
+    EXPECT_EQ(*digest(back->root), *digest(state));
+    EXPECT_EQ(
+        to_text(*back->root.find("param_groups")),
+        to_text(*optim_to_python(through_cpp(back->root))
+                     ->root.find("param_groups")));
+  }
+  const auto back = optim_to_python(through_cpp(adam()));
+  EXPECT_EQ(back->algorithm, "Adam");
+  EXPECT_EQ(back->parameters, 3U);
+  EXPECT_EQ(back->states, 2U);
+  const Value* groups = back->root.find("param_groups");
+  EXPECT_EQ(
+      to_text(*groups->as_list()->items[1].find("params")),
+      to_text(Value::list({2})));
+  EXPECT_EQ(*groups->as_list()->items[1].find("lr")->as_float(), 0.2);
+}
+
+TEST(OptimConvert, StoresWhatCppReads) {
+  const Value root = through_cpp(adam());
+  EXPECT_EQ(*root.find("pytorch_version")->as_string(), "1.5.0");
+  const Value& group = *root.find("param_groups")->find("param_groups/0");
+  EXPECT_NE(group.find("params/1")->as_string(), nullptr);
+  EXPECT_EQ(group.find("params/2"), nullptr);
+  EXPECT_EQ(
+      tensor_stats(*group.find("params/size")->as_tensor())->head,
+      std::vector<std::string>{"2"});
+  EXPECT_NE(group.find("options")->find("weight_decay")->as_float(), nullptr);
+  const std::string& address = *group.find("params/0")->as_string();
+  const Value* state = root.find("state")->find(address);
+  ASSERT_NE(state, nullptr);
+  EXPECT_EQ(*state->find("step")->as_int(), 3);
+}
+
+TEST(OptimConvert, SaysWhatCppDoesNotHave) {
+  EXPECT_THAT(
+      optim_to_cpp(adam())->dropped,
+      ElementsAre(
+          "maximize",
+          "foreach",
+          "capturable",
+          "differentiable",
+          "fused"));
+}
+
+TEST(OptimConvert, TakesAnLrInATensor) {
+  const Value state = sgd();
+  state.find("param_groups")->as_list()->items[0].set("lr", step(0.5F));
+  const auto made = optim_to_python(through_cpp(state));
+  ASSERT_TRUE(made);
+  EXPECT_EQ(
+      *made->root.find("param_groups")
+           ->as_list()
+           ->items[0]
+           .find("lr")
+           ->as_float(),
+      0.5);
+}
+
+TEST(OptimConvert, RefusesWhatDoesNotFit) {
+  EXPECT_EQ(detail_of(optim_to_cpp(Value::dict({}))), "E_OPTIMIZER");
+  EXPECT_EQ(detail_of(optim_to_python(adam())), "E_OPTIMIZER");
+  Value unknown = sgd();
+  unknown.find("param_groups")
+      ->as_list()
+      ->items[0]
+      .as_dict()
+      ->items.erase(unknown.find("param_groups")
+                        ->as_list()
+                        ->items[0]
+                        .as_dict()
+                        ->items.begin());
+  EXPECT_EQ(detail_of(optim_to_cpp(unknown)), "E_OPTIMIZER");
+  const Value maximizes = sgd();
+  maximizes.find("param_groups")->as_list()->items[0].set("maximize", true);
+  EXPECT_EQ(optim_to_cpp(maximizes).error().code, ErrorCode::kUnsupported);
+  const Value stray = sgd();
+  stray.find("state")->as_dict()->items.emplace_back(7, Value::dict({}));
+  EXPECT_EQ(detail_of(optim_to_cpp(stray)), "E_OPTIMIZER");
+  const Value twice = sgd();
+  twice.find("param_groups")
+      ->as_list()
+      ->items[0]
+      .set("params", Value::list({0, 0}));
+  EXPECT_EQ(detail_of(optim_to_cpp(twice)), "E_OPTIMIZER");
+}
+
+TEST(OptimConvert, FindsTheStateInACheckpoint) {
+  const Value state = sgd();
+  EXPECT_NE(find_optim_state(state), nullptr);
+  EXPECT_NE(find_optim_state(Value::dict({{"optimizer", state}})), nullptr);
+  EXPECT_EQ(find_optim_state(Value::dict({{"model", 1}})), nullptr);
+}
+
+} // namespace
+} // namespace lockstep::ckpt
