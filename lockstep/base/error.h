@@ -101,7 +101,7 @@ check_failed(const char* expression, const char* file, int line);
 } // namespace lockstep
 
 /// Stops on a bug of ours (throws `kInternal`). No input may reach it.
-#define LOCKSTEP_DCHECK(condition) \
-  ((condition)                     \
-       ? static_cast<void>(0)      \
+#define LOCKSTEP_CHECK(condition) \
+  ((condition)                    \
+       ? static_cast<void>(0)     \
        : ::lockstep::internal::check_failed(#condition, __FILE__, __LINE__))

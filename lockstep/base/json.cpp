@@ -96,7 +96,7 @@ Json& Json::set(std::string_view key, Json value) {
     value_ = Object();
   }
   auto* const members = std::get_if<Object>(&value_);
-  LOCKSTEP_DCHECK(members != nullptr);
+  LOCKSTEP_CHECK(members != nullptr);
   members->emplace_back(key, std::move(value));
   return *this;
 }
@@ -106,7 +106,7 @@ Json& Json::push(Json value) {
     value_ = Array();
   }
   auto* const elements = std::get_if<Array>(&value_);
-  LOCKSTEP_DCHECK(elements != nullptr);
+  LOCKSTEP_CHECK(elements != nullptr);
   elements->push_back(std::move(value));
   return *this;
 }

@@ -68,7 +68,7 @@ void Scheduler::step() {
   ++step_count_;
   ++last_epoch_;
   const std::vector<double> values = get_lr();
-  LOCKSTEP_DCHECK(values.size() == groups().size());
+  LOCKSTEP_CHECK(values.size() == groups().size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     groups()[i].set_lr(values[i]);
   }

@@ -196,7 +196,7 @@ void Trainer::train_epoch() {
     const Stopwatch watch;
     const auto batch = setup_.train_data->next();
     // The order ends with the epoch's samples.
-    LOCKSTEP_DCHECK(batch.has_value());
+    LOCKSTEP_CHECK(batch.has_value());
     train_step(*batch, {.batches = batches, .data_seconds = watch.seconds()});
   }
   if (!result_.was_stopped) {

@@ -68,9 +68,9 @@ TEST(Exception, CarriesTheErrorAndItsText) {
 }
 
 TEST(Check, NamesTheBrokenCondition) {
-  LOCKSTEP_DCHECK(true);
+  LOCKSTEP_CHECK(true);
   try {
-    LOCKSTEP_DCHECK(1 + 1 == 3);
+    LOCKSTEP_CHECK(1 + 1 == 3);
     FAIL();
   } catch (const Exception& exception) {
     EXPECT_EQ(exception.error().code, ErrorCode::kInternal);

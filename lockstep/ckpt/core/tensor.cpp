@@ -40,7 +40,7 @@ Result<ByteSpan> StorageSource::view(
     std::uint64_t length,
     std::vector<std::byte>& /*scratch*/) {
   LOCKSTEP_ASSIGN(const ByteSpan all, load());
-  LOCKSTEP_DCHECK(offset <= all.size() && length <= all.size() - offset);
+  LOCKSTEP_CHECK(offset <= all.size() && length <= all.size() - offset);
   return all.subspan(offset, length);
 }
 

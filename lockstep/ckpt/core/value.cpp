@@ -230,7 +230,7 @@ const Value* Value::find(std::int64_t key) const noexcept {
 
 void Value::set(Value key, Value value) {
   Dict* dict = as_dict();
-  LOCKSTEP_DCHECK(dict != nullptr);
+  LOCKSTEP_CHECK(dict != nullptr);
   const Value* old = nullptr;
   if (const auto* text = key.as_string()) {
     old = find(*text);

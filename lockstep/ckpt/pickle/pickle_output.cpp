@@ -71,7 +71,7 @@ void PickleOutput::integer(std::int64_t value) {
 }
 
 void PickleOutput::big_integer(std::string_view bytes) {
-  LOCKSTEP_DCHECK(bytes.size() <= 0xFF);
+  LOCKSTEP_CHECK(bytes.size() <= 0xFF);
   op(Op::kLong1);
   byte(bytes.size());
   bytes_ += bytes;
@@ -117,7 +117,7 @@ void PickleOutput::global(std::string_view name) {
   }
   globals_.emplace(name, next_);
   const std::size_t dot = name.rfind('.');
-  LOCKSTEP_DCHECK(dot != std::string_view::npos);
+  LOCKSTEP_CHECK(dot != std::string_view::npos);
   const std::string_view module = name.substr(0, dot);
   op(Op::kGlobal);
   bytes_ += module == "builtins" ? std::string_view("__builtin__") : module;

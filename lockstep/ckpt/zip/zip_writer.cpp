@@ -72,7 +72,7 @@ ZipWriter::add(std::string_view name, std::uint64_t size, const Fill& fill) {
   LOCKSTEP_TRY(fill([this, &entry](ByteSpan piece) {
     return append_payload(piece, entry.crc);
   }));
-  LOCKSTEP_DCHECK(position_ - start == size);
+  LOCKSTEP_CHECK(position_ - start == size);
   return end(name, std::move(entry));
 }
 

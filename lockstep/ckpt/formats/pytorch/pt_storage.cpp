@@ -53,7 +53,7 @@ class RecordSource final : public StorageSource {
     if (record_->method != 0 || swap_ > 1 || zip_->source()->is_stable()) {
       return StorageSource::view(offset, length, scratch);
     }
-    LOCKSTEP_DCHECK(offset <= nbytes_ && length <= nbytes_ - offset);
+    LOCKSTEP_CHECK(offset <= nbytes_ && length <= nbytes_ - offset);
     {
       const std::scoped_lock lock(mutex_);
       LOCKSTEP_TRY(check());

@@ -147,7 +147,7 @@ bool is_castable(DType dtype) {
 }
 
 bool cast_floats(ByteSpan in, DType from, std::span<std::byte> out, DType to) {
-  LOCKSTEP_DCHECK(is_castable(from) && is_castable(to));
+  LOCKSTEP_CHECK(is_castable(from) && is_castable(to));
   switch (from) {
     case DType::kFloat64:
       return cast_from<double>(in, out, to);
