@@ -3,11 +3,15 @@
 // Text: formatting with `{}` (fmt's grammar, without its headers), shortest
 // decimals, escaping of foreign text, human sizes and times, nearest words.
 //   format("{} of {} ({:.1f} %)", done, total, 100.0 * done / total)
+// A pattern that takes another number of arguments does not compile.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,14 +61,82 @@ class FormatArg {
   Variant value_;
 };
 
-/// `pattern` in fmt's grammar. Errors: throws std::runtime_error on a bad one.
+namespace internal {
+
+/// How many arguments a pattern in fmt's grammar takes: as many as it has `{}`,
+/// the inner one of `{:>{}}` included, or one more than the highest number in
+/// `{0}`. Nothing for a text that is no such pattern.
+constexpr std::optional<std::size_t> argument_count(std::string_view pattern) {
+  std::size_t plain = 0;
+  std::size_t numbered = 0;
+  std::size_t depth = 0;
+  while (!pattern.empty()) {
+    if (depth == 0 &&
+        (pattern.starts_with("{{") || pattern.starts_with("}}"))) {
+      pattern.remove_prefix(2);
+      continue;
+    }
+    const char c = pattern.front();
+    pattern.remove_prefix(1);
+    if (c == '}' && depth-- == 0) {
+      return std::nullopt;
+    }
+    if (c == '{') {
+      ++depth;
+      std::size_t end = 0; // one more than the number
+      for (; !pattern.empty() && pattern[0] >= '0' && pattern[0] <= '9';
+           pattern.remove_prefix(1)) {
+        const auto digit = static_cast<std::size_t>(pattern[0] - '0');
+        end = end == 0 ? digit + 1 : 10 * (end - 1) + digit + 1;
+      }
+      plain += end == 0 ? 1 : 0;
+      numbered = std::max(numbered, end);
+    }
+  }
+  const bool is_mixed = plain != 0 && numbered != 0;
+  return depth != 0 || is_mixed ? std::nullopt
+                                : std::optional(plain + numbered);
+}
+
+/// Defined nowhere: what the compiler names where a pattern does not take the
+/// arguments that it is given.
+void pattern_takes_another_number_of_arguments();
+
+} // namespace internal
+
+/// A literal pattern in fmt's grammar; one that does not take `count` arguments
+/// does not compile.
+template <std::size_t count>
+class FormatPattern {
+ public:
+  // Implicit on purpose: literals convert where `format` is called.
+  template <std::convertible_to<std::string_view> Text>
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  consteval FormatPattern(const Text& text) : text_(text) {
+    if (internal::argument_count(text_) != count) {
+      internal::pattern_takes_another_number_of_arguments();
+    }
+  }
+
+  [[nodiscard]] constexpr std::string_view text() const noexcept {
+    return text_;
+  }
+
+ private:
+  std::string_view text_;
+};
+
+/// `format` with a list of arguments. Errors: throws std::runtime_error where
+/// the pattern does not fit them.
 std::string vformat(std::string_view pattern, std::span<const FormatArg> args);
 
 /// Formats bool, integers, floats and anything that turns into a string_view.
 template <class... Args>
-std::string format(std::string_view pattern, const Args&... args) {
+std::string format(
+    FormatPattern<sizeof...(Args)> pattern,
+    const Args&... args) {
   const std::array<FormatArg, sizeof...(Args)> list{FormatArg(args)...};
-  return vformat(pattern, list);
+  return vformat(pattern.text(), list);
 }
 
 /// The shortest decimal that reads back as the same number: "0.1", "1e-05".

@@ -5,13 +5,11 @@
 #include <array>
 #include <charconv>
 
-#include "lockstep/base/strings.h"
-
 namespace lockstep {
 
 using std::chrono::sys_seconds;
 
-std::string utc_text(sys_seconds time, std::string_view pattern) {
+std::string utc_text(sys_seconds time, FormatPattern<6> pattern) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss clock(time - day);

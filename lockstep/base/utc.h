@@ -9,16 +9,18 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/strings.h"
+
 namespace lockstep {
 
 /// Now, without parts of a second.
 std::chrono::sys_seconds utc_now();
 
-/// "2026-11-23 10:00:00 UTC". Another `pattern` is in fmt's grammar, and takes
-/// year, month, day, hour, minute and second.
+/// "2026-11-23 10:00:00 UTC". Another `pattern` takes year, month, day, hour,
+/// minute and second.
 std::string utc_text(
     std::chrono::sys_seconds time,
-    std::string_view pattern = "{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC");
+    FormatPattern<6> pattern = "{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC");
 
 /// The time that `utc_text` has written by its own pattern; nothing for other
 /// text.

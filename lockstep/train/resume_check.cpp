@@ -33,18 +33,6 @@ constexpr std::array<std::string_view, 3> kFixed{
     "lr_scheduler",
     "img_size"};
 
-/// How a part begins that the checkpoint lacks.
-struct FreshPart {
-  std::string_view key = {};
-  std::string_view begins = {};
-};
-
-constexpr std::array kFreshParts{
-    FreshPart{"scheduler", "it begins at epoch {} of its schedule"},
-    FreshPart{"rng", "random numbers begin fresh, as --seed says"},
-    FreshPart{"lockstep", "how its numbers were computed is not known"},
-};
-
 [[noreturn]] void refuse(
     const std::string& path,
     std::string_view detail,
@@ -91,13 +79,19 @@ void refuse_other_model(const TrainConfig& config, const Resumption& from) {
   }
 }
 
+/// How a part begins that the checkpoint lacks.
+std::string fresh_start(std::string_view key, const Cursor& cursor) {
+  if (key == "scheduler") {
+    return format("it begins at epoch {} of its schedule", cursor.epoch + 1);
+  }
+  return key == "rng"        ? "random numbers begin fresh, as --seed says"
+         : key == "lockstep" ? "how its numbers were computed is not known"
+                             : "it begins fresh";
+}
+
 /// "no scheduler in the file: it begins at epoch 3 of its schedule".
 std::string fresh_text(const std::string& key, const Cursor& cursor) {
-  const auto* part = std::ranges::find(kFreshParts, key, &FreshPart::key);
-  return format("no {} in the file: ", key) +
-         format(
-             part == kFreshParts.end() ? "it begins fresh" : part->begins,
-             cursor.epoch + 1);
+  return format("no {} in the file: {}", key, fresh_start(key, cursor));
 }
 
 } // namespace

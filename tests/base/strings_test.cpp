@@ -14,6 +14,21 @@ TEST(Format, TakesEveryKindOfArgument) {
       "1 2 3.00 true x");
 }
 
+// tests/compile_fail shows that another number does not compile.
+TEST(Format, CountsTheArgumentsOfAPattern) {
+  using internal::argument_count;
+  EXPECT_EQ(argument_count(""), 0);
+  EXPECT_EQ(argument_count("{} of {:.1f} %"), 2);
+  EXPECT_EQ(argument_count("{:>{}}|{:<{}}"), 4);
+  EXPECT_EQ(argument_count("{0} {2:.0f} {0}"), 3);
+  EXPECT_EQ(argument_count("{10}"), 11);
+  EXPECT_EQ(argument_count("{{}} {{{}}}"), 1);
+  EXPECT_EQ(argument_count("{"), std::nullopt);
+  EXPECT_EQ(argument_count("{:>{}"), std::nullopt);
+  EXPECT_EQ(argument_count("}"), std::nullopt);
+  EXPECT_EQ(argument_count("{} {0}"), std::nullopt);
+}
+
 TEST(Shortest, ReadsBackAsTheSameNumberInPythonSpelling) {
   EXPECT_EQ(shortest(0.1F), "0.1");
   EXPECT_EQ(shortest(0.1), "0.1");

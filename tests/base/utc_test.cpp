@@ -11,7 +11,7 @@ using std::chrono::seconds;
 TEST(Utc, TextsAreReadBack) {
   const std::chrono::sys_seconds time(seconds(1'795'428'245));
   EXPECT_EQ(utc_text(time), "2026-11-23 10:04:05 UTC");
-  EXPECT_EQ(utc_text(time, "{:04}{:02}{:02}-{:02}"), "20261123-10");
+  EXPECT_EQ(utc_text(time, "{2:02}.{1:02}. {5:02}"), "23.11. 05");
   EXPECT_EQ(parse_utc(utc_text(time)), time);
   EXPECT_FALSE(parse_utc("2026-11-23 10:04:05"));
   EXPECT_FALSE(parse_utc("2026-13-23 10:04:05 UTC"));

@@ -31,10 +31,10 @@ void refuse_option(std::string message) {
 void check_not_negative(
     const ParamGroup& group,
     std::string_view name,
-    std::string_view text) {
+    FormatPattern<1> message) {
   const double value = group.number(name);
   if (!(value >= 0)) {
-    refuse_option(format(text, shortest(value)));
+    refuse_option(format(message, shortest(value)));
   }
 }
 

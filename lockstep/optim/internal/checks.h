@@ -9,17 +9,18 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/optim/param_group.h"
 
 namespace lockstep::internal {
 
 /// Throws kInvalidArgument.
 [[noreturn]] void refuse_option(std::string message);
-/// `text` has one `{}` for the value. NaN is refused, too.
+/// `message` takes the value. NaN is refused, too.
 void check_not_negative(
     const ParamGroup& group,
     std::string_view name,
-    std::string_view text);
+    FormatPattern<1> message);
 /// Options that every optimizer has: maximize, foreach, differentiable, fused.
 void check_common(const ParamGroup& group);
 /// Throws kUnsupported for a sparse gradient.
