@@ -18,14 +18,13 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 #include "lockstep/dist/internal/group_impl.h"
 
 namespace lockstep::dist {
 namespace {
 
 constexpr const char* kFile = "object.pt";
-/// How a zip archive begins; no pickle does.
-constexpr std::string_view kZip = "PK";
 
 /// A pickle, or with tensors a whole checkpoint file.
 std::string bytes_of(const ckpt::Value& object) {
@@ -39,7 +38,7 @@ std::string bytes_of(const ckpt::Value& object) {
 }
 
 ckpt::Value object_of(std::span<const std::byte> bytes) {
-  if (!as_text(bytes).starts_with(kZip)) {
+  if (!ckpt::starts_like_zip(bytes)) { // as no pickle does
     return ckpt::read_pickle(bytes, nullptr).value().root;
   }
   MemoryFs memory;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/zip/header_window.h"
 
-#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -35,7 +35,7 @@ std::uint64_t HeaderWindow::end_of_neighbours(
   for (const ZipEntry& next : entries_.subspan(index + 1)) {
     const std::uint64_t start = next.record.header_offset;
     const std::uint64_t next_end =
-        start + kLocalBytes + next.record.name.size();
+        start + kStructBytes<LocalHeader> + next.record.name.size();
     if (start < end || start - end > kNear || next_end - offset > kMost ||
         next_end > limit_) {
       break;

@@ -14,6 +14,7 @@
 #include "lockstep/ckpt/zip/zip_directory.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_records.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -21,8 +22,9 @@ namespace {
 using internal::EndPlan;
 using internal::ZipEnd;
 
-constexpr std::uint64_t kEndRecordsBytes =
-    kEnd64Bytes + kLocatorBytes + kEndBytes;
+constexpr std::uint64_t kEndRecordsBytes = kStructBytes<End64Record> +
+                                           kStructBytes<End64Locator> +
+                                           kStructBytes<EndRecord>;
 // Readers look for the end record in the last 64 KiB: were a step torn, the
 // one before it must still be found.
 constexpr std::uint64_t kMaxStep = 60'000;
@@ -48,11 +50,10 @@ struct OldArchive {
 
 std::vector<std::string> split_directory(ByteSpan directory) {
   std::vector<std::string> raw;
-  while (directory.size() >= kCentralBytes) {
-    std::uint64_t bytes = kCentralBytes;
-    for (const std::uint64_t field : {28U, 30U, 32U}) {
-      bytes += internal::read_le<std::uint16_t>(directory, field);
-    }
+  while (const auto header = read_struct<CentralHeader>(directory)) {
+    const std::uint64_t bytes = kStructBytes<CentralHeader> +
+                                header->name_bytes + header->extra_bytes +
+                                header->comment_bytes;
     // The length was checked by read_zip_entries.
     raw.emplace_back(as_text(directory.first(bytes)));
     directory = directory.subspan(bytes);

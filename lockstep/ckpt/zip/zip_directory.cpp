@@ -7,16 +7,14 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/header_window.h"
-#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
 
-// Encrypted, patched data, strong encryption, masked headers.
 constexpr std::uint64_t kDeflateRatio = 1032;
-constexpr std::uint16_t kRefusedFlags = 0x0001 | 0x0020 | 0x0040 | 0x2000;
-constexpr std::uint16_t kStored = 0;
-constexpr std::uint16_t kDeflated = 8;
+constexpr std::uint16_t kRefusedFlags =
+    kEncryptedFlag | kPatchedFlag | kStronglyEncryptedFlag | kMaskedFlag;
 
 Error corrupt(
     const ZipRecord& record,
@@ -43,24 +41,16 @@ Status apply_zip64(ByteSpan extra, std::uint64_t at, ZipRecord& record) {
   if (missing == 0) {
     return {};
   }
-  while (extra.size() >= 4) {
-    const auto tag = read_le<std::uint16_t>(extra, 0);
-    const std::size_t length = read_le<std::uint16_t>(extra, 2);
-    extra = extra.subspan(4);
-    if (length > extra.size()) {
-      break;
-    }
-    if (tag == kZip64Tag && length >= 8 * static_cast<std::size_t>(missing)) {
-      std::size_t next = 0;
-      for (std::uint64_t* field : fields) {
-        if (*field == kZip64Threshold) {
-          *field = read_le<std::uint64_t>(extra, next);
-          next += 8;
-        }
+  const auto wide = find_extra_field(extra, kZip64Tag);
+  if (wide && wide->size() >= 8 * static_cast<std::size_t>(missing)) {
+    std::size_t next = 0;
+    for (std::uint64_t* field : fields) {
+      if (*field == kZip64Threshold) {
+        *field = read_le<std::uint64_t>(*wide, next);
+        next += 8;
       }
-      return {};
     }
-    extra = extra.subspan(length);
+    return {};
   }
   return zip_error(
       ErrorCode::kCorrupt,
@@ -146,7 +136,7 @@ Status check_sizes(
   return {};
 }
 
-Status check_against_local(ByteSpan local, const ZipEntry& entry) {
+Status check_against_local(const LocalHeader& local, const ZipEntry& entry) {
   const ZipRecord& record = entry.record;
   const auto differs = [&](std::string_view what,
                            std::uint64_t central,
@@ -161,56 +151,52 @@ Status check_against_local(ByteSpan local, const ZipEntry& entry) {
             central,
             here));
   };
-  const auto flags = read_le<std::uint16_t>(local, 6);
-  const auto method = read_le<std::uint16_t>(local, 8);
-  if (((flags ^ entry.flags) & (kRefusedFlags | kDescriptorFlag)) != 0) {
-    return differs("flags", entry.flags, flags);
+  if (((local.flags ^ entry.flags) & (kRefusedFlags | kDescriptorFlag)) != 0) {
+    return differs("flags", entry.flags, local.flags);
   }
-  if (method != record.method) {
-    return differs("method", record.method, method);
+  if (local.method != record.method) {
+    return differs("method", record.method, local.method);
   }
   struct Field {
     std::string_view name = {};
     std::uint64_t central = 0;
-    std::uint64_t offset = 0;
+    std::uint64_t here = 0;
+    bool may_be_wide = true;
   };
-  const bool streamed = (flags & kDescriptorFlag) != 0;
+  const bool streamed = (local.flags & kDescriptorFlag) != 0;
   for (const Field& field :
-       {Field{"CRC", record.crc, 14},
-        Field{"stored size", record.compressed_size, 18},
-        Field{"size", record.size, 22}}) {
-    const std::uint64_t here = read_le<std::uint32_t>(local, field.offset);
+       {Field{"CRC", record.crc, local.crc, false},
+        Field{"stored size", record.compressed_size, local.compressed_size},
+        Field{"size", record.size, local.size}}) {
     // With a descriptor the header holds zeros; all ones mean 64-bit fields.
-    const bool open = (streamed && here == 0) ||
-                      (field.offset != 14 && here == kZip64Threshold);
-    if (!open && here != field.central) {
-      return differs(field.name, field.central, here);
+    const bool open = (streamed && field.here == 0) ||
+                      (field.may_be_wide && field.here == kZip64Threshold);
+    if (!open && field.here != field.central) {
+      return differs(field.name, field.central, field.here);
     }
   }
   return {};
 }
 
-// `local` holds the header with its name, or all bytes before the directory.
-Status locate(ByteSpan local, const ZipEnd& end, ZipEntry& entry) {
+// `bytes` holds the header with its name, or all bytes before the directory.
+Status locate(ByteSpan bytes, const ZipEnd& end, ZipEntry& entry) {
   ZipRecord& record = entry.record;
-  const std::uint64_t head_bytes = kLocalBytes + record.name.size();
-  if (local.size() < kLocalBytes ||
-      read_le<std::uint32_t>(local, 0) != kLocalMagic) {
+  const auto local = read_struct<LocalHeader>(bytes);
+  if (!local) {
     return corrupt(record, "E_BOUNDS", "no local header where it should be");
   }
-  const bool same_name =
-      local.size() == head_bytes &&
-      read_le<std::uint16_t>(local, 26) == record.name.size() &&
-      std::ranges::equal(local.subspan(kLocalBytes), as_byte_span(record.name));
-  if (!same_name) {
+  const bool same_name = std::ranges::equal(
+      bytes.subspan(kStructBytes<LocalHeader>),
+      as_byte_span(record.name));
+  if (!same_name || local->name_bytes != record.name.size()) {
     return corrupt(
         record,
         "E_LOCAL_MISMATCH",
         "directory and local header disagree about the name");
   }
-  LOCKSTEP_TRY(check_against_local(local, entry));
+  LOCKSTEP_TRY(check_against_local(*local, entry));
   const std::uint64_t start =
-      record.header_offset + head_bytes + read_le<std::uint16_t>(local, 28);
+      record.header_offset + bytes.size() + local->extra_bytes;
   if (start > end.directory_offset ||
       record.compressed_size > end.directory_offset - start) {
     return corrupt(
@@ -234,34 +220,30 @@ struct SizedEntry {
 // The entry at the start of `rest`, which begins at `offset` of the file.
 Result<SizedEntry>
 parse_entry(ByteSpan rest, std::uint64_t offset, std::uint64_t index) {
-  const bool has_head = rest.size() >= kCentralBytes &&
-                        read_le<std::uint32_t>(rest, 0) == kCentralMagic;
-  const std::uint64_t name_bytes =
-      has_head ? read_le<std::uint16_t>(rest, 28) : 0;
-  const std::uint64_t extra_bytes =
-      has_head ? read_le<std::uint16_t>(rest, 30) : 0;
+  const auto header = read_struct<CentralHeader>(rest);
   const std::uint64_t entry_bytes =
-      kCentralBytes + name_bytes + extra_bytes +
-      (has_head ? read_le<std::uint16_t>(rest, 32) : 0U);
-  if (!has_head || entry_bytes > rest.size()) {
+      header ? kStructBytes<CentralHeader> + header->name_bytes +
+                   header->extra_bytes + header->comment_bytes
+             : 0;
+  if (!header || entry_bytes > rest.size()) {
     return zip_error(
         ErrorCode::kCorrupt,
         "E_BOUNDS",
         format("entry {} of the zip directory is cut or damaged", index),
         offset);
   }
+  rest = rest.subspan(kStructBytes<CentralHeader>);
   ZipEntry entry{
       .record =
-          {.name =
-               std::string(as_text(rest.subspan(kCentralBytes, name_bytes))),
-           .compressed_size = read_le<std::uint32_t>(rest, 20),
-           .size = read_le<std::uint32_t>(rest, 24),
-           .crc = read_le<std::uint32_t>(rest, 16),
-           .method = read_le<std::uint16_t>(rest, 10),
-           .header_offset = read_le<std::uint32_t>(rest, 42)},
-      .flags = read_le<std::uint16_t>(rest, 8)};
+          {.name = std::string(as_text(rest.first(header->name_bytes))),
+           .compressed_size = header->compressed_size,
+           .size = header->size,
+           .crc = header->crc,
+           .method = header->method,
+           .header_offset = header->header_offset},
+      .flags = header->flags};
   LOCKSTEP_TRY(apply_zip64(
-      rest.subspan(kCentralBytes + name_bytes, extra_bytes),
+      rest.subspan(header->name_bytes, header->extra_bytes),
       offset,
       entry.record));
   return SizedEntry{.entry = std::move(entry), .bytes = entry_bytes};
@@ -289,7 +271,7 @@ Error zip_error(
 Result<std::vector<ZipEntry>>
 read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits) {
   if (end.count > limits.max_records ||
-      end.count > end.directory_bytes / kCentralBytes) {
+      end.count > end.directory_bytes / kStructBytes<CentralHeader>) {
     return zip_error(
         end.count > limits.max_records ? ErrorCode::kUnsafe
                                        : ErrorCode::kCorrupt,
@@ -297,7 +279,9 @@ read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits) {
         format(
             "{} records are announced; at most {} fit",
             end.count,
-            std::min(limits.max_records, end.directory_bytes / kCentralBytes)),
+            std::min(
+                limits.max_records,
+                end.directory_bytes / kStructBytes<CentralHeader>)),
         end.directory_offset);
   }
   std::vector<std::byte> scratch;
@@ -342,7 +326,7 @@ Status check_local_headers(
         headers.view(
             i,
             record.header_offset,
-            std::min(room, kLocalBytes + record.name.size())));
+            std::min(room, kStructBytes<LocalHeader> + record.name.size())));
     LOCKSTEP_TRY(locate(local, end, entries[i]));
   }
   return {};
@@ -355,7 +339,6 @@ namespace lockstep::ckpt {
 // A name is compared, printed and never used as a path; still a name that
 // would be dangerous as one shows that the file is hostile.
 bool is_record_name(std::string_view name) {
-  constexpr std::size_t kMaxNameBytes = 4096;
   if (name.empty() || name.size() > kMaxNameBytes || name.front() == '/' ||
       name.find('\\') != std::string_view::npos ||
       name.find('\0') != std::string_view::npos) {

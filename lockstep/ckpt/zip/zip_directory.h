@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt::internal {

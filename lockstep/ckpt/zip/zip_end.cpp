@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
-#include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_records.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
 
 // A comment and PyTorch's tolerance for trailing bytes both end at 64 KiB.
-constexpr std::uint64_t kSearchBytes = 0xFFFF + kEndBytes;
-constexpr std::array<unsigned char, 4> kZipMagic{'P', 'K', 3, 4};
-constexpr std::string_view kEndText = "PK\x05\x06";
+constexpr std::uint64_t kSearchBytes = 0xFFFF + kStructBytes<EndRecord>;
+constexpr std::uint64_t kMagicBytes = sizeof(LocalHeader::kMagic);
 
 Error no_end(std::uint64_t size) {
   return zip_error(
@@ -29,21 +27,20 @@ Error no_end(std::uint64_t size) {
 
 Status check_magic(ByteSource& source) {
   std::vector<std::byte> scratch;
-  const auto length = std::min<std::uint64_t>(source.size(), 4);
+  const auto length = std::min(source.size(), kMagicBytes);
   LOCKSTEP_ASSIGN(const ByteSpan head, source.view(0, length, scratch));
   if (head.empty()) {
     return zip_error(ErrorCode::kCorrupt, "E_EMPTY", "the file is empty", 0);
   }
-  for (std::size_t i = 0; i < head.size(); ++i) {
-    if (static_cast<unsigned char>(head[i]) != kZipMagic.at(i)) {
-      return zip_error(
-          ErrorCode::kCorrupt,
-          "E_PREFIX",
-          "the file does not start with a zip record; expected 'PK\\x03\\x04'",
-          i);
-    }
+  const std::size_t equal = zip_magic_prefix(head);
+  if (equal < head.size()) {
+    return zip_error(
+        ErrorCode::kCorrupt,
+        "E_PREFIX",
+        "the file does not start with a zip record; expected 'PK\\x03\\x04'",
+        equal);
   }
-  if (head.size() < kZipMagic.size()) {
+  if (head.size() < kMagicBytes) {
     return zip_error(
         ErrorCode::kCorrupt,
         "E_TRUNCATED",
@@ -62,14 +59,13 @@ struct Candidates {
 
 Candidates find_candidates(ByteSpan tail, std::uint64_t tail_offset) {
   Candidates found;
-  const std::string_view text = as_text(tail);
-  for (std::size_t at = text.find(kEndText); at < tail.size();
-       at = text.find(kEndText, at + 1)) {
-    if (tail.size() - at < kEndBytes) {
-      break;
+  for (std::size_t at = 0; at + kStructBytes<EndRecord> <= tail.size(); ++at) {
+    const auto record = read_struct<EndRecord>(tail.subspan(at));
+    if (!record) {
+      continue;
     }
     const std::uint64_t end =
-        at + kEndBytes + read_le<std::uint16_t>(tail, at + 20);
+        at + kStructBytes<EndRecord> + record->comment_bytes;
     if (end == tail.size()) {
       found.exact.push_back(tail_offset + at);
     } else if (end < tail.size()) {
@@ -88,32 +84,38 @@ Result<Candidates> candidates_in(ByteSource& source, std::uint64_t most) {
   return find_candidates(tail, offset);
 }
 
+// The end record at `offset`, which must be there.
+Result<EndRecord> end_at(ByteSource& source, std::uint64_t offset) {
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan bytes,
+      source.view(offset, kStructBytes<EndRecord>, scratch));
+  const auto record = read_struct<EndRecord>(bytes);
+  return record ? Result(*record) : no_end(source.size());
+}
+
 // True if the last of these end records is one that an edit in place has moved
 // (zip_append.h), and they all name the same directory.
 Result<bool> is_moved_end(
     ByteSource& source,
     const std::vector<std::uint64_t>& ends) {
-  constexpr std::uint64_t kFirstField = 8; // counts, size and offset
-  constexpr std::uint64_t kFieldBytes = 12;
-  constexpr std::uint64_t kBefore = kEnd64Bytes + kLocatorBytes;
+  constexpr std::uint64_t kBefore =
+      kStructBytes<End64Record> + kStructBytes<End64Locator>;
   if (ends.back() < kBefore) {
     return false;
   }
   std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(
-      const ByteSpan wide,
-      source.view(ends.back() - kBefore, kEnd64Bytes, scratch));
-  bool same = read_le<std::uint32_t>(wide, 0) == kEnd64Magic &&
-              read_le<std::uint16_t>(wide, 12) == kMadeByEdit;
-  std::vector<std::byte> last_scratch;
-  LOCKSTEP_ASSIGN(
-      const ByteSpan last,
-      source.view(ends.back() + kFirstField, kFieldBytes, last_scratch));
-  for (const std::uint64_t end : ends) {
-    LOCKSTEP_ASSIGN(
-        const ByteSpan fields,
-        source.view(end + kFirstField, kFieldBytes, scratch));
-    same = same && std::ranges::equal(fields, last);
+      const ByteSpan bytes,
+      source.view(ends.back() - kBefore, kStructBytes<End64Record>, scratch));
+  const auto wide = read_struct<End64Record>(bytes);
+  bool same = wide && wide->made_by == kMadeByEdit;
+  LOCKSTEP_ASSIGN(const EndRecord last, end_at(source, ends.back()));
+  for (const std::uint64_t offset : ends) {
+    LOCKSTEP_ASSIGN(const EndRecord end, end_at(source, offset));
+    same = same && end.count == last.count &&
+           end.directory_bytes == last.directory_bytes &&
+           end.directory_offset == last.directory_offset;
   }
   return same;
 }
@@ -162,40 +164,39 @@ struct Found64 {
 Result<std::optional<Found64>> read_end64(
     ByteSource& source,
     std::uint64_t end_offset) {
-  if (end_offset < kLocatorBytes) {
+  if (end_offset < kStructBytes<End64Locator>) {
     return std::optional<Found64>();
   }
-  const std::uint64_t locator_offset = end_offset - kLocatorBytes;
+  const std::uint64_t locator_offset = end_offset - kStructBytes<End64Locator>;
   std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(
-      const ByteSpan locator,
-      source.view(locator_offset, kLocatorBytes, scratch));
-  if (read_le<std::uint32_t>(locator, 0) != kLocatorMagic) {
+      const ByteSpan locator_bytes,
+      source.view(locator_offset, kStructBytes<End64Locator>, scratch));
+  const auto locator = read_struct<End64Locator>(locator_bytes);
+  if (!locator) {
     return std::optional<Found64>();
   }
-  const auto offset = read_le<std::uint64_t>(locator, 8);
-  if (offset > locator_offset || locator_offset - offset < kEnd64Bytes) {
+  const std::uint64_t offset = locator->end64_offset;
+  if (offset > locator_offset ||
+      locator_offset - offset < kStructBytes<End64Record>) {
     return bad_end(locator_offset, "the zip64 locator points outside");
   }
-  std::vector<std::byte> record_scratch;
   LOCKSTEP_ASSIGN(
       const ByteSpan bytes,
-      source.view(offset, kEnd64Bytes, record_scratch));
-  if (read_le<std::uint32_t>(bytes, 0) != kEnd64Magic ||
-      read_le<std::uint64_t>(bytes, 4) != locator_offset - offset - 12) {
+      source.view(offset, kStructBytes<End64Record>, scratch));
+  const auto end = read_struct<End64Record>(bytes);
+  if (!end || end->bytes != locator_offset - offset - End64Record::kUncounted) {
     return bad_end(offset, "no zip64 end record where the locator points");
   }
-  if (read_le<std::uint32_t>(bytes, 16) != 0 ||
-      read_le<std::uint64_t>(bytes, 24) != read_le<std::uint64_t>(bytes, 32)) {
+  if (end->disk != 0 || end->count_on_disk != end->count) {
     return bad_end(offset, "archives of several disks are not read");
   }
   return std::optional(Found64{
       .end =
-          {.count = read_le<std::uint64_t>(bytes, 32),
-           .directory_offset = read_le<std::uint64_t>(bytes, 48),
-           .directory_bytes = read_le<std::uint64_t>(bytes, 40),
-           .is_unfinished_edit =
-               read_le<std::uint16_t>(bytes, 12) == kMadeByEdit},
+          {.count = end->count,
+           .directory_offset = end->directory_offset,
+           .directory_bytes = end->directory_bytes,
+           .is_unfinished_edit = end->made_by == kMadeByEdit},
       .offset = offset});
 }
 
@@ -221,9 +222,11 @@ Status check_position(
   }
   std::vector<std::byte> scratch;
   const std::uint64_t shifted = end.directory_offset + shift;
-  if (end.directory_bytes >= 4) {
-    LOCKSTEP_ASSIGN(const ByteSpan magic, source.view(shifted, 4, scratch));
-    if (read_le<std::uint32_t>(magic, 0) == kCentralMagic) {
+  if (end.directory_bytes >= kStructBytes<CentralHeader>) {
+    LOCKSTEP_ASSIGN(
+        const ByteSpan entry,
+        source.view(shifted, kStructBytes<CentralHeader>, scratch));
+    if (read_struct<CentralHeader>(entry)) {
       return zip_error(
           ErrorCode::kCorrupt,
           "E_PREFIX",
@@ -241,24 +244,18 @@ Status check_position(
 Result<ZipEnd> read_zip_end(ByteSource& source) {
   LOCKSTEP_TRY(check_magic(source));
   LOCKSTEP_ASSIGN(const std::uint64_t offset, choose_end(source));
-  std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(
-      const ByteSpan bytes,
-      source.view(offset, kEndBytes, scratch));
+  LOCKSTEP_ASSIGN(const EndRecord record, end_at(source, offset));
   ZipEnd end{
-      .count = read_le<std::uint16_t>(bytes, 10),
-      .directory_offset = read_le<std::uint32_t>(bytes, 16),
-      .directory_bytes = read_le<std::uint32_t>(bytes, 12)};
-  if (read_le<std::uint16_t>(bytes, 4) != 0 ||
-      read_le<std::uint16_t>(bytes, 8) != end.count) {
+      .count = record.count,
+      .directory_offset = record.directory_offset,
+      .directory_bytes = record.directory_bytes};
+  if (record.disk != 0 || record.count_on_disk != record.count) {
     return bad_end(offset, "archives of several disks are not read");
   }
-  const std::uint64_t trailing =
-      source.size() - offset - kEndBytes - read_le<std::uint16_t>(bytes, 20);
   std::uint64_t tail_offset = offset;
   LOCKSTEP_ASSIGN(const auto wide, read_end64(source, offset));
   if (wide) {
-    if (!agrees(end.count, 0xFFFF, wide->end.count) ||
+    if (!agrees(end.count, kZip64Count, wide->end.count) ||
         !agrees(
             end.directory_bytes,
             kZip64Threshold,
@@ -272,8 +269,9 @@ Result<ZipEnd> read_zip_end(ByteSource& source) {
     end = wide->end;
     tail_offset = wide->offset;
   }
-  end.trailing_bytes = trailing;
-  end.comment_bytes = read_le<std::uint16_t>(bytes, 20);
+  end.comment_bytes = record.comment_bytes;
+  end.trailing_bytes =
+      source.size() - offset - kStructBytes<EndRecord> - end.comment_bytes;
   LOCKSTEP_TRY(check_position(source, end, tail_offset));
   return end;
 }

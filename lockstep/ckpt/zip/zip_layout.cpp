@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/zip/zip_layout.h"
 
+#include "lockstep/ckpt/zip/zip_structs.h"
+
 namespace lockstep::ckpt {
 namespace {
 
@@ -19,7 +21,8 @@ LocalLayout local_layout(const RecordShape& shape) {
   layout.zip64_bytes = static_cast<std::uint16_t>(
       (layout.large_size ? 16 : 0) + (layout.large_offset ? 8 : 0));
 
-  std::uint64_t start = shape.header_offset + kLocalBytes + shape.name_bytes;
+  std::uint64_t start =
+      shape.header_offset + kStructBytes<LocalHeader> + shape.name_bytes;
   const std::uint64_t after_name = start;
   if (layout.zip64_bytes != 0) {
     start += kFieldHead + layout.zip64_bytes;
@@ -32,8 +35,9 @@ LocalLayout local_layout(const RecordShape& shape) {
       static_cast<std::uint16_t>(layout.payload_offset - after_name);
 
   if (shape.size != 0) {
-    layout.descriptor_bytes =
-        layout.large_size || layout.large_offset ? 24 : 16;
+    layout.descriptor_bytes = layout.large_size || layout.large_offset
+                                  ? kStructBytes<DataDescriptor64>
+                                  : kStructBytes<DataDescriptor>;
   }
   layout.end = layout.payload_offset + shape.size + layout.descriptor_bytes;
   return layout;
@@ -47,7 +51,8 @@ std::uint16_t central_extra_bytes(const RecordShape& shape) {
 }
 
 std::uint64_t central_entry_bytes(const RecordShape& shape) {
-  return kCentralBytes + shape.name_bytes + central_extra_bytes(shape);
+  return kStructBytes<CentralHeader> + shape.name_bytes +
+         central_extra_bytes(shape);
 }
 
 } // namespace lockstep::ckpt

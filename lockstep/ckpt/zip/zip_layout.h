@@ -11,29 +11,6 @@
 
 namespace lockstep::ckpt {
 
-inline constexpr std::uint32_t kLocalMagic = 0x04034b50;
-inline constexpr std::uint32_t kDescriptorMagic = 0x08074b50;
-inline constexpr std::uint32_t kCentralMagic = 0x02014b50;
-inline constexpr std::uint32_t kEnd64Magic = 0x06064b50;
-inline constexpr std::uint32_t kLocatorMagic = 0x07064b50;
-inline constexpr std::uint32_t kEndMagic = 0x06054b50;
-
-/// Bit of the flags: sizes and checksum follow the payload.
-inline constexpr std::uint16_t kDescriptorFlag = 0x0008;
-
-/// Fixed parts of the structures. Units: bytes.
-inline constexpr std::uint64_t kLocalBytes = 30;
-inline constexpr std::uint64_t kCentralBytes = 46;
-inline constexpr std::uint64_t kEnd64Bytes = 56;
-inline constexpr std::uint64_t kLocatorBytes = 20;
-inline constexpr std::uint64_t kEndBytes = 22;
-
-/// Sizes and offsets from here on are kept in 64-bit fields.
-inline constexpr std::uint64_t kZip64Threshold = 0xFFFFFFFF;
-/// Tag of the zip64 extra field, and of PyTorch's padding ("FB").
-inline constexpr std::uint16_t kZip64Tag = 1;
-inline constexpr std::uint16_t kPaddingTag = 0x4246;
-
 /// Payloads start at multiples of this.
 inline constexpr std::uint64_t kStorageAlignment = 64;
 

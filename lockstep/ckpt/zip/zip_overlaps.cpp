@@ -6,12 +6,10 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
-#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
-
-constexpr std::uint64_t kMaxNameBytes = 4096;
 
 // True if the bytes [0, end) are one record whose name a live record has: an
 // edit in place left it behind.
@@ -19,31 +17,25 @@ Result<bool> is_replaced_record(
     ByteSource& source,
     const std::vector<ZipEntry>& entries,
     std::uint64_t end) {
-  constexpr std::uint64_t kDescriptorBytes = 16;
-  std::vector<std::byte> scratch;
-  const std::uint64_t most = std::min(end, kLocalBytes + kMaxNameBytes);
-  LOCKSTEP_ASSIGN(const ByteSpan head, source.view(0, most, scratch));
-  if (head.size() < kLocalBytes + kDescriptorBytes ||
-      read_le<std::uint32_t>(head, 0) != kLocalMagic) {
+  LOCKSTEP_ASSIGN(const auto local, read_local_record(source, 0));
+  if (!local || local->data_offset > end ||
+      end - local->data_offset < kStructBytes<DataDescriptor>) {
     return false;
   }
-  const std::uint64_t name_bytes = read_le<std::uint16_t>(head, 26);
-  const std::uint64_t payload =
-      kLocalBytes + name_bytes + read_le<std::uint16_t>(head, 28);
-  if (kLocalBytes + name_bytes > head.size() ||
-      payload + kDescriptorBytes > end) {
-    return false;
-  }
-  const auto name = head.subspan(kLocalBytes, name_bytes);
   const bool is_known = std::ranges::any_of(entries, [&](const auto& entry) {
-    return std::ranges::equal(name, as_byte_span(entry.record.name));
+    return entry.record.name == local->name;
   });
-  std::vector<std::byte> tail_scratch;
+  const std::uint64_t size =
+      end - local->data_offset - kStructBytes<DataDescriptor>;
+  std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(
       const ByteSpan tail,
-      source.view(end - kDescriptorBytes, kDescriptorBytes, tail_scratch));
-  return is_known && read_le<std::uint32_t>(tail, 0) == kDescriptorMagic &&
-         payload + read_le<std::uint32_t>(tail, 8) + kDescriptorBytes == end;
+      source.view(
+          end - kStructBytes<DataDescriptor>,
+          kStructBytes<DataDescriptor>,
+          scratch));
+  const auto descriptor = read_struct<DataDescriptor>(tail);
+  return is_known && descriptor && descriptor->compressed_size == size;
 }
 
 } // namespace

@@ -2,18 +2,15 @@
 #include "lockstep/ckpt/zip/zip_recover.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <optional>
 #include <utility>
 
 #include "lockstep/ckpt/zip/zip_directory.h"
-#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-using internal::read_le;
 
 // Blocks grow while nothing is found: most records are small.
 constexpr std::uint64_t kFirstBlockBytes = 1ULL << 12;
@@ -21,44 +18,32 @@ constexpr std::uint64_t kLastBlockBytes = 1ULL << 20;
 // How often the whole file may be searched: a hostile one has many headers
 // without an end.
 constexpr std::uint64_t kMaxSearches = 64;
-constexpr std::uint64_t kMaxNameBytes = 4096;
-constexpr std::uint16_t kHasDescriptor = 0x0008;
-constexpr std::uint64_t kDescriptorBytes = 16;
-constexpr std::uint64_t kDescriptor64Bytes = 24;
 
-// Offset of the first `magic` in [from, end) that `accept` takes.
+// Offset of the first structure in [from, end) that `accept` takes.
 using Accept = std::function<bool(ByteSpan at, std::uint64_t offset)>;
 
-Result<std::optional<std::uint64_t>> find_magic(
+template <class Struct>
+Result<std::optional<std::uint64_t>> find_struct(
     ByteSource& source,
     std::uint64_t from,
-    std::uint32_t magic,
     const Accept& accept,
     std::uint64_t& searched) {
-  const std::array<std::byte, 4> wanted{
-      static_cast<std::byte>(magic & 0xFFU),
-      static_cast<std::byte>(magic >> 8U & 0xFFU),
-      static_cast<std::byte>(magic >> 16U & 0xFFU),
-      static_cast<std::byte>(magic >> 24U)};
+  const std::string magic =
+      to_bytes(Struct()).substr(0, sizeof(Struct::kMagic));
   std::vector<std::byte> scratch;
   std::uint64_t block_bytes = kFirstBlockBytes;
   for (std::uint64_t at = from; at < source.size();) {
-    // What follows a magic must be in the same view.
+    // A structure must be in one view.
     const std::uint64_t length =
-        std::min(block_bytes + kLocalBytes, source.size() - at);
+        std::min(block_bytes + kStructBytes<Struct>, source.size() - at);
     searched += length;
     LOCKSTEP_ASSIGN(const ByteSpan block, source.view(at, length, scratch));
-    auto found = block.begin();
-    for (;;) {
-      found = std::search(found, block.end(), wanted.begin(), wanted.end());
-      const auto index = static_cast<std::uint64_t>(found - block.begin());
-      if (found == block.end() || index >= block_bytes) {
-        break;
+    const std::string_view text = as_text(block);
+    for (std::size_t i = text.find(magic); i < block_bytes && i < text.size();
+         i = text.find(magic, i + 1)) {
+      if (accept(block.subspan(i), at + i)) {
+        return std::optional(at + i);
       }
-      if (accept(block.subspan(index), at + index)) {
-        return std::optional(at + index);
-      }
-      ++found;
     }
     at += block_bytes;
     block_bytes = std::min(2 * block_bytes, kLastBlockBytes);
@@ -66,34 +51,32 @@ Result<std::optional<std::uint64_t>> find_magic(
   return std::optional<std::uint64_t>();
 }
 
-// The descriptor's size must be the distance from the payload's start: bytes
-// of a tensor do not do that by chance.
-struct Descriptor {
+// What the record is, behind its payload.
+struct RecordEnd {
   std::uint32_t crc = 0;
   std::uint64_t compressed_size = 0;
   std::uint64_t size = 0;
   std::uint64_t bytes = 0;
 };
 
-std::optional<Descriptor> descriptor_at(ByteSpan at, std::uint64_t distance) {
-  if (at.size() >= kDescriptor64Bytes &&
-      read_le<std::uint64_t>(at, 8) == distance) {
-    const auto size = read_le<std::uint64_t>(at, 16);
-    if (size == distance) {
-      return Descriptor{
-          read_le<std::uint32_t>(at, 4),
-          distance,
-          size,
-          kDescriptor64Bytes};
-    }
-  }
-  if (at.size() >= kDescriptorBytes &&
-      read_le<std::uint32_t>(at, 8) == distance) {
-    return Descriptor{
-        read_le<std::uint32_t>(at, 4),
+// The descriptor's size must be the distance from the payload's start: bytes
+// of a tensor do not do that by chance.
+std::optional<RecordEnd> descriptor_at(ByteSpan at, std::uint64_t distance) {
+  const auto wide = read_struct<DataDescriptor64>(at);
+  if (wide && wide->compressed_size == distance && wide->size == distance) {
+    return RecordEnd{
+        wide->crc,
         distance,
-        read_le<std::uint32_t>(at, 12),
-        kDescriptorBytes};
+        distance,
+        kStructBytes<DataDescriptor64>};
+  }
+  const auto narrow = read_struct<DataDescriptor>(at);
+  if (narrow && narrow->compressed_size == distance) {
+    return RecordEnd{
+        narrow->crc,
+        distance,
+        narrow->size,
+        kStructBytes<DataDescriptor>};
   }
   return std::nullopt;
 }
@@ -108,7 +91,7 @@ class Recovery {
     for (;;) {
       LOCKSTEP_ASSIGN(
           const auto header,
-          find_magic(source_, at, kLocalMagic, is_plausible, searched_));
+          find_struct<LocalHeader>(source_, at, is_plausible, searched_));
       if (!header) {
         return std::move(found_);
       }
@@ -128,34 +111,26 @@ class Recovery {
 
  private:
   static bool is_plausible(ByteSpan at, std::uint64_t /*offset*/) {
-    return at.size() >= kLocalBytes && read_le<std::uint16_t>(at, 26) != 0 &&
-           (read_le<std::uint16_t>(at, 8) == 0 ||
-            read_le<std::uint16_t>(at, 8) == 8);
+    const auto header = read_struct<LocalHeader>(at);
+    return header && header->name_bytes != 0 &&
+           (header->method == kStored || header->method == kDeflated);
   }
 
   // Gives the offset behind the record, or behind its header if it is lost.
-  Result<std::uint64_t> read_record(std::uint64_t header) {
-    std::vector<std::byte> scratch;
-    LOCKSTEP_ASSIGN(
-        const ByteSpan fixed,
-        source_.view(header, kLocalBytes, scratch));
-    const std::uint64_t name_bytes = read_le<std::uint16_t>(fixed, 26);
-    const std::uint64_t extra_bytes = read_le<std::uint16_t>(fixed, 28);
-    const bool has_descriptor =
-        (read_le<std::uint16_t>(fixed, 6) & kHasDescriptor) != 0;
-    ZipRecord record{
-        .data_offset = header + kLocalBytes + name_bytes + extra_bytes,
-        .compressed_size = read_le<std::uint32_t>(fixed, 18),
-        .size = read_le<std::uint32_t>(fixed, 22),
-        .crc = read_le<std::uint32_t>(fixed, 14),
-        .method = read_le<std::uint16_t>(fixed, 8),
-        .header_offset = header};
-    if (name_bytes > kMaxNameBytes || record.data_offset > source_.size()) {
-      return header + kLocalBytes; // no header, or a cut one
+  Result<std::uint64_t> read_record(std::uint64_t offset) {
+    LOCKSTEP_ASSIGN(auto local, read_local_record(source_, offset));
+    if (!local) {
+      return offset + kStructBytes<LocalHeader>; // no header, or a cut one
     }
-    LOCKSTEP_TRY(read_name(record, name_bytes, extra_bytes));
-    const bool is_sized = !has_descriptor || record.compressed_size != 0;
-    if (!is_sized) {
+    ZipRecord record{
+        .name = std::move(local->name),
+        .data_offset = local->data_offset,
+        .compressed_size = local->compressed_size,
+        .size = local->size,
+        .crc = local->header.crc,
+        .method = local->header.method,
+        .header_offset = offset};
+    if (local->has_descriptor() && record.compressed_size == 0) {
       return read_until_descriptor(std::move(record));
     }
     if (record.compressed_size > source_.size() - record.data_offset) {
@@ -166,43 +141,14 @@ class Recovery {
     return end;
   }
 
-  Status read_name(
-      ZipRecord& record,
-      std::uint64_t name_bytes,
-      std::uint64_t extra_bytes) {
-    std::vector<std::byte> scratch;
-    LOCKSTEP_ASSIGN(
-        const ByteSpan bytes,
-        source_.view(
-            record.header_offset + kLocalBytes,
-            name_bytes + extra_bytes,
-            scratch));
-    record.name = as_text(bytes.first(name_bytes));
-    ByteSpan extra = bytes.subspan(name_bytes);
-    while (record.size == kZip64Threshold && extra.size() >= 4) {
-      const std::size_t length = read_le<std::uint16_t>(extra, 2);
-      if (length > extra.size() - 4) {
-        break;
-      }
-      if (read_le<std::uint16_t>(extra, 0) == kZip64Tag && length >= 16) {
-        record.size = read_le<std::uint64_t>(extra, 4);
-        record.compressed_size = read_le<std::uint64_t>(extra, 12);
-        break;
-      }
-      extra = extra.subspan(4 + length);
-    }
-    return {};
-  }
-
   Result<std::uint64_t> read_until_descriptor(ZipRecord record) {
     const std::uint64_t start = record.data_offset;
-    std::optional<Descriptor> descriptor;
+    std::optional<RecordEnd> descriptor;
     LOCKSTEP_ASSIGN(
         const auto offset,
-        find_magic(
+        find_struct<DataDescriptor64>(
             source_,
             start,
-            kDescriptorMagic,
             [&descriptor, start](ByteSpan at, std::uint64_t found) {
               descriptor = descriptor_at(at, found - start);
               return descriptor.has_value();
@@ -233,6 +179,20 @@ class Recovery {
 };
 
 } // namespace
+
+Result<std::vector<std::uint64_t>> find_end_records(ByteSource& source) {
+  constexpr std::size_t kMaxEnds = 100'000;
+  std::vector<std::uint64_t> offsets;
+  const auto note = [&offsets](ByteSpan at, std::uint64_t offset) {
+    if (read_struct<EndRecord>(at)) {
+      offsets.push_back(offset);
+    }
+    return offsets.size() == kMaxEnds;
+  };
+  std::uint64_t searched = 0;
+  LOCKSTEP_TRY(find_struct<EndRecord>(source, 0, note, searched));
+  return offsets;
+}
 
 Result<RecoveredRecords> recover_zip_records(
     ByteSource& source,

@@ -30,6 +30,10 @@ struct RecoveredRecords {
   std::vector<LostRecord> lost = {};
 };
 
+/// Where the file holds end records: one, or several if archives follow each
+/// other. The first 100,000. Units: bytes from the start. Errors: kIo.
+Result<std::vector<std::uint64_t>> find_end_records(ByteSource& source);
+
 /// Walks through the file from one local header to the next; behind damage it
 /// searches for the next one. Sizes come from the header or from the
 /// descriptor behind the payload. Errors: kIo; kUnsafe (E_LIMIT).

@@ -7,6 +7,7 @@
 #include "lockstep/ckpt/zip/crc32.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_records.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -51,7 +52,8 @@ std::uint64_t zip_file_bytes(
   if (!root.empty()) {
     place(kIdRecord, kIdBytes);
   }
-  return offset + directory + kEnd64Bytes + kLocatorBytes + kEndBytes;
+  return offset + directory + kStructBytes<End64Record> +
+         kStructBytes<End64Locator> + kStructBytes<EndRecord>;
 }
 
 ZipWriter::ZipWriter(WritableFile& file, std::string root)

@@ -8,8 +8,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/range_storage.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
-#include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -267,26 +267,11 @@ Result<Checkpoint> read_npy(const ReadInput& input) {
 }
 
 Result<bool> claims_npz(const ReadInput& input) {
-  constexpr std::size_t kNameLengthAt = 26;
-  constexpr std::string_view kLocal("PK\x03\x04");
-  const std::string_view text = as_text(input.head);
-  if (input.source == nullptr || !text.starts_with(kLocal) ||
-      text.size() < kLocalBytes) {
+  if (input.source == nullptr) {
     return false;
   }
-  const auto byte = [&input](std::size_t at) {
-    return static_cast<std::uint64_t>(input.head[at]);
-  };
-  const std::uint64_t length = byte(kNameLengthAt) | byte(kNameLengthAt + 1)
-                                                         << 8;
-  if (length > input.source->size() - kLocalBytes) {
-    return false;
-  }
-  std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(
-      const ByteSpan name,
-      input.source->view(kLocalBytes, length, scratch));
-  return as_text(name).ends_with(kSuffix);
+  LOCKSTEP_ASSIGN(const auto first, read_local_record(*input.source, 0));
+  return first && first->name.ends_with(kSuffix);
 }
 
 Result<Checkpoint> read_npz(const ReadInput& input) {

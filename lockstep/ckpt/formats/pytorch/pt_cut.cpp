@@ -10,33 +10,16 @@
 #include "lockstep/ckpt/formats/pytorch/pt_storage.h"
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 #include "lockstep/ckpt/zip/serialization_id.h"
-#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::uint64_t kMaxCutNameBytes = 4096;
 constexpr std::size_t kMaxWalked = 1'000'000;
 // Pickles are read in windows of this size and then of 16 times as much.
 constexpr std::uint64_t kFirstPickleWindow = 64 << 10;
 constexpr std::uint64_t kLastWindow = 16 << 20;
-
-std::uint64_t read_number(ByteSpan bytes, std::size_t at, std::size_t size) {
-  std::uint64_t value = 0;
-  for (std::size_t i = size; i-- > 0;) {
-    value = value << 8 | static_cast<std::uint64_t>(bytes[at + i]);
-  }
-  return value;
-}
-
-// One local header. Units: bytes.
-struct LocalHeader {
-  std::string name = {}; // with root
-  std::uint64_t data_offset = 0;
-  std::uint64_t size = 0;
-  bool size_follows = false; // in a descriptor behind the payload
-};
 
 class Walker {
  public:
@@ -46,7 +29,7 @@ class Walker {
   Result<CutArchive> run() {
     std::uint64_t at = 0;
     while (found_.whole.size() < kMaxWalked) {
-      LOCKSTEP_ASSIGN(const auto header, read_header(at));
+      LOCKSTEP_ASSIGN(const auto header, read_local_record(*source_, at));
       if (!header || !has_root(header->name)) {
         break;
       }
@@ -59,7 +42,7 @@ class Walker {
       }
       found_.whole.push_back(name);
       const std::uint64_t end = header->data_offset + *size;
-      const bool has_descriptor = header->size_follows && *size != 0;
+      const bool has_descriptor = header->has_descriptor() && *size != 0;
       LOCKSTEP_ASSIGN(
           const std::uint64_t descriptor,
           has_descriptor ? descriptor_bytes(end) : Result<std::uint64_t>(0));
@@ -70,34 +53,6 @@ class Walker {
   }
 
  private:
-  Result<std::optional<LocalHeader>> read_header(std::uint64_t at) {
-    const std::uint64_t size = source_->size();
-    if (at > size || size - at < kLocalBytes) {
-      return std::optional<LocalHeader>();
-    }
-    std::vector<std::byte> scratch;
-    LOCKSTEP_ASSIGN(
-        const ByteSpan head,
-        source_->view(at, kLocalBytes, scratch));
-    const std::uint64_t name_bytes = read_number(head, 26, 2);
-    const std::uint64_t extra_bytes = read_number(head, 28, 2);
-    const bool fits = name_bytes + extra_bytes <= size - at - kLocalBytes;
-    if (read_number(head, 0, 4) != kLocalMagic || !fits ||
-        name_bytes > kMaxCutNameBytes) {
-      return std::optional<LocalHeader>();
-    }
-    LocalHeader header{
-        .data_offset = at + kLocalBytes + name_bytes + extra_bytes,
-        .size = read_number(head, 18, 4),
-        .size_follows = (read_number(head, 6, 2) & kDescriptorFlag) != 0};
-    std::vector<std::byte> name_scratch;
-    LOCKSTEP_ASSIGN(
-        const ByteSpan name,
-        source_->view(at + kLocalBytes, name_bytes, name_scratch));
-    header.name.assign(as_text(name));
-    return std::optional(std::move(header));
-  }
-
   bool has_root(const std::string& name) {
     if (root_.empty()) {
       root_ = name.substr(0, name.find('/'));
@@ -109,12 +64,12 @@ class Walker {
   // A streamed record does not say its size before its end: the pickle knows
   // its own and those of the storages.
   Result<std::optional<std::uint64_t>> size_of(
-      const LocalHeader& header,
+      const LocalRecord& header,
       const std::string& name) {
     if (name == "data.pkl") {
       LOCKSTEP_TRY(read_plan(header));
     }
-    if (!header.size_follows || header.size != 0) {
+    if (!header.has_descriptor() || header.size != 0) {
       return std::optional(header.size);
     }
     const auto known = sizes_.find(name);
@@ -122,7 +77,7 @@ class Walker {
                                  : std::optional(known->second);
   }
 
-  Status read_plan(const LocalHeader& header) {
+  Status read_plan(const LocalRecord& header) {
     const std::uint64_t left = source_->size() - header.data_offset;
     for (std::uint64_t window = kFirstPickleWindow;; window *= 16) {
       std::vector<std::byte> scratch;
@@ -155,17 +110,17 @@ class Walker {
   }
 
   Result<std::uint64_t> descriptor_bytes(std::uint64_t at) {
-    constexpr std::uint64_t kNarrow = 16;
-    constexpr std::uint64_t kWide = 24;
     const std::uint64_t left = source_->size() - at;
-    if (left < kWide + 4) {
+    const std::uint64_t most =
+        kStructBytes<DataDescriptor64> + sizeof(LocalHeader::kMagic);
+    if (left < most) {
       return left;
     }
     std::vector<std::byte> scratch;
-    LOCKSTEP_ASSIGN(
-        const ByteSpan bytes,
-        source_->view(at, kWide + 4, scratch));
-    return read_number(bytes, kWide, 4) == kLocalMagic ? kWide : kNarrow;
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, source_->view(at, most, scratch));
+    return starts_like_zip(bytes.subspan(kStructBytes<DataDescriptor64>))
+               ? kStructBytes<DataDescriptor64>
+               : kStructBytes<DataDescriptor>;
   }
 
   // Only writers of torch 2.6 and newer are known to the byte, and only if

@@ -14,7 +14,7 @@
 #include "lockstep/ckpt/formats/torchscript/model_json.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
-#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -276,17 +276,11 @@ Result<bool> claims_zip(const ReadInput& input) {
   if (input.source == nullptr) {
     return false;
   }
-  const std::string_view text = as_text(input.head);
-  if (text.empty() || text.starts_with("PK") || text == "P") {
-    return true;
-  }
-  std::vector<std::byte> scratch;
-  const std::uint64_t size = input.source->size();
-  const std::uint64_t length = std::min(size, kEndBytes);
-  LOCKSTEP_ASSIGN(
-      const ByteSpan tail,
-      input.source->view(size - length, length, scratch));
-  return as_text(tail).starts_with("PK\x05\x06");
+  // What was cut or damaged behind "PK" is still explained best as a zip file.
+  const std::size_t equal = zip_magic_prefix(input.head);
+  return equal >= 2 || equal == input.head.size()
+             ? Result(true)
+             : ends_like_zip(*input.source);
 }
 
 Result<Checkpoint> read_zip(const ReadInput& input) {

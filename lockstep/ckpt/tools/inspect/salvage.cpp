@@ -13,6 +13,7 @@
 #include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -115,17 +116,14 @@ Status check_is_zip(ByteSource& source) {
   LOCKSTEP_ASSIGN(
       const ByteSpan head,
       source.view(0, std::min(source.size(), kDiagnoseBytes), scratch));
-  constexpr std::string_view kMagic = "PK\x03\x04";
-  const bool is_zip =
-      head.size() >= kMagic.size() &&
-      std::ranges::equal(head.first(kMagic.size()), as_byte_span(kMagic));
-  return is_zip ? Status()
-                : Status(Error{
-                      .code = ErrorCode::kUnsupported,
-                      .op = "ckpt.repair",
-                      .message =
-                          "only zip checkpoints have parts that can be rescued",
-                      .detail = "E_WRONG_FORMAT"});
+  if (starts_like_zip(head)) {
+    return {};
+  }
+  return Error{
+      .code = ErrorCode::kUnsupported,
+      .op = "ckpt.repair",
+      .message = "only zip checkpoints have parts that can be rescued",
+      .detail = "E_WRONG_FORMAT"};
 }
 
 // Sound tensors under their dotted names.

@@ -12,25 +12,13 @@
 #include "lockstep/ckpt/formats/tar/tar_members.h"
 #include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
-#include "lockstep/ckpt/zip/zip_layout.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
 
 using internal::read_le;
 using internal::ScanCollector;
-using internal::starts_like_zip;
-
-// Some readers find an archive behind foreign bytes.
-Result<bool> ends_like_zip(ByteSource& source) {
-  const std::uint64_t length = std::min(source.size(), kEndBytes);
-  std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(
-      const ByteSpan tail,
-      source.view(source.size() - length, length, scratch));
-  return tail.size() == kEndBytes &&
-         read_le<std::uint32_t>(tail, 0) == kEndMagic;
-}
 
 Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   std::vector<std::byte> scratch;
@@ -52,6 +40,7 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   }
   // Whatever else the bytes are: if they are also a pickle, it counts.
   const bool is_stream = internal::scan_stream(*source, {}, out);
+  // Some readers find an archive behind foreign bytes.
   LOCKSTEP_ASSIGN(const bool is_zip, ends_like_zip(*source));
   if (is_zip) {
     out.set_format("zip");

@@ -55,9 +55,6 @@ bool scan_stream(
     const ScanCollector::Place& place,
     ScanCollector& out);
 
-/// True if the bytes begin with the header of a zip record.
-bool starts_like_zip(ByteSpan bytes);
-
 /// Scans the records of a zip file that hold pickles; `depth` counts archives
 /// inside archives.
 void scan_zip(

@@ -13,6 +13,7 @@
 #include "lockstep/ckpt/formats/tar/tar_members.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt::internal {
 namespace {

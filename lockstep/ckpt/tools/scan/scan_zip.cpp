@@ -9,11 +9,10 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
-#include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -151,46 +150,16 @@ class ZipScan {
   ScanCollector& out_;
 };
 
-// Offsets behind each end record in the file. Errors: kIo.
-Result<std::vector<std::uint64_t>> find_ends(ByteSource& source) {
-  constexpr std::uint64_t kBlockBytes = 1ULL << 20;
-  constexpr std::size_t kMaxEnds = 100'000;
-  constexpr std::array kMagic{
-      std::byte{'P'},
-      std::byte{'K'},
-      std::byte{5},
-      std::byte{6}};
-  std::vector<std::uint64_t> ends;
-  std::vector<std::byte> scratch;
-  for (std::uint64_t at = 0; at < source.size(); at += kBlockBytes) {
-    // One that starts in this block may end in the next.
-    const std::uint64_t length =
-        std::min(kBlockBytes + kEndBytes - 1, source.size() - at);
-    LOCKSTEP_ASSIGN(const ByteSpan block, source.view(at, length, scratch));
-    auto found = block.begin();
-    while (ends.size() < kMaxEnds) {
-      found = std::search(found, block.end(), kMagic.begin(), kMagic.end());
-      const auto index = static_cast<std::uint64_t>(found - block.begin());
-      if (found == block.end() || index >= kBlockBytes ||
-          index + kEndBytes > block.size()) {
-        break;
-      }
-      ends.push_back(at + index + kEndBytes);
-      ++found;
-    }
-  }
-  return ends;
-}
-
 // Archives one behind the other, as in the files of a sharded checkpoint; each
 // alone must be sound. Empty if they do not cover the file.
 Result<std::vector<ZipReader>> open_chain(
     const std::shared_ptr<ByteSource>& source,
     const Limits& limits) {
-  LOCKSTEP_ASSIGN(const auto ends, find_ends(*source));
+  LOCKSTEP_ASSIGN(const auto end_records, find_end_records(*source));
   std::vector<ZipReader> chain;
   std::uint64_t begin = 0;
-  for (const std::uint64_t end : ends) {
+  for (const std::uint64_t end_record : end_records) {
+    const std::uint64_t end = end_record + kStructBytes<EndRecord>;
     auto zip =
         ZipReader::open(slice_source(source, begin, end - begin), limits);
     if (zip) {
@@ -229,10 +198,6 @@ bool may_be_chain(const Error& error) {
 }
 
 } // namespace
-
-bool starts_like_zip(ByteSpan bytes) {
-  return bytes.size() >= 4 && read_le<std::uint32_t>(bytes, 0) == kLocalMagic;
-}
 
 void scan_zip(
     const std::shared_ptr<ByteSource>& source,
