@@ -2,7 +2,6 @@
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 #include <algorithm>
-#include <deque>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -10,7 +9,6 @@
 #include <libdeflate.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/name_hash.h"
 #include "lockstep/ckpt/zip/crc32.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
 
@@ -31,20 +29,6 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-bool has_upper_case(const ZipEntry& entry) {
-  return std::ranges::any_of(entry.record.name, [](char c) {
-    return c >= 'A' && c <= 'Z';
-  });
-}
-
-template <class Rows, class Hash>
-HashOrder hash_order(const Rows& rows, const Hash& hash_of) {
-  std::vector<std::uint64_t> hashes;
-  hashes.reserve(rows.size());
-  std::ranges::transform(rows, std::back_inserter(hashes), hash_of);
-  return HashOrder(hashes);
-}
-
 Error duplicate(const ZipRecord& first, const ZipRecord& second) {
   const bool same = first.name == second.name;
   return zip_error(
@@ -62,33 +46,21 @@ Error duplicate(const ZipRecord& first, const ZipRecord& second) {
 
 // PyTorch looks names up without regard to case and takes one of several.
 Status check_duplicates(const std::vector<ZipEntry>& entries, ZipForm form) {
-  const bool folds_case =
-      form == ZipForm::kRooted && std::ranges::any_of(entries, has_upper_case);
-  const auto order = hash_order(entries, [&](const ZipEntry& entry) {
-    const std::string& name = entry.record.name;
-    return internal::name_hash(folds_case ? lower_case(name) : name);
-  });
-  if (!order.has_equal()) {
-    return {};
-  }
-  std::deque<std::string> folded; // keeps what `names` points to
-  std::vector<std::pair<std::string_view, std::size_t>> names;
+  std::vector<std::pair<std::string, std::size_t>> names;
   names.reserve(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::string& name = entries[i].record.name;
-    names.emplace_back(
-        folds_case ? folded.emplace_back(lower_case(name)) : name,
-        i);
+    names.emplace_back(form == ZipForm::kRooted ? lower_case(name) : name, i);
   }
   std::ranges::sort(names);
-  for (std::size_t i = 1; i < names.size(); ++i) {
-    if (names[i - 1].first == names[i].first) {
-      return duplicate(
-          entries[names[i - 1].second].record,
-          entries[names[i].second].record);
-    }
-  }
-  return {};
+  const auto twice = std::ranges::adjacent_find(
+      names,
+      {},
+      &std::pair<std::string, std::size_t>::first);
+  return twice == names.end() ? Status()
+                              : Status(duplicate(
+                                    entries[twice->second].record,
+                                    entries[std::next(twice)->second].record));
 }
 
 bool have_one_root(const std::vector<ZipEntry>& entries) {
@@ -271,29 +243,14 @@ ZipReader ZipReader::recovered(
 }
 
 void ZipReader::index_names() {
-  index_ = hash_order(records_, [](const ZipRecord& record) {
-    return internal::name_hash(record.name);
-  });
-  if (index_.has_equal()) {
-    const auto key = [this](const HashOrder::Entry& entry) {
-      return std::pair<std::uint64_t, std::string_view>(
-          entry.hash,
-          records_[entry.place].name);
-    };
-    std::ranges::sort(index_.entries(), {}, key);
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    index_.emplace(records_[i].name, i);
   }
 }
 
 const ZipRecord* ZipReader::find(std::string_view name) const noexcept {
-  const std::uint64_t hash = internal::name_hash(name);
-  const auto near = index_.near(hash);
-  const auto found = std::ranges::partition_point(near, [&](const auto& entry) {
-    return entry.hash != hash ? entry.hash < hash
-                              : records_[entry.place].name < name;
-  });
-  return found == near.end() || records_[found->place].name != name
-             ? nullptr
-             : &records_[found->place];
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &records_[found->second];
 }
 
 bool ZipReader::has_crc(const ZipRecord& record) const noexcept {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,7 +20,6 @@
 
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/core/hash_order.h"
 #include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt {
@@ -134,9 +134,9 @@ class ZipReader {
 
   std::shared_ptr<ByteSource> source_;
   std::vector<ZipRecord> records_;
-  // By hash and, of equal ones, by name: names in a file can be made to
+  // Places in `records_` by name. Not by hash: names in a file can be made to
   // collide.
-  HashOrder index_;
+  std::map<std::string_view, std::size_t> index_;
   std::string root_;
   CrcState crc_state_ = CrcState::kPresent;
   std::vector<Error> warnings_;
