@@ -73,7 +73,7 @@ class Folder:
         run([PYTHON, HERE / "peer_edit.py", *arguments])
 
     def fresh(self):
-        """Puts the unedited file back to the one that is edited in place."""
+        """Puts the unedited file back to the one that is replaced."""
         shutil.copyfile(self.source, self / "edited.pth")
         os.sync()
 
@@ -105,10 +105,10 @@ def inspect_rows(folder, ours, rounds):
 def strip_rows(folder, ours, rounds):
     out, edited = folder / "stripped.pth", folder / "edited.pth"
     new = [ours, "ckpt", "strip", folder.source, "--force", "-o", out]
-    in_place = [ours, "ckpt", "strip", edited]
+    itself = [ours, "ckpt", "strip", edited]
     run(new)
     folder.fresh()
-    run(in_place)
+    run(itself)
     wanted = folder / "wanted.pth"
     folder.peer("strip", folder.source, wanted)
     folder.peer("same", out, wanted)
@@ -117,9 +117,9 @@ def strip_rows(folder, ours, rounds):
     yield pair("f2 torch.load, torch.save -> strip to a new file", peer, new, rounds)
     yield pair("f2 plain copy (cp) -> strip to a new file",
                ["cp", folder.source, folder / "copy.pth"], new, rounds)
-    yield pair("f3 torch.load, torch.save -> strip in place",
+    yield pair("f3 torch.load, torch.save -> strip FILE itself",
                [PYTHON, HERE / "peer_edit.py", "strip", edited, edited],
-               in_place, rounds, folder.fresh)
+               itself, rounds, folder.fresh)
     for name in ("stripped.pth", "edited.pth", "copy.pth", "wanted.pth"):
         (folder / name).unlink()
 

@@ -144,7 +144,7 @@ Result<std::optional<Written>> write_matched(
   LOCKSTEP_ASSIGN(
       const ckpt::Edited edited,
       ckpt::rename_by_position(file.root, plan.model, plan.match));
-  LOCKSTEP_ASSIGN(Written written, target.rewrite(file, edited.root, false));
+  LOCKSTEP_ASSIGN(Written written, target.rewrite(file, edited.root));
   return std::optional(std::move(written));
 }
 

@@ -26,7 +26,6 @@ Result<int> run_rename(const RenameArgs& args, const Common& common) {
       args.edit,
       common,
       {.schema = "lockstep.ckpt.rename/1",
-       .in_place = InPlace::kAppend,
        .edit = [&](const ckpt::Value& root) {
          return ckpt::rename_keys(root, rule, args.weights_key);
        }});

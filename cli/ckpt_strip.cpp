@@ -43,7 +43,6 @@ Runner setup_strip(CLI::App& app, const Common& common) {
         args->edit,
         common,
         {.schema = "lockstep.ckpt.strip/1",
-         .in_place = InPlace::kAppend,
          .edit = [&](const ckpt::Value& root) {
            return ckpt::strip_prefix(root, args->options);
          }});
@@ -67,7 +66,6 @@ Runner setup_prefix(CLI::App& app, const Common& common) {
         args->edit,
         common,
         {.schema = "lockstep.ckpt.prefix/1",
-         .in_place = InPlace::kAppend,
          .edit = [&](const ckpt::Value& root) {
            return ckpt::add_prefix(root, args->options);
          }});

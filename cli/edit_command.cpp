@@ -74,7 +74,7 @@ void add_edit(CLI::App& app, EditArgs& args) {
   app.add_option(
       "-o,--output",
       args.target.path,
-      "write here; without it FILE itself is changed");
+      "write here; without it FILE itself is replaced");
   add_target_flags(app, args.target);
 }
 
@@ -90,9 +90,7 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
     }
     return std::move(edited).error();
   }
-  LOCKSTEP_ASSIGN(
-      const Written written,
-      target.rewrite(file, edited->root, job.in_place == InPlace::kAppend));
+  LOCKSTEP_ASSIGN(const Written written, target.rewrite(file, edited->root));
   print_edit(common, job, edited->report, written);
   keep_until_exit(std::move(file));
   keep_until_exit(*std::move(edited));

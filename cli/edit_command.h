@@ -19,26 +19,16 @@ namespace lockstep::cli {
 /// Arguments of such a command.
 struct EditArgs {
   std::string file = {};
-  /// Its path may be empty: `file` itself is changed.
+  /// Its path may be empty: the result takes the place of `file`.
   Target target = {};
 };
 
 /// Declares FILE, --output, --dry-run and --force.
 void add_edit(CLI::App& app, EditArgs& args);
 
-/// How the result is written when FILE itself is changed.
-enum class InPlace {
-  /// The new names are appended to a zip checkpoint; tensors stay where they
-  /// are.
-  kAppend,
-  /// A new file takes its place: what was taken out leaves the disk.
-  kReplace,
-};
-
 /// The change of one command.
 struct EditJob {
   std::string schema = {};
-  InPlace in_place = InPlace::kReplace;
   OwnInput own_input = OwnInput::kMayChange;
   /// What would be left of FILE (TargetRule).
   std::string_view result = {};

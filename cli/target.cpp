@@ -178,13 +178,10 @@ std::string wrote_text(const Written& written) {
         written.format);
   }
   return format(
-      "wrote {}, {} ({}{})\n",
+      "wrote {}, {} ({})\n",
       what,
       human_bytes(written.bytes),
-      written.format,
-      written.appended == 0
-          ? ""
-          : format(", {} appended", human_bytes(written.appended)));
+      written.format);
 }
 
 void set_written(Json& result, const Written& written) {
@@ -192,8 +189,7 @@ void set_written(Json& result, const Written& written) {
       .set("format", written.format)
       .set("written", !written.is_dry_run)
       .set("tensors", written.tensors)
-      .set("bytes", written.bytes)
-      .set("appended_bytes", written.appended);
+      .set("bytes", written.bytes);
 }
 
 CheckedTarget::CheckedTarget(Target target, TargetRule rule, bool is_own_input)
@@ -254,32 +250,15 @@ Result<Written> CheckedTarget::save(
 
 Result<Written> CheckedTarget::rewrite(
     const ckpt::Checkpoint& file,
-    const ckpt::Value& root,
-    bool may_append) const {
-  ckpt::RewriteReport report;
+    const ckpt::Value& root) const {
   if (!target_.dry_run) {
-    std::error_code code;
-    // Appending would change the file under its other names, too.
-    const bool has_one_name =
-        std::filesystem::hard_link_count(target_.path, code) == 1;
-    auto done = ckpt::rewrite(
-        file,
-        root,
-        target_.path,
-        {.input = rule_.inputs.front(),
-         .may_append = may_append && has_one_name,
-         .replace = save_options().replace});
+    Status done = ckpt::rewrite(file, root, target_.path, save_options());
     if (!done) {
       return save_error(std::move(done).error());
     }
-    report = *done;
   }
   LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
-  LOCKSTEP_ASSIGN(Written written, this->written(tensors));
-  if (report.method == ckpt::RewriteMethod::kAppended) {
-    written.appended = report.bytes;
-  }
-  return written;
+  return written(tensors);
 }
 
 ckpt::SaveOptions CheckedTarget::save_options() const {

@@ -69,16 +69,13 @@ struct Written {
   std::uint64_t tensors = 0;
   /// Units: bytes of all files; 0 in a dry run.
   std::uint64_t bytes = 0;
-  /// Units: bytes behind the old end of a file that was changed in place.
-  std::uint64_t appended = 0;
   bool is_dry_run = false;
 };
 
 /// "wrote out.npz: 122 tensors, 42.7 MiB (npz)" and a line feed.
 std::string wrote_text(const Written& written);
 
-/// The same facts: `output`, `format`, `written`, `tensors`, `bytes`,
-/// `appended_bytes`.
+/// The same facts: `output`, `format`, `written`, `tensors`, `bytes`.
 void set_written(Json& result, const Written& written);
 
 /// A target that follows the rule.
@@ -98,8 +95,7 @@ class CheckedTarget {
   /// Errors: as `ckpt::rewrite`.
   [[nodiscard]] Result<Written> rewrite(
       const ckpt::Checkpoint& file,
-      const ckpt::Value& root,
-      bool may_append) const;
+      const ckpt::Value& root) const;
 
   /// For those who save themselves, then call `written`.
   [[nodiscard]] ckpt::SaveOptions save_options() const;

@@ -59,12 +59,10 @@ class EditCommands : public testing::Test {
   test::ScratchDir dir_;
 };
 
-TEST_F(EditCommands, PrefixAndStripInPlaceKeepTheBytesBefore) {
+TEST_F(EditCommands, PrefixAndStripChangeTheFileItself) {
   put("tiny.pt", "m.pt");
-  const std::string before = text("m.pt");
   ASSERT_EQ(run("prefix m.pt"), 0) << text("err.txt");
   EXPECT_THAT(names("m.pt"), ElementsAre("module.w"));
-  EXPECT_TRUE(text("m.pt").starts_with(before));
   ASSERT_EQ(run("strip m.pt"), 0) << text("err.txt");
   EXPECT_THAT(names("m.pt"), ElementsAre("w"));
   EXPECT_EQ(run("verify --strict m.pt"), 0) << text("out.txt");

@@ -50,6 +50,8 @@ def equal(path, wanted):
 
 
 def crash(path, old, new):
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
     got, mapped = weights(path), weights(path, mmap=True)
     assert same(got, mapped)
     print("old" if same(got, weights(old)) else "new" if same(got, weights(new)) else "other")

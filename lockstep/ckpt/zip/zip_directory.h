@@ -30,11 +30,6 @@ struct ZipEnd {
   std::uint64_t directory_bytes = 0;
   /// Bytes after the archive.
   std::uint64_t trailing_bytes = 0;
-  /// Bytes of the comment in the end record.
-  std::uint64_t comment_bytes = 0;
-  /// An edit in place (zip_append.h) was interrupted: its bytes lie between
-  /// the directory and the end records.
-  bool is_unfinished_edit = false;
 };
 
 /// Finds the end of central directory, 64-bit or not.
@@ -57,8 +52,7 @@ Status check_local_headers(
     const ZipEnd& end,
     std::vector<ZipEntry>& entries);
 
-/// Refuses records that share bytes, and bytes before the first one; but for a
-/// record there that a later one of the same name has replaced (zip_append.h).
-Status check_overlaps(ByteSource& source, const std::vector<ZipEntry>& entries);
+/// Refuses records that share bytes, and bytes before the first one.
+Status check_overlaps(const std::vector<ZipEntry>& entries);
 
 } // namespace lockstep::ckpt::internal

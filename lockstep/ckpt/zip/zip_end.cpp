@@ -4,7 +4,6 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
-#include "lockstep/ckpt/zip/zip_records.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt::internal {
@@ -94,34 +93,7 @@ Result<EndRecord> end_at(ByteSource& source, std::uint64_t offset) {
   return record ? Result(*record) : no_end(source.size());
 }
 
-// True if the last of these end records is one that an edit in place has moved
-// (zip_append.h), and they all name the same directory.
-Result<bool> is_moved_end(
-    ByteSource& source,
-    const std::vector<std::uint64_t>& ends) {
-  constexpr std::uint64_t kBefore =
-      kStructBytes<End64Record> + kStructBytes<End64Locator>;
-  if (ends.back() < kBefore) {
-    return false;
-  }
-  std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(
-      const ByteSpan bytes,
-      source.view(ends.back() - kBefore, kStructBytes<End64Record>, scratch));
-  const auto wide = read_struct<End64Record>(bytes);
-  bool same = wide && wide->made_by == kMadeByEdit;
-  LOCKSTEP_ASSIGN(const EndRecord last, end_at(source, ends.back()));
-  for (const std::uint64_t offset : ends) {
-    LOCKSTEP_ASSIGN(const EndRecord end, end_at(source, offset));
-    same = same && end.count == last.count &&
-           end.directory_bytes == last.directory_bytes &&
-           end.directory_offset == last.directory_offset;
-  }
-  return same;
-}
-
-// The one end record that counts; two equally good ones are an attack, unless
-// a power cut tore an edit in place.
+// The one end record that counts; two equally good ones are an attack.
 Result<std::uint64_t> choose_end(ByteSource& source) {
   LOCKSTEP_ASSIGN(Candidates found, candidates_in(source, kSearchBytes));
   if (found.exact.empty()) {
@@ -131,10 +103,7 @@ Result<std::uint64_t> choose_end(ByteSource& source) {
   if (pool.empty()) {
     return no_end(source.size());
   }
-  LOCKSTEP_ASSIGN(
-      const bool is_edit,
-      pool.size() > 1 ? is_moved_end(source, pool) : false);
-  if (pool.size() > 1 && !is_edit) {
+  if (pool.size() > 1) {
     return zip_error(
         ErrorCode::kCorrupt,
         "E_ZIP_AMBIGUOUS",
@@ -195,8 +164,7 @@ Result<std::optional<Found64>> read_end64(
       .end =
           {.count = end->count,
            .directory_offset = end->directory_offset,
-           .directory_bytes = end->directory_bytes,
-           .is_unfinished_edit = end->made_by == kMadeByEdit},
+           .directory_bytes = end->directory_bytes},
       .offset = offset});
 }
 
@@ -216,8 +184,7 @@ Status check_position(
   }
   const std::uint64_t shift =
       tail_offset - end.directory_bytes - end.directory_offset;
-  // The 64-bit offset is absolute, so PyTorch does not mind the gap either.
-  if (shift == 0 || end.is_unfinished_edit) {
+  if (shift == 0) {
     return {};
   }
   std::vector<std::byte> scratch;
@@ -269,9 +236,8 @@ Result<ZipEnd> read_zip_end(ByteSource& source) {
     end = wide->end;
     tail_offset = wide->offset;
   }
-  end.comment_bytes = record.comment_bytes;
   end.trailing_bytes =
-      source.size() - offset - kStructBytes<EndRecord> - end.comment_bytes;
+      source.size() - offset - kStructBytes<EndRecord> - record.comment_bytes;
   LOCKSTEP_TRY(check_position(source, end, tail_offset));
   return end;
 }

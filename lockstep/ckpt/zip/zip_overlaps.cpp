@@ -1,48 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which bytes belong to which record: each to one at most, and none before the
-// first but what an edit in place left there.
+// Which bytes belong to which record: each to one at most, and none lie before
+// the first.
 #include <algorithm>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
-#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt::internal {
-namespace {
-
-// True if the bytes [0, end) are one record whose name a live record has: an
-// edit in place left it behind.
-Result<bool> is_replaced_record(
-    ByteSource& source,
-    const std::vector<ZipEntry>& entries,
-    std::uint64_t end) {
-  LOCKSTEP_ASSIGN(const auto local, read_local_record(source, 0));
-  if (!local || local->data_offset > end ||
-      end - local->data_offset < kStructBytes<DataDescriptor>) {
-    return false;
-  }
-  const bool is_known = std::ranges::any_of(entries, [&](const auto& entry) {
-    return entry.record.name == local->name;
-  });
-  const std::uint64_t size =
-      end - local->data_offset - kStructBytes<DataDescriptor>;
-  std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(
-      const ByteSpan tail,
-      source.view(
-          end - kStructBytes<DataDescriptor>,
-          kStructBytes<DataDescriptor>,
-          scratch));
-  const auto descriptor = read_struct<DataDescriptor>(tail);
-  return is_known && descriptor && descriptor->compressed_size == size;
-}
-
-} // namespace
-
-Status check_overlaps(
-    ByteSource& source,
-    const std::vector<ZipEntry>& entries) {
+Status check_overlaps(const std::vector<ZipEntry>& entries) {
   std::vector<const ZipRecord*> order;
   order.reserve(entries.size());
   for (const ZipEntry& entry : entries) {
@@ -50,19 +16,13 @@ Status check_overlaps(
   }
   std::ranges::sort(order, {}, &ZipRecord::header_offset);
   if (!order.empty() && order.front()->header_offset != 0) {
-    const std::uint64_t first = order.front()->header_offset;
-    LOCKSTEP_ASSIGN(
-        const bool is_replaced,
-        is_replaced_record(source, entries, first));
-    if (!is_replaced) {
-      return zip_error(
-          ErrorCode::kCorrupt,
-          "E_PREFIX",
-          format(
-              "{} before the first record",
-              counted(first, "byte lies", "bytes lie")),
-          0);
-    }
+    return zip_error(
+        ErrorCode::kCorrupt,
+        "E_PREFIX",
+        format(
+            "{} before the first record",
+            counted(order.front()->header_offset, "byte lies", "bytes lie")),
+        0);
   }
   for (std::size_t i = 1; i < order.size(); ++i) {
     const ZipRecord& first = *order[i - 1];

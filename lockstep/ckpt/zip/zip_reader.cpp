@@ -172,7 +172,7 @@ Result<ZipReader> ZipReader::open(
       auto entries,
       internal::read_zip_entries(*source, end, limits));
   LOCKSTEP_TRY(internal::check_local_headers(*source, end, entries));
-  LOCKSTEP_TRY(internal::check_overlaps(*source, entries));
+  LOCKSTEP_TRY(internal::check_overlaps(entries));
   LOCKSTEP_TRY(check_duplicates(entries, form));
 
   ZipReader reader;
@@ -191,12 +191,6 @@ Result<ZipReader> ZipReader::open(
         ErrorCode::kCorrupt,
         "W_CRC_ABSENT",
         "no CRC stored: damaged weights would go unnoticed"));
-  }
-  if (end.is_unfinished_edit) {
-    reader.warnings_.push_back(zip_error(
-        ErrorCode::kCorrupt,
-        "W_UNFINISHED_EDIT",
-        "an edit in place was interrupted; the file is as before it"));
   }
   if (end.trailing_bytes != 0) {
     reader.warnings_.push_back(zip_error(

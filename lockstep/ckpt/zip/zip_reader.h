@@ -91,8 +91,7 @@ class ZipReader {
   [[nodiscard]] CrcState crc_state() const noexcept {
     return crc_state_;
   }
-  /// What is odd but harmless: details W_TRAILING, W_CRC_ABSENT,
-  /// W_UNFINISHED_EDIT.
+  /// What is odd but harmless: details W_TRAILING, W_CRC_ABSENT.
   [[nodiscard]] std::span<const Error> warnings() const noexcept {
     return warnings_;
   }

@@ -96,12 +96,14 @@ std::string central_entry(const ZipEntryPlan& entry) {
 }
 
 std::string end_records(const EndPlan& plan) {
+  // As PyTorch has them.
+  constexpr std::uint16_t kMadeBy = 0x031E;
   constexpr std::uint16_t kNeeded = 45;
   const auto count =
       static_cast<std::uint16_t>(std::min(plan.count, kZip64Count));
   return to_bytes(End64Record{
              .bytes = kStructBytes<End64Record> - End64Record::kUncounted,
-             .made_by = plan.made_by,
+             .made_by = kMadeBy,
              .needed = kNeeded,
              .count_on_disk = plan.count,
              .count = plan.count,

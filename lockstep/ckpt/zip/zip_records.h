@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The bytes of a zip file's structures as PyTorch writes them, for those who
-// write or extend archives. The arithmetic is in zip_layout.h.
+// The bytes of a zip file's structures as PyTorch writes them, for ZipWriter.
+// The arithmetic is in zip_layout.h.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,6 @@
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt::internal {
-
-/// Bytes 12 and 13 of a zip64 end record ("version made by"): PyTorch's value,
-/// and the one that marks an unfinished edit in place (zip_append.h).
-inline constexpr std::uint16_t kMadeByTorch = 0x031E;
-inline constexpr std::uint16_t kMadeByEdit = 0x4C1E;
 
 /// Up to the payload, padding included.
 std::string local_header(const ZipEntryPlan& entry);
@@ -32,7 +27,6 @@ struct EndPlan {
   std::uint64_t directory_bytes = 0;
   /// Where these records will start.
   std::uint64_t end64_offset = 0;
-  std::uint16_t made_by = kMadeByTorch;
 };
 
 /// Zip64 end record, locator and end record: always 98 bytes.
