@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/pickle/pickle_opcodes.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -107,10 +108,6 @@ Error lfs_pointer(std::string_view text) {
           escape(size),
           escape(oid)),
       "run 'git lfs pull'");
-}
-
-bool is_plain_pickle(std::string_view text) {
-  return text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
 }
 
 Error plain_pickle(std::string_view text) {
@@ -217,7 +214,8 @@ Error diagnose(ByteSpan head, std::uint64_t file_bytes) {
       return wrong_format(format("this is {}", magic.what), magic.hint);
     }
   }
-  if (is_plain_pickle(text)) {
+  // Python says PROTO from protocol 2 on.
+  if (starts_like_pickle(text) && text[1] >= 2) {
     return plain_pickle(text);
   }
   const std::string start = plain_start(text);

@@ -119,13 +119,13 @@ MemoReads find_memo_reads(ByteSpan bytes, std::uint64_t max_opcodes) {
       continue;
     }
     const OpcodeInfo* info = skipper.next();
-    if (info == nullptr || info->code == '.') {
+    if (info == nullptr || info->op == Op::kStop) {
       break;
     }
-    if (info->code == 'h' || info->code == 'j') {
+    if (info->op == Op::kBinGet || info->op == Op::kLongBinGet) {
       reads.add(skipper.number());
     }
-    if (info->code == 'g') {
+    if (info->op == Op::kGet) {
       const auto index = parse_number<std::uint64_t>(skipper.line());
       reads.add(index.value_or(0));
     }

@@ -53,7 +53,7 @@ Status Machine::op_tuple(const Instruction& /*in*/) {
 }
 
 Status Machine::op_tuple_n(const Instruction& in) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take(short_tuple_items(in.info->code)));
+  LOCKSTEP_ASSIGN(Taken taken, stack_.take(short_tuple_items(in.info->op)));
   return push_tuple(std::move(taken));
 }
 

@@ -11,10 +11,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr int kNewestProtocol = 5;
-constexpr std::uint8_t kProto = 0x80;
-constexpr std::uint8_t kFrame = 0x95;
-
 Error truncated(std::uint64_t need, std::uint64_t have) {
   return corrupt_pickle(
       "E_TRUNCATED",
@@ -37,8 +33,8 @@ const Instruction* PickleDecoder::next() {
   // Nearly every opcode has its protocol declared and is in no frame.
   const bool is_read =
       (info->operand == Operand::kNone || read_operand()) &&
-      ((protocol_ && info->code != kProto) || check_protocol()) &&
-      ((!frame_end_ && info->code != kFrame) || check_frame());
+      ((protocol_ && info->op != Op::kProto) || check_protocol()) &&
+      ((!frame_end_ && info->op != Op::kFrame) || check_frame());
   return is_read ? &instruction_ : nullptr;
 }
 
@@ -141,7 +137,7 @@ bool PickleDecoder::check_protocol() {
   const auto bad = [this](ErrorCode code, std::string message) {
     return fail(pickle_error(code, "E_PROTO", std::move(message)));
   };
-  if (instruction_.info->code != kProto) {
+  if (instruction_.info->op != Op::kProto) {
     return instruction_.info->protocol < 2 ||
            bad(ErrorCode::kCorrupt,
                format(
@@ -170,7 +166,7 @@ bool PickleDecoder::check_frame() {
   if (frame_end_ && position_ > *frame_end_) {
     return bad(format("crosses the end of its frame at {:#x}", *frame_end_));
   }
-  if (instruction_.info->code == kFrame) {
+  if (instruction_.info->op == Op::kFrame) {
     if (frame_end_ && position_ != *frame_end_) {
       return bad("frame inside a frame");
     }

@@ -28,10 +28,10 @@ Status Machine::run() {
       return decoder_.error();
     }
     const Instruction& instruction = *next;
-    if (instruction.info->code == '.') {
+    if (instruction.info->op == Op::kStop) {
       return stop(instruction);
     }
-    const OpHandler handler = kOpHandlers[instruction.info->code];
+    const OpHandler handler = kOpHandlers[opcode_byte(instruction.info->op)];
     if (handler == nullptr) {
       continue; // PROTO and FRAME are the decoder's
     }
@@ -96,10 +96,8 @@ void Machine::note_lookup(const Tuple& args) {
 }
 
 void Machine::note_bytes(std::string_view bytes, std::uint64_t offset) {
-  constexpr char kProto = '\x80';
-  const bool is_pickle = bytes.size() > 2 && bytes[0] == kProto &&
-                         bytes[1] > 0 && bytes[1] <= 5 && bytes.back() == '.';
-  if (is_pickle) {
+  if (starts_like_pickle(bytes) &&
+      bytes.back() == static_cast<char>(opcode_byte(Op::kStop))) {
     result.warnings.push_back(
         format("W_NESTED_PICKLE: bytes at {:#x} hold a pickle", offset));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every opcode of pickle protocols 0 to 5 in one table: its operand, since
-// when it exists, and what the machine does with it.
+// Every opcode of pickle protocols 0 to 5 in one table: its name, its operand
+// and since when it exists.
 #pragma once
 
 #include <array>
@@ -11,6 +11,85 @@
 #include <string_view>
 
 namespace lockstep::ckpt {
+
+/// The opcodes under Python's names. The byte of the stream is the value.
+enum class Op : std::uint8_t {
+  kMark = '(',
+  kEmptyTuple = ')',
+  kStop = '.',
+  kPop = '0',
+  kPopMark = '1',
+  kDup = '2',
+  kBinBytes = 'B',
+  kShortBinBytes = 'C',
+  kFloat = 'F',
+  kBinFloat = 'G',
+  kInt = 'I',
+  kBinInt = 'J',
+  kBinInt1 = 'K',
+  kLong = 'L',
+  kBinInt2 = 'M',
+  kNone = 'N',
+  kPersId = 'P',
+  kBinPersId = 'Q',
+  kReduce = 'R',
+  kString = 'S',
+  kBinString = 'T',
+  kShortBinString = 'U',
+  kUnicode = 'V',
+  kBinUnicode = 'X',
+  kEmptyList = ']',
+  kAppend = 'a',
+  kBuild = 'b',
+  kGlobal = 'c',
+  kDict = 'd',
+  kAppends = 'e',
+  kGet = 'g',
+  kBinGet = 'h',
+  kInst = 'i',
+  kLongBinGet = 'j',
+  kList = 'l',
+  kObj = 'o',
+  kPut = 'p',
+  kBinPut = 'q',
+  kLongBinPut = 'r',
+  kSetItem = 's',
+  kTuple = 't',
+  kSetItems = 'u',
+  kEmptyDict = '}',
+  kProto = 0x80,
+  kNewObj = 0x81,
+  kExt1 = 0x82,
+  kExt2 = 0x83,
+  kExt4 = 0x84,
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kNewTrue = 0x88,
+  kNewFalse = 0x89,
+  kLong1 = 0x8A,
+  kLong4 = 0x8B,
+  kShortBinUnicode = 0x8C,
+  kBinUnicode8 = 0x8D,
+  kBinBytes8 = 0x8E,
+  kEmptySet = 0x8F,
+  kAddItems = 0x90,
+  kFrozenSet = 0x91,
+  kNewObjEx = 0x92,
+  kStackGlobal = 0x93,
+  kMemoize = 0x94,
+  kFrame = 0x95,
+  kByteArray8 = 0x96,
+  kNextBuffer = 0x97,
+  kReadonlyBuffer = 0x98,
+};
+
+constexpr std::uint8_t opcode_byte(Op op) {
+  return static_cast<std::uint8_t>(op);
+}
+
+/// The newest protocol there is.
+inline constexpr int kNewestProtocol = 5;
 
 /// What follows the opcode byte. Integers are little-endian.
 enum class Operand : std::uint8_t {
@@ -36,9 +115,8 @@ enum class Operand : std::uint8_t {
 };
 
 /// Items of the tuple that TUPLE1, TUPLE2 or TUPLE3 makes.
-constexpr std::size_t short_tuple_items(std::uint8_t code) {
-  constexpr std::uint8_t kTuple1 = 0x85;
-  return std::size_t{1} + code - kTuple1;
+constexpr std::size_t short_tuple_items(Op op) {
+  return op == Op::kTuple1 ? 1 : op == Op::kTuple2 ? 2 : 3;
 }
 
 namespace internal {
@@ -58,41 +136,37 @@ constexpr bool has_length(Operand operand) {
   return operand >= Operand::kBytes1;
 }
 
-/// What the machine does with an opcode.
-enum class Treatment : std::uint8_t {
-  /// Read into the value tree.
-  kRead,
-  /// A call of something we do not run: kept as an `Object` node.
-  kOpaque,
-  /// An error by name.
-  kRefused,
-};
-
 /// One row of the table.
 struct OpcodeInfo {
-  std::uint8_t code = 0;
+  Op op = Op::kStop;
   /// Python's name: "BINUNICODE".
   std::string_view name = {};
   Operand operand = Operand::kNone;
   /// First protocol that has it.
   std::uint8_t protocol = 0;
-  Treatment treatment = Treatment::kRead;
 };
 
-/// All rows, in the order of `code`.
+/// All rows, in the order of their bytes.
 std::span<const OpcodeInfo> opcode_table();
 
 namespace internal {
-/// Rows by code.
+/// Rows by byte.
 extern const std::array<const OpcodeInfo*, 256> kOpcodeRows;
-/// Bytes of opcode and operand, by code, where the code alone tells them and
+/// Bytes of opcode and operand, by byte, where the opcode alone tells them and
 /// reads nothing from the memo; else 0.
 extern const std::array<std::uint8_t, 256> kPlainBytes;
 } // namespace internal
 
-/// The row of `code`, null if no protocol has it.
-inline const OpcodeInfo* find_opcode(std::uint8_t code) {
-  return internal::kOpcodeRows[code];
+/// The row of a byte, null if no protocol has such an opcode.
+inline const OpcodeInfo* find_opcode(std::uint8_t byte) {
+  return internal::kOpcodeRows[byte];
+}
+
+/// True if `bytes` start as a pickle does: PROTO with a protocol there is.
+constexpr bool starts_like_pickle(std::string_view bytes) {
+  return bytes.size() > 2 &&
+         bytes[0] == static_cast<char>(opcode_byte(Op::kProto)) &&
+         bytes[1] >= 0 && bytes[1] <= kNewestProtocol;
 }
 
 } // namespace lockstep::ckpt

@@ -29,7 +29,7 @@ PickleOutput::PickleOutput() {
 }
 
 void PickleOutput::op(Op code) {
-  bytes_.push_back(static_cast<char>(code));
+  bytes_.push_back(static_cast<char>(opcode_byte(code)));
 }
 
 void PickleOutput::byte(std::uint64_t value) {
@@ -46,21 +46,21 @@ void PickleOutput::little_endian(std::uint64_t value, int bytes) {
 }
 
 void PickleOutput::boolean(bool value) {
-  op(value ? Op::kTrue : Op::kFalse);
+  op(value ? Op::kNewTrue : Op::kNewFalse);
 }
 
 void PickleOutput::integer(std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(value);
   if (value >= 0 && value <= 0xFF) {
-    op(Op::kInt1);
+    op(Op::kBinInt1);
     byte(bits);
   } else if (value >= 0 && value <= 0xFFFF) {
-    op(Op::kInt2);
+    op(Op::kBinInt2);
     little_endian(bits, 2);
   } else if (
       value >= std::numeric_limits<std::int32_t>::min() &&
       value <= std::numeric_limits<std::int32_t>::max()) {
-    op(Op::kInt);
+    op(Op::kBinInt);
     little_endian(bits, 4);
   } else {
     const int length = long_bytes(value);
@@ -78,7 +78,7 @@ void PickleOutput::big_integer(std::string_view bytes) {
 }
 
 void PickleOutput::real(double value) {
-  op(Op::kFloat);
+  op(Op::kBinFloat);
   const auto bits = std::bit_cast<std::uint64_t>(value);
   for (int shift = 56; shift >= 0; shift -= 8) {
     byte(bits >> shift & 0xFF);
@@ -86,7 +86,7 @@ void PickleOutput::real(double value) {
 }
 
 void PickleOutput::fresh_text(std::string_view text) {
-  op(Op::kUnicode);
+  op(Op::kBinUnicode);
   little_endian(text.size(), 4);
   bytes_ += text;
   put();
@@ -154,10 +154,10 @@ void PickleOutput::integer_tuple(std::span<const std::int64_t> values) {
 
 void PickleOutput::put() {
   if (next_ <= 0xFF) {
-    op(Op::kPut);
+    op(Op::kBinPut);
     byte(next_);
   } else {
-    op(Op::kLongPut);
+    op(Op::kLongBinPut);
     little_endian(next_, 4);
   }
   ++next_;
@@ -170,10 +170,10 @@ void PickleOutput::put(const void* identity) {
 
 void PickleOutput::reference(std::uint32_t entry) {
   if (entry <= 0xFF) {
-    op(Op::kGet);
+    op(Op::kBinGet);
     byte(entry);
   } else {
-    op(Op::kLongGet);
+    op(Op::kLongBinGet);
     little_endian(entry, 4);
   }
 }

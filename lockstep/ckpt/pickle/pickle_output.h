@@ -14,43 +14,9 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace lockstep::ckpt::internal {
+#include "lockstep/ckpt/pickle/pickle_opcodes.h"
 
-/// Opcodes of protocol 2 that the writer uses.
-enum class Op : char {
-  kProto = '\x80',
-  kStop = '.',
-  kMark = '(',
-  kNone = 'N',
-  kTrue = '\x88',
-  kFalse = '\x89',
-  kInt1 = 'K',
-  kInt2 = 'M',
-  kInt = 'J',
-  kLong1 = '\x8a',
-  kFloat = 'G',
-  kUnicode = 'X',
-  kPut = 'q',
-  kLongPut = 'r',
-  kGet = 'h',
-  kLongGet = 'j',
-  kGlobal = 'c',
-  kNewObject = '\x81',
-  kReduce = 'R',
-  kBuild = 'b',
-  kEmptyTuple = ')',
-  kTuple = 't',
-  kTuple1 = '\x85',
-  kTuple2 = '\x86',
-  kTuple3 = '\x87',
-  kEmptyList = ']',
-  kEmptyDict = '}',
-  kAppend = 'a',
-  kAppends = 'e',
-  kSetItem = 's',
-  kSetItems = 'u',
-  kPersistentId = 'Q',
-};
+namespace lockstep::ckpt::internal {
 
 /// Grows a pickle. Threads: one at a time.
 class PickleOutput {

@@ -25,7 +25,7 @@ bool ends_inside(ByteSpan bytes, std::uint64_t max_opcodes) {
       return detail == "E_TRUNCATED" || detail == "E_PICKLE" ||
              detail == "E_FRAME";
     }
-    if (instruction->info->code == '.') {
+    if (instruction->info->op == Op::kStop) {
       return false;
     }
   }

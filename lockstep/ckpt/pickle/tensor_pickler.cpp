@@ -244,7 +244,7 @@ Status ValuePickler::persistent_id(
   }
   constexpr std::size_t kManyParts = 5;
   out_.tuple(kManyParts);
-  out_.op(Op::kPersistentId);
+  out_.op(Op::kBinPersId);
   return {};
 }
 

@@ -251,7 +251,7 @@ Status ValuePickler::save(const Object& object) {
 Status ValuePickler::instance(const Object& object) {
   out_.global(object.global);
   LOCKSTEP_TRY(write(*object.args));
-  out_.op(Op::kNewObject);
+  out_.op(Op::kNewObj);
   out_.put(&object);
   if (object.state != nullptr) {
     LOCKSTEP_TRY(write(*object.state));

@@ -9,7 +9,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-using internal::Op;
 using internal::PickleOutput;
 
 class MetadataPickler {
@@ -51,7 +50,7 @@ class MetadataPickler {
   void begin_object(std::string_view name) {
     out_.global(format("torch.distributed.checkpoint.{}", name));
     out_.op(Op::kEmptyTuple);
-    out_.op(Op::kNewObject);
+    out_.op(Op::kNewObj);
   }
 
   void begin_dict() {

@@ -11,20 +11,12 @@
 #include "lockstep/ckpt/formats/legacy/legacy_storage.h"
 #include "lockstep/ckpt/formats/legacy/old_variables.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
+#include "lockstep/ckpt/pickle/pickle_opcodes.h"
 #include "lockstep/ckpt/pickle/pickle_stream.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-using namespace std::string_view_literals;
-
-// 0x1950a86a20f9469cfc6c, as integers are kept.
-constexpr std::string_view kLegacyMagic =
-    "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
-constexpr std::int64_t kVersion = 1001;
-// Protocol 2 or 3, then a long integer of 10 bytes: how a cut file starts.
-constexpr std::string_view kLongOfTen = "\x8a\x0a"sv;
 
 Error legacy_error(
     ErrorCode code,
@@ -53,7 +45,7 @@ class LegacyReader {
   Result<Checkpoint> run() {
     file_.format = "legacy";
     file_.byteorder = "little";
-    file_.version = kVersion;
+    file_.version = kLegacyVersion;
     file_.crc = CrcState::kAbsent;
     file_.file_bytes = source_->size();
     LOCKSTEP_TRY(read_magic());
@@ -96,13 +88,13 @@ class LegacyReader {
     const std::uint64_t begin = stream_.position();
     LOCKSTEP_ASSIGN(const Value version, next(nullptr));
     const std::int64_t* number = version.as_int();
-    if (number == nullptr || *number != kVersion) {
+    if (number == nullptr || *number != kLegacyVersion) {
       return legacy_error(
           ErrorCode::kUnsupported,
           "E_LEGACY_VERSION",
           format(
               "expected protocol version {}, got {}",
-              kVersion,
+              kLegacyVersion,
               number == nullptr ? std::string(version.type_name())
                                 : std::to_string(*number)),
           begin);
@@ -183,8 +175,10 @@ Result<bool> claims_legacy(const ReadInput& input) {
   const ByteSpan head =
       input.head.first(std::min(input.head.size(), kLegacyHeadBytes));
   const std::string_view text = as_text(head);
-  if (text.size() > 4 && text[0] == '\x80' &&
-      text.substr(2).starts_with(kLongOfTen)) {
+  // A file that is cut inside the number has its length at least.
+  if (starts_like_pickle(text) && text.size() > 4 &&
+      text[2] == static_cast<char>(opcode_byte(Op::kLong1)) &&
+      static_cast<std::size_t>(text[3]) == kLegacyMagic.size()) {
     return true;
   }
   const auto pickle = read_pickle(head, nullptr, input.options.limits);

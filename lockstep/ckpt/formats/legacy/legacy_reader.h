@@ -6,10 +6,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
 
 #include "lockstep/ckpt/format.h"
 
 namespace lockstep::ckpt {
+
+/// The number in the first pickle, 0x1950a86a20f9469cfc6c, as a `BigInt` has
+/// it.
+inline constexpr std::string_view kLegacyMagic =
+    "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+/// The number in the second.
+inline constexpr std::int64_t kLegacyVersion = 1001;
 
 /// More than the magic number of a legacy stream takes in any protocol.
 inline constexpr std::size_t kLegacyHeadBytes = 64;

@@ -8,17 +8,12 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/formats/legacy/legacy_reader.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-using namespace std::string_view_literals;
-
-// Pickles of the magic number and of the protocol version 1001.
-constexpr std::string_view kHead =
-    "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
-    "\x80\x02M\xe9\x03."sv;
 constexpr std::uint64_t kWriteBlockBytes = 1U << 18;
 constexpr std::uint64_t kNumelBytes = 8;
 
@@ -30,7 +25,7 @@ Result<std::string> pickle_of(const Value& value) {
 // Sizes of C types on the writer's machine; no reader looks at them.
 Value machine_info() {
   return Value::dict(
-      {{"protocol_version", 1001},
+      {{"protocol_version", kLegacyVersion},
        {"little_endian", true},
        {"type_sizes", Value::dict({{"short", 2}, {"int", 4}, {"long", 4}})}});
 }
@@ -86,9 +81,13 @@ Result<std::string> pickles_of(
   for (const std::size_t index : order) {
     keys.items.emplace_back(std::to_string(index));
   }
+  LOCKSTEP_ASSIGN(
+      const std::string magic,
+      pickle_of(BigInt{std::string(kLegacyMagic)}));
+  LOCKSTEP_ASSIGN(const std::string version, pickle_of(kLegacyVersion));
   LOCKSTEP_ASSIGN(const std::string info, pickle_of(machine_info()));
   LOCKSTEP_ASSIGN(const std::string list, pickle_of(std::move(keys)));
-  return std::string(kHead) + info + tree.pickle + list;
+  return magic + version + info + tree.pickle + list;
 }
 
 Status check_sources(const PickledTree& tree) {

@@ -10,13 +10,11 @@
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/torchscript/script_code.h"
 #include "lockstep/ckpt/formats/torchscript/script_pickler.h"
+#include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-// A pickle of the empty tuple: the code holds no tensors.
-constexpr std::string_view kNoConstants = "\x80\x02).";
 
 // A record: text, or the bytes of a storage.
 struct Record {
@@ -40,8 +38,10 @@ Result<std::vector<Record>> records_of(const Value& root) {
         {.name = internal::script_code_record(i),
          .text = internal::script_code(classes, i)});
   }
+  // An empty tuple: the code holds no tensors.
+  LOCKSTEP_ASSIGN(PickledTree constants, write_pickle(Tuple{}));
   records.push_back(
-      {.name = "constants.pkl", .text = std::string(kNoConstants)});
+      {.name = "constants.pkl", .text = std::move(constants.pickle)});
   records.push_back({.name = "version", .text = "3\n"});
   records.push_back({.name = "byteorder", .text = "little"});
   return records;

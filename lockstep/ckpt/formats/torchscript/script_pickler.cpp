@@ -48,7 +48,7 @@ Status ScriptPickler::object(std::size_t index) {
   const ScriptClass& object = classes_[index];
   out_.global(script_module(index) + "." + object.name);
   out_.op(Op::kEmptyTuple);
-  out_.op(Op::kNewObject);
+  out_.op(Op::kNewObj);
   out_.op(Op::kEmptyDict);
   out_.op(Op::kMark);
   for (const ScriptAttribute& attribute : object.attributes) {
@@ -219,7 +219,7 @@ Status ScriptPickler::storage(const Tensor& tensor) {
   integer(static_cast<std::int64_t>(
       tensor.storage->nbytes / dtype_info(tensor.dtype).size));
   out_.op(Op::kTuple);
-  out_.op(Op::kPersistentId);
+  out_.op(Op::kBinPersId);
   out_.put(tensor.storage.get());
   storages_.push_back(tensor.storage);
   return {};

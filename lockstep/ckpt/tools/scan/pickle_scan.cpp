@@ -14,11 +14,4 @@ PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options) {
   return std::move(machine.result);
 }
 
-bool starts_like_pickle(ByteSpan bytes) {
-  constexpr std::byte kProto{0x80};
-  constexpr unsigned kNewest = 5;
-  return bytes.size() > 2 && bytes[0] == kProto &&
-         static_cast<unsigned>(bytes[1]) <= kNewest;
-}
-
 } // namespace lockstep::ckpt

@@ -63,7 +63,4 @@ struct PickleScanOptions {
 /// `broken`, with the same codes as `read_pickle`.
 PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options = {});
 
-/// True if `bytes` start as a pickle does: PROTO with a known number.
-bool starts_like_pickle(ByteSpan bytes);
-
 } // namespace lockstep::ckpt

@@ -101,7 +101,7 @@ Status ScanMachine::tuple(const Instruction& /*in*/) {
 }
 
 Status ScanMachine::tuple_n(const Instruction& in) {
-  std::vector<Sketch> parts(short_tuple_items(in.info->code));
+  std::vector<Sketch> parts(short_tuple_items(in.info->op));
   for (std::size_t i = parts.size(); i-- > 0;) {
     LOCKSTEP_ASSIGN(parts[i], take());
   }

@@ -18,72 +18,70 @@ namespace {
 using Kind = Sketch::Kind;
 using Handler = Status (ScanMachine::*)(const Instruction&);
 
-constexpr std::uint8_t kStop = '.';
-
 constexpr std::string_view kGetattr = "builtins.getattr";
 
 // Opcodes that are not here push a value without content.
-constexpr std::array<std::pair<std::uint8_t, Handler>, 53> kScanHandlers{{
-    {'X', &ScanMachine::push_text},
-    {0x8C, &ScanMachine::push_text},
-    {0x8D, &ScanMachine::push_text},
-    {'T', &ScanMachine::push_text},
-    {'U', &ScanMachine::push_text},
-    {'S', &ScanMachine::push_string_line},
-    {'V', &ScanMachine::push_unicode_line},
-    {'B', &ScanMachine::push_bytes},
-    {'C', &ScanMachine::push_bytes},
-    {0x8E, &ScanMachine::push_bytes},
-    {0x96, &ScanMachine::push_bytes},
-    {'(', &ScanMachine::push_mark},
-    {')', &ScanMachine::push_empty_tuple},
-    {0x82, &ScanMachine::push_extension},
-    {0x83, &ScanMachine::push_extension},
-    {0x84, &ScanMachine::push_extension},
-    {'c', &ScanMachine::global},
-    {0x93, &ScanMachine::stack_global},
-    {'i', &ScanMachine::inst},
-    {'o', &ScanMachine::collapse},
-    {'l', &ScanMachine::collapse},
-    {'d', &ScanMachine::collapse},
-    {0x91, &ScanMachine::collapse},
-    {'e', &ScanMachine::drop_to_mark},
-    {'u', &ScanMachine::drop_to_mark},
-    {0x90, &ScanMachine::drop_to_mark},
-    {'1', &ScanMachine::drop_to_mark},
-    {'t', &ScanMachine::tuple},
-    {0x85, &ScanMachine::tuple_n},
-    {0x86, &ScanMachine::tuple_n},
-    {0x87, &ScanMachine::tuple_n},
-    {'a', &ScanMachine::drop_one},
-    {'b', &ScanMachine::drop_one},
-    {'s', &ScanMachine::drop_two},
-    {'R', &ScanMachine::reduce},
-    {0x81, &ScanMachine::call_two},
-    {0x92, &ScanMachine::call_three},
-    {'0', &ScanMachine::pop},
-    {'2', &ScanMachine::dup},
-    {'q', &ScanMachine::put},
-    {'r', &ScanMachine::put},
-    {'p', &ScanMachine::put_line},
-    {0x94, &ScanMachine::memoize},
-    {'h', &ScanMachine::get},
-    {'j', &ScanMachine::get},
-    {'g', &ScanMachine::get_line},
-    {'Q', &ScanMachine::binpersid},
-    {0x80, &ScanMachine::nothing},
-    {0x95, &ScanMachine::nothing},
-    {0x98, &ScanMachine::nothing},
-    {']', &ScanMachine::push_other},
-    {'}', &ScanMachine::push_other},
-    {0x8F, &ScanMachine::push_other},
+constexpr std::array<std::pair<Op, Handler>, 53> kScanHandlers{{
+    {Op::kBinUnicode, &ScanMachine::push_text},
+    {Op::kShortBinUnicode, &ScanMachine::push_text},
+    {Op::kBinUnicode8, &ScanMachine::push_text},
+    {Op::kBinString, &ScanMachine::push_text},
+    {Op::kShortBinString, &ScanMachine::push_text},
+    {Op::kString, &ScanMachine::push_string_line},
+    {Op::kUnicode, &ScanMachine::push_unicode_line},
+    {Op::kBinBytes, &ScanMachine::push_bytes},
+    {Op::kShortBinBytes, &ScanMachine::push_bytes},
+    {Op::kBinBytes8, &ScanMachine::push_bytes},
+    {Op::kByteArray8, &ScanMachine::push_bytes},
+    {Op::kMark, &ScanMachine::push_mark},
+    {Op::kEmptyTuple, &ScanMachine::push_empty_tuple},
+    {Op::kExt1, &ScanMachine::push_extension},
+    {Op::kExt2, &ScanMachine::push_extension},
+    {Op::kExt4, &ScanMachine::push_extension},
+    {Op::kGlobal, &ScanMachine::global},
+    {Op::kStackGlobal, &ScanMachine::stack_global},
+    {Op::kInst, &ScanMachine::inst},
+    {Op::kObj, &ScanMachine::collapse},
+    {Op::kList, &ScanMachine::collapse},
+    {Op::kDict, &ScanMachine::collapse},
+    {Op::kFrozenSet, &ScanMachine::collapse},
+    {Op::kAppends, &ScanMachine::drop_to_mark},
+    {Op::kSetItems, &ScanMachine::drop_to_mark},
+    {Op::kAddItems, &ScanMachine::drop_to_mark},
+    {Op::kPopMark, &ScanMachine::drop_to_mark},
+    {Op::kTuple, &ScanMachine::tuple},
+    {Op::kTuple1, &ScanMachine::tuple_n},
+    {Op::kTuple2, &ScanMachine::tuple_n},
+    {Op::kTuple3, &ScanMachine::tuple_n},
+    {Op::kAppend, &ScanMachine::drop_one},
+    {Op::kBuild, &ScanMachine::drop_one},
+    {Op::kSetItem, &ScanMachine::drop_two},
+    {Op::kReduce, &ScanMachine::reduce},
+    {Op::kNewObj, &ScanMachine::call_two},
+    {Op::kNewObjEx, &ScanMachine::call_three},
+    {Op::kPop, &ScanMachine::pop},
+    {Op::kDup, &ScanMachine::dup},
+    {Op::kBinPut, &ScanMachine::put},
+    {Op::kLongBinPut, &ScanMachine::put},
+    {Op::kPut, &ScanMachine::put_line},
+    {Op::kMemoize, &ScanMachine::memoize},
+    {Op::kBinGet, &ScanMachine::get},
+    {Op::kLongBinGet, &ScanMachine::get},
+    {Op::kGet, &ScanMachine::get_line},
+    {Op::kBinPersId, &ScanMachine::binpersid},
+    {Op::kProto, &ScanMachine::nothing},
+    {Op::kFrame, &ScanMachine::nothing},
+    {Op::kReadonlyBuffer, &ScanMachine::nothing},
+    {Op::kEmptyList, &ScanMachine::push_other},
+    {Op::kEmptyDict, &ScanMachine::push_other},
+    {Op::kEmptySet, &ScanMachine::push_other},
 }};
 
-constexpr auto kByCode = [] {
+constexpr auto kByOpcode = [] {
   std::array<Handler, 256> handlers{};
   handlers.fill(&ScanMachine::push_other);
-  for (const auto& [code, handler] : kScanHandlers) {
-    handlers.at(code) = handler;
+  for (const auto& [op, handler] : kScanHandlers) {
+    handlers.at(opcode_byte(op)) = handler;
   }
   return handlers;
 }();
@@ -119,7 +117,7 @@ void ScanMachine::run() {
       result.broken = decoder_.error();
       break;
     }
-    if (instruction->info->code == kStop) {
+    if (instruction->info->op == Op::kStop) {
       break;
     }
     if (count >= options_.limits.max_opcodes) {
@@ -144,7 +142,7 @@ void ScanMachine::run() {
 }
 
 Status ScanMachine::execute(const Instruction& in) {
-  Status status = (this->*kByCode.at(in.info->code))(in);
+  Status status = (this->*kByOpcode.at(opcode_byte(in.info->op)))(in);
   if (status) {
     return {};
   }
@@ -287,7 +285,7 @@ void ScanMachine::note(std::string name, std::uint64_t offset, bool is_nested) {
 // ends and names something.
 void ScanMachine::look_inside(std::string_view bytes, std::uint64_t offset) {
   const ByteSpan span = as_byte_span(bytes);
-  const bool has_proto = starts_like_pickle(span);
+  const bool has_proto = starts_like_pickle(bytes);
   const bool may_be_old = bytes.size() > 4 && bytes.back() == '.' &&
                           bytes.find('\n') != std::string_view::npos;
   if (options_.nesting == 0 || (!has_proto && !may_be_old)) {

@@ -13,6 +13,7 @@
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/formats/legacy/legacy_reader.h"
+#include "lockstep/ckpt/pickle/pickle_opcodes.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 
 namespace lockstep::ckpt::internal {
@@ -64,7 +65,7 @@ bool is_identifier(std::string_view name) {
 
 // Text files may start like pickles of protocol 0: names must look like names.
 bool is_pickle(const PickleScan& scan, ByteSpan head, std::uint64_t size) {
-  if (starts_like_pickle(head)) {
+  if (starts_like_pickle(as_text(head))) {
     return true;
   }
   if (scan.names.empty()) {

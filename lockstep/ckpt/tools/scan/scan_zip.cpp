@@ -10,6 +10,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/pickle/pickle_opcodes.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
@@ -98,7 +99,7 @@ class ZipScan {
               record.data_offset,
               std::min(record.size, kHeadBytes),
               scratch));
-      if (!starts_like_pickle(head) && !starts_like_zip(head) &&
+      if (!starts_like_pickle(as_text(head)) && !starts_like_zip(head) &&
           !is_npy(head)) {
         return {};
       }
@@ -127,7 +128,7 @@ class ZipScan {
       scan_npy(*content, place, out_);
       return;
     }
-    const bool is_scanned = (is_named || starts_like_pickle(bytes)) &&
+    const bool is_scanned = (is_named || starts_like_pickle(as_text(bytes))) &&
                             scan_stream(*content, place, out_);
     if (is_named && !is_scanned) {
       out_.add_unreadable(refusal(
