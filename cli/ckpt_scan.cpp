@@ -32,6 +32,7 @@ Json finding_json(const ckpt::ScanFinding& finding) {
       .set("name", finding.name)
       .set("dangerous", finding.is_dangerous)
       .set("nested", finding.is_nested)
+      .set("code", finding.is_code)
       .set("record", finding.record)
       .set("offset", finding.offset)
       .set("count", finding.count);
@@ -56,6 +57,9 @@ Json scan_json(const ScanReport& report) {
       .set("verdict", ckpt::verdict_name(report.verdict))
       .set("pickles", report.pickles)
       .set("names", report.names)
+      .set(
+          "script_classes",
+          report.script_classes ? Json(*report.script_classes) : Json())
       .set("findings", std::move(findings))
       .set("notes", std::move(notes));
 }
@@ -73,6 +77,12 @@ Json reports_json(const std::vector<ScanReport>& reports) {
 std::string place_text(const std::string& record, std::uint64_t offset) {
   return record.empty() ? format("offset {:#x}", offset)
                         : format("{} {:#x}", escape(record, 100), offset);
+}
+
+std::string_view meaning(const ckpt::ScanFinding& finding) {
+  return finding.is_code        ? "leaves the interpreter"
+         : finding.is_dangerous ? "runs code"
+                                : "needs Python class";
 }
 
 Tone tone_of(Verdict verdict) {
@@ -97,11 +107,20 @@ std::string scan_text(const ScanReport& report, bool color) {
         counted(report.names, "name"));
   }
   text += "\n";
+  if (report.script_classes) {
+    const bool leaves =
+        std::ranges::any_of(report.findings, &ckpt::ScanFinding::is_code);
+    text += format(
+        "{:<10}    TorchScript program, {}{}\n",
+        "",
+        counted(*report.script_classes, "class", "classes"),
+        leaves ? "" : ", code cannot leave the interpreter");
+  }
   for (const ckpt::ScanFinding& finding : report.findings) {
     text += format(
         "{:<10}    {}  {}  {}{}\n",
         "",
-        finding.is_dangerous ? "runs code" : "needs Python class",
+        meaning(finding),
         escape(finding.name, 100),
         place_text(finding.record, finding.offset),
         finding.is_nested ? " in a string" : "");

@@ -70,7 +70,8 @@ void add_results(const ckpt::ScanReport& report, Json& results) {
     results.push(result(
         finding.is_dangerous ? kDangerous : kUnknown,
         format(
-            "the pickle{} {} {}",
+            "the {}{} {} {}",
+            finding.is_code ? "code" : "pickle",
             inside(finding.record),
             finding.is_dangerous ? "names" : "needs Python class",
             escape(finding.name, 200)),

@@ -42,6 +42,9 @@ struct ScanFinding {
   bool is_dangerous = false;
   /// True if the name is in a pickle inside a string of the pickle.
   bool is_nested = false;
+  /// True for an operator in the code of a TorchScript program that reaches
+  /// files or other machines.
+  bool is_code = false;
   /// Record of an archive or member of a tar file, if any.
   std::string record = {};
   /// Units: bytes from the start of the record or file.
@@ -59,6 +62,9 @@ struct ScanReport {
   /// Different names, the allowed ones included.
   std::uint64_t names = 0;
   std::vector<ScanFinding> findings = {};
+  /// Of a TorchScript program its own classes, which LibTorch's interpreter
+  /// runs and not Python: they are no findings.
+  std::optional<std::uint64_t> script_classes = {};
   /// Warnings ("W_NESTED_PICKLE") and what stopped the scan of a part, in the
   /// order of the file.
   std::vector<Error> notes = {};

@@ -52,6 +52,19 @@ def checkpoint(pickled, **more):
     return archive({"data.pkl": pickled, "byteorder": "little", "version": "3\n", **more})
 
 
+SCRIPT = b"\x80\x02c__torch__\nM\nq\x00)\x81q\x01}q\x02b."
+
+
+def script(extra=b"", code=""):
+    """A TorchScript program with a method called like an operator."""
+    text_ = ("class M(Module):\n  def forward(self: __torch__.M,\n    x: Tensor) -> Tensor:\n"
+             + code + "    return (getattr(self, \"0\")).forward(x, )\n"
+             "  def save(self: __torch__.M) -> int:\n    return 1\n")
+    pickled = b"\x80\x02" + extra + (b"0" if extra else b"") + SCRIPT[2:]
+    return archive({"data.pkl": pickled, "code/__torch__.py": text_,
+                    "constants.pkl": b"\x80\x02).", "version": "3\n"})
+
+
 def legacy(third, tail=b""):
     def number(n):
         return b"\x80\x02M" + struct.pack("<H", n) + b"."
@@ -171,6 +184,17 @@ def cases():
     yield "clean.pkl", PLAIN, "clean", [], []
     yield "protocol9.pkl", b"\x80\x09N.", "unreadable", [], []
     yield "broken.pkl", b"\x80\x02K\x01\x00", "unreadable", [], ["E_OPCODE"]
+    # Classes of a program are LibTorch's; not so without the program, or where
+    # something else stands beside them, or its code reaches files.
+    yield "script.pt", script(), "clean", [], []
+    yield "script_alone.pt", checkpoint(SCRIPT), "found", ["__torch__.M"], []
+    yield "script_and_call.pt", script(extra=CALL), "found", SYSTEM, []
+    yield "script_dotted.pt", script(b"c__torch__\nM.forward\n"), "found", \
+        ["__torch__:M.forward"], []
+    yield "script_save.pt", script(code="    torch.save(x, 'out')\n"), "found", ["torch.save"], []
+    yield "script_method.pt", script(code="    x . save ('out')\n"), "found", ["torch.save"], []
+    yield "script_getattr.pt", script(code="    getattr(torch, \"s\\x61ve\")(x, 'out')\n"), \
+        "found", ["getattr"], []
     yield "page.pt", b"<!DOCTYPE html><html></html>", "unreadable", [], ["E_WRONG_FORMAT"]
 
 

@@ -7,6 +7,16 @@
 #include "lockstep/ckpt/pickle/globals.h"
 
 namespace lockstep::ckpt::internal {
+namespace {
+
+// What the program defines. ':' stands before a dotted name, which could walk
+// out of it.
+bool is_script_class(std::string_view name) {
+  return name.starts_with("__torch__.") &&
+         name.find(':') == std::string_view::npos;
+}
+
+} // namespace
 
 ScanCollector::ScanCollector(std::string path, const Limits& limits)
     : limits_(limits) {
@@ -17,9 +27,13 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
   ++report_.pickles;
   for (const PickleName& name : scan.names) {
     names_.insert(name.name);
+    if (place.is_script && !name.is_nested && is_script_class(name.name)) {
+      script_classes_.insert(name.name);
+      continue;
+    }
     const GlobalInfo info = find_global(name.name);
     if (!info.is_harmless()) {
-      report_.findings.push_back(
+      add(
           {.name = name.name,
            .is_dangerous = info.is_dangerous(),
            .is_nested = name.is_nested,
@@ -43,6 +57,14 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
     error.offset = place.offset + error.offset.value_or(0);
     add_unreadable(std::move(error));
   }
+}
+
+void ScanCollector::add(ScanFinding finding) {
+  report_.findings.push_back(std::move(finding));
+}
+
+void ScanCollector::set_script() {
+  report_.script_classes = 0;
 }
 
 void ScanCollector::add_unreadable(Error error) {
@@ -71,6 +93,9 @@ void ScanCollector::set_format(std::string_view format) {
 
 ScanReport ScanCollector::finish() {
   report_.names = names_.size();
+  if (report_.script_classes) {
+    report_.script_classes = script_classes_.size();
+  }
   if (!report_.findings.empty() || is_hiding_) {
     report_.verdict = Verdict::kFound;
   } else if (is_unreadable_) {

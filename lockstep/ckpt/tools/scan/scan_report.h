@@ -22,10 +22,15 @@ class ScanCollector {
     std::string record = {};
     /// Units: bytes from the start of the record or file.
     std::uint64_t offset = 0;
+    /// The archive is a TorchScript program: its classes are in it.
+    bool is_script = false;
   };
 
   /// Adds a pickle that was scanned.
   void add(const PickleScan& scan, const Place& place);
+  void add(ScanFinding finding);
+  /// The file is a TorchScript program.
+  void set_script();
   /// A part that could not be scanned.
   void add_unreadable(Error error);
   void
@@ -43,6 +48,7 @@ class ScanCollector {
   ScanReport report_;
   Limits limits_;
   std::set<std::string> names_;
+  std::set<std::string> script_classes_;
   bool is_unreadable_ = false;
   bool is_hiding_ = false;
 };
@@ -61,6 +67,13 @@ void scan_zip(
     const std::shared_ptr<ByteSource>& source,
     const std::string& outer,
     int depth,
+    ScanCollector& out);
+
+/// Looks in the code of a TorchScript program for operators that reach files or
+/// other machines. `record` is for the findings.
+void scan_script_code(
+    std::string_view code,
+    const std::string& record,
     ScanCollector& out);
 
 /// Scans every member of a tar file.

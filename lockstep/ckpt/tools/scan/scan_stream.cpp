@@ -189,7 +189,8 @@ bool scan_stream(
     ScanCollector& out) {
   std::uint64_t at = 0;
   for (int object = 0; at < source.size() && object < kMaxObjects; ++object) {
-    const Place here{.record = place.record, .offset = place.offset + at};
+    Place here = place;
+    here.offset += at;
     std::vector<std::byte> scratch;
     auto scan = scan_at(source, at, {.limits = out.limits()});
     auto head = source.view(

@@ -48,14 +48,32 @@ Error refusal(
       .detail = std::string(detail)};
 }
 
-bool is_named_pickle(std::string_view name) {
+// LibTorch finds records by names of any letter case.
+std::string lower_case(std::string_view name) {
   std::string lower(name);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
     return static_cast<char>(std::tolower(c));
   });
+  return lower;
+}
+
+bool is_named_pickle(std::string_view name) {
+  const std::string lower = lower_case(name);
   return std::ranges::any_of(kPickleEndings, [&](std::string_view ending) {
     return lower.ends_with(ending);
   });
+}
+
+// What `torch.load` hands to `torch.jit.load`; before 1.4 a script had the
+// other record.
+bool is_script(const ZipReader& zip) {
+  return zip.find("constants.pkl") != nullptr ||
+         zip.find("model.json") != nullptr;
+}
+
+bool is_script_code(std::string_view name) {
+  const std::string lower = lower_case(name);
+  return lower.starts_with("code/") && lower.ends_with(".py");
 }
 
 bool is_data(std::string_view name) {
@@ -71,9 +89,16 @@ class ZipScan {
       std::string outer,
       int depth,
       ScanCollector& out)
-      : zip_(zip), outer_(std::move(outer)), depth_(depth), out_(out) {}
+      : zip_(zip),
+        outer_(std::move(outer)),
+        depth_(depth),
+        is_script_(is_script(zip)),
+        out_(out) {}
 
   void run() {
+    if (is_script_) {
+      out_.set_script();
+    }
     for (const ZipRecord& record : zip_.records()) {
       auto status = scan_record(record);
       if (!status) {
@@ -87,12 +112,13 @@ class ZipScan {
  private:
   Status scan_record(const ZipRecord& record) {
     const bool is_named = is_named_pickle(record.name);
+    const bool is_code = is_script_ && is_script_code(record.name);
     if (record.size == 0 || (is_data(record.name) && !is_named)) {
       return {};
     }
     std::vector<std::byte> scratch;
     ByteSpan head;
-    if (record.method == 0 && !is_named) {
+    if (record.method == 0 && !is_named && !is_code) {
       LOCKSTEP_ASSIGN(
           head,
           zip_.source()->view(
@@ -113,12 +139,15 @@ class ZipScan {
           "--max-pickle-bytes allows more");
     }
     LOCKSTEP_ASSIGN(const ByteSpan bytes, zip_.read(record, scratch));
+    if (is_code) {
+      scan_script_code(as_text(bytes), full_name(record), out_);
+    }
     scan_content(record, bytes, is_named);
     return zip_.check_crc(record);
   }
 
   void scan_content(const ZipRecord& record, ByteSpan bytes, bool is_named) {
-    const Place place{.record = full_name(record)};
+    const Place place{.record = full_name(record), .is_script = is_script_};
     const auto content = make_source(bytes);
     if (starts_like_zip(bytes)) {
       scan_zip(content, place.record, depth_ + 1, out_);
@@ -148,6 +177,7 @@ class ZipScan {
   const ZipReader& zip_;
   std::string outer_;
   int depth_;
+  bool is_script_;
   ScanCollector& out_;
 };
 

@@ -136,6 +136,20 @@ TEST(Scan, NamesTheClassesOfAWholeModel) {
   EXPECT_EQ(report.findings.front().record, "whole_model/data.pkl");
 }
 
+TEST(Scan, CountsTheClassesOfAScript) {
+  const ScanReport script = scan_file("testdata/hostile/script.pt");
+  EXPECT_EQ(script.script_classes, 1U);
+  EXPECT_EQ(script.verdict, Verdict::kClean);
+  const ScanReport alone = scan_file("testdata/hostile/script_alone.pt");
+  EXPECT_EQ(alone.script_classes, std::nullopt);
+  const ScanReport saves = scan_file("testdata/hostile/script_save.pt");
+  EXPECT_EQ(saves.script_classes, 1U);
+  ASSERT_EQ(saves.findings.size(), 1U);
+  EXPECT_TRUE(saves.findings[0].is_code);
+  EXPECT_EQ(saves.findings[0].record, "a/code/__torch__.py");
+  EXPECT_EQ(saves.findings[0].count, 1U); // the method of that name is none
+}
+
 TEST(Scan, SaysWhichNamesAreWorseThanUnknown) {
   const ScanReport report = scan_file("testdata/hostile/call.pt");
   ASSERT_EQ(report.findings.size(), 1U);
