@@ -59,50 +59,37 @@ bool PickleDecoder::fail(Error error) {
 }
 
 bool PickleDecoder::read_operand() {
-  // Branches, for the processor guesses them and goes on; for a length out of a
-  // table the next opcode would have to wait.
-  switch (operand_bytes(instruction_.info->operand)) {
-    case 1:
-      return read_number<std::uint8_t>();
-    case 2:
-      return read_number<std::uint16_t>();
-    case 4:
-      return read_number<std::uint32_t>();
-    case 8:
-      return read_number<std::uint64_t>();
+  const Operand operand = instruction_.info->operand;
+  switch (operand) {
+    case Operand::kNone:
+      return true;
+    case Operand::kLine:
+      return read_line(instruction_.text);
+    case Operand::kTwoLines:
+      return read_line(instruction_.text) && read_line(instruction_.second);
     default:
-      return read_lines();
+      return read_number(operand_bytes(operand)) &&
+             (!has_length(operand) || read_bytes());
   }
 }
 
-template <class T>
-bool PickleDecoder::read_number() {
-  if (remaining() < sizeof(T)) {
-    return fail(truncated(sizeof(T), remaining()));
+bool PickleDecoder::read_number(std::size_t width) {
+  if (remaining() < width) {
+    return fail(truncated(width, remaining()));
   }
-  const auto number = internal::read_le<T>(bytes_, position_);
-  position_ += sizeof(T);
+  const std::uint64_t number =
+      internal::read_number(bytes_.subspan(position_), width);
+  position_ += width;
   instruction_.number = number;
-  const Operand operand = instruction_.info->operand;
-  if (has_length(operand)) {
-    return read_bytes();
-  }
-  if (operand == Operand::kI4) {
+  if (instruction_.info->operand == Operand::kI4) {
     instruction_.number = static_cast<std::uint64_t>(
         std::int64_t{static_cast<std::int32_t>(number)});
   }
-  if (operand == Operand::kF8) {
+  if (instruction_.info->operand == Operand::kF8) {
     // Big-endian, unlike everything else in a pickle.
-    instruction_.real =
-        std::bit_cast<double>(__builtin_bswap64(instruction_.number));
+    instruction_.real = std::bit_cast<double>(__builtin_bswap64(number));
   }
   return true;
-}
-
-bool PickleDecoder::read_lines() {
-  return read_line(instruction_.text) &&
-         (instruction_.info->operand != Operand::kTwoLines ||
-          read_line(instruction_.second));
 }
 
 bool PickleDecoder::read_bytes() {

@@ -4,6 +4,7 @@
 // remain before anything is made of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -54,10 +55,8 @@ class PickleDecoder {
  private:
   // These return false after noting an error.
   bool read_operand();
-  template <class T>
-  bool read_number();
+  bool read_number(std::size_t width);
   bool read_bytes();
-  bool read_lines();
   bool read_line(std::string_view& line);
   bool check_protocol();
   bool check_frame();

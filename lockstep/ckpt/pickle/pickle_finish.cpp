@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/pickle/pickle_finish.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -10,8 +11,6 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/hash_order.h"
-#include "lockstep/ckpt/core/name_hash.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/core/value_walk.h"
@@ -19,29 +18,28 @@
 namespace lockstep::ckpt {
 namespace {
 
-// Hash of a key that Python's dict would compare: text, integers, bools.
-std::optional<std::uint64_t> key_hash(const Value& key) {
-  if (const std::string* text = key.as_string()) {
-    return internal::name_hash(*text);
+// An integer or bool key: Python's dict compares them by their numbers.
+std::optional<std::int64_t> number_of(const Value& key) {
+  if (const bool* flag = key.as_bool()) {
+    return *flag ? 1 : 0;
   }
-  const bool* flag = key.as_bool();
   const std::int64_t* number = key.as_int();
-  if (flag == nullptr && number == nullptr) {
-    return std::nullopt;
-  }
-  const std::int64_t value = flag != nullptr ? *flag : *number;
-  return static_cast<std::uint64_t>(value);
+  return number == nullptr ? std::nullopt : std::optional(*number);
 }
 
+// Equal keys have equal hashes; others seldom do.
 bool may_have_equal_keys(const std::vector<Item>& items) {
-  std::vector<std::uint64_t> hashes;
+  std::vector<std::size_t> hashes;
   hashes.reserve(items.size());
   for (const Item& item : items) {
-    if (const auto hash = key_hash(item.first)) {
-      hashes.push_back(*hash);
+    if (const std::string* text = item.first.as_string()) {
+      hashes.push_back(std::hash<std::string_view>{}(*text));
+    } else if (const auto number = number_of(item.first)) {
+      hashes.push_back(static_cast<std::size_t>(*number));
     }
   }
-  return HashOrder(hashes).has_equal();
+  std::ranges::sort(hashes);
+  return std::ranges::adjacent_find(hashes) != hashes.end();
 }
 
 // Moves later values of equal keys to the first place, as Python's dict does.
@@ -51,16 +49,14 @@ void merge_equal_keys(std::vector<Item>& items) {
     return;
   }
   std::map<std::string_view, std::size_t> texts;
-  std::map<std::int64_t, std::size_t> integers;
+  std::map<std::int64_t, std::size_t> numbers;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     std::size_t place = kept;
     if (const std::string* text = items[i].first.as_string()) {
       place = texts.try_emplace(*text, kept).first->second;
-    } else if (const std::int64_t* number = items[i].first.as_int()) {
-      place = integers.try_emplace(*number, kept).first->second;
-    } else if (const bool* flag = items[i].first.as_bool()) {
-      place = integers.try_emplace(*flag ? 1 : 0, kept).first->second;
+    } else if (const auto number = number_of(items[i].first)) {
+      place = numbers.try_emplace(*number, kept).first->second;
     }
     if (place != kept) {
       items[place].second = std::move(items[i].second);

@@ -91,22 +91,6 @@ constexpr std::array<const OpcodeInfo*, 256> internal::kOpcodeRows = [] {
   return rows;
 }();
 
-constexpr std::array<std::uint8_t, 256> internal::kPlainBytes = [] {
-  // STOP and what reads the memo.
-  constexpr std::array kOthers{Op::kStop, Op::kBinGet, Op::kLongBinGet};
-  std::array<std::uint8_t, 256> bytes{};
-  for (const OpcodeInfo& row : kOpcodes) {
-    const bool is_plain =
-        (row.operand == kNone || operand_bytes(row.operand) != 0) &&
-        !has_length(row.operand) &&
-        std::ranges::find(kOthers, row.op) == kOthers.end();
-    const std::size_t whole = 1 + operand_bytes(row.operand);
-    bytes.at(opcode_byte(row.op)) =
-        static_cast<std::uint8_t>(is_plain ? whole : 0);
-  }
-  return bytes;
-}();
-
 std::span<const OpcodeInfo> opcode_table() {
   return kOpcodes;
 }

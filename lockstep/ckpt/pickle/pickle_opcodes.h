@@ -119,16 +119,27 @@ constexpr std::size_t short_tuple_items(Op op) {
   return op == Op::kTuple1 ? 1 : op == Op::kTuple2 ? 2 : 3;
 }
 
-namespace internal {
-/// By `Operand`. Inside the function GCC would copy it at each call.
-inline constexpr std::array<std::uint8_t, 13>
-    kOperandBytes{0, 1, 2, 4, 8, 4, 8, 0, 0, 1, 4, 8, 4};
-} // namespace internal
-
 /// Units: bytes of a number kind; of a byte kind, bytes of its length; 0 for
 /// others.
 constexpr std::size_t operand_bytes(Operand operand) {
-  return internal::kOperandBytes.at(static_cast<std::size_t>(operand));
+  switch (operand) {
+    case Operand::kU1:
+    case Operand::kBytes1:
+      return 1;
+    case Operand::kU2:
+      return 2;
+    case Operand::kU4:
+    case Operand::kI4:
+    case Operand::kBytes4:
+    case Operand::kSignedBytes4:
+      return 4;
+    case Operand::kU8:
+    case Operand::kF8:
+    case Operand::kBytes8:
+      return 8;
+    default:
+      return 0;
+  }
 }
 
 /// True if the operand is a length and as many bytes.
@@ -152,9 +163,6 @@ std::span<const OpcodeInfo> opcode_table();
 namespace internal {
 /// Rows by byte.
 extern const std::array<const OpcodeInfo*, 256> kOpcodeRows;
-/// Bytes of opcode and operand, by byte, where the opcode alone tells them and
-/// reads nothing from the memo; else 0.
-extern const std::array<std::uint8_t, 256> kPlainBytes;
 } // namespace internal
 
 /// The row of a byte, null if no protocol has such an opcode.

@@ -2,7 +2,6 @@
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 
 #include <gmock/gmock.h>
-#include <xxhash.h>
 
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
@@ -95,6 +94,26 @@ TEST(PickleMachine, ReadsProtocol5WithFramesAndMemoize) {
   EXPECT_EQ(items[0].as_string(), items[1].as_string()); // one string
 }
 
+// MEMOIZE takes the number of entries, wherever those are.
+TEST(PickleMachine, MemoizeCountsEntriesFarAway) {
+  const auto result = read(Pickle(4)
+                               .text("a")
+                               .op(0x94)
+                               .text("b")
+                               .op(0x94)
+                               .op('r')
+                               .number(9, 4)
+                               .text("c")
+                               .op(0x94) // the fourth entry: number 3
+                               .get(3)
+                               .tuple(3)
+                               .stop());
+  ASSERT_TRUE(result) << to_string(result.error());
+  const auto& items = result->root.as_tuple()->items;
+  EXPECT_EQ(*items[1].as_string(), "c");
+  EXPECT_EQ(*items[2].as_string(), "c");
+}
+
 TEST(PickleMachine, SharedContainersStayShared) {
   const auto result = read(Pickle().op('}').put(0).get(0).tuple(2).stop());
   ASSERT_TRUE(result);
@@ -129,22 +148,23 @@ TEST(PickleMachine, KeepsTheLastOfEqualKeysAtTheFirstPlace) {
   EXPECT_EQ(*items[0].second.as_int(), 3);
 }
 
-// An integer is its own hash; equal ones are compared as what they are.
-TEST(PickleMachine, KeepsDifferentKeysOfOneHash) {
-  const auto hash = static_cast<std::int64_t>(XXH3_64bits("a", 1));
+// As Python's dict has it, True is 1 and '1' is neither.
+TEST(PickleMachine, NumbersAndBoolsAreEqualKeys) {
   const auto result = read(Pickle()
                                .op('}')
                                .mark()
-                               .text("a")
                                .int4(1)
-                               .int8(hash)
-                               .int4(2)
+                               .text("first")
+                               .text("1")
+                               .op('N')
+                               .op(0x88)
+                               .text("last")
                                .op('u')
                                .stop());
   ASSERT_TRUE(result);
   EXPECT_EQ(result->root.as_dict()->items.size(), 2U);
-  EXPECT_EQ(*result->root.find("a")->as_int(), 1);
-  EXPECT_EQ(*result->root.find(hash)->as_int(), 2);
+  EXPECT_EQ(*result->root.find(1)->as_string(), "last");
+  EXPECT_TRUE(result->root.find("1")->is_none());
 }
 
 // Gives the same storage for every id.
