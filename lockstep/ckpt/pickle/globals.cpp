@@ -89,6 +89,11 @@ bool is_python_storage(std::string_view name) {
 
 } // namespace
 
+std::string dotted_name(std::string_view module, std::string_view name) {
+  const bool is_dotted = name.find('.') != std::string_view::npos;
+  return format("{}{}{}", module, is_dotted ? ":" : ".", name);
+}
+
 GlobalInfo find_global(std::string_view given) {
   const std::string name = modern_name(given);
   if (const NameRow* row = find_name(name)) {

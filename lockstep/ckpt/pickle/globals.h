@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "lockstep/ckpt/pickle/names.h"
@@ -47,6 +48,10 @@ struct GlobalInfo {
     return trust == Trust::kRunsCode;
   }
 };
+
+/// "module.name". A dotted name walks attributes in Python and could reach any
+/// function through an allowed module: ':' keeps it out of every table.
+std::string dotted_name(std::string_view module, std::string_view name);
 
 /// Looks up "module.name", in Python 2 or 3 spelling.
 GlobalInfo find_global(std::string_view name);

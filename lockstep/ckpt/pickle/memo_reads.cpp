@@ -23,13 +23,14 @@ MemoReads find_memo_reads(ByteSpan bytes, std::uint64_t max_opcodes) {
   PickleDecoder decoder(bytes);
   for (std::uint64_t count = 0; count < max_opcodes; ++count) {
     const Instruction* in = decoder.next();
-    if (in == nullptr || in->info->op == Op::kStop) {
+    if (in == nullptr || in->info->action == Action::kStop) {
       break;
     }
-    if (in->info->op == Op::kGet) {
-      reads.add(parse_number<std::uint64_t>(in->text).value_or(0));
-    } else if (in->info->op == Op::kBinGet || in->info->op == Op::kLongBinGet) {
-      reads.add(in->number);
+    if (in->info->action == Action::kGet) {
+      const bool is_text = in->info->operand == Operand::kLine;
+      reads.add(
+          is_text ? parse_number<std::uint64_t>(in->text).value_or(0)
+                  : in->number);
     }
   }
   return reads;

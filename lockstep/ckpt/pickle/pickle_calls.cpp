@@ -7,8 +7,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_ops.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
+#include "lockstep/ckpt/pickle/tree_builder.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -59,81 +59,80 @@ Status build_tensor(Tensor& tensor, const Value& state) {
   return {};
 }
 
-} // namespace
-
-Status Machine::op_global(const Instruction& in) {
-  return push_global(in.text, in.second, in.offset);
+TreeSlot tuple_of(std::span<TreeSlot> slots) {
+  const std::uint64_t depth = depth_of(slots) + 1;
+  return {Tuple{values_of(slots)}, depth};
 }
 
-Status Machine::op_stack_global(const Instruction& in) {
-  LOCKSTEP_ASSIGN(const Slot name, stack_.pop());
-  LOCKSTEP_ASSIGN(const Slot module, stack_.pop());
-  const std::string* name_text = name.value.as_string();
-  const std::string* module_text = module.value.as_string();
-  if (name_text == nullptr || module_text == nullptr) {
-    return bad_type("module and name are not strings");
-  }
-  return push_global(*module_text, *name_text, in.offset);
-}
-
-Status Machine::push_global(
-    std::string_view module,
-    std::string_view name,
-    std::uint64_t offset) {
-  // A dotted name walks attributes in Python and could reach any function
-  // through an allowed module: ':' keeps it out of every table.
-  const bool is_dotted = name.find('.') != std::string_view::npos;
-  const std::string full =
-      format("{}{}{}", module, is_dotted ? ":" : ".", name);
-  note_global(full, offset);
-  return stack_.push(global_value(full));
-}
-
-Status Machine::op_inst(const Instruction& in) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
-  LOCKSTEP_TRY(push_tuple(std::move(taken)));
-  LOCKSTEP_ASSIGN(const Slot args, stack_.pop());
-  LOCKSTEP_TRY(push_global(in.text, in.second, in.offset));
-  LOCKSTEP_ASSIGN(const Slot callable, stack_.pop());
-  return push_call(callable, args);
-}
-
-Status Machine::op_obj(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
-  if (taken.values.empty()) {
-    return corrupt_pickle("E_STACK", "no class above MARK");
-  }
-  const Slot callable{.value = taken.values.front(), .depth = taken.depth};
-  taken.values.erase(taken.values.begin());
-  LOCKSTEP_TRY(push_tuple(std::move(taken)));
-  LOCKSTEP_ASSIGN(const Slot args, stack_.pop());
-  return push_call(callable, args);
-}
-
-Status Machine::op_reduce(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(const Slot args, stack_.pop());
-  LOCKSTEP_ASSIGN(const Slot callable, stack_.pop());
-  return push_call(callable, args);
-}
-
-Status Machine::op_newobj_ex(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Slot keywords, stack_.pop());
-  LOCKSTEP_ASSIGN(Slot args, stack_.pop());
-  LOCKSTEP_ASSIGN(const Slot callable, stack_.pop());
+Result<TreeSlot> call_with_keywords(
+    const TreeSlot& callable,
+    const TreeSlot& args,
+    const TreeSlot& keywords) {
   const Object* object = callable.value.as_object();
   if (object == nullptr || !is_bare_global(*object)) {
     return bad_type("class of an object is not a name");
   }
-  const std::uint64_t depth = std::max(keywords.depth, args.depth) + 2;
-  return stack_.push(
+  return TreeSlot{
       Object{
           .global = object->global,
-          .args = std::make_shared<Value>(Value::tuple(
-              {std::move(args.value), std::move(keywords.value)}))},
-      depth);
+          .args = std::make_shared<Value>(
+              Value::tuple({args.value, keywords.value}))},
+      std::max(keywords.depth, args.depth) + 2};
 }
 
-Status Machine::push_call(const Slot& callable, const Slot& args) {
+} // namespace
+
+Result<TreeSlot> TreeBuilder::call(
+    const Instruction& in,
+    std::span<TreeSlot> taken) {
+  switch (in.info->op) {
+    case Op::kGlobal:
+      return name(in.text, in.second, in);
+    case Op::kStackGlobal: {
+      const std::string* module = taken[0].value.as_string();
+      const std::string* text = taken[1].value.as_string();
+      if (module == nullptr || text == nullptr) {
+        return bad_type("module and name are not strings");
+      }
+      return name(*module, *text, in);
+    }
+    case Op::kInst:
+      return call_value(name(in.text, in.second, in), tuple_of(taken), in);
+    case Op::kObj:
+      if (taken.empty()) {
+        return corrupt_pickle("E_STACK", "no class above MARK");
+      }
+      return call_value(taken[0], tuple_of(taken.subspan(1)), in);
+    case Op::kReduce:
+    case Op::kNewObj: // the same, nothing is run
+      return call_value(taken[0], taken[1], in);
+    case Op::kNewObjEx:
+      return call_with_keywords(taken[0], taken[1], taken[2]);
+    case Op::kPersId:
+      return persistent(Value(in.text));
+    case Op::kBinPersId:
+      return persistent(taken[0].value);
+    default:
+      return pickle_error(
+          ErrorCode::kUnsupported,
+          "E_OPCODE",
+          "needs data from outside the pickle");
+  }
+}
+
+TreeSlot TreeBuilder::name(
+    std::string_view module,
+    std::string_view name,
+    const Instruction& in) {
+  const std::string full = dotted_name(module, name);
+  note_global(full, in.offset);
+  return {global_value(full)};
+}
+
+Result<TreeSlot> TreeBuilder::call_value(
+    const TreeSlot& callable,
+    const TreeSlot& args,
+    const Instruction& in) {
   const Tuple* tuple = args.value.as_tuple();
   if (tuple == nullptr) {
     return bad_type(format(
@@ -148,67 +147,49 @@ Status Machine::push_call(const Slot& callable, const Slot& args) {
   }
   if (!is_bare_global(*object)) {
     // The result of a call is called: both stay as they are.
-    return stack_.push(
+    return TreeSlot{
         Object{
             .global = "<call>",
             .args = std::make_shared<Value>(
                 Value::tuple({callable.value, args.value}))},
-        depth + 1);
+        depth + 1};
   }
   if (object->global == "builtins.getattr") {
     note_lookup(*tuple);
   }
   LOCKSTEP_ASSIGN(Value value, call_global(object->global, args.value));
   if (const Bytes* bytes = value.as_bytes()) {
-    note_bytes(bytes->data, decoder_.position());
+    note_bytes(bytes->data, in.offset);
   } else if (object->global == "builtins.bytearray") {
-    note_bytes(bytearray_text(*tuple), decoder_.position());
+    note_bytes(bytearray_text(*tuple), in.offset);
   }
-  return stack_.push(std::move(value), depth);
+  return TreeSlot{std::move(value), depth};
 }
 
-Status Machine::op_build(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Slot state, stack_.pop());
-  LOCKSTEP_ASSIGN(Slot * target, stack_.top());
-  LOCKSTEP_TRY(stack_.deepen(*target, state.depth));
-  if (Dict* dict = target->value.as_dict()) {
+Status TreeBuilder::build(TreeSlot& target, TreeSlot& state) const {
+  LOCKSTEP_TRY(deepen(target, state.depth));
+  if (Dict* dict = target.value.as_dict()) {
     return build_dict(*dict, state.value);
   }
-  if (Tensor* tensor = target->value.as_tensor()) {
+  if (Tensor* tensor = target.value.as_tensor()) {
     return build_tensor(*tensor, state.value);
   }
-  Object* object = target->value.as_object();
+  Object* object = target.value.as_object();
   if (object == nullptr || is_bare_global(*object)) {
     return bad_type(
-        format("state for a value of type {}", target->value.type_name()));
+        format("state for a value of type {}", target.value.type_name()));
   }
   object->state = std::make_shared<Value>(std::move(state.value));
   return {};
 }
 
-Status Machine::op_persid(const Instruction& in) {
-  return push_persistent(Value(in.text));
-}
-
-Status Machine::op_binpersid(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(const Slot id, stack_.pop());
-  return push_persistent(id.value);
-}
-
-Status Machine::push_persistent(const Value& id) {
+Result<TreeSlot> TreeBuilder::persistent(const Value& id) {
   if (handler_ == nullptr) {
     return bad_type("persistent id outside a checkpoint");
   }
   LOCKSTEP_ASSIGN(Value value, handler_->resolve(id));
   constexpr std::uint64_t kStorageDepth = 3;
-  return stack_.push(std::move(value), kStorageDepth);
-}
-
-Status Machine::op_refused(const Instruction& /*in*/) {
-  return pickle_error(
-      ErrorCode::kUnsupported,
-      "E_OPCODE",
-      "needs data from outside the pickle");
+  return TreeSlot{std::move(value), kStorageDepth};
 }
 
 } // namespace lockstep::ckpt::internal

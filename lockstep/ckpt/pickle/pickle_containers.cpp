@@ -7,7 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_ops.h"
+#include "lockstep/ckpt/pickle/tree_builder.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -26,129 +26,136 @@ Object* made_object(const Value& value) {
 
 } // namespace
 
-Status Machine::op_empty_list(const Instruction& /*in*/) {
-  return stack_.push(List{});
-}
-
-Status Machine::op_empty_tuple(const Instruction& /*in*/) {
-  return stack_.push(Tuple{});
-}
-
-Status Machine::op_empty_dict(const Instruction& /*in*/) {
-  return stack_.push(Dict{});
-}
-
-Status Machine::op_empty_set(const Instruction& /*in*/) {
-  return stack_.push(Set{});
-}
-
-Status Machine::op_list(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
-  return stack_.push(List{std::move(taken.values)}, taken.depth + 1);
-}
-
-Status Machine::op_tuple(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
-  return push_tuple(std::move(taken));
-}
-
-Status Machine::op_tuple_n(const Instruction& in) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take(short_tuple_items(in.info->op)));
-  return push_tuple(std::move(taken));
-}
-
-Status Machine::push_tuple(Taken taken) {
-  return stack_.push(Tuple{std::move(taken.values)}, taken.depth + 1);
-}
-
-Status Machine::op_dict(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
-  LOCKSTEP_TRY(stack_.push(Dict{}));
-  return set_all(std::move(taken));
-}
-
-Status Machine::op_frozenset(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
-  Value elements = List{std::move(taken.values)};
-  return stack_.push(
-      Object{
-          .global = "builtins.frozenset",
-          .args = std::make_shared<Value>(Value::tuple({std::move(elements)}))},
-      taken.depth + 3);
-}
-
-Status Machine::op_append(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take(1));
-  return append_all(std::move(taken));
-}
-
-Status Machine::op_appends(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
-  return append_all(std::move(taken));
-}
-
-Status Machine::append_all(Taken taken) {
-  LOCKSTEP_ASSIGN(Slot * target, stack_.top());
-  LOCKSTEP_TRY(stack_.deepen(*target, taken.depth));
-  List* list = target->value.as_list();
-  Object* object = made_object(target->value);
-  if (list == nullptr && object == nullptr) {
-    return wrong_target("a list", target->value);
+std::uint64_t depth_of(std::span<const TreeSlot> slots) {
+  std::uint64_t depth = 0;
+  for (const TreeSlot& slot : slots) {
+    depth = std::max(depth, slot.depth);
   }
-  for (Value& value : taken.values) {
+  return depth;
+}
+
+std::vector<Value> values_of(std::span<TreeSlot> slots) {
+  std::vector<Value> values;
+  values.reserve(slots.size());
+  for (TreeSlot& slot : slots) {
+    values.push_back(std::move(slot.value));
+  }
+  return values;
+}
+
+Result<TreeSlot> TreeBuilder::container(
+    const Instruction& in,
+    std::span<TreeSlot> taken) {
+  const std::uint64_t depth = depth_of(taken) + 1;
+  switch (in.info->op) {
+    case Op::kEmptyList:
+    case Op::kList:
+      return TreeSlot{List{values_of(taken)}, depth};
+    case Op::kEmptySet:
+      return TreeSlot{Set{}};
+    case Op::kFrozenSet: {
+      Value elements = List{values_of(taken)};
+      return TreeSlot{
+          Object{
+              .global = "builtins.frozenset",
+              .args =
+                  std::make_shared<Value>(Value::tuple({std::move(elements)}))},
+          depth + 2};
+    }
+    case Op::kEmptyDict:
+    case Op::kDict: {
+      TreeSlot dict{Dict{}};
+      LOCKSTEP_TRY(set_all(dict, taken));
+      return dict;
+    }
+    default:
+      return TreeSlot{Tuple{values_of(taken)}, depth};
+  }
+}
+
+Status TreeBuilder::add(
+    const Instruction& in,
+    TreeSlot& target,
+    std::span<TreeSlot> taken) {
+  switch (in.info->op) {
+    case Op::kBuild:
+      return build(target, taken[0]);
+    case Op::kSetItem:
+    case Op::kSetItems:
+      return set_all(target, taken);
+    case Op::kAddItems:
+      return add_members(target, taken);
+    default:
+      return append_all(target, taken);
+  }
+}
+
+Error TreeBuilder::too_much(std::uint64_t depth) const {
+  const bool is_deep = depth > limits_.max_depth;
+  return pickle_error(
+      ErrorCode::kUnsafe,
+      is_deep ? "E_DEPTH" : "E_LIMIT",
+      is_deep ? format("values nest deeper than {} levels", limits_.max_depth)
+              : format("more than {} values", limits_.max_nodes));
+}
+
+Status TreeBuilder::deepen(TreeSlot& slot, std::uint64_t child_depth) const {
+  slot.depth = std::max(slot.depth, child_depth + 1);
+  return slot.depth > limits_.max_depth ? Status(too_much(slot.depth))
+                                        : Status();
+}
+
+Status TreeBuilder::append_all(TreeSlot& target, std::span<TreeSlot> taken)
+    const {
+  LOCKSTEP_TRY(deepen(target, depth_of(taken)));
+  List* list = target.value.as_list();
+  Object* object = made_object(target.value);
+  if (list == nullptr && object == nullptr) {
+    return wrong_target("a list", target.value);
+  }
+  for (TreeSlot& slot : taken) {
     if (list != nullptr) {
-      list->items.push_back(std::move(value));
+      list->items.push_back(std::move(slot.value));
     } else {
       const auto index = static_cast<std::int64_t>(object->items.size());
-      object->items.emplace_back(index, std::move(value));
+      object->items.emplace_back(index, std::move(slot.value));
     }
   }
   return {};
 }
 
-Status Machine::op_setitem(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take(2));
-  return set_all(std::move(taken));
-}
-
-Status Machine::op_setitems(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
-  return set_all(std::move(taken));
-}
-
-Status Machine::set_all(Taken taken) {
-  LOCKSTEP_ASSIGN(Slot * target, stack_.top());
-  std::vector<Value>& values = taken.values;
-  if (values.size() % 2 != 0) {
+Status TreeBuilder::set_all(TreeSlot& target, std::span<TreeSlot> taken) const {
+  if (taken.size() % 2 != 0) {
     return corrupt_pickle(
         "E_STACK",
-        format("expected pairs of key and value, got {} items", values.size()));
+        format("expected pairs of key and value, got {} items", taken.size()));
   }
-  LOCKSTEP_TRY(stack_.deepen(*target, taken.depth));
-  Dict* dict = target->value.as_dict();
-  Object* object = made_object(target->value);
+  LOCKSTEP_TRY(deepen(target, depth_of(taken)));
+  Dict* dict = target.value.as_dict();
+  Object* object = made_object(target.value);
   if (dict == nullptr && object == nullptr) {
-    return wrong_target("a dict", target->value);
+    return wrong_target("a dict", target.value);
   }
   auto& items = dict != nullptr ? dict->items : object->items;
-  for (std::size_t i = 0; i < values.size(); i += 2) {
-    items.emplace_back(std::move(values[i]), std::move(values[i + 1]));
+  for (std::size_t i = 0; i < taken.size(); i += 2) {
+    items.emplace_back(
+        std::move(taken[i].value),
+        std::move(taken[i + 1].value));
   }
   return {};
 }
 
-Status Machine::op_additems(const Instruction& /*in*/) {
-  LOCKSTEP_ASSIGN(Taken taken, stack_.take_to_mark());
-  LOCKSTEP_ASSIGN(Slot * target, stack_.top());
-  Set* set = target->value.as_set();
+Status TreeBuilder::add_members(TreeSlot& target, std::span<TreeSlot> taken)
+    const {
+  Set* set = target.value.as_set();
   if (set == nullptr) {
-    return made_object(target->value) != nullptr
-               ? append_all(std::move(taken))
-               : Status(wrong_target("a set", target->value));
+    return made_object(target.value) != nullptr
+               ? append_all(target, taken)
+               : Status(wrong_target("a set", target.value));
   }
-  LOCKSTEP_TRY(stack_.deepen(*target, taken.depth));
-  for (Value& value : taken.values) {
-    set->items.push_back(std::move(value));
+  LOCKSTEP_TRY(deepen(target, depth_of(taken)));
+  for (TreeSlot& slot : taken) {
+    set->items.push_back(std::move(slot.value));
   }
   return {};
 }

@@ -19,6 +19,14 @@ Error truncated(std::uint64_t need, std::uint64_t have) {
 
 } // namespace
 
+Error in_opcode(const Instruction& instruction, Error error) {
+  if (!error.offset) {
+    error.offset = instruction.offset;
+    error.message = format("{}: {}", instruction.info->name, error.message);
+  }
+  return error;
+}
+
 const Instruction* PickleDecoder::next() {
   const OpcodeInfo* info =
       remaining() == 0
@@ -52,9 +60,7 @@ void PickleDecoder::note_no_opcode() {
 }
 
 bool PickleDecoder::fail(Error error) {
-  error.message = format("{}: {}", instruction_.info->name, error.message);
-  error.offset = instruction_.offset;
-  error_ = std::move(error);
+  error_ = in_opcode(instruction_, std::move(error));
   return false;
 }
 

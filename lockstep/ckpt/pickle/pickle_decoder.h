@@ -29,6 +29,9 @@ struct Instruction {
   std::string_view second = {};
 };
 
+/// `error` with the opcode's name and offset, unless it has an offset.
+Error in_opcode(const Instruction& instruction, Error error);
+
 /// Reads instructions one after the other.
 /// Errors: kCorrupt (E_TRUNCATED, E_FRAME, E_PROTO, E_PICKLE), kUnsupported
 /// (E_OPCODE, E_PROTO).
@@ -41,6 +44,10 @@ class PickleDecoder {
   const Instruction* next();
   [[nodiscard]] const Error& error() const {
     return error_;
+  }
+  /// The one that `next` gave last.
+  [[nodiscard]] const Instruction& instruction() const noexcept {
+    return instruction_;
   }
 
   /// Units: bytes read so far.

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/pickle/globals.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -194,7 +196,45 @@ class Finisher {
   std::unordered_map<const void*, std::uint64_t> heights_;
 };
 
+// Breaks a cycle.
+struct Empty {
+  template <class T>
+  void operator()(const T& /*scalar*/) const {}
+  template <class T>
+    requires requires(T& t) { t.items; }
+  void operator()(T& node) const {
+    auto items = std::exchange(node.items, {});
+    if constexpr (std::is_same_v<T, Dict>) {
+      auto attributes = std::exchange(node.attributes, {});
+    }
+    if constexpr (std::is_same_v<T, Object>) {
+      auto state = std::exchange(node.state, {});
+    }
+  }
+};
+
 } // namespace
+
+ReusedNodes::~ReusedNodes() {
+  for (const auto& [node, value] : nodes_) {
+    value.visit(Empty{});
+  }
+}
+
+void ReusedNodes::note(const Value& value) {
+  const Object* object = value.as_object();
+  const bool is_name = object != nullptr && is_bare_global(*object);
+  // A tuple cannot be changed: a cycle through it goes through another.
+  if (value.is_container() && value.as_tuple() == nullptr && !is_name) {
+    nodes_.emplace(value.address(), value);
+  }
+}
+
+void ReusedNodes::release(const SharedNodes& nodes) {
+  std::erase_if(nodes_, [&](const auto& entry) {
+    return nodes.contains(entry.first);
+  });
+}
 
 Result<SharedNodes> finish_tree(Value& root, std::uint64_t max_depth) {
   Finisher finisher(max_depth);

@@ -2,7 +2,6 @@
 #include "lockstep/ckpt/pickle/pickle_machine.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -10,67 +9,22 @@
 #include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
-#include "lockstep/ckpt/pickle/pickle_ops.h"
+#include "lockstep/ckpt/pickle/stack_machine.h"
+#include "lockstep/ckpt/pickle/tree_builder.h"
 
 namespace lockstep::ckpt {
 namespace internal {
 
-Status Machine::run() {
-  for (std::uint64_t count = 0;; ++count) {
-    if (count >= limits_.max_opcodes) {
-      return pickle_error(
-          ErrorCode::kUnsafe,
-          "E_LIMIT",
-          format("more than {} opcodes", limits_.max_opcodes));
-    }
-    const Instruction* next = decoder_.next();
-    if (next == nullptr) {
-      return decoder_.error();
-    }
-    const Instruction& instruction = *next;
-    if (instruction.info->op == Op::kStop) {
-      return stop(instruction);
-    }
-    const OpHandler handler = kOpHandlers[opcode_byte(instruction.info->op)];
-    if (handler == nullptr) {
-      continue; // PROTO and FRAME are the decoder's
-    }
-    Status status = (this->*handler)(instruction);
-    if (!status) {
-      return at(instruction, std::move(status).error());
-    }
-  }
-}
-
-Status Machine::stop(const Instruction& instruction) {
-  if (stack_.has_marks()) {
-    return at(instruction, corrupt_pickle("E_STACK", "MARK without an end"));
-  }
-  auto slot = stack_.pop();
-  if (!slot) {
-    return at(instruction, std::move(slot).error());
-  }
-  result.root = std::move(slot->value);
-  result.consumed = decoder_.position();
-  result.protocol = decoder_.protocol();
-  stack_.forget();
-  auto shared = finish_tree(result.root, limits_.max_depth);
-  if (!shared) {
-    return at(instruction, std::move(shared).error());
-  }
-  stack_.release(*shared);
+Status TreeBuilder::finish(Value root) {
+  result.root = std::move(root);
+  LOCKSTEP_ASSIGN(
+      const SharedNodes shared,
+      finish_tree(result.root, limits_.max_depth));
+  reused_.release(shared);
   return {};
 }
 
-Error Machine::at(const Instruction& instruction, Error error) {
-  if (!error.offset) {
-    error.offset = instruction.offset;
-    error.message = format("{}: {}", instruction.info->name, error.message);
-  }
-  return error;
-}
-
-void Machine::note_global(const std::string& name, std::uint64_t offset) {
+void TreeBuilder::note_global(const std::string& name, std::uint64_t offset) {
   const auto [row, is_new] =
       global_rows_.try_emplace(name, result.globals.size());
   if (is_new) {
@@ -82,7 +36,7 @@ void Machine::note_global(const std::string& name, std::uint64_t offset) {
   ++result.globals[row->second].count;
 }
 
-void Machine::note_lookup(const Tuple& args) {
+void TreeBuilder::note_lookup(const Tuple& args) {
   constexpr std::size_t kMaxKept = 64;
   constexpr std::size_t kMaxBytes = 256;
   const bool is_pair = args.items.size() == 2;
@@ -95,7 +49,7 @@ void Machine::note_lookup(const Tuple& args) {
   result.lookups.insert(is_kept ? owner->global + "." + *name : "?");
 }
 
-void Machine::note_bytes(std::string_view bytes, std::uint64_t offset) {
+void TreeBuilder::note_bytes(std::string_view bytes, std::uint64_t offset) {
   if (starts_like_pickle(bytes) &&
       bytes.back() == static_cast<char>(opcode_byte(Op::kStop))) {
     result.warnings.push_back(
@@ -103,7 +57,7 @@ void Machine::note_bytes(std::string_view bytes, std::uint64_t offset) {
   }
 }
 
-std::string Machine::unsafe_names() const {
+std::string TreeBuilder::unsafe_names() const {
   std::vector<std::string> names;
   for (const GlobalUse& use : result.globals) {
     if (find_global(use.name).is_dangerous()) {
@@ -114,6 +68,25 @@ std::string Machine::unsafe_names() const {
 }
 
 } // namespace internal
+
+namespace {
+
+Status
+run(ByteSpan bytes, const Limits& limits, internal::TreeBuilder& builder) {
+  StackMachine machine(bytes, limits.max_opcodes, builder);
+  LOCKSTEP_TRY(machine.run());
+  builder.result.consumed = machine.decoder().position();
+  builder.result.protocol = machine.decoder().protocol();
+  auto root = machine.take_root();
+  Status status = root ? builder.finish(std::move(root->value))
+                       : Status(std::move(root).error());
+  return status ? Status()
+                : Status(in_opcode(
+                      machine.decoder().instruction(),
+                      std::move(status).error()));
+}
+
+} // namespace
 
 Result<PickleResult> read_pickle(
     ByteSpan bytes,
@@ -130,17 +103,17 @@ Result<PickleResult> read_pickle(
   }
   Limits bounded = limits;
   bounded.max_depth = std::min(limits.max_depth, kMaxTreeDepth);
-  internal::Machine machine(bytes, handler, bounded);
-  Status status = machine.run();
+  internal::TreeBuilder builder(handler, bounded);
+  Status status = run(bytes, bounded, builder);
   if (!status) {
     Error error = std::move(status).error();
-    const std::string names = machine.unsafe_names();
+    const std::string names = builder.unsafe_names();
     if (!names.empty()) {
       error.hint = "do not load it elsewhere: it names " + names;
     }
     return error;
   }
-  return std::move(machine.result);
+  return std::move(builder.result);
 }
 
 } // namespace lockstep::ckpt

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every opcode of pickle protocols 0 to 5 in one table: its name, its operand
-// and since when it exists.
+// Every opcode of pickle protocols 0 to 5 in one table: its name, its operand,
+// since when it exists and what it does to the stack.
 #pragma once
 
 #include <array>
@@ -114,11 +114,6 @@ enum class Operand : std::uint8_t {
   kSignedBytes4,
 };
 
-/// Items of the tuple that TUPLE1, TUPLE2 or TUPLE3 makes.
-constexpr std::size_t short_tuple_items(Op op) {
-  return op == Op::kTuple1 ? 1 : op == Op::kTuple2 ? 2 : 3;
-}
-
 /// Units: bytes of a number kind; of a byte kind, bytes of its length; 0 for
 /// others.
 constexpr std::size_t operand_bytes(Operand operand) {
@@ -147,6 +142,32 @@ constexpr bool has_length(Operand operand) {
   return operand >= Operand::kBytes1;
 }
 
+/// What an opcode does to the stack. What the values are is up to the policy of
+/// the machine (stack_machine.h).
+enum class Action : std::uint8_t {
+  /// Nothing: the decoder has dealt with it.
+  kSkip,
+  kStop,
+  kMark,
+  kPop,
+  kPopMark,
+  kDup,
+  kPut,
+  kMemoize,
+  kGet,
+  /// Pushes what the operand spells out.
+  kPlain,
+  /// Takes values and pushes a container of them.
+  kContainer,
+  /// Takes values and pushes what a name, a call or an id stands for.
+  kCall,
+  /// Takes values and gives them to the value below.
+  kAdd,
+};
+
+/// As `OpcodeInfo::takes`: the values above the last mark, which goes, too.
+inline constexpr std::uint8_t kToMark = 0xFF;
+
 /// One row of the table.
 struct OpcodeInfo {
   Op op = Op::kStop;
@@ -155,6 +176,9 @@ struct OpcodeInfo {
   Operand operand = Operand::kNone;
   /// First protocol that has it.
   std::uint8_t protocol = 0;
+  Action action = Action::kSkip;
+  /// Number of values that the action takes off the stack.
+  std::uint8_t takes = 0;
 };
 
 /// All rows, in the order of their bytes.
