@@ -12,7 +12,7 @@ namespace {
 
 using Row = NameRow;
 using enum Trust;
-constexpr bool kFunction = true;
+using enum Written;
 
 // clang-format off
 constexpr std::array kNames{
@@ -27,18 +27,18 @@ constexpr std::array kNames{
     Row{"torch._utils._rebuild_tensor", kSafe, rebuild_tensor},
     Row{"torch._utils._rebuild_tensor_v2", kSafe, rebuild_tensor_v2},
     Row{"torch._utils._rebuild_tensor_v3", kSafe, rebuild_tensor_v3},
-    Row{"torch._utils._rebuild_parameter", kSafe, rebuild_parameter, kFunction},
-    Row{"torch._utils._rebuild_parameter_with_state", kSafe, rebuild_parameter_with_state, kFunction},
-    Row{"torch._tensor._rebuild_from_type_v2", kSafe, rebuild_from_type, kFunction},
+    Row{"torch._utils._rebuild_parameter", kSafe, rebuild_parameter, kAsCall},
+    Row{"torch._utils._rebuild_parameter_with_state", kSafe, rebuild_parameter_with_state, kAsCall},
+    Row{"torch._tensor._rebuild_from_type_v2", kSafe, rebuild_from_type, kAsCall},
     Row{"torch._utils._rebuild_qtensor", kSafe, rebuild_qtensor},
-    Row{"torch._utils._rebuild_sparse_tensor", kSafe, rebuild_sparse, kFunction},
-    Row{"builtins.bytearray", kSafe, nullptr, kFunction},
-    Row{"torch.serialization._get_layout", kSafe, nullptr, kFunction},
-    Row{"torch._utils._rebuild_meta_tensor_no_storage", kSafe, nullptr, kFunction},
-    Row{"torch._utils._rebuild_nested_tensor", kSafe, nullptr, kFunction},
-    Row{"torch._utils._rebuild_device_tensor_from_cpu_tensor", kSafe, nullptr, kFunction},
-    Row{"torch._utils._rebuild_device_tensor_from_numpy", kSafe, nullptr, kFunction},
-    Row{"torch.nested._internal.nested_tensor._rebuild_njt", kSafe, nullptr, kFunction},
+    Row{"torch._utils._rebuild_sparse_tensor", kSafe, rebuild_sparse, kAsCall},
+    Row{"builtins.bytearray", kSafe, nullptr, kAsCall},
+    Row{"torch.serialization._get_layout", kSafe, nullptr, kAsCall},
+    Row{"torch._utils._rebuild_meta_tensor_no_storage", kSafe, nullptr, kAsCall},
+    Row{"torch._utils._rebuild_nested_tensor", kSafe, nullptr, kAsCall},
+    Row{"torch._utils._rebuild_device_tensor_from_cpu_tensor", kSafe, nullptr, kAsCall},
+    Row{"torch._utils._rebuild_device_tensor_from_numpy", kSafe, nullptr, kAsCall},
+    Row{"torch.nested._internal.nested_tensor._rebuild_njt", kSafe, nullptr, kAsCall},
     Row{"torch.Tensor", kSafe},
     Row{"torch.per_tensor_affine", kSafe},
     Row{"torch.per_tensor_symmetric", kSafe},
@@ -48,7 +48,7 @@ constexpr std::array kNames{
     Row{"torch.storage.TypedStorage", kSafe},
     Row{"torch._utils._rebuild_wrapper_subclass", kSafe},
     Row{"torch.nested._internal.nested_tensor.NestedTensor", kSafe},
-    Row{"torch._dynamo.decorators._DimRange", kSafe},
+    Row{"torch._dynamo.decorators._DimRange", kSafe, nullptr, kAsInstance},
     Row{"builtins.bytes", kUnknown, call_bytes},
     Row{"torch._tensor._rebuild_from_type", kUnknown, rebuild_from_type},
     Row{"torch.jit._pickle.restore_type_tag", kDataOnly, call_restore_type_tag},
@@ -56,6 +56,7 @@ constexpr std::array kNames{
     Row{"torch.jit._pickle.build_doublelist", kDataOnly, call_typed_list},
     Row{"torch.jit._pickle.build_boollist", kDataOnly, call_typed_list},
     Row{"torch.jit._pickle.build_tensorlist", kDataOnly, call_typed_list},
+    Row{"torch._utils._rebuild_sparse_csr_tensor", kDataOnly},
     Row{"torch.distributed.checkpoint.metadata.Metadata", kDataOnly},
     Row{"torch.distributed.checkpoint.metadata.TensorStorageMetadata", kDataOnly},
     Row{"torch.distributed.checkpoint.metadata.BytesStorageMetadata", kDataOnly},
@@ -63,7 +64,7 @@ constexpr std::array kNames{
     Row{"torch.distributed.checkpoint.metadata.ChunkStorageMetadata", kDataOnly},
     Row{"torch.distributed.checkpoint.metadata.MetadataIndex", kDataOnly},
     Row{"torch.distributed.checkpoint.metadata.StorageMeta", kDataOnly},
-    Row{"torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING", kDataOnly},
+    Row{"torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING", kDataOnly, nullptr, kNever, "TORCH_"},
     Row{"torch.distributed.checkpoint.filesystem._StorageInfo", kDataOnly},
     Row{"torch.distributed.checkpoint.filesystem._StoragePrefix", kDataOnly},
     Row{"pathlib.PosixPath", kDataOnly},
@@ -111,6 +112,16 @@ constexpr std::array<std::string_view, 44> kModules{
 const NameRow* find_name(std::string_view name) {
   const auto* const row = std::ranges::find(kNames, name, &NameRow::name);
   return row == kNames.end() ? nullptr : row;
+}
+
+bool is_enum_member(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) {
+    return false;
+  }
+  const NameRow* row = find_name(name.substr(0, dot));
+  return row != nullptr && !row->members.empty() &&
+         name.substr(dot + 1).starts_with(row->members);
 }
 
 bool reaches_the_system(std::string_view name) {

@@ -22,18 +22,32 @@ enum class Trust : std::uint8_t {
   kRunsCode,
 };
 
+/// How an `Object` of a name may be written, beside the bare name of a safe
+/// one.
+enum class Written : std::uint8_t {
+  kNever,
+  /// With arguments: the safe loader calls it.
+  kAsCall,
+  /// As an instance with a state: the safe loader makes one.
+  kAsInstance,
+};
+
 struct NameRow {
   /// In Python 3's spelling.
   std::string_view name = {};
   Trust trust = Trust::kUnknown;
   /// Makes a typed value of a call; null: it stays an `Object`.
   CallResult (*call)(const Tuple&) = nullptr;
-  /// The safe loader calls it: it may be written with arguments.
-  bool is_function = false;
+  Written written = Written::kNever;
+  /// Of an enum: how its members begin.
+  std::string_view members = {};
 };
 
 /// Null for a name without a row.
 const NameRow* find_name(std::string_view name);
+
+/// "module.Enum.MEMBER" with an enum of the table: what `getattr` may fetch.
+bool is_enum_member(std::string_view name);
 
 /// Of a name without a row: its module runs code or reaches the system, or it
 /// is no plain name at all.

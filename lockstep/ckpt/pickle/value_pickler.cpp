@@ -17,9 +17,6 @@ constexpr std::size_t kMaxPickleDepth = 1000;
 constexpr std::size_t kBatch = 1000;
 constexpr std::size_t kMaxLongBytes = 255;
 
-// The only class whose instances it makes: marks of a jagged tensor.
-constexpr std::string_view kDimRange = "torch._dynamo.decorators._DimRange";
-
 // What the safe loader takes as a bare name: all it takes at all.
 bool is_name(std::string_view name) {
   return find_global(name).is_safe();
@@ -228,12 +225,12 @@ Status ValuePickler::save(const Object& object) {
   if (is_plain && is_call && name.ends_with("Storage")) {
     return storage_of(object);
   }
-  if (is_call && name == kDimRange && object.items.empty()) {
+  const NameRow* const row = find_name(name);
+  const Written written = row == nullptr ? Written::kNever : row->written;
+  if (is_call && written == Written::kAsInstance && object.items.empty()) {
     return instance(object);
   }
-  const NameRow* const row = find_name(name);
-  const bool allowed = row != nullptr && row->is_function;
-  if (!is_plain || !is_call || !allowed) {
+  if (!is_plain || !is_call || written != Written::kAsCall) {
     return refuse(
         format(
             "'{}' is not loaded by torch.load(weights_only=True)",

@@ -6,6 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/names.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 
 namespace lockstep::ckpt {
@@ -262,6 +263,21 @@ TEST(Globals, AllowListEqualsThatOfTheSafeLoader) {
   }
 }
 
+TEST(Globals, MembersAreOfAnEnumInTheTable) {
+  const std::string formats =
+      "torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING";
+  EXPECT_TRUE(is_enum_member(formats + ".TORCH_PRESERVE_FORMAT"));
+  for (const std::string& name :
+       {formats,
+        formats + ".__class__",
+        formats + ".TORCH_X.__class__",
+        std::string("torch.load.TORCH_X"),
+        std::string("collections.OrderedDict."),
+        std::string("TORCH_X")}) {
+    EXPECT_FALSE(is_enum_member(name)) << name;
+  }
+}
+
 // In every part alike: reading, scanning and sharded checkpoints.
 TEST(Globals, WhatOnlyHoldsDataIsHarmlessButNotOnTheList) {
   for (const char* name :
@@ -269,7 +285,9 @@ TEST(Globals, WhatOnlyHoldsDataIsHarmlessButNotOnTheList) {
         "pathlib._local.PosixPath",
         "pathlib._local.PureWindowsPath",
         "torch.distributed.checkpoint.filesystem._StoragePrefix",
-        "torch.distributed.checkpoint.metadata.Metadata"}) {
+        "torch.distributed.checkpoint.metadata.Metadata",
+        "torch.jit._pickle.build_intlist",
+        "torch._utils._rebuild_sparse_csr_tensor"}) {
     EXPECT_TRUE(find_global(name).is_harmless()) << name;
     EXPECT_FALSE(find_global(name).is_safe()) << name;
   }

@@ -29,7 +29,7 @@ Error bad_metadata(std::string message) {
 }
 
 bool looks_up_members_only(const std::set<std::string>& lookups) {
-  return !lookups.empty() && std::ranges::all_of(lookups, is_enum_lookup);
+  return !lookups.empty() && std::ranges::all_of(lookups, is_enum_member);
 }
 
 Status check_globals(const PickleResult& pickle) {
@@ -289,12 +289,6 @@ class ItemReader {
 };
 
 } // namespace
-
-bool is_enum_lookup(std::string_view lookup) {
-  return lookup.starts_with(kModule) &&
-         lookup.substr(kModule.size())
-             .starts_with("metadata._MEM_FORMAT_ENCODING.TORCH_");
-}
 
 Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
   auto pickle = read_pickle(bytes, nullptr, limits);

@@ -21,11 +21,6 @@ inline constexpr const char* kDcpMetadataFile = ".metadata";
 /// How the names of the files with tensors end.
 inline constexpr const char* kDcpDataSuffix = ".distcp";
 
-/// True if `getattr(module.X, 'name')`, given as "module.X.name", fetches a
-/// member of the enum in such metadata, the only one in PyTorch's own
-/// checkpoints. Python 3.11.2, Debian 12's, pickles it so.
-bool is_enum_lookup(std::string_view lookup);
-
 /// Where an item lies: a whole file of `torch.save` inside a file of the
 /// folder. Units: bytes.
 struct DcpPlace {

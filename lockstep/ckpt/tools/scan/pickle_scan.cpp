@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
 #include "lockstep/ckpt/pickle/stack_machine.h"
@@ -218,7 +217,7 @@ class NameScan {
       return false;
     }
     const auto& parts = tuples_[args.index];
-    return is_enum_lookup(
+    return is_enum_member(
         format("{}.{}", text_of(parts[0]), text_of(parts[1])));
   }
 
