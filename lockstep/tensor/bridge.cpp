@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/tensor/dtype_map.h"
 #include "lockstep/tensor/map_location.h"
 #include "lockstep/tensor/storage_bridge.h"
@@ -33,28 +34,8 @@ c10::Storage on_cpu(const at::Tensor& tensor) {
   return bytes.cpu().storage();
 }
 
-void check_bounds(const ckpt::Tensor& tensor, std::uint64_t item_size) {
-  const std::uint64_t items = tensor.storage->nbytes / item_size;
-  std::uint64_t last = 0;
-  bool fits = tensor.sizes.size() == tensor.strides.size() &&
-              tensor.offset >= 0 && std::cmp_less_equal(tensor.offset, items);
-  bool is_empty = false;
-  for (std::size_t i = 0; fits && i < tensor.sizes.size(); ++i) {
-    fits = tensor.sizes[i] >= 0 && tensor.strides[i] >= 0;
-    is_empty = is_empty || tensor.sizes[i] == 0;
-    std::uint64_t span = 0;
-    fits = fits &&
-           !__builtin_mul_overflow(
-               static_cast<std::uint64_t>(
-                   tensor.sizes[i] > 0 ? tensor.sizes[i] - 1 : 0),
-               static_cast<std::uint64_t>(tensor.strides[i]),
-               &span) &&
-           !__builtin_add_overflow(last, span, &last);
-  }
-  if (fits && !is_empty) {
-    fits = last < items - static_cast<std::uint64_t>(tensor.offset);
-  }
-  if (!fits) {
+void check_bounds(const ckpt::Tensor& tensor) {
+  if (!ckpt::check_view(tensor)) {
     raise(
         {.code = ErrorCode::kCorrupt,
          .op = "tensor.read",
@@ -171,7 +152,7 @@ at::Tensor TensorReader::tensor(const ckpt::Tensor& tensor) {
             "LibTorch has no plain tensors of dtype {}",
             ckpt::dtype_info(tensor.dtype).name));
   }
-  check_bounds(tensor, c10::elementSize(*type));
+  check_bounds(tensor);
   const c10::Storage& storage = impl_->storage(tensor.storage);
   at::Tensor out =
       at::empty({0}, at::TensorOptions(storage.device()).dtype(*type));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "lockstep/base/strings.h"
@@ -29,43 +28,11 @@ std::string_view rebuild_function(const Tensor& tensor) {
              : "torch._utils._rebuild_tensor_v2";
 }
 
-// Elements from the start of the storage to the end of the view; nothing if
-// the numbers are negative or leave 64 bits.
-std::optional<std::int64_t> extent(const Tensor& tensor) {
-  std::int64_t last = tensor.offset;
-  bool bad = tensor.offset < 0;
-  bool empty = false;
-  for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
-    const std::int64_t size = tensor.sizes[i];
-    std::int64_t step = 0;
-    bad = bad || size < 0 || tensor.strides[i] < 0 ||
-          __builtin_mul_overflow(
-              std::max<std::int64_t>(size - 1, 0),
-              tensor.strides[i],
-              &step) ||
-          __builtin_add_overflow(last, step, &last);
-    empty = empty || size == 0;
-  }
-  if (bad || last == std::numeric_limits<std::int64_t>::max()) {
-    return std::nullopt;
-  }
-  return empty ? 0 : last + 1;
-}
-
 } // namespace
 
 Status ValuePickler::check_tensor(const Tensor& tensor) const {
   if (tensor.storage == nullptr) {
     return invalid("a tensor without a storage");
-  }
-  if (tensor.sizes.size() != tensor.strides.size() ||
-      tensor.sizes.size() > kMaxDimensions) {
-    return invalid(format(
-        "a tensor of {} sizes and {} strides; expected equally many, at most "
-        "{}",
-        tensor.sizes.size(),
-        tensor.strides.size(),
-        kMaxDimensions));
   }
   if (is_quantized(tensor.dtype) != (tensor.quantizer != nullptr)) {
     return refuse("a quantized tensor without its quantizer");
@@ -75,19 +42,8 @@ Status ValuePickler::check_tensor(const Tensor& tensor) const {
         format("a tensor of the class '{}'", escape(tensor.class_name)),
         "clear its class_name to keep the data alone");
   }
-  if (dtype_info(tensor.dtype).per_byte > 1) {
-    const Status status = check_view(tensor);
-    return status ? Status() : Status(invalid(status.error().message));
-  }
-  const auto needed = extent(tensor);
-  const std::uint64_t have =
-      tensor.storage->nbytes / dtype_info(tensor.dtype).size;
-  if (!needed || static_cast<std::uint64_t>(*needed) > have) {
-    return invalid(format(
-        "a tensor that leaves its storage of {} bytes",
-        tensor.storage->nbytes));
-  }
-  return {};
+  const Status fits = check_view(tensor);
+  return fits ? Status() : Status(invalid(fits.error().message));
 }
 
 Status ValuePickler::check_location(const std::string& location) const {
