@@ -72,10 +72,21 @@ TEST(FindPath, TriesEveryWayThroughKeysWithDots) {
 }
 
 TEST(FindPath, TakesWholeStepsOnly) {
-  const Value root =
-      Value::dict({{"ab", 1}, {"list", Value::list({1, 2})}, {"n", 3}});
+  const Value root = Value::dict(
+      {{"ab", 1},
+       {"list", Value::list({1, 2})},
+       {"n", 3},
+       {"d", Value::dict({{"c", 4}})}});
   for (const char* path :
-       {"a", "abc", "ab.", "list.2", "list.-1", "list.01", "list.", "n.0"}) {
+       {"a",
+        "abc",
+        "ab.",
+        "dxc",
+        "list.2",
+        "list.-1",
+        "list.01",
+        "list.",
+        "n.0"}) {
     EXPECT_FALSE(find_path(root, path)) << path;
   }
   EXPECT_EQ(find_path(root, "list.2").error().detail, "E_NO_KEY");

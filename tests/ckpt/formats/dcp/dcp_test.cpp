@@ -373,9 +373,9 @@ TEST(DcpWriter, WritesNoPathThatTheReaderRefuses) {
   MemoryFs fs;
   ASSERT_TRUE(save("d", chain(kMaxDcpPath), kDcp, fs));
   EXPECT_TRUE(load("d", {}, fs));
-  EXPECT_EQ(
-      save("e", chain(kMaxDcpPath + 1), kDcp, fs).error().detail,
-      "E_DEPTH");
+  const Status deeper = save("e", chain(kMaxDcpPath + 1), kDcp, fs);
+  ASSERT_FALSE(deeper);
+  EXPECT_EQ(deeper.error().detail, "E_DEPTH");
 }
 
 TEST(DcpWriter, JoinsPathsAsPyTorchDoes) {
