@@ -46,10 +46,11 @@ endfunction()
 # precompiled one) and what the compiler makes of them are then paid for once.
 # Names in the anonymous namespaces of a batch must differ.
 function(_lockstep_unity target torch)
-  if(NOT LOCKSTEP_UNITY)
+  get_target_property(type ${target} TYPE)
+  if(NOT LOCKSTEP_UNITY
+      OR (LOCKSTEP_UNITY STREQUAL "PROGRAMS" AND NOT type STREQUAL "EXECUTABLE"))
     return()
   endif()
-  get_target_property(type ${target} TYPE)
   if(torch)
     set(files 6)
   elseif(type STREQUAL "EXECUTABLE")
