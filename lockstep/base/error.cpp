@@ -39,7 +39,7 @@ constexpr std::array kTable{
     ErrorInfo{
         kUnsafe,
         "kUnsafe",
-        "refused: it would run code or pass a limit",
+        "refused: it would run code or exceed a limit",
         3,
         "kunsafe"},
     ErrorInfo{

@@ -27,7 +27,7 @@ enum class Outcome {
   kWarned,
   /// It opens and names what could run code: exit 1, or a refusal if asked.
   kOpaque,
-  /// It opens; walking all of it passes a limit.
+  /// It opens; walking all of it exceeds a limit.
   kExpands,
   /// It reads well, and nothing in it is run.
   kRead,
