@@ -89,7 +89,7 @@ Result<int> run_source(const SourceArgs& args, const Common& common) {
         .code = ErrorCode::kNotFound,
         .op = "ckpt.source",
         .message = args.name.empty()
-                       ? "no Python sources travel in this file"
+                       ? "this file contains no Python sources"
                        : format("no source named '{}'", escape(args.name)),
         .hint = args.name.empty() ? "PyTorch up to 1.5 put them into whole "
                                     "models, TorchScript always does"

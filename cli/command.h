@@ -30,7 +30,7 @@ struct Common {
   bool color = false;
   /// How checkpoints are read: limits, --strict, --lenient.
   ckpt::LoadOptions load = {.use_mmap = false};
-  /// What stands behind the flags of a command that runs a program, as given.
+  /// What follows the flags of a command that runs a program, as given.
   std::vector<std::string> program = {};
   /// --allow-expand, which changes `load.limits`.
   bool allow_expand = false;

@@ -135,7 +135,7 @@ constexpr std::array kCommands{
     Command{
         "ckpt",
         "source",
-        "print the Python sources that travel in a file",
+        "print the Python sources that a file contains",
         setup_source,
         {"lockstep ckpt source whole2017.pth",
          "lockstep ckpt source --list whole2017.pth"}},

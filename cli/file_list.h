@@ -29,9 +29,9 @@ struct FileList {
   bool is_several = false;
 };
 
-/// A folder that is no checkpoint itself stands for the checkpoints below it,
-/// by the endings of their names, each file once.
-/// Errors: kNotFound (E_NO_CHECKPOINT) for a folder without any.
+/// A folder that is not a checkpoint itself stands for the checkpoints below
+/// it, by the endings of their names, each file once. Errors: kNotFound
+/// (E_NO_CHECKPOINT) for a folder without any.
 Result<FileList> list_files(const std::vector<std::string>& paths);
 
 /// Collects one answer per file; a bad file does not stop the others.

@@ -52,14 +52,14 @@ struct UnusedFlag {
 
 constexpr std::array kUnusedFlags{
     UnusedFlag{"--rdzv-conf", "there is no rendezvous to configure"},
-    UnusedFlag{"--monitor-interval", "the kernel tells when a rank ends"},
+    UnusedFlag{"--monitor-interval", "the kernel reports when a rank ends"},
     UnusedFlag{"--start-method", "ranks are programs, started by exec"},
     UnusedFlag{"--event-log-handler", "it is a Python plug-in"},
     UnusedFlag{"--logs-specs", "it is a Python plug-in"},
     UnusedFlag{"--local-addr", "no rank connects to the launcher"},
     UnusedFlag{"--duplicate-stdout-filters", "--tee shows all lines"},
     UnusedFlag{"--duplicate-stderr-filters", "--tee shows all lines"},
-    UnusedFlag{"--numa-binding", "start PROGRAM by numactl instead"},
+    UnusedFlag{"--numa-binding", "start PROGRAM with numactl instead"},
 };
 
 constexpr int kMostRestarts = 1'000'000;
@@ -122,7 +122,7 @@ Result<int> parse_nodes(const RunArgs& args) {
       escape(args.nodes));
   const auto bounds = split(args.nodes, ':');
   if (bounds.size() > 2 || bounds.front() != bounds.back()) {
-    return usage_error("--nnodes MIN:MAX is not done here", torchrun);
+    return usage_error("--nnodes MIN:MAX is not supported", torchrun);
   }
   const auto nodes = parse_number<int>(bounds.front(), 1);
   if (!nodes) {
@@ -132,7 +132,7 @@ Result<int> parse_nodes(const RunArgs& args) {
   }
   if (args.backend != "static" && (*nodes > 1 || args.backend != "c10d")) {
     return usage_error(
-        format("--rdzv-backend {} is not done here", escape(args.backend)),
+        format("--rdzv-backend {} is not supported", escape(args.backend)),
         torchrun);
   }
   if (args.node_rank < 0 || args.node_rank >= *nodes) {
@@ -141,7 +141,7 @@ Result<int> parse_nodes(const RunArgs& args) {
             "--node-rank: expected 0 to {}, got {}",
             *nodes - 1,
             args.node_rank),
-        "each machine has its own, the first 0");
+        "each machine has its own; the first is 0");
   }
   return *nodes;
 }
@@ -159,7 +159,7 @@ Status set_master(const RunArgs& args, launch::LaunchOptions& options) {
       const auto port = parse_number<int>(text, 0, kPorts - 1);
       if (!port) {
         return usage_error(
-            format("--rdzv-endpoint: '{}' is no port", escape(text)),
+            format("--rdzv-endpoint: '{}' is not a port", escape(text)),
             "HOST:PORT, HOST for port 29500, or HOST:0 for a free one");
       }
       options.master_port = *port;
@@ -170,7 +170,7 @@ Status set_master(const RunArgs& args, launch::LaunchOptions& options) {
   }
   if (options.master_port < 0 || options.master_port >= kPorts) {
     return usage_error(
-        format("--master-port: {} is no port", options.master_port),
+        format("--master-port: {} is not a port", options.master_port),
         "1 to 65535");
   }
   if (options.nodes > 1 && options.master_addr == "127.0.0.1") {
@@ -230,7 +230,7 @@ Result<std::vector<std::string>> program_words(std::vector<std::string> words) {
   } else if (!words.empty() && is_flag(words.front())) {
     return usage_error(
         format("unknown flag '{}'", escape(words.front())),
-        "run 'lockstep run --help'; flags of the program stand behind it");
+        "run 'lockstep run --help'; flags of the program follow it");
   }
   if (words.empty()) {
     return usage_error(

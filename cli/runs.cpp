@@ -264,7 +264,7 @@ Runner setup_runs(CLI::App& app, const Common& common) {
   app.add_option(
       "FOLDER",
       args->paths,
-      "run folders, or folders of them; without any runs/");
+      "run folders, or folders of them; default: runs/");
   std::vector<std::string> orders;
   orders.reserve(kRunOrders.size());
   for (const RunOrder& order : kRunOrders) {

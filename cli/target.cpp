@@ -60,7 +60,7 @@ Status check_own_input(const Target& target, const TargetRule& rule) {
     return {};
   }
   return refused(
-      format("{} would replace the file that is read", rule.result),
+      format("{} would replace the input file", rule.result),
       own == OwnInput::kNeedsForce
           ? "name another file to write; --force replaces this one"
           : "name another file to write",
@@ -78,8 +78,8 @@ Status check_folder(const std::string& path) {
   return Error{
       .code = ErrorCode::kNotFound,
       .op = "cli.args",
-      .message = format("there is no folder '{}'", escape(folder, 200)),
-      .hint = "make it first, or name another place",
+      .message = format("the folder '{}' does not exist", escape(folder, 200)),
+      .hint = "create it first, or name another place",
       .path = path};
 }
 
@@ -100,14 +100,14 @@ Status check_present(
   const bool is_folder = kind == FileInfo::Kind::kDirectory;
   if (is_folder && !writes_folder) {
     return refused(
-        "a folder has this name",
+        "this is the name of a folder",
         "name a file in it",
         path,
         "E_NOT_REGULAR");
   }
   if (!is_folder && kind != FileInfo::Kind::kFile) {
     return refused(
-        "what is there is no regular file",
+        "the target is not a regular file",
         "name a file",
         path,
         "E_NOT_REGULAR");
@@ -162,7 +162,7 @@ void add_target_flags(CLI::App& app, Target& target) {
   app.add_flag(
       "--dry-run",
       target.dry_run,
-      "say what would be written, write nothing");
+      "say what would be written, but write nothing");
   app.add_flag("--force", target.force, "replace an output that exists");
 }
 
@@ -204,7 +204,7 @@ Result<CheckedTarget> CheckedTarget::check(
   if (path.empty()) {
     return refused(
         "the output has no name",
-        "is the variable that should hold it set?",
+        "is the variable that should hold it empty?",
         path,
         "E_ENDING");
   }

@@ -92,13 +92,13 @@ Status check_ending(const std::string& path, const std::string& format) {
       .code = ErrorCode::kInvalidArgument,
       .op = "cli.args",
       .message = lockstep::format(
-          "the ending {} means {}, but this would be {}",
+          "the extension {} means {}, but this would be {}",
           ending->text,
           ending->means,
           format),
       .hint =
           usual == kEndings.end()
-              ? "name it without an ending"
+              ? "name it without an extension"
               : lockstep::format(
                     "name it *{}; 'lockstep ckpt convert --to FORMAT' writes "
                     "{}, under any name",

@@ -33,7 +33,7 @@ Status print_npy(const ckpt::Tensor& tensor, const ckpt::Limits& limits) {
     return Error{
         .code = ErrorCode::kInvalidArgument,
         .op = "ckpt.show",
-        .message = "an npy file is not for a terminal",
+        .message = "an npy file is not readable on a terminal",
         .hint = "redirect it: --npy > tensor.npy"};
   }
   LOCKSTEP_TRY(ckpt::check_expansion(tensor, limits.max_expanded_bytes));

@@ -28,10 +28,10 @@ std::string did_you_mean(
     std::span<const std::string> known,
     std::string_view else_run = "lockstep --help");
 
-/// `word` is no command of the top level.
+/// `word` is not a command of the top level.
 Error unknown_command(const std::string& word);
 
-/// `lockstep ckpt WORD`, where WORD is no command: an error unless it is a
+/// `lockstep ckpt WORD`, where WORD is not a command: an error unless it is a
 /// file, or looks like one.
 std::optional<Error> unknown_ckpt_word(const std::string& word);
 

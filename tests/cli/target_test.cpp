@@ -283,7 +283,7 @@ TEST_P(Targets, LinkThatLeadsNowhereIsFollowed) {
   Case c(GetParam());
   fs::create_symlink("none/file", c.at("lost"));
   c.run("lost");
-  c.expect_refused(4, "there is no folder");
+  c.expect_refused(4, "does not exist");
   fs::create_symlink("outside", c.at("out"));
   if (!writes_folder() && GetParam().out == "out.pt") {
     c.run("out");
@@ -295,7 +295,7 @@ TEST_P(Targets, LinkThatLeadsNowhereIsFollowed) {
 TEST_P(Targets, PlacesThatAreNoFileAreRefused) {
   Case c(GetParam());
   c.run("none/out");
-  c.expect_refused(4, "there is no folder");
+  c.expect_refused(4, "does not exist");
   for (const char* place : {"-", "/dev/stdout", "/dev/null"}) {
     c.run(place, "--force");
     c.expect_refused(2, "(E_NOT_REGULAR)");

@@ -18,7 +18,8 @@ check_range(std::uint64_t size, std::uint64_t offset, std::uint64_t length) {
       .code = ErrorCode::kCorrupt,
       .op = "ckpt.read",
       .message = format(
-          "a range leaves the file; expected at most {} bytes, got offset {} "
+          "a range reaches past the end of the file; expected at most {} "
+          "bytes, got offset {} "
           "and length {}",
           size,
           offset,

@@ -84,7 +84,7 @@ Status check_view(const Tensor& tensor) {
   if (!end) {
     return corrupt_pickle(
         "E_OVERFLOW",
-        "size of a tensor does not fit 64 bits");
+        "size of a tensor does not fit in 64 bits");
   }
   if (!is_empty(tensor) &&
       static_cast<std::uint64_t>(*end) > tensor.storage->nbytes) {

@@ -38,7 +38,7 @@ Error explain_folder(Error error, const std::string& path, FileSystem& fs) {
   const auto found = std::ranges::find_if(names, is_checkpoint_name);
   if (found != names.end()) {
     error.message = format(
-        "expected a checkpoint, got a folder of {} entries",
+        "expected a checkpoint, got a folder with {} entries",
         names.size());
     error.hint = format("name a file in it: {}/{}", path, escape(*found));
   }

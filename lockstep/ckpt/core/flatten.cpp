@@ -55,7 +55,7 @@ class Flattener final : public ValueWalk {
         return refuse(
             ErrorCode::kInvalidArgument,
             "E_VIEW_BOUNDS",
-            "is a tensor that leaves its storage");
+            "is a tensor that reaches past its storage");
       }
     }
     flat_.tensors.push_back({.name = name(), .tensor = tensor});

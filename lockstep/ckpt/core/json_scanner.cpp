@@ -111,7 +111,7 @@ Result<std::string> JsonScanner::string() {
     }
   }
   if (at_ == text_.size()) {
-    return error_at(at_, "a string does not end");
+    return error_at(at_, "unterminated string");
   }
   ++at_;
   return out;
@@ -128,7 +128,7 @@ Result<std::uint64_t> JsonScanner::unsigned_integer() {
     const auto digit = static_cast<std::uint64_t>(text_[at_] - '0');
     if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
         __builtin_add_overflow(value, digit, &value)) {
-      return error_at(begin, "an integer does not fit 64 bits");
+      return error_at(begin, "an integer does not fit in 64 bits");
     }
     ++at_;
   }
@@ -137,7 +137,7 @@ Result<std::uint64_t> JsonScanner::unsigned_integer() {
     return error_at(begin, "expected an unsigned integer, got a float");
   }
   if (first == '0' && at_ - begin > 1) {
-    return error_at(begin, "an integer starts with 0");
+    return error_at(begin, "an integer has a leading zero");
   }
   return value;
 }
@@ -190,7 +190,7 @@ Status JsonScanner::skip_key(const std::string& open) {
 Status JsonScanner::end() {
   return peek() == '\0' && at_ == text_.size()
              ? Status()
-             : Status(error("bytes follow the value"));
+             : Status(error("unexpected bytes after the value"));
 }
 
 std::uint64_t JsonScanner::offset() {
@@ -246,16 +246,16 @@ Status JsonScanner::escape_sequence(std::string& out) {
   LOCKSTEP_ASSIGN(std::uint32_t point, hex4());
   if (is_high_surrogate(point)) {
     if (text_.substr(at_, 2) != "\\u") {
-      return error_at(begin, "a surrogate without its pair");
+      return error_at(begin, "unpaired surrogate");
     }
     at_ += 2;
     LOCKSTEP_ASSIGN(const std::uint32_t low, hex4());
     if (!is_low_surrogate(low)) {
-      return error_at(begin, "a surrogate without its pair");
+      return error_at(begin, "unpaired surrogate");
     }
     point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
   } else if (is_low_surrogate(point)) {
-    return error_at(begin, "a surrogate without its pair");
+    return error_at(begin, "unpaired surrogate");
   }
   append_utf8(out, point);
   return {};

@@ -100,7 +100,7 @@ Status check_coo(
 }
 
 // compressed [batch..., rows + 1] and plain [batch..., values]; the blocks of
-// BSR and BSC are the two dimensions of the values behind those.
+// BSR and BSC are the two dimensions of the values after those.
 Status check_compressed(
     const LayoutTensor& tensor,
     const std::vector<std::int64_t>& sizes) {

@@ -89,7 +89,7 @@ Error wrong_format(std::string message, std::string_view hint) {
       std::string(hint));
 }
 
-// "oid sha256:4d7a...\nsize 12345\n" behind the first line.
+// "oid sha256:4d7a...\nsize 12345\n" after the first line.
 Error lfs_pointer(std::string_view text) {
   std::string oid = "?";
   std::string size = "?";

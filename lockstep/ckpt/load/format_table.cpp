@@ -45,7 +45,7 @@ constexpr std::array kWriters{
         write_dcp},
     FormatWriter{
         "pt-legacy",
-        "PyTorch's stream before zip (0.4 to 1.5, and all newer ones read it)",
+        "PyTorch's format before zip (0.4 to 1.5; newer versions read it)",
         false,
         write_legacy},
     FormatWriter{

@@ -26,7 +26,7 @@ Result<Checkpoint> read_any(const ReadInput& input) {
     const Error error{
         .code = ErrorCode::kUnsupported,
         .op = "ckpt.read",
-        .message = "this folder is not a checkpoint in a form we know",
+        .message = "this folder is not a checkpoint of a known format",
         .hint = "name a file in it",
         .detail = "E_WRONG_FORMAT"};
     return explain_folder(error, input.path, *input.fs);

@@ -141,7 +141,9 @@ Result<Value> call_global(std::string_view name, const Value& args) {
   if (kind == GlobalKind::kStorageClass || kind == GlobalKind::kTensorClass) {
     return corrupt_pickle(
         "E_PICKLE_TYPE",
-        format("call of '{}' would give uninitialised memory", escape(name)));
+        format(
+            "a call of '{}' would return uninitialised memory",
+            escape(name)));
   }
   return Value(Object{
       .global = std::string(name),

@@ -50,7 +50,7 @@ const NameRow* find_name(std::string_view name);
 bool is_enum_member(std::string_view name);
 
 /// Of a name without a row: its module runs code or reaches the system, or it
-/// is no plain name at all.
+/// is not a plain name at all.
 bool reaches_the_system(std::string_view name);
 
 } // namespace lockstep::ckpt

@@ -14,7 +14,7 @@ namespace {
 Error truncated(std::uint64_t need, std::uint64_t have) {
   return corrupt_pickle(
       "E_TRUNCATED",
-      format("operand is cut; expected {} bytes, got {}", need, have));
+      format("operand is truncated; expected {} bytes, got {}", need, have));
 }
 
 } // namespace
@@ -102,8 +102,7 @@ bool PickleDecoder::read_bytes() {
   const std::uint64_t length = instruction_.number;
   const bool is_signed = instruction_.info->operand == Operand::kSignedBytes4;
   if (is_signed && length > 0x7FFFFFFF) {
-    return fail(
-        corrupt_pickle("E_TRUNCATED", "negative length of the operand"));
+    return fail(corrupt_pickle("E_TRUNCATED", "negative operand length"));
   }
   if (length > remaining()) {
     return fail(truncated(length, remaining()));
@@ -119,7 +118,8 @@ bool PickleDecoder::read_line(std::string_view& line) {
   if (end == std::string_view::npos) {
     return fail(corrupt_pickle(
         "E_TRUNCATED",
-        "operand is cut; expected a line feed, got the end of the pickle"));
+        "operand is truncated; expected a line feed, got the end of the "
+        "pickle"));
   }
   position_ += end + 1;
   line = rest.substr(0, end);

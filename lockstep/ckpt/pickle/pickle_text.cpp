@@ -81,7 +81,7 @@ constexpr std::array<std::pair<char, char>, 10> kEscapes{{
     {'v', '\v'},
 }};
 
-// One escape, `text` behind the backslash; nothing if it is broken.
+// One escape, `text` after the backslash; nothing if it is broken.
 std::optional<char> take_escape(std::string_view& text) {
   if (text.empty()) {
     return std::nullopt;

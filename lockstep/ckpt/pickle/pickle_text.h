@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxIntegerBytes = 1024;
 /// fits, else `BigInt` of minimal length.
 Value integer_from_bytes(std::string_view bytes);
 
-/// An integer from a decimal ("-12", "12L"); nothing if it is none or longer
+/// An integer from a decimal ("-12", "12L"); nothing if it is not one or longer
 /// than `kMaxIntegerBytes` digits.
 std::optional<Value> integer_from_decimal(std::string_view text);
 

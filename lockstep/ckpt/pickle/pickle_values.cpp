@@ -105,7 +105,7 @@ Result<TreeSlot> TreeBuilder::plain(const Instruction& in) {
       return bytearray(in.text);
     default:
       // Text. Python 2's byte strings count as such: keys and tags are ASCII.
-      // Bytes that are no UTF-8 are kept as they are.
+      // Bytes that are not UTF-8 are kept as they are.
       return TreeSlot{in.text};
   }
 }

@@ -14,7 +14,7 @@ namespace lockstep::ckpt {
 CallResult rebuild_tensor(const Tuple& args);
 /// The same with `requires_grad, hooks[, metadata]`.
 CallResult rebuild_tensor_v2(const Tuple& args);
-/// As v2 over an untyped storage, with the dtype behind the hooks.
+/// As v2 over an untyped storage, with the dtype after the hooks.
 CallResult rebuild_tensor_v3(const Tuple& args);
 /// `_rebuild_parameter(data, requires_grad, hooks)`.
 CallResult rebuild_parameter(const Tuple& args);

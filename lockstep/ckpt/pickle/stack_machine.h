@@ -67,7 +67,7 @@ class StackMachine {
   /// The value that STOP gives. Stack and memo are empty afterwards.
   Result<Slot> take_root() {
     if (!marks_.empty()) {
-      return corrupt_pickle("E_STACK", "MARK without an end");
+      return corrupt_pickle("E_STACK", "unmatched MARK");
     }
     LOCKSTEP_TRY(need(1));
     Slot root = std::move(slots_.back());

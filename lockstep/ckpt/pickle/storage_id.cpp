@@ -72,7 +72,7 @@ Result<StorageId> read_storage_id(const Value& id) {
       !std::in_range<std::int64_t>(result.nbytes)) {
     return storage_id_error(
         "E_OVERFLOW",
-        "size of a storage does not fit 64 bits");
+        "size of a storage does not fit in 64 bits");
   }
   return result;
 }

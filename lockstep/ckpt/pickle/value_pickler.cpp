@@ -233,9 +233,9 @@ Status ValuePickler::save(const Object& object) {
   if (!is_plain || !is_call || written != Written::kAsCall) {
     return refuse(
         format(
-            "'{}' is not loaded by torch.load(weights_only=True)",
+            "'{}' is refused by torch.load(weights_only=True)",
             escape(name)),
-        "drop the entry or replace it by plain data");
+        "drop the entry or replace it with plain data");
   }
   out_.global(name);
   LOCKSTEP_TRY(write(*object.args));

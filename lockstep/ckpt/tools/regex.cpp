@@ -54,7 +54,7 @@ void Regex::Free::operator()(pcre2_real_code_8* code) const {
   pcre2_code_free(code);
 }
 
-// PCRE2 could match beside bytes that are no UTF-8 (MATCH_INVALID_UTF), but
+// PCRE2 could match beside bytes that are not UTF-8 (MATCH_INVALID_UTF), but
 // then it checks the rest of the text once per match: quadratic for long names.
 Result<Regex> Regex::compile(std::string_view pattern) {
   int code = 0;

@@ -17,7 +17,7 @@ struct pcre2_real_code_8;
 
 namespace lockstep::ckpt::internal {
 
-/// A compiled expression. Characters are those of UTF-8; a text that is none
+/// A compiled expression. Characters are those of UTF-8; a text that is not
 /// matches nothing. Threads: const calls are safe.
 class Regex {
  public:
@@ -30,7 +30,7 @@ class Regex {
 
   /// `text` with the first match, or all, replaced. `replacement`: `${n}` is
   /// group n, `${0}` the match, `$$` a dollar. Errors: as `matches`;
-  /// kInvalidArgument for a replacement that is no UTF-8.
+  /// kInvalidArgument for a replacement that is not UTF-8.
   [[nodiscard]] Result<std::string>
   replace(std::string_view text, std::string_view replacement, bool all) const;
 

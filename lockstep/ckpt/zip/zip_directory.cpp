@@ -125,7 +125,8 @@ Status check_sizes(
         ErrorCode::kUnsafe,
         "E_RATIO",
         format(
-            "{} bytes would grow to {}; at most {} times is accepted",
+            "{} bytes would expand to {}; at most {} times as many are "
+            "accepted",
             record.compressed_size,
             record.size,
             max_ratio),
@@ -203,7 +204,8 @@ Status locate(ByteSpan bytes, const ZipEnd& end, ZipEntry& entry) {
         record,
         "E_BOUNDS",
         format(
-            "the record leaves the file; expected at most {} bytes, got {}",
+            "the record reaches past the end of the file; expected at most {} "
+            "bytes, got {}",
             end.directory_offset - std::min(start, end.directory_offset),
             record.compressed_size));
   }
@@ -229,7 +231,7 @@ parse_entry(ByteSpan rest, std::uint64_t offset, std::uint64_t index) {
     return zip_error(
         ErrorCode::kCorrupt,
         "E_BOUNDS",
-        format("entry {} of the zip directory is cut or damaged", index),
+        format("entry {} of the zip directory is truncated or damaged", index),
         offset);
   }
   rest = rest.subspan(kStructBytes<CentralHeader>);

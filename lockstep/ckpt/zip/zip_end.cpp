@@ -17,8 +17,8 @@ Error no_end(std::uint64_t size) {
   return zip_error(
       ErrorCode::kCorrupt,
       "E_ZIP_NO_EOCD",
-      "the zip directory at the end of the file is missing: the file was cut "
-      "or is still being written",
+      "the zip directory at the end of the file is missing: the file was "
+      "truncated or is still being written",
       size,
       {},
       "compare the size with the original and copy the file again");
@@ -43,7 +43,7 @@ Status check_magic(ByteSource& source) {
     return zip_error(
         ErrorCode::kCorrupt,
         "E_TRUNCATED",
-        format("zip magic cut at {}", head.size()),
+        format("zip magic truncated after {} bytes", head.size()),
         head.size());
   }
   return {};
@@ -158,7 +158,9 @@ Result<std::optional<Found64>> read_end64(
     return bad_end(offset, "no zip64 end record where the locator points");
   }
   if (end->disk != 0 || end->count_on_disk != end->count) {
-    return bad_end(offset, "archives of several disks are not read");
+    return bad_end(
+        offset,
+        "archives that span several disks are not supported");
   }
   return std::optional(Found64{
       .end =
@@ -217,7 +219,9 @@ Result<ZipEnd> read_zip_end(ByteSource& source) {
       .directory_offset = record.directory_offset,
       .directory_bytes = record.directory_bytes};
   if (record.disk != 0 || record.count_on_disk != record.count) {
-    return bad_end(offset, "archives of several disks are not read");
+    return bad_end(
+        offset,
+        "archives that span several disks are not supported");
   }
   std::uint64_t tail_offset = offset;
   LOCKSTEP_ASSIGN(const auto wide, read_end64(source, offset));

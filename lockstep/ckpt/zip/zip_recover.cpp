@@ -116,7 +116,7 @@ class Recovery {
            (header->method == kStored || header->method == kDeflated);
   }
 
-  // Gives the offset behind the record, or behind its header if it is lost.
+  // Gives the offset after the record, or after its header if it is lost.
   Result<std::uint64_t> read_record(std::uint64_t offset) {
     LOCKSTEP_ASSIGN(auto local, read_local_record(source_, offset));
     if (!local) {

@@ -34,9 +34,9 @@ struct RecoveredRecords {
 /// other. The first 100,000. Units: bytes from the start. Errors: kIo.
 Result<std::vector<std::uint64_t>> find_end_records(ByteSource& source);
 
-/// Walks through the file from one local header to the next; behind damage it
+/// Walks through the file from one local header to the next; after damage it
 /// searches for the next one. Sizes come from the header or from the
-/// descriptor behind the payload. Errors: kIo; kUnsafe (E_LIMIT).
+/// descriptor after the payload. Errors: kIo; kUnsafe (E_LIMIT).
 Result<RecoveredRecords> recover_zip_records(
     ByteSource& source,
     const Limits& limits = {});

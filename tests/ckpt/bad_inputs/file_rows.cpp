@@ -109,7 +109,7 @@ std::vector<BadInput> file_rows() {
        .name = "magic_cut",
        .bytes = "PK\3",
        .detail = "E_TRUNCATED",
-       .says = {"zip magic cut at 3"},
+       .says = {"zip magic truncated after 3"},
        .offset = 3},
       {.row = 3,
        .name = "lfs_pointer",

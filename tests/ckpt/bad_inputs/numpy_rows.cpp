@@ -73,11 +73,11 @@ std::vector<BadInput> numpy_rows() {
       bad("shape_of_2_to_63",
           shaped("'<f4'", "(9223372036854775808,)"),
           "E_OVERFLOW",
-          "does not fit 64 bits"),
+          "does not fit in 64 bits"),
       bad("size_overflows",
           shaped("'<f4'", "(4611686018427387904, 4)"),
           "E_OVERFLOW",
-          "does not fit 64 bits"),
+          "does not fit in 64 bits"),
       bad("shape_negative", shaped("'<f4'", "(-1,)"), "E_NPY_HEADER", "shape"),
       bad("cut",
           shaped("'<f4'", "(3,)"),
@@ -86,7 +86,7 @@ std::vector<BadInput> numpy_rows() {
       bad("code_in_header",
           shaped("__import__('os').system('id')", "(1,)"),
           "E_NPY_HEADER",
-          "bad header"),
+          "invalid array header"),
       bad("header_past_end",
           std::string("\x93NUMPY\x01\x00\xff\xff{", 11),
           "E_NPY_HEADER",
@@ -101,7 +101,7 @@ std::vector<BadInput> numpy_rows() {
        .bytes =
            shaped("'<f4'", "(0, 4611686018427387904, 4611686018427387904)"),
        .detail = "E_OVERFLOW",
-       .says = {"does not fit 64 bits"}},
+       .says = {"does not fit in 64 bits"}},
   };
 }
 

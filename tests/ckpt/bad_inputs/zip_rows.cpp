@@ -150,7 +150,7 @@ std::vector<BadInput> bounds() {
        .bytes = with_data_lies({.size = 2'200'000'000, .method = 8}),
        .detail = "E_RATIO",
        .code = ErrorCode::kUnsafe,
-       .says = {"16 bytes would grow to 2200000000"}},
+       .says = {"16 bytes would expand to 2200000000"}},
       {.row = 18,
        .name = "deflate_bomb",
        .bytes = checkpoint(
@@ -159,7 +159,7 @@ std::vector<BadInput> bounds() {
             .data_lies = {.size = 512U << 20, .method = 8}}),
        .detail = "E_RATIO",
        .code = ErrorCode::kUnsafe,
-       .says = {"would grow to 536870912"}},
+       .says = {"would expand to 536870912"}},
   };
 }
 

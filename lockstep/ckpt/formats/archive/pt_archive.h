@@ -24,7 +24,7 @@ Result<std::string> archive_folder(
 using AddStorage = std::function<
     Status(ZipWriter& zip, const std::string& name, std::size_t index)>;
 
-/// Writes all records behind what `file` holds; offsets count from there.
+/// Writes all records after what `file` holds; offsets count from there.
 /// Returns the archive's length. Units: bytes. Errors: kIo, those of `add`.
 Result<std::uint64_t> write_pt_archive(
     WritableFile& file,

@@ -50,7 +50,7 @@ Status check_inside(const DcpItem& item, const DcpChunk& chunk) {
   for (std::size_t d = 0; d < rank; ++d) {
     if (chunk.offsets[d] > item.sizes[d] ||
         chunk.sizes[d] > item.sizes[d] - chunk.offsets[d]) {
-      return bad_chunk(item.name, "leave the tensor");
+      return bad_chunk(item.name, "reach outside the tensor");
     }
   }
   return {};
@@ -214,7 +214,7 @@ class ChunkedStorage final : public StorageSource {
     const Tensor* tensor = file.root.as_tensor();
     if (tensor == nullptr || tensor->dtype != dtype_ ||
         tensor->sizes != part.sizes || !has_bytes(*tensor)) {
-      return bad_chunk(name_, "hold a different tensor than announced");
+      return bad_chunk(name_, "hold a different tensor than the metadata says");
     }
     return tensor;
   }
@@ -276,7 +276,7 @@ Status check_coverage(const DcpItem& item) {
                      *wanted,
                      static_cast<std::int64_t>(dtype_info(item.dtype).size),
                      &bytes)) {
-    return bad_chunk(item.name, "do not fit 64 bits", "E_OVERFLOW");
+    return bad_chunk(item.name, "do not fit in 64 bits", "E_OVERFLOW");
   }
   std::int64_t covered = 0;
   for (const DcpChunk& chunk : item.chunks) {

@@ -106,7 +106,7 @@ class LeafWalk final : public ValueWalk {
     return {};
   }
 
-  // As PyTorch joins a path: with a dot behind a first key that is empty, too.
+  // As PyTorch joins a path: with a dot after a first key that is empty, too.
   [[nodiscard]] std::string dotted() const {
     std::vector<std::string> steps;
     std::ranges::transform(path(), std::back_inserter(steps), step_text);

@@ -115,7 +115,7 @@ Result<DcpPlace> read_place(const Value& info, const std::string& name) {
         .code = ErrorCode::kUnsupported,
         .op = "ckpt.read",
         .message = format(
-            "'{}' is stored through '{}'",
+            "'{}' is stored with the extension '{}'",
             escape(name),
             first == nullptr ? "?" : escape(*first)),
         .hint = "load it in Python and save it without extensions",
@@ -149,7 +149,7 @@ Result<Places> read_places(const Value& metadata) {
             .second;
     if (!fresh) {
       return bad_metadata(
-          format("'{}' has two places", escape(*name->as_string())));
+          format("'{}' is stored in two places", escape(*name->as_string())));
     }
   }
   return places;
@@ -198,7 +198,7 @@ class ItemReader {
       return found->second;
     }
     Error error = bad_metadata(
-        format("the metadata does not say where '{}' lies", escape(name)));
+        format("the metadata does not say where '{}' is stored", escape(name)));
     error.detail = "E_NO_STORAGE";
     return error;
   }

@@ -146,7 +146,7 @@ class FolderReader {
             item,
             ErrorCode::kNotFound,
             "E_NO_STORAGE",
-            format("lies in '{}', which is missing", escape(place.file)));
+            format("is stored in '{}', which is missing", escape(place.file)));
       }
       LOCKSTEP_TRY(source);
       file_.file_bytes += (*source)->size();
@@ -159,7 +159,8 @@ class FolderReader {
           ErrorCode::kCorrupt,
           "E_BOUNDS",
           format(
-              "lies outside of '{}'; expected at most {} bytes, got offset {} "
+              "reaches past the end of '{}'; expected at most {} bytes, got "
+              "offset {} "
               "and length {}",
               escape(place.file),
               size,
@@ -199,7 +200,7 @@ class FolderReader {
           ErrorCode::kCorrupt,
           "E_STORAGE_SHORT",
           format(
-              "is cut; expected {} bytes, got {}",
+              "is truncated; expected {} bytes, got {}",
               tensor.storage->nbytes,
               stored));
     }

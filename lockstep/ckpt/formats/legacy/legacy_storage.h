@@ -20,7 +20,7 @@ class LegacyStorages final : public PersistentIdHandler {
   /// Errors: kCorrupt (E_TYPE, E_OVERFLOW, E_STORAGE_CONFLICT, E_VIEW_BOUNDS).
   Result<Value> resolve(const Value& id) override;
 
-  /// Goes over the bytes behind the list of keys and gives every storage its
+  /// Goes over the bytes after the list of keys and gives every storage its
   /// part of `source`. `root` gives the tensors' names in errors.
   /// Errors: kCorrupt (E_LEGACY_KEYS, E_LEGACY_NUMEL, E_LEGACY_SHORT).
   Status read_blobs(

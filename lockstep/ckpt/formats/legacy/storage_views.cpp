@@ -52,7 +52,7 @@ Result<std::shared_ptr<Storage>> StorageViews::make(
     return corrupt_pickle(
         "E_VIEW_BOUNDS",
         format(
-            "view of a storage leaves it; expected at most {} elements, got "
+            "view reaches past its storage; expected at most {} elements, got "
             "offset {} and {} elements",
             have,
             offset,

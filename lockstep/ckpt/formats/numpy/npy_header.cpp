@@ -167,7 +167,7 @@ class LiteralParser {
         return bad_npy(
             ErrorCode::kCorrupt,
             "E_OVERFLOW",
-            "a dimension of the array does not fit 64 bits",
+            "a dimension of the array does not fit in 64 bits",
             base_ + begin);
       }
       ++at_;
@@ -197,11 +197,11 @@ class LiteralParser {
     }
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) {
-      return error("a string does not end");
+      return error("unterminated string");
     }
     std::string value(text_.substr(at_ + 1, end - at_ - 1));
     if (value.find('\\') != std::string::npos) {
-      return error("a string holds a backslash");
+      return error("a string contains a backslash");
     }
     at_ = end + 1;
     return value;
@@ -232,7 +232,7 @@ class LiteralParser {
     return bad_npy(
         ErrorCode::kCorrupt,
         "E_NPY_HEADER",
-        format("bad header of the array: {}", why),
+        format("invalid array header: {}", why),
         base_ + at_);
   }
 
@@ -312,7 +312,7 @@ Status set_size(NpyHeader& header, std::uint64_t total) {
       return bad_npy(
           ErrorCode::kCorrupt,
           "E_OVERFLOW",
-          "size of the array does not fit 64 bits",
+          "size of the array does not fit in 64 bits",
           0);
     }
   }
@@ -322,7 +322,7 @@ Status set_size(NpyHeader& header, std::uint64_t total) {
         ErrorCode::kCorrupt,
         "E_TRUNCATED",
         format(
-            "the array is cut; expected {} bytes of elements, got {}",
+            "the array is truncated; expected {} bytes of elements, got {}",
             bytes,
             total - header.data_offset),
         header.data_offset);

@@ -72,7 +72,7 @@ Error no_pickle_error(const ZipReader& zip) {
           names.empty() ? "" : ": ",
           some_names(names)),
       std::ranges::all_of(records, is_frame)
-          ? "torch.save failed while it pickled: save again and read its error"
+          ? "torch.save failed while pickling: save again and read its error"
           : "");
 }
 

@@ -26,7 +26,7 @@ constexpr std::int64_t kNewestVersion = 10;
 // The values of a state_dict take so much more than their pickle.
 constexpr std::uint64_t kHeapPerByte = 8;
 
-// Ids of a second pickle behind the first: only its names matter.
+// Ids of a second pickle after the first: only its names matter.
 class IgnoreIds final : public PersistentIdHandler {
  public:
   Result<Value> resolve(const Value& /*id*/) override {

@@ -100,7 +100,7 @@ class RecordSource final : public StorageSource {
                ? Status(storage_id_error(
                      "E_STORAGE_SHORT",
                      format(
-                         "the record is cut; expected {} bytes, got {}",
+                         "the record is truncated; expected {} bytes, got {}",
                          nbytes_,
                          record_->size)))
                : Status();
@@ -218,7 +218,7 @@ Status StorageTable::check(const Value& root) const {
             : storage_id_error(
                   "E_STORAGE_SHORT",
                   format(
-                      "the bytes{} are cut; expected {} bytes, got {}",
+                      "the bytes{} are truncated; expected {} bytes, got {}",
                       whose,
                       need,
                       entry.record->size));

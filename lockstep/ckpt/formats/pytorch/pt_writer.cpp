@@ -135,7 +135,7 @@ add_pt_storage(ZipWriter& zip, const std::string& name, Storage& storage) {
             .code = ErrorCode::kCorrupt,
             .op = "ckpt.save",
             .message = format(
-                "storage {} gave a different number of bytes than announced; "
+                "storage {} gave a different number of bytes than it promised; "
                 "expected {}, got "
                 "{}",
                 name,

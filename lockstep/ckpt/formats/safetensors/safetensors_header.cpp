@@ -58,7 +58,7 @@ Result<std::uint64_t> read_length(ByteSource& source) {
             source.size() - kSafetensorsLengthBytes,
             length),
         0,
-        "the file is cut: fetch it again");
+        "the file is truncated: download it again");
   }
   return length;
 }
@@ -318,7 +318,7 @@ Status check_layout(SafetensorsHeader& header, std::uint64_t file_bytes) {
           position,
           data_bytes),
       header.data_offset,
-      position > data_bytes ? "the file is cut: fetch it again" : "");
+      position > data_bytes ? "the file is truncated: download it again" : "");
 }
 
 } // namespace

@@ -69,7 +69,8 @@ class PartSource final : public ByteSource {
       Error error = corrupt_pickle(
           "E_BOUNDS",
           format(
-              "a range leaves the member; expected at most {} bytes, got "
+              "a range reaches past the end of the member; expected at most {} "
+              "bytes, got "
               "offset {} and length {}",
               size_,
               offset,
@@ -183,7 +184,7 @@ class TarParser {
     if (remaining() < kBlock) {
       return tar_error(
           format(
-              "header is cut; expected {} bytes, got {}",
+              "header is truncated; expected {} bytes, got {}",
               kBlock,
               remaining()),
           position_);
@@ -195,7 +196,7 @@ class TarParser {
       return read_end();
     }
     if (!is_tar(header) || !has_right_checksum(header)) {
-      return tar_error("header with a wrong checksum", position_);
+      return tar_error("wrong header checksum", position_);
     }
     const char type = static_cast<char>(header[kType]);
     const bool is_extension = type == 'x' || type == 'g';
@@ -252,7 +253,7 @@ class TarParser {
   [[nodiscard]] Status check_member(const std::string& name, char type) const {
     if (!is_plain_name(name)) {
       return tar_error(
-          format("member name '{}' leaves the archive", escape(name)),
+          format("member name '{}' points outside the archive", escape(name)),
           position_);
     }
     const auto* refused = std::ranges::find(kRefused, type, &Refused::type);

@@ -97,7 +97,7 @@ Status TarObjects::read_storage(
   if (storage->nbytes > stream.remaining()) {
     return bad_at(
         format(
-            "storage {} is cut; expected {} bytes, got {}",
+            "storage {} is truncated; expected {} bytes, got {}",
             *key,
             storage->nbytes,
             stream.remaining()),
@@ -137,7 +137,9 @@ Status TarObjects::read_view(const Value& row) {
   }
   const auto found = numbered_.find(*root);
   if (found == numbered_.end()) {
-    return bad("E_TAR", format("view of storage {}, which is missing", *root));
+    return bad(
+        "E_TAR",
+        format("view uses storage {}, which is missing", *root));
   }
   LOCKSTEP_ASSIGN(auto view, views_.make(found->second, *offset, *numel));
   LOCKSTEP_TRY(add(*target, view));
@@ -185,7 +187,7 @@ Status TarObjects::read_tensor(PickleStream& stream) {
   const auto found = numbered_.find(*storage);
   if (found == numbered_.end()) {
     return bad_at(
-        format("tensor on storage {}, which is missing", *storage),
+        format("tensor uses storage {}, which is missing", *storage),
         begin);
   }
   tensor.storage = found->second;

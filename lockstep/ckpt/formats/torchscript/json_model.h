@@ -2,7 +2,7 @@
 //
 // What model.json of a TorchScript archive says, without Values: a tree of
 // modules that names tensors by number, and the table of the tensors, which
-// stands behind it. Source of the format: the fields of PyTorch 1.0's
+// comes after it. Source of the format: the fields of PyTorch 1.0's
 // caffe2/proto/torch.proto as JSON, where 64-bit integers are strings.
 #pragma once
 

@@ -254,7 +254,7 @@ Status ScriptPickler::quantizer(const Tensor& tensor) {
   return {};
 }
 
-// A typed dict behind the hooks, only where a flag is set.
+// A typed dict after the hooks, only where a flag is set.
 void ScriptPickler::flags(const Tensor& tensor) {
   if (!tensor.is_conj && !tensor.is_neg) {
     return;

@@ -122,7 +122,7 @@ class FolderStorages final : public PersistentIdHandler {
       return corrupt_pickle(
           "E_STORAGE_SHORT",
           format(
-              "the file is cut; expected {} bytes, got {}",
+              "the file is truncated; expected {} bytes, got {}",
               parsed.nbytes,
               info->size),
           record);

@@ -204,7 +204,8 @@ Result<Converted> convert_tensors(
         .code = ErrorCode::kInvalidArgument,
         .op = "ckpt.convert",
         .message = format(
-            "weights cannot become {}; expected float64, float32, float16 or "
+            "weights cannot be converted to {}; expected float64, float32, "
+            "float16 or "
             "bfloat16",
             dtype_info(*options.dtype).name)};
   }

@@ -185,7 +185,7 @@ Result<Edited> add_prefix(const Value& root, const PrefixOptions& options) {
         .code = ErrorCode::kInvalidArgument,
         .op = "ckpt.edit",
         .message = "the prefix is empty",
-        .hint = "a wrapped model's is 'module.'"};
+        .hint = "that of a wrapped model is 'module.'"};
   }
   LOCKSTEP_ASSIGN(
       const WeightsPlace place,

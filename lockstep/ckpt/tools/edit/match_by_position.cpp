@@ -269,7 +269,7 @@ Result<PositionMatch> match_by_position(Shapes file, Shapes model) {
     return mismatch(
         "E_NO_MATCH",
         format(
-            "the file has {} and the model {}, and no shape is in both; {}",
+            "the file has {} and the model {}, with no shape in common; {}",
             counted(file.size(), "entry", "entries"),
             with_commas(model.size()),
             first_difference_text(file, model)),

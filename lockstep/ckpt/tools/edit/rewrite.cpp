@@ -36,7 +36,8 @@ Result<std::string> writer_of(
   return Error{
       .code = ErrorCode::kUnsupported,
       .op = "ckpt.edit",
-      .message = format("files of the format '{}' are only read", file.format),
+      .message =
+          format("files of the format '{}' can only be read", file.format),
       .hint = "'lockstep ckpt convert' writes another format",
       .path = input,
       .detail = "E_NO_WRITER"};

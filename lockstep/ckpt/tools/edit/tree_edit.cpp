@@ -31,7 +31,7 @@ Status check_names(std::span<const std::string> names) {
   return bad ? Status(Error{
                    .code = ErrorCode::kInvalidArgument,
                    .op = "ckpt.edit",
-                   .message = "no name of an entry is given"})
+                   .message = "no entry is named"})
              : Status();
 }
 

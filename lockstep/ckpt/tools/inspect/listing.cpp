@@ -40,7 +40,7 @@ void sort_rows(std::vector<ListRow>& rows, ListOrder order) {
   }
 }
 
-// Rows by the path that leads to them; children are put behind their parents
+// Rows by the path that leads to them; children are put after their parents
 // at the end.
 class TreeBuilder {
  public:

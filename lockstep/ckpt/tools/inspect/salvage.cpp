@@ -24,7 +24,7 @@ using Verdicts = std::map<const Storage*, std::string>;
 // Asking for one byte checks the whole record.
 std::string judge_storage(const Storage& storage) {
   if (storage.source == nullptr) {
-    return "its record is missing or cut";
+    return "its record is missing or truncated";
   }
   std::vector<std::byte> scratch;
   const auto bytes = storage.source->view(
@@ -122,7 +122,7 @@ Status check_is_zip(ByteSource& source) {
   return Error{
       .code = ErrorCode::kUnsupported,
       .op = "ckpt.repair",
-      .message = "only zip checkpoints have parts that can be rescued",
+      .message = "only zip checkpoints can be repaired",
       .detail = "E_WRONG_FORMAT"};
 }
 

@@ -33,7 +33,7 @@ struct ModuleFacts {
 /// null for any other value. Ownership: of the tree.
 const Value* module_in(const Value& value);
 
-/// The model inside a wrapper, null if `module` is none: DataParallel,
+/// The model inside a wrapper, null if `module` is not one: DataParallel,
 /// DistributedDataParallel, a compiled or averaged model.
 const Value* wrapped_module(const Value& module);
 

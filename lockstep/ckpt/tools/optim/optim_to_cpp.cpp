@@ -118,7 +118,7 @@ class ToCpp {
       if (name == "maximize" && flag != nullptr && *flag) {
         return optim_error(
             ErrorCode::kUnsupported,
-            "the optimizer maximizes, which C++'s cannot");
+            "the optimizer maximizes, which C++ optimizers cannot do");
       }
       drop_unless_known(kind_->options, name);
     }

@@ -60,7 +60,7 @@ class ToPython {
       if (text == nullptr || !indices_.emplace(*text, index).second) {
         return optim_error(
             ErrorCode::kCorrupt,
-            "the addresses in a parameter group are not all different texts");
+            "the addresses in a parameter group are not all different strings");
       }
       params.items.emplace_back(index);
       ++result_.parameters;
@@ -72,7 +72,7 @@ class ToPython {
     if (kind == nullptr || (kind_ != nullptr && kind_ != kind)) {
       return optim_error(
           ErrorCode::kCorrupt,
-          "options of a parameter group belong to no optimizer that C++ has");
+          "the options of a parameter group fit no C++ optimizer");
     }
     kind_ = kind;
     result_.algorithm = kind->name;

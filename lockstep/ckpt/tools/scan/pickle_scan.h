@@ -29,7 +29,7 @@ struct PickleName {
   bool is_nested = false;
 };
 
-/// A storage that a persistent id names, for formats with bytes behind the
+/// A storage that a persistent id names, for formats with bytes after the
 /// pickle.
 struct PickleStorage {
   std::string key = {};

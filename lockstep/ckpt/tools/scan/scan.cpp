@@ -40,7 +40,7 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   }
   // Whatever else the bytes are: if they are also a pickle, it counts.
   const bool is_stream = internal::scan_stream(*source, {}, out);
-  // Some readers find an archive behind foreign bytes.
+  // Some readers find an archive after foreign bytes.
   LOCKSTEP_ASSIGN(const bool is_zip, ends_like_zip(*source));
   if (is_zip) {
     out.set_format("zip");

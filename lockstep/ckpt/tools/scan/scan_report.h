@@ -79,7 +79,7 @@ void scan_script_code(
 /// Scans every member of a tar file.
 void scan_tar(ByteSource& source, ScanCollector& out);
 
-/// Scans the pickle behind the header of an npy file, if it holds objects.
+/// Scans the pickle after the header of an npy file, if it holds objects.
 void scan_npy(
     ByteSource& source,
     const ScanCollector::Place& place,

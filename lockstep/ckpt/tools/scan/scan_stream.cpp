@@ -93,7 +93,7 @@ class LegacyScan {
   LegacyScan(ByteSource& source, std::string record, ScanCollector& out)
       : source_(source), record_(std::move(record)), out_(out) {}
 
-  // The offset behind its last blob; nothing if it is broken.
+  // The offset after its last blob; nothing if it is broken.
   std::optional<std::uint64_t> run(std::uint64_t at) {
     constexpr int kPickles = 4; // protocol, system, object, keys
     std::vector<PickleStorage> storages;
@@ -132,12 +132,14 @@ class LegacyScan {
       std::vector<std::byte> scratch;
       auto head = source_.view(at, sizeof(std::uint64_t), scratch);
       if (!head) {
-        return fail(blob_error(at, "E_TRUNCATED", key, "its length is cut"));
+        return fail(
+            blob_error(at, "E_TRUNCATED", key, "its length is truncated"));
       }
       at += head->size();
       const auto numel = read_le<std::uint64_t>(*head, 0);
       if (numel > (source_.size() - at) / size->second) {
-        return fail(blob_error(at, "E_TRUNCATED", key, "its bytes are cut"));
+        return fail(
+            blob_error(at, "E_TRUNCATED", key, "its bytes are truncated"));
       }
       at += numel * size->second;
     }

@@ -76,7 +76,7 @@ class MemberScan {
       const auto raw = raw_bytes(scan, bytes->subspan(scan.consumed));
       if (!raw) {
         out_.add_unreadable(
-            bad_tar(place_.offset + at, "the bytes of a tensor are cut"));
+            bad_tar(place_.offset + at, "the bytes of a tensor are truncated"));
         return;
       }
       at += *raw;
@@ -84,7 +84,7 @@ class MemberScan {
   }
 
  private:
-  // Bytes behind a pickle: i64 count and the elements of a storage; or i32
+  // Bytes after a pickle: i64 count and the elements of a storage; or i32
   // rank, 4 unused, sizes, strides and offset of a tensor.
   static std::optional<std::uint64_t> raw_bytes(
       const PickleScan& scan,
@@ -157,8 +157,9 @@ void scan_tar(ByteSource& source, ScanCollector& out) {
     const auto size = octal(text.substr(kSizeOffset, kSizeDigits));
     at += kBlock;
     if (!is_tar(*header) || !size || *size > source.size() - at) {
-      out.add_unreadable(
-          bad_tar(at - kBlock, "a member of the tar file is damaged or cut"));
+      out.add_unreadable(bad_tar(
+          at - kBlock,
+          "a member of the tar file is damaged or truncated"));
       return;
     }
     const std::shared_ptr<ByteSource> whole(
@@ -189,7 +190,7 @@ void scan_npy(
   std::vector<std::byte> scratch;
   auto fixed = source.view(0, std::min(source.size(), kFixed), scratch);
   if (!fixed || fixed->size() < kFixed) {
-    out.add_unreadable(bad_tar(0, "the header of the npy file is cut"));
+    out.add_unreadable(bad_tar(0, "the header of the npy file is truncated"));
     return;
   }
   const bool is_first = (*fixed)[6] == std::byte{1};
@@ -197,7 +198,8 @@ void scan_npy(
                                         : read_le<std::uint32_t>(*fixed, 8);
   const std::uint64_t begin = is_first ? 10 : kFixed;
   if (length > kMaxHeader || length > source.size() - begin) {
-    out.add_unreadable(bad_tar(begin, "the header of the npy file is cut"));
+    out.add_unreadable(
+        bad_tar(begin, "the header of the npy file is truncated"));
     return;
   }
   auto header = source.view(begin, length, scratch);

@@ -181,7 +181,7 @@ class ZipScan {
   ScanCollector& out_;
 };
 
-// Archives one behind the other, as in the files of a sharded checkpoint; each
+// Archives one after another, as in the files of a sharded checkpoint; each
 // alone must be sound. Empty if they do not cover the file.
 Result<std::vector<ZipReader>> open_chain(
     const std::shared_ptr<ByteSource>& source,

@@ -177,7 +177,7 @@ class Verifier {
       if (record.method != 0) {
         add_warning(
             "W_COMPRESSED",
-            "torch.load(mmap=True) would show compressed bytes",
+            "torch.load(mmap=True) would return compressed bytes",
             record.name);
       } else if (record.data_offset % step != 0) {
         add_warning(

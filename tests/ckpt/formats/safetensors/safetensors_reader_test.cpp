@@ -128,7 +128,7 @@ std::vector<BadFile> bad_headers() {
       {"NoUtf8", safetensors("{\"\xff\":1}"), header, "invalid UTF-8", 10},
       {"NoEnd", safetensors("{"), header, "invalid JSON in header", 9},
       {"SpaceFirst", safetensors(" {}"), header, "invalid start", 8},
-      {"Rest", safetensors("{}x"), header, "bytes follow", 10},
+      {"Rest", safetensors("{}x"), header, "unexpected bytes", 10},
       {"NoObject", safetensors(R"({"b":[]})"), header, "expected '{'", 13},
       {"NoShape",
        safetensors(R"({"b":{"dtype":"U8","data_offsets":[0,0]}})"),
@@ -154,7 +154,11 @@ std::vector<BadFile> bad_headers() {
        "nested too deeply",
        82},
       {"Surrogate", safetensors(R"({"\ud800":1})"), header, "surrogate", 10},
-      {"LeadingZero", safetensors(one("[01]", "[0,1]")), header, "with 0", 36},
+      {"LeadingZero",
+       safetensors(one("[01]", "[0,1]")),
+       header,
+       "leading zero",
+       36},
   };
 }
 
