@@ -33,7 +33,6 @@ install(FILES
   "${CMAKE_CURRENT_LIST_DIR}/FindNettle.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindPCRE2.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/Findlibdeflate.cmake"
-  "${CMAKE_CURRENT_LIST_DIR}/Findxxhash.cmake"
   DESTINATION "${_package}" COMPONENT ckpt)
 if(NOT LOCKSTEP_WITH_TORCH)
   return()

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/pickle/rebuild_tensor.h"
+#include "lockstep/ckpt/tensor.h"
 #include "lockstep/tensor/dtype_map.h"
 #include "lockstep/tensor/map_location.h"
 #include "lockstep/tensor/storage_bridge.h"
