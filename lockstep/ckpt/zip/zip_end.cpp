@@ -58,10 +58,13 @@ struct Candidates {
 
 Candidates find_candidates(ByteSpan tail, std::uint64_t tail_offset) {
   Candidates found;
-  for (std::size_t at = 0; at + kStructBytes<EndRecord> <= tail.size(); ++at) {
+  const std::string magic = magic_of<EndRecord>();
+  const std::string_view text = as_text(tail);
+  for (std::size_t at = text.find(magic); at < text.size();
+       at = text.find(magic, at + 1)) {
     const auto record = read_struct<EndRecord>(tail.subspan(at));
     if (!record) {
-      continue;
+      break;
     }
     const std::uint64_t end =
         at + kStructBytes<EndRecord> + record->comment_bytes;

@@ -28,8 +28,7 @@ Result<std::optional<std::uint64_t>> find_struct(
     std::uint64_t from,
     const Accept& accept,
     std::uint64_t& searched) {
-  const std::string magic =
-      to_bytes(Struct()).substr(0, sizeof(Struct::kMagic));
+  const std::string magic = magic_of<Struct>();
   std::vector<std::byte> scratch;
   std::uint64_t block_bytes = kFirstBlockBytes;
   for (std::uint64_t at = from; at < source.size();) {

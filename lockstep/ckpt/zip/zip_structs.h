@@ -253,6 +253,12 @@ std::string to_bytes(const Struct& value) {
   return text;
 }
 
+/// What every structure of this kind starts with.
+template <class Struct>
+std::string magic_of() {
+  return to_bytes(Struct()).substr(0, sizeof(Struct::kMagic));
+}
+
 /// How many of the first four bytes are those that a zip file starts with.
 std::size_t zip_magic_prefix(ByteSpan bytes);
 
