@@ -43,6 +43,20 @@ enum class CrcState {
   kAbsent,
 };
 
+/// What is odd about a file but harmless.
+struct Warning {
+  /// "W_TRAILING": docs/error_details.md lists them.
+  std::string name = {};
+  std::string text = {};
+
+  friend bool operator==(const Warning&, const Warning&) = default;
+};
+
+/// "W_TRAILING: 1 byte follows the array"
+inline std::string to_string(const Warning& warning) {
+  return warning.name + ": " + warning.text;
+}
+
 /// What was read. Tensors stay lazy: bytes are touched when asked for.
 struct Checkpoint {
   Value root = {};
@@ -71,8 +85,7 @@ struct Checkpoint {
   std::uint64_t constant_bytes = 0;
   /// Classes whose source travels in the file, in the order of first use.
   std::vector<ClassSource> class_sources = {};
-  /// What is odd but harmless, each "W_NAME: text".
-  std::vector<std::string> warnings = {};
+  std::vector<Warning> warnings = {};
 };
 
 } // namespace lockstep::ckpt

@@ -42,15 +42,13 @@ Result<Checkpoint> read_source(ReadInput input) {
   return read_any(input);
 }
 
-// "W_NAME: text" as an error.
-Error strict_error(const std::string& warning) {
-  const std::size_t colon = warning.find(": ");
+Error strict_error(const Warning& warning) {
   return {
       .code = ErrorCode::kCorrupt,
       .op = "ckpt.read",
-      .message = warning.substr(std::min(warning.size(), colon + 2)),
+      .message = warning.text,
       .hint = "without --strict this is a warning",
-      .detail = warning.substr(0, colon)};
+      .detail = warning.name};
 }
 
 Result<Checkpoint> finished(

@@ -53,7 +53,8 @@ void TreeBuilder::note_bytes(std::string_view bytes, std::uint64_t offset) {
   if (starts_like_pickle(bytes) &&
       bytes.back() == static_cast<char>(opcode_byte(Op::kStop))) {
     result.warnings.push_back(
-        format("W_NESTED_PICKLE: bytes at {:#x} hold a pickle", offset));
+        {.name = "W_NESTED_PICKLE",
+         .text = format("bytes at {:#x} hold a pickle", offset)});
   }
 }
 

@@ -34,8 +34,7 @@ struct PickleResult {
   /// What `getattr(module.X, 'name')` takes, as "module.X.name": the first 64.
   /// "?" stands for those of other values, and for more or long names.
   std::set<std::string> lookups = {};
-  /// Things that are odd but harmless, each starting with its name (`W_...`).
-  std::vector<std::string> warnings = {};
+  std::vector<Warning> warnings = {};
   /// Units: bytes up to and with STOP.
   std::uint64_t consumed = 0;
   int protocol = 0;

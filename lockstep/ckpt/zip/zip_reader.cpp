@@ -187,22 +187,18 @@ Result<ZipReader> ZipReader::open(
   reader.index_names();
   reader.crc_state_ = find_crc_state(reader.records_);
   if (reader.crc_state_ != CrcState::kPresent) {
-    reader.warnings_.push_back(zip_error(
-        ErrorCode::kCorrupt,
-        "W_CRC_ABSENT",
-        "no CRC stored: damaged weights would go unnoticed"));
+    reader.warnings_.push_back(
+        {.name = "W_CRC_ABSENT",
+         .text = "no CRC stored: damaged weights would go unnoticed"});
   }
   if (end.trailing_bytes != 0) {
-    reader.warnings_.push_back(zip_error(
-        ErrorCode::kCorrupt,
-        "W_TRAILING",
-        format(
-            "{} the zip file",
-            counted(
-                end.trailing_bytes,
-                "foreign byte follows",
-                "foreign bytes follow")),
-        reader.source_->size() - end.trailing_bytes));
+    reader.warnings_.push_back(
+        {.name = "W_TRAILING",
+         .text = counted(
+                     end.trailing_bytes,
+                     "foreign byte follows",
+                     "foreign bytes follow") +
+                 " the zip file"});
   }
   return reader;
 }

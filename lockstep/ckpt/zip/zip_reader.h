@@ -91,8 +91,8 @@ class ZipReader {
   [[nodiscard]] CrcState crc_state() const noexcept {
     return crc_state_;
   }
-  /// What is odd but harmless: details W_TRAILING, W_CRC_ABSENT.
-  [[nodiscard]] std::span<const Error> warnings() const noexcept {
+  /// What is odd but harmless: W_TRAILING, W_CRC_ABSENT.
+  [[nodiscard]] const std::vector<Warning>& warnings() const noexcept {
     return warnings_;
   }
   [[nodiscard]] const std::shared_ptr<ByteSource>& source() const noexcept {
@@ -138,7 +138,7 @@ class ZipReader {
   std::map<std::string_view, std::size_t> index_;
   std::string root_;
   CrcState crc_state_ = CrcState::kPresent;
-  std::vector<Error> warnings_;
+  std::vector<Warning> warnings_;
 };
 
 } // namespace lockstep::ckpt

@@ -130,9 +130,8 @@ void expect_error(const BadInput& input, const Error& error) {
 }
 
 bool warns_of(const Checkpoint& file, const std::string& detail) {
-  return std::ranges::any_of(file.warnings, [&](const std::string& warning) {
-    return warning.starts_with(detail);
-  });
+  return std::ranges::find(file.warnings, detail, &Warning::name) !=
+         file.warnings.end();
 }
 
 class BadInputs : public testing::TestWithParam<BadInput> {

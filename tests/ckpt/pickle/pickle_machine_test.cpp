@@ -397,7 +397,7 @@ TEST(PickleMachine, WarnsOfAPickleInsideBytes) {
       read(Pickle(3).op('C').number(4, 1).raw("\x80\x02N.").stop());
   ASSERT_TRUE(result);
   ASSERT_EQ(result->warnings.size(), 1U);
-  EXPECT_THAT(result->warnings[0], HasSubstr("W_NESTED_PICKLE"));
+  EXPECT_EQ(result->warnings[0].name, "W_NESTED_PICKLE");
 }
 
 TEST(PickleMachine, WarnsOfAPickleInsideAByteArray) {
@@ -410,7 +410,7 @@ TEST(PickleMachine, WarnsOfAPickleInsideAByteArray) {
                                .stop());
   ASSERT_TRUE(result);
   ASSERT_EQ(result->warnings.size(), 1U);
-  EXPECT_THAT(result->warnings[0], HasSubstr("W_NESTED_PICKLE"));
+  EXPECT_EQ(result->warnings[0].name, "W_NESTED_PICKLE");
 }
 
 } // namespace

@@ -133,7 +133,7 @@ TEST(ZipReader, WarnsWhenNoCrcIsStored) {
   EXPECT_EQ(zip->crc_state(), CrcState::kAbsent);
   EXPECT_TRUE(zip->check_crc(*zip->find("data.pkl")));
   ASSERT_EQ(zip->warnings().size(), 1U);
-  EXPECT_EQ(zip->warnings()[0].detail, "W_CRC_ABSENT");
+  EXPECT_EQ(zip->warnings()[0].name, "W_CRC_ABSENT");
 }
 
 TEST(ZipReader, WarnsWhenOnlyDataHasNoCrc) {
@@ -153,8 +153,8 @@ TEST(ZipReader, AcceptsTrailingBytesWithAWarning) {
   const auto zip = open_bytes(bytes);
   ASSERT_TRUE(zip) << to_string(zip.error());
   ASSERT_EQ(zip->warnings().size(), 1U);
-  EXPECT_EQ(zip->warnings()[0].detail, "W_TRAILING");
-  EXPECT_THAT(zip->warnings()[0].message, HasSubstr("40 foreign bytes"));
+  EXPECT_EQ(zip->warnings()[0].name, "W_TRAILING");
+  EXPECT_THAT(zip->warnings()[0].text, HasSubstr("40 foreign bytes"));
 }
 
 TEST(ZipReader, RejectsEmptyAndCutFiles) {

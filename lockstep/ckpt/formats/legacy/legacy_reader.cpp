@@ -65,7 +65,7 @@ class LegacyReader {
     for (GlobalUse& use : pickle.globals) {
       file_.globals.push_back(std::move(use));
     }
-    for (std::string& warning : pickle.warnings) {
+    for (Warning& warning : pickle.warnings) {
       file_.warnings.push_back(std::move(warning));
     }
     return std::move(pickle.root);
@@ -147,12 +147,15 @@ class LegacyReader {
         file_.globals.push_back(std::move(use));
       }
     }
-    file_.warnings.push_back(format(
-        "W_TRAILING: {} the last storage at {:#x}{}",
-        counted(source_->size() - begin, "byte follows", "bytes follow"),
-        begin,
-        pickles == 0 ? ""
-                     : ", pickles among them: PyTorch reads the first object"));
+    file_.warnings.push_back(
+        {.name = "W_TRAILING",
+         .text = format(
+             "{} the last storage at {:#x}{}",
+             counted(source_->size() - begin, "byte follows", "bytes follow"),
+             begin,
+             pickles == 0
+                 ? ""
+                 : ", pickles among them: PyTorch reads the first object")});
   }
 
   std::shared_ptr<ByteSource> source_;

@@ -162,9 +162,10 @@ void warn_of_rest(
     std::uint64_t total) {
   const std::uint64_t end = header.data_offset + header.data_bytes;
   if (end < total) {
-    file.warnings.push_back(format(
-        "W_TRAILING: {} the array",
-        counted(total - end, "byte follows", "bytes follow")));
+    file.warnings.push_back(
+        {.name = "W_TRAILING",
+         .text = counted(total - end, "byte follows", "bytes follow") +
+                 " the array"});
   }
 }
 
@@ -180,10 +181,7 @@ class NpzReader {
         zip_(std::make_shared<const ZipReader>(std::move(zip))),
         file_(new_file(input, "npz")) {
     file_.crc = zip_->crc_state();
-    for (const Error& warning : zip_->warnings()) {
-      file_.warnings.push_back(
-          format("{}: {}", warning.detail, warning.message));
-    }
+    file_.warnings = zip_->warnings();
   }
 
   Result<Checkpoint> run() {

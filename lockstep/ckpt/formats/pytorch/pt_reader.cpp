@@ -53,10 +53,7 @@ class PtReader {
                            zip_->find(kModelJson) != nullptr;
     file_.format = is_script ? "torchscript" : "zip";
     file_.era = era();
-    for (const Error& warning : zip_->warnings()) {
-      file_.warnings.push_back(
-          format("{}: {}", warning.detail, warning.message));
-    }
+    file_.warnings = zip_->warnings();
     for (const Status& status : {read_version(), read_byteorder()}) {
       if (!status && demand_ == Demand::kAll) {
         return status.error();
@@ -213,10 +210,12 @@ class PtReader {
     if (rest.empty()) {
       return;
     }
-    file_.warnings.push_back(format(
-        "W_TRAILING_PICKLE: {} the pickle at {:#x}",
-        counted(rest.size(), "byte follows", "bytes follow"),
-        offset));
+    file_.warnings.push_back(
+        {.name = "W_TRAILING_PICKLE",
+         .text = format(
+             "{} the pickle at {:#x}",
+             counted(rest.size(), "byte follows", "bytes follow"),
+             offset)});
     IgnoreIds ids;
     auto second = read_pickle(rest, &ids, options_.limits);
     if (!second) {
@@ -253,7 +252,7 @@ class PtReader {
             escape(mixed)));
   }
 
-  void add_warnings(const std::vector<std::string>& warnings) {
+  void add_warnings(const std::vector<Warning>& warnings) {
     file_.warnings.insert(
         file_.warnings.end(),
         warnings.begin(),

@@ -228,15 +228,17 @@ Status StorageTable::check(const Value& root) const {
   return {};
 }
 
-std::vector<std::string> StorageTable::warnings() const {
-  std::vector<std::string> warnings;
+std::vector<Warning> StorageTable::warnings() const {
+  std::vector<Warning> warnings;
   for (const StorageEntry& entry : entries_) {
     if (entry.record != nullptr && entry.record->size > entry.storage->nbytes) {
-      warnings.push_back(format(
-          "W_STORAGE_LONG: record data/{} has {} bytes, its storage {}",
-          escape(entry.storage->key),
-          entry.record->size,
-          entry.storage->nbytes));
+      warnings.push_back(
+          {.name = "W_STORAGE_LONG",
+           .text = format(
+               "record data/{} has {} bytes, its storage {}",
+               escape(entry.storage->key),
+               entry.record->size,
+               entry.storage->nbytes)});
     }
   }
   return warnings;

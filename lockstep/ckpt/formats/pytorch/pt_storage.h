@@ -46,8 +46,8 @@ class StorageTable final : public PersistentIdHandler {
   /// Errors: kCorrupt (E_NO_STORAGE, E_STORAGE_SHORT).
   [[nodiscard]] Status check(const Value& root) const;
 
-  /// "W_STORAGE_LONG: ..." for records longer than their storages.
-  [[nodiscard]] std::vector<std::string> warnings() const;
+  /// W_STORAGE_LONG for records longer than their storages.
+  [[nodiscard]] std::vector<Warning> warnings() const;
 
   /// In the order of first use.
   [[nodiscard]] const std::vector<StorageEntry>& entries() const noexcept {

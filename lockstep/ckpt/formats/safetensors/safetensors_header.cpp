@@ -224,10 +224,12 @@ class HeaderParser {
 
   Status unknown_field(const std::string& tensor, const std::string& field) {
     if (header_.warnings.size() < kMaxWarnings) {
-      header_.warnings.push_back(format(
-          "W_SAFETENSORS_FIELD: tensor `{}` has the unknown field `{}`",
-          escape(tensor),
-          escape(field)));
+      header_.warnings.push_back(
+          {.name = "W_SAFETENSORS_FIELD",
+           .text = format(
+               "tensor `{}` has the unknown field `{}`",
+               escape(tensor),
+               escape(field))});
     }
     return json_.skip_value();
   }

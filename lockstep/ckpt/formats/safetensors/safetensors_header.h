@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_dtype.h"
 #include "lockstep/ckpt/options.h"
 
@@ -42,8 +43,8 @@ struct SafetensorsHeader {
   std::vector<std::pair<std::string, std::string>> metadata = {};
   /// In the order of their bytes; they tile the data.
   std::vector<SafetensorsEntry> tensors = {};
-  /// "W_SAFETENSORS_FIELD: ..." for unknown fields.
-  std::vector<std::string> warnings = {};
+  /// W_SAFETENSORS_FIELD for unknown fields.
+  std::vector<Warning> warnings = {};
 };
 
 /// Reads the header; the data is not touched.

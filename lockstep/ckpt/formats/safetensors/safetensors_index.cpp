@@ -195,11 +195,13 @@ class ShardedReader {
   void warn_of_others() {
     for (const auto& [name, shard] : shards_) {
       if (shard.used < shard.tensors.size()) {
-        file_.warnings.push_back(format(
-            "W_INDEX_UNUSED: {} of {} tensors in '{}' are not in the index",
-            shard.tensors.size() - shard.used,
-            shard.tensors.size(),
-            escape(name)));
+        file_.warnings.push_back(
+            {.name = "W_INDEX_UNUSED",
+             .text = format(
+                 "{} of {} tensors in '{}' are not in the index",
+                 shard.tensors.size() - shard.used,
+                 shard.tensors.size(),
+                 escape(name))});
       }
     }
   }

@@ -329,10 +329,12 @@ class TarParser {
         const ByteSpan rest,
         source_->view(position_, std::min(remaining(), kMaxPadding), scratch_));
     if (!is_zero(rest) || remaining() > kMaxPadding) {
-      result_.warnings_.push_back(format(
-          "W_TRAILING: {} the end of the archive at {:#x}",
-          counted(remaining(), "byte follows", "bytes follow"),
-          position_));
+      result_.warnings_.push_back(
+          {.name = "W_TRAILING",
+           .text = format(
+               "{} the end of the archive at {:#x}",
+               counted(remaining(), "byte follows", "bytes follow"),
+               position_)});
     }
     return false;
   }

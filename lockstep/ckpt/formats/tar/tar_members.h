@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/options.h"
 
 namespace lockstep::ckpt {
@@ -40,8 +41,8 @@ class TarMembers {
   [[nodiscard]] const std::vector<std::string>& names() const noexcept {
     return names_;
   }
-  /// "W_TRAILING: ..." if something follows the end of the archive.
-  [[nodiscard]] const std::vector<std::string>& warnings() const noexcept {
+  /// W_TRAILING if something follows the end of the archive.
+  [[nodiscard]] const std::vector<Warning>& warnings() const noexcept {
     return warnings_;
   }
 
@@ -51,7 +52,7 @@ class TarMembers {
 
   std::map<std::string, std::shared_ptr<ByteSource>, std::less<>> members_;
   std::vector<std::string> names_;
-  std::vector<std::string> warnings_;
+  std::vector<Warning> warnings_;
 };
 
 } // namespace lockstep::ckpt

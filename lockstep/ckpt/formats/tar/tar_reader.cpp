@@ -64,10 +64,12 @@ class TarReader {
     }
     file_.warnings = std::move(pickle.warnings);
     if (stream.remaining() != 0) {
-      file_.warnings.push_back(format(
-          "W_TRAILING_PICKLE: {} the pickle at {:#x}",
-          counted(stream.remaining(), "byte follows", "bytes follow"),
-          stream.position()));
+      file_.warnings.push_back(
+          {.name = "W_TRAILING_PICKLE",
+           .text = format(
+               "{} the pickle at {:#x}",
+               counted(stream.remaining(), "byte follows", "bytes follow"),
+               stream.position())});
     }
     return check_allow_list(file_, options_);
   }
@@ -126,7 +128,7 @@ Result<Checkpoint> read_tar(const ReadInput& input) {
       TarReader(std::move(members), input.options).run());
   file.format = "tar";
   file.file_bytes = input.source->size();
-  for (const std::string& warning : tar.warnings()) {
+  for (const Warning& warning : tar.warnings()) {
     file.warnings.push_back(warning);
   }
   return file;

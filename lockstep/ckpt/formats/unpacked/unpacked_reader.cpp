@@ -106,7 +106,7 @@ class FolderStorages final : public PersistentIdHandler {
 
   /// In the order of first use.
   std::vector<std::shared_ptr<Storage>> storages = {};
-  std::vector<std::string> warnings = {};
+  std::vector<Warning> warnings = {};
   /// Units: bytes of all files.
   std::uint64_t bytes = 0;
 
@@ -128,11 +128,13 @@ class FolderStorages final : public PersistentIdHandler {
           record);
     }
     if (info->size > parsed.nbytes) {
-      warnings.push_back(format(
-          "W_STORAGE_LONG: file {} has {} bytes, its storage {}",
-          record,
-          info->size,
-          parsed.nbytes));
+      warnings.push_back(
+          {.name = "W_STORAGE_LONG",
+           .text = format(
+               "file {} has {} bytes, its storage {}",
+               record,
+               info->size,
+               parsed.nbytes)});
     }
     bytes += info->size;
     auto storage = make_storage(parsed, id);

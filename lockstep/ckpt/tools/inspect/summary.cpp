@@ -231,6 +231,14 @@ class Summarizer {
   Summary summary_;
 };
 
+Json texts(const std::vector<Warning>& warnings) {
+  Json array = Json::array();
+  for (const Warning& warning : warnings) {
+    array.push(to_string(warning));
+  }
+  return array;
+}
+
 Json texts(const std::vector<std::string>& lines) {
   Json array = Json::array();
   for (const std::string& line : lines) {

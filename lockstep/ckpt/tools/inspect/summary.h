@@ -94,7 +94,7 @@ struct Summary {
   /// code Python needs. Of a TorchScript archive, those that LibTorch does not
   /// know either.
   std::vector<std::string> needed_classes = {};
-  std::vector<std::string> warnings = {};
+  std::vector<Warning> warnings = {};
   /// "looks like DataParallel: ...".
   std::vector<std::string> hints = {};
 };

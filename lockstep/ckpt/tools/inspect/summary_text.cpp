@@ -186,8 +186,8 @@ std::string to_text(const Summary& summary, const std::string& path) {
   text += row("shared", shared_text(summary));
   text += row("names", names_text(summary));
   text += row("CRC", summary.crc + ", tensors not checked");
-  for (const std::string& warning : summary.warnings) {
-    text += row("warning", escape(warning, 200));
+  for (const Warning& warning : summary.warnings) {
+    text += row("warning", escape(to_string(warning), 200));
   }
   for (const std::string& hint : summary.hints) {
     text += row("hint", hint);

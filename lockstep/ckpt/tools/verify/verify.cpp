@@ -75,28 +75,14 @@ class Verifier {
         }
       }
     }
-    for (const Error& warning : zip_.warnings()) {
-      add_warning(warning.detail, warning.message, warning.record);
+    for (const Warning& warning : file_ ? file_->warnings : zip_.warnings()) {
+      add_warning(warning.name, warning.text, "");
     }
   }
 
   // A damaged pickle is reported once, by its CRC.
   void check_tree() {
     if (file_) {
-      for (const std::string& warning : file_->warnings) {
-        const std::size_t colon = warning.find(": ");
-        const bool from_zip = std::ranges::any_of(
-            zip_.warnings(),
-            [&warning](const Error& known) {
-              return warning.starts_with(known.detail);
-            });
-        if (!from_zip) {
-          add_warning(
-              warning.substr(0, colon),
-              warning.substr(std::min(warning.size(), colon + 2)),
-              "");
-        }
-      }
       return;
     }
     const bool known =

@@ -31,13 +31,6 @@ Finding finding_of(const Error& error) {
       .record = error.record};
 }
 
-Finding warning_of(const std::string& warning) {
-  const std::size_t colon = warning.find(": ");
-  return {
-      .detail = warning.substr(0, colon),
-      .message = warning.substr(std::min(warning.size(), colon + 2))};
-}
-
 } // namespace
 
 VerifyReport verify_storages(const Checkpoint& file) {
@@ -70,8 +63,9 @@ VerifyReport verify_storages(const Checkpoint& file) {
     report.errors.push_back(finding_of(read.error()));
     report.errors.back().tensors = names[storage.get()];
   }
-  for (const std::string& warning : file.warnings) {
-    report.warnings.push_back(warning_of(warning));
+  for (const Warning& warning : file.warnings) {
+    report.warnings.push_back(
+        {.detail = warning.name, .message = warning.text});
   }
   return report;
 }

@@ -51,7 +51,9 @@ TEST(NpyReader, WarnsOfBytesBehindTheArray) {
   const std::string bytes = npy(literal("'|u1'", "(1,)"), "ab");
   const auto file = load_bytes(bytes);
   ASSERT_TRUE(file);
-  EXPECT_EQ(file->warnings.at(0), "W_TRAILING: 1 byte follows the array");
+  EXPECT_EQ(
+      to_string(file->warnings.at(0)),
+      "W_TRAILING: 1 byte follows the array");
 }
 
 struct BadArray {

@@ -19,6 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::UnorderedElementsAre;
 
 // {'w': tensor of `numel` floats over storage '0', 'v': the same again}
@@ -120,8 +121,8 @@ TEST(PtReader, WarnsOfALongRecordAndOfTrailingPickles) {
   const auto file = open(bytes);
   ASSERT_TRUE(file) << to_string(file.error());
   ASSERT_EQ(file->warnings.size(), 2U);
-  EXPECT_THAT(file->warnings[0], HasSubstr("W_TRAILING_PICKLE"));
-  EXPECT_THAT(file->warnings[1], HasSubstr("W_STORAGE_LONG"));
+  EXPECT_EQ(file->warnings[0].name, "W_TRAILING_PICKLE");
+  EXPECT_EQ(file->warnings[1].name, "W_STORAGE_LONG");
   EXPECT_EQ(file->globals.back().name, "os.system");
 }
 
@@ -160,6 +161,17 @@ TEST(Verify, NamesEveryTensorOfADamagedRecord) {
   EXPECT_EQ(report->errors[0].detail, "E_CRC");
   EXPECT_EQ(report->errors[0].record, "data/0");
   EXPECT_THAT(report->errors[0].tensors, ElementsAre("w", "v"));
+}
+
+TEST(Verify, TellsOfWhatFollowsThePickleAndOfWhatFollowsTheArchive) {
+  const std::string bytes = archive(two_views().bytes() + "x") + "foreign";
+  const auto report = verify(make_source(as_byte_span(bytes)), "input");
+  ASSERT_TRUE(report);
+  std::vector<std::string> details;
+  for (const Finding& finding : report->warnings) {
+    details.push_back(finding.detail);
+  }
+  EXPECT_THAT(details, IsSupersetOf({"W_TRAILING", "W_TRAILING_PICKLE"}));
 }
 
 TEST(Verify, WarnsOfLayoutAlignmentAndUnusedRecords) {

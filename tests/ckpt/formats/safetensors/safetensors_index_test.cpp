@@ -57,7 +57,9 @@ TEST(ShardedIndex, WarnsOfTensorsThatItLacks) {
   put_file(fs, "index.json", R"({"weight_map":{"a":"1"}})");
   const auto part = load("index.json", {}, fs);
   ASSERT_TRUE(part);
-  EXPECT_THAT(part->warnings.at(0), HasSubstr("W_INDEX_UNUSED: 1 of 2"));
+  EXPECT_THAT(
+      to_string(part->warnings.at(0)),
+      HasSubstr("W_INDEX_UNUSED: 1 of 2"));
 }
 
 struct BadIndex {

@@ -81,7 +81,9 @@ TEST(SafetensorsReader, WarnsOfUnknownFields) {
   ASSERT_TRUE(file) << to_string(file.error());
   EXPECT_THAT(
       file->warnings,
-      ElementsAre("W_SAFETENSORS_FIELD: tensor `a` has the unknown field `x`"));
+      ElementsAre(Warning{
+          .name = "W_SAFETENSORS_FIELD",
+          .text = "tensor `a` has the unknown field `x`"}));
 }
 
 TEST(SafetensorsReader, LeavesJsonToTheDiagnosis) {
