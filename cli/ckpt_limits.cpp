@@ -7,18 +7,12 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/reading_flags.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/options.h"
 
 namespace lockstep::cli {
 namespace {
-
-constexpr const char* kSwitches =
-    "--allow-expand                        no bound on what a small file "
-    "expands to\n"
-    "--lenient                             read archives whose records are in "
-    "no folder\n"
-    "--strict                              warnings are errors\n";
 
 Json limits_json(const ckpt::Limits& limits) {
   Json rows = Json::array();
@@ -53,7 +47,10 @@ std::string limit_table(const ckpt::Limits& limits) {
         row.unit,
         row.help);
   }
-  text += kSwitches;
+  for (const ReadingSwitch& row : reading_switches()) {
+    text +=
+        format("{:<38}{}\n", format("{} {}", row.flag, row.value), row.help);
+  }
   for (const ckpt::FixedLimit& row : ckpt::fixed_limits()) {
     text += format(
         "{:<24} {:>13}  {} {}, fixed\n",

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "cli/command_docs.h"
+#include "cli/reading_flags.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
@@ -78,12 +79,14 @@ std::string limits_text() {
   std::string text =
       ".SH LIMITS\n"
       "What a file may ask for. Every command that reads a checkpoint takes "
-      "these flags.\n"
-      ".TP\n\\fB\\-\\-strict\\fR\nWarnings are errors.\n"
-      ".TP\n\\fB\\-\\-lenient\\fR\nRead archives whose records are in no "
-      "folder.\n"
-      ".TP\n\\fB\\-\\-allow\\-expand\\fR\nNo bound on what a small file "
-      "expands to.\n";
+      "these flags.\n";
+  for (const ReadingSwitch& row : reading_switches()) {
+    text += format(
+        ".TP\n{} {}\n{}.\n",
+        bold(row.flag),
+        roff(row.value),
+        roff(row.help));
+  }
   const ckpt::Limits limits;
   for (const ckpt::LimitInfo& row : ckpt::limit_table()) {
     text += format(

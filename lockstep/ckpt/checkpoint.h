@@ -69,7 +69,8 @@ struct Checkpoint {
   std::string era = {};
   /// Number in the record `version`.
   std::int64_t version = 0;
-  /// "little", "big", or empty if the file does not say (then little).
+  /// "little", "big", or empty if neither the file nor `LoadOptions` says it
+  /// (then little).
   std::string byteorder = {};
   CrcState crc = {};
   /// Units: bytes.

@@ -5,7 +5,9 @@
 //   for (const LimitInfo& row : limit_table()) { limits.*row.member ... }
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +68,10 @@ struct LoadOptions {
   /// Compare the CRC of a record when its bytes are first asked for.
   bool check_crc = true;
   Limits limits = {};
+  /// The order of the bytes in zip checkpoints that do not say it, as those of
+  /// torch before 2.1; without it, little. Where a file says another, the file
+  /// is right, and the warning W_BYTEORDER tells of it.
+  std::optional<std::endian> byteorder = {};
   /// Refuse files with names outside the allow list of PyTorch's safe loader
   /// (kUnsafe, E_UNSAFE_GLOBAL). Off: such values become `Object` nodes;
   /// nothing is executed either way.

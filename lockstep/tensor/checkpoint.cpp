@@ -85,12 +85,13 @@ const ckpt::Value& Checkpoint::operator[](std::string_view key) const {
 Checkpoint
 load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
   check_torch_version();
-  ckpt::Checkpoint file =
-      ckpt::load(
-          path,
-          {.use_mmap = options.use_mmap, .check_crc = options.check_crc},
-          fs)
-          .value();
+  ckpt::Checkpoint file = ckpt::load(
+                              path,
+                              {.use_mmap = options.use_mmap,
+                               .check_crc = options.check_crc,
+                               .byteorder = options.byteorder},
+                              fs)
+                              .value();
   map_locations(file.root, options.map_location);
   return {std::move(file.root), path};
 }

@@ -7,8 +7,10 @@
 //   load_state_dict(*net, file["state_dict"]);
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +55,8 @@ struct LoadOptions {
   bool use_mmap = true;
   /// Compare the CRC of a record when its bytes are first asked for.
   bool check_crc = true;
+  /// Byte order of files that do not say it (`ckpt::LoadOptions`).
+  std::optional<std::endian> byteorder = {};
 };
 
 /// Opens a checkpoint; tensors are read when asked for. No code in it runs.

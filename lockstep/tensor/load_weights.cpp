@@ -30,8 +30,10 @@ LoadReport load_weights(
     const std::string& path,
     const LoadWeightsOptions& options,
     FileSystem& fs) {
-  const Checkpoint file =
-      load(path, {.map_location = options.map_location}, fs);
+  const Checkpoint file = load(
+      path,
+      {.map_location = options.map_location, .byteorder = options.byteorder},
+      fs);
   const FoundWeights found = find_state_dict(file.root());
   if (found.is_uncalled) {
     TORCH_WARN(escape(path), " ", ckpt::kUncalledText);

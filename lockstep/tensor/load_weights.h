@@ -8,6 +8,8 @@
 //   load_weights(*model, "resnet18.pth", {.may_differ = MayDiffer::kEnds});
 #pragma once
 
+#include <bit>
+#include <optional>
 #include <string>
 
 #include "lockstep/base/fs.h"
@@ -31,6 +33,8 @@ struct LoadWeightsOptions {
   /// As `LoadStateDictOptions::may_differ`: kEnds takes a network for 1000
   /// classes and three channels into one for other classes and images.
   MayDiffer may_differ = MayDiffer::kNothing;
+  /// Byte order of files that do not say it (`ckpt::LoadOptions`).
+  std::optional<std::endian> byteorder = {};
 };
 
 /// Finds the weights in the file and copies them into `module`. "module." (or

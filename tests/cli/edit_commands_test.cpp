@@ -8,10 +8,13 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/tools/verify/verify.h"
+#include "tests/ckpt/pickle/pickle_fixture.h"
+#include "tests/ckpt/zip/zip_fixture.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep {
@@ -152,6 +155,25 @@ TEST_F(EditCommands, ConvertSaysThatThereIsNoTensor) {
         testing::HasSubstr("holds no tensor to convert (epoch.pt)"));
     EXPECT_FALSE(std::filesystem::exists(path(out)));
   }
+}
+
+TEST_F(EditCommands, ReadFilesOfAByteOrderThatTheyDoNotSay) {
+  ckpt::Pickle pickle;
+  pickle.global("torch._utils", "_rebuild_tensor_v2").mark();
+  pickle.storage("FloatStorage", "0", 1).int4(0).ints({1}).ints({1});
+  pickle.op(0x89).hooks().op('t').op('R').stop();
+  ckpt::ZipBytes zip;
+  zip.add("a/data.pkl", pickle.bytes());
+  zip.add("a/data/0", std::string("\x3f\x80\0\0", 4)); // 1.0
+  zip.add("a/version", "3\n");
+  ASSERT_TRUE(
+      write_file_atomically(real_fs(), path("old.pt"), zip.finish(), {}));
+  ASSERT_EQ(run("convert --byteorder big old.pt new.pt"), 0) << text("err.txt");
+  ASSERT_EQ(run("show new.pt"), 0);
+  EXPECT_THAT(text("out.txt"), testing::HasSubstr("head       1.0\n"));
+  EXPECT_EQ(run("diff --byteorder big old.pt new.pt"), 0) << text("out.txt");
+  EXPECT_EQ(run("diff old.pt new.pt"), 1);
+  EXPECT_EQ(run("show --byteorder middle new.pt"), 2);
 }
 
 TEST_F(EditCommands, ANameThatMeansAnotherFormatIsRefused) {

@@ -5,7 +5,7 @@ ckpt_content.py FOLDER: writes FOLDER/<case>.pt and prints for each a line
 "file TAB case" and one per tensor: "name TAB type TAB shape TAB sha256", sorted
 by name as `lockstep ckpt digest` sorts them. Cases: those of ckpt_cases.py and
 ckpt_optimizers.py, pickle protocols 2 to 5, whole modules, subclasses, numpy
-values, and a file of a big-endian machine.
+values, and files of a big-endian machine, one of which does not say so.
 """
 import hashlib
 import io
@@ -107,8 +107,8 @@ def others():
             "dtype": np.dtype("int8"), "ellipsis": ..., "big": 2**3000, "after": torch.ones(3)}
 
 
-def big_endian(path, names):
-    """The same archive as a big-endian machine writes it."""
+def big_endian(path, names, has_record):
+    """The same archive as a big-endian machine writes it; before torch 2.1 without the record of the byte order."""
     little = io.BytesIO()
     value = {str(d): ckpt_cases.of_dtype(d) for d in ckpt_cases.PLAIN}
     torch.save(value, little)
@@ -118,6 +118,8 @@ def big_endian(path, names):
             data = source.read(record)
             width = widths.get(record.filename, 1)
             if record.filename.endswith("/byteorder"):
+                if not has_record:
+                    continue
                 data = b"big"
             data = np.frombuffer(data, f"V{width}") if width > 1 else data
             if width > 1:
@@ -150,7 +152,9 @@ def main(folder):
         save(f"protocol_{protocol}", ckpt_cases.CASES["sgd"](), pickle_protocol=protocol)
         save(f"others_{protocol}", others(), pickle_protocol=protocol)
         save(f"model_{protocol}", whole_models(), pickle_protocol=protocol)
-    show("big_endian", big_endian(os.path.join(folder, "big_endian.pt"), []))
+    show("big_endian", big_endian(os.path.join(folder, "big_endian.pt"), [], has_record=True))
+    torch.serialization.set_default_load_endianness(torch.serialization.LoadEndianness.BIG)
+    show("big_endian_unsaid", big_endian(os.path.join(folder, "big_endian_unsaid.pt"), [], has_record=False))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,10 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/tensor/bridge.h"
+#include "tests/ckpt/pickle/pickle_fixture.h"
+#include "tests/ckpt/zip/zip_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/tensor/modules.h"
@@ -183,6 +186,21 @@ TEST(OurFiles, LoadBackEqual) {
   Net copy;
   (void)load_state_dict(copy, load(dir / "a.pt")["state_dict"]);
   EXPECT_TRUE(test::equal(state_dict(copy), state_dict(*net)));
+}
+
+TEST(Load, ReadsAFileOfTheOtherByteOrderThatDoesNotSaySo) {
+  const test::ScratchDir dir;
+  ckpt::Pickle pickle;
+  pickle.global("torch._utils", "_rebuild_tensor_v2").mark();
+  pickle.storage("FloatStorage", "0", 1).int4(0).ints({1}).ints({1});
+  pickle.op(0x89).hooks().op('t').op('R').stop();
+  ckpt::ZipBytes zip;
+  zip.add("a/data.pkl", pickle.bytes());
+  zip.add("a/data/0", std::string("\x3f\x80\0\0", 4));
+  zip.add("a/version", "3\n");
+  write_file_atomically(real_fs(), dir / "a.pt", zip.finish()).value();
+  const Checkpoint file = load(dir / "a.pt", {.byteorder = std::endian::big});
+  EXPECT_EQ(to_tensor(*file.root().as_tensor()).item<float>(), 1.0F);
 }
 
 TEST(Load, NamesAFileThatIsNotThere) {

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/range_storage.h"
+#include "lockstep/ckpt/core/swapped_storage.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
@@ -80,34 +81,6 @@ class RecordRange final : public StorageSource {
   std::vector<std::byte> scratch_;
 };
 
-// Big-endian numbers in our order.
-class SwappedStorage final : public StorageSource {
- public:
-  SwappedStorage(std::shared_ptr<StorageSource> source, std::size_t width)
-      : source_(std::move(source)),
-        width_(static_cast<std::ptrdiff_t>(width)) {}
-
-  Result<ByteSpan> load() override {
-    const std::scoped_lock lock(mutex_);
-    if (!is_loaded_) {
-      LOCKSTEP_ASSIGN(const ByteSpan bytes, source_->load());
-      bytes_.assign(bytes.begin(), bytes.end());
-      for (auto at = bytes_.begin(); at != bytes_.end(); at += width_) {
-        std::reverse(at, at + width_);
-      }
-      is_loaded_ = true;
-    }
-    return ByteSpan(bytes_);
-  }
-
- private:
-  std::shared_ptr<StorageSource> source_;
-  std::ptrdiff_t width_;
-  std::mutex mutex_;
-  bool is_loaded_ = false;
-  std::vector<std::byte> bytes_;
-};
-
 std::vector<std::int64_t> strides_of(const NpyHeader& header) {
   const std::size_t rank = header.shape.size();
   std::vector<std::int64_t> strides(rank, 1);
@@ -137,14 +110,10 @@ Tensor array_tensor(
       .storage =
           std::make_shared<Storage>(Storage{.nbytes = header.data_bytes})};
   tensor.storage->dtype = tensor.dtype;
-  if (header.type.is_big_endian) {
-    const DTypeInfo& info = dtype_info(tensor.dtype);
-    const bool is_complex = info.name.starts_with("complex");
-    source = std::make_shared<SwappedStorage>(
-        std::move(source),
-        info.size / (is_complex ? 2 : 1));
-  }
-  tensor.storage->source = std::move(source);
+  tensor.storage->source =
+      header.type.is_big_endian
+          ? swapped_storage(std::move(source), tensor.dtype)
+          : std::move(source);
   return tensor;
 }
 

@@ -84,7 +84,7 @@ class Walker {
       LOCKSTEP_ASSIGN(
           const ByteSpan bytes,
           source_->view(header.data_offset, std::min(window, left), scratch));
-      StorageTable storages(nullptr, {});
+      StorageTable storages(nullptr, /*check_crc=*/false);
       const auto pickle = read_pickle(bytes, &storages, limits_);
       if (pickle) {
         plan("data.pkl", pickle->consumed);

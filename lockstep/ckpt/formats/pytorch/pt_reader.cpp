@@ -7,7 +7,7 @@
 #include "lockstep/base/heap.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/formats/archive/byteorder.h"
 #include "lockstep/ckpt/formats/pytorch/no_pickle.h"
 #include "lockstep/ckpt/formats/pytorch/pt_cut.h"
 #include "lockstep/ckpt/formats/pytorch/pt_storage.h"
@@ -123,20 +123,16 @@ class PtReader {
   Status read_byteorder() {
     const ZipRecord* record = zip_->find("byteorder");
     if (record == nullptr) {
-      return {};
+      return note_byteorder(file_, {}, options_);
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
-    file_.byteorder = std::string(as_text(bytes));
-    if (file_.byteorder != "little" && file_.byteorder != "big") {
-      return corrupt_pickle(
-          "E_BYTEORDER",
-          format(
-              "byte order '{}'; expected 'little' or 'big'",
-              escape(file_.byteorder)),
-          full_name(record->name));
+    Status status =
+        note_byteorder(file_, std::string(as_text(bytes)), options_);
+    if (!status) {
+      status.error().record = full_name(record->name);
     }
-    return {};
+    return status;
   }
 
   Status read_tree() {
@@ -155,10 +151,7 @@ class PtReader {
     expect_heap(kHeapPerByte * record->size);
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
-    StorageTable storages(
-        zip_,
-        {.check_crc = options_.check_crc,
-         .swap_bytes = file_.byteorder == "big"});
+    StorageTable storages(zip_, options_.check_crc);
     auto pickle = read_pickle(bytes, &storages, options_.limits);
     if (!pickle) {
       Error error = std::move(pickle).error();
@@ -176,7 +169,7 @@ class PtReader {
     for (const auto& entry : storages.entries()) {
       file_.storages.push_back(entry.storage);
     }
-    LOCKSTEP_TRY(check_byteorder());
+    LOCKSTEP_TRY(turn_storages(file_));
     if (file_.format == "torchscript") {
       count_constants();
       LOCKSTEP_ASSIGN(
@@ -202,7 +195,7 @@ class PtReader {
     LOCKSTEP_ASSIGN(
         file_.root,
         plain_tree(model.root, options_.limits.max_depth));
-    return {};
+    return turn_storages(file_);
   }
 
   // A second pickle is never read by PyTorch; its names still count.
@@ -225,31 +218,6 @@ class PtReader {
       use.offset += offset;
       file_.globals.push_back(std::move(use));
     }
-  }
-
-  // Untyped storages do not say what to swap: nor does PyTorch swap them.
-  Status check_byteorder() {
-    if (file_.byteorder != "big") {
-      return {};
-    }
-    std::string mixed;
-    LOCKSTEP_TRY(for_each_tensor(
-        file_.root,
-        [&mixed](const std::string& name, const Tensor& tensor) {
-          if (tensor.dtype != tensor.storage->dtype && mixed.empty() &&
-              dtype_info(tensor.dtype).size > 1) {
-            mixed = name;
-          }
-        }));
-    if (mixed.empty()) {
-      return {};
-    }
-    return pickle_error(
-        ErrorCode::kUnsupported,
-        "E_BYTEORDER",
-        format(
-            "tensor '{}' in a big-endian file has an untyped storage",
-            escape(mixed)));
   }
 
   void add_warnings(const std::vector<Warning>& warnings) {

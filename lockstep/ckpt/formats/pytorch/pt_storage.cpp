@@ -13,15 +13,6 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-// Bytes that change places in a file of the other byte order: a complex
-// number is two numbers.
-std::size_t swap_width(DType dtype) {
-  const std::size_t size = dtype_info(dtype).size;
-  const bool is_complex =
-      dtype_info(dtype).name.find("complex") != std::string_view::npos;
-  return is_complex ? size / 2 : size;
-}
-
 // A record of the archive, read and checked when first asked for.
 class RecordSource final : public StorageSource {
  public:
@@ -29,13 +20,11 @@ class RecordSource final : public StorageSource {
       std::shared_ptr<const ZipReader> zip,
       const ZipRecord& record,
       std::uint64_t nbytes,
-      bool check_crc,
-      std::size_t swap)
+      bool check_crc)
       : zip_(std::move(zip)),
         record_(&record),
         nbytes_(nbytes),
-        check_crc_(check_crc),
-        swap_(swap) {}
+        check_crc_(check_crc) {}
 
   Result<ByteSpan> load() override {
     const std::scoped_lock lock(mutex_);
@@ -50,7 +39,7 @@ class RecordSource final : public StorageSource {
       std::uint64_t offset,
       std::uint64_t length,
       std::vector<std::byte>& scratch) override {
-    if (record_->method != 0 || swap_ > 1 || zip_->source()->is_stable()) {
+    if (record_->method != 0 || zip_->source()->is_stable()) {
       return StorageSource::view(offset, length, scratch);
     }
     LOCKSTEP_CHECK(offset <= nbytes_ && length <= nbytes_ - offset);
@@ -62,7 +51,7 @@ class RecordSource final : public StorageSource {
   }
 
   Status stream(const BlockVisitor& visit) override {
-    if (record_->method != 0 || swap_ > 1) {
+    if (record_->method != 0) {
       return StorageSource::stream(visit);
     }
     bool compares = false;
@@ -83,8 +72,7 @@ class RecordSource final : public StorageSource {
   [[nodiscard]] std::optional<Stored> stored() const override {
     ReadableFile* file = zip_->source()->file();
     const bool is_plain = file != nullptr && record_->method == 0 &&
-                          record_->size == nbytes_ && swap_ <= 1 &&
-                          zip_->has_crc(*record_);
+                          record_->size == nbytes_ && zip_->has_crc(*record_);
     if (!is_plain) {
       return std::nullopt;
     }
@@ -124,28 +112,13 @@ class RecordSource final : public StorageSource {
                    : zip_->read(*record_, scratch_));
     check_crc_ = false;
     bytes_ = bytes_.first(nbytes_); // a longer record was warned about
-    if (swap_ > 1) {
-      swap_bytes();
-    }
     return {};
-  }
-
-  void swap_bytes() {
-    std::vector<std::byte> swapped(bytes_.begin(), bytes_.end());
-    for (std::size_t at = 0; at + swap_ <= swapped.size(); at += swap_) {
-      std::reverse(
-          swapped.begin() + static_cast<std::ptrdiff_t>(at),
-          swapped.begin() + static_cast<std::ptrdiff_t>(at + swap_));
-    }
-    scratch_ = std::move(swapped);
-    bytes_ = scratch_;
   }
 
   std::shared_ptr<const ZipReader> zip_;
   const ZipRecord* record_;
   std::uint64_t nbytes_;
   bool check_crc_;
-  std::size_t swap_;
   std::mutex mutex_;
   bool is_loaded_ = false;
   ByteSpan bytes_;
@@ -183,8 +156,7 @@ Result<Value> StorageTable::resolve(const Value& id) {
         zip_,
         *record,
         parsed.nbytes,
-        options_.check_crc,
-        options_.swap_bytes ? swap_width(parsed.dtype) : 1);
+        check_crc_);
   }
   entries_.push_back({.storage = storage, .record = record});
   return Value(storage);
@@ -256,8 +228,7 @@ std::shared_ptr<StorageSource> record_source(
       std::move(zip),
       record,
       record.size,
-      check_crc,
-      /*swap=*/1);
+      check_crc);
 }
 
 } // namespace lockstep::ckpt

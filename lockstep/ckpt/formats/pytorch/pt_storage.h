@@ -15,13 +15,6 @@
 
 namespace lockstep::ckpt::internal {
 
-/// How the bytes of storages are read.
-struct StorageTableOptions {
-  bool check_crc = true;
-  /// The file was written by a big-endian machine.
-  bool swap_bytes = false;
-};
-
 /// One storage of the file.
 struct StorageEntry {
   std::shared_ptr<Storage> storage = {};
@@ -34,10 +27,8 @@ struct StorageEntry {
 class StorageTable final : public PersistentIdHandler {
  public:
   /// `zip` may be null: then only sizes are collected.
-  StorageTable(
-      std::shared_ptr<const ZipReader> zip,
-      const StorageTableOptions& options)
-      : zip_(std::move(zip)), options_(options) {}
+  StorageTable(std::shared_ptr<const ZipReader> zip, bool check_crc)
+      : zip_(std::move(zip)), check_crc_(check_crc) {}
 
   /// Errors: kCorrupt (E_TYPE, E_NAME, E_OVERFLOW, E_STORAGE_CONFLICT).
   Result<Value> resolve(const Value& id) override;
@@ -60,7 +51,7 @@ class StorageTable final : public PersistentIdHandler {
   std::size_t& row_of(const ZipRecord* record, std::string_view key);
 
   std::shared_ptr<const ZipReader> zip_;
-  StorageTableOptions options_;
+  bool check_crc_;
   std::vector<StorageEntry> entries_;
   // Rows of entries_: by record, and of storages without one by key.
   std::vector<std::size_t> rows_;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/formats/unpacked/unpacked_reader.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/range_storage.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/archive/byteorder.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
 #include "lockstep/ckpt/pickle/pickle_stream.h"
 #include "lockstep/ckpt/pickle/storage_id.h"
@@ -166,19 +170,12 @@ std::string folder_of(const ReadInput& input) {
   return "";
 }
 
-// Missing records: as `read_zip`.
-Status check_byteorder(const ReadInput& input, const std::string& folder) {
-  const auto text = read_text(*input.fs, folder + "/byteorder");
-  if (!text || *text == "little") {
-    return {};
-  }
-  return pickle_error(
-      ErrorCode::kUnsupported,
-      "E_BYTEORDER",
-      format(
-          "an unpacked checkpoint of byte order '{}'; expected little",
-          escape(*text)),
-      "zip the folder again: zip -0 -r model.pt FOLDER");
+// Of a small file; nothing if there is none, as in `read_zip`.
+std::optional<std::string> record_text(
+    const ReadInput& input,
+    const std::string& path) {
+  auto text = read_text(*input.fs, path);
+  return text ? std::optional(*std::move(text)) : std::nullopt;
 }
 
 } // namespace
@@ -190,7 +187,15 @@ Result<bool> claims_unpacked(const ReadInput& input) {
 
 Result<Checkpoint> read_unpacked(const ReadInput& input) {
   const std::string folder = folder_of(input);
-  LOCKSTEP_TRY(check_byteorder(input, folder));
+  Checkpoint file{
+      .format = "zip-folder",
+      .archive_name = base_name(folder),
+      .era = "torch 1.6 or newer",
+      .crc = CrcState::kAbsent};
+  LOCKSTEP_TRY(note_byteorder(
+      file,
+      record_text(input, folder + "/byteorder"),
+      input.options));
   LOCKSTEP_ASSIGN(
       auto source,
       open_source(
@@ -206,21 +211,14 @@ Result<Checkpoint> read_unpacked(const ReadInput& input) {
     }
     return std::move(pickle).error();
   }
-  Checkpoint file{
-      .root = std::move(pickle->root),
-      .format = "zip-folder",
-      .archive_name = base_name(folder),
-      .era = "torch 1.6 or newer",
-      .byteorder = "little",
-      .crc = CrcState::kAbsent};
+  file.root = std::move(pickle->root);
   file.file_bytes = source->size() + storages.bytes;
   file.globals = std::move(pickle->globals);
   file.storages = std::move(storages.storages);
-  file.warnings = std::move(pickle->warnings);
-  file.warnings.insert(
-      file.warnings.end(),
-      storages.warnings.begin(),
-      storages.warnings.end());
+  for (auto* warnings : {&pickle->warnings, &storages.warnings}) {
+    std::ranges::move(*warnings, std::back_inserter(file.warnings));
+  }
+  LOCKSTEP_TRY(turn_storages(file));
   LOCKSTEP_TRY(check_allow_list(file, input.options, kPickle));
   return file;
 }

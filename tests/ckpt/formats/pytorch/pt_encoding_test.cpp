@@ -34,10 +34,9 @@ Pickle tensor_of_type(const char* storage, std::int64_t numel) {
 }
 
 // Bytes of the file's only tensor, or the detail of the error.
-std::string content_of(const ZipBytes& zip, bool is_mapped) {
+std::string content_of(const ZipBytes& zip, const LoadOptions& options) {
   const std::string bytes = zip.finish();
-  const auto file =
-      load(make_source(as_byte_span(bytes)), "m.pt", {.use_mmap = is_mapped});
+  const auto file = load(make_source(as_byte_span(bytes)), "m.pt", options);
   if (!file) {
     return file.error().detail;
   }
@@ -48,13 +47,21 @@ std::string content_of(const ZipBytes& zip, bool is_mapped) {
                  : content.error().detail;
 }
 
-std::string big_endian(const char* storage, std::int64_t numel) {
+// `order`: the record `byteorder`; null for none.
+ZipBytes
+sixteen_letters(const char* storage, std::int64_t numel, const char* order) {
   ZipBytes zip;
   zip.add("a/data.pkl", tensor_of_type(storage, numel).bytes());
-  zip.add("a/byteorder", "big");
+  if (order != nullptr) {
+    zip.add("a/byteorder", order);
+  }
   zip.add("a/data/0", "abcdefghijklmnop");
   zip.add("a/version", "3\n");
-  return content_of(zip, true);
+  return zip;
+}
+
+std::string big_endian(const char* storage, std::int64_t numel) {
+  return content_of(sixteen_letters(storage, numel, "big"), {});
 }
 
 TEST(PtEncoding, InflatesRecords) {
@@ -73,8 +80,8 @@ TEST(PtEncoding, InflatesRecords) {
       packed,
       {.crc = crc32(as_byte_span(payload)), .size = 64, .method = 8});
   zip.add("a/version", "3\n");
-  EXPECT_EQ(content_of(zip, true), payload);
-  EXPECT_EQ(content_of(zip, false), payload);
+  EXPECT_EQ(content_of(zip, {}), payload);
+  EXPECT_EQ(content_of(zip, {.use_mmap = false}), payload);
 }
 
 TEST(PtEncoding, TurnsElementsOfBigEndianFiles) {
@@ -86,6 +93,38 @@ TEST(PtEncoding, TurnsElementsOfBigEndianFiles) {
   EXPECT_EQ(big_endian("ComplexFloatStorage", 2), "dcbahgfelkjiponm");
   EXPECT_EQ(big_endian("ComplexDoubleStorage", 1), "hgfedcbaponmlkji");
   EXPECT_EQ(big_endian("QInt32Storage", 4), "dcbahgfelkjiponm");
+}
+
+TEST(PtEncoding, TakesTheByteOrderFromTheCallerIfTheFileIsSilent) {
+  const ZipBytes zip = sixteen_letters("FloatStorage", 4, nullptr);
+  EXPECT_EQ(content_of(zip, {}), "abcdefghijklmnop");
+  for (const bool use_mmap : {true, false}) {
+    EXPECT_EQ(
+        content_of(zip, {.use_mmap = use_mmap, .byteorder = std::endian::big}),
+        "dcbahgfelkjiponm");
+  }
+  EXPECT_EQ(
+      content_of(zip, {.byteorder = std::endian::little}),
+      "abcdefghijklmnop");
+}
+
+TEST(PtEncoding, TakesTheFilesWordBeforeTheCallers) {
+  const std::string bytes =
+      sixteen_letters("FloatStorage", 4, "little").finish();
+  const auto source = make_source(as_byte_span(bytes));
+  const auto file = load(source, "m.pt", {.byteorder = std::endian::big});
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_EQ(file->byteorder, "little");
+  EXPECT_THAT(
+      file->warnings,
+      testing::ElementsAre(testing::Field(&Warning::name, "W_BYTEORDER")));
+  const auto strict =
+      load(source, "m.pt", {.byteorder = std::endian::big, .strict = true});
+  ASSERT_FALSE(strict);
+  EXPECT_EQ(strict.error().detail, "W_BYTEORDER");
+  const auto agreed =
+      load(source, "m.pt", {.byteorder = std::endian::little, .strict = true});
+  EXPECT_TRUE(agreed) << to_string(agreed.error());
 }
 
 } // namespace

@@ -86,9 +86,17 @@ TEST_F(Unpacked, WarnsOfLongStorages) {
       ElementsAre(Field(&Warning::name, "W_STORAGE_LONG")));
 }
 
-TEST_F(Unpacked, RefusesTheOtherByteOrder) {
-  put("byteorder", as_byte_span("big"));
+TEST_F(Unpacked, IsReadInTheByteOrderThatItSaysOrTheCallerKnows) {
+  put("byteorder", as_byte_span("middle"));
   EXPECT_EQ(detail(), "E_BYTEORDER");
+  put("byteorder", as_byte_span("big"));
+  const auto said = load_folder("down");
+  ASSERT_TRUE(said) << to_string(said.error());
+  ASSERT_TRUE(fs_.remove("down/training.pth/byteorder"));
+  const auto known = load("down", {.byteorder = std::endian::big}, fs_);
+  ASSERT_TRUE(known) << to_string(known.error());
+  EXPECT_EQ(*digest(said->root), *digest(known->root));
+  EXPECT_NE(*digest(said->root), *digest(load_folder("down")->root));
 }
 
 TEST_F(Unpacked, NeverLeavesItsFolder) {

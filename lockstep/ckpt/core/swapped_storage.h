@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A storage whose numbers have their large end first in the file, as machines
+// of that byte order write them.
+//   storage->source = swapped_storage(std::move(source), storage->dtype);
+#pragma once
+
+#include <memory>
+
+#include "lockstep/ckpt/tensor.h"
+
+namespace lockstep::ckpt {
+
+/// The bytes of `source` in the order of this machine; `source` itself for
+/// elements of one byte. A complex number is two numbers. Turned when first
+/// asked for, as a whole. Ownership: shares `source` until then.
+std::shared_ptr<StorageSource> swapped_storage(
+    std::shared_ptr<StorageSource> source,
+    DType dtype);
+
+} // namespace lockstep::ckpt
