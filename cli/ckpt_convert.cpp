@@ -51,7 +51,10 @@ Error bad_argument(std::string message, std::string hint = {}) {
 // What is written, and what is not.
 struct Chosen {
   ckpt::Value root = {};
+  /// Entries of the top level.
   std::vector<std::string> left_out = {};
+  /// `_metadata` that the format has no place for.
+  std::vector<std::string> no_place = {};
 };
 
 // The weights alone where the format has no place for the rest.
@@ -59,34 +62,32 @@ Chosen choose(const ckpt::Value& root, std::string_view to, bool all) {
   const auto writers = ckpt::format_writers();
   const auto writer = std::ranges::find(writers, to, &ckpt::FormatWriter::name);
   const ckpt::WeightsPlace place = ckpt::locate_weights(root);
-  if (all || !writer->is_tensors_only || place.key.empty()) {
-    return {.root = root};
-  }
-  Chosen chosen{.root = place.value};
-  for (const auto& [key, value] : root.as_dict()->items) {
-    const std::string name = ckpt::key_text(key);
-    if (name != place.key) {
-      chosen.left_out.push_back(name);
+  Chosen chosen{.root = root};
+  if (!all && writer->is_tensors_only && !place.key.empty()) {
+    chosen.root = place.value;
+    for (const auto& [key, value] : root.as_dict()->items) {
+      const std::string name = ckpt::key_text(key);
+      if (name != place.key) {
+        chosen.left_out.push_back(name);
+      }
     }
+  }
+  if (writer->metadata != ckpt::KeptMetadata::kAll) {
+    chosen.no_place = ckpt::metadata_places(chosen.root);
+  }
+  if (writer->metadata == ckpt::KeptMetadata::kOfRoot) {
+    std::erase(chosen.no_place, "_metadata");
   }
   return chosen;
 }
 
-Status check_has_tensors(const ckpt::Value& root) {
-  bool has_tensors = false;
-  LOCKSTEP_TRY(ckpt::for_each_tensor(
-      root,
-      [&has_tensors](const std::string&, const ckpt::Tensor&) {
-        has_tensors = true;
-      }));
-  return has_tensors ? Status()
-                     : Status(Error{
-                           .code = ErrorCode::kUnsupported,
-                           .op = "ckpt.convert",
-                           .message = "the file holds no tensor to convert",
-                           .hint = "'lockstep ckpt show FILE' prints what is "
-                                   "there",
-                           .detail = "E_NOT_TENSOR"});
+std::string names_text(const std::vector<std::string>& names) {
+  std::vector<std::string> escaped;
+  escaped.reserve(names.size());
+  for (const std::string& name : names) {
+    escaped.push_back(escape(name));
+  }
+  return join(escaped, ", ");
 }
 
 struct Unit {
@@ -185,12 +186,20 @@ std::string convert_text(
         some_names(names));
   }
   if (!chosen.left_out.empty()) {
-    std::vector<std::string> names;
-    names.reserve(chosen.left_out.size());
-    for (const std::string& name : chosen.left_out) {
-      names.push_back(escape(name));
-    }
-    text += format("left out: {}; --all takes everything\n", join(names, ", "));
+    text += format(
+        "left out: {}; --all takes everything\n",
+        names_text(chosen.left_out));
+  }
+  if (!chosen.no_place.empty()) {
+    text += format(
+        "left out: {}, the versions of the modules; {} has no place for it\n",
+        names_text(chosen.no_place),
+        written.format);
+  }
+  if (written.tensors == 0) {
+    text +=
+        "warning: there is no tensor in it; 'lockstep ckpt show FILE' prints "
+        "what is there\n";
   }
   return text + wrote_text(written);
 }
@@ -205,8 +214,10 @@ Json convert_json(
     overflowed.push(name);
   }
   Json left_out = Json::array();
-  for (const std::string& name : chosen.left_out) {
-    left_out.push(name);
+  for (const auto* names : {&chosen.left_out, &chosen.no_place}) {
+    for (const std::string& name : *names) {
+      left_out.push(name);
+    }
   }
   Json json = Json::object();
   json.set("from_format", file.format)
@@ -254,10 +265,6 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .result = shard_bytes != 0 ? "the shards and their index"
                                       : "the converted file",
            .shard_bytes = shard_bytes}));
-  if (Status status = check_has_tensors(chosen.root); !status) {
-    status.error().path = input.name();
-    return std::move(status).error();
-  }
   LOCKSTEP_ASSIGN(
       const ckpt::Converted converted,
       ckpt::convert_tensors(

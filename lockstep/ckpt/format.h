@@ -46,6 +46,15 @@ struct FormatReader {
   Result<Checkpoint> (*read)(const ReadInput& input) = nullptr;
 };
 
+/// What a format keeps of `_metadata`, the attribute of a state_dict with the
+/// versions of its modules.
+enum class KeptMetadata {
+  kAll,
+  /// That of the root.
+  kOfRoot,
+  kNone,
+};
+
 /// One row of the writers.
 struct FormatWriter {
   /// What `SaveOptions::format` takes: "pt".
@@ -54,6 +63,7 @@ struct FormatWriter {
   /// The format has no place for anything but tensors, or keeps it as text
   /// that nobody reads back.
   bool is_tensors_only = false;
+  KeptMetadata metadata = KeptMetadata::kAll;
   /// Writes atomically. Errors: as `save`.
   Status (*write)(
       const std::string& path,

@@ -12,6 +12,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tools/verify/verify.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
@@ -127,7 +128,7 @@ TEST_F(EditCommands, ConvertTakesTheWeightsWhereThereIsNoPlaceForTheRest) {
   EXPECT_EQ(
       text("out.txt"),
       "left out: epoch, arch, best_acc1, optimizer, scheduler; --all takes "
-      "everything\nwrote w.safetensors: 9 tensors, 812 B (safetensors)\n");
+      "everything\nwrote w.safetensors: 9 tensors, 924 B (safetensors)\n");
   EXPECT_THAT(names("w.safetensors"), testing::Contains("0.weight"));
   ASSERT_EQ(run("convert m.pt all.safetensors --all"), 0) << text("err.txt");
   EXPECT_THAT(
@@ -145,16 +146,48 @@ TEST_F(EditCommands, MergeNamesTheFileThatHasNoWeights) {
   EXPECT_THAT(text("err.txt"), testing::HasSubstr("(epoch.pt)"));
 }
 
-TEST_F(EditCommands, ConvertSaysThatThereIsNoTensor) {
+TEST_F(EditCommands, ConvertWarnsThatThereIsNoTensor) {
   put("training.pth.tar", "m.pt");
   ASSERT_EQ(run("pick m.pt epoch -o epoch.pt"), 0) << text("err.txt");
-  for (const char* out : {"e.safetensors", "e.npz", "e.pt"}) {
-    EXPECT_EQ(run(format("convert epoch.pt {}", out)), 3);
+  for (const char* out : {"e.safetensors", "e.pt"}) {
+    EXPECT_EQ(run(format("convert epoch.pt {}", out)), 0) << text("err.txt");
     EXPECT_THAT(
-        text("err.txt"),
-        testing::HasSubstr("holds no tensor to convert (epoch.pt)"));
-    EXPECT_FALSE(std::filesystem::exists(path(out)));
+        text("out.txt"),
+        testing::StartsWith("warning: there is no tensor in it"));
+    EXPECT_TRUE(ckpt::load(path(out)));
   }
+  EXPECT_EQ(run("convert epoch.pt e.npz"), 3); // NumPy would not open it
+  EXPECT_THAT(text("err.txt"), testing::HasSubstr("E_NOT_TENSOR"));
+  EXPECT_FALSE(std::filesystem::exists(path("e.npz")));
+}
+
+TEST_F(EditCommands, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
+  put("training.pth.tar", "m.pt");
+  ASSERT_EQ(run("pick m.pt state_dict -o w.pt"), 0) << text("err.txt");
+  const auto left_out = testing::HasSubstr("left out: _metadata");
+  ASSERT_EQ(run("convert w.pt w.safetensors"), 0);
+  EXPECT_THAT(text("out.txt"), testing::Not(left_out));
+  ASSERT_EQ(run("convert w.safetensors back.pt"), 0);
+  const auto versions = [this](const char* name) {
+    std::string text;
+    const auto file = ckpt::load(path(name)).value();
+    for (const auto& [key, value] : file.root.as_dict()->attributes) {
+      text += key.text() == "_metadata" ? ckpt::to_text(value) : "";
+    }
+    return text;
+  };
+  EXPECT_THAT(versions("w.pt"), testing::HasSubstr("'version': 2"));
+  EXPECT_EQ(versions("back.pt"), versions("w.pt"));
+  ASSERT_EQ(run("convert w.pt w.npz"), 0);
+  EXPECT_THAT(text("out.txt"), left_out);
+  ASSERT_EQ(run("convert w.pt w.dcp --to dcp --json"), 0);
+  EXPECT_THAT(
+      text("out.txt"),
+      testing::HasSubstr(R"("left_out":["_metadata"])"));
+  ASSERT_EQ(run("convert m.pt all.safetensors --all"), 0);
+  EXPECT_THAT(
+      text("out.txt"),
+      testing::HasSubstr("left out: state_dict._metadata"));
 }
 
 TEST_F(EditCommands, ReadFilesOfAByteOrderThatTheyDoNotSay) {

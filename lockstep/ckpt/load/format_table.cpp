@@ -35,24 +35,37 @@ constexpr std::array kReaders{
 };
 
 constexpr std::array kWriters{
-    FormatWriter{"pt", "PyTorch's zip format (1.6 and newer)", false, write_pt},
-    FormatWriter{"safetensors", "safetensors files", true, write_safetensors},
-    FormatWriter{"npz", "NumPy archives of arrays", true, write_npz},
     FormatWriter{
-        "dcp",
-        "folder of torch.distributed.checkpoint",
-        false,
-        write_dcp},
+        .name = "pt",
+        .help = "PyTorch's zip format (1.6 and newer)",
+        .write = write_pt},
     FormatWriter{
-        "pt-legacy",
-        "PyTorch's format before zip (0.4 to 1.5; newer versions read it)",
-        false,
-        write_legacy},
+        .name = "safetensors",
+        .help = "safetensors files",
+        .is_tensors_only = true,
+        .metadata = KeptMetadata::kOfRoot,
+        .write = write_safetensors},
     FormatWriter{
-        "libtorch",
-        "archive that C++ torch::load reads",
-        false,
-        write_libtorch},
+        .name = "npz",
+        .help = "NumPy archives of arrays",
+        .is_tensors_only = true,
+        .metadata = KeptMetadata::kNone,
+        .write = write_npz},
+    FormatWriter{
+        .name = "dcp",
+        .help = "folder of torch.distributed.checkpoint",
+        .metadata = KeptMetadata::kNone,
+        .write = write_dcp},
+    FormatWriter{
+        .name = "pt-legacy",
+        .help = "PyTorch's format before zip (0.4 to 1.5; newer versions read "
+                "it)",
+        .write = write_legacy},
+    FormatWriter{
+        .name = "libtorch",
+        .help = "archive that C++ torch::load reads",
+        .metadata = KeptMetadata::kNone,
+        .write = write_libtorch},
 };
 
 } // namespace

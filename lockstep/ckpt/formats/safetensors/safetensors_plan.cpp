@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/formats/safetensors/safetensors_plan.h"
 
-#include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/flatten.h"
@@ -9,15 +10,13 @@
 #include "lockstep/ckpt/core/tensor_bytes.h"
 #include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_reader.h"
+#include "lockstep/ckpt/formats/safetensors/state_metadata.h"
 #include "lockstep/ckpt/print.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
 
-Status check_text(const std::string& name, const std::string& text) {
-  if (name != kSafetensorsMetadata && is_utf8(name) && is_utf8(text)) {
-    return {};
-  }
+Error bad_name(const std::string& name) {
   return save_error(
       ErrorCode::kInvalidArgument,
       "E_NAME",
@@ -29,22 +28,53 @@ std::string metadata_text(const Value& value) {
   return text != nullptr ? *text : to_text(value, {.max_text = ~0ULL});
 }
 
-// `__metadata__` of a safetensors file that was read before.
-void add_old_metadata(const Value& root, SafetensorsMetadata& metadata) {
-  const Dict* dict = root.as_dict();
-  if (dict == nullptr) {
-    return;
-  }
-  for (const auto& [key, value] : dict->attributes) {
-    const Dict* old = value.as_dict();
-    if (key_text(key) != kSafetensorsMetadata || old == nullptr) {
-      continue;
+// Entries of `__metadata__`; of two with one name the first stays.
+class MetadataPlan {
+ public:
+  Status add(std::string name, std::string text) {
+    if (!is_utf8(name) || !is_utf8(text)) {
+      return bad_name(name);
     }
-    for (const auto& [name, text] : old->items) {
-      metadata.emplace_back(key_text(name), metadata_text(text));
+    if (names_.insert(name).second) {
+      entries_.emplace_back(std::move(name), std::move(text));
     }
+    return {};
   }
-}
+
+  // `_metadata` of a state_dict, and what a safetensors file had before.
+  Status add_attributes(const Dict& root) {
+    for (const auto& [key, value] : root.attributes) {
+      const Dict* dict = value.as_dict();
+      if (dict == nullptr) {
+        continue;
+      }
+      if (key_text(key) == kSafetensorsMetadata) {
+        for (const auto& [name, text] : dict->items) {
+          LOCKSTEP_TRY(add(key_text(name), metadata_text(text)));
+        }
+      }
+      if (key_text(key) == kStateMetadata) {
+        auto text = state_metadata_text(*dict);
+        LOCKSTEP_TRY(
+            add(std::string(kStateMetadata),
+                text ? *std::move(text) : metadata_text(value)));
+      }
+    }
+    return {};
+  }
+
+  // The package's readers ask for a format.
+  SafetensorsMetadata take() {
+    if (!names_.contains("format")) {
+      entries_.insert(entries_.begin(), {"format", "pt"});
+    }
+    return std::move(entries_);
+  }
+
+ private:
+  SafetensorsMetadata entries_;
+  std::unordered_set<std::string> names_;
+};
 
 Result<PlannedTensor> plan_tensor(FlatTensor& flat) {
   const Tensor& tensor = *flat.tensor;
@@ -59,7 +89,9 @@ Result<PlannedTensor> plan_tensor(FlatTensor& flat) {
             escape(flat.name),
             describe(tensor)));
   }
-  LOCKSTEP_TRY(check_text(flat.name, ""));
+  if (!is_utf8(flat.name) || flat.name == kSafetensorsMetadata) {
+    return bad_name(flat.name);
+  }
   PlannedTensor planned{
       .name = std::move(flat.name),
       .tensor = flat.tensor,
@@ -80,24 +112,15 @@ Result<SafetensorsPlan> plan_safetensors(
         "safetensors has no views; --clone-views (clone_views) writes each "
         "tensor"));
   }
-  SafetensorsPlan plan;
-  add_old_metadata(root, plan.metadata);
-  for (const FlatScalar& scalar : flat.scalars) {
-    std::string text = metadata_text(scalar.value);
-    LOCKSTEP_TRY(check_text(scalar.name, text));
-    const bool is_old = std::ranges::any_of(
-        plan.metadata,
-        [&scalar](const auto& entry) { return entry.first == scalar.name; });
-    if (!is_old) {
-      plan.metadata.emplace_back(scalar.name, std::move(text));
-    }
+  MetadataPlan metadata;
+  if (const Dict* dict = root.as_dict()) {
+    LOCKSTEP_TRY(metadata.add_attributes(*dict));
   }
-  const bool has_format = std::ranges::any_of(
-      plan.metadata,
-      [](const auto& entry) { return entry.first == "format"; });
-  if (!has_format) {
-    plan.metadata.insert(plan.metadata.begin(), {"format", "pt"});
+  for (FlatScalar& scalar : flat.scalars) {
+    LOCKSTEP_TRY(
+        metadata.add(std::move(scalar.name), metadata_text(scalar.value)));
   }
+  SafetensorsPlan plan{.metadata = metadata.take()};
   plan.tensors.reserve(flat.tensors.size());
   for (FlatTensor& tensor : flat.tensors) {
     LOCKSTEP_ASSIGN(PlannedTensor planned, plan_tensor(tensor));

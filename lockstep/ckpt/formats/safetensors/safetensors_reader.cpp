@@ -2,10 +2,12 @@
 #include "lockstep/ckpt/formats/safetensors/safetensors_reader.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lockstep/ckpt/core/range_storage.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
+#include "lockstep/ckpt/formats/safetensors/state_metadata.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
@@ -35,12 +37,28 @@ Tensor entry_tensor(
   return tensor;
 }
 
-Value metadata_value(const SafetensorsHeader& header) {
+// `__metadata__`, with the entry of our writer as the attribute that it was.
+std::vector<Item> attributes_of(const SafetensorsHeader& header) {
   Dict dict;
-  for (const auto& [key, value] : header.metadata) {
-    dict.items.emplace_back(key, value);
+  std::optional<Value> state_metadata;
+  for (const auto& [key, text] : header.metadata) {
+    if (key == internal::kStateMetadata) {
+      state_metadata = internal::read_state_metadata(text);
+    }
+    if (key != internal::kStateMetadata || !state_metadata) {
+      dict.items.emplace_back(key, text);
+    }
   }
-  return dict;
+  std::vector<Item> attributes;
+  if (state_metadata) {
+    attributes.emplace_back(
+        internal::kStateMetadata,
+        *std::move(state_metadata));
+  }
+  if (!dict.items.empty()) {
+    attributes.emplace_back(kSafetensorsMetadata, std::move(dict));
+  }
+  return attributes;
 }
 
 } // namespace
@@ -82,7 +100,7 @@ Result<Checkpoint> read_safetensors(const ReadInput& input) {
   }
   if (!header.metadata.empty()) {
     root.kind = Dict::Kind::kOrderedDict;
-    root.attributes.emplace_back(kSafetensorsMetadata, metadata_value(header));
+    root.attributes = attributes_of(header);
   }
   file.root = std::move(root);
   return file;

@@ -14,7 +14,8 @@ inline constexpr const char* kSafetensorsMetadata = "__metadata__";
 Result<bool> claims_safetensors(const ReadInput& input);
 
 /// The root is a dict of lazy tensors, in the order of their bytes; an
-/// OrderedDict with the attribute `__metadata__` if the file has any.
+/// OrderedDict with the attribute `__metadata__` if the file has any, and with
+/// `_metadata` if it was made of a state_dict that had it.
 /// Errors: as `read_safetensors_header`.
 Result<Checkpoint> read_safetensors(const ReadInput& input);
 

@@ -11,7 +11,8 @@
 namespace lockstep::ckpt {
 
 /// Flattens `root` to dotted names. Values that are not tensors become text in
-/// `__metadata__`; without any, it is {"format": "pt"}. With `shard_bytes`,
+/// `__metadata__`, as does `_metadata`, an attribute of the root
+/// (state_metadata.h); without any, it is {"format": "pt"}. With `shard_bytes`,
 /// tensors that do not fit one file go to "NAME-00001-of-00003.safetensors"
 /// beside `path`, and the index "NAME.safetensors.index.json" comes last. With
 /// `replace`, the index names all of the old files or all of the new ones at

@@ -2,9 +2,12 @@
 #include "lockstep/ckpt/tools/edit/weights.h"
 
 #include <array>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/tools/edit/metadata.h"
 #include "lockstep/ckpt/tools/model/module_facts.h"
 
 namespace lockstep::ckpt {
@@ -29,7 +32,39 @@ Error no_weights(std::string message, std::string hint) {
       .detail = "E_NO_WEIGHTS"};
 }
 
+// The dicts in dicts; one that is reached twice is looked at once.
+class MetadataSearch {
+ public:
+  std::vector<std::string> run(const Value& root) {
+    look(root, "");
+    return std::move(places_);
+  }
+
+ private:
+  void look(const Value& value, const std::string& path) {
+    const Dict* dict = value.as_dict();
+    if (dict == nullptr || !seen_.insert(dict).second) {
+      return;
+    }
+    if (internal::metadata_of(*dict) != nullptr) {
+      places_.push_back(path + "_metadata");
+    }
+    for (const auto& [key, child] : dict->items) {
+      if (child.as_dict() != nullptr) {
+        look(child, path + key_text(key) + ".");
+      }
+    }
+  }
+
+  std::set<const Dict*> seen_;
+  std::vector<std::string> places_;
+};
+
 } // namespace
+
+std::vector<std::string> metadata_places(const Value& root) {
+  return MetadataSearch().run(root);
+}
 
 WeightsPlace locate_weights(const Value& root) {
   for (const std::string_view key : kWeightKeys) {

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/result.h"
 #include "lockstep/ckpt/value.h"
@@ -34,6 +35,11 @@ WeightsPlace locate_weights(const Value& root);
 Result<WeightsPlace> weights_to_edit(
     const Value& root,
     std::string_view key = {});
+
+/// Where in the dicts of `root` there is `_metadata`, the attribute of a
+/// state_dict with the versions of its modules: "_metadata" for that of the
+/// root, "model._metadata".
+std::vector<std::string> metadata_places(const Value& root);
 
 /// `root` with other weights at `place`. The tree of `root` is left as it is.
 Value with_weights(const Value& root, const WeightsPlace& place, Value weights);

@@ -44,6 +44,21 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Bool(),
     test::mode_name);
 
+TEST(SafetensorsPackageOracle, ReadsTheVersionsOfModulesAndSoDoesPyTorch) {
+  const test::ScratchDir dir;
+  test::run_python("ckpt_safetensors.py", {"state", dir.path()});
+  const auto state = load(dir / "state.pt");
+  ASSERT_TRUE(state) << to_string(state.error());
+  ASSERT_TRUE(
+      save(dir / "state.safetensors", state->root, {.format = "safetensors"}));
+  const auto converted = load(dir / "state.safetensors");
+  ASSERT_TRUE(converted) << to_string(converted.error());
+  ASSERT_TRUE(save(dir / "back.pt", converted->root));
+  EXPECT_EQ(
+      test::run_python("ckpt_safetensors.py", {"versions", dir.path()}),
+      "True\nTrue\n");
+}
+
 TEST(SafetensorsPackageOracle, ReadsOurShards) {
   const test::ScratchDir dir;
   const Value tree = Value::dict(
