@@ -48,6 +48,25 @@ Error bad_argument(std::string message, std::string hint = {}) {
       .hint = std::move(hint)};
 }
 
+bool has_shards(const ckpt::FormatWriter& writer) {
+  return writer.index_path != nullptr;
+}
+
+bool is_for_tensors(const ckpt::FormatWriter& writer) {
+  return writer.is_tensors_only;
+}
+
+// "safetensors or npz"
+std::string writers_that(bool (*fits)(const ckpt::FormatWriter& writer)) {
+  std::vector<std::string> names;
+  for (const ckpt::FormatWriter& writer : ckpt::format_writers()) {
+    if (fits(writer)) {
+      names.emplace_back(writer.name);
+    }
+  }
+  return join(names, " or ");
+}
+
 // What is written, and what is not.
 struct Chosen {
   ckpt::Value root = {};
@@ -59,11 +78,10 @@ struct Chosen {
 
 // The weights alone where the format has no place for the rest.
 Chosen choose(const ckpt::Value& root, std::string_view to, bool all) {
-  const auto writers = ckpt::format_writers();
-  const auto writer = std::ranges::find(writers, to, &ckpt::FormatWriter::name);
+  const ckpt::FormatWriter& writer = ckpt::format_to_write(to)->writer;
   const ckpt::WeightsPlace place = ckpt::locate_weights(root);
   Chosen chosen{.root = root};
-  if (!all && writer->is_tensors_only && !place.key.empty()) {
+  if (!all && writer.is_tensors_only && !place.key.empty()) {
     chosen.root = place.value;
     for (const auto& [key, value] : root.as_dict()->items) {
       const std::string name = ckpt::key_text(key);
@@ -72,10 +90,10 @@ Chosen choose(const ckpt::Value& root, std::string_view to, bool all) {
       }
     }
   }
-  if (writer->metadata != ckpt::KeptMetadata::kAll) {
+  if (writer.metadata != ckpt::KeptMetadata::kAll) {
     chosen.no_place = ckpt::metadata_places(chosen.root);
   }
-  if (writer->metadata == ckpt::KeptMetadata::kOfRoot) {
+  if (writer.metadata == ckpt::KeptMetadata::kOfRoot) {
     std::erase(chosen.no_place, "_metadata");
   }
   return chosen;
@@ -245,9 +263,11 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   LOCKSTEP_TRY(check_format(to));
   LOCKSTEP_ASSIGN(const auto dtype, parse_dtype(args.dtype));
   LOCKSTEP_ASSIGN(const std::uint64_t shard_bytes, parse_bytes(args.shard));
-  if (shard_bytes != 0 && to != "safetensors") {
-    return bad_argument(
-        format("--shard is for safetensors; expected that format, got {}", to));
+  if (shard_bytes != 0 && !has_shards(ckpt::format_to_write(to)->writer)) {
+    return bad_argument(format(
+        "--shard is for {}; expected that format, got {}",
+        writers_that(has_shards),
+        to));
   }
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   ckpt::LoadOptions options = common.load;
@@ -312,11 +332,13 @@ Runner setup_convert(CLI::App& app, const Common& common) {
   app.add_option(
       "--shard",
       args->shard,
-      "split safetensors into files of at most this size: 5GB");
+      "split " + writers_that(has_shards) +
+          " into files of at most this size: 5GB");
   app.add_flag(
       "--all",
       args->all,
-      "keep everything, not only the weights, in safetensors or npz");
+      "keep everything, not only the weights, in " +
+          writers_that(is_for_tensors));
   add_target_flags(app, args->target);
   return [args, &common] { return run_convert(*args, common); };
 }

@@ -24,12 +24,8 @@ bool is_folder(const std::string& path) {
 // A folder that a reader takes as one checkpoint.
 bool is_checkpoint_folder(const std::string& path) {
   const ckpt::ReadInput input{.path = path, .fs = &real_fs()};
-  return std::ranges::any_of(
-      ckpt::format_readers(),
-      [&input](const ckpt::FormatReader& reader) {
-        const auto claims = reader.claims(input);
-        return claims && *claims;
-      });
+  const auto format = ckpt::find_format(input);
+  return format && *format != nullptr;
 }
 
 // The checkpoints below a folder, in the order of names.

@@ -9,6 +9,7 @@
 
 #include "cli/arguments.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/print.h"
 
 namespace lockstep::cli {
@@ -21,19 +22,6 @@ constexpr std::array<std::pair<std::string_view, Order>, 4> kOrders{{
     {"size", Order::kBytes},
     {"dtype", Order::kDType},
 }};
-
-// What stands before a storage's key; other formats have no keys.
-struct KeyPrefix {
-  std::string_view format = {};
-  std::string_view prefix = {};
-};
-constexpr std::array kKeyPrefixes{
-    KeyPrefix{"zip", "data/"},
-    KeyPrefix{"zip-folder", "data/"},
-    KeyPrefix{"torchscript", "data/"},
-    KeyPrefix{"legacy", "key "},
-    KeyPrefix{"tar", "key "},
-    KeyPrefix{"tar-folder", "key "}};
 
 // The parser let only these words pass.
 Order order_of(const std::string& name) {
@@ -77,13 +65,13 @@ std::string padded(std::string text, std::size_t width) {
 std::string storage_place(
     std::string_view format,
     const ckpt::Storage& storage) {
-  const auto* row = std::ranges::find(kKeyPrefixes, format, &KeyPrefix::format);
-  if (row == kKeyPrefixes.end() || storage.key.empty()) {
+  const std::string_view label = ckpt::format_of(format).key_label;
+  if (label.empty() || storage.key.empty()) {
     return "own";
   }
   // The oldest TorchScript archives name the record itself: "tensors/0".
   const bool is_record = storage.key.find('/') != std::string::npos;
-  return std::string(is_record ? "" : row->prefix) + escape(storage.key, 20);
+  return std::string(is_record ? "" : label) + escape(storage.key, 20);
 }
 
 std::string storage_text(std::string_view format, const ckpt::Tensor& tensor) {

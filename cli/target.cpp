@@ -10,12 +10,10 @@
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/value_walk.h"
-#include "lockstep/ckpt/formats/safetensors/safetensors_writer.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::cli {
 namespace {
-
-constexpr std::string_view kFolderFormat = "dcp";
 
 Error refused(
     std::string message,
@@ -135,10 +133,17 @@ check_path(const Target& target, const std::string& path, bool writes_folder) {
                                                    : Status(info.error());
 }
 
+// The index of several files; empty if there is one.
+std::string index_path(const Target& target, const TargetRule& rule) {
+  return rule.shard_bytes == 0 ? ""
+                               : ckpt::format_to_write(rule.format)
+                                     ->writer.index_path(target.path);
+}
+
 // Where the file lies that `load` reads back.
 std::string written_path(const Target& target, const TargetRule& rule) {
-  const std::string index = ckpt::safetensors_index_path(target.path);
-  return rule.shard_bytes != 0 && real_fs().stat(index) ? index : target.path;
+  const std::string index = index_path(target, rule);
+  return !index.empty() && real_fs().stat(index) ? index : target.path;
 }
 
 // What only the save itself could know: a shard of this name is there, or
@@ -224,10 +229,11 @@ Result<CheckedTarget> CheckedTarget::check(
   if (is_own) {
     LOCKSTEP_TRY(check_own_input(target, rule));
   } else {
-    LOCKSTEP_TRY(check_path(target, path, rule.format == kFolderFormat));
+    const bool is_folder = ckpt::format_to_write(rule.format)->is_folder;
+    LOCKSTEP_TRY(check_path(target, path, is_folder));
   }
-  if (rule.shard_bytes != 0) {
-    LOCKSTEP_TRY(check_path(target, ckpt::safetensors_index_path(path), false));
+  if (const std::string index = index_path(target, rule); !index.empty()) {
+    LOCKSTEP_TRY(check_path(target, index, false));
   }
   return CheckedTarget(target, std::move(rule), is_own);
 }

@@ -12,26 +12,16 @@
 namespace lockstep::cli {
 namespace {
 
-// Formats whose files have PyTorch's endings.
-constexpr std::string_view kPyTorch = "pt pt-legacy libtorch";
-
-// One ending.
+// An ending that is not in the table of formats.
 struct Ending {
   std::string_view text = {};
   /// What people take such a file for.
-  std::string_view means = {};
-  /// Our formats that have it, the usual one first; none of another's.
-  std::string_view formats = {};
+  std::string_view kind = {};
+  /// The writer, if it is one of ours.
+  std::string_view writer = {};
 };
-constexpr std::array kEndings{
-    Ending{".pt", "a PyTorch file", kPyTorch},
-    Ending{".pth", "a PyTorch file", kPyTorch},
-    Ending{".pth.tar", "a PyTorch file", kPyTorch},
-    Ending{".bin", "a PyTorch file", kPyTorch},
-    Ending{".ckpt", "a PyTorch file", kPyTorch},
-    Ending{".safetensors", "a safetensors file", "safetensors"},
+constexpr std::array kOtherEndings{
     Ending{".npz", "a NumPy archive", "npz"},
-    Ending{".npy", "one NumPy array"},
     Ending{".onnx", "an ONNX model"},
     Ending{".h5", "an HDF5 file"},
     Ending{".hdf5", "an HDF5 file"},
@@ -54,64 +44,91 @@ constexpr std::array kEndings{
     Ending{".csv", "a table in CSV"},
 };
 
-const Ending* ending_of(const std::string& path) {
-  const auto* found = std::ranges::find_if(kEndings, [&](const Ending& row) {
-    return path.ends_with(row.text);
-  });
-  return found == kEndings.end() ? nullptr : found;
+// What a name promises.
+struct Promise {
+  std::string_view ending = {};
+  std::string_view kind = {};
+  /// Our writers of such files, the usual one first; none of another's.
+  std::vector<std::string_view> writers = {};
+};
+
+// Without an ending if the name says nothing.
+Promise promise_of(const std::string& path) {
+  Promise promise;
+  for (const ckpt::Format& format : ckpt::formats()) {
+    const std::string_view ending = ckpt::ending_of(format, path);
+    if (ending.empty() || format.kind.empty()) {
+      continue;
+    }
+    promise.ending = ending;
+    promise.kind = format.kind;
+    if (format.writer.write != nullptr) {
+      promise.writers.push_back(format.writer.name);
+    }
+  }
+  for (const Ending& row : kOtherEndings) {
+    if (path.ends_with(row.text)) {
+      promise = {.ending = row.text, .kind = row.kind};
+      if (!row.writer.empty()) {
+        promise.writers.push_back(row.writer);
+      }
+    }
+  }
+  return promise;
 }
 
-std::vector<std::string> formats_of(const Ending& ending) {
-  return ending.formats.empty() ? std::vector<std::string>()
-                                : split(ending.formats, ' ');
-}
-
-bool has_format(const Ending& ending, const std::string& format) {
-  const auto formats = formats_of(ending);
-  return std::ranges::find(formats, format) != formats.end();
+// The usual ending of what the writer makes; empty if there is none.
+std::string_view usual_ending(std::string_view writer) {
+  for (const Ending& row : kOtherEndings) {
+    if (row.writer == writer) {
+      return row.text;
+    }
+  }
+  for (const ckpt::Format& format : ckpt::formats()) {
+    if (format.writer.name == writer && !format.kind.empty()) {
+      return format.endings.substr(0, format.endings.find(' '));
+    }
+  }
+  return "";
 }
 
 } // namespace
 
 std::string format_by_name(const std::string& path) {
-  const Ending* ending = ending_of(path);
-  const auto formats =
-      ending == nullptr ? std::vector<std::string>() : formats_of(*ending);
-  return formats.empty() ? "pt" : formats.front();
+  const Promise promise = promise_of(path);
+  return promise.writers.empty() ? ckpt::SaveOptions().format
+                                 : std::string(promise.writers.front());
 }
 
 Status check_ending(const std::string& path, const std::string& format) {
-  const Ending* ending = ending_of(path);
-  if (ending == nullptr || has_format(*ending, format)) {
+  const Promise promise = promise_of(path);
+  if (promise.ending.empty() ||
+      std::ranges::find(promise.writers, format) != promise.writers.end()) {
     return {};
   }
-  const auto* usual = std::ranges::find_if(kEndings, [&](const Ending& row) {
-    return has_format(row, format);
-  });
+  const std::string_view usual = usual_ending(format);
   return Error{
       .code = ErrorCode::kInvalidArgument,
       .op = "cli.args",
       .message = lockstep::format(
           "the extension {} means {}, but this would be {}",
-          ending->text,
-          ending->means,
+          promise.ending,
+          promise.kind,
           format),
       .hint =
-          usual == kEndings.end()
+          usual.empty()
               ? "name it without an extension"
               : lockstep::format(
                     "name it *{}; 'lockstep ckpt convert --to FORMAT' writes "
                     "{}, under any name",
-                    usual->text,
+                    usual,
                     format_names()),
       .path = path,
       .detail = "E_ENDING"};
 }
 
 Status check_format(const std::string& name) {
-  const auto writers = ckpt::format_writers();
-  if (std::ranges::find(writers, name, &ckpt::FormatWriter::name) !=
-      writers.end()) {
+  if (ckpt::format_to_write(name) != nullptr) {
     return {};
   }
   return Error{

@@ -2,10 +2,10 @@
 //
 // The functions that libFuzzer (or replay.cpp) calls. It leaves arguments that
 // begin with "--" to the program.
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 
 #include "fuzz/targets.h"
@@ -15,7 +15,7 @@ namespace {
 using lockstep::fuzz::Target;
 using lockstep::fuzz::targets;
 
-const Target* chosen = nullptr;
+Target chosen;
 
 } // namespace
 
@@ -25,14 +25,15 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
     const std::string_view argument = (*argv)[i];
     if (argument.starts_with(kFlag)) {
       const auto name = argument.substr(kFlag.size());
-      const auto row = std::ranges::find(targets(), name, &Target::name);
-      chosen = row == targets().end() ? nullptr : &*row;
+      for (const Target& target : targets()) {
+        chosen = target.name == name ? target : chosen;
+      }
     }
   }
-  if (chosen == nullptr) {
+  if (!chosen.run) {
     std::fputs("--target=NAME is one of:\n", stderr);
     for (const Target& target : targets()) {
-      std::puts(target.name);
+      std::puts(target.name.c_str());
     }
     // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs yet
     std::exit(2);
@@ -41,6 +42,6 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n) {
-  chosen->run(std::as_bytes(std::span(data, n)));
+  chosen.run(std::as_bytes(std::span(data, n)));
   return 0;
 }

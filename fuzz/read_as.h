@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One row of the readers, fuzzed.
+// One row of the formats, fuzzed.
 #pragma once
 
-#include <string_view>
-
-#include "lockstep/base/fs.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::fuzz {
 
-/// Opens `bytes` as this format ("zip", a name of `format_readers`) and looks
-/// at all of it. Checksums are off, or no damaged byte would get past them.
-void read_as(std::string_view format, ByteSpan bytes);
+/// Opens `bytes` as this format, if it claims them, and looks at all of it.
+/// Checksums are off, or no damaged byte would get past them.
+void read_as(const ckpt::Format& format, ByteSpan bytes);
 
 } // namespace lockstep::fuzz

@@ -1,31 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fuzz/targets.h"
 
-#include <array>
-
 #include "fuzz/read_as.h"
+#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::fuzz {
+namespace {
 
-std::span<const Target> targets() {
-  static constexpr std::array kTargets{
-      Target{"zip", fuzz_zip},
-      Target{"pickle", fuzz_pickle},
-      Target{"dcp", fuzz_dcp},
-      Target{"convert", fuzz_convert},
-      Target{"scan", fuzz_scan},
-      Target{"verify", fuzz_verify},
-      Target{"salvage", fuzz_salvage},
-      Target{"checkpoint", [](ByteSpan input) { read_as("zip", input); }},
-      Target{"legacy", [](ByteSpan input) { read_as("legacy", input); }},
-      Target{"tar", [](ByteSpan input) { read_as("tar", input); }},
-      Target{
-          "safetensors",
-          [](ByteSpan input) { read_as("safetensors", input); }},
-      Target{"npy", [](ByteSpan input) { read_as("npy", input); }},
-      Target{"npz", [](ByteSpan input) { read_as("npz", input); }},
+void read_as_each(ByteSpan input) {
+  for (const ckpt::Format& format : ckpt::formats()) {
+    read_as(format, input);
+  }
+}
+
+} // namespace
+
+std::vector<Target> targets() {
+  std::vector<Target> targets{
+      {"archive", fuzz_archive},
+      {"pickle", fuzz_pickle},
+      {"dcp", fuzz_dcp},
+      {"convert", fuzz_convert},
+      {"scan", fuzz_scan},
+      {"verify", fuzz_verify},
+      {"salvage", fuzz_salvage},
+      {"formats", read_as_each},
   };
-  return kTargets;
+  for (const ckpt::Format& format : ckpt::formats()) {
+    if (format.claims != nullptr && !format.is_folder) {
+      targets.push_back({std::string(format.name), [&format](ByteSpan input) {
+                           read_as(format, input);
+                         }});
+    }
+  }
+  return targets;
 }
 
 } // namespace lockstep::fuzz

@@ -3,7 +3,9 @@
 // What is fuzzed. One program holds all targets: `ckpt_fuzz --target=NAME ...`.
 #pragma once
 
-#include <span>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "lockstep/base/fs.h"
 
@@ -12,14 +14,16 @@ namespace lockstep::fuzz {
 /// One row: a name, and what is done with an input. A crash, a sanitizer's
 /// report or unbounded memory is the finding.
 struct Target {
-  const char* name;
-  void (*run)(ByteSpan input);
+  std::string name = {};
+  std::function<void(ByteSpan input)> run = {};
 };
 
-std::span<const Target> targets();
+/// Those below, one for each format that is read from bytes, and "formats",
+/// which is all of these.
+std::vector<Target> targets();
 
 /// The zip container alone: directory, local headers, records.
-void fuzz_zip(ByteSpan input);
+void fuzz_archive(ByteSpan input);
 /// The pickle machine: every persistent id is a storage of 64 bytes.
 void fuzz_pickle(ByteSpan input);
 /// The metadata of a DCP folder: the input is `.metadata`, beside it lies one

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a format is: how a reader recognises its files by their bytes (never by
-// name), and how a writer makes them.
+// What there is to know of a format outside of its folder: one row. Files are
+// recognised by their bytes, never by name.
 #pragma once
 
 #include <memory>
@@ -37,15 +37,6 @@ struct ReadInput {
   PartLoader load_part = nullptr;
 };
 
-/// One row of the readers.
-struct FormatReader {
-  /// What `Checkpoint::format` says.
-  std::string_view name = {};
-  /// True if the input is this reader's to judge, sound or not. Errors: kIo.
-  Result<bool> (*claims)(const ReadInput& input) = nullptr;
-  Result<Checkpoint> (*read)(const ReadInput& input) = nullptr;
-};
-
 /// What a format keeps of `_metadata`, the attribute of a state_dict with the
 /// versions of its modules.
 enum class KeptMetadata {
@@ -55,21 +46,79 @@ enum class KeptMetadata {
   kNone,
 };
 
-/// One row of the writers.
+/// How a format is written.
 struct FormatWriter {
-  /// What `SaveOptions::format` takes: "pt".
+  /// What `SaveOptions::format` takes: "pt". Empty if it is only read.
   std::string_view name = {};
   std::string_view help = {};
   /// The format has no place for anything but tensors, or keeps it as text
   /// that nobody reads back.
   bool is_tensors_only = false;
   KeptMetadata metadata = KeptMetadata::kAll;
+  /// Off: a file that was read holds more than is written, so that no edit
+  /// takes its place.
+  bool can_rewrite = true;
+  /// The file that stands for several of `SaveOptions::shard_bytes`; null for
+  /// a format of one file.
+  std::string (*index_path)(const std::string& path) = nullptr;
   /// Writes atomically. Errors: as `save`.
   Status (*write)(
       const std::string& path,
       const Value& root,
       const SaveOptions& options,
       FileSystem& fs) = nullptr;
+};
+
+/// Where pickles, and so names that run code, may be in a file.
+enum class PicklePlace {
+  kNowhere,
+  /// In the file from its start, one after the other.
+  kStream,
+  /// In records of a zip archive, members of a tar archive, an npy array.
+  kRecords,
+  kMembers,
+  kArray,
+  /// In other files, which are looked at themselves.
+  kElsewhere,
+};
+
+/// A format of which PyTorch's loader knows names beyond the allow list.
+struct OwnNames {
+  bool (*contains)(std::string_view name) = nullptr;
+  /// Who knows them: "TorchScript".
+  std::string_view owner = {};
+};
+
+/// One row.
+struct Format {
+  /// What `Checkpoint::format` says: "zip".
+  std::string_view name = {};
+  /// What people call it; the name if empty.
+  std::string_view title = {};
+  /// Endings of its files, the usual one first: ".pt .pth".
+  std::string_view endings = {};
+  /// What people take a file of such an ending for: "a PyTorch file". Empty if
+  /// the ending says nothing.
+  std::string_view kind = {};
+  /// What stands before a storage's key in lists: "data/". Empty if the format
+  /// has no keys.
+  std::string_view key_label = {};
+  PicklePlace pickles = PicklePlace::kNowhere;
+  /// A folder of several files.
+  bool is_folder = false;
+  /// A zip archive with one record for each storage: `verify` looks at all
+  /// records.
+  bool is_archive = false;
+  /// Records with the Python source of classes are below this: "code/".
+  std::string_view source_folder = {};
+  OwnNames own_names = {};
+  /// What a reader of the summary should know.
+  std::string_view hint = {};
+  /// True if the input is this reader's to judge, sound or not. Errors: kIo.
+  /// Null for a variant that the reader of another row tells.
+  Result<bool> (*claims)(const ReadInput& input) = nullptr;
+  Result<Checkpoint> (*read)(const ReadInput& input) = nullptr;
+  FormatWriter writer = {};
 };
 
 } // namespace lockstep::ckpt

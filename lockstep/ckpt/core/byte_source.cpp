@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/diagnose_folder.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -134,12 +133,6 @@ class SliceSource final : public ByteSource {
 
 using Opened = Result<std::shared_ptr<ByteSource>>;
 
-Opened explained(Error error, const std::string& path, FileSystem& fs) {
-  return error.detail == "E_NOT_REGULAR"
-             ? explain_folder(std::move(error), path, fs)
-             : std::move(error);
-}
-
 } // namespace
 
 std::shared_ptr<ByteSource> make_source(std::shared_ptr<FileMapping> mapping) {
@@ -168,11 +161,11 @@ Result<std::shared_ptr<ByteSource>> open_source(
   if (options.use_mmap) {
     auto mapping = fs.map(path);
     return mapping ? Opened(make_source(*std::move(mapping)))
-                   : explained(std::move(mapping).error(), path, fs);
+                   : Opened(std::move(mapping).error());
   }
   auto file = fs.open_read(path);
   return file ? Opened(make_source(*std::move(file)))
-              : explained(std::move(file).error(), path, fs);
+              : Opened(std::move(file).error());
 }
 
 } // namespace lockstep::ckpt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `load` and `save`: the tables of format_table.h decide.
+// `load` and `save`: the table of formats decides.
 #include "lockstep/ckpt/load.h"
 
 #include <algorithm>
@@ -8,30 +8,48 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/diagnose_folder.h"
 #include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::ckpt {
 namespace {
 
+bool is_checkpoint_name(std::string_view name) {
+  return name.ends_with(".npz") ||
+         std::ranges::any_of(formats(), [name](const Format& format) {
+           return !ending_of(format, name).empty();
+         });
+}
+
+// A folder that no reader claims may hold checkpoints.
+Error folder_error(const ReadInput& input) {
+  Error error{
+      .code = ErrorCode::kUnsupported,
+      .op = "ckpt.read",
+      .message = "this folder is not a checkpoint of a known format",
+      .hint = "name a file in it",
+      .detail = "E_WRONG_FORMAT"};
+  const auto names = input.fs->list(input.path);
+  if (!names) {
+    return error;
+  }
+  const auto found = std::ranges::find_if(*names, is_checkpoint_name);
+  if (found != names->end()) {
+    error.message = format(
+        "expected a checkpoint, got a folder with {} entries",
+        names->size());
+    error.hint = format("name a file in it: {}/{}", input.path, escape(*found));
+  }
+  return error;
+}
+
 Result<Checkpoint> read_any(const ReadInput& input) {
-  for (const FormatReader& reader : format_readers()) {
-    LOCKSTEP_ASSIGN(const bool claimed, reader.claims(input));
-    if (claimed) {
-      return reader.read(input);
-    }
+  LOCKSTEP_ASSIGN(const Format* format, find_format(input));
+  if (format != nullptr) {
+    return format->read(input);
   }
-  if (input.source == nullptr) {
-    const Error error{
-        .code = ErrorCode::kUnsupported,
-        .op = "ckpt.read",
-        .message = "this folder is not a checkpoint of a known format",
-        .hint = "name a file in it",
-        .detail = "E_WRONG_FORMAT"};
-    return explain_folder(error, input.path, *input.fs);
-  }
-  return diagnose(input.head, input.source->size());
+  return input.source == nullptr ? folder_error(input)
+                                 : diagnose(input.head, input.source->size());
 }
 
 Result<Checkpoint> read_source(ReadInput input) {
@@ -109,11 +127,11 @@ Status save(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs) {
+  if (const Format* format = format_to_write(options.format)) {
+    return format->writer.write(path, root, options, fs);
+  }
   std::vector<std::string> names;
   for (const FormatWriter& writer : format_writers()) {
-    if (writer.name == options.format) {
-      return writer.write(path, root, options, fs);
-    }
     names.emplace_back(writer.name);
   }
   return Error{

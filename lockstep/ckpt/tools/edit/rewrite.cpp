@@ -1,37 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/tools/edit/rewrite.h"
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::ckpt {
-namespace {
-
-// Formats whose writer has another name than their reader.
-struct WriterName {
-  std::string_view format = {};
-  std::string_view writer = {};
-};
-constexpr std::array kWriterNames{
-    WriterName{"zip", "pt"},
-    WriterName{"legacy", "pt-legacy"}};
-
-} // namespace
 
 Result<std::string> writer_of(
     const Checkpoint& file,
     const std::string& input) {
-  std::string_view name = file.format;
-  for (const WriterName& row : kWriterNames) {
-    name = row.format == file.format ? row.writer : name;
-  }
-  const auto writers = format_writers();
-  if (std::ranges::find(writers, name, &FormatWriter::name) != writers.end()) {
-    return std::string(name);
+  const FormatWriter& writer = format_of(file).writer;
+  if (writer.write != nullptr && writer.can_rewrite) {
+    return std::string(writer.name);
   }
   return Error{
       .code = ErrorCode::kUnsupported,

@@ -10,7 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/tensor_bytes.h"
 #include "lockstep/ckpt/core/value_walk.h"
-#include "lockstep/ckpt/formats/torchscript/script_tree.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tools/edit/weights.h"
@@ -187,9 +187,10 @@ class Summarizer {
 
   void add_names() {
     summary_.names = file_.globals.size();
-    const bool is_script = file_.format == "torchscript";
+    const OwnNames own = format_of(file_).own_names;
     for (const GlobalUse& use : file_.globals) {
-      if (!use.is_safe && !(is_script && is_script_name(use.name))) {
+      const bool is_own = own.contains != nullptr && own.contains(use.name);
+      if (!use.is_safe && !is_own) {
         (find_global(use.name).is_dangerous() ? summary_.unsafe_names
                                               : summary_.needed_classes)
             .push_back(use.name);
@@ -209,9 +210,8 @@ class Summarizer {
         }
       }
     }
-    if (summary_.format == "torchscript") {
-      summary_.hints.emplace_back(
-          "written by TorchScript or C++ torch::save: torch.jit.load reads it");
+    if (const auto hint = format_of(file_).hint; !hint.empty()) {
+      summary_.hints.emplace_back(hint);
     }
     const bool on_device = std::ranges::any_of(
         summary_.devices,

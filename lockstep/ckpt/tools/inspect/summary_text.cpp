@@ -2,9 +2,9 @@
 //
 // The one screen of `lockstep ckpt FILE`.
 #include <algorithm>
-#include <array>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tools/inspect/summary.h"
 
@@ -13,22 +13,9 @@ namespace {
 
 constexpr std::size_t kShownKeys = 12;
 
-// What people call the formats of `Checkpoint::format`.
-struct Title {
-  std::string_view format = {};
-  std::string_view title = {};
-};
-constexpr std::array kTitles{
-    Title{"zip", "PyTorch zip checkpoint"},
-    Title{"torchscript", "PyTorch TorchScript archive"},
-    Title{"legacy", "PyTorch legacy checkpoint"},
-    Title{"tar", "PyTorch tar checkpoint"},
-    Title{"zip-folder", "PyTorch zip checkpoint, unpacked"},
-    Title{"tar-folder", "PyTorch tar checkpoint, unpacked"}};
-
 std::string_view title_of(std::string_view format) {
-  const auto* row = std::ranges::find(kTitles, format, &Title::format);
-  return row == kTitles.end() ? format : row->title;
+  const std::string_view title = format_of(format).title;
+  return title.empty() ? format : title;
 }
 
 std::string row(std::string_view label, std::string_view text) {
@@ -118,9 +105,9 @@ std::string names_text(const Summary& summary) {
   const auto& needed = summary.needed_classes;
   std::string text = counted(summary.names, "name");
   if (unsafe.empty() && needed.empty()) {
-    return text + (summary.format == "torchscript"
-                       ? ", all known to TorchScript"
-                       : ", all safe");
+    const std::string_view owner = format_of(summary.format).own_names.owner;
+    return text +
+           (owner.empty() ? ", all safe" : format(", all known to {}", owner));
   }
   if (!unsafe.empty()) {
     text += format(", {} unsafe: {}", unsafe.size(), some_names(unsafe));

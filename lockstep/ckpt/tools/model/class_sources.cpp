@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/tools/model/class_sources.h"
 
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-bool is_code(const ZipRecord& record) {
-  return record.name.starts_with("code/") && record.name.ends_with(".py");
+bool is_code(const ZipRecord& record, std::string_view folder) {
+  return record.name.starts_with(folder) && record.name.ends_with(".py");
 }
 
 } // namespace
@@ -16,12 +17,13 @@ Result<std::vector<ClassSource>> class_sources(
     const Checkpoint& file,
     const std::shared_ptr<ByteSource>& source) {
   std::vector<ClassSource> sources = file.class_sources;
-  if (file.format != "torchscript" || source == nullptr) {
+  const std::string_view folder = format_of(file).source_folder;
+  if (folder.empty() || source == nullptr) {
     return sources;
   }
   LOCKSTEP_ASSIGN(const ZipReader zip, ZipReader::open(source, {}));
   for (const ZipRecord& record : zip.records()) {
-    if (!is_code(record)) {
+    if (!is_code(record, folder)) {
       continue;
     }
     std::vector<std::byte> scratch;

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_le.h"
-#include "lockstep/ckpt/formats/numpy/npy_header.h"
-#include "lockstep/ckpt/formats/tar/tar_members.h"
 #include "lockstep/ckpt/load/diagnose.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -19,6 +19,33 @@ namespace {
 
 using internal::read_le;
 using internal::ScanCollector;
+
+// Why the file is not of the format after all.
+std::optional<Error>
+scan_as(const Format& format, const ReadInput& input, ScanCollector& out) {
+  switch (format.pickles) {
+    case PicklePlace::kMembers:
+      out.set_format(format.name);
+      internal::scan_tar(*input.source, out);
+      break;
+    case PicklePlace::kArray:
+      internal::scan_npy(*input.source, {}, out);
+      break;
+    case PicklePlace::kNowhere: {
+      const auto file = format.read(input);
+      if (!file) {
+        return file.error();
+      }
+      out.set_format(format.name);
+      break;
+    }
+    case PicklePlace::kStream:
+    case PicklePlace::kRecords:
+    case PicklePlace::kElsewhere:
+      break; // looked for in every file, or in others
+  }
+  return std::nullopt;
+}
 
 Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   std::vector<std::byte> scratch;
@@ -30,13 +57,14 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
     internal::scan_zip(source, "", 0, out);
     return {};
   }
-  if (is_tar(head)) {
-    out.set_format("tar");
-    internal::scan_tar(*source, out);
-  } else if (is_npy(head)) {
-    internal::scan_npy(*source, {}, out);
-  } else if (internal::is_safetensors(*source)) {
-    out.set_format("safetensors");
+  const ReadInput input{
+      .source = source,
+      .head = head,
+      .options = {.limits = out.limits()}};
+  LOCKSTEP_ASSIGN(const Format* format, find_format(input));
+  std::optional<Error> unread;
+  if (format != nullptr) {
+    unread = scan_as(*format, input, out);
   }
   // Whatever else the bytes are: if they are also a pickle, it counts.
   const bool is_stream = internal::scan_stream(*source, {}, out);
@@ -46,28 +74,18 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
     out.set_format("zip");
     internal::scan_zip(source, "", 0, out);
   } else if (!is_stream && !out.has_format()) {
-    return diagnose(head, source->size());
+    return unread ? *unread : diagnose(head, source->size());
   }
   return {};
 }
 
-// Endings that promise a checkpoint.
-constexpr std::array<std::string_view, 15> kEndings{
-    ".pt",
-    ".pth",
-    ".th",
+// Endings of pickles that are no checkpoints.
+constexpr std::array<std::string_view, 5> kPickleEndings{
     ".pkl",
     ".pickle",
     ".p",
-    ".bin",
-    ".ckpt",
-    ".tar",
-    ".npy",
-    ".npz",
-    ".distcp",
-    ".metadata",
     ".model",
-    ".safetensors"};
+    ".npz"};
 
 // Every file below a folder, in the order of names, without recursion.
 class FolderWalk {
@@ -149,27 +167,14 @@ class FolderWalk {
 
 } // namespace
 
-namespace internal {
-
-bool is_safetensors(ByteSource& source) {
-  constexpr std::uint64_t kMaxHeader = 100'000'000;
-  std::vector<std::byte> scratch;
-  const auto head =
-      source.view(0, std::min<std::uint64_t>(source.size(), 9), scratch);
-  if (!head || head->size() < 9) {
-    return false;
-  }
-  const auto length = read_le<std::uint64_t>(*head, 0);
-  return length >= 2 && length <= kMaxHeader && length <= source.size() - 8 &&
-         ((*head)[8] == std::byte{'{'} || (*head)[8] == std::byte{' '});
-}
-
-} // namespace internal
-
 bool promises_checkpoint(std::string_view path) {
-  return std::ranges::any_of(kEndings, [path](std::string_view ending) {
+  const auto ends = [path](std::string_view ending) {
     return path.ends_with(ending);
-  });
+  };
+  return std::ranges::any_of(kPickleEndings, ends) ||
+         std::ranges::any_of(formats(), [path](const Format& format) {
+           return !ending_of(format, path).empty();
+         });
 }
 
 std::string_view verdict_name(Verdict verdict) {

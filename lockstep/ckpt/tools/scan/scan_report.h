@@ -85,7 +85,4 @@ void scan_npy(
     const ScanCollector::Place& place,
     ScanCollector& out);
 
-/// True if the file is in the safetensors format, which holds no code.
-bool is_safetensors(ByteSource& source);
-
 } // namespace lockstep::ckpt::internal

@@ -12,6 +12,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/tools/verify/verify_storages.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
@@ -225,9 +226,7 @@ Result<VerifyReport> judge_file(
   LoadOptions unchecked = options;
   unchecked.check_crc = false; // each record is checked once, by its reader
   auto file = load_with(unchecked);
-  const bool is_other =
-      file && file->format != "zip" && file->format != "torchscript";
-  if (is_other) {
+  if (file && !format_of(*file).is_archive) {
     LOCKSTEP_ASSIGN(const Checkpoint checked, load_with(options));
     return internal::verify_storages(checked);
   }

@@ -4,7 +4,7 @@
 
 namespace lockstep::fuzz {
 
-void fuzz_zip(ByteSpan input) {
+void fuzz_archive(ByteSpan input) {
   const auto zip = ckpt::ZipReader::open(ckpt::make_source(input));
   if (!zip) {
     return;
