@@ -12,16 +12,13 @@
 namespace lockstep::cli {
 namespace {
 
-// An ending that is not in the table of formats.
+// An ending that is none of ours.
 struct Ending {
   std::string_view text = {};
   /// What people take such a file for.
   std::string_view kind = {};
-  /// The writer, if it is one of ours.
-  std::string_view writer = {};
 };
 constexpr std::array kOtherEndings{
-    Ending{".npz", "a NumPy archive", "npz"},
     Ending{".onnx", "an ONNX model"},
     Ending{".h5", "an HDF5 file"},
     Ending{".hdf5", "an HDF5 file"},
@@ -69,9 +66,6 @@ Promise promise_of(const std::string& path) {
   for (const Ending& row : kOtherEndings) {
     if (path.ends_with(row.text)) {
       promise = {.ending = row.text, .kind = row.kind};
-      if (!row.writer.empty()) {
-        promise.writers.push_back(row.writer);
-      }
     }
   }
   return promise;
@@ -79,11 +73,6 @@ Promise promise_of(const std::string& path) {
 
 // The usual ending of what the writer makes; empty if there is none.
 std::string_view usual_ending(std::string_view writer) {
-  for (const Ending& row : kOtherEndings) {
-    if (row.writer == writer) {
-      return row.text;
-    }
-  }
   for (const ckpt::Format& format : ckpt::formats()) {
     if (format.writer.name == writer && !format.kind.empty()) {
       return format.endings.substr(0, format.endings.find(' '));

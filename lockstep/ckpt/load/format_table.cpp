@@ -52,6 +52,8 @@ constexpr std::array kFormats{
              .write = write_safetensors}},
     Format{
         .name = "npz",
+        .endings = ".npz",
+        .kind = "a NumPy archive",
         .pickles = PicklePlace::kRecords,
         .claims = claims_npz,
         .read = read_npz,

@@ -15,10 +15,9 @@ namespace lockstep::ckpt {
 namespace {
 
 bool is_checkpoint_name(std::string_view name) {
-  return name.ends_with(".npz") ||
-         std::ranges::any_of(formats(), [name](const Format& format) {
-           return !ending_of(format, name).empty();
-         });
+  return std::ranges::any_of(formats(), [name](const Format& format) {
+    return !ending_of(format, name).empty();
+  });
 }
 
 // A folder that no reader claims may hold checkpoints.

@@ -80,12 +80,11 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
 }
 
 // Endings of pickles that are no checkpoints.
-constexpr std::array<std::string_view, 5> kPickleEndings{
+constexpr std::array<std::string_view, 4> kPickleEndings{
     ".pkl",
     ".pickle",
     ".p",
-    ".model",
-    ".npz"};
+    ".model"};
 
 // Every file below a folder, in the order of names, without recursion.
 class FolderWalk {
