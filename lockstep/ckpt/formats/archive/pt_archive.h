@@ -32,6 +32,11 @@ Result<std::uint64_t> write_pt_archive(
     const PickledTree& tree,
     const AddStorage& add);
 
+/// The length of that archive. Units: bytes.
+std::uint64_t pt_archive_bytes(
+    const std::string& root,
+    const PickledTree& tree);
+
 /// Adds the bytes of `storage`. Errors: those of loading; kCorrupt
 /// (E_STORAGE_SHORT).
 Status

@@ -3,6 +3,7 @@
 // A record of an archive as the bytes of a storage.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "lockstep/ckpt/value.h"
@@ -10,11 +11,13 @@
 
 namespace lockstep::ckpt {
 
-/// All bytes of `record`, read and checked when first asked for.
+/// The first `nbytes` of `record`, read and checked when first asked for; a
+/// shorter record is an error then (E_STORAGE_SHORT). Units: bytes.
 /// Ownership: shares `zip`, whose record it is.
 std::shared_ptr<StorageSource> record_source(
     std::shared_ptr<const ZipReader> zip,
     const ZipRecord& record,
+    std::uint64_t nbytes,
     bool check_crc);
 
 } // namespace lockstep::ckpt

@@ -4,80 +4,16 @@
 // order), then the size, then one pass over the bytes.
 #include "lockstep/ckpt/formats/pytorch/pt_writer.h"
 
-#include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-struct TextRecord {
-  std::string_view name = {};
-  std::string_view text = {};
-};
-constexpr std::array kBefore = {
-    TextRecord{".format_version", "1"},
-    TextRecord{".storage_alignment", "64"},
-    TextRecord{"byteorder", "little"}};
-constexpr std::array kAfter = {TextRecord{"version", "3\n"}};
-
-bool is_ascii(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) {
-    return static_cast<unsigned char>(c) < 0x80;
-  });
-}
-
-// PyTorch's rule: the file's name without folder and last extension.
-std::string default_root(const std::string& path) {
-  if (!is_ascii(path)) {
-    return "archive";
-  }
-  const std::string name = path.substr(path.find_last_of("/\\") + 1);
-  const std::string root = name.substr(0, name.rfind('.'));
-  return root.empty() ? "archive" : root;
-}
-
-Result<std::string> checked_root(std::string root) {
-  const bool bad =
-      root.empty() || root == "." || root == ".." ||
-      root.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos ||
-      root.size() > 1024 || !is_utf8(root);
-  if (!bad) {
-    return root;
-  }
-  return Error{
-      .code = ErrorCode::kInvalidArgument,
-      .op = "ckpt.save",
-      .message =
-          format("'{}' cannot be the top folder of an archive", escape(root)),
-      .hint = "set archive_name to a plain name"};
-}
-
-std::string data_name(std::size_t index) {
-  return "data/" + std::to_string(index);
-}
-
-std::uint64_t pt_bytes(const std::string& root, const PickledTree& tree) {
-  std::vector<PlannedRecord> records{{"data.pkl", tree.pickle.size()}};
-  for (const TextRecord& record : kBefore) {
-    records.push_back({std::string(record.name), record.text.size()});
-  }
-  for (std::size_t i = 0; i < tree.storages.size(); ++i) {
-    records.push_back({data_name(i), tree.storages[i]->nbytes});
-  }
-  for (const TextRecord& record : kAfter) {
-    records.push_back({std::string(record.name), record.text.size()});
-  }
-  return zip_file_bytes(root, records);
-}
 
 Status write_pt_records(
     WritableFile& file,
@@ -106,68 +42,6 @@ Status write_pt_records(
 
 } // namespace
 
-namespace internal {
-
-Result<std::string> archive_folder(
-    const std::string& path,
-    const SaveOptions& options) {
-  return checked_root(
-      options.archive_name.empty() ? default_root(path) : options.archive_name);
-}
-
-Status
-add_pt_storage(ZipWriter& zip, const std::string& name, Storage& storage) {
-  return zip.add(
-      name,
-      storage.nbytes,
-      [&](const BlockVisitor& write) -> Status {
-        std::uint64_t given = 0;
-        if (storage.nbytes != 0 && storage.source != nullptr) {
-          LOCKSTEP_TRY(storage.source->stream([&](ByteSpan block) {
-            given += block.size();
-            return given <= storage.nbytes ? write(block) : Status();
-          }));
-        }
-        if (given == storage.nbytes) {
-          return {};
-        }
-        return Error{
-            .code = ErrorCode::kCorrupt,
-            .op = "ckpt.save",
-            .message = format(
-                "storage {} gave a different number of bytes than it promised; "
-                "expected {}, got "
-                "{}",
-                name,
-                storage.nbytes,
-                given),
-            .record = name,
-            .detail = "E_STORAGE_SHORT"};
-      });
-}
-
-Result<std::uint64_t> write_pt_archive(
-    WritableFile& file,
-    const std::string& root,
-    const PickledTree& tree,
-    const AddStorage& add) {
-  ZipWriter zip(file, root);
-  LOCKSTEP_TRY(zip.add("data.pkl", as_byte_span(tree.pickle)));
-  for (const TextRecord& record : kBefore) {
-    LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
-  }
-  for (std::size_t i = 0; i < tree.storages.size(); ++i) {
-    LOCKSTEP_TRY(add(zip, data_name(i), i));
-  }
-  for (const TextRecord& record : kAfter) {
-    LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
-  }
-  LOCKSTEP_TRY(zip.finish());
-  return zip.position();
-}
-
-} // namespace internal
-
 Status write_pt(
     const std::string& path,
     const Value& root,
@@ -188,7 +62,7 @@ Status write_pt(
       [&](WritableFile& file) {
         return write_pt_records(file, folder, *tree, options);
       },
-      {.expected_bytes = pt_bytes(folder, *tree),
+      {.expected_bytes = internal::pt_archive_bytes(folder, *tree),
        .durable = options.durable,
        .reserve = !options.reuse_checksums,
        .replace = options.replace});

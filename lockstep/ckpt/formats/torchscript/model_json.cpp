@@ -122,7 +122,8 @@ class ModelReader {
         .location = device.empty() ? "cpu" : device,
         .key = key,
         .dtype = dtype});
-    known->source = record_source(zip_, *record, options_.check_crc);
+    known->source =
+        record_source(zip_, *record, record->size, options_.check_crc);
     result_.storages.push_back(known);
     return known;
   }

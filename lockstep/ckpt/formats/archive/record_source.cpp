@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/archive/record_source.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/storage_id.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+// A record of the archive, read and checked when first asked for.
+class RecordSource final : public StorageSource {
+ public:
+  RecordSource(
+      std::shared_ptr<const ZipReader> zip,
+      const ZipRecord& record,
+      std::uint64_t nbytes,
+      bool check_crc)
+      : zip_(std::move(zip)),
+        record_(&record),
+        nbytes_(nbytes),
+        check_crc_(check_crc) {}
+
+  Result<ByteSpan> load() override {
+    const std::scoped_lock lock(mutex_);
+    if (!is_loaded_) {
+      LOCKSTEP_TRY(read());
+      is_loaded_ = true;
+    }
+    return bytes_;
+  }
+
+  Result<ByteSpan> view(
+      std::uint64_t offset,
+      std::uint64_t length,
+      std::vector<std::byte>& scratch) override {
+    if (record_->method != 0 || zip_->source()->is_stable()) {
+      return StorageSource::view(offset, length, scratch);
+    }
+    LOCKSTEP_CHECK(offset <= nbytes_ && length <= nbytes_ - offset);
+    {
+      const std::scoped_lock lock(mutex_);
+      LOCKSTEP_TRY(check());
+    }
+    return zip_->source()->view(record_->data_offset + offset, length, scratch);
+  }
+
+  Status stream(const BlockVisitor& visit) override {
+    if (record_->method != 0) {
+      return StorageSource::stream(visit);
+    }
+    bool compares = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      compares = check_crc_;
+    }
+    // A longer record was warned about; its CRC covers all of it.
+    std::uint64_t left = nbytes_;
+    return zip_->stream(*record_, compares, [&](ByteSpan block) {
+      const auto part =
+          block.first(std::min<std::uint64_t>(block.size(), left));
+      left -= part.size();
+      return part.empty() ? Status() : visit(part);
+    });
+  }
+
+  [[nodiscard]] std::optional<Stored> stored() const override {
+    ReadableFile* file = zip_->source()->file();
+    const bool is_plain = file != nullptr && record_->method == 0 &&
+                          record_->size == nbytes_ && zip_->has_crc(*record_);
+    if (!is_plain) {
+      return std::nullopt;
+    }
+    return Stored{
+        .file = file,
+        .offset = record_->data_offset,
+        .crc = record_->crc};
+  }
+
+ private:
+  [[nodiscard]] Status check_size() const {
+    return record_->size < nbytes_ // only in the remains of an archive
+               ? Status(storage_id_error(
+                     "E_STORAGE_SHORT",
+                     format(
+                         "the record is truncated; expected {} bytes, got {}",
+                         nbytes_,
+                         record_->size)))
+               : Status();
+  }
+
+  // Once: callers hold the lock.
+  Status check() {
+    LOCKSTEP_TRY(check_size());
+    if (check_crc_) {
+      LOCKSTEP_TRY(zip_->check_crc(*record_));
+      check_crc_ = false;
+    }
+    return {};
+  }
+
+  Status read() {
+    LOCKSTEP_TRY(check_size());
+    LOCKSTEP_ASSIGN(
+        bytes_,
+        check_crc_ ? zip_->read_checked(*record_, scratch_)
+                   : zip_->read(*record_, scratch_));
+    check_crc_ = false;
+    bytes_ = bytes_.first(nbytes_); // a longer record was warned about
+    return {};
+  }
+
+  std::shared_ptr<const ZipReader> zip_;
+  const ZipRecord* record_;
+  std::uint64_t nbytes_;
+  bool check_crc_;
+  std::mutex mutex_;
+  bool is_loaded_ = false;
+  ByteSpan bytes_;
+  std::vector<std::byte> scratch_;
+};
+
+} // namespace
+
+std::shared_ptr<StorageSource> record_source(
+    std::shared_ptr<const ZipReader> zip,
+    const ZipRecord& record,
+    std::uint64_t nbytes,
+    bool check_crc) {
+  return std::make_shared<RecordSource>(
+      std::move(zip),
+      record,
+      nbytes,
+      check_crc);
+}
+
+} // namespace lockstep::ckpt
