@@ -16,12 +16,10 @@
 #include "cli/target.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/tensor.h"
-#include "lockstep/ckpt/tools/edit/convert.h"
-#include "lockstep/ckpt/tools/edit/rewrite.h"
-#include "lockstep/ckpt/tools/edit/weights.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {
 namespace {

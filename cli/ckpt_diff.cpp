@@ -12,7 +12,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/tools/inspect/diff.h"
+#include "lockstep/ckpt/inspect.h"
 
 namespace lockstep::cli {
 namespace {

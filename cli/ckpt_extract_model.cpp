@@ -13,7 +13,7 @@
 #include "cli/target.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/tools/model/extract_model.h"
+#include "lockstep/ckpt/model.h"
 
 namespace lockstep::cli {
 namespace {

@@ -13,8 +13,8 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/match.h"
-#include "lockstep/ckpt/tools/edit/weights.h"
 
 namespace lockstep::cli {
 namespace {

@@ -7,8 +7,7 @@
 
 #include "cli/edit_command.h"
 #include "cli/input.h"
-#include "lockstep/ckpt/tools/edit/tree_edit.h"
-#include "lockstep/ckpt/tools/edit/weights.h"
+#include "lockstep/ckpt/edit.h"
 
 namespace lockstep::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include "cli/output.h"
 #include "cli/target.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/find_path.h"
 #include "lockstep/ckpt/optim.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/edit_command.h"
-#include "lockstep/ckpt/tools/edit/key_edit.h"
+#include "lockstep/ckpt/edit.h"
 
 namespace lockstep::cli {
 namespace {

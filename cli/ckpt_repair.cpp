@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/target.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/tools/inspect/salvage.h"
+#include "lockstep/ckpt/inspect.h"
 
 namespace lockstep::cli {
 namespace {

@@ -14,11 +14,9 @@
 #include "cli/output.h"
 #include "cli/tensor_export.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/element.h"
-#include "lockstep/ckpt/core/find_path.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/tools/model/class_sources.h"
+#include "lockstep/ckpt/model.h"
 
 namespace lockstep::cli {
 namespace {

@@ -14,8 +14,8 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/tools/inspect/deep_check.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/verify.h"
 
 namespace lockstep::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "cli/command.h"
 #include "cli/target.h"
 #include "lockstep/base/result.h"
-#include "lockstep/ckpt/tools/edit/key_report.h"
+#include "lockstep/ckpt/edit.h"
 
 namespace lockstep::cli {
 

@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/scan.h"
 
 namespace lockstep::cli {

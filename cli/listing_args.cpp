@@ -9,7 +9,7 @@
 
 #include "cli/arguments.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
 
 namespace lockstep::cli {

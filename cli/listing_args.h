@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lockstep/base/json.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/inspect/listing.h"
 
 namespace CLI {
 class App;

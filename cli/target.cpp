@@ -9,8 +9,8 @@
 
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {
 namespace {

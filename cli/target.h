@@ -14,8 +14,8 @@
 
 #include "lockstep/base/json.h"
 #include "lockstep/base/result.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/edit/rewrite.h"
 
 namespace CLI {
 class App;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::cli {
 namespace {

@@ -4,9 +4,8 @@
 #include <unistd.h>
 
 #include "cli/output.h"
-#include "lockstep/ckpt/core/element.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
-#include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::cli {
 
@@ -37,8 +36,7 @@ Status print_npy(const ckpt::Tensor& tensor, const ckpt::Limits& limits) {
         .hint = "redirect it: --npy > tensor.npy"};
   }
   LOCKSTEP_TRY(ckpt::check_expansion(tensor, limits.max_expanded_bytes));
-  print(ckpt::npy_header_text(tensor.dtype, tensor.sizes));
-  return ckpt::for_each_block(tensor, [](ByteSpan block) {
+  return ckpt::export_npy(tensor, [](ByteSpan block) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
     print({reinterpret_cast<const char*>(block.data()), block.size()});
     return Status();

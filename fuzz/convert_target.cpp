@@ -6,12 +6,11 @@
 
 #include "fuzz/targets.h"
 #include "lockstep/base/memory_fs.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/load/format_table.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
-#include "lockstep/ckpt/tools/edit/key_edit.h"
-#include "lockstep/ckpt/tools/model/extract_model.h"
+#include "lockstep/ckpt/model.h"
+#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::fuzz {
 namespace {

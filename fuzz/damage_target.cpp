@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fuzz/targets.h"
 #include "lockstep/base/memory_fs.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/scan.h"
-#include "lockstep/ckpt/tools/inspect/salvage.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 
 namespace lockstep::fuzz {
 

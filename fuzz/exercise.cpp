@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/inspect/summary.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::fuzz {
 namespace {

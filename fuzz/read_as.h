@@ -3,7 +3,7 @@
 // One row of the formats, fuzzed.
 #pragma once
 
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::fuzz {
 

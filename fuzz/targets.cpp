@@ -2,7 +2,7 @@
 #include "fuzz/targets.h"
 
 #include "fuzz/read_as.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::fuzz {
 namespace {

@@ -154,7 +154,10 @@ def check_include(rules, name, row, mark, include):
     folder, may_include, packages = row
     if include.startswith("lockstep/"):
         other = rules.library_of(include)
-        if other != folder.partition("/")[2] and other not in may_include:
+        house = include.split("/")[1]
+        is_allowed = other in may_include or (
+            include in rules.owners and house in may_include)
+        if other != folder.partition("/")[2] and not is_allowed:
             return f"may not include lockstep/{other} ('{include}')"
         if "/internal/" in include and not name.startswith(
                 include.split("internal/")[0]):

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lockstep/base/result.h"
-#include "lockstep/ckpt/tools/edit/key_report.h"
+#include "lockstep/ckpt/edit.h"
 
 namespace lockstep::ckpt {
 

@@ -16,9 +16,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/pickle/pickle_machine.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
-#include "lockstep/ckpt/zip/zip_structs.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/dist/internal/group_impl.h"
 
 namespace lockstep::dist {
@@ -38,7 +36,7 @@ std::string bytes_of(const ckpt::Value& object) {
 }
 
 ckpt::Value object_of(std::span<const std::byte> bytes) {
-  if (!ckpt::starts_like_zip(bytes)) { // as no pickle does
+  if (ckpt::starts_like_pickle(as_text(bytes))) {
     return ckpt::read_pickle(bytes, nullptr).value().root;
   }
   MemoryFs memory;

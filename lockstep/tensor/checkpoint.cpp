@@ -5,9 +5,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/edit/weights.h"
-#include "lockstep/ckpt/tools/model/extract_model.h"
+#include "lockstep/ckpt/model.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/compat.h"
 

@@ -6,7 +6,7 @@
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/tools/model/module_facts.h"
+#include "lockstep/ckpt/model.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/prefix_fit.h"
 

@@ -3,7 +3,7 @@
 // From a value of a file to a StateDict.
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/tools/model/module_facts.h"
+#include "lockstep/ckpt/model.h"
 #include "lockstep/tensor/bridge.h"
 
 namespace lockstep {

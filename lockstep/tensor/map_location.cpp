@@ -7,7 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/tools/edit/weights.h"
+#include "lockstep/ckpt/edit.h"
 
 namespace lockstep {
 namespace {

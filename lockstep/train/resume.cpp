@@ -6,7 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 #include "lockstep/tensor/map_location.h"
 #include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/run_folder.h"

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/ckpt/tools/digest/digest.h"
+#include "lockstep/ckpt/verify.h"
 
 namespace lockstep::test {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 

@@ -10,10 +10,10 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 #include "tests/support/scratch_dir.h"

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/find_path.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
+#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/cli/program.h"
 #include "tests/support/scratch_dir.h"
 

@@ -6,10 +6,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/ckpt/core/find_path.h"
-#include "lockstep/ckpt/core/value_walk.h"
-#include "lockstep/ckpt/tools/inspect/summary.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -111,9 +111,24 @@ class ChecksTest(unittest.TestCase):
         bad("lockstep/ckpt/formats/numpy/b.cpp",
             '#include "lockstep/ckpt/formats/dcp/a.h"',
             "may not include lockstep/ckpt/formats/dcp")
+        bad("lockstep/ckpt/zip/b.cpp", '#include "lockstep/ckpt/scan.h"',
+            "may not include lockstep/ckpt/tools/scan "
+            "('lockstep/ckpt/scan.h')")
         self.tree.put("lockstep/ckpt/load/b.h",
                       '#include "lockstep/ckpt/formats/dcp/a.h"\n')
+        self.tree.put("lockstep/ckpt/core/b.cpp",
+                      '#include "lockstep/ckpt/value.h"\n')
         self.assert_passes("layers")
+
+    def test_others_see_the_face_of_a_house_alone(self):
+        for name in ("cli/b.cpp", "lockstep/tensor/b.cpp",
+                     "lockstep/ckpt.h", "tests/user/b.cpp"):
+            self.assert_bad_line(
+                name, '#include "lockstep/ckpt/zip/zip_reader.h"',
+                f"{name}:1: may not include lockstep/ckpt/zip "
+                "('lockstep/ckpt/zip/zip_reader.h')")
+            self.tree.put(name, '#include "lockstep/ckpt/scan.h"\n')
+            self.assert_passes("layers")
 
     def test_rows_form_no_circle(self):
         name = "scripts/layers.toml"

@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/inspect/diff.h"
 #include "lockstep/train/config_file.h"
 #include "tests/support/python.h"
 #include "tests/train/trainer_fixture.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/core/element.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <limits>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/elements.h"
 
 namespace lockstep::ckpt {
 namespace {

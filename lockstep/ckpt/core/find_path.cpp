@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/core/find_path.h"
-
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

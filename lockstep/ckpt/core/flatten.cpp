@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/core/flatten.h"
-
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -8,8 +6,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/save_error.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

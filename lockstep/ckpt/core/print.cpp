@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/element.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
+#include "lockstep/ckpt/elements.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/core/tensor_bytes.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/elements.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -5,8 +5,8 @@
 #include <array>
 #include <utility>
 
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/pickle/pickle_opcodes.h"
+#include "lockstep/ckpt/pickle.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/load/format_table.h"
-
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -20,6 +18,7 @@
 #include "lockstep/ckpt/formats/torchscript/libtorch_writer.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/formats/unpacked/unpacked_reader.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::ckpt {
 namespace {

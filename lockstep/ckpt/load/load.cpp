@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/load/diagnose.h"
-#include "lockstep/ckpt/load/format_table.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -141,6 +142,12 @@ Status save(
           escape(options.format),
           join(names, ", ")),
       .path = path};
+}
+
+Status export_npy(const Tensor& tensor, const BlockVisitor& visit) {
+  const std::string header = npy_header_text(tensor.dtype, tensor.sizes);
+  LOCKSTEP_TRY(visit(as_byte_span(header)));
+  return for_each_block(tensor, visit);
 }
 
 } // namespace lockstep::ckpt

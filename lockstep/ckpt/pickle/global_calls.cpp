@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lockstep/base/numbers.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/pickle/pickle_machine.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
 #include "lockstep/ckpt/pickle/stack_machine.h"
 #include "lockstep/ckpt/pickle/tree_builder.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace internal {
@@ -88,6 +87,12 @@ run(ByteSpan bytes, const Limits& limits, internal::TreeBuilder& builder) {
 }
 
 } // namespace
+
+bool starts_like_pickle(std::string_view bytes) {
+  return bytes.size() > 2 &&
+         bytes[0] == static_cast<char>(opcode_byte(Op::kProto)) &&
+         bytes[1] >= 0 && bytes[1] <= kNewestProtocol;
+}
 
 Result<PickleResult> read_pickle(
     ByteSpan bytes,

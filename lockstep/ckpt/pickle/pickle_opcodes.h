@@ -194,11 +194,4 @@ inline const OpcodeInfo* find_opcode(std::uint8_t byte) {
   return internal::kOpcodeRows[byte];
 }
 
-/// True if `bytes` start as a pickle does: PROTO with a protocol there is.
-constexpr bool starts_like_pickle(std::string_view bytes) {
-  return bytes.size() > 2 &&
-         bytes[0] == static_cast<char>(opcode_byte(Op::kProto)) &&
-         bytes[1] >= 0 && bytes[1] <= kNewestProtocol;
-}
-
 } // namespace lockstep::ckpt

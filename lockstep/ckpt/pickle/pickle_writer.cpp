@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/pickle/pickle_writer.h"
-
 #include <utility>
 
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/value_pickler.h"
 
 namespace lockstep::ckpt {

@@ -6,7 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 Error storage_id_error(std::string_view detail, std::string message) {

@@ -5,9 +5,9 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/core/storage_class.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/pickle/value_pickler.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt::internal {
 namespace {

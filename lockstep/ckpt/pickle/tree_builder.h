@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
-#include "lockstep/ckpt/pickle/pickle_machine.h"
 
 namespace lockstep::ckpt::internal {
 

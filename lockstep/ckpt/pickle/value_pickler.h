@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_output.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
 
 namespace lockstep::ckpt::internal {
 

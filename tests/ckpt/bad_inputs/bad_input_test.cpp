@@ -12,11 +12,11 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/inspect/summary.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
 

@@ -3,9 +3,9 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/core/element.h"
+#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/print.h"
 #include "tests/ckpt/value_fixture.h"
 

@@ -3,11 +3,10 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/core/find_path.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

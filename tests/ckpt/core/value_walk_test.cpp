@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/core/value_walk.h"
-
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

@@ -7,10 +7,10 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/load/format_table.h"
-
 #include <set>
 
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/scan.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 

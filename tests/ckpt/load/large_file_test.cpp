@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"

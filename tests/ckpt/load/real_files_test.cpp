@@ -12,8 +12,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/scan.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 
 namespace lockstep::ckpt {
 namespace {

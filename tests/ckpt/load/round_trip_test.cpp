@@ -10,8 +10,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
-#include "lockstep/ckpt/load/format_table.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
+#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

@@ -10,7 +10,6 @@
 #include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/load/format_table.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

@@ -8,10 +8,10 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/inspect/summary.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/expected_files.h"
 #include "tests/ckpt/logical_bytes.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/ckpt/pickle/pickle_machine.h"
+#include "lockstep/ckpt/pickle.h"
 
 namespace lockstep::ckpt {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/pickle/pickle_machine.h"
-
 #include <gmock/gmock.h>
 
 #include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/names.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 
 namespace lockstep::ckpt {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/pickle/pickle_writer.h"
-
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/pickle.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "lockstep/ckpt/options.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt::internal {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt::internal {

@@ -8,10 +8,9 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/flatten.h"
 #include "lockstep/ckpt/core/save_error.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt::internal {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
-#include "lockstep/ckpt/pickle/pickle_machine.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "lockstep/ckpt/checkpoint.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/file_name.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/dcp/dcp_chunks.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/formats/dcp/dcp_tree.h"

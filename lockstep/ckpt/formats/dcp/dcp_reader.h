@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reads folders of `torch.distributed.checkpoint`: a row of format_table.h.
+// Reads folders of `torch.distributed.checkpoint`: a row of format_table.cpp.
 #pragma once
 
 #include "lockstep/ckpt/format.h"

@@ -9,11 +9,11 @@
 #include "lockstep/base/errno_error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/new_names.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/dcp/dcp_leaves.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/pickle.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Writes a folder that Python's `dcp.load` reads: a row of format_table.h.
+// Writes a folder that Python's `dcp.load` reads: a row of format_table.cpp.
 #pragma once
 
 #include "lockstep/base/fs.h"

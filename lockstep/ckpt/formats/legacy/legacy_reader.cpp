@@ -10,6 +10,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/legacy/legacy_storage.h"
 #include "lockstep/ckpt/formats/legacy/old_variables.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 #include "lockstep/ckpt/pickle/pickle_stream.h"

@@ -6,9 +6,9 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/range_storage.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/storage_id.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt::internal {
 namespace {

@@ -9,7 +9,7 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/legacy/legacy_reader.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/pickle.h"
 
 namespace lockstep::ckpt {
 namespace {

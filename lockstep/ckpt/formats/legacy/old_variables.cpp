@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -3,11 +3,11 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/flatten.h"
 #include "lockstep/ckpt/core/quantizer.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 

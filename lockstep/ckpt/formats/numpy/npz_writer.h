@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Writes npz archives of stored arrays: a row of format_table.h.
+// Writes npz archives of stored arrays: a row of format_table.cpp.
 #pragma once
 
 #include "lockstep/base/fs.h"

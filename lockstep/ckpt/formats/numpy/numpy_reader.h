@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reads NumPy's npy arrays and npz archives: rows of format_table.h.
+// Reads NumPy's npy arrays and npz archives: rows of format_table.cpp.
 #pragma once
 
 #include "lockstep/ckpt/format.h"

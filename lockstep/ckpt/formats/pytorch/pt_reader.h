@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reads PyTorch's zip container (1.6 and newer): rows of format_table.h.
+// Reads PyTorch's zip container (1.6 and newer): rows of format_table.cpp.
 #pragma once
 
 #include <memory>

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/formats/archive/record_source.h"
 #include "lockstep/ckpt/pickle/storage_id.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt::internal {
 Result<Value> StorageTable::resolve(const Value& id) {

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt {

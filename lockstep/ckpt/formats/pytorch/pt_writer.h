@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Writes PyTorch's zip container: a row of format_table.h.
+// Writes PyTorch's zip container: a row of format_table.cpp.
 #pragma once
 
 #include "lockstep/base/fs.h"

@@ -2,7 +2,7 @@
 //
 // Reads weights that lie in several files: `model.safetensors.index.json` or
 // `pytorch_model.bin.index.json` names the file of each tensor. A row of
-// format_table.h.
+// format_table.cpp.
 #pragma once
 
 #include "lockstep/ckpt/format.h"

@@ -7,7 +7,7 @@
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/buffered_output.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_plan.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Writes safetensors files, byte by byte as the safetensors package 0.8 does:
-// a row of format_table.h.
+// a row of format_table.cpp.
 #pragma once
 
 #include "lockstep/base/fs.h"

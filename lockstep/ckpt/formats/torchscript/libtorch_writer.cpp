@@ -10,7 +10,7 @@
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/torchscript/script_code.h"
 #include "lockstep/ckpt/formats/torchscript/script_pickler.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Writes archives that LibTorch reads: `torch::load(module, path)` in C++,
-// `torch.jit.load(path)` in Python. A row of format_table.h.
+// `torch.jit.load(path)` in Python. A row of format_table.cpp.
 #pragma once
 
 #include "lockstep/base/fs.h"

@@ -11,7 +11,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/archive/record_source.h"
 #include "lockstep/ckpt/formats/torchscript/json_model.h"
-#include "lockstep/ckpt/pickle/pickle_machine.h"
+#include "lockstep/ckpt/pickle.h"
 
 namespace lockstep::ckpt {
 namespace {

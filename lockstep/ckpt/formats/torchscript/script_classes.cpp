@@ -9,10 +9,10 @@
 
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/formats/torchscript/script_types.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt::internal {
 namespace {

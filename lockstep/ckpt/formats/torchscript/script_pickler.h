@@ -12,8 +12,8 @@
 
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/formats/torchscript/script_classes.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/pickle_output.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
 
 namespace lockstep::ckpt::internal {
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/convert.h"
-
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/tools/edit/float_cast.h"
 #include "lockstep/ckpt/tools/edit/lazy_sources.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

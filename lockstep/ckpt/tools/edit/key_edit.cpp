@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/key_edit.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
 #include "lockstep/ckpt/tools/edit/rekey.h"
-#include "lockstep/ckpt/tools/edit/weights.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

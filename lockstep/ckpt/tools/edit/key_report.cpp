@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/key_report.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/match.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
 #include "lockstep/ckpt/tools/edit/rekey.h"
-#include "lockstep/ckpt/tools/edit/weights.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

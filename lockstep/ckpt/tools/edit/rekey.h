@@ -8,7 +8,7 @@
 #include <string>
 
 #include "lockstep/base/result.h"
-#include "lockstep/ckpt/tools/edit/key_report.h"
+#include "lockstep/ckpt/edit.h"
 
 namespace lockstep::ckpt::internal {
 

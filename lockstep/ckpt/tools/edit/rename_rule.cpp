@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/tools/edit/key_edit.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/tools/regex.h"
 
 namespace lockstep::ckpt {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/rewrite.h"
-
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::ckpt {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/tree_edit.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -8,11 +6,10 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/find_path.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
 #include "lockstep/ckpt/tools/edit/rekey.h"
-#include "lockstep/ckpt/tools/edit/weights.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/weights.h"
-
 #include <array>
 #include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
-#include "lockstep/ckpt/tools/model/module_facts.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/inspect/deep_check.h"
-
 #include <cmath>
 
-#include "lockstep/ckpt/core/element.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
-#include "lockstep/ckpt/core/value_walk.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
+#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

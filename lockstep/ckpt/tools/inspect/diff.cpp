@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/inspect/diff.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -8,9 +6,10 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/tools/inspect/tensor_compare.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

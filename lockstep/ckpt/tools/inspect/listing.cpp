@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/inspect/listing.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/tools/regex.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

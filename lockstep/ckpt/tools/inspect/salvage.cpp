@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/inspect/salvage.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,10 +6,11 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/formats/pytorch/pt_reader.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load/diagnose.h"
-#include "lockstep/ckpt/pickle/pickle_writer.h"
+#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 

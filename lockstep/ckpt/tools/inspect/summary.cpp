@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/inspect/summary.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -8,12 +6,13 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
-#include "lockstep/ckpt/core/value_walk.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/edit/weights.h"
+#include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/inspect/summary.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -8,8 +8,7 @@
 #include <optional>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/element.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/elements.h"
 
 namespace lockstep::ckpt::internal {
 namespace {

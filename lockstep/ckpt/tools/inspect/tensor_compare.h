@@ -3,7 +3,7 @@
 // Compares the elements of two tensors of one shape, block by block.
 #pragma once
 
-#include "lockstep/ckpt/tools/inspect/diff.h"
+#include "lockstep/ckpt/inspect.h"
 
 namespace lockstep::ckpt::internal {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/model/class_sources.h"
-
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/model/extract_model.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/find_path.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/tools/model/module_version.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

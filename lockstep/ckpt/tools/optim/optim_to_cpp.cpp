@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/optim.h"
 #include "lockstep/ckpt/tools/optim/optim_kinds.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
 #include "lockstep/ckpt/pickle/stack_machine.h"

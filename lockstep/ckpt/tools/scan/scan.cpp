@@ -9,8 +9,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_le.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/diagnose.h"
-#include "lockstep/ckpt/load/format_table.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 

@@ -10,7 +10,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
-#include "lockstep/ckpt/pickle/pickle_opcodes.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
 #include "lockstep/ckpt/zip/zip_structs.h"

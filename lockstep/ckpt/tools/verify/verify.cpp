@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,9 +11,9 @@
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
-#include "lockstep/ckpt/core/value_walk.h"
-#include "lockstep/ckpt/load/format_table.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/tools/verify/verify_storages.h"
+#include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 

@@ -4,7 +4,7 @@
 // read to its end.
 #pragma once
 
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 
 namespace lockstep::ckpt::internal {
 

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/support/python.h"

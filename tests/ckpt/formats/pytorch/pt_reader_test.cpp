@@ -7,10 +7,10 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/core/element.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
-#include "lockstep/ckpt/tools/inspect/summary.h"
+#include "lockstep/ckpt/inspect.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/logical_bytes.h"
 

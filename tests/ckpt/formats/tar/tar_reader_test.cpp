@@ -10,8 +10,7 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/formats/tar/tar_members.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 
 namespace lockstep::ckpt {
 namespace {

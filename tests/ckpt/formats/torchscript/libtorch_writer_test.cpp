@@ -7,7 +7,7 @@
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
+#include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "tests/ckpt/value_fixture.h"
 

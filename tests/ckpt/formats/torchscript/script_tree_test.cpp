@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/core/flatten.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 

@@ -7,8 +7,7 @@
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/convert.h"
-
 #include <cmath>
 #include <limits>
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/edit.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
 

@@ -8,8 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/fault_fs.h"
-#include "lockstep/ckpt/tools/edit/key_edit.h"
-#include "lockstep/ckpt/tools/edit/rewrite.h"
+#include "lockstep/ckpt/edit.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

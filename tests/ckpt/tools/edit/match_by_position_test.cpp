@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/core/value_walk.h"
 #include "lockstep/ckpt/match.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

@@ -2,8 +2,6 @@
 //
 // A checkpoint that is changed under its own name: the edit dies before each of
 // its operations, and after each of these the power goes in six ways.
-#include "lockstep/ckpt/tools/edit/rewrite.h"
-
 #include <cerrno>
 
 #include <gmock/gmock.h>
@@ -12,8 +10,8 @@
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/tools/edit/key_edit.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

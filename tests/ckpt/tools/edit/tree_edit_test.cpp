@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/tree_edit.h"
-
 #include <gmock/gmock.h>
 
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/edit/weights.h"
-
 #include <gtest/gtest.h>
 
-#include "lockstep/ckpt/tools/inspect/summary.h"
+#include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/inspect.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/inspect/diff.h"
-
 #include <cmath>
 #include <limits>
 
 #include <gmock/gmock.h>
 
 #include "lockstep/ckpt/core/quantizer.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
+#include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/inspect.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

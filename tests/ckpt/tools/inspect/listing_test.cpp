@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/inspect/listing.h"
-
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/inspect.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

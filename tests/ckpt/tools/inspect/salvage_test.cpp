@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What is rescued from cut and damaged files is right; what is not is named.
-#include "lockstep/ckpt/tools/inspect/salvage.h"
-
 #include <fstream>
 
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
-#include "lockstep/ckpt/tools/inspect/deep_check.h"
-#include "lockstep/ckpt/tools/inspect/diff.h"
-#include "lockstep/ckpt/tools/verify/verify.h"
+#include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

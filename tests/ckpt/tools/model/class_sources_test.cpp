@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/model/class_sources.h"
-
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt {

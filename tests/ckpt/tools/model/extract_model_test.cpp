@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/model/extract_model.h"
-
 #include <gmock/gmock.h>
 
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
+#include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/tools/model/module_version.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/ckpt/tools/model/extract_model.h"
+#include "lockstep/ckpt/model.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
-#include "lockstep/ckpt/core/element.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/optim.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/digest/digest.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Walking a value tree: by name, as a dotted path leads through it, or node by
-// node, each once.
+// Walking a value tree: children of a node, tensors with their dotted names,
+// the value at a path.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <variant>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
+
+// Walking a value tree: by name, as a dotted path leads through it, or node by
+// node, each once.
 
 /// Number of values directly below `value`: elements; keys and values of a
 /// dict, then those of its attributes; args, state and items of an object.
@@ -155,5 +159,54 @@ Status for_each_tensor(
 
 /// Name of the first tensor that views `storage`, "" if none does.
 std::string first_tensor_of(const Value& root, const Storage* storage);
+
+// Finds a value by its dotted name: "state_dict.fc.weight",
+// "optimizer.param_groups.0.lr". Keys may hold dots themselves.
+
+/// The value at `path`; "" is `root` itself. Modules are entered by the names
+/// of their state_dict, other objects by their state.
+/// Ownership: shared with `root`. Errors: kNotFound, with the nearest names.
+Result<Value> find_path(const Value& root, std::string_view path);
+
+/// The tensors whose names begin with `prefix` and a dot, as a dict of the rest
+/// of their names: "layer1.0" of a flat state_dict. Null if there are none.
+/// Errors: kUnsafe (E_LIMIT).
+Result<std::optional<Value>> find_below(
+    const Value& root,
+    std::string_view prefix);
+
+// A tree as one level of named tensors, for formats that know no nesting.
+//   auto flat = flatten(root);       // {"model": {"w": t}} -> "model.w"
+// A module gives the names of its state_dict.
+
+/// A tensor and its dotted name, as the content digest names it.
+struct FlatTensor {
+  std::string name = {};
+  std::shared_ptr<const Tensor> tensor = {};
+};
+
+/// A value without parts that is not a tensor: number, text, None, dtype.
+struct FlatScalar {
+  std::string name = {};
+  Value value = {};
+};
+
+/// What `flatten` gives, in the order of the tree.
+struct FlatState {
+  std::vector<FlatTensor> tensors = {};
+  std::vector<FlatScalar> scalars = {};
+};
+
+/// Collects tensors and scalars. Attributes of an OrderedDict and empty
+/// containers are left out.
+/// Errors: kUnsupported (E_NOT_TENSOR) for an object that is not a module, a
+/// set, or a tensor without bytes; kInvalidArgument (E_SAME_NAME) if two values
+/// get one name; kUnsafe (E_DEPTH, E_LIMIT). The message names the value.
+Result<FlatState> flatten(const Value& root);
+
+/// Refuses tensors that share bytes, and a tensor that repeats its own: a
+/// format without views would store those bytes several times.
+/// Errors: kInvalidArgument (E_SHARED_TENSOR) with the names and `hint`.
+Status check_not_shared(const FlatState& flat, const std::string& hint);
 
 } // namespace lockstep::ckpt

@@ -2,8 +2,6 @@
 //
 // The content digest against committed values and the rules it must obey:
 // strides, sharing and lazy flags do not count.
-#include "lockstep/ckpt/tools/digest/digest.h"
-
 #include <filesystem>
 #include <fstream>
 
@@ -11,6 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {

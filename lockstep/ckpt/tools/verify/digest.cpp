@@ -1,19 +1,51 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/tools/digest/digest.h"
-
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include <nettle/sha2.h>
+
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/tensor_bytes.h"
-#include "lockstep/ckpt/core/value_walk.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/digest/sha256.h"
+#include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
+
+class Sha256 {
+ public:
+  Sha256() {
+    sha256_init(&context_);
+  }
+
+  void update(ByteSpan bytes) {
+    sha256_update(
+        &context_,
+        bytes.size(),
+        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
+        reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  }
+
+  // 64 lower-case digits; starts anew afterwards.
+  std::string hex() {
+    std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
+    sha256_digest(&context_, digest.size(), digest.data());
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string text;
+    for (const std::uint8_t byte : digest) {
+      text += kDigits[byte >> 4U];
+      text += kDigits[byte & 15U];
+    }
+    return text;
+  }
+
+ private:
+  sha256_ctx context_{};
+};
 
 // What decides the bytes of a view: a tensor under two names is read once.
 using ViewKey = std::tuple<
@@ -72,7 +104,7 @@ class Digester {
  private:
   Result<std::string> hash_of(const Tensor& tensor) {
     LOCKSTEP_TRY(check_expansion(tensor, limits_.max_expanded_bytes));
-    internal::Sha256 hash;
+    Sha256 hash;
     LOCKSTEP_TRY(for_each_block(tensor, [&hash](ByteSpan block) {
       hash.update(block);
       return Status();
@@ -113,7 +145,7 @@ std::string digest_line(const DigestRow& row) {
 }
 
 std::string digest_text(std::span<const DigestRow> rows) {
-  internal::Sha256 hash;
+  Sha256 hash;
   for (const DigestRow& row : rows) {
     hash.update(as_byte_span(digest_line(row)));
   }
