@@ -3,17 +3,11 @@
 #include <array>
 #include <vector>
 
-#include "lockstep/ckpt/formats/dcp/dcp_reader.h"
-#include "lockstep/ckpt/formats/dcp/dcp_writer.h"
-#include "lockstep/ckpt/formats/legacy/legacy_reader.h"
-#include "lockstep/ckpt/formats/legacy/legacy_writer.h"
-#include "lockstep/ckpt/formats/numpy/npz_writer.h"
-#include "lockstep/ckpt/formats/numpy/numpy_reader.h"
-#include "lockstep/ckpt/formats/pytorch/pt_reader.h"
-#include "lockstep/ckpt/formats/pytorch/pt_writer.h"
-#include "lockstep/ckpt/formats/safetensors/safetensors_index.h"
-#include "lockstep/ckpt/formats/safetensors/safetensors_reader.h"
-#include "lockstep/ckpt/formats/safetensors/safetensors_writer.h"
+#include "lockstep/ckpt/formats/dcp/dcp.h"
+#include "lockstep/ckpt/formats/legacy/legacy.h"
+#include "lockstep/ckpt/formats/numpy/numpy.h"
+#include "lockstep/ckpt/formats/pytorch/pytorch.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/tar/tar_reader.h"
 #include "lockstep/ckpt/formats/torchscript/libtorch_writer.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"

@@ -32,4 +32,13 @@ CallResult call_encode(const Tuple& args);
 /// `bytes()`.
 CallResult call_bytes(const Tuple& args);
 
+// LibTorch's pickler writes calls around containers, so that their element
+// types survive: the container alone is the value.
+
+/// `torch.jit._pickle.restore_type_tag(value, 'Dict[str, Tensor]')`.
+CallResult call_restore_type_tag(const Tuple& args);
+
+/// `torch.jit._pickle.build_intlist([1, 2])` and those of other types.
+CallResult call_typed_list(const Tuple& args);
+
 } // namespace lockstep::ckpt

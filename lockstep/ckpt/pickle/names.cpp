@@ -5,7 +5,6 @@
 #include <array>
 
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
-#include "lockstep/ckpt/pickle/script_calls.h"
 
 namespace lockstep::ckpt {
 namespace {

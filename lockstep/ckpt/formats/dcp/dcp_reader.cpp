@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/dcp/dcp_reader.h"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -9,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/file_name.h"
 #include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/formats/dcp/dcp.h"
 #include "lockstep/ckpt/formats/dcp/dcp_chunks.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/formats/dcp/dcp_tree.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/dcp/dcp_writer.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "lockstep/ckpt/core/new_names.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
+#include "lockstep/ckpt/formats/dcp/dcp.h"
 #include "lockstep/ckpt/formats/dcp/dcp_leaves.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
 #include "lockstep/ckpt/pickle.h"

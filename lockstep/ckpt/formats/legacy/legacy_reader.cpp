@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/legacy/legacy_reader.h"
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -8,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/formats/legacy/legacy_storage.h"
 #include "lockstep/ckpt/formats/legacy/old_variables.h"
 #include "lockstep/ckpt/pickle.h"

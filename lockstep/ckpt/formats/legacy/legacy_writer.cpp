@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/legacy/legacy_writer.h"
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -8,7 +6,7 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/formats/legacy/legacy_reader.h"
+#include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/pickle.h"
 
 namespace lockstep::ckpt {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/numpy/npz_writer.h"
-
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_reader.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/numpy/numpy_reader.h"
-
 #include <algorithm>
 #include <mutex>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "lockstep/ckpt/core/range_storage.h"
 #include "lockstep/ckpt/core/swapped_storage.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 

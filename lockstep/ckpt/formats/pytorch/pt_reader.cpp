@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/pytorch/pt_reader.h"
-
 #include <charconv>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include "lockstep/ckpt/formats/pytorch/no_pickle.h"
 #include "lockstep/ckpt/formats/pytorch/pt_cut.h"
 #include "lockstep/ckpt/formats/pytorch/pt_storage.h"
+#include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/formats/torchscript/model_json.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/pickle/allow_list.h"

@@ -2,13 +2,12 @@
 //
 // The pickle first (it decides which storages there are and in which
 // order), then the size, then one pass over the bytes.
-#include "lockstep/ckpt/formats/pytorch/pt_writer.h"
-
 #include <string>
 #include <utility>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
+#include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/safetensors/safetensors_index.h"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -9,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/file_name.h"
 #include "lockstep/ckpt/core/json_scanner.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/safetensors/safetensors_reader.h"
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "lockstep/ckpt/core/range_storage.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
 #include "lockstep/ckpt/formats/safetensors/state_metadata.h"
 #include "lockstep/ckpt/zip/zip_reader.h"

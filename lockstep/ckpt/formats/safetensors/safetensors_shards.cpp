@@ -11,8 +11,8 @@
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/new_names.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_plan.h"
-#include "lockstep/ckpt/formats/safetensors/safetensors_writer.h"
 
 namespace lockstep::ckpt::internal {
 namespace {

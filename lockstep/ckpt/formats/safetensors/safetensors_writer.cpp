@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/safetensors/safetensors_writer.h"
-
 #include <algorithm>
 
 #include "lockstep/base/atomic_file.h"
@@ -8,6 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/buffered_output.h"
 #include "lockstep/ckpt/elements.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_plan.h"
 

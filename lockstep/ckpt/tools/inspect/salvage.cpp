@@ -6,7 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
-#include "lockstep/ckpt/formats/pytorch/pt_reader.h"
+#include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/pickle.h"

@@ -12,7 +12,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/core/storage_class.h"
-#include "lockstep/ckpt/formats/legacy/legacy_reader.h"
+#include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 

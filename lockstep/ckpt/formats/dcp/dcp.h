@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Writes a folder that Python's `dcp.load` reads: a row of format_table.cpp.
+// Folders of `torch.distributed.checkpoint`: what their row of format_table.cpp
+// names.
 #pragma once
 
 #include "lockstep/base/fs.h"
+#include "lockstep/ckpt/format.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
+
+/// True for a folder with `.metadata` or with files `*.distcp`.
+Result<bool> claims_dcp(const ReadInput& input);
+
+/// The saved dict as a tree; tensors of several ranks are put together when
+/// their bytes are asked for. Only files of the folder are opened.
+/// Errors: as `read_dcp_metadata`; kCorrupt (E_DCP_COVERAGE, E_BOUNDS,
+/// E_OVERLAP, E_NAME, E_STORAGE_SHORT), kNotFound for a missing file, those of
+/// the items.
+Result<Checkpoint> read_dcp(const ReadInput& input);
 
 /// Makes the folder `path` with one data file and `.metadata`, which comes last
 /// and replaces an old one in one step: a crash leaves the old checkpoint or

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reads PyTorch's zip container (1.6 and newer): rows of format_table.cpp.
+// PyTorch's zip container (1.6 and newer): what its rows of format_table.cpp
+// name.
 #pragma once
 
 #include <memory>
 
+#include "lockstep/base/fs.h"
 #include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/value.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
@@ -23,5 +27,12 @@ Result<Checkpoint> read_zip(const ReadInput& input);
 Result<Checkpoint> read_zip_remains(
     std::shared_ptr<const ZipReader> zip,
     const LoadOptions& options);
+
+/// As `save` with the format "pt".
+Status write_pt(
+    const std::string& path,
+    const Value& root,
+    const SaveOptions& options,
+    FileSystem& fs);
 
 } // namespace lockstep::ckpt

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reads NumPy's npy arrays and npz archives: rows of format_table.cpp.
+// NumPy's npy arrays and npz archives: what their rows of format_table.cpp
+// name.
 #pragma once
 
+#include "lockstep/base/fs.h"
 #include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
 
@@ -18,5 +22,15 @@ Result<bool> claims_npz(const ReadInput& input);
 /// The root is a dict of lazy tensors by name, without ".npy".
 /// Errors: as `ZipReader::open` and `read_npy_header`, with the record.
 Result<Checkpoint> read_npz(const ReadInput& input);
+
+/// One record "NAME.npy" for each tensor, as `numpy.save` writes it; elements
+/// start at multiples of 64 bytes. A bare tensor is called "arr_0".
+/// Errors: as `save`; kUnsupported (E_NOT_TENSOR) for a value that is no
+/// tensor, kInvalidArgument (E_SHARED_TENSOR, E_SAME_NAME, E_NAME).
+Status write_npz(
+    const std::string& path,
+    const Value& root,
+    const SaveOptions& options,
+    FileSystem& fs);
 
 } // namespace lockstep::ckpt

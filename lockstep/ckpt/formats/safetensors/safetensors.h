@@ -1,14 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Writes safetensors files, byte by byte as the safetensors package 0.8 does:
-// a row of format_table.cpp.
+// Safetensors files, also several of them beside an index: what their rows of
+// format_table.cpp name. Written byte by byte as the safetensors package 0.8
+// does.
 #pragma once
 
 #include "lockstep/base/fs.h"
+#include "lockstep/ckpt/format.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
+
+/// Attribute of the root that holds `__metadata__`, a dict of strings.
+inline constexpr const char* kSafetensorsMetadata = "__metadata__";
+
+/// True if eight bytes that are not text are followed by an object.
+Result<bool> claims_safetensors(const ReadInput& input);
+
+/// The root is a dict of lazy tensors, in the order of their bytes; an
+/// OrderedDict with the attribute `__metadata__` if the file has any, and with
+/// `_metadata` if it was made of a state_dict that had it.
+/// Errors: as `read_safetensors_header`.
+Result<Checkpoint> read_safetensors(const ReadInput& input);
+
+/// True for a JSON object with the word "weight_map".
+Result<bool> claims_sharded_index(const ReadInput& input);
+
+/// One dict of all tensors, in the order of the index. Only files beside the
+/// index are opened, each once.
+/// Errors: kCorrupt (E_INDEX), kNotFound (E_INDEX) for a missing file, and
+/// those of the files.
+Result<Checkpoint> read_sharded_index(const ReadInput& input);
 
 /// Flattens `root` to dotted names. Values that are not tensors become text in
 /// `__metadata__`, as does `_metadata`, an attribute of the root

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reader of the stream that torch.save wrote from 0.1.10 to 1.5, and still
-// writes with `_use_new_zipfile_serialization=False`: five pickles, then the
-// bytes of the storages. For `load`.
+// The stream that torch.save wrote from 0.1.10 to 1.5, and still writes with
+// `_use_new_zipfile_serialization=False`: five pickles, then the bytes of the
+// storages. Of what is written only the keys differ: PyTorch takes addresses,
+// here they are "0", "1", ..., so that equal trees give equal bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "lockstep/base/fs.h"
 #include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
 
@@ -33,5 +38,14 @@ Result<bool> claims_legacy(const ReadInput& input);
 /// Errors: as `load`, with offsets in the file; E_LEGACY_MAGIC,
 /// E_LEGACY_VERSION, E_LEGACY_KEYS, E_LEGACY_NUMEL, E_LEGACY_SHORT.
 Result<Checkpoint> read_legacy(const ReadInput& input);
+
+/// Writes what `torch.load(weights_only=True)` of every version since 0.4
+/// reads, as far as it knows the dtypes. Errors: as `save`; kUnsupported also
+/// for dtypes that need untyped storages (float8, uint16).
+Status write_legacy(
+    const std::string& path,
+    const Value& root,
+    const SaveOptions& options,
+    FileSystem& fs);
 
 } // namespace lockstep::ckpt
