@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `lockstep ckpt FILE`: one screen about a checkpoint.
-#include <utility>
-
 #include <CLI/CLI.hpp>
 
 #include "cli/arguments.h"
@@ -21,15 +19,13 @@ struct InspectArgs {
 
 Result<int> run_inspect(const InspectArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
-  LOCKSTEP_ASSIGN(ckpt::Summary summary, ckpt::summarize(file));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(const ckpt::Summary summary, ckpt::summarize(file));
   if (common.json) {
     print_result("lockstep.ckpt.inspect/1", ckpt::to_json(summary));
   } else {
     print(ckpt::to_text(summary, input.name()));
   }
-  keep_until_exit(std::move(file));
-  keep_until_exit(std::move(summary));
   return 0;
 }
 

@@ -122,17 +122,15 @@ std::string groups_text(const std::vector<ckpt::TreeRow>& groups) {
 Result<int> run_ls(const ListArgs& args, const Common& common) {
   constexpr const char* kLsSchema = "lockstep.ckpt.ls/1";
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const auto rows, list_rows(file, args));
-  const std::string file_format = file.format;
-  keep_until_exit(std::move(file));
   if (args.names_only && !common.json) {
     print(names_text(rows));
     return 0;
   }
   if (args.depth == 0) {
     common.json ? print_result(kLsSchema, tensors_json(rows))
-                : print(table_text(rows, {file_format, args.is_long}));
+                : print(table_text(rows, {file.format, args.is_long}));
     return 0;
   }
   const auto groups = folded(rows, args.depth);

@@ -81,7 +81,7 @@ void add_edit(CLI::App& app, EditArgs& args) {
 Result<int>
 run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const auto target, check_edit(args, job, file));
   auto edited = job.edit(file.root);
   if (!edited) {
@@ -92,8 +92,6 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   }
   LOCKSTEP_ASSIGN(const Written written, target.rewrite(file, edited->root));
   print_edit(common, job, edited->report, written);
-  keep_until_exit(std::move(file));
-  keep_until_exit(*std::move(edited));
   return 0;
 }
 

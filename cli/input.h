@@ -36,13 +36,4 @@ class Input {
   std::string name_;
 };
 
-/// Takes `result` and never frees it: for a command that is about to end, since
-/// the system takes the memory back faster than the destructors do.
-template <class T>
-void keep_until_exit(T result) {
-  // A static reference, so that leak checkers see the owner.
-  static const T& kept = *std::make_unique<T>(std::move(result)).release();
-  static_cast<void>(kept);
-}
-
 } // namespace lockstep::cli

@@ -7,12 +7,10 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
-#include "lockstep/base/heap.h"
 
 int main(int argc, char** argv) {
   using lockstep::ErrorCode;
   namespace cli = lockstep::cli;
-  lockstep::tune_heap();
   try {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
     const int status = cli::run(args);

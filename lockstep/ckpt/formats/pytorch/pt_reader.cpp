@@ -2,7 +2,6 @@
 #include <charconv>
 #include <utility>
 
-#include "lockstep/base/heap.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/archive/byteorder.h"
@@ -22,8 +21,6 @@ using internal::StorageTable;
 
 constexpr std::int64_t kOldestVersion = 1;
 constexpr std::int64_t kNewestVersion = 10;
-// The values of a state_dict take so much more than their pickle.
-constexpr std::uint64_t kHeapPerByte = 8;
 
 // Ids of a second pickle after the first: only its names matter.
 class IgnoreIds final : public PersistentIdHandler {
@@ -147,7 +144,6 @@ class PtReader {
           "E_LIMIT",
           format("data.pkl has {} bytes, more than the limit", record->size));
     }
-    expect_heap(kHeapPerByte * record->size);
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
     StorageTable storages(zip_, options_.check_crc);
