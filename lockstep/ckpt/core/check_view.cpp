@@ -65,7 +65,7 @@ std::optional<std::int64_t> packed_end(const Tensor& tensor) {
 Status check_view(const Tensor& tensor) {
   const std::size_t rank = tensor.sizes.size();
   if (rank != tensor.strides.size() || rank > kMaxDimensions) {
-    return corrupt_pickle(
+    return corrupt_file(
         "E_RANK",
         format(
             "tensor has {} sizes and {} strides; expected as many, at most {}",
@@ -75,20 +75,20 @@ Status check_view(const Tensor& tensor) {
   }
   if (tensor.offset < 0 || has_negative(tensor.sizes) ||
       has_negative(tensor.strides)) {
-    return corrupt_pickle(
+    return corrupt_file(
         "E_VIEW_NEGATIVE",
         "tensor with negative size or offset");
   }
   const bool is_packed = dtype_info(tensor.dtype).per_byte > 1;
   const auto end = is_packed ? packed_end(tensor) : strided_end(tensor);
   if (!end) {
-    return corrupt_pickle(
+    return corrupt_file(
         "E_OVERFLOW",
         "size of a tensor does not fit in 64 bits");
   }
   if (!is_empty(tensor) &&
       static_cast<std::uint64_t>(*end) > tensor.storage->nbytes) {
-    return corrupt_pickle(
+    return corrupt_file(
         "E_VIEW_BOUNDS",
         format(
             "tensor reaches past its storage; expected at most {} bytes, got "

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -16,11 +17,7 @@ constexpr std::string_view kFloatQparams =
     "torch.per_channel_affine_float_qparams";
 
 Error bad_parameters(std::string message) {
-  return {
-      .code = ErrorCode::kCorrupt,
-      .op = "ckpt.read",
-      .message = "quantized tensor " + std::move(message),
-      .detail = "E_QPARAMS"};
+  return corrupt_file("E_QPARAMS", "quantized tensor " + std::move(message));
 }
 
 // Number of scales or zero points; nothing if they are neither a tensor nor a

@@ -5,7 +5,7 @@
 
 namespace lockstep::ckpt {
 
-Error pickle_error(
+Error read_error(
     ErrorCode code,
     std::string_view detail,
     std::string message,
@@ -18,11 +18,11 @@ Error pickle_error(
       .detail = std::string(detail)};
 }
 
-Error corrupt_pickle(
+Error corrupt_file(
     std::string_view detail,
     std::string message,
     std::string record) {
-  Error error = pickle_error(ErrorCode::kCorrupt, detail, std::move(message));
+  Error error = read_error(ErrorCode::kCorrupt, detail, std::move(message));
   error.record = std::move(record);
   return error;
 }

@@ -11,7 +11,7 @@
 namespace lockstep::ckpt {
 
 /// What is wrong with a file; the detail names it for programs ("E_OPCODE").
-Error pickle_error(
+Error read_error(
     ErrorCode code,
     std::string_view detail,
     std::string message,
@@ -19,7 +19,7 @@ Error pickle_error(
 
 /// The same of bytes that are wrong: kCorrupt; with the archive's record, if
 /// there is one.
-Error corrupt_pickle(
+Error corrupt_file(
     std::string_view detail,
     std::string message,
     std::string record = {});

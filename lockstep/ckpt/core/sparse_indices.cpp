@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/print.h"
 
@@ -14,12 +15,11 @@ namespace lockstep::ckpt {
 namespace {
 
 Error bad_indices(std::string message) {
-  return {
-      .code = ErrorCode::kCorrupt,
-      .op = "ckpt.read",
-      .message = "sparse tensor " + std::move(message),
-      .hint = "do not load it elsewhere: PyTorch does not check",
-      .detail = "E_SPARSE_INDEX"};
+  return read_error(
+      ErrorCode::kCorrupt,
+      "E_SPARSE_INDEX",
+      "sparse tensor " + std::move(message),
+      "do not load it elsewhere: PyTorch does not check");
 }
 
 // Sees the number at each place; false stops.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/elements.h"
 
 namespace lockstep::ckpt {
@@ -102,15 +103,14 @@ Status check_expansion(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
   if (bytes <= own || bytes - own <= max_expanded_bytes) {
     return {};
   }
-  return Error{
-      .code = ErrorCode::kUnsafe,
-      .op = "ckpt.read",
-      .message = format(
+  return read_error(
+      ErrorCode::kUnsafe,
+      "E_LIMIT",
+      format(
           "repeats the {} of its storage up to {}",
           human_bytes(own),
           human_bytes(bytes)),
-      .hint = "add --allow-expand to read it anyway",
-      .detail = "E_LIMIT"};
+      "add --allow-expand to read it anyway");
 }
 
 class TensorBlocks::Impl {

@@ -82,7 +82,7 @@ constexpr std::array kMagics{
 };
 
 Error wrong_format(std::string message, std::string_view hint) {
-  return pickle_error(
+  return read_error(
       ErrorCode::kUnsupported,
       "E_WRONG_FORMAT",
       std::move(message),
@@ -100,7 +100,7 @@ Error lfs_pointer(std::string_view text) {
       size = line.substr(5);
     }
   }
-  return pickle_error(
+  return read_error(
       ErrorCode::kUnsupported,
       "E_LFS_POINTER",
       format(
@@ -197,7 +197,7 @@ Error plain_text(std::string_view text) {
 Error diagnose(ByteSpan head, std::uint64_t file_bytes) {
   const std::string_view text = as_text(head);
   if (text.empty()) {
-    Error error = pickle_error(
+    Error error = read_error(
         ErrorCode::kCorrupt,
         "E_EMPTY",
         "the file is empty",

@@ -12,7 +12,7 @@ Status check_allow_list(
     const std::string& record) {
   for (const GlobalUse& use : file.globals) {
     if (options.refuse_unknown_globals && !use.is_safe) {
-      Error error = pickle_error(
+      Error error = read_error(
           ErrorCode::kUnsafe,
           "E_UNSAFE_GLOBAL",
           format("name '{}' is not on the allow list", escape(use.name)),

@@ -139,7 +139,7 @@ Result<Value> call_global(std::string_view name, const Value& args) {
   }
   const GlobalKind kind = find_global(name).kind;
   if (kind == GlobalKind::kStorageClass || kind == GlobalKind::kTensorClass) {
-    return corrupt_pickle(
+    return corrupt_file(
         "E_PICKLE_TYPE",
         format(
             "a call of '{}' would return uninitialised memory",

@@ -14,7 +14,7 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 Error bad_type(std::string message) {
-  return corrupt_pickle("E_PICKLE_TYPE", std::move(message));
+  return corrupt_file("E_PICKLE_TYPE", std::move(message));
 }
 
 // Attributes of a dict: a dict, or the pair (dict, slots) of other pickles.
@@ -100,7 +100,7 @@ Result<TreeSlot> TreeBuilder::call(
       return call_value(name(in.text, in.second, in), tuple_of(taken), in);
     case Op::kObj:
       if (taken.empty()) {
-        return corrupt_pickle("E_STACK", "no class above MARK");
+        return corrupt_file("E_STACK", "no class above MARK");
       }
       return call_value(taken[0], tuple_of(taken.subspan(1)), in);
     case Op::kReduce:
@@ -113,7 +113,7 @@ Result<TreeSlot> TreeBuilder::call(
     case Op::kBinPersId:
       return persistent(taken[0].value);
     default:
-      return pickle_error(
+      return read_error(
           ErrorCode::kUnsupported,
           "E_OPCODE",
           "needs data from outside the pickle");

@@ -13,7 +13,7 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 Error wrong_target(std::string_view wanted, const Value& target) {
-  return corrupt_pickle(
+  return corrupt_file(
       "E_PICKLE_TYPE",
       format("expected {}, got {}", wanted, target.type_name()));
 }
@@ -92,7 +92,7 @@ Status TreeBuilder::add(
 
 Error TreeBuilder::too_much(std::uint64_t depth) const {
   const bool is_deep = depth > limits_.max_depth;
-  return pickle_error(
+  return read_error(
       ErrorCode::kUnsafe,
       is_deep ? "E_DEPTH" : "E_LIMIT",
       is_deep ? format("values nest deeper than {} levels", limits_.max_depth)
@@ -126,7 +126,7 @@ Status TreeBuilder::append_all(TreeSlot& target, std::span<TreeSlot> taken)
 
 Status TreeBuilder::set_all(TreeSlot& target, std::span<TreeSlot> taken) const {
   if (taken.size() % 2 != 0) {
-    return corrupt_pickle(
+    return corrupt_file(
         "E_STACK",
         format("expected pairs of key and value, got {} items", taken.size()));
   }

@@ -12,7 +12,7 @@ namespace lockstep::ckpt {
 namespace {
 
 Error truncated(std::uint64_t need, std::uint64_t have) {
-  return corrupt_pickle(
+  return corrupt_file(
       "E_TRUNCATED",
       format("operand is truncated; expected {} bytes, got {}", need, have));
 }
@@ -48,8 +48,8 @@ const Instruction* PickleDecoder::next() {
 
 void PickleDecoder::note_no_opcode() {
   error_ = remaining() == 0
-               ? corrupt_pickle("E_PICKLE", "pickle ends without STOP")
-               : pickle_error(
+               ? corrupt_file("E_PICKLE", "pickle ends without STOP")
+               : read_error(
                      ErrorCode::kUnsupported,
                      "E_OPCODE",
                      format(
@@ -102,7 +102,7 @@ bool PickleDecoder::read_bytes() {
   const std::uint64_t length = instruction_.number;
   const bool is_signed = instruction_.info->operand == Operand::kSignedBytes4;
   if (is_signed && length > 0x7FFFFFFF) {
-    return fail(corrupt_pickle("E_TRUNCATED", "negative operand length"));
+    return fail(corrupt_file("E_TRUNCATED", "negative operand length"));
   }
   if (length > remaining()) {
     return fail(truncated(length, remaining()));
@@ -116,7 +116,7 @@ bool PickleDecoder::read_line(std::string_view& line) {
   const std::string_view rest = as_text(bytes_.subspan(position_));
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos) {
-    return fail(corrupt_pickle(
+    return fail(corrupt_file(
         "E_TRUNCATED",
         "operand is truncated; expected a line feed, got the end of the "
         "pickle"));
@@ -128,7 +128,7 @@ bool PickleDecoder::read_line(std::string_view& line) {
 
 bool PickleDecoder::check_protocol() {
   const auto bad = [this](ErrorCode code, std::string message) {
-    return fail(pickle_error(code, "E_PROTO", std::move(message)));
+    return fail(read_error(code, "E_PROTO", std::move(message)));
   };
   if (instruction_.info->op != Op::kProto) {
     return instruction_.info->protocol < 2 ||
@@ -154,7 +154,7 @@ bool PickleDecoder::check_protocol() {
 
 bool PickleDecoder::check_frame() {
   const auto bad = [this](std::string message) {
-    return fail(corrupt_pickle("E_FRAME", std::move(message)));
+    return fail(corrupt_file("E_FRAME", std::move(message)));
   };
   if (frame_end_ && position_ > *frame_end_) {
     return bad(format("crosses the end of its frame at {:#x}", *frame_end_));

@@ -169,7 +169,7 @@ class Finisher {
     Frame& frame = path_.back();
     frame.height = std::max(frame.height, height);
     if (path_.size() + frame.height - 1 > max_depth_) {
-      return pickle_error(
+      return read_error(
           ErrorCode::kUnsafe,
           "E_DEPTH",
           format("values nest deeper than {} levels", max_depth_));

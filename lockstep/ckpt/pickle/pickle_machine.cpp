@@ -99,7 +99,7 @@ Result<PickleResult> read_pickle(
     PersistentIdHandler* handler,
     const Limits& limits) {
   if (bytes.size() > limits.max_pickle_bytes) {
-    return pickle_error(
+    return read_error(
         ErrorCode::kUnsafe,
         "E_LIMIT",
         format(

@@ -74,7 +74,7 @@ Result<PickleResult> PickleStream::next(PersistentIdHandler* handler) {
 
 Result<std::uint64_t> PickleStream::next_number(std::size_t size) {
   if (remaining() < size) {
-    Error error = corrupt_pickle(
+    Error error = corrupt_file(
         "E_TRUNCATED",
         format(
             "the file ends inside a number; expected {} bytes, got {}",
@@ -106,7 +106,7 @@ Result<std::int64_t> PickleStream::next_i64() {
 
 Status PickleStream::skip(std::uint64_t bytes) {
   if (bytes > remaining()) {
-    Error error = corrupt_pickle(
+    Error error = corrupt_file(
         "E_TRUNCATED",
         format("expected {} more bytes, got {}", bytes, remaining()));
     error.offset = position_;

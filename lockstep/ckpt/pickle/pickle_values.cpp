@@ -15,14 +15,12 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 Error bad_text(std::string_view what, std::string_view text) {
-  return corrupt_pickle(
-      "E_PICKLE",
-      format("'{}' is not {}", escape(text), what));
+  return corrupt_file("E_PICKLE", format("'{}' is not {}", escape(text), what));
 }
 
 Status check_integer_size(std::size_t bytes) {
   if (bytes > kMaxIntegerBytes) {
-    return pickle_error(
+    return read_error(
         ErrorCode::kUnsafe,
         "E_LIMIT",
         format("integer of {} bytes, at most {}", bytes, kMaxIntegerBytes));

@@ -16,7 +16,7 @@ namespace lockstep::ckpt {
 namespace {
 
 Error bad_type(std::string message) {
-  return corrupt_pickle("E_PICKLE_TYPE", std::move(message));
+  return corrupt_file("E_PICKLE_TYPE", std::move(message));
 }
 
 Error wrong_arguments(std::string_view function) {
@@ -42,7 +42,7 @@ Result<Tensor> read_view(const Tuple& args, std::size_t least) {
   auto sizes = integers_of(args.items[2]);
   auto strides = integers_of(args.items[3]);
   if (offset == nullptr || !sizes || !strides) {
-    return corrupt_pickle(
+    return corrupt_file(
         "E_TYPE",
         "offset, size or stride of a tensor are not ints");
   }
@@ -55,7 +55,7 @@ Result<Tensor> read_view(const Tuple& args, std::size_t least) {
 Status read_requires_grad(Tensor& tensor, const Value& value) {
   const bool* requires_grad = value.as_bool();
   if (requires_grad == nullptr) {
-    return corrupt_pickle("E_TYPE", "requires_grad of a tensor is not a bool");
+    return corrupt_file("E_TYPE", "requires_grad of a tensor is not a bool");
   }
   tensor.requires_grad = *requires_grad;
   return {};

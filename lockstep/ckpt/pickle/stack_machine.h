@@ -58,7 +58,7 @@ class StackMachine {
         return in_opcode(*next, std::move(status).error());
       }
     }
-    return pickle_error(
+    return read_error(
         ErrorCode::kUnsafe,
         "E_LIMIT",
         format("more than {} opcodes", max_opcodes_));
@@ -67,7 +67,7 @@ class StackMachine {
   /// The value that STOP gives. Stack and memo are empty afterwards.
   Result<Slot> take_root() {
     if (!marks_.empty()) {
-      return corrupt_pickle("E_STACK", "unmatched MARK");
+      return corrupt_file("E_STACK", "unmatched MARK");
     }
     LOCKSTEP_TRY(need(1));
     Slot root = std::move(slots_.back());
@@ -166,7 +166,7 @@ class StackMachine {
   Status get(std::uint64_t index) {
     const auto found = memo_.find(index);
     if (found == memo_.end()) {
-      return corrupt_pickle(
+      return corrupt_file(
           "E_MEMO",
           format("memo entry {} was never set", index));
     }
@@ -179,20 +179,21 @@ class StackMachine {
     }
     const auto index = parse_number<std::uint64_t>(in.text);
     if (!index) {
-      return corrupt_pickle(
+      return corrupt_file(
           "E_PICKLE",
           format("'{}' is not a memo number", escape(in.text)));
     }
     return *index;
   }
 
-  Status push(Result<Slot> made) {
-    if (!made) {
-      return std::move(made).error();
-    }
-    LOCKSTEP_TRY(policy_.pushed(*made));
-    slots_.push_back(*std::move(made));
+  Status push(Slot&& slot) {
+    LOCKSTEP_TRY(policy_.pushed(slot));
+    slots_.push_back(std::move(slot));
     return {};
+  }
+
+  Status push(Result<Slot>&& made) {
+    return made ? push(std::move(*made)) : Status(std::move(made).error());
   }
 
   Status push_again(Slot slot) {
@@ -203,7 +204,7 @@ class StackMachine {
   // The mark goes, the values stay until `drop`.
   Result<std::span<Slot>> above_mark() {
     if (marks_.empty()) {
-      return corrupt_pickle("E_STACK", "no MARK on the stack");
+      return corrupt_file("E_STACK", "no MARK on the stack");
     }
     const std::size_t first = marks_.back();
     marks_.pop_back();
@@ -223,7 +224,7 @@ class StackMachine {
     const std::size_t floor = marks_.empty() ? 0 : marks_.back();
     return slots_.size() - floor >= count
                ? Status()
-               : Status(corrupt_pickle(
+               : Status(corrupt_file(
                      "E_STACK",
                      "stack is empty; expected a value"));
   }

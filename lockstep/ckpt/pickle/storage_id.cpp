@@ -9,12 +9,8 @@
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
-Error storage_id_error(std::string_view detail, std::string message) {
-  return corrupt_pickle(detail, std::move(message));
-}
-
 Error storage_conflict(const StorageId& id, const Storage& before) {
-  return storage_id_error(
+  return corrupt_file(
       "E_STORAGE_CONFLICT",
       format(
           "storage '{}' is {} of {} bytes here, but {} of {} before",
@@ -32,7 +28,7 @@ Result<StorageId> read_storage_id(const Value& id) {
                                ? nullptr
                                : parts->items[0].as_string();
   if (tag == nullptr || *tag != "storage") {
-    Error error = storage_id_error(
+    Error error = corrupt_file(
         "E_TYPE",
         "persistent id is not a tuple ('storage', class, key, location, "
         "numel)");
@@ -49,13 +45,11 @@ Result<StorageId> read_storage_id(const Value& id) {
   const std::int64_t* numel = parts->items[4].as_int();
   if (type == nullptr || key == nullptr || location == nullptr ||
       numel == nullptr || *numel < 0) {
-    return storage_id_error(
-        "E_TYPE",
-        "part of a storage's id has the wrong type");
+    return corrupt_file("E_TYPE", "part of a storage's id has the wrong type");
   }
   const auto dtype = storage_class_dtype(type->global);
   if (!dtype) {
-    return storage_id_error(
+    return corrupt_file(
         "E_TYPE",
         format("'{}' is not a storage class", escape(type->global)));
   }
@@ -70,7 +64,7 @@ Result<StorageId> read_storage_id(const Value& id) {
           size,
           &result.nbytes) ||
       !std::in_range<std::int64_t>(result.nbytes)) {
-    return storage_id_error(
+    return corrupt_file(
         "E_OVERFLOW",
         "size of a storage does not fit in 64 bits");
   }

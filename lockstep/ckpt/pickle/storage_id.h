@@ -26,8 +26,6 @@ struct StorageId {
   std::uint64_t nbytes = 0;
 };
 
-/// What is wrong with a storage's id: kCorrupt with `detail`, "E_TYPE".
-Error storage_id_error(std::string_view detail, std::string message);
 /// `id` names a storage again, but as another one than before.
 Error storage_conflict(const StorageId& id, const Storage& before);
 

@@ -27,7 +27,7 @@ Status note_byteorder(
     return {};
   }
   if (*record != kLittle && *record != kBig) {
-    return corrupt_pickle(
+    return corrupt_file(
         "E_BYTEORDER",
         format(
             "byte order '{}'; expected '{}' or '{}'",
@@ -68,7 +68,7 @@ Status turn_storages(Checkpoint& file) {
   if (mixed.empty()) {
     return {};
   }
-  return pickle_error(
+  return read_error(
       ErrorCode::kUnsupported,
       "E_BYTEORDER",
       format(

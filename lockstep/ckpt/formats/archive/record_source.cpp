@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/storage_id.h"
 
 namespace lockstep::ckpt {
@@ -85,7 +86,7 @@ class RecordSource final : public StorageSource {
  private:
   [[nodiscard]] Status check_size() const {
     return record_->size < nbytes_ // only in the remains of an archive
-               ? Status(storage_id_error(
+               ? Status(corrupt_file(
                      "E_STORAGE_SHORT",
                      format(
                          "the record is truncated; expected {} bytes, got {}",

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/tensor.h"
 
@@ -20,12 +21,10 @@ Error bad_chunk(
     const std::string& name,
     std::string_view why,
     std::string_view detail = "E_DCP_COVERAGE") {
-  return {
-      .code = ErrorCode::kCorrupt,
-      .op = "ckpt.read",
-      .message = format("the chunks of tensor '{}' {}", escape(name), why),
-      .record = kDcpMetadataFile,
-      .detail = std::string(detail)};
+  return corrupt_file(
+      detail,
+      format("the chunks of tensor '{}' {}", escape(name), why),
+      kDcpMetadataFile);
 }
 
 // Product of non-negative sizes; nothing if that of the others than 0 leaves

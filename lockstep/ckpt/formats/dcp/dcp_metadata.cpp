@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/walk.h"
@@ -20,12 +21,7 @@ namespace {
 constexpr std::string_view kModule = "torch.distributed.checkpoint.";
 
 Error bad_metadata(std::string message) {
-  return {
-      .code = ErrorCode::kCorrupt,
-      .op = "ckpt.read",
-      .message = std::move(message),
-      .record = kDcpMetadataFile,
-      .detail = "E_DCP_METADATA"};
+  return corrupt_file("E_DCP_METADATA", std::move(message), kDcpMetadataFile);
 }
 
 bool looks_up_members_only(const std::set<std::string>& lookups) {

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/file_name.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/dcp/dcp.h"
 #include "lockstep/ckpt/formats/dcp/dcp_chunks.h"
@@ -251,14 +252,11 @@ Result<bool> claims_dcp(const ReadInput& input) {
 Result<Checkpoint> read_dcp(const ReadInput& input) {
   const auto info = input.fs->stat(input.path + "/" + kDcpMetadataFile);
   if (!info && info.error().code == ErrorCode::kNotFound) {
-    return Error{
-        .code = ErrorCode::kCorrupt,
-        .op = "ckpt.read",
-        .message =
-            "the folder has data but no file '.metadata': the save did not "
-            "finish",
-        .hint = "go back to an older checkpoint",
-        .detail = "E_DCP_METADATA"};
+    return read_error(
+        ErrorCode::kCorrupt,
+        "E_DCP_METADATA",
+        "the folder has data but no file '.metadata': the save did not finish",
+        "go back to an older checkpoint");
   }
   return FolderReader(input).run();
 }

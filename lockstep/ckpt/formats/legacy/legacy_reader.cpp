@@ -23,7 +23,7 @@ Error legacy_error(
     std::string_view detail,
     std::string message,
     std::uint64_t offset) {
-  Error error = pickle_error(code, detail, std::move(message));
+  Error error = read_error(code, detail, std::move(message));
   error.offset = offset;
   return error;
 }

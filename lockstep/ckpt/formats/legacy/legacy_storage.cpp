@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/range_storage.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/storage_id.h"
 #include "lockstep/ckpt/walk.h"
@@ -17,7 +18,7 @@ Error bad_blob(
     std::string_view detail,
     std::string message,
     std::uint64_t offset) {
-  Error error = storage_id_error(detail, std::move(message));
+  Error error = corrupt_file(detail, std::move(message));
   error.offset = offset;
   return error;
 }
@@ -61,7 +62,7 @@ Result<Value> LegacyStorages::resolve_module(const Tuple& parts) {
   const Object* type =
       parts.items.size() != kParts ? nullptr : parts.items[1].as_object();
   if (type == nullptr || !is_bare_global(*type)) {
-    return storage_id_error(
+    return corrupt_file(
         "E_TYPE",
         "persistent id is not a tuple ('module', class, file, source)");
   }
@@ -82,7 +83,7 @@ Result<Value> LegacyStorages::resolve_view(
   const std::int64_t* offset = has_parts ? parts->items[1].as_int() : nullptr;
   const std::int64_t* numel = has_parts ? parts->items[2].as_int() : nullptr;
   if (key == nullptr || offset == nullptr || numel == nullptr) {
-    return storage_id_error(
+    return corrupt_file(
         "E_TYPE",
         "view of a storage is not a tuple (key, offset, numel)");
   }
@@ -95,7 +96,7 @@ Result<Value> LegacyStorages::resolve_view(
   const KnownView& first = known->second;
   if (first.root_key != root->key || first.offset != *offset ||
       first.numel != *numel) {
-    return storage_id_error(
+    return corrupt_file(
         "E_STORAGE_CONFLICT",
         format(
             "view '{}' is {} elements at {} of storage '{}' here, but {} at {} "

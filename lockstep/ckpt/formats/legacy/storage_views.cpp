@@ -49,7 +49,7 @@ Result<std::shared_ptr<Storage>> StorageViews::make(
   const auto begin = static_cast<std::uint64_t>(offset);
   const auto count = static_cast<std::uint64_t>(numel);
   if (offset < 0 || numel < 0 || begin > have || count > have - begin) {
-    return corrupt_pickle(
+    return corrupt_file(
         "E_VIEW_BOUNDS",
         format(
             "view reaches past its storage; expected at most {} elements, got "

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/range_storage.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/swapped_storage.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
@@ -158,11 +159,11 @@ class NpzReader {
     for (const ZipRecord& record : zip_->records()) {
       if (!record.name.ends_with(kSuffix)) {
         return in_record(
-            {.code = ErrorCode::kUnsupported,
-             .op = "ckpt.read",
-             .message = "the archive holds arrays and other records",
-             .hint = "remove the others, or read them with numpy.load",
-             .detail = "E_NPZ_RECORD"},
+            read_error(
+                ErrorCode::kUnsupported,
+                "E_NPZ_RECORD",
+                "the archive holds arrays and other records",
+                "remove the others, or read them with numpy.load"),
             record.name);
       }
       auto tensor = read(record);

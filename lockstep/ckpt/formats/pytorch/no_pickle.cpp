@@ -50,7 +50,7 @@ bool is_frame(const ZipRecord& record) {
 Error no_pickle_error(const ZipReader& zip) {
   for (const ForeignArchive& row : kForeignArchives) {
     if (zip.find(row.record) != nullptr) {
-      return pickle_error(
+      return read_error(
           ErrorCode::kUnsupported,
           "E_WRONG_FORMAT",
           format("this is {}, not a checkpoint", row.what),
@@ -63,7 +63,7 @@ Error no_pickle_error(const ZipReader& zip) {
   for (const ZipRecord& record : records) {
     names.push_back(record.name);
   }
-  return pickle_error(
+  return read_error(
       ErrorCode::kCorrupt,
       "E_NO_PICKLE",
       format(

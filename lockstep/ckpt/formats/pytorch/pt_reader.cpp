@@ -89,7 +89,7 @@ class PtReader {
       record = zip_->find("version");
     }
     if (record == nullptr) {
-      return corrupt_pickle(
+      return corrupt_file(
           "E_VERSION",
           "the archive has no record 'version'; expected one with 1 to 10",
           "");
@@ -104,7 +104,7 @@ class PtReader {
         std::from_chars(text.data(), text.data() + text.size(), file_.version);
     if (error != std::errc{} || file_.version < kOldestVersion ||
         file_.version > kNewestVersion) {
-      return corrupt_pickle(
+      return corrupt_file(
           "E_VERSION",
           format(
               "file format version '{}'; expected {} to {}",
@@ -139,7 +139,7 @@ class PtReader {
                  : Status(internal::no_pickle_error(*zip_));
     }
     if (record->size > options_.limits.max_pickle_bytes) {
-      return pickle_error(
+      return read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("data.pkl has {} bytes, more than the limit", record->size));

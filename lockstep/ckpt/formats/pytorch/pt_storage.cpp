@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/archive/record_source.h"
 #include "lockstep/ckpt/pickle/storage_id.h"
 #include "lockstep/ckpt/walk.h"
@@ -15,7 +16,7 @@ Result<Value> StorageTable::resolve(const Value& id) {
                             parsed.key != ".." &&
                             parsed.key.find('/') == std::string::npos;
   if (!is_plain_key) {
-    return storage_id_error(
+    return corrupt_file(
         "E_NAME",
         format("storage key '{}' is not a record name", escape(parsed.key)));
   }
@@ -62,10 +63,10 @@ Status StorageTable::check(const Value& root) const {
         tensor.empty() ? "" : format(" of tensor '{}'", escape(tensor));
     Error error =
         entry.record == nullptr
-            ? storage_id_error(
+            ? corrupt_file(
                   "E_NO_STORAGE",
                   format("the bytes{} are missing", whose))
-            : storage_id_error(
+            : corrupt_file(
                   "E_STORAGE_SHORT",
                   format(
                       "the bytes{} are truncated; expected {} bytes, got {}",

@@ -44,7 +44,7 @@ constexpr std::array kRefused{
     Refused{'S', "a sparse file"}};
 
 Error tar_error(std::string message, std::uint64_t offset) {
-  Error error = corrupt_pickle("E_TAR", std::move(message));
+  Error error = corrupt_file("E_TAR", std::move(message));
   error.offset = offset;
   return error;
 }
@@ -66,7 +66,7 @@ class PartSource final : public ByteSource {
       std::uint64_t length,
       std::vector<std::byte>& scratch) override {
     if (offset > size_ || length > size_ - offset) {
-      Error error = corrupt_pickle(
+      Error error = corrupt_file(
           "E_BOUNDS",
           format(
               "a range reaches past the end of the member; expected at most {} "
@@ -234,7 +234,7 @@ class TarParser {
       return {}; // folders hold nothing themselves
     }
     if (result_.names_.size() >= limits_.max_records) {
-      return pickle_error(
+      return read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("more than {} members", limits_.max_records));

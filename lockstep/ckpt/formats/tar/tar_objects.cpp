@@ -15,7 +15,7 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 Error bad(std::string_view detail, std::string message) {
-  return corrupt_pickle(detail, std::move(message));
+  return corrupt_file(detail, std::move(message));
 }
 
 Error bad_at(std::string message, std::uint64_t offset) {

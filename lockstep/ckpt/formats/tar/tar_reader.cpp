@@ -88,7 +88,7 @@ Error no_checkpoint(const std::vector<std::string>& names) {
       nested = name.substr(0, slash);
     }
   }
-  return pickle_error(
+  return read_error(
       ErrorCode::kUnsupported,
       "E_WRONG_FORMAT",
       format(

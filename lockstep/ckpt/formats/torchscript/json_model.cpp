@@ -60,7 +60,7 @@ class ModelParser {
   Status object(const std::vector<Field>& fields) {
     // The text bounds what it expands to, but not by much.
     if (++objects_ > limits_.max_nodes) {
-      return pickle_error(
+      return read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("model.json has more than {} objects", limits_.max_nodes),
@@ -77,7 +77,7 @@ class ModelParser {
   Status module(JsonModule& out, std::uint64_t depth) {
     const std::uint64_t most = std::min(limits_.max_depth, kMaxModuleDepth);
     if (depth > most) {
-      return pickle_error(
+      return read_error(
           ErrorCode::kUnsafe,
           "E_DEPTH",
           format("modules nest deeper than {} levels", most));
@@ -171,7 +171,7 @@ Result<JsonModel> parse_json_model(
     const Limits& limits) {
   const std::size_t good = utf8_prefix(text);
   if (good != text.size()) {
-    Error error = corrupt_pickle(kModelDetail, "model.json: invalid UTF-8");
+    Error error = corrupt_file(kModelDetail, "model.json: invalid UTF-8");
     error.offset = good;
     return error;
   }

@@ -36,7 +36,7 @@ constexpr std::array<std::pair<std::string_view, DType>, 10> kJsonTypes{{
 }};
 
 Error bad_model(std::string message) {
-  return corrupt_pickle("E_MODEL_JSON", "model.json: " + std::move(message));
+  return corrupt_file("E_MODEL_JSON", "model.json: " + std::move(message));
 }
 
 class ModelReader {
@@ -64,7 +64,7 @@ class ModelReader {
       return std::string();
     }
     if (record->size > options_.limits.max_pickle_bytes) {
-      return pickle_error(
+      return read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("record '{}' has {} bytes", name, record->size));
@@ -110,7 +110,7 @@ class ModelReader {
     }
     const ZipRecord* record = zip_->find(key);
     if (record == nullptr) {
-      return corrupt_pickle(
+      return corrupt_file(
           "E_NO_STORAGE",
           format(
               "the bytes of tensor {} are missing; expected the record '{}'",

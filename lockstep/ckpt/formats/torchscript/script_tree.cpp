@@ -9,6 +9,7 @@
 
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 
 namespace lockstep::ckpt {
@@ -43,11 +44,10 @@ class PlainTree {
 
   Result<Value> convert(const Value& value) {
     if (++depth_ > max_depth_) {
-      return Error{
-          .code = ErrorCode::kUnsafe,
-          .op = "ckpt.read",
-          .message = format("values nest deeper than {} levels", max_depth_),
-          .detail = "E_DEPTH"};
+      return read_error(
+          ErrorCode::kUnsafe,
+          "E_DEPTH",
+          format("values nest deeper than {} levels", max_depth_));
     }
     auto result = convert_node(value);
     --depth_;
@@ -119,11 +119,10 @@ class PlainTree {
       }
       named_ += below->items.size();
       if (named_ > kMaxNames) {
-        return Error{
-            .code = ErrorCode::kUnsafe,
-            .op = "ckpt.read",
-            .message = "shared modules expand to too many names",
-            .detail = "E_LIMIT"};
+        return read_error(
+            ErrorCode::kUnsafe,
+            "E_LIMIT",
+            "shared modules expand to too many names");
       }
       for (const auto& [name, tensor] : below->items) {
         flat.items.emplace_back(

@@ -82,7 +82,7 @@ class FolderStorages final : public PersistentIdHandler {
     LOCKSTEP_ASSIGN(const StorageId parsed, read_storage_id(id));
     const std::string record = format("data/{}", parsed.key);
     if (!is_number(parsed.key)) {
-      return corrupt_pickle(
+      return corrupt_file(
           "E_NAME",
           format("storage key '{}' is not a number", escape(parsed.key)),
           "");
@@ -94,7 +94,7 @@ class FolderStorages final : public PersistentIdHandler {
     }
     if (storage->class_name != parsed.class_name ||
         storage->nbytes != parsed.nbytes) {
-      return corrupt_pickle(
+      return corrupt_file(
           "E_STORAGE_CONFLICT",
           format(
               "storage '{}' is {} of {} bytes here, but {} of {} before",
@@ -120,10 +120,10 @@ class FolderStorages final : public PersistentIdHandler {
     const std::string path = folder_ + "/" + record;
     const auto info = input_->fs->stat(path);
     if (!info || info->kind != FileInfo::Kind::kFile) {
-      return corrupt_pickle("E_NO_STORAGE", "the file is missing", record);
+      return corrupt_file("E_NO_STORAGE", "the file is missing", record);
     }
     if (info->size < parsed.nbytes) {
-      return corrupt_pickle(
+      return corrupt_file(
           "E_STORAGE_SHORT",
           format(
               "the file is truncated; expected {} bytes, got {}",

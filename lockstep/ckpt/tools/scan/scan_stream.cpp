@@ -44,7 +44,7 @@ Result<PickleScan> scan_at(
     PickleScan scan = scan_pickle(bytes, options);
     const bool is_cut = scan.broken && may_be_cut(*scan.broken);
     if (is_cut && window == most && most < rest) {
-      scan.broken = pickle_error(
+      scan.broken = read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("pickle is larger than {} bytes", most),
@@ -152,7 +152,7 @@ class LegacyScan {
       const std::string& key,
       std::string_view what) {
     Error error =
-        corrupt_pickle(detail, format("storage '{}': {}", escape(key), what));
+        corrupt_file(detail, format("storage '{}': {}", escape(key), what));
     error.offset = at;
     return error;
   }
@@ -227,7 +227,7 @@ bool scan_stream(
     }
   }
   if (at < source.size()) {
-    out.add_unreadable(pickle_error(
+    out.add_unreadable(read_error(
         ErrorCode::kUnsafe,
         "E_LIMIT",
         format("more than {} pickles in a row", kMaxObjects)));
