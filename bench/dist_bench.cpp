@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,8 +38,16 @@ constexpr std::int64_t kBatch = 256;
 
 using Clock = std::chrono::steady_clock;
 
-// What rank 0 tells the others to do.
-enum Order : std::int64_t { kEnd, kAllReduce, kAllReduceThere, kStep, kNoSync };
+// What a round does.
+enum class Kind : std::int64_t { kAllReduce, kAllReduceThere, kStep, kNoSync };
+
+/// A round, as rank 0 tells it to the other rank through a pipe: a collective
+/// that waits for the next order would be reported as a late rank.
+struct Order {
+  Kind kind = Kind::kStep;
+  /// Floats, for sums.
+  std::int64_t numel = 0;
+};
 
 class Job {
  public:
@@ -65,17 +75,19 @@ class Job {
     return loss.detach();
   }
 
-  // Seconds for one of what is ordered.
-  double work(std::int64_t order, std::int64_t numel) {
-    if (order == kAllReduce || order == kAllReduceThere) {
-      at::Tensor tensor = order == kAllReduce ? torch::empty({numel})
-                                              : group_.allocate_tensor(numel);
+  /// One round. Units: seconds, for one sum or step.
+  double work(const Order& order) {
+    const std::int64_t numel = order.numel;
+    if (order.kind == Kind::kAllReduce || order.kind == Kind::kAllReduceThere) {
+      at::Tensor tensor = order.kind == Kind::kAllReduce
+                              ? torch::empty({numel})
+                              : group_.allocate_tensor(numel);
       check_sum(tensor);
       tensor.zero_();
       const auto count = std::clamp<std::int64_t>(200'000'000 / numel, 5, 2000);
       return timed(count, [&] { group_.all_reduce(tensor); });
     }
-    if (order == kStep) {
+    if (order.kind == Kind::kStep) {
       return timed(kSteps, [&] { step(); });
     }
     const auto no_sync = model_->no_sync();
@@ -114,38 +126,33 @@ class Job {
   at::Tensor targets_;
 };
 
-at::Tensor parse(const std::string& line) {
+Order parse(const std::string& line) {
   const auto blank = line.find(' ');
   const std::string name = line.substr(0, blank);
-  const std::int64_t order = name == "allreduce"         ? kAllReduce
-                             : name == "allreduce_there" ? kAllReduceThere
-                             : name == "step"            ? kStep
-                                                         : kNoSync;
-  return torch::tensor(
-      {order,
-       blank == std::string::npos ? 0L : std::stol(line.substr(blank + 1))});
+  return {
+      .kind = name == "allreduce"         ? Kind::kAllReduce
+              : name == "allreduce_there" ? Kind::kAllReduceThere
+              : name == "step"            ? Kind::kStep
+                                          : Kind::kNoSync,
+      .numel =
+          blank == std::string::npos ? 0L : std::stol(line.substr(blank + 1))};
 }
 
-nlohmann::json
-lead(const dist::ProcessGroup& group, Job& job, const std::string& line) {
-  at::Tensor order = parse(line);
-  group.broadcast(order);
-  const auto* const words = order.const_data_ptr<std::int64_t>();
-  const double seconds = job.work(words[0], words[1]);
+nlohmann::json lead(int to_other, Job& job, const std::string& line) {
+  const Order order = parse(line);
+  if (::write(to_other, &order, sizeof order) != sizeof order) {
+    throw std::runtime_error("the other rank is gone");
+  }
+  const double seconds = job.work(order);
   return {
       {"us", seconds * 1e6},
       {"ms", seconds * 1e3},
       {"images_per_s", static_cast<double>(kBatch) / seconds}};
 }
 
-void follow(const dist::ProcessGroup& group, Job& job) {
-  for (at::Tensor order = torch::zeros({2}, torch::kLong);;) {
-    group.broadcast(order);
-    const auto* const words = order.const_data_ptr<std::int64_t>();
-    if (words[0] == kEnd) {
-      return;
-    }
-    job.work(words[0], words[1]);
+void follow(int from_first, Job& job) {
+  for (Order order; ::read(from_first, &order, sizeof order) == sizeof order;) {
+    job.work(order);
   }
 }
 
@@ -155,7 +162,8 @@ struct Setup {
   std::string folder = {};
 };
 
-int run_rank(int rank, const Setup& setup) {
+/// `orders` is this rank's end of the pipe.
+int run_rank(int rank, int orders, const Setup& setup) {
   keep_freed_host_memory();
   kernels::install();
   at::set_num_threads(1);
@@ -173,13 +181,12 @@ int run_rank(int rank, const Setup& setup) {
   at::Tensor loss = job.step();
   group.all_reduce(loss);
   if (rank != 0) {
-    follow(group, job);
+    follow(orders, job);
   } else {
     serve(
         {{"first_loss", loss.item<double>() / kRanks}},
-        [&](const std::string& line) { return lead(group, job, line); });
-    at::Tensor end = torch::zeros({2}, torch::kLong);
-    group.broadcast(end);
+        [&](const std::string& line) { return lead(orders, job, line); });
+    ::close(orders);
   }
   dist::destroy_process_group();
   return 0;
@@ -197,12 +204,18 @@ int main(int argc, char** argv) {
   if (::mkdtemp(setup.folder.data()) == nullptr) {
     return 1;
   }
+  std::array<int, 2> orders{};
+  if (::pipe(orders.data()) != 0) {
+    return 1;
+  }
   const pid_t child = ::fork(); // before LibTorch starts a thread
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return lockstep::bench::run_rank(1, setup);
+    ::close(orders[1]);
+    return lockstep::bench::run_rank(1, orders[0], setup);
   }
-  int status = lockstep::bench::run_rank(0, setup);
+  ::close(orders[0]);
+  const int status = lockstep::bench::run_rank(0, orders[1], setup);
   int other = 0;
   ::waitpid(child, &other, 0);
   std::filesystem::remove_all(setup.folder);

@@ -15,9 +15,7 @@ LIMITS = [
     (r"(.*/)?CMakeLists\.txt", 30),
     (r"README\.md", 200),
     (r"examples/.*\.(h|cpp)", 80),
-    (r"tests/.*\.(h|cpp|py)", 500),
-    (r"(lockstep|cli|cli_train|bench|fuzz)/.*\.(h|cpp)", 400),
-    (r"scripts/.*\.(sh|py)", 400),
+    (r".*\.(h|cpp|py|sh)", 400),
 ]
 
 

@@ -68,4 +68,14 @@ inline Tensor floats(const std::vector<float>& values) {
   return tensor_of<float>(DType::kFloat32, values, {size});
 }
 
+/// A tensor of bytes.
+inline Tensor bytes_tensor(
+    const std::string& bytes,
+    const std::vector<std::int64_t>& sizes) {
+  return tensor_of<char>(
+      DType::kUInt8,
+      std::vector<char>(bytes.begin(), bytes.end()),
+      sizes);
+}
+
 } // namespace lockstep::ckpt

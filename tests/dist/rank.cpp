@@ -170,6 +170,28 @@ void expect(bool is_so, const char* what) {
   }
 }
 
+/// Tensors that lie in columns: all ranks reduce and broadcast them as they
+/// lie, and letters come in order.
+void check_strides(const dist::ProcessGroup& group) {
+  const at::Tensor numbers = torch::arange(6.0).view({2, 3});
+  const auto by_columns = [](const at::Tensor& tensor) {
+    return tensor.t().contiguous().t();
+  };
+  at::Tensor sum = by_columns(numbers);
+  group.all_reduce(sum);
+  expect(torch::equal(sum, group.size() * numbers), "a sum of columns");
+  at::Tensor given = by_columns(group.rank() * numbers);
+  group.broadcast(given, 1);
+  expect(torch::equal(given, numbers), "columns of another rank");
+  if (group.rank() == 0) {
+    group.send(by_columns(numbers), 1);
+  } else if (group.rank() == 1) {
+    at::Tensor letter = by_columns(torch::zeros({2, 3}));
+    group.recv(letter, 0);
+    expect(torch::equal(letter, numbers), "a letter of columns");
+  }
+}
+
 /// A group of two, and values from all, with whoever the others are.
 void check_groups(const dist::ProcessGroup& group) {
   using Value = ls::ckpt::Value;
@@ -197,6 +219,7 @@ void check_groups(const dist::ProcessGroup& group) {
       dist::gather_object(group, own, 1).size() ==
           (group.rank() == 1 ? all.size() : 0),
       "values on one");
+  check_strides(group);
 }
 
 /// Trains a model as `scenario` says, and saves it in `folder`.

@@ -107,6 +107,26 @@ def check_groups():
     found = [None] * world if rank == 1 else None
     dist.gather_object(values[rank], found, dst=1)
     assert rank != 1 or found == values, found
+    check_strides()
+
+
+def check_strides():
+    """Tensors that lie in columns: all ranks reduce and broadcast them as they lie,
+    and letters come in order."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    numbers = torch.arange(6.0).view(2, 3)
+    columns = numbers.t().contiguous().t()
+    dist.all_reduce(columns)
+    assert torch.equal(columns, world * numbers), columns
+    columns = (rank * numbers).t().contiguous().t()
+    dist.broadcast(columns, src=1)
+    assert torch.equal(columns, numbers), columns
+    if rank == 0:
+        dist.send(numbers, 1)
+    elif rank == 1:
+        letter = torch.empty(2, 3)
+        dist.recv(letter, 0)
+        assert torch.equal(letter, numbers), letter
 
 
 def run(scenario, folder, mixed):

@@ -302,5 +302,27 @@ TEST(Globals, WhatOnlyHoldsDataIsHarmlessButNotOnTheList) {
   }
 }
 
+TEST(PickleRefusal, MemoBombStaysSmall) {
+  Pickle bomb;
+  bomb.op(']').put(0);
+  for (int i = 1; i <= 40; ++i) {
+    bomb.op(']').mark();
+    bomb.get(static_cast<std::uint64_t>(i - 1));
+    bomb.get(static_cast<std::uint64_t>(i - 1));
+    bomb.op('e').put(static_cast<std::uint64_t>(i));
+  }
+  const auto result = read(bomb.stop());
+  ASSERT_TRUE(result) << to_string(result.error());
+  EXPECT_EQ(result->root.as_list()->items.size(), 2U);
+}
+
+TEST(PickleRefusal, NamesPayloadBeforeABrokenStream) {
+  const auto result =
+      read(Pickle().global("os", "system").text("id").tuple(1).op('R').op(0));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().detail, "E_OPCODE");
+  EXPECT_THAT(result.error().hint, testing::HasSubstr("os.system"));
+}
+
 } // namespace
 } // namespace lockstep::ckpt

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cerrno>
-
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
 #include "lockstep/ckpt/load.h"
@@ -13,19 +10,7 @@
 namespace lockstep::ckpt {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
-
-const SaveOptions kDcp{.format = "dcp"};
-
-Tensor bytes_tensor(
-    const std::string& bytes,
-    const std::vector<std::int64_t>& sizes) {
-  return tensor_of<char>(
-      DType::kUInt8,
-      std::vector<char>(bytes.begin(), bytes.end()),
-      sizes);
-}
 
 void put(MemoryFs& fs, const std::string& path, const std::string& bytes) {
   auto file = fs.append(path);
@@ -282,122 +267,6 @@ TEST(DcpReader, LeavesOtherFoldersAlone) {
   MemoryFs fs;
   ASSERT_TRUE(fs.create_directories("d"));
   EXPECT_EQ(load("d", {}, fs).error().detail, "E_WRONG_FORMAT");
-}
-
-Value training() {
-  return Value::dict(
-      {{"model", Value::ordered_dict({{"w", bytes_tensor("ab", {2})}})},
-       {"epoch", 3},
-       {"opt",
-        Value::dict(
-            {{"state",
-              Value::dict(
-                  {{0, Value::dict({{"step", bytes_tensor("c", {})}})}})},
-             {"param_groups",
-              Value::list({Value::dict(
-                  {{"lr", 0.1},
-                   {"betas", Value::tuple({0.9, 0.99})},
-                   {"params", Value::list({0})}})})}})}});
-}
-
-TEST(DcpWriter, KeepsTheTreeAndTheIntegersOfAnOptimizer) {
-  MemoryFs fs;
-  ASSERT_TRUE(save("d", training(), kDcp, fs));
-  EXPECT_THAT(*fs.list("d"), ElementsAre(".metadata", "__0_0.distcp"));
-  const auto file = load("d", {}, fs);
-  ASSERT_TRUE(file) << to_string(file.error());
-  EXPECT_EQ(*file->root.find("epoch")->as_int(), 3);
-  const Value& opt = *file->root.find("opt");
-  const Value* state = opt.find("state")->find(0);
-  ASSERT_NE(state, nullptr);
-  EXPECT_EQ(*logical_bytes(*state->find("step")->as_tensor()), "c");
-  const Value& group = opt.find("param_groups")->as_list()->items.at(0);
-  EXPECT_EQ(group.find("betas")->as_tuple()->items.size(), 2U);
-  EXPECT_EQ(*group.find("lr")->as_float(), 0.1);
-}
-
-TEST(DcpWriter, ReplacesAFolderInOneStep) {
-  const Value fresh = Value::dict({{"w", bytes_tensor("new", {3})}});
-  const Value old = Value::dict({{"w", bytes_tensor("old", {3})}});
-  bool finished = false;
-  for (std::uint64_t n = 0; !finished; ++n) {
-    MemoryFs memory;
-    ASSERT_TRUE(save("d", old, kDcp, memory));
-    FaultFs faulty(memory, {.fail_at = n, .error_number = ENOSPC});
-    const Status status = save("d", fresh, kDcp, faulty);
-    const auto file = load("d", {}, memory);
-    ASSERT_TRUE(file) << n << to_string(file.error());
-    const std::string now = *logical_bytes(*file->root.find("w")->as_tensor());
-    EXPECT_TRUE(now == "new" || (now == "old" && !status)) << n;
-    finished = static_cast<bool>(status) && faulty.operations() <= n;
-    if (finished) {
-      EXPECT_EQ(memory.list("d")->size(), 2U);
-    }
-  }
-}
-
-// Lists that hold each other twice, 60 levels above `inner`.
-Value doubled(Value inner) {
-  Value list = Value::list({std::move(inner)});
-  for (int i = 0; i < 60; ++i) {
-    list = Value::list({list, list});
-  }
-  return Value::dict({{"b", list}});
-}
-
-TEST(DcpWriter, StopsAtListsThatExpandWithoutEnd) {
-  MemoryFs fs;
-  const Status status = save("d", doubled(Value::dict({})), kDcp, fs);
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().detail, "E_LIMIT");
-}
-
-// PyTorch does not enter a list without tensors or dicts: it is one object.
-TEST(DcpWriter, LooksAtASharedListOnce) {
-  MemoryFs fs;
-  ASSERT_TRUE(save("d", doubled(1), kDcp, fs));
-  const auto file = load("d", {}, fs);
-  ASSERT_TRUE(file) << to_string(file.error());
-  const auto& outer = file->root.find("b")->as_list()->items;
-  EXPECT_EQ(outer.at(0).as_list(), outer.at(1).as_list());
-}
-
-TEST(DcpWriter, WritesNoPathThatTheReaderRefuses) {
-  const auto chain = [](std::size_t steps) {
-    Value value = 1;
-    for (std::size_t i = 0; i < steps; ++i) {
-      value = Value::dict({{"k", value}});
-    }
-    return value;
-  };
-  MemoryFs fs;
-  ASSERT_TRUE(save("d", chain(kMaxDcpPath), kDcp, fs));
-  EXPECT_TRUE(load("d", {}, fs));
-  const Status deeper = save("e", chain(kMaxDcpPath + 1), kDcp, fs);
-  ASSERT_FALSE(deeper);
-  EXPECT_EQ(deeper.error().detail, "E_DEPTH");
-}
-
-TEST(DcpWriter, JoinsPathsAsPyTorchDoes) {
-  MemoryFs fs;
-  const Value inner = Value::dict({{"", Value::dict({{"w", 1}})}});
-  ASSERT_TRUE(save("d", Value::dict({{"", inner}, {"w", 2}}), kDcp, fs));
-  const auto metadata = read_text(fs, "d/.metadata");
-  ASSERT_TRUE(metadata);
-  EXPECT_THAT(*metadata, HasSubstr("..w"));
-}
-
-TEST(DcpWriter, NamesWhatItCannotHold) {
-  MemoryFs fs;
-  const Status list = save("d", Value::list({1}), kDcp, fs);
-  EXPECT_EQ(list.error().detail, "E_NOT_TENSOR");
-  const Value twice = Value::dict({{"a.b", 1}, {"a", Value::dict({{"b", 2}})}});
-  EXPECT_EQ(save("d", twice, kDcp, fs).error().detail, "E_SAME_NAME");
-  const Value object =
-      Value::dict({{"args", Object{.global = "argparse.Namespace"}}});
-  const Status refused = save("d", object, kDcp, fs);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("'args'"));
 }
 
 } // namespace
