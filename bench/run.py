@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the benchmarks: peers and Lockstep alternate, ratios are printed.
 
-    bench/run.py [--rows train,parallel,dist,data,ckpt,saving,commands] [--rounds 5] [--json FILE]
+    bench/run.py [--rows train,parallel,dist,data,ckpt,saving,commands,kernels] [--rounds 5] [--json FILE]
 
 Every row pairs Lockstep with a Python peer on this machine in this run
 (A B A B ...) and prints the median of the per-pair ratios, with the spread.
@@ -23,6 +23,7 @@ import tempfile
 
 from command_rows import command_rows
 from dist_rows import dist_rows
+from kernel_rows import kernel_rows
 from parallel_rows import parallel_rows
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -116,7 +117,9 @@ def bench_train(rounds):
         "Python DDP gloo, 2 ranks": lambda: Peer(PYTHON, HERE / "peer_ddp.py"),
     }
     with Peer(BIN / "train_bench", "--devices", "cpu", "--threads", 2) as single, \
-            Peer(BIN / "train_bench", "--devices", "cpu*2", "--threads", 2) as two:
+            Peer(BIN / "train_bench", "--devices", "cpu*2", "--threads", 2) as two, \
+            Peer(BIN / "train_bench", "--devices", "cpu*2", "--threads", 2,
+                 "--kernels", "lockstep") as fast:
         for name, start in peers.items():
             with start() as peer:
                 same = two if "DDP" in name else single
@@ -125,6 +128,8 @@ def bench_train(rounds):
                 require(difference < tolerance, f"first loss differs by {difference}")
                 yield (f"{name} -> ours, cpu*2", "img/s",
                        pairs(peer, two, rounds, "images_per_s"))
+                yield (f"{name} -> ours, cpu*2, --kernels lockstep", "img/s",
+                       pairs(peer, fast, rounds, "images_per_s"))
         yield ("ours, cpu, 2 threads -> ours, cpu*2", "img/s",
                pairs(single, two, rounds, "images_per_s"))
         with ours_on_one_core(256) as one:
@@ -211,6 +216,12 @@ def bench_saving(rounds):
                 "low": ratios[0], "high": ratios[-1]})
 
 
+def bench_kernels(rounds):
+    """Convolutions: LibTorch's kernel -> Lockstep's product; * where it is used."""
+    with Peer(BIN / "convolution_bench") as bench:
+        yield from kernel_rows(bench, max(3, rounds // 2))
+
+
 def bench_commands(rounds):
     """f1, f2, f3, f7, h1: whole commands on a 240 MB checkpoint."""
     yield from command_rows(BIN / "lockstep", ROOT / "build", rounds)
@@ -218,7 +229,8 @@ def bench_commands(rounds):
 
 ROWS = {"train": bench_train, "parallel": bench_parallel,
         "dist": bench_dist, "data": bench_data,
-        "ckpt": bench_ckpt, "saving": bench_saving, "commands": bench_commands}
+        "ckpt": bench_ckpt, "saving": bench_saving, "commands": bench_commands,
+        "kernels": bench_kernels}
 
 
 def processor_ticks():

@@ -29,6 +29,8 @@ struct Settings {
   int steps = 4;
   // As peer_train.py: "nchw" or "nhwc".
   std::string layout = "nchw";
+  // As `lockstep train`: "exact" or "lockstep".
+  std::string kernels = "exact";
 };
 
 Settings parse(int argc, char** argv) {
@@ -44,6 +46,8 @@ Settings parse(int argc, char** argv) {
       settings.batch = std::stoll(value);
     } else if (flag == "--layout") {
       settings.layout = value;
+    } else if (flag == "--kernels") {
+      settings.kernels = value;
     } else if (flag == "--steps") {
       settings.steps = std::stoi(value);
     }
@@ -128,7 +132,7 @@ class Job {
 int run(int argc, char** argv) {
   const Settings settings = parse(argc, argv);
   keep_freed_host_memory();
-  kernels::install();
+  kernels::install({.convolution = settings.kernels == "lockstep"});
   at::set_num_threads(settings.threads);
   Job job(settings);
   Phases warm;

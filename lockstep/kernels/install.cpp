@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/kernels/install.h"
 
-#include "lockstep/kernels/weight_gradient.h"
+#include "lockstep/kernels/convolution.h"
 #include "lockstep/tensor/cpu_kernels.h"
 
 namespace lockstep::kernels {
 
-void install() {
-  static const bool is_done = [] {
-    replace_cpu_kernels(&add_weight_gradient);
+void install(const InstallOptions& options) {
+  static const bool are_added = [] {
+    replace_cpu_kernels(&add_convolutions);
     return true;
   }();
-  static_cast<void>(is_done);
+  static_cast<void>(are_added);
+  use_convolutions(
+      options.convolution ? Convolutions::kProducts : Convolutions::kSameBits);
+}
+
+void uninstall() {
+  use_convolutions(Convolutions::kTorch);
 }
 
 } // namespace lockstep::kernels

@@ -1,20 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Faster CPU kernels, for programs that ask for them:
-//   lockstep::kernels::install();
-// Replaced is `aten::convolution_backward` on the CPU: the gradients of
-// weights over small maps (weight_products.h, weight_gradient.h), float32 in
-// the usual layout. All other gradients are LibTorch's own calls, one function
-// call later. Nothing in Lockstep installs it but `lockstep train`, which has
-// `--kernels torch` against it.
+//   lockstep::kernels::install();                       // the same bits
+//   lockstep::kernels::install({.convolution = true});  // faster, other bits
+// Replaced are `aten::convolution` and `aten::convolution_backward` on the CPU
+// (convolution.h). What has no faster way is LibTorch's own call, one function
+// call later. Nothing in Lockstep installs them but `lockstep train`, which
+// has `--kernels exact`, `lockstep` and `torch` for the three.
 #pragma once
+
+#include <string_view>
 
 namespace lockstep::kernels {
 
-/// Makes LibTorch use Lockstep's CPU kernels in the whole process and until it
-/// ends: in every thread and for every module, Lockstep's or not. Results keep
-/// every bit; only the time differs. Further calls do nothing.
-/// Threads: any, while no other thread runs a backward pass.
-void install();
+/// The rules by which `InstallOptions::convolution` chooses between products
+/// and LibTorch's kernels. Another name says that the same program may compute
+/// other bits: a run keeps it.
+inline constexpr std::string_view kConvolutionRules = "products 1";
+
+struct InstallOptions {
+  /// Convolutions over small maps become matrix products, float32 and bfloat16
+  /// (convolution_products.h). Sums are rounded in another order: results are
+  /// as exact as LibTorch's and repeat bit for bit, but are not its bits.
+  bool convolution = false;
+};
+
+/// Makes LibTorch use Lockstep's CPU kernels in the whole process: in every
+/// thread and for every module, Lockstep's or not. Without options results keep
+/// every bit: only gradients of weights over small maps are computed in less
+/// time (weight_products.h, weight_gradient.h). The last call decides.
+/// Threads: any, while no other thread computes a convolution.
+void install(const InstallOptions& options = {});
+
+/// LibTorch's own kernels again. Threads: as `install`.
+void uninstall();
 
 } // namespace lockstep::kernels

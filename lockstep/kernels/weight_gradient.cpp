@@ -4,14 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <tuple>
-#include <utility>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/ops/convolution_backward_native.h>
 #include <ATen/ops/empty_like.h>
 
 #include "lockstep/kernels/weight_products.h"
@@ -19,7 +15,6 @@
 namespace lockstep::kernels {
 namespace {
 
-using at::IntArrayRef;
 using at::Tensor;
 
 constexpr std::int64_t kPieces = 4;
@@ -55,14 +50,12 @@ bool is_ours(
 }
 
 Tensor weight_gradient(
-    const Tensor& grad_output,
-    const Tensor& input,
-    const Tensor& weight,
-    const KernelSteps& steps,
-    const std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)>&
-        libtorchs_way) {
+    const ConvolutionInputs& of,
+    const GradientsFunction& libtorchs_way) {
+  const auto& [grad_output, input, weight, steps] = of;
   const auto of_weight = [&](const Tensor& grads, const Tensor& pixels) {
-    return libtorchs_way(grads, pixels, weight);
+    return std::get<1>(
+        libtorchs_way(grads, pixels, of.weight, {false, true, false}));
   };
   if (weight_products_fit(grad_output, input, weight) &&
       weight_products_are_exact(grad_output, input, weight, steps, of_weight)) {
@@ -77,68 +70,13 @@ Tensor weight_gradient(
   const std::int64_t channels = weight.size(0) / pieces;
   for (std::int64_t begin = 0; begin < weight.size(0); begin += channels) {
     whole.narrow(0, begin, channels)
-        .copy_(libtorchs_way(
+        .copy_(std::get<1>(libtorchs_way(
             grad_output.narrow(1, begin, channels),
             input,
-            weight.narrow(0, begin, channels)));
+            weight.narrow(0, begin, channels),
+            {false, true, false})));
   }
   return whole;
-}
-
-using Gradients = std::tuple<Tensor, Tensor, Tensor>;
-
-// Of the input, the weight and the bias.
-// NOLINTNEXTLINE(readability-function-size): LibTorch's schema
-Gradients convolution_backward(
-    const Tensor& grad_output,
-    const Tensor& input,
-    const Tensor& weight,
-    at::OptionalIntArrayRef bias_sizes,
-    IntArrayRef stride,
-    IntArrayRef padding,
-    IntArrayRef dilation,
-    bool transposed,
-    IntArrayRef output_padding,
-    std::int64_t groups,
-    std::array<bool, 3> wanted) {
-  const auto compute = [&](const Tensor& grad_part,
-                           const Tensor& input_part,
-                           const Tensor& weight_part,
-                           std::array<bool, 3> outputs) {
-    return at::native::convolution_backward(
-        grad_part,
-        input_part,
-        weight_part,
-        bias_sizes,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        outputs);
-  };
-  const auto [of_input, of_weight, of_bias] = wanted;
-  // One number for both directions is allowed, and rare.
-  const bool is_simple = of_weight && !of_bias && !transposed && groups == 1 &&
-                         stride.size() == 2 && padding.size() == 2 &&
-                         dilation.size() == 2;
-  if (!is_simple || !is_ours(grad_output, input, weight)) {
-    return compute(grad_output, input, weight, wanted);
-  }
-  Gradients result;
-  if (of_input) {
-    result = compute(grad_output, input, weight, {true, false, false});
-  }
-  std::get<1>(result) = weight_gradient(
-      grad_output,
-      input,
-      weight,
-      {.stride = stride, .padding = padding, .dilation = dilation},
-      [&](const Tensor& grads, const Tensor& pixels, const Tensor& part) {
-        return std::get<1>(compute(grads, pixels, part, {false, true, false}));
-      });
-  return result;
 }
 
 } // namespace
@@ -161,8 +99,28 @@ std::int64_t weight_gradient_pieces(
   return is_one_thread && at::globalContext().userEnabledMkldnn() ? kPieces : 1;
 }
 
-void add_weight_gradient(torch::Library& library) {
-  library.impl("convolution_backward", &convolution_backward);
+Gradients same_bits_gradients(
+    const ConvolutionInputs& of,
+    std::array<bool, 3> wanted,
+    const GradientsFunction& libtorchs_way) {
+  const auto [of_input, of_weight, of_bias] = wanted;
+  // One number for both directions is allowed, and rare.
+  const bool is_simple = of_weight && !of_bias && of.steps.stride.size() == 2 &&
+                         of.steps.padding.size() == 2 &&
+                         of.steps.dilation.size() == 2;
+  if (!is_simple || !is_ours(of.grad_output, of.input, of.weight)) {
+    return libtorchs_way(of.grad_output, of.input, of.weight, wanted);
+  }
+  Gradients result;
+  if (of_input) {
+    result = libtorchs_way(
+        of.grad_output,
+        of.input,
+        of.weight,
+        {true, false, false});
+  }
+  std::get<1>(result) = weight_gradient(of, libtorchs_way);
+  return result;
 }
 
 } // namespace lockstep::kernels

@@ -15,10 +15,14 @@
 // channels on 1x1 maps 25.4 -> 11.1 ms, 256 -> 256 on 2x2 maps 9.5 -> 7.5 ms.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
+#include <tuple>
 
 #include <ATen/core/Tensor.h>
-#include <torch/library.h>
+
+#include "lockstep/kernels/convolution_terms.h"
 
 namespace lockstep::kernels {
 
@@ -30,7 +34,28 @@ std::int64_t weight_gradient_pieces(
     const at::Tensor& input,
     const at::Tensor& weight);
 
-/// Adds the kernel that computes weight gradients so: install.h.
-void add_weight_gradient(torch::Library& library);
+/// What the gradients of a convolution with one group are computed from.
+struct ConvolutionInputs {
+  const at::Tensor& grad_output;
+  const at::Tensor& input;
+  const at::Tensor& weight;
+  KernelSteps steps;
+};
+
+/// Of the input, the weight and the bias; undefined if not wanted.
+using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+/// The wanted ones from a grad_output, an input and a weight.
+using GradientsFunction = std::function<Gradients(
+    const at::Tensor&,
+    const at::Tensor&,
+    const at::Tensor&,
+    std::array<bool, 3>)>;
+
+/// The gradients with the bits of `libtorchs_way`, but sooner.
+Gradients same_bits_gradients(
+    const ConvolutionInputs& of,
+    std::array<bool, 3> wanted,
+    const GradientsFunction& libtorchs_way);
 
 } // namespace lockstep::kernels

@@ -9,7 +9,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/mm.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
 #include <ATen/ops/zeros.h>
 
 namespace lockstep::kernels {
@@ -95,7 +95,7 @@ Tensor weight_products(
       const std::int64_t w = kw * steps.dilation[1] - steps.padding[1];
       if (h >= 0 && h < input.size(2) && w >= 0 && w < input.size(3)) {
         const Tensor pixels = input.select(3, w).select(2, h);
-        gradient.select(3, kw).select(2, kh).copy_(grads.mm(pixels));
+        gradient.select(3, kw).select(2, kh).copy_(at::cpu::mm(grads, pixels));
       }
     }
   }

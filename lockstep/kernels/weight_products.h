@@ -18,14 +18,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace lockstep::kernels {
+#include "lockstep/kernels/convolution_terms.h"
 
-/// Where a convolution applies its kernel. Units: pixels, [height, width].
-struct KernelSteps {
-  at::IntArrayRef stride = {};
-  at::IntArrayRef padding = {};
-  at::IntArrayRef dilation = {};
-};
+namespace lockstep::kernels {
 
 /// True where products may be the faster way.
 bool weight_products_fit(

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
+#include "lockstep/kernels/install.h"
 #include "lockstep/tensor/compat.h"
 
 namespace lockstep::train {
@@ -27,6 +28,13 @@ std::string planned_epochs(const TrainConfig& config) {
   const bool is_planned = config.lr_scheduler == "cosineannealinglr" ||
                           config.lr_scheduler == "onecyclelr";
   return is_planned ? std::to_string(config.epochs) : "any";
+}
+
+/// With the rules by which products are chosen: they decide about bits.
+std::string kernels_text(const TrainConfig& config) {
+  return config.kernels == "lockstep"
+             ? format("lockstep, {}", kernels::kConvolutionRules)
+             : config.kernels;
 }
 
 std::string yes_or_no(bool value) {
@@ -48,7 +56,7 @@ RunIdentity::RunIdentity(
            {"threads", std::to_string(at::get_num_threads())},
            {"devices", devices},
            {"strategy", strategy},
-           {"kernels", config.kernels},
+           {"kernels", kernels_text(config)},
            {"channels_last", yes_or_no(config.channels_last)},
            {"augment", config.augment},
            {"opt", config.opt},

@@ -223,8 +223,10 @@ Setup set_up(
   if (config.threads > 0) {
     at::set_num_threads(static_cast<int>(config.threads));
   }
-  if (config.kernels == "lockstep") {
-    kernels::install();
+  if (config.kernels == "torch") {
+    kernels::uninstall();
+  } else {
+    kernels::install({.convolution = config.kernels == "lockstep"});
   }
   Setup setup;
   setup.ranks = ranks;

@@ -24,12 +24,21 @@ at::Tensor weight_gradient_of_a_layer() {
   return layer->weight.grad();
 }
 
+// From 2x2 maps to one pixel: the sums of a product have another order.
+at::Tensor output_of_a_layer() {
+  torch::manual_seed(3);
+  torch::nn::Conv2d layer(
+      torch::nn::Conv2dOptions(128, 128, 3).stride(2).padding(1));
+  return layer->forward(torch::randn({64, 128, 2, 2})).detach();
+}
+
 // Status 0 if all is as documented, else the number of the first surprise.
 int before_and_after() {
   if (is_replaced()) {
     return 1;
   }
   const at::Tensor stock = weight_gradient_of_a_layer();
+  const at::Tensor stock_output = output_of_a_layer();
   install();
   install();
   if (!is_replaced()) {
@@ -41,10 +50,23 @@ int before_and_after() {
       return 3;
     }
   }
-  return 0;
+  if (!torch::equal(output_of_a_layer(), stock_output)) {
+    return 4;
+  }
+  install({.convolution = true});
+  if (torch::equal(output_of_a_layer(), stock_output)) {
+    return 5;
+  }
+  install();
+  if (!torch::equal(output_of_a_layer(), stock_output)) {
+    return 6;
+  }
+  install({.convolution = true});
+  uninstall();
+  return torch::equal(output_of_a_layer(), stock_output) ? 0 : 7;
 }
 
-TEST(Install, ReplacesWhenAskedToAndKeepsTheBits) {
+TEST(Install, ReplacesWhenAskedToAndTheLastCallDecides) {
   GTEST_FLAG_SET(death_test_style, "threadsafe"); // a process of its own
   EXPECT_EXIT(std::_Exit(before_and_after()), testing::ExitedWithCode(0), "");
 }

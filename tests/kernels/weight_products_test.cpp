@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/kernels/weight_products.h"
 
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -50,6 +51,16 @@ TEST(WeightProducts, AreTheGradient) {
         products.select(3, 1).select(2, 1).count_nonzero().item<int>(),
         0);
   }
+}
+
+TEST(WeightProducts, AreNotRoundedByAutocast) {
+  const OnePixel conv(2, 2);
+  const auto expected = conv.products();
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  const auto found = conv.products();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  at::autocast::clear_cache();
+  EXPECT_TRUE(torch::equal(found, expected));
 }
 
 TEST(WeightProducts, FitOnePixelAndManyChannels) {

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `--kernels`: whose convolutions a run uses. What is installed stays for the
-// process, so the test has one of its own.
+// `--kernels`: whose convolutions a run uses. What is installed is the whole
+// process's, so the test has one of its own.
 #include <cstdlib>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gmock/gmock.h>
 
+#include "lockstep/tensor/bridge.h"
+#include "lockstep/train/run_identity.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {
 namespace {
 
 using ::testing::Contains;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 using ::testing::Value;
 
 bool is_replaced() {
@@ -22,11 +26,10 @@ bool is_replaced() {
   return operation->hasKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
-// Losses of three steps of a net whose last maps have one pixel.
-std::vector<float> losses(
-    const test::ScratchDir& folder,
-    const std::string& kernels,
-    LogSink& log) {
+// Losses of three steps of a net whose last maps have one pixel. `name`: of the
+// run, beginning with the kernels'.
+std::vector<float>
+losses(const test::ScratchDir& folder, const std::string& name, LogSink& log) {
   TrainConfig config;
   config.model = "resnet18";
   config.devices = "cpu*2";
@@ -35,38 +38,65 @@ std::vector<float> losses(
   config.batch_size = 64;
   config.max_train_samples = 192;
   config.max_eval_samples = 64;
-  config.output = folder / kernels;
-  config.kernels = kernels;
+  config.output = folder / name;
+  config.kernels = name.substr(0, name.find('-'));
   const auto seen = std::make_shared<RecordingObserver>();
   Trainer(config, {.log = &log, .observers = {seen}}).run();
   return seen->losses();
 }
 
 // Status 0 if all is as documented, else the number of the first surprise.
-int train_with_both() {
+int train_with_all() {
   const test::ScratchDir folder;
   RecordingLog log;
   const auto torchs = losses(folder, "torch", log);
   if (is_replaced()) {
     return 1;
   }
-  const auto ours = losses(folder, "lockstep", log);
+  const auto exact = losses(folder, "exact", log);
   if (!is_replaced()) {
     return 2;
   }
-  if (torchs.size() != 3 || torchs != ours) {
+  if (torchs.size() != 3 || torchs != exact) {
     return 3;
+  }
+  const auto ours = losses(folder, "lockstep", log);
+  if (ours == exact || !Value(ours, Pointwise(FloatNear(1e-2F), exact))) {
+    return 4;
+  }
+  if (losses(folder, "lockstep-again", log) != ours) {
+    return 5;
+  }
+  if (losses(folder, "torch-again", log) != torchs) {
+    return 6;
   }
   const auto& lines = log.lines[LogLevel::kInfo];
   const bool are_named =
       Value(lines, Contains(HasSubstr("2 threads, kernels torch; "))) &&
+      Value(lines, Contains(HasSubstr("2 threads, kernels exact; "))) &&
       Value(lines, Contains(HasSubstr("2 threads, kernels lockstep; ")));
-  return are_named ? 0 : 4;
+  return are_named ? 0 : 7;
 }
 
-TEST(Kernels, AreLibTorchsOnRequestWithEqualLosses) {
+TEST(Kernels, AreWhoseARunAsksForWithLossesToMatch) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(std::_Exit(train_with_both()), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(std::_Exit(train_with_all()), ::testing::ExitedWithCode(0), "");
+}
+
+// Other kernels are other bits, and a change of the rules is, too.
+TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
+  TrainConfig config;
+  RunIdentity identity(config, "cpu", "single", 10);
+  ValueBuilder builder;
+  const ckpt::Value saved = identity.part().save(builder);
+  config.kernels = "lockstep";
+  RunIdentity other(config, "cpu", "single", 10);
+  other.part().load(saved);
+  EXPECT_EQ(
+      to_string(other.numerics()),
+      "kernels: 'exact', now 'lockstep, products 1'");
+  identity.part().load(saved);
+  EXPECT_EQ(to_string(identity.numerics()), "");
 }
 
 } // namespace

@@ -50,8 +50,9 @@ struct TrainConfig {
   std::string strategy = "auto";
   /// Threads of tensor kernels, over all CPU replicas; 0 means every core.
   std::int64_t threads = 0;
-  /// "lockstep": kernels/install.h, for the process; "torch": LibTorch's own.
-  std::string kernels = "lockstep";
+  /// kernels/install.h, for the process. "exact": faster where the bits are the
+  /// same; "lockstep": with all its options; "torch": LibTorch's own.
+  std::string kernels = "exact";
 
   std::int64_t epochs = 20;
   std::string opt = "sgd";

@@ -66,8 +66,9 @@ constexpr std::array kFlags{
     Flag{"threads", {}, &C::threads, kDevices, "N",
          "CPU threads of tensor work, shared by the replicas; 0: every core"},
     Flag{"kernels", {}, &C::kernels, kDevices, "WHOSE",
-         "convolutions on the CPU: Lockstep's are faster, in the same bits",
-         "lockstep|torch"},
+         "convolutions on the CPU; exact: PyTorch's bits, lockstep: matrix "
+         "products where they are faster, other last bits",
+         "exact|lockstep|torch"},
 
     Flag{"epochs", {}, &C::epochs, kOptimization, "N",
          "passes over the training data"},

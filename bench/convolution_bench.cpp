@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// LibTorch's convolutions beside Lockstep's products, one layer per round:
+//   {"threads": 2, "batch": 256, "in": 512, "out": 512, "map": 1, "kernel": 3,
+//    "stride": 1, "type": "float32"}
+// A round's result: the best times in ms of "forward", "input" and "weight"
+// (gradient), each {"libtorch", "products", "chosen"}; nothing if such a layer
+// has no products.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <ATen/ops/convolution_backward_native.h>
+#include <ATen/ops/convolution_native.h>
+#include <torch/torch.h>
+
+#include "bench/serve.h"
+#include "lockstep/kernels/convolution_products.h"
+
+namespace lockstep::bench {
+namespace {
+
+using kernels::ConvolutionProducts;
+using kernels::Pass;
+
+constexpr int kRepeats = 7;
+
+double milliseconds(const std::function<at::Tensor()>& compute) {
+  const auto start = std::chrono::steady_clock::now();
+  compute();
+  const std::chrono::duration<double, std::milli> took =
+      std::chrono::steady_clock::now() - start;
+  return took.count();
+}
+
+// The best of both, which take turns.
+nlohmann::json compare(
+    const std::function<at::Tensor()>& libtorch,
+    const std::function<at::Tensor()>& products,
+    bool is_chosen) {
+  libtorch();
+  products();
+  double theirs = milliseconds(libtorch);
+  double ours = milliseconds(products);
+  for (int i = 1; i < kRepeats; ++i) {
+    theirs = std::min(theirs, milliseconds(libtorch));
+    ours = std::min(ours, milliseconds(products));
+  }
+  return {{"libtorch", theirs}, {"products", ours}, {"chosen", is_chosen}};
+}
+
+// A square layer with as much padding as keeps the map's size.
+nlohmann::json measure(const nlohmann::json& layer) {
+  const auto number = [&](const char* name) {
+    return layer.at(name).get<std::int64_t>();
+  };
+  at::set_num_threads(layer.at("threads").get<int>());
+  const auto type = layer.at("type") == "bfloat16" ? at::kBFloat16 : at::kFloat;
+  const std::int64_t kernel = number("kernel");
+  const std::int64_t map = number("map");
+  const std::vector<std::int64_t> stride(2, number("stride"));
+  const std::vector<std::int64_t> padding(2, kernel / 2);
+  const std::vector<std::int64_t> ones(2, 1);
+  const std::vector<std::int64_t> none(2, 0);
+  const auto x = torch::randn({number("batch"), number("in"), map, map}, type);
+  const auto w =
+      torch::randn({number("out"), number("in"), kernel, kernel}, type);
+  const auto convolve = [&] {
+    return at::native::convolution(
+        x,
+        w,
+        {},
+        stride,
+        padding,
+        ones,
+        false,
+        none,
+        1);
+  };
+  const auto grad = torch::randn_like(convolve());
+  const auto gradient = [&](bool of_input) {
+    const auto [of_x, of_w, unused] = at::native::convolution_backward(
+        grad,
+        x,
+        w,
+        {},
+        stride,
+        padding,
+        ones,
+        false,
+        none,
+        1,
+        {of_input, !of_input, false});
+    return of_input ? of_x : of_w;
+  };
+  const auto products = [&] {
+    return ConvolutionProducts::of(
+        x,
+        w,
+        {.stride = stride, .padding = padding, .dilation = ones});
+  };
+  const auto found = products();
+  if (!found) {
+    return nlohmann::json::object();
+  }
+  return {
+      {"forward",
+       compare(
+           convolve,
+           [&] { return products()->forward({}); },
+           found->are_better(Pass::kForward))},
+      {"input",
+       compare(
+           [&] { return gradient(true); },
+           [&] { return products()->input_gradient(grad); },
+           found->are_better(Pass::kInputGradient))},
+      {"weight",
+       compare(
+           [&] { return gradient(false); },
+           [&] { return products()->weight_gradient(grad); },
+           found->are_better(Pass::kWeightGradient))}};
+}
+
+} // namespace
+} // namespace lockstep::bench
+
+int main() {
+  const torch::NoGradGuard no_grad;
+  lockstep::bench::serve(nlohmann::json::object(), [](const std::string& line) {
+    return lockstep::bench::measure(nlohmann::json::parse(line));
+  });
+  return 0;
+}

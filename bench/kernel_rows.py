@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of bench/run.py about convolutions: LibTorch's kernels beside products."""
+
+import itertools
+import json
+import statistics
+
+# Channels in and out, map, kernel, stride: the layers of ResNet18 to 50 and of
+# VGG with outputs of at most 4x4 pixels, at 28, 32 or 64 pixels.
+LAYERS = (
+    (512, 512, 1, 3, 1), (256, 512, 2, 3, 2), (256, 512, 2, 1, 2),
+    (256, 256, 2, 3, 1), (512, 512, 2, 3, 1), (128, 256, 4, 3, 2),
+    (128, 256, 4, 1, 2), (128, 128, 4, 3, 1), (256, 256, 4, 3, 1),
+    (512, 512, 4, 3, 1), (64, 128, 8, 3, 2), (64, 128, 7, 3, 2),
+    (64, 128, 7, 1, 2), (256, 512, 4, 3, 1), (128, 128, 7, 3, 2),
+    (512, 2048, 1, 1, 1), (2048, 512, 1, 1, 1), (512, 512, 2, 3, 2),
+    (1024, 2048, 2, 1, 2), (1024, 512, 2, 1, 1), (1024, 256, 2, 1, 1),
+    (256, 1024, 2, 1, 1), (256, 256, 4, 3, 2), (512, 256, 4, 1, 1),
+    (512, 128, 4, 1, 1), (128, 512, 4, 1, 1), (64, 256, 7, 1, 1),
+    (256, 64, 7, 1, 1))
+
+
+def kernel_rows(bench, rounds):
+    """Times per layer and direction, of one replica of two and of one process with
+    two threads; ratio LibTorch / ours."""
+    for type_, (count, batch), (c_in, c_out, size, kernel, stride) in itertools.product(
+            ("float32", "bfloat16"), ((1, 128), (2, 256)), LAYERS):
+        layer = json.dumps({
+            "threads": count, "batch": batch, "in": c_in, "out": c_out, "map": size,
+            "kernel": kernel, "stride": stride, "type": type_})
+        measured = [bench.round(layer) for _ in range(rounds)]
+        for what in measured[0]:
+            theirs = [m[what]["libtorch"] for m in measured]
+            ours = [m[what]["products"] for m in measured]
+            each = sorted(t / o for t, o in zip(theirs, ours))
+            chosen = "*" if measured[0][what]["chosen"] else " "
+            yield (f"{chosen}{type_} {c_in}->{c_out} {kernel}x{kernel}/{stride} on "
+                   f"{size}x{size}, batch {batch}, {count}T: {what}", "ms",
+                   {"peer": min(theirs), "ours": min(ours),
+                    "ratio": statistics.median(each),
+                    "low": each[0], "high": each[-1]})

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/kernels/convolution.h"
+
+#include <atomic>
+
+#include <ATen/ops/convolution_backward_native.h>
+#include <ATen/ops/convolution_native.h>
+#include <ATen/ops/sum_cpu_dispatch.h>
+
+#include "lockstep/kernels/convolution_products.h"
+#include "lockstep/kernels/weight_gradient.h"
+
+namespace lockstep::kernels {
+namespace {
+
+using at::IntArrayRef;
+using at::Tensor;
+
+std::atomic<Convolutions> in_use{Convolutions::kTorch};
+
+// NOLINTNEXTLINE(readability-function-size): LibTorch's schema
+Tensor convolution(
+    const Tensor& input,
+    const Tensor& weight,
+    const std::optional<Tensor>& bias,
+    IntArrayRef stride,
+    IntArrayRef padding,
+    IntArrayRef dilation,
+    bool transposed,
+    IntArrayRef output_padding,
+    std::int64_t groups) {
+  if (in_use == Convolutions::kProducts && !transposed && groups == 1) {
+    const auto products = ConvolutionProducts::of(
+        input,
+        weight,
+        {.stride = stride, .padding = padding, .dilation = dilation});
+    const Tensor bias_or_none = bias.value_or(Tensor());
+    if (products && products->are_better(Pass::kForward) &&
+        products->take_bias(bias_or_none)) {
+      return products->forward(bias_or_none);
+    }
+  }
+  return at::native::convolution(
+      input,
+      weight,
+      bias,
+      stride,
+      padding,
+      dilation,
+      transposed,
+      output_padding,
+      groups);
+}
+
+// Those for which products are better.
+Gradients product_gradients(
+    const ConvolutionProducts& products,
+    const Tensor& grad_output,
+    std::array<bool, 3> wanted) {
+  Gradients found;
+  auto& [of_input, of_weight, of_bias] = found;
+  if (wanted[0] && products.are_better(Pass::kInputGradient)) {
+    of_input = products.input_gradient(grad_output);
+  }
+  if (wanted[1] && products.are_better(Pass::kWeightGradient)) {
+    of_weight = products.weight_gradient(grad_output);
+    if (wanted[2]) { // which LibTorch's kernel computes with the weight's
+      of_bias = at::cpu::sum(grad_output, IntArrayRef({0, 2, 3}));
+    }
+  }
+  return found;
+}
+
+// NOLINTNEXTLINE(readability-function-size): LibTorch's schema
+Gradients convolution_backward(
+    const Tensor& grad_output,
+    const Tensor& input,
+    const Tensor& weight,
+    at::OptionalIntArrayRef bias_sizes,
+    IntArrayRef stride,
+    IntArrayRef padding,
+    IntArrayRef dilation,
+    bool transposed,
+    IntArrayRef output_padding,
+    std::int64_t groups,
+    std::array<bool, 3> wanted) {
+  const auto libtorchs_way = [&](const Tensor& grad_part,
+                                 const Tensor& input_part,
+                                 const Tensor& weight_part,
+                                 std::array<bool, 3> outputs) {
+    return at::native::convolution_backward(
+        grad_part,
+        input_part,
+        weight_part,
+        bias_sizes,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        outputs);
+  };
+  const Convolutions convolutions = in_use;
+  if (convolutions == Convolutions::kTorch || transposed || groups != 1) {
+    return libtorchs_way(grad_output, input, weight, wanted);
+  }
+  const ConvolutionInputs inputs{
+      .grad_output = grad_output,
+      .input = input,
+      .weight = weight,
+      .steps = {.stride = stride, .padding = padding, .dilation = dilation}};
+  Gradients found;
+  if (convolutions == Convolutions::kProducts) {
+    const auto products = ConvolutionProducts::of(input, weight, inputs.steps);
+    if (products && products->take_gradient(grad_output)) {
+      found = product_gradients(*products, grad_output, wanted);
+    }
+  }
+  auto& [of_input, of_weight, of_bias] = found;
+  wanted = {
+      wanted[0] && !of_input.defined(),
+      wanted[1] && !of_weight.defined(),
+      wanted[2] && !of_bias.defined()};
+  if (wanted[0] || wanted[1] || wanted[2]) {
+    const auto [i, w, b] = same_bits_gradients(inputs, wanted, libtorchs_way);
+    of_input = wanted[0] ? i : of_input;
+    of_weight = wanted[1] ? w : of_weight;
+    of_bias = wanted[2] ? b : of_bias;
+  }
+  return found;
+}
+
+} // namespace
+
+void add_convolutions(torch::Library& library) {
+  library.impl("convolution", &convolution);
+  library.impl("convolution_backward", &convolution_backward);
+}
+
+void use_convolutions(Convolutions convolutions) {
+  in_use = convolutions;
+}
+
+} // namespace lockstep::kernels

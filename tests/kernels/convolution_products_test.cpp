@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Products beside LibTorch's kernels and beside float64, on shapes that a
+// generator with a fixed seed draws: odd sizes, strides, dilations, layouts.
+#include "lockstep/kernels/convolution_products.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+namespace lockstep::kernels {
+namespace {
+
+constexpr int kCases = 2000;
+
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : engine_(seed) {}
+
+  std::int64_t from(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
+  }
+
+  // The same values with other strides: packed, channels last, or a part of a
+  // larger tensor.
+  at::Tensor in_some_layout(const at::Tensor& tensor) {
+    switch (from(0, 3)) {
+      case 0:
+        return tensor.contiguous(at::MemoryFormat::ChannelsLast);
+      case 1:
+        return at::cat({tensor, tensor}, 1).narrow(1, 0, tensor.size(1));
+      case 2:
+        return tensor.transpose(2, 3).contiguous().transpose(2, 3);
+      default:
+        return tensor;
+    }
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+// A convolution and the gradient that reaches it.
+struct Case {
+  // Images and channels: from `batch` and `channels` on.
+  explicit Case(Draw& draw, std::int64_t batch = 1, std::int64_t channels = 1)
+      : strides{draw.from(1, 3), draw.from(1, 3)},
+        paddings{draw.from(0, 3), draw.from(0, 3)},
+        dilations{draw.from(1, 3), draw.from(1, 2)} {
+    const auto type = draw.from(0, 3) == 0 ? at::kBFloat16 : at::kFloat;
+    const std::int64_t in = draw.from(channels, channels + 40);
+    const std::int64_t out = draw.from(channels, channels + 40);
+    const auto tensor = [&](at::IntArrayRef sizes) {
+      return draw.in_some_layout(at::randn(sizes).to(type));
+    };
+    input = tensor(
+        {draw.from(batch, batch + 8), in, draw.from(1, 7), draw.from(1, 7)});
+    weight = tensor({out, in, draw.from(1, 5), draw.from(1, 5)});
+    if (draw.from(0, 1) == 1) {
+      bias = at::randn({out}).to(type);
+    }
+    products = ConvolutionProducts::of(input, weight, steps());
+    if (products) {
+      grad_output = tensor(products->forward(bias).sizes());
+    }
+  }
+
+  [[nodiscard]] KernelSteps steps() const {
+    return {.stride = strides, .padding = paddings, .dilation = dilations};
+  }
+
+  // LibTorch's results with tensors of `type`: output, gradients.
+  [[nodiscard]] std::array<at::Tensor, 3> libtorchs(at::ScalarType type) const {
+    const auto x = input.to(type).detach().requires_grad_();
+    const auto w = weight.to(type).detach().requires_grad_();
+    const auto y = at::conv2d(
+        x,
+        w,
+        bias.defined() ? bias.to(type) : bias,
+        strides,
+        paddings,
+        dilations);
+    const auto grads =
+        torch::autograd::grad({y}, {x, w}, {grad_output.to(type)});
+    return {y.detach(), grads[0], grads[1]};
+  }
+
+  [[nodiscard]] std::array<at::Tensor, 3> ours() const {
+    return {
+        products->forward(bias),
+        products->input_gradient(grad_output),
+        products->weight_gradient(grad_output)};
+  }
+
+  [[nodiscard]] std::string text() const {
+    std::ostringstream out;
+    out << input.scalar_type() << " " << input.sizes() << " * "
+        << weight.sizes() << ", stride " << strides << ", padding " << paddings
+        << ", dilation " << dilations;
+    return out.str();
+  }
+
+  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> paddings;
+  std::vector<std::int64_t> dilations;
+  at::Tensor input;
+  at::Tensor weight;
+  at::Tensor bias;
+  at::Tensor grad_output;
+  std::optional<ConvolutionProducts> products;
+};
+
+constexpr std::array kPasses{
+    Pass::kForward,
+    Pass::kInputGradient,
+    Pass::kWeightGradient};
+
+// Root of the mean square, relative to the values', in units of the type's
+// precision: a single largest error would be luck.
+double error_of(const at::Tensor& found, const at::Tensor& exact) {
+  const double precision = found.scalar_type() == at::kFloat
+                               ? std::ldexp(1, -24)
+                               : std::ldexp(1, -9);
+  const double size = exact.norm().item<double>();
+  const double error = (found.to(at::kDouble) - exact).norm().item<double>();
+  return size == 0 ? error : error / size / precision;
+}
+
+// A wrong pixel or tap would be an error of thousands of units.
+TEST(ConvolutionProducts, AreRightForAnyShape) {
+  torch::manual_seed(11);
+  Draw draw(11);
+  for (int done = 0; done < kCases;) {
+    const Case c(draw);
+    if (!c.products) {
+      continue;
+    }
+    ++done;
+    const auto exact = c.libtorchs(at::kDouble);
+    const auto ours = c.ours();
+    for (std::size_t i = 0; i < kPasses.size(); ++i) {
+      ASSERT_EQ(ours[i].sizes(), exact[i].sizes()) << c.text();
+      ASSERT_EQ(ours[i].scalar_type(), c.input.scalar_type()) << c.text();
+      ASSERT_LE(error_of(ours[i], exact[i]), 12) << i << ": " << c.text();
+    }
+  }
+}
+
+// Where they are used: of those shapes the sums are long, and no luck.
+TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
+  torch::manual_seed(16);
+  Draw draw(16);
+  int done = 0;
+  while (done < 150) {
+    const Case c(draw, 32, 64);
+    const bool is_used =
+        c.products && std::ranges::any_of(kPasses, [&](Pass pass) {
+          return c.products->are_better(pass);
+        });
+    if (!is_used) {
+      continue;
+    }
+    ++done;
+    const auto exact = c.libtorchs(at::kDouble);
+    const auto theirs = c.libtorchs(c.input.scalar_type());
+    const auto ours = c.ours();
+    for (std::size_t i = 0; i < kPasses.size(); ++i) {
+      // Of a few padded shapes oneDNN leaves bfloat16 gradients of NaN.
+      if (c.products->are_better(kPasses[i]) &&
+          theirs[i].isfinite().all().item<bool>()) {
+        EXPECT_LE(
+            error_of(ours[i], exact[i]),
+            2 * error_of(theirs[i], exact[i]))
+            << i << ": " << c.text();
+      }
+    }
+  }
+}
+
+TEST(ConvolutionProducts, HaveLibTorchsStrides) {
+  torch::manual_seed(12);
+  Draw draw(12);
+  for (int i = 0; i < 200; ++i) {
+    const Case c(draw);
+    if (c.products) {
+      const auto theirs = c.libtorchs(c.input.scalar_type());
+      const auto ours = c.ours();
+      for (std::size_t j = 0; j < ours.size(); ++j) {
+        EXPECT_EQ(ours[j].strides(), theirs[j].strides()) << j << c.text();
+      }
+    }
+  }
+}
+
+TEST(ConvolutionProducts, RepeatBitForBit) {
+  torch::manual_seed(13);
+  Draw draw(13);
+  for (int i = 0; i < 100; ++i) {
+    const Case c(draw);
+    if (c.products) {
+      const auto first = c.ours();
+      const auto second = c.ours();
+      for (std::size_t j = 0; j < first.size(); ++j) {
+        EXPECT_TRUE(torch::equal(first[j], second[j])) << j << c.text();
+      }
+    }
+  }
+}
+
+TEST(ConvolutionProducts, CarryInfAndNanWhereTheyAreSeenOnly) {
+  torch::manual_seed(14);
+  Draw draw(14);
+  int done = 0;
+  for (int i = 0; i < 300; ++i) {
+    Case c(draw);
+    if (!c.products) {
+      continue;
+    }
+    ++done;
+    const double poison = draw.from(0, 1) == 0
+                              ? std::numeric_limits<double>::infinity()
+                              : std::numeric_limits<double>::quiet_NaN();
+    // Ones instead of all values: which results depend on the pixel?
+    const auto pixel = at::zeros(c.input.sizes());
+    pixel.select(2, c.input.size(2) - 1).select(2, 0).fill_(1);
+    const auto y = at::conv2d(
+        pixel,
+        at::ones(c.weight.sizes()),
+        {},
+        c.strides,
+        c.paddings,
+        c.dilations);
+    c.input = at::where(pixel != 0, poison, c.input.to(at::kFloat));
+    c.weight = c.weight.to(at::kFloat).abs() + 1;
+    const auto ours = ConvolutionProducts::of(c.input, c.weight, c.steps());
+    EXPECT_TRUE(torch::equal(~ours->forward({}).isfinite(), y != 0))
+        << c.text();
+  }
+  EXPECT_GT(done, 100);
+}
+
+TEST(ConvolutionProducts, MultiplyNoTapOverPadding) {
+  const auto weight = at::full({4, 4, 3, 3}, NAN);
+  weight.select(3, 1).select(2, 1).fill_(1);
+  const std::vector<std::int64_t> ones{1, 1};
+  const auto products = ConvolutionProducts::of(
+      at::ones({2, 4, 1, 1}),
+      weight,
+      {.stride = ones, .padding = ones, .dilation = ones});
+  ASSERT_TRUE(products);
+  EXPECT_TRUE(torch::equal(products->forward({}), at::full({2, 4, 1, 1}, 4.0)));
+  const auto grads = at::full({2, 4, 1, 1}, INFINITY);
+  const auto gradient = products->weight_gradient(grads);
+  EXPECT_EQ(gradient.isinf().sum().item<int>(), 16);
+  EXPECT_EQ(gradient.count_nonzero().item<int>(), 16);
+}
+
+TEST(ConvolutionProducts, LeaveToLibTorchWhatItRefuses) {
+  const std::vector<std::int64_t> ones{1, 1};
+  const std::vector<std::int64_t> zeros{0, 0};
+  const std::vector<std::int64_t> negative{-1, 1};
+  const auto x = at::ones({2, 4, 2, 2});
+  const auto w = at::ones({3, 4, 3, 3});
+  const auto fit = [&](const KernelSteps& steps) {
+    return ConvolutionProducts::of(x, w, steps).has_value();
+  };
+  EXPECT_TRUE(fit({.stride = ones, .padding = ones, .dilation = ones}));
+  EXPECT_FALSE(fit({.stride = zeros, .padding = ones, .dilation = ones}));
+  EXPECT_FALSE(fit({.stride = ones, .padding = negative, .dilation = ones}));
+  EXPECT_FALSE(fit({.stride = ones, .padding = ones, .dilation = zeros}));
+  EXPECT_FALSE(fit({.stride = ones, .padding = zeros, .dilation = ones}));
+  const auto products = ConvolutionProducts::of(
+      x,
+      w,
+      {.stride = ones, .padding = ones, .dilation = ones});
+  EXPECT_TRUE(products->take_bias({}));
+  EXPECT_TRUE(products->take_bias(at::ones({3})));
+  EXPECT_FALSE(products->take_bias(at::ones({1})));
+  EXPECT_FALSE(products->take_bias(at::ones({3}, at::kDouble)));
+  EXPECT_TRUE(products->take_gradient(at::ones({2, 3, 2, 2})));
+  EXPECT_FALSE(products->take_gradient(at::ones({2, 3, 1, 2})));
+  EXPECT_FALSE(products->take_gradient(at::ones({2, 3, 2, 2}, at::kDouble)));
+}
+
+// The table of docs/performance.md.
+TEST(ConvolutionProducts, AreBetterOnSmallMaps) {
+  const std::vector<std::int64_t> ones{1, 1};
+  const auto passes = [&](at::IntArrayRef input,
+                          at::IntArrayRef weight,
+                          std::int64_t stride,
+                          at::ScalarType type = at::kFloat) {
+    const std::vector<std::int64_t> strides{stride, stride};
+    const std::vector<std::int64_t> padding(2, weight[2] / 2);
+    const auto products = ConvolutionProducts::of(
+        at::empty(input, type),
+        at::empty(weight, type),
+        {.stride = strides, .padding = padding, .dilation = ones});
+    std::string found;
+    for (const auto& [pass, letter] :
+         {std::pair{Pass::kForward, 'f'},
+          std::pair{Pass::kInputGradient, 'i'},
+          std::pair{Pass::kWeightGradient, 'w'}}) {
+      if (products && products->are_better(pass)) {
+        found += letter;
+      }
+    }
+    return found;
+  };
+  EXPECT_EQ(passes({128, 512, 1, 1}, {512, 512, 3, 3}, 1), "fiw");
+  EXPECT_EQ(passes({128, 256, 2, 2}, {512, 256, 3, 3}, 2), "fiw");
+  EXPECT_EQ(passes({128, 256, 2, 2}, {512, 256, 1, 1}, 2), "fiw");
+  EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1), "w");
+  EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 3, 3}, 2), "iw");
+  EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 1, 1}, 2), "i");
+  EXPECT_EQ(passes({128, 1024, 2, 2}, {256, 1024, 1, 1}, 1), "");
+  EXPECT_EQ(passes({128, 256, 4, 4}, {256, 256, 3, 3}, 1), "");
+  EXPECT_EQ(passes({128, 256, 4, 4}, {512, 256, 3, 3}, 1), "w");
+  EXPECT_EQ(passes({128, 64, 7, 7}, {64, 64, 3, 3}, 1), "");
+  EXPECT_EQ(passes({16, 512, 1, 1}, {512, 512, 3, 3}, 1), "");
+  EXPECT_EQ(passes({128, 32, 1, 1}, {512, 32, 3, 3}, 1), "");
+  const auto half = at::kBFloat16; // one rounding, or LibTorch's kernel
+  EXPECT_EQ(passes({128, 512, 1, 1}, {512, 512, 3, 3}, 1, half), "fiw");
+  EXPECT_EQ(passes({128, 256, 2, 2}, {512, 256, 3, 3}, 2, half), "fiw");
+  EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 1, 1}, 2, half), "i");
+  EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1, half), "");
+}
+
+TEST(ConvolutionProducts, AreForWhatTheyCanCompute) {
+  const std::vector<std::int64_t> ones{1, 1};
+  const std::vector<std::int64_t> one{1};
+  const KernelSteps steps{.stride = ones, .padding = ones, .dilation = ones};
+  const auto x = at::ones({2, 4, 4, 4});
+  const auto w = at::ones({3, 4, 3, 3});
+  EXPECT_TRUE(ConvolutionProducts::of(x, w, steps));
+  EXPECT_FALSE(
+      ConvolutionProducts::of(x.to(at::kDouble), w.to(at::kDouble), steps));
+  EXPECT_FALSE(
+      ConvolutionProducts::of(x.to(at::kHalf), w.to(at::kHalf), steps));
+  EXPECT_FALSE(ConvolutionProducts::of(x, w.to(at::kBFloat16), steps));
+  EXPECT_FALSE(ConvolutionProducts::of(x.narrow(0, 0, 0), w, steps));
+  EXPECT_FALSE(ConvolutionProducts::of(x[0], w[0], steps));
+  EXPECT_FALSE(ConvolutionProducts::of(x.narrow(1, 0, 2), w, steps))
+      << "groups";
+  EXPECT_FALSE(ConvolutionProducts::of(at::ones({2, 4, 5, 5}), w, steps))
+      << "large";
+  const auto both_alike = ConvolutionProducts::of(
+      x,
+      w,
+      {.stride = one, .padding = one, .dilation = one});
+  ASSERT_TRUE(both_alike);
+  EXPECT_TRUE(torch::equal(
+      both_alike->forward({}),
+      ConvolutionProducts::of(x, w, steps)->forward({})));
+  const std::vector<std::int64_t> three{1, 1, 1};
+  EXPECT_FALSE(ConvolutionProducts::of(
+      x,
+      w,
+      {.stride = three, .padding = one, .dilation = one}));
+}
+
+} // namespace
+} // namespace lockstep::kernels
