@@ -47,9 +47,9 @@ class Draw {
 };
 
 // A convolution and the gradient that reaches it.
-struct Case {
+struct Shape {
   // Images and channels: from `batch` and `channels` on.
-  explicit Case(Draw& draw, std::int64_t batch = 1, std::int64_t channels = 1)
+  explicit Shape(Draw& draw, std::int64_t batch = 1, std::int64_t channels = 1)
       : strides{draw.from(1, 3), draw.from(1, 3)},
         paddings{draw.from(0, 3), draw.from(0, 3)},
         dilations{draw.from(1, 3), draw.from(1, 2)} {
@@ -137,7 +137,7 @@ TEST(ConvolutionProducts, AreRightForAnyShape) {
   torch::manual_seed(11);
   Draw draw(11);
   for (int done = 0; done < kCases;) {
-    const Case c(draw);
+    const Shape c(draw);
     if (!c.products) {
       continue;
     }
@@ -158,7 +158,7 @@ TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
   Draw draw(16);
   int done = 0;
   while (done < 150) {
-    const Case c(draw, 32, 64);
+    const Shape c(draw, 32, 64);
     const bool is_used =
         c.products && std::ranges::any_of(kPasses, [&](Pass pass) {
           return c.products->are_better(pass);
@@ -187,7 +187,7 @@ TEST(ConvolutionProducts, HaveLibTorchsStrides) {
   torch::manual_seed(12);
   Draw draw(12);
   for (int i = 0; i < 200; ++i) {
-    const Case c(draw);
+    const Shape c(draw);
     if (c.products) {
       const auto theirs = c.libtorchs(c.input.scalar_type());
       const auto ours = c.ours();
@@ -202,7 +202,7 @@ TEST(ConvolutionProducts, RepeatBitForBit) {
   torch::manual_seed(13);
   Draw draw(13);
   for (int i = 0; i < 100; ++i) {
-    const Case c(draw);
+    const Shape c(draw);
     if (c.products) {
       const auto first = c.ours();
       const auto second = c.ours();
@@ -218,7 +218,7 @@ TEST(ConvolutionProducts, CarryInfAndNanWhereTheyAreSeenOnly) {
   Draw draw(14);
   int done = 0;
   for (int i = 0; i < 300; ++i) {
-    Case c(draw);
+    Shape c(draw);
     if (!c.products) {
       continue;
     }
