@@ -182,8 +182,8 @@ struct Tensor {
 std::vector<std::int64_t> row_major_strides(
     const std::vector<std::int64_t>& sizes);
 
-/// Checks a view against its storage. Sizes and strides count elements; of
-/// types with several in a byte only the sizes matter.
+/// Checks a view against its storage. Sizes and strides count elements; where
+/// several share a byte, strides only have to fit in 64 bits.
 /// Errors: kCorrupt (E_RANK, E_VIEW_NEGATIVE, E_OVERFLOW, E_VIEW_BOUNDS).
 Status check_view(const Tensor& tensor);
 

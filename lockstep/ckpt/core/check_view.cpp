@@ -40,9 +40,12 @@ std::optional<std::int64_t> strided_end(const Tensor& tensor) {
   return overflow ? std::nullopt : std::optional(end);
 }
 
-// The same of elements that share bytes. Strides say nothing of those: rows
-// follow each other.
+// The same of elements that share bytes. Strides say nothing of those, rows
+// follow each other; but what is computed from them must fit, too.
 std::optional<std::int64_t> packed_end(const Tensor& tensor) {
+  if (!strided_end(tensor)) {
+    return std::nullopt;
+  }
   const std::int64_t per_byte = dtype_info(tensor.dtype).per_byte;
   std::int64_t bytes = 1;
   for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/save_error.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -99,12 +100,20 @@ struct Range {
 Range range_of(const FlatTensor& flat) {
   const Tensor& tensor = *flat.tensor;
   const std::uint64_t element = dtype_info(tensor.dtype).size;
+  const std::uint64_t begin =
+      static_cast<std::uint64_t>(tensor.offset) * element;
+  if (dtype_info(tensor.dtype).per_byte > 1) { // no strides, row after row
+    return {
+        .begin = begin,
+        .end = begin + contiguous_bytes(tensor),
+        .owner = &flat};
+  }
   std::int64_t last = tensor.offset;
   for (std::size_t d = 0; d < tensor.sizes.size(); ++d) {
     last += (tensor.sizes[d] - 1) * tensor.strides[d];
   }
   return {
-      .begin = static_cast<std::uint64_t>(tensor.offset) * element,
+      .begin = begin,
       .end = static_cast<std::uint64_t>(last + 1) * element,
       .owner = &flat};
 }
@@ -138,11 +147,7 @@ Status check_not_shared(const FlatState& flat, const std::string& hint) {
       continue;
     }
     const Range range = range_of(entry);
-    const auto bytes = static_cast<std::uint64_t>(tensor.numel()) *
-                       dtype_info(tensor.dtype).size;
-    const bool is_packed =
-        tensor.dtype == DType::kQUInt4x2 || tensor.dtype == DType::kQUInt2x4;
-    if (bytes > range.end - range.begin && !is_packed) {
+    if (contiguous_bytes(tensor) > range.end - range.begin) {
       return shared(entry.name, entry.name, hint);
     }
     auto& row = ranges[tensor.storage.get()];

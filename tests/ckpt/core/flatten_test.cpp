@@ -176,12 +176,19 @@ TEST(CheckNotShared, NamesTheFirstPairThatSharesBytes) {
       HasSubstr("'e' repeats its own bytes"));
 }
 
-TEST(CheckNotShared, PackedElementsAreSmallerThanAByte) {
-  Tensor packed = tensor_of<char>(DType::kQUInt4x2, {1, 2, 3}, {6});
-  packed.storage->nbytes = 3;
-  EXPECT_TRUE(check_not_shared(
-      {.tensors = {{.name = "q", .tensor = std::make_shared<Tensor>(packed)}}},
-      ""));
+TEST(CheckNotShared, PackedElementsLieRowAfterRow) {
+  // Rows of three elements take two bytes, whatever the strides say.
+  Tensor packed =
+      tensor_of<char>(DType::kQUInt4x2, std::vector<char>(9), {2, 3});
+  EXPECT_EQ(clash({{"q", packed}}), "");
+  packed.strides = {std::int64_t{1} << 61, 0};
+  Tensor next = packed;
+  next.offset = 4;
+  EXPECT_EQ(clash({{"q", packed}, {"next", next}}), "");
+  next.offset = 3;
+  EXPECT_THAT(
+      clash({{"q", packed}, {"next", next}}),
+      HasSubstr("'q' and 'next' share memory"));
 }
 
 } // namespace

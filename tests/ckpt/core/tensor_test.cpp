@@ -22,6 +22,29 @@ TEST(Tensor, IsContiguousInRowsWithoutGaps) {
   EXPECT_TRUE((Tensor{.sizes = {2, 0}, .strides = {7, 5}}).is_contiguous());
 }
 
+// Of elements that share bytes, too: others compute with sizes and strides.
+TEST(CheckView, RefusesNumbersBeyond64Bits) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 61;
+  const auto check = [](DType dtype,
+                        std::vector<std::int64_t> sizes,
+                        std::vector<std::int64_t> strides) {
+    const Status status = check_view(
+        {.dtype = dtype,
+         .sizes = std::move(sizes),
+         .strides = std::move(strides),
+         .storage = std::make_shared<Storage>(Storage{.nbytes = 8})});
+    return status ? "" : status.error().detail;
+  };
+  for (const DType dtype : {DType::kUInt8, DType::kQUInt4x2}) {
+    EXPECT_EQ(check(dtype, {0, kHuge, 4}, {4, 4, 1}), "E_OVERFLOW");
+    EXPECT_EQ(check(dtype, {4}, {2 * kHuge}), "E_OVERFLOW");
+    EXPECT_EQ(check(dtype, {2, 2}, {2, 1}), "");
+  }
+  // Strides of packed elements reach nowhere.
+  EXPECT_EQ(check(DType::kUInt8, {2, 2}, {kHuge, 1}), "E_VIEW_BOUNDS");
+  EXPECT_EQ(check(DType::kQUInt4x2, {2, 2}, {kHuge, 1}), "");
+}
+
 class FourBytes final : public StorageSource {
  public:
   Result<ByteSpan> load() override {
