@@ -53,6 +53,10 @@ inline constexpr std::array<std::string_view, 3> kMemberParts{
 using MemberVisitor = std::function<
     Status(MemberKind kind, const Value& key, const Value& value)>;
 
+/// Values that `for_each_member` looks at, also those it leaves out. Who may
+/// reach one state many times bounds the sum.
+std::uint64_t member_cost(const Value& state);
+
 /// Visits what state_dict shows of a module with this `state`: parameters,
 /// persistent buffers, then children; None is left out. Errors: what `visit`
 /// returned.
@@ -62,10 +66,15 @@ Status for_each_member(const Value& state, const MemberVisitor& visit);
 /// hold, also with sanitizers.
 inline constexpr std::uint64_t kMaxTreeDepth = 2000;
 
+/// Bytes of a name that count as one more visit of a walk, so that the names
+/// of all visits together stay small enough to be kept.
+inline constexpr std::uint64_t kVisitBytes = 64;
+
 /// How far a walk goes, and for whom.
 struct WalkBounds {
   std::uint64_t max_depth = kMaxTreeDepth;
-  /// A shared value counts each time it is reached.
+  /// A shared value counts each time it is reached, as often as its name has
+  /// kVisitBytes; a module counts with all that its state holds.
   std::uint64_t max_visits = 20'000'000;
   /// Operation that errors name.
   std::string_view op = "ckpt.read";
@@ -97,6 +106,10 @@ class ValueWalk {
  protected:
   ~ValueWalk() = default;
 
+  [[nodiscard]] std::uint64_t visits() const noexcept {
+    return visits_;
+  }
+
   virtual Status visit(const Value& value) = 0;
 
   /// Visits what has a name in `value`: items of a dict; elements of a list or
@@ -104,24 +117,37 @@ class ValueWalk {
   /// under the same name, and its items.
   Status enter(const Value& value);
   /// Visits a value one step down.
-  Status below(PathStep step, const Value& value);
+  Status below(std::string_view key, const Value& value);
+  Status below(std::int64_t index, const Value& value);
+  /// Counts what a derived class looked at by other means.
+  Status count(std::uint64_t visits);
 
   /// Path of the value that is visited, joined by dots: "state_dict.fc.weight".
   [[nodiscard]] const std::string& name() const noexcept {
     return name_;
   }
-  [[nodiscard]] const std::vector<PathStep>& path() const noexcept {
-    return path_;
-  }
+  [[nodiscard]] std::vector<PathStep> path() const;
 
  private:
+  // A step of the path: its text is a part of the name.
+  struct Step {
+    std::size_t begin = 0;
+    std::size_t size = 0;
+    std::optional<std::int64_t> index = {};
+  };
+
   Status enter_items(const std::vector<Item>& items);
+  Status below_key(const Value& key, const Value& value);
+  Status
+  down(std::string_view text, std::optional<std::int64_t> index, const Value&);
+  [[nodiscard]] Error too_deep() const;
+  [[nodiscard]] Error refuse(const char* detail, std::string message) const;
 
   WalkBounds bounds_;
   std::uint64_t depth_ = 0;
   std::uint64_t visits_ = 0;
   std::string name_;
-  std::vector<PathStep> path_;
+  std::vector<Step> path_;
 };
 
 /// Looks at each node of trees once, however often it is shared, a parent
@@ -195,6 +221,8 @@ struct FlatScalar {
 struct FlatState {
   std::vector<FlatTensor> tensors = {};
   std::vector<FlatScalar> scalars = {};
+  /// What the walk counted (WalkBounds).
+  std::uint64_t visits = 0;
 };
 
 /// Collects tensors and scalars. Attributes of an OrderedDict and empty

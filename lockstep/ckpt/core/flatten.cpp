@@ -19,10 +19,20 @@ class Flattener final : public ValueWalk {
 
   Result<FlatState> run(const Value& root) {
     LOCKSTEP_TRY(walk(root));
+    // The names move, so that each is in memory once.
+    for (std::size_t i = 0; i < flat_.tensors.size(); ++i) {
+      flat_.tensors[i].name = std::move(names_.extract(tensors_[i]).value());
+    }
+    for (std::size_t i = 0; i < flat_.scalars.size(); ++i) {
+      flat_.scalars[i].name = std::move(names_.extract(scalars_[i]).value());
+    }
+    flat_.visits = visits();
     return std::move(flat_);
   }
 
  private:
+  using Name = std::set<std::string>::iterator;
+
   Status visit(const Value& value) override {
     if (value.as_tensor() != nullptr) {
       return tensor(value.shared_tensor());
@@ -41,7 +51,7 @@ class Flattener final : public ValueWalk {
   }
 
   Status tensor(const std::shared_ptr<Tensor>& tensor) {
-    LOCKSTEP_TRY(check_new());
+    LOCKSTEP_TRY(add_name(tensors_));
     if (tensor->numel() != 0 &&
         (tensor->storage == nullptr || tensor->storage->source == nullptr)) {
       return refuse(
@@ -57,22 +67,26 @@ class Flattener final : public ValueWalk {
             "is a tensor that reaches past its storage");
       }
     }
-    flat_.tensors.push_back({.name = name(), .tensor = tensor});
+    flat_.tensors.push_back({.tensor = tensor});
     return {};
   }
 
   Status scalar(const Value& value) {
-    LOCKSTEP_TRY(check_new());
-    flat_.scalars.push_back({.name = name(), .value = value});
+    LOCKSTEP_TRY(add_name(scalars_));
+    flat_.scalars.push_back({.value = value});
     return {};
   }
 
-  Status check_new() {
-    return names_.insert(name()).second ? Status()
-                                        : refuse(
-                                              ErrorCode::kInvalidArgument,
-                                              "E_SAME_NAME",
-                                              "is the name of two values");
+  Status add_name(std::vector<Name>& names) {
+    const auto [entry, is_new] = names_.insert(name());
+    if (!is_new) {
+      return refuse(
+          ErrorCode::kInvalidArgument,
+          "E_SAME_NAME",
+          "is the name of two values");
+    }
+    names.push_back(entry);
+    return {};
   }
 
   [[nodiscard]] Status
@@ -86,8 +100,11 @@ class Flattener final : public ValueWalk {
             why));
   }
 
-  FlatState flat_;
+  FlatState flat_; // without names, until the end
   std::set<std::string> names_;
+  // Names of the tensors and scalars.
+  std::vector<Name> tensors_;
+  std::vector<Name> scalars_;
 };
 
 // The bytes that a view touches, first to last.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <array>
 #include <set>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -84,28 +85,42 @@ class TensorWalk final : public ValueWalk {
       return {};
     }
     const Object* object = value.as_object();
-    if (object == nullptr || is_module(value)) {
+    if (object == nullptr) {
       return enter(value);
     }
-    if (const auto tensor = layout_tensor(value)) {
-      return parts(*tensor);
+    // What an object is takes a look through its state: once for all names.
+    const auto [known, is_new] = seen_.try_emplace(object);
+    Seen& seen = known->second;
+    if (is_new) {
+      seen.is_module = is_module(value);
+      seen.layout = seen.is_module ? std::nullopt : layout_tensor(value);
     }
-    // Each object once: its second name says nothing new.
-    return seen_.insert(object).second ? enter(value) : Status();
+    if (seen.layout) {
+      return parts(*seen.layout);
+    }
+    // Other objects once: a second name says nothing new.
+    return is_new || seen.is_module ? enter(value) : Status();
   }
+
+  struct Seen {
+    bool is_module = false;
+    std::optional<LayoutTensor> layout = {};
+  };
 
   // A sparse tensor shows as `name.indices`, `name.values`.
   Status parts(const LayoutTensor& tensor) {
     for (const auto& [part, value] : tensor.parts) {
-      LOCKSTEP_TRY(
-          part.empty() ? walk(*value) : below(std::string(part), *value));
+      LOCKSTEP_TRY(part.empty() ? walk(*value) : below(part, *value));
     }
     return {};
   }
 
   const TensorVisitor& found_;
-  std::unordered_set<const Object*> seen_;
+  std::unordered_map<const Object*, Seen> seen_;
 };
+
+// Where a module's state names the buffers that its state_dict leaves out.
+constexpr std::string_view kHiddenBuffers = "_non_persistent_buffers_set";
 
 // A key inside a tuple: text in quotes.
 std::string repr_text(const Value& key) {
@@ -199,7 +214,7 @@ const Dict* script_attributes(const Value& value) {
 
 Status for_each_member(const Value& state, const MemberVisitor& visit) {
   const std::set<std::string_view> hidden =
-      texts_in(state.find("_non_persistent_buffers_set"));
+      texts_in(state.find(kHiddenBuffers));
   for (std::size_t i = 0; i < kMemberParts.size(); ++i) {
     const auto kind = static_cast<MemberKind>(i);
     const Value* part = state.find(kMemberParts.at(i));
@@ -219,29 +234,54 @@ Status for_each_member(const Value& state, const MemberVisitor& visit) {
   return {};
 }
 
+std::uint64_t member_cost(const Value& state) {
+  std::uint64_t cost = child_count(state);
+  const auto add_part = [&](std::string_view name) {
+    const Value* part = state.find(name);
+    cost += part == nullptr ? 0 : child_count(*part);
+  };
+  std::ranges::for_each(kMemberParts, add_part);
+  add_part(kHiddenBuffers);
+  return cost;
+}
+
 std::string step_text(const PathStep& step) {
   const std::string* key = std::get_if<std::string>(&step);
   return key != nullptr ? *key : std::to_string(std::get<std::int64_t>(step));
 }
 
-Status ValueWalk::walk(const Value& value) {
-  const auto refuse = [this](std::string_view detail, std::string message) {
-    return Error{
-        .code = ErrorCode::kUnsafe,
-        .op = std::string(bounds_.op),
-        .message = std::move(message),
-        .detail = std::string(detail)};
-  };
-  if (depth_ == bounds_.max_depth) {
+Error ValueWalk::refuse(const char* detail, std::string message) const {
+  return {
+      .code = ErrorCode::kUnsafe,
+      .op = std::string(bounds_.op),
+      .message = std::move(message),
+      .detail = detail};
+}
+
+// By itself: what it needs of the stack is no part of each level.
+Error ValueWalk::too_deep() const {
+  return refuse(
+      "E_DEPTH",
+      format(
+          "'{}' is nested deeper than {} levels",
+          escape(name_),
+          bounds_.max_depth));
+}
+
+Status ValueWalk::count(std::uint64_t visits) {
+  if (visits > bounds_.max_visits - visits_) {
     return refuse(
-        "E_DEPTH",
-        format(
-            "'{}' is nested deeper than {} levels",
-            escape(name_),
-            bounds_.max_depth));
+        "E_LIMIT",
+        "shared values and long keys expand to too many names");
   }
-  if (visits_++ == bounds_.max_visits) {
-    return refuse("E_LIMIT", "shared values expand to too many names");
+  visits_ += visits;
+  return {};
+}
+
+Status ValueWalk::walk(const Value& value) {
+  LOCKSTEP_TRY(count(1 + name_.size() / kVisitBytes));
+  if (depth_ == bounds_.max_depth) {
+    return too_deep();
   }
   ++depth_;
   Status status = visit(value);
@@ -264,10 +304,11 @@ Status ValueWalk::enter(const Value& value) {
     return {};
   }
   if (is_module(value)) {
+    LOCKSTEP_TRY(count(member_cost(*object->state)));
     return for_each_member(
         *object->state,
         [this](MemberKind /*kind*/, const Value& key, const Value& member) {
-          return below(key_text(key), member);
+          return below_key(key, member);
         });
   }
   if (object->state) {
@@ -278,20 +319,47 @@ Status ValueWalk::enter(const Value& value) {
 
 Status ValueWalk::enter_items(const std::vector<Item>& items) {
   for (const auto& [key, value] : items) {
-    LOCKSTEP_TRY(below(key_text(key), value));
+    LOCKSTEP_TRY(below_key(key, value));
   }
   return {};
 }
 
-Status ValueWalk::below(PathStep step, const Value& value) {
+Status ValueWalk::below_key(const Value& key, const Value& value) {
+  const std::string* text = key.as_string();
+  return text != nullptr ? below(*text, value) : below(key_text(key), value);
+}
+
+Status ValueWalk::below(std::string_view key, const Value& value) {
+  return down(key, std::nullopt, value);
+}
+
+Status ValueWalk::below(std::int64_t index, const Value& value) {
+  return down(std::to_string(index), index, value);
+}
+
+Status ValueWalk::down(
+    std::string_view text,
+    std::optional<std::int64_t> index,
+    const Value& value) {
   const std::size_t size = name_.size();
   name_ += name_.empty() ? "" : ".";
-  name_ += step_text(step);
-  path_.push_back(std::move(step));
+  path_.push_back({.begin = name_.size(), .size = text.size(), .index = index});
+  name_ += text;
   Status status = walk(value);
   path_.pop_back();
   name_.resize(size);
   return status;
+}
+
+std::vector<PathStep> ValueWalk::path() const {
+  std::vector<PathStep> steps;
+  steps.reserve(path_.size());
+  for (const Step& step : path_) {
+    steps.push_back(
+        step.index ? PathStep(*step.index)
+                   : PathStep(name_.substr(step.begin, step.size)));
+  }
+  return steps;
 }
 
 void NodeWalk::run(const Value& root, const Visitor& visit) {

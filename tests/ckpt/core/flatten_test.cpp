@@ -125,6 +125,20 @@ TEST(Flatten, StopsAtDepthAndAtSharedValues) {
   EXPECT_EQ(error.op, "ckpt.save");
 }
 
+// Each name would hold the long key.
+TEST(Flatten, StopsAtLongNames) {
+  List many;
+  many.items.assign(20'000, 1);
+  const Error error =
+      refusal(Value::dict({{std::string(1'000'000, 'k'), std::move(many)}}));
+  EXPECT_EQ(error.detail, "E_LIMIT");
+  EXPECT_EQ(error.code, ErrorCode::kUnsafe);
+}
+
+TEST(Flatten, TellsWhatItsWalkCounted) {
+  EXPECT_EQ(flatten(Value::dict({{"a", Value::list({1, 2})}}))->visits, 4U);
+}
+
 // A view of `base`: elements, offset and stride.
 Tensor view_of(
     const Tensor& base,

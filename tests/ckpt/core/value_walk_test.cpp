@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
+
 #include <gmock/gmock.h>
 
 #include "lockstep/ckpt/walk.h"
@@ -150,6 +152,63 @@ TEST(ValueWalk, IsBoundedInDepthAndVisits) {
   EXPECT_EQ(many.error().detail, "E_LIMIT");
 }
 
+// Names that are kept take memory: long ones count more.
+TEST(ValueWalk, CountsLongNamesSeveralTimes) {
+  const std::string key(2 * kVisitBytes, 'k');
+  const Value root = Value::dict({{key, Value::list({1, 2})}});
+  const std::uint64_t visits = 1 + 3 * (1 + 2);
+  EXPECT_TRUE(Noter({.max_visits = visits}).walk(root));
+  const Status many = Noter({.max_visits = visits - 1}).walk(root);
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().detail, "E_LIMIT");
+}
+
+// One long key at every level: the name grows with the square of the depth.
+TEST(ValueWalk, BoundsTheNamesOfKeysInKeys) {
+  const Value key(std::string(1'000'000, 'k'));
+  Value root = floats({1});
+  for (int i = 0; i < 100; ++i) {
+    root = Value::dict({{key, root}});
+  }
+  const Status status =
+      for_each_tensor(root, [](const std::string&, const Tensor&) {});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().detail, "E_LIMIT");
+}
+
+// Notes the paths of numbers.
+class Paths final : public ValueWalk {
+ public:
+  std::vector<std::vector<PathStep>> paths;
+
+ private:
+  Status visit(const Value& value) override {
+    if (value.as_int() != nullptr) {
+      paths.push_back(path());
+    }
+    return enter(value);
+  }
+};
+
+TEST(ValueWalk, KnowsItsPathAsStepsToo) {
+  using Path = std::vector<PathStep>;
+  Paths walk;
+  EXPECT_TRUE(walk.walk(Value::dict(
+      {{"", Value::dict({{"", 1}, {"x.y", Value::list({2, 3})}})},
+       {7, Value::tuple({4})},
+       {"end", 5}})));
+  const std::int64_t first = 0;
+  const std::int64_t second = 1;
+  EXPECT_THAT(
+      walk.paths,
+      ElementsAre(
+          Path{"", ""},
+          Path{"", "x.y", first},
+          Path{"", "x.y", second},
+          Path{"7", first},
+          Path{"end"}));
+}
+
 // Deeper than any reader goes: a tree of the program's own.
 TEST(ForEachTensor, StopsBeforeTheStackEnds) {
   Value tree = floats({1});
@@ -165,13 +224,71 @@ TEST(ForEachTensor, StopsBeforeTheStackEnds) {
 TEST(ForEachTensor, GoesAsDeepAsItsBound) {
   Value tree = floats({1});
   for (std::uint64_t i = 1; i < kMaxTreeDepth; ++i) {
-    tree = object(tree);
+    tree = i % 2 == 0 ? object(tree) : Value::dict({{"", tree}});
   }
   Names names;
   EXPECT_TRUE(for_each_tensor(
       tree,
       [&](const std::string& name, const Tensor&) { names.push_back(name); }));
   EXPECT_THAT(names, ElementsAre(""));
+}
+
+// A list that reaches `value` this many times.
+Value repeated(const Value& value, std::size_t times) {
+  List list;
+  list.items.assign(times, value);
+  return list;
+}
+
+// What a state_dict leaves out takes time as well, under each name.
+TEST(ForEachTensor, CountsWhatAModuleHidesEachTime) {
+  Set hidden;
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    hidden.items.emplace_back(i);
+  }
+  const Value state = Value::dict(
+      {{"_modules", Value::dict({})},
+       {"_non_persistent_buffers_set", std::move(hidden)}});
+  EXPECT_EQ(member_cost(state), 1004U); // two keys with their values
+  const auto walk = [&state](std::size_t times) {
+    constexpr std::uint64_t kMaxVisits = 1 + 10 * 1005;
+    const Status status = for_each_tensor(
+        repeated(object(state), times),
+        [](const std::string&, const Tensor&) {},
+        kMaxVisits);
+    return status ? "" : status.error().detail;
+  };
+  EXPECT_EQ(walk(10), "");
+  EXPECT_EQ(walk(11), "E_LIMIT");
+}
+
+// Looking through the state at each of its names would take minutes.
+TEST(ForEachTensor, LooksAtTheStateOfASharedObjectOnce) {
+  constexpr std::int64_t kMany = 100'000;
+  Dict state;
+  for (std::int64_t i = 0; i < kMany; ++i) {
+    state.items.emplace_back(i, i);
+  }
+  state.items.emplace_back("w", floats({1}));
+  const Value root = repeated(object(std::move(state)), kMany);
+  const auto begin = std::chrono::steady_clock::now();
+  Names names;
+  EXPECT_TRUE(for_each_tensor(
+      root,
+      [&](const std::string& name, const Tensor&) { names.push_back(name); }));
+  EXPECT_THAT(names, ElementsAre("0.w"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST(ForEachTensor, VisitsASharedModuleUnderEachName) {
+  const Value module = object(Value::dict(
+      {{"_modules", Value::dict({})},
+       {"_parameters", Value::dict({{"w", floats({1})}})}}));
+  Names names;
+  EXPECT_TRUE(for_each_tensor(
+      repeated(module, 2),
+      [&](const std::string& name, const Tensor&) { names.push_back(name); }));
+  EXPECT_THAT(names, ElementsAre("0.w", "1.w"));
 }
 
 TEST(NodeWalk, LooksAtSharedNodesOnceParentsFirst) {

@@ -75,6 +75,7 @@ class LeafWalk final : public ValueWalk {
 
   Status state_dict(const Value& module) {
     LOCKSTEP_ASSIGN(const FlatState flat, flatten(module));
+    LOCKSTEP_TRY(count(flat.visits));
     for (const FlatTensor& entry : flat.tensors) {
       LOCKSTEP_TRY(below(entry.name, std::make_shared<Tensor>(*entry.tensor)));
     }
@@ -83,8 +84,8 @@ class LeafWalk final : public ValueWalk {
 
   Status add(const Value& value) {
     DcpLeaf leaf{.value = value};
-    leaf.item.name = dotted();
     leaf.item.path = path();
+    leaf.item.name = dotted(leaf.item.path);
     if (!names_.insert(leaf.item.name).second) {
       return save_error(
           ErrorCode::kInvalidArgument,
@@ -106,9 +107,9 @@ class LeafWalk final : public ValueWalk {
   }
 
   // As PyTorch joins a path: with a dot after a first key that is empty, too.
-  [[nodiscard]] std::string dotted() const {
+  static std::string dotted(const std::vector<PathStep>& path) {
     std::vector<std::string> steps;
-    std::ranges::transform(path(), std::back_inserter(steps), step_text);
+    std::ranges::transform(path, std::back_inserter(steps), step_text);
     return join(steps, ".");
   }
 

@@ -135,6 +135,7 @@ class Builder {
   Result<std::size_t> module(const Value& state) {
     constexpr std::array kRoles{Role::kParameter, Role::kBuffer, Role::kPlain};
     const std::size_t object = new_object("Module");
+    attributes_ += member_cost(state); // also of what gives no attributes
     LOCKSTEP_TRY(for_each_member(
         state,
         [&](MemberKind kind, const Value& key, const Value& value) {

@@ -77,7 +77,9 @@ class AttributeWalk {
 class Extractor {
  public:
   Status walk(const Value& module, const std::string& name) {
+    const Value& state = *module.as_object()->state;
     LOCKSTEP_TRY(count());
+    LOCKSTEP_TRY(look_at(member_cost(state)));
     metadata_.items.emplace_back(
         name,
         Value::dict({{"version", module_version(module)}}));
@@ -85,7 +87,7 @@ class Extractor {
     attributes.add_known(module);
     attributes.add_attributes(module, prefix);
     return for_each_member(
-        *module.as_object()->state,
+        state,
         [&](MemberKind kind, const Value& key, const Value& value) -> Status {
           std::string path = prefix + key_text(key);
           if (kind == MemberKind::kModule) {
@@ -118,16 +120,30 @@ class Extractor {
     if (++count_ <= kMaxModelEntries) {
       return {};
     }
-    return Error{
+    return too_many(
+        format("more than {} modules and tensors", kMaxModelEntries));
+  }
+
+  // A shared module costs its time under each of its names.
+  Status look_at(std::uint64_t values) {
+    looks_ += values;
+    return looks_ <= WalkBounds().max_visits
+               ? Status()
+               : too_many("shared modules expand to too many values");
+  }
+
+  static Error too_many(std::string message) {
+    return {
         .code = ErrorCode::kUnsafe,
         .op = "ckpt.extract",
-        .message = format("more than {} modules and tensors", kMaxModelEntries),
+        .message = std::move(message),
         .detail = "E_LIMIT"};
   }
 
   Dict weights_;
   Dict metadata_;
   std::uint64_t count_ = 0;
+  std::uint64_t looks_ = 0;
 };
 
 struct FoundModel {

@@ -134,5 +134,26 @@ TEST(DcpWriter, NamesWhatItCannotHold) {
   EXPECT_THAT(refused.error().message, HasSubstr("'args'"));
 }
 
+// Flattening a shared module costs time also where it gives no names.
+TEST(DcpWriter, CountsTheWorkOnASharedModule) {
+  Set hidden;
+  for (std::int64_t i = 0; i < 3000; ++i) {
+    hidden.items.emplace_back(i);
+  }
+  const Value module = Object{
+      .global = "m.C",
+      .state = std::make_shared<Value>(Value::dict(
+          {{"_modules", Value::dict({})},
+           {"_non_persistent_buffers_set", std::move(hidden)}}))};
+  Dict root;
+  for (std::int64_t i = 0; i < 3000; ++i) {
+    root.items.emplace_back(i, module);
+  }
+  MemoryFs fs;
+  const Status saved = save("d", std::move(root), kWritten, fs);
+  ASSERT_FALSE(saved);
+  EXPECT_EQ(saved.error().detail, "E_LIMIT");
+}
+
 } // namespace
 } // namespace lockstep::ckpt

@@ -176,6 +176,23 @@ TEST(ExtractModel, StopsWhereSharedPartsExpandWithoutEnd) {
   EXPECT_EQ(model.error().detail, "E_LIMIT");
 }
 
+TEST(ExtractModel, StopsWhereSharedModulesHideTooMuch) {
+  Set hidden;
+  Dict shared;
+  for (std::int64_t i = 0; i < 5000; ++i) {
+    hidden.items.emplace_back(i);
+  }
+  const Value layer =
+      module("Layer", {{"_non_persistent_buffers_set", std::move(hidden)}});
+  for (std::int64_t i = 0; i < 5000; ++i) {
+    shared.items.emplace_back(std::to_string(i), layer);
+  }
+  const auto model =
+      extract_model(module("Net", {{"_modules", std::move(shared)}}));
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().detail, "E_LIMIT");
+}
+
 TEST(ExtractModel, KeepsTheDigestOfTheFile) {
   for (const char* path :
        {"testdata/valid/whole_model.pt",
