@@ -11,10 +11,16 @@ import tomllib
 from check_common import finish, project_files, root_from_arguments
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# Any line that includes, in whatever way: behind a comment, with a digraph.
+INCLUDES = re.compile(
+    r"(?:.*\*/)?\s*(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:include|\\$)")
 COMPAT = ("lockstep/tensor/compat.h", "lockstep/tensor/compat.cpp")
 # Own includes are written from the root of the repository.
 OWN_ROOTS = (
     "lockstep/", "tests/", "cli/", "cli_train/", "bench/", "fuzz/")
+# Sources end in .h or .cpp: what ends otherwise would not be checked.
+OTHER_ENDINGS = (
+    ".c", ".cc", ".cxx", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp")
 
 
 class Rules:
@@ -149,9 +155,26 @@ def folder_part(rules, path):
         path.rpartition("/")[0].removesuffix("/internal"))
 
 
+def check_path(name, include):
+    """What is wrong with the path as such, or None."""
+    if {"", ".", ".."} & set(include.split("/")):
+        return f"'{include}' is not the plain path of a header"
+    if not include.startswith(OWN_ROOTS):
+        return None
+    if not include.endswith(".h"):
+        return f"'{include}' is not a header: its name ends in .h"
+    # A program includes itself, a test also what it tests.
+    top = include.split("/")[0]
+    is_own = top == name.split("/")[0] or name.startswith(f"tests/{top}/")
+    return (None if is_own or top == "lockstep"
+            else f"may not include {top} ('{include}')")
+
+
 def check_include(rules, name, row, mark, include):
     """What is wrong with one include, or None."""
     folder, may_include, packages = row
+    if problem := check_path(name, include):
+        return problem
     if include.startswith("lockstep/"):
         other = rules.library_of(include)
         house = include.split("/")[1]
@@ -182,6 +205,8 @@ def check_include(rules, name, row, mark, include):
 def check_line(rules, name, row, line):
     if match := INCLUDE.match(line):
         return check_include(rules, name, row, match[1], match[2])
+    if INCLUDES.match(line):
+        return 'an include is written #include "path" or #include <path>'
     if re.match(r"\s*#\s*pragma\s+omp\b", line):
         return "no OpenMP: the torch wheel has its own run time"
     if "TORCH_VERSION" in line and name not in COMPAT:
@@ -198,6 +223,8 @@ def main():
     if circle := rules.circle():
         problems.append(f"scripts/layers.toml: rows in a circle: {circle}")
     for name in project_files(root):
+        if name.endswith(OTHER_ENDINGS):
+            problems.append(f"{name}: sources end in .h or .cpp")
         if not name.endswith((".h", ".cpp")):
             continue
         row = rules.row_of(name)
