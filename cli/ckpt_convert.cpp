@@ -244,15 +244,31 @@ Json convert_json(
   return json;
 }
 
+bool keeps_format(const ckpt::Checkpoint& file, const std::string& to) {
+  const auto same = ckpt::writer_of(file);
+  return same && *same == to;
+}
+
 // What may change in place if it is forced: the same format with everything in
 // it, but perhaps fewer bits of each number.
 OwnInput own_input(
     const ckpt::Checkpoint& file,
     const Chosen& chosen,
     const std::string& to) {
-  const auto same = ckpt::writer_of(file, "");
-  return same && *same == to && chosen.left_out.empty() ? OwnInput::kNeedsForce
-                                                        : OwnInput::kStays;
+  return keeps_format(file, to) && chosen.left_out.empty()
+             ? OwnInput::kNeedsForce
+             : OwnInput::kStays;
+}
+
+ckpt::SaveOptions save_options(
+    const ConvertArgs& args,
+    const ckpt::Checkpoint& file,
+    const std::string& to) {
+  ckpt::SaveOptions options{.clone_views = args.clone_views};
+  if (keeps_format(file, to)) {
+    options.extra_records = file.extra_records;
+  }
+  return options;
 }
 
 Result<int> run_convert(const ConvertArgs& args, const Common& common) {
@@ -290,7 +306,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
           {.dtype = dtype,
            .map_location = args.map_location,
            .clone_views = args.clone_views}));
-  auto saved = target.save(converted.root, {.clone_views = args.clone_views});
+  auto saved = target.save(converted.root, save_options(args, file, to));
   if (!saved) { // without a path it is one of reading
     Error error = std::move(saved).error();
     error.path = error.path.empty() ? input.name() : error.path;

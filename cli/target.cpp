@@ -258,7 +258,11 @@ Result<Written> CheckedTarget::rewrite(
     const ckpt::Checkpoint& file,
     const ckpt::Value& root) const {
   if (!target_.dry_run) {
-    Status done = ckpt::rewrite(file, root, target_.path, save_options());
+    ckpt::SaveOptions options = save_options();
+    if (is_own_input_) { // by another path or link, too
+      options.archive_name = file.archive_name;
+    }
+    Status done = ckpt::rewrite(file, root, target_.path, std::move(options));
     if (!done) {
       return save_error(std::move(done).error());
     }

@@ -57,6 +57,15 @@ inline std::string to_string(const Warning& warning) {
   return warning.name + ": " + warning.text;
 }
 
+/// A record of a zip checkpoint that is no part of the value: a note that
+/// somebody put into the file, or bytes that no tensor uses.
+struct ExtraRecord {
+  /// Without the archive's root: "extra/notes.json".
+  std::string name = {};
+  /// Its content, lazy as that of tensors.
+  std::shared_ptr<Storage> content = {};
+};
+
 /// What was read. Tensors stay lazy: bytes are touched when asked for.
 struct Checkpoint {
   Value root = {};
@@ -79,6 +88,8 @@ struct Checkpoint {
   std::vector<GlobalUse> globals = {};
   /// Storages in the order of first use, also those no tensor reaches.
   std::vector<std::shared_ptr<Storage>> storages = {};
+  /// In the order of the file; an edit keeps them.
+  std::vector<ExtraRecord> extra_records = {};
   /// Tensors without names that a TorchScript program holds as constants: all
   /// weights of a frozen one. Not read.
   std::uint64_t constants = 0;

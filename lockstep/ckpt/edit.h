@@ -249,18 +249,20 @@ std::vector<std::string> overflowed(const Converted& converted);
 // of tensors.
 //   auto file = ckpt::load("m.pt", {.use_mmap = false});
 //   auto edited = strip_prefix(file->root, {});
-//   rewrite(*file, edited->root, "m.pt");
+//   rewrite(*file, edited->root, "m.pt", {.archive_name = file->archive_name});
 
 /// The name of the writer for the format of `file`: "pt" for "zip". `input` is
 /// its path, for the message.
 /// Errors: kUnsupported (E_NO_WRITER) for a format that is only read.
-Result<std::string> writer_of(const Checkpoint& file, const std::string& input);
+Result<std::string> writer_of(
+    const Checkpoint& file,
+    const std::string& input = {});
 
 /// Saves `root`, a tree made of `file`, in the format of `file`, whatever the
 /// options say. `output` may be the file itself: a new one takes its place.
-/// Storages of `file` keep their checksums (`SaveOptions::reuse_checksums`).
-/// Errors: as `save`; kUnsupported (E_NO_WRITER) for a format that is only
-/// read.
+/// Storages of `file` keep their checksums (`SaveOptions::reuse_checksums`),
+/// and its extra records are carried over. Errors: as `save`; kUnsupported
+/// (E_NO_WRITER) for a format that is only read.
 Status rewrite(
     const Checkpoint& file,
     const Value& root,

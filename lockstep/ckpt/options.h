@@ -11,6 +11,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::ckpt {
 
@@ -100,6 +103,9 @@ struct SaveOptions {
   /// are copied by the kernel, with the CRC stored there: fast, and damage
   /// stays visible to those who check, but is not noticed now.
   bool reuse_checksums = false;
+  /// Records to write beside the value (pt; other formats have no place for
+  /// them). Names that PyTorch's own records have are refused (E_NAME).
+  std::vector<ExtraRecord> extra_records = {};
 };
 
 } // namespace lockstep::ckpt

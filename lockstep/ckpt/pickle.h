@@ -69,8 +69,10 @@ Result<PickleResult> read_pickle(
 struct PickledTree {
   /// The record `data.pkl`.
   std::string pickle = {};
-  /// Storage i is the record `data/i`, in order of first use.
+  /// In order of first use.
   std::vector<std::shared_ptr<Storage>> storages = {};
+  /// Storage i is the record `data/KEY` of the key i: "0", "1", ...
+  std::vector<std::string> keys = {};
   /// Units: bytes of one element of storage i, as its class counts them.
   std::vector<std::uint64_t> element_bytes = {};
 };
@@ -87,9 +89,8 @@ enum class StorageIds : std::uint8_t {
 /// How a tree is pickled.
 struct PickleOptions {
   StorageIds ids = StorageIds::kZip;
-  /// Storages that came from a file keep their keys; the others get the number
-  /// of their first use, as PyTorch does. For a pickle beside the old records.
-  bool keep_storage_keys = false;
+  /// Numbers that no storage may get, for other records have them.
+  std::set<std::string> taken_keys = {};
 };
 
 /// Pickles `root`. A string, container, tensor or object that is shared in the

@@ -15,6 +15,7 @@
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
+#include "tests/ckpt/value_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 #include "tests/support/scratch_dir.h"
 
@@ -71,6 +72,36 @@ TEST_F(EditCommands, PrefixAndStripChangeTheFileItself) {
   EXPECT_THAT(names("m.pt"), ElementsAre("w"));
   EXPECT_EQ(run("verify --strict m.pt"), 0) << text("out.txt");
   EXPECT_EQ(run("strip m.pt"), 1);
+}
+
+// Also through a link, whose name the archive does not take.
+TEST_F(EditCommands, KeepsTheRootAndForeignRecordsOfTheFileItself) {
+  const ckpt::ExtraRecord note{
+      .name = "extra/notes.json",
+      .content = ckpt::storage_of("{}", ckpt::DType::kUInt8)};
+  const auto weights = ckpt::Value::dict(
+      {{"w", ckpt::tensor_of<float>(ckpt::DType::kFloat32, {1}, {1})}});
+  ASSERT_TRUE(ckpt::save(
+      path("m.pt"),
+      weights,
+      {.archive_name = "root", .extra_records = {note}}));
+  std::filesystem::create_symlink("m.pt", path("link.pt"));
+  for (const char* command :
+       {"rename m.pt s/w/v/", "prefix link.pt", "strip ./link.pt"}) {
+    ASSERT_EQ(run(command), 0) << text("err.txt");
+    const auto file = ckpt::load(path("m.pt")).value();
+    EXPECT_EQ(file.archive_name, "root") << command;
+    ASSERT_EQ(file.extra_records.size(), 1U) << command;
+    EXPECT_EQ(file.extra_records[0].name, note.name);
+    EXPECT_EQ(as_text(*file.extra_records[0].content->source->load()), "{}");
+  }
+  ASSERT_EQ(run("prefix m.pt -o new.pt"), 0) << text("err.txt");
+  const auto file = ckpt::load(path("new.pt")).value();
+  EXPECT_EQ(file.archive_name, "new");
+  EXPECT_EQ(file.extra_records.size(), 1U);
+  ASSERT_EQ(run("convert --dtype float16 m.pt m.pt --force"), 0)
+      << text("err.txt");
+  EXPECT_EQ(ckpt::load(path("m.pt")).value().extra_records.size(), 1U);
 }
 
 TEST_F(EditCommands, WriteNewFilesAndGuardOldOnes) {

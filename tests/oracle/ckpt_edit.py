@@ -3,9 +3,11 @@
 
 ckpt_edit.py make FOLDER        writes wrapped.pt, a DataParallel's state_dict
                                 inside a checkpoint, and plain.pt, the same
-                                after consume_prefix_in_state_dict_if_present
+                                after consume_prefix_in_state_dict_if_present;
+                                wrapped.pt has records beside PyTorch's own
 ckpt_edit.py equal FILE WANTED  loads FILE in every way and compares it with
-                                WANTED: keys, order, metadata, tensors
+                                WANTED: keys, order, metadata, tensors;
+                                zipfile must see those records
 ckpt_edit.py crash FILE OLD NEW prints whether FILE holds what OLD or NEW does
 """
 import os
@@ -20,6 +22,10 @@ from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present  # no
 warnings.filterwarnings("ignore")
 
 
+FOREIGN = {"extra/notes.json": b'{"by": "hand"}', "data/9999": b"unused", "empty": b""}
+DEFLATED = b"again and " * 100
+
+
 def make(folder):
     torch.manual_seed(0)
     net = torch.nn.Sequential(*(
@@ -27,6 +33,11 @@ def make(folder):
         for _ in range(150)))
     state = torch.nn.DataParallel(net).state_dict()
     torch.save({"epoch": 3, "state_dict": state}, f"{folder}/wrapped.pt")
+    with zipfile.ZipFile(f"{folder}/wrapped.pt", "a") as archive:
+        for name, content in FOREIGN.items():
+            archive.writestr(f"wrapped/{name}", content)
+        archive.writestr(
+            "wrapped/deflated", DEFLATED, zipfile.ZIP_DEFLATED)
     consume_prefix_in_state_dict_if_present(state, "module.")
     torch.save({"epoch": 3, "state_dict": state}, f"{folder}/plain.pt")
 
@@ -43,6 +54,9 @@ def same(a, b):
 def equal(path, wanted):
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
+        root = archive.namelist()[0].split("/")[0]
+        for name, content in {**FOREIGN, "deflated": DEFLATED}.items():
+            assert archive.read(f"{root}/{name}") == content, name
     expected = weights(wanted)
     assert same(weights(path), expected)
     assert same(weights(path, mmap=True), expected)

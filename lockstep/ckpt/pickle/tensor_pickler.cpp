@@ -230,9 +230,10 @@ Result<std::shared_ptr<const std::string>> ValuePickler::storage_key(
     std::string_view storage_class) {
   const auto found = known_.find(storage.get());
   if (found == known_.end()) {
-    const std::string key = options_.keep_storage_keys && !storage->key.empty()
-                                ? storage->key
-                                : std::to_string(storages_.size());
+    std::string key;
+    do {
+      key = std::to_string(next_key_++);
+    } while (options_.taken_keys.contains(key));
     const bool keeps =
         storage->key_text != nullptr && *storage->key_text == key;
     Known known{
@@ -240,6 +241,7 @@ Result<std::shared_ptr<const std::string>> ValuePickler::storage_key(
         .key = keeps ? storage->key_text
                      : std::make_shared<const std::string>(key)};
     storages_.push_back(storage);
+    keys_.push_back(std::move(key));
     const auto dtype = storage_class_dtype(storage_class);
     element_bytes_.push_back(dtype ? dtype_info(*dtype).size : 1);
     return known_.emplace(storage.get(), std::move(known)).first->second.key;

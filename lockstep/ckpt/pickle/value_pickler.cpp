@@ -36,6 +36,7 @@ PickledTree ValuePickler::finish() && {
   return {
       .pickle = std::move(out_).finish(),
       .storages = std::move(storages_),
+      .keys = std::move(keys_),
       .element_bytes = std::move(element_bytes_)};
 }
 

@@ -94,6 +94,8 @@ class ValuePickler {
   PickleOutput out_;
   std::vector<Step> path_;
   std::vector<std::shared_ptr<Storage>> storages_;
+  std::vector<std::string> keys_;
+  std::uint64_t next_key_ = 0;
   std::vector<std::uint64_t> element_bytes_;
   std::unordered_map<const Storage*, Known> known_;
 };

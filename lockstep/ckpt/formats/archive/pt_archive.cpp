@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/zip/serialization_id.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -20,6 +22,19 @@ constexpr std::array kBefore = {
     TextRecord{".storage_alignment", "64"},
     TextRecord{"byteorder", "little"}};
 constexpr std::array kAfter = {TextRecord{"version", "3\n"}};
+constexpr std::string_view kPickleRecord = "data.pkl";
+constexpr std::string_view kDataFolder = "data/";
+// Read in place of `version` if it is there.
+constexpr std::string_view kOldVersion = ".data/version";
+
+// PyTorch finds records by names of any letter case.
+std::string lower_case(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
 
 bool is_ascii(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
@@ -53,8 +68,8 @@ Result<std::string> checked_root(std::string root) {
       .hint = "set archive_name to a plain name"};
 }
 
-std::string data_name(std::size_t index) {
-  return "data/" + std::to_string(index);
+std::string data_name(const PickledTree& tree, std::size_t index) {
+  return std::string(kDataFolder) + tree.keys[index];
 }
 
 } // namespace
@@ -64,6 +79,48 @@ Result<std::string> archive_folder(
     const SaveOptions& options) {
   return checked_root(
       options.archive_name.empty() ? default_root(path) : options.archive_name);
+}
+
+bool is_frame_record(std::string_view name) {
+  const std::string lower = lower_case(name);
+  const auto has = [&lower](const auto& records) {
+    return std::ranges::find(records, lower, &TextRecord::name) !=
+           records.end();
+  };
+  return has(kBefore) || has(kAfter) || lower == kIdRecord ||
+         lower == kOldVersion;
+}
+
+Status check_extra_records(std::span<const ExtraRecord> records) {
+  std::set<std::string> names{std::string(kPickleRecord)};
+  for (const ExtraRecord& record : records) {
+    const bool is_good = is_record_name(record.name) && is_utf8(record.name) &&
+                         !is_frame_record(record.name) &&
+                         names.insert(lower_case(record.name)).second;
+    if (!is_good) {
+      return Error{
+          .code = ErrorCode::kInvalidArgument,
+          .op = "ckpt.save",
+          .message = format(
+              "'{}' cannot be the name of a further record",
+              escape(record.name, 200)),
+          .hint = "expected UTF-8 and a name that no other record has",
+          .detail = "E_NAME"};
+    }
+  }
+  return {};
+}
+
+std::set<std::string> taken_keys(std::span<const ExtraRecord> records) {
+  std::set<std::string> keys;
+  for (const ExtraRecord& record : records) {
+    const std::string lower = lower_case(record.name);
+    if (lower.starts_with(kDataFolder)) { // data/7, data/7/notes.json
+      const std::string below = lower.substr(kDataFolder.size());
+      keys.insert(below.substr(0, below.find('/')));
+    }
+  }
+  return keys;
 }
 
 Status
@@ -101,17 +158,21 @@ Result<std::uint64_t> write_pt_archive(
     WritableFile& file,
     const std::string& root,
     const PickledTree& tree,
-    const AddStorage& add) {
+    const AddStorage& add,
+    std::span<const ExtraRecord> extra_records) {
   ZipWriter zip(file, root);
-  LOCKSTEP_TRY(zip.add("data.pkl", as_byte_span(tree.pickle)));
+  LOCKSTEP_TRY(zip.add(kPickleRecord, as_byte_span(tree.pickle)));
   for (const TextRecord& record : kBefore) {
     LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
   }
   for (std::size_t i = 0; i < tree.storages.size(); ++i) {
-    LOCKSTEP_TRY(add(zip, data_name(i), i));
+    LOCKSTEP_TRY(add(zip, data_name(tree, i), *tree.storages[i]));
   }
   for (const TextRecord& record : kAfter) {
     LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
+  }
+  for (const ExtraRecord& record : extra_records) {
+    LOCKSTEP_TRY(add(zip, record.name, *record.content));
   }
   LOCKSTEP_TRY(zip.finish());
   return zip.position();
@@ -119,16 +180,21 @@ Result<std::uint64_t> write_pt_archive(
 
 std::uint64_t pt_archive_bytes(
     const std::string& root,
-    const PickledTree& tree) {
-  std::vector<PlannedRecord> records{{"data.pkl", tree.pickle.size()}};
+    const PickledTree& tree,
+    std::span<const ExtraRecord> extra_records) {
+  std::vector<PlannedRecord> records{
+      {std::string(kPickleRecord), tree.pickle.size()}};
   for (const TextRecord& record : kBefore) {
     records.push_back({std::string(record.name), record.text.size()});
   }
   for (std::size_t i = 0; i < tree.storages.size(); ++i) {
-    records.push_back({data_name(i), tree.storages[i]->nbytes});
+    records.push_back({data_name(tree, i), tree.storages[i]->nbytes});
   }
   for (const TextRecord& record : kAfter) {
     records.push_back({std::string(record.name), record.text.size()});
+  }
+  for (const ExtraRecord& record : extra_records) {
+    records.push_back({record.name, record.content->nbytes});
   }
   return zip_file_bytes(root, records);
 }

@@ -6,8 +6,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
 
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
@@ -20,9 +24,20 @@ Result<std::string> archive_folder(
     const std::string& path,
     const SaveOptions& options);
 
-/// Adds the storage `index` of the tree as the record `name`.
+/// True for the records that tell readers how to read the others: the version,
+/// the order of bytes and their like.
+bool is_frame_record(std::string_view name);
+
+/// Errors: kInvalidArgument (E_NAME) for what cannot be written beside
+/// PyTorch's own records.
+[[nodiscard]] Status check_extra_records(std::span<const ExtraRecord> records);
+
+/// The keys of storages that `records` have.
+std::set<std::string> taken_keys(std::span<const ExtraRecord> records);
+
+/// Adds a storage as the record `name`.
 using AddStorage = std::function<
-    Status(ZipWriter& zip, const std::string& name, std::size_t index)>;
+    Status(ZipWriter& zip, const std::string& name, Storage& storage)>;
 
 /// Writes all records after what `file` holds; offsets count from there.
 /// Returns the archive's length. Units: bytes. Errors: kIo, those of `add`.
@@ -30,12 +45,14 @@ Result<std::uint64_t> write_pt_archive(
     WritableFile& file,
     const std::string& root,
     const PickledTree& tree,
-    const AddStorage& add);
+    const AddStorage& add,
+    std::span<const ExtraRecord> extra_records = {});
 
 /// The length of that archive. Units: bytes.
 std::uint64_t pt_archive_bytes(
     const std::string& root,
-    const PickledTree& tree);
+    const PickledTree& tree,
+    std::span<const ExtraRecord> extra_records);
 
 /// Adds the bytes of `storage`. Errors: those of loading; kCorrupt
 /// (E_STORAGE_SHORT).

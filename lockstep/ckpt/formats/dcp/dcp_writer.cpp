@@ -52,7 +52,7 @@ Result<std::uint64_t> write_tensor(WritableFile& file, const Tensor& tensor) {
       file,
       kItemRoot,
       tree,
-      [&tensor](ZipWriter& zip, const std::string& name, std::size_t /*at*/) {
+      [&tensor](ZipWriter& zip, const std::string& name, Storage& /*empty*/) {
         return zip.add(
             name,
             contiguous_bytes(tensor),
@@ -68,9 +68,7 @@ Result<std::uint64_t> write_object(WritableFile& file, const Value& value) {
       file,
       kItemRoot,
       tree,
-      [&tree](ZipWriter& zip, const std::string& name, std::size_t at) {
-        return internal::add_pt_storage(zip, name, *tree.storages[at]);
-      });
+      internal::add_pt_storage);
 }
 
 Status write_items(

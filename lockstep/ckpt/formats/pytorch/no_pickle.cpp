@@ -10,6 +10,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/archive/pt_archive.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -32,18 +33,6 @@ constexpr std::array kForeignArchives{
         "a package of torch.package",
         "load the weights in Python with torch.package.PackageImporter, then "
         "torch.save them"}};
-
-// What torch.save writes around the pickle and the tensors.
-constexpr std::array<std::string_view, 5> kFrame{
-    "version",
-    "byteorder",
-    ".data/serialization_id",
-    ".format_version",
-    ".storage_alignment"};
-
-bool is_frame(const ZipRecord& record) {
-  return std::ranges::find(kFrame, record.name) != kFrame.end();
-}
 
 } // namespace
 
@@ -71,7 +60,7 @@ Error no_pickle_error(const ZipReader& zip) {
           counted(names.size(), "other record", "other records"),
           names.empty() ? "" : ": ",
           some_names(names)),
-      std::ranges::all_of(records, is_frame)
+      std::ranges::all_of(records, is_frame_record, &ZipRecord::name)
           ? "torch.save failed while pickling: save again and read its error"
           : "");
 }

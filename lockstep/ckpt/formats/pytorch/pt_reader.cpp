@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <charconv>
+#include <memory>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/archive/byteorder.h"
+#include "lockstep/ckpt/formats/archive/pt_archive.h"
+#include "lockstep/ckpt/formats/archive/record_source.h"
 #include "lockstep/ckpt/formats/pytorch/no_pickle.h"
 #include "lockstep/ckpt/formats/pytorch/pt_cut.h"
 #include "lockstep/ckpt/formats/pytorch/pt_storage.h"
@@ -170,8 +174,27 @@ class PtReader {
       LOCKSTEP_ASSIGN(
           file_.root,
           plain_tree(file_.root, options_.limits.max_depth));
+    } else {
+      note_extra_records(storages);
     }
     return {};
+  }
+
+  void note_extra_records(const StorageTable& storages) {
+    std::set<const ZipRecord*> used{zip_->find("data.pkl")};
+    for (const auto& entry : storages.entries()) {
+      used.insert(entry.record);
+    }
+    for (const ZipRecord& record : zip_->records()) {
+      if (used.contains(&record) || internal::is_frame_record(record.name)) {
+        continue;
+      }
+      auto content = std::make_shared<Storage>(Storage{.nbytes = record.size});
+      content->source =
+          record_source(zip_, record, record.size, options_.check_crc);
+      file_.extra_records.push_back(
+          {.name = record.name, .content = std::move(content)});
+    }
   }
 
   void count_constants() {

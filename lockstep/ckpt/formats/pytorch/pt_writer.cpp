@@ -23,8 +23,7 @@ Status write_pt_records(
       file,
       root,
       tree,
-      [&](ZipWriter& zip, const std::string& name, std::size_t index) {
-        Storage& storage = *tree.storages[index];
+      [&](ZipWriter& zip, const std::string& name, Storage& storage) {
         const auto stored = options.reuse_checksums && storage.source
                                 ? storage.source->stored()
                                 : std::nullopt;
@@ -35,7 +34,8 @@ Status write_pt_records(
                              .size = storage.nbytes,
                              .crc = stored->crc})
                       : internal::add_pt_storage(zip, name, storage);
-      }));
+      },
+      options.extra_records));
   return {};
 }
 
@@ -49,7 +49,10 @@ Status write_pt(
   LOCKSTEP_ASSIGN(
       const std::string folder,
       internal::archive_folder(path, options));
-  auto tree = write_pickle(root);
+  LOCKSTEP_TRY(internal::check_extra_records(options.extra_records));
+  auto tree = write_pickle(
+      root,
+      {.taken_keys = internal::taken_keys(options.extra_records)});
   if (!tree) {
     Error error = std::move(tree).error();
     error.path = path;
@@ -61,7 +64,8 @@ Status write_pt(
       [&](WritableFile& file) {
         return write_pt_records(file, folder, *tree, options);
       },
-      {.expected_bytes = internal::pt_archive_bytes(folder, *tree),
+      {.expected_bytes =
+           internal::pt_archive_bytes(folder, *tree, options.extra_records),
        .durable = options.durable,
        .reserve = !options.reuse_checksums,
        .replace = options.replace});

@@ -28,8 +28,9 @@ Status rewrite(
     const std::string& output,
     SaveOptions options,
     FileSystem& fs) {
-  LOCKSTEP_ASSIGN(options.format, writer_of(file, output));
+  LOCKSTEP_ASSIGN(options.format, writer_of(file));
   options.reuse_checksums = true;
+  options.extra_records = file.extra_records;
   return save(output, root, options, fs);
 }
 

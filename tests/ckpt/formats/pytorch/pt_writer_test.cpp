@@ -118,5 +118,60 @@ TEST(PtWriter, SurvivesEveryFailureOfTheDisk) {
   }
 }
 
+// In any letter case: PyTorch does not tell them apart.
+TEST(WritePt, NumbersStoragesAroundExtraRecords) {
+  MemoryFs fs;
+  const auto extra = [](std::string name) {
+    return ExtraRecord{
+        .name = std::move(name),
+        .content = storage_of("mine", DType::kUInt8)};
+  };
+  const auto tensor = [](float value) {
+    return tensor_of<float>(DType::kFloat32, {value}, {1});
+  };
+  ASSERT_TRUE(save(
+      "a.pt",
+      Value::list({tensor(1), tensor(2), tensor(3)}),
+      {.extra_records =
+           {extra("data/0"), extra("Data/2/note"), extra("notes/data/3")}},
+      fs));
+  const auto file = load("a.pt", {}, fs);
+  ASSERT_TRUE(file) << to_string(file.error());
+  std::vector<std::string> keys;
+  for (const auto& storage : file->storages) {
+    keys.push_back(storage->key);
+  }
+  EXPECT_THAT(keys, testing::ElementsAre("1", "3", "4"));
+  ASSERT_EQ(file->extra_records.size(), 3U);
+  EXPECT_EQ(as_text(*file->extra_records[0].content->source->load()), "mine");
+}
+
+TEST(WritePt, RefusesExtraRecordsThatWouldHideOthers) {
+  for (const char* name :
+       {"data.pkl",
+        "Data.pkl",
+        "version",
+        ".data/version",
+        "ByteOrder",
+        ".data/serialization_id",
+        "../up",
+        "",
+        "\xff"}) {
+    MemoryFs fs;
+    const ExtraRecord record{
+        .name = name,
+        .content = storage_of("x", DType::kUInt8)};
+    const Status status =
+        save("a.pt", Value(1), {.extra_records = {record}}, fs);
+    ASSERT_FALSE(status) << name;
+    EXPECT_EQ(status.error().detail, "E_NAME") << name;
+  }
+  MemoryFs fs;
+  const ExtraRecord note{
+      .name = "note",
+      .content = storage_of("x", DType::kUInt8)};
+  EXPECT_FALSE(save("a.pt", Value(1), {.extra_records = {note, note}}, fs));
+}
+
 } // namespace
 } // namespace lockstep::ckpt

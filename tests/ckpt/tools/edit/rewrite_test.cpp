@@ -12,7 +12,9 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/ckpt/zip/zip_fixture.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -171,6 +173,82 @@ TEST(Rewrite, EqualsSaveAndKeepsDamageVisible) {
   ASSERT_TRUE(report);
   ASSERT_EQ(report->errors.size(), 1U);
   EXPECT_EQ(report->errors[0].detail, "E_CRC");
+}
+
+std::string content_of(const ExtraRecord& record) {
+  const auto bytes = record.content->source->load();
+  return bytes ? std::string(as_text(*bytes)) : bytes.error().detail;
+}
+
+// A note, bytes that no tensor uses, and a record of the frame.
+std::string with_foreign_records() {
+  MemoryFs fs = disk_with(wrapped(1));
+  const std::string saved = *read_text(fs, kPath);
+  auto zip = ZipReader::open(make_source(as_byte_span(saved)));
+  EXPECT_TRUE(zip);
+  ZipBytes made;
+  std::vector<std::byte> scratch;
+  for (const ZipRecord& record : zip->records()) {
+    made.add(
+        "root/" + record.name,
+        std::string(as_text(*zip->read(record, scratch))));
+    scratch.clear();
+  }
+  made.add("root/extra/notes.json", "{}");
+  made.add("root/data/7", "unused");
+  made.add("root/empty", "");
+  return made.finish();
+}
+
+TEST(Rewrite, CarriesOverWhatIsNoPartOfTheValue) {
+  for (const bool use_mmap : {false, true}) {
+    MemoryFs fs;
+    const std::string bytes = with_foreign_records();
+    ASSERT_TRUE((*fs.create(kPath, 0644))->write(as_byte_span(bytes)));
+    const auto before = load(kPath, {.use_mmap = use_mmap}, fs);
+    ASSERT_TRUE(before);
+    ASSERT_EQ(before->extra_records.size(), 3U);
+    const auto edited = strip_prefix(before->root, {});
+    ASSERT_TRUE(rewrite(
+        *before,
+        edited->root,
+        kPath,
+        {.archive_name = before->archive_name},
+        fs));
+    const auto file = load(kPath, {}, fs);
+    ASSERT_TRUE(file);
+    EXPECT_EQ(file->archive_name, "root");
+    EXPECT_THAT(file->warnings, testing::IsEmpty());
+    ASSERT_EQ(file->extra_records.size(), 3U);
+    EXPECT_EQ(file->extra_records[0].name, "extra/notes.json");
+    EXPECT_EQ(content_of(file->extra_records[0]), "{}");
+    EXPECT_EQ(file->extra_records[1].name, "data/7");
+    EXPECT_EQ(content_of(file->extra_records[1]), "unused");
+    EXPECT_EQ(file->extra_records[2].name, "empty");
+    EXPECT_EQ(content_of(file->extra_records[2]), "");
+    EXPECT_TRUE(verify(kPath, {}, fs)->is_sound());
+  }
+}
+
+// A damaged note stays a damaged note.
+TEST(Rewrite, KeepsTheChecksumOfExtraRecords) {
+  MemoryFs fs;
+  std::string bytes = with_foreign_records();
+  bytes[bytes.find("unused")] ^= 1;
+  ASSERT_TRUE((*fs.create(kPath, 0644))->write(as_byte_span(bytes)));
+  ASSERT_TRUE(strip(fs));
+  const auto report = verify(kPath, {}, fs);
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->errors.size(), 1U);
+  EXPECT_EQ(report->errors[0].detail, "E_CRC");
+}
+
+TEST(Rewrite, BlamesNoOutputForAFormatThatIsOnlyRead) {
+  MemoryFs fs;
+  const Status status = rewrite({.format = "tar"}, Value(1), "out.pt", {}, fs);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().detail, "E_NO_WRITER");
+  EXPECT_EQ(status.error().path, "");
 }
 
 } // namespace
