@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "lockstep/base/fs.h"
 
@@ -40,6 +41,14 @@ inline std::uint64_t read_number(ByteSpan bytes, std::size_t size) {
     number = number << 8 | static_cast<std::uint64_t>(bytes[i]);
   }
   return number;
+}
+
+/// Appends an integer in little-endian order.
+template <class Integer>
+void append_le(std::string& text, Integer value) {
+  for (std::size_t i = 0; i < sizeof(Integer); ++i) {
+    text.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
+  }
 }
 
 } // namespace lockstep::ckpt::internal

@@ -234,13 +234,7 @@ std::optional<Struct> read_struct(ByteSpan bytes) {
   return result;
 }
 
-/// Appends an integer in little-endian order.
-template <class Integer>
-void append_le(std::string& text, Integer value) {
-  for (std::size_t i = 0; i < sizeof(Integer); ++i) {
-    text.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
-  }
-}
+using internal::append_le;
 
 /// The structure as it is in a file.
 template <class Struct>

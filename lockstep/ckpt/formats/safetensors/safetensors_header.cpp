@@ -7,6 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/json_scanner.h"
+#include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
@@ -37,10 +38,7 @@ Result<std::uint64_t> read_length(ByteSource& source) {
   LOCKSTEP_ASSIGN(
       const ByteSpan bytes,
       source.view(0, kSafetensorsLengthBytes, scratch));
-  std::uint64_t length = 0;
-  for (std::size_t i = kSafetensorsLengthBytes; i-- > 0;) {
-    length = length << 8 | static_cast<std::uint64_t>(bytes[i]);
-  }
+  const auto length = internal::read_le<std::uint64_t>(bytes, 0);
   if (length > kMaxSafetensorsHeader) {
     return bad_header(
         "E_SAFETENSORS_HEADER",

@@ -5,6 +5,7 @@
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/buffered_output.h"
+#include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
@@ -14,7 +15,6 @@ namespace lockstep::ckpt {
 namespace internal {
 namespace {
 
-constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kHeaderAlignment = 8;
 
 // The package's order: type (later rows first), then name.
@@ -84,9 +84,7 @@ Status write_body(
     std::span<const PlannedTensor> tensors) {
   BufferedOutput out(file);
   std::string length;
-  for (std::size_t i = 0; i < kLengthBytes; ++i) {
-    length.push_back(static_cast<char>(header.size() >> (8 * i) & 0xFF));
-  }
+  append_le(length, std::uint64_t{header.size()});
   LOCKSTEP_TRY(out.write(length));
   LOCKSTEP_TRY(out.write(header));
   for (const PlannedTensor& planned : tensors) {
@@ -126,7 +124,7 @@ Status write_safetensors_file(
         .path = path,
         .detail = "E_LIMIT"};
   }
-  std::uint64_t bytes = kLengthBytes + header.size();
+  std::uint64_t bytes = kSafetensorsLengthBytes + header.size();
   for (const PlannedTensor& planned : tensors) {
     bytes += planned.bytes;
   }

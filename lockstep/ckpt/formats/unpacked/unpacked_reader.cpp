@@ -94,16 +94,9 @@ class FolderStorages final : public PersistentIdHandler {
     }
     if (storage->class_name != parsed.class_name ||
         storage->nbytes != parsed.nbytes) {
-      return corrupt_file(
-          "E_STORAGE_CONFLICT",
-          format(
-              "storage '{}' is {} of {} bytes here, but {} of {} before",
-              parsed.key,
-              escape(parsed.class_name),
-              parsed.nbytes,
-              escape(storage->class_name),
-              storage->nbytes),
-          record);
+      Error error = storage_conflict(parsed, *storage);
+      error.record = record;
+      return error;
     }
     return Value(storage);
   }
