@@ -61,8 +61,8 @@ class Walker {
            name[root_.size()] == '/';
   }
 
-  // A streamed record does not say its size before its end: the pickle knows
-  // its own and those of the storages.
+  // In the file. A streamed record does not say it before its end: the pickle
+  // knows its own and those of the storages, if they are stored.
   Result<std::optional<std::uint64_t>> size_of(
       const LocalRecord& header,
       const std::string& name) {
@@ -70,7 +70,10 @@ class Walker {
       LOCKSTEP_TRY(read_plan(header));
     }
     if (!header.has_descriptor() || header.size != 0) {
-      return std::optional(header.size);
+      return std::optional(header.compressed_size);
+    }
+    if (header.header.method != kStored) {
+      return std::optional<std::uint64_t>();
     }
     const auto known = sizes_.find(name);
     return known == sizes_.end() ? std::optional<std::uint64_t>()

@@ -235,6 +235,20 @@ TEST(Print, JsonOfASharedTextIsLimited) {
   EXPECT_EQ(json.error().detail, "E_LIMIT");
 }
 
+// A deflated record takes less room in the file than its content would.
+TEST(CutArchive, NamesWhatFollowsADeflatedRecord) {
+  ZipBytes zip;
+  zip.add("m/note", "packed", {.size = 5000, .method = 8});
+  zip.add("m/version", "3\n");
+  const std::string bytes = zip.finish();
+  const std::string cut = bytes.substr(0, bytes.find("PK\x01\x02"));
+  const auto file = load(make_source(as_byte_span(cut)), "m.pt");
+  ASSERT_FALSE(file);
+  EXPECT_THAT(
+      file.error().message,
+      testing::HasSubstr("2 records are whole: 'note', 'version'"));
+}
+
 TEST(Print, StopsAtTheLineLimit) {
   Value list = List{};
   for (int i = 0; i < 1000; ++i) {
