@@ -32,7 +32,6 @@ Json finding_json(const ckpt::ScanFinding& finding) {
       .set("name", finding.name)
       .set("dangerous", finding.is_dangerous)
       .set("nested", finding.is_nested)
-      .set("code", finding.is_code)
       .set("record", finding.record)
       .set("offset", finding.offset)
       .set("count", finding.count);
@@ -60,6 +59,7 @@ Json scan_json(const ScanReport& report) {
       .set(
           "script_classes",
           report.script_classes ? Json(*report.script_classes) : Json())
+      .set("code", report.script_classes ? Json("not judged") : Json())
       .set("findings", std::move(findings))
       .set("notes", std::move(notes));
 }
@@ -77,12 +77,6 @@ Json reports_json(const std::vector<ScanReport>& reports) {
 std::string place_text(const std::string& record, std::uint64_t offset) {
   return record.empty() ? format("offset {:#x}", offset)
                         : format("{} {:#x}", escape(record, 100), offset);
-}
-
-std::string_view meaning(const ckpt::ScanFinding& finding) {
-  return finding.is_code        ? "leaves the interpreter"
-         : finding.is_dangerous ? "runs code"
-                                : "needs Python class";
 }
 
 Tone tone_of(Verdict verdict) {
@@ -108,19 +102,17 @@ std::string scan_text(const ScanReport& report, bool color) {
   }
   text += "\n";
   if (report.script_classes) {
-    const bool leaves =
-        std::ranges::any_of(report.findings, &ckpt::ScanFinding::is_code);
     text += format(
-        "{:<10}    TorchScript program, {}{}\n",
+        "{:<10}    TorchScript program, {}; its code may run when LibTorch "
+        "loads it, and is not judged\n",
         "",
-        counted(*report.script_classes, "class", "classes"),
-        leaves ? "" : ", code cannot leave the interpreter");
+        counted(*report.script_classes, "class", "classes"));
   }
   for (const ckpt::ScanFinding& finding : report.findings) {
     text += format(
         "{:<10}    {}  {}  {}{}\n",
         "",
-        meaning(finding),
+        finding.is_dangerous ? "runs code" : "needs Python class",
         escape(finding.name, 100),
         place_text(finding.record, finding.offset),
         finding.is_nested ? " in a string" : "");

@@ -70,8 +70,7 @@ void add_results(const ckpt::ScanReport& report, Json& results) {
     results.push(result(
         finding.is_dangerous ? kDangerous : kUnknown,
         format(
-            "the {}{} {} {}",
-            finding.is_code ? "code" : "pickle",
+            "the pickle{} {} {}",
             inside(finding.record),
             finding.is_dangerous ? "names" : "needs Python class",
             escape(finding.name, 200)),

@@ -20,7 +20,8 @@ namespace lockstep::ckpt {
 
 /// What a scan says of a file.
 enum class Verdict : std::uint8_t {
-  /// Every pickle was read to its end and names only allowed things.
+  /// Every pickle was read to its end and names only allowed things. Says
+  /// nothing of the code of a TorchScript program.
   kClean,
   /// A name outside the allow list, or a pickle hidden in another.
   kFound,
@@ -42,9 +43,6 @@ struct ScanFinding {
   bool is_dangerous = false;
   /// True if the name is in a pickle inside a string of the pickle.
   bool is_nested = false;
-  /// True for an operator in the code of a TorchScript program that reaches
-  /// files or other machines.
-  bool is_code = false;
   /// Record of an archive or member of a tar file, if any.
   std::string record = {};
   /// Units: bytes from the start of the record or file.
@@ -62,8 +60,9 @@ struct ScanReport {
   /// Different names, the allowed ones included.
   std::uint64_t names = 0;
   std::vector<ScanFinding> findings = {};
-  /// Of a TorchScript program its own classes, which LibTorch's interpreter
-  /// runs and not Python: they are no findings.
+  /// Of a TorchScript program its own classes, which are code for LibTorch's
+  /// interpreter and not for Python: they are no findings, nor is the code
+  /// judged.
   std::optional<std::uint64_t> script_classes = {};
   /// Warnings ("W_NESTED_PICKLE") and what stopped the scan of a part, in the
   /// order of the file.

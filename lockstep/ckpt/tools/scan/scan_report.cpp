@@ -33,7 +33,7 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
     }
     const GlobalInfo info = find_global(name.name);
     if (!info.is_harmless()) {
-      add(
+      report_.findings.push_back(
           {.name = name.name,
            .is_dangerous = info.is_dangerous(),
            .is_nested = name.is_nested,
@@ -57,10 +57,6 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
     error.offset = place.offset + error.offset.value_or(0);
     add_unreadable(std::move(error));
   }
-}
-
-void ScanCollector::add(ScanFinding finding) {
-  report_.findings.push_back(std::move(finding));
 }
 
 void ScanCollector::set_script() {

@@ -28,7 +28,6 @@ class ScanCollector {
 
   /// Adds a pickle that was scanned.
   void add(const PickleScan& scan, const Place& place);
-  void add(ScanFinding finding);
   /// The file is a TorchScript program.
   void set_script();
   /// A part that could not be scanned.
@@ -67,13 +66,6 @@ void scan_zip(
     const std::shared_ptr<ByteSource>& source,
     const std::string& outer,
     int depth,
-    ScanCollector& out);
-
-/// Looks in the code of a TorchScript program for operators that reach files or
-/// other machines. `record` is for the findings.
-void scan_script_code(
-    std::string_view code,
-    const std::string& record,
     ScanCollector& out);
 
 /// Scans every member of a tar file.

@@ -65,15 +65,11 @@ bool is_named_pickle(std::string_view name) {
 }
 
 // What `torch.load` hands to `torch.jit.load`; before 1.4 a script had the
-// other record.
+// other record. The mobile interpreter needs the third alone.
 bool is_script(const ZipReader& zip) {
   return zip.find("constants.pkl") != nullptr ||
-         zip.find("model.json") != nullptr;
-}
-
-bool is_script_code(std::string_view name) {
-  const std::string lower = lower_case(name);
-  return lower.starts_with("code/") && lower.ends_with(".py");
+         zip.find("model.json") != nullptr ||
+         zip.find("bytecode.pkl") != nullptr;
 }
 
 bool is_data(std::string_view name) {
@@ -112,13 +108,12 @@ class ZipScan {
  private:
   Status scan_record(const ZipRecord& record) {
     const bool is_named = is_named_pickle(record.name);
-    const bool is_code = is_script_ && is_script_code(record.name);
     if (record.size == 0 || (is_data(record.name) && !is_named)) {
       return {};
     }
     std::vector<std::byte> scratch;
     ByteSpan head;
-    if (record.method == 0 && !is_named && !is_code) {
+    if (record.method == 0 && !is_named) {
       LOCKSTEP_ASSIGN(
           head,
           zip_.source()->view(
@@ -139,9 +134,6 @@ class ZipScan {
           "--max-pickle-bytes allows more");
     }
     LOCKSTEP_ASSIGN(const ByteSpan bytes, zip_.read(record, scratch));
-    if (is_code) {
-      scan_script_code(as_text(bytes), full_name(record), out_);
-    }
     scan_content(record, bytes, is_named);
     return zip_.check_crc(record);
   }
