@@ -283,6 +283,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
         writers_that(has_shards),
         to));
   }
+  LOCKSTEP_ASSIGN(const auto lock, lock_own_input(args.target, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   ckpt::LoadOptions options = common.load;
   options.use_mmap = true; // each byte is looked at once, so none is kept

@@ -53,8 +53,8 @@ Result<Target> target_of(const EditArgs& args) {
 Result<CheckedTarget> check_edit(
     const EditArgs& args,
     const EditJob& job,
+    const Target& target,
     const ckpt::Checkpoint& file) {
-  LOCKSTEP_ASSIGN(const Target target, target_of(args));
   LOCKSTEP_ASSIGN(std::string format, ckpt::writer_of(file, args.file));
   std::vector<std::string> inputs{args.file};
   inputs.insert(inputs.end(), job.others.begin(), job.others.end());
@@ -80,9 +80,11 @@ void add_edit(CLI::App& app, EditArgs& args) {
 
 Result<int>
 run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
+  LOCKSTEP_ASSIGN(const Target place, target_of(args));
+  LOCKSTEP_ASSIGN(const auto lock, lock_own_input(place, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
-  LOCKSTEP_ASSIGN(const auto target, check_edit(args, job, file));
+  LOCKSTEP_ASSIGN(const auto target, check_edit(args, job, place, file));
   auto edited = job.edit(file.root);
   if (!edited) {
     if (edited.error().path.empty()) {

@@ -7,10 +7,12 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "lockstep/base/atomic_file.h"
 
 int main(int argc, char** argv) {
   using lockstep::ErrorCode;
   namespace cli = lockstep::cli;
+  lockstep::remove_temporaries_on_signals();
   try {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
     const int status = cli::run(args);

@@ -29,10 +29,11 @@ Error refused(
       .detail = std::move(detail)};
 }
 
-// By the file itself: links of both kinds and other paths count.
+// By the file itself: links of both kinds and other paths count. One name is
+// one file, also while another process puts a new file under it.
 bool is_same(const std::string& a, const std::string& b) {
   std::error_code code;
-  return std::filesystem::equivalent(a, b, code);
+  return a == b || std::filesystem::equivalent(a, b, code);
 }
 
 bool is_input(const std::string& path, const std::string& input) {
@@ -169,6 +170,19 @@ void add_target_flags(CLI::App& app, Target& target) {
       target.dry_run,
       "say what would be written, but write nothing");
   app.add_flag("--force", target.force, "replace an output that exists");
+}
+
+Result<std::unique_ptr<WritableFile>> lock_own_input(
+    const Target& target,
+    const std::string& input) {
+  if (target.dry_run || !is_input(target.path, input)) {
+    return nullptr;
+  }
+  const auto info = real_fs().stat(target.path);
+  if (!info || info->kind != FileInfo::Kind::kFile) {
+    return nullptr; // reading it says what is wrong
+  }
+  return real_fs().open_update(target.path);
 }
 
 std::string wrote_text(const Written& written) {

@@ -8,10 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/fs.h"
 #include "lockstep/base/json.h"
 #include "lockstep/base/result.h"
 #include "lockstep/ckpt/edit.h"
@@ -35,6 +37,14 @@ struct Target {
 /// Declares --force and --dry-run. A command with --force is one that writes:
 /// the table of tests/cli/target_test.cpp needs a row for it.
 void add_target_flags(CLI::App& app, Target& target);
+
+/// Keeps others from changing `input` while the target takes its place, from
+/// before it is read until after it is written: null if the target is another
+/// file, a folder, or a dry run.
+/// Errors: kIo (E_LOCKED, E_PERMISSION).
+Result<std::unique_ptr<WritableFile>> lock_own_input(
+    const Target& target,
+    const std::string& input);
 
 /// What may happen to a file that the command itself reads.
 enum class OwnInput {

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "lockstep/base/errno_error.h"
+#include "lockstep/base/internal/temporary_paths.h"
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
@@ -57,11 +58,28 @@ bool is_process_alive(std::int64_t pid) {
   return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
 }
 
+// It is the folder that does not let a file be made, not the one to replace.
+Error not_created(Error error) {
+  if (error.detail == "E_PERMISSION") {
+    error.message = format(
+        "no file may be made in the folder '{}': {}",
+        escape(parent_directory(error.path), 200),
+        error.message);
+    error.hint = "a new file is written there first, then takes the name";
+  }
+  return error;
+}
+
+extern "C" void on_signal(int number) {
+  internal::remove_noted_temporaries();
+  static_cast<void>(::raise(number)); // SA_RESETHAND: now it ends the program
+}
+
 // Removes the temporary file unless the rename has taken it away.
 class Temporary {
  public:
   Temporary(FileSystem& fs, std::string path)
-      : fs_(fs), path_(std::move(path)) {}
+      : fs_(fs), path_(std::move(path)), noted_(path_) {}
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
   ~Temporary() {
@@ -77,10 +95,14 @@ class Temporary {
   Status create(
       const std::string& old,
       const std::optional<std::uint32_t>& mode) {
-    LOCKSTEP_ASSIGN(file_, fs_.create(path_, mode.value_or(0666)));
+    auto file = fs_.create(path_, mode.value_or(0666));
+    if (!file) {
+      return not_created(std::move(file).error());
+    }
+    file_ = *std::move(file);
     present_ = true;
     // The umask may have taken bits away that the old file has.
-    return mode ? fs_.copy_permissions(old, path_) : Status();
+    return mode ? fs_.copy_metadata(old, path_) : Status();
   }
   [[nodiscard]] WritableFile& file() {
     return *file_;
@@ -100,6 +122,7 @@ class Temporary {
  private:
   FileSystem& fs_;
   std::string path_;
+  internal::TemporaryPath noted_;
   std::unique_ptr<WritableFile> file_;
   bool present_ = false;
 };
@@ -156,6 +179,10 @@ Status replace(
   LOCKSTEP_ASSIGN(const auto mode, mode_of_old(fs, target));
   if (mode && !options.replace) {
     return errno_error("fs.write", target, EEXIST);
+  }
+  if (mode) {
+    // The folder alone decides on a rename: what protects the file is kept.
+    LOCKSTEP_TRY(fs.check_writable(target));
   }
   LOCKSTEP_TRY(temporary.create(target, mode));
   if (options.reserve && options.expected_bytes != 0) {
@@ -224,6 +251,23 @@ Status replace_link(
     return status;
   }
   return fs.sync_directory(parent_directory(path));
+}
+
+void remove_temporaries_on_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_NODEFER;
+  for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
+    struct sigaction old = {};
+    ::sigaction(number, nullptr, &old);
+    if (old.sa_handler == SIG_DFL) {
+      ::sigaction(number, &action, nullptr);
+    }
+  }
+}
+
+bool is_temporary_name(std::string_view name) {
+  return owner_of(name).has_value();
 }
 
 Result<std::vector<std::string>> remove_stale_temporaries(

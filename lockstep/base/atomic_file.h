@@ -27,12 +27,12 @@ struct AtomicWriteOptions {
 };
 
 /// Writes `path` by calling `fill` on a temporary file beside it.
-/// Symbolic links are followed; an existing file's owner, mode and access list
-/// are kept as far as permitted.
-/// Errors: kIo or what `fill` returned (or threw); then the old file is
-/// untouched and the temporary file is removed. A failed fsync is never
-/// retried. Only if the last step fails, the fsync of the folder, is the new
-/// file in place already, and may be lost in a power cut.
+/// Symbolic links are followed; an existing file's owner, mode and extended
+/// attributes are kept as far as permitted. A file that may not be written to
+/// is not replaced (E_PERMISSION). Errors: kIo or what `fill` returned (or
+/// threw); then the old file is untouched and the temporary file is removed. A
+/// failed fsync is never retried. Only if the last step fails, the fsync of the
+/// folder, is the new file in place already, and may be lost in a power cut.
 Status write_file_atomically(
     FileSystem& fs,
     const std::string& path,
@@ -55,6 +55,14 @@ Status replace_link(
     FileSystem& fs,
     const std::string& target,
     const std::string& path);
+
+/// For a program, at its start: SIGHUP, SIGINT and SIGTERM also remove the
+/// temporary files that are being written, and then end the program as ever. A
+/// signal that is ignored stays so.
+void remove_temporaries_on_signals();
+
+/// True for the name of such a temporary file.
+bool is_temporary_name(std::string_view name);
 
 /// Removes temporary files and links that a killed process left in `directory`;
 /// those of living processes stay. Returns the names removed. `is_alive`

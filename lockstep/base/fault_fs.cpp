@@ -227,6 +227,11 @@ Result<bool> FaultFs::is_locked(const std::string& path) {
   return inner_.is_locked(path);
 }
 
+Status FaultFs::check_writable(const std::string& path) {
+  LOCKSTEP_TRY(faults_->next("fs.open", path));
+  return inner_.check_writable(path);
+}
+
 Status FaultFs::truncate(const std::string& path, std::uint64_t size) {
   LOCKSTEP_TRY(faults_->next("fs.truncate", path));
   return inner_.truncate(path, size);
@@ -237,11 +242,9 @@ Status FaultFs::chmod(const std::string& path, std::uint32_t mode) {
   return inner_.chmod(path, mode);
 }
 
-Status FaultFs::copy_permissions(
-    const std::string& from,
-    const std::string& to) {
+Status FaultFs::copy_metadata(const std::string& from, const std::string& to) {
   LOCKSTEP_TRY(faults_->next("fs.chmod", to));
-  return inner_.copy_permissions(from, to);
+  return inner_.copy_metadata(from, to);
 }
 
 Status FaultFs::symlink(const std::string& target, const std::string& path) {

@@ -121,18 +121,21 @@ class FileSystem {
   virtual Result<std::unique_ptr<WritableFile>> append(
       const std::string& path) = 0;
   /// Opens an existing regular file for `write_at`. One process at a time can
-  /// hold it (kIo, E_LOCKED).
+  /// hold it (kIo, E_LOCKED). It is the one that `path` names once it is held:
+  /// one that was replaced meanwhile is E_LOCKED, too.
   virtual Result<std::unique_ptr<WritableFile>> open_update(
       const std::string& path) = 0;
   /// True while `open_update` holds the file, here or in another process. Takes
   /// no lock, so that it keeps nobody from taking one. Errors: as `open_read`.
   virtual Result<bool> is_locked(const std::string& path) = 0;
+  /// Errors: kIo (E_PERMISSION) for a file that this user may not write to.
+  virtual Status check_writable(const std::string& path) = 0;
   /// Shortens a file to `size` bytes.
   virtual Status truncate(const std::string& path, std::uint64_t size) = 0;
   virtual Status chmod(const std::string& path, std::uint32_t mode) = 0;
-  /// Gives `to` the owner, mode and access list (ACL) of `from`, as far as
-  /// this user may and the file system knows them.
-  virtual Status copy_permissions(
+  /// Gives `to` the owner, mode and extended attributes (the access list is
+  /// one) of `from`, as far as this user may and the file system knows them.
+  virtual Status copy_metadata(
       const std::string& from,
       const std::string& to) = 0;
   /// Makes `path` a symbolic link with the text `target`, which is a path from

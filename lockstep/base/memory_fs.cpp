@@ -119,6 +119,15 @@ Result<bool> MemoryFs::is_locked(const std::string& path) {
   return node->is_locked;
 }
 
+Status MemoryFs::check_writable(const std::string& path) {
+  constexpr std::uint32_t kAnyWrite = 0222;
+  const std::scoped_lock lock(disk_->mutex);
+  LOCKSTEP_ASSIGN(const auto node, disk_->find_file(path));
+  return (node->mode & kAnyWrite) != 0
+             ? Status()
+             : Status(errno_error("fs.open", path, EACCES));
+}
+
 Status MemoryFs::truncate(const std::string& path, std::uint64_t size) {
   const std::scoped_lock lock(disk_->mutex);
   LOCKSTEP_ASSIGN(const auto node, disk_->find("fs.truncate", path));
@@ -133,9 +142,7 @@ Status MemoryFs::chmod(const std::string& path, std::uint32_t mode) {
   return {};
 }
 
-Status MemoryFs::copy_permissions(
-    const std::string& from,
-    const std::string& to) {
+Status MemoryFs::copy_metadata(const std::string& from, const std::string& to) {
   const std::scoped_lock lock(disk_->mutex);
   LOCKSTEP_ASSIGN(const auto source, disk_->find("fs.chmod", from));
   LOCKSTEP_ASSIGN(const auto target, disk_->find("fs.chmod", to));

@@ -59,10 +59,10 @@ class MemoryFs final : public FileSystem {
   Result<std::unique_ptr<WritableFile>> open_update(
       const std::string& path) override;
   Result<bool> is_locked(const std::string& path) override;
+  Status check_writable(const std::string& path) override;
   Status truncate(const std::string& path, std::uint64_t size) override;
   Status chmod(const std::string& path, std::uint32_t mode) override;
-  Status copy_permissions(const std::string& from, const std::string& to)
-      override;
+  Status copy_metadata(const std::string& from, const std::string& to) override;
   Status symlink(const std::string& target, const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status rename_new(const std::string& from, const std::string& to) override;

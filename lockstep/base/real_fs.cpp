@@ -14,8 +14,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/errno_error.h"
 #include "lockstep/base/fs.h"
@@ -24,6 +26,11 @@
 
 namespace lockstep {
 namespace {
+
+using std::string_view_literals::operator""sv;
+
+// Units: bytes of all names or one value; the kernel's limit.
+constexpr std::size_t kMaxAttributeBytes = 65536;
 
 using internal::checked;
 using internal::open_path;
@@ -49,20 +56,34 @@ class RealMapping final : public FileMapping {
   std::size_t size_;
 };
 
-// An access list is an attribute of the file; without one, or where it is not
-// permitted, the mode has to do.
-void copy_access_list(const std::string& from, const std::string& to) {
-  constexpr const char* kName = "system.posix_acl_access";
-  std::array<char, 4096> list{};
-  const ssize_t size =
-      ::getxattr(from.c_str(), kName, list.data(), list.size());
-  if (size > 0) {
-    static_cast<void>(::setxattr(
-        to.c_str(),
-        kName,
-        list.data(),
-        static_cast<std::size_t>(size),
-        0));
+// Names end with a zero each.
+std::vector<char> attribute_names(const std::string& path) {
+  std::vector<char> names(kMaxAttributeBytes);
+  const ssize_t size = ::listxattr(path.c_str(), names.data(), names.size());
+  names.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  return names;
+}
+
+// What this user may not set, and what `to`'s file system does not know, is
+// passed over; without an access list the mode has to do.
+void copy_attributes(const std::string& from, const std::string& to) {
+  // Signatures of the old bytes.
+  constexpr std::array kOfBytes{"security.ima"sv, "security.evm"sv};
+  const std::vector<char> names = attribute_names(from);
+  std::vector<char> value(names.empty() ? 0 : kMaxAttributeBytes);
+  const std::string_view rest(names.data(), names.size());
+  for (std::size_t at = 0; at < rest.size(); at = rest.find('\0', at) + 1) {
+    const char* const name = rest.data() + at;
+    const ssize_t size =
+        ::getxattr(from.c_str(), name, value.data(), value.size());
+    if (size >= 0 && std::ranges::find(kOfBytes, name) == kOfBytes.end()) {
+      static_cast<void>(::setxattr(
+          to.c_str(),
+          name,
+          value.data(),
+          static_cast<std::size_t>(size),
+          0));
+    }
   }
 }
 
@@ -73,6 +94,13 @@ struct ::flock whole_file() {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   return lock;
+}
+
+bool is_named(const Descriptor& file, const std::string& path) {
+  struct ::stat open = {};
+  struct ::stat named = {};
+  return ::fstat(file.get(), &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
 class RealFs final : public FileSystem {
@@ -132,8 +160,10 @@ class RealFs final : public FileSystem {
     LOCKSTEP_TRY(open_regular(path)); // refuses what is no regular file
     LOCKSTEP_ASSIGN(auto descriptor, open_path(path, O_RDWR | O_NONBLOCK));
     struct ::flock lock = whole_file();
-    if (::fcntl(descriptor.get(), F_OFD_SETLK, &lock) == -1 &&
-        (errno == EAGAIN || errno == EACCES)) {
+    const bool is_taken = ::fcntl(descriptor.get(), F_OFD_SETLK, &lock) == -1 &&
+                          (errno == EAGAIN || errno == EACCES);
+    // Who held it before may have put another file in its place.
+    if (is_taken || !is_named(descriptor, path)) {
       return Error{
           .code = ErrorCode::kIo,
           .op = "fs.open",
@@ -153,6 +183,11 @@ class RealFs final : public FileSystem {
     return lock.l_type != F_UNLCK;
   }
 
+  Status check_writable(const std::string& path) override {
+    LOCKSTEP_TRY(open_path(path, O_WRONLY | O_NONBLOCK));
+    return {};
+  }
+
   Status truncate(const std::string& path, std::uint64_t size) override {
     const int result = retry(
         [&] { return ::truncate(path.c_str(), static_cast<off_t>(size)); });
@@ -163,7 +198,7 @@ class RealFs final : public FileSystem {
     return checked(::chmod(path.c_str(), mode), "fs.chmod", path);
   }
 
-  Status copy_permissions(const std::string& from, const std::string& to)
+  Status copy_metadata(const std::string& from, const std::string& to)
       override {
     struct ::stat old = {};
     struct ::stat fresh = {};
@@ -178,7 +213,7 @@ class RealFs final : public FileSystem {
     }
     // After the owner, who changes it loses the set-id bits.
     LOCKSTEP_TRY(chmod(to, old.st_mode & 07777U));
-    copy_access_list(from, to);
+    copy_attributes(from, to);
     return {};
   }
 

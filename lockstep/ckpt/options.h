@@ -106,6 +106,9 @@ struct SaveOptions {
   /// Records to write beside the value (pt; other formats have no place for
   /// them). Names that PyTorch's own records have are refused (E_NAME).
   std::vector<ExtraRecord> extra_records = {};
+  /// Off: no record tells the byte order (pt), so that a file of unknown order
+  /// does not claim one after an edit.
+  bool byteorder_record = true;
 };
 
 } // namespace lockstep::ckpt

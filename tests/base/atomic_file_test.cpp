@@ -257,5 +257,15 @@ TEST(AtomicFileOptions, WithoutDurabilityNothingIsSynced) {
   EXPECT_THAT(later.list(".").value(), IsEmpty());
 }
 
+TEST(AtomicFileTest, AProtectedFileIsNotReplaced) {
+  MemoryFs fs;
+  fs.create("m.pth", 0444).value()->write(as_byte_span(kOld)).value();
+  const Status refused = write_file_atomically(fs, "m.pth", kNew);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().detail, "E_PERMISSION");
+  EXPECT_EQ(*read_text(fs, "m.pth"), kOld);
+  EXPECT_EQ(fs.list(".").value(), std::vector<std::string>{"m.pth"});
+}
+
 } // namespace
 } // namespace lockstep

@@ -2,6 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include <gmock/gmock.h>
 
 #include "lockstep/base/atomic_file.h"
@@ -23,6 +25,26 @@ std::string text_of(ByteSpan bytes) {
 }
 
 using RealFsTest = test::RealFiles;
+
+TEST_F(RealFsTest, ASignalLeavesNoTemporaryFile) {
+  const std::string path = put("m.pth", "old");
+  for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
+    EXPECT_EXIT(
+        {
+          remove_temporaries_on_signals();
+          const auto killed = [number](WritableFile& file) {
+            Status written = file.write(as_byte_span("half"));
+            ::raise(number);
+            return written;
+          };
+          static_cast<void>(write_file_atomically(fs_, path, killed));
+        },
+        testing::KilledBySignal(number),
+        "");
+    EXPECT_THAT(*fs_.list(dir_.path()), ElementsAre("m.pth"));
+    EXPECT_EQ(get(path), "old");
+  }
+}
 
 TEST_F(RealFsTest, ReadsBackWhatWasWritten) {
   const std::string path = put("a", "hello");

@@ -9,9 +9,13 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,6 +55,32 @@ TEST_F(RealFsWriteTest, OneUpdateAtATime) {
   EXPECT_EQ(fs_.open_update(path).error().detail, "E_LOCKED");
   first.reset();
   EXPECT_TRUE(fs_.open_update(path));
+}
+
+// Whoever opened the file before another one took its name, and got the lock
+// after that, would count on from an old number.
+TEST_F(RealFsWriteTest, OfReplacementsUnderTheLockNoneIsLost) {
+  const std::string path = put("a", "0");
+  std::atomic<int> counted = 0;
+  const auto count = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      const auto lock = fs_.open_update(path);
+      if (!lock) {
+        EXPECT_EQ(lock.error().detail, "E_LOCKED");
+        continue;
+      }
+      const int next = std::stoi(get(path)) + 1;
+      write_file_atomically(fs_, path, std::to_string(next), {.durable = false})
+          .value();
+      ++counted;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back(count);
+  }
+  std::ranges::for_each(threads, &std::thread::join);
+  EXPECT_EQ(get(path), std::to_string(counted));
 }
 
 TEST_F(RealFsWriteTest, CopiesARangeOfAnotherFile) {
@@ -168,7 +198,7 @@ constexpr auto kAccessList = std::to_array<unsigned char>(
      0x39, 0x30, 0,    0,    4,  0, 4, 0, 0xFF, 0xFF, 0xFF, 0xFF, 16, 0, 4, 0,
      0xFF, 0xFF, 0xFF, 0xFF, 32, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF});
 
-TEST_F(RealFsWriteTest, AReplacedFileKeepsModeGroupAndAccessList) {
+TEST_F(RealFsWriteTest, AReplacedFileKeepsModeGroupAndAttributes) {
   const std::string path = put("a", "old");
   ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
   // Only where this user and this file system allow it.
@@ -179,8 +209,15 @@ TEST_F(RealFsWriteTest, AReplacedFileKeepsModeGroupAndAccessList) {
                             kAccessList.data(),
                             kAccessList.size(),
                             0) == 0;
+  const bool has_note =
+      ::setxattr(path.c_str(), "user.note", "ours", 4, 0) == 0;
   ASSERT_TRUE(write_file_atomically(fs_, path, "new"));
   EXPECT_EQ(get(path), "new");
+  std::array<char, 8> note{};
+  EXPECT_EQ(
+      ::getxattr(path.c_str(), "user.note", note.data(), note.size()),
+      has_note ? 4 : -1);
+  EXPECT_STREQ(note.data(), has_note ? "ours" : "");
   struct ::stat status = {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777U, 0640U);

@@ -104,6 +104,44 @@ TEST_F(EditCommands, KeepsTheRootAndForeignRecordsOfTheFileItself) {
   EXPECT_EQ(ckpt::load(path("m.pt")).value().extra_records.size(), 1U);
 }
 
+// Of edits at the same time, each is in the file or was refused.
+TEST_F(EditCommands, NoEditIsLostToAnotherOne) {
+  put("tiny.pt", "m.pt");
+  constexpr std::string_view kProgram = LOCKSTEP_BINARY_DIR "/bin/lockstep";
+  const std::string script = format(
+      "cd '{}'; for i in 1 2 3 4 5 6 7 8; do ('{}' ckpt prefix m.pt --prefix "
+      "p$i. >o$i 2>e$i; echo $? >s$i) & done; wait",
+      path("."),
+      kProgram);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
+  ASSERT_EQ(std::system(script.c_str()), 0);
+  const std::string name = names("m.pt").front();
+  for (int i = 1; i <= 8; ++i) {
+    const std::string status = text(format("s{}", i));
+    const bool is_there = name.find(format("p{}.", i)) != std::string::npos;
+    EXPECT_EQ(status, is_there ? "0\n" : "4\n") << name;
+    EXPECT_EQ(
+        text(format("e{}", i)).find("(E_LOCKED)") == std::string::npos,
+        is_there);
+  }
+}
+
+TEST_F(EditCommands, AFileThatSomebodyChangesIsNotEdited) {
+  put("tiny.pt", "m.pt");
+  const auto lock = real_fs().open_update(path("m.pt")).value();
+  for (const char* edit :
+       {"prefix m.pt",
+        "rename m.pt s/w/v/",
+        "pick m.pt w --force -o m.pt",
+        "convert m.pt m.pt --dtype float16 --force"}) {
+    EXPECT_EQ(run(edit), 4) << edit;
+    EXPECT_THAT(text("err.txt"), testing::HasSubstr("(E_LOCKED)")) << edit;
+  }
+  EXPECT_EQ(run("prefix m.pt --dry-run"), 0) << text("err.txt");
+  EXPECT_EQ(run("prefix m.pt -o new.pt"), 0) << text("err.txt");
+  EXPECT_THAT(names("m.pt"), ElementsAre("w"));
+}
+
 TEST_F(EditCommands, WriteNewFilesAndGuardOldOnes) {
   put("tiny.pt", "m.pt");
   const std::string before = text("m.pt");

@@ -302,16 +302,21 @@ TEST_P(Targets, PlacesThatAreNoFileAreRefused) {
   }
 }
 
-TEST_P(Targets, ReadOnlyFolderStaysAsItIs) {
+TEST_P(Targets, WhatIsReadOnlyStaysAsItIs) {
   Case c(GetParam());
+  // Root may write anywhere, but not without this capability.
+  const std::string user =
+      ::geteuid() == 0 ? "setpriv --bounding-set -dac_override" : "";
   fs::create_directory(c.at("ro"));
   fs::permissions(c.at("ro"), fs::perms(0555));
-  // Root may write anywhere, but not without this capability.
-  c.run(
-      format("ro/{}", GetParam().out),
-      "",
-      ::geteuid() == 0 ? "setpriv --bounding-set -dac_override" : "");
-  c.expect_refused(4, "(E_PERMISSION)");
+  c.run(format("ro/{}", GetParam().out), "", user);
+  c.expect_refused(4, writes_folder() ? "(E_PERMISSION)" : "the folder 'ro'");
+  if (!writes_folder()) {
+    c.put("out");
+    fs::permissions(c.at("out"), fs::perms(0444));
+    c.run("out", "--force", user);
+    c.expect_refused(4, "(E_PERMISSION)");
+  }
 }
 
 // No file may grow: what a full disk does, for every user.

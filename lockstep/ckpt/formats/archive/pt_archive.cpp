@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,10 +18,16 @@ struct TextRecord {
   std::string_view name = {};
   std::string_view text = {};
 };
+
 constexpr std::array kBefore = {
     TextRecord{".format_version", "1"},
     TextRecord{".storage_alignment", "64"},
     TextRecord{"byteorder", "little"}};
+std::span<const TextRecord> records_before(ByteorderRecord byteorder) {
+  const bool is_said = byteorder == ByteorderRecord::kLittle;
+  return std::span(kBefore).first(kBefore.size() - (is_said ? 0 : 1));
+}
+
 constexpr std::array kAfter = {TextRecord{"version", "3\n"}};
 constexpr std::string_view kPickleRecord = "data.pkl";
 constexpr std::string_view kDataFolder = "data/";
@@ -159,10 +166,11 @@ Result<std::uint64_t> write_pt_archive(
     const std::string& root,
     const PickledTree& tree,
     const AddStorage& add,
-    std::span<const ExtraRecord> extra_records) {
+    std::span<const ExtraRecord> extra_records,
+    ByteorderRecord byteorder) {
   ZipWriter zip(file, root);
   LOCKSTEP_TRY(zip.add(kPickleRecord, as_byte_span(tree.pickle)));
-  for (const TextRecord& record : kBefore) {
+  for (const TextRecord& record : records_before(byteorder)) {
     LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
   }
   for (std::size_t i = 0; i < tree.storages.size(); ++i) {
@@ -181,10 +189,11 @@ Result<std::uint64_t> write_pt_archive(
 std::uint64_t pt_archive_bytes(
     const std::string& root,
     const PickledTree& tree,
-    std::span<const ExtraRecord> extra_records) {
+    std::span<const ExtraRecord> extra_records,
+    ByteorderRecord byteorder) {
   std::vector<PlannedRecord> records{
       {std::string(kPickleRecord), tree.pickle.size()}};
-  for (const TextRecord& record : kBefore) {
+  for (const TextRecord& record : records_before(byteorder)) {
     records.push_back({std::string(record.name), record.text.size()});
   }
   for (std::size_t i = 0; i < tree.storages.size(); ++i) {

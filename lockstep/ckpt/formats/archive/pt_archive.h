@@ -39,6 +39,9 @@ std::set<std::string> taken_keys(std::span<const ExtraRecord> records);
 using AddStorage = std::function<
     Status(ZipWriter& zip, const std::string& name, Storage& storage)>;
 
+/// Whether the record `byteorder` says that the storages are little endian.
+enum class ByteorderRecord { kNone, kLittle };
+
 /// Writes all records after what `file` holds; offsets count from there.
 /// Returns the archive's length. Units: bytes. Errors: kIo, those of `add`.
 Result<std::uint64_t> write_pt_archive(
@@ -46,13 +49,15 @@ Result<std::uint64_t> write_pt_archive(
     const std::string& root,
     const PickledTree& tree,
     const AddStorage& add,
-    std::span<const ExtraRecord> extra_records = {});
+    std::span<const ExtraRecord> extra_records = {},
+    ByteorderRecord byteorder = ByteorderRecord::kLittle);
 
 /// The length of that archive. Units: bytes.
 std::uint64_t pt_archive_bytes(
     const std::string& root,
     const PickledTree& tree,
-    std::span<const ExtraRecord> extra_records);
+    std::span<const ExtraRecord> extra_records,
+    ByteorderRecord byteorder = ByteorderRecord::kLittle);
 
 /// Adds the bytes of `storage`. Errors: those of loading; kCorrupt
 /// (E_STORAGE_SHORT).

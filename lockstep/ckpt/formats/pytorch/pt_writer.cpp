@@ -14,6 +14,11 @@
 namespace lockstep::ckpt {
 namespace {
 
+internal::ByteorderRecord byteorder_of(const SaveOptions& options) {
+  return options.byteorder_record ? internal::ByteorderRecord::kLittle
+                                  : internal::ByteorderRecord::kNone;
+}
+
 Status write_pt_records(
     WritableFile& file,
     const std::string& root,
@@ -35,7 +40,8 @@ Status write_pt_records(
                              .crc = stored->crc})
                       : internal::add_pt_storage(zip, name, storage);
       },
-      options.extra_records));
+      options.extra_records,
+      byteorder_of(options)));
   return {};
 }
 
@@ -64,8 +70,11 @@ Status write_pt(
       [&](WritableFile& file) {
         return write_pt_records(file, folder, *tree, options);
       },
-      {.expected_bytes =
-           internal::pt_archive_bytes(folder, *tree, options.extra_records),
+      {.expected_bytes = internal::pt_archive_bytes(
+           folder,
+           *tree,
+           options.extra_records,
+           byteorder_of(options)),
        .durable = options.durable,
        .reserve = !options.reuse_checksums,
        .replace = options.replace});

@@ -31,6 +31,7 @@ Status rewrite(
   LOCKSTEP_ASSIGN(options.format, writer_of(file));
   options.reuse_checksums = true;
   options.extra_records = file.extra_records;
+  options.byteorder_record = !file.byteorder.empty();
   return save(output, root, options, fs);
 }
 

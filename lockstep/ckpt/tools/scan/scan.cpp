@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/load.h"
@@ -149,6 +150,11 @@ class FolderWalk {
     ScanReport& report = reports_.back();
     if (report.verdict == Verdict::kOther && promises_checkpoint(path)) {
       report.verdict = Verdict::kUnreadable;
+    }
+    // Half a file that a killed writer left; what it runs is a finding still.
+    if (report.verdict == Verdict::kUnreadable &&
+        is_temporary_name(base_name(path))) {
+      report.verdict = Verdict::kOther;
     }
   }
 

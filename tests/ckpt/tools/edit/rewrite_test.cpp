@@ -98,6 +98,16 @@ TEST_P(Rewrites, MakeASoundFileWithTheNewNames) {
   EXPECT_TRUE(weights.items[0].first.as_string()->starts_with("layer0."));
 }
 
+TEST(Rewrite, AnUnknownByteOrderStaysUnknown) {
+  MemoryFs fs;
+  ASSERT_TRUE(save(kPath, wrapped(2), {.byteorder_record = false}, fs));
+  ASSERT_TRUE(strip(fs));
+  EXPECT_EQ(load(kPath, {}, fs)->byteorder, "");
+  const auto big = load(kPath, {.byteorder = std::endian::big}, fs);
+  ASSERT_TRUE(big);
+  EXPECT_EQ(big->byteorder, "big");
+}
+
 // Byte for byte the old file or the new one: whoever reads either is never in
 // trouble.
 TEST_P(Rewrites, LeaveTheOldOrTheNewFileAfterEveryKillAndPowerCut) {

@@ -176,6 +176,27 @@ TEST(Scan, WalksFoldersAndLeavesTextAlone) {
   EXPECT_EQ(worst(*reports), Verdict::kFound);
 }
 
+TEST(Scan, HalfAFileThatAKilledWriterLeftIsNoProblem) {
+  MemoryFs disk;
+  const std::string half("PK\x03\x04\x00\x00\x08\x08", 8);
+  ASSERT_TRUE(disk.create_directories("runs"));
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{
+           {".a.pt.tmp.7.0123456789abcdef", half},
+           {".b.pt.tmp.7.0123456789abcdef", "cos\nsystem\n(S'true'\ntR."},
+           {"c.pt", half}}) {
+    auto file = disk.create("runs/" + name, 0644);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE((*file)->write(as_byte_span(text)));
+  }
+  const auto reports = scan_path("runs", {}, disk);
+  ASSERT_TRUE(reports) << to_string(reports.error());
+  ASSERT_EQ(reports->size(), 3U);
+  EXPECT_EQ((*reports)[0].verdict, Verdict::kOther);
+  EXPECT_EQ((*reports)[1].verdict, Verdict::kFound);
+  EXPECT_EQ((*reports)[2].verdict, Verdict::kUnreadable);
+}
+
 TEST(Scan, ManyHeadersWithoutAnEndAreGivenUp) {
   std::string header("PK\x03\x04\x00\x00\x08\x08\x00\x00", 10);
   header += std::string(16, '\0') + std::string("\x01\x00\x00\x00", 4) + "a";
