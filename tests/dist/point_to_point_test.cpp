@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/dist/process_group.h"
 #include "lockstep/dist/thread_ranks.h"
 
