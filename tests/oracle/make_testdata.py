@@ -4,7 +4,8 @@
 Run by hand with torch 2.13 when a case is added; the results are committed:
     .venv/bin/python tests/oracle/make_testdata.py [FOLDER]
 Each NAME.pt gets a NAME.pt.expect.json with the tensors in file order; "crc32"
-is taken over the logical elements, row-major and little-endian.
+is taken over the logical elements, row-major and little-endian. Not made here:
+edited_in_place*.pt, by an early version of Lockstep, which edited in place.
 """
 import collections
 import json

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Finds and checks the directory of a zip file, for ZipReader only: the end
-// record, the zip64 records, the central entries and each local header.
+// Finds and checks the directory of a zip file, for ZipReader and recovery: the
+// end record, the zip64 records, the central entries and each local header.
 //   auto directory = read_zip_directory(*source, limits);
 #pragma once
 
@@ -52,7 +52,8 @@ Status check_local_headers(
     const ZipEnd& end,
     std::vector<ZipEntry>& entries);
 
-/// Refuses records that share bytes, and bytes before the first one.
-Status check_overlaps(const std::vector<ZipEntry>& entries);
+/// Refuses records that share bytes, and bytes before the first one; but for a
+/// record there that a later one of the same name has replaced.
+Status check_overlaps(ByteSource& source, const std::vector<ZipEntry>& entries);
 
 } // namespace lockstep::ckpt::internal

@@ -172,7 +172,7 @@ Result<ZipReader> ZipReader::open(
       auto entries,
       internal::read_zip_entries(*source, end, limits));
   LOCKSTEP_TRY(internal::check_local_headers(*source, end, entries));
-  LOCKSTEP_TRY(internal::check_overlaps(entries));
+  LOCKSTEP_TRY(internal::check_overlaps(*source, entries));
   LOCKSTEP_TRY(check_duplicates(entries, form));
 
   ZipReader reader;
@@ -212,7 +212,6 @@ ZipReader ZipReader::recovered(
   const std::string first = records.empty() ? "" : records.front().name;
   reader.root_ = first.substr(0, std::min(first.find('/'), first.size()));
   const std::string prefix = reader.root_ + "/";
-  std::set<std::string> known;
   for (ZipRecord& record : records) {
     if (record.name.starts_with(prefix)) {
       record.name.erase(0, prefix.size());
@@ -223,10 +222,18 @@ ZipReader ZipReader::recovered(
             ? record.size == record.compressed_size
             : record.size / std::max<std::uint64_t>(limits.max_ratio, 1) <=
                   record.compressed_size;
-    if (fits && known.insert(record.name).second) {
+    if (fits) {
       reader.records_.push_back(std::move(record));
     }
   }
+  // An edit appends the new record and leaves the old one.
+  std::set<std::string> known;
+  const auto is_replaced = [&known](const ZipRecord& record) {
+    return !known.insert(record.name).second;
+  };
+  std::vector<ZipRecord>& kept = reader.records_;
+  const auto last = std::remove_if(kept.rbegin(), kept.rend(), is_replaced);
+  kept.erase(kept.begin(), last.base());
   reader.index_names();
   reader.crc_state_ = find_crc_state(reader.records_);
   return reader;

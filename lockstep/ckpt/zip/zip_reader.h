@@ -71,7 +71,7 @@ class ZipReader {
       ZipForm form = ZipForm::kRooted);
 
   /// An archive of records that were found without a directory: names without
-  /// the folder of the first one, of equal names the first; what does not fit
+  /// the folder of the first one, of equal names the last; what does not fit
   /// is left out. For rescuing and scanning only.
   static ZipReader recovered(
       std::shared_ptr<ByteSource> source,

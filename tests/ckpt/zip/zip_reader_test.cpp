@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/zip/zip_reader.h"
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <libdeflate.h>
 
@@ -173,6 +175,31 @@ TEST(ZipReader, RejectsBytesHiddenBeforeTheArchive) {
   zip.add("a/hidden", "h");
   const std::string hidden = zip.finish();
   EXPECT_EQ(detail_of(hidden + whole), "E_PREFIX");
+}
+
+// An archive behind the record `name` with payload "old"; its own record has
+// another payload.
+std::string zip_behind(const std::string& name) {
+  ZipBytes old;
+  old.add(name, "old");
+  const std::string whole = old.finish();
+  const std::string record = whole.substr(0, whole.find("PK\1\2"));
+  ZipBytes zip;
+  const auto shift = static_cast<std::uint32_t>(record.size());
+  zip.add("a/data.pkl", "new", {.header_offset = shift});
+  return record + zip.finish({.directory_shift = shift});
+}
+
+// Earlier versions edited in place.
+TEST(ZipReader, TakesARecordThatWasReplacedBeforeTheArchive) {
+  EXPECT_EQ(detail_of(zip_behind("a/data.pkl")), "");
+  EXPECT_EQ(detail_of(zip_behind("a/other.pkl")), "E_PREFIX");
+  EXPECT_EQ(detail_of("PK\3\4" + zip_behind("a/data.pkl")), "E_PREFIX");
+  std::ifstream file("testdata/valid/edited_in_place.pt", std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(detail_of(bytes), "");
+  bytes.replace(bytes.find("data.pkl"), 8, "evil.pkl");
+  EXPECT_EQ(detail_of(bytes), "E_PREFIX");
 }
 
 TEST(ZipReader, RejectsACommentWithASecondEnd) {

@@ -93,9 +93,10 @@ Result<Remains> open_remains(
     const std::shared_ptr<ByteSource>& source,
     const LoadOptions& options) {
   auto zip = ZipReader::open(source, options.limits);
-  const bool is_lost = !zip;
-  if (is_lost) {
+  bool is_lost = false;
+  if (!zip) {
     LOCKSTEP_ASSIGN(auto found, recover_zip_records(*source, options.limits));
+    is_lost = !keep_listed(*source, options.limits, found.records);
     if (found.records.empty()) {
       return std::move(zip).error();
     }

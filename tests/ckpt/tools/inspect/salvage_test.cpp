@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
@@ -83,6 +84,39 @@ TEST_F(Salvage, FindsRecordsWithoutADirectory) {
   EXPECT_TRUE(report->lost.empty());
   EXPECT_EQ(missing_from_copy(original), 0U);
   EXPECT_TRUE(verify("out.pt", {}, disk_)->is_sound());
+}
+
+// Earlier versions edited files in place: what was replaced is still in them.
+TEST_F(Salvage, TakesTheRecordsThatTheDirectoryOfAnEditedFileLists) {
+  for (const char* name : {"", "_twice", "_grown"}) {
+    const std::string original =
+        format("testdata/valid/edited_in_place{}.pt", name);
+    std::string bytes = bytes_of(original);
+    const std::size_t at = bytes.find("dataparallel/version");
+    ASSERT_NE(at, std::string::npos);
+    bytes[at] = 'D'; // in the local header
+    write("in.pt", bytes);
+    (void)disk_.remove("out.pt");
+    ASSERT_FALSE(load("in.pt", {}, disk_));
+    const auto report = rescue();
+    ASSERT_TRUE(report) << to_string(report.error());
+    EXPECT_FALSE(report->is_without_directory);
+    EXPECT_TRUE(report->lost.empty());
+    EXPECT_EQ(missing_from_copy(original), 0U) << original;
+  }
+}
+
+TEST_F(Salvage, TakesTheLastOfEqualNamesWithoutADirectory) {
+  const std::string original = "testdata/valid/edited_in_place_twice.pt";
+  const std::string bytes = bytes_of(original);
+  write(
+      "in.pt",
+      bytes.substr(0, bytes.find("PK\x01\x02", bytes.rfind("PK\3\4"))));
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_TRUE(report->is_without_directory);
+  EXPECT_TRUE(report->lost.empty());
+  EXPECT_EQ(missing_from_copy(original), 0U);
 }
 
 TEST_F(Salvage, OfEveryTruncationIsRightOrAnError) {
