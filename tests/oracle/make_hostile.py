@@ -55,11 +55,11 @@ def checkpoint(pickled, **more):
 SCRIPT = b"\x80\x02c__torch__\nM\nq\x00)\x81q\x01}q\x02b."
 
 
-def script(extra=b""):
+def script(extra=b"", constants="constants.pkl"):
     """A TorchScript program."""
     pickled = b"\x80\x02" + extra + (b"0" if extra else b"") + SCRIPT[2:]
     return archive({"data.pkl": pickled, "code/__torch__.py": "class M(Module):\n  pass\n",
-                    "constants.pkl": b"\x80\x02).", "version": "3\n"})
+                    constants: b"\x80\x02).", "version": "3\n"})
 
 
 def legacy(third, tail=b""):
@@ -78,8 +78,44 @@ def tar(**members):
     return out.getvalue()
 
 
-def npy(payload, descr="|O"):
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': (1,), }}"
+def member(name, payload, size=None, kind=b"0", prefix=b""):
+    """A header that need not tell the truth, and the payload."""
+    info = tarfile.TarInfo(name)
+    info.size = len(payload) if size is None else size
+    info.type = kind
+    header = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
+    header[345:345 + len(prefix)] = prefix
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + payload + bytes(-len(payload) % 512)
+
+
+def tar_with(*members):
+    sound = (member(name, PLAIN) for name in ("sys_info", "storages", "tensors", "pickle"))
+    return b"".join([*sound, *members, bytes(1024)])
+
+
+def second_archive():
+    """An archive whose comment holds another one, and a byte behind it."""
+    outer, inner = (bytearray(checkpoint(p)) for p in (PLAIN, calling()))
+    directory, = struct.unpack_from("<I", inner, len(inner) - 6)
+    at = directory
+    while inner[at:at + 4] == b"PK\x01\x02":
+        offset, = struct.unpack_from("<I", inner, at + 42)
+        struct.pack_into("<I", inner, at + 42, offset + len(outer))
+        at += 46 + inner[at + 28]
+    struct.pack_into("<I", inner, len(inner) - 6, directory + len(outer))
+    struct.pack_into("<H", outer, len(outer) - 2, len(inner) + 1)
+    return bytes(outer + inner + b"x")
+
+
+def length_of(number):
+    """A safetensors file without tensors whose header has this length."""
+    return struct.pack("<Q", number) + b"{}".ljust(number)
+
+
+def npy(payload, descr="|O", quote="'"):
+    header = f"{{'descr': {quote}{descr}{quote}, 'fortran_order': False, 'shape': (1,), }}"
     header = header.ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + payload
 
@@ -172,6 +208,27 @@ def cases():
     yield "objects.npy", npy(calling()), "found", SYSTEM, []
     yield "numbers.npy", npy(b"\x00" * 8, "<f8"), "clean", [], []
     yield "objects.npz", archive({"x.npy": npy(calling())}, root=""), "found", SYSTEM, []
+    # Two headers of which readers see one: behind what looks like the end mark,
+    # or inside of what an extended header or a folder claims.
+    yield "end_mark.tar", tar_with(
+        member("", b"", prefix=b"x"), member("pickle", calling())), "unreadable", [], ["E_TAR"]
+    inside = member("pickle", calling())
+    yield "two_sizes.tar", tar_with(
+        member("p", b"12 size=512\n", kind=b"x"),
+        member("note", bytes(512) + inside, size=512 + len(inside))), "unreadable", [], ["E_TAR"]
+    yield "all_sizes.tar", tar_with(
+        member("p", b"12 size=512\n", kind=b"g"), member("note", inside)), "unreadable", [], ["E_TAR"]
+    yield "folder.tar", tar_with(member("d", inside, kind=b"5")), "unreadable", [], ["E_TAR"]
+    # What NumPy takes for objects.
+    yield "object_letter.npy", npy(calling(), "O", '"'), "found", SYSTEM, []
+    yield "object_word.npy", npy(calling(), "object"), "found", SYSTEM, []
+    yield "object_order.npy", npy(calling(), "<O"), "found", SYSTEM, []
+    yield "object_escape.npy", npy(calling(), "\\x4f"), "found", SYSTEM, []
+    yield "object_noise.npy", npy(b"\0" * 8, "O"), "unreadable", [], ["E_NPY_OBJECT"]
+    yield "second_archive.pt", second_archive(), "found", SYSTEM, ["E_ZIP_AMBIGUOUS"]
+    # A length that looks like PROTO.
+    yield "length_128.safetensors", length_of(128), "clean", [], []
+    yield "length_640.safetensors", length_of(640), "clean", [], []
     yield "ext.pkl", b"\x80\x02\x82\x05.", "found", ["?extension.5"], []
     yield "no_root_plain.pt", archive(
         {"data.pkl": PLAIN, "byteorder": "little", "version": "3\n"}, root=""), "clean", [], []
@@ -185,6 +242,8 @@ def cases():
     # something else stands beside them. Its code is not judged.
     yield "script.pt", script(), "clean", [], []
     yield "script_alone.pt", checkpoint(SCRIPT), "found", ["__torch__.M"], []
+    # LibTorch does not care for the case of a record's name.
+    yield "script_any_case.pt", script(constants="Constants.pkl"), "clean", [], []
     yield "script_and_call.pt", script(extra=CALL), "found", SYSTEM, []
     yield "script_dotted.pt", script(b"c__torch__\nM.forward\n"), "found", \
         ["__torch__:M.forward"], []

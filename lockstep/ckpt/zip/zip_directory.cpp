@@ -12,9 +12,13 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-constexpr std::uint64_t kDeflateRatio = 1032;
 constexpr std::uint16_t kRefusedFlags =
     kEncryptedFlag | kPatchedFlag | kStronglyEncryptedFlag | kMaskedFlag;
+
+// Deflate itself cannot give more than 1032 bytes for one.
+std::uint64_t max_ratio(const Limits& limits) {
+  return std::clamp<std::uint64_t>(limits.max_ratio, 1, 1032);
+}
 
 Error corrupt(
     const ZipRecord& record,
@@ -28,28 +32,12 @@ Error corrupt(
       record.name);
 }
 
-// Replaces saturated 32-bit fields by those of the zip64 extra field.
 Status apply_zip64(ByteSpan extra, std::uint64_t at, ZipRecord& record) {
   const std::array<std::uint64_t*, 3> fields{
       &record.size,
       &record.compressed_size,
       &record.header_offset};
-  const auto missing = std::count_if(
-      fields.begin(),
-      fields.end(),
-      [](const std::uint64_t* field) { return *field == kZip64Threshold; });
-  if (missing == 0) {
-    return {};
-  }
-  const auto wide = find_extra_field(extra, kZip64Tag);
-  if (wide && wide->size() >= 8 * static_cast<std::size_t>(missing)) {
-    std::size_t next = 0;
-    for (std::uint64_t* field : fields) {
-      if (*field == kZip64Threshold) {
-        *field = read_le<std::uint64_t>(*wide, next);
-        next += 8;
-      }
-    }
+  if (take_wide_fields(extra, fields)) {
     return {};
   }
   return zip_error(
@@ -116,11 +104,7 @@ Status check_sizes(
             record.compressed_size,
             record.size));
   }
-  // Deflate itself cannot give more than 1032 bytes for one.
-  const auto max_ratio =
-      std::clamp<std::uint64_t>(limits.max_ratio, 1, kDeflateRatio);
-  if (record.size > max_ratio &&
-      record.size / max_ratio > record.compressed_size) {
+  if (!is_within_ratio(record, limits)) {
     return zip_error(
         ErrorCode::kUnsafe,
         "E_RATIO",
@@ -129,7 +113,7 @@ Status check_sizes(
             "accepted",
             record.compressed_size,
             record.size,
-            max_ratio),
+            max_ratio(limits)),
         record.header_offset,
         record.name,
         "add --allow-expand if you trust the file");
@@ -268,6 +252,11 @@ Error zip_error(
       .record = escape(record),
       .offset = offset,
       .detail = std::move(detail)};
+}
+
+bool is_within_ratio(const ZipRecord& record, const Limits& limits) {
+  const std::uint64_t ratio = max_ratio(limits);
+  return record.size <= ratio || record.size / ratio <= record.compressed_size;
 }
 
 Result<std::vector<ZipEntry>>

@@ -42,6 +42,10 @@ struct ZipEntry {
   std::uint16_t flags = 0;
 };
 
+/// False if the content is larger than a payload of that size may become: by
+/// the limit, and by what Deflate can give at all.
+bool is_within_ratio(const ZipRecord& record, const Limits& limits);
+
 /// Parses the central directory. Errors as `ZipReader::open`.
 Result<std::vector<ZipEntry>>
 read_zip_entries(ByteSource& source, const ZipEnd& end, const Limits& limits);

@@ -54,6 +54,8 @@ struct Candidates {
   // those that end before it.
   std::vector<std::uint64_t> exact = {};
   std::vector<std::uint64_t> early = {};
+  // The last one of all, also if its comment does not fit.
+  std::uint64_t last = 0;
 };
 
 Candidates find_candidates(ByteSpan tail, std::uint64_t tail_offset) {
@@ -73,6 +75,7 @@ Candidates find_candidates(ByteSpan tail, std::uint64_t tail_offset) {
     } else if (end < tail.size()) {
       found.early.push_back(tail_offset + at);
     }
+    found.last = tail_offset + at;
   }
   return found;
 }
@@ -96,7 +99,8 @@ Result<EndRecord> end_at(ByteSource& source, std::uint64_t offset) {
   return record ? Result(*record) : no_end(source.size());
 }
 
-// The one end record that counts; two equally good ones are an attack.
+// The one end record that counts. Other readers take the last one, even in the
+// comment of another: a second one behind the first is an attack.
 Result<std::uint64_t> choose_end(ByteSource& source) {
   LOCKSTEP_ASSIGN(Candidates found, candidates_in(source, kSearchBytes));
   if (found.exact.empty()) {
@@ -106,17 +110,18 @@ Result<std::uint64_t> choose_end(ByteSource& source) {
   if (pool.empty()) {
     return no_end(source.size());
   }
-  if (pool.size() > 1) {
+  const std::uint64_t chosen = pool.front();
+  if (found.last != chosen) {
     return zip_error(
         ErrorCode::kCorrupt,
         "E_ZIP_AMBIGUOUS",
         format(
             "two records claim to be the end of the zip file: at {} and at {}",
-            pool[pool.size() - 2],
-            pool.back()),
-        pool.back());
+            chosen,
+            found.last),
+        found.last);
   }
-  return pool.back();
+  return chosen;
 }
 
 Error bad_end(std::uint64_t offset, std::string_view what) {

@@ -11,6 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/crc32.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -20,14 +21,6 @@ using internal::ZipEntry;
 
 // Bytes that stay in the second-level cache between reading and checksum.
 constexpr std::uint64_t kReadBlockBytes = 128 << 10;
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return result;
-}
 
 Error duplicate(const ZipRecord& first, const ZipRecord& second) {
   const bool same = first.name == second.name;
@@ -163,6 +156,14 @@ Error damaged(const ZipRecord& record, std::uint32_t crc) {
 
 } // namespace
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return result;
+}
+
 Result<ZipReader> ZipReader::open(
     std::shared_ptr<ByteSource> source,
     const Limits& limits,
@@ -216,12 +217,9 @@ ZipReader ZipReader::recovered(
     if (record.name.starts_with(prefix)) {
       record.name.erase(0, prefix.size());
     }
-    const bool is_stored = record.method == 0;
-    const bool fits =
-        is_stored
-            ? record.size == record.compressed_size
-            : record.size / std::max<std::uint64_t>(limits.max_ratio, 1) <=
-                  record.compressed_size;
+    const bool fits = record.method == kStored
+                          ? record.size == record.compressed_size
+                          : internal::is_within_ratio(record, limits);
     if (fits) {
       reader.records_.push_back(std::move(record));
     }
@@ -248,6 +246,15 @@ void ZipReader::index_names() {
 const ZipRecord* ZipReader::find(std::string_view name) const noexcept {
   const auto found = index_.find(name);
   return found == index_.end() ? nullptr : &records_[found->second];
+}
+
+const ZipRecord* ZipReader::find_in_any_case(std::string_view name) const {
+  const std::string lower = lower_case(name);
+  const auto found =
+      std::ranges::find(records_, lower, [](const ZipRecord& record) {
+        return lower_case(record.name);
+      });
+  return found == records_.end() ? nullptr : &*found;
 }
 
 bool ZipReader::has_crc(const ZipRecord& record) const noexcept {

@@ -47,6 +47,9 @@ enum class ZipForm {
   kFlat,
 };
 
+/// With small letters for the capital ones of ASCII.
+std::string lower_case(std::string_view text);
+
 /// True if a record may have this name: no path that leads out of a folder, at
 /// most 4 KiB.
 bool is_record_name(std::string_view name);
@@ -84,6 +87,8 @@ class ZipReader {
   }
   /// By name without root, letter case counts; null if absent.
   [[nodiscard]] const ZipRecord* find(std::string_view name) const noexcept;
+  /// The same in any letter case, as LibTorch finds records.
+  [[nodiscard]] const ZipRecord* find_in_any_case(std::string_view name) const;
   /// Folder that holds every record: "checkpoint.pth"; empty in a flat one.
   [[nodiscard]] const std::string& root() const noexcept {
     return root_;

@@ -51,34 +51,31 @@ Result<std::optional<std::uint64_t>> find_struct(
   return std::optional<std::uint64_t>();
 }
 
-// What the record is, behind its payload.
-struct RecordEnd {
-  std::uint32_t crc = 0;
-  std::uint64_t compressed_size = 0;
-  std::uint64_t size = 0;
-  std::uint64_t bytes = 0;
-};
-
-// The descriptor's size must be the distance from the payload's start: bytes
-// of a tensor do not do that by chance.
-std::optional<RecordEnd> descriptor_at(ByteSpan at, std::uint64_t distance) {
-  const auto wide = read_struct<DataDescriptor64>(at);
-  if (wide && wide->compressed_size == distance && wide->size == distance) {
-    return RecordEnd{
-        wide->crc,
-        distance,
-        distance,
-        kStructBytes<DataDescriptor64>};
+// Completes the record by the descriptor at `at` and gives its length, if one
+// is there. Its size must be the distance from the payload's start: bytes of a
+// tensor do not do that by chance.
+template <class Descriptor>
+std::uint64_t take_descriptor(
+    ByteSpan at,
+    std::uint64_t distance,
+    const Limits& limits,
+    ZipRecord& record) {
+  const auto descriptor = read_struct<Descriptor>(at);
+  if (!descriptor || descriptor->compressed_size != distance) {
+    return 0;
   }
-  const auto narrow = read_struct<DataDescriptor>(at);
-  if (narrow && narrow->compressed_size == distance) {
-    return RecordEnd{
-        narrow->crc,
-        distance,
-        narrow->size,
-        kStructBytes<DataDescriptor>};
+  ZipRecord complete = record;
+  complete.crc = descriptor->crc;
+  complete.compressed_size = distance;
+  complete.size = descriptor->size;
+  const bool fits = record.method == kStored
+                        ? complete.size == distance
+                        : internal::is_within_ratio(complete, limits);
+  if (!fits) {
+    return 0;
   }
-  return std::nullopt;
+  record = std::move(complete);
+  return kStructBytes<Descriptor>;
 }
 
 class Recovery {
@@ -143,25 +140,25 @@ class Recovery {
 
   Result<std::uint64_t> read_until_descriptor(ZipRecord record) {
     const std::uint64_t start = record.data_offset;
-    std::optional<RecordEnd> descriptor;
+    std::uint64_t bytes = 0;
+    // The wide one first: its sizes look like a narrow one of no content.
+    const auto take = [&](ByteSpan at, std::uint64_t found) {
+      bytes =
+          take_descriptor<DataDescriptor64>(at, found - start, limits_, record);
+      if (bytes == 0) {
+        bytes =
+            take_descriptor<DataDescriptor>(at, found - start, limits_, record);
+      }
+      return bytes != 0;
+    };
     LOCKSTEP_ASSIGN(
         const auto offset,
-        find_struct<DataDescriptor64>(
-            source_,
-            start,
-            [&descriptor, start](ByteSpan at, std::uint64_t found) {
-              descriptor = descriptor_at(at, found - start);
-              return descriptor.has_value();
-            },
-            searched_));
-    if (!offset || !descriptor) {
+        find_struct<DataDescriptor64>(source_, start, take, searched_));
+    if (!offset) {
       return lose(std::move(record));
     }
-    record.crc = descriptor->crc;
-    record.size = descriptor->size;
-    record.compressed_size = descriptor->compressed_size;
     found_.records.push_back(std::move(record));
-    return *offset + descriptor->bytes;
+    return *offset + bytes;
   }
 
   std::uint64_t lose(ZipRecord record) {

@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/zip/zip_structs.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -49,10 +50,32 @@ std::optional<ByteSpan> find_extra_field(ByteSpan fields, std::uint16_t tag) {
   return std::nullopt;
 }
 
+bool take_wide_fields(ByteSpan extra, std::span<std::uint64_t* const> fields) {
+  const auto is_saturated = [](const std::uint64_t* field) {
+    return *field == kZip64Threshold;
+  };
+  const auto missing =
+      static_cast<std::size_t>(std::ranges::count_if(fields, is_saturated));
+  if (missing == 0) {
+    return true;
+  }
+  const auto wide = find_extra_field(extra, kZip64Tag);
+  if (!wide || wide->size() < missing * sizeof(std::uint64_t)) {
+    return false;
+  }
+  std::size_t at = 0;
+  for (std::uint64_t* field : fields) {
+    if (is_saturated(field)) {
+      *field = read_le<std::uint64_t>(*wide, at);
+      at += sizeof(std::uint64_t);
+    }
+  }
+  return true;
+}
+
 Result<std::optional<LocalRecord>> read_local_record(
     ByteSource& source,
     std::uint64_t offset) {
-  constexpr std::uint64_t kTwoSizes = 16;
   if (offset > source.size() ||
       kStructBytes<LocalHeader> > source.size() - offset) {
     return std::optional<LocalRecord>();
@@ -77,12 +100,11 @@ Result<std::optional<LocalRecord>> read_local_record(
       .compressed_size = header->compressed_size,
       .size = header->size,
       .data_offset = names + rest.size()};
-  const auto wide =
-      find_extra_field(rest.subspan(header->name_bytes), kZip64Tag);
-  if (record.size == kZip64Threshold && wide && wide->size() >= kTwoSizes) {
-    record.size = read_le<std::uint64_t>(*wide, 0);
-    record.compressed_size = read_le<std::uint64_t>(*wide, 8);
-  }
+  // Without a zip64 field they are what they say: all ones is a size, too.
+  const std::array<std::uint64_t*, 2> sizes{
+      &record.size,
+      &record.compressed_size};
+  take_wide_fields(rest.subspan(header->name_bytes), sizes);
   return std::optional(std::move(record));
 }
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -266,12 +267,17 @@ Result<bool> ends_like_zip(ByteSource& source);
 /// none, or one before it is cut.
 std::optional<ByteSpan> find_extra_field(ByteSpan fields, std::uint16_t tag);
 
+/// Replaces those of `fields` that are saturated by the values of the zip64
+/// field, which holds them alone, in this order. False if it lacks some; then
+/// nothing is replaced.
+bool take_wide_fields(ByteSpan extra, std::span<std::uint64_t* const> fields);
+
 /// A local header with what follows it, up to the payload.
 struct LocalRecord {
   LocalHeader header = {};
   /// With the archive's root.
   std::string name = {};
-  /// Units: bytes. Of the zip64 field if the header refers to it.
+  /// Units: bytes. Each of the zip64 field if the header refers to it.
   std::uint64_t compressed_size = 0;
   std::uint64_t size = 0;
   /// First byte of the payload, at most the size of the source.

@@ -127,7 +127,7 @@ std::vector<BadInput> file_rows() {
        .bytes = checkpoint(
            tensor_pickle(),
            {.end = {.comment = ZipBytes().finish() + "tail"}}),
-       .outcome = Outcome::kRead},
+       .detail = "E_ZIP_AMBIGUOUS"},
       {.row = 7,
        .name = "script_before",
        .bytes = testdata("corrupt/prefix.pt"),

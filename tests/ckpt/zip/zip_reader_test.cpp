@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <libdeflate.h>
 
+#include "lockstep/ckpt/zip/zip_structs.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 
 namespace lockstep::ckpt {
@@ -207,7 +208,17 @@ TEST(ZipReader, RejectsACommentWithASecondEnd) {
   zip.add("a/data.pkl", "x");
   const std::string fake = ZipBytes().finish();
   EXPECT_EQ(detail_of(zip.finish({.comment = fake})), "E_ZIP_AMBIGUOUS");
-  EXPECT_EQ(detail_of(zip.finish({.comment = fake + "tail"})), "");
+  EXPECT_EQ(
+      detail_of(zip.finish({.comment = fake + "tail"})),
+      "E_ZIP_AMBIGUOUS");
+  // Python's reader does not look at the length of the comment.
+  EXPECT_EQ(
+      detail_of(zip.finish(
+          {.comment = ZipBytes()
+                          .finish({.comment = "xx"})
+                          .substr(0, kStructBytes<EndRecord>)})),
+      "E_ZIP_AMBIGUOUS");
+  EXPECT_EQ(detail_of(zip.finish({.comment = "tail"})), "");
 }
 
 TEST(ZipReader, RejectsDuplicateNames) {

@@ -108,17 +108,23 @@ TEST(ZipLocalRecord, HasNameSizesAndTheStartOfThePayload) {
 
 TEST(ZipLocalRecord, TakesWideSizesOnlyWhereTheHeaderRefersToThem) {
   const std::string extra = wide_sizes(1ULL << 40, 1ULL << 41);
-  const auto read = [&extra](std::uint32_t size) {
+  const auto read = [&extra](std::uint32_t size, std::uint32_t compressed) {
     LocalHeader header = kHeader;
     header.size = size;
+    header.compressed_size = compressed;
     header.extra_bytes = static_cast<std::uint16_t>(extra.size());
     const std::string bytes = to_bytes(header) + "ab" + extra;
     return read_local_record(*source_of(bytes), 0).value().value();
   };
-  EXPECT_EQ(read(kZip64Threshold).size, 1ULL << 40);
-  EXPECT_EQ(read(kZip64Threshold).compressed_size, 1ULL << 41);
-  EXPECT_EQ(read(7).size, 7U);
-  EXPECT_EQ(read(7).compressed_size, 5U);
+  EXPECT_EQ(read(kZip64Threshold, kZip64Threshold).size, 1ULL << 40);
+  EXPECT_EQ(read(kZip64Threshold, kZip64Threshold).compressed_size, 1ULL << 41);
+  EXPECT_EQ(read(7, 5).size, 7U);
+  EXPECT_EQ(read(7, 5).compressed_size, 5U);
+  // The field holds those alone that the header does not.
+  EXPECT_EQ(read(kZip64Threshold, 5).size, 1ULL << 40);
+  EXPECT_EQ(read(kZip64Threshold, 5).compressed_size, 5U);
+  EXPECT_EQ(read(7, kZip64Threshold).size, 7U);
+  EXPECT_EQ(read(7, kZip64Threshold).compressed_size, 1ULL << 40);
 }
 
 TEST(ZipLocalRecord, IsNoneIfItIsCutOrNotThere) {

@@ -34,15 +34,6 @@ constexpr std::string_view kDataFolder = "data/";
 // Read in place of `version` if it is there.
 constexpr std::string_view kOldVersion = ".data/version";
 
-// PyTorch finds records by names of any letter case.
-std::string lower_case(std::string_view name) {
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return lower;
-}
-
 bool is_ascii(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
     return static_cast<unsigned char>(c) < 0x80;

@@ -355,6 +355,11 @@ Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total) {
   return header;
 }
 
+Result<std::uint64_t> npy_data_offset(ByteSpan head, std::uint64_t total) {
+  LOCKSTEP_ASSIGN(const LiteralPlace place, find_literal(head, total));
+  return place.offset + place.length;
+}
+
 std::string npy_header_text(
     DType dtype,
     const std::vector<std::int64_t>& shape) {

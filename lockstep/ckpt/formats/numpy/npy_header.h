@@ -16,6 +16,8 @@ namespace lockstep::ckpt {
 
 /// Units: bytes; longer headers are refused. NumPy's own limit is 10,000.
 inline constexpr std::uint64_t kMaxNpyHeader = 1 << 16;
+/// The same with magic, version and length in front.
+inline constexpr std::uint64_t kMaxNpyHead = kMaxNpyHeader + 12;
 
 /// A checked header.
 struct NpyHeader {
@@ -32,10 +34,14 @@ struct NpyHeader {
 bool is_npy(ByteSpan head);
 
 /// Reads the header at the front of `head`; `total` counts the bytes of the
-/// whole array, of which `head` may be the first `kMaxNpyHeader` + 12.
+/// whole array, of which `head` may be the first `kMaxNpyHead`.
 /// Errors: kCorrupt (E_NPY_HEADER, E_TRUNCATED, E_OVERFLOW, E_RANK), kUnsafe
 /// (E_NPY_OBJECT), kUnsupported (E_DTYPE); offsets from the array's start.
 Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total);
+
+/// Where the elements begin, whatever their type is. Units: bytes from the
+/// array's start. Errors: as of the header's length above.
+Result<std::uint64_t> npy_data_offset(ByteSpan head, std::uint64_t total);
 
 /// The header as `numpy.save` writes it for a row-major array.
 std::string npy_header_text(

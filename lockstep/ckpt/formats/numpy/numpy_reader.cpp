@@ -16,7 +16,6 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
-constexpr std::uint64_t kMaxHead = kMaxNpyHeader + 12;
 
 // The elements of one record, read and checked when first asked for.
 class RecordRange final : public StorageSource {
@@ -188,7 +187,7 @@ class NpzReader {
           head,
           zip_->source()->view(
               record.data_offset,
-              std::min(record.size, kMaxHead),
+              std::min(record.size, kMaxNpyHead),
               scratch));
     } else {
       // Inflated as a whole and forgotten: the ratio is bounded.
@@ -221,7 +220,7 @@ Result<Checkpoint> read_npy(const ReadInput& input) {
   std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(
       const ByteSpan head,
-      input.source->view(0, std::min(total, kMaxHead), scratch));
+      input.source->view(0, std::min(total, kMaxNpyHead), scratch));
   LOCKSTEP_ASSIGN(const NpyHeader header, read_npy_header(head, total));
   Checkpoint file = new_file(input, "npy");
   warn_of_rest(file, header, total);

@@ -14,6 +14,7 @@
 #include "lockstep/ckpt/formats/pytorch/pt_storage.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/formats/torchscript/model_json.h"
+#include "lockstep/ckpt/formats/torchscript/script_era.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
@@ -49,9 +50,7 @@ class PtReader {
     file_.archive_name = zip_->root();
     file_.file_bytes = zip_->source()->size();
     file_.crc = zip_->crc_state();
-    const bool is_script = zip_->find("constants.pkl") != nullptr ||
-                           zip_->find(kModelJson) != nullptr;
-    file_.format = is_script ? "torchscript" : "zip";
+    file_.format = script_era(*zip_).empty() ? "zip" : "torchscript";
     file_.era = era();
     file_.warnings = zip_->warnings();
     for (const Status& status : {read_version(), read_byteorder()}) {
@@ -66,11 +65,8 @@ class PtReader {
 
  private:
   [[nodiscard]] std::string era() const {
-    if (zip_->find("constants.pkl") != nullptr) {
-      return "TorchScript or C++ torch::save";
-    }
-    if (zip_->find(kModelJson) != nullptr) {
-      return "TorchScript of torch 1.0 to 1.2";
+    if (const auto script = script_era(*zip_); !script.empty()) {
+      return std::string(script);
     }
     if (zip_->find(".format_version") != nullptr) {
       return "torch 2.6 or newer";

@@ -150,6 +150,13 @@ bool is_plain_name(std::string_view name) {
          std::ranges::find(parts, "..") == parts.end();
 }
 
+// Before POSIX a folder was a file whose name ends in a slash.
+bool is_folder(ByteSpan header) {
+  const char type = static_cast<char>(header[kType]);
+  return type == '5' ||
+         (type == '\0' && field_text(header, kName).ends_with('/'));
+}
+
 } // namespace
 
 bool is_tar(ByteSpan head) {
@@ -212,7 +219,8 @@ class TarParser {
               size ? std::to_string(*size) : "no number"),
           position_);
     }
-    LOCKSTEP_TRY(is_extension ? read_extended(*size) : take(header, *size));
+    LOCKSTEP_TRY(
+        is_extension ? read_extended(*size, type == 'g') : take(header, *size));
     const std::uint64_t blocks = (*size + kBlock - 1) / kBlock * kBlock;
     position_ += kBlock + std::min(blocks, remaining() - kBlock);
     return true;
@@ -230,8 +238,15 @@ class TarParser {
     }
     extended_size_.reset();
     LOCKSTEP_TRY(check_member(name, type));
+    // By POSIX a folder may announce bytes, and other readers look for the next
+    // header in them.
+    if (is_folder(header) && size != 0) {
+      return tar_error(
+          format("folder '{}' has {} bytes of its own", escape(name), size),
+          position_);
+    }
     if (type == '5') {
-      return {}; // folders hold nothing themselves
+      return {};
     }
     if (result_.names_.size() >= limits_.max_records) {
       return read_error(
@@ -271,8 +286,8 @@ class TarParser {
         position_);
   }
 
-  // Lines "LENGTH KEY=VALUE\n" for the next member.
-  Status read_extended(std::uint64_t size) {
+  // Lines "LENGTH KEY=VALUE\n" for the next member, or for all of them.
+  Status read_extended(std::uint64_t size, bool is_global) {
     const std::uint64_t begin = position_ + kBlock;
     if (size > kMaxExtended) {
       return tar_error(format("extended header of {} bytes", size), position_);
@@ -294,6 +309,7 @@ class TarParser {
       LOCKSTEP_TRY(take_record(
           line.substr(digits + 1, equals - digits - 1),
           line.substr(equals + 1, line.size() - equals - 2),
+          is_global,
           begin));
       rest.remove_prefix(length);
     }
@@ -303,7 +319,13 @@ class TarParser {
   Status take_record(
       std::string_view key,
       std::string_view value,
+      bool is_global,
       std::uint64_t offset) {
+    if (is_global && (key == "path" || key == "size")) {
+      return tar_error(
+          format("record '{}' for all members at once", escape(key)),
+          offset);
+    }
     if (key == "path") {
       extended_name_ = value;
     } else if (key == "size") {

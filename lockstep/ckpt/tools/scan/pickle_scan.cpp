@@ -6,10 +6,13 @@
 #include <deque>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
@@ -19,6 +22,10 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::string_view kGetattr = "builtins.getattr";
+// Small at first: a file may hold many small pickles.
+constexpr std::uint64_t kFirstWindow = 1ULL << 9;
+constexpr std::uint64_t kWindowGrowth = 8;
+constexpr std::uint64_t kMaxNameBytes = 1ULL << 26;
 
 // A value as the scan sees it: small, since a file decides how many there are,
 // and without content, so that nothing in a file can make it deep.
@@ -137,14 +144,21 @@ class NameScan {
     return {};
   }
 
-  static Status pushed(const Sketch& /*sketch*/) {
-    return {};
+  [[nodiscard]] Status pushed(const Sketch& /*sketch*/) const {
+    return name_bytes_ <= kMaxNameBytes
+               ? Status()
+               : Status(read_error(
+                     ErrorCode::kUnsafe,
+                     "E_LIMIT",
+                     format(
+                         "the names have more than {} bytes",
+                         kMaxNameBytes)));
   }
 
   void reused(const Sketch& sketch) {
     open_getattrs_ += is_getattr(sketch) ? 1 : 0;
     if (options_.collect_texts && sketch.kind == Kind::kText) {
-      result_.texts.emplace_back(text_of(sketch));
+      result_.texts.push_back(shared_.at(sketch.index));
     }
   }
 
@@ -158,7 +172,7 @@ class NameScan {
   }
 
  private:
-  // Views must point into the pickle or into `owned_`.
+  // Views must point into the pickle, or to what stays.
   Sketch keep(Kind kind, std::string_view text) {
     texts_.push_back(text);
     return {
@@ -178,20 +192,24 @@ class NameScan {
     // How protocol 2 spells bytes: a text of code points below 256.
     const auto bytes = latin1_from_utf8(text);
     look_inside(bytes ? std::string_view(*bytes) : text, offset);
+    const Sketch kept = keep(Kind::kText, text);
     if (options_.collect_texts) {
-      result_.texts.emplace_back(text);
+      const auto shared = std::make_shared<const std::string>(text);
+      shared_.emplace(kept.index, shared);
+      result_.texts.push_back(shared);
     }
-    return keep(Kind::kText, text);
+    return kept;
   }
 
   Sketch name(std::string full, std::uint64_t offset) {
     if (full == kGetattr) {
       getattrs_.push_back(offset);
       ++open_getattrs_;
-    } else {
-      note(full, offset, /*is_nested=*/false);
+      return keep(Kind::kName, kGetattr);
     }
-    return keep(Kind::kName, own(std::move(full)));
+    return keep(
+        Kind::kName,
+        note(std::move(full), offset, /*is_nested=*/false));
   }
 
   Sketch tuple(std::span<const Sketch> parts) {
@@ -223,21 +241,29 @@ class NameScan {
   }
 
   void note_storage(const Sketch& id) {
-    if (id.kind == Kind::kStorageId) {
-      const auto& parts = tuples_[id.index];
+    if (id.kind != Kind::kStorageId) {
+      return;
+    }
+    const auto& [tag, type, key] = tuples_[id.index];
+    const auto dtype = storage_class_dtype(text_of(type));
+    if (dtype && keys_.insert(key.index).second) {
       result_.storages.push_back(
-          {.key = std::string(text_of(parts[2])),
-           .class_name = std::string(text_of(parts[1]))});
+          {.key = std::string(text_of(key)), .dtype = *dtype});
     }
   }
 
-  void note(std::string name, std::uint64_t offset, bool is_nested) {
-    const auto [row, is_new] = rows_.try_emplace(name, result_.names.size());
+  // The view stays valid.
+  std::string_view
+  note(std::string name, std::uint64_t offset, bool is_nested) {
+    const auto [row, is_new] =
+        rows_.try_emplace(std::move(name), result_.names.size());
     if (is_new) {
+      name_bytes_ += row->first.size();
       result_.names.push_back(
-          {.name = std::move(name), .offset = offset, .is_nested = is_nested});
+          {.name = row->first, .offset = offset, .is_nested = is_nested});
     }
     ++result_.names[row->second].count;
+    return row->first;
   }
 
   // A pickle in a string: with PROTO in front, or one that ends where the
@@ -273,11 +299,22 @@ class NameScan {
   // Those that may be ids of storages or arguments of `getattr`.
   std::vector<std::array<Sketch, 3>> tuples_;
   std::map<std::string, std::size_t> rows_;
+  // Of the different names: two texts of a megabyte can be put together often.
+  std::uint64_t name_bytes_ = 0;
+  // Keys of the storages and, if collected, copies of the texts, both by rows
+  // of `texts_`.
+  std::set<std::uint32_t> keys_;
+  std::map<std::uint32_t, std::shared_ptr<const std::string>> shared_;
   // Where `getattr` is named, and how often it came onto the stack for anything
   // but a harmless call.
   std::vector<std::uint64_t> getattrs_;
   std::uint64_t open_getattrs_ = 0;
 };
+
+bool may_be_cut(const Error& error) {
+  return error.detail == "E_TRUNCATED" || error.detail == "E_PICKLE" ||
+         error.detail == "E_FRAME";
+}
 
 } // namespace
 
@@ -291,6 +328,31 @@ PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options) {
     scan.broken = std::move(status).error();
   }
   return scan;
+}
+
+Result<PickleScan> scan_pickle_at(
+    ByteSource& source,
+    std::uint64_t offset,
+    const PickleScanOptions& options) {
+  const std::uint64_t rest = source.size() - offset;
+  const std::uint64_t most = std::min(rest, options.limits.max_pickle_bytes);
+  std::vector<std::byte> scratch;
+  for (std::uint64_t window = std::min(kFirstWindow, most);;
+       window = std::min(window * kWindowGrowth, most)) {
+    LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(offset, window, scratch));
+    PickleScan scan = scan_pickle(bytes, options);
+    const bool is_cut = scan.broken && may_be_cut(*scan.broken);
+    if (is_cut && window == most && most < rest) {
+      scan.broken = read_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("pickle is larger than {} bytes", most),
+          "--max-pickle-bytes allows more");
+    }
+    if (!is_cut || window == most) {
+      return scan;
+    }
+  }
 }
 
 } // namespace lockstep::ckpt

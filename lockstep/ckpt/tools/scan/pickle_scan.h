@@ -8,12 +8,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 
@@ -33,16 +36,17 @@ struct PickleName {
 /// pickle.
 struct PickleStorage {
   std::string key = {};
-  /// "torch.FloatStorage".
-  std::string class_name = {};
+  DType dtype = DType::kFloat32;
 };
 
 /// What a pickle mentions.
 struct PickleScan {
   std::vector<PickleName> names = {};
+  /// Those of known classes, each text of a key once.
   std::vector<PickleStorage> storages = {};
-  /// Texts in the order of their use, if asked for.
-  std::vector<std::string> texts = {};
+  /// Texts in the order of their use, if asked for: one that is used again is
+  /// shared.
+  std::vector<std::shared_ptr<const std::string>> texts = {};
   /// Pickles inside strings.
   std::uint64_t nested = 0;
   /// Units: bytes up to and with STOP, or up to what is broken.
@@ -62,5 +66,12 @@ struct PickleScanOptions {
 /// Scans the pickle at the front of `bytes`. Never fails: what is wrong is in
 /// `broken`, with the same codes as `read_pickle`.
 PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options = {});
+
+/// The same of the pickle at `offset`, whose end is not known: views grow until
+/// it fits, up to `max_pickle_bytes` (E_LIMIT). Errors: kIo.
+Result<PickleScan> scan_pickle_at(
+    ByteSource& source,
+    std::uint64_t offset,
+    const PickleScanOptions& options = {});
 
 } // namespace lockstep::ckpt

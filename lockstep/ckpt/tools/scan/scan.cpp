@@ -27,10 +27,10 @@ scan_as(const Format& format, const ReadInput& input, ScanCollector& out) {
   switch (format.pickles) {
     case PicklePlace::kMembers:
       out.set_format(format.name);
-      internal::scan_tar(*input.source, out);
+      internal::scan_tar(input.source, out);
       break;
     case PicklePlace::kArray:
-      internal::scan_npy(*input.source, {}, out);
+      internal::scan_npy(input.source, {}, out);
       break;
     case PicklePlace::kNowhere: {
       const auto file = format.read(input);
@@ -46,6 +46,14 @@ scan_as(const Format& format, const ReadInput& input, ScanCollector& out) {
       break; // looked for in every file, or in others
   }
   return std::nullopt;
+}
+
+// A sound file may start with a length that looks like the start of a pickle.
+Result<bool> names_nothing(ByteSource& source, const Limits& limits) {
+  LOCKSTEP_ASSIGN(
+      const PickleScan scan,
+      scan_pickle_at(source, 0, {.limits = limits}));
+  return scan.broken && scan.names.empty();
 }
 
 Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
@@ -64,11 +72,17 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
       .options = {.limits = out.limits()}};
   LOCKSTEP_ASSIGN(const Format* format, find_format(input));
   std::optional<Error> unread;
+  bool is_pickle_free = false;
   if (format != nullptr) {
     unread = scan_as(*format, input, out);
+    is_pickle_free = format->pickles == PicklePlace::kNowhere && !unread;
+  }
+  if (is_pickle_free) {
+    LOCKSTEP_ASSIGN(is_pickle_free, names_nothing(*source, out.limits()));
   }
   // Whatever else the bytes are: if they are also a pickle, it counts.
-  const bool is_stream = internal::scan_stream(*source, {}, out);
+  const bool is_stream =
+      !is_pickle_free && internal::scan_stream(*source, {}, out);
   // Some readers find an archive after foreign bytes.
   LOCKSTEP_ASSIGN(const bool is_zip, ends_like_zip(*source));
   if (is_zip) {

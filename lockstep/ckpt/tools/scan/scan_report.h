@@ -3,6 +3,7 @@
 // Collects what the scanners of all containers find in one file.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -69,11 +70,12 @@ void scan_zip(
     ScanCollector& out);
 
 /// Scans every member of a tar file.
-void scan_tar(ByteSource& source, ScanCollector& out);
+void scan_tar(const std::shared_ptr<ByteSource>& source, ScanCollector& out);
 
-/// Scans the pickle after the header of an npy file, if it holds objects.
+/// Scans what follows the header of an npy file that does not hold numbers of a
+/// known type: it may be a pickle of objects.
 void scan_npy(
-    ByteSource& source,
+    const std::shared_ptr<ByteSource>& source,
     const ScanCollector::Place& place,
     ScanCollector& out);
 

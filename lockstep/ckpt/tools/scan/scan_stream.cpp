@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/read_le.h"
-#include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
@@ -21,40 +21,7 @@ namespace {
 
 using Place = ScanCollector::Place;
 
-constexpr std::uint64_t kFirstScanWindow = 1ULL << 20;
-constexpr std::uint64_t kWindowGrowth = 8;
 constexpr int kMaxObjects = 1000;
-
-bool may_be_cut(const Error& error) {
-  return error.detail == "E_TRUNCATED" || error.detail == "E_PICKLE" ||
-         error.detail == "E_FRAME";
-}
-
-// The pickle at `offset`; the window grows until it fits.
-Result<PickleScan> scan_at(
-    ByteSource& source,
-    std::uint64_t offset,
-    const PickleScanOptions& options) {
-  const std::uint64_t rest = source.size() - offset;
-  const std::uint64_t most = std::min(rest, options.limits.max_pickle_bytes);
-  std::vector<std::byte> scratch;
-  for (std::uint64_t window = std::min(kFirstScanWindow, most);;
-       window = std::min(window * kWindowGrowth, most)) {
-    LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(offset, window, scratch));
-    PickleScan scan = scan_pickle(bytes, options);
-    const bool is_cut = scan.broken && may_be_cut(*scan.broken);
-    if (is_cut && window == most && most < rest) {
-      scan.broken = read_error(
-          ErrorCode::kUnsafe,
-          "E_LIMIT",
-          format("pickle is larger than {} bytes", most),
-          "--max-pickle-bytes allows more");
-    }
-    if (!is_cut || window == most) {
-      return scan;
-    }
-  }
-}
 
 bool is_identifier(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
@@ -80,9 +47,7 @@ std::map<std::string, std::uint64_t> element_sizes(
     const std::vector<PickleStorage>& storages) {
   std::map<std::string, std::uint64_t> sizes;
   for (const PickleStorage& storage : storages) {
-    if (const auto dtype = storage_class_dtype(storage.class_name)) {
-      sizes.try_emplace(storage.key, dtype_info(*dtype).size);
-    }
+    sizes.try_emplace(storage.key, dtype_info(storage.dtype).size);
   }
   return sizes;
 }
@@ -97,9 +62,9 @@ class LegacyScan {
   std::optional<std::uint64_t> run(std::uint64_t at) {
     constexpr int kPickles = 4; // protocol, system, object, keys
     std::vector<PickleStorage> storages;
-    std::vector<std::string> keys;
+    std::vector<std::shared_ptr<const std::string>> keys;
     for (int i = 0; i < kPickles; ++i) {
-      auto scan = scan_at(
+      auto scan = scan_pickle_at(
           source_,
           at,
           {.limits = out_.limits(), .collect_texts = i + 1 == kPickles});
@@ -123,8 +88,9 @@ class LegacyScan {
   std::optional<std::uint64_t> skip_blobs(
       std::uint64_t at,
       const std::map<std::string, std::uint64_t>& sizes,
-      const std::vector<std::string>& keys) {
-    for (const std::string& key : keys) {
+      const std::vector<std::shared_ptr<const std::string>>& keys) {
+    for (const auto& shared : keys) {
+      const std::string& key = *shared;
       const auto size = sizes.find(key);
       if (size == sizes.end()) {
         return fail(blob_error(at, "E_NO_STORAGE", key, "nothing uses it"));
@@ -194,7 +160,7 @@ bool scan_stream(
     Place here = place;
     here.offset += at;
     std::vector<std::byte> scratch;
-    auto scan = scan_at(source, at, {.limits = out.limits()});
+    auto scan = scan_pickle_at(source, at, {.limits = out.limits()});
     auto head = source.view(
         at,
         std::min<std::uint64_t>(source.size() - at, kLegacyHeadBytes),

@@ -5,11 +5,11 @@
 // headers: names are worth more than order.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/formats/torchscript/script_era.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
@@ -48,15 +48,6 @@ Error refusal(
       .detail = std::string(detail)};
 }
 
-// LibTorch finds records by names of any letter case.
-std::string lower_case(std::string_view name) {
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  return lower;
-}
-
 bool is_named_pickle(std::string_view name) {
   const std::string lower = lower_case(name);
   return std::ranges::any_of(kPickleEndings, [&](std::string_view ending) {
@@ -64,12 +55,10 @@ bool is_named_pickle(std::string_view name) {
   });
 }
 
-// What `torch.load` hands to `torch.jit.load`; before 1.4 a script had the
-// other record. The mobile interpreter needs the third alone.
+// A program of LibTorch, or of its mobile interpreter.
 bool is_script(const ZipReader& zip) {
-  return zip.find("constants.pkl") != nullptr ||
-         zip.find("model.json") != nullptr ||
-         zip.find("bytecode.pkl") != nullptr;
+  return !script_era(zip).empty() ||
+         zip.find_in_any_case("bytecode.pkl") != nullptr;
 }
 
 bool is_data(std::string_view name) {
@@ -146,7 +135,7 @@ class ZipScan {
       return;
     }
     if (is_npy(bytes)) {
-      scan_npy(*content, place, out_);
+      scan_npy(content, place, out_);
       return;
     }
     const bool is_scanned = (is_named || starts_like_pickle(as_text(bytes))) &&

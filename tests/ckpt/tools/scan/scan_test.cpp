@@ -5,13 +5,16 @@
 #include "lockstep/ckpt/scan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include <gmock/gmock.h>
 
 #include "lockstep/base/memory_fs.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
+#include "tests/ckpt/counted_source.h"
 #include "tests/ckpt/expected_files.h"
 #include "tests/support/shell.h"
 
@@ -219,9 +222,81 @@ TEST(PickleScan, FindsStoragesAndTexts) {
   EXPECT_FALSE(scan.broken) << to_string(*scan.broken);
   ASSERT_EQ(scan.storages.size(), 1U);
   EXPECT_EQ(scan.storages[0].key, "123");
-  EXPECT_EQ(scan.storages[0].class_name, "torch.FloatStorage");
+  EXPECT_EQ(scan.storages[0].dtype, DType::kFloat32);
   EXPECT_EQ(scan.texts.size(), 3U);
   EXPECT_EQ(scan.consumed, bytes.size());
+}
+
+std::string text_of_a_megabyte() {
+  std::string text("X\0\0\x10\0", 5);
+  return text + std::string(1 << 20, 'a');
+}
+
+TEST(PickleScan, SharesATextThatIsUsedAgain) {
+  std::string bytes = "\x80\x02]q\x02(" + text_of_a_megabyte() + "q\x01";
+  for (int i = 0; i < 20'000; ++i) {
+    bytes += "h\x01";
+  }
+  bytes += "e.";
+  const PickleScan scan =
+      scan_pickle(as_byte_span(bytes), {.collect_texts = true});
+  EXPECT_FALSE(scan.broken);
+  ASSERT_EQ(scan.texts.size(), 20'001U);
+  EXPECT_EQ(scan.texts.front(), scan.texts.back());
+}
+
+TEST(PickleScan, KeepsTheKeyOfAStorageOnce) {
+  std::string bytes = "\x80\x02(U\x07storagectorch\nFloatStorage\n" +
+                      text_of_a_megabyte() + "tq\x01";
+  for (int i = 0; i < 20'000; ++i) {
+    bytes += "h\x01Q0";
+  }
+  bytes += "N.";
+  const PickleScan scan = scan_pickle(as_byte_span(bytes));
+  EXPECT_FALSE(scan.broken);
+  EXPECT_EQ(scan.storages.size(), 1U);
+}
+
+TEST(PickleScan, BoundsTheBytesOfNames) {
+  std::string bytes = "\x80\x04" + text_of_a_megabyte() + "q\x01";
+  for (char name = 'A'; name <= 'Z'; ++name) {
+    for (char next = 'A'; next <= 'Z'; ++next) {
+      bytes += "h\x01U\x02" + std::string{name, next} + "\x93" + "0";
+    }
+  }
+  bytes += "N.";
+  const PickleScan scan = scan_pickle(as_byte_span(bytes));
+  ASSERT_TRUE(scan.broken);
+  EXPECT_EQ(scan.broken->detail, "E_LIMIT");
+  EXPECT_LT(scan.names.size(), 100U);
+}
+
+// A tar file of one member.
+std::string tar_of(const std::string& name, const std::string& content) {
+  constexpr std::size_t kBlock = 512;
+  std::string header = name;
+  header.resize(kBlock, '\0');
+  header.replace(124, 11, format("{:011o}", content.size()));
+  header.replace(148, 8, "        ");
+  header.replace(156, 6, "0ustar", 0, 1);
+  header.replace(257, 5, "ustar");
+  const unsigned sum = std::accumulate(header.begin(), header.end(), 0U);
+  header.replace(148, 6, format("{:06o}", sum));
+  return header + content + std::string(kBlock - content.size() % kBlock, '\0');
+}
+
+TEST(Scan, ReadsManyPicklesInATarInTurn) {
+  constexpr std::uint64_t kPickles = 20'000;
+  std::string storages;
+  for (std::uint64_t i = 0; i < kPickles; ++i) {
+    storages += "\x80\x02N.";
+  }
+  const auto source =
+      std::make_shared<CountedSource>(tar_of("storages", storages));
+  const ScanReport report = scan(source, "many.tar");
+  EXPECT_EQ(report.verdict, Verdict::kClean);
+  EXPECT_EQ(report.pickles, kPickles);
+  EXPECT_LT(source->bytes_read, kPickles * 600 + 10 * source->size());
 }
 
 TEST(PickleScan, StopsAtNestingWithoutEnd) {
