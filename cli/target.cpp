@@ -176,11 +176,11 @@ Result<std::unique_ptr<WritableFile>> lock_own_input(
     const Target& target,
     const std::string& input) {
   if (target.dry_run || !is_input(target.path, input)) {
-    return nullptr;
+    return std::unique_ptr<WritableFile>();
   }
   const auto info = real_fs().stat(target.path);
   if (!info || info->kind != FileInfo::Kind::kFile) {
-    return nullptr; // reading it says what is wrong
+    return std::unique_ptr<WritableFile>(); // reading it says what is wrong
   }
   return real_fs().open_update(target.path);
 }

@@ -112,7 +112,7 @@ class ShardSave {
     return std::span(plan_.tensors).subspan(begin, ends_[i] - begin);
   }
 
-  // Errors: kIo (E_EXISTS) for what may not be replaced.
+  // Errors: kIo (E_EXISTS, E_PERMISSION) for what may not be replaced.
   [[nodiscard]] Result<bool> is_there(const std::string& path) const {
     const auto info = fs_.stat(path);
     if (!info) {
@@ -126,6 +126,7 @@ class ShardSave {
     if (info->kind != FileInfo::Kind::kFile) {
       return errno_error("ckpt.save", path, EISDIR);
     }
+    LOCKSTEP_TRY(fs_.check_writable(path));
     return true;
   }
 

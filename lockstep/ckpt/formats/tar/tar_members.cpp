@@ -166,8 +166,11 @@ bool is_tar(ByteSpan head) {
 
 class TarParser {
  public:
-  TarParser(std::shared_ptr<ByteSource> source, const Limits& limits)
-      : source_(std::move(source)), limits_(limits) {}
+  TarParser(
+      std::shared_ptr<ByteSource> source,
+      const Limits& limits,
+      SpecialMembers special)
+      : source_(std::move(source)), limits_(limits), special_(special) {}
 
   Result<TarMembers> run() {
     for (;;) {
@@ -237,15 +240,22 @@ class TarParser {
       name = std::exchange(extended_name_, "");
     }
     extended_size_.reset();
-    LOCKSTEP_TRY(check_member(name, type));
+    const bool is_skipped = special_ == SpecialMembers::kSkip && type >= '1' &&
+                            type <= '6' && type != '5';
+    if (!is_skipped) {
+      LOCKSTEP_TRY(check_member(name, type));
+    }
     // By POSIX a folder may announce bytes, and other readers look for the next
     // header in them.
-    if (is_folder(header) && size != 0) {
+    if ((is_folder(header) || is_skipped) && size != 0) {
       return tar_error(
-          format("folder '{}' has {} bytes of its own", escape(name), size),
+          format(
+              "'{}', which is not a file, has {} bytes of its own",
+              escape(name),
+              size),
           position_);
     }
-    if (type == '5') {
+    if (type == '5' || is_skipped) {
       return {};
     }
     if (result_.names_.size() >= limits_.max_records) {
@@ -363,6 +373,7 @@ class TarParser {
 
   std::shared_ptr<ByteSource> source_;
   Limits limits_;
+  SpecialMembers special_;
   std::uint64_t position_ = 0;
   std::vector<std::byte> scratch_;
   std::string extended_name_;
@@ -372,8 +383,9 @@ class TarParser {
 
 Result<TarMembers> TarMembers::open(
     const std::shared_ptr<ByteSource>& source,
-    const Limits& limits) {
-  return TarParser(source, limits).run();
+    const Limits& limits,
+    SpecialMembers special) {
+  return TarParser(source, limits, special).run();
 }
 
 std::shared_ptr<ByteSource> TarMembers::find(std::string_view name) const {

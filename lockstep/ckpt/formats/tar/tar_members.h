@@ -24,6 +24,9 @@ namespace lockstep::ckpt {
 /// of a file.
 bool is_tar(ByteSpan head);
 
+/// What becomes of links, devices and pipes, which have no content.
+enum class SpecialMembers { kRefuse, kSkip };
+
 /// A checked directory. Threads: const calls are safe.
 class TarMembers {
  public:
@@ -32,7 +35,8 @@ class TarMembers {
   /// one with "..", links, devices, sparse files; kUnsafe (E_LIMIT); kIo.
   static Result<TarMembers> open(
       const std::shared_ptr<ByteSource>& source,
-      const Limits& limits);
+      const Limits& limits,
+      SpecialMembers special = SpecialMembers::kRefuse);
 
   /// The bytes of a member, null without one.
   [[nodiscard]] std::shared_ptr<ByteSource> find(std::string_view name) const;

@@ -133,7 +133,8 @@ void scan_member(
 } // namespace
 
 void scan_tar(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
-  const auto tar = TarMembers::open(source, out.limits());
+  const auto tar =
+      TarMembers::open(source, out.limits(), SpecialMembers::kSkip);
   if (!tar) {
     out.add_unreadable(tar.error());
     return;

@@ -278,7 +278,7 @@ std::string tar_of(const std::string& name, const std::string& content) {
   header.resize(kBlock, '\0');
   header.replace(124, 11, format("{:011o}", content.size()));
   header.replace(148, 8, "        ");
-  header.replace(156, 6, "0ustar", 0, 1);
+  header.replace(156, 1, "0");
   header.replace(257, 5, "ustar");
   const unsigned sum = std::accumulate(header.begin(), header.end(), 0U);
   header.replace(148, 6, format("{:06o}", sum));
