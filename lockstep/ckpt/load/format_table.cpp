@@ -187,8 +187,8 @@ const Format& format_of(const Checkpoint& file) {
 }
 
 std::span<const FormatWriter> format_writers() {
-  static const std::vector<FormatWriter> kWriters = writers_of_rows();
-  return kWriters;
+  static const std::vector<FormatWriter> writers = writers_of_rows();
+  return writers;
 }
 
 const Format* format_to_write(std::string_view writer) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lockstep/ckpt/pickle.h"
@@ -18,7 +19,7 @@ namespace lockstep::ckpt::internal {
 
 class ValuePickler {
  public:
-  explicit ValuePickler(const PickleOptions& options) : options_(options) {}
+  explicit ValuePickler(PickleOptions options) : options_(std::move(options)) {}
 
   Status write(const Value& value);
   PickledTree finish() &&;

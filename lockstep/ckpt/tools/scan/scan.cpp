@@ -9,7 +9,6 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
@@ -18,7 +17,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-using internal::read_le;
 using internal::ScanCollector;
 
 // Why the file is not of the format after all.
