@@ -186,7 +186,7 @@ Tensor ConvolutionProducts::weight_gradient(const Tensor& grad_output) const {
         columns(grads, term.output, 1, out()).t(),
         columns(pixels, term.pixel, term.length, in()));
   }
-  const Tensor gradient =
+  Tensor gradient =
       at::empty(weight_.sizes(), weight_.options().memory_format(layout_));
   if (live.numel() < gradient.numel()) {
     gradient.zero_();
