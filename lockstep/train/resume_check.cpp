@@ -193,6 +193,7 @@ std::vector<std::string> check_resume(
     }
   }
   std::vector<std::string> warnings;
+  warnings.reserve(check.missing.size() + 1);
   for (const std::string& key : check.missing) {
     warnings.push_back(fresh_text(key, check.cursor));
   }

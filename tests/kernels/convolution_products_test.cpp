@@ -127,8 +127,8 @@ double error_of(const at::Tensor& found, const at::Tensor& exact) {
   const double precision = found.scalar_type() == at::kFloat
                                ? std::ldexp(1, -24)
                                : std::ldexp(1, -9);
-  const double size = exact.norm().item<double>();
-  const double error = (found.to(at::kDouble) - exact).norm().item<double>();
+  const auto size = exact.norm().item<double>();
+  const auto error = (found.to(at::kDouble) - exact).norm().item<double>();
   return size == 0 ? error : error / size / precision;
 }
 

@@ -46,7 +46,7 @@ auto both(Compute compute) {
 void expect_close(const at::Tensor& theirs, const at::Tensor& ours) {
   EXPECT_EQ(theirs.scalar_type(), ours.scalar_type());
   const double room = theirs.scalar_type() == at::kBFloat16 ? 1e-2 : 1e-5;
-  const double largest = theirs.detach().abs().max().item<double>();
+  const auto largest = theirs.detach().abs().max().item<double>();
   EXPECT_TRUE(torch::allclose(theirs, ours, room, room * largest));
 }
 

@@ -23,7 +23,8 @@ namespace nn = torch::nn;
 namespace optim = torch::optim;
 
 nn::Sequential small_net() {
-  return nn::Sequential(nn::Linear(3, 4), nn::ReLU(), nn::Linear(4, 2));
+  nn::Sequential net(nn::Linear(3, 4), nn::ReLU(), nn::Linear(4, 2));
+  return net;
 }
 
 void train(nn::Sequential& net, optim::Optimizer& optimizer) {
