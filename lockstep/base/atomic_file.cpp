@@ -70,7 +70,7 @@ Error not_created(Error error) {
   return error;
 }
 
-extern "C" void on_signal(int number) {
+extern "C" void lockstep_remove_temporaries(int number) {
   internal::remove_noted_temporaries();
   static_cast<void>(::raise(number)); // SA_RESETHAND: now it ends the program
 }
@@ -255,7 +255,7 @@ Status replace_link(
 
 void remove_temporaries_on_signals() {
   struct sigaction action = {};
-  action.sa_handler = on_signal;
+  action.sa_handler = lockstep_remove_temporaries;
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_NODEFER;
   for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
     struct sigaction old = {};

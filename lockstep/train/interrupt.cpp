@@ -12,7 +12,7 @@ namespace {
 // Lock-free, so the handler may touch it.
 std::atomic<int> received{0};
 
-extern "C" void on_signal(int number) {
+extern "C" void lockstep_note_interrupt(int number) {
   int expected = 0;
   if (received.compare_exchange_strong(expected, number)) {
     return;
@@ -30,7 +30,7 @@ extern "C" void on_signal(int number) {
 InterruptGuard::InterruptGuard() {
   received = 0;
   struct sigaction action = {};
-  action.sa_handler = on_signal;
+  action.sa_handler = lockstep_note_interrupt;
   // Reads and writes go on; the loop looks at the flag.
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
