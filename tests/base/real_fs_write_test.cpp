@@ -75,9 +75,9 @@ TEST_F(RealFsWriteTest, OfReplacementsUnderTheLockNoneIsLost) {
       ++counted;
     }
   };
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back(count);
+  std::array<std::thread, 4> threads;
+  for (std::thread& thread : threads) {
+    thread = std::thread(count);
   }
   std::ranges::for_each(threads, &std::thread::join);
   EXPECT_EQ(get(path), std::to_string(counted));

@@ -15,7 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::Field;
-using testing::HasSubstr;
 
 constexpr const char* kUnpackedFile = "testdata/valid/training.pth.tar";
 
