@@ -244,11 +244,12 @@ class NameScan {
     if (id.kind != Kind::kStorageId) {
       return;
     }
-    const auto& [tag, type, key] = tuples_[id.index];
-    const auto dtype = storage_class_dtype(text_of(type));
-    if (dtype && keys_.insert(key.index).second) {
+    // ("storage", class, key)
+    const auto& parts = tuples_[id.index];
+    const auto dtype = storage_class_dtype(text_of(parts[1]));
+    if (dtype && keys_.insert(parts[2].index).second) {
       result_.storages.push_back(
-          {.key = std::string(text_of(key)), .dtype = *dtype});
+          {.key = std::string(text_of(parts[2])), .dtype = *dtype});
     }
   }
 
