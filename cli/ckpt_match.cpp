@@ -67,17 +67,10 @@ Json plan_json(const Plan& plan) {
                    .set("to", plan.model[pair.to].name)
                    .set("shape", std::move(shape)));
   }
-  const auto texts = [](const std::vector<std::string>& names) {
-    Json array = Json::array();
-    for (const std::string& name : names) {
-      array.push(name);
-    }
-    return array;
-  };
   return Json::object()
       .set("pairs", std::move(pairs))
-      .set("missing_keys", texts(plan.match.missing_keys))
-      .set("unexpected_keys", texts(plan.match.unexpected_keys));
+      .set("missing_keys", Json::array(plan.match.missing_keys))
+      .set("unexpected_keys", Json::array(plan.match.unexpected_keys));
 }
 
 std::string plan_text(const Plan& plan) {

@@ -28,15 +28,11 @@ struct VerifyArgs {
 Json findings_json(const std::vector<ckpt::Finding>& findings) {
   Json array = Json::array();
   for (const ckpt::Finding& finding : findings) {
-    Json tensors = Json::array();
-    for (const std::string& name : finding.tensors) {
-      tensors.push(name);
-    }
     array.push(Json::object()
                    .set("code", finding.detail)
                    .set("message", finding.message)
                    .set("record", finding.record)
-                   .set("tensors", std::move(tensors)));
+                   .set("tensors", Json::array(finding.tensors)));
   }
   return array;
 }

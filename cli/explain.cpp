@@ -2,7 +2,6 @@
 //
 // `lockstep explain [CODE]`: the long text of docs/errors.md, built in.
 #include <algorithm>
-#include <cctype>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -39,13 +38,6 @@ std::vector<Section> sections() {
     }
   }
   return result;
-}
-
-bool equal_letters(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) ==
-           std::tolower(static_cast<unsigned char>(y));
-  });
 }
 
 // The sections that have a name.
@@ -98,7 +90,7 @@ Result<int> run_explain(const ExplainArgs& args, const Common& common) {
   std::vector<std::string> names;
   for (const Section& section : codes()) {
     names.push_back(section.name);
-    if (!equal_letters(section.name, args.code)) {
+    if (lower_case(section.name) != lower_case(args.code)) {
       continue;
     }
     if (common.json) {

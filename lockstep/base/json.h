@@ -46,6 +46,15 @@ class Json {
   static Json object();
   /// []
   static Json array();
+  /// ["a", "b"]
+  template <class T>
+  static Json array(const std::vector<T>& elements) {
+    Json json = array();
+    for (const T& element : elements) {
+      json.push(element);
+    }
+    return json;
+  }
 
   /// Adds a member; a null value turns into an object first. The key must be
   /// new. Errors: throws kInternal on another kind of value.

@@ -217,12 +217,24 @@ std::string human_seconds(double seconds) {
       whole % 60);
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return result;
+}
+
 std::string nearest(
     std::string_view word,
     std::span<const std::string> candidates) {
   const std::string* best = nullptr;
   std::size_t best_distance = word.size() / 3 + 2;
   for (const std::string& candidate : candidates) {
+    if (candidate.size() >= word.size() + best_distance ||
+        word.size() >= candidate.size() + best_distance) {
+      continue; // its length alone says so
+    }
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;

@@ -160,6 +160,9 @@ std::size_t utf8_length(std::string_view text);
 std::size_t utf8_prefix(std::string_view text);
 bool is_utf8(std::string_view text);
 
+/// With small letters for the capital ones of ASCII.
+std::string lower_case(std::string_view text);
+
 /// Foreign text made safe for a terminal: control and non-UTF-8 bytes become
 /// `\xNN`, and what is longer than `max_bytes` is cut with "...".
 std::string escape(std::string_view text, std::size_t max_bytes = 80);

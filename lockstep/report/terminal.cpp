@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
+
+#include "lockstep/base/strings.h"
 
 namespace lockstep::report {
 namespace {
@@ -18,10 +19,8 @@ bool is_utf8_locale(const Environment& environment) {
     if (!value || value->empty()) {
       continue;
     }
-    std::ranges::transform(*value, value->begin(), [](unsigned char c) {
-      return static_cast<char>(std::tolower(c));
-    });
-    return value->ends_with("utf-8") || value->ends_with("utf8");
+    const std::string lower = lower_case(*value);
+    return lower.ends_with("utf-8") || lower.ends_with("utf8");
   }
   return false;
 }

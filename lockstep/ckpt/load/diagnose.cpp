@@ -147,11 +147,7 @@ std::string plain_start(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) {
     text.remove_prefix(1);
   }
-  std::string start(text.substr(0, 16));
-  for (char& c : start) {
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return start;
+  return lower_case(text.substr(0, 16));
 }
 
 struct Markup {

@@ -156,14 +156,6 @@ Error damaged(const ZipRecord& record, std::uint32_t crc) {
 
 } // namespace
 
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return result;
-}
-
 Result<ZipReader> ZipReader::open(
     std::shared_ptr<ByteSource> source,
     const Limits& limits,

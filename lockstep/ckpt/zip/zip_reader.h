@@ -47,9 +47,6 @@ enum class ZipForm {
   kFlat,
 };
 
-/// With small letters for the capital ones of ASCII.
-std::string lower_case(std::string_view text);
-
 /// True if a record may have this name: no path that leads out of a folder, at
 /// most 4 KiB.
 bool is_record_name(std::string_view name);

@@ -238,14 +238,6 @@ Json texts(const std::vector<Warning>& warnings) {
   return array;
 }
 
-Json texts(const std::vector<std::string>& lines) {
-  Json array = Json::array();
-  for (const std::string& line : lines) {
-    array.push(line);
-  }
-  return array;
-}
-
 } // namespace
 
 Result<Summary> summarize(const Checkpoint& file) {
@@ -299,15 +291,15 @@ Json to_json(const Summary& summary) {
       .set("prefix_keys", summary.prefix.keys)
       .set("wrapped_class", summary.wrapped_class)
       .set("inner_class", summary.model.inner_class)
-      .set("device_ids", texts(summary.model.device_ids))
+      .set("device_ids", Json::array(summary.model.device_ids))
       .set("output_device", summary.model.output_device)
       .set("shared_storages", summary.shared_storages)
       .set("shared_tensors", summary.shared_tensors)
       .set("names", summary.names)
-      .set("unsafe_names", texts(summary.unsafe_names))
-      .set("needed_classes", texts(summary.needed_classes))
+      .set("unsafe_names", Json::array(summary.unsafe_names))
+      .set("needed_classes", Json::array(summary.needed_classes))
       .set("warnings", texts(summary.warnings))
-      .set("hints", texts(summary.hints));
+      .set("hints", Json::array(summary.hints));
   return result;
 }
 
