@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/text_codec.h"
 
@@ -383,3 +384,15 @@ std::string ValuePickler::where() const {
 }
 
 } // namespace lockstep::ckpt::internal
+
+namespace lockstep::ckpt {
+
+Result<PickledTree> write_pickle(
+    const Value& root,
+    const PickleOptions& options) {
+  internal::ValuePickler pickler(options);
+  LOCKSTEP_TRY(pickler.write(root));
+  return std::move(pickler).finish();
+}
+
+} // namespace lockstep::ckpt

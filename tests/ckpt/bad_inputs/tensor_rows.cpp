@@ -71,9 +71,15 @@ std::vector<BadInput> views() {
       tensor(
           {30, "stride_past_the_end", "E_VIEW_BOUNDS", {"got 24"}},
           {.stride = {4, 1}}),
-      tensor({31, "negative_offset", "E_VIEW_NEGATIVE"}, {.offset = -1}),
-      tensor({31, "negative_stride", "E_VIEW_NEGATIVE"}, {.stride = {-2, 1}}),
-      tensor({31, "negative_size", "E_VIEW_NEGATIVE"}, {.size = {-2, 2}}),
+      tensor(
+          {31, "negative_offset", "E_VIEW_NEGATIVE", {"negative offset"}},
+          {.offset = -1}),
+      tensor(
+          {31, "negative_stride", "E_VIEW_NEGATIVE", {"negative stride"}},
+          {.stride = {-2, 1}}),
+      tensor(
+          {31, "negative_size", "E_VIEW_NEGATIVE", {"negative size"}},
+          {.size = {-2, 2}}),
       tensor(
           {32, "size_product", "E_OVERFLOW"},
           {.size = {kHuge, 4}, .stride = {0, 0}}),

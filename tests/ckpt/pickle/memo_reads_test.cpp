@@ -61,25 +61,5 @@ TEST(MemoReads, HugeIndicesTakeNoRoom) {
   EXPECT_FALSE(reads.contains(1));
 }
 
-// Entries that are never read still count for MEMOIZE.
-TEST(MemoReads, MemoizeNumbersEntriesThatAreNotKept) {
-  const auto result = read(Pickle(4)
-                               .text("a")
-                               .op(0x94)
-                               .text("b")
-                               .op(0x94)
-                               .op('r')
-                               .number(9, 4)
-                               .text("c")
-                               .op(0x94) // the fourth entry: number 3
-                               .get(3)
-                               .tuple(3)
-                               .stop());
-  ASSERT_TRUE(result) << to_string(result.error());
-  const auto& items = result->root.as_tuple()->items;
-  EXPECT_EQ(*items[1].as_string(), "c");
-  EXPECT_EQ(*items[2].as_string(), "c");
-}
-
 } // namespace
 } // namespace lockstep::ckpt

@@ -92,7 +92,8 @@ TEST(PickleMachine, ReadsProtocol5WithFramesAndMemoize) {
   EXPECT_EQ(items[0].as_string(), items[1].as_string()); // one string
 }
 
-// MEMOIZE takes the number of entries, wherever those are.
+// MEMOIZE takes the number of entries, wherever those are, and also if nobody
+// reads them, so that they are not kept.
 TEST(PickleMachine, MemoizeCountsEntriesFarAway) {
   const auto result = read(Pickle(4)
                                .text("a")

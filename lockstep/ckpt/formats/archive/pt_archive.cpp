@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/serialization_id.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
+#include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt::internal {
 namespace {
@@ -22,12 +26,7 @@ struct TextRecord {
 constexpr std::array kBefore = {
     TextRecord{".format_version", "1"},
     TextRecord{".storage_alignment", "64"},
-    TextRecord{"byteorder", "little"}};
-std::span<const TextRecord> records_before(ByteorderRecord byteorder) {
-  const bool is_said = byteorder == ByteorderRecord::kLittle;
-  return std::span(kBefore).first(kBefore.size() - (is_said ? 0 : 1));
-}
-
+    TextRecord{"byteorder", "little"}}; // last: it may be left out
 constexpr std::array kAfter = {TextRecord{"version", "3\n"}};
 constexpr std::string_view kPickleRecord = "data.pkl";
 constexpr std::string_view kDataFolder = "data/";
@@ -66,18 +65,50 @@ Result<std::string> checked_root(std::string root) {
       .hint = "set archive_name to a plain name"};
 }
 
-std::string data_name(const PickledTree& tree, std::size_t index) {
-  return std::string(kDataFolder) + tree.keys[index];
+Status add_storage(
+    ZipWriter& zip,
+    const std::string& name,
+    Storage& storage,
+    bool reuse_checksums) {
+  const auto stored = reuse_checksums && storage.source
+                          ? storage.source->stored()
+                          : std::nullopt;
+  if (stored) {
+    return zip.add_stored(
+        name,
+        *stored->file,
+        {.offset = stored->offset, .size = storage.nbytes, .crc = stored->crc});
+  }
+  return zip.add(
+      name,
+      storage.nbytes,
+      [&](const BlockVisitor& write) -> Status {
+        std::uint64_t given = 0;
+        if (storage.nbytes != 0 && storage.source != nullptr) {
+          LOCKSTEP_TRY(storage.source->stream([&](ByteSpan block) {
+            given += block.size();
+            return given <= storage.nbytes ? write(block) : Status();
+          }));
+        }
+        if (given == storage.nbytes) {
+          return {};
+        }
+        return Error{
+            .code = ErrorCode::kCorrupt,
+            .op = "ckpt.save",
+            .message = format(
+                "storage {} gave a different number of bytes than it promised; "
+                "expected {}, got "
+                "{}",
+                name,
+                storage.nbytes,
+                given),
+            .record = name,
+            .detail = "E_STORAGE_SHORT"};
+      });
 }
 
 } // namespace
-
-Result<std::string> archive_folder(
-    const std::string& path,
-    const SaveOptions& options) {
-  return checked_root(
-      options.archive_name.empty() ? default_root(path) : options.archive_name);
-}
 
 bool is_frame_record(std::string_view name) {
   const std::string lower = lower_case(name);
@@ -121,82 +152,82 @@ std::set<std::string> taken_keys(std::span<const ExtraRecord> records) {
   return keys;
 }
 
-Status
-add_pt_storage(ZipWriter& zip, const std::string& name, Storage& storage) {
-  return zip.add(
-      name,
-      storage.nbytes,
-      [&](const BlockVisitor& write) -> Status {
-        std::uint64_t given = 0;
-        if (storage.nbytes != 0 && storage.source != nullptr) {
-          LOCKSTEP_TRY(storage.source->stream([&](ByteSpan block) {
-            given += block.size();
-            return given <= storage.nbytes ? write(block) : Status();
-          }));
-        }
-        if (given == storage.nbytes) {
-          return {};
-        }
-        return Error{
-            .code = ErrorCode::kCorrupt,
-            .op = "ckpt.save",
-            .message = format(
-                "storage {} gave a different number of bytes than it promised; "
-                "expected {}, got "
-                "{}",
-                name,
-                storage.nbytes,
-                given),
-            .record = name,
-            .detail = "E_STORAGE_SHORT"};
-      });
-}
-
-Result<std::uint64_t> write_pt_archive(
-    WritableFile& file,
-    const std::string& root,
-    const PickledTree& tree,
-    const AddStorage& add,
+std::vector<ArchiveRecord> pt_records(
+    PickledTree tree,
     std::span<const ExtraRecord> extra_records,
     ByteorderRecord byteorder) {
-  ZipWriter zip(file, root);
-  LOCKSTEP_TRY(zip.add(kPickleRecord, as_byte_span(tree.pickle)));
-  for (const TextRecord& record : records_before(byteorder)) {
-    LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
-  }
+  std::vector<ArchiveRecord> records;
+  const auto add_texts = [&records](std::span<const TextRecord> texts) {
+    for (const auto& [name, text] : texts) {
+      records.push_back({.name = std::string(name), .text = std::string(text)});
+    }
+  };
+  records.push_back(
+      {.name = std::string(kPickleRecord), .text = std::move(tree.pickle)});
+  const bool says_order = byteorder == ByteorderRecord::kLittle;
+  add_texts(std::span(kBefore).first(kBefore.size() - (says_order ? 0 : 1)));
   for (std::size_t i = 0; i < tree.storages.size(); ++i) {
-    LOCKSTEP_TRY(add(zip, data_name(tree, i), *tree.storages[i]));
+    records.push_back(
+        {.name = std::string(kDataFolder) + tree.keys[i],
+         .storage = std::move(tree.storages[i])});
   }
-  for (const TextRecord& record : kAfter) {
-    LOCKSTEP_TRY(zip.add(record.name, as_byte_span(record.text)));
-  }
+  add_texts(kAfter);
   for (const ExtraRecord& record : extra_records) {
-    LOCKSTEP_TRY(add(zip, record.name, *record.content));
+    records.push_back({.name = record.name, .storage = record.content});
+  }
+  return records;
+}
+
+Result<std::uint64_t> write_archive(
+    WritableFile& file,
+    const std::string& root,
+    std::span<const ArchiveRecord> records,
+    bool reuse_checksums) {
+  ZipWriter zip(file, root);
+  for (const ArchiveRecord& record : records) {
+    LOCKSTEP_TRY(
+        record.storage
+            ? add_storage(zip, record.name, *record.storage, reuse_checksums)
+            : zip.add(record.name, as_byte_span(record.text)));
   }
   LOCKSTEP_TRY(zip.finish());
   return zip.position();
 }
 
-std::uint64_t pt_archive_bytes(
-    const std::string& root,
-    const PickledTree& tree,
-    std::span<const ExtraRecord> extra_records,
-    ByteorderRecord byteorder) {
-  std::vector<PlannedRecord> records{
-      {std::string(kPickleRecord), tree.pickle.size()}};
-  for (const TextRecord& record : records_before(byteorder)) {
-    records.push_back({std::string(record.name), record.text.size()});
+Status save_archive(
+    const std::string& path,
+    Result<std::vector<ArchiveRecord>> records,
+    const SaveOptions& options,
+    FileSystem& fs) {
+  if (!records) {
+    Error error = std::move(records).error();
+    error.path = path;
+    return error;
   }
-  for (std::size_t i = 0; i < tree.storages.size(); ++i) {
-    records.push_back({data_name(tree, i), tree.storages[i]->nbytes});
+  LOCKSTEP_ASSIGN(
+      const std::string root,
+      checked_root(
+          options.archive_name.empty() ? default_root(path)
+                                       : options.archive_name));
+  std::vector<PlannedRecord> planned;
+  planned.reserve(records->size());
+  for (const ArchiveRecord& record : *records) {
+    planned.push_back(
+        {record.name,
+         record.storage ? record.storage->nbytes : record.text.size()});
   }
-  for (const TextRecord& record : kAfter) {
-    records.push_back({std::string(record.name), record.text.size()});
-  }
-  for (const ExtraRecord& record : extra_records) {
-    records.push_back({record.name, record.content->nbytes});
-  }
-  return zip_file_bytes(root, records);
+  return write_file_atomically(
+      fs,
+      path,
+      [&](WritableFile& file) -> Status {
+        LOCKSTEP_TRY(
+            write_archive(file, root, *records, options.reuse_checksums));
+        return {};
+      },
+      {.expected_bytes = zip_file_bytes(root, planned),
+       .durable = options.durable,
+       .reserve = !options.reuse_checksums,
+       .replace = options.replace});
 }
 
 } // namespace lockstep::ckpt::internal

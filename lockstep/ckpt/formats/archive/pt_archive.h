@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The records of one `torch.save` archive, for write_pt and for formats that
-// pack such archives (DCP).
+// Archives of a pickle and storages: for write_pt, for the archives of LibTorch
+// and for formats that pack such archives (DCP).
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/pickle.h"
-#include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt::internal {
-
-/// The top folder of an archive: the one `options` name, else the file's name
-/// by PyTorch's rule. Errors: kInvalidArgument.
-Result<std::string> archive_folder(
-    const std::string& path,
-    const SaveOptions& options);
 
 /// True for the records that tell readers how to read the others: the version,
 /// the order of bytes and their like.
@@ -35,33 +30,38 @@ bool is_frame_record(std::string_view name);
 /// The keys of storages that `records` have.
 std::set<std::string> taken_keys(std::span<const ExtraRecord> records);
 
-/// Adds a storage as the record `name`.
-using AddStorage = std::function<
-    Status(ZipWriter& zip, const std::string& name, Storage& storage)>;
+/// A record to be written: a text, or the bytes of a storage.
+struct ArchiveRecord {
+  std::string name = {};
+  std::string text = {};
+  std::shared_ptr<Storage> storage = {};
+};
 
 /// Whether the record `byteorder` says that the storages are little endian.
 enum class ByteorderRecord { kNone, kLittle };
 
-/// Writes all records after what `file` holds; offsets count from there.
-/// Returns the archive's length. Units: bytes. Errors: kIo, those of `add`.
-Result<std::uint64_t> write_pt_archive(
-    WritableFile& file,
-    const std::string& root,
-    const PickledTree& tree,
-    const AddStorage& add,
+/// All records of one `torch.save`, in their order.
+std::vector<ArchiveRecord> pt_records(
+    PickledTree tree,
     std::span<const ExtraRecord> extra_records = {},
     ByteorderRecord byteorder = ByteorderRecord::kLittle);
 
-/// The length of that archive. Units: bytes.
-std::uint64_t pt_archive_bytes(
-    const std::string& root,
-    const PickledTree& tree,
-    std::span<const ExtraRecord> extra_records,
-    ByteorderRecord byteorder = ByteorderRecord::kLittle);
-
-/// Adds the bytes of `storage`. Errors: those of loading; kCorrupt
+/// Writes an archive after what `file` holds; offsets count from there. Returns
+/// its length. Units: bytes. Errors: kIo; those of loading a storage; kCorrupt
 /// (E_STORAGE_SHORT).
-Status
-add_pt_storage(ZipWriter& zip, const std::string& name, Storage& storage);
+Result<std::uint64_t> write_archive(
+    WritableFile& file,
+    const std::string& root,
+    std::span<const ArchiveRecord> records,
+    bool reuse_checksums = false);
+
+/// Replaces the file `path` by an archive of `records`, or gives their error
+/// the path. The top folder is the one that `options` name, else the file's
+/// name by PyTorch's rule. Errors: those of `write_archive`; kInvalidArgument.
+Status save_archive(
+    const std::string& path,
+    Result<std::vector<ArchiveRecord>> records,
+    const SaveOptions& options,
+    FileSystem& fs);
 
 } // namespace lockstep::ckpt::internal

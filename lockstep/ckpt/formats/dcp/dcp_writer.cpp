@@ -1,23 +1,142 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/errno_error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/core/new_names.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/dcp/dcp.h"
-#include "lockstep/ckpt/formats/dcp/dcp_leaves.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
 #include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-using internal::DcpLeaf;
+// An item and its value.
+struct DcpLeaf {
+  DcpItem item = {};
+  Value value = {};
+};
+
+bool is_plain_tensor(const Value& value) {
+  const Tensor* tensor = value.as_tensor();
+  const bool is_quantized = tensor != nullptr &&
+                            tensor->dtype >= DType::kQInt8 &&
+                            tensor->dtype <= DType::kQUInt2x4;
+  return tensor != nullptr && !is_quantized &&
+         (tensor->numel() == 0 || has_bytes(*tensor));
+}
+
+class LeafWalk final : public ValueWalk {
+ public:
+  LeafWalk()
+      : ValueWalk(
+            {.max_depth = kMaxDcpPath + 1,
+             .max_visits = kWriteBounds.max_visits,
+             .op = kWriteBounds.op}) {}
+
+  Result<std::vector<DcpLeaf>> run(const Value& root) {
+    if (root.as_dict() == nullptr && !is_module(root)) {
+      return internal::save_error(
+          ErrorCode::kInvalidArgument,
+          "E_NOT_TENSOR",
+          format(
+              "a DCP folder holds a dict; got a value of type {}",
+              root.type_name()));
+    }
+    LOCKSTEP_TRY(walk(root));
+    return std::move(leaves_);
+  }
+
+ private:
+  Status visit(const Value& value) override {
+    if (is_module(value)) {
+      return state_dict(value);
+    }
+    return is_entered(value, 0) ? enter(value) : add(value);
+  }
+
+  // PyTorch enters a list for tensors, dicts and lists that it would enter.
+  bool is_entered(const Value& value, std::size_t depth) {
+    if (value.as_dict() != nullptr || is_module(value)) {
+      return true;
+    }
+    const List* list = value.as_list();
+    if (list == nullptr || depth == kMaxDcpPath) {
+      return false;
+    }
+    const auto [known, is_new] = lists_.emplace(list, false);
+    if (is_new) {
+      known->second =
+          std::ranges::any_of(list->items, [this, depth](const Value& element) {
+            return element.as_tensor() != nullptr ||
+                   is_entered(element, depth + 1);
+          });
+    }
+    return known->second;
+  }
+
+  Status state_dict(const Value& module) {
+    LOCKSTEP_ASSIGN(const FlatState flat, flatten(module));
+    LOCKSTEP_TRY(count(flat.visits));
+    for (const FlatTensor& entry : flat.tensors) {
+      LOCKSTEP_TRY(below(entry.name, std::make_shared<Tensor>(*entry.tensor)));
+    }
+    return {};
+  }
+
+  Status add(const Value& value) {
+    DcpLeaf leaf{.value = value};
+    leaf.item.path = path();
+    leaf.item.name = dotted(leaf.item.path);
+    if (!names_.insert(leaf.item.name).second) {
+      return internal::save_error(
+          ErrorCode::kInvalidArgument,
+          "E_SAME_NAME",
+          format("'{}' is the name of two values", escape(leaf.item.name)));
+    }
+    if (is_plain_tensor(value)) {
+      const Tensor& tensor = *value.as_tensor();
+      leaf.item.is_tensor = true;
+      leaf.item.dtype = tensor.dtype;
+      leaf.item.requires_grad = tensor.requires_grad;
+      leaf.item.sizes = tensor.sizes;
+      leaf.item.chunks.push_back(
+          {.offsets = std::vector<std::int64_t>(tensor.sizes.size(), 0),
+           .sizes = tensor.sizes});
+    }
+    leaves_.push_back(std::move(leaf));
+    return {};
+  }
+
+  // As PyTorch joins a path: with a dot after a first key that is empty, too.
+  static std::string dotted(const std::vector<PathStep>& path) {
+    std::vector<std::string> steps;
+    std::ranges::transform(path, std::back_inserter(steps), step_text);
+    return join(steps, ".");
+  }
+
+  std::vector<DcpLeaf> leaves_;
+  std::set<std::string> names_;
+  // Whether a list is entered.
+  std::map<const List*, bool> lists_;
+};
+
+// In the order of the tree; those with `is_tensor` are strided tensors with
+// bytes. A module gives the entries of its state_dict.
+Result<std::vector<DcpLeaf>> dcp_leaves(const Value& root) {
+  return LeafWalk().run(root);
+}
 
 // Top folder of an item, as PyTorch writes it to a stream.
 constexpr const char* kItemRoot = "archive";
@@ -36,39 +155,22 @@ std::string new_data_file(const std::vector<std::string>& names) {
   }
 }
 
-// A row-major tensor of the same elements; its bytes come from elsewhere.
-Tensor stand_in(const Tensor& tensor) {
+// A row-major tensor of the same elements.
+Tensor plain_tensor(const Tensor& tensor) {
   Tensor plain{.dtype = tensor.dtype, .sizes = tensor.sizes};
   plain.strides = row_major_strides(tensor.sizes);
-  plain.storage =
-      std::make_shared<Storage>(Storage{.nbytes = contiguous_bytes(tensor)});
-  plain.storage->dtype = tensor.dtype;
+  plain.storage = std::make_shared<Storage>(
+      Storage{.nbytes = contiguous_bytes(tensor), .dtype = tensor.dtype});
+  plain.storage->source = std::make_shared<internal::GatheredSource>(tensor);
   return plain;
 }
 
-Result<std::uint64_t> write_tensor(WritableFile& file, const Tensor& tensor) {
-  LOCKSTEP_ASSIGN(const PickledTree tree, write_pickle(stand_in(tensor)));
-  return internal::write_pt_archive(
-      file,
-      kItemRoot,
-      tree,
-      [&tensor](ZipWriter& zip, const std::string& name, Storage& /*empty*/) {
-        return zip.add(
-            name,
-            contiguous_bytes(tensor),
-            [&tensor](const ZipWriter::Sink& sink) {
-              return for_each_block(tensor, sink);
-            });
-      });
-}
-
 Result<std::uint64_t> write_object(WritableFile& file, const Value& value) {
-  LOCKSTEP_ASSIGN(const PickledTree tree, write_pickle(value));
-  return internal::write_pt_archive(
+  LOCKSTEP_ASSIGN(PickledTree tree, write_pickle(value));
+  return internal::write_archive(
       file,
       kItemRoot,
-      tree,
-      internal::add_pt_storage);
+      internal::pt_records(std::move(tree)));
 }
 
 Status write_items(
@@ -79,8 +181,8 @@ Status write_items(
   for (DcpLeaf& leaf : leaves) {
     const Tensor* tensor =
         leaf.item.is_tensor ? leaf.value.as_tensor() : nullptr;
-    auto length = tensor != nullptr ? write_tensor(file, *tensor)
-                                    : write_object(file, leaf.value);
+    auto length =
+        write_object(file, tensor ? plain_tensor(*tensor) : leaf.value);
     if (!length) {
       length.error().message =
           format("'{}': {}", escape(leaf.item.name), length.error().message);
@@ -111,7 +213,7 @@ Status write_dcp(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs) {
-  auto leaves = internal::dcp_leaves(root);
+  auto leaves = dcp_leaves(root);
   if (!leaves) {
     leaves.error().path = path;
     return std::move(leaves).error();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -9,6 +8,7 @@
 #include "lockstep/ckpt/core/swapped_storage.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
+#include "lockstep/ckpt/zip/record_source.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -16,69 +16,6 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
-
-// The elements of one record, read and checked when first asked for.
-class RecordRange final : public StorageSource {
- public:
-  RecordRange(
-      std::shared_ptr<const ZipReader> zip,
-      const ZipRecord& record,
-      const NpyHeader& header,
-      bool check_crc)
-      : zip_(std::move(zip)),
-        record_(&record),
-        offset_(header.data_offset),
-        length_(header.data_bytes),
-        check_crc_(check_crc) {}
-
-  Result<ByteSpan> load() override {
-    const std::scoped_lock lock(mutex_);
-    if (!is_loaded_) {
-      LOCKSTEP_TRY(check());
-      LOCKSTEP_ASSIGN(const ByteSpan all, zip_->read(*record_, scratch_));
-      bytes_ = all.subspan(offset_, length_);
-      is_loaded_ = true;
-    }
-    return bytes_;
-  }
-
-  Result<ByteSpan> view(
-      std::uint64_t offset,
-      std::uint64_t length,
-      std::vector<std::byte>& scratch) override {
-    if (record_->method != 0 || zip_->source()->is_stable()) {
-      return StorageSource::view(offset, length, scratch);
-    }
-    {
-      const std::scoped_lock lock(mutex_);
-      LOCKSTEP_TRY(check());
-    }
-    return zip_->source()->view(
-        record_->data_offset + offset_ + offset,
-        length,
-        scratch);
-  }
-
- private:
-  // Once: callers hold the lock.
-  Status check() {
-    if (check_crc_) {
-      LOCKSTEP_TRY(zip_->check_crc(*record_));
-      check_crc_ = false;
-    }
-    return {};
-  }
-
-  std::shared_ptr<const ZipReader> zip_;
-  const ZipRecord* record_;
-  std::uint64_t offset_;
-  std::uint64_t length_;
-  bool check_crc_;
-  std::mutex mutex_;
-  bool is_loaded_ = false;
-  ByteSpan bytes_;
-  std::vector<std::byte> scratch_;
-};
 
 std::vector<std::int64_t> strides_of(const NpyHeader& header) {
   const std::size_t rank = header.shape.size();
@@ -120,6 +57,7 @@ Checkpoint new_file(const ReadInput& input, const char* format) {
   return {
       .format = format,
       .era = "NumPy",
+      .byteorder = "little",
       .crc = CrcState::kAbsent,
       .file_bytes = input.source->size()};
 }
@@ -197,11 +135,12 @@ class NpzReader {
     warn_of_rest(file_, header, record.size);
     return array_tensor(
         header,
-        std::make_shared<RecordRange>(
+        record_source(
             zip_,
             record,
-            header,
-            input_.options.check_crc));
+            header.data_bytes,
+            input_.options.check_crc,
+            header.data_offset));
   }
 
   const ReadInput& input_;

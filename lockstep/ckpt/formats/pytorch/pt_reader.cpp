@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <memory>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/archive/byteorder.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
-#include "lockstep/ckpt/formats/archive/record_source.h"
-#include "lockstep/ckpt/formats/pytorch/no_pickle.h"
 #include "lockstep/ckpt/formats/pytorch/pt_cut.h"
 #include "lockstep/ckpt/formats/pytorch/pt_storage.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
@@ -17,10 +21,61 @@
 #include "lockstep/ckpt/formats/torchscript/script_era.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
+#include "lockstep/ckpt/zip/record_source.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
+
+struct ForeignArchive {
+  // A record that no other archive has.
+  std::string_view record = {};
+  std::string_view what = {};
+  std::string_view hint = {};
+};
+
+constexpr std::array kForeignArchives{
+    ForeignArchive{
+        "models/model.json",
+        "a program of torch.export",
+        "save its weights in Python: torch.save(torch.export.load(path)"
+        ".state_dict, 'weights.pth')"},
+    ForeignArchive{
+        ".data/extern_modules",
+        "a package of torch.package",
+        "load the weights in Python with torch.package.PackageImporter, then "
+        "torch.save them"}};
+
+// E_WRONG_FORMAT for an archive that PyTorch writes for something else (a
+// program of torch.export, a torch.package), else E_NO_PICKLE.
+Error no_pickle_error(const ZipReader& zip) {
+  for (const ForeignArchive& row : kForeignArchives) {
+    if (zip.find(row.record) != nullptr) {
+      return read_error(
+          ErrorCode::kUnsupported,
+          "E_WRONG_FORMAT",
+          format("this is {}, not a checkpoint", row.what),
+          std::string(row.hint));
+    }
+  }
+  const std::span<const ZipRecord> records = zip.records();
+  std::vector<std::string> names;
+  names.reserve(records.size());
+  for (const ZipRecord& record : records) {
+    names.push_back(record.name);
+  }
+  return read_error(
+      ErrorCode::kCorrupt,
+      "E_NO_PICKLE",
+      format(
+          "the archive has no record 'data.pkl', but {}{}{}",
+          counted(names.size(), "other record", "other records"),
+          names.empty() ? "" : ": ",
+          some_names(names)),
+      std::ranges::all_of(records, internal::is_frame_record, &ZipRecord::name)
+          ? "torch.save failed while pickling: save again and read its error"
+          : "");
+}
 
 using internal::StorageTable;
 
@@ -134,9 +189,8 @@ class PtReader {
   Status read_tree() {
     const ZipRecord* record = zip_->find("data.pkl");
     if (record == nullptr) {
-      return zip_->find(kModelJson) != nullptr
-                 ? read_old_script()
-                 : Status(internal::no_pickle_error(*zip_));
+      return zip_->find(kModelJson) != nullptr ? read_old_script()
+                                               : Status(no_pickle_error(*zip_));
     }
     if (record->size > options_.limits.max_pickle_bytes) {
       return read_error(

@@ -5,9 +5,9 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/formats/archive/record_source.h"
 #include "lockstep/ckpt/pickle/storage_id.h"
 #include "lockstep/ckpt/walk.h"
+#include "lockstep/ckpt/zip/record_source.h"
 
 namespace lockstep::ckpt::internal {
 Result<Value> StorageTable::resolve(const Value& id) {

@@ -4,7 +4,6 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/core/buffered_output.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
@@ -14,6 +13,41 @@
 namespace lockstep::ckpt {
 namespace internal {
 namespace {
+
+// Gathers small writes; large blocks go straight to the file.
+class BufferedOutput {
+ public:
+  explicit BufferedOutput(WritableFile& file) : file_(file) {}
+
+  Status write(ByteSpan bytes) {
+    if (buffer_.size() + bytes.size() > kGatherBytes) {
+      LOCKSTEP_TRY(flush());
+      if (bytes.size() > kGatherBytes / 2) {
+        return file_.write(bytes);
+      }
+    }
+    buffer_.append(as_text(bytes));
+    return {};
+  }
+  Status write(std::string_view text) {
+    return write(as_byte_span(text));
+  }
+  // At the end.
+  Status flush() {
+    if (buffer_.empty()) {
+      return {};
+    }
+    LOCKSTEP_TRY(file_.write(as_byte_span(buffer_)));
+    buffer_.clear();
+    return {};
+  }
+
+ private:
+  static constexpr std::size_t kGatherBytes = 256 << 10;
+
+  WritableFile& file_;
+  std::string buffer_;
+};
 
 constexpr std::size_t kHeaderAlignment = 8;
 

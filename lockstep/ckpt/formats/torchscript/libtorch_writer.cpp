@@ -1,33 +1,73 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/formats/torchscript/libtorch_writer.h"
 
-#include <memory>
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
-#include "lockstep/ckpt/formats/torchscript/script_code.h"
 #include "lockstep/ckpt/formats/torchscript/script_pickler.h"
+#include "lockstep/ckpt/formats/torchscript/script_types.h"
 #include "lockstep/ckpt/pickle.h"
-#include "lockstep/ckpt/zip/zip_writer.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-// A record: text, or the bytes of a storage.
-struct Record {
-  std::string name = {};
-  std::string text = {};
-  std::shared_ptr<Storage> storage = {};
-};
+using internal::ScriptAttribute;
+using internal::ScriptClass;
+using Role = ScriptAttribute::Role;
+
+std::string names_with(const ScriptClass& object, Role role) {
+  std::string text = "[";
+  for (const ScriptAttribute& attribute : object.attributes) {
+    if (attribute.role == role) {
+      text += "\"" + attribute.name + "\", ";
+    }
+  }
+  return text + "]";
+}
+
+// Record of the class: "code/__torch__/___torch_mangle_0.py".
+std::string script_code_record(std::size_t index) {
+  std::string path = internal::script_module(index);
+  std::ranges::replace(path, '.', '/');
+  return "code/" + path + ".py";
+}
+
+// Text of that record: a class that lists its attributes, and nothing to run.
+std::string script_code(
+    const std::vector<ScriptClass>& classes,
+    std::size_t index) {
+  const ScriptClass& object = classes[index];
+  std::string text = format("class {}(Module):\n", object.name);
+  text += "  __parameters__ = " + names_with(object, Role::kParameter) + "\n";
+  text += "  __buffers__ = " + names_with(object, Role::kBuffer) + "\n";
+  bool has_annotations = false;
+  for (const ScriptAttribute& attribute : object.attributes) {
+    const std::string type = attribute.object
+                                 ? internal::script_module(*attribute.object) +
+                                       "." + classes[*attribute.object].name
+                                 : attribute.type;
+    if (internal::is_script_identifier(attribute.name)) {
+      text += format("  {} : {}\n", attribute.name, type);
+      continue;
+    }
+    if (!has_annotations) {
+      text += "  __annotations__ = []\n";
+      has_annotations = true;
+    }
+    text += format("  __annotations__[\"{}\"] = {}\n", attribute.name, type);
+  }
+  return text;
+}
 
 // In LibTorch's order.
-Result<std::vector<Record>> records_of(const Value& root) {
+Result<std::vector<internal::ArchiveRecord>> script_records(const Value& root) {
   LOCKSTEP_ASSIGN(const auto classes, internal::script_classes(root));
   LOCKSTEP_ASSIGN(PickledTree tree, internal::ScriptPickler(classes).run());
-  std::vector<Record> records;
+  std::vector<internal::ArchiveRecord> records;
   for (const auto& storage : tree.storages) {
     const std::string number = std::to_string(records.size());
     records.push_back({.name = "data/" + number, .storage = storage});
@@ -35,8 +75,7 @@ Result<std::vector<Record>> records_of(const Value& root) {
   records.push_back({.name = "data.pkl", .text = std::move(tree.pickle)});
   for (std::size_t i = 0; i < classes.size(); ++i) {
     records.push_back(
-        {.name = internal::script_code_record(i),
-         .text = internal::script_code(classes, i)});
+        {.name = script_code_record(i), .text = script_code(classes, i)});
   }
   // An empty tuple: the code holds no tensors.
   LOCKSTEP_ASSIGN(PickledTree constants, write_pickle(Tuple{}));
@@ -47,33 +86,6 @@ Result<std::vector<Record>> records_of(const Value& root) {
   return records;
 }
 
-std::uint64_t libtorch_bytes(
-    const std::string& folder,
-    const std::vector<Record>& records) {
-  std::vector<PlannedRecord> planned;
-  planned.reserve(records.size());
-  for (const Record& record : records) {
-    planned.push_back(
-        {record.name,
-         record.storage ? record.storage->nbytes : record.text.size()});
-  }
-  return zip_file_bytes(folder, planned);
-}
-
-Status write_libtorch_records(
-    WritableFile& file,
-    const std::string& folder,
-    const std::vector<Record>& records) {
-  ZipWriter zip(file, folder);
-  for (const Record& record : records) {
-    LOCKSTEP_TRY(
-        record.storage
-            ? internal::add_pt_storage(zip, record.name, *record.storage)
-            : zip.add(record.name, as_byte_span(record.text)));
-  }
-  return zip.finish();
-}
-
 } // namespace
 
 Status write_libtorch(
@@ -81,24 +93,7 @@ Status write_libtorch(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs) {
-  LOCKSTEP_ASSIGN(
-      const std::string folder,
-      internal::archive_folder(path, options));
-  auto records = records_of(root);
-  if (!records) {
-    Error error = std::move(records).error();
-    error.path = path;
-    return error;
-  }
-  return write_file_atomically(
-      fs,
-      path,
-      [&](WritableFile& file) {
-        return write_libtorch_records(file, folder, *records);
-      },
-      {.expected_bytes = libtorch_bytes(folder, *records),
-       .durable = options.durable,
-       .replace = options.replace});
+  return internal::save_archive(path, script_records(root), options, fs);
 }
 
 } // namespace lockstep::ckpt

@@ -1,16 +1,91 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/tools/edit/float_cast.h"
-#include "lockstep/ckpt/tools/edit/lazy_sources.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
+
+constexpr std::size_t kMadeBlockBytes = 128 << 10;
+
+class CastSource final : public internal::MadeSource {
+ public:
+  CastSource(std::shared_ptr<Storage> inner, DType from, DType to)
+      : inner_(std::move(inner)), from_(from), to_(to) {}
+
+  Status stream(const BlockVisitor& visit) override {
+    Scratch scratch;
+    return inner_->source->stream(
+        [&](ByteSpan block) { return cast_block(block, scratch, visit); });
+  }
+
+  [[nodiscard]] bool has_overflowed() const {
+    return has_overflowed_;
+  }
+
+ private:
+  struct Scratch {
+    // Of an element that a block cuts.
+    std::vector<std::byte> rest = {};
+    std::vector<std::byte> out = {};
+  };
+
+  Status
+  cast_block(ByteSpan block, Scratch& scratch, const BlockVisitor& visit) {
+    const std::size_t width = dtype_info(from_).size;
+    std::vector<std::byte>& rest = scratch.rest;
+    while (!block.empty()) {
+      if (rest.empty() && block.size() >= width) {
+        const std::size_t whole =
+            std::min(block.size(), kMadeBlockBytes) / width * width;
+        LOCKSTEP_TRY(cast(block.first(whole), scratch.out, visit));
+        block = block.subspan(whole);
+        continue;
+      }
+      const auto part =
+          block.first(std::min(block.size(), width - rest.size()));
+      rest.insert(rest.end(), part.begin(), part.end());
+      block = block.subspan(part.size());
+      if (rest.size() == width) {
+        LOCKSTEP_TRY(cast(rest, scratch.out, visit));
+        rest.clear();
+      }
+    }
+    return {};
+  }
+
+  Status
+  cast(ByteSpan in, std::vector<std::byte>& out, const BlockVisitor& visit) {
+    out.resize(in.size() / dtype_info(from_).size * dtype_info(to_).size);
+    if (internal::cast_floats(in, from_, out, to_)) {
+      has_overflowed_ = true;
+    }
+    return visit(out);
+  }
+
+  std::shared_ptr<Storage> inner_;
+  DType from_;
+  DType to_;
+  // Several threads may read.
+  std::atomic<bool> has_overflowed_ = false;
+};
+
+std::shared_ptr<StorageSource>
+cast_source(std::shared_ptr<Storage> inner, DType from, DType to) {
+  return std::make_shared<CastSource>(std::move(inner), from, to);
+}
+
+bool has_overflowed(const StorageSource& source) {
+  const auto* cast = dynamic_cast<const CastSource*>(&source);
+  return cast != nullptr && cast->has_overflowed();
+}
 
 std::uint64_t element_bytes(const Tensor& tensor) {
   return static_cast<std::uint64_t>(tensor.numel()) *
@@ -90,10 +165,13 @@ class Converter {
     }
     const bool is_part = element_bytes(old) != old.storage->nbytes;
     if (options_.clone_views && is_part) {
+      Tensor stored = old; // the flags stay with the tensor
+      stored.is_conj = false;
+      stored.is_neg = false;
       tensor.storage = std::make_shared<Storage>(Storage{
           .nbytes = element_bytes(old),
           .location = old.storage->location,
-          .source = internal::gather_source(old),
+          .source = std::make_shared<internal::GatheredSource>(stored),
           .dtype = old.dtype});
       tensor.offset = 0;
       tensor.strides = row_major_strides(old.sizes);
@@ -143,7 +221,7 @@ class Converter {
       }
       storage->nbytes = old->nbytes / width * dtype_info(*options_.dtype).size;
       storage->dtype = *options_.dtype;
-      storage->source = internal::cast_source(old, view, *options_.dtype);
+      storage->source = cast_source(old, view, *options_.dtype);
     }
     storages_.emplace(old.get(), Known{.storage = storage, .view = view});
     return storage;
@@ -220,7 +298,7 @@ std::vector<std::string> overflowed(const Converted& converted) {
       converted.root,
       [&names](const std::string& name, const Tensor& tensor) {
         if (tensor.storage != nullptr && tensor.storage->source != nullptr &&
-            internal::has_overflowed(*tensor.storage->source)) {
+            has_overflowed(*tensor.storage->source)) {
           names.push_back(name);
         }
       })

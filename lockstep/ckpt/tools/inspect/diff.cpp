@@ -1,18 +1,182 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/ckpt/tools/inspect/tensor_compare.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
+
+// The real type of a complex number's parts; other types are their own.
+DType part_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::kComplex128:
+      return DType::kFloat64;
+    case DType::kComplex64:
+      return DType::kFloat32;
+    case DType::kComplex32:
+      return DType::kFloat16;
+    default:
+      return dtype;
+  }
+}
+
+struct Parts {
+  DType dtype = DType::kFloat32;
+  std::size_t count = 1;
+  std::size_t bytes = 0;
+
+  explicit Parts(DType whole)
+      : dtype(part_dtype(whole)),
+        count(dtype == whole ? 1 : 2),
+        bytes(dtype_info(dtype).size) {}
+};
+
+Result<ByteSpan> named(std::string_view side, Result<ByteSpan> block) {
+  if (!block) {
+    block.error().message = format("in {}, {}", side, block.error().message);
+  }
+  return block;
+}
+
+class Comparison {
+ public:
+  Comparison(
+      const Tensor& a,
+      const Tensor& b,
+      const DiffOptions& options,
+      DiffRow& row)
+      : a_(a),
+        b_(b),
+        options_(options),
+        row_(row),
+        parts_a_(a.dtype),
+        parts_b_(b.dtype),
+        size_a_(dtype_info(a.dtype).size),
+        size_b_(dtype_info(b.dtype).size) {}
+
+  Status run() {
+    TensorBlocks left(a_);
+    TensorBlocks right(b_);
+    const std::uint64_t count =
+        std::min(left.block_elements(), right.block_elements());
+    left.set_block_elements(count);
+    right.set_block_elements(count);
+    for (;;) {
+      LOCKSTEP_ASSIGN(const ByteSpan block_a, named("A", left.next()));
+      LOCKSTEP_ASSIGN(const ByteSpan block_b, named("B", right.next()));
+      if (block_a.empty() || block_b.empty()) {
+        row_.elements = done_;
+        return {};
+      }
+      add(block_a, block_b);
+    }
+  }
+
+ private:
+  void add(ByteSpan block_a, ByteSpan block_b) {
+    const std::uint64_t count =
+        std::min(block_a.size() / size_a_, block_b.size() / size_b_);
+    const bool same_type = a_.dtype == b_.dtype;
+    const bool is_equal =
+        same_type &&
+        std::memcmp(block_a.data(), block_b.data(), count * size_a_) == 0;
+    for (std::uint64_t i = 0; i < count && !is_equal; ++i) {
+      const std::byte* x = &block_a[i * size_a_];
+      const std::byte* y = &block_b[i * size_b_];
+      if (!same_type || std::memcmp(x, y, size_a_) != 0) {
+        add_element(x, y, done_ + i);
+      }
+    }
+    done_ += count;
+  }
+
+  void
+  add_element(const std::byte* x, const std::byte* y, std::uint64_t index) {
+    const std::size_t count = std::max(parts_a_.count, parts_b_.count);
+    bool differs = false;
+    for (std::size_t part = 0; part < count; ++part) {
+      differs |=
+          add_part(part_of(x, parts_a_, part), part_of(y, parts_b_, part));
+    }
+    if (!differs) {
+      return;
+    }
+    if (row_.different++ == 0) {
+      row_.first = index;
+      row_.first_a = element_text(x, a_.dtype);
+      row_.first_b = element_text(y, b_.dtype);
+    }
+  }
+
+  // A real number has an imaginary part of 0. Nothing for packed types.
+  static std::optional<double>
+  part_of(const std::byte* element, const Parts& parts, std::size_t part) {
+    return part < parts.count
+               ? read_number(element + part * parts.bytes, parts.dtype)
+               : std::optional(0.0);
+  }
+
+  bool add_part(std::optional<double> x, std::optional<double> y) {
+    if (!x || !y) {
+      return true; // packed bytes that are not equal
+    }
+    if (std::isnan(*x) && std::isnan(*y)) {
+      return false;
+    }
+    double distance = std::abs(*x - *y);
+    if (std::isnan(distance)) { // of NaN and a number, or of two infinities
+      distance = *x == *y ? 0 : std::numeric_limits<double>::infinity();
+    }
+    if (distance == 0 && is_wide_integer()) {
+      distance = 1; // beyond the 53 bits of a double
+    }
+    row_.max_abs = std::max(row_.max_abs, distance);
+    if (distance != 0) { // infinite where B has 0
+      row_.max_rel = std::max(row_.max_rel, distance / std::abs(*y));
+    }
+    return !(distance <= options_.atol + options_.rtol * std::abs(*y));
+  }
+
+  [[nodiscard]] bool is_wide_integer() const {
+    return a_.dtype == b_.dtype &&
+           (a_.dtype == DType::kInt64 || a_.dtype == DType::kUInt64);
+  }
+
+  const Tensor& a_;
+  const Tensor& b_;
+  const DiffOptions& options_;
+  DiffRow& row_;
+  Parts parts_a_;
+  Parts parts_b_;
+  std::size_t size_a_;
+  std::size_t size_b_;
+  std::uint64_t done_ = 0;
+};
+
+// Fills the numbers of `row`, block by block. Tensors without bytes are equal.
+Status compare_elements(
+    const Tensor& a,
+    const Tensor& b,
+    const DiffOptions& options,
+    DiffRow& row) {
+  if (!has_bytes(a) || !has_bytes(b)) {
+    return {};
+  }
+  LOCKSTEP_TRY(check_expansion(a, options.limits.max_expanded_bytes));
+  LOCKSTEP_TRY(check_expansion(b, options.limits.max_expanded_bytes));
+  return Comparison(a, b, options, row).run();
+}
 
 struct Named {
   std::string name = {};
@@ -156,7 +320,7 @@ Result<std::optional<DiffRow>> compare(
     row.kind = DiffKind::kShape;
     return std::optional(row);
   }
-  auto status = internal::compare_elements(a, b, options, row);
+  auto status = compare_elements(a, b, options, row);
   if (!status) {
     Error error = std::move(status).error();
     error.message = format("tensor '{}': {}", escape(name), error.message);

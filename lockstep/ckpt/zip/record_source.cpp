@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/archive/record_source.h"
+#include "lockstep/ckpt/zip/record_source.h"
 
 #include <algorithm>
 #include <mutex>
@@ -9,7 +9,6 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/pickle/storage_id.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -21,9 +20,11 @@ class RecordSource final : public StorageSource {
       std::shared_ptr<const ZipReader> zip,
       const ZipRecord& record,
       std::uint64_t nbytes,
-      bool check_crc)
+      bool check_crc,
+      std::uint64_t offset)
       : zip_(std::move(zip)),
         record_(&record),
+        offset_(offset),
         nbytes_(nbytes),
         check_crc_(check_crc) {}
 
@@ -48,7 +49,10 @@ class RecordSource final : public StorageSource {
       const std::scoped_lock lock(mutex_);
       LOCKSTEP_TRY(check());
     }
-    return zip_->source()->view(record_->data_offset + offset, length, scratch);
+    return zip_->source()->view(
+        record_->data_offset + offset_ + offset,
+        length,
+        scratch);
   }
 
   Status stream(const BlockVisitor& visit) override {
@@ -61,10 +65,14 @@ class RecordSource final : public StorageSource {
       compares = check_crc_;
     }
     // A longer record was warned about; its CRC covers all of it.
+    std::uint64_t before = offset_;
     std::uint64_t left = nbytes_;
     return zip_->stream(*record_, compares, [&](ByteSpan block) {
-      const auto part =
-          block.first(std::min<std::uint64_t>(block.size(), left));
+      const std::uint64_t skipped = std::min(block.size(), before);
+      before -= skipped;
+      const auto part = block.subspan(
+          skipped,
+          std::min<std::uint64_t>(block.size() - skipped, left));
       left -= part.size();
       return part.empty() ? Status() : visit(part);
     });
@@ -85,7 +93,8 @@ class RecordSource final : public StorageSource {
 
  private:
   [[nodiscard]] Status check_size() const {
-    return record_->size < nbytes_ // only in the remains of an archive
+    return record_->size <
+                   offset_ + nbytes_ // only in the remains of an archive
                ? Status(corrupt_file(
                      "E_STORAGE_SHORT",
                      format(
@@ -112,12 +121,13 @@ class RecordSource final : public StorageSource {
         check_crc_ ? zip_->read_checked(*record_, scratch_)
                    : zip_->read(*record_, scratch_));
     check_crc_ = false;
-    bytes_ = bytes_.first(nbytes_); // a longer record was warned about
+    bytes_ = bytes_.subspan(offset_, nbytes_); // a longer one was warned about
     return {};
   }
 
   std::shared_ptr<const ZipReader> zip_;
   const ZipRecord* record_;
+  std::uint64_t offset_;
   std::uint64_t nbytes_;
   bool check_crc_;
   std::mutex mutex_;
@@ -132,12 +142,14 @@ std::shared_ptr<StorageSource> record_source(
     std::shared_ptr<const ZipReader> zip,
     const ZipRecord& record,
     std::uint64_t nbytes,
-    bool check_crc) {
+    bool check_crc,
+    std::uint64_t offset) {
   return std::make_shared<RecordSource>(
       std::move(zip),
       record,
       nbytes,
-      check_crc);
+      check_crc,
+      offset);
 }
 
 } // namespace lockstep::ckpt

@@ -11,13 +11,14 @@
 
 namespace lockstep::ckpt {
 
-/// The first `nbytes` of `record`, read and checked when first asked for; a
-/// shorter record is an error then (E_STORAGE_SHORT). Units: bytes.
+/// `nbytes` of `record` from `offset` on, read and checked when first asked
+/// for; a shorter record is an error then (E_STORAGE_SHORT). Units: bytes.
 /// Ownership: shares `zip`, whose record it is.
 std::shared_ptr<StorageSource> record_source(
     std::shared_ptr<const ZipReader> zip,
     const ZipRecord& record,
     std::uint64_t nbytes,
-    bool check_crc);
+    bool check_crc,
+    std::uint64_t offset = 0);
 
 } // namespace lockstep::ckpt

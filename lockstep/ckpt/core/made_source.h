@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Storages that are made of others when they are read.
+//   storage->source = std::make_shared<GatheredSource>(tensor);
+#pragma once
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "lockstep/ckpt/elements.h"
+
+namespace lockstep::ckpt::internal {
+
+/// Makes its bytes in blocks; keeps them only for who asks for all at once.
+class MadeSource : public StorageSource {
+ public:
+  Result<ByteSpan> load() override {
+    const std::scoped_lock lock(mutex_);
+    if (!is_loaded_) {
+      bytes_.clear();
+      LOCKSTEP_TRY(stream([this](ByteSpan block) {
+        bytes_.insert(bytes_.end(), block.begin(), block.end());
+        return Status();
+      }));
+      is_loaded_ = true;
+    }
+    return ByteSpan(bytes_);
+  }
+  Status stream(const BlockVisitor& visit) override = 0;
+
+ private:
+  std::mutex mutex_;
+  bool is_loaded_ = false;
+  std::vector<std::byte> bytes_;
+};
+
+/// The elements of a tensor, row-major without gaps, as `for_each_block` gives
+/// them.
+class GatheredSource final : public MadeSource {
+ public:
+  explicit GatheredSource(Tensor tensor) : tensor_(std::move(tensor)) {}
+
+  Status stream(const BlockVisitor& visit) override {
+    return for_each_block(tensor_, visit);
+  }
+
+ private:
+  Tensor tensor_;
+};
+
+} // namespace lockstep::ckpt::internal
