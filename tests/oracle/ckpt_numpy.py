@@ -3,6 +3,8 @@
 
 ckpt_numpy.py make FOLDER: writes arrays and archives, and prints a line
 "file name dtype shape crc32" for each array; elements row-major, little-endian.
+ckpt_numpy.py others FOLDER: writes arrays that are not numbers and prints "file has_objects" for each, and an archive
+of those without objects.
 ckpt_numpy.py read FILE: checks an archive of ours with zipfile, compares each
 record with the bytes of numpy.save, and prints "name descr shape hex".
 """
@@ -50,6 +52,21 @@ if sys.argv[1] == "make":
     with open(os.path.join(folder, "v2.npy"), "wb") as file:
         np.lib.format.write_array(file, arrays["one"], version=(2, 0))
     line("v2.npy", "-", arrays["one"])
+elif sys.argv[1] == "others":
+    folder = sys.argv[2]
+    others = {"text": np.array(["O", "gASV"]), "bytes": np.array([b"\x80\x04N."]), "void": np.zeros(2, "V7"),
+              "date": np.array(["2020-01-01"], "M8[D]"), "span": np.array([1], "m8[25us]"),
+              "long": np.zeros(2, np.longdouble), "fields": np.zeros(2, [("xO", "i4"), ("y", "f4")]),
+              "nested": np.zeros(1, [("a", "i4"), ("b", [("O", "f8"), ("d", "U3", (2, 3))])]),
+              "titles": np.zeros(2, np.dtype({"names": ["a"], "formats": ["i4"], "titles": ["It's O"]})),
+              "aligned": np.zeros(2, np.dtype([("a", "i1"), ("b", "f8")], align=True)),
+              "objects": np.array([{}, 1], object), "object_field": np.array([(1, {})], [("a", "i4"), ("b", "O")]),
+              "nested_objects": np.array([(1, ({},))], [("a", "i4"), ("b", [("c", "O")])])}
+    for name, array in others.items():
+        np.save(os.path.join(folder, name + ".npy"), array)
+        print(name, array.dtype.hasobject)
+    np.savez(os.path.join(folder, "all.npz"), **{k: v for k, v in others.items() if not v.dtype.hasobject})
+    print("all False")
 else:
     with zipfile.ZipFile(sys.argv[2]) as archive:
         assert archive.testzip() is None

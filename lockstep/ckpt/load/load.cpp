@@ -10,7 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/elements.h"
-#include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/load/diagnose.h"
 
 namespace lockstep::ckpt {

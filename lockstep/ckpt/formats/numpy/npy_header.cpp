@@ -8,25 +8,22 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/tensor.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::string_view kNpyMagic("\x93NUMPY");
-constexpr std::size_t kAlignment = 64;
+constexpr int kMaxFieldDepth = 32;
 
 Error bad_npy(
     ErrorCode code,
     std::string_view detail,
     std::string message,
     std::uint64_t offset) {
-  return {
-      .code = code,
-      .op = "ckpt.read",
-      .message = std::move(message),
-      .offset = offset,
-      .detail = std::string(detail)};
+  Error error = read_error(code, detail, std::move(message));
+  error.offset = offset;
+  return error;
 }
 
 // The three keys, read once each.
@@ -47,9 +44,19 @@ class LiteralParser {
     if (next() != '\0' || at_ != text_.size()) {
       return error("text follows the dictionary");
     }
-    if (!has_descr_ || !has_order_ || !has_shape_) {
+    if (descr_.empty() || !has_order_ || !has_shape_) {
       return error("a key is missing; expected descr, fortran_order, shape");
     }
+    if (!type_) { // last, so that it vouches for all of the header
+      return bad_npy(
+          ErrorCode::kUnsupported,
+          "E_DTYPE",
+          format(
+              "the array has the element type {}, which PyTorch does not have",
+              escape(descr_)),
+          base_ + descr_at_);
+    }
+    header_.type = *type_;
     return std::move(header_);
   }
 
@@ -57,76 +64,90 @@ class LiteralParser {
   Status entry() {
     LOCKSTEP_ASSIGN(const std::string key, string());
     LOCKSTEP_TRY(expect(':'));
-    if (key == "descr" && !std::exchange(has_descr_, true)) {
-      return next() == '[' ? structure() : plain_descr();
+    if (key == "descr" && descr_.empty()) {
+      return descr();
     }
     if (key == "fortran_order" && !std::exchange(has_order_, true)) {
       return boolean();
     }
     if (key == "shape" && !std::exchange(has_shape_, true)) {
-      return shape();
+      return shape(header_.shape);
     }
     return error(format("key '{}' is unknown or appears twice", escape(key)));
   }
 
-  Status plain_descr() {
-    const std::size_t at = at_;
-    LOCKSTEP_ASSIGN(const std::string descr, string());
-    if (is_numpy_object(descr)) {
-      return object_array(at);
-    }
-    return take(numpy_dtype(descr), descr, at);
-  }
-
-  // [('bfloat16', '<u2')]; of others only the types are looked at.
-  Status structure() {
-    const std::size_t at = at_;
-    std::string field;
-    std::string descr;
-    const std::size_t end = text_.find(']', at_);
-    const std::string_view whole = text_.substr(at_, end - at_ + 1);
-    if (whole.find("O'") != std::string_view::npos ||
-        whole.find("O\"") != std::string_view::npos) {
-      return object_array(at);
-    }
-    LOCKSTEP_TRY(expect('['));
-    LOCKSTEP_TRY(expect('('));
-    LOCKSTEP_ASSIGN(field, string());
-    LOCKSTEP_TRY(expect(','));
-    if (next() == '[') {
-      return take(std::nullopt, whole, at);
-    }
-    LOCKSTEP_ASSIGN(descr, string());
-    const bool is_single = accept(')') && (accept(',') || true) && accept(']');
-    return take(
-        is_single ? numpy_dtype(field, descr) : std::nullopt,
-        whole,
-        at);
-  }
-
-  Status take(
-      const std::optional<NumpyDType>& type,
-      std::string_view descr,
-      std::size_t at) {
-    if (!type) {
-      return bad_npy(
-          ErrorCode::kUnsupported,
-          "E_DTYPE",
-          format(
-              "the array has the element type {}, which PyTorch does not have",
-              escape(descr)),
-          base_ + at);
-    }
-    header_.type = *type;
+  // Types of the array's elements: '<f4', or [('x', '<f4'), ...] with parts of
+  // the same forms.
+  Status descr() {
+    const bool is_structure = next() == '[';
+    descr_at_ = at_;
+    LOCKSTEP_TRY(is_structure ? fields(type_, 0) : plain(type_));
+    descr_ = text_.substr(descr_at_, at_ - descr_at_);
     return {};
   }
 
-  [[nodiscard]] Status object_array(std::size_t at) const {
-    return bad_npy(
-        ErrorCode::kUnsafe,
-        "E_NPY_OBJECT",
-        "the array holds Python objects: a pickle that can run code",
-        base_ + at);
+  Status plain(std::optional<NumpyDType>& type, const std::string& field = "") {
+    next();
+    const std::uint64_t at = base_ + at_;
+    LOCKSTEP_ASSIGN(const std::string name, string());
+    if (is_numpy_object(name)) {
+      return bad_npy(
+          ErrorCode::kUnsafe,
+          "E_NPY_OBJECT",
+          "the array holds Python objects: a pickle that can run code",
+          at);
+    }
+    if (!is_plain_numpy(name)) {
+      return bad_npy(
+          ErrorCode::kUnsupported,
+          "E_NPY_HEADER",
+          format("the element type '{}' is unknown", escape(name)),
+          at);
+    }
+    type = field.empty() ? numpy_dtype(name) : numpy_dtype(field, name);
+    return {};
+  }
+
+  Status fields(std::optional<NumpyDType>& type, int depth) {
+    if (depth == kMaxFieldDepth) {
+      return error("structures are nested too deeply");
+    }
+    std::size_t count = 0;
+    LOCKSTEP_TRY(expect('['));
+    while (!accept(']')) {
+      LOCKSTEP_TRY(one_field(type, depth));
+      ++count;
+      if (!accept(',')) {
+        LOCKSTEP_TRY(expect(']'));
+        break;
+      }
+    }
+    type = count == 1 && depth == 0 ? type : std::nullopt;
+    return {};
+  }
+
+  // ('name', '<f4'), (('title', 'name'), '<f4') or ('name', '<f4', (2, 3))
+  Status one_field(std::optional<NumpyDType>& type, int depth) {
+    LOCKSTEP_TRY(expect('('));
+    std::string name;
+    if (accept('(')) {
+      LOCKSTEP_TRY(string());
+      LOCKSTEP_TRY(expect(','));
+      LOCKSTEP_TRY(string());
+      LOCKSTEP_TRY(expect(')'));
+    } else {
+      LOCKSTEP_ASSIGN(name, string());
+    }
+    LOCKSTEP_TRY(expect(','));
+    LOCKSTEP_TRY(
+        next() == '[' ? fields(type, depth + 1)
+                      : plain(type, name.empty() ? "-" : name));
+    if (accept(',') && next() == '(') {
+      type.reset();
+      LOCKSTEP_TRY(shape(field_shape_));
+      field_shape_.clear();
+    }
+    return expect(')');
   }
 
   Status boolean() {
@@ -142,13 +163,13 @@ class LiteralParser {
     return error("fortran_order is neither True nor False");
   }
 
-  Status shape() {
+  Status shape(std::vector<std::int64_t>& sizes) {
     LOCKSTEP_TRY(expect('('));
     while (!accept(')')) {
-      LOCKSTEP_TRY(dimension());
+      LOCKSTEP_TRY(dimension(sizes));
       if (!accept(',')) {
         // (3) would be a number, not a tuple
-        if (header_.shape.size() < 2) {
+        if (sizes.size() < 2) {
           return error("shape is not a tuple");
         }
         return expect(')');
@@ -157,7 +178,7 @@ class LiteralParser {
     return {};
   }
 
-  Status dimension() {
+  Status dimension(std::vector<std::int64_t>& sizes) {
     next();
     const std::size_t begin = at_;
     std::int64_t value = 0;
@@ -178,14 +199,14 @@ class LiteralParser {
     if (at_ < text_.size() && text_[at_] == 'L') {
       ++at_; // Python 2
     }
-    if (header_.shape.size() == kMaxDimensions) {
+    if (sizes.size() == kMaxDimensions) {
       return bad_npy(
           ErrorCode::kCorrupt,
           "E_RANK",
           format("the array has more than {} dimensions", kMaxDimensions),
           base_ + begin);
     }
-    header_.shape.push_back(value);
+    sizes.push_back(value);
     return {};
   }
 
@@ -239,9 +260,12 @@ class LiteralParser {
   std::string_view text_;
   std::uint64_t base_;
   std::size_t at_ = 0;
-  bool has_descr_ = false;
+  std::size_t descr_at_ = 0;
+  std::string_view descr_;
+  std::optional<NumpyDType> type_;
   bool has_order_ = false;
   bool has_shape_ = false;
+  std::vector<std::int64_t> field_shape_;
   NpyHeader header_;
 };
 
@@ -256,12 +280,13 @@ Result<LiteralPlace> find_literal(ByteSpan head, std::uint64_t total) {
   const auto byte = [&head](std::size_t at) {
     return static_cast<std::uint64_t>(head[at]);
   };
+  const Error ends = bad_npy(
+      ErrorCode::kCorrupt,
+      "E_TRUNCATED",
+      "the array ends inside its header",
+      head.size());
   if (head.size() < kVersionAt + 2 + 2) {
-    return bad_npy(
-        ErrorCode::kCorrupt,
-        "E_TRUNCATED",
-        "the array ends inside its header",
-        head.size());
+    return ends;
   }
   const std::uint64_t major = byte(kVersionAt);
   if (major < 1 || major > 3 || byte(kVersionAt + 1) != 0) {
@@ -277,11 +302,7 @@ Result<LiteralPlace> find_literal(ByteSpan head, std::uint64_t total) {
   const std::size_t length_bytes = major == 1 ? 2 : 4;
   LiteralPlace place{.offset = kVersionAt + 2 + length_bytes};
   if (place.offset > head.size()) {
-    return bad_npy(
-        ErrorCode::kCorrupt,
-        "E_TRUNCATED",
-        "the array ends inside its header",
-        head.size());
+    return ends;
   }
   for (std::size_t i = length_bytes; i-- > 0;) {
     place.length = place.length << 8 | byte(kVersionAt + 2 + i);
@@ -358,33 +379,6 @@ Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total) {
 Result<std::uint64_t> npy_data_offset(ByteSpan head, std::uint64_t total) {
   LOCKSTEP_ASSIGN(const LiteralPlace place, find_literal(head, total));
   return place.offset + place.length;
-}
-
-std::string npy_header_text(
-    DType dtype,
-    const std::vector<std::int64_t>& shape) {
-  constexpr std::size_t kPreamble = 10;
-  constexpr std::size_t kGrowthDigits = 21; // room to append in place
-  std::string literal = format(
-      "{{'descr': {}, 'fortran_order': False, 'shape': (",
-      numpy_descr(dtype));
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    literal += (d == 0 ? "" : ", ") + std::to_string(shape[d]);
-  }
-  literal += shape.size() == 1 ? ",), }" : "), }";
-  if (!shape.empty()) {
-    literal.append(kGrowthDigits - std::to_string(shape[0]).size(), ' ');
-  }
-  // NumPy adds a whole block if the length fits already.
-  const std::size_t used = kPreamble + literal.size() + 1;
-  literal.append(kAlignment - used % kAlignment, ' ');
-  literal.push_back('\n');
-  std::string text(kNpyMagic);
-  text += '\x01';
-  text += '\0';
-  text += static_cast<char>(literal.size() & 0xFF);
-  text += static_cast<char>(literal.size() >> 8 & 0xFF);
-  return text + literal;
 }
 
 } // namespace lockstep::ckpt

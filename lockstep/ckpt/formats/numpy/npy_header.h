@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/base/fs.h"
@@ -14,6 +14,7 @@
 
 namespace lockstep::ckpt {
 
+inline constexpr std::string_view kNpyMagic("\x93NUMPY");
 /// Units: bytes; longer headers are refused. NumPy's own limit is 10,000.
 inline constexpr std::uint64_t kMaxNpyHeader = 1 << 16;
 /// The same with magic, version and length in front.
@@ -36,16 +37,12 @@ bool is_npy(ByteSpan head);
 /// Reads the header at the front of `head`; `total` counts the bytes of the
 /// whole array, of which `head` may be the first `kMaxNpyHead`.
 /// Errors: kCorrupt (E_NPY_HEADER, E_TRUNCATED, E_OVERFLOW, E_RANK), kUnsafe
-/// (E_NPY_OBJECT), kUnsupported (E_DTYPE); offsets from the array's start.
+/// (E_NPY_OBJECT), kUnsupported (E_NPY_HEADER; E_DTYPE for what NumPy takes as
+/// bytes, without any objects); offsets from the array's start.
 Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total);
 
 /// Where the elements begin, whatever their type is. Units: bytes from the
 /// array's start. Errors: as of the header's length above.
 Result<std::uint64_t> npy_data_offset(ByteSpan head, std::uint64_t total);
-
-/// The header as `numpy.save` writes it for a row-major array.
-std::string npy_header_text(
-    DType dtype,
-    const std::vector<std::int64_t>& shape);
 
 } // namespace lockstep::ckpt

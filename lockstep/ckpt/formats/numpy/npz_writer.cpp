@@ -103,6 +103,34 @@ std::uint64_t npz_bytes(const std::vector<PlannedArray>& arrays) {
 
 } // namespace
 
+std::string npy_header_text(
+    DType dtype,
+    const std::vector<std::int64_t>& shape) {
+  constexpr std::size_t kAlignment = 64;
+  constexpr std::size_t kPreamble = 10;
+  constexpr std::size_t kGrowthDigits = 21; // room to append in place
+  std::string literal = format(
+      "{{'descr': {}, 'fortran_order': False, 'shape': (",
+      numpy_descr(dtype));
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    literal += (d == 0 ? "" : ", ") + std::to_string(shape[d]);
+  }
+  literal += shape.size() == 1 ? ",), }" : "), }";
+  if (!shape.empty()) {
+    literal.append(kGrowthDigits - std::to_string(shape[0]).size(), ' ');
+  }
+  // NumPy adds a whole block if the length fits already.
+  const std::size_t used = kPreamble + literal.size() + 1;
+  literal.append(kAlignment - used % kAlignment, ' ');
+  literal.push_back('\n');
+  std::string text(kNpyMagic);
+  text += '\x01';
+  text += '\0';
+  text += static_cast<char>(literal.size() & 0xFF);
+  text += static_cast<char>(literal.size() >> 8 & 0xFF);
+  return text + literal;
+}
+
 Status write_npz(
     const std::string& path,
     const Value& root,

@@ -23,6 +23,11 @@ Result<bool> claims_npz(const ReadInput& input);
 /// Errors: as `ZipReader::open` and `read_npy_header`, with the record.
 Result<Checkpoint> read_npz(const ReadInput& input);
 
+/// The header as `numpy.save` writes it for a row-major array.
+std::string npy_header_text(
+    DType dtype,
+    const std::vector<std::int64_t>& shape);
+
 /// One record "NAME.npy" for each tensor, as `numpy.save` writes it; elements
 /// start at multiples of 64 bytes. A bare tensor is called "arr_0".
 /// Errors: as `save`; kUnsupported (E_NOT_TENSOR) for a value that is no

@@ -90,6 +90,28 @@ std::optional<NumpyDType> numpy_dtype(
   return is_ours ? std::optional(NumpyDType{.dtype = *dtype}) : std::nullopt;
 }
 
+// "<U3", "<M8[ms]"
+bool is_plain_numpy(std::string_view descr) {
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr std::string_view kLetters = "biufcSUVMm";
+  const auto skip = [&descr](std::string_view set) {
+    descr.remove_prefix(std::min(descr.find_first_not_of(set), descr.size()));
+  };
+  skip("<>|=");
+  if (descr.empty() || kLetters.find(descr[0]) == std::string_view::npos) {
+    return false;
+  }
+  const bool is_date = descr[0] == 'M' || descr[0] == 'm';
+  descr.remove_prefix(1);
+  skip(kDigits);
+  if (is_date && descr.starts_with('[') && descr.ends_with(']')) {
+    descr.remove_prefix(1);
+    skip("0123456789/abcdefghijklmnopqrstuvwxyzDMWY");
+    return descr == "]";
+  }
+  return descr.empty();
+}
+
 bool is_numpy_object(std::string_view descr) {
   const std::size_t letter = descr.find_first_not_of(std::string_view("<>|="));
   return letter != std::string_view::npos && descr[letter] == 'O';

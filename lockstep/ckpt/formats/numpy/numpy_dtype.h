@@ -36,4 +36,8 @@ std::optional<NumpyDType> numpy_dtype(
 /// True if elements are Python objects, hence pickles.
 bool is_numpy_object(std::string_view descr);
 
+/// True if NumPy takes the elements as bytes: numbers, texts, dates, unknown
+/// bytes. A type that is neither this nor objects may be anything.
+bool is_plain_numpy(std::string_view descr);
+
 } // namespace lockstep::ckpt

@@ -164,8 +164,8 @@ void scan_npy(
     return;
   }
   auto header = read_npy_header(*head, source->size());
-  if (header) {
-    return; // numbers
+  if (header || header.error().detail == "E_DTYPE") {
+    return; // numbers, texts, dates: bytes in any case
   }
   // Of all other types some are objects, in many spellings: what follows tells.
   const auto begin = npy_data_offset(*head, source->size());

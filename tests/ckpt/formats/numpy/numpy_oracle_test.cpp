@@ -5,6 +5,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
@@ -56,6 +57,21 @@ TEST(NumpyOracle, ItsArraysComeOutOfOurReader) {
       got += describe_file(dir.path(), name, use_mmap);
     }
     EXPECT_EQ(got, wanted);
+  }
+}
+
+TEST(NumpyOracle, ScanTellsObjectsFromOtherTypes) {
+  const test::ScratchDir dir;
+  for (const std::string& line :
+       test::python_lines("ckpt_numpy.py", {"others", dir.path()})) {
+    const auto parts = split(line, ' ');
+    const auto reports =
+        scan_path(dir / (parts[0] + (parts[0] == "all" ? ".npz" : ".npy")));
+    ASSERT_TRUE(reports) << line;
+    const ScanReport& report = reports->front();
+    EXPECT_EQ(report.verdict, Verdict::kClean) << line;
+    EXPECT_EQ(report.pickles != 0, parts[1] == "True") << line;
+    EXPECT_TRUE(report.notes.empty()) << line;
   }
 }
 

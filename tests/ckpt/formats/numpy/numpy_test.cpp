@@ -62,6 +62,14 @@ struct BadArray {
   const char* detail;
 };
 
+std::string deep_fields() {
+  std::string text = "'<f4'";
+  for (int i = 0; i < 40; ++i) {
+    text = "[('a', " + text + ")]";
+  }
+  return text;
+}
+
 std::vector<BadArray> bad_arrays() {
   const char* header = "E_NPY_HEADER";
   std::string version = npy(literal("'<f4'", "()"), "abcd");
@@ -78,7 +86,28 @@ std::vector<BadArray> bad_arrays() {
       {"ObjectField",
        npy(literal("[('a', '<f4'), ('b', '|O')]", "(1,)"), "x"),
        "E_NPY_OBJECT"},
+      {"ObjectInNestedField",
+       npy(literal("[('a', [('b', '<f4'), ('c', '|O')])]", "()"), "x"),
+       "E_NPY_OBJECT"},
+      {"ObjectSaidLast",
+       npy("{'descr': '<U3', 'descr': '|O', 'fortran_order': False, "
+           "'shape': ()}"),
+       header},
+      {"TypeInAnotherSpelling", npy(literal("'i4,O'", "()"), "x"), header},
+      {"ParameterOfANumber", npy(literal("'<i4[O]'", "()"), "x"), header},
+      {"DateOfASentence", npy(literal("'<M8[D],O[]'", "()"), "x"), header},
+      {"FieldsWithoutEnd",
+       npy(literal(std::string(40, '['), "()"), "x"),
+       header},
+      {"FieldsTooDeep", npy(literal(deep_fields(), "()"), "x"), header},
       {"Text", npy(literal("'<U3'", "(1,)"), "x"), "E_DTYPE"},
+      {"Date", npy(literal("'<M8[25us]'", "(1,)"), "x"), "E_DTYPE"},
+      {"FieldCalledO",
+       npy(literal("[(('O', 'xO'), '<i4', (2, 3)), ('O', '|S1')]", "()"), "x"),
+       "E_DTYPE"},
+      {"FieldOfSeveral",
+       npy(literal("[('bfloat16', '<u2', (2,))]", "()"), "xxxx"),
+       "E_DTYPE"},
       {"LongDouble", npy(literal("'<f16'", "(1,)"), "x"), "E_DTYPE"},
       {"Void", npy(literal("'|V2'", "(1,)"), "xx"), "E_DTYPE"},
       {"Structure",
