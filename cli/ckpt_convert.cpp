@@ -88,12 +88,7 @@ Chosen choose(const ckpt::Value& root, std::string_view to, bool all) {
       }
     }
   }
-  if (writer.metadata != ckpt::KeptMetadata::kAll) {
-    chosen.no_place = ckpt::metadata_places(chosen.root);
-  }
-  if (writer.metadata == ckpt::KeptMetadata::kOfRoot) {
-    std::erase(chosen.no_place, "_metadata");
-  }
+  chosen.no_place = ckpt::lost_metadata(chosen.root, writer);
   return chosen;
 }
 
@@ -181,6 +176,26 @@ std::string changes_text(const std::vector<ckpt::TensorChange>& changes) {
   return text;
 }
 
+std::vector<std::string> warnings_of(
+    const ConvertArgs& args,
+    const ckpt::Converted& converted,
+    const Written& written) {
+  std::vector<std::string> warnings;
+  if (const auto names = ckpt::overflowed(converted); !names.empty()) {
+    warnings.push_back(format(
+        "numbers beyond {} became infinite in {}; bfloat16 has the range of "
+        "float32",
+        args.dtype,
+        some_names(names)));
+  }
+  if (written.tensors == 0) {
+    warnings.emplace_back(
+        "there is no tensor in it; 'lockstep ckpt show FILE' prints what is "
+        "there");
+  }
+  return warnings;
+}
+
 std::string convert_text(
     const ConvertArgs& args,
     const Chosen& chosen,
@@ -194,12 +209,8 @@ std::string convert_text(
         with_commas(changes.size()),
         counted(written.tensors, "tensor"));
   }
-  if (const auto names = ckpt::overflowed(converted); !names.empty()) {
-    text += format(
-        "warning: numbers beyond {} became infinite in {}; bfloat16 has the "
-        "range of float32\n",
-        args.dtype,
-        some_names(names));
+  for (const std::string& warning : warnings_of(args, converted, written)) {
+    text += format("warning: {}\n", warning);
   }
   if (!chosen.left_out.empty()) {
     text += format(
@@ -212,34 +223,26 @@ std::string convert_text(
         names_text(chosen.no_place),
         written.format);
   }
-  if (written.tensors == 0) {
-    text +=
-        "warning: there is no tensor in it; 'lockstep ckpt show FILE' prints "
-        "what is there\n";
-  }
   return text + wrote_text(written);
 }
 
 Json convert_json(
+    const ConvertArgs& args,
     const ckpt::Checkpoint& file,
     const Chosen& chosen,
     const ckpt::Converted& converted,
     const Written& written) {
-  Json overflowed = Json::array();
-  for (const std::string& name : ckpt::overflowed(converted)) {
-    overflowed.push(name);
-  }
-  Json left_out = Json::array();
-  for (const auto* names : {&chosen.left_out, &chosen.no_place}) {
-    for (const std::string& name : *names) {
-      left_out.push(name);
-    }
-  }
+  std::vector<std::string> left_out = chosen.left_out;
+  left_out.insert(
+      left_out.end(),
+      chosen.no_place.begin(),
+      chosen.no_place.end());
   Json json = Json::object();
   json.set("from_format", file.format)
       .set("changed_tensors", changes_json(converted.changes))
-      .set("overflowed", std::move(overflowed))
-      .set("left_out", std::move(left_out));
+      .set("overflowed", Json::array(ckpt::overflowed(converted)))
+      .set("left_out", Json::array(left_out))
+      .set("warnings", Json::array(warnings_of(args, converted, written)));
   set_written(json, written);
   return json;
 }
@@ -307,7 +310,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
           {.dtype = dtype,
            .map_location = args.map_location,
            .clone_views = args.clone_views}));
-  auto saved = target.save(converted.root, save_options(args, file, to));
+  auto saved = target.save(file, converted.root, save_options(args, file, to));
   if (!saved) { // without a path it is one of reading
     Error error = std::move(saved).error();
     error.path = error.path.empty() ? input.name() : error.path;
@@ -317,7 +320,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   if (common.json) {
     print_result(
         kConvertSchema,
-        convert_json(file, chosen, converted, written));
+        convert_json(args, file, chosen, converted, written));
   } else {
     print(convert_text(args, chosen, converted, written));
   }

@@ -114,7 +114,7 @@ Result<int> run_extract_model(
   if (!args.map_location.empty()) {
     map_location(file, args.map_location);
   }
-  LOCKSTEP_ASSIGN(const Written written, target.save(model->state_dict));
+  LOCKSTEP_ASSIGN(const Written written, target.save(file, model->state_dict));
   if (common.json) {
     print_result(
         "lockstep.ckpt.extract-model/1",

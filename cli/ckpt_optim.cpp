@@ -29,16 +29,12 @@ Json optim_json(
     const OptimArgs& args,
     const ckpt::OptimState& state,
     const Written& written) {
-  Json dropped = Json::array();
-  for (const std::string& name : state.dropped) {
-    dropped.push(name);
-  }
   Json json = Json::object();
   json.set("to", args.to)
       .set("algorithm", state.algorithm)
       .set("parameters", state.parameters)
       .set("states", state.states)
-      .set("dropped", std::move(dropped));
+      .set("dropped", Json::array(state.dropped));
   set_written(json, written);
   return json;
 }
@@ -94,7 +90,7 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
     state.error().path = input.name();
     return std::move(state).error();
   }
-  LOCKSTEP_ASSIGN(const Written written, target.save(state->root));
+  LOCKSTEP_ASSIGN(const Written written, target.save(file, state->root));
   if (common.json) {
     print_result("lockstep.ckpt.optim/1", optim_json(args, *state, written));
   } else {

@@ -178,11 +178,7 @@ Result<std::unique_ptr<WritableFile>> lock_own_input(
   if (target.dry_run || !is_input(target.path, input)) {
     return std::unique_ptr<WritableFile>();
   }
-  const auto info = real_fs().stat(target.path);
-  if (!info || info->kind != FileInfo::Kind::kFile) {
-    return std::unique_ptr<WritableFile>(); // reading it says what is wrong
-  }
-  return real_fs().open_update(target.path);
+  return ckpt::lock_for_edit(target.path);
 }
 
 std::string wrote_text(const Written& written) {
@@ -253,11 +249,13 @@ Result<CheckedTarget> CheckedTarget::check(
 }
 
 Result<Written> CheckedTarget::save(
+    const ckpt::Checkpoint& file,
     const ckpt::Value& root,
     ckpt::SaveOptions options) const {
   options.format = rule_.format;
   options.replace = save_options().replace;
   options.shard_bytes = rule_.shard_bytes;
+  options.byteorder_record = !file.byteorder.empty();
   if (!target_.dry_run) {
     Status saved = ckpt::save(target_.path, root, options);
     if (!saved) {

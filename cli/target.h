@@ -38,10 +38,9 @@ struct Target {
 /// the table of tests/cli/target_test.cpp needs a row for it.
 void add_target_flags(CLI::App& app, Target& target);
 
-/// Keeps others from changing `input` while the target takes its place, from
-/// before it is read until after it is written: null if the target is another
-/// file, a folder, or a dry run.
-/// Errors: kIo (E_LOCKED, E_PERMISSION).
+/// `ckpt::lock_for_edit` of `input` if the target takes its place: null if the
+/// target is another file, and in a dry run. Errors: kIo (E_LOCKED,
+/// E_PERMISSION).
 Result<std::unique_ptr<WritableFile>> lock_own_input(
     const Target& target,
     const std::string& input);
@@ -95,9 +94,11 @@ class CheckedTarget {
   /// E_NOT_REGULAR), kNotFound for a missing folder.
   static Result<CheckedTarget> check(const Target& target, TargetRule rule);
 
+  /// Saves a tree made of `file`, whose byte order stays unknown if it is.
   /// Errors: as `ckpt::save`; kInvalidArgument (E_EXISTS) for a file that is
   /// there now, a shard for example.
   [[nodiscard]] Result<Written> save(
+      const ckpt::Checkpoint& file,
       const ckpt::Value& root,
       ckpt::SaveOptions options = {}) const;
 

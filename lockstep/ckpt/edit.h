@@ -48,10 +48,12 @@ Result<WeightsPlace> weights_to_edit(
     const Value& root,
     std::string_view key = {});
 
-/// Where in the dicts of `root` there is `_metadata`, the attribute of a
-/// state_dict with the versions of its modules: "_metadata" for that of the
-/// root, "model._metadata".
-std::vector<std::string> metadata_places(const Value& root);
+/// Where in `root` there is `_metadata`, the attribute of a state_dict with the
+/// versions of its modules, that `writer` does not keep: "_metadata" for that
+/// of the root, "model._metadata".
+std::vector<std::string> lost_metadata(
+    const Value& root,
+    const FormatWriter& writer);
 
 /// `root` with other weights at `place`. The tree of `root` is left as it is.
 Value with_weights(const Value& root, const WeightsPlace& place, Value weights);
@@ -198,6 +200,13 @@ Result<Edited> merge(
     const Value& second,
     const MergeOptions& options = {});
 
+/// The records of both that are no part of the value (`Checkpoint`), likewise.
+/// Errors: kInvalidArgument (E_KEY_COLLISION).
+Result<std::vector<ExtraRecord>> merge_records(
+    const std::vector<ExtraRecord>& first,
+    const std::vector<ExtraRecord>& second,
+    const MergeOptions& options = {});
+
 // Changes the tensors of a checkpoint and nothing else: element type, device
 // tag, views cut to their own bytes. Lazy: bytes are converted block by block
 // while they are written.
@@ -247,6 +256,7 @@ std::vector<std::string> overflowed(const Converted& converted);
 
 // Writes an edited checkpoint in the format it had; the kernel copies the bytes
 // of tensors.
+//   auto lock = lock_for_edit("m.pt");
 //   auto file = ckpt::load("m.pt", {.use_mmap = false});
 //   auto edited = strip_prefix(file->root, {});
 //   rewrite(*file, edited->root, "m.pt", {.archive_name = file->archive_name});
@@ -257,6 +267,15 @@ std::vector<std::string> overflowed(const Converted& converted);
 Result<std::string> writer_of(
     const Checkpoint& file,
     const std::string& input = {});
+
+/// Keeps others from editing the file or folder `path`, also in this process:
+/// for who reads it, changes it and takes its place, from before the first
+/// until after the last. The new file has a lock of its own. Null if there is
+/// no such file; then reading says what is wrong. Errors: kIo (E_LOCKED,
+/// E_PERMISSION).
+Result<std::unique_ptr<WritableFile>> lock_for_edit(
+    const std::string& path,
+    FileSystem& fs = real_fs());
 
 /// Saves `root`, a tree made of `file`, in the format of `file`, whatever the
 /// options say. `output` may be the file itself: a new one takes its place.

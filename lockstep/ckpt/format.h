@@ -37,15 +37,6 @@ struct ReadInput {
   PartLoader load_part = nullptr;
 };
 
-/// What a format keeps of `_metadata`, the attribute of a state_dict with the
-/// versions of its modules.
-enum class KeptMetadata {
-  kAll,
-  /// That of the root.
-  kOfRoot,
-  kNone,
-};
-
 /// How a format is written.
 struct FormatWriter {
   /// What `SaveOptions::format` takes: "pt". Empty if it is only read.
@@ -54,7 +45,9 @@ struct FormatWriter {
   /// The format has no place for anything but tensors, or keeps it as text
   /// that nobody reads back.
   bool is_tensors_only = false;
-  KeptMetadata metadata = KeptMetadata::kAll;
+  /// False for `_metadata` of a state_dict, the versions of its modules, that
+  /// the format has no place for; null if it keeps all.
+  bool (*keeps_metadata)(const Dict& metadata) = nullptr;
   /// Off: a file that was read holds more than is written, so that no edit
   /// takes its place.
   bool can_rewrite = true;

@@ -217,16 +217,30 @@ struct FlatScalar {
   Value value = {};
 };
 
+/// Name of an attribute of a state_dict: the versions of its modules, from
+/// their paths ("" is the root, "fc") to {'version': n}.
+inline constexpr std::string_view kStateMetadata = "_metadata";
+
+/// That attribute of `weights`; null without one.
+const Dict* state_metadata(const Dict& weights);
+
+/// `_metadata` of a dict, and the dict's name. Ownership: the tree's.
+struct FlatMetadata {
+  std::string name = {};
+  const Dict* metadata = nullptr;
+};
+
 /// What `flatten` gives, in the order of the tree.
 struct FlatState {
   std::vector<FlatTensor> tensors = {};
   std::vector<FlatScalar> scalars = {};
+  std::vector<FlatMetadata> metadata = {};
   /// What the walk counted (WalkBounds).
   std::uint64_t visits = 0;
 };
 
-/// Collects tensors and scalars. Attributes of an OrderedDict and empty
-/// containers are left out.
+/// Collects tensors and scalars. Other attributes of an OrderedDict than
+/// `_metadata` and empty containers are left out.
 /// Errors: kUnsupported (E_NOT_TENSOR) for an object that is not a module, a
 /// set, or a tensor without bytes; kInvalidArgument (E_SAME_NAME) if two values
 /// get one name; kUnsafe (E_DEPTH, E_LIMIT). The message names the value.

@@ -6,7 +6,7 @@ FOLDER/<case>.safetensors, and prints the case names.
 ckpt_safetensors.py read INDEX: reads every file of an index and prints
 "name dtype shape hex", sorted.
 ckpt_safetensors.py state FOLDER: writes FOLDER/state.pt, a state_dict with `_metadata`.
-ckpt_safetensors.py versions FOLDER: prints what the package finds as `_metadata` in FOLDER/state.safetensors, and whether
+ckpt_safetensors.py versions FOLDER: prints what the package finds as `torch._metadata` in FOLDER/state.safetensors, and whether
 the state_dict in FOLDER/back.pt has it as in state.pt.
 """
 import json
@@ -55,12 +55,14 @@ if sys.argv[1] == "make":
         print(case)
 elif sys.argv[1] == "state":
     net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2))
-    torch.save(net.state_dict(), os.path.join(sys.argv[2], "state.pt"))
+    state = net.state_dict()
+    state._metadata["1"] |= {"negative": -1, "half": 0.5, "list": [1, True, None]}
+    torch.save(state, os.path.join(sys.argv[2], "state.pt"))
 elif sys.argv[1] == "versions":
     state, back = (torch.load(os.path.join(sys.argv[2], name), weights_only=True) for name in ("state.pt", "back.pt"))
     with safe_open(os.path.join(sys.argv[2], "state.safetensors"), "pt") as file:
         assert file.metadata()["format"] == "pt" and set(file.keys()) == set(state)
-        print(json.loads(file.metadata()["_metadata"]) == state._metadata)
+        print(json.loads(file.metadata()["torch._metadata"]) == state._metadata)
     print(type(back._metadata) is type(state._metadata) and back._metadata == state._metadata)
 else:
     folder = os.path.dirname(sys.argv[2])

@@ -37,8 +37,14 @@ class Flattener final : public ValueWalk {
     if (value.as_tensor() != nullptr) {
       return tensor(value.shared_tensor());
     }
-    if (value.as_dict() != nullptr || value.elements() != nullptr ||
-        is_module(value) || script_attributes(value) != nullptr) {
+    if (const Dict* dict = value.as_dict()) {
+      if (const Dict* metadata = state_metadata(*dict)) {
+        flat_.metadata.push_back({.name = name(), .metadata = metadata});
+      }
+      return enter(value);
+    }
+    if (value.elements() != nullptr || is_module(value) ||
+        script_attributes(value) != nullptr) {
       return enter(value);
     }
     if (value.is_container()) {
@@ -150,6 +156,15 @@ Error shared(
 }
 
 } // namespace
+
+const Dict* state_metadata(const Dict& weights) {
+  for (const auto& [key, value] : weights.attributes) {
+    if (key.text() == kStateMetadata && value.as_dict() != nullptr) {
+      return value.as_dict();
+    }
+  }
+  return nullptr;
+}
 
 Result<FlatState> flatten(const Value& root) {
   return Flattener().run(root);

@@ -148,6 +148,13 @@ Result<bool> JsonScanner::boolean() {
   return value;
 }
 
+Result<std::string_view> JsonScanner::number() {
+  skip_space();
+  const std::size_t begin = at_;
+  LOCKSTEP_TRY(skip_number());
+  return text_.substr(begin, at_ - begin);
+}
+
 bool JsonScanner::starts_with(char c) {
   return peek() == c;
 }

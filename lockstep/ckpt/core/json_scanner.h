@@ -45,6 +45,8 @@ class JsonScanner {
   /// Digits only: no sign, fraction or exponent.
   Result<std::uint64_t> unsigned_integer();
   Result<bool> boolean();
+  /// Any number, as it is written.
+  Result<std::string_view> number();
   /// True if the next token starts with `c`: '"' for a string, 'n' for null.
   bool starts_with(char c);
   /// Any value, checked and forgotten.

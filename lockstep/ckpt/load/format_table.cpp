@@ -20,6 +20,10 @@ namespace {
 constexpr std::string_view kPyTorchEndings = ".pt .pth .pth.tar .bin .ckpt .th";
 constexpr std::string_view kPyTorchFile = "a PyTorch file";
 
+bool keeps_no_metadata(const Dict& /*metadata*/) {
+  return false;
+}
+
 // Asked in this order: an archive of arrays is also a zip archive, and an array
 // may look like the length in front of a safetensors header.
 constexpr std::array kFormats{
@@ -40,7 +44,7 @@ constexpr std::array kFormats{
             {.name = "safetensors",
              .help = "safetensors files",
              .is_tensors_only = true,
-             .metadata = KeptMetadata::kOfRoot,
+             .keeps_metadata = keeps_safetensors_metadata,
              .index_path = safetensors_index_path,
              .write = write_safetensors}},
     Format{
@@ -54,7 +58,7 @@ constexpr std::array kFormats{
             {.name = "npz",
              .help = "NumPy archives of arrays",
              .is_tensors_only = true,
-             .metadata = KeptMetadata::kNone,
+             .keeps_metadata = keeps_no_metadata,
              .write = write_npz}},
     Format{
         .name = "zip",
@@ -85,7 +89,7 @@ constexpr std::array kFormats{
         .writer =
             {.name = "dcp",
              .help = "folder of torch.distributed.checkpoint",
-             .metadata = KeptMetadata::kNone,
+             .keeps_metadata = keeps_no_metadata,
              .write = write_dcp}},
     Format{
         .name = "legacy",
@@ -117,7 +121,7 @@ constexpr std::array kFormats{
         .writer =
             {.name = "libtorch",
              .help = "archive that C++ torch::load reads",
-             .metadata = KeptMetadata::kNone,
+             .keeps_metadata = keeps_no_metadata,
              .can_rewrite = false, // the code
              .write = write_libtorch}},
     Format{

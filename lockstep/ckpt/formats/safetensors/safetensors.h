@@ -15,6 +15,10 @@ namespace lockstep::ckpt {
 /// Attribute of the root that holds `__metadata__`, a dict of strings.
 inline constexpr const char* kSafetensorsMetadata = "__metadata__";
 
+/// True if JSON gives back all of a state_dict's `_metadata`: dicts and lists
+/// of texts, numbers, truth values and None.
+bool keeps_safetensors_metadata(const Dict& metadata);
+
 /// True if eight bytes that are not text are followed by an object.
 Result<bool> claims_safetensors(const ReadInput& input);
 
@@ -34,8 +38,8 @@ Result<bool> claims_sharded_index(const ReadInput& input);
 Result<Checkpoint> read_sharded_index(const ReadInput& input);
 
 /// Flattens `root` to dotted names. Values that are not tensors become text in
-/// `__metadata__`, as does `_metadata`, an attribute of the root
-/// (state_metadata.h); without any, it is {"format": "pt"}. With `shard_bytes`,
+/// `__metadata__`, as does `_metadata` of the dicts (state_metadata.h); without
+/// any, it is {"format": "pt"}. With `shard_bytes`,
 /// tensors that do not fit one file go to "NAME-00001-of-00003.safetensors"
 /// beside `path`, and the index "NAME.safetensors.index.json" comes last. With
 /// `replace`, the index names all of the old files or all of the new ones at

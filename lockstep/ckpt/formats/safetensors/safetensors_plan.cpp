@@ -40,26 +40,25 @@ class MetadataPlan {
     return {};
   }
 
-  // `_metadata` of a state_dict, and what a safetensors file had before.
+  // What a safetensors file had before.
   Status add_attributes(const Dict& root) {
     for (const auto& [key, value] : root.attributes) {
       const Dict* dict = value.as_dict();
-      if (dict == nullptr) {
+      if (dict == nullptr || key_text(key) != kSafetensorsMetadata) {
         continue;
       }
-      if (key_text(key) == kSafetensorsMetadata) {
-        for (const auto& [name, text] : dict->items) {
-          LOCKSTEP_TRY(add(key_text(name), metadata_text(text)));
-        }
-      }
-      if (key_text(key) == kStateMetadata) {
-        auto text = state_metadata_text(*dict);
-        LOCKSTEP_TRY(
-            add(std::string(kStateMetadata),
-                text ? *std::move(text) : metadata_text(value)));
+      for (const auto& [name, text] : dict->items) {
+        LOCKSTEP_TRY(add(key_text(name), metadata_text(text)));
       }
     }
     return {};
+  }
+
+  Status add_scalar(FlatScalar& scalar) {
+    if (scalar.name == kVersionsText) { // would come back as `_metadata`
+      return bad_name(scalar.name);
+    }
+    return add(std::move(scalar.name), metadata_text(scalar.value));
   }
 
   // The package's readers ask for a format.
@@ -112,12 +111,16 @@ Result<SafetensorsPlan> plan_safetensors(
         "tensor"));
   }
   MetadataPlan metadata;
+  LOCKSTEP_ASSIGN(auto versions, versions_text(flat.metadata));
+  if (versions) {
+    LOCKSTEP_TRY(
+        metadata.add(std::string(kVersionsText), *std::move(versions)));
+  }
   if (const Dict* dict = root.as_dict()) {
     LOCKSTEP_TRY(metadata.add_attributes(*dict));
   }
   for (FlatScalar& scalar : flat.scalars) {
-    LOCKSTEP_TRY(
-        metadata.add(std::move(scalar.name), metadata_text(scalar.value)));
+    LOCKSTEP_TRY(metadata.add_scalar(scalar));
   }
   SafetensorsPlan plan{.metadata = metadata.take()};
   plan.tensors.reserve(flat.tensors.size());

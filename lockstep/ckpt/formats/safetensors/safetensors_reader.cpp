@@ -39,20 +39,18 @@ Tensor entry_tensor(
 // `__metadata__`, with the entry of our writer as the attribute that it was.
 std::vector<Item> attributes_of(const SafetensorsHeader& header) {
   Dict dict;
-  std::optional<Value> state_metadata;
+  std::optional<Value> versions;
   for (const auto& [key, text] : header.metadata) {
-    if (key == internal::kStateMetadata) {
-      state_metadata = internal::read_state_metadata(text);
+    if (key == internal::kVersionsText) {
+      versions = internal::read_versions(text);
     }
-    if (key != internal::kStateMetadata || !state_metadata) {
+    if (key != internal::kVersionsText || !versions) {
       dict.items.emplace_back(key, text);
     }
   }
   std::vector<Item> attributes;
-  if (state_metadata) {
-    attributes.emplace_back(
-        internal::kStateMetadata,
-        *std::move(state_metadata));
+  if (versions) {
+    attributes.emplace_back(kStateMetadata, *std::move(versions));
   }
   if (!dict.items.empty()) {
     attributes.emplace_back(kSafetensorsMetadata, std::move(dict));

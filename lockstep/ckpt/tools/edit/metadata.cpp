@@ -5,15 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "lockstep/ckpt/walk.h"
+
 namespace lockstep::ckpt::internal {
 namespace {
-
-constexpr std::string_view kName = "_metadata";
-
-bool is_metadata(const Item& item) {
-  const std::string* name = item.first.as_string();
-  return name != nullptr && *name == kName && item.second.as_dict() != nullptr;
-}
 
 // {'version': 1}, with the string object that the other entries share.
 Value version_one(const Dict& metadata) {
@@ -48,28 +43,22 @@ class Entries {
 };
 
 void replace(Dict& weights, std::vector<Item> items) {
-  for (Item& item : weights.attributes) {
-    if (is_metadata(item)) {
-      Dict copy = *item.second.as_dict();
-      copy.items = std::move(items);
-      item.second = std::move(copy);
-      return;
-    }
-  }
+  const Dict* old = state_metadata(weights);
+  const auto item = std::ranges::find_if(
+      weights.attributes,
+      [old](const Item& entry) { return entry.second.as_dict() == old; });
+  Dict copy = *old;
+  copy.items = std::move(items);
+  item->second = std::move(copy);
 }
 
 } // namespace
-
-const Dict* metadata_of(const Dict& weights) {
-  const auto found = std::ranges::find_if(weights.attributes, is_metadata);
-  return found == weights.attributes.end() ? nullptr : found->second.as_dict();
-}
 
 void map_metadata(
     Dict& weights,
     const PathMap& map,
     const std::vector<std::string>& outer) {
-  const Dict* old = metadata_of(weights);
+  const Dict* old = state_metadata(weights);
   if (old == nullptr) {
     return;
   }
@@ -91,13 +80,13 @@ void map_metadata(
 }
 
 void merge_metadata(Dict& weights, const Dict& other) {
-  const Dict* theirs = metadata_of(other);
+  const Dict* theirs = state_metadata(other);
   if (theirs == nullptr) {
     return;
   }
-  const Dict* ours = metadata_of(weights);
+  const Dict* ours = state_metadata(weights);
   if (ours == nullptr) {
-    weights.attributes.emplace_back(Value(kName), Value(*theirs));
+    weights.attributes.emplace_back(Value(kStateMetadata), Value(*theirs));
     return;
   }
   Entries entries;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `_metadata` beside a state_dict: module path ("" is the root, "fc") to
-// {'version': n}. It must follow the keys, since torch compares versions.
+// `_metadata` beside a state_dict must follow the keys, since torch compares
+// versions.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,6 @@ namespace lockstep::ckpt::internal {
 /// The new path of a module; nothing if its entry goes.
 using PathMap =
     std::function<std::optional<std::string>(const std::string& path)>;
-
-/// The `_metadata` dict of a state_dict; null without one.
-const Dict* metadata_of(const Dict& weights);
 
 /// Applies `map` to each path; of two entries that meet, the first stays.
 /// `outer` are paths of new modules around the old ones (version 1), put in

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <map>
+#include <utility>
+
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/load.h"
 
 namespace lockstep::ckpt {
@@ -20,6 +24,51 @@ Result<std::string> writer_of(
       .hint = "'lockstep ckpt convert' writes another format",
       .path = input,
       .detail = "E_NO_WRITER"};
+}
+
+Result<std::unique_ptr<WritableFile>> lock_for_edit(
+    const std::string& path,
+    FileSystem& fs) {
+  const auto kind_of = [&fs](const std::string& name) {
+    const auto info = fs.stat(name);
+    return info ? info->kind : FileInfo::Kind::kOther;
+  };
+  std::string file = path;
+  if (kind_of(path) == FileInfo::Kind::kDirectory) {
+    file += "/" + std::string(kDcpMetadataFile); // replaced by each save
+  }
+  return kind_of(file) == FileInfo::Kind::kFile
+             ? fs.open_update(file)
+             : Result(std::unique_ptr<WritableFile>());
+}
+
+Result<std::vector<ExtraRecord>> merge_records(
+    const std::vector<ExtraRecord>& first,
+    const std::vector<ExtraRecord>& second,
+    const MergeOptions& options) {
+  std::vector<ExtraRecord> records = first;
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    places.emplace(lower_case(records[i].name), i);
+  }
+  for (const ExtraRecord& record : second) {
+    const auto [place, is_new] =
+        places.emplace(lower_case(record.name), records.size());
+    if (is_new) {
+      records.push_back(record);
+    } else if (options.replace) {
+      records[place->second] = record;
+    } else {
+      return Error{
+          .code = ErrorCode::kInvalidArgument,
+          .op = "ckpt.edit",
+          .message =
+              format("both files have a record '{}'", escape(record.name)),
+          .hint = "--replace takes what the second file has",
+          .detail = "E_KEY_COLLISION"};
+    }
+  }
+  return records;
 }
 
 Status rewrite(

@@ -6,7 +6,6 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/model.h"
-#include "lockstep/ckpt/tools/edit/metadata.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
@@ -31,9 +30,11 @@ Error no_weights(std::string message, std::string hint) {
       .detail = "E_NO_WEIGHTS"};
 }
 
-// The dicts in dicts; one that is reached twice is looked at once.
-class MetadataSearch {
+// Below dicts, lists and tuples; what is reached twice is looked at once.
+class LostMetadata {
  public:
+  explicit LostMetadata(const FormatWriter& writer) : writer_(writer) {}
+
   std::vector<std::string> run(const Value& root) {
     look(root, "");
     return std::move(places_);
@@ -42,27 +43,40 @@ class MetadataSearch {
  private:
   void look(const Value& value, const std::string& path) {
     const Dict* dict = value.as_dict();
-    if (dict == nullptr || !seen_.insert(dict).second) {
+    const std::vector<Value>* elements = value.elements();
+    if ((dict == nullptr && elements == nullptr) ||
+        !seen_.insert(value.address()).second) {
       return;
     }
-    if (internal::metadata_of(*dict) != nullptr) {
-      places_.push_back(path + "_metadata");
+    for (std::size_t i = 0; elements != nullptr && i < elements->size(); ++i) {
+      look((*elements)[i], path + std::to_string(i) + ".");
+    }
+    if (dict == nullptr) {
+      return;
+    }
+    const Dict* metadata = state_metadata(*dict);
+    if (metadata != nullptr && !writer_.keeps_metadata(*metadata)) {
+      places_.push_back(path + std::string(kStateMetadata));
     }
     for (const auto& [key, child] : dict->items) {
-      if (child.as_dict() != nullptr) {
+      if (child.is_container()) {
         look(child, path + key_text(key) + ".");
       }
     }
   }
 
-  std::set<const Dict*> seen_;
+  const FormatWriter& writer_;
+  std::set<const void*> seen_;
   std::vector<std::string> places_;
 };
 
 } // namespace
 
-std::vector<std::string> metadata_places(const Value& root) {
-  return MetadataSearch().run(root);
+std::vector<std::string> lost_metadata(
+    const Value& root,
+    const FormatWriter& writer) {
+  return writer.keeps_metadata == nullptr ? std::vector<std::string>()
+                                          : LostMetadata(writer).run(root);
 }
 
 WeightsPlace locate_weights(const Value& root) {

@@ -253,6 +253,51 @@ TEST(Rewrite, KeepsTheChecksumOfExtraRecords) {
   EXPECT_EQ(report->errors[0].detail, "E_CRC");
 }
 
+TEST(LockForEdit, IsHeldByOneAtATime) {
+  MemoryFs fs = disk_with(wrapped(1));
+  ASSERT_TRUE(save("d", wrapped(1), {.format = "dcp"}, fs));
+  for (const char* path : {kPath.c_str(), "d"}) {
+    auto lock = lock_for_edit(path, fs);
+    ASSERT_TRUE(lock && *lock) << path;
+    const auto second = lock_for_edit(path, fs);
+    ASSERT_FALSE(second) << path;
+    EXPECT_EQ(second.error().detail, "E_LOCKED");
+    const auto file = load(path, {}, fs);
+    ASSERT_TRUE(file);
+    EXPECT_TRUE(rewrite(*file, file->root, path, {}, fs)) << path;
+    lock->reset();
+    EXPECT_TRUE(lock_for_edit(path, fs)) << path;
+  }
+  ASSERT_TRUE(fs.create_directories("empty"));
+  for (const char* path : {"missing", "empty"}) {
+    const auto none = lock_for_edit(path, fs);
+    ASSERT_TRUE(none) << path;
+    EXPECT_EQ(*none, nullptr) << path;
+  }
+}
+
+TEST(MergeRecords, TakesThoseOfBoth) {
+  const auto record = [](const char* name, const char* text) {
+    return ExtraRecord{
+        .name = name,
+        .content = storage_of(text, DType::kUInt8)};
+  };
+  const std::vector first{record("a", "1"), record("notes/b", "2")};
+  const auto both = merge_records(first, {record("c", "3")});
+  ASSERT_TRUE(both);
+  ASSERT_EQ(both->size(), 3U);
+  EXPECT_EQ((*both)[2].name, "c");
+  // Letter case does not tell records apart.
+  const std::vector second{record("Notes/B", "4")};
+  const auto refused = merge_records(first, second);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().detail, "E_KEY_COLLISION");
+  const auto replaced = merge_records(first, second, {.replace = true});
+  ASSERT_TRUE(replaced);
+  ASSERT_EQ(replaced->size(), 2U);
+  EXPECT_EQ(content_of((*replaced)[1]), "4");
+}
+
 TEST(Rewrite, BlamesNoOutputForAFormatThatIsOnlyRead) {
   MemoryFs fs;
   const Status status = rewrite({.format = "tar"}, Value(1), "out.pt", {}, fs);
