@@ -34,7 +34,9 @@ Result<int> run_merge(const MergeArgs& args, const Common& common) {
            return std::move(weights).error();
          }
          return ckpt::merge(root, second.root, args.options);
-       }});
+       },
+       .records = second.extra_records,
+       .merge = args.options});
 }
 
 } // namespace

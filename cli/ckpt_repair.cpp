@@ -22,31 +22,45 @@ struct RepairArgs {
   Target target = {};
 };
 
-Json salvage_json(const ckpt::SalvageReport& report, const Written& written) {
-  Json lost = Json::array();
-  for (const ckpt::LostTensor& row : report.lost) {
-    lost.push(Json::object().set("name", row.name).set("reason", row.reason));
+Json lost_json(const std::vector<ckpt::LostPart>& lost) {
+  Json rows = Json::array();
+  for (const ckpt::LostPart& row : lost) {
+    rows.push(Json::object().set("name", row.name).set("reason", row.reason));
   }
+  return rows;
+}
+
+Json salvage_json(const ckpt::SalvageReport& report, const Written& written) {
   Json json = Json::object();
   json.set("rescued", report.rescued)
-      .set("lost", std::move(lost))
+      .set("lost", lost_json(report.lost))
+      .set("lost_records", lost_json(report.lost_records))
       .set("without_directory", report.is_without_directory)
       .set("flat", report.is_flat);
   set_written(json, written);
   return json;
 }
 
-std::string salvage_text(
-    const ckpt::SalvageReport& report,
-    const Written& written) {
+std::string lost_text(
+    const std::vector<ckpt::LostPart>& lost,
+    std::string_view what) {
   std::string text;
-  for (const ckpt::LostTensor& row : report.lost) {
+  for (const ckpt::LostPart& row : lost) {
     text += format(
-        "{:<10} {}: {}\n",
+        "{:<10} {}{}: {}\n",
         "lost",
+        what,
         escape(row.name, 200),
         escape(row.reason, 200));
   }
+  return text;
+}
+
+std::string salvage_text(
+    const ckpt::SalvageReport& report,
+    const Written& written) {
+  std::string text =
+      lost_text(report.lost, "") + lost_text(report.lost_records, "record ");
   text += report.is_without_directory
               ? "the directory was lost: records were found one by one\n"
               : "";
@@ -97,7 +111,7 @@ Result<int> run_repair(const RepairArgs& args, const Common& common) {
   } else {
     print(salvage_text(*report, written));
   }
-  return report->lost.empty() ? 0 : 1;
+  return report->lost.empty() && report->lost_records.empty() ? 0 : 1;
 }
 
 } // namespace

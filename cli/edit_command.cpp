@@ -83,7 +83,7 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_ASSIGN(const Target place, target_of(args));
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(place, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const auto target, check_edit(args, job, place, file));
   auto edited = job.edit(file.root);
   if (!edited) {
@@ -92,6 +92,9 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
     }
     return std::move(edited).error();
   }
+  LOCKSTEP_ASSIGN(
+      file.extra_records,
+      ckpt::merge_records(file.extra_records, job.records, job.merge));
   LOCKSTEP_ASSIGN(const Written written, target.rewrite(file, edited->root));
   print_edit(common, job, edited->report, written);
   return 0;

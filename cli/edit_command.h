@@ -35,6 +35,9 @@ struct EditJob {
   /// Files that it reads beside FILE.
   std::vector<std::string> others = {};
   std::function<Result<ckpt::Edited>(const ckpt::Value& root)> edit = {};
+  /// Of other files, to be merged with those of FILE.
+  std::vector<ckpt::ExtraRecord> records = {};
+  ckpt::MergeOptions merge = {};
 };
 
 /// Opens, changes, writes and prints.

@@ -262,8 +262,8 @@ Result<DeepCheck> check_elements(const Value& root, const Limits& limits = {});
 // tensor counts as sound if its record is complete and its CRC is right.
 //   auto report = salvage(*open_source("cut.pth"), "rescued.pth");
 
-/// A tensor that is not in the new file.
-struct LostTensor {
+/// A tensor that is not in the new file, or another record.
+struct LostPart {
   std::string name = {};
   /// "the bytes are damaged: ..."
   std::string reason = {};
@@ -273,7 +273,9 @@ struct LostTensor {
 struct SalvageReport {
   /// Tensors by name.
   std::uint64_t rescued = 0;
-  std::vector<LostTensor> lost = {};
+  std::vector<LostPart> lost = {};
+  /// Records beside the value that are not in the new file, likewise.
+  std::vector<LostPart> lost_records = {};
   /// The directory was lost: records were found by their local headers.
   bool is_without_directory = false;
   /// The tree held values that are not written (classes): the new file is one
@@ -283,9 +285,10 @@ struct SalvageReport {
 
 /// Reads `source`, writes `out` atomically as `save_options` say; both may not
 /// be the same file. Without `out` nothing is written. In the copy, entries of
-/// dicts whose tensor is lost are gone; elements of lists are None. Errors:
-/// kUnsupported (E_WRONG_FORMAT) for a file that is not a zip; kCorrupt if the
-/// pickle is lost, since nothing else names the tensors; kIo.
+/// dicts whose tensor is lost are gone; elements of lists are None; sound
+/// records that are no part of the value are carried over. Errors: kUnsupported
+/// (E_WRONG_FORMAT) for a file that is not a zip; kCorrupt if the pickle is
+/// lost, since nothing else names the tensors; kIo.
 Result<SalvageReport> salvage(
     const std::shared_ptr<ByteSource>& source,
     const std::string& out,

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/verify.h"
@@ -139,6 +140,10 @@ TEST_F(EditCommands, AFileThatSomebodyChangesIsNotEdited) {
   }
   EXPECT_EQ(run("prefix m.pt --dry-run"), 0) << text("err.txt");
   EXPECT_EQ(run("prefix m.pt -o new.pt"), 0) << text("err.txt");
+  ASSERT_EQ(run("convert m.pt d --to dcp"), 0) << text("err.txt");
+  const auto folder = ckpt::lock_for_edit(path("d")).value();
+  EXPECT_EQ(run("prefix d"), 4);
+  EXPECT_THAT(text("err.txt"), testing::HasSubstr("(E_LOCKED)"));
   EXPECT_THAT(names("m.pt"), ElementsAre("w"));
 }
 
@@ -215,6 +220,37 @@ TEST_F(EditCommands, MergeNamesTheFileThatHasNoWeights) {
   EXPECT_THAT(text("err.txt"), testing::HasSubstr("(epoch.pt)"));
 }
 
+TEST_F(EditCommands, MergeTakesTheRecordsOfBothFiles) {
+  const auto save = [this](const char* name, const char* note) {
+    const ckpt::ExtraRecord record{
+        .name = note,
+        .content = ckpt::storage_of(name, ckpt::DType::kUInt8)};
+    return ckpt::save(
+        path(name),
+        ckpt::Value::dict({{name, ckpt::floats({1})}}),
+        {.extra_records = {record}});
+  };
+  ASSERT_TRUE(save("a.pt", "notes.txt"));
+  ASSERT_TRUE(save("b.pt", "more.txt"));
+  ASSERT_TRUE(save("c.pt", "notes.txt"));
+  const auto notes = [this] {
+    std::string all;
+    for (const auto& record :
+         ckpt::load(path("out.pt")).value().extra_records) {
+      all += record.name + "=";
+      all += as_text(*record.content->source->load());
+      all += " ";
+    }
+    return all;
+  };
+  ASSERT_EQ(run("merge a.pt b.pt out.pt"), 0) << text("err.txt");
+  EXPECT_EQ(notes(), "notes.txt=a.pt more.txt=b.pt ");
+  EXPECT_EQ(run("merge a.pt c.pt out.pt --force"), 2);
+  EXPECT_THAT(text("err.txt"), testing::HasSubstr("record 'notes.txt'"));
+  ASSERT_EQ(run("merge a.pt c.pt out.pt --force --replace"), 0);
+  EXPECT_EQ(notes(), "notes.txt=c.pt ");
+}
+
 TEST_F(EditCommands, ConvertWarnsThatThereIsNoTensor) {
   put("training.pth.tar", "m.pt");
   ASSERT_EQ(run("pick m.pt epoch -o epoch.pt"), 0) << text("err.txt");
@@ -225,6 +261,10 @@ TEST_F(EditCommands, ConvertWarnsThatThereIsNoTensor) {
         testing::StartsWith("warning: there is no tensor in it"));
     EXPECT_TRUE(ckpt::load(path(out)));
   }
+  ASSERT_EQ(run("convert epoch.pt json.pt --json"), 0) << text("err.txt");
+  EXPECT_THAT(
+      text("out.txt"),
+      testing::HasSubstr(R"("warnings":["there is no tensor in it)"));
   EXPECT_EQ(run("convert epoch.pt e.npz"), 3); // NumPy would not open it
   EXPECT_THAT(text("err.txt"), testing::HasSubstr("E_NOT_TENSOR"));
   EXPECT_FALSE(std::filesystem::exists(path("e.npz")));
@@ -238,12 +278,9 @@ TEST_F(EditCommands, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
   EXPECT_THAT(text("out.txt"), testing::Not(left_out));
   ASSERT_EQ(run("convert w.safetensors back.pt"), 0);
   const auto versions = [this](const char* name) {
-    std::string text;
     const auto file = ckpt::load(path(name)).value();
-    for (const auto& [key, value] : file.root.as_dict()->attributes) {
-      text += key.text() == "_metadata" ? ckpt::to_text(value) : "";
-    }
-    return text;
+    const auto* metadata = ckpt::state_metadata(*file.root.as_dict());
+    return metadata == nullptr ? "" : ckpt::to_text(*metadata);
   };
   EXPECT_THAT(versions("w.pt"), testing::HasSubstr("'version': 2"));
   EXPECT_EQ(versions("back.pt"), versions("w.pt"));
@@ -253,10 +290,20 @@ TEST_F(EditCommands, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
   EXPECT_THAT(
       text("out.txt"),
       testing::HasSubstr(R"("left_out":["_metadata"])"));
-  ASSERT_EQ(run("convert m.pt all.safetensors --all"), 0);
+  ASSERT_EQ(run("convert m.pt all.npz --to npz"), 0);
+  EXPECT_THAT(text("out.txt"), left_out);
+  ASSERT_EQ(run("convert m.pt all.dcp --to dcp"), 0);
   EXPECT_THAT(
       text("out.txt"),
       testing::HasSubstr("left out: state_dict._metadata"));
+  // What is nested goes along under the names of its tensors.
+  ASSERT_EQ(run("convert m.pt all.safetensors --all"), 0);
+  EXPECT_THAT(text("out.txt"), testing::Not(testing::HasSubstr("_metadata")));
+  ASSERT_EQ(run("pick all.safetensors state_dict -o picked.safetensors"), 0)
+      << text("err.txt");
+  EXPECT_THAT(
+      versions("all.safetensors"),
+      testing::HasSubstr("'state_dict.1': {'version': 2}"));
 }
 
 TEST_F(EditCommands, ReadFilesOfAByteOrderThatTheyDoNotSay) {
@@ -270,7 +317,16 @@ TEST_F(EditCommands, ReadFilesOfAByteOrderThatTheyDoNotSay) {
   zip.add("a/version", "3\n");
   ASSERT_TRUE(
       write_file_atomically(real_fs(), path("old.pt"), zip.finish(), {}));
+  const auto order = [this](const char* name) {
+    return ckpt::load(path(name)).value().byteorder;
+  };
+  ASSERT_EQ(run("convert old.pt kept.pt --dtype float16"), 0);
+  EXPECT_EQ(order("kept.pt"), "");
+  ASSERT_EQ(run("convert old.pt kept.npz --to npz"), 0);
+  ASSERT_EQ(run("convert kept.npz known.pt"), 0);
+  EXPECT_EQ(order("known.pt"), "little");
   ASSERT_EQ(run("convert --byteorder big old.pt new.pt"), 0) << text("err.txt");
+  EXPECT_EQ(order("new.pt"), "little");
   ASSERT_EQ(run("show new.pt"), 0);
   EXPECT_THAT(text("out.txt"), testing::HasSubstr("head       1.0\n"));
   EXPECT_EQ(run("diff --byteorder big old.pt new.pt"), 0) << text("out.txt");

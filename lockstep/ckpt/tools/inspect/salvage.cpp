@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load/diagnose.h"
@@ -126,6 +127,28 @@ Status check_is_zip(ByteSource& source) {
       .detail = "E_WRONG_FORMAT"};
 }
 
+// The sound ones of those that can be written beside each other.
+std::vector<ExtraRecord> sound_records(
+    const std::vector<ExtraRecord>& records,
+    std::vector<LostPart>& lost) {
+  std::vector<ExtraRecord> sound;
+  std::set<std::string> names;
+  for (const ExtraRecord& record : records) {
+    const Status status = internal::check_extra_records({&record, 1});
+    std::string reason =
+        status ? judge_storage(*record.content) : status.error().message;
+    if (reason.empty() && !names.insert(lower_case(record.name)).second) {
+      reason = "another record has this name";
+    }
+    if (reason.empty()) {
+      sound.push_back(record);
+    } else {
+      lost.push_back({.name = record.name, .reason = std::move(reason)});
+    }
+  }
+  return sound;
+}
+
 // Sound tensors under their dotted names.
 Result<Value> flat_copy(const Value& root, const Verdicts& verdicts) {
   Dict dict{.kind = Dict::Kind::kOrderedDict};
@@ -167,6 +190,10 @@ Result<SalvageReport> salvage(
         }
       },
       options.limits.max_nodes));
+  SaveOptions saved = save_options;
+  saved.extra_records =
+      sound_records(opened.file.extra_records, report.lost_records);
+  saved.byteorder_record = !opened.file.byteorder.empty();
   // The flat copy is made first: pruning changes the tree.
   LOCKSTEP_ASSIGN(const Value flat, flat_copy(opened.file.root, verdicts));
   Pruner(verdicts).run(opened.file.root);
@@ -174,7 +201,7 @@ Result<SalvageReport> salvage(
   report.is_flat = !pickle && pickle.error().code == ErrorCode::kUnsupported;
   if (!out.empty()) {
     LOCKSTEP_TRY(
-        save(out, report.is_flat ? flat : opened.file.root, save_options, fs));
+        save(out, report.is_flat ? flat : opened.file.root, saved, fs));
   }
   return report;
 }

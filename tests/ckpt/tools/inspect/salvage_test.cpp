@@ -135,6 +135,36 @@ TEST_F(Salvage, OfEveryTruncationIsRightOrAnError) {
   EXPECT_GT(rescued, 5U);
 }
 
+// Of unknown byte order, with a sound note and a damaged one.
+TEST_F(Salvage, KeepsSoundRecordsBesideTheValue) {
+  const auto note = [](const char* name, const char* text) {
+    return ExtraRecord{
+        .name = name,
+        .content = storage_of(text, DType::kUInt8)};
+  };
+  ASSERT_TRUE(save(
+      "in.pt",
+      Value::dict({{"w", floats({1})}}),
+      {.extra_records = {note("notes/good", "sound"), note("bad", "damaged")},
+       .byteorder_record = false},
+      disk_));
+  std::string bytes = *read_text(disk_, "in.pt");
+  bytes[bytes.find("damaged")] ^= 1;
+  write("in.pt", bytes);
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_EQ(report->rescued, 1U);
+  ASSERT_EQ(report->lost_records.size(), 1U);
+  EXPECT_EQ(report->lost_records[0].name, "bad");
+  EXPECT_THAT(report->lost_records[0].reason, HasSubstr("CRC-32"));
+  const auto copy = load("out.pt", {}, disk_);
+  ASSERT_TRUE(copy) << to_string(copy.error());
+  EXPECT_EQ(copy->byteorder, "");
+  ASSERT_EQ(copy->extra_records.size(), 1U);
+  EXPECT_EQ(copy->extra_records[0].name, "notes/good");
+  EXPECT_EQ(as_text(*copy->extra_records[0].content->source->load()), "sound");
+}
+
 TEST_F(Salvage, OfAWholeModelIsADictOfNames) {
   write("in.pt", bytes_of("testdata/valid/whole_model.pt"));
   const auto report = rescue();
