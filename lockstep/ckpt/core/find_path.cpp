@@ -104,21 +104,28 @@ class Search {
 };
 
 std::string suggestion(const Value& root, std::string_view path) {
+  // No longer one is near; hostile keys are.
+  const std::size_t longest = 2 * path.size() + 2;
   std::vector<std::string> names;
+  const auto add = [&](std::string name) {
+    if (name.size() <= longest) {
+      names.push_back(std::move(name));
+    }
+  };
   if (const Dict* dict = root.as_dict()) {
     for (const auto& [key, value] : dict->items) {
-      names.push_back(key_text(key));
+      add(key_text(key));
     }
   }
   // A walk that ends early leaves the names so far.
   constexpr std::uint64_t kMaxVisits = 1'000'000;
   [[maybe_unused]] const Status status = for_each_tensor(
       root,
-      [&names](const std::string& name, const Tensor& /*tensor*/) {
-        names.push_back(name);
-        // The modules that hold it: "layer1.0", "layer1".
-        for (std::size_t dot = name.rfind('.'); dot != std::string::npos;
-             dot = dot == 0 ? std::string::npos : name.rfind('.', dot - 1)) {
+      [&](const std::string& name, const Tensor& /*tensor*/) {
+        add(name);
+        // The modules that hold it: "layer1", "layer1.0".
+        for (std::size_t dot = name.find('.'); dot <= longest;
+             dot = name.find('.', dot + 1)) {
           names.push_back(name.substr(0, dot));
         }
       },

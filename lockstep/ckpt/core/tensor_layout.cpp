@@ -36,7 +36,7 @@ const Object* called(const Value& value, std::string_view name) {
 
 // The layout that `torch.serialization._get_layout('torch.sparse_coo')` names.
 const SparseLayout* sparse_layout(const Value& value) {
-  const Object* call = called(value, "torch.serialization._get_layout");
+  const Object* call = called(value, names::kGetLayout);
   if (call == nullptr || call->args->as_tuple()->items.size() != 1) {
     return nullptr;
   }
@@ -160,13 +160,13 @@ struct Function {
   Layout (*read)(const std::vector<Value>&) = nullptr;
 };
 constexpr std::array kFunctions{
-    Function{"torch._utils._rebuild_sparse_tensor", sparse},
-    Function{"torch._utils._rebuild_sparse_csr_tensor", sparse},
-    Function{"torch._utils._rebuild_nested_tensor", nested},
-    Function{"torch.nested._internal.nested_tensor._rebuild_njt", jagged},
-    Function{"torch._utils._rebuild_meta_tensor_no_storage", meta},
-    Function{"torch._utils._rebuild_wrapper_subclass", wrapper},
-    Function{"torch._utils._rebuild_device_tensor_from_cpu_tensor", device},
+    Function{names::kRebuildSparse, sparse},
+    Function{names::kRebuildSparseCsr, sparse},
+    Function{names::kRebuildNested, nested},
+    Function{names::kRebuildJagged, jagged},
+    Function{names::kRebuildMeta, meta},
+    Function{names::kRebuildWrapper, wrapper},
+    Function{names::kRebuildDevice, device},
 };
 
 Layout read_call(std::string_view name, const Value& args) {
@@ -186,8 +186,7 @@ const Tensor* LayoutTensor::part(std::string_view name) const {
 std::optional<LayoutTensor> layout_tensor(const Value& value) {
   const Value* inner = &value;
   for (const std::string_view wrapper :
-       {"torch._utils._rebuild_parameter",
-        "torch._utils._rebuild_parameter_with_state"}) {
+       {names::kRebuildParameter, names::kRebuildParameterWithState}) {
     const Object* call = called(*inner, wrapper);
     if (call != nullptr && !call->args->as_tuple()->items.empty()) {
       inner = call->args->as_tuple()->items.data();
@@ -198,8 +197,7 @@ std::optional<LayoutTensor> layout_tensor(const Value& value) {
     return std::nullopt;
   }
   // (function, class, arguments of the function, attributes)
-  if (const Object* typed =
-          called(*inner, "torch._tensor._rebuild_from_type_v2")) {
+  if (const Object* typed = called(*inner, names::kRebuildFromType)) {
     const auto& parts = typed->args->as_tuple()->items;
     const Object* function = parts.size() == 4 ? parts[0].as_object() : nullptr;
     return function == nullptr ? std::nullopt

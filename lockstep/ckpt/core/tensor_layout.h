@@ -16,6 +16,33 @@
 
 namespace lockstep::ckpt {
 
+/// Functions whose calls are read here, as pickles name them; their rows are in
+/// pickle/names.cpp.
+namespace names {
+inline constexpr std::string_view kRebuildSparse =
+    "torch._utils._rebuild_sparse_tensor";
+inline constexpr std::string_view kRebuildSparseCsr =
+    "torch._utils._rebuild_sparse_csr_tensor";
+inline constexpr std::string_view kRebuildNested =
+    "torch._utils._rebuild_nested_tensor";
+inline constexpr std::string_view kRebuildJagged =
+    "torch.nested._internal.nested_tensor._rebuild_njt";
+inline constexpr std::string_view kRebuildMeta =
+    "torch._utils._rebuild_meta_tensor_no_storage";
+inline constexpr std::string_view kRebuildWrapper =
+    "torch._utils._rebuild_wrapper_subclass";
+inline constexpr std::string_view kRebuildDevice =
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor";
+inline constexpr std::string_view kRebuildParameter =
+    "torch._utils._rebuild_parameter";
+inline constexpr std::string_view kRebuildParameterWithState =
+    "torch._utils._rebuild_parameter_with_state";
+inline constexpr std::string_view kRebuildFromType =
+    "torch._tensor._rebuild_from_type_v2";
+inline constexpr std::string_view kGetLayout =
+    "torch.serialization._get_layout";
+} // namespace names
+
 /// A tensor that such a tensor is made of.
 struct TensorPart {
   /// As PyTorch's method that gives it: "indices", "values", "crow_indices".

@@ -92,6 +92,7 @@ class TensorWalk final : public ValueWalk {
     const auto [known, is_new] = seen_.try_emplace(object);
     Seen& seen = known->second;
     if (is_new) {
+      LOCKSTEP_TRY(count(object->state ? child_count(*object->state) : 0));
       seen.is_module = is_module(value);
       seen.layout = seen.is_module ? std::nullopt : layout_tensor(value);
     }
@@ -385,16 +386,14 @@ Status for_each_tensor(
 }
 
 std::string first_tensor_of(const Value& root, const Storage* storage) {
-  std::string found;
-  bool done = false;
+  std::optional<std::string> found;
   const Status status =
       for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
-        if (!done && tensor.storage.get() == storage) {
+        if (!found && tensor.storage.get() == storage) {
           found = name;
-          done = true;
         }
       });
-  return status ? found : "";
+  return status ? found.value_or("") : "";
 }
 
 } // namespace lockstep::ckpt

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 
 namespace lockstep::ckpt {
@@ -26,18 +27,18 @@ constexpr std::array kNames{
     Row{"torch._utils._rebuild_tensor", kSafe, rebuild_tensor},
     Row{"torch._utils._rebuild_tensor_v2", kSafe, rebuild_tensor_v2},
     Row{"torch._utils._rebuild_tensor_v3", kSafe, rebuild_tensor_v3},
-    Row{"torch._utils._rebuild_parameter", kSafe, rebuild_parameter, kAsCall},
-    Row{"torch._utils._rebuild_parameter_with_state", kSafe, rebuild_parameter_with_state, kAsCall},
-    Row{"torch._tensor._rebuild_from_type_v2", kSafe, rebuild_from_type, kAsCall},
+    Row{names::kRebuildParameter, kSafe, rebuild_parameter, kAsCall},
+    Row{names::kRebuildParameterWithState, kSafe, rebuild_parameter_with_state, kAsCall},
+    Row{names::kRebuildFromType, kSafe, rebuild_from_type, kAsCall},
     Row{"torch._utils._rebuild_qtensor", kSafe, rebuild_qtensor},
-    Row{"torch._utils._rebuild_sparse_tensor", kSafe, rebuild_sparse, kAsCall},
+    Row{names::kRebuildSparse, kSafe, rebuild_sparse, kAsCall},
     Row{"builtins.bytearray", kSafe, nullptr, kAsCall},
-    Row{"torch.serialization._get_layout", kSafe, nullptr, kAsCall},
-    Row{"torch._utils._rebuild_meta_tensor_no_storage", kSafe, nullptr, kAsCall},
-    Row{"torch._utils._rebuild_nested_tensor", kSafe, nullptr, kAsCall},
-    Row{"torch._utils._rebuild_device_tensor_from_cpu_tensor", kSafe, nullptr, kAsCall},
+    Row{names::kGetLayout, kSafe, nullptr, kAsCall},
+    Row{names::kRebuildMeta, kSafe, nullptr, kAsCall},
+    Row{names::kRebuildNested, kSafe, nullptr, kAsCall},
+    Row{names::kRebuildDevice, kSafe, nullptr, kAsCall},
     Row{"torch._utils._rebuild_device_tensor_from_numpy", kSafe, nullptr, kAsCall},
-    Row{"torch.nested._internal.nested_tensor._rebuild_njt", kSafe, nullptr, kAsCall},
+    Row{names::kRebuildJagged, kSafe, nullptr, kAsCall},
     Row{"torch.Tensor", kSafe},
     Row{"torch.per_tensor_affine", kSafe},
     Row{"torch.per_tensor_symmetric", kSafe},
@@ -45,7 +46,7 @@ constexpr std::array kNames{
     Row{"torch.per_channel_symmetric", kSafe},
     Row{"torch.per_channel_affine_float_qparams", kSafe},
     Row{"torch.storage.TypedStorage", kSafe},
-    Row{"torch._utils._rebuild_wrapper_subclass", kSafe},
+    Row{names::kRebuildWrapper, kSafe},
     Row{"torch.nested._internal.nested_tensor.NestedTensor", kSafe},
     Row{"torch._dynamo.decorators._DimRange", kSafe, nullptr, kAsInstance},
     Row{"builtins.bytes", kUnknown, call_bytes},
@@ -55,7 +56,7 @@ constexpr std::array kNames{
     Row{"torch.jit._pickle.build_doublelist", kDataOnly, call_typed_list},
     Row{"torch.jit._pickle.build_boollist", kDataOnly, call_typed_list},
     Row{"torch.jit._pickle.build_tensorlist", kDataOnly, call_typed_list},
-    Row{"torch._utils._rebuild_sparse_csr_tensor", kDataOnly},
+    Row{names::kRebuildSparseCsr, kDataOnly},
     Row{"torch.distributed.checkpoint.metadata.Metadata", kDataOnly},
     Row{"torch.distributed.checkpoint.metadata.TensorStorageMetadata", kDataOnly},
     Row{"torch.distributed.checkpoint.metadata.BytesStorageMetadata", kDataOnly},

@@ -132,6 +132,17 @@ Error bad_end(std::uint64_t offset, std::string_view what) {
       offset);
 }
 
+// Of both end records.
+template <class End>
+Status check_one_disk(const End& end, std::uint64_t offset) {
+  return end.disk == 0 && end.directory_disk == 0 &&
+                 end.count_on_disk == end.count
+             ? Status()
+             : Status(bad_end(
+                   offset,
+                   "archives that span several disks are not supported"));
+}
+
 struct Found64 {
   ZipEnd end = {};
   std::uint64_t offset = 0;
@@ -153,6 +164,11 @@ Result<std::optional<Found64>> read_end64(
   if (!locator) {
     return std::optional<Found64>();
   }
+  if (locator->disk != 0 || locator->disks > 1) {
+    return bad_end(
+        locator_offset,
+        "archives that span several disks are not supported");
+  }
   const std::uint64_t offset = locator->end64_offset;
   if (offset > locator_offset ||
       locator_offset - offset < kStructBytes<End64Record>) {
@@ -165,11 +181,7 @@ Result<std::optional<Found64>> read_end64(
   if (!end || end->bytes != locator_offset - offset - End64Record::kUncounted) {
     return bad_end(offset, "no zip64 end record where the locator points");
   }
-  if (end->disk != 0 || end->count_on_disk != end->count) {
-    return bad_end(
-        offset,
-        "archives that span several disks are not supported");
-  }
+  LOCKSTEP_TRY(check_one_disk(*end, offset));
   return std::optional(Found64{
       .end =
           {.count = end->count,
@@ -192,28 +204,32 @@ Status check_position(
   if (!fits) {
     return bad_end(tail_offset, "the directory does not fit before it");
   }
-  const std::uint64_t shift =
-      tail_offset - end.directory_bytes - end.directory_offset;
+  // Python's zipfile takes the bytes in front of the end record for the
+  // directory, and all offsets for too small where it is said to lie elsewhere;
+  // others believe the offset. A file that means two things is refused, and the
+  // entry that Python would read tells which mistake was made.
+  const std::uint64_t python_offset = tail_offset - end.directory_bytes;
+  const std::uint64_t shift = python_offset - end.directory_offset;
   if (shift == 0) {
     return {};
   }
   std::vector<std::byte> scratch;
-  const std::uint64_t shifted = end.directory_offset + shift;
-  if (end.directory_bytes >= kStructBytes<CentralHeader>) {
-    LOCKSTEP_ASSIGN(
-        const ByteSpan entry,
-        source.view(shifted, kStructBytes<CentralHeader>, scratch));
-    if (read_struct<CentralHeader>(entry)) {
-      return zip_error(
-          ErrorCode::kCorrupt,
-          "E_PREFIX",
-          format(
-              "{} before the zip file",
-              counted(shift, "foreign byte lies", "foreign bytes lie")),
-          0);
-    }
+  LOCKSTEP_ASSIGN(
+      const ByteSpan entry,
+      source.view(
+          python_offset,
+          std::min(end.directory_bytes, kStructBytes<CentralHeader>),
+          scratch));
+  if (!read_struct<CentralHeader>(entry)) {
+    return bad_end(tail_offset, "bytes lie between the directory and it");
   }
-  return bad_end(tail_offset, "bytes lie between the directory and it");
+  return zip_error(
+      ErrorCode::kCorrupt,
+      "E_PREFIX",
+      format(
+          "{} before the zip file",
+          counted(shift, "foreign byte lies", "foreign bytes lie")),
+      0);
 }
 
 } // namespace
@@ -226,11 +242,7 @@ Result<ZipEnd> read_zip_end(ByteSource& source) {
       .count = record.count,
       .directory_offset = record.directory_offset,
       .directory_bytes = record.directory_bytes};
-  if (record.disk != 0 || record.count_on_disk != record.count) {
-    return bad_end(
-        offset,
-        "archives that span several disks are not supported");
-  }
+  LOCKSTEP_TRY(check_one_disk(record, offset));
   std::uint64_t tail_offset = offset;
   LOCKSTEP_ASSIGN(const auto wide, read_end64(source, offset));
   if (wide) {

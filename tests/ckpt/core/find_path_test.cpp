@@ -121,6 +121,14 @@ TEST(FindPath, SuggestsTheNearestName) {
   EXPECT_THAT(hint_of(root, "zzzzzzzzzzzz"), HasSubstr("lockstep ckpt ls"));
 }
 
+// Its fronts together would have half a terabyte.
+TEST(FindPath, SuggestsNoHostileKey) {
+  const Value root = Value::dict(
+      {{std::string(1'000'000, '.'), floats({1})},
+       {"layer1.0.weight", floats({1})}});
+  EXPECT_THAT(hint_of(root, "layer2"), HasSubstr("'layer1'"));
+}
+
 // Keys that match in two ways at each of 40 levels: 2^40 ways.
 TEST(FindPath, GivesUpOnKeysThatMatchWithoutEnd) {
   Value node = Value::dict({{"end", 1}});

@@ -315,6 +315,45 @@ TEST(ZipReader, RejectsAWrongDirectoryOffset) {
   EXPECT_EQ(detail_of(zip.finish({.directory_shift = -41})), "E_PREFIX");
 }
 
+TEST(ZipReader, RefusesArchivesOfSeveralDisks) {
+  const std::string narrow = sound_zip();
+  const EndRecord end = *read_struct<EndRecord>(as_byte_span(narrow).last(22));
+  const std::string front = narrow.substr(0, narrow.size() - 22);
+  const auto with = [&front](EndRecord last) {
+    return detail_of(front + to_bytes(last));
+  };
+  EXPECT_EQ(with(end), "");
+  EndRecord other = end;
+  other.disk = 1;
+  EXPECT_EQ(with(other), "E_BOUNDS");
+  other = end;
+  other.directory_disk = 1;
+  EXPECT_EQ(with(other), "E_BOUNDS");
+
+  const End64Record wide{
+      .bytes = kStructBytes<End64Record> - End64Record::kUncounted,
+      .count_on_disk = end.count,
+      .count = end.count,
+      .directory_bytes = end.directory_bytes,
+      .directory_offset = end.directory_offset};
+  const End64Locator locator{.end64_offset = front.size(), .disks = 1};
+  const auto with64 = [&](const End64Record& record,
+                          const End64Locator& place) {
+    return detail_of(
+        front + to_bytes(record) + to_bytes(place) + to_bytes(end));
+  };
+  EXPECT_EQ(with64(wide, locator), "");
+  End64Record other64 = wide;
+  other64.directory_disk = 1;
+  EXPECT_EQ(with64(other64, locator), "E_BOUNDS");
+  End64Locator place = locator;
+  place.disks = 2;
+  EXPECT_EQ(with64(wide, place), "E_BOUNDS");
+  place = locator;
+  place.disk = 1;
+  EXPECT_EQ(with64(wide, place), "E_BOUNDS");
+}
+
 TEST(ZipReader, RefusesMoreRecordsThanTheLimit) {
   const std::string bytes = sound_zip();
   Limits limits;

@@ -92,13 +92,6 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   return {};
 }
 
-// Endings of pickles that are no checkpoints.
-constexpr std::array<std::string_view, 4> kPickleEndings{
-    ".pkl",
-    ".pickle",
-    ".p",
-    ".model"};
-
 // Every file below a folder, in the order of names, without recursion.
 class FolderWalk {
  public:
@@ -188,7 +181,8 @@ bool promises_checkpoint(std::string_view path) {
   const auto ends = [path](std::string_view ending) {
     return path.ends_with(ending);
   };
-  return std::ranges::any_of(kPickleEndings, ends) ||
+  return std::ranges::any_of(internal::kPickleEndings, ends) ||
+         ends(".model") ||
          std::ranges::any_of(formats(), [path](const Format& format) {
            return !ending_of(format, path).empty();
          });

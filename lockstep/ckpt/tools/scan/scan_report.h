@@ -3,6 +3,7 @@
 // Collects what the scanners of all containers find in one file.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,6 +13,13 @@
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
 
 namespace lockstep::ckpt::internal {
+
+/// Endings of pickles: files that are no checkpoints, and records.
+inline constexpr std::array<std::string_view, 4> kPickleEndings{
+    ".pkl",
+    ".pickle",
+    ".p",
+    ".debug_pkl"};
 
 class ScanCollector {
  public:

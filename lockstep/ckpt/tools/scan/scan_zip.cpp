@@ -22,11 +22,6 @@ using Place = ScanCollector::Place;
 
 constexpr int kMaxArchives = 3;
 constexpr std::uint64_t kHeadBytes = 8;
-constexpr std::array<std::string_view, 4> kPickleEndings{
-    ".pkl",
-    ".pickle",
-    ".p",
-    ".debug_pkl"};
 // Bytes of tensors: PyTorch never unpickles them.
 constexpr std::array<std::string_view, 3> kDataFolders{
     "data/",
