@@ -3,6 +3,7 @@
 // Opcodes that make and fill lists, tuples, dicts and sets.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
@@ -16,6 +17,15 @@ Error wrong_target(std::string_view wanted, const Value& target) {
   return corrupt_file(
       "E_PICKLE_TYPE",
       format("expected {}, got {}", wanted, target.type_name()));
+}
+
+// Python fills small containers at once; large ones come in parts, for which
+// exact sizes would copy again and again.
+template <class T>
+void reserve_first(std::vector<T>& items, std::size_t count) {
+  if (items.empty()) {
+    items.reserve(count);
+  }
 }
 
 // An object that was called: a bare name is a class and takes no items.
@@ -113,6 +123,9 @@ Status TreeBuilder::append_all(TreeSlot& target, std::span<TreeSlot> taken)
   if (list == nullptr && object == nullptr) {
     return wrong_target("a list", target.value);
   }
+  if (list != nullptr) {
+    reserve_first(list->items, taken.size());
+  }
   for (TreeSlot& slot : taken) {
     if (list != nullptr) {
       list->items.push_back(std::move(slot.value));
@@ -137,6 +150,7 @@ Status TreeBuilder::set_all(TreeSlot& target, std::span<TreeSlot> taken) const {
     return wrong_target("a dict", target.value);
   }
   auto& items = dict != nullptr ? dict->items : object->items;
+  reserve_first(items, taken.size() / 2);
   for (std::size_t i = 0; i < taken.size(); i += 2) {
     items.emplace_back(
         std::move(taken[i].value),
