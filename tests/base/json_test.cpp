@@ -71,6 +71,12 @@ TEST(Json, IsReadByAnotherParserWhateverTheBytes) {
   EXPECT_THAT(key, testing::HasSubstr("\xe4\xbd\xa0"));
 }
 
+TEST(Json, MakesAListOfAVector) {
+  const std::vector<std::string> texts{"a", "\""};
+  EXPECT_EQ(Json::array(texts).dump(), R"(["a","\""])");
+  EXPECT_EQ(Json::array(std::vector<int>{}).dump(), "[]");
+}
+
 TEST(Json, StopsOnAMemberOfAList) {
   Json json = Json::array();
   EXPECT_THROW(json.set("key", 1), Exception);

@@ -67,6 +67,10 @@ TEST(Nearest, FindsATypingMistakeAndNothingFar) {
   EXPECT_EQ(nearest("--quantum", words), "");
 }
 
+TEST(LowerCase, ChangesLettersOfAsciiAlone) {
+  EXPECT_EQ(lower_case("AZaz@[_1 \xc3\x84"), "azaz@[_1 \xc3\x84");
+}
+
 TEST(Split, KeepsEmptyParts) {
   EXPECT_THAT(split("a,,b", ','), testing::ElementsAre("a", "", "b"));
   EXPECT_THAT(split("", ','), testing::ElementsAre(""));

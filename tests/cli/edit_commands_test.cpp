@@ -202,7 +202,7 @@ TEST_F(EditCommands, ConvertTakesTheWeightsWhereThereIsNoPlaceForTheRest) {
   EXPECT_EQ(
       text("out.txt"),
       "left out: epoch, arch, best_acc1, optimizer, scheduler; --all takes "
-      "everything\nwrote w.safetensors: 9 tensors, 924 B (safetensors)\n");
+      "everything\nwrote w.safetensors: 9 tensors, 932 B (safetensors)\n");
   EXPECT_THAT(names("w.safetensors"), testing::Contains("0.weight"));
   ASSERT_EQ(run("convert m.pt all.safetensors --all"), 0) << text("err.txt");
   EXPECT_THAT(
@@ -299,11 +299,9 @@ TEST_F(EditCommands, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
   // What is nested goes along under the names of its tensors.
   ASSERT_EQ(run("convert m.pt all.safetensors --all"), 0);
   EXPECT_THAT(text("out.txt"), testing::Not(testing::HasSubstr("_metadata")));
-  ASSERT_EQ(run("pick all.safetensors state_dict -o picked.safetensors"), 0)
-      << text("err.txt");
   EXPECT_THAT(
       versions("all.safetensors"),
-      testing::HasSubstr("'state_dict.1': {'version': 2}"));
+      testing::HasSubstr("'state_dict.1': {\n    'version': 2,"));
 }
 
 TEST_F(EditCommands, ReadFilesOfAByteOrderThatTheyDoNotSay) {
