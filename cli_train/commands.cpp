@@ -20,7 +20,8 @@ using Runner = int (*)(Arguments);
 // One for each row of the table, in its order.
 constexpr std::array<Runner, kTrainCommands.size()> kRunners{
     train_command,
-    summary_command};
+    summary_command,
+    bench_command};
 static_assert(std::ranges::find(kRunners, nullptr) == kRunners.end());
 
 int print_version() {

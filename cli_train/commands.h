@@ -22,4 +22,7 @@ int train_command(Arguments args);
 /// `summary MODEL`: its layers as a table or JSON.
 int summary_command(Arguments args);
 
+/// `bench MODEL`: what a training step costs, as tables or JSON.
+int bench_command(Arguments args);
+
 } // namespace lockstep::cli_train

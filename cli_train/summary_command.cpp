@@ -1,165 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/ops/zeros.h>
 
+#include "cli_train/command_flags.h"
 #include "cli_train/commands.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/json.h"
-#include "lockstep/base/strings.h"
-#include "lockstep/models/registry.h"
 #include "lockstep/models/summary.h"
 #include "lockstep/train/settings/commands.h"
 
 namespace lockstep::cli_train {
 namespace {
 
-struct SummaryRequest {
-  std::string model = {};
-  /// Units: pixels; 0: what the model is made for.
-  std::int64_t img_size = 0;
-  std::int64_t batch_size = 1;
-  std::int64_t num_classes = 1000;
-  std::int64_t in_channels = 3;
-  bool wants_json = false;
-  bool wants_help = false;
-};
+constexpr const train::TrainCommand& kCommand = train::kTrainCommands[1];
+static_assert(kCommand.name == "summary");
 
-struct NumberFlag {
-  std::string_view name = {};
-  std::int64_t SummaryRequest::*member = nullptr;
-};
-
-// Those of `train::kSummaryFlags` that take a number.
-constexpr std::array kNumbers{
-    NumberFlag{"--img-size", &SummaryRequest::img_size},
-    NumberFlag{"--batch-size", &SummaryRequest::batch_size},
-    NumberFlag{"--num-classes", &SummaryRequest::num_classes},
-    NumberFlag{"--in-channels", &SummaryRequest::in_channels},
-};
-
-[[noreturn]] void bad_summary(std::string message, std::string hint) {
-  raise(
-      {.code = ErrorCode::kInvalidArgument,
-       .op = "summary.args",
-       .message = std::move(message),
-       .hint = std::move(hint)});
-}
-
-[[noreturn]] void unknown_summary_flag(const std::string& word) {
-  std::vector<std::string> known;
-  for (const train::CommandFlag& flag : train::kSummaryFlags) {
-    known.emplace_back(flag.name);
-  }
-  const std::string near = nearest(word, known);
-  bad_summary(
-      format("unknown flag '{}'", escape(word)),
-      near.empty() ? "'lockstep summary --help' lists all"
-                   : format("did you mean '{}'?", near));
-}
-
-std::int64_t to_number(std::string_view flag, const std::string& text) {
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, code] = std::from_chars(text.data(), end, number);
-  if (code != std::errc() || rest != end || number < 1) {
-    bad_summary(
-        format(
-            "{}: expected a whole number of 1 or more, got '{}'",
-            flag,
-            escape(text)),
-        "'lockstep summary --help' shows the flags");
-  }
-  return number;
-}
-
-SummaryRequest parse_summary(Arguments args) {
-  SummaryRequest request;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    const auto equals =
-        args[i].starts_with("--") ? args[i].find('=') : std::string::npos;
-    std::string word = args[i].substr(0, equals);
-    if (!word.starts_with('-')) {
-      if (!request.model.empty()) {
-        bad_summary(
-            format("one model at a time; '{}' is left over", escape(word)),
-            "'lockstep summary --help' shows the flags");
-      }
-      request.model = word;
-      continue;
-    }
-    std::ranges::replace(word, '_', '-');
-    request.wants_json = request.wants_json || word == "--json";
-    request.wants_help = request.wants_help || word == "--help" || word == "-h";
-    if (word == "--json" || word == "--help" || word == "-h") {
-      continue;
-    }
-    const auto* flag = std::ranges::find(kNumbers, word, &NumberFlag::name);
-    if (flag == kNumbers.end()) {
-      unknown_summary_flag(word);
-    }
-    if (equals == std::string::npos && i + 1 == args.size()) {
-      bad_summary(
-          format("flag '{}' needs a value", word),
-          "'lockstep summary --help' shows the flags");
-    }
-    request.*flag->member = to_number(
-        word,
-        equals == std::string::npos ? args[++i] : args[i].substr(equals + 1));
-  }
-  return request;
-}
-
-void print_summary_help() {
-  std::string text =
-      "Usage: lockstep summary MODEL [flags]\n"
-      "Runs a model once on an empty image and shows its layers: shapes,\n"
-      "parameters and multiplications with additions, counted as torchinfo "
-      "does.\n\n";
-  for (const train::CommandFlag& flag : train::kSummaryFlags) {
-    text += format(
-        "  {}{}{}\n      {}\n",
-        flag.name,
-        flag.value.empty() ? "" : " ",
-        flag.value,
-        flag.help);
-  }
-  text += "\nModels\n";
-  for (const std::string& name : model_names()) {
-    text += "  " + name + "\n";
-  }
-  text +=
-      "\nExamples\n"
-      "  lockstep summary resnet18\n"
-      "  lockstep summary vgg19 --img-size 32 --num-classes 10 --json\n";
-  std::fputs(text.c_str(), stdout);
-}
-
-/// Units: pixels. Errors: kInvalidArgument for images that the model refuses.
-std::int64_t size_for(const SummaryRequest& request) {
-  constexpr std::int64_t kImageNet = 224;
-  const ImageSizes sizes = image_sizes(request.model);
-  if (request.img_size == 0) {
-    return sizes.largest > 0        ? sizes.largest
-           : request.model == "mlp" ? ModelOptions().image_height
-                                    : kImageNet;
-  }
-  if (!sizes.takes(request.img_size)) {
-    bad_summary(
-        format(
-            "--img-size: {} takes images of {}, got {}",
-            request.model,
-            sizes.to_text(),
-            request.img_size),
-        "leave the flag out for the usual size");
-  }
-  return request.img_size;
-}
+constexpr std::string_view kAbout =
+    "Runs a model once on an empty image and shows its layers: shapes,\n"
+    "parameters and multiplications with additions, counted as torchinfo does.";
 
 Json to_json(const std::vector<std::int64_t>& numbers) {
   Json list = Json::array();
@@ -202,27 +64,21 @@ Json to_json(const std::string& model, const ModelSummary& summary) {
 } // namespace
 
 int summary_command(Arguments args) {
-  const SummaryRequest request = parse_summary(args);
-  if (request.wants_help) {
-    print_summary_help();
+  const CommandFlags flags(kCommand, args);
+  if (flags.has("--help")) {
+    flags.print_help(kAbout);
     return 0;
   }
-  if (request.model.empty()) {
-    bad_summary(
-        "which model?",
-        "'lockstep summary resnet18'; models are " + join(model_names(), ", "));
-  }
-  const std::int64_t size = size_for(request);
-  const auto net = make_model(
-      request.model,
-      {.num_classes = request.num_classes,
-       .in_channels = request.in_channels,
-       .image_height = size,
-       .image_width = size});
+  const ModelRequest request = read_model_request(flags, {});
+  const auto net = make_requested(request);
   const ModelSummary summary = summarize(
       *net,
-      at::zeros({request.batch_size, request.in_channels, size, size}));
-  const std::string text = request.wants_json
+      at::zeros(
+          {request.batch_size,
+           request.in_channels,
+           request.img_size,
+           request.img_size}));
+  const std::string text = flags.has("--json")
                                ? to_json(request.model, summary).dump() + "\n"
                                : to_string(summary);
   std::fputs(text.c_str(), stdout);

@@ -20,4 +20,12 @@ void uninstall() {
   use_convolutions(Convolutions::kTorch);
 }
 
+void install_choice(std::string_view choice) {
+  if (choice == "torch") {
+    uninstall();
+  } else {
+    install({.convolution = choice == "lockstep"});
+  }
+}
+
 } // namespace lockstep::kernels

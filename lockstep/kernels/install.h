@@ -9,6 +9,7 @@
 // has `--kernels exact`, `lockstep` and `torch` for the three.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 namespace lockstep::kernels {
@@ -34,5 +35,16 @@ void install(const InstallOptions& options = {});
 
 /// LibTorch's own kernels again. Threads: as `install`.
 void uninstall();
+
+/// What `--kernels` takes, and what each stands for: `install()`,
+/// `install({.convolution = true})`, `uninstall()`.
+inline constexpr std::array<std::string_view, 3> kKernelChoices{
+    "exact",
+    "lockstep",
+    "torch"};
+
+/// Installs or uninstalls what a word of `kKernelChoices` stands for.
+/// Threads: as `install`.
+void install_choice(std::string_view choice);
 
 } // namespace lockstep::kernels

@@ -19,6 +19,7 @@
 namespace lockstep {
 namespace {
 
+using internal::storage_of;
 using internal::TracedOp;
 using torch::nn::Module;
 using Shape = std::vector<std::int64_t>;
@@ -45,10 +46,6 @@ std::string plain(std::string_view name) {
     }
   }
   return out;
-}
-
-const void* storage_of(const at::Tensor& tensor) {
-  return tensor.storage().unsafeGetStorageImpl();
 }
 
 std::int64_t product(std::span<const std::int64_t> sizes) {

@@ -223,11 +223,7 @@ Setup set_up(
   if (config.threads > 0) {
     at::set_num_threads(static_cast<int>(config.threads));
   }
-  if (config.kernels == "torch") {
-    kernels::uninstall();
-  } else {
-    kernels::install({.convolution = config.kernels == "lockstep"});
-  }
+  kernels::install_choice(config.kernels);
   Setup setup;
   setup.ranks = ranks;
   DeviceChoice choice =

@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 
 namespace lockstep::internal {
@@ -23,31 +22,6 @@ thread_local Trace* current = nullptr;
 struct Inputs final : at::ObserverContext {
   std::vector<const void*> storages = {};
 };
-
-const void* storage_of(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.has_storage()
-             ? tensor.storage().unsafeGetStorageImpl()
-             : nullptr;
-}
-
-std::vector<const void*> storages_of(c10::ArrayRef<const c10::IValue> values) {
-  std::vector<const void*> storages;
-  for (const c10::IValue& value : values) {
-    if (value.isTensor()) {
-      storages.push_back(storage_of(value.toTensor()));
-    } else if (value.isTensorList()) { // the weights of an LSTM
-      for (const at::Tensor& tensor : value.toTensorVector()) {
-        storages.push_back(storage_of(tensor));
-      }
-    }
-  }
-  return storages;
-}
-
-std::string plain_name(std::string name) {
-  name.erase(0, name.find(':') == std::string::npos ? 0 : name.rfind(':') + 1);
-  return name.ends_with('_') ? name.substr(0, name.size() - 1) : name;
-}
 
 // Inputs can be read at the start only, outputs at the end.
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
@@ -99,6 +73,31 @@ class Observation {
 };
 
 } // namespace
+
+const void* storage_of(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.has_storage()
+             ? tensor.storage().unsafeGetStorageImpl()
+             : nullptr;
+}
+
+std::vector<const void*> storages_of(c10::ArrayRef<const c10::IValue> inputs) {
+  std::vector<const void*> storages;
+  for (const c10::IValue& value : inputs) {
+    if (value.isTensor()) {
+      storages.push_back(storage_of(value.toTensor()));
+    } else if (value.isTensorList()) { // the weights of an LSTM
+      for (const at::Tensor& tensor : value.toTensorVector()) {
+        storages.push_back(storage_of(tensor));
+      }
+    }
+  }
+  return storages;
+}
+
+std::string plain_name(std::string name) {
+  name.erase(0, name.find(':') == std::string::npos ? 0 : name.rfind(':') + 1);
+  return name.ends_with('_') ? name.substr(0, name.size() - 1) : name;
+}
 
 std::vector<TracedOp> trace_operations(const std::function<void()>& work) {
   Trace trace;

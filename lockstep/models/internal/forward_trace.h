@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
 namespace lockstep::internal {
 
 /// One operation that a module or a function called; what the operation itself
@@ -28,5 +31,16 @@ struct TracedOp {
 /// that it starts, such as the replicas of a DataParallel, are left out.
 /// Errors: throws what `work` throws.
 std::vector<TracedOp> trace_operations(const std::function<void()>& work);
+
+/// Where the bytes of a tensor lie: which tensor it is, whatever its view. Null
+/// if it has none.
+const void* storage_of(const at::Tensor& tensor);
+
+/// Of the tensors among the inputs of an operation, also of those in lists.
+std::vector<const void*> storages_of(c10::ArrayRef<const c10::IValue> inputs);
+
+/// "max_pool2d" of "aten::max_pool2d_": without name space and without the "_"
+/// of operations in place.
+std::string plain_name(std::string name);
 
 } // namespace lockstep::internal

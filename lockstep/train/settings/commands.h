@@ -30,6 +30,33 @@ inline constexpr std::array kSummaryFlags{
     CommandFlag{"--help", {}, "print this help"},
 };
 
+inline constexpr std::array kBenchFlags{
+    CommandFlag{
+        "--img-size",
+        "N",
+        "height and width of the images; default: what the model is made for"},
+    CommandFlag{"--batch-size", "N", "images per step [default: 64]"},
+    CommandFlag{"--num-classes", "N", "classes [default: 1000]"},
+    CommandFlag{"--in-channels", "N", "colours [default: 3]"},
+    CommandFlag{
+        "--threads",
+        "N",
+        "threads of the kernels [default: every core]"},
+    CommandFlag{
+        "--kernels",
+        "WHOSE",
+        "lockstep, exact or torch, as 'lockstep train' has them [default: "
+        "lockstep]"},
+    CommandFlag{
+        "--compare",
+        "WHOSE",
+        "kernels to measure beside them, step by step in turn"},
+    CommandFlag{"--channels-last", {}, "NHWC memory layout"},
+    CommandFlag{"--steps", "N", "steps to time, and as many whose layers are [default: 10]"},
+    CommandFlag{"--json", {}, "print one JSON object"},
+    CommandFlag{"--help", {}, "print this help"},
+};
+
 /// One command.
 struct TrainCommand {
   std::string_view name = {};
@@ -55,6 +82,13 @@ inline constexpr std::array kTrainCommands{
         {"lockstep summary resnet18",
          "lockstep summary vgg19 --img-size 32 --num-classes 10 --json"},
         kSummaryFlags},
+    TrainCommand{
+        "bench",
+        "how fast a model trains here, layer by layer",
+        "MODEL",
+        {"lockstep bench resnet18 --img-size 28 --in-channels 1",
+         "lockstep bench vgg11 --batch-size 32 --compare torch --json"},
+        kBenchFlags},
 };
 
 } // namespace lockstep::train

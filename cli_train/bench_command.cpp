@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string_view>
+#include <thread>
+
+#include "cli_train/bench_report.h"
+#include "cli_train/bench_steps.h"
+#include "cli_train/command_flags.h"
+#include "cli_train/commands.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/kernels/install.h"
+#include "lockstep/report/console.h"
+#include "lockstep/train/settings/commands.h"
+
+namespace lockstep::cli_train {
+namespace {
+
+constexpr const train::TrainCommand& kCommand = train::kTrainCommands[2];
+static_assert(kCommand.name == "bench");
+
+constexpr std::string_view kAbout =
+    "Trains a model on random images and says what a step costs on this\n"
+    "machine: images per second, the share of the machine's peak, and the "
+    "time\n"
+    "and the kernel of every layer.";
+
+// The default of `--kernels` comes first.
+constexpr std::array<std::string_view, 3> kWhose{"lockstep", "exact", "torch"};
+
+BenchRequest read_request(const CommandFlags& flags) {
+  const auto cores =
+      std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
+  BenchRequest request{
+      .model = read_model_request(flags, {.batch_size = 64}),
+      .threads = static_cast<int>(flags.number("--threads", cores)),
+      .channels_last = flags.has("--channels-last"),
+      .steps = flags.number("--steps", 10),
+      .kernels = {flags.choice("--kernels", kWhose)}};
+  if (flags.has("--compare")) {
+    const std::string other = flags.choice("--compare", kWhose);
+    if (other == request.kernels.front()) {
+      flags.fail(format(
+          "--compare: expected other kernels than those of --kernels, got '{}' "
+          "twice",
+          other));
+    }
+    request.kernels.push_back(other);
+  }
+  return request;
+}
+
+} // namespace
+
+int bench_command(Arguments args) {
+  const CommandFlags flags(kCommand, args);
+  if (flags.has("--help")) {
+    flags.print_help(kAbout);
+    return 0;
+  }
+  const BenchRequest request = read_request(flags);
+  report::Console console(STDERR_FILENO);
+  const auto progress = [&](std::int64_t done, std::int64_t all) {
+    console.set_status(
+        done == all ? "" : format("step {} of {}", done + 1, all));
+  };
+  const BenchResult result = run_bench(request, progress);
+  const std::string text = flags.has("--json")
+                               ? bench_json(request, result).dump() + "\n"
+                               : bench_text(request, result);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+} // namespace lockstep::cli_train

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli_train/bench_report.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::cli_train {
+namespace {
+
+using Row = std::vector<std::string>;
+
+std::string milliseconds(double seconds) {
+  return format("{:.2f} ms", seconds * 1e3);
+}
+
+std::string billions(double per_second) {
+  return format("{:.0f}", per_second / 1e9);
+}
+
+/// Columns as wide as they must be, the first to the left and all others to the
+/// right.
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line = format("{:<{}}", row[0], widths[0]);
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      line += format("  {:>{}}", row[i], widths[i]);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+double seconds_of(const LayerTime& layer) {
+  return layer.forward_seconds + layer.backward_seconds;
+}
+
+/// Of a layer; 0 where they are not known.
+double operations_of(const BenchResult& result, const std::string& layer) {
+  const auto found = std::ranges::find(
+      result.layer_operations,
+      layer,
+      &std::pair<std::string, double>::first);
+  return found == result.layer_operations.end() ? 0 : found->second;
+}
+
+/// Of the layer or operation of this name; all 0 if the side has none.
+LayerTime same_layer(const BenchSide& side, const std::string& name) {
+  const auto found = std::ranges::find(side.layers, name, &LayerTime::name);
+  return found == side.layers.end() ? LayerTime() : *found;
+}
+
+double peak_of(const BenchResult& result) {
+  return std::max(result.peak_before, result.peak_after);
+}
+
+/// What the model is, and what runs it.
+std::string title(const BenchRequest& request) {
+  const ModelRequest& model = request.model;
+  return format(
+      "{}, {} images of {} x {} x {}, float32{}, {}\n\n",
+      model.model,
+      model.batch_size,
+      model.in_channels,
+      model.img_size,
+      model.img_size,
+      request.channels_last ? ", channels last" : "",
+      counted(static_cast<std::uint64_t>(request.threads), "thread"));
+}
+
+std::string step_table(const BenchRequest& request, const BenchResult& result) {
+  std::vector<Row> rows{
+      {"kernels", "images/s", "step", "best", "worst", "update", "GFLOP/s"}};
+  rows.front().push_back("of peak");
+  for (const BenchSide& side : result.sides) {
+    const double median = side.median_step();
+    const auto [best, worst] = std::ranges::minmax(side.steps);
+    rows.push_back(
+        {side.kernels,
+         format(
+             "{:.1f}",
+             static_cast<double>(request.model.batch_size) / median),
+         milliseconds(median),
+         milliseconds(best),
+         milliseconds(worst),
+         milliseconds(side.update_seconds),
+         billions(result.operations / median),
+         format(
+             "{:.0f} %",
+             100 * result.operations / median / peak_of(result))});
+  }
+  std::string text = table(rows);
+  if (result.sides.size() == 2) {
+    text += format(
+        "{} takes {:.2f} times as long as {} (medians)\n",
+        result.sides[1].kernels,
+        result.sides[1].median_step() / result.sides[0].median_step(),
+        result.sides[0].kernels);
+  }
+  return text;
+}
+
+std::string layer_table(const BenchResult& result) {
+  const BenchSide& side = result.sides.front();
+  const bool compares = result.sides.size() == 2;
+  std::vector<Row> rows{
+      {"layer", "type", "forward", "backward", "share", "GFLOP/s", "kernel"}};
+  if (compares) {
+    rows.front().push_back(result.sides[1].kernels);
+  }
+  double all = side.update_seconds;
+  for (const LayerTime& layer : side.layers) {
+    all += seconds_of(layer);
+  }
+  for (const LayerTime& layer : side.layers) {
+    const double took = seconds_of(layer);
+    if (took == 0) {
+      continue;
+    }
+    const double operations = operations_of(result, layer.name);
+    const std::vector<std::string> kernels(
+        layer.kernels.begin(),
+        layer.kernels.end());
+    rows.push_back(
+        {layer.name,
+         layer.type,
+         milliseconds(layer.forward_seconds),
+         milliseconds(layer.backward_seconds),
+         format("{:.1f} %", 100 * took / all),
+         operations < result.operations / 100 ? ""
+                                              : billions(operations / took),
+         kernels.empty() ? "LibTorch's" : join(kernels, ", ")});
+    if (compares) {
+      const double other = seconds_of(same_layer(result.sides[1], layer.name));
+      rows.back().push_back(other == 0 ? "" : format("{:.2f}x", other / took));
+    }
+  }
+  return table(rows);
+}
+
+Json to_json(const BenchResult& result, const BenchSide& side) {
+  Json steps = Json::array();
+  for (const double seconds : side.steps) {
+    steps.push(seconds);
+  }
+  Json layers = Json::array();
+  for (const LayerTime& layer : side.layers) {
+    Json kernels = Json::array();
+    for (const std::string& kernel : layer.kernels) {
+      kernels.push(kernel);
+    }
+    Json row = Json::object();
+    row.set("name", layer.name)
+        .set("type", layer.type)
+        .set("forward_seconds", layer.forward_seconds)
+        .set("backward_seconds", layer.backward_seconds)
+        .set("operations", operations_of(result, layer.name))
+        .set("kernels", std::move(kernels));
+    layers.push(std::move(row));
+  }
+  Json object = Json::object();
+  object.set("kernels", side.kernels)
+      .set("median_step_seconds", side.median_step())
+      .set("step_seconds", std::move(steps))
+      .set("update_seconds", side.update_seconds)
+      .set("layers", std::move(layers));
+  return object;
+}
+
+} // namespace
+
+std::string bench_text(const BenchRequest& request, const BenchResult& result) {
+  return title(request) + step_table(request, result) +
+         format(
+             "peak: {} GFLOP/s of multiplications with additions, measured "
+             "now\nmemory: {} at most\n\n",
+             billions(peak_of(result)),
+             human_bytes(static_cast<std::uint64_t>(result.peak_memory))) +
+         layer_table(result);
+}
+
+Json bench_json(const BenchRequest& request, const BenchResult& result) {
+  Json sides = Json::array();
+  for (const BenchSide& side : result.sides) {
+    sides.push(to_json(result, side));
+  }
+  Json object = Json::object();
+  object.set("model", request.model.model)
+      .set("batch_size", request.model.batch_size)
+      .set("img_size", request.model.img_size)
+      .set("in_channels", request.model.in_channels)
+      .set("num_classes", request.model.num_classes)
+      .set("channels_last", request.channels_last)
+      .set("threads", request.threads)
+      .set("operations", result.operations)
+      .set("peak_before", result.peak_before)
+      .set("peak_after", result.peak_after)
+      .set("peak_memory_bytes", result.peak_memory)
+      .set("sides", std::move(sides));
+  Json document = Json::object();
+  document.set("schema", "lockstep.bench/1")
+      .set("ok", true)
+      .set("result", std::move(object));
+  return document;
+}
+
+} // namespace lockstep::cli_train

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Training steps of a model on random images, timed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli_train/command_flags.h"
+#include "lockstep/models/layer_times.h"
+
+namespace lockstep::cli_train {
+
+struct BenchRequest {
+  ModelRequest model = {};
+  int threads = 0;
+  bool channels_last = false;
+  std::int64_t steps = 10;
+  /// Whose kernels, one or two words of `kernels::kKernelChoices`: each step is
+  /// made with all of them in turn, so that what disturbs one disturbs all.
+  std::vector<std::string> kernels = {};
+};
+
+/// Steps with the kernels of one word. Units: seconds.
+struct BenchSide {
+  std::string kernels = {};
+  /// Of whole steps, in their order: forward, loss, backward, update.
+  std::vector<double> steps = {};
+  /// Of one step: the mean over those that were observed, which are others.
+  std::vector<LayerTime> layers = {};
+  double update_seconds = 0;
+
+  [[nodiscard]] double median_step() const;
+};
+
+struct BenchResult {
+  std::vector<BenchSide> sides = {};
+  /// Multiplications with additions of a step, by the name of the layer: of the
+  /// forward pass and of both gradients. `total`: of the whole model.
+  std::vector<std::pair<std::string, double>> layer_operations = {};
+  double operations = 0;
+  /// Of this machine with as many threads, in this run; as `measure_peak`.
+  double peak_before = 0;
+  double peak_after = 0;
+  /// Of the process. Units: bytes.
+  std::int64_t peak_memory = 0;
+};
+
+/// `progress` is told how many steps are done, of how many.
+/// Errors: throws what the model throws.
+BenchResult run_bench(
+    const BenchRequest& request,
+    const std::function<void(std::int64_t, std::int64_t)>& progress);
+
+} // namespace lockstep::cli_train

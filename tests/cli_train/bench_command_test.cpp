@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "cli_train/machine_peak.h"
+#include "tests/cli_train/process.h"
+
+namespace lockstep::cli_train {
+namespace {
+
+using nlohmann::json;
+using test::Process;
+using ::testing::HasSubstr;
+
+std::vector<std::string> small_bench(std::vector<std::string> more) {
+  std::vector<std::string> args{
+      "bench",
+      "resnet18",
+      "--img-size=28",
+      "--in-channels=1",
+      "--num-classes=10",
+      "--batch-size=16",
+      "--threads=1",
+      "--steps=2"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+TEST(BenchCommand, PrintsTheStepAndItsLayers) {
+  Process program(small_bench({"--compare", "torch"}));
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  for (const char* part :
+       {"resnet18, 16 images of 1 x 28 x 28, float32, 1 thread\n",
+        "images/s",
+        "torch takes ",
+        "GFLOP/s of multiplications",
+        "layer4.1.conv2",
+        "BatchNorm2d",
+        "relu"}) {
+    EXPECT_THAT(program.output(), HasSubstr(part));
+  }
+  EXPECT_EQ(program.errors(), "");
+}
+
+TEST(BenchCommand, PrintsJson) {
+  Process program(
+      small_bench({"--kernels=torch", "--channels-last", "--json"}));
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  const json document = json::parse(program.output());
+  EXPECT_EQ(document["schema"], "lockstep.bench/1");
+  const json& result = document["result"];
+  EXPECT_EQ(result["channels_last"], true);
+  // Two gradients and a forward pass of 33,014,272 multiplications an image,
+  // but no gradient of the first layer's images.
+  EXPECT_NEAR(
+      result["operations"].get<double>(),
+      16 * 2 * (3 * 33'014'272.0 - 614'656),
+      16 * 2 * 3 * 33'014'272.0 * 0.01);
+  ASSERT_EQ(result["sides"].size(), 1);
+  const json& side = result["sides"][0];
+  EXPECT_EQ(side["kernels"], "torch");
+  EXPECT_EQ(side["step_seconds"].size(), 2);
+  double layers = 0;
+  for (const json& layer : side["layers"]) {
+    EXPECT_EQ(layer["kernels"].size(), 0) << layer;
+    layers += layer["forward_seconds"].get<double>() +
+              layer["backward_seconds"].get<double>();
+  }
+  EXPECT_GT(layers, 0);
+}
+
+TEST(BenchCommand, EveryMistakeIsNamed) {
+  const struct {
+    std::vector<std::string> args;
+    std::string text;
+  } rows[] = {
+      {{}, "which model?"},
+      {{"resnet18", "--step", "3"}, "did you mean '--steps'?"},
+      {{"resnet18", "--steps", "0"}, "expected a whole number of 1 or more"},
+      {{"resnet18", "--kernels", "fast"},
+       "--kernels: expected lockstep, exact, torch, got 'fast'"},
+      {{"resnet18", "--compare", "lockstep"}, "expected other kernels"},
+      {{"resnet18", "--json=yes"}, "flag '--json' takes no value, got 'yes'"},
+  };
+  for (const auto& row : rows) {
+    std::vector<std::string> args{"bench"};
+    args.insert(args.end(), row.args.begin(), row.args.end());
+    Process program(args);
+    EXPECT_EQ(program.wait(), 2) << row.text;
+    EXPECT_THAT(program.errors(), HasSubstr(row.text));
+  }
+}
+
+TEST(MachinePeak, IsMoreThanAScalarLoopAndGrowsWithThreads) {
+  const double one = measure_peak(1);
+  EXPECT_GT(one, 1e9);
+  EXPECT_GT(measure_peak(2), one * 0.5);
+}
+
+} // namespace
+} // namespace lockstep::cli_train
