@@ -23,18 +23,19 @@ LAYERS = (
 def kernel_rows(bench, rounds):
     """Times per layer and direction, of one replica of two and of one process with
     two threads; ratio LibTorch / ours."""
-    for type_, (count, batch), (c_in, c_out, size, kernel, stride) in itertools.product(
-            ("float32", "bfloat16"), ((1, 128), (2, 256)), LAYERS):
+    for type_, layout, (count, batch), (c_in, c_out, size, kernel, stride) in \
+            itertools.product(("float32", "bfloat16"), ("nchw", "nhwc"),
+                              ((1, 128), (2, 256)), LAYERS):
         layer = json.dumps({
             "threads": count, "batch": batch, "in": c_in, "out": c_out, "map": size,
-            "kernel": kernel, "stride": stride, "type": type_})
+            "kernel": kernel, "stride": stride, "type": type_, "layout": layout})
         measured = [bench.round(layer) for _ in range(rounds)]
         for what in measured[0]:
             theirs = [m[what]["libtorch"] for m in measured]
             ours = [m[what]["products"] for m in measured]
             each = sorted(t / o for t, o in zip(theirs, ours))
             chosen = "*" if measured[0][what]["chosen"] else " "
-            yield (f"{chosen}{type_} {c_in}->{c_out} {kernel}x{kernel}/{stride} on "
+            yield (f"{chosen}{type_} {layout} {c_in}->{c_out} {kernel}x{kernel}/{stride} on "
                    f"{size}x{size}, batch {batch}, {count}T: {what}", "ms",
                    {"peer": min(theirs), "ours": min(ours),
                     "ratio": statistics.median(each),

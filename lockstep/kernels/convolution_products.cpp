@@ -2,23 +2,30 @@
 #include "lockstep/kernels/convolution_products.h"
 
 #include <algorithm>
-#include <set>
 
 #include <ATen/native/ConvUtils.h>
-#include <ATen/ops/addmm_cpu_dispatch.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+
+#include "lockstep/kernels/matrix_product.h"
+#include "lockstep/kernels/packed_weight.h"
 
 namespace lockstep::kernels {
 namespace {
 
+using at::MemoryFormat;
 using at::Tensor;
 
 constexpr std::int64_t kMaxOutputs = 16;
+constexpr std::int64_t kMaxPixels = 64;
 // Below this LibTorch's kernels are good enough.
 constexpr std::int64_t kMinProductBatch = 32;
 constexpr std::int64_t kMinProductChannels = 64;
 // Weights whose gradient no cache holds. Units: numbers.
 constexpr std::int64_t kLargeWeight = 1 << 20;
+
+using Positions = std::vector<std::int64_t>;
 
 bool is_a_batch(const Tensor& tensor) {
   return tensor.dim() == 4 && tensor.layout() == at::kStrided &&
@@ -27,23 +34,77 @@ bool is_a_batch(const Tensor& tensor) {
           tensor.scalar_type() == at::kBFloat16);
 }
 
-// [n, c, h, w] as [n, h * w * c]; the same memory if channels are last there.
-Tensor rows_of(const Tensor& tensor) {
-  return tensor.permute({0, 2, 3, 1}).contiguous().flatten(1);
+// [n, c, h, w] as [n, positions * c] if channels are last, else
+// [n, c * positions]; the same memory if these are all positions.
+Tensor
+columns_of(const Tensor& map, const Positions& positions, MemoryFormat layout) {
+  const bool is_channels_last = layout == MemoryFormat::ChannelsLast;
+  const Tensor packed = map.contiguous(layout);
+  const Tensor lines = is_channels_last
+                           ? packed.permute({0, 2, 3, 1}).flatten(1, 2)
+                           : packed.flatten(2);
+  const std::int64_t direction = is_channels_last ? 1 : 2;
+  if (lines.size(direction) == static_cast<std::int64_t>(positions.size())) {
+    return lines.flatten(1);
+  }
+  return lines.index_select(direction, at::tensor(positions)).flatten(1);
 }
 
-// The columns of `length` pixels (or taps) from number `begin` on.
-Tensor columns(
-    const Tensor& rows,
-    std::int64_t begin,
-    std::int64_t length,
-    std::int64_t channels) {
-  return rows.narrow(1, begin * channels, length * channels);
+// The way back, for all positions.
+Tensor
+map_of(const Tensor& columns, at::IntArrayRef sizes, MemoryFormat layout) {
+  return layout == MemoryFormat::ChannelsLast
+             ? columns.view({sizes[0], sizes[2], sizes[3], sizes[1]})
+                   .permute({0, 3, 1, 2})
+             : columns.view(sizes);
 }
 
-// sum += a x b. Not through the dispatcher: autocast would round the operands.
-void add_product(Tensor sum, const Tensor& a, const Tensor& b) {
-  at::cpu::addmm_(sum, a, b);
+// The way back into some positions of a map.
+void put_columns(
+    const Tensor& map,
+    const Positions& positions,
+    const Tensor& columns,
+    MemoryFormat layout) {
+  const auto length = static_cast<std::int64_t>(positions.size());
+  if (layout == MemoryFormat::ChannelsLast) {
+    map.permute({0, 2, 3, 1})
+        .flatten(1, 2)
+        .index_copy_(
+            1,
+            at::tensor(positions),
+            columns.view({map.size(0), length, map.size(1)}));
+  } else {
+    map.flatten(2).index_copy_(
+        2,
+        at::tensor(positions),
+        columns.view({map.size(0), map.size(1), length}));
+  }
+}
+
+// A bias for each of some positions.
+Tensor
+repeated(const Tensor& bias, std::size_t positions, MemoryFormat layout) {
+  const auto count = static_cast<std::int64_t>(positions);
+  return layout == MemoryFormat::ChannelsLast
+             ? bias.repeat({count})
+             : bias.unsqueeze(1).expand({-1, count}).flatten();
+}
+
+// [n, c, h, w] as [h * w, n, c].
+Tensor by_position(const Tensor& map) {
+  return map.permute({2, 3, 0, 1}).contiguous().flatten(0, 1);
+}
+
+// What the images of some runs have, below each other: [images, c].
+Tensor rows_of(
+    const Tensor& positions,
+    const std::vector<TapRun>& runs,
+    std::int64_t TapRun::*first) {
+  std::vector<Tensor> parts;
+  for (const TapRun& run : runs) {
+    parts.push_back(positions.narrow(0, run.*first, run.length).flatten(0, 1));
+  }
+  return parts.size() == 1 ? parts.front() : at::cat(parts);
 }
 
 // What LibTorch refuses is left to it.
@@ -68,7 +129,10 @@ std::optional<ConvolutionProducts> ConvolutionProducts::of(
     return std::nullopt;
   }
   const ConvolutionProducts found(input, weight, steps);
-  return found.terms_.empty() ? std::nullopt : std::optional(found);
+  return found.outputs() >= 1 && found.outputs() <= kMaxOutputs &&
+                 found.pixels() <= kMaxPixels
+             ? std::optional(found)
+             : std::nullopt;
 }
 
 ConvolutionProducts::ConvolutionProducts(
@@ -79,52 +143,36 @@ ConvolutionProducts::ConvolutionProducts(
       weight_(weight),
       layout_(
           at::native::mkldnn_conv_use_channels_last(input, weight)
-              ? at::MemoryFormat::ChannelsLast
-              : at::MemoryFormat::Contiguous),
+              ? MemoryFormat::ChannelsLast
+              : MemoryFormat::Contiguous),
       down_(input.size(2), weight.size(2), steps, 0),
       across_(input.size(3), weight.size(3), steps, 1),
       is_dilated_(std::max(steps.dilation.front(), steps.dilation.back()) > 1) {
-  if (down_.outputs * across_.outputs <= kMaxOutputs) {
-    terms_ = convolution_terms(down_, across_);
-  }
-}
-
-bool ConvolutionProducts::are_as_exact(Pass pass) const {
-  if (input_.scalar_type() == at::kFloat) {
-    return true;
-  }
-  // Between two terms of one sum a half type is rounded.
-  std::set<std::int64_t> sums;
-  std::size_t added = 0;
-  for (const Term& term : terms_) {
-    const std::int64_t length = pass == Pass::kForward ? 1 : term.length;
-    const std::int64_t first = pass == Pass::kForward         ? term.output
-                               : pass == Pass::kInputGradient ? term.pixel
-                                                              : term.tap;
-    for (std::int64_t i = 0; i < length; ++i, ++added) {
-      sums.insert(first + i);
-    }
-  }
-  return added == sums.size();
 }
 
 bool ConvolutionProducts::are_better(Pass pass) const {
   if (input_.size(0) < kMinProductBatch ||
-      std::min(in(), out()) < kMinProductChannels || is_dilated_ ||
-      !are_as_exact(pass)) {
+      std::min(in(), out()) < kMinProductChannels || is_dilated_) {
     return false;
   }
-  const std::int64_t outputs = down_.outputs * across_.outputs;
-  const std::int64_t pixels = down_.pixels * across_.pixels;
   const bool is_one_tap = weight_.size(2) * weight_.size(3) == 1;
+  // bfloat16 products are so fast that packing the weight tap by tap, or many
+  // products for one map, are what counts.
+  const bool is_half = weight_.scalar_type() == at::kBFloat16;
+  const bool is_dense = outputs() <= 4 && down_.is_dense() &&
+                        across_.is_dense() &&
+                        !(is_half && layout_ == MemoryFormat::Contiguous);
   switch (pass) {
     case Pass::kForward:
-      return outputs == 1;
+      return outputs() == 1 || is_dense;
     case Pass::kInputGradient: // also where the map shrinks
-      return outputs == 1 || (outputs <= 4 && pixels > 2 * outputs);
+      return outputs() == 1 || is_dense ||
+             (outputs() <= 4 && pixels() > 2 * outputs() &&
+              (is_one_tap || !is_half));
     case Pass::kWeightGradient:
-      return outputs == 1 ||
-             (!is_one_tap && (outputs <= 4 || weight_.numel() >= kLargeWeight));
+      return outputs() == 1 ||
+             (!is_one_tap &&
+              (outputs() <= 4 || weight_.numel() >= kLargeWeight));
   }
   return false;
 }
@@ -145,73 +193,86 @@ std::array<std::int64_t, 4> ConvolutionProducts::output_sizes() const {
 }
 
 Tensor ConvolutionProducts::forward(const Tensor& bias) const {
-  const Tensor output = sums_for(output_sizes());
-  if (bias.defined()) {
+  const TapTable taps(down_, across_);
+  const auto sizes = output_sizes();
+  const auto product = [&](const Meeting& meeting) {
+    return matrix_product(
+        columns_of(input_, meeting.pixels, layout_),
+        pack_weight(weight_, meeting, taps, layout_).t(),
+        bias.defined() ? repeated(bias, meeting.outputs.size(), layout_)
+                       : bias);
+  };
+  const auto meetings = taps.meetings_of_outputs();
+  if (meetings.size() == 1 && std::ssize(meetings[0].outputs) == outputs()) {
+    return map_of(product(meetings[0]), sizes, layout_);
+  }
+  Tensor output = at::empty(sizes, input_.options().memory_format(layout_));
+  if (bias.defined()) { // for outputs that see no pixel
     output.copy_(bias.view({-1, 1, 1}));
+  } else {
+    output.zero_();
   }
-  const Tensor sums = rows_of(output);
-  const Tensor pixels = rows_of(input_);
-  const Tensor weights = rows_of(live_part(weight_));
-  for (const Term& term : terms_) {
-    add_product(
-        columns(sums, term.output, 1, out()),
-        columns(pixels, term.pixel, term.length, in()),
-        columns(weights, term.tap, term.length, in()).t());
+  for (const Meeting& meeting : meetings) {
+    put_columns(output, meeting.outputs, product(meeting), layout_);
   }
-  return in_layout(output);
+  return output;
 }
 
 Tensor ConvolutionProducts::input_gradient(const Tensor& grad_output) const {
-  const Tensor gradient = sums_for(input_.sizes());
-  const Tensor sums = rows_of(gradient);
-  const Tensor grads = rows_of(grad_output);
-  const Tensor weights = rows_of(live_part(weight_));
-  for (const Term& term : terms_) {
-    add_product(
-        columns(sums, term.pixel, term.length, in()),
-        columns(grads, term.output, 1, out()),
-        columns(weights, term.tap, term.length, in()));
-  }
-  return in_layout(gradient);
-}
-
-Tensor ConvolutionProducts::weight_gradient(const Tensor& grad_output) const {
-  const Tensor live = sums_for(live_part(weight_).sizes());
-  const Tensor sums = rows_of(live);
-  const Tensor grads = rows_of(grad_output);
-  const Tensor pixels = rows_of(input_);
-  for (const Term& term : terms_) {
-    add_product(
-        columns(sums, term.tap, term.length, in()),
-        columns(grads, term.output, 1, out()).t(),
-        columns(pixels, term.pixel, term.length, in()));
+  const TapTable taps(down_, across_);
+  const auto product = [&](const Meeting& meeting) {
+    return matrix_product(
+        columns_of(grad_output, meeting.outputs, layout_),
+        pack_weight(weight_, meeting, taps, layout_));
+  };
+  const auto meetings = taps.meetings_of_pixels();
+  if (meetings.size() == 1 && std::ssize(meetings[0].pixels) == pixels()) {
+    return map_of(product(meetings[0]), input_.sizes(), layout_);
   }
   Tensor gradient =
-      at::empty(weight_.sizes(), weight_.options().memory_format(layout_));
-  if (live.numel() < gradient.numel()) {
-    gradient.zero_();
+      at::empty(input_.sizes(), input_.options().memory_format(layout_));
+  gradient.zero_(); // of pixels that no output sees
+  for (const Meeting& meeting : meetings) {
+    put_columns(gradient, meeting.pixels, product(meeting), layout_);
   }
-  live_part(gradient).copy_(live);
   return gradient;
 }
 
-// Zero, and with the values of a pixel (or tap) beside each other.
-Tensor ConvolutionProducts::sums_for(at::IntArrayRef sizes) const {
-  return at::empty(
-             sizes,
-             input_.options().memory_format(at::MemoryFormat::ChannelsLast))
-      .zero_();
-}
-
-Tensor ConvolutionProducts::live_part(const Tensor& weight) const {
-  return weight.narrow(2, down_.first_tap, down_.live_taps)
-      .narrow(3, across_.first_tap, across_.live_taps);
-}
-
-Tensor ConvolutionProducts::in_layout(const Tensor& map) const {
-  return layout_ == at::MemoryFormat::ChannelsLast
-             ? map
-             : map.clone(at::MemoryFormat::Contiguous);
+Tensor ConvolutionProducts::weight_gradient(const Tensor& grad_output) const {
+  const auto runs_of_taps = TapTable(down_, across_).runs_of_taps();
+  const Tensor grads = by_position(grad_output);
+  const Tensor pixels = by_position(input_);
+  const auto product = [&](const std::vector<TapRun>& runs) {
+    return matrix_product(
+        rows_of(grads, runs, &TapRun::output).t(),
+        rows_of(pixels, runs, &TapRun::pixel));
+  };
+  const bool is_dead =
+      std::ranges::any_of(runs_of_taps, &std::vector<TapRun>::empty);
+  if (runs_of_taps.size() == 1 && !is_dead) {
+    return map_of(product(runs_of_taps[0]), weight_.sizes(), layout_);
+  }
+  Tensor gradient =
+      at::empty(weight_.sizes(), weight_.options().memory_format(layout_));
+  if (is_dead) {
+    gradient.zero_();
+  }
+  const Tensor by_tap = gradient.flatten(2).permute({2, 0, 1});
+  // Taps beside each other are filled together: the way through memory is one.
+  const bool is_staged = !is_dead && layout_ == MemoryFormat::Contiguous;
+  const Tensor stage =
+      is_staged ? at::empty(by_tap.sizes(), weight_.options()) : by_tap;
+  for (std::size_t tap = 0; tap < runs_of_taps.size(); ++tap) {
+    if (!runs_of_taps[tap].empty()) {
+      stage.select(0, static_cast<std::int64_t>(tap))
+          .copy_(product(runs_of_taps[tap]));
+    }
+  }
+  if (is_staged) {
+    const std::int64_t taps = stage.size(0);
+    gradient.view({-1, taps}).copy_(stage.view({taps, -1}).t());
+  }
+  return gradient;
 }
 
 } // namespace lockstep::kernels

@@ -5,19 +5,23 @@
 // Note [Convolutions as products]
 // A convolution library takes an image at a time, and on a map of one or a few
 // pixels the weights stream through the caches once per image. A matrix product
-// takes the batch at a time. With channels last, neighbouring pixels of an
-// image are neighbours in memory, and so are neighbouring taps of a weight:
-// what a run of taps adds to an output pixel is one product,
-//   output[:, pixel] += input[:, pixels] x weight[:, taps]^T
-//   [batch, out]        [batch, n * in]    [n * in, out]
-// whose operands are parts of the tensors in place; pixels are never gathered.
-// The gradients are the same products the other way round. On a map of 1x1
-// this is one product with the middle tap; on 2x2 it is two for each output.
-// Taps over padding take no part, so that an Inf or NaN reaches the outputs
-// that see it and no others, as with LibTorch's kernels.
+// takes the batch at a time. All outputs that see the same pixels are one:
+//   output[:, outputs] = input[:, pixels] x weight[taps]^T
+//   [batch, outputs * out]  [batch, pixels * in]
+// and so are all pixels that the same outputs see, the other way round. On maps
+// of 1x1 and 2x2, and where one output is left, each output sees each pixel:
+// the whole convolution is one product of the activations as they lie in
+// memory, whichever layout they have, with a weight that is laid out to fit
+// (packed_weight.h). That costs one copy of the weight per call, which is
+// little beside the product of a batch; keeping it between calls would mean to
+// know of every write to the weight, also by code that LibTorch's counters do
+// not see. The gradient of the weight is one product for each tap, over the
+// batch of all outputs that use it. Taps over padding take no part, so that an
+// Inf or NaN reaches the outputs that see it and no others, as with LibTorch's
+// kernels.
 //
 // Sums are taken in another order than LibTorch's: the last bits differ, and
-// are the same from run to run.
+// are the same from run to run. No sum of bfloat16 is rounded in between.
 #pragma once
 
 #include <array>
@@ -38,20 +42,17 @@ enum class Pass { kForward, kInputGradient, kWeightGradient };
 class ConvolutionProducts {
  public:
   /// None for what has no such products: other dimensions or types than
-  /// float32 and bfloat16, empty tensors, maps of more than 16 outputs.
+  /// float32 and bfloat16, empty tensors, maps of more than 16 outputs or 64
+  /// pixels.
   /// Shape: `input` [batch, in, h, w], `weight` [out, in, kh, kw].
   static std::optional<ConvolutionProducts> of(
       const at::Tensor& input,
       const at::Tensor& weight,
       const KernelSteps& steps);
 
-  /// Whether this is the faster way, and as exact: a matter of shape and type
-  /// alone, never of a measurement, so that runs repeat. docs/performance.md
-  /// has the numbers.
+  /// Whether this is the faster way: a matter of shape and type alone, never of
+  /// a measurement, so that runs repeat. docs/performance.md has the numbers.
   [[nodiscard]] bool are_better(Pass pass) const;
-
-  /// Whether no sum is rounded more often than in LibTorch's kernels.
-  [[nodiscard]] bool are_as_exact(Pass pass) const;
 
   /// Whether they are as a convolution's are: LibTorch refuses others.
   [[nodiscard]] bool take_bias(const at::Tensor& bias) const;
@@ -75,19 +76,21 @@ class ConvolutionProducts {
   [[nodiscard]] std::int64_t out() const {
     return weight_.size(0);
   }
+  [[nodiscard]] std::int64_t outputs() const {
+    return down_.outputs * across_.outputs;
+  }
+  [[nodiscard]] std::int64_t pixels() const {
+    return down_.pixels * across_.pixels;
+  }
   [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const;
-  [[nodiscard]] at::Tensor sums_for(at::IntArrayRef sizes) const;
-  [[nodiscard]] at::Tensor live_part(const at::Tensor& weight) const;
-  [[nodiscard]] at::Tensor in_layout(const at::Tensor& map) const;
 
   at::Tensor input_;
   at::Tensor weight_;
   at::MemoryFormat layout_;
   TapLine down_;
   TapLine across_;
-  // Neither faster nor as exact beyond doubt.
+  // Not faster beyond doubt.
   bool is_dilated_;
-  std::vector<Term> terms_ = {};
 };
 
 } // namespace lockstep::kernels

@@ -31,17 +31,17 @@ class TapLine {
       const KernelSteps& steps,
       std::size_t direction);
 
-  /// The pixel under `tap` for `output`; none if that is padding.
-  [[nodiscard]] std::optional<std::int64_t> pixel(
+  /// The tap through which `output` sees `pixel`; none if it does not.
+  [[nodiscard]] std::optional<std::int64_t> tap(
       std::int64_t output,
-      std::int64_t tap) const;
+      std::int64_t pixel) const;
+
+  /// Whether each output sees each pixel.
+  [[nodiscard]] bool is_dense() const;
 
   std::int64_t pixels = 0;
+  std::int64_t taps = 0;
   std::int64_t outputs = 0;
-  /// The taps from the first to the last that meet a pixel at all: of 3 taps
-  /// with padding 1, the middle one alone on a line of one pixel.
-  std::int64_t first_tap = 0;
-  std::int64_t live_taps = 0;
 
  private:
   std::int64_t stride_;
@@ -49,18 +49,43 @@ class TapLine {
   std::int64_t dilation_;
 };
 
-/// What `length` neighbouring taps under as many neighbouring pixels add to an
-/// output. Taps are numbered within the live ones.
-struct Term {
-  std::int64_t output = 0;
-  std::int64_t pixel = 0;
-  std::int64_t tap = 0;
-  std::int64_t length = 0;
+/// Outputs that see the same pixels, each pixel through a tap of its own.
+struct Meeting {
+  std::vector<std::int64_t> outputs = {};
+  std::vector<std::int64_t> pixels = {};
 
-  friend bool operator==(const Term&, const Term&) = default;
+  friend bool operator==(const Meeting&, const Meeting&) = default;
 };
 
-/// All that is added, output by output, in runs as long as possible.
-std::vector<Term> convolution_terms(const TapLine& down, const TapLine& across);
+/// `length` outputs in a row that see as many pixels in a row through one tap.
+struct TapRun {
+  std::int64_t output = 0;
+  std::int64_t pixel = 0;
+  std::int64_t length = 0;
+
+  friend bool operator==(const TapRun&, const TapRun&) = default;
+};
+
+/// All taps of a map.
+class TapTable {
+ public:
+  TapTable(const TapLine& down, const TapLine& across);
+
+  /// -1 if `output` does not see `pixel`.
+  [[nodiscard]] std::int64_t tap(std::int64_t output, std::int64_t pixel) const;
+
+  /// Each output that sees a pixel is in one of them.
+  [[nodiscard]] std::vector<Meeting> meetings_of_outputs() const;
+  /// Each pixel that is seen is in one of them.
+  [[nodiscard]] std::vector<Meeting> meetings_of_pixels() const;
+  /// Where each tap is used: [tap][run]. A tap over padding has none.
+  [[nodiscard]] std::vector<std::vector<TapRun>> runs_of_taps() const;
+
+ private:
+  std::int64_t outputs_;
+  std::int64_t pixels_;
+  std::int64_t tap_count_;
+  std::vector<std::int64_t> taps_; // [output][pixel]
+};
 
 } // namespace lockstep::kernels

@@ -17,7 +17,7 @@ namespace lockstep::kernels {
 /// The rules by which `InstallOptions::convolution` chooses between products
 /// and LibTorch's kernels. Another name says that the same program may compute
 /// other bits: a run keeps it.
-inline constexpr std::string_view kConvolutionRules = "products 1";
+inline constexpr std::string_view kConvolutionRules = "products 2";
 
 struct InstallOptions {
   /// Convolutions over small maps become matrix products, float32 and bfloat16

@@ -294,12 +294,14 @@ TEST(ConvolutionProducts, AreBetterOnSmallMaps) {
   const auto passes = [&](at::IntArrayRef input,
                           at::IntArrayRef weight,
                           std::int64_t stride,
-                          at::ScalarType type = at::kFloat) {
+                          at::ScalarType type = at::kFloat,
+                          at::MemoryFormat layout =
+                              at::MemoryFormat::Contiguous) {
     const std::vector<std::int64_t> strides{stride, stride};
     const std::vector<std::int64_t> padding(2, weight[2] / 2);
     const auto products = ConvolutionProducts::of(
-        at::empty(input, type),
-        at::empty(weight, type),
+        at::empty(input, type).contiguous(layout),
+        at::empty(weight, type).contiguous(layout),
         {.stride = strides, .padding = padding, .dilation = ones});
     std::string found;
     for (const auto& [pass, letter] :
@@ -315,7 +317,7 @@ TEST(ConvolutionProducts, AreBetterOnSmallMaps) {
   EXPECT_EQ(passes({128, 512, 1, 1}, {512, 512, 3, 3}, 1), "fiw");
   EXPECT_EQ(passes({128, 256, 2, 2}, {512, 256, 3, 3}, 2), "fiw");
   EXPECT_EQ(passes({128, 256, 2, 2}, {512, 256, 1, 1}, 2), "fiw");
-  EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1), "w");
+  EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1), "fiw");
   EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 3, 3}, 2), "iw");
   EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 1, 1}, 2), "i");
   EXPECT_EQ(passes({128, 1024, 2, 2}, {256, 1024, 1, 1}, 1), "");
@@ -324,16 +326,20 @@ TEST(ConvolutionProducts, AreBetterOnSmallMaps) {
   EXPECT_EQ(passes({128, 64, 7, 7}, {64, 64, 3, 3}, 1), "");
   EXPECT_EQ(passes({16, 512, 1, 1}, {512, 512, 3, 3}, 1), "");
   EXPECT_EQ(passes({128, 32, 1, 1}, {512, 32, 3, 3}, 1), "");
-  const auto half = at::kBFloat16; // one rounding, or LibTorch's kernel
+  const auto half = at::kBFloat16;
+  const auto last = at::MemoryFormat::ChannelsLast;
   EXPECT_EQ(passes({128, 512, 1, 1}, {512, 512, 3, 3}, 1, half), "fiw");
   EXPECT_EQ(passes({128, 256, 2, 2}, {512, 256, 3, 3}, 2, half), "fiw");
   EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 1, 1}, 2, half), "i");
-  EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1, half), "");
+  EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 3, 3}, 2, half), "w");
+  EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1, half), "w");
+  EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1, half, last), "fiw");
 }
 
 TEST(ConvolutionProducts, AreForWhatTheyCanCompute) {
   const std::vector<std::int64_t> ones{1, 1};
   const std::vector<std::int64_t> one{1};
+  const std::vector<std::int64_t> zeros{0, 0};
   const KernelSteps steps{.stride = ones, .padding = ones, .dilation = ones};
   const auto x = at::ones({2, 4, 4, 4});
   const auto w = at::ones({3, 4, 3, 3});
@@ -348,7 +354,12 @@ TEST(ConvolutionProducts, AreForWhatTheyCanCompute) {
   EXPECT_FALSE(ConvolutionProducts::of(x.narrow(1, 0, 2), w, steps))
       << "groups";
   EXPECT_FALSE(ConvolutionProducts::of(at::ones({2, 4, 5, 5}), w, steps))
-      << "large";
+      << "many outputs";
+  EXPECT_FALSE(ConvolutionProducts::of(
+      at::ones({2, 4, 9, 9}),
+      at::ones({3, 4, 9, 9}),
+      {.stride = ones, .padding = zeros, .dilation = ones}))
+      << "many pixels";
   const auto both_alike = ConvolutionProducts::of(
       x,
       w,
