@@ -31,6 +31,7 @@
 #include "lockstep/dist/process_group.h"
 #include "lockstep/dist/sync_batch_norm.h"
 #include "lockstep/dist/zero_redundancy_optimizer.h"
+#include "lockstep/kernels/batch_norm.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/models/resnet.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/kernels/install.h"
 
+#include "lockstep/kernels/batch_norm.h"
 #include "lockstep/kernels/convolution.h"
 #include "lockstep/tensor/cpu_kernels.h"
 
@@ -12,11 +13,13 @@ void install(const InstallOptions& options) {
     return true;
   }();
   static_cast<void>(are_added);
+  use_batch_norms(options.batch_norm);
   use_convolutions(
       options.convolution ? Convolutions::kProducts : Convolutions::kSameBits);
 }
 
 void uninstall() {
+  use_batch_norms(false);
   use_convolutions(Convolutions::kTorch);
 }
 

@@ -19,11 +19,18 @@ namespace lockstep::kernels {
 /// other bits: a run keeps it.
 inline constexpr std::string_view kConvolutionRules = "products 2";
 
+/// The order of the sums of `InstallOptions::batch_norm`, likewise.
+inline constexpr std::string_view kBatchNormRules = "norms 1";
+
 struct InstallOptions {
   /// Convolutions over small maps become matrix products, float32 and bfloat16
   /// (convolution_products.h). Sums are rounded in another order: results are
   /// as exact as LibTorch's and repeat bit for bit, but are not its bits.
   bool convolution = false;
+  /// Batch normalisation in fewer and faster passes, float32 and bfloat16, with
+  /// ReLU and addition where a model asks for it (batch_norm.h); exact and
+  /// repeatable as above, with any number of threads.
+  bool batch_norm = false;
 };
 
 /// Makes LibTorch use Lockstep's CPU kernels in the whole process: in every

@@ -5,12 +5,15 @@
 
 #include <torch/nn/init.h>
 
+#include "lockstep/kernels/batch_norm.h"
 #include "lockstep/models/internal/build.h"
 
 namespace lockstep {
 
 using internal::adapted;
 using internal::inplace_relu;
+using kernels::batch_norm_add_relu;
+using kernels::batch_norm_relu;
 
 namespace {
 
@@ -92,10 +95,11 @@ BasicBlock::BasicBlock(const BlockOptions& options, nn::Sequential shortcut)
 }
 
 at::Tensor BasicBlock::forward(const at::Tensor& x) {
-  at::Tensor out = relu->forward(bn1->forward(conv1->forward(x)));
-  out = bn2->forward(conv2->forward(out));
-  out += downsample.is_empty() ? x : downsample->forward(x);
-  return relu->forward(out);
+  at::Tensor out = batch_norm_relu(bn1, conv1->forward(x));
+  out = conv2->forward(out);
+  return batch_norm_add_relu(bn2, out, [&] {
+    return downsample.is_empty() ? x : downsample->forward(x);
+  });
 }
 
 Bottleneck::Bottleneck(const BlockOptions& options, nn::Sequential shortcut)
@@ -111,11 +115,12 @@ Bottleneck::Bottleneck(const BlockOptions& options, nn::Sequential shortcut)
 }
 
 at::Tensor Bottleneck::forward(const at::Tensor& x) {
-  at::Tensor out = relu->forward(bn1->forward(conv1->forward(x)));
-  out = relu->forward(bn2->forward(conv2->forward(out)));
-  out = bn3->forward(conv3->forward(out));
-  out += downsample.is_empty() ? x : downsample->forward(x);
-  return relu->forward(out);
+  at::Tensor out = batch_norm_relu(bn1, conv1->forward(x));
+  out = batch_norm_relu(bn2, conv2->forward(out));
+  out = conv3->forward(out);
+  return batch_norm_add_relu(bn3, out, [&] {
+    return downsample.is_empty() ? x : downsample->forward(x);
+  });
 }
 
 ResNet::ResNet(const ResNetLayout& layout)
@@ -134,7 +139,7 @@ ResNet::ResNet(const ResNetLayout& layout)
 }
 
 at::Tensor ResNet::forward(const at::Tensor& x) {
-  at::Tensor out = relu->forward(bn1->forward(conv1->forward(x)));
+  at::Tensor out = batch_norm_relu(bn1, conv1->forward(x));
   out = maxpool->forward(out);
   for (nn::Sequential* layer : {&layer1, &layer2, &layer3, &layer4}) {
     out = (*layer)->forward(out);

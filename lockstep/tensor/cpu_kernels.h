@@ -7,18 +7,17 @@
 
 namespace lockstep {
 
-/// Calls `add` with a library for operations of `aten` on the CPU. It is never
-/// removed: other threads may be inside one of its kernels at exit.
+/// Calls `add` with a library for operations of `aten` on the CPU, or for
+/// another key. It is never removed: other threads may be inside one of its
+/// kernels at exit.
 /// Threads: call once for the same kernels, while no other thread calls the
 /// operations that they replace.
-inline void replace_cpu_kernels(void (*add)(torch::Library&)) {
+inline void replace_cpu_kernels(
+    void (*add)(torch::Library&),
+    c10::DispatchKey key = c10::DispatchKey::CPU) {
   // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): lives for ever
-  auto* const library = new torch::Library(
-      torch::Library::IMPL,
-      "aten",
-      c10::DispatchKey::CPU,
-      __FILE__,
-      __LINE__);
+  auto* const library =
+      new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
   add(*library);
 }
 
