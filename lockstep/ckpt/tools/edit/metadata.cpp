@@ -86,6 +86,7 @@ void merge_metadata(Dict& weights, const Dict& other) {
   }
   const Dict* ours = state_metadata(weights);
   if (ours == nullptr) {
+    weights.kind = Dict::Kind::kOrderedDict; // no other has attributes
     weights.attributes.emplace_back(Value(kStateMetadata), Value(*theirs));
     return;
   }

@@ -143,20 +143,29 @@ Edited whole(Value value, const std::string& name) {
   return edited;
 }
 
+// What lies beside the weights: the first file's stays unless the second's is
+// asked for.
 void add_others(
     Dict& result,
     const Value& second,
     const std::string& weights_key,
+    const MergeOptions& options,
     KeyReport& report) {
   for (const auto& [key, value] : second.as_dict()->items) {
-    const bool is_there = std::ranges::any_of(
-        result.items,
-        [name = key_text(key)](const Item& item) {
-          return key_text(item.first) == name;
+    const std::string name = key_text(key);
+    if (name == weights_key) {
+      continue;
+    }
+    const auto there =
+        std::ranges::find(result.items, name, [](const Item& item) {
+          return key_text(item.first);
         });
-    if (!is_there && key_text(key) != weights_key) {
+    if (there == result.items.end()) {
       result.items.emplace_back(key, value);
-      report.changes.push_back({.to = key_text(key)});
+      report.changes.push_back({.to = name});
+    } else if (options.replace && name != report.weights_key) {
+      there->second = value;
+      report.replaced.push_back(name);
     }
   }
 }
@@ -280,7 +289,7 @@ merge(const Value& first, const Value& second, const MergeOptions& options) {
   Value root = with_weights(first, a, std::move(weights));
   if (!a.key.empty() && !b.key.empty()) {
     Dict whole_dict = *root.as_dict();
-    add_others(whole_dict, second, b.key, report);
+    add_others(whole_dict, second, b.key, options, report);
     root = std::move(whole_dict);
   }
   return Edited{.root = std::move(root), .report = std::move(report)};

@@ -153,6 +153,25 @@ TEST(Merge, JoinsCheckpoints) {
   EXPECT_EQ(top_keys(*both->root.find("state_dict")).size(), 2U);
 }
 
+TEST(Merge, ReplacesWhatLiesBesideTheWeights) {
+  const Value a = Value::dict({{"epoch", 1}, {"state_dict", part("a")}});
+  const Value b = Value::dict({{"epoch", 2}, {"state_dict", part("b")}});
+  const auto both = merge(a, b, {.replace = true});
+  ASSERT_TRUE(both) << to_string(both.error());
+  EXPECT_EQ(*both->root.find("epoch")->as_int(), 2);
+  EXPECT_EQ(top_keys(*both->root.find("state_dict")).size(), 2U);
+  EXPECT_THAT(both->report.replaced, ElementsAre("epoch"));
+}
+
+TEST(Merge, APlainDictTakesTheVersionsOfAStateDict) {
+  const Value plain =
+      Value::dict({{"first.weight", *part("a").find("a.weight")}});
+  const auto both = merge(plain, part("b"));
+  ASSERT_TRUE(both) << to_string(both.error());
+  EXPECT_FALSE(both->root.as_dict()->attributes.empty());
+  EXPECT_EQ(both->root.as_dict()->kind, Dict::Kind::kOrderedDict);
+}
+
 TEST(Merge, RefusesOrReplacesWhatBothHave) {
   const Value first = part("a");
   const Value second = part("a");
