@@ -169,16 +169,21 @@ Result<std::optional<Found64>> read_end64(
         locator_offset,
         "archives that span several disks are not supported");
   }
+  // Python's zipfile reads the bytes right before the locator and never looks
+  // at the offset in it: an extended record could mean two things.
   const std::uint64_t offset = locator->end64_offset;
   if (offset > locator_offset ||
-      locator_offset - offset < kStructBytes<End64Record>) {
-    return bad_end(locator_offset, "the zip64 locator points outside");
+      locator_offset - offset != kStructBytes<End64Record>) {
+    return bad_end(
+        locator_offset,
+        "the zip64 locator does not point at the record before it");
   }
   LOCKSTEP_ASSIGN(
       const ByteSpan bytes,
       source.view(offset, kStructBytes<End64Record>, scratch));
   const auto end = read_struct<End64Record>(bytes);
-  if (!end || end->bytes != locator_offset - offset - End64Record::kUncounted) {
+  if (!end ||
+      end->bytes != kStructBytes<End64Record> - End64Record::kUncounted) {
     return bad_end(offset, "no zip64 end record where the locator points");
   }
   LOCKSTEP_TRY(check_one_disk(*end, offset));

@@ -354,6 +354,27 @@ TEST(ZipReader, RefusesArchivesOfSeveralDisks) {
   EXPECT_EQ(with64(wide, place), "E_BOUNDS");
 }
 
+// Python's zipfile reads the second end record here: the bytes right before the
+// locator, wherever it points.
+TEST(ZipReader, RefusesAZip64EndRecordThatIsExtended) {
+  const std::string narrow = sound_zip();
+  const EndRecord end = *read_struct<EndRecord>(as_byte_span(narrow).last(22));
+  const std::string front = narrow.substr(0, narrow.size() - 22);
+  End64Record wide{
+      .bytes = kStructBytes<End64Record> - End64Record::kUncounted,
+      .count_on_disk = end.count,
+      .count = end.count,
+      .directory_bytes = end.directory_bytes,
+      .directory_offset = end.directory_offset};
+  const std::string hidden = to_bytes(wide);
+  wide.bytes += hidden.size();
+  const End64Locator locator{.end64_offset = front.size(), .disks = 1};
+  EXPECT_EQ(
+      detail_of(
+          front + to_bytes(wide) + hidden + to_bytes(locator) + to_bytes(end)),
+      "E_BOUNDS");
+}
+
 TEST(ZipReader, RefusesMoreRecordsThanTheLimit) {
   const std::string bytes = sound_zip();
   Limits limits;
