@@ -3,8 +3,8 @@
 
 ckpt_numpy.py make FOLDER: writes arrays and archives, and prints a line
 "file name dtype shape crc32" for each array; elements row-major, little-endian.
-ckpt_numpy.py others FOLDER: writes arrays that are not numbers and prints "file has_objects" for each, and an archive
-of those without objects.
+ckpt_numpy.py others FOLDER: writes arrays that are not numbers and prints "file has_objects" for each, also with
+another array behind them, and an archive of those without objects.
 ckpt_numpy.py read FILE: checks an archive of ours with zipfile, compares each
 record with the bytes of numpy.save, and prints "name descr shape hex".
 """
@@ -65,7 +65,14 @@ elif sys.argv[1] == "others":
     for name, array in others.items():
         np.save(os.path.join(folder, name + ".npy"), array)
         print(name, array.dtype.hasobject)
-    np.savez(os.path.join(folder, "all.npz"), **{k: v for k, v in others.items() if not v.dtype.hasobject})
+    plain = {name: array for name, array in others.items() if not array.dtype.hasobject}
+    for name, array in plain.items():  # several calls of np.save on one handle
+        for second in ("text", "objects"):
+            with open(os.path.join(folder, f"{name}+{second}.npy"), "wb") as file:
+                np.save(file, array)
+                np.save(file, others[second])
+            print(f"{name}+{second}", others[second].dtype.hasobject)
+    np.savez(os.path.join(folder, "all.npz"), **plain)
     print("all False")
 else:
     with zipfile.ZipFile(sys.argv[2]) as archive:

@@ -41,6 +41,11 @@ bool is_npy(ByteSpan head);
 /// bytes, without any objects); offsets from the array's start.
 Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total);
 
+/// Where an array ends whose elements NumPy takes as bytes: numbers, texts,
+/// dates, structures of them. Units: bytes from the array's start.
+/// Errors: as above, but never E_DTYPE.
+Result<std::uint64_t> npy_end(ByteSpan head, std::uint64_t total);
+
 /// Where the elements begin, whatever their type is. Units: bytes from the
 /// array's start. Errors: as of the header's length above.
 Result<std::uint64_t> npy_data_offset(ByteSpan head, std::uint64_t total);

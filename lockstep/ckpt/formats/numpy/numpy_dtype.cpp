@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::ckpt {
@@ -110,6 +112,21 @@ bool is_plain_numpy(std::string_view descr) {
     return descr == "]";
   }
   return descr.empty();
+}
+
+std::uint64_t plain_numpy_bytes(std::string_view descr) {
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr std::uint64_t kTextUnit = 4; // U counts characters of 32 bits
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  const std::size_t begin =
+      std::min(descr.find_first_of(kDigits), descr.size());
+  const std::size_t end =
+      std::min(descr.find_first_not_of(kDigits, begin), descr.size());
+  const auto count =
+      parse_number<std::uint64_t>(descr.substr(begin, end - begin));
+  const std::uint64_t unit =
+      descr.substr(0, begin).ends_with('U') ? kTextUnit : 1;
+  return count && *count <= kMost / unit ? *count * unit : kMost;
 }
 
 bool is_numpy_object(std::string_view descr) {

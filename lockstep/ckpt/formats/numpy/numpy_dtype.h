@@ -40,4 +40,8 @@ bool is_numpy_object(std::string_view descr);
 /// bytes. A type that is neither this nor objects may be anything.
 bool is_plain_numpy(std::string_view descr);
 
+/// Units: bytes of an element of such a type; the greatest number if `descr`
+/// does not tell.
+std::uint64_t plain_numpy_bytes(std::string_view descr);
+
 } // namespace lockstep::ckpt

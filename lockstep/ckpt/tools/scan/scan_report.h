@@ -80,8 +80,9 @@ void scan_zip(
 /// Scans every member of a tar file.
 void scan_tar(const std::shared_ptr<ByteSource>& source, ScanCollector& out);
 
-/// Scans what follows the header of an npy file that does not hold numbers of a
-/// known type: it may be a pickle of objects.
+/// Scans npy arrays in a row: what follows the header of one that does not hold
+/// numbers, texts or dates may be a pickle of objects, and so may what follows
+/// the last one.
 void scan_npy(
     const std::shared_ptr<ByteSource>& source,
     const ScanCollector::Place& place,

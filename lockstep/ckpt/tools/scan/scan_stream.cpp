@@ -13,6 +13,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/formats/legacy/legacy.h"
+#include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 
@@ -149,6 +150,16 @@ void warn_trailing(
   }
 }
 
+Error array_follows(const Place& place) {
+  Error error = read_error(
+      ErrorCode::kUnsupported,
+      "E_TRAILING",
+      "a NumPy array follows the pickle");
+  error.record = place.record;
+  error.offset = place.offset;
+  return error;
+}
+
 } // namespace
 
 bool scan_stream(
@@ -172,6 +183,10 @@ bool scan_stream(
     const bool is_legacy = starts_like_legacy(*head);
     const bool looks_right =
         is_legacy || is_pickle(*scan, *head, source.size() - at);
+    if (object != 0 && is_npy(*head)) { // whose pickle would not be seen
+      out.add_unreadable(array_follows(here));
+      return true;
+    }
     if (object != 0) {
       warn_trailing(out, here, source.size() - at, looks_right);
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
@@ -21,6 +22,8 @@ namespace {
 
 using Place = ScanCollector::Place;
 
+// As many as pickles in a row.
+constexpr int kMaxArrays = 1000;
 // Enough to know a tar file.
 constexpr std::uint64_t kTarHeadBytes = 512;
 
@@ -130,6 +133,64 @@ void scan_member(
   }
 }
 
+// Where an array of bytes ends; nothing if it holds or may hold objects: then
+// all that follows its header was looked at.
+std::optional<std::uint64_t> scan_array(
+    const std::shared_ptr<ByteSource>& source,
+    const Place& place,
+    ScanCollector& out) {
+  std::vector<std::byte> scratch;
+  auto head = source->view(0, std::min(source->size(), kMaxNpyHead), scratch);
+  if (!head) {
+    out.add_unreadable(std::move(head).error());
+    return std::nullopt;
+  }
+  auto end = npy_end(*head, source->size());
+  if (end) {
+    return *end; // numbers, texts, dates: bytes in any case
+  }
+  // Of all other types some are objects, in many spellings: what follows tells.
+  const auto begin = npy_data_offset(*head, source->size());
+  if (begin && *begin < source->size()) {
+    const auto content = slice_source(source, *begin, source->size() - *begin);
+    const Place inside{.record = place.record, .offset = place.offset + *begin};
+    if (scan_stream(*content, inside, out)) {
+      return std::nullopt;
+    }
+  }
+  Error error = std::move(end).error();
+  error.record = place.record;
+  error.offset = place.offset + error.offset.value_or(0);
+  out.add_unreadable(std::move(error));
+  return std::nullopt;
+}
+
+// What a program saved behind an array, by the same handle. True for another
+// array, which is still to be looked at.
+bool scan_after_array(
+    const std::shared_ptr<ByteSource>& rest,
+    const Place& place,
+    ScanCollector& out) {
+  std::vector<std::byte> scratch;
+  const auto head =
+      rest->view(0, std::min(rest->size(), kTarHeadBytes), scratch);
+  if (head && is_npy(*head)) {
+    return true;
+  }
+  if (head && starts_like_zip(*head)) {
+    out.add_warning("W_TRAILING", "a zip file follows the array", place);
+    scan_zip(rest, place.record, 1, out);
+  } else if (!head) {
+    out.add_unreadable(head.error());
+  } else if (!scan_stream(*rest, place, out)) {
+    out.add_warning(
+        "W_TRAILING",
+        format("{} bytes follow the array", rest->size()),
+        place);
+  }
+  return false;
+}
+
 } // namespace
 
 void scan_tar(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
@@ -157,29 +218,23 @@ void scan_npy(
     const ScanCollector::Place& place,
     ScanCollector& out) {
   out.set_format("npy");
-  std::vector<std::byte> scratch;
-  auto head = source->view(0, std::min(source->size(), kMaxNpyHead), scratch);
-  if (!head) {
-    out.add_unreadable(std::move(head).error());
-    return;
-  }
-  auto header = read_npy_header(*head, source->size());
-  if (header || header.error().detail == "E_DTYPE") {
-    return; // numbers, texts, dates: bytes in any case
-  }
-  // Of all other types some are objects, in many spellings: what follows tells.
-  const auto begin = npy_data_offset(*head, source->size());
-  if (begin && *begin < source->size()) {
-    const auto content = slice_source(source, *begin, source->size() - *begin);
-    const Place inside{.record = place.record, .offset = place.offset + *begin};
-    if (scan_stream(*content, inside, out)) {
+  std::shared_ptr<ByteSource> rest = source;
+  Place here = place;
+  for (int array = 0; array < kMaxArrays; ++array) {
+    const auto end = scan_array(rest, here, out);
+    if (!end || *end == rest->size()) {
+      return;
+    }
+    here.offset += *end;
+    rest = slice_source(rest, *end, rest->size() - *end);
+    if (!scan_after_array(rest, here, out)) {
       return;
     }
   }
-  Error error = std::move(header).error();
-  error.record = place.record;
-  error.offset = place.offset + error.offset.value_or(0);
-  out.add_unreadable(std::move(error));
+  out.add_unreadable(read_error(
+      ErrorCode::kUnsafe,
+      "E_LIMIT",
+      format("more than {} arrays in a row", kMaxArrays)));
 }
 
 } // namespace lockstep::ckpt::internal

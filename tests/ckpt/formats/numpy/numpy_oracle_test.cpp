@@ -62,8 +62,10 @@ TEST(NumpyOracle, ItsArraysComeOutOfOurReader) {
 
 TEST(NumpyOracle, ScanTellsObjectsFromOtherTypes) {
   const test::ScratchDir dir;
-  for (const std::string& line :
-       test::python_lines("ckpt_numpy.py", {"others", dir.path()})) {
+  const auto lines =
+      test::python_lines("ckpt_numpy.py", {"others", dir.path()});
+  EXPECT_EQ(lines.size(), 34U);
+  for (const std::string& line : lines) {
     const auto parts = split(line, ' ');
     const auto reports =
         scan_path(dir / (parts[0] + (parts[0] == "all" ? ".npz" : ".npy")));

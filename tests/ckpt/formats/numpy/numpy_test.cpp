@@ -4,6 +4,7 @@
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
+#include "lockstep/ckpt/scan.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
@@ -25,6 +26,48 @@ std::string literal(const std::string& descr, const std::string& shape) {
       "{{'descr': {}, 'fortran_order': False, 'shape': {}, }}\n",
       descr,
       shape);
+}
+
+// The verdict on several arrays, or other things, that one file holds.
+std::string verdict_on(const std::string& bytes) {
+  const ScanReport report = scan(make_source(as_byte_span(bytes)), "a.npy");
+  return format(
+      "{} {}",
+      verdict_name(report.verdict),
+      report.notes.empty() ? "" : report.notes[0].detail);
+}
+
+TEST(NpyScan, LooksAtWhatFollowsTheArray) {
+  const std::string pickle = "cos\nsystem\n.";
+  const std::string number = npy(literal("'<f4'", "(2,)"), "abcdefgh");
+  const std::string text = npy(literal("'<U1'", "()"), "abcd");
+  const std::string structure =
+      npy(literal("[('a', '<f4', (2,)), ('b', [('c', '|S3')])]", "(1,)"),
+          "abcdefghijk");
+  for (const std::string& array : {number, text, structure}) {
+    EXPECT_EQ(verdict_on(array), "clean ");
+    EXPECT_EQ(verdict_on(array + array), "clean ");
+    EXPECT_EQ(verdict_on(array + npy(literal("'|O'", "()"), pickle)), "found ");
+    EXPECT_EQ(verdict_on(array + array + pickle), "found ");
+    EXPECT_EQ(verdict_on(array + "\n"), "clean W_TRAILING");
+  }
+  EXPECT_EQ(verdict_on(npy(literal("'|S'", "()"), pickle)), "found ");
+}
+
+TEST(NpyScan, SaysWhatItDoesNotLookAt) {
+  const std::string number = npy(literal("'|u1'", "(1,)"), "a");
+  const std::string harmless = npy(literal("'|O'", "()"), "\x80\x02N.");
+  EXPECT_EQ(verdict_on(harmless), "clean ");
+  EXPECT_EQ(verdict_on(harmless + number), "unreadable E_TRAILING");
+  std::string many;
+  for (int i = 0; i < 1001; ++i) {
+    many += number;
+  }
+  EXPECT_EQ(verdict_on(many), "unreadable E_LIMIT");
+  EXPECT_EQ(verdict_on(many.substr(number.size())), "clean ");
+  EXPECT_EQ(
+      verdict_on(npy(literal("'<U3'", "()"), "a")),
+      "unreadable E_TRUNCATED");
 }
 
 TEST(NpyReader, TakesEveryHarmlessSpelling) {
