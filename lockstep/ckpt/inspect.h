@@ -286,7 +286,9 @@ struct SalvageReport {
 /// Reads `source`, writes `out` atomically as `save_options` say; both may not
 /// be the same file. Without `out` nothing is written. In the copy, entries of
 /// dicts whose tensor is lost are gone; elements of lists are None; sound
-/// records that are no part of the value are carried over. Errors: kUnsupported
+/// records that are no part of the value are carried over, and the byte order
+/// stays unknown if it is: `extra_records` and `byteorder_record` of
+/// `save_options` do not count. Errors: kUnsupported
 /// (E_WRONG_FORMAT) for a file that is not a zip; kCorrupt if the pickle is
 /// lost, since nothing else names the tensors; kIo.
 Result<SalvageReport> salvage(

@@ -87,29 +87,71 @@ class Pruner {
 
 struct Remains {
   Checkpoint file = {};
+  // Records beside the value that were cut, without root.
+  std::vector<std::string> cut = {};
   bool is_without_directory = false;
 };
+
+// Names of all local headers, in the order of the file.
+std::vector<std::string> names_of(const RecoveredRecords& found) {
+  std::vector<std::string> names;
+  for (const ZipRecord& record : found.records) {
+    names.push_back(record.name);
+  }
+  for (const LostRecord& record : found.lost) {
+    names.push_back(record.name);
+  }
+  return names;
+}
+
+// Those of `names` that `zip` lacks and that are no part of the value: what is
+// lost of that, the tensors tell.
+std::vector<std::string> cut_records(
+    const std::vector<std::string>& names,
+    const ZipReader& zip,
+    const Checkpoint& file) {
+  std::set<std::string> known{"data.pkl"};
+  for (const auto& storage : file.storages) {
+    known.insert("data/" + storage->key);
+  }
+  const std::string root = std::string(zip.root()) + "/";
+  std::vector<std::string> cut;
+  for (const std::string& full : names) {
+    if (!full.starts_with(root)) {
+      continue; // of an archive inside a record
+    }
+    std::string name = full.substr(root.size());
+    if (zip.find(name) == nullptr && !internal::is_frame_record(name) &&
+        known.insert(name).second) {
+      cut.push_back(std::move(name));
+    }
+  }
+  return cut;
+}
 
 Result<Remains> open_remains(
     const std::shared_ptr<ByteSource>& source,
     const LoadOptions& options) {
   auto zip = ZipReader::open(source, options.limits);
   bool is_lost = false;
+  std::vector<std::string> names;
   if (!zip) {
     LOCKSTEP_ASSIGN(auto found, recover_zip_records(*source, options.limits));
     is_lost = !keep_listed(*source, options.limits, found.records);
     if (found.records.empty()) {
       return std::move(zip).error();
     }
+    names = names_of(found);
     zip =
         ZipReader::recovered(source, std::move(found.records), options.limits);
   }
-  LOCKSTEP_ASSIGN(
-      Checkpoint file,
-      read_zip_remains(
-          std::make_shared<const ZipReader>(*std::move(zip)),
-          options));
-  return Remains{.file = std::move(file), .is_without_directory = is_lost};
+  const auto reader = std::make_shared<const ZipReader>(*std::move(zip));
+  LOCKSTEP_ASSIGN(Checkpoint file, read_zip_remains(reader, options));
+  std::vector<std::string> cut = cut_records(names, *reader, file);
+  return Remains{
+      .file = std::move(file),
+      .cut = std::move(cut),
+      .is_without_directory = is_lost};
 }
 
 Status check_is_zip(ByteSource& source) {
@@ -193,6 +235,10 @@ Result<SalvageReport> salvage(
   SaveOptions saved = save_options;
   saved.extra_records =
       sound_records(opened.file.extra_records, report.lost_records);
+  for (std::string& name : opened.cut) {
+    report.lost_records.push_back(
+        {.name = std::move(name), .reason = "it is truncated"});
+  }
   saved.byteorder_record = !opened.file.byteorder.empty();
   // The flat copy is made first: pruning changes the tree.
   LOCKSTEP_ASSIGN(const Value flat, flat_copy(opened.file.root, verdicts));

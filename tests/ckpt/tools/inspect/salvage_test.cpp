@@ -165,6 +165,40 @@ TEST_F(Salvage, KeepsSoundRecordsBesideTheValue) {
   EXPECT_EQ(as_text(*copy->extra_records[0].content->source->load()), "sound");
 }
 
+// Behind the value, where a download that breaks off loses records first.
+TEST_F(Salvage, NamesTheRecordThatIsCut) {
+  const auto note = [](const char* name) {
+    return ExtraRecord{
+        .name = name,
+        .content = storage_of(std::string(100, 'n'), DType::kUInt8)};
+  };
+  ASSERT_TRUE(save(
+      "in.pt",
+      Value::dict({{"w", floats({1})}}),
+      {.extra_records = {note("whole"), note("cut")}},
+      disk_));
+  const std::string bytes = *read_text(disk_, "in.pt");
+  const std::size_t header = bytes.find("in/cut");
+  write("in.pt", bytes.substr(0, bytes.find("nnnn", header) + 50));
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_EQ(report->rescued, 1U);
+  EXPECT_TRUE(report->lost.empty());
+  ASSERT_EQ(report->lost_records.size(), 1U);
+  EXPECT_EQ(report->lost_records[0].name, "cut");
+  const auto copy = load("out.pt", {}, disk_);
+  ASSERT_TRUE(copy) << to_string(copy.error());
+  ASSERT_EQ(copy->extra_records.size(), 1U);
+  EXPECT_EQ(copy->extra_records[0].name, "whole");
+
+  // A cut storage is a lost tensor and not a record as well.
+  write("in.pt", bytes.substr(0, bytes.find("in/data/0") + 9));
+  const auto less = rescue();
+  ASSERT_TRUE(less) << to_string(less.error());
+  EXPECT_EQ(less->lost.size(), 1U);
+  EXPECT_TRUE(less->lost_records.empty());
+}
+
 TEST_F(Salvage, OfAWholeModelIsADictOfNames) {
   write("in.pt", bytes_of("testdata/valid/whole_model.pt"));
   const auto report = rescue();
