@@ -75,7 +75,7 @@ struct Chosen {
 };
 
 // The weights alone where the format has no place for the rest.
-Chosen choose(const ckpt::Value& root, std::string_view to, bool all) {
+Result<Chosen> choose(const ckpt::Value& root, std::string_view to, bool all) {
   const ckpt::FormatWriter& writer = ckpt::format_to_write(to)->writer;
   const ckpt::WeightsPlace place = ckpt::locate_weights(root);
   Chosen chosen{.root = root};
@@ -88,7 +88,9 @@ Chosen choose(const ckpt::Value& root, std::string_view to, bool all) {
       }
     }
   }
-  chosen.no_place = ckpt::lost_metadata(chosen.root, writer);
+  if (writer.lost_metadata != nullptr) {
+    LOCKSTEP_ASSIGN(chosen.no_place, writer.lost_metadata(chosen.root));
+  }
   return chosen;
 }
 
@@ -274,6 +276,12 @@ ckpt::SaveOptions save_options(
   return options;
 }
 
+// An error without a path is one of reading.
+Error with_path(Error error, const Input& input) {
+  error.path = error.path.empty() ? input.name() : error.path;
+  return error;
+}
+
 Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   const std::string to =
       args.to.empty() ? format_by_name(args.target.path) : args.to;
@@ -291,7 +299,11 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   ckpt::LoadOptions options = common.load;
   options.use_mmap = true; // each byte is looked at once, so none is kept
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(options));
-  const Chosen chosen = choose(file.root, to, args.all);
+  auto choice = choose(file.root, to, args.all);
+  if (!choice) {
+    return with_path(std::move(choice).error(), input);
+  }
+  const Chosen& chosen = *choice;
   LOCKSTEP_ASSIGN(
       const auto target,
       CheckedTarget::check(
@@ -311,10 +323,8 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .map_location = args.map_location,
            .clone_views = args.clone_views}));
   auto saved = target.save(file, converted.root, save_options(args, file, to));
-  if (!saved) { // without a path it is one of reading
-    Error error = std::move(saved).error();
-    error.path = error.path.empty() ? input.name() : error.path;
-    return error;
+  if (!saved) {
+    return with_path(std::move(saved).error(), input);
   }
   const Written& written = *saved;
   if (common.json) {

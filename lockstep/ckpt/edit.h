@@ -48,13 +48,6 @@ Result<WeightsPlace> weights_to_edit(
     const Value& root,
     std::string_view key = {});
 
-/// Where in `root` there is `_metadata`, the attribute of a state_dict with the
-/// versions of its modules, that `writer` does not keep: "_metadata" for that
-/// of the root, "model._metadata".
-std::vector<std::string> lost_metadata(
-    const Value& root,
-    const FormatWriter& writer);
-
 /// `root` with other weights at `place`. The tree of `root` is left as it is.
 Value with_weights(const Value& root, const WeightsPlace& place, Value weights);
 

@@ -7,11 +7,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/options.h"
+#include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
 
@@ -45,9 +47,11 @@ struct FormatWriter {
   /// The format has no place for anything but tensors, or keeps it as text
   /// that nobody reads back.
   bool is_tensors_only = false;
-  /// False for `_metadata` of a state_dict, the versions of its modules, that
-  /// the format has no place for; null if it keeps all.
-  bool (*keeps_metadata)(const Dict& metadata) = nullptr;
+  /// Names of `_metadata` of state_dicts, the versions of their modules, that
+  /// the format has no place for (`metadata_name`); null if it keeps all.
+  /// Errors: as `write`.
+  Result<std::vector<std::string>> (*lost_metadata)(const Value& root) =
+      nullptr;
   /// Off: a file that was read holds more than is written, so that no edit
   /// takes its place.
   bool can_rewrite = true;

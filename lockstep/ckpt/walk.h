@@ -230,6 +230,13 @@ struct FlatMetadata {
   const Dict* metadata = nullptr;
 };
 
+/// Name of that `_metadata` where lists name it: "model._metadata".
+std::string metadata_name(const std::string& dict);
+
+/// Of all dicts that `flatten` goes through, in the order of the tree.
+/// Errors: kUnsafe (E_DEPTH, E_LIMIT).
+Result<std::vector<FlatMetadata>> metadata_in(const Value& root);
+
 /// What `flatten` gives, in the order of the tree.
 struct FlatState {
   std::vector<FlatTensor> tensors = {};

@@ -13,6 +13,33 @@
 namespace lockstep::ckpt {
 namespace {
 
+bool is_gone_through(const Value& value) {
+  return value.as_dict() != nullptr || value.elements() != nullptr ||
+         is_module(value) || script_attributes(value) != nullptr;
+}
+
+class MetadataWalk final : public ValueWalk {
+ public:
+  MetadataWalk() : ValueWalk(kWriteBounds) {}
+
+  Result<std::vector<FlatMetadata>> run(const Value& root) {
+    LOCKSTEP_TRY(walk(root));
+    return std::move(found_);
+  }
+
+ private:
+  Status visit(const Value& value) override {
+    const Dict* dict = value.as_dict();
+    const Dict* metadata = dict == nullptr ? nullptr : state_metadata(*dict);
+    if (metadata != nullptr) {
+      found_.push_back({.name = name(), .metadata = metadata});
+    }
+    return is_gone_through(value) ? enter(value) : Status();
+  }
+
+  std::vector<FlatMetadata> found_;
+};
+
 class Flattener final : public ValueWalk {
  public:
   Flattener() : ValueWalk(kWriteBounds) {}
@@ -41,10 +68,8 @@ class Flattener final : public ValueWalk {
       if (const Dict* metadata = state_metadata(*dict)) {
         flat_.metadata.push_back({.name = name(), .metadata = metadata});
       }
-      return enter(value);
     }
-    if (value.elements() != nullptr || is_module(value) ||
-        script_attributes(value) != nullptr) {
+    if (is_gone_through(value)) {
       return enter(value);
     }
     if (value.is_container()) {
@@ -164,6 +189,14 @@ const Dict* state_metadata(const Dict& weights) {
     }
   }
   return nullptr;
+}
+
+std::string metadata_name(const std::string& dict) {
+  return dict + (dict.empty() ? "" : ".") + std::string(kStateMetadata);
+}
+
+Result<std::vector<FlatMetadata>> metadata_in(const Value& root) {
+  return MetadataWalk().run(root);
 }
 
 Result<FlatState> flatten(const Value& root) {

@@ -13,6 +13,7 @@
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/formats/unpacked/unpacked_reader.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -20,8 +21,14 @@ namespace {
 constexpr std::string_view kPyTorchEndings = ".pt .pth .pth.tar .bin .ckpt .th";
 constexpr std::string_view kPyTorchFile = "a PyTorch file";
 
-bool keeps_no_metadata(const Dict& /*metadata*/) {
-  return false;
+Result<std::vector<std::string>> all_metadata(const Value& root) {
+  LOCKSTEP_ASSIGN(const auto found, metadata_in(root));
+  std::vector<std::string> names;
+  names.reserve(found.size());
+  for (const FlatMetadata& entry : found) {
+    names.push_back(metadata_name(entry.name));
+  }
+  return names;
 }
 
 // Asked in this order: an archive of arrays is also a zip archive, and an array
@@ -44,7 +51,7 @@ constexpr std::array kFormats{
             {.name = "safetensors",
              .help = "safetensors files",
              .is_tensors_only = true,
-             .keeps_metadata = keeps_safetensors_metadata,
+             .lost_metadata = lost_safetensors_metadata,
              .index_path = safetensors_index_path,
              .write = write_safetensors}},
     Format{
@@ -58,7 +65,7 @@ constexpr std::array kFormats{
             {.name = "npz",
              .help = "NumPy archives of arrays",
              .is_tensors_only = true,
-             .keeps_metadata = keeps_no_metadata,
+             .lost_metadata = all_metadata,
              .write = write_npz}},
     Format{
         .name = "zip",
@@ -89,7 +96,7 @@ constexpr std::array kFormats{
         .writer =
             {.name = "dcp",
              .help = "folder of torch.distributed.checkpoint",
-             .keeps_metadata = keeps_no_metadata,
+             .lost_metadata = lost_dcp_metadata,
              .write = write_dcp}},
     Format{
         .name = "legacy",
@@ -121,7 +128,7 @@ constexpr std::array kFormats{
         .writer =
             {.name = "libtorch",
              .help = "archive that C++ torch::load reads",
-             .keeps_metadata = keeps_no_metadata,
+             .lost_metadata = all_metadata,
              .can_rewrite = false, // the code
              .write = write_libtorch}},
     Format{

@@ -31,4 +31,9 @@ Status write_dcp(
     const SaveOptions& options,
     FileSystem& fs);
 
+/// Names of `_metadata` in the dicts that become items of their own; what is in
+/// a tuple, or in a list without tensors, is kept whole.
+/// Errors: as `write_dcp`.
+Result<std::vector<std::string>> lost_dcp_metadata(const Value& root);
+
 } // namespace lockstep::ckpt

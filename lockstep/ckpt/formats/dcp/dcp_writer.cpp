@@ -58,10 +58,19 @@ class LeafWalk final : public ValueWalk {
     return std::move(leaves_);
   }
 
+  // After `run`: names of what has no place in an item.
+  std::vector<std::string> take_metadata() {
+    return std::move(metadata_);
+  }
+
  private:
   Status visit(const Value& value) override {
     if (is_module(value)) {
       return state_dict(value);
+    }
+    const Dict* dict = value.as_dict();
+    if (dict != nullptr && state_metadata(*dict) != nullptr) {
+      metadata_.push_back(metadata_name(name()));
     }
     return is_entered(value, 0) ? enter(value) : add(value);
   }
@@ -127,6 +136,7 @@ class LeafWalk final : public ValueWalk {
   }
 
   std::vector<DcpLeaf> leaves_;
+  std::vector<std::string> metadata_;
   std::set<std::string> names_;
   // Whether a list is entered.
   std::map<const List*, bool> lists_;
@@ -208,6 +218,12 @@ std::uint64_t tensor_bytes(const std::vector<DcpLeaf>& leaves) {
 
 } // namespace
 
+Result<std::vector<std::string>> lost_dcp_metadata(const Value& root) {
+  LeafWalk walk;
+  LOCKSTEP_TRY(walk.run(root));
+  return walk.take_metadata();
+}
+
 Status write_dcp(
     const std::string& path,
     const Value& root,
@@ -249,8 +265,13 @@ Status write_dcp(
       dcp_metadata_pickle(items),
       {.durable = options.durable, .replace = options.replace}));
   for (const std::string& name : names) {
-    if (is_data_file(name)) {
-      LOCKSTEP_TRY(fs.remove(format("{}/{}", path, name)));
+    if (!is_data_file(name)) {
+      continue;
+    }
+    Status removed = fs.remove(format("{}/{}", path, name));
+    // Another process that saves here may have been faster.
+    if (!removed && removed.error().code != ErrorCode::kNotFound) {
+      return removed;
     }
   }
   return {};

@@ -15,9 +15,9 @@ namespace lockstep::ckpt {
 /// Attribute of the root that holds `__metadata__`, a dict of strings.
 inline constexpr const char* kSafetensorsMetadata = "__metadata__";
 
-/// True if JSON gives back all of a state_dict's `_metadata`: dicts and lists
-/// of texts, numbers, truth values and None.
-bool keeps_safetensors_metadata(const Dict& metadata);
+/// Names of `_metadata` that `write_safetensors` leaves out (state_metadata.h).
+/// Errors: as `write_safetensors`.
+Result<std::vector<std::string>> lost_safetensors_metadata(const Value& root);
 
 /// True if eight bytes that are not text are followed by an object.
 Result<bool> claims_safetensors(const ReadInput& input);

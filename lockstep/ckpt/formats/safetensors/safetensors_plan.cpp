@@ -111,10 +111,10 @@ Result<SafetensorsPlan> plan_safetensors(
         "tensor"));
   }
   MetadataPlan metadata;
-  LOCKSTEP_ASSIGN(auto versions, versions_text(flat.metadata));
-  if (versions) {
+  LOCKSTEP_ASSIGN(Versions versions, plan_versions(flat.metadata));
+  if (versions.text) {
     LOCKSTEP_TRY(
-        metadata.add(std::string(kVersionsText), *std::move(versions)));
+        metadata.add(std::string(kVersionsText), *std::move(versions.text)));
   }
   if (const Dict* dict = root.as_dict()) {
     LOCKSTEP_TRY(metadata.add_attributes(*dict));

@@ -2,6 +2,8 @@
 #include "lockstep/ckpt/formats/safetensors/state_metadata.h"
 
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -20,19 +22,24 @@ namespace {
 constexpr int kMaxLevels = 8;
 // Shared dicts could expand without end.
 constexpr std::size_t kMaxText = 10'000'000;
+// Entries of all dicts, as a walk counts values.
+constexpr std::uint64_t kMaxEntries = kWriteBounds.max_visits;
 
 // Appends `value`; false if JSON does not give it back.
 bool append(std::string& json, const Value& value, int levels);
 
 bool append_text(std::string& json, const std::string* text) {
-  if (text == nullptr || !is_utf8(*text)) {
+  if (text == nullptr || text->size() > kMaxText || !is_utf8(*text)) {
     return false;
   }
   json += json_quote(*text);
-  return true;
+  return json.size() <= kMaxText;
 }
 
 bool append_dict(std::string& json, const Dict& dict, int levels) {
+  if (!dict.attributes.empty()) {
+    return false;
+  }
   std::set<std::string_view> keys; // readers refuse one that appears twice
   json += '{';
   for (const auto& [key, value] : dict.items) {
@@ -165,44 +172,131 @@ class VersionsReader {
   JsonScanner json_;
 };
 
-} // namespace
+// Puts the parts together. Of two entries for one module, the outer dict's is
+// written.
+class VersionsPlanner {
+ public:
+  Status add(const FlatMetadata& part) {
+    if (!parts_.emplace(part.name, part.metadata).second) {
+      return {}; // what is shared, under one name: keys 1 and "1"
+    }
+    LOCKSTEP_ASSIGN(const Texts* const texts, texts_of(*part.metadata));
+    LOCKSTEP_ASSIGN(
+        const bool is_whole,
+        texts == nullptr ? Result(false) : add_entries(part, *texts));
+    if (!is_whole) {
+      plan_.lost.push_back(metadata_name(part.name));
+    }
+    return {};
+  }
 
-Result<std::optional<std::string>> versions_text(
-    const std::vector<FlatMetadata>& parts) {
-  std::map<const Dict*, bool> is_kept; // a shared one is looked at once
-  std::set<std::string> paths;
-  std::optional<std::string> json;
-  for (const auto& [name, metadata] : parts) {
-    const auto [kept, is_new] = is_kept.emplace(metadata, false);
+  Versions take() {
+    if (plan_.text) {
+      *plan_.text += '}';
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // JSON of each entry.
+  using Texts = std::vector<std::string>;
+
+  // Null if JSON does not give all back. Ownership: this object's; a dict that
+  // is shared is looked at once.
+  Result<const Texts*> texts_of(const Dict& metadata) {
+    const auto [known, is_new] = texts_.try_emplace(&metadata);
+    std::optional<Texts>& texts = known->second;
     if (is_new) {
-      kept->second = keeps_safetensors_metadata(*metadata);
-    }
-    if (!kept->second) {
-      continue;
-    }
-    json = json ? std::move(json) : "{";
-    for (const auto& [key, entry] : metadata->items) {
-      const std::string dot = name.empty() || key.text().empty() ? "" : ".";
-      const std::string path = name + dot + std::string(key.text());
-      if (!paths.insert(path).second) {
-        continue; // the outer dict's own word
+      std::string json;
+      const bool is_kept = append_dict(json, metadata, 0);
+      LOCKSTEP_TRY(count(json.size()));
+      if (is_kept) {
+        texts.emplace();
+        for (const auto& [key, entry] : metadata.items) {
+          append(texts->emplace_back(), entry, 1);
+        }
       }
-      *json += (json->size() == 1 ? "" : ", ") + json_quote(path) + ": ";
-      if (!append(*json, entry, 1)) {
+    }
+    return texts ? &*texts : nullptr;
+  }
+
+  // False if not all of them are written.
+  Result<bool> add_entries(const FlatMetadata& part, const Texts& texts) {
+    std::string json;
+    std::vector<std::pair<std::string, const std::string*>> fresh;
+    bool is_whole = true;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const std::string_view key = part.metadata->items[i].first.text();
+      const std::string dot = part.name.empty() || key.empty() ? "" : ".";
+      std::string path = part.name + dot + std::string(key);
+      LOCKSTEP_TRY(count(path.size() + texts[i].size()));
+      if (!is_utf8(path)) {
         return save_error(
             ErrorCode::kInvalidArgument,
-            "E_LIMIT",
+            "E_NAME",
             format(
-                "the versions of the modules (_metadata) take more than {} "
-                "bytes",
-                kMaxText));
+                "'{}' cannot be a name in a safetensors file",
+                escape(path)));
+      }
+      if (const auto outer = written_.find(path); outer != written_.end()) {
+        is_whole = is_whole && *outer->second == texts[i];
+        continue;
+      }
+      json += format(
+          "{}{}: {}",
+          json.empty() ? "" : ", ",
+          json_quote(path),
+          texts[i]);
+      fresh.emplace_back(std::move(path), &texts[i]);
+      if (json.size() > kMaxText) {
+        return false;
       }
     }
+    return write(json, std::move(fresh)) && is_whole;
   }
-  if (json) {
-    *json += '}';
+
+  bool write(
+      const std::string& json,
+      std::vector<std::pair<std::string, const std::string*>> entries) {
+    const std::size_t before = plan_.text ? plan_.text->size() : 0;
+    if (before + json.size() > kMaxText) {
+      return false;
+    }
+    plan_.text = plan_.text ? std::move(plan_.text) : "{";
+    *plan_.text += (before > 1 && !json.empty() ? ", " : "") + json;
+    written_.insert(
+        std::make_move_iterator(entries.begin()),
+        std::make_move_iterator(entries.end()));
+    return true;
   }
-  return json;
+
+  Status count(std::size_t bytes) {
+    entries_ += 1 + bytes / kVisitBytes;
+    return entries_ <= kMaxEntries
+               ? Status()
+               : Status(save_error(
+                     ErrorCode::kUnsafe,
+                     "E_LIMIT",
+                     "the versions of the modules (_metadata), where dicts "
+                     "share them, expand to too many entries"));
+  }
+
+  Versions plan_;
+  std::set<std::pair<std::string, const Dict*>> parts_;
+  std::map<const Dict*, std::optional<Texts>> texts_;
+  // The JSON of each module's entry in `plan_`, which lies in `texts_`.
+  std::map<std::string, const std::string*, std::less<>> written_;
+  std::uint64_t entries_ = 0;
+};
+
+} // namespace
+
+Result<Versions> plan_versions(const std::vector<FlatMetadata>& parts) {
+  VersionsPlanner planner;
+  for (const FlatMetadata& part : parts) {
+    LOCKSTEP_TRY(planner.add(part));
+  }
+  return planner.take();
 }
 
 std::optional<Value> read_versions(std::string_view text) {
@@ -214,9 +308,10 @@ std::optional<Value> read_versions(std::string_view text) {
 
 namespace lockstep::ckpt {
 
-bool keeps_safetensors_metadata(const Dict& metadata) {
-  std::string json;
-  return internal::append_dict(json, metadata, 0);
+Result<std::vector<std::string>> lost_safetensors_metadata(const Value& root) {
+  LOCKSTEP_ASSIGN(const auto parts, metadata_in(root));
+  LOCKSTEP_ASSIGN(internal::Versions versions, internal::plan_versions(parts));
+  return std::move(versions.lost);
 }
 
 } // namespace lockstep::ckpt

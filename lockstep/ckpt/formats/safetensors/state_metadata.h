@@ -15,15 +15,24 @@
 
 namespace lockstep::ckpt::internal {
 
-/// Name of that text. No entry of a state_dict may be called so.
+/// Name of that text. A value that becomes text may not be called so, as it
+/// would come back as `_metadata`; a tensor may.
 inline constexpr std::string_view kVersionsText = "torch._metadata";
 
-/// As JSON, all in one: of a dict "model", the module "fc" is "model.fc", as
-/// are the names of its tensors. Leaves out what JSON does not give back
-/// (`keeps_safetensors_metadata`); nothing if nothing is left.
-/// Errors: kInvalidArgument (E_LIMIT).
-Result<std::optional<std::string>> versions_text(
-    const std::vector<FlatMetadata>& parts);
+/// What of the `_metadata` of several dicts is written.
+struct Versions {
+  /// As JSON, all in one: of a dict "model", the module "fc" is "model.fc", as
+  /// are the names of its tensors. Nothing if nothing is left.
+  std::optional<std::string> text = {};
+  /// Names (`metadata_name`) of what is left out, all or in part: what JSON
+  /// does not give back, what does not fit in 10 MB, and entries that differ
+  /// from those of an outer dict for the same module.
+  std::vector<std::string> lost = {};
+};
+
+/// Errors: kInvalidArgument (E_NAME) for a dict whose name is not UTF-8;
+/// kUnsafe (E_LIMIT) where shared metadata expands to too much.
+Result<Versions> plan_versions(const std::vector<FlatMetadata>& parts);
 
 /// Back, as an OrderedDict; nothing for any other text.
 std::optional<Value> read_versions(std::string_view text);

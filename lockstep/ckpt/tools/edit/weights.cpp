@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <array>
-#include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/model.h"
-#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -30,54 +28,7 @@ Error no_weights(std::string message, std::string hint) {
       .detail = "E_NO_WEIGHTS"};
 }
 
-// Below dicts, lists and tuples; what is reached twice is looked at once.
-class LostMetadata {
- public:
-  explicit LostMetadata(const FormatWriter& writer) : writer_(writer) {}
-
-  std::vector<std::string> run(const Value& root) {
-    look(root, "");
-    return std::move(places_);
-  }
-
- private:
-  void look(const Value& value, const std::string& path) {
-    const Dict* dict = value.as_dict();
-    const std::vector<Value>* elements = value.elements();
-    if ((dict == nullptr && elements == nullptr) ||
-        !seen_.insert(value.address()).second) {
-      return;
-    }
-    for (std::size_t i = 0; elements != nullptr && i < elements->size(); ++i) {
-      look((*elements)[i], path + std::to_string(i) + ".");
-    }
-    if (dict == nullptr) {
-      return;
-    }
-    const Dict* metadata = state_metadata(*dict);
-    if (metadata != nullptr && !writer_.keeps_metadata(*metadata)) {
-      places_.push_back(path + std::string(kStateMetadata));
-    }
-    for (const auto& [key, child] : dict->items) {
-      if (child.is_container()) {
-        look(child, path + key_text(key) + ".");
-      }
-    }
-  }
-
-  const FormatWriter& writer_;
-  std::set<const void*> seen_;
-  std::vector<std::string> places_;
-};
-
 } // namespace
-
-std::vector<std::string> lost_metadata(
-    const Value& root,
-    const FormatWriter& writer) {
-  return writer.keeps_metadata == nullptr ? std::vector<std::string>()
-                                          : LostMetadata(writer).run(root);
-}
 
 WeightsPlace locate_weights(const Value& root) {
   for (const std::string_view key : kWeightKeys) {

@@ -134,6 +134,32 @@ TEST(DcpWriter, NamesWhatItCannotHold) {
   EXPECT_THAT(refused.error().message, HasSubstr("'args'"));
 }
 
+// What is in a tuple is a pickle of its own, with all attributes.
+TEST(DcpWriter, HasNoPlaceForTheVersionsOfModulesInDictsOnly) {
+  const Value weights = Dict{
+      .items = {{"w", bytes_tensor("ab", {2})}},
+      .attributes = {{"_metadata", Value::dict({})}}};
+  const auto lost = format_to_write("dcp")->writer.lost_metadata(Value::dict(
+      {{"kept", Value::tuple({weights})},
+       {"list", Value::list({weights})},
+       {"m", weights}}));
+  ASSERT_TRUE(lost) << to_string(lost.error());
+  EXPECT_THAT(*lost, ElementsAre("list.0._metadata", "m._metadata"));
+}
+
+TEST(DcpWriter, DoesNotMindThatAnotherProcessRemovedTheOldFile) {
+  MemoryFs memory;
+  ASSERT_TRUE(save("d", training(), kWritten, memory));
+  FaultFs other(memory, {.before = [&memory](std::string_view op) {
+                  if (op == "fs.remove") {
+                    (void)memory.remove("d/__0_0.distcp");
+                  }
+                }});
+  const Status saved = save("d", training(), kWritten, other);
+  EXPECT_TRUE(saved) << to_string(saved.error());
+  EXPECT_THAT(*memory.list("d"), ElementsAre(".metadata", "__0_1.distcp"));
+}
+
 // Flattening a shared module costs time also where it gives no names.
 TEST(DcpWriter, CountsTheWorkOnASharedModule) {
   Set hidden;

@@ -8,8 +8,8 @@
 #include "lockstep/base/json.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 
@@ -27,6 +27,19 @@ Dict attributes_after(const Value& metadata) {
   const auto file = load("m.safetensors", {}, fs);
   EXPECT_TRUE(file) << to_string(file.error());
   return {.items = file->root.as_dict()->attributes};
+}
+
+// What a format has no place for.
+Result<std::vector<std::string>> lost(
+    const Value& root,
+    const char* name = "safetensors") {
+  return format_to_write(name)->writer.lost_metadata(root);
+}
+
+Dict versioned(Value metadata, std::vector<Item> items = {}) {
+  return {
+      .items = std::move(items),
+      .attributes = {{"_metadata", std::move(metadata)}}};
 }
 
 Value nested(int levels) {
@@ -57,7 +70,8 @@ TEST(StateMetadata, ComesBackAsItWas) {
 }
 
 TEST(StateMetadata, IsLeftOutIfJsonDoesNotGiveItBack) {
-  const FormatWriter& writer = format_to_write("safetensors")->writer;
+  const Value with_attributes =
+      Dict{.items = {{"a", 1}}, .attributes = {{"extra", 1}}};
   for (const Value& value :
        {nested(9),
         Value::dict({{"a", std::numeric_limits<double>::infinity()}}),
@@ -65,19 +79,19 @@ TEST(StateMetadata, IsLeftOutIfJsonDoesNotGiveItBack) {
         Value::dict({{"a", Value::ordered_dict({})}}),
         Value::dict({{"a", BigInt{.bytes = std::string(9, 1)}}}),
         Value::dict({{"a", "\xff"}}),
+        with_attributes,
+        Value::dict({{"a", with_attributes}}),
+        Value::dict({{"a", std::string(10'000'000, 'a')}}),
         Value::dict({{1, 1}}),
         Value::dict({{"a", 1}, {"a", 2}})}) {
     const Value after = attributes_after(value);
     EXPECT_EQ(after.find("_metadata"), nullptr) << to_text(value);
     EXPECT_EQ(after.find("__metadata__")->as_dict()->items.size(), 1U);
-    const Dict weights{.attributes = {{"_metadata", value}}};
     EXPECT_THAT(
-        lost_metadata(Value::dict({{"m", weights}}), writer),
+        *lost(Value::dict({{"m", versioned(value)}})),
         testing::ElementsAre("m._metadata"));
   }
-  EXPECT_THAT(
-      lost_metadata(Dict{.attributes = {{"_metadata", nested(8)}}}, writer),
-      testing::IsEmpty());
+  EXPECT_THAT(*lost(versioned(nested(8))), testing::IsEmpty());
 }
 
 // The file with both as one level of names.
@@ -125,14 +139,84 @@ TEST(StateMetadata, IsNotAnEntryOfThatName) {
   EXPECT_EQ(refused.error().detail, "E_NAME");
 }
 
-TEST(StateMetadata, HasALimit) {
+// A module that both dicts name has one entry: the outer dict's.
+TEST(StateMetadata, SaysWhichWordOfTwoIsLeftOut) {
+  const auto version = [](int number) {
+    return Value::dict({{"version", number}});
+  };
+  const auto root = [&](int inner) {
+    return versioned(
+        Value::dict({{"", version(1)}, {"m", version(2)}}),
+        {{"m",
+          versioned(Value::dict({{"", version(inner)}, {"fc", version(1)}}))}});
+  };
+  EXPECT_THAT(*lost(root(2)), testing::IsEmpty());
+  EXPECT_THAT(*lost(root(3)), testing::ElementsAre("m._metadata"));
+  const auto file = flat_file(root(3));
+  ASSERT_TRUE(file) << to_string(file.error());
+  const Dict* metadata = state_metadata(*file->root.as_dict());
+  ASSERT_NE(metadata, nullptr);
+  EXPECT_THAT(keys_of(*metadata), testing::ElementsAre("", "m", "m.fc"));
+  EXPECT_EQ(*metadata->items[1].second.find("version")->as_int(), 2);
+}
+
+TEST(StateMetadata, RefusesANameThatIsNoText) {
+  const Value root =
+      Value::dict({{"\xff", versioned(Value::dict({{"", nested(1)}}))}});
+  const auto refused = flat_file(root);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().detail, "E_NAME");
+  EXPECT_EQ(lost(root).error().detail, "E_NAME");
+}
+
+TEST(StateMetadata, LeavesOutWhatDoesNotFit) {
   const Value text = std::string(1'000'000, 'a');
-  const Dict weights{.attributes = {{"_metadata", Value::dict({{"a", text}})}}};
   List list;
-  list.items.resize(11, Value(weights));
+  list.items.resize(11, Value(versioned(Value::dict({{"a", text}}))));
+  EXPECT_THAT(*lost(list), testing::ElementsAre("9._metadata", "10._metadata"));
+  const auto file = flat_file(list);
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_EQ(state_metadata(*file->root.as_dict())->items.size(), 9U);
+}
+
+// A small file whose dicts share one `_metadata`.
+TEST(StateMetadata, HasALimit) {
+  Dict metadata;
+  for (int i = 0; i < 10'000; ++i) {
+    metadata.items.emplace_back(std::to_string(i), Value::dict({}));
+  }
+  const Value shared = std::move(metadata);
+  List list;
+  for (int i = 0; i < 2'000; ++i) {
+    list.items.emplace_back(versioned(shared));
+  }
   const auto refused = flat_file(list);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().detail, "E_LIMIT");
+  EXPECT_EQ(lost(list).error().detail, "E_LIMIT");
+
+  // Keys 1 and "1" lead to it under one name.
+  Value doubled = versioned(shared);
+  for (int i = 0; i < 14; ++i) {
+    doubled = Value::dict({{1, doubled}, {"1", doubled}});
+  }
+  EXPECT_THAT(*lost(doubled), testing::IsEmpty());
+}
+
+TEST(StateMetadata, IsLookedForWithinLimits) {
+  Dict below;
+  for (int i = 0; i < 10'000; ++i) {
+    below.items.emplace_back(std::to_string(i), Value::dict({}));
+  }
+  const Value wide = Value::dict({{std::string(100'000, 'k'), below}});
+  Value deep = 1;
+  for (int i = 0; i < 3'000; ++i) {
+    deep = Value::dict({{"d", deep}});
+  }
+  for (const char* format : {"safetensors", "npz", "dcp", "libtorch"}) {
+    EXPECT_EQ(lost(wide, format).error().detail, "E_LIMIT") << format;
+    EXPECT_EQ(lost(deep, format).error().detail, "E_DEPTH") << format;
+  }
 }
 
 TEST(StateMetadata, IsNotMadeOfOtherText) {
