@@ -72,10 +72,14 @@ struct Chosen {
   std::vector<std::string> left_out = {};
   /// `_metadata` that the format has no place for.
   std::vector<std::string> no_place = {};
+  /// Records beside the value, likewise.
+  std::vector<std::string> records = {};
 };
 
 // The weights alone where the format has no place for the rest.
-Result<Chosen> choose(const ckpt::Value& root, std::string_view to, bool all) {
+Result<Chosen>
+choose(const ckpt::Checkpoint& file, std::string_view to, bool all) {
+  const ckpt::Value& root = file.root;
   const ckpt::FormatWriter& writer = ckpt::format_to_write(to)->writer;
   const ckpt::WeightsPlace place = ckpt::locate_weights(root);
   Chosen chosen{.root = root};
@@ -88,19 +92,11 @@ Result<Chosen> choose(const ckpt::Value& root, std::string_view to, bool all) {
       }
     }
   }
+  chosen.records = records_without_place(file.extra_records, writer);
   if (writer.lost_metadata != nullptr) {
     LOCKSTEP_ASSIGN(chosen.no_place, writer.lost_metadata(chosen.root));
   }
   return chosen;
-}
-
-std::string names_text(const std::vector<std::string>& names) {
-  std::vector<std::string> escaped;
-  escaped.reserve(names.size());
-  for (const std::string& name : names) {
-    escaped.push_back(escape(name));
-  }
-  return join(escaped, ", ");
 }
 
 struct Unit {
@@ -225,6 +221,7 @@ std::string convert_text(
         names_text(chosen.no_place),
         written.format);
   }
+  text += left_out_text(chosen.records, written.format);
   return text + wrote_text(written);
 }
 
@@ -235,10 +232,9 @@ Json convert_json(
     const ckpt::Converted& converted,
     const Written& written) {
   std::vector<std::string> left_out = chosen.left_out;
-  left_out.insert(
-      left_out.end(),
-      chosen.no_place.begin(),
-      chosen.no_place.end());
+  for (const auto* names : {&chosen.no_place, &chosen.records}) {
+    left_out.insert(left_out.end(), names->begin(), names->end());
+  }
   Json json = Json::object();
   json.set("from_format", file.format)
       .set("changed_tensors", changes_json(converted.changes))
@@ -270,7 +266,7 @@ ckpt::SaveOptions save_options(
     const ckpt::Checkpoint& file,
     const std::string& to) {
   ckpt::SaveOptions options{.clone_views = args.clone_views};
-  if (keeps_format(file, to)) {
+  if (ckpt::format_to_write(to)->writer.keeps_records) {
     options.extra_records = file.extra_records;
   }
   return options;
@@ -299,7 +295,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   ckpt::LoadOptions options = common.load;
   options.use_mmap = true; // each byte is looked at once, so none is kept
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(options));
-  auto choice = choose(file.root, to, args.all);
+  auto choice = choose(file, to, args.all);
   if (!choice) {
     return with_path(std::move(choice).error(), input);
   }

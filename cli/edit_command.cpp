@@ -21,8 +21,14 @@ void print_edit(
     const EditJob& job,
     const ckpt::KeyReport& report,
     const Written& written) {
+  const auto left_out = records_without_place(
+      job.records,
+      ckpt::format_to_write(written.format)->writer);
   if (common.json) {
     Json result = ckpt::to_json(report);
+    if (!left_out.empty()) {
+      result.set("left_out", Json::array(left_out));
+    }
     set_written(result, written);
     print_result(job.schema, std::move(result));
     return;
@@ -31,7 +37,8 @@ void print_edit(
       (written.is_dry_run
            ? ckpt::to_text(report, kMaxReportRows) + "would have "
            : "") +
-      ckpt::counts_text(report) + "\n" + wrote_text(written));
+      ckpt::counts_text(report) + "\n" +
+      left_out_text(left_out, written.format) + wrote_text(written));
 }
 
 // FILE itself, unless there is another name.
@@ -67,6 +74,23 @@ Result<CheckedTarget> check_edit(
        .result = job.result});
 }
 
+// Where the format of the first file has a place for them.
+Status add_records(ckpt::Checkpoint& file, const EditJob& job) {
+  LOCKSTEP_ASSIGN(const std::string format, ckpt::writer_of(file));
+  if (job.records.empty() ||
+      !ckpt::format_to_write(format)->writer.keeps_records) {
+    return {};
+  }
+  auto records =
+      ckpt::merge_records(file.extra_records, job.records, job.merge);
+  if (!records) {
+    records.error().path = job.others.front();
+    return std::move(records).error();
+  }
+  file.extra_records = *std::move(records);
+  return {};
+}
+
 } // namespace
 
 void add_edit(CLI::App& app, EditArgs& args) {
@@ -92,9 +116,7 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
     }
     return std::move(edited).error();
   }
-  LOCKSTEP_ASSIGN(
-      file.extra_records,
-      ckpt::merge_records(file.extra_records, job.records, job.merge));
+  LOCKSTEP_TRY(add_records(file, job));
   LOCKSTEP_ASSIGN(const Written written, target.rewrite(file, edited->root));
   print_edit(common, job, edited->report, written);
   return 0;

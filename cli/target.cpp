@@ -181,6 +181,39 @@ Result<std::unique_ptr<WritableFile>> lock_own_input(
   return ckpt::lock_for_edit(target.path);
 }
 
+std::vector<std::string> records_without_place(
+    const std::vector<ckpt::ExtraRecord>& records,
+    const ckpt::FormatWriter& writer) {
+  std::vector<std::string> names;
+  for (const ckpt::ExtraRecord& record : records) {
+    if (!writer.keeps_records) {
+      names.push_back(record.name);
+    }
+  }
+  return names;
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  std::vector<std::string> escaped;
+  escaped.reserve(names.size());
+  for (const std::string& name : names) {
+    escaped.push_back(escape(name));
+  }
+  return join(escaped, ", ");
+}
+
+std::string left_out_text(
+    const std::vector<std::string>& records,
+    std::string_view format_name) {
+  return records.empty() ? ""
+                         : format(
+                               "left out: {} {}; {} has no place for {}\n",
+                               records.size() == 1 ? "record" : "records",
+                               names_text(records),
+                               format_name,
+                               records.size() == 1 ? "it" : "them");
+}
+
 std::string wrote_text(const Written& written) {
   const std::string what = format(
       "{}: {}",

@@ -81,6 +81,21 @@ struct Written {
   bool is_dry_run = false;
 };
 
+/// Names of `records`, which lie beside the value of a file that is read, if
+/// `writer` has no place for them.
+std::vector<std::string> records_without_place(
+    const std::vector<ckpt::ExtraRecord>& records,
+    const ckpt::FormatWriter& writer);
+
+/// "left out: record notes.txt; npz has no place for it" and a line feed; ""
+/// without records.
+std::string left_out_text(
+    const std::vector<std::string>& records,
+    std::string_view format_name);
+
+/// "a, b", with escapes.
+std::string names_text(const std::vector<std::string>& names);
+
 /// "wrote out.npz: 122 tensors, 42.7 MiB (npz)" and a line feed.
 std::string wrote_text(const Written& written);
 

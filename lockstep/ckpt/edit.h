@@ -193,8 +193,9 @@ Result<Edited> merge(
     const Value& second,
     const MergeOptions& options = {});
 
-/// The records of both that are no part of the value (`Checkpoint`), likewise.
-/// Errors: kInvalidArgument (E_KEY_COLLISION).
+/// The records of both that are no part of the value (`Checkpoint`), likewise;
+/// of equal ones that of `first`. Errors: kInvalidArgument (E_KEY_COLLISION;
+/// E_NAME for a name of `second` that cannot be written); those of reading.
 Result<std::vector<ExtraRecord>> merge_records(
     const std::vector<ExtraRecord>& first,
     const std::vector<ExtraRecord>& second,

@@ -52,6 +52,9 @@ struct FormatWriter {
   /// Errors: as `write`.
   Result<std::vector<std::string>> (*lost_metadata)(const Value& root) =
       nullptr;
+  /// The format has a place for records beside the value
+  /// (`SaveOptions::extra_records`).
+  bool keeps_records = false;
   /// Off: a file that was read holds more than is written, so that no edit
   /// takes its place.
   bool can_rewrite = true;

@@ -103,8 +103,8 @@ struct SaveOptions {
   /// are copied by the kernel, with the CRC stored there: fast, and damage
   /// stays visible to those who check, but is not noticed now.
   bool reuse_checksums = false;
-  /// Records to write beside the value (pt; other formats have no place for
-  /// them). Names that PyTorch's own records have are refused (E_NAME).
+  /// Records to write beside the value (`FormatWriter::keeps_records`: pt).
+  /// Names that PyTorch's own records have are refused (E_NAME).
   std::vector<ExtraRecord> extra_records = {};
   /// Off: no record tells the byte order (pt), so that a file of unknown order
   /// does not claim one after an edit.

@@ -24,6 +24,7 @@ namespace lockstep {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 class EditCommands : public testing::Test {
  protected:
@@ -136,14 +137,14 @@ TEST_F(EditCommands, AFileThatSomebodyChangesIsNotEdited) {
         "pick m.pt w --force -o m.pt",
         "convert m.pt m.pt --dtype float16 --force"}) {
     EXPECT_EQ(run(edit), 4) << edit;
-    EXPECT_THAT(text("err.txt"), testing::HasSubstr("(E_LOCKED)")) << edit;
+    EXPECT_THAT(text("err.txt"), HasSubstr("(E_LOCKED)")) << edit;
   }
   EXPECT_EQ(run("prefix m.pt --dry-run"), 0) << text("err.txt");
   EXPECT_EQ(run("prefix m.pt -o new.pt"), 0) << text("err.txt");
   ASSERT_EQ(run("convert m.pt d --to dcp"), 0) << text("err.txt");
   const auto folder = ckpt::lock_for_edit(path("d")).value();
   EXPECT_EQ(run("prefix d"), 4);
-  EXPECT_THAT(text("err.txt"), testing::HasSubstr("(E_LOCKED)"));
+  EXPECT_THAT(text("err.txt"), HasSubstr("(E_LOCKED)"));
   EXPECT_THAT(names("m.pt"), ElementsAre("w"));
 }
 
@@ -209,7 +210,7 @@ TEST_F(EditCommands, ConvertTakesTheWeightsWhereThereIsNoPlaceForTheRest) {
       names("all.safetensors"),
       testing::Contains("state_dict.0.weight"));
   ASSERT_EQ(run("convert m.pt half.pt --dtype float16"), 0);
-  EXPECT_THAT(text("out.txt"), testing::Not(testing::HasSubstr("left out")));
+  EXPECT_THAT(text("out.txt"), testing::Not(HasSubstr("left out")));
   EXPECT_THAT(names("half.pt"), testing::Contains("state_dict.0.weight"));
 }
 
@@ -217,7 +218,7 @@ TEST_F(EditCommands, MergeNamesTheFileThatHasNoWeights) {
   put("training.pth.tar", "m.pt");
   ASSERT_EQ(run("pick m.pt epoch -o epoch.pt"), 0) << text("err.txt");
   EXPECT_EQ(run("merge m.pt epoch.pt both.pt"), 3);
-  EXPECT_THAT(text("err.txt"), testing::HasSubstr("(epoch.pt)"));
+  EXPECT_THAT(text("err.txt"), HasSubstr("(epoch.pt)"));
 }
 
 TEST_F(EditCommands, MergeTakesTheRecordsOfBothFiles) {
@@ -246,9 +247,19 @@ TEST_F(EditCommands, MergeTakesTheRecordsOfBothFiles) {
   ASSERT_EQ(run("merge a.pt b.pt out.pt"), 0) << text("err.txt");
   EXPECT_EQ(notes(), "notes.txt=a.pt more.txt=b.pt ");
   EXPECT_EQ(run("merge a.pt c.pt out.pt --force"), 2);
-  EXPECT_THAT(text("err.txt"), testing::HasSubstr("record 'notes.txt'"));
+  EXPECT_THAT(text("err.txt"), HasSubstr("record 'notes.txt'"));
+  EXPECT_THAT(text("err.txt"), HasSubstr("(c.pt)"));
   ASSERT_EQ(run("merge a.pt c.pt out.pt --force --replace"), 0);
   EXPECT_EQ(notes(), "notes.txt=c.pt ");
+
+  ASSERT_EQ(run("convert b.pt b.npz"), 0) << text("err.txt");
+  for (const char* command :
+       {"convert a.pt a.npz", "merge b.npz c.pt c.npz"}) { // no place for them
+    ASSERT_EQ(run(command), 0) << text("err.txt");
+    EXPECT_THAT(text("out.txt"), HasSubstr("left out: record notes.txt; "));
+    ASSERT_EQ(run(format("{} --force --json", command)), 0);
+    EXPECT_THAT(text("out.txt"), HasSubstr(R"("left_out":["notes.txt"])"));
+  }
 }
 
 TEST_F(EditCommands, ConvertWarnsThatThereIsNoTensor) {
@@ -264,16 +275,16 @@ TEST_F(EditCommands, ConvertWarnsThatThereIsNoTensor) {
   ASSERT_EQ(run("convert epoch.pt json.pt --json"), 0) << text("err.txt");
   EXPECT_THAT(
       text("out.txt"),
-      testing::HasSubstr(R"("warnings":["there is no tensor in it)"));
+      HasSubstr(R"("warnings":["there is no tensor in it)"));
   EXPECT_EQ(run("convert epoch.pt e.npz"), 3); // NumPy would not open it
-  EXPECT_THAT(text("err.txt"), testing::HasSubstr("E_NOT_TENSOR"));
+  EXPECT_THAT(text("err.txt"), HasSubstr("E_NOT_TENSOR"));
   EXPECT_FALSE(std::filesystem::exists(path("e.npz")));
 }
 
 TEST_F(EditCommands, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
   put("training.pth.tar", "m.pt");
   ASSERT_EQ(run("pick m.pt state_dict -o w.pt"), 0) << text("err.txt");
-  const auto left_out = testing::HasSubstr("left out: _metadata");
+  const auto left_out = HasSubstr("left out: _metadata");
   ASSERT_EQ(run("convert w.pt w.safetensors"), 0);
   EXPECT_THAT(text("out.txt"), testing::Not(left_out));
   ASSERT_EQ(run("convert w.safetensors back.pt"), 0);
@@ -282,26 +293,22 @@ TEST_F(EditCommands, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
     const auto* metadata = ckpt::state_metadata(*file.root.as_dict());
     return metadata == nullptr ? "" : ckpt::to_text(*metadata);
   };
-  EXPECT_THAT(versions("w.pt"), testing::HasSubstr("'version': 2"));
+  EXPECT_THAT(versions("w.pt"), HasSubstr("'version': 2"));
   EXPECT_EQ(versions("back.pt"), versions("w.pt"));
   ASSERT_EQ(run("convert w.pt w.npz"), 0);
   EXPECT_THAT(text("out.txt"), left_out);
   ASSERT_EQ(run("convert w.pt w.dcp --to dcp --json"), 0);
-  EXPECT_THAT(
-      text("out.txt"),
-      testing::HasSubstr(R"("left_out":["_metadata"])"));
+  EXPECT_THAT(text("out.txt"), HasSubstr(R"("left_out":["_metadata"])"));
   ASSERT_EQ(run("convert m.pt all.npz --to npz"), 0);
   EXPECT_THAT(text("out.txt"), left_out);
   ASSERT_EQ(run("convert m.pt all.dcp --to dcp"), 0);
-  EXPECT_THAT(
-      text("out.txt"),
-      testing::HasSubstr("left out: state_dict._metadata"));
+  EXPECT_THAT(text("out.txt"), HasSubstr("left out: state_dict._metadata"));
   // What is nested goes along under the names of its tensors.
   ASSERT_EQ(run("convert m.pt all.safetensors --all"), 0);
-  EXPECT_THAT(text("out.txt"), testing::Not(testing::HasSubstr("_metadata")));
+  EXPECT_THAT(text("out.txt"), testing::Not(HasSubstr("_metadata")));
   EXPECT_THAT(
       versions("all.safetensors"),
-      testing::HasSubstr("'state_dict.1': {\n    'version': 2,"));
+      HasSubstr("'state_dict.1': {\n    'version': 2,"));
 }
 
 TEST_F(EditCommands, ReadFilesOfAByteOrderThatTheyDoNotSay) {
@@ -326,7 +333,7 @@ TEST_F(EditCommands, ReadFilesOfAByteOrderThatTheyDoNotSay) {
   ASSERT_EQ(run("convert --byteorder big old.pt new.pt"), 0) << text("err.txt");
   EXPECT_EQ(order("new.pt"), "little");
   ASSERT_EQ(run("show new.pt"), 0);
-  EXPECT_THAT(text("out.txt"), testing::HasSubstr("head       1.0\n"));
+  EXPECT_THAT(text("out.txt"), HasSubstr("head       1.0\n"));
   EXPECT_EQ(run("diff --byteorder big old.pt new.pt"), 0) << text("out.txt");
   EXPECT_EQ(run("diff old.pt new.pt"), 1);
   EXPECT_EQ(run("show --byteorder middle new.pt"), 2);
@@ -337,8 +344,8 @@ TEST_F(EditCommands, ANameThatMeansAnotherFormatIsRefused) {
   for (const char* name :
        {"m.onnx", "m.h5", "m.tflite", "m.gguf", "m.npy", "m.json"}) {
     EXPECT_EQ(run(format("convert m.pt {}", name)), 2) << name;
-    EXPECT_THAT(text("err.txt"), testing::HasSubstr("E_ENDING")) << name;
-    EXPECT_THAT(text("err.txt"), testing::HasSubstr("--to FORMAT")) << name;
+    EXPECT_THAT(text("err.txt"), HasSubstr("E_ENDING")) << name;
+    EXPECT_THAT(text("err.txt"), HasSubstr("--to FORMAT")) << name;
     EXPECT_FALSE(std::filesystem::exists(path(name)));
   }
   EXPECT_EQ(run("prefix m.pt -o p.npz"), 2);
@@ -371,7 +378,7 @@ TEST_F(EditCommands, StandardInputIsReadByAll) {
     EXPECT_EQ(run(format("{} < m.pt", args)), 0) << args << text("err.txt");
   }
   EXPECT_EQ(run("diff - - < m.pt"), 2);
-  EXPECT_THAT(text("err.txt"), testing::HasSubstr("named twice"));
+  EXPECT_THAT(text("err.txt"), HasSubstr("named twice"));
 }
 
 TEST_F(EditCommands, TorchScriptArchivesHaveASummary) {
@@ -381,8 +388,8 @@ TEST_F(EditCommands, TorchScriptArchivesHaveASummary) {
   EXPECT_THAT(
       text("out.txt"),
       testing::AllOf(
-          testing::HasSubstr("PyTorch TorchScript archive"),
-          testing::HasSubstr("all known to TorchScript")));
+          HasSubstr("PyTorch TorchScript archive"),
+          HasSubstr("all known to TorchScript")));
 }
 
 } // namespace

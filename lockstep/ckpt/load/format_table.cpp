@@ -80,6 +80,7 @@ constexpr std::array kFormats{
         .writer =
             {.name = "pt",
              .help = "PyTorch's zip format (1.6 and newer)",
+             .keeps_records = true,
              .write = write_pt}},
     Format{
         .name = "sharded",

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/load.h"
 
@@ -42,10 +44,24 @@ Result<std::unique_ptr<WritableFile>> lock_for_edit(
              : Result(std::unique_ptr<WritableFile>());
 }
 
+namespace {
+
+Result<bool> are_equal(const ExtraRecord& a, const ExtraRecord& b) {
+  if (a.content->nbytes != b.content->nbytes) {
+    return false;
+  }
+  LOCKSTEP_ASSIGN(const ByteSpan one, a.content->source->load());
+  LOCKSTEP_ASSIGN(const ByteSpan other, b.content->source->load());
+  return std::ranges::equal(one, other);
+}
+
+} // namespace
+
 Result<std::vector<ExtraRecord>> merge_records(
     const std::vector<ExtraRecord>& first,
     const std::vector<ExtraRecord>& second,
     const MergeOptions& options) {
+  LOCKSTEP_TRY(internal::check_extra_records(second));
   std::vector<ExtraRecord> records = first;
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -56,9 +72,15 @@ Result<std::vector<ExtraRecord>> merge_records(
         places.emplace(lower_case(record.name), records.size());
     if (is_new) {
       records.push_back(record);
-    } else if (options.replace) {
-      records[place->second] = record;
-    } else {
+      continue;
+    }
+    ExtraRecord& before = records[place->second];
+    if (options.replace) {
+      before = record;
+      continue;
+    }
+    LOCKSTEP_ASSIGN(const bool is_same, are_equal(before, record));
+    if (!is_same) {
       return Error{
           .code = ErrorCode::kInvalidArgument,
           .op = "ckpt.edit",

@@ -292,6 +292,12 @@ TEST(MergeRecords, TakesThoseOfBoth) {
   const auto refused = merge_records(first, second);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().detail, "E_KEY_COLLISION");
+  const auto equal = merge_records(first, {record("notes/b", "2")});
+  ASSERT_TRUE(equal) << to_string(equal.error());
+  EXPECT_EQ(equal->size(), 2U);
+  const auto no_text = merge_records(first, {record("\xff", "1")});
+  ASSERT_FALSE(no_text);
+  EXPECT_EQ(no_text.error().detail, "E_NAME");
   const auto replaced = merge_records(first, second, {.replace = true});
   ASSERT_TRUE(replaced);
   ASSERT_EQ(replaced->size(), 2U);
