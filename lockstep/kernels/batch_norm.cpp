@@ -9,6 +9,7 @@
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -24,6 +25,9 @@ using torch::autograd::variable_list;
 
 std::atomic<bool> ours_in_use{false};
 thread_local Following* following = nullptr;
+
+// How profilers see that it was ours.
+constexpr const char* kNormName = "lockstep::batch_norm";
 
 /// A call of a layer.
 struct Call {
@@ -164,6 +168,7 @@ class BatchNormNode : public torch::autograd::Function<BatchNormNode> {
   static variable_list backward(
       AutogradContext* context,
       const variable_list& grads) {
+    RECORD_FUNCTION(kNormName, c10::ArrayRef<const c10::IValue>());
     const variable_list saved = context->get_saved_variables();
     const NormGradientInputs inputs{
         .grad = in_layout_of(saved[0], grads[0]),
@@ -240,6 +245,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
   const auto if_defined = [](const Tensor& tensor) {
     return tensor.defined() ? std::optional(tensor) : std::nullopt;
   };
+  RECORD_FUNCTION(kNormName, c10::ArrayRef<const c10::IValue>());
   Tensor output = BatchNormNode::apply(
       call.x,
       if_defined(call.layer.weight),

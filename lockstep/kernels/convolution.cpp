@@ -6,6 +6,7 @@
 #include <ATen/ops/convolution_backward_native.h>
 #include <ATen/ops/convolution_native.h>
 #include <ATen/ops/sum_cpu_dispatch.h>
+#include <ATen/record_function.h>
 
 #include "lockstep/kernels/convolution_products.h"
 #include "lockstep/kernels/weight_gradient.h"
@@ -17,6 +18,9 @@ using at::IntArrayRef;
 using at::Tensor;
 
 std::atomic<Convolutions> in_use{Convolutions::kTorch};
+
+// How profilers see that a convolution was computed by products.
+constexpr const char* kProductName = "lockstep::product";
 
 // NOLINTNEXTLINE(readability-function-size): LibTorch's schema
 Tensor convolution(
@@ -37,6 +41,7 @@ Tensor convolution(
     const Tensor bias_or_none = bias.value_or(Tensor());
     if (products && products->are_better(Pass::kForward) &&
         products->take_bias(bias_or_none)) {
+      RECORD_FUNCTION(kProductName, c10::ArrayRef<const c10::IValue>());
       return products->forward(bias_or_none);
     }
   }
@@ -60,9 +65,11 @@ Gradients product_gradients(
   Gradients found;
   auto& [of_input, of_weight, of_bias] = found;
   if (wanted[0] && products.are_better(Pass::kInputGradient)) {
+    RECORD_FUNCTION(kProductName, c10::ArrayRef<const c10::IValue>());
     of_input = products.input_gradient(grad_output);
   }
   if (wanted[1] && products.are_better(Pass::kWeightGradient)) {
+    RECORD_FUNCTION(kProductName, c10::ArrayRef<const c10::IValue>());
     of_weight = products.weight_gradient(grad_output);
     if (wanted[2]) { // which LibTorch's kernel computes with the weight's
       of_bias = at::cpu::sum(grad_output, IntArrayRef({0, 2, 3}));

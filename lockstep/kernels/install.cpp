@@ -27,7 +27,8 @@ void install_choice(std::string_view choice) {
   if (choice == "torch") {
     uninstall();
   } else {
-    install({.convolution = choice == "lockstep"});
+    const bool are_ours = choice == "lockstep";
+    install({.convolution = are_ours, .batch_norm = are_ours});
   }
 }
 

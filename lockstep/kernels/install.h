@@ -44,7 +44,7 @@ void install(const InstallOptions& options = {});
 void uninstall();
 
 /// What `--kernels` takes, and what each stands for: `install()`,
-/// `install({.convolution = true})`, `uninstall()`.
+/// `install` with all options, `uninstall()`.
 inline constexpr std::array<std::string_view, 3> kKernelChoices{
     "exact",
     "lockstep",

@@ -93,6 +93,23 @@ TEST(BenchCommand, EveryMistakeIsNamed) {
   }
 }
 
+// Which layers those are is for kernels_test to say; here, that they are named.
+TEST(BenchCommand, NamesTheKernels) {
+  auto args = small_bench({"--kernels=lockstep", "--json"});
+  *std::ranges::find(args, "--batch-size=16") = "--batch-size=128";
+  Process program(args);
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  const json document = json::parse(program.output());
+  for (const json& layer : document["result"]["sides"][0]["layers"]) {
+    if (layer["name"] == "layer4.1.conv2") {
+      EXPECT_EQ(layer["kernels"], json({"product"}));
+    }
+    if (layer["type"] == "BatchNorm2d") {
+      EXPECT_EQ(layer["kernels"], json({"batch_norm"})) << layer["name"];
+    }
+  }
+}
+
 TEST(MachinePeak, IsMoreThanAScalarLoopAndGrowsWithThreads) {
   const double one = measure_peak(1);
   EXPECT_GT(one, 1e9);
