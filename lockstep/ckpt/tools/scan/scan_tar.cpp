@@ -178,8 +178,14 @@ bool scan_after_array(
     return true;
   }
   if (head && starts_like_zip(*head)) {
-    out.add_warning("W_TRAILING", "a zip file follows the array", place);
-    scan_zip(rest, place.record, 1, out);
+    // Not looked at: archives in arrays in archives would have no end.
+    Error error = read_error(
+        ErrorCode::kUnsupported,
+        "E_TRAILING",
+        "a zip file follows the array");
+    error.record = place.record;
+    error.offset = place.offset;
+    out.add_unreadable(std::move(error));
   } else if (!head) {
     out.add_unreadable(head.error());
   } else if (!scan_stream(*rest, place, out)) {

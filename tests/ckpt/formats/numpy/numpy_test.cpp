@@ -59,6 +59,7 @@ TEST(NpyScan, SaysWhatItDoesNotLookAt) {
   const std::string harmless = npy(literal("'|O'", "()"), "\x80\x02N.");
   EXPECT_EQ(verdict_on(harmless), "clean ");
   EXPECT_EQ(verdict_on(harmless + number), "unreadable E_TRAILING");
+  EXPECT_EQ(verdict_on(number + "PK\x03\x04"), "unreadable E_TRAILING");
   std::string many;
   for (int i = 0; i < 1001; ++i) {
     many += number;
