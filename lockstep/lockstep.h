@@ -21,6 +21,7 @@
 #include "lockstep/data/registry.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/data/weighted_sampler.h"
+#include "lockstep/device/autocast.h"
 #include "lockstep/device/default_device.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"

@@ -30,11 +30,13 @@ std::string planned_epochs(const TrainConfig& config) {
   return is_planned ? std::to_string(config.epochs) : "any";
 }
 
-/// With the rules by which products are chosen: they decide about bits.
+/// With the rules of their arithmetic: they decide about bits.
 std::string kernels_text(const TrainConfig& config) {
-  return config.kernels == "lockstep"
-             ? format("lockstep, {}", kernels::kConvolutionRules)
-             : config.kernels;
+  return config.kernels == "lockstep" ? format(
+                                            "lockstep, {}, {}",
+                                            kernels::kConvolutionRules,
+                                            kernels::kBatchNormRules)
+                                      : config.kernels;
 }
 
 std::string yes_or_no(bool value) {
@@ -57,6 +59,7 @@ RunIdentity::RunIdentity(
            {"devices", devices},
            {"strategy", strategy},
            {"kernels", kernels_text(config)},
+           {"amp", config.amp},
            {"channels_last", yes_or_no(config.channels_last)},
            {"augment", config.augment},
            {"opt", config.opt},

@@ -11,6 +11,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/data/registry.h"
+#include "lockstep/device/autocast.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
@@ -213,6 +214,24 @@ std::int64_t Setup::steps_left(std::int64_t epochs, std::int64_t consumed)
          (epochs - 1) * steps_of(train_samples);
 }
 
+namespace {
+
+std::optional<c10::ScalarType> autocast_type(const TrainConfig& config) {
+  return config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt;
+}
+
+void warn_of_slow_type(Setup& setup, const TrainConfig& config) {
+  if (config.amp == "bf16" && setup.devices.front().is_cpu() &&
+      !has_bfloat16_instructions()) {
+    setup.lines.push_back(
+        {.level = LogLevel::kWarning,
+         .text = "--amp bf16: this processor has no instructions for bfloat16; "
+                 "it trains 3 to 6 times as long as with float32"});
+  }
+}
+
+} // namespace
+
 Setup set_up(
     const TrainConfig& config,
     const OwnParts& own,
@@ -240,7 +259,9 @@ Setup set_up(
        .name = config.strategy,
        .group = ranks.group,
        .loss = own.loss ? own.loss : cross_entropy(config.label_smoothing),
-       .test_loss = own.loss ? own.loss : cross_entropy()});
+       .test_loss = own.loss ? own.loss : cross_entropy(),
+       .autocast = autocast_type(config)});
+  warn_of_slow_type(setup, config);
   setup.optimizer = build_optimizer(config, setup.model.module());
   setup.schedule = std::make_unique<Schedule>(
       config,

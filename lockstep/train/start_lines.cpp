@@ -32,7 +32,7 @@ std::string shared_text(const Setup& setup) {
 
 std::string model_line(const StartingRun& run) {
   return format(
-      "model {} with {} parameters on {} ({}), {}, kernels {}; "
+      "model {} with {} parameters on {} ({}), {}, kernels {}{}; "
       "batch {}{}; lockstep {}",
       run.own.model.is_empty() ? run.config.model : kOwn,
       with_commas(static_cast<std::uint64_t>(
@@ -41,6 +41,7 @@ std::string model_line(const StartingRun& run) {
       run.setup.strategy->name(),
       counted(static_cast<std::uint64_t>(at::get_num_threads()), "thread"),
       run.config.kernels,
+      run.config.amp == "off" ? "" : ", amp " + run.config.amp,
       run.config.batch_size,
       shared_text(run.setup),
       kVersion);

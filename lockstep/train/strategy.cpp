@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/device/autocast.h"
 
 namespace lockstep::train {
 
@@ -55,9 +56,26 @@ class Strategy::TestingMode {
   std::vector<std::pair<torch::nn::Module*, bool>> were_training_;
 };
 
-at::Tensor Strategy::targets_on(const at::Tensor& outputs, const Batch& batch) {
-  return batch.targets.defined() ? batch.targets.to(outputs.device())
-                                 : at::Tensor();
+struct Strategy::Outcome {
+  at::Tensor outputs = {};
+  /// On the outputs' device; undefined if the batch has none.
+  at::Tensor targets = {};
+  at::Tensor loss = {};
+};
+
+Strategy::Outcome Strategy::outcome(
+    const Batch& batch,
+    const LossFunction& loss) {
+  std::optional<Autocast> autocast;
+  if (options_.autocast) {
+    autocast.emplace(options_.devices.front().type(), *options_.autocast);
+  }
+  Outcome found{.outputs = forward(batch.images)};
+  if (batch.targets.defined()) {
+    found.targets = batch.targets.to(found.outputs.device());
+  }
+  found.loss = loss(found.outputs, found.targets);
+  return found;
 }
 
 StepResult Strategy::step(const Batch& batch) {
@@ -65,24 +83,17 @@ StepResult Strategy::step(const Batch& batch) {
   if (!net().is_training()) {
     net().train(true);
   }
-  const at::Tensor outputs = forward(batch.images);
-  const at::Tensor targets = targets_on(outputs, batch);
-  const at::Tensor loss = options_.loss(outputs, targets);
-  loss.backward();
-  return measure(loss, outputs, targets, batch.size());
+  const Outcome found = outcome(batch, options_.loss);
+  found.loss.backward();
+  return measure(found.loss, found.outputs, found.targets, batch.size());
 }
 
 StepResult Strategy::test(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const auto threads = share_threads();
   const TestingMode testing(net());
-  const at::Tensor outputs = forward(batch.images);
-  const at::Tensor targets = targets_on(outputs, batch);
-  return measure(
-      options_.test_loss(outputs, targets),
-      outputs,
-      targets,
-      batch.size());
+  const Outcome found = outcome(batch, options_.test_loss);
+  return measure(found.loss, found.outputs, found.targets, batch.size());
 }
 
 namespace {

@@ -9,12 +9,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
@@ -46,6 +48,8 @@ struct StrategyOptions {
   LossFunction loss = cross_entropy();
   /// Of a test; none: `loss`.
   LossFunction test_loss = {};
+  /// Forward and loss under an `Autocast` to it; none: as they are.
+  std::optional<c10::ScalarType> autocast = {};
 };
 
 /// Runs a module on one or more devices. Threads: one caller at a time.
@@ -92,7 +96,9 @@ class Strategy {
 
  private:
   class TestingMode;
-  static at::Tensor targets_on(const at::Tensor& outputs, const Batch& batch);
+  struct Outcome;
+  /// Forward and loss.
+  Outcome outcome(const Batch& batch, const LossFunction& loss);
 
   StrategyOptions options_;
 };

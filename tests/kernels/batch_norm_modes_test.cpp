@@ -195,6 +195,4 @@ TEST(BatchNormModes, TrainsAsLibTorchs) {
 }
 
 } // namespace
-
-} // namespace
 } // namespace lockstep::kernels

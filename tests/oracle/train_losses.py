@@ -36,7 +36,7 @@ class FashionMNIST(Dataset):
 
 
 def main():
-    name, seed, threads, samples, batch, epochs, folder = sys.argv[1:]
+    name, seed, threads, samples, batch, epochs, folder, *amp = sys.argv[1:]
     torch.set_num_threads(int(threads))
     torch.manual_seed(int(seed))
     model = make_model(name, num_classes=10, in_channels=1)
@@ -51,7 +51,8 @@ def main():
     for epoch in range(int(epochs)):
         sampler.set_epoch(epoch)
         for images, targets in loader:
-            loss = criterion(model(images), targets)
+            with torch.autocast("cpu", torch.bfloat16, enabled=amp == ["bf16"]):
+                loss = criterion(model(images), targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -94,7 +94,7 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
   other.part().load(saved);
   EXPECT_EQ(
       to_string(other.numerics()),
-      "kernels: 'exact', now 'lockstep, products 2'");
+      "kernels: 'exact', now 'lockstep, products 2, norms 1'");
   identity.part().load(saved);
   EXPECT_EQ(to_string(identity.numerics()), "");
 }

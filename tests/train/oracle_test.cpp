@@ -26,7 +26,8 @@ class OracleTest : public TrainerFixture {
          std::to_string(config.max_train_samples),
          std::to_string(config.batch_size),
          std::to_string(config.epochs),
-         kData});
+         kData,
+         config.amp});
     std::vector<float> losses;
     for (const std::string& line : split(printed, '\n')) {
       if (!line.empty()) {
@@ -62,6 +63,23 @@ TEST_F(OracleTest, TwentyLossesOfResNet18EqualPythonsToTheLastBit) {
   const auto expected = python_losses(config);
   ASSERT_EQ(expected.size(), 20U);
   EXPECT_EQ(our_losses(config), expected);
+}
+
+TEST_F(OracleTest, LossesWithBfloat16EqualPythonsToTheLastBit) {
+  for (const char* model : {"mlp", "resnet18"}) {
+    TrainConfig config = as_in_python(model);
+    config.max_train_samples = 320;
+    config.epochs = 1;
+    config.amp = "bf16";
+    config.output += std::string("-") + model;
+    const auto expected = python_losses(config);
+    ASSERT_EQ(expected.size(), 5U);
+    const auto ours = our_losses(config);
+    EXPECT_EQ(ours, expected) << model;
+    config.amp = "off";
+    config.output += "-off";
+    EXPECT_NE(our_losses(config), ours) << model;
+  }
 }
 
 TEST_F(OracleTest, LossesOfSeveralEpochsEqualPythonsForOtherSeeds) {

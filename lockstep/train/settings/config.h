@@ -53,6 +53,9 @@ struct TrainConfig {
   /// kernels/install.h, for the process. "exact": faster where the bits are the
   /// same; "lockstep": with all its options; "torch": LibTorch's own.
   std::string kernels = "exact";
+  /// Of forward and loss: "bf16" is Python's torch.autocast with bfloat16, with
+  /// weights, gradients and their updates in float32; "off": float32.
+  std::string amp = "off";
 
   std::int64_t epochs = 20;
   std::string opt = "sgd";

@@ -67,8 +67,13 @@ constexpr std::array kFlags{
          "CPU threads of tensor work, shared by the replicas; 0: every core"},
     Flag{"kernels", {}, &C::kernels, kDevices, "WHOSE",
          "convolutions on the CPU; exact: PyTorch's bits, lockstep: matrix "
-         "products where they are faster, other last bits",
+         "products where they are faster and fused batch norms, other last "
+         "bits",
          "exact|lockstep|torch"},
+    Flag{"amp", {}, &C::amp, kDevices, "TYPE",
+         "type of forward and loss; bf16: torch.autocast's, weights stay "
+         "float32",
+         "off|bf16"},
 
     Flag{"epochs", {}, &C::epochs, kOptimization, "N",
          "passes over the training data"},

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/device/autocast.h"
+
+#include <ATen/autocast_mode.h>
+
+namespace lockstep {
+
+Autocast::Autocast(c10::DeviceType device, c10::ScalarType type)
+    : device_(device),
+      was_enabled_(at::autocast::is_autocast_enabled(device)),
+      old_type_(at::autocast::get_autocast_dtype(device)) {
+  at::autocast::set_autocast_enabled(device, true);
+  at::autocast::set_autocast_dtype(device, type);
+  at::autocast::increment_nesting();
+}
+
+Autocast::~Autocast() {
+  if (at::autocast::decrement_nesting() == 0) {
+    at::autocast::clear_cache();
+  }
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+  at::autocast::set_autocast_dtype(device_, old_type_);
+}
+
+bool has_bfloat16_instructions() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return true; // not known to be slow
+#endif
+}
+
+} // namespace lockstep
