@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <ATen/Parallel.h>
 #include <ATen/native/ConvUtils.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -22,6 +23,11 @@ constexpr std::int64_t kMaxPixels = 64;
 // Below this LibTorch's kernels are good enough.
 constexpr std::int64_t kMinProductBatch = 32;
 constexpr std::int64_t kMinProductChannels = 64;
+// What a thread needs of a batch to pay for a weight that is packed for all
+// outputs, and for several products with a part of it each. Packing is the work
+// of one thread.
+constexpr std::int64_t kMinDenseShare = 64;
+constexpr std::int64_t kMinShrinkingShare = 128;
 // Weights whose gradient no cache holds. Units: numbers.
 constexpr std::int64_t kLargeWeight = 1 << 20;
 
@@ -88,6 +94,12 @@ repeated(const Tensor& bias, std::size_t positions, MemoryFormat layout) {
   return layout == MemoryFormat::ChannelsLast
              ? bias.repeat({count})
              : bias.unsqueeze(1).expand({-1, count}).flatten();
+}
+
+// Of outputs and of the input's gradient.
+Sums sums_as_libtorch(MemoryFormat layout) {
+  return layout == MemoryFormat::ChannelsLast ? Sums::kInOneChain
+                                              : Sums::kInBlocks;
 }
 
 // [n, c, h, w] as [h * w, n, c].
@@ -159,8 +171,9 @@ bool ConvolutionProducts::are_better(Pass pass) const {
   // bfloat16 products are so fast that packing the weight tap by tap, or many
   // products for one map, are what counts.
   const bool is_half = weight_.scalar_type() == at::kBFloat16;
+  const std::int64_t share = input_.size(0) / at::get_num_threads();
   const bool is_dense = outputs() <= 4 && down_.is_dense() &&
-                        across_.is_dense() &&
+                        across_.is_dense() && share >= kMinDenseShare &&
                         !(is_half && layout_ == MemoryFormat::Contiguous);
   switch (pass) {
     case Pass::kForward:
@@ -168,7 +181,7 @@ bool ConvolutionProducts::are_better(Pass pass) const {
     case Pass::kInputGradient: // also where the map shrinks
       return outputs() == 1 || is_dense ||
              (outputs() <= 4 && pixels() > 2 * outputs() &&
-              (is_one_tap || !is_half));
+              share >= kMinShrinkingShare && (is_one_tap || !is_half));
     case Pass::kWeightGradient:
       return outputs() == 1 ||
              (!is_one_tap &&
@@ -199,6 +212,7 @@ Tensor ConvolutionProducts::forward(const Tensor& bias) const {
     return matrix_product(
         columns_of(input_, meeting.pixels, layout_),
         pack_weight(weight_, meeting, taps, layout_).t(),
+        sums_as_libtorch(layout_),
         bias.defined() ? repeated(bias, meeting.outputs.size(), layout_)
                        : bias);
   };
@@ -223,7 +237,8 @@ Tensor ConvolutionProducts::input_gradient(const Tensor& grad_output) const {
   const auto product = [&](const Meeting& meeting) {
     return matrix_product(
         columns_of(grad_output, meeting.outputs, layout_),
-        pack_weight(weight_, meeting, taps, layout_));
+        pack_weight(weight_, meeting, taps, layout_),
+        sums_as_libtorch(layout_));
   };
   const auto meetings = taps.meetings_of_pixels();
   if (meetings.size() == 1 && std::ssize(meetings[0].pixels) == pixels()) {
@@ -245,7 +260,8 @@ Tensor ConvolutionProducts::weight_gradient(const Tensor& grad_output) const {
   const auto product = [&](const std::vector<TapRun>& runs) {
     return matrix_product(
         rows_of(grads, runs, &TapRun::output).t(),
-        rows_of(pixels, runs, &TapRun::pixel));
+        rows_of(pixels, runs, &TapRun::pixel),
+        Sums::kInOneChain); // as LibTorch's, of any layout
   };
   const bool is_dead =
       std::ranges::any_of(runs_of_taps, &std::vector<TapRun>::empty);

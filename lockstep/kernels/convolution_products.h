@@ -50,8 +50,9 @@ class ConvolutionProducts {
       const at::Tensor& weight,
       const KernelSteps& steps);
 
-  /// Whether this is the faster way: a matter of shape and type alone, never of
-  /// a measurement, so that runs repeat. docs/performance.md has the numbers.
+  /// Whether this is the faster way: a matter of shape, type and the calling
+  /// thread's number of threads, never of a measurement, so that runs repeat.
+  /// docs/performance.md has the numbers.
   [[nodiscard]] bool are_better(Pass pass) const;
 
   /// Whether they are as a convolution's are: LibTorch refuses others.

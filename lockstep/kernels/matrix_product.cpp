@@ -101,6 +101,7 @@ at::Tensor inner_product(
 at::Tensor matrix_product(
     const at::Tensor& a,
     const at::Tensor& b,
+    Sums sums,
     const at::Tensor& bias) {
   using internal::Multiplier;
   static const Multiplier multiplier =
@@ -109,7 +110,8 @@ at::Tensor matrix_product(
   const bool is_inner_product =
       multiplier == Multiplier::kInnerProduct ||
       (multiplier == Multiplier::kInnerProductForRows && a.stride(1) == 1);
-  if (is_inner_product && a.scalar_type() == at::kFloat &&
+  if (is_inner_product && sums == Sums::kInOneChain &&
+      a.scalar_type() == at::kFloat &&
       at::globalContext().userEnabledMkldnn()) {
     return internal::inner_product(a, b, bias);
   }

@@ -17,12 +17,16 @@
 
 namespace lockstep::kernels {
 
+/// How exact a float32 product has to be.
+enum class Sums { kInBlocks, kInOneChain };
+
 /// a x b, or a x b + bias, rounded once; not by autocast, without a gradient.
 /// Shape: `a` [rows, inner] and `b` [inner, columns] of one type, float32 or
 /// bfloat16, with any strides; `bias` [columns], or undefined.
 at::Tensor matrix_product(
     const at::Tensor& a,
     const at::Tensor& b,
+    Sums sums,
     const at::Tensor& bias = {});
 
 namespace internal {

@@ -116,6 +116,22 @@ struct Shape {
   std::optional<ConvolutionProducts> products;
 };
 
+// Meanwhile: a batch is one thread's.
+class OneThread {
+ public:
+  OneThread() {
+    at::set_num_threads(1);
+  }
+  ~OneThread() {
+    at::set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_ = at::get_num_threads();
+};
+
 constexpr std::array kPasses{
     Pass::kForward,
     Pass::kInputGradient,
@@ -156,9 +172,10 @@ TEST(ConvolutionProducts, AreRightForAnyShape) {
 TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
   torch::manual_seed(16);
   Draw draw(16);
+  const OneThread one_thread;
   int done = 0;
   while (done < 150) {
-    const Shape c(draw, 32, 64);
+    const Shape c(draw, 128, 64);
     const bool is_used =
         c.products && std::ranges::any_of(kPasses, [&](Pass pass) {
           return c.products->are_better(pass);
@@ -290,6 +307,7 @@ TEST(ConvolutionProducts, LeaveToLibTorchWhatItRefuses) {
 
 // The table of docs/performance.md.
 TEST(ConvolutionProducts, AreBetterOnSmallMaps) {
+  const OneThread one_thread;
   const std::vector<std::int64_t> ones{1, 1};
   const auto passes = [&](at::IntArrayRef input,
                           at::IntArrayRef weight,
@@ -325,6 +343,9 @@ TEST(ConvolutionProducts, AreBetterOnSmallMaps) {
   EXPECT_EQ(passes({128, 256, 4, 4}, {512, 256, 3, 3}, 1), "w");
   EXPECT_EQ(passes({128, 64, 7, 7}, {64, 64, 3, 3}, 1), "");
   EXPECT_EQ(passes({16, 512, 1, 1}, {512, 512, 3, 3}, 1), "");
+  EXPECT_EQ(passes({64, 256, 2, 2}, {256, 256, 3, 3}, 1), "fiw");
+  EXPECT_EQ(passes({63, 256, 2, 2}, {256, 256, 3, 3}, 1), "w");
+  EXPECT_EQ(passes({127, 128, 4, 4}, {256, 128, 3, 3}, 2), "w");
   EXPECT_EQ(passes({128, 32, 1, 1}, {512, 32, 3, 3}, 1), "");
   const auto half = at::kBFloat16;
   const auto last = at::MemoryFormat::ChannelsLast;
@@ -334,6 +355,10 @@ TEST(ConvolutionProducts, AreBetterOnSmallMaps) {
   EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 3, 3}, 2, half), "w");
   EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1, half), "w");
   EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1, half, last), "fiw");
+  at::set_num_threads(2); // with half of the batch each
+  EXPECT_EQ(passes({128, 256, 2, 2}, {256, 256, 3, 3}, 1), "fiw");
+  EXPECT_EQ(passes({126, 256, 2, 2}, {256, 256, 3, 3}, 1), "w");
+  EXPECT_EQ(passes({128, 512, 1, 1}, {512, 512, 3, 3}, 1), "fiw");
 }
 
 TEST(ConvolutionProducts, AreForWhatTheyCanCompute) {

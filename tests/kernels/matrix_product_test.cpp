@@ -55,9 +55,10 @@ TEST(MatrixProduct, IsRightWithAnyStrides) {
     if (bias.defined()) {
       exact += bias;
     }
-    expect_close(matrix_product(a, b, bias), exact, inner);
-    EXPECT_TRUE(
-        torch::equal(matrix_product(a, b, bias), matrix_product(a, b, bias)));
+    expect_close(matrix_product(a, b, Sums::kInOneChain, bias), exact, inner);
+    EXPECT_TRUE(torch::equal(
+        matrix_product(a, b, Sums::kInOneChain, bias),
+        matrix_product(a, b, Sums::kInOneChain, bias)));
     if (type == at::kFloat && internal::has_inner_product()) {
       expect_close(internal::inner_product(a, b, bias), exact, inner);
     }
@@ -85,18 +86,26 @@ TEST(MatrixProduct, ObeysTheSwitchOfOneDnn) {
   const auto a = at::randn({64, 96});
   const auto b = at::randn({96, 80});
   at::globalContext().setUserEnabledMkldnn(false);
-  const auto found = matrix_product(a, b);
+  const auto found = matrix_product(a, b, Sums::kInOneChain);
   at::globalContext().setUserEnabledMkldnn(true);
   EXPECT_TRUE(torch::equal(found, at::mm(a, b)));
+}
+
+TEST(MatrixProduct, InBlocksIsLibTorchs) {
+  torch::manual_seed(34);
+  const auto a = at::randn({64, 96});
+  const auto b = at::randn({96, 80});
+  EXPECT_TRUE(
+      torch::equal(matrix_product(a, b, Sums::kInBlocks), at::mm(a, b)));
 }
 
 TEST(MatrixProduct, IsNotRoundedByAutocastAndHasNoGradient) {
   torch::manual_seed(33);
   const auto a = at::randn({64, 96}).requires_grad_();
   const auto b = at::randn({96, 80});
-  const auto expected = matrix_product(a, b);
+  const auto expected = matrix_product(a, b, Sums::kInOneChain);
   at::autocast::set_autocast_enabled(at::kCPU, true);
-  const auto found = matrix_product(a, b);
+  const auto found = matrix_product(a, b, Sums::kInOneChain);
   const auto by_one_dnn =
       internal::has_inner_product() ? internal::inner_product(a, b, {}) : found;
   at::autocast::set_autocast_enabled(at::kCPU, false);
