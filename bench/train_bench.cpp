@@ -7,11 +7,13 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <torch/torch.h>
 
 #include "bench/serve.h"
+#include "lockstep/device/autocast.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/optim/sgd.h"
@@ -29,7 +31,10 @@ struct Settings {
   int steps = 4;
   // As peer_train.py: "nchw" or "nhwc".
   std::string layout = "nchw";
-  // As `lockstep train`: "exact" or "lockstep".
+  // As peer_train.py: "fp32" or "bf16".
+  std::string dtype = "fp32";
+  // As `lockstep train`: "exact" or "lockstep"; "products": the latter without
+  // batch norms.
   std::string kernels = "exact";
 };
 
@@ -46,6 +51,8 @@ Settings parse(int argc, char** argv) {
       settings.batch = std::stoll(value);
     } else if (flag == "--layout") {
       settings.layout = value;
+    } else if (flag == "--dtype") {
+      settings.dtype = value;
     } else if (flag == "--kernels") {
       settings.kernels = value;
     } else if (flag == "--steps") {
@@ -86,7 +93,8 @@ class Job {
         optimizer_(
             model_->parameters(),
             {.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4}),
-        shared_(model_->group().share_threads()) {
+        shared_(model_->group().share_threads()),
+        is_bf16_(settings.dtype == "bf16") {
     torch::manual_seed(1);
     optimizer_.use_workers(model_->group().workers());
     images_ = torch::randn({settings.batch, 1, 28, 28})
@@ -97,9 +105,7 @@ class Job {
 
   double step(Phases& phases) {
     auto since = Clock::now();
-    const auto loss = torch::nn::functional::cross_entropy(
-        model_->forward(images_),
-        targets_);
+    const at::Tensor loss = forward();
     optimizer_.zero_grad();
     phases.forward_ms += Phases::lap(since);
     loss.backward();
@@ -110,6 +116,16 @@ class Job {
   }
 
  private:
+  at::Tensor forward() {
+    std::optional<Autocast> autocast;
+    if (is_bf16_) {
+      autocast.emplace(at::kCPU, at::kBFloat16);
+    }
+    return torch::nn::functional::cross_entropy(
+        model_->forward(images_),
+        targets_);
+  }
+
   static at::MemoryFormat memory_format(const Settings& settings) {
     return settings.layout == "nhwc" ? at::MemoryFormat::ChannelsLast
                                      : at::MemoryFormat::Contiguous;
@@ -125,6 +141,7 @@ class Job {
   DataParallel<Model> model_;
   SGD optimizer_;
   std::unique_ptr<parallel::IntraOpThreadsGuard> shared_;
+  bool is_bf16_;
   at::Tensor images_;
   at::Tensor targets_;
 };
@@ -132,7 +149,9 @@ class Job {
 int run(int argc, char** argv) {
   const Settings settings = parse(argc, argv);
   keep_freed_host_memory();
-  kernels::install({.convolution = settings.kernels == "lockstep"});
+  kernels::install(
+      {.convolution = settings.kernels != "exact",
+       .batch_norm = settings.kernels == "lockstep"});
   at::set_num_threads(settings.threads);
   Job job(settings);
   Phases warm;

@@ -312,30 +312,34 @@ LOCKSTEP_LOOPS(Avx2, 32, [[gnu::target("avx2,fma")]])
 LOCKSTEP_LOOPS(Avx512, 64, [[gnu::target("avx512f,avx512bw,avx512vl,fma")]])
 #endif
 
-template <class T>
-const NormLoops<T>& widest() {
-#ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512vl") != 0) {
-    return Avx512<T>::kTable;
-  }
-  if (__builtin_cpu_supports("avx2") != 0 &&
-      __builtin_cpu_supports("fma") != 0) {
-    return Avx2<T>::kTable;
-  }
-#endif
-  return Plain<T>::kTable;
-}
-
 } // namespace
 
 template <class T>
-const NormLoops<T>& norm_loops() {
-  static const NormLoops<T>& loops = widest<T>();
-  return loops;
+std::vector<const NormLoops<T>*> usable_norm_loops() {
+  std::vector<const NormLoops<T>*> usable;
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512vl") != 0) {
+    usable.push_back(&Avx512<T>::kTable);
+  }
+  if (__builtin_cpu_supports("avx2") != 0 &&
+      __builtin_cpu_supports("fma") != 0) {
+    usable.push_back(&Avx2<T>::kTable);
+  }
+#endif
+  usable.push_back(&Plain<T>::kTable);
+  return usable;
 }
 
-template const NormLoops<float>& norm_loops<float>();
-template const NormLoops<Bfloat16Bits>& norm_loops<Bfloat16Bits>();
+template <class T>
+const NormLoops<T>& norm_loops() {
+  static const NormLoops<T>& widest = *usable_norm_loops<T>().front();
+  return widest;
+}
+
+template std::vector<const NormLoops<float>*> usable_norm_loops();
+template std::vector<const NormLoops<Bfloat16Bits>*> usable_norm_loops();
+template const NormLoops<float>& norm_loops();
+template const NormLoops<Bfloat16Bits>& norm_loops();
 
 } // namespace lockstep::kernels

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace lockstep::kernels {
 
@@ -79,7 +80,11 @@ struct NormLoops {
   void (*gradient)(const TileSize&, const Gradient&) = nullptr;
 };
 
-/// Those for this processor.
+/// Those that this processor can run, with the widest vectors first.
+template <class T>
+std::vector<const NormLoops<T>*> usable_norm_loops();
+
+/// The first of them.
 template <class T>
 const NormLoops<T>& norm_loops();
 

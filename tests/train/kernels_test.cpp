@@ -95,6 +95,11 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
   EXPECT_EQ(
       to_string(other.numerics()),
       "kernels: 'exact', now 'lockstep, products 2, norms 1'");
+  TrainConfig half;
+  half.amp = "bf16";
+  RunIdentity with_half(half, "cpu", "single", 10);
+  with_half.part().load(saved);
+  EXPECT_EQ(to_string(with_half.numerics()), "amp: 'off', now 'bf16'");
   identity.part().load(saved);
   EXPECT_EQ(to_string(identity.numerics()), "");
 }
