@@ -52,7 +52,10 @@ inline constexpr std::array kBenchFlags{
         "WHOSE",
         "kernels to measure beside them, step by step in turn"},
     CommandFlag{"--channels-last", {}, "NHWC memory layout"},
-    CommandFlag{"--steps", "N", "steps to time, and as many whose layers are [default: 10]"},
+    CommandFlag{
+        "--steps",
+        "N",
+        "steps to time, and as many whose layers are [default: 10]"},
     CommandFlag{"--json", {}, "print one JSON object"},
     CommandFlag{"--help", {}, "print this help"},
 };
