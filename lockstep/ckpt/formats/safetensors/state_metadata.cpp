@@ -262,8 +262,11 @@ class VersionsPlanner {
     if (before + json.size() > kMaxText) {
       return false;
     }
-    plan_.text = plan_.text ? std::move(plan_.text) : "{";
-    *plan_.text += (before > 1 && !json.empty() ? ", " : "") + json;
+    if (!plan_.text) {
+      plan_.text = "{";
+    }
+    *plan_.text += before > 1 && !json.empty() ? ", " : "";
+    *plan_.text += json;
     written_.insert(
         std::make_move_iterator(entries.begin()),
         std::make_move_iterator(entries.end()));

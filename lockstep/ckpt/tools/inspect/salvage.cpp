@@ -95,6 +95,7 @@ struct Remains {
 // Names of all local headers, in the order of the file.
 std::vector<std::string> names_of(const RecoveredRecords& found) {
   std::vector<std::string> names;
+  names.reserve(found.records.size() + found.lost.size());
   for (const ZipRecord& record : found.records) {
     names.push_back(record.name);
   }

@@ -150,14 +150,26 @@ void warn_trailing(
   }
 }
 
-Error array_follows(const Place& place) {
+// What comes after an object. False for an array, whose pickle would not be
+// seen.
+bool note_follower(
+    ScanCollector& out,
+    const Place& place,
+    ByteSpan head,
+    std::uint64_t rest,
+    bool is_pickle) {
+  if (!is_npy(head)) {
+    warn_trailing(out, place, rest, is_pickle);
+    return true;
+  }
   Error error = read_error(
       ErrorCode::kUnsupported,
       "E_TRAILING",
       "a NumPy array follows the pickle");
   error.record = place.record;
   error.offset = place.offset;
-  return error;
+  out.add_unreadable(std::move(error));
+  return false;
 }
 
 } // namespace
@@ -183,12 +195,9 @@ bool scan_stream(
     const bool is_legacy = starts_like_legacy(*head);
     const bool looks_right =
         is_legacy || is_pickle(*scan, *head, source.size() - at);
-    if (object != 0 && is_npy(*head)) { // whose pickle would not be seen
-      out.add_unreadable(array_follows(here));
+    if (object != 0 &&
+        !note_follower(out, here, *head, source.size() - at, looks_right)) {
       return true;
-    }
-    if (object != 0) {
-      warn_trailing(out, here, source.size() - at, looks_right);
     }
     if (!looks_right) {
       return object != 0;
