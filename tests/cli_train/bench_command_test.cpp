@@ -72,10 +72,11 @@ TEST(BenchCommand, PrintsJson) {
 }
 
 TEST(BenchCommand, EveryMistakeIsNamed) {
-  const struct {
+  struct Mistake {
     std::vector<std::string> args;
     std::string text;
-  } rows[] = {
+  };
+  const std::vector<Mistake> rows{
       {{}, "which model?"},
       {{"resnet18", "--step", "3"}, "did you mean '--steps'?"},
       {{"resnet18", "--steps", "0"}, "expected a whole number of 1 or more"},
