@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Note [One source, several instruction sets]
-// A function with __attribute__((target(...))) may use those instructions in a
-// program that runs without them, if it is never called there. Each loop is a
-// template that is inlined into one such function per instruction set: vectors
-// of the compilers' own, wide as the registers, become its instructions. No
-// function of another header is called inside, of which the linker might keep
-// the copy with instructions that another processor lacks.
 #include "lockstep/kernels/norm_loops.h"
 
-#include "lockstep/kernels/internal/norm_lanes.h"
+#include "lockstep/kernels/internal/lanes.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -308,27 +300,23 @@ LOCKSTEP_INLINE void gradient(
 
 LOCKSTEP_LOOPS(Plain, 16, )
 #ifdef __x86_64__
-LOCKSTEP_LOOPS(Avx2, 32, [[gnu::target("avx2,fma")]])
-LOCKSTEP_LOOPS(Avx512, 64, [[gnu::target("avx512f,avx512bw,avx512vl,fma")]])
+LOCKSTEP_LOOPS(Avx2, 32, LOCKSTEP_AVX2)
+LOCKSTEP_LOOPS(Avx512, 64, LOCKSTEP_AVX512)
+#else
+template <class T>
+using Avx2 = Plain<T>;
+template <class T>
+using Avx512 = Plain<T>;
 #endif
 
 } // namespace
 
 template <class T>
 std::vector<const NormLoops<T>*> usable_norm_loops() {
-  std::vector<const NormLoops<T>*> usable;
-#ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512vl") != 0) {
-    usable.push_back(&Avx512<T>::kTable);
-  }
-  if (__builtin_cpu_supports("avx2") != 0 &&
-      __builtin_cpu_supports("fma") != 0) {
-    usable.push_back(&Avx2<T>::kTable);
-  }
-#endif
-  usable.push_back(&Plain<T>::kTable);
-  return usable;
+  return internal::usable_tables(
+      &Avx512<T>::kTable,
+      &Avx2<T>::kTable,
+      &Plain<T>::kTable);
 }
 
 template <class T>

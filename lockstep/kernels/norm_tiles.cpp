@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <ATen/Parallel.h>
+#include "lockstep/kernels/threads.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -94,8 +94,7 @@ void NormTiles::for_each(c10::function_ref<void(const NormTile&)> work) const {
   const std::int64_t numbers = plane_ > 0
                                    ? std::min(plane_, kPiece)
                                    : kRows * std::min(columns_, kMaxColumns);
-  at::parallel_for(
-      0,
+  in_threads(
       count,
       ceil_div(kGrain, numbers),
       [&](std::int64_t begin, std::int64_t end) {
@@ -107,8 +106,7 @@ void NormTiles::for_each(c10::function_ref<void(const NormTile&)> work) const {
 
 template <class Add>
 void NormTiles::for_each_sum(Add add) const {
-  at::parallel_for(
-      0,
+  in_threads(
       channels(),
       kChannelGrain,
       [&](std::int64_t begin, std::int64_t end) {

@@ -95,6 +95,7 @@ class ColumnParameters {
   ColumnParameters(const NormTiles& tiles, const float* of_channels);
   ColumnParameters(const ColumnParameters&) = delete; // values_ is its own
   ColumnParameters& operator=(const ColumnParameters&) = delete;
+  ~ColumnParameters() = default;
 
   [[nodiscard]] const float* of(const NormTile& tile) const {
     return values_ == nullptr ? nullptr : values_ + tile.column;

@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Vectors of numbers as wide as registers, for functions of which there is one
-// for each instruction set: Note [One source, several instruction sets] in
-// norm_loops.cpp, which alone includes this.
+// for each instruction set.
+//
+// Note [One source, several instruction sets]
+// A function with __attribute__((target(...))) may use those instructions in a
+// program that runs without them, if it is never called there. Each loop is a
+// template that is inlined into one such function per instruction set: vectors
+// of the compilers' own, wide as the registers, become its instructions. No
+// function of another header is called inside, of which the linker might keep
+// the copy with instructions that another processor lacks: only the sources of
+// such loops include this.
 #pragma once
 
 #include <cstdint>
-
-#include "lockstep/kernels/norm_loops.h"
+#include <vector>
 
 // Vectors are passed between functions that are inlined, so that no convention
 // of calls is concerned.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define LOCKSTEP_INLINE [[gnu::always_inline]] inline
+
+// The instruction sets, for one function or variable each.
+#define LOCKSTEP_AVX2 [[gnu::target("avx2,fma")]]
+#define LOCKSTEP_AVX512 [[gnu::target("avx512f,avx512bw,avx512vl,fma")]]
+
+// Arrays of the language: see the note above.
+// NOLINTBEGIN(modernize-avoid-c-arrays, bugprone-macro-parentheses)
 
 namespace lockstep::kernels::internal {
 
@@ -39,7 +53,7 @@ LOCKSTEP_VECTORS(16)
 LOCKSTEP_VECTORS(32)
 LOCKSTEP_VECTORS(64)
 
-/// Vectors of float32, also from and to bfloat16.
+/// Vectors of float32, also from and to the bits of bfloat16.
 template <int kBytes>
 struct Lanes : Vectors<kBytes> {
   using V = Vectors<kBytes>;
@@ -58,7 +72,7 @@ struct Lanes : Vectors<kBytes> {
     return result;
   }
 
-  LOCKSTEP_INLINE static Floats load(const Bfloat16Bits* from) {
+  LOCKSTEP_INLINE static Floats load(const std::uint16_t* from) {
     Halves bits;
     __builtin_memcpy(&bits, from, sizeof bits);
     // NOLINTNEXTLINE(readability-magic-numbers): the upper half of a float32
@@ -70,7 +84,7 @@ struct Lanes : Vectors<kBytes> {
   }
 
   // To the nearest, ties to even, as PyTorch.
-  LOCKSTEP_INLINE static void store(Bfloat16Bits* to, const Floats& value) {
+  LOCKSTEP_INLINE static void store(std::uint16_t* to, const Floats& value) {
     const auto bits = reinterpret_cast<Words>(value);
     const Words rounded = (bits + (0x7fffU + ((bits >> 16U) & 1U))) >> 16U;
     const Words nan = Words{} + 0x7fc0U;
@@ -145,5 +159,29 @@ struct Part {
     return kIsPlane ? L::all(values[0]) : load(values);
   }
 };
+
+/// Of the tables of loops with 64, 32 and 16 bytes, which are called Avx512,
+/// Avx2 and Plain, those that this processor can run: the widest vectors first.
+template <class Table>
+std::vector<const Table*> usable_tables(
+    [[maybe_unused]] const Table* avx512,
+    [[maybe_unused]] const Table* avx2,
+    const Table* plain) {
+  std::vector<const Table*> usable;
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512vl") != 0) {
+    usable.push_back(avx512);
+  }
+  if (__builtin_cpu_supports("avx2") != 0 &&
+      __builtin_cpu_supports("fma") != 0) {
+    usable.push_back(avx2);
+  }
+#endif
+  usable.push_back(plain);
+  return usable;
+}
+
+// NOLINTEND(modernize-avoid-c-arrays, bugprone-macro-parentheses)
 
 } // namespace lockstep::kernels::internal

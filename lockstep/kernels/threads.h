@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Loops in the threads of LibTorch: those that compute its own operations, as
+// many as `at::set_num_threads` says. `at::parallel_for` is a template, which
+// is serial in whatever is compiled without OpenMP, as Lockstep and most
+// programs of its users are.
+#pragma once
+
+#include <cstdint>
+
+#include <c10/util/FunctionRef.h>
+
+namespace lockstep::kernels {
+
+/// Calls work(begin, end) for ranges that together are 0 to `count`: one range
+/// per thread, none shorter than `grain` but the last, and a single one if the
+/// calling thread is one of several already. Returns when all are done. An
+/// exception is the caller's.
+void in_threads(
+    std::int64_t count,
+    std::int64_t grain,
+    c10::function_ref<void(std::int64_t begin, std::int64_t end)> work);
+
+} // namespace lockstep::kernels
