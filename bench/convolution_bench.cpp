@@ -123,17 +123,17 @@ nlohmann::json measure(const nlohmann::json& layer) {
        compare(
            convolve,
            [&] { return products()->forward({}); },
-           found->are_better(Pass::kForward))},
+           found->is_better(Pass::kForward))},
       {"input",
        compare(
            [&] { return gradient(true); },
            [&] { return products()->input_gradient(grad); },
-           found->are_better(Pass::kInputGradient))},
+           found->is_better(Pass::kInputGradient))},
       {"weight",
        compare(
            [&] { return gradient(false); },
            [&] { return products()->weight_gradient(grad); },
-           found->are_better(Pass::kWeightGradient))}};
+           found->is_better(Pass::kWeightGradient))}};
 }
 
 } // namespace

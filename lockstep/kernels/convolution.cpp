@@ -10,6 +10,7 @@
 
 #include "lockstep/kernels/convolution_products.h"
 #include "lockstep/kernels/weight_gradient.h"
+#include "lockstep/kernels/winograd.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -19,8 +20,65 @@ using at::Tensor;
 
 std::atomic<Convolutions> in_use{Convolutions::kTorch};
 
-// How profilers see that a convolution was computed by products.
-constexpr const char* kProductName = "lockstep::product";
+// How profilers see whose way it was.
+template <class Way>
+constexpr const char* kName = nullptr;
+template <>
+constexpr const char* kName<ConvolutionProducts> = "lockstep::product";
+template <>
+constexpr const char* kName<WinogradConvolution> = "lockstep::winograd";
+
+// Undefined if another way is better.
+template <class Way>
+Tensor forward_by(
+    const Tensor& input,
+    const Tensor& weight,
+    const Tensor& bias,
+    const KernelSteps& steps) {
+  const auto way = Way::of(input, weight, steps);
+  if (!way || !way->is_better(Pass::kForward) || !way->takes_bias(bias)) {
+    return {};
+  }
+  RECORD_FUNCTION(kName<Way>, c10::ArrayRef<const c10::IValue>());
+  return way->forward(bias);
+}
+
+Tensor forward(
+    const Tensor& input,
+    const Tensor& weight,
+    const Tensor& bias,
+    const KernelSteps& steps) {
+  Tensor output = forward_by<ConvolutionProducts>(input, weight, bias, steps);
+  return output.defined()
+             ? output
+             : forward_by<WinogradConvolution>(input, weight, bias, steps);
+}
+
+// Adds those that are wanted, not there yet, and sooner computed in this way.
+template <class Way>
+void add_gradients_by(
+    const ConvolutionInputs& of,
+    std::array<bool, 3> wanted,
+    Gradients& gradients) {
+  const auto way = Way::of(of.input, of.weight, of.steps);
+  if (!way || !way->takes_gradient(of.grad_output)) {
+    return;
+  }
+  auto& [of_input, of_weight, of_bias] = gradients;
+  if (wanted[0] && !of_input.defined() &&
+      way->is_better(Pass::kInputGradient)) {
+    RECORD_FUNCTION(kName<Way>, c10::ArrayRef<const c10::IValue>());
+    of_input = way->input_gradient(of.grad_output);
+  }
+  if (wanted[1] && !of_weight.defined() &&
+      way->is_better(Pass::kWeightGradient)) {
+    RECORD_FUNCTION(kName<Way>, c10::ArrayRef<const c10::IValue>());
+    of_weight = way->weight_gradient(of.grad_output);
+    if (wanted[2]) { // which LibTorch's kernel computes with the weight's
+      of_bias = at::cpu::sum(of.grad_output, IntArrayRef({0, 2, 3}));
+    }
+  }
+}
 
 // NOLINTNEXTLINE(readability-function-size): LibTorch's schema
 Tensor convolution(
@@ -34,15 +92,13 @@ Tensor convolution(
     IntArrayRef output_padding,
     std::int64_t groups) {
   if (in_use == Convolutions::kProducts && !transposed && groups == 1) {
-    const auto products = ConvolutionProducts::of(
+    Tensor output = forward(
         input,
         weight,
+        bias.value_or(Tensor()),
         {.stride = stride, .padding = padding, .dilation = dilation});
-    const Tensor bias_or_none = bias.value_or(Tensor());
-    if (products && products->are_better(Pass::kForward) &&
-        products->take_bias(bias_or_none)) {
-      RECORD_FUNCTION(kProductName, c10::ArrayRef<const c10::IValue>());
-      return products->forward(bias_or_none);
+    if (output.defined()) {
+      return output;
     }
   }
   return at::native::convolution(
@@ -55,27 +111,6 @@ Tensor convolution(
       transposed,
       output_padding,
       groups);
-}
-
-// Those for which products are better.
-Gradients product_gradients(
-    const ConvolutionProducts& products,
-    const Tensor& grad_output,
-    std::array<bool, 3> wanted) {
-  Gradients found;
-  auto& [of_input, of_weight, of_bias] = found;
-  if (wanted[0] && products.are_better(Pass::kInputGradient)) {
-    RECORD_FUNCTION(kProductName, c10::ArrayRef<const c10::IValue>());
-    of_input = products.input_gradient(grad_output);
-  }
-  if (wanted[1] && products.are_better(Pass::kWeightGradient)) {
-    RECORD_FUNCTION(kProductName, c10::ArrayRef<const c10::IValue>());
-    of_weight = products.weight_gradient(grad_output);
-    if (wanted[2]) { // which LibTorch's kernel computes with the weight's
-      of_bias = at::cpu::sum(grad_output, IntArrayRef({0, 2, 3}));
-    }
-  }
-  return found;
 }
 
 // NOLINTNEXTLINE(readability-function-size): LibTorch's schema
@@ -119,10 +154,8 @@ Gradients convolution_backward(
       .steps = {.stride = stride, .padding = padding, .dilation = dilation}};
   Gradients found;
   if (convolutions == Convolutions::kProducts) {
-    const auto products = ConvolutionProducts::of(input, weight, inputs.steps);
-    if (products && products->take_gradient(grad_output)) {
-      found = product_gradients(*products, grad_output, wanted);
-    }
+    add_gradients_by<ConvolutionProducts>(inputs, wanted, found);
+    add_gradients_by<WinogradConvolution>(inputs, wanted, found);
   }
   auto& [of_input, of_weight, of_bias] = found;
   wanted = {

@@ -162,7 +162,7 @@ ConvolutionProducts::ConvolutionProducts(
       is_dilated_(std::max(steps.dilation.front(), steps.dilation.back()) > 1) {
 }
 
-bool ConvolutionProducts::are_better(Pass pass) const {
+bool ConvolutionProducts::is_better(Pass pass) const {
   if (input_.size(0) < kMinProductBatch ||
       std::min(in(), out()) < kMinProductChannels || is_dilated_) {
     return false;
@@ -190,12 +190,12 @@ bool ConvolutionProducts::are_better(Pass pass) const {
   return false;
 }
 
-bool ConvolutionProducts::take_bias(const Tensor& bias) const {
+bool ConvolutionProducts::takes_bias(const Tensor& bias) const {
   return !bias.defined() || (bias.scalar_type() == weight_.scalar_type() &&
                              bias.sizes() == at::IntArrayRef({out()}));
 }
 
-bool ConvolutionProducts::take_gradient(const Tensor& grad_output) const {
+bool ConvolutionProducts::takes_gradient(const Tensor& grad_output) const {
   return is_a_batch(grad_output) &&
          grad_output.scalar_type() == weight_.scalar_type() &&
          grad_output.sizes() == at::IntArrayRef(output_sizes());

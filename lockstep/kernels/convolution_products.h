@@ -35,9 +35,6 @@
 
 namespace lockstep::kernels {
 
-/// What is computed of a convolution.
-enum class Pass { kForward, kInputGradient, kWeightGradient };
-
 /// A two-dimensional convolution with one group, as products.
 class ConvolutionProducts {
  public:
@@ -53,11 +50,11 @@ class ConvolutionProducts {
   /// Whether this is the faster way: a matter of shape, type and the calling
   /// thread's number of threads, never of a measurement, so that runs repeat.
   /// docs/performance.md has the numbers.
-  [[nodiscard]] bool are_better(Pass pass) const;
+  [[nodiscard]] bool is_better(Pass pass) const;
 
   /// Whether they are as a convolution's are: LibTorch refuses others.
-  [[nodiscard]] bool take_bias(const at::Tensor& bias) const;
-  [[nodiscard]] bool take_gradient(const at::Tensor& grad_output) const;
+  [[nodiscard]] bool takes_bias(const at::Tensor& bias) const;
+  [[nodiscard]] bool takes_gradient(const at::Tensor& grad_output) const;
 
   /// All have the strides that LibTorch's kernels give them.
   /// Shape: `bias` [out], or undefined; `grad_output` [batch, out, oh, ow].

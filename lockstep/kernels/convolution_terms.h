@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which taps of a convolution meet which pixels: integers only. Pixels, outputs
-// and taps are numbered row by row.
+// What a convolution is, and which of its taps meet which pixels: integers
+// only. Pixels, outputs and taps are numbered row by row.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,9 @@
 #include <c10/util/ArrayRef.h>
 
 namespace lockstep::kernels {
+
+/// What is computed of a convolution.
+enum class Pass { kForward, kInputGradient, kWeightGradient };
 
 /// Where a convolution applies its kernel. Units: pixels, [height, width], or
 /// one number for both.

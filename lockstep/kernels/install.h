@@ -14,18 +14,20 @@
 
 namespace lockstep::kernels {
 
-/// The rules by which `InstallOptions::convolution` chooses between products
+/// The rules by which `InstallOptions::convolution` chooses between its ways
 /// and LibTorch's kernels. Another name says that the same program may compute
 /// other bits: a run keeps it.
-inline constexpr std::string_view kConvolutionRules = "products 2";
+inline constexpr std::string_view kConvolutionRules = "products 2, winograd 1";
 
 /// The order of the sums of `InstallOptions::batch_norm`, likewise.
 inline constexpr std::string_view kBatchNormRules = "norms 1";
 
 struct InstallOptions {
   /// Convolutions over small maps become matrix products, float32 and bfloat16
-  /// (convolution_products.h). Sums are rounded in another order: results are
-  /// as exact as LibTorch's and repeat bit for bit, but are not its bits.
+  /// (convolution_products.h); over larger maps with channels last fewer
+  /// multiplications, float32 (winograd.h). Sums are rounded in another order:
+  /// results are as exact as LibTorch's and repeat bit for bit, but are not its
+  /// bits.
   bool convolution = false;
   /// Batch normalisation in fewer and faster passes, float32 and bfloat16, with
   /// ReLU and addition where a model asks for it (batch_norm.h); exact and

@@ -178,7 +178,7 @@ TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
     const Shape c(draw, 128, 64);
     const bool is_used =
         c.products && std::ranges::any_of(kPasses, [&](Pass pass) {
-          return c.products->are_better(pass);
+          return c.products->is_better(pass);
         });
     if (!is_used) {
       continue;
@@ -189,7 +189,7 @@ TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
     const auto ours = c.ours();
     for (std::size_t i = 0; i < kPasses.size(); ++i) {
       // Of a few padded shapes oneDNN leaves bfloat16 gradients of NaN.
-      if (c.products->are_better(kPasses[i]) &&
+      if (c.products->is_better(kPasses[i]) &&
           theirs[i].isfinite().all().item<bool>()) {
         EXPECT_LE(
             error_of(ours[i], exact[i]),
@@ -296,13 +296,13 @@ TEST(ConvolutionProducts, LeaveToLibTorchWhatItRefuses) {
       x,
       w,
       {.stride = ones, .padding = ones, .dilation = ones});
-  EXPECT_TRUE(products->take_bias({}));
-  EXPECT_TRUE(products->take_bias(at::ones({3})));
-  EXPECT_FALSE(products->take_bias(at::ones({1})));
-  EXPECT_FALSE(products->take_bias(at::ones({3}, at::kDouble)));
-  EXPECT_TRUE(products->take_gradient(at::ones({2, 3, 2, 2})));
-  EXPECT_FALSE(products->take_gradient(at::ones({2, 3, 1, 2})));
-  EXPECT_FALSE(products->take_gradient(at::ones({2, 3, 2, 2}, at::kDouble)));
+  EXPECT_TRUE(products->takes_bias({}));
+  EXPECT_TRUE(products->takes_bias(at::ones({3})));
+  EXPECT_FALSE(products->takes_bias(at::ones({1})));
+  EXPECT_FALSE(products->takes_bias(at::ones({3}, at::kDouble)));
+  EXPECT_TRUE(products->takes_gradient(at::ones({2, 3, 2, 2})));
+  EXPECT_FALSE(products->takes_gradient(at::ones({2, 3, 1, 2})));
+  EXPECT_FALSE(products->takes_gradient(at::ones({2, 3, 2, 2}, at::kDouble)));
 }
 
 // The table of docs/performance.md.
@@ -326,7 +326,7 @@ TEST(ConvolutionProducts, AreBetterOnSmallMaps) {
          {std::pair{Pass::kForward, 'f'},
           std::pair{Pass::kInputGradient, 'i'},
           std::pair{Pass::kWeightGradient, 'w'}}) {
-      if (products && products->are_better(pass)) {
+      if (products && products->is_better(pass)) {
         found += letter;
       }
     }

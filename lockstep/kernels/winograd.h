@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Convolutions 3x3 with stride 1 over larger maps, after Winograd: 36
+// multiplications for 4x4 outputs, where a direct convolution has 144. What is
+// multiplied is told in Note [Winograd's transforms] in winograd_loops.h.
+//
+// Note [Tiles in a cache]
+// The spectrum of a map is 2.25 times as large as the map: written to memory
+// and read again it would cost what the multiplications save. Tiles are
+// transformed, multiplied and transformed back some at a time, while they are
+// in a cache. The gradient of the weight is one sum over all tiles: each thread
+// computes some rows and columns of it.
+//
+// Sums have one order whatever the number of threads. Rounding errors are at
+// most twice those of LibTorch's kernels for channels last, which is why only
+// those are replaced: with packed maps LibTorch's errors are half as large. An
+// Inf or NaN reaches all outputs of the tiles that see it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+
+#include "lockstep/kernels/convolution_terms.h"
+#include "lockstep/kernels/winograd_loops.h"
+
+namespace lockstep::kernels {
+
+/// A two-dimensional convolution with one group, after Winograd.
+class WinogradConvolution {
+ public:
+  /// None for others than 3x3 with stride 1, no dilation and a padding of at
+  /// most 2, float32, channels last, numbers of channels that are multiples of
+  /// kChannelStep.
+  /// Shape: `input` [batch, in, h, w], `weight` [out, in, 3, 3].
+  static std::optional<WinogradConvolution> of(
+      const at::Tensor& input,
+      const at::Tensor& weight,
+      const KernelSteps& steps);
+
+  /// Whether this is the faster way and as exact as LibTorch's: a matter of
+  /// shape, processor and the calling thread's number of threads, never of a
+  /// measurement. docs/performance.md has the numbers.
+  [[nodiscard]] bool is_better(Pass pass) const;
+
+  /// Whether they are as a convolution's are: LibTorch refuses others.
+  [[nodiscard]] bool takes_bias(const at::Tensor& bias) const;
+  [[nodiscard]] bool takes_gradient(const at::Tensor& grad_output) const;
+
+  /// All have channels last, as LibTorch's.
+  /// Shape: `bias` [out], or undefined; `grad_output` [batch, out, oh, ow].
+  [[nodiscard]] at::Tensor forward(const at::Tensor& bias) const;
+  [[nodiscard]] at::Tensor input_gradient(const at::Tensor& grad_output) const;
+  [[nodiscard]] at::Tensor weight_gradient(const at::Tensor& grad_output) const;
+
+ private:
+  WinogradConvolution(
+      const at::Tensor& input,
+      const at::Tensor& weight,
+      at::IntArrayRef padding);
+
+  [[nodiscard]] std::int64_t in() const {
+    return weight_.size(1);
+  }
+  [[nodiscard]] std::int64_t out() const {
+    return weight_.size(0);
+  }
+  [[nodiscard]] std::int64_t tiles() const {
+    return input_.size(0) * outputs_.tiles_down * outputs_.tiles_across;
+  }
+
+  at::Tensor input_;
+  at::Tensor weight_;
+  // Tile by tile.
+  TiledMap pixels_;
+  TiledMap outputs_;
+};
+
+} // namespace lockstep::kernels

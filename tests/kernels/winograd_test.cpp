@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Winograd's convolutions beside float64 and LibTorch's kernels, on shapes that
+// a generator with a fixed seed draws.
+#include "lockstep/kernels/winograd.h"
+
+#include <array>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+namespace lockstep::kernels {
+namespace {
+
+constexpr int kCases = 400;
+constexpr auto kLast = at::MemoryFormat::ChannelsLast;
+
+struct Case {
+  at::Tensor input;
+  at::Tensor weight;
+  at::Tensor bias = {};
+  at::Tensor grad_output;
+  std::array<std::int64_t, 2> padding = {};
+
+  [[nodiscard]] WinogradConvolution convolution() const {
+    return WinogradConvolution::of(
+               input,
+               weight,
+               {.stride = 1, .padding = padding, .dilation = 1})
+        .value();
+  }
+
+  [[nodiscard]] std::array<at::Tensor, 3> ours() const {
+    const WinogradConvolution convolution = this->convolution();
+    return {
+        convolution.forward(bias),
+        convolution.input_gradient(grad_output),
+        convolution.weight_gradient(grad_output)};
+  }
+
+  // LibTorch's with tensors of `type`: output, gradients.
+  [[nodiscard]] std::array<at::Tensor, 3> libtorchs(at::ScalarType type) const {
+    const auto x = input.to(type).detach().requires_grad_();
+    const auto w = weight.to(type).detach().requires_grad_();
+    const auto y =
+        at::conv2d(x, w, bias.defined() ? bias.to(type) : bias, 1, padding);
+    const auto grads =
+        torch::autograd::grad({y}, {x, w}, {grad_output.to(type)});
+    return {y.detach(), grads[0], grads[1]};
+  }
+};
+
+Case of_sizes(
+    at::IntArrayRef images, // [n, h, w]
+    std::int64_t in,
+    std::int64_t out,
+    std::array<std::int64_t, 2> padding) {
+  return {
+      .input = at::randn({images[0], in, images[1], images[2]})
+                   .relu()
+                   .contiguous(kLast),
+      .weight = (at::randn({out, in, 3, 3}) / 24).contiguous(kLast),
+      .grad_output = at::randn({images[0],
+                                out,
+                                images[1] + 2 * padding[0] - 2,
+                                images[2] + 2 * padding[1] - 2})
+                         .contiguous(kLast),
+      .padding = padding};
+}
+
+class Draw {
+ public:
+  std::int64_t from(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
+  }
+
+  Case some() {
+    Case drawn = of_sizes(
+        {from(1, 9), from(3, 13), from(3, 13)},
+        kChannelStep * from(1, 5),
+        kChannelStep * from(1, 5),
+        {from(0, 2), from(0, 2)});
+    if (from(0, 1) == 1) {
+      drawn.bias = at::randn({drawn.weight.size(0)});
+    }
+    if (from(0, 2) == 0) { // one of both decides
+      drawn.weight = drawn.weight.contiguous();
+    }
+    if (from(0, 2) == 0) {
+      drawn.grad_output = drawn.grad_output.contiguous();
+    }
+    return drawn;
+  }
+
+ private:
+  std::mt19937 engine_{19};
+};
+
+double error(const at::Tensor& result, const at::Tensor& exact) {
+  return (result.to(at::kDouble) - exact).square().mean().sqrt().item<double>();
+}
+
+double size(const at::Tensor& exact) {
+  return exact.square().mean().sqrt().item<double>();
+}
+
+constexpr std::array<const char*, 3> kWhat{"output", "input", "weight"};
+
+TEST(Winograd, IsNearFloat64) {
+  torch::manual_seed(1);
+  Draw draw;
+  for (int i = 0; i < kCases; ++i) {
+    const Case drawn = draw.some();
+    const auto exact = drawn.libtorchs(at::kDouble);
+    const auto ours = drawn.ours();
+    for (std::size_t k = 0; k < ours.size(); ++k) {
+      SCOPED_TRACE(std::string(kWhat.at(k)) + " of case " + std::to_string(i));
+      ASSERT_EQ(ours[k].sizes(), exact[k].sizes());
+      EXPECT_TRUE(ours[k].is_contiguous(kLast));
+      EXPECT_LT(error(ours[k], exact[k]), 2e-6 * size(exact[k]));
+    }
+  }
+}
+
+// Where it is used: the layers of ResNets and VGGs.
+TEST(Winograd, IsAsExactAsLibTorchs) {
+  torch::manual_seed(2);
+  struct Layer {
+    std::int64_t batch;
+    std::int64_t map;
+    std::int64_t in;
+    std::int64_t out;
+  };
+  int compared = 0;
+  for (const Layer& layer : std::vector<Layer>{
+           {256, 4, 64, 64},
+           {256, 4, 128, 128},
+           {256, 4, 256, 512},
+           {64, 7, 64, 64},
+           {64, 8, 128, 256},
+           {32, 14, 256, 256},
+           {32, 28, 128, 128},
+           {32, 56, 64, 64}}) {
+    const Case one = of_sizes(
+        {layer.batch, layer.map, layer.map},
+        layer.in,
+        layer.out,
+        {1, 1});
+    const WinogradConvolution convolution = one.convolution();
+    const auto exact = one.libtorchs(at::kDouble);
+    const auto theirs = one.libtorchs(at::kFloat);
+    const auto ours = one.ours();
+    for (std::size_t k = 0; k < ours.size(); ++k) {
+      SCOPED_TRACE(
+          std::string(kWhat.at(k)) + ", " + std::to_string(layer.in) +
+          " channels, maps of " + std::to_string(layer.map));
+      if (!convolution.is_better(static_cast<Pass>(k))) {
+        continue;
+      }
+      ++compared;
+      EXPECT_LE(error(ours[k], exact[k]), 2 * error(theirs[k], exact[k]))
+          << error(theirs[k], exact[k]) / size(exact[k]);
+    }
+  }
+  EXPECT_GE(compared, 20);
+}
+
+// Each instruction set, with another number of threads, the same bits but for
+// the fused additions that the plain one lacks.
+TEST(Winograd, HasTheSameBitsWithAnyNumberOfThreads) {
+  torch::manual_seed(3);
+  const Case one = of_sizes({37, 7, 9}, 64, 128, {1, 1});
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const auto alone = one.ours();
+  at::set_num_threads(4);
+  const auto together = one.ours();
+  at::set_num_threads(threads);
+  for (std::size_t k = 0; k < alone.size(); ++k) {
+    EXPECT_TRUE(at::equal(alone[k], together[k])) << kWhat.at(k);
+  }
+}
+
+TEST(Winograd, TakesOnlyWhatItCanCompute) {
+  const Case one = of_sizes({64, 8, 8}, 64, 64, {1, 1});
+  const auto is_taken = [](const at::Tensor& input,
+                           const at::Tensor& weight,
+                           std::int64_t stride = 1,
+                           std::int64_t padding = 1,
+                           std::int64_t dilation = 1) {
+    return WinogradConvolution::of(
+               input,
+               weight,
+               {.stride = stride, .padding = padding, .dilation = dilation})
+        .has_value();
+  };
+  EXPECT_TRUE(is_taken(one.input, one.weight));
+  EXPECT_FALSE(is_taken(one.input.contiguous(), one.weight.contiguous()));
+  EXPECT_FALSE(is_taken(one.input, one.weight, 2));
+  EXPECT_FALSE(is_taken(one.input, one.weight, 1, 3));
+  EXPECT_FALSE(is_taken(one.input, one.weight, 1, 1, 2));
+  EXPECT_FALSE(is_taken(one.input.to(at::kDouble), one.weight));
+  EXPECT_FALSE(is_taken(one.input.narrow(1, 0, 60), one.weight));
+  EXPECT_FALSE(is_taken(one.input, at::randn({64, 64, 5, 5})));
+  EXPECT_FALSE(is_taken(one.input.narrow(0, 0, 0), one.weight));
+  EXPECT_FALSE(one.convolution().takes_gradient(at::randn({64, 64, 7, 8})));
+  EXPECT_FALSE(one.convolution().takes_bias(at::randn({63})));
+}
+
+// What a window sees reaches the outputs of its tile, and no other's.
+TEST(Winograd, HidesNoNan) {
+  Case one = of_sizes({2, 8, 8}, 32, 32, {1, 1});
+  one.input.index_put_({0, 3, 6, 6}, std::numeric_limits<float>::quiet_NaN());
+  const at::Tensor output = one.convolution().forward({});
+  const at::Tensor expected = at::conv2d(one.input, one.weight, {}, 1, 1);
+  EXPECT_TRUE(output.isnan()
+                  .logical_or(expected.isnan().logical_not())
+                  .all()
+                  .item<bool>());
+  EXPECT_EQ(output.isnan().sum().item<std::int64_t>(), 32 * 16);
+}
+
+// Every set of loops that this processor runs computes the same products.
+TEST(Winograd, LoopsOfEveryInstructionSetMultiply) {
+  torch::manual_seed(4);
+  const at::Tensor a = at::randn({24, 40});
+  const at::Tensor b = at::randn({40, 64});
+  const at::Tensor exact = a.to(at::kDouble).mm(b.to(at::kDouble));
+  for (const WinogradLoops* loops : usable_winograd_loops()) {
+    at::Tensor result = at::zeros({24, 64});
+    loops->multiply(
+        {.a = a.const_data_ptr<float>(),
+         .a_row = 40,
+         .a_step = 1,
+         .b = b.const_data_ptr<float>(),
+         .b_step = 64,
+         .b_panel = loops->panel,
+         .to = result.mutable_data_ptr<float>(),
+         .to_row = 64,
+         .rows = 24,
+         .columns = 64,
+         .depth = 40});
+    EXPECT_LT(error(result, exact), 1e-6 * size(exact)) << loops->vector;
+  }
+}
+
+} // namespace
+} // namespace lockstep::kernels
