@@ -248,5 +248,78 @@ TEST(Winograd, LoopsOfEveryInstructionSetMultiply) {
   }
 }
 
+// The spectra of one set of loops, and what comes back out of them. Weights in
+// the order of rows, whatever the panels are.
+std::vector<at::Tensor> transformed_by(const WinogradLoops& loops) {
+  constexpr std::int64_t kChannels = 64;
+  const TiledMap map{
+      .height = 7,
+      .width = 9,
+      .channels = kChannels,
+      .above = 1,
+      .left = 2,
+      .tiles_down = 2,
+      .tiles_across = 3};
+  const TilePart part{
+      .tile = 2,
+      .tiles = 9,
+      .channel = 32,
+      .channels = 32,
+      .step = spectrum_step(9, 32)};
+  torch::manual_seed(5);
+  const at::Tensor pixels = at::randn({2, map.height, map.width, kChannels});
+  const at::Tensor taps = at::randn({3, kTaps, kChannels});
+  const auto* from = pixels.const_data_ptr<float>();
+  at::Tensor windows = at::zeros({kSpectrum * part.step});
+  at::Tensor grads = at::zeros_like(windows);
+  at::Tensor outputs = at::zeros_like(pixels);
+  at::Tensor weight = at::zeros({kSpectrum, spectrum_step(3, kChannels)});
+  at::Tensor gradient = at::zeros_like(taps);
+  loops.window_spectrum(map, part, from, windows.mutable_data_ptr<float>());
+  loops.gradient_spectrum(map, part, from, grads.mutable_data_ptr<float>());
+  loops.outputs(
+      map,
+      part,
+      windows.const_data_ptr<float>(),
+      from,
+      outputs.mutable_data_ptr<float>());
+  const WinogradLoops::Weight sizes{
+      .end = 3,
+      .rows = 3,
+      .columns = kChannels,
+      .row_step = kTaps * kChannels,
+      .tap_step = kChannels};
+  loops.weight_spectrum(
+      sizes,
+      taps.const_data_ptr<float>(),
+      weight.mutable_data_ptr<float>());
+  const at::Tensor by_row =
+      weight.narrow(1, 0, 3 * kChannels)
+          .reshape({kSpectrum, kChannels / loops.panel, 3, loops.panel})
+          .transpose(1, 2)
+          .reshape({kSpectrum, 3 * kChannels});
+  weight.narrow(1, 0, 3 * kChannels).copy_(by_row.clone());
+  loops.weight_gradient(
+      sizes,
+      weight.const_data_ptr<float>(),
+      gradient.mutable_data_ptr<float>());
+  return {windows, grads, outputs, weight, gradient};
+}
+
+TEST(Winograd, LoopsOfEveryInstructionSetTransform) {
+  const auto all = usable_winograd_loops();
+  const auto expected = transformed_by(*all.back());
+  for (const at::Tensor& tensor : expected) {
+    EXPECT_GT(tensor.count_nonzero().item<std::int64_t>(), 500);
+  }
+  for (const WinogradLoops* loops : all) {
+    const auto found = transformed_by(*loops);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_TRUE(at::allclose(found[i], expected[i], 1e-4, 1e-4))
+          << i << " with vectors of " << loops->vector << " bytes";
+    }
+  }
+}
+
 } // namespace
 } // namespace lockstep::kernels
