@@ -310,7 +310,8 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .own_input = own_input(file, chosen, to),
            .result = shard_bytes != 0 ? "the shards and their index"
                                       : "the converted file",
-           .shard_bytes = shard_bytes}));
+           .shard_bytes = shard_bytes,
+           .lock = lock.get()}));
   LOCKSTEP_ASSIGN(
       const ckpt::Converted converted,
       ckpt::convert_tensors(

@@ -61,7 +61,8 @@ Result<CheckedTarget> check_edit(
     const EditArgs& args,
     const EditJob& job,
     const Target& target,
-    const ckpt::Checkpoint& file) {
+    const ckpt::Checkpoint& file,
+    const PathLock* lock) {
   LOCKSTEP_ASSIGN(std::string format, ckpt::writer_of(file, args.file));
   std::vector<std::string> inputs{args.file};
   inputs.insert(inputs.end(), job.others.begin(), job.others.end());
@@ -71,7 +72,8 @@ Result<CheckedTarget> check_edit(
        .is_format_asked = args.target.path.empty(), // a name that is there
        .inputs = std::move(inputs),
        .own_input = job.own_input,
-       .result = job.result});
+       .result = job.result,
+       .lock = lock});
 }
 
 // Where the format of the first file has a place for them.
@@ -108,7 +110,9 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(place, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
-  LOCKSTEP_ASSIGN(const auto target, check_edit(args, job, place, file));
+  LOCKSTEP_ASSIGN(
+      const auto target,
+      check_edit(args, job, place, file, lock.get()));
   auto edited = job.edit(file.root);
   if (!edited) {
     if (edited.error().path.empty()) {

@@ -172,11 +172,11 @@ void add_target_flags(CLI::App& app, Target& target) {
   app.add_flag("--force", target.force, "replace an output that exists");
 }
 
-Result<std::unique_ptr<WritableFile>> lock_own_input(
+Result<std::unique_ptr<PathLock>> lock_own_input(
     const Target& target,
     const std::string& input) {
   if (target.dry_run || !is_input(target.path, input)) {
-    return std::unique_ptr<WritableFile>();
+    return std::unique_ptr<PathLock>();
   }
   return ckpt::lock_for_edit(target.path);
 }
@@ -287,6 +287,7 @@ Result<Written> CheckedTarget::save(
     ckpt::SaveOptions options) const {
   options.format = rule_.format;
   options.replace = save_options().replace;
+  options.lock = rule_.lock;
   options.shard_bytes = rule_.shard_bytes;
   options.byteorder_record = !file.byteorder.empty();
   if (!target_.dry_run) {
@@ -317,7 +318,10 @@ Result<Written> CheckedTarget::rewrite(
 }
 
 ckpt::SaveOptions CheckedTarget::save_options() const {
-  return {.format = rule_.format, .replace = target_.force || is_own_input_};
+  return {
+      .format = rule_.format,
+      .replace = target_.force || is_own_input_,
+      .lock = rule_.lock};
 }
 
 Result<Written> CheckedTarget::written(std::uint64_t tensors) const {

@@ -41,7 +41,7 @@ void add_target_flags(CLI::App& app, Target& target);
 /// `ckpt::lock_for_edit` of `input` if the target takes its place: null if the
 /// target is another file, and in a dry run. Errors: kIo (E_LOCKED,
 /// E_PERMISSION).
-Result<std::unique_ptr<WritableFile>> lock_own_input(
+Result<std::unique_ptr<PathLock>> lock_own_input(
     const Target& target,
     const std::string& input);
 
@@ -69,6 +69,8 @@ struct TargetRule {
   /// Units: bytes in one file; 0 for one file (SaveOptions). With shards, an
   /// input that is the target goes, so that `kMayChange` needs --force.
   std::uint64_t shard_bytes = 0;
+  /// `lock_own_input` of the target; outlives it.
+  const PathLock* lock = nullptr;
 };
 
 /// What was written, or would have been in a dry run.

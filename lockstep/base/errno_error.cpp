@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "lockstep/base/strings.h"
+
 namespace lockstep {
 namespace {
 
@@ -49,6 +51,16 @@ Error errno_error(
       .hint = std::string(found.hint),
       .path = path,
       .detail = std::string(found.detail)};
+}
+
+Error locked_error(std::string_view what, const std::string& path) {
+  return {
+      .code = ErrorCode::kIo,
+      .op = "fs.open",
+      .message = format("another process is changing the {}", what),
+      .hint = "wait until it is done",
+      .path = path,
+      .detail = "E_LOCKED"};
 }
 
 } // namespace lockstep

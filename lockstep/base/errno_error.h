@@ -20,4 +20,7 @@ Error errno_error(
     const std::string& path,
     int error_number);
 
+/// E_LOCKED: `what` ("file", "folder") at `path` is held by somebody else.
+Error locked_error(std::string_view what, const std::string& path);
+
 } // namespace lockstep

@@ -222,6 +222,12 @@ Result<std::unique_ptr<WritableFile>> FaultFs::open_update(
           path));
 }
 
+Result<std::unique_ptr<PathLock>> FaultFs::lock_directory(
+    const std::string& path) {
+  LOCKSTEP_TRY(faults_->next("fs.open", path));
+  return inner_.lock_directory(path);
+}
+
 Result<bool> FaultFs::is_locked(const std::string& path) {
   LOCKSTEP_TRY(faults_->next("fs.open", path));
   return inner_.is_locked(path);

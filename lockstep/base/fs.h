@@ -92,6 +92,12 @@ class WritableFile {
   virtual Status close() = 0;
 };
 
+/// Keeps others from changing a path until it is destroyed.
+class PathLock {
+ public:
+  virtual ~PathLock() = default;
+};
+
 /// Bytes of a whole file that stay valid while the object lives. The real file
 /// system maps the file privately: writing to the pages never reaches the disk.
 class FileMapping {
@@ -124,6 +130,12 @@ class FileSystem {
   /// hold it (kIo, E_LOCKED). It is the one that `path` names once it is held:
   /// one that was replaced meanwhile is E_LOCKED, too.
   virtual Result<std::unique_ptr<WritableFile>> open_update(
+      const std::string& path) = 0;
+  /// Holds a directory, for who replaces files in it: unlike them, it stays.
+  /// One holder at a time, also in this process, and the directory that is held
+  /// is the one that `path` names (kIo, E_LOCKED). On a file system that cannot
+  /// lock directories nothing is held. Errors: as `open_update`.
+  virtual Result<std::unique_ptr<PathLock>> lock_directory(
       const std::string& path) = 0;
   /// True while `open_update` holds the file, here or in another process. Takes
   /// no lock, so that it keeps nobody from taking one. Errors: as `open_read`.

@@ -113,6 +113,13 @@ Result<std::unique_ptr<WritableFile>> MemoryFs::open_update(
   return internal::make_memory_update(disk_, std::move(node), path);
 }
 
+Result<std::unique_ptr<PathLock>> MemoryFs::lock_directory(
+    const std::string& path) {
+  const std::scoped_lock lock(disk_->mutex);
+  LOCKSTEP_ASSIGN(auto folder, disk_->find_directory("fs.open", path));
+  return internal::make_memory_lock(disk_, std::move(folder), path);
+}
+
 Result<bool> MemoryFs::is_locked(const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
   LOCKSTEP_ASSIGN(const auto node, disk_->find_file(path));

@@ -58,6 +58,8 @@ class MemoryFs final : public FileSystem {
       const std::string& path) override;
   Result<std::unique_ptr<WritableFile>> open_update(
       const std::string& path) override;
+  Result<std::unique_ptr<PathLock>> lock_directory(
+      const std::string& path) override;
   Result<bool> is_locked(const std::string& path) override;
   Status check_writable(const std::string& path) override;
   Status truncate(const std::string& path, std::uint64_t size) override;

@@ -2,6 +2,7 @@
 //
 // The file system of a POSIX machine.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -103,6 +104,15 @@ bool is_named(const Descriptor& file, const std::string& path) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
+class DirectoryLock final : public PathLock {
+ public:
+  explicit DirectoryLock(Descriptor directory)
+      : directory_(std::move(directory)) {}
+
+ private:
+  Descriptor directory_; // the lock goes with it
+};
+
 class RealFs final : public FileSystem {
  public:
   Result<FileInfo> stat(const std::string& path) override {
@@ -164,15 +174,23 @@ class RealFs final : public FileSystem {
                           (errno == EAGAIN || errno == EACCES);
     // Who held it before may have put another file in its place.
     if (is_taken || !is_named(descriptor, path)) {
-      return Error{
-          .code = ErrorCode::kIo,
-          .op = "fs.open",
-          .message = "another process is changing the file",
-          .hint = "wait until it is done",
-          .path = path,
-          .detail = "E_LOCKED"};
+      return locked_error("file", path);
     }
     return internal::make_writable(std::move(descriptor), path);
+  }
+
+  Result<std::unique_ptr<PathLock>> lock_directory(
+      const std::string& path) override {
+    LOCKSTEP_ASSIGN(auto descriptor, open_path(path, O_RDONLY | O_DIRECTORY));
+    const int result =
+        retry([&] { return ::flock(descriptor.get(), LOCK_EX | LOCK_NB); });
+    const bool is_taken = result == -1 && errno == EWOULDBLOCK;
+    // Who held it before may have removed it.
+    if (is_taken || !is_named(descriptor, path)) {
+      return locked_error("folder", path);
+    }
+    return std::unique_ptr<PathLock>(
+        std::make_unique<DirectoryLock>(std::move(descriptor)));
   }
 
   Result<bool> is_locked(const std::string& path) override {

@@ -253,7 +253,11 @@ std::vector<std::string> overflowed(const Converted& converted);
 //   auto lock = lock_for_edit("m.pt");
 //   auto file = ckpt::load("m.pt", {.use_mmap = false});
 //   auto edited = strip_prefix(file->root, {});
-//   rewrite(*file, edited->root, "m.pt", {.archive_name = file->archive_name});
+//   rewrite(
+//       *file,
+//       edited->root,
+//       "m.pt",
+//       {.archive_name = file->archive_name, .lock = lock->get()});
 
 /// The name of the writer for the format of `file`: "pt" for "zip". `input` is
 /// its path, for the message.
@@ -264,10 +268,11 @@ Result<std::string> writer_of(
 
 /// Keeps others from editing the file or folder `path`, also in this process:
 /// for who reads it, changes it and takes its place, from before the first
-/// until after the last. The new file has a lock of its own. Null if there is
-/// no such file; then reading says what is wrong. Errors: kIo (E_LOCKED,
+/// until after the last. The new file has a lock of its own; a folder, into
+/// which nobody else saves meanwhile, stays (`SaveOptions::lock`). Null if
+/// there is nothing; then reading says what is wrong. Errors: kIo (E_LOCKED,
 /// E_PERMISSION).
-Result<std::unique_ptr<WritableFile>> lock_for_edit(
+Result<std::unique_ptr<PathLock>> lock_for_edit(
     const std::string& path,
     FileSystem& fs = real_fs());
 

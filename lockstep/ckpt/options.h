@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::ckpt {
@@ -109,6 +110,9 @@ struct SaveOptions {
   /// Off: no record tells the byte order (pt), so that a file of unknown order
   /// does not claim one after an edit.
   bool byteorder_record = true;
+  /// The lock of the target, where the caller holds it (`lock_for_edit`).
+  /// Without it `save` locks a folder that it writes by itself.
+  const PathLock* lock = nullptr;
 };
 
 } // namespace lockstep::ckpt

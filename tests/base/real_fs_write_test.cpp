@@ -57,6 +57,22 @@ TEST_F(RealFsWriteTest, OneUpdateAtATime) {
   EXPECT_TRUE(fs_.open_update(path));
 }
 
+TEST_F(RealFsWriteTest, OneHoldsADirectoryAtATime) {
+  const std::string real = dir_ / "d";
+  MemoryFs memory;
+  const std::array<FileSystem*, 2> both{&fs_, &memory};
+  for (FileSystem* fs : both) {
+    const std::string path = fs == &fs_ ? real : "d";
+    EXPECT_EQ(fs->lock_directory(path).error().code, ErrorCode::kNotFound);
+    ASSERT_TRUE(fs->create_directories(path));
+    auto first = fs->lock_directory(path);
+    ASSERT_TRUE(first);
+    EXPECT_EQ(fs->lock_directory(path + "/.").error().detail, "E_LOCKED");
+    first->reset();
+    EXPECT_TRUE(fs->lock_directory(path));
+  }
+}
+
 // Whoever opened the file before another one took its name, and got the lock
 // after that, would count on from an old number.
 TEST_F(RealFsWriteTest, OfReplacementsUnderTheLockNoneIsLost) {

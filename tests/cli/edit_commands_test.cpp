@@ -18,7 +18,7 @@
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
-#include "tests/support/scratch_dir.h"
+#include "tests/cli/command_test.h"
 
 namespace lockstep {
 namespace {
@@ -26,45 +26,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class EditCommands : public testing::Test {
- protected:
-  // Exit status of `lockstep ckpt args`, run in the folder.
-  int run(const std::string& args) const {
-    const std::string command = format(
-        "cd '{}' && '{}' ckpt {} >out.txt 2>err.txt",
-        dir_.path(),
-        LOCKSTEP_BINARY_DIR "/bin/lockstep",
-        args);
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
-    return WEXITSTATUS(std::system(command.c_str()));
-  }
-  void put(const std::string& name, const std::string& as) const {
-    std::filesystem::copy(
-        LOCKSTEP_SOURCE_DIR "/testdata/valid/" + name,
-        dir_ / as);
-  }
-  [[nodiscard]] std::string text(const std::string& name) const {
-    return read_text(real_fs(), dir_ / name).value();
-  }
-  [[nodiscard]] std::vector<std::string> names(const std::string& file) const {
-    std::vector<std::string> names;
-    const auto loaded = ckpt::load(dir_ / file).value();
-    ckpt::for_each_tensor(
-        loaded.root,
-        [&names](const std::string& name, const ckpt::Tensor&) {
-          names.push_back(name);
-        })
-        .value();
-    EXPECT_TRUE(ckpt::verify(dir_ / file).value().is_sound());
-    return names;
-  }
-  [[nodiscard]] std::string path(const std::string& name) const {
-    return dir_ / name;
-  }
-
- private:
-  test::ScratchDir dir_;
-};
+class EditCommands : public test::CommandTest {};
 
 TEST_F(EditCommands, PrefixAndStripChangeTheFileItself) {
   put("tiny.pt", "m.pt");

@@ -103,6 +103,22 @@ class MemoryWritableFile final : public WritableFile {
   bool has_lock_;
 };
 
+class MemoryDirectoryLock final : public PathLock {
+ public:
+  MemoryDirectoryLock(std::shared_ptr<MemoryDisk> disk, std::string folder)
+      : disk_(std::move(disk)), folder_(std::move(folder)) {}
+  MemoryDirectoryLock(const MemoryDirectoryLock&) = delete;
+  MemoryDirectoryLock& operator=(const MemoryDirectoryLock&) = delete;
+  ~MemoryDirectoryLock() override {
+    const std::scoped_lock lock(disk_->mutex);
+    disk_->locked.erase(folder_);
+  }
+
+ private:
+  std::shared_ptr<MemoryDisk> disk_;
+  std::string folder_;
+};
+
 // The outermost link that `path` (in normal form) goes through.
 MemoryDisk::Names::const_iterator first_link(
     const MemoryDisk::Names& names,
@@ -236,18 +252,24 @@ Result<std::unique_ptr<WritableFile>> make_memory_update(
     std::shared_ptr<MemoryNode> node,
     const std::string& path) {
   if (std::exchange(node->is_locked, true)) {
-    return Error{
-        .code = ErrorCode::kIo,
-        .op = "fs.open",
-        .message = "another process is changing the file",
-        .hint = "wait until it is done",
-        .path = path,
-        .detail = "E_LOCKED"};
+    return locked_error("file", path);
   }
   return std::unique_ptr<WritableFile>(std::make_unique<MemoryWritableFile>(
       std::move(disk),
       std::move(node),
       true));
+}
+
+Result<std::unique_ptr<PathLock>> make_memory_lock(
+    std::shared_ptr<MemoryDisk> disk,
+    std::string folder,
+    const std::string& path) {
+  if (!disk->locked.insert(folder).second) {
+    return locked_error("folder", path);
+  }
+  return std::unique_ptr<PathLock>(std::make_unique<MemoryDirectoryLock>(
+      std::move(disk),
+      std::move(folder)));
 }
 
 } // namespace lockstep::internal

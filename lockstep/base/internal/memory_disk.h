@@ -68,6 +68,8 @@ struct MemoryDisk {
   Names names = {};
   Names durable_names = {};
   std::set<std::string> directories{".", "/"};
+  /// Directories that are held.
+  std::set<std::string> locked = {};
 };
 
 /// `data` as of now. `path` is for errors.
@@ -84,6 +86,11 @@ std::unique_ptr<WritableFile> make_memory_writable(
 Result<std::unique_ptr<WritableFile>> make_memory_update(
     std::shared_ptr<MemoryDisk> disk,
     std::shared_ptr<MemoryNode> node,
+    const std::string& path);
+/// Holds the directory `folder`. Errors: kIo (E_LOCKED), with `path`.
+Result<std::unique_ptr<PathLock>> make_memory_lock(
+    std::shared_ptr<MemoryDisk> disk,
+    std::string folder,
     const std::string& path);
 
 } // namespace lockstep::internal

@@ -23,8 +23,9 @@ Result<Checkpoint> read_dcp(const ReadInput& input);
 
 /// Makes the folder `path` with one data file and `.metadata`, which comes last
 /// and replaces an old one in one step: a crash leaves the old checkpoint or
-/// the new one. Data files of the old one are removed after that.
-/// Errors: as `save`; those of `dcp_leaves`.
+/// the new one. Data files of the old one are removed after that. Holds the
+/// folder meanwhile. Errors: as `save`; kIo (E_LOCKED) if somebody else writes
+/// or edits there; those of `dcp_leaves`.
 Status write_dcp(
     const std::string& path,
     const Value& root,

@@ -216,6 +216,23 @@ std::uint64_t tensor_bytes(const std::vector<DcpLeaf>& leaves) {
   return bytes;
 }
 
+// Two who save at once would each remove the other's data. Null if the caller
+// holds the folder.
+Result<std::unique_ptr<PathLock>> lock_folder(
+    const std::string& path,
+    const SaveOptions& options,
+    internal::NewNames& made,
+    FileSystem& fs) {
+  if (options.lock != nullptr) {
+    return std::unique_ptr<PathLock>();
+  }
+  auto lock = fs.lock_directory(path);
+  if (!lock) {
+    made.forget(path);
+  }
+  return lock;
+}
+
 } // namespace
 
 Result<std::vector<std::string>> lost_dcp_metadata(const Value& root) {
@@ -235,15 +252,17 @@ Status write_dcp(
     return std::move(leaves).error();
   }
   const std::string metadata = path + "/" + kDcpMetadataFile;
-  if (!options.replace && fs.stat(metadata)) {
-    return errno_error("ckpt.save", metadata, EEXIST);
-  }
+  std::unique_ptr<PathLock> lock; // until `made` has removed what is left
   internal::NewNames made(fs, [&fs, &metadata] {
     const auto info = fs.stat(metadata);
     return info || info.error().code != ErrorCode::kNotFound;
   });
   made.add(path);
   LOCKSTEP_TRY(fs.create_directories(path));
+  LOCKSTEP_ASSIGN(lock, lock_folder(path, options, made, fs));
+  if (!options.replace && fs.stat(metadata)) {
+    return errno_error("ckpt.save", metadata, EEXIST);
+  }
   LOCKSTEP_ASSIGN(const auto names, fs.list(path));
   const std::string data = new_data_file(names);
   made.add(path + "/" + data);
@@ -269,7 +288,7 @@ Status write_dcp(
       continue;
     }
     Status removed = fs.remove(format("{}/{}", path, name));
-    // Another process that saves here may have been faster.
+    // Python, which takes no lock, may have been faster.
     if (!removed && removed.error().code != ErrorCode::kNotFound) {
       return removed;
     }

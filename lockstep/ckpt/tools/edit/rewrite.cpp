@@ -6,7 +6,6 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
-#include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/load.h"
 
 namespace lockstep::ckpt {
@@ -28,23 +27,16 @@ Result<std::string> writer_of(
       .detail = "E_NO_WRITER"};
 }
 
-Result<std::unique_ptr<WritableFile>> lock_for_edit(
-    const std::string& path,
-    FileSystem& fs) {
-  const auto kind_of = [&fs](const std::string& name) {
-    const auto info = fs.stat(name);
-    return info ? info->kind : FileInfo::Kind::kOther;
-  };
-  std::string file = path;
-  if (kind_of(path) == FileInfo::Kind::kDirectory) {
-    file += "/" + std::string(kDcpMetadataFile); // replaced by each save
-  }
-  return kind_of(file) == FileInfo::Kind::kFile
-             ? fs.open_update(file)
-             : Result(std::unique_ptr<WritableFile>());
-}
-
 namespace {
+
+class FileLock final : public PathLock {
+ public:
+  explicit FileLock(std::unique_ptr<WritableFile> file)
+      : file_(std::move(file)) {}
+
+ private:
+  std::unique_ptr<WritableFile> file_;
+};
 
 Result<bool> are_equal(const ExtraRecord& a, const ExtraRecord& b) {
   if (a.content->nbytes != b.content->nbytes) {
@@ -56,6 +48,20 @@ Result<bool> are_equal(const ExtraRecord& a, const ExtraRecord& b) {
 }
 
 } // namespace
+
+Result<std::unique_ptr<PathLock>> lock_for_edit(
+    const std::string& path,
+    FileSystem& fs) {
+  const auto info = fs.stat(path);
+  if (info && info->kind == FileInfo::Kind::kDirectory) {
+    return fs.lock_directory(path);
+  }
+  if (!info || info->kind != FileInfo::Kind::kFile) {
+    return std::unique_ptr<PathLock>();
+  }
+  LOCKSTEP_ASSIGN(auto file, fs.open_update(path));
+  return std::unique_ptr<PathLock>(std::make_unique<FileLock>(std::move(file)));
+}
 
 Result<std::vector<ExtraRecord>> merge_records(
     const std::vector<ExtraRecord>& first,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cerrno>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -9,12 +10,15 @@
 #include "lockstep/ckpt/load.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/support/scratch_dir.h"
 
 namespace lockstep::ckpt {
 namespace {
 
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 const SaveOptions kWritten{.format = "dcp"};
 
@@ -158,6 +162,36 @@ TEST(DcpWriter, DoesNotMindThatAnotherProcessRemovedTheOldFile) {
   const Status saved = save("d", training(), kWritten, other);
   EXPECT_TRUE(saved) << to_string(saved.error());
   EXPECT_THAT(*memory.list("d"), ElementsAre(".metadata", "__0_1.distcp"));
+}
+
+// Each would remove the data of the other, with `.metadata` naming what is
+// gone.
+TEST(DcpWriter, OfTwoWhoSaveAtOnceOneIsRefused) {
+  const test::ScratchDir dir;
+  const std::string path = dir / "d";
+  const auto save_many = [&path](const char* text) {
+    for (int i = 0; i < 5; ++i) {
+      const Status saved = save(
+          path,
+          Value::dict({{"w", bytes_tensor(text, {3})}}),
+          {.format = "dcp", .durable = false});
+      if (!saved) {
+        EXPECT_EQ(saved.error().detail, "E_LOCKED") << to_string(saved.error());
+      }
+    }
+  };
+  for (int round = 0; round < 100; ++round) {
+    {
+      const std::jthread one([&] { save_many("one"); });
+      const std::jthread two([&] { save_many("two"); });
+    }
+    EXPECT_THAT(*real_fs().list(path), SizeIs(2));
+    const auto file = load(path);
+    ASSERT_TRUE(file) << to_string(file.error());
+    EXPECT_THAT(
+        *logical_bytes(*file->root.find("w")->as_tensor()),
+        AnyOf("one", "two"));
+  }
 }
 
 // Flattening a shared module costs time also where it gives no names.

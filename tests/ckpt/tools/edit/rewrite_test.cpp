@@ -264,16 +264,32 @@ TEST(LockForEdit, IsHeldByOneAtATime) {
     EXPECT_EQ(second.error().detail, "E_LOCKED");
     const auto file = load(path, {}, fs);
     ASSERT_TRUE(file);
-    EXPECT_TRUE(rewrite(*file, file->root, path, {}, fs)) << path;
+    EXPECT_TRUE(rewrite(*file, file->root, path, {.lock = lock->get()}, fs))
+        << path;
     lock->reset();
     EXPECT_TRUE(lock_for_edit(path, fs)) << path;
   }
-  ASSERT_TRUE(fs.create_directories("empty"));
-  for (const char* path : {"missing", "empty"}) {
-    const auto none = lock_for_edit(path, fs);
-    ASSERT_TRUE(none) << path;
-    EXPECT_EQ(*none, nullptr) << path;
+  const auto none = lock_for_edit("missing", fs);
+  ASSERT_TRUE(none);
+  EXPECT_EQ(*none, nullptr);
+}
+
+// The lock of a folder stays when its files are replaced, and keeps out those
+// who save without reading, too.
+TEST(LockForEdit, OfAFolderKeepsOutWriters) {
+  MemoryFs fs;
+  const SaveOptions dcp{.format = "dcp"};
+  ASSERT_TRUE(save("d", wrapped(1), dcp, fs));
+  {
+    const auto lock = lock_for_edit("d", fs).value();
+    const auto file = load("d", {}, fs).value();
+    ASSERT_TRUE(rewrite(file, file.root, "d", {.lock = lock.get()}, fs));
+    EXPECT_EQ(lock_for_edit("d", fs).error().detail, "E_LOCKED");
+    const Status refused = save("d", wrapped(2), dcp, fs);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().detail, "E_LOCKED");
   }
+  EXPECT_TRUE(save("d", wrapped(2), dcp, fs));
 }
 
 TEST(MergeRecords, TakesThoseOfBoth) {
