@@ -131,10 +131,11 @@ class FileSystem {
   /// one that was replaced meanwhile is E_LOCKED, too.
   virtual Result<std::unique_ptr<WritableFile>> open_update(
       const std::string& path) = 0;
-  /// Holds a directory, for who replaces files in it: unlike them, it stays.
-  /// One holder at a time, also in this process, and the directory that is held
-  /// is the one that `path` names (kIo, E_LOCKED). On a file system that cannot
-  /// lock directories nothing is held. Errors: as `open_update`.
+  /// Locks a directory, for programs that replace files in it: the files go,
+  /// the directory stays. One holder at a time, also in this process; a
+  /// directory that was replaced meanwhile is E_LOCKED (kIo), too. Leaves no
+  /// file, unlike FolderLock, which says who holds a folder. On a file system
+  /// that cannot lock directories nothing is locked. Errors: as `open_update`.
   virtual Result<std::unique_ptr<PathLock>> lock_directory(
       const std::string& path) = 0;
   /// True while `open_update` holds the file, here or in another process. Takes

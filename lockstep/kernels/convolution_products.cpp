@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
+#include "lockstep/kernels/convolution_tensors.h"
 #include "lockstep/kernels/matrix_product.h"
 #include "lockstep/kernels/packed_weight.h"
 
@@ -32,13 +33,6 @@ constexpr std::int64_t kMinShrinkingShare = 128;
 constexpr std::int64_t kLargeWeight = 1 << 20;
 
 using Positions = std::vector<std::int64_t>;
-
-bool is_a_batch(const Tensor& tensor) {
-  return tensor.dim() == 4 && tensor.layout() == at::kStrided &&
-         tensor.numel() > 0 &&
-         (tensor.scalar_type() == at::kFloat ||
-          tensor.scalar_type() == at::kBFloat16);
-}
 
 // [n, c, h, w] as [n, positions * c] if channels are last, else
 // [n, c * positions]; the same memory if these are all positions.
@@ -113,6 +107,7 @@ Tensor rows_of(
     const std::vector<TapRun>& runs,
     std::int64_t TapRun::*first) {
   std::vector<Tensor> parts;
+  parts.reserve(runs.size());
   for (const TapRun& run : runs) {
     parts.push_back(positions.narrow(0, run.*first, run.length).flatten(0, 1));
   }
@@ -191,14 +186,11 @@ bool ConvolutionProducts::is_better(Pass pass) const {
 }
 
 bool ConvolutionProducts::takes_bias(const Tensor& bias) const {
-  return !bias.defined() || (bias.scalar_type() == weight_.scalar_type() &&
-                             bias.sizes() == at::IntArrayRef({out()}));
+  return is_bias_of(weight_, bias);
 }
 
 bool ConvolutionProducts::takes_gradient(const Tensor& grad_output) const {
-  return is_a_batch(grad_output) &&
-         grad_output.scalar_type() == weight_.scalar_type() &&
-         grad_output.sizes() == at::IntArrayRef(output_sizes());
+  return is_gradient_of(weight_, output_sizes(), grad_output);
 }
 
 std::array<std::int64_t, 4> ConvolutionProducts::output_sizes() const {

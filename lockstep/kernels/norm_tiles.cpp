@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <ATen/ceil_div.h>
+
 #include "lockstep/kernels/threads.h"
 
 namespace lockstep::kernels {
@@ -19,10 +21,6 @@ constexpr std::int64_t kFewImages = 16;
 // Numbers that are worth another thread, as LibTorch's own loops have it.
 constexpr std::int64_t kGrain = 32'768;
 constexpr std::int64_t kChannelGrain = 64;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 } // namespace
 
@@ -50,11 +48,11 @@ std::optional<NormTiles> NormTiles::of(const at::Tensor& x) {
 }
 
 std::int64_t NormTiles::pieces() const {
-  return ceil_div(plane_, kPiece);
+  return at::ceil_div(plane_, kPiece);
 }
 
 std::int64_t NormTiles::blocks() const {
-  return plane_ > 0 ? rows_ * pieces() : ceil_div(rows_, kRows);
+  return plane_ > 0 ? rows_ * pieces() : at::ceil_div(rows_, kRows);
 }
 
 std::int64_t NormTiles::values_of_block(std::int64_t block) const {
@@ -74,7 +72,7 @@ NormTile NormTiles::tile(std::int64_t index) const {
         .sums_offset = block * columns_ + channel,
         .column = channel};
   }
-  const std::int64_t across = ceil_div(columns_, kMaxColumns);
+  const std::int64_t across = at::ceil_div(columns_, kMaxColumns);
   const std::int64_t block = index / across;
   const std::int64_t column = index % across * kMaxColumns;
   return {
@@ -89,14 +87,14 @@ NormTile NormTiles::tile(std::int64_t index) const {
 
 void NormTiles::for_each(c10::function_ref<void(const NormTile&)> work) const {
   const std::int64_t across =
-      plane_ > 0 ? columns_ : ceil_div(columns_, kMaxColumns);
+      plane_ > 0 ? columns_ : at::ceil_div(columns_, kMaxColumns);
   const std::int64_t count = blocks() * across;
   const std::int64_t numbers = plane_ > 0
                                    ? std::min(plane_, kPiece)
                                    : kRows * std::min(columns_, kMaxColumns);
   in_threads(
       count,
-      ceil_div(kGrain, numbers),
+      at::ceil_div(kGrain, numbers),
       [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
           work(tile(i));

@@ -12,10 +12,10 @@
 
 namespace lockstep::kernels {
 
-/// Calls work(begin, end) for ranges that together are 0 to `count`: one range
-/// per thread, none shorter than `grain` but the last, and a single one if the
-/// calling thread is one of several already. Returns when all are done. An
-/// exception is the caller's.
+/// Calls work(begin, end) for ranges that together are 0 to `count`: at most
+/// one per thread and per `grain` steps begun, and a single one if the calling
+/// thread is one of several already. Returns when all are done. An exception of
+/// `work` reaches the caller. Threads: any.
 void in_threads(
     std::int64_t count,
     std::int64_t grain,

@@ -6,14 +6,17 @@
 #include <vector>
 
 #include <ATen/Parallel.h>
+#include <ATen/ceil_div.h>
 #include <ATen/native/ConvUtils.h>
 #include <ATen/ops/empty.h>
 
+#include "lockstep/kernels/convolution_tensors.h"
 #include "lockstep/kernels/threads.h"
 
 namespace lockstep::kernels {
 namespace {
 
+using at::ceil_div;
 using at::MemoryFormat;
 using at::Tensor;
 
@@ -27,23 +30,15 @@ constexpr std::int64_t kGradientColumns = 128;
 constexpr std::int64_t kGradientTiles = 32;
 // Rows of a weight that are worth a thread.
 constexpr std::int64_t kWeightGrain = 16;
-// Below these LibTorch's kernels are as fast, or more exact.
-constexpr std::int64_t kMinVector = 32;
+// Beyond these limits LibTorch's kernels are as fast, or more exact. Columns of
+// a panel: two vectors of AVX2.
+constexpr std::int64_t kMinPanel = 16;
 constexpr std::int64_t kMinTiledChannels = 64;
 constexpr std::int64_t kMinLine = 4;
 constexpr std::int64_t kMinTiles = 64;
 constexpr std::int64_t kMinTilesOfGradient = 256;
 constexpr std::int64_t kMinImagesOfGradient = 32;
-constexpr std::int64_t kMaxGradientMap = 256; // units: outputs
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
-bool is_a_map(const Tensor& tensor) {
-  return tensor.dim() == 4 && tensor.layout() == at::kStrided &&
-         tensor.numel() > 0 && tensor.scalar_type() == at::kFloat;
-}
+constexpr std::int64_t kMaxGradientMap = 256; // outputs
 
 bool are_within(at::IntArrayRef numbers, std::int64_t low, std::int64_t high) {
   return (numbers.size() == 1 || numbers.size() == 2) &&
@@ -124,7 +119,7 @@ void convolve_tiles(const Work& work, std::int64_t tile, std::int64_t tiles) {
   const WinogradLoops& loops = winograd_loops();
   const std::int64_t in = work.from_map.channels;
   const std::int64_t out = work.to_map.channels;
-  const std::int64_t rows = ceil_div(tiles, kRowStep) * kRowStep;
+  const std::int64_t rows = at::round_up(tiles, kRowStep);
   const auto part = [&](std::int64_t channels) {
     return TilePart{
         .tile = tile,
@@ -255,11 +250,12 @@ std::optional<WinogradConvolution> WinogradConvolution::of(
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps) {
-  if (!is_a_map(input) || !is_a_map(weight) || weight.size(2) != 3 ||
-      weight.size(3) != 3 || input.size(1) != weight.size(1) ||
-      input.size(1) % kChannelStep != 0 || weight.size(0) % kChannelStep != 0 ||
-      !are_within(steps.stride, 1, 1) || !are_within(steps.dilation, 1, 1) ||
-      !are_within(steps.padding, 0, 2) ||
+  if (!is_a_batch(input) || !is_a_batch(weight) ||
+      input.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat ||
+      weight.size(2) != 3 || weight.size(3) != 3 ||
+      input.size(1) != weight.size(1) || input.size(1) % kChannelStep != 0 ||
+      weight.size(0) % kChannelStep != 0 || !are_within(steps.stride, 1, 1) ||
+      !are_within(steps.dilation, 1, 1) || !are_within(steps.padding, 0, 2) ||
       !at::native::mkldnn_conv_use_channels_last(input, weight)) {
     return std::nullopt;
   }
@@ -292,24 +288,22 @@ bool WinogradConvolution::is_better(Pass pass) const {
                                    area <= kMaxGradientMap &&
                                    input_.size(0) >= kMinImagesOfGradient
                              : tiles() >= kMinTiles;
-  return winograd_loops().vector >= kMinVector &&
+  return winograd_loops().panel >= kMinPanel &&
          std::min(in(), out()) >= kMinTiledChannels &&
          std::min(outputs_.height, outputs_.width) >= kMinLine &&
          2 * area >= tiled_area && is_enough;
 }
 
 bool WinogradConvolution::takes_bias(const Tensor& bias) const {
-  return !bias.defined() || (bias.scalar_type() == at::kFloat &&
-                             bias.sizes() == at::IntArrayRef({out()}));
+  return is_bias_of(weight_, bias);
 }
 
 bool WinogradConvolution::takes_gradient(const Tensor& grad_output) const {
-  const std::array<std::int64_t, 4> sizes{
-      input_.size(0),
-      out(),
-      outputs_.height,
-      outputs_.width};
-  return is_a_map(grad_output) && grad_output.sizes() == at::IntArrayRef(sizes);
+  return is_gradient_of(weight_, output_sizes(), grad_output);
+}
+
+std::array<std::int64_t, 4> WinogradConvolution::output_sizes() const {
+  return {input_.size(0), out(), outputs_.height, outputs_.width};
 }
 
 Tensor WinogradConvolution::forward(const Tensor& bias) const {
@@ -323,7 +317,7 @@ Tensor WinogradConvolution::forward(const Tensor& bias) const {
       taps.const_data_ptr<float>());
   const Tensor biases = bias.defined() ? bias.contiguous() : bias;
   Tensor output = at::empty(
-      {input.size(0), out(), outputs_.height, outputs_.width},
+      output_sizes(),
       input.options().memory_format(MemoryFormat::ChannelsLast));
   convolve(
       {.from_map = pixels_,

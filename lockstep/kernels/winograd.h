@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Convolutions 3x3 with stride 1 over larger maps, after Winograd: 36
+// Winograd convolutions, F(4x4, 3x3): 3x3, stride 1, over larger maps. 36
 // multiplications for 4x4 outputs, where a direct convolution has 144. What is
 // multiplied is told in Note [Winograd's transforms] in winograd_loops.h.
 //
@@ -17,6 +17,7 @@
 // Inf or NaN reaches all outputs of the tiles that see it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -27,7 +28,8 @@
 
 namespace lockstep::kernels {
 
-/// A two-dimensional convolution with one group, after Winograd.
+/// A two-dimensional convolution with one group, computed by Winograd's
+/// algorithm.
 class WinogradConvolution {
  public:
   /// None for others than 3x3 with stride 1, no dilation and a padding of at
@@ -69,6 +71,8 @@ class WinogradConvolution {
   [[nodiscard]] std::int64_t tiles() const {
     return input_.size(0) * outputs_.tiles_down * outputs_.tiles_across;
   }
+
+  [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const;
 
   at::Tensor input_;
   at::Tensor weight_;

@@ -295,7 +295,6 @@ LOCKSTEP_INLINE void product_of(const WinogradLoops::Product& product) {
       product_of<BYTES>(product);                                        \
     }                                                                    \
     static constexpr WinogradLoops kTable{                               \
-        .vector = BYTES,                                                 \
         .panel = 2 * Lanes<BYTES>::kCount,                               \
         .window_spectrum = &window_spectrum,                             \
         .gradient_spectrum = &gradient_spectrum,                         \

@@ -5,15 +5,14 @@
 //
 // Note [Winograd's transforms]
 // 4x4 outputs of a 3x3 convolution see a window of 6x6 pixels. Polynomials of
-// degree 5 that agree in 6 points are equal, so that the sums of products along
-// a line of a window are the products of values in 6 points (S. Winograd,
-// Arithmetic Complexity of Computations, 1980; A. Lavin and S. Gray, Fast
-// Algorithms for Convolutional Neural Networks, 2015, write Y = A'[(Gg)
-// (B'd)]). In two dimensions a window becomes 36 numbers, its spectrum, and so
-// do the taps: 36 multiplications take the place of 144. The points are 0,
-// +-2/3,
-// +-3/2 and infinity: of pairs +-a, +-1/a those add the least to the rounding
-// errors; the usual +-1, +-2 add twice as much.
+// degree 5 that agree in 6 points are equal, so along a line of a window the
+// sums of products become products of values in 6 points (S. Winograd,
+// Arithmetic Complexity of Computations, 1980; as matrices: A. Lavin and
+// S. Gray, Fast Algorithms for Convolutional Neural Networks, 2015). In two
+// dimensions a window becomes 36 numbers, its spectrum, and so do the taps: 36
+// multiplications take the place of 144. The points are 0, 2/3, -2/3, 3/2, -3/2
+// and infinity: of all pairs a and 1/a that were tried they add the least to
+// the rounding errors; the usual points 1 and 2 add twice as much.
 //
 // Spectra are [36][tiles][channels], spectrum_step apart: for each of the 36 a
 // matrix product remains. Maps have channels last; a tile is numbered image by
@@ -69,10 +68,9 @@ struct TilePart {
   std::int64_t step = 0;
 };
 
+/// Threads: any. Nothing is kept: pointers and their memory are the caller's,
+/// of any alignment. There are no errors; sizes must be as described.
 struct WinogradLoops {
-  /// Units: bytes.
-  std::int64_t vector = 0;
-
   /// to = or += a x b, of [rows, depth] and [depth, columns]. A number of `a`
   /// is at [row * a_row + i * a_step]; rows of `b` are b_step apart, and panels
   /// of its columns b_panel.
@@ -104,7 +102,7 @@ struct WinogradLoops {
     std::int64_t tap_step = 0;
   };
 
-  /// Columns of a product that are worked on together.
+  /// Columns of a product that are worked on together: two vectors.
   std::int64_t panel = 0;
 
   /// The spectrum of windows, pixels beyond the map being 0:
@@ -114,7 +112,7 @@ struct WinogradLoops {
       const TilePart& part,
       const float* from,
       float* to) = nullptr;
-  /// That of the 4x4 gradients of tiles, likewise.
+  /// The spectrum of the 4x4 gradients of tiles, likewise.
   void (*gradient_spectrum)(
       const TiledMap& map,
       const TilePart& part,
@@ -128,7 +126,7 @@ struct WinogradLoops {
       const float* from,
       const float* bias,
       float* to) = nullptr;
-  /// That of 3x3 taps: [36][column / panel][rows][panel].
+  /// The spectrum of 3x3 taps: [36][column / panel][rows][panel].
   void (*weight_spectrum)(const Weight& weight, const float* from, float* to) =
       nullptr;
   /// The gradient of 3x3 taps out of the spectrum [36][rows][columns].

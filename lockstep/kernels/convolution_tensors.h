@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which tensors our convolutions take. Others are left to LibTorch, which also
+// refuses what is wrong.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace lockstep::kernels {
+
+/// Whether `tensor` is a batch of maps, or a weight: four dimensions, not
+/// empty, strided, float32 or bfloat16.
+inline bool is_a_batch(const at::Tensor& tensor) {
+  return tensor.dim() == 4 && tensor.layout() == at::kStrided &&
+         tensor.numel() > 0 &&
+         (tensor.scalar_type() == at::kFloat ||
+          tensor.scalar_type() == at::kBFloat16);
+}
+
+/// Whether `bias` is undefined, or as `weight` [out, in, kh, kw] needs it.
+inline bool is_bias_of(const at::Tensor& weight, const at::Tensor& bias) {
+  return !bias.defined() || (bias.scalar_type() == weight.scalar_type() &&
+                             bias.sizes() == at::IntArrayRef(weight.size(0)));
+}
+
+/// Whether `grad_output` is the gradient of an output of `sizes`.
+inline bool is_gradient_of(
+    const at::Tensor& weight,
+    at::IntArrayRef sizes,
+    const at::Tensor& grad_output) {
+  return is_a_batch(grad_output) &&
+         grad_output.scalar_type() == weight.scalar_type() &&
+         grad_output.sizes() == sizes;
+}
+
+} // namespace lockstep::kernels
