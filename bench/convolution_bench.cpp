@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// LibTorch's convolutions beside Lockstep's products, one layer per round:
+// LibTorch's convolutions beside Lockstep's, one layer per round:
 //   {"threads": 2, "batch": 256, "in": 512, "out": 512, "map": 1, "kernel": 3,
 //    "stride": 1, "type": "float32", "layout": "nchw"}
-// A round's result: the best times in ms of "forward", "input" and "weight"
-// (gradient), each {"libtorch", "products", "chosen"}; nothing if such a layer
-// has no products. Of one thread it is processor time, which other jobs on the
-// machine disturb less.
+// A round's result: for each of "winograd", "direct" and "products" that can
+// compute the layer the best times in ms of "forward", "input" and "weight"
+// (gradient), each {"libtorch", "ours", "chosen"}. Of one thread it is
+// processor time, which other jobs on the machine disturb less.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -19,12 +19,18 @@
 
 #include "bench/serve.h"
 #include "lockstep/kernels/convolution_products.h"
+#include "lockstep/kernels/direct_convolution.h"
+#include "lockstep/kernels/winograd.h"
+#include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::bench {
 namespace {
 
 using kernels::ConvolutionProducts;
+using kernels::DirectConvolution;
+using kernels::KernelSteps;
 using kernels::Pass;
+using kernels::WinogradConvolution;
 
 constexpr int kRepeats = 15;
 
@@ -46,17 +52,54 @@ double milliseconds(const std::function<at::Tensor()>& compute) {
 // The best of both, which take turns.
 nlohmann::json compare(
     const std::function<at::Tensor()>& libtorch,
-    const std::function<at::Tensor()>& products,
+    const std::function<at::Tensor()>& way,
     bool is_chosen) {
   libtorch();
-  products();
+  way();
   double theirs = milliseconds(libtorch);
-  double ours = milliseconds(products);
+  double ours = milliseconds(way);
   for (int i = 1; i < kRepeats; ++i) {
     theirs = std::min(theirs, milliseconds(libtorch));
-    ours = std::min(ours, milliseconds(products));
+    ours = std::min(ours, milliseconds(way));
   }
-  return {{"libtorch", theirs}, {"products", ours}, {"chosen", is_chosen}};
+  return {{"libtorch", theirs}, {"ours", ours}, {"chosen", is_chosen}};
+}
+
+// A layer, and LibTorch's kernels for it.
+struct Layer {
+  at::Tensor x;
+  at::Tensor w;
+  KernelSteps steps;
+  std::function<at::Tensor()> forward;
+  std::function<at::Tensor(bool of_input)> gradient;
+  at::Tensor grad_output;
+};
+
+// Adds what a way takes, if it can compute the layer.
+template <class Way>
+void add_way(nlohmann::json& ways, const char* name, const Layer& layer) {
+  const auto make = [&] { return Way::of(layer.x, layer.w, layer.steps); };
+  const auto found = make();
+  if (!found) {
+    return;
+  }
+  const auto& grads = layer.grad_output;
+  ways[name] = {
+      {"forward",
+       compare(
+           layer.forward,
+           [&] { return make()->forward({}); },
+           found->is_better(Pass::kForward))},
+      {"input",
+       compare(
+           [&] { return layer.gradient(true); },
+           [&] { return make()->input_gradient(grads); },
+           found->is_better(Pass::kInputGradient))},
+      {"weight",
+       compare(
+           [&] { return layer.gradient(false); },
+           [&] { return make()->weight_gradient(grads); },
+           found->is_better(Pass::kWeightGradient))}};
 }
 
 // A square layer with as much padding as keeps the map's size.
@@ -76,7 +119,7 @@ nlohmann::json measure(const nlohmann::json& layer) {
                           ? at::MemoryFormat::ChannelsLast
                           : at::MemoryFormat::Contiguous;
   const auto random = [&](at::IntArrayRef sizes) {
-    return torch::randn(sizes, type).contiguous(format);
+    return in_memory_format(torch::randn(sizes, type), format);
   };
   const auto x = random({number("batch"), number("in"), map, map});
   const auto w = random({number("out"), number("in"), kernel, kernel});
@@ -108,32 +151,18 @@ nlohmann::json measure(const nlohmann::json& layer) {
         {of_input, !of_input, false});
     return of_input ? of_x : of_w;
   };
-  const auto products = [&] {
-    return ConvolutionProducts::of(
-        x,
-        w,
-        {.stride = stride, .padding = padding, .dilation = ones});
-  };
-  const auto found = products();
-  if (!found) {
-    return nlohmann::json::object();
-  }
-  return {
-      {"forward",
-       compare(
-           convolve,
-           [&] { return products()->forward({}); },
-           found->is_better(Pass::kForward))},
-      {"input",
-       compare(
-           [&] { return gradient(true); },
-           [&] { return products()->input_gradient(grad); },
-           found->is_better(Pass::kInputGradient))},
-      {"weight",
-       compare(
-           [&] { return gradient(false); },
-           [&] { return products()->weight_gradient(grad); },
-           found->is_better(Pass::kWeightGradient))}};
+  const Layer of{
+      .x = x,
+      .w = w,
+      .steps = {.stride = stride, .padding = padding, .dilation = ones},
+      .forward = convolve,
+      .gradient = gradient,
+      .grad_output = grad};
+  nlohmann::json ways = nlohmann::json::object();
+  add_way<WinogradConvolution>(ways, "winograd", of);
+  add_way<DirectConvolution>(ways, "direct", of);
+  add_way<ConvolutionProducts>(ways, "products", of);
+  return ways;
 }
 
 } // namespace

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of bench/run.py about convolutions: LibTorch's kernels beside products."""
+"""Rows of bench/run.py about convolutions: LibTorch's kernels beside ours."""
 
 import itertools
 import json
 import statistics
 
 # Channels in and out, map, kernel, stride: the layers of ResNet18 to 50 and of
-# VGG with outputs of at most 4x4 pixels, at 28, 32 or 64 pixels.
+# VGG with small maps, at 28, 32 or 64 pixels.
 LAYERS = (
+    (64, 64, 7, 3, 1),
     (512, 512, 1, 3, 1), (256, 512, 2, 3, 2), (256, 512, 2, 1, 2),
     (256, 256, 2, 3, 1), (512, 512, 2, 3, 1), (128, 256, 4, 3, 2),
     (128, 256, 4, 1, 2), (128, 128, 4, 3, 1), (256, 256, 4, 3, 1),
@@ -30,13 +31,14 @@ def kernel_rows(bench, rounds):
             "threads": count, "batch": batch, "in": c_in, "out": c_out, "map": size,
             "kernel": kernel, "stride": stride, "type": type_, "layout": layout})
         measured = [bench.round(layer) for _ in range(rounds)]
-        for what in measured[0]:
-            theirs = [m[what]["libtorch"] for m in measured]
-            ours = [m[what]["products"] for m in measured]
+        for way, what in [(way, what) for way in measured[0] for what in measured[0][way]]:
+            rounds_of = [m[way][what] for m in measured]
+            theirs = [m["libtorch"] for m in rounds_of]
+            ours = [m["ours"] for m in rounds_of]
             each = sorted(t / o for t, o in zip(theirs, ours))
-            chosen = "*" if measured[0][what]["chosen"] else " "
-            yield (f"{chosen}{type_} {layout} {c_in}->{c_out} {kernel}x{kernel}/{stride} on "
-                   f"{size}x{size}, batch {batch}, {count}T: {what}", "ms",
+            chosen = "*" if rounds_of[0]["chosen"] else " "
+            yield (f"{chosen}{way} {type_} {layout} {c_in}->{c_out} {kernel}x{kernel}/{stride} "
+                   f"on {size}x{size}, batch {batch}, {count}T: {what}", "ms",
                    {"peer": min(theirs), "ours": min(ours),
                     "ratio": statistics.median(each),
                     "low": each[0], "high": each[-1]})

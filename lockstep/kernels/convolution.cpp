@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/kernels/convolution.h"
 
+#include <array>
 #include <atomic>
 
 #include <ATen/ops/convolution_backward_native.h>
@@ -9,6 +10,7 @@
 #include <ATen/record_function.h>
 
 #include "lockstep/kernels/convolution_products.h"
+#include "lockstep/kernels/direct_convolution.h"
 #include "lockstep/kernels/weight_gradient.h"
 #include "lockstep/kernels/winograd.h"
 
@@ -25,6 +27,8 @@ template <class Way>
 constexpr const char* kName = nullptr;
 template <>
 constexpr const char* kName<ConvolutionProducts> = "lockstep::product";
+template <>
+constexpr const char* kName<DirectConvolution> = "lockstep::direct";
 template <>
 constexpr const char* kName<WinogradConvolution> = "lockstep::winograd";
 
@@ -43,15 +47,24 @@ Tensor forward_by(
   return way->forward(bias);
 }
 
+// The best come first.
+constexpr std::array kForwardWays{
+    &forward_by<WinogradConvolution>,
+    &forward_by<DirectConvolution>,
+    &forward_by<ConvolutionProducts>};
+
 Tensor forward(
     const Tensor& input,
     const Tensor& weight,
     const Tensor& bias,
     const KernelSteps& steps) {
-  Tensor output = forward_by<ConvolutionProducts>(input, weight, bias, steps);
-  return output.defined()
-             ? output
-             : forward_by<WinogradConvolution>(input, weight, bias, steps);
+  for (const auto way : kForwardWays) {
+    Tensor output = way(input, weight, bias, steps);
+    if (output.defined()) {
+      return output;
+    }
+  }
+  return {};
 }
 
 // Adds those that are wanted, not there yet, and sooner computed in this way.
@@ -79,6 +92,11 @@ void add_gradients_by(
     }
   }
 }
+
+constexpr std::array kGradientWays{
+    &add_gradients_by<WinogradConvolution>,
+    &add_gradients_by<DirectConvolution>,
+    &add_gradients_by<ConvolutionProducts>};
 
 // NOLINTNEXTLINE(readability-function-size): LibTorch's schema
 Tensor convolution(
@@ -154,8 +172,9 @@ Gradients convolution_backward(
       .steps = {.stride = stride, .padding = padding, .dilation = dilation}};
   Gradients found;
   if (convolutions == Convolutions::kProducts) {
-    add_gradients_by<ConvolutionProducts>(inputs, wanted, found);
-    add_gradients_by<WinogradConvolution>(inputs, wanted, found);
+    for (const auto way : kGradientWays) {
+      way(inputs, wanted, found);
+    }
   }
   auto& [of_input, of_weight, of_bias] = found;
   wanted = {

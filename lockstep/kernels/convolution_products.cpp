@@ -114,16 +114,6 @@ Tensor rows_of(
   return parts.size() == 1 ? parts.front() : at::cat(parts);
 }
 
-// What LibTorch refuses is left to it.
-bool are_valid(const KernelSteps& steps) {
-  const auto are_from = [](std::int64_t least, at::IntArrayRef numbers) {
-    return (numbers.size() == 1 || numbers.size() == 2) &&
-           std::min(numbers.front(), numbers.back()) >= least;
-  };
-  return are_from(1, steps.stride) && are_from(0, steps.padding) &&
-         are_from(1, steps.dilation);
-}
-
 } // namespace
 
 std::optional<ConvolutionProducts> ConvolutionProducts::of(

@@ -17,6 +17,11 @@ inline bool is_a_batch(const at::Tensor& tensor) {
           tensor.scalar_type() == at::kBFloat16);
 }
 
+/// `tensor` itself if its channels are last already.
+inline at::Tensor channels_last(const at::Tensor& tensor) {
+  return tensor.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
 /// Whether `bias` is undefined, or as `weight` [out, in, kh, kw] needs it.
 inline bool is_bias_of(const at::Tensor& weight, const at::Tensor& bias) {
   return !bias.defined() || (bias.scalar_type() == weight.scalar_type() &&

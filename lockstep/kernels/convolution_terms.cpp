@@ -45,6 +45,15 @@ void join_meeting(
 
 } // namespace
 
+bool are_valid(const KernelSteps& steps) {
+  const auto are_from = [](std::int64_t least, at::IntArrayRef numbers) {
+    return (numbers.size() == 1 || numbers.size() == 2) &&
+           std::min(numbers.front(), numbers.back()) >= least;
+  };
+  return are_from(1, steps.stride) && are_from(0, steps.padding) &&
+         are_from(1, steps.dilation);
+}
+
 TapLine::TapLine(
     std::int64_t pixel_count,
     std::int64_t tap_count,
@@ -131,21 +140,15 @@ std::vector<Meeting> TapTable::meetings_of_pixels() const {
 
 std::vector<std::vector<TapRun>> TapTable::runs_of_taps() const {
   std::vector<std::vector<TapRun>> found(static_cast<std::size_t>(tap_count_));
-  for (std::int64_t output = 0; output < outputs_; ++output) {
-    for (std::int64_t pixel = 0; pixel < pixels_; ++pixel) {
-      const std::int64_t met = tap(output, pixel);
-      if (met < 0) {
-        continue;
-      }
-      auto& runs = found[static_cast<std::size_t>(met)];
-      if (!runs.empty() && runs.back().output + runs.back().length == output &&
-          runs.back().pixel + runs.back().length == pixel) {
-        ++runs.back().length;
-      } else {
-        runs.push_back({.output = output, .pixel = pixel, .length = 1});
-      }
+  for_each([&](std::int64_t output, std::int64_t pixel, std::int64_t met) {
+    auto& runs = found[static_cast<std::size_t>(met)];
+    if (!runs.empty() && runs.back().output + runs.back().length == output &&
+        runs.back().pixel + runs.back().length == pixel) {
+      ++runs.back().length;
+    } else {
+      runs.push_back({.output = output, .pixel = pixel, .length = 1});
     }
-  }
+  });
   return found;
 }
 

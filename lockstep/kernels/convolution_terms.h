@@ -24,6 +24,9 @@ struct KernelSteps {
   at::IntArrayRef dilation = {};
 };
 
+/// Whether LibTorch takes them.
+bool are_valid(const KernelSteps& steps);
+
 /// One direction of a convolution, down or across.
 class TapLine {
  public:
@@ -76,6 +79,26 @@ class TapTable {
 
   /// -1 if `output` does not see `pixel`.
   [[nodiscard]] std::int64_t tap(std::int64_t output, std::int64_t pixel) const;
+
+  [[nodiscard]] std::int64_t outputs() const {
+    return outputs_;
+  }
+  [[nodiscard]] std::int64_t pixels() const {
+    return pixels_;
+  }
+
+  /// Calls visit(output, pixel, tap) for all that meet, in this order.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::int64_t output = 0; output < outputs_; ++output) {
+      for (std::int64_t pixel = 0; pixel < pixels_; ++pixel) {
+        const std::int64_t met = tap(output, pixel);
+        if (met >= 0) {
+          visit(output, pixel, met);
+        }
+      }
+    }
+  }
 
   /// Each output that sees a pixel is in one of them.
   [[nodiscard]] std::vector<Meeting> meetings_of_outputs() const;

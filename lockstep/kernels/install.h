@@ -17,14 +17,16 @@ namespace lockstep::kernels {
 /// The rules by which `InstallOptions::convolution` chooses between its ways
 /// and LibTorch's kernels. Another name says that the same program may compute
 /// other bits: a run keeps it.
-inline constexpr std::string_view kConvolutionRules = "products 2, winograd 1";
+inline constexpr std::string_view kConvolutionRules =
+    "products 2, direct 1, winograd 1";
 
 /// The order of the sums of `InstallOptions::batch_norm`, likewise.
 inline constexpr std::string_view kBatchNormRules = "norms 1";
 
 struct InstallOptions {
   /// Convolutions over small maps become matrix products, float32 and bfloat16
-  /// (convolution_products.h); over larger maps with channels last fewer
+  /// (convolution_products.h), or with channels last loops of our own, float32
+  /// (direct_convolution.h); over larger maps with channels last fewer
   /// multiplications, float32 (winograd.h). Sums are rounded in another order:
   /// results are as exact as LibTorch's and repeat bit for bit, but are not its
   /// bits.
@@ -51,6 +53,12 @@ inline constexpr std::array<std::string_view, 3> kKernelChoices{
     "exact",
     "lockstep",
     "torch"};
+
+/// Whether a word of `kKernelChoices` stands for kernels that are fastest, and
+/// fewest multiplications, where the channels of maps are last.
+constexpr bool want_channels_last(std::string_view choice) {
+  return choice == "lockstep";
+}
 
 /// Installs or uninstalls what a word of `kKernelChoices` stands for.
 /// Threads: as `install`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/kernels/threads.h"
 
+#include <vector>
+
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/ops/empty.h>
@@ -32,6 +34,14 @@ void in_threads(
         work(begin, begin + length * lines);
       },
       grain);
+}
+
+float* thread_scratch(std::int64_t numbers) {
+  thread_local std::vector<float> kept;
+  if (std::ssize(kept) < numbers) {
+    kept.resize(static_cast<std::size_t>(numbers));
+  }
+  return kept.data();
 }
 
 } // namespace lockstep::kernels

@@ -47,19 +47,6 @@ bool are_within(at::IntArrayRef numbers, std::int64_t low, std::int64_t high) {
          });
 }
 
-// Each thread keeps its own: fresh pages cost as much as a pass over them.
-float* scratch(std::int64_t numbers) {
-  thread_local std::vector<float> kept;
-  if (std::ssize(kept) < numbers) {
-    kept.resize(static_cast<std::size_t>(numbers));
-  }
-  return kept.data();
-}
-
-Tensor channels_last(const Tensor& tensor) {
-  return tensor.contiguous(MemoryFormat::ChannelsLast);
-}
-
 // Of a map whose windows begin `above` and `left` of it, and which has room for
 // the outputs of `down` x `across` tiles.
 TiledMap tiled(
@@ -127,11 +114,11 @@ void convolve_tiles(const Work& work, std::int64_t tile, std::int64_t tiles) {
         .channels = channels,
         .step = spectrum_step(rows, channels)};
   };
-  float* windows = scratch(kSpectrum * (part(in).step + part(out).step));
+  float* windows = thread_scratch(kSpectrum * (part(in).step + part(out).step));
   float* products = windows + kSpectrum * part(in).step;
   loops.window_spectrum(work.from_map, part(in), work.from, windows);
   for (std::int64_t i = 0; i < kSpectrum; ++i) {
-    loops.multiply(
+    product_loops().multiply(
         {.a = windows + i * part(in).step,
          .a_row = in,
          .a_step = 1,
@@ -189,7 +176,7 @@ void compute_gradient(const GradientWork& work, const GradientPart& part) {
       .channel = part.row,
       .channels = part.rows,
       .step = spectrum_step(kGradientTiles, part.rows)};
-  float* sums = scratch(kSpectrum * (sums_step + in.step + out.step));
+  float* sums = thread_scratch(kSpectrum * (sums_step + in.step + out.step));
   float* windows = sums + kSpectrum * sums_step;
   float* grads = windows + kSpectrum * in.step;
   for (std::int64_t tile = 0; tile < work.tiles; tile += kGradientTiles) {
@@ -199,7 +186,7 @@ void compute_gradient(const GradientWork& work, const GradientPart& part) {
     loops.window_spectrum(work.pixels, in, work.input, windows);
     loops.gradient_spectrum(work.outputs, out, work.grad_output, grads);
     for (std::int64_t i = 0; i < kSpectrum; ++i) {
-      loops.multiply(
+      product_loops().multiply(
           {.a = grads + i * out.step,
            .a_row = 1,
            .a_step = part.rows,

@@ -195,113 +195,51 @@ LOCKSTEP_INLINE void weight_gradient_of(
   }
 }
 
-// One block of sums: kRows rows of one panel.
-template <int kBytes, int kRows>
-LOCKSTEP_INLINE void add_block(
-    const WinogradLoops::Product& of,
-    const float* a,
-    const float* b,
-    std::int64_t depth,
-    bool is_added,
-    float* to) {
-  using L = Lanes<kBytes>;
-  // NOLINTNEXTLINE(modernize-avoid-c-arrays): Note [One source, ...]
-  typename L::Floats sums[kRows][2] = {};
-  for (std::int64_t i = 0; i < depth; ++i) {
-    const typename L::Floats left = L::load(b + i * of.b_step);
-    const typename L::Floats right = L::load(b + i * of.b_step + L::kCount);
-#pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) {
-      const float number = a[row * of.a_row + i * of.a_step];
-      sums[row][0] += number * left;
-      sums[row][1] += number * right;
-    }
-  }
-#pragma GCC unroll 8
-  for (int row = 0; row < kRows; ++row) {
-    float* result = to + row * of.to_row;
-    if (is_added) {
-      sums[row][0] += L::load(result);
-      sums[row][1] += L::load(result + L::kCount);
-    }
-    L::store(result, sums[row][0]);
-    L::store(result + L::kCount, sums[row][1]);
-  }
-}
-
-template <int kBytes>
-LOCKSTEP_INLINE void product_of(const WinogradLoops::Product& product) {
-  // As many as leave registers for what they are multiplied by.
-  constexpr int kRows = kBytes == 64 ? 8 : 4;
-  static_assert(kRowStep % kRows == 0);
-  constexpr std::int64_t kPanel = 2 * Lanes<kBytes>::kCount;
-  const WinogradLoops::Product of = product; // no store changes it
-  for (std::int64_t column = 0; column < of.columns; column += kPanel) {
-    for (std::int64_t start = 0; start < of.depth; start += kSumBlock) {
-      const std::int64_t left = of.depth - start;
-      const float* b = of.b + column / kPanel * of.b_panel + start * of.b_step;
-      for (std::int64_t row = 0; row < of.rows; row += kRows) {
-        add_block<kBytes, kRows>(
-            of,
-            of.a + row * of.a_row + start * of.a_step,
-            b,
-            left < kSumBlock ? left : kSumBlock,
-            of.is_added || start > 0,
-            of.to + row * of.to_row + column);
-      }
-    }
-  }
-}
-
 // The functions of an instruction set.
 // NOLINTBEGIN(bugprone-macro-parentheses): attributes and numbers
-#define LOCKSTEP_WINOGRAD(NAME, BYTES, TARGET)                           \
-  struct NAME {                                                          \
-    TARGET static void window_spectrum(                                  \
-        const TiledMap& map,                                             \
-        const TilePart& part,                                            \
-        const float* from,                                               \
-        float* to) {                                                     \
-      spectrum_of<BYTES, WindowToSpectrum>(map, part, from, to);         \
-    }                                                                    \
-    TARGET static void gradient_spectrum(                                \
-        const TiledMap& map,                                             \
-        const TilePart& part,                                            \
-        const float* from,                                               \
-        float* to) {                                                     \
-      spectrum_of<BYTES, GradientToSpectrum>(map, part, from, to);       \
-    }                                                                    \
-    TARGET static void outputs(                                          \
-        const TiledMap& map,                                             \
-        const TilePart& part,                                            \
-        const float* from,                                               \
-        const float* bias,                                               \
-        float* to) {                                                     \
-      outputs_of<BYTES>(map, part, from, bias, to);                      \
-    }                                                                    \
-    TARGET static void weight_spectrum(                                  \
-        const WinogradLoops::Weight& weight,                             \
-        const float* from,                                               \
-        float* to) {                                                     \
-      weight_spectrum_of<BYTES>(weight, from, to);                       \
-    }                                                                    \
-    TARGET static void weight_gradient(                                  \
-        const WinogradLoops::Weight& weight,                             \
-        const float* from,                                               \
-        float* to) {                                                     \
-      weight_gradient_of<BYTES>(weight, from, to);                       \
-    }                                                                    \
-    TARGET static void multiply(const WinogradLoops::Product& product) { \
-      product_of<BYTES>(product);                                        \
-    }                                                                    \
-    static constexpr WinogradLoops kTable{                               \
-        .panel = 2 * Lanes<BYTES>::kCount,                               \
-        .window_spectrum = &window_spectrum,                             \
-        .gradient_spectrum = &gradient_spectrum,                         \
-        .outputs = &outputs,                                             \
-        .weight_spectrum = &weight_spectrum,                             \
-        .weight_gradient = &weight_gradient,                             \
-        .multiply = &multiply};                                          \
+#define LOCKSTEP_WINOGRAD(NAME, BYTES, TARGET)                     \
+  struct NAME {                                                    \
+    TARGET static void window_spectrum(                            \
+        const TiledMap& map,                                       \
+        const TilePart& part,                                      \
+        const float* from,                                         \
+        float* to) {                                               \
+      spectrum_of<BYTES, WindowToSpectrum>(map, part, from, to);   \
+    }                                                              \
+    TARGET static void gradient_spectrum(                          \
+        const TiledMap& map,                                       \
+        const TilePart& part,                                      \
+        const float* from,                                         \
+        float* to) {                                               \
+      spectrum_of<BYTES, GradientToSpectrum>(map, part, from, to); \
+    }                                                              \
+    TARGET static void outputs(                                    \
+        const TiledMap& map,                                       \
+        const TilePart& part,                                      \
+        const float* from,                                         \
+        const float* bias,                                         \
+        float* to) {                                               \
+      outputs_of<BYTES>(map, part, from, bias, to);                \
+    }                                                              \
+    TARGET static void weight_spectrum(                            \
+        const WinogradLoops::Weight& weight,                       \
+        const float* from,                                         \
+        float* to) {                                               \
+      weight_spectrum_of<BYTES>(weight, from, to);                 \
+    }                                                              \
+    TARGET static void weight_gradient(                            \
+        const WinogradLoops::Weight& weight,                       \
+        const float* from,                                         \
+        float* to) {                                               \
+      weight_gradient_of<BYTES>(weight, from, to);                 \
+    }                                                              \
+    static constexpr WinogradLoops kTable{                         \
+        .panel = 2 * Lanes<BYTES>::kCount,                         \
+        .window_spectrum = &window_spectrum,                       \
+        .gradient_spectrum = &gradient_spectrum,                   \
+        .outputs = &outputs,                                       \
+        .weight_spectrum = &weight_spectrum,                       \
+        .weight_gradient = &weight_gradient};                      \
   };
 
 LOCKSTEP_WINOGRAD(WinogradPlain, 16, )

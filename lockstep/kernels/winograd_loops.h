@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lockstep/kernels/product_loops.h"
+
 namespace lockstep::kernels {
 
 /// Outputs of a tile along a line.
@@ -30,19 +32,10 @@ inline constexpr std::int64_t kTileOutputs = 4;
 inline constexpr std::int64_t kTileWindow = 6;
 inline constexpr std::int64_t kSpectrum = kTileWindow * kTileWindow;
 inline constexpr std::int64_t kTaps = 9;
-/// Numbers of channels are multiples of it.
-inline constexpr std::int64_t kChannelStep = 32;
-/// Rows of a product are a multiple of it.
-inline constexpr std::int64_t kRowStep = 8;
-/// Products of a sum that are added up before they meet the others: the longer
-/// the chain, the larger the error.
-inline constexpr std::int64_t kSumBlock = 16;
-
 /// Units: numbers from one of the 36 of a spectrum to the next. A cache line
 /// more than they take: else 36 lines of the first cache would share a place.
 constexpr std::int64_t spectrum_step(std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kCacheLine = 16;
-  return rows * columns + kCacheLine;
+  return rows * columns + kRowGap;
 }
 
 /// A map [images, height, width, channels] that is cut into tiles.
@@ -71,24 +64,6 @@ struct TilePart {
 /// Threads: any. Nothing is kept: pointers and their memory are the caller's,
 /// of any alignment. There are no errors; sizes must be as described.
 struct WinogradLoops {
-  /// to = or += a x b, of [rows, depth] and [depth, columns]. A number of `a`
-  /// is at [row * a_row + i * a_step]; rows of `b` are b_step apart, and panels
-  /// of its columns b_panel.
-  struct Product {
-    const float* a = nullptr;
-    std::int64_t a_row = 0;
-    std::int64_t a_step = 0;
-    const float* b = nullptr;
-    std::int64_t b_step = 0;
-    std::int64_t b_panel = 0;
-    float* to = nullptr;
-    std::int64_t to_row = 0;
-    /// A multiple of kRowStep, and one of kChannelStep.
-    std::int64_t rows = 0;
-    std::int64_t columns = 0;
-    std::int64_t depth = 0;
-    bool is_added = false;
-  };
   /// Some rows of a convolution's weight, or of the gradient of one. The number
   /// of a tap is at [row * row_step + tap * tap_step + column]; with a negative
   /// `tap_step` the taps are read backwards.
@@ -102,7 +77,8 @@ struct WinogradLoops {
     std::int64_t tap_step = 0;
   };
 
-  /// Columns of a product that are worked on together: two vectors.
+  /// Columns of a panel of a weight's spectrum: as in the ProductLoops of the
+  /// same vectors.
   std::int64_t panel = 0;
 
   /// The spectrum of windows, pixels beyond the map being 0:
@@ -132,7 +108,6 @@ struct WinogradLoops {
   /// The gradient of 3x3 taps out of the spectrum [36][rows][columns].
   void (*weight_gradient)(const Weight& weight, const float* from, float* to) =
       nullptr;
-  void (*multiply)(const Product& product) = nullptr;
 };
 
 /// Those that this processor can run, with the widest vectors first.

@@ -33,7 +33,7 @@ std::string planned_epochs(const TrainConfig& config) {
 /// With the rules of their arithmetic: they decide about bits.
 std::string kernels_text(const TrainConfig& config) {
   return config.kernels == "lockstep" ? format(
-                                            "lockstep, {}, {}",
+                                            "lockstep, channels last, {}, {}",
                                             kernels::kConvolutionRules,
                                             kernels::kBatchNormRules)
                                       : config.kernels;

@@ -12,7 +12,8 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+
+#include "tests/kernels/convolution_case.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -47,12 +48,15 @@ class Draw {
 };
 
 // A convolution and the gradient that reaches it.
-struct Shape {
+struct Shape : ConvolutionCase {
   // Images and channels: from `batch` and `channels` on.
-  explicit Shape(Draw& draw, std::int64_t batch = 1, std::int64_t channels = 1)
-      : strides{draw.from(1, 3), draw.from(1, 3)},
-        paddings{draw.from(0, 3), draw.from(0, 3)},
-        dilations{draw.from(1, 3), draw.from(1, 2)} {
+  explicit Shape(
+      Draw& draw,
+      std::int64_t batch = 1,
+      std::int64_t channels = 1) {
+    strides = {draw.from(1, 3), draw.from(1, 3)};
+    paddings = {draw.from(0, 3), draw.from(0, 3)};
+    dilations = {draw.from(1, 3), draw.from(1, 2)};
     const auto type = draw.from(0, 3) == 0 ? at::kBFloat16 : at::kFloat;
     const std::int64_t in = draw.from(channels, channels + 40);
     const std::int64_t out = draw.from(channels, channels + 40);
@@ -71,48 +75,10 @@ struct Shape {
     }
   }
 
-  [[nodiscard]] KernelSteps steps() const {
-    return {.stride = strides, .padding = paddings, .dilation = dilations};
+  [[nodiscard]] ConvolutionResults ours() const {
+    return computed_by<ConvolutionProducts>();
   }
 
-  // LibTorch's results with tensors of `type`: output, gradients.
-  [[nodiscard]] std::array<at::Tensor, 3> libtorchs(at::ScalarType type) const {
-    const auto x = input.to(type).detach().requires_grad_();
-    const auto w = weight.to(type).detach().requires_grad_();
-    const auto y = at::conv2d(
-        x,
-        w,
-        bias.defined() ? bias.to(type) : bias,
-        strides,
-        paddings,
-        dilations);
-    const auto grads =
-        torch::autograd::grad({y}, {x, w}, {grad_output.to(type)});
-    return {y.detach(), grads[0], grads[1]};
-  }
-
-  [[nodiscard]] std::array<at::Tensor, 3> ours() const {
-    return {
-        products->forward(bias),
-        products->input_gradient(grad_output),
-        products->weight_gradient(grad_output)};
-  }
-
-  [[nodiscard]] std::string text() const {
-    std::ostringstream out;
-    out << input.scalar_type() << " " << input.sizes() << " * "
-        << weight.sizes() << ", stride " << strides << ", padding " << paddings
-        << ", dilation " << dilations;
-    return out.str();
-  }
-
-  std::vector<std::int64_t> strides;
-  std::vector<std::int64_t> paddings;
-  std::vector<std::int64_t> dilations;
-  at::Tensor input;
-  at::Tensor weight;
-  at::Tensor bias;
-  at::Tensor grad_output;
   std::optional<ConvolutionProducts> products;
 };
 

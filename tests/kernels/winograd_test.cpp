@@ -8,10 +8,12 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+
+#include "tests/kernels/convolution_case.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -19,46 +21,11 @@ namespace {
 constexpr int kTiledCases = 400;
 constexpr auto kLast = at::MemoryFormat::ChannelsLast;
 
-struct TiledCase {
-  at::Tensor input;
-  at::Tensor weight;
-  at::Tensor bias = {};
-  at::Tensor grad_output;
-  std::array<std::int64_t, 2> padding = {};
-
-  [[nodiscard]] WinogradConvolution convolution() const {
-    return WinogradConvolution::of(
-               input,
-               weight,
-               {.stride = 1, .padding = padding, .dilation = 1})
-        .value();
-  }
-
-  [[nodiscard]] std::array<at::Tensor, 3> ours() const {
-    const WinogradConvolution convolution = this->convolution();
-    return {
-        convolution.forward(bias),
-        convolution.input_gradient(grad_output),
-        convolution.weight_gradient(grad_output)};
-  }
-
-  // LibTorch's with tensors of `type`: output, gradients.
-  [[nodiscard]] std::array<at::Tensor, 3> libtorchs(at::ScalarType type) const {
-    const auto x = input.to(type).detach().requires_grad_();
-    const auto w = weight.to(type).detach().requires_grad_();
-    const auto y =
-        at::conv2d(x, w, bias.defined() ? bias.to(type) : bias, 1, padding);
-    const auto grads =
-        torch::autograd::grad({y}, {x, w}, {grad_output.to(type)});
-    return {y.detach(), grads[0], grads[1]};
-  }
-};
-
-TiledCase of_sizes(
+ConvolutionCase of_sizes(
     at::IntArrayRef images, // [n, h, w]
     std::int64_t in,
     std::int64_t out,
-    std::array<std::int64_t, 2> padding) {
+    std::vector<std::int64_t> padding) {
   return {
       .input = at::randn({images[0], in, images[1], images[2]})
                    .relu()
@@ -69,7 +36,7 @@ TiledCase of_sizes(
                                 images[1] + 2 * padding[0] - 2,
                                 images[2] + 2 * padding[1] - 2})
                          .contiguous(kLast),
-      .padding = padding};
+      .paddings = std::move(padding)};
 }
 
 class DrawTiled {
@@ -78,8 +45,8 @@ class DrawTiled {
     return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
   }
 
-  TiledCase some() {
-    TiledCase drawn = of_sizes(
+  ConvolutionCase some() {
+    ConvolutionCase drawn = of_sizes(
         {from(1, 9), from(3, 13), from(3, 13)},
         kChannelStep * from(1, 5),
         kChannelStep * from(1, 5),
@@ -100,12 +67,8 @@ class DrawTiled {
   std::mt19937 engine_{19};
 };
 
-double rms_error(const at::Tensor& result, const at::Tensor& exact) {
-  return (result.to(at::kDouble) - exact).square().mean().sqrt().item<double>();
-}
-
-double rms(const at::Tensor& exact) {
-  return exact.square().mean().sqrt().item<double>();
+WinogradConvolution convolution_of(const ConvolutionCase& one) {
+  return WinogradConvolution::of(one.input, one.weight, one.steps()).value();
 }
 
 constexpr std::array<const char*, 3> kWhat{"output", "input", "weight"};
@@ -114,9 +77,9 @@ TEST(Winograd, IsNearFloat64) {
   torch::manual_seed(1);
   DrawTiled draw;
   for (int i = 0; i < kTiledCases; ++i) {
-    const TiledCase drawn = draw.some();
+    const ConvolutionCase drawn = draw.some();
     const auto exact = drawn.libtorchs(at::kDouble);
-    const auto ours = drawn.ours();
+    const auto ours = drawn.computed_by<WinogradConvolution>();
     for (std::size_t k = 0; k < ours.size(); ++k) {
       SCOPED_TRACE(std::string(kWhat.at(k)) + " of case " + std::to_string(i));
       ASSERT_EQ(ours[k].sizes(), exact[k].sizes());
@@ -148,15 +111,15 @@ TEST(Winograd, IsAsExactAsLibTorchs) {
            {32, 14, 256, 256},
            {32, 28, 128, 128},
            {32, 56, 64, 64}}) {
-    const TiledCase one = of_sizes(
+    const ConvolutionCase one = of_sizes(
         {layer.batch, layer.map, layer.map},
         layer.in,
         layer.out,
         {1, 1});
-    const WinogradConvolution convolution = one.convolution();
+    const WinogradConvolution convolution = convolution_of(one);
     const auto exact = one.libtorchs(at::kDouble);
     const auto theirs = one.libtorchs(at::kFloat);
-    const auto ours = one.ours();
+    const auto ours = one.computed_by<WinogradConvolution>();
     for (std::size_t k = 0; k < ours.size(); ++k) {
       SCOPED_TRACE(
           std::string(kWhat.at(k)) + ", " + std::to_string(layer.in) +
@@ -176,12 +139,12 @@ TEST(Winograd, IsAsExactAsLibTorchs) {
 
 TEST(Winograd, HasTheSameBitsWithAnyNumberOfThreads) {
   torch::manual_seed(3);
-  const TiledCase one = of_sizes({37, 7, 9}, 64, 128, {1, 1});
+  const ConvolutionCase one = of_sizes({37, 7, 9}, 64, 128, {1, 1});
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
-  const auto alone = one.ours();
+  const auto alone = one.computed_by<WinogradConvolution>();
   at::set_num_threads(4);
-  const auto together = one.ours();
+  const auto together = one.computed_by<WinogradConvolution>();
   at::set_num_threads(threads);
   for (std::size_t k = 0; k < alone.size(); ++k) {
     EXPECT_TRUE(at::equal(alone[k], together[k])) << kWhat.at(k);
@@ -189,7 +152,7 @@ TEST(Winograd, HasTheSameBitsWithAnyNumberOfThreads) {
 }
 
 TEST(Winograd, TakesOnlyWhatItCanCompute) {
-  const TiledCase one = of_sizes({64, 8, 8}, 64, 64, {1, 1});
+  const ConvolutionCase one = of_sizes({64, 8, 8}, 64, 64, {1, 1});
   const auto is_taken = [](const at::Tensor& input,
                            const at::Tensor& weight,
                            std::int64_t stride = 1,
@@ -210,45 +173,21 @@ TEST(Winograd, TakesOnlyWhatItCanCompute) {
   EXPECT_FALSE(is_taken(one.input.narrow(1, 0, 60), one.weight));
   EXPECT_FALSE(is_taken(one.input, at::randn({64, 64, 5, 5})));
   EXPECT_FALSE(is_taken(one.input.narrow(0, 0, 0), one.weight));
-  EXPECT_FALSE(one.convolution().takes_gradient(at::randn({64, 64, 7, 8})));
-  EXPECT_FALSE(one.convolution().takes_bias(at::randn({63})));
+  EXPECT_FALSE(convolution_of(one).takes_gradient(at::randn({64, 64, 7, 8})));
+  EXPECT_FALSE(convolution_of(one).takes_bias(at::randn({63})));
 }
 
 // What a window sees reaches the outputs of its tile, and no other's.
 TEST(Winograd, HidesNoNan) {
-  TiledCase one = of_sizes({2, 8, 8}, 32, 32, {1, 1});
+  ConvolutionCase one = of_sizes({2, 8, 8}, 32, 32, {1, 1});
   one.input.index_put_({0, 3, 6, 6}, std::numeric_limits<float>::quiet_NaN());
-  const at::Tensor output = one.convolution().forward({});
+  const at::Tensor output = convolution_of(one).forward({});
   const at::Tensor expected = at::conv2d(one.input, one.weight, {}, 1, 1);
   EXPECT_TRUE(output.isnan()
                   .logical_or(expected.isnan().logical_not())
                   .all()
                   .item<bool>());
   EXPECT_EQ(output.isnan().sum().item<std::int64_t>(), 32 * 16);
-}
-
-// Every set of loops that this processor runs computes the same products.
-TEST(Winograd, LoopsOfEveryInstructionSetMultiply) {
-  torch::manual_seed(4);
-  const at::Tensor a = at::randn({24, 40});
-  const at::Tensor b = at::randn({40, 64});
-  const at::Tensor exact = a.to(at::kDouble).mm(b.to(at::kDouble));
-  for (const WinogradLoops* loops : usable_winograd_loops()) {
-    at::Tensor result = at::zeros({24, 64});
-    loops->multiply(
-        {.a = a.const_data_ptr<float>(),
-         .a_row = 40,
-         .a_step = 1,
-         .b = b.const_data_ptr<float>(),
-         .b_step = 64,
-         .b_panel = loops->panel,
-         .to = result.mutable_data_ptr<float>(),
-         .to_row = 64,
-         .rows = 24,
-         .columns = 64,
-         .depth = 40});
-    EXPECT_LT(rms_error(result, exact), 1e-6 * rms(exact)) << loops->panel;
-  }
 }
 
 // The spectra of one set of loops, and what comes back out of them. Weights in

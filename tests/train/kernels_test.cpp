@@ -94,7 +94,8 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
   other.part().load(saved);
   EXPECT_EQ(
       to_string(other.numerics()),
-      "kernels: 'exact', now 'lockstep, products 2, winograd 1, norms 1'");
+      "kernels: 'exact', now 'lockstep, channels last, products 2, direct 1, "
+      "winograd 1, norms 1'");
   TrainConfig half;
   half.amp = "bf16";
   RunIdentity with_half(half, "cpu", "single", 10);

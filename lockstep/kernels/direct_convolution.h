@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Convolutions over small maps with loops of our own.
+//
+// Note [Direct convolutions]
+// With channels last, the channels of one pixel of all images are a matrix
+// whose rows lie one image apart. Each output is a sum of products:
+//   output[:, q] = sum over the pixels p that q sees
+//                  input[:, p] x weight[tap of q and p]^T
+//   [batch, out]   [batch, in]   [in, out]
+// and so are the gradients of pixels, and with the batch as the inner dimension
+// those of taps. Nothing is laid out anew for that but each tap of the weight,
+// once per call, and some images at a time, so that they lie in a cache without
+// gaps; taps over padding take no part. A product library would want to have
+// whole operands copied, and add up one product per call. LibTorch's kernels
+// take an image at a time, and multiply what is outside of the map.
+//
+// Sums are taken in blocks (product_loops.h), and their errors are smaller than
+// those of LibTorch's chains.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+
+#include "lockstep/kernels/convolution_terms.h"
+
+namespace lockstep::kernels {
+
+/// A two-dimensional convolution with one group, float32, channels last.
+class DirectConvolution {
+ public:
+  /// None for what has no such loops: other dimensions, types or layouts,
+  /// numbers of channels that are no multiple of kChannelStep, empty tensors,
+  /// maps of more than 64 pixels or outputs.
+  /// Shape: `input` [batch, in, h, w], `weight` [out, in, kh, kw].
+  static std::optional<DirectConvolution> of(
+      const at::Tensor& input,
+      const at::Tensor& weight,
+      const KernelSteps& steps);
+
+  /// Whether this is faster than LibTorch's kernel: as ConvolutionProducts'.
+  [[nodiscard]] bool is_better(Pass pass) const;
+
+  /// Whether they are as a convolution's are: LibTorch refuses others.
+  [[nodiscard]] bool takes_bias(const at::Tensor& bias) const;
+  [[nodiscard]] bool takes_gradient(const at::Tensor& grad_output) const;
+
+  /// All have channels last, and the same bits with any number of threads.
+  /// Shape: `bias` [out], or undefined; `grad_output` [batch, out, oh, ow].
+  [[nodiscard]] at::Tensor forward(const at::Tensor& bias) const;
+  [[nodiscard]] at::Tensor input_gradient(const at::Tensor& grad_output) const;
+  [[nodiscard]] at::Tensor weight_gradient(const at::Tensor& grad_output) const;
+
+ private:
+  DirectConvolution(
+      const at::Tensor& input,
+      const at::Tensor& weight,
+      const KernelSteps& steps);
+
+  [[nodiscard]] std::int64_t in() const {
+    return weight_.size(1);
+  }
+  [[nodiscard]] std::int64_t out() const {
+    return weight_.size(0);
+  }
+  [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const;
+
+  at::Tensor input_;
+  at::Tensor weight_;
+  TapLine down_;
+  TapLine across_;
+  bool is_strided_;
+};
+
+} // namespace lockstep::kernels
