@@ -97,8 +97,9 @@ class Job {
         is_bf16_(settings.dtype == "bf16") {
     torch::manual_seed(1);
     optimizer_.use_workers(model_->group().workers());
-    images_ = torch::randn({settings.batch, 1, 28, 28})
-                  .contiguous(memory_format(settings));
+    images_ = in_memory_format(
+        torch::randn({settings.batch, 1, 28, 28}),
+        memory_format(settings));
     targets_ = torch::randint(10, {settings.batch}, torch::kLong)
                    .to(model_->devices().front());
   }

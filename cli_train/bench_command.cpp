@@ -31,6 +31,9 @@ constexpr std::string_view kAbout =
 // The default of `--kernels` comes first.
 constexpr std::array<std::string_view, 3> kWhose{"lockstep", "exact", "torch"};
 
+// Likewise.
+constexpr std::array<std::string_view, 2> kAmp{"off", "bf16"};
+
 BenchRequest read_request(const CommandFlags& flags) {
   const auto cores =
       std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
@@ -38,6 +41,7 @@ BenchRequest read_request(const CommandFlags& flags) {
       .model = read_model_request(flags, {.batch_size = 64}),
       .threads = static_cast<int>(flags.number("--threads", cores)),
       .channels_last = flags.has("--channels-last"),
+      .amp = flags.choice("--amp", kAmp),
       .steps = flags.number("--steps", 10),
       .kernels = {flags.choice("--kernels", kWhose)}};
   if (flags.has("--compare")) {

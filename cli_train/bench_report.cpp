@@ -67,25 +67,33 @@ double peak_of(const BenchResult& result) {
 std::string title(const BenchRequest& request) {
   const ModelRequest& model = request.model;
   return format(
-      "{}, {} images of {} x {} x {}, float32{}, {}\n\n",
+      "{}, {} images of {} x {} x {}, {}, {}\n\n",
       model.model,
       model.batch_size,
       model.in_channels,
       model.img_size,
       model.img_size,
-      request.channels_last ? ", channels last" : "",
+      request.amp == "off" ? "float32" : "amp " + request.amp,
       counted(static_cast<std::uint64_t>(request.threads), "thread"));
 }
 
 std::string step_table(const BenchRequest& request, const BenchResult& result) {
   std::vector<Row> rows{
-      {"kernels", "images/s", "step", "best", "worst", "update", "GFLOP/s"}};
-  rows.front().push_back("of peak");
+      {"kernels",
+       "layout",
+       "images/s",
+       "step",
+       "best",
+       "worst",
+       "update",
+       "GFLOP/s",
+       "of peak"}};
   for (const BenchSide& side : result.sides) {
     const double median = side.median_step();
     const auto [best, worst] = std::ranges::minmax(side.steps);
     rows.push_back(
         {side.kernels,
+         side.has_channels_last ? "channels last" : "packed",
          format(
              "{:.1f}",
              static_cast<double>(request.model.batch_size) / median),
@@ -169,6 +177,7 @@ Json to_json(const BenchResult& result, const BenchSide& side) {
   }
   Json object = Json::object();
   object.set("kernels", side.kernels)
+      .set("channels_last", side.has_channels_last)
       .set("median_step_seconds", side.median_step())
       .set("step_seconds", std::move(steps))
       .set("update_seconds", side.update_seconds)
@@ -181,8 +190,8 @@ Json to_json(const BenchResult& result, const BenchSide& side) {
 std::string bench_text(const BenchRequest& request, const BenchResult& result) {
   return title(request) + step_table(request, result) +
          format(
-             "peak: {} GFLOP/s of multiplications with additions, measured "
-             "now\nmemory: {} at most\n\n",
+             "peak: {} GFLOP/s of float32 multiplications with additions, "
+             "measured now\nmemory: {} at most\n\n",
              billions(peak_of(result)),
              human_bytes(static_cast<std::uint64_t>(result.peak_memory))) +
          layer_table(result);
@@ -199,7 +208,7 @@ Json bench_json(const BenchRequest& request, const BenchResult& result) {
       .set("img_size", request.model.img_size)
       .set("in_channels", request.model.in_channels)
       .set("num_classes", request.model.num_classes)
-      .set("channels_last", request.channels_last)
+      .set("amp", request.amp)
       .set("threads", request.threads)
       .set("operations", result.operations)
       .set("peak_before", result.peak_before)

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <memory>
+#include <optional>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -13,6 +15,7 @@
 #include <ATen/ops/randn.h>
 
 #include "cli_train/machine_peak.h"
+#include "lockstep/device/autocast.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/summary.h"
 #include "lockstep/optim/sgd.h"
@@ -32,23 +35,26 @@ double seconds_of(const std::function<void()>& work) {
 /// A model, its optimizer and one batch.
 class Job {
  public:
-  explicit Job(const BenchRequest& request)
+  Job(const BenchRequest& request, bool has_channels_last)
       : net_(make_requested(request.model)),
-        optimizer_(net_->parameters(), {.lr = 1e-4, .momentum = 0.9}) {
-    const auto format = request.channels_last ? at::MemoryFormat::ChannelsLast
-                                              : at::MemoryFormat::Contiguous;
+        optimizer_(net_->parameters(), {.lr = 1e-4, .momentum = 0.9}),
+        is_autocast_(request.amp != "off") {
+    const auto format = has_channels_last ? at::MemoryFormat::ChannelsLast
+                                          : at::MemoryFormat::Contiguous;
     to_memory_format(*net_, format);
     const ModelRequest& model = request.model;
-    images_ = at::randn({model.batch_size,
-                         model.in_channels,
-                         model.img_size,
-                         model.img_size})
-                  .contiguous(format);
+    images_ = in_memory_format(
+        at::randn(
+            {model.batch_size,
+             model.in_channels,
+             model.img_size,
+             model.img_size}),
+        format);
     targets_ = at::randint(model.num_classes, {model.batch_size}, at::kLong);
   }
 
   void make_gradients() {
-    at::cross_entropy_loss(net_->forward(images_), targets_).backward();
+    loss().backward();
   }
 
   void update() {
@@ -64,8 +70,17 @@ class Job {
   }
 
  private:
+  at::Tensor loss() {
+    std::optional<Autocast> autocast;
+    if (is_autocast_) {
+      autocast.emplace(at::kCPU, at::kBFloat16);
+    }
+    return at::cross_entropy_loss(net_->forward(images_), targets_);
+  }
+
   std::shared_ptr<Model> net_;
   SGD optimizer_;
+  bool is_autocast_;
   at::Tensor images_;
   at::Tensor targets_;
 };
@@ -123,30 +138,34 @@ BenchResult run_bench(
   constexpr std::int64_t kWarmUps = 2;
   at::set_num_threads(request.threads);
   BenchResult result{.peak_before = measure_peak(request.threads)};
-  Job job(request);
+  std::deque<Job> jobs; // a job stays where it is
   for (const std::string& kernels : request.kernels) {
-    result.sides.push_back({.kernels = kernels});
+    const bool has_channels_last =
+        request.channels_last || kernels::want_channels_last(kernels);
+    result.sides.push_back(
+        {.kernels = kernels, .has_channels_last = has_channels_last});
+    jobs.emplace_back(request, has_channels_last);
   }
   const std::int64_t all = kWarmUps + 2 * request.steps;
   for (std::int64_t step = 0; step < kWarmUps + request.steps; ++step) {
     progress(step, all);
-    for (BenchSide& side : result.sides) {
-      kernels::install_choice(side.kernels);
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      kernels::install_choice(request.kernels[i]);
       const double took = seconds_of([&] {
-        job.make_gradients();
-        job.update();
+        jobs[i].make_gradients();
+        jobs[i].update();
       });
       if (step >= kWarmUps) {
-        side.steps.push_back(took);
+        result.sides[i].steps.push_back(took);
       }
     }
   }
   progress(all - request.steps, all);
-  for (BenchSide& side : result.sides) {
-    observe(job, request.steps, side);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    observe(jobs[i], request.steps, result.sides[i]);
   }
   progress(all, all);
-  count_operations(job, result);
+  count_operations(jobs.front(), result);
   result.peak_memory = peak_memory();
   result.peak_after = measure_peak(request.threads);
   return result;

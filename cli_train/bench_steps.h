@@ -16,16 +16,21 @@ namespace lockstep::cli_train {
 struct BenchRequest {
   ModelRequest model = {};
   int threads = 0;
+  /// Also for kernels that do not want it.
   bool channels_last = false;
+  /// As `TrainConfig::amp`.
+  std::string amp = "off";
   std::int64_t steps = 10;
   /// Whose kernels, one or two words of `kernels::kKernelChoices`: each step is
   /// made with all of them in turn, so that what disturbs one disturbs all.
+  /// Each trains a model of its own, in the layout that `lockstep train` has.
   std::vector<std::string> kernels = {};
 };
 
 /// Steps with the kernels of one word. Units: seconds.
 struct BenchSide {
   std::string kernels = {};
+  bool has_channels_last = false;
   /// Of whole steps, in their order: forward, loss, backward, update.
   std::vector<double> steps = {};
   /// Of one step: the mean over those that were observed, which are others.

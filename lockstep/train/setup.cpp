@@ -191,7 +191,9 @@ void build_model(
   if (!config.initial_checkpoint.empty()) {
     load_first_weights(setup, config, fs);
   }
-  if (config.channels_last) {
+  // `kernels` says what computes on the CPU.
+  if (config.channels_last || (kernels::want_channels_last(config.kernels) &&
+                               !setup.devices.front().is_cuda())) {
     // Convolutions take the layout of their weights; images may stay as is.
     to_memory_format(setup.model.module(), at::MemoryFormat::ChannelsLast);
   }

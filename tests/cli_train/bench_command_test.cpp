@@ -34,8 +34,10 @@ TEST(BenchCommand, PrintsTheStepAndItsLayers) {
   for (const char* part :
        {"resnet18, 16 images of 1 x 28 x 28, float32, 1 thread\n",
         "images/s",
+        "channels last",
+        "packed",
         "torch takes ",
-        "GFLOP/s of multiplications",
+        "GFLOP/s of float32 multiplications",
         "layer4.1.conv2",
         "BatchNorm2d",
         "max_pool2d"}) {
@@ -45,13 +47,13 @@ TEST(BenchCommand, PrintsTheStepAndItsLayers) {
 }
 
 TEST(BenchCommand, PrintsJson) {
-  Process program(
-      small_bench({"--kernels=torch", "--channels-last", "--json"}));
+  Process program(small_bench(
+      {"--kernels=torch", "--channels-last", "--amp=bf16", "--json"}));
   EXPECT_EQ(program.wait(), 0) << program.errors();
   const json document = json::parse(program.output());
   EXPECT_EQ(document["schema"], "lockstep.bench/1");
   const json& result = document["result"];
-  EXPECT_EQ(result["channels_last"], true);
+  EXPECT_EQ(result["amp"], "bf16");
   // Two gradients and a forward pass of 33,014,272 multiplications an image,
   // but no gradient of the first layer's images.
   EXPECT_NEAR(
@@ -61,6 +63,7 @@ TEST(BenchCommand, PrintsJson) {
   ASSERT_EQ(result["sides"].size(), 1);
   const json& side = result["sides"][0];
   EXPECT_EQ(side["kernels"], "torch");
+  EXPECT_EQ(side["channels_last"], true);
   EXPECT_EQ(side["step_seconds"].size(), 2);
   double layers = 0;
   for (const json& layer : side["layers"]) {
@@ -82,6 +85,7 @@ TEST(BenchCommand, EveryMistakeIsNamed) {
       {{"resnet18", "--steps", "0"}, "expected a whole number of 1 or more"},
       {{"resnet18", "--kernels", "fast"},
        "--kernels: expected lockstep, exact, torch, got 'fast'"},
+      {{"resnet18", "--amp", "fp16"}, "--amp: expected off, bf16, got 'fp16'"},
       {{"resnet18", "--compare", "lockstep"}, "expected other kernels"},
       {{"resnet18", "--json=yes"}, "flag '--json' takes no value, got 'yes'"},
   };
@@ -103,7 +107,7 @@ TEST(BenchCommand, NamesTheKernels) {
   const json document = json::parse(program.output());
   for (const json& layer : document["result"]["sides"][0]["layers"]) {
     if (layer["name"] == "layer4.1.conv2") {
-      EXPECT_EQ(layer["kernels"], json({"product"}));
+      EXPECT_EQ(layer["kernels"], json({"direct"}));
     }
     if (layer["type"] == "BatchNorm2d") {
       EXPECT_EQ(layer["kernels"], json({"batch_norm"})) << layer["name"];

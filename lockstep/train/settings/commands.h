@@ -51,7 +51,14 @@ inline constexpr std::array kBenchFlags{
         "--compare",
         "WHOSE",
         "kernels to measure beside them, step by step in turn"},
-    CommandFlag{"--channels-last", {}, "NHWC memory layout"},
+    CommandFlag{
+        "--channels-last",
+        {},
+        "NHWC memory layout also for --kernels exact and torch"},
+    CommandFlag{
+        "--amp",
+        "TYPE",
+        "off or bf16, as 'lockstep train' has them [default: off]"},
     CommandFlag{
         "--steps",
         "N",

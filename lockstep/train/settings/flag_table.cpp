@@ -66,9 +66,8 @@ constexpr std::array kFlags{
     Flag{"threads", {}, &C::threads, kDevices, "N",
          "CPU threads of tensor work, shared by the replicas; 0: every core"},
     Flag{"kernels", {}, &C::kernels, kDevices, "WHOSE",
-         "convolutions on the CPU; exact: PyTorch's bits, lockstep: matrix "
-         "products where they are faster and fused batch norms, other last "
-         "bits",
+         "kernels on the CPU; exact: PyTorch's bits, lockstep: faster "
+         "convolutions and batch norms with --channels-last, other last bits",
          "exact|lockstep|torch"},
     Flag{"amp", {}, &C::amp, kDevices, "TYPE",
          "type of forward and loss; bf16: torch.autocast's, weights stay "
