@@ -15,8 +15,9 @@
 // whole operands copied, and add up one product per call. LibTorch's kernels
 // take an image at a time, and multiply what is outside of the map.
 //
-// Sums are taken in blocks (product_loops.h), and their errors are smaller than
-// those of LibTorch's chains.
+// Sums are taken in blocks of float32 (product_loops.h), and their errors are
+// smaller than those of LibTorch's chains. No sum of bfloat16 is rounded in
+// between.
 #pragma once
 
 #include <array>
@@ -26,16 +27,18 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/kernels/convolution_terms.h"
+#include "lockstep/kernels/direct_loops.h"
 
 namespace lockstep::kernels {
 
-/// A two-dimensional convolution with one group, float32, channels last.
+/// A two-dimensional convolution with one group, channels last.
 class DirectConvolution {
  public:
-  /// None for what has no such loops: other dimensions, types or layouts,
-  /// numbers of channels that are no multiple of kChannelStep, empty tensors,
-  /// maps of more than 64 pixels or outputs.
-  /// Shape: `input` [batch, in, h, w], `weight` [out, in, kh, kw].
+  /// None for what has no such loops: other dimensions or layouts, types other
+  /// than float32 and, where the processor multiplies it, bfloat16, numbers of
+  /// channels that are no multiple of kChannelStep, empty tensors, maps of more
+  /// than 64 pixels or outputs. Shape: `input` [batch, in, h, w], `weight`
+  /// [out, in, kh, kw].
   static std::optional<DirectConvolution> of(
       const at::Tensor& input,
       const at::Tensor& weight,
@@ -66,7 +69,16 @@ class DirectConvolution {
   [[nodiscard]] std::int64_t out() const {
     return weight_.size(0);
   }
+  [[nodiscard]] bool is_half() const {
+    return weight_.scalar_type() == at::kBFloat16;
+  }
   [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const;
+  [[nodiscard]] at::Tensor sums_of(
+      const at::Tensor& map,
+      const Terms& terms,
+      const at::Tensor& bias,
+      bool is_forward,
+      at::IntArrayRef sizes) const;
 
   at::Tensor input_;
   at::Tensor weight_;

@@ -25,7 +25,7 @@ inline constexpr std::string_view kBatchNormRules = "norms 1";
 
 struct InstallOptions {
   /// Convolutions over small maps become matrix products, float32 and bfloat16
-  /// (convolution_products.h), or with channels last loops of our own, float32
+  /// (convolution_products.h), or with channels last loops of our own
   /// (direct_convolution.h); over larger maps with channels last fewer
   /// multiplications, float32 (winograd.h). Sums are rounded in another order:
   /// results are as exact as LibTorch's and repeat bit for bit, but are not its

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Matrix products of float32 where operands lie, with the widest vectors that
-// the processor has: for convolutions, which are sums of such products.
+// Matrix products where operands lie, with the widest vectors that the
+// processor has: for convolutions, which are sums of such products. Results are
+// float32, operands float32 or, where the processor multiplies them, pairs of
+// bfloat16 whose two products are one step of a sum.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace lockstep::kernels {
@@ -20,14 +23,29 @@ inline constexpr std::int64_t kSumBlock = 16;
 /// share a place in the first cache. Units: numbers.
 inline constexpr std::int64_t kRowGap = 16;
 
+/// Two numbers of bfloat16 beside each other: in the inner dimension of a
+/// product.
+using Pair = std::uint32_t;
+
+/// What a tensor has in memory that is multiplied as `Number`: bfloat16 of a
+/// Pair.
+template <class Number>
+using Stored =
+    std::conditional_t<std::is_same_v<Number, Pair>, std::uint16_t, float>;
+/// How many of them are a Number.
+template <class Number>
+inline constexpr std::int64_t kStored = sizeof(Number) / sizeof(Stored<Number>);
+
 /// to = or += a x b, of [rows, depth] and [depth, columns]. A number of `a` is
 /// at [row * a_row + i * a_step]; rows of `b` are b_step apart, and panels of
-/// its columns b_panel.
+/// its columns b_panel. Of pairs all of these count pairs, but `to` has one
+/// number for each column.
+template <class Number>
 struct Product {
-  const float* a = nullptr;
+  const Number* a = nullptr;
   std::int64_t a_row = 0;
   std::int64_t a_step = 0;
-  const float* b = nullptr;
+  const Number* b = nullptr;
   std::int64_t b_step = 0;
   std::int64_t b_panel = 0;
   float* to = nullptr;
@@ -44,7 +62,7 @@ struct Product {
 struct ProductLoops {
   /// Columns of a product that are worked on together: two vectors.
   std::int64_t panel = 0;
-  void (*multiply)(const Product& product) = nullptr;
+  void (*multiply)(const Product<float>& product) = nullptr;
 };
 
 /// Those that this processor can run, with the widest vectors first.
@@ -52,5 +70,36 @@ std::vector<const ProductLoops*> usable_product_loops();
 
 /// The first of them.
 const ProductLoops& product_loops();
+
+/// Threads: as ProductLoops.
+struct PairLoops {
+  /// With the panel of product_loops().
+  void (*multiply)(const Product<Pair>& product) = nullptr;
+  /// One number of each in a pair. `count`: a multiple of kChannelStep.
+  void (*join)(
+      const std::uint16_t* first,
+      const std::uint16_t* second,
+      std::int64_t count,
+      Pair* to) = nullptr;
+  /// Rounds to bfloat16. `count`: likewise.
+  void (*round)(const float* from, std::int64_t count, std::uint16_t* to) =
+      nullptr;
+};
+
+/// Null if this processor has no instruction for pairs.
+const PairLoops* pair_loops();
+
+/// Whether LibTorch's kernels of bfloat16 multiply by tiles (AMX): several
+/// times as fast as by pairs.
+bool has_amx();
+
+inline void multiply(const Product<float>& product) {
+  product_loops().multiply(product);
+}
+
+/// Only where there are pair_loops().
+inline void multiply(const Product<Pair>& product) {
+  pair_loops()->multiply(product);
+}
 
 } // namespace lockstep::kernels

@@ -6,7 +6,6 @@
 #include <ATen/ops/empty.h>
 
 #include "lockstep/kernels/convolution_tensors.h"
-#include "lockstep/kernels/product_loops.h"
 #include "lockstep/kernels/threads.h"
 
 namespace lockstep::kernels {
@@ -16,72 +15,102 @@ using at::Tensor;
 
 // Rows of a panel that are packed together: a line of a cache.
 constexpr std::int64_t kPackedRows = 16;
-static_assert(kChannelStep % kPackedRows == 0);
+static_assert(kChannelStep % (2 * kPackedRows) == 0);
 
-// kPackedRows rows of a panel out of a matrix whose rows are `row_step` apart,
-// and whose columns `column_step`. One of both is 1: that way lines are read,
-// all of them at once, since lines that are far apart may share a place in a
-// cache.
-void fill_panel(
+// kPackedRows rows of a panel out of a matrix whose columns are `column_step`
+// apart. Lines are read, all of them at once, since lines that are far apart
+// may share a place in a cache.
+template <class Number>
+void fill_transposed(
+    const Number* from,
+    std::int64_t column_step,
+    std::int64_t panel,
+    Number* to) {
+  for (std::int64_t column = 0; column < panel; ++column) {
+    for (std::int64_t row = 0; row < kPackedRows; ++row) {
+      to[row * panel + column] = from[row + column * column_step];
+    }
+  }
+}
+
+// The same of a matrix whose rows are `row_step` apart.
+void fill(
     const float* from,
     std::int64_t row_step,
-    std::int64_t column_step,
+    std::int64_t panel,
     float* to) {
-  const std::int64_t panel = product_loops().panel;
-  if (row_step == 1) {
-    for (std::int64_t column = 0; column < panel; ++column) {
-      for (std::int64_t row = 0; row < kPackedRows; ++row) {
-        to[row * panel + column] = from[row + column * column_step];
-      }
-    }
-  } else {
-    for (std::int64_t row = 0; row < kPackedRows; ++row) {
-      std::copy_n(from + row * row_step, panel, to + row * panel);
-    }
+  for (std::int64_t row = 0; row < kPackedRows; ++row) {
+    std::copy_n(from + row * row_step, panel, to + row * panel);
+  }
+}
+
+// Two rows become one of pairs.
+void fill(
+    const std::uint16_t* from,
+    std::int64_t row_step,
+    std::int64_t panel,
+    Pair* to) {
+  for (std::int64_t row = 0; row < kPackedRows; ++row) {
+    const std::uint16_t* first = from + 2 * row * row_step;
+    pair_loops()->join(first, first + row_step, panel, to + row * panel);
   }
 }
 
 } // namespace
 
-TapPanels pack_taps(
+template <class Number>
+TapPanels<Number> pack_taps(
     const Tensor& weight,
     const std::vector<bool>& is_used,
     bool is_forward) {
   const std::int64_t taps = std::ssize(is_used);
   const std::int64_t out = weight.size(0);
   const std::int64_t in = weight.size(1);
-  const Tensor ordered = channels_last(weight);
-  TapPanels packed{
-      .numbers = at::empty({taps * in * out}, ordered.options()),
-      .depth = is_forward ? in : out,
-      .columns = is_forward ? out : in};
   const std::int64_t panel = product_loops().panel;
+  const Tensor ordered = channels_last(weight);
+  TapPanels<Number> packed{
+      .numbers = at::empty({taps * in * out}, ordered.options()),
+      .depth = (is_forward ? in : out) / kStored<Number>,
+      .columns = is_forward ? out : in};
+  const auto* from =
+      static_cast<const Stored<Number>*>(ordered.const_data_ptr());
+  auto* to = static_cast<Number*>(packed.numbers.mutable_data_ptr());
   const std::int64_t panels = packed.columns / panel;
-  const std::int64_t row_step = is_forward ? 1 : taps * in;
-  const std::int64_t column_step = is_forward ? taps * in : 1;
-  const auto* from = ordered.const_data_ptr<float>();
-  auto* to = packed.numbers.mutable_data_ptr<float>();
-  // The inner blocks follow each other in memory, of each line that is read.
   const std::int64_t blocks = packed.depth / kPackedRows;
+  // The inner blocks follow each other in memory, of each line that is read.
   const std::int64_t outer = is_forward ? panels : blocks;
   const std::int64_t inner = is_forward ? blocks : panels;
   in_threads(taps * outer, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin * inner; i < end * inner; ++i) {
       const std::int64_t tap = i / (outer * inner);
+      if (!is_used[static_cast<std::size_t>(tap)]) {
+        continue;
+      }
       const std::int64_t of_outer = i / inner % outer;
       const std::int64_t p = is_forward ? of_outer : i % inner;
       const std::int64_t row =
           (is_forward ? i % inner : of_outer) * kPackedRows;
-      if (is_used[static_cast<std::size_t>(tap)]) {
-        fill_panel(
-            from + tap * in + row * row_step + p * panel * column_step,
-            row_step,
-            column_step,
-            to + ((tap * panels + p) * packed.depth + row) * panel);
+      Number* block = to + ((tap * panels + p) * packed.depth + row) * panel;
+      const Stored<Number>* first = from + tap * in;
+      if (is_forward) {
+        first += row * kStored<Number> + p * panel * taps * in;
+        fill_transposed(
+            reinterpret_cast<const Number*>(first),
+            taps * in / kStored<Number>,
+            panel,
+            block);
+      } else {
+        first += row * kStored<Number> * taps * in + p * panel;
+        fill(first, taps * in, panel, block);
       }
     }
   });
   return packed;
 }
+
+template TapPanels<float>
+pack_taps(const at::Tensor&, const std::vector<bool>&, bool);
+template TapPanels<Pair>
+pack_taps(const at::Tensor&, const std::vector<bool>&, bool);
 
 } // namespace lockstep::kernels

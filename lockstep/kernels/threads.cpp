@@ -36,10 +36,10 @@ void in_threads(
       grain);
 }
 
-float* thread_scratch(std::int64_t numbers) {
-  thread_local std::vector<float> kept;
-  if (std::ssize(kept) < numbers) {
-    kept.resize(static_cast<std::size_t>(numbers));
+void* thread_scratch(std::int64_t count) {
+  thread_local std::vector<std::uint32_t> kept;
+  if (std::ssize(kept) < count) {
+    kept.resize(static_cast<std::size_t>(count));
   }
   return kept.data();
 }

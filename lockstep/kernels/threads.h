@@ -21,8 +21,9 @@ void in_threads(
     std::int64_t grain,
     c10::function_ref<void(std::int64_t begin, std::int64_t end)> work);
 
-/// Memory for `numbers` that the calling thread keeps, since fresh pages cost
-/// as much as a pass over them. The next call takes it back.
-float* thread_scratch(std::int64_t numbers);
+/// Memory for `count` numbers of four bytes that the calling thread keeps,
+/// since fresh pages cost as much as a pass over them. The next call takes it
+/// back.
+void* thread_scratch(std::int64_t count);
 
 } // namespace lockstep::kernels

@@ -114,7 +114,8 @@ void convolve_tiles(const Work& work, std::int64_t tile, std::int64_t tiles) {
         .channels = channels,
         .step = spectrum_step(rows, channels)};
   };
-  float* windows = thread_scratch(kSpectrum * (part(in).step + part(out).step));
+  auto* windows = static_cast<float*>(
+      thread_scratch(kSpectrum * (part(in).step + part(out).step)));
   float* products = windows + kSpectrum * part(in).step;
   loops.window_spectrum(work.from_map, part(in), work.from, windows);
   for (std::int64_t i = 0; i < kSpectrum; ++i) {
@@ -176,7 +177,8 @@ void compute_gradient(const GradientWork& work, const GradientPart& part) {
       .channel = part.row,
       .channels = part.rows,
       .step = spectrum_step(kGradientTiles, part.rows)};
-  float* sums = thread_scratch(kSpectrum * (sums_step + in.step + out.step));
+  auto* sums = static_cast<float*>(
+      thread_scratch(kSpectrum * (sums_step + in.step + out.step)));
   float* windows = sums + kSpectrum * sums_step;
   float* grads = windows + kSpectrum * in.step;
   for (std::int64_t tile = 0; tile < work.tiles; tile += kGradientTiles) {

@@ -31,6 +31,18 @@ struct ConvolutionCase {
     return {.stride = strides, .padding = paddings, .dilation = dilations};
   }
 
+  /// The same convolution of other numbers.
+  [[nodiscard]] ConvolutionCase to(at::ScalarType type) const {
+    ConvolutionCase other = *this;
+    for (at::Tensor* tensor :
+         {&other.input, &other.weight, &other.bias, &other.grad_output}) {
+      if (tensor->defined()) {
+        *tensor = tensor->to(type);
+      }
+    }
+    return other;
+  }
+
   /// LibTorch's results with tensors of `type`.
   [[nodiscard]] ConvolutionResults libtorchs(at::ScalarType type) const {
     const auto x = input.to(type).detach().requires_grad_();
@@ -73,6 +85,11 @@ inline double rms(const at::Tensor& exact) {
 /// Root of the mean square: a single largest error would be luck.
 inline double rms_error(const at::Tensor& result, const at::Tensor& exact) {
   return rms(result.to(at::kDouble) - exact);
+}
+
+/// What a single rounding, or some of float32, may cost.
+inline double tolerance(const at::Tensor& result) {
+  return result.scalar_type() == at::kBFloat16 ? 3e-3 : 2e-6;
 }
 
 } // namespace lockstep::kernels

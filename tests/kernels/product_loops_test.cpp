@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/kernels/product_loops.h"
 
+#include <cstring>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "tests/kernels/convolution_case.h"
@@ -41,6 +44,60 @@ TEST(ProductLoops, OfEveryInstructionSetMultiply) {
         EXPECT_TRUE(at::equal(found.narrow(1, 64, 6), before.narrow(1, 64, 6)));
       }
     }
+  }
+}
+
+// [rows, 2 * depth] as [rows, depth] of pairs.
+std::vector<Pair> pairs_of(const at::Tensor& numbers) {
+  const at::Tensor packed = numbers.contiguous();
+  const auto* first =
+      static_cast<const std::uint16_t*>(packed.const_data_ptr());
+  std::vector<Pair> pairs(static_cast<std::size_t>(packed.numel() / 2));
+  std::memcpy(pairs.data(), first, pairs.size() * sizeof(Pair));
+  return pairs;
+}
+
+TEST(ProductLoops, OfPairsMultiply) {
+  if (pair_loops() == nullptr) {
+    GTEST_SKIP() << "no instructions for bfloat16";
+  }
+  torch::manual_seed(5);
+  constexpr std::int64_t kDepth = 40; // pairs
+  constexpr std::int64_t kColumns = 64;
+  for (const std::int64_t rows : {1, 8, 13}) {
+    const at::Tensor a = at::randn({rows, 2 * kDepth}).to(at::kBFloat16);
+    const at::Tensor b = at::randn({2 * kDepth, kColumns}).to(at::kBFloat16);
+    const auto left = pairs_of(a);
+    std::vector<Pair> right(static_cast<std::size_t>(kDepth * kColumns));
+    const auto* from = static_cast<const std::uint16_t*>(b.const_data_ptr());
+    for (std::int64_t i = 0; i < kDepth; ++i) {
+      pair_loops()->join(
+          from + 2 * i * kColumns,
+          from + (2 * i + 1) * kColumns,
+          kColumns,
+          right.data() + i * kColumns);
+    }
+    const at::Tensor found = at::empty({rows, kColumns});
+    multiply(Product<Pair>{
+        .a = left.data(),
+        .a_row = kDepth,
+        .a_step = 1,
+        .b = right.data(),
+        .b_step = kColumns,
+        .b_panel = product_loops().panel,
+        .to = found.mutable_data_ptr<float>(),
+        .to_row = kColumns,
+        .rows = rows,
+        .columns = kColumns,
+        .depth = kDepth});
+    const at::Tensor exact = a.to(at::kDouble).mm(b.to(at::kDouble));
+    EXPECT_LT(rms_error(found, exact), 1e-6 * rms(exact)) << rows;
+    const at::Tensor rounded = at::empty({rows, kColumns}, at::kBFloat16);
+    pair_loops()->round(
+        found.const_data_ptr<float>(),
+        rows * kColumns,
+        static_cast<std::uint16_t*>(rounded.mutable_data_ptr()));
+    EXPECT_TRUE(at::equal(rounded, found.to(at::kBFloat16))) << rows;
   }
 }
 
