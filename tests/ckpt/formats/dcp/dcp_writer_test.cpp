@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cerrno>
-#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -15,10 +14,11 @@
 namespace lockstep::ckpt {
 namespace {
 
-using testing::AnyOf;
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 const SaveOptions kWritten{.format = "dcp"};
 
@@ -164,34 +164,41 @@ TEST(DcpWriter, DoesNotMindThatAnotherProcessRemovedTheOldFile) {
   EXPECT_THAT(*memory.list("d"), ElementsAre(".metadata", "__0_1.distcp"));
 }
 
-// Each would remove the data of the other, with `.metadata` naming what is
+// Two would each remove the data of the other, with `.metadata` naming what is
 // gone.
-TEST(DcpWriter, OfTwoWhoSaveAtOnceOneIsRefused) {
+TEST(DcpWriter, IsRefusedWhileAnotherHoldsTheFolder) {
   const test::ScratchDir dir;
   const std::string path = dir / "d";
-  const auto save_many = [&path](const char* text) {
-    for (int i = 0; i < 5; ++i) {
-      const Status saved = save(
-          path,
-          Value::dict({{"w", bytes_tensor(text, {3})}}),
-          {.format = "dcp", .durable = false});
-      if (!saved) {
-        EXPECT_EQ(saved.error().detail, "E_LOCKED") << to_string(saved.error());
-      }
-    }
-  };
-  for (int round = 0; round < 100; ++round) {
-    {
-      const std::jthread one([&] { save_many("one"); });
-      const std::jthread two([&] { save_many("two"); });
-    }
-    EXPECT_THAT(*real_fs().list(path), SizeIs(2));
-    const auto file = load(path);
-    ASSERT_TRUE(file) << to_string(file.error());
-    EXPECT_THAT(
-        *logical_bytes(*file->root.find("w")->as_tensor()),
-        AnyOf("one", "two"));
+  const Value old = Value::dict({{"w", bytes_tensor("old", {3})}});
+  const Value fresh = Value::dict({{"w", bytes_tensor("new", {3})}});
+  ASSERT_TRUE(save(path, old, kWritten));
+  {
+    const auto lock = real_fs().lock_directory(path);
+    ASSERT_TRUE(lock) << to_string(lock.error());
+    const Status refused = save(path, fresh, kWritten);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().detail, "E_LOCKED") << to_string(refused.error());
   }
+  EXPECT_THAT(
+      *real_fs().list(path),
+      UnorderedElementsAre(".metadata", "__0_0.distcp"));
+  const auto file = load(path);
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_EQ(*logical_bytes(*file->root.find("w")->as_tensor()), "old");
+}
+
+TEST(DcpWriter, HoldsTheFolderUntilOldDataIsGone) {
+  MemoryFs memory;
+  ASSERT_TRUE(save("d", training(), kWritten, memory));
+  std::vector<std::string> ops;
+  FaultFs watched(memory, {.before = [&](std::string_view op) {
+                    if (!ops.empty() || op == "fs.list") {
+                      ops.emplace_back(op);
+                      EXPECT_FALSE(memory.lock_directory("d")) << op;
+                    }
+                  }});
+  ASSERT_TRUE(save("d", training(), kWritten, watched));
+  EXPECT_THAT(ops, AllOf(Contains("fs.rename"), Contains("fs.remove")));
 }
 
 // Flattening a shared module costs time also where it gives no names.
