@@ -75,6 +75,8 @@ extern "C" void lockstep_remove_temporaries(int number) {
   static_cast<void>(::raise(number)); // SA_RESETHAND: now it ends the program
 }
 
+extern "C" void lockstep_let_write_fail(int /*number*/) {}
+
 // Removes the temporary file unless the rename has taken it away.
 class Temporary {
  public:
@@ -263,6 +265,13 @@ void remove_temporaries_on_signals() {
     if (old.sa_handler == SIG_DFL) {
       ::sigaction(number, &action, nullptr);
     }
+  }
+  struct sigaction oversize = {};
+  ::sigaction(SIGXFSZ, nullptr, &oversize);
+  if (oversize.sa_handler == SIG_DFL) {
+    // Not ignored: programs that this one starts would inherit that.
+    oversize.sa_handler = lockstep_let_write_fail;
+    ::sigaction(SIGXFSZ, &oversize, nullptr);
   }
 }
 

@@ -57,7 +57,8 @@ Status replace_link(
     const std::string& path);
 
 /// For a program, at its start: SIGHUP, SIGINT and SIGTERM also remove the
-/// temporary files that are being written, and then end the program as ever. A
+/// temporary files that are being written, and then end the program as ever.
+/// SIGXFSZ ends nothing: the write beyond `ulimit -f` fails (E_NO_SPACE). A
 /// signal that is ignored stays so.
 void remove_temporaries_on_signals();
 

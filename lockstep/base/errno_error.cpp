@@ -20,15 +20,30 @@ struct ErrnoRow {
 
 constexpr std::string_view kSpaceHint =
     "free some space, or write to another disk";
+constexpr std::string_view kSizeHint =
+    "'ulimit -f' shows how large a file may be here, 'ulimit -f unlimited' "
+    "takes the limit away; else the disk holds no larger files";
+constexpr std::string_view kPermissionHint =
+    "'ls -ld' shows who may read and write it, 'chmod u+w' lets its owner "
+    "write; or name another file";
+constexpr std::string_view kReadOnlyHint =
+    "the disk may only be read; write to another one";
 
 constexpr std::array kRows{
     ErrnoRow{.number = ENOENT, .code = ErrorCode::kNotFound},
     ErrnoRow{.number = ENOTDIR, .code = ErrorCode::kNotFound},
     ErrnoRow{.number = ENOSPC, .detail = "E_NO_SPACE", .hint = kSpaceHint},
     ErrnoRow{.number = EDQUOT, .detail = "E_NO_SPACE", .hint = kSpaceHint},
-    ErrnoRow{.number = EACCES, .detail = "E_PERMISSION"},
-    ErrnoRow{.number = EPERM, .detail = "E_PERMISSION"},
-    ErrnoRow{.number = EROFS, .detail = "E_PERMISSION"},
+    ErrnoRow{.number = EFBIG, .detail = "E_NO_SPACE", .hint = kSizeHint},
+    ErrnoRow{
+        .number = EACCES,
+        .detail = "E_PERMISSION",
+        .hint = kPermissionHint},
+    ErrnoRow{
+        .number = EPERM,
+        .detail = "E_PERMISSION",
+        .hint = kPermissionHint},
+    ErrnoRow{.number = EROFS, .detail = "E_PERMISSION", .hint = kReadOnlyHint},
     ErrnoRow{.number = EEXIST, .detail = "E_EXISTS"},
     ErrnoRow{.number = EISDIR, .detail = "E_NOT_REGULAR"},
     ErrnoRow{.number = ELOOP, .detail = "E_NOT_REGULAR"},

@@ -56,6 +56,14 @@ TEST(ErrnoError, ChoosesClassAndDetail) {
       "[fs.write] No space left on device (a). Hint: free some space, or write "
       "to another disk.");
   EXPECT_EQ(errno_error("fs.read", "a", EIO).detail, "");
+  const Error large = errno_error("fs.write", "a", EFBIG);
+  EXPECT_EQ(large.detail, "E_NO_SPACE");
+  EXPECT_NE(large.hint.find("ulimit -f"), std::string::npos);
+  for (const int number : {EACCES, EPERM, EROFS}) {
+    const Error kept = errno_error("fs.open", "a", number);
+    EXPECT_EQ(kept.detail, "E_PERMISSION");
+    EXPECT_NE(kept.hint, "");
+  }
 }
 
 TEST(Exception, CarriesTheErrorAndItsText) {

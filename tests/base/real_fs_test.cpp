@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +45,25 @@ TEST_F(RealFsTest, ASignalLeavesNoTemporaryFile) {
     EXPECT_THAT(*fs_.list(dir_.path()), ElementsAre("m.pth"));
     EXPECT_EQ(get(path), "old");
   }
+}
+
+TEST_F(RealFsTest, AFileBeyondTheLimitOfItsSizeIsAnError) {
+  const std::string path = put("m.pth", "old");
+  EXPECT_EXIT(
+      {
+        remove_temporaries_on_signals();
+        rlimit limit = {};
+        limit.rlim_cur = 100;
+        limit.rlim_max = 100;
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        const Status saved =
+            write_file_atomically(fs_, path, std::string(200, 'a'));
+        ::_exit(!saved && saved.error().detail == "E_NO_SPACE" ? 0 : 1);
+      },
+      testing::ExitedWithCode(0),
+      "");
+  EXPECT_THAT(*fs_.list(dir_.path()), ElementsAre("m.pth"));
+  EXPECT_EQ(get(path), "old");
 }
 
 TEST_F(RealFsTest, ReadsBackWhatWasWritten) {
