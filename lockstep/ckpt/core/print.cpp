@@ -17,6 +17,36 @@ std::string quoted(std::string_view text, std::uint64_t max_bytes) {
   return "'" + escape(text, max_bytes) + "'";
 }
 
+// How Python spells a byte inside b'...'.
+std::string byte_text(char byte, char quote) {
+  constexpr std::string_view kSpecial = "\\\t\n\r";
+  constexpr std::string_view kLetters = "\\tnr";
+  const std::size_t special = kSpecial.find(byte);
+  if (special != std::string_view::npos) {
+    return {'\\', kLetters[special]};
+  }
+  if (byte < ' ' || byte > '~') { // also 0x80 and above where char is signed
+    return format("\\x{:02x}", static_cast<unsigned char>(byte));
+  }
+  return byte == quote ? std::string{'\\', byte} : std::string{byte};
+}
+
+std::string bytes_text(std::string_view bytes, std::uint64_t max_bytes) {
+  const bool has_single = bytes.find('\'') != std::string_view::npos;
+  const bool has_double = bytes.find('"') != std::string_view::npos;
+  const char quote = has_single && !has_double ? '"' : '\'';
+  std::string text;
+  for (const char byte : bytes) {
+    const std::string piece = byte_text(byte, quote);
+    if (text.size() + piece.size() > max_bytes) {
+      text += "...";
+      break;
+    }
+    text += piece;
+  }
+  return std::string("b") + quote + text + quote;
+}
+
 std::string hex(std::string_view bytes) {
   std::string text;
   for (std::size_t i = bytes.size(); i-- > 0;) { // the last byte is the first
@@ -67,7 +97,7 @@ struct Scalar {
     return quoted(value, max_text);
   }
   std::string operator()(const Bytes& value) const {
-    return "b" + quoted(value.data, max_text);
+    return bytes_text(value.data, max_text);
   }
   std::string operator()(const Complex& value) const {
     return complex_text(value.real, value.imag);

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
+#include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
@@ -160,15 +161,6 @@ std::string key_text(const Value& key) {
   if (const std::int64_t* number = key.as_int()) {
     return std::to_string(*number);
   }
-  if (const bool* flag = key.as_bool()) {
-    return *flag ? "True" : "False";
-  }
-  if (const double* real = key.as_float()) {
-    return shortest(*real);
-  }
-  if (key.is_none()) {
-    return "None";
-  }
   if (const Tuple* tuple = key.as_tuple()) {
     std::vector<std::string> parts;
     parts.reserve(tuple->items.size());
@@ -177,7 +169,9 @@ std::string key_text(const Value& key) {
     }
     return "(" + join(parts, ", ") + (parts.size() == 1 ? ",)" : ")");
   }
-  return "<" + std::string(key.type_name()) + ">";
+  const bool has_parts = key.is_container() || key.as_tensor() != nullptr;
+  return has_parts ? "<" + std::string(key.type_name()) + ">"
+                   : scalar_text(key, std::string::npos);
 }
 
 std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {

@@ -26,6 +26,28 @@ std::vector<std::string> members_of(const Value& state) {
   return names;
 }
 
+// Else all bytes would be one key.
+TEST(KeyText, IsWhatPythonWrites) {
+  struct Row {
+    Value key = {};
+    std::string text = {};
+  };
+  for (const Row& row :
+       {Row{Bytes{"w"}, "b'w'"},
+        Row{Bytes{""}, "b''"},
+        Row{Bytes{std::string("\0\n\\\xff", 4)}, R"(b'\x00\n\\\xff')"},
+        Row{Bytes{"it's"}, R"(b"it's")"},
+        Row{Bytes{"'\""}, R"(b'\'"')"},
+        Row{Value::tuple({Bytes{"a"}, "b", 1}), "(b'a', 'b', 1)"},
+        Row{0.5, "0.5"},
+        Row{true, "True"},
+        Row{None{}, "None"},
+        Row{DTypeValue{DType::kFloat32}, "torch.float32"},
+        Row{Set{}, "<set>"}}) {
+    EXPECT_EQ(key_text(row.key), row.text);
+  }
+}
+
 TEST(ForEachMember, LeavesOutWhatAStateDictDoes) {
   const Value state = Value::dict({
       {"_modules", Value::dict({{"fc", 1}, {"none", None{}}})},
