@@ -70,11 +70,17 @@ struct Chosen {
   ckpt::Value root = {};
   /// Entries of the top level.
   std::vector<std::string> left_out = {};
-  /// `_metadata` that the format has no place for.
-  std::vector<std::string> no_place = {};
+  /// `_metadata`, the versions of modules, that the format has no place for.
+  std::vector<std::string> versions = {};
+  /// Other attributes, likewise.
+  std::vector<std::string> attributes = {};
   /// Records beside the value, likewise.
   std::vector<std::string> records = {};
 };
+
+bool is_versions(std::string_view name) {
+  return name.substr(name.rfind('.') + 1) == ckpt::kStateMetadata;
+}
 
 // The weights alone where the format has no place for the rest.
 Result<Chosen>
@@ -91,10 +97,17 @@ choose(const ckpt::Checkpoint& file, std::string_view to, bool all) {
         chosen.left_out.push_back(name);
       }
     }
+    for (const auto& [key, value] : root.as_dict()->attributes) {
+      chosen.left_out.push_back(ckpt::key_text(key));
+    }
   }
   chosen.records = records_without_place(file.extra_records, writer);
-  if (writer.lost_metadata != nullptr) {
-    LOCKSTEP_ASSIGN(chosen.no_place, writer.lost_metadata(chosen.root));
+  if (writer.lost_attributes != nullptr) {
+    LOCKSTEP_ASSIGN(chosen.attributes, writer.lost_attributes(chosen.root));
+    const auto others =
+        std::ranges::stable_partition(chosen.attributes, is_versions);
+    chosen.versions.assign(chosen.attributes.begin(), others.begin());
+    chosen.attributes.erase(chosen.attributes.begin(), others.begin());
   }
   return chosen;
 }
@@ -215,10 +228,16 @@ std::string convert_text(
         "left out: {}; --all takes everything\n",
         names_text(chosen.left_out));
   }
-  if (!chosen.no_place.empty()) {
+  if (!chosen.versions.empty()) {
     text += format(
         "left out: {}, the versions of the modules; {} has no place for it\n",
-        names_text(chosen.no_place),
+        names_text(chosen.versions),
+        written.format);
+  }
+  if (!chosen.attributes.empty()) {
+    text += format(
+        "left out: {}; {} has no place for it\n",
+        names_text(chosen.attributes),
         written.format);
   }
   text += left_out_text(chosen.records, written.format);
@@ -232,7 +251,8 @@ Json convert_json(
     const ckpt::Converted& converted,
     const Written& written) {
   std::vector<std::string> left_out = chosen.left_out;
-  for (const auto* names : {&chosen.no_place, &chosen.records}) {
+  for (const auto* names :
+       {&chosen.versions, &chosen.attributes, &chosen.records}) {
     left_out.insert(left_out.end(), names->begin(), names->end());
   }
   Json json = Json::object();

@@ -47,10 +47,11 @@ struct FormatWriter {
   /// The format has no place for anything but tensors, or keeps it as text
   /// that nobody reads back.
   bool is_tensors_only = false;
-  /// Names of `_metadata` of state_dicts, the versions of their modules, that
-  /// the format has no place for (`metadata_name`); null if it keeps all.
+  /// Names of attributes of dicts (`attribute_name`) that the format has no
+  /// place for: `_metadata`, the versions of a state_dict's modules,
+  /// `__metadata__` of a safetensors file, others. Null if it keeps all.
   /// Errors: as `write`.
-  Result<std::vector<std::string>> (*lost_metadata)(const Value& root) =
+  Result<std::vector<std::string>> (*lost_attributes)(const Value& root) =
       nullptr;
   /// The format has a place for records beside the value
   /// (`SaveOptions::extra_records`).

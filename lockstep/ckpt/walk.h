@@ -230,12 +230,19 @@ struct FlatMetadata {
   const Dict* metadata = nullptr;
 };
 
-/// Name of that `_metadata` where lists name it: "model._metadata".
-std::string metadata_name(const std::string& dict);
+/// An attribute of a dict, and the dict's name. Ownership: the tree's.
+struct FlatAttribute {
+  std::string dict = {};
+  const Dict* owner = nullptr;
+  const Item* item = nullptr;
+};
 
-/// Of all dicts that `flatten` goes through, in the order of the tree.
+/// Name of an attribute where lists name it: "model._metadata".
+std::string attribute_name(const std::string& dict, const Value& key);
+
+/// Those of all dicts that `flatten` goes through, in the order of the tree.
 /// Errors: kUnsafe (E_DEPTH, E_LIMIT).
-Result<std::vector<FlatMetadata>> metadata_in(const Value& root);
+Result<std::vector<FlatAttribute>> attributes_in(const Value& root);
 
 /// What `flatten` gives, in the order of the tree.
 struct FlatState {

@@ -243,6 +243,26 @@ TEST_F(EditCommands, ConvertWarnsThatThereIsNoTensor) {
   EXPECT_FALSE(std::filesystem::exists(path("e.npz")));
 }
 
+TEST_F(EditCommands, ConvertNamesTheMetadataOfTheFileThatHasNoPlace) {
+  put("training.pth.tar", "m.pt");
+  ASSERT_EQ(run("convert m.pt m.safetensors"), 0) << text("err.txt");
+  for (const char* to : {"npz", "dcp", "libtorch"}) {
+    ASSERT_EQ(run(format("convert m.safetensors {} --to {}", to, to)), 0)
+        << text("err.txt");
+    EXPECT_THAT(
+        text("out.txt"),
+        HasSubstr(format(
+            "left out: __metadata__; {} has no place for it\n",
+            to)));
+  }
+  ASSERT_EQ(run("convert m.safetensors again.npz --json"), 0);
+  EXPECT_THAT(
+      text("out.txt"),
+      HasSubstr(R"("left_out":["_metadata","__metadata__"])"));
+  ASSERT_EQ(run("convert m.safetensors back.pt"), 0);
+  EXPECT_THAT(text("out.txt"), testing::Not(HasSubstr("left out")));
+}
+
 TEST_F(EditCommands, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
   put("training.pth.tar", "m.pt");
   ASSERT_EQ(run("pick m.pt state_dict -o w.pt"), 0) << text("err.txt");

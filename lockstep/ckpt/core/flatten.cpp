@@ -18,26 +18,28 @@ bool is_gone_through(const Value& value) {
          is_module(value) || script_attributes(value) != nullptr;
 }
 
-class MetadataWalk final : public ValueWalk {
+class AttributeWalk final : public ValueWalk {
  public:
-  MetadataWalk() : ValueWalk(kWriteBounds) {}
+  AttributeWalk() : ValueWalk(kWriteBounds) {}
 
-  Result<std::vector<FlatMetadata>> run(const Value& root) {
+  Result<std::vector<FlatAttribute>> run(const Value& root) {
     LOCKSTEP_TRY(walk(root));
     return std::move(found_);
   }
 
  private:
   Status visit(const Value& value) override {
-    const Dict* dict = value.as_dict();
-    const Dict* metadata = dict == nullptr ? nullptr : state_metadata(*dict);
-    if (metadata != nullptr) {
-      found_.push_back({.name = name(), .metadata = metadata});
+    if (const Dict* dict = value.as_dict()) {
+      const std::uint64_t cost = 1 + name().size() / kVisitBytes;
+      LOCKSTEP_TRY(count(dict->attributes.size() * cost));
+      for (const Item& item : dict->attributes) {
+        found_.push_back({.dict = name(), .owner = dict, .item = &item});
+      }
     }
     return is_gone_through(value) ? enter(value) : Status();
   }
 
-  std::vector<FlatMetadata> found_;
+  std::vector<FlatAttribute> found_;
 };
 
 class Flattener final : public ValueWalk {
@@ -191,12 +193,12 @@ const Dict* state_metadata(const Dict& weights) {
   return nullptr;
 }
 
-std::string metadata_name(const std::string& dict) {
-  return dict + (dict.empty() ? "" : ".") + std::string(kStateMetadata);
+std::string attribute_name(const std::string& dict, const Value& key) {
+  return dict + (dict.empty() ? "" : ".") + key_text(key);
 }
 
-Result<std::vector<FlatMetadata>> metadata_in(const Value& root) {
-  return MetadataWalk().run(root);
+Result<std::vector<FlatAttribute>> attributes_in(const Value& root) {
+  return AttributeWalk().run(root);
 }
 
 Result<FlatState> flatten(const Value& root) {

@@ -21,12 +21,12 @@ namespace {
 constexpr std::string_view kPyTorchEndings = ".pt .pth .pth.tar .bin .ckpt .th";
 constexpr std::string_view kPyTorchFile = "a PyTorch file";
 
-Result<std::vector<std::string>> all_metadata(const Value& root) {
-  LOCKSTEP_ASSIGN(const auto found, metadata_in(root));
+Result<std::vector<std::string>> all_attributes(const Value& root) {
+  LOCKSTEP_ASSIGN(const auto found, attributes_in(root));
   std::vector<std::string> names;
   names.reserve(found.size());
-  for (const FlatMetadata& entry : found) {
-    names.push_back(metadata_name(entry.name));
+  for (const FlatAttribute& entry : found) {
+    names.push_back(attribute_name(entry.dict, entry.item->first));
   }
   return names;
 }
@@ -51,7 +51,7 @@ constexpr std::array kFormats{
             {.name = "safetensors",
              .help = "safetensors files",
              .is_tensors_only = true,
-             .lost_metadata = lost_safetensors_metadata,
+             .lost_attributes = lost_safetensors_attributes,
              .index_path = safetensors_index_path,
              .write = write_safetensors}},
     Format{
@@ -65,7 +65,7 @@ constexpr std::array kFormats{
             {.name = "npz",
              .help = "NumPy archives of arrays",
              .is_tensors_only = true,
-             .lost_metadata = all_metadata,
+             .lost_attributes = all_attributes,
              .write = write_npz}},
     Format{
         .name = "zip",
@@ -97,7 +97,7 @@ constexpr std::array kFormats{
         .writer =
             {.name = "dcp",
              .help = "folder of torch.distributed.checkpoint",
-             .lost_metadata = lost_dcp_metadata,
+             .lost_attributes = lost_dcp_attributes,
              .write = write_dcp}},
     Format{
         .name = "legacy",
@@ -129,7 +129,7 @@ constexpr std::array kFormats{
         .writer =
             {.name = "libtorch",
              .help = "archive that C++ torch::load reads",
-             .lost_metadata = all_metadata,
+             .lost_attributes = all_attributes,
              .can_rewrite = false, // the code
              .write = write_libtorch}},
     Format{

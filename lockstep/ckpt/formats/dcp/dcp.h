@@ -32,9 +32,9 @@ Status write_dcp(
     const SaveOptions& options,
     FileSystem& fs);
 
-/// Names of `_metadata` in the dicts that become items of their own; what is in
-/// a tuple, or in a list without tensors, is kept whole.
+/// Names of attributes of the dicts whose entries become items; what is in a
+/// tuple, or in a list without tensors or dicts, is kept whole.
 /// Errors: as `write_dcp`.
-Result<std::vector<std::string>> lost_dcp_metadata(const Value& root);
+Result<std::vector<std::string>> lost_dcp_attributes(const Value& root);
 
 } // namespace lockstep::ckpt

@@ -59,8 +59,8 @@ class LeafWalk final : public ValueWalk {
   }
 
   // After `run`: names of what has no place in an item.
-  std::vector<std::string> take_metadata() {
-    return std::move(metadata_);
+  std::vector<std::string> take_attributes() {
+    return std::move(attributes_);
   }
 
  private:
@@ -69,8 +69,12 @@ class LeafWalk final : public ValueWalk {
       return state_dict(value);
     }
     const Dict* dict = value.as_dict();
-    if (dict != nullptr && state_metadata(*dict) != nullptr) {
-      metadata_.push_back(metadata_name(name()));
+    if (dict != nullptr) {
+      const std::uint64_t cost = 1 + name().size() / kVisitBytes;
+      LOCKSTEP_TRY(count(dict->attributes.size() * cost));
+      for (const auto& [key, attribute] : dict->attributes) {
+        attributes_.push_back(attribute_name(name(), key));
+      }
     }
     return is_entered(value, 0) ? enter(value) : add(value);
   }
@@ -136,7 +140,7 @@ class LeafWalk final : public ValueWalk {
   }
 
   std::vector<DcpLeaf> leaves_;
-  std::vector<std::string> metadata_;
+  std::vector<std::string> attributes_;
   std::set<std::string> names_;
   // Whether a list is entered.
   std::map<const List*, bool> lists_;
@@ -235,10 +239,10 @@ Result<std::unique_ptr<PathLock>> lock_folder(
 
 } // namespace
 
-Result<std::vector<std::string>> lost_dcp_metadata(const Value& root) {
+Result<std::vector<std::string>> lost_dcp_attributes(const Value& root) {
   LeafWalk walk;
   LOCKSTEP_TRY(walk.run(root));
-  return walk.take_metadata();
+  return walk.take_attributes();
 }
 
 Status write_dcp(

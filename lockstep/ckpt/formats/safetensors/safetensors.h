@@ -15,9 +15,10 @@ namespace lockstep::ckpt {
 /// Attribute of the root that holds `__metadata__`, a dict of strings.
 inline constexpr const char* kSafetensorsMetadata = "__metadata__";
 
-/// Names of `_metadata` that `write_safetensors` leaves out (state_metadata.h).
-/// Errors: as `write_safetensors`.
-Result<std::vector<std::string>> lost_safetensors_metadata(const Value& root);
+/// Names of the attributes that `write_safetensors` leaves out: what does not
+/// fit of `_metadata` (state_metadata.h), and all but the root's
+/// `__metadata__`. Errors: as `write_safetensors`.
+Result<std::vector<std::string>> lost_safetensors_attributes(const Value& root);
 
 /// True if eight bytes that are not text are followed by an object.
 Result<bool> claims_safetensors(const ReadInput& input);

@@ -185,7 +185,7 @@ class VersionsPlanner {
         const bool is_whole,
         texts == nullptr ? Result(false) : add_entries(part, *texts));
     if (!is_whole) {
-      plan_.lost.push_back(metadata_name(part.name));
+      plan_.lost.push_back(attribute_name(part.name, kStateMetadata));
     }
     return {};
   }
@@ -311,9 +311,24 @@ std::optional<Value> read_versions(std::string_view text) {
 
 namespace lockstep::ckpt {
 
-Result<std::vector<std::string>> lost_safetensors_metadata(const Value& root) {
-  LOCKSTEP_ASSIGN(const auto parts, metadata_in(root));
+Result<std::vector<std::string>> lost_safetensors_attributes(
+    const Value& root) {
+  LOCKSTEP_ASSIGN(const auto attributes, attributes_in(root));
+  std::vector<FlatMetadata> parts;
+  std::vector<std::string> others;
+  for (const FlatAttribute& attribute : attributes) {
+    const auto& [key, value] = *attribute.item;
+    const Dict* dict = value.as_dict();
+    if (dict != nullptr && key.text() == kStateMetadata) {
+      parts.push_back({.name = attribute.dict, .metadata = dict});
+    } else if (
+        dict == nullptr || key_text(key) != kSafetensorsMetadata ||
+        attribute.owner != root.as_dict()) {
+      others.push_back(attribute_name(attribute.dict, key));
+    }
+  }
   LOCKSTEP_ASSIGN(internal::Versions versions, internal::plan_versions(parts));
+  versions.lost.insert(versions.lost.end(), others.begin(), others.end());
   return std::move(versions.lost);
 }
 

@@ -139,16 +139,27 @@ TEST(DcpWriter, NamesWhatItCannotHold) {
 }
 
 // What is in a tuple is a pickle of its own, with all attributes.
-TEST(DcpWriter, HasNoPlaceForTheVersionsOfModulesInDictsOnly) {
+TEST(DcpWriter, HasNoPlaceForAttributesOfDictsThatItEnters) {
   const Value weights = Dict{
       .items = {{"w", bytes_tensor("ab", {2})}},
+      .attributes = {{"_metadata", Value::dict({})}, {"note", 1}}};
+  const Value empty = Dict{
+      .kind = Dict::Kind::kOrderedDict,
       .attributes = {{"_metadata", Value::dict({})}}};
-  const auto lost = format_to_write("dcp")->writer.lost_metadata(Value::dict(
+  const auto lost = format_to_write("dcp")->writer.lost_attributes(Value::dict(
       {{"kept", Value::tuple({weights})},
+       {"empty", empty},
        {"list", Value::list({weights})},
        {"m", weights}}));
   ASSERT_TRUE(lost) << to_string(lost.error());
-  EXPECT_THAT(*lost, ElementsAre("list.0._metadata", "m._metadata"));
+  EXPECT_THAT(
+      *lost,
+      ElementsAre(
+          "empty._metadata",
+          "list.0._metadata",
+          "list.0.note",
+          "m._metadata",
+          "m.note"));
 }
 
 TEST(DcpWriter, DoesNotMindThatAnotherProcessRemovedTheOldFile) {

@@ -33,7 +33,7 @@ Dict attributes_after(const Value& metadata) {
 Result<std::vector<std::string>> lost(
     const Value& root,
     const char* name = "safetensors") {
-  return format_to_write(name)->writer.lost_metadata(root);
+  return format_to_write(name)->writer.lost_attributes(root);
 }
 
 Dict versioned(Value metadata, std::vector<Item> items = {}) {
@@ -94,6 +94,25 @@ TEST(StateMetadata, IsLeftOutIfJsonDoesNotGiveItBack) {
         testing::ElementsAre("m._metadata"));
   }
   EXPECT_THAT(*lost(versioned(nested(8))), testing::IsEmpty());
+}
+
+// Each attribute without a place is named, whatever it holds.
+TEST(StateMetadata, IsNamedWithTheOtherAttributes) {
+  const Value texts = Value::dict({{"a", "b"}});
+  const Dict root{
+      .items =
+          {{"m", versioned(1, {{"w", floats({1})}})}}, // `_metadata` is no dict
+      .attributes = {{"__metadata__", texts}, {"note", 1}}};
+  EXPECT_THAT(*lost(root), testing::ElementsAre("note", "m._metadata"));
+  for (const char* name : {"npz", "dcp", "libtorch"}) {
+    EXPECT_THAT(
+        *lost(root, name),
+        testing::ElementsAre("__metadata__", "note", "m._metadata"))
+        << name;
+  }
+  EXPECT_THAT(
+      *lost(Value::dict({{"m", root}})),
+      testing::ElementsAre("m.__metadata__", "m.note", "m.m._metadata"));
 }
 
 // The file with both as one level of names.
