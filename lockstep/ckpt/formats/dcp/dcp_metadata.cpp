@@ -302,6 +302,16 @@ Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
   LOCKSTEP_ASSIGN(const Places places, read_places(*metadata));
   ItemReader reader(*metadata, places);
   DcpMetadata result;
+  result.warnings = std::move(pickle->warnings);
+  if (const std::uint64_t rest = bytes.size() - pickle->consumed; rest != 0) {
+    result.warnings.push_back(
+        {.name = "W_TRAILING",
+         .text = format(
+             "{} the pickle of '{}' at {:#x}",
+             counted(rest, "byte follows", "bytes follow"),
+             kDcpMetadataFile,
+             pickle->consumed)});
+  }
   result.items.reserve(items->items.size());
   for (const auto& [key, value] : items->items) {
     LOCKSTEP_ASSIGN(DcpItem item, reader.read(key, value));

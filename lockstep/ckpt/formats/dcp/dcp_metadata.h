@@ -58,6 +58,7 @@ struct DcpItem {
 struct DcpMetadata {
   std::vector<DcpItem> items = {};
   std::vector<GlobalUse> globals = {};
+  std::vector<Warning> warnings = {};
 };
 
 /// Reads the pickle and checks its form; places are not compared with files.

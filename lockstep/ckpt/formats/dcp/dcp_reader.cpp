@@ -72,6 +72,7 @@ class FolderReader {
         read_dcp_metadata(bytes, input_.options.limits));
     file_.file_bytes = source->size();
     file_.globals = std::move(metadata.globals);
+    file_.warnings = std::move(metadata.warnings);
     LOCKSTEP_TRY(check_places(metadata));
     internal::DcpTree tree;
     for (const DcpItem& item : metadata.items) {

@@ -45,15 +45,35 @@ Finding finding_of(const Error& error) {
       .record = error.record};
 }
 
+// Python has no such text in a file of its own: it was damaged, or decoded as
+// something else.
+void warn_of_names(
+    const std::vector<std::string>& names,
+    VerifyReport& report) {
+  if (!names.empty()) {
+    report.warnings.push_back(
+        {.detail = "W_NAME",
+         .message = format(
+             "{} no UTF-8: {}; safetensors takes UTF-8 only",
+             counted(names.size(), "name is", "names are"),
+             some_names(names)),
+         .tensors = names});
+  }
+}
+
 // Of a container without checksums every storage is read to its end.
 VerifyReport verify_storages(const Checkpoint& file) {
   VerifyReport report;
   std::map<const Storage*, std::vector<std::string>> names;
   std::vector<std::shared_ptr<Storage>> storages;
+  std::vector<std::string> odd_names;
   const Status status = for_each_tensor(
       file.root,
       [&](const std::string& name, const Tensor& tensor) {
         ++report.tensors;
+        if (!is_utf8(name)) {
+          odd_names.push_back(name);
+        }
         auto [row, is_new] = names.try_emplace(tensor.storage.get());
         row->second.push_back(name);
         if (is_new && tensor.storage != nullptr) {
@@ -80,6 +100,7 @@ VerifyReport verify_storages(const Checkpoint& file) {
     report.warnings.push_back(
         {.detail = warning.name, .message = warning.text});
   }
+  warn_of_names(odd_names, report);
   return report;
 }
 
@@ -105,15 +126,20 @@ class Verifier {
     if (!file_) {
       return;
     }
+    std::vector<std::string> odd_names;
     const Status status = for_each_tensor(
         file_->root,
-        [this](const std::string& name, const Tensor& tensor) {
+        [&](const std::string& name, const Tensor& tensor) {
           ++report_.tensors;
+          if (!is_utf8(name)) {
+            odd_names.push_back(name);
+          }
           tensors_[tensor.storage->key].push_back(name);
         });
     if (!status) {
       add_error(status.error());
     }
+    warn_of_names(odd_names, report_);
   }
 
   void check_records() {

@@ -254,6 +254,19 @@ TEST(DcpReader, NoticesAnItemThatHoldsAnotherTensor) {
   EXPECT_EQ(bytes.error().detail, "E_DCP_COVERAGE");
 }
 
+TEST(DcpReader, WarnsOfBytesBehindThePickle) {
+  DcpFolder folder;
+  folder.add("abcdef", {0, 0}, {2, 3});
+  folder.metadata = dcp_metadata_pickle({folder.item}) + "xyz";
+  const auto file = folder.load_it();
+  ASSERT_TRUE(file) << to_string(file.error());
+  ASSERT_EQ(file->warnings.size(), 1U);
+  EXPECT_THAT(
+      to_string(file->warnings[0]),
+      HasSubstr("W_TRAILING: 3 bytes follow the pickle of '.metadata' at 0x"));
+  EXPECT_FALSE(load("d", {.strict = true}, folder.fs));
+}
+
 TEST(DcpReader, SaysThatASaveDidNotFinish) {
   MemoryFs fs;
   ASSERT_TRUE(fs.create_directories("d"));

@@ -12,6 +12,7 @@
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
+#include "tests/ckpt/value_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 
 namespace lockstep::ckpt {
@@ -172,6 +173,21 @@ TEST(Verify, TellsOfWhatFollowsThePickleAndOfWhatFollowsTheArchive) {
     details.push_back(finding.detail);
   }
   EXPECT_THAT(details, IsSupersetOf({"W_TRAILING", "W_TRAILING_PICKLE"}));
+}
+
+TEST(Verify, WarnsOfNamesThatAreNoUtf8) {
+  const Value root =
+      Value::dict({{"\xed\xa0\x80", floats({1})}, {"w", floats({2})}});
+  for (const char* name : {"pt", "pt-legacy"}) {
+    MemoryFs fs;
+    ASSERT_TRUE(save("m.pt", root, {.format = name}, fs));
+    const auto report = verify("m.pt", {}, fs);
+    ASSERT_TRUE(report) << to_string(report.error());
+    EXPECT_TRUE(report->is_sound());
+    ASSERT_EQ(report->warnings.size(), 1U) << name;
+    EXPECT_EQ(report->warnings[0].detail, "W_NAME");
+    EXPECT_THAT(report->warnings[0].tensors, ElementsAre("\xed\xa0\x80"));
+  }
 }
 
 TEST(Verify, WarnsOfLayoutAlignmentAndUnusedRecords) {
