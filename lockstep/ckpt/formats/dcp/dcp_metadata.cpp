@@ -151,6 +151,57 @@ Result<Places> read_places(const Value& metadata) {
   return places;
 }
 
+// The keys of a tuple from `first` on; nothing if one is no key or there are
+// none.
+std::optional<std::vector<PathStep>> path_in(
+    const Value& value,
+    std::size_t first) {
+  const Tuple* tuple = value.as_tuple();
+  std::vector<PathStep> path;
+  for (std::size_t i = first; tuple != nullptr && i < tuple->items.size();
+       ++i) {
+    const std::string* key = tuple->items[i].as_string();
+    const std::int64_t* index = tuple->items[i].as_int();
+    if (key != nullptr) {
+      path.emplace_back(*key);
+    } else if (index != nullptr && *index >= 0 && i > first) {
+      path.emplace_back(*index);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return path.empty() ? std::nullopt : std::optional(std::move(path));
+}
+
+Result<std::vector<DcpEmpty>> read_empty(const Value& metadata) {
+  std::vector<DcpEmpty> found;
+  const Value* value = metadata.find(kDcpEmpty);
+  if (value == nullptr) {
+    return found;
+  }
+  const List* list = value->as_list();
+  const auto refused = [] {
+    return bad_metadata(format("the list '{}' has an unknown form", kDcpEmpty));
+  };
+  if (list == nullptr) {
+    return refused();
+  }
+  for (const Value& entry : list->items) {
+    const Tuple* tuple = entry.as_tuple();
+    const std::int64_t* position = tuple == nullptr || tuple->items.empty()
+                                       ? nullptr
+                                       : tuple->items[0].as_int();
+    auto path = path_in(entry, 1);
+    if (position == nullptr || *position < 0 || !path) {
+      return refused();
+    }
+    found.push_back(
+        {.position = static_cast<std::size_t>(*position),
+         .path = *std::move(path)});
+  }
+  return found;
+}
+
 class ItemReader {
  public:
   ItemReader(const Value& metadata, const Places& places)
@@ -205,23 +256,12 @@ class ItemReader {
       item.path.emplace_back(item.name);
       return {};
     }
-    const Tuple* path = known->second->as_tuple();
-    for (std::size_t i = 0; path != nullptr && i < path->items.size(); ++i) {
-      const std::string* key = path->items[i].as_string();
-      const std::int64_t* index = path->items[i].as_int();
-      if (key != nullptr) {
-        item.path.emplace_back(*key);
-      } else if (index != nullptr && *index >= 0 && i > 0) {
-        item.path.emplace_back(*index);
-      } else {
-        path = nullptr;
-        break;
-      }
-    }
-    if (path == nullptr || path->items.empty()) {
+    auto path = path_in(*known->second, 0);
+    if (!path) {
       return bad_metadata(
           format("the path of '{}' is not a tuple of keys", escape(item.name)));
     }
+    item.path = *std::move(path);
     return {};
   }
 
@@ -302,6 +342,7 @@ Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
   LOCKSTEP_ASSIGN(const Places places, read_places(*metadata));
   ItemReader reader(*metadata, places);
   DcpMetadata result;
+  LOCKSTEP_ASSIGN(result.empty, read_empty(*metadata));
   result.warnings = std::move(pickle->warnings);
   if (const std::uint64_t rest = bytes.size() - pickle->consumed; rest != 0) {
     result.warnings.push_back(

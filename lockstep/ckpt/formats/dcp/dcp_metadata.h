@@ -54,9 +54,21 @@ struct DcpItem {
   DcpPlace place = {};
 };
 
+/// A dict without entries. PyTorch leaves it out; we note it beside what it
+/// reads.
+struct DcpEmpty {
+  /// Number of items before it.
+  std::size_t position = 0;
+  std::vector<PathStep> path = {};
+};
+
+/// Attribute of the metadata with those: a list of (position, key, key, ...).
+inline constexpr std::string_view kDcpEmpty = "lockstep_empty";
+
 /// What `.metadata` says, in its order.
 struct DcpMetadata {
   std::vector<DcpItem> items = {};
+  std::vector<DcpEmpty> empty = {};
   std::vector<GlobalUse> globals = {};
   std::vector<Warning> warnings = {};
 };

@@ -13,7 +13,9 @@ using internal::PickleOutput;
 
 class MetadataPickler {
  public:
-  std::string run(const std::vector<DcpItem>& items) {
+  std::string run(
+      const std::vector<DcpItem>& items,
+      const std::vector<DcpEmpty>& empty) {
     begin_object("metadata.Metadata");
     begin_dict();
     key("state_dict_metadata");
@@ -40,6 +42,10 @@ class MetadataPickler {
     out_.op(Op::kNone);
     key("version");
     out_.literal("1.0.0");
+    if (!empty.empty()) {
+      key(kDcpEmpty);
+      empty_dicts(empty);
+    }
     end_dict();
     out_.op(Op::kBuild);
     return std::move(out_).finish();
@@ -120,6 +126,16 @@ class MetadataPickler {
     out_.op(Op::kBuild);
   }
 
+  void empty_dicts(const std::vector<DcpEmpty>& empty) {
+    out_.op(Op::kEmptyList);
+    for (const DcpEmpty& dict : empty) {
+      std::vector<PathStep> row{static_cast<std::int64_t>(dict.position)};
+      row.insert(row.end(), dict.path.begin(), dict.path.end());
+      path(row);
+      out_.op(Op::kAppend);
+    }
+  }
+
   void path(const std::vector<PathStep>& steps) {
     constexpr std::size_t kWithoutMark = 3;
     if (steps.size() > kWithoutMark) {
@@ -187,8 +203,10 @@ class MetadataPickler {
 
 } // namespace
 
-std::string dcp_metadata_pickle(const std::vector<DcpItem>& items) {
-  return MetadataPickler().run(items);
+std::string dcp_metadata_pickle(
+    const std::vector<DcpItem>& items,
+    const std::vector<DcpEmpty>& empty) {
+  return MetadataPickler().run(items, empty);
 }
 
 } // namespace lockstep::ckpt

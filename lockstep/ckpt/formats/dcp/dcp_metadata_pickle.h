@@ -10,7 +10,10 @@
 
 namespace lockstep::ckpt {
 
-/// The objects that PyTorch 2.13 would pickle for these items, in protocol 2.
-std::string dcp_metadata_pickle(const std::vector<DcpItem>& items);
+/// The objects that PyTorch 2.13 would pickle for these items, in protocol 2;
+/// `empty` is an attribute more, which it does not look at.
+std::string dcp_metadata_pickle(
+    const std::vector<DcpItem>& items,
+    const std::vector<DcpEmpty>& empty = {});
 
 } // namespace lockstep::ckpt

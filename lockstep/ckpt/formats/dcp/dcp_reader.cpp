@@ -74,18 +74,33 @@ class FolderReader {
     file_.globals = std::move(metadata.globals);
     file_.warnings = std::move(metadata.warnings);
     LOCKSTEP_TRY(check_places(metadata));
+    LOCKSTEP_ASSIGN(file_.root, read_tree(metadata));
+    return std::move(file_);
+  }
+
+ private:
+  // Dicts without entries where they were among the items.
+  Result<Value> read_tree(const DcpMetadata& metadata) {
     internal::DcpTree tree;
-    for (const DcpItem& item : metadata.items) {
+    auto empty = metadata.empty.begin();
+    for (std::size_t i = 0;; ++i) {
+      const bool is_end = i == metadata.items.size();
+      while (empty != metadata.empty.end() &&
+             (is_end || empty->position <= i)) {
+        LOCKSTEP_TRY(tree.add_empty(empty->path));
+        ++empty;
+      }
+      if (is_end) {
+        return tree.finish(input_.options.limits);
+      }
+      const DcpItem& item = metadata.items[i];
       LOCKSTEP_ASSIGN(
           Value value,
           item.is_tensor ? read_tensor(item) : read_object(item));
       LOCKSTEP_TRY(tree.add(item, std::move(value)));
     }
-    LOCKSTEP_ASSIGN(file_.root, tree.finish(input_.options.limits));
-    return std::move(file_);
   }
 
- private:
   // Every range lies in its file and none is used twice.
   Status check_places(const DcpMetadata& metadata) {
     std::map<std::string, std::vector<Use>> uses;

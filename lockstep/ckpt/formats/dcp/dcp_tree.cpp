@@ -18,6 +18,16 @@ std::optional<std::int64_t> number_of(const std::string& key) {
   return number && std::to_string(*number) == key ? number : std::nullopt;
 }
 
+Error taken(const std::string& name) {
+  return {
+      .code = ErrorCode::kCorrupt,
+      .op = "ckpt.read",
+      .message =
+          format("the path of '{}' is that of another value", escape(name)),
+      .record = kDcpMetadataFile,
+      .detail = "E_DCP_METADATA"};
+}
+
 } // namespace
 
 // A dict or a list until `value` is set.
@@ -107,31 +117,39 @@ struct DcpTree::Node {
 DcpTree::DcpTree() : root_(std::make_unique<Node>()) {}
 DcpTree::~DcpTree() = default;
 
-Status DcpTree::add(const DcpItem& item, Value value) {
-  if (item.path.size() > kMaxDcpPath) {
+Result<DcpTree::Node*> DcpTree::reach(
+    const std::vector<PathStep>& path,
+    const std::string& name) {
+  if (path.size() > kMaxDcpPath) {
     return Error{
         .code = ErrorCode::kUnsafe,
         .op = "ckpt.read",
-        .message = format("'{}' is nested too deeply", escape(item.name)),
+        .message = format("'{}' is nested too deeply", escape(name)),
         .record = kDcpMetadataFile,
         .detail = "E_DEPTH"};
   }
   Node* node = root_.get();
-  for (const PathStep& step : item.path) {
+  for (const PathStep& step : path) {
     node = node == nullptr ? nullptr : node->child(step);
   }
+  return node;
+}
+
+Status DcpTree::add(const DcpItem& item, Value value) {
+  LOCKSTEP_ASSIGN(Node* const node, reach(item.path, item.name));
   if (node == nullptr || !node->is_empty()) {
-    return Error{
-        .code = ErrorCode::kCorrupt,
-        .op = "ckpt.read",
-        .message = format(
-            "the path of '{}' is that of another value",
-            escape(item.name)),
-        .record = kDcpMetadataFile,
-        .detail = "E_DCP_METADATA"};
+    return taken(item.name);
   }
   node->value = std::move(value);
   return {};
+}
+
+Status DcpTree::add_empty(const std::vector<PathStep>& path) {
+  const std::string name = step_text(path.back());
+  LOCKSTEP_ASSIGN(const Node* const node, reach(path, name));
+  const bool is_dict =
+      node != nullptr && !node->value && node->elements.empty();
+  return is_dict ? Status() : Status(taken(name));
 }
 
 Result<Value> DcpTree::finish(const Limits& limits) {

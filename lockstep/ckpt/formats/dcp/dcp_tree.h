@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
@@ -23,6 +24,8 @@ class DcpTree {
   /// Errors: kCorrupt (E_DCP_METADATA) if the path leads through another value
   /// or takes a place twice.
   Status add(const DcpItem& item, Value value);
+  /// A dict without entries, unless there are some. Errors: as `add`.
+  Status add_empty(const std::vector<PathStep>& path);
 
   /// The tree. A list that lacks an element has None there, as in PyTorch.
   /// PyTorch turns all keys to text; below "state" (of an optimizer), numbers
@@ -31,6 +34,12 @@ class DcpTree {
 
  private:
   struct Node;
+
+  /// The node at a path, made if it is new; null if another value is there.
+  Result<Node*> reach(
+      const std::vector<PathStep>& path,
+      const std::string& name);
+
   std::unique_ptr<Node> root_;
 };
 

@@ -28,6 +28,12 @@ struct DcpLeaf {
   Value value = {};
 };
 
+// What a tree becomes.
+struct DcpPlan {
+  std::vector<DcpLeaf> leaves = {};
+  std::vector<DcpEmpty> empty = {};
+};
+
 bool is_plain_tensor(const Value& value) {
   const Tensor* tensor = value.as_tensor();
   const bool is_quantized = tensor != nullptr &&
@@ -37,6 +43,8 @@ bool is_plain_tensor(const Value& value) {
          (tensor->numel() == 0 || has_bytes(*tensor));
 }
 
+// Leaves in the order of the tree; those with `is_tensor` are strided tensors
+// with bytes. A module gives the entries of its state_dict.
 class LeafWalk final : public ValueWalk {
  public:
   LeafWalk()
@@ -45,7 +53,7 @@ class LeafWalk final : public ValueWalk {
              .max_visits = kWriteBounds.max_visits,
              .op = kWriteBounds.op}) {}
 
-  Result<std::vector<DcpLeaf>> run(const Value& root) {
+  Result<DcpPlan> run(const Value& root) {
     if (root.as_dict() == nullptr && !is_module(root)) {
       return internal::save_error(
           ErrorCode::kInvalidArgument,
@@ -55,7 +63,7 @@ class LeafWalk final : public ValueWalk {
               root.type_name()));
     }
     LOCKSTEP_TRY(walk(root));
-    return std::move(leaves_);
+    return std::move(plan_);
   }
 
   // After `run`: names of what has no place in an item.
@@ -75,6 +83,9 @@ class LeafWalk final : public ValueWalk {
       for (const auto& [key, attribute] : dict->attributes) {
         attributes_.push_back(attribute_name(name(), key));
       }
+    }
+    if (dict != nullptr && dict->items.empty()) {
+      return add_empty();
     }
     return is_entered(value, 0) ? enter(value) : add(value);
   }
@@ -102,22 +113,38 @@ class LeafWalk final : public ValueWalk {
   Status state_dict(const Value& module) {
     LOCKSTEP_ASSIGN(const FlatState flat, flatten(module));
     LOCKSTEP_TRY(count(flat.visits));
+    if (flat.tensors.empty()) {
+      return add_empty();
+    }
     for (const FlatTensor& entry : flat.tensors) {
       LOCKSTEP_TRY(below(entry.name, std::make_shared<Tensor>(*entry.tensor)));
     }
     return {};
   }
 
+  Status add_empty() {
+    if (path().empty()) {
+      return {};
+    }
+    LOCKSTEP_TRY(add_name(dotted(path())));
+    plan_.empty.push_back({.position = plan_.leaves.size(), .path = path()});
+    return {};
+  }
+
+  Status add_name(const std::string& name) {
+    return names_.insert(name).second
+               ? Status()
+               : Status(internal::save_error(
+                     ErrorCode::kInvalidArgument,
+                     "E_SAME_NAME",
+                     format("'{}' is the name of two values", escape(name))));
+  }
+
   Status add(const Value& value) {
     DcpLeaf leaf{.value = value};
     leaf.item.path = path();
     leaf.item.name = dotted(leaf.item.path);
-    if (!names_.insert(leaf.item.name).second) {
-      return internal::save_error(
-          ErrorCode::kInvalidArgument,
-          "E_SAME_NAME",
-          format("'{}' is the name of two values", escape(leaf.item.name)));
-    }
+    LOCKSTEP_TRY(add_name(leaf.item.name));
     if (is_plain_tensor(value)) {
       const Tensor& tensor = *value.as_tensor();
       leaf.item.is_tensor = true;
@@ -128,7 +155,7 @@ class LeafWalk final : public ValueWalk {
           {.offsets = std::vector<std::int64_t>(tensor.sizes.size(), 0),
            .sizes = tensor.sizes});
     }
-    leaves_.push_back(std::move(leaf));
+    plan_.leaves.push_back(std::move(leaf));
     return {};
   }
 
@@ -139,18 +166,12 @@ class LeafWalk final : public ValueWalk {
     return join(steps, ".");
   }
 
-  std::vector<DcpLeaf> leaves_;
+  DcpPlan plan_;
   std::vector<std::string> attributes_;
   std::set<std::string> names_;
   // Whether a list is entered.
   std::map<const List*, bool> lists_;
 };
-
-// In the order of the tree; those with `is_tensor` are strided tensors with
-// bytes. A module gives the entries of its state_dict.
-Result<std::vector<DcpLeaf>> dcp_leaves(const Value& root) {
-  return LeafWalk().run(root);
-}
 
 // Top folder of an item, as PyTorch writes it to a stream.
 constexpr const char* kItemRoot = "archive";
@@ -250,10 +271,10 @@ Status write_dcp(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs) {
-  auto leaves = dcp_leaves(root);
-  if (!leaves) {
-    leaves.error().path = path;
-    return std::move(leaves).error();
+  auto plan = LeafWalk().run(root);
+  if (!plan) {
+    plan.error().path = path;
+    return std::move(plan).error();
   }
   const std::string metadata = path + "/" + kDcpMetadataFile;
   std::unique_ptr<PathLock> lock; // until `made` has removed what is left
@@ -273,19 +294,19 @@ Status write_dcp(
   LOCKSTEP_TRY(write_file_atomically(
       fs,
       path + "/" + data,
-      [&](WritableFile& file) { return write_items(file, data, *leaves); },
-      {.expected_bytes = tensor_bytes(*leaves),
+      [&](WritableFile& file) { return write_items(file, data, plan->leaves); },
+      {.expected_bytes = tensor_bytes(plan->leaves),
        .durable = options.durable,
        .replace = options.replace}));
   std::vector<DcpItem> items;
-  items.reserve(leaves->size());
-  for (DcpLeaf& leaf : *leaves) {
+  items.reserve(plan->leaves.size());
+  for (DcpLeaf& leaf : plan->leaves) {
     items.push_back(std::move(leaf.item));
   }
   LOCKSTEP_TRY(write_file_atomically(
       fs,
       metadata,
-      dcp_metadata_pickle(items),
+      dcp_metadata_pickle(items, plan->empty),
       {.durable = options.durable, .replace = options.replace}));
   for (const std::string& name : names) {
     if (!is_data_file(name)) {

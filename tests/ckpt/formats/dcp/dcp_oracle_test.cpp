@@ -7,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 
@@ -44,6 +45,25 @@ TEST(DcpOracle, FoldersAreReadAndWrittenBothWays) {
         "equal\n")
         << name;
   }
+}
+
+// The state of an optimizer that made no step.
+TEST(DcpOracle, EmptyDictsStay) {
+  const test::ScratchDir dir;
+  const std::string saved = dir / "fresh.pt";
+  const std::string ours = dir / "ours";
+  (void)test::run_python("ckpt_dcp.py", {"fresh", saved});
+  const auto file = load(saved);
+  ASSERT_TRUE(file) << to_string(file.error());
+  const Status status = save(ours, file->root, {.format = "dcp"});
+  ASSERT_TRUE(status) << to_string(status.error());
+  const auto back = load(ours);
+  ASSERT_TRUE(back) << to_string(back.error());
+  for (const char* name : {"optimizer.state", "empty"}) {
+    const auto found = find_path(back->root, name);
+    EXPECT_TRUE(found && found->as_dict() != nullptr) << name;
+  }
+  EXPECT_EQ(test::run_python("ckpt_dcp.py", {"check", ours, saved}), "equal\n");
 }
 
 } // namespace

@@ -238,6 +238,28 @@ INSTANTIATE_TEST_SUITE_P(
             "E_STACK",
             [](DcpFolder& f) { f.metadata = "\x80\x02)}s."; }},
         BadFolder{
+            "EmptyDictInAnItem",
+            "E_DCP_METADATA",
+            [](DcpFolder& f) {
+              f.metadata = dcp_metadata_pickle(
+                  {f.item},
+                  {{.position = 1, .path = {"w", "x"}}});
+            }},
+        BadFolder{
+            "EmptyDictWithoutPath",
+            "E_DCP_METADATA",
+            [](DcpFolder& f) {
+              f.metadata = dcp_metadata_pickle({f.item}, {{.position = 1}});
+            }},
+        BadFolder{
+            "EmptyDictTooDeep",
+            "E_DEPTH",
+            [](DcpFolder& f) {
+              f.metadata = dcp_metadata_pickle(
+                  {f.item},
+                  {{.path = std::vector<PathStep>(kMaxDcpPath + 1, "x")}});
+            }},
+        BadFolder{
             "OtherPickle",
             "E_DCP_METADATA",
             [](DcpFolder& f) { f.metadata = "\x80\x02}."; }}),

@@ -54,6 +54,39 @@ TEST(DcpWriter, KeepsTheTreeAndTheIntegersOfAnOptimizer) {
   EXPECT_EQ(*group.find("lr")->as_float(), 0.1);
 }
 
+TEST(DcpWriter, KeepsEmptyDicts) {
+  const Value module = Object{
+      .global = "torch.nn.modules.activation.ReLU",
+      .state = std::make_shared<Value>(Value::dict(
+          {{"_parameters", Value::dict({})},
+           {"_buffers", Value::dict({})},
+           {"_modules", Value::dict({})}}))};
+  MemoryFs fs;
+  ASSERT_TRUE(save(
+      "d",
+      Value::dict(
+          {{"opt", Value::dict({{"state", Value::dict({})}})},
+           {"list", Value::list({Value::ordered_dict({})})},
+           {"relu", module},
+           {"w", 1},
+           {"last", Value::dict({})}}),
+      kWritten,
+      fs));
+  const auto file = load("d", {}, fs);
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_THAT(
+      keys_of(*file->root.as_dict()),
+      ElementsAre("opt", "list", "relu", "w", "last"));
+  for (const char* path : {"opt.state", "list.0", "relu", "last"}) {
+    const auto found = find_path(file->root, path);
+    ASSERT_TRUE(found) << path;
+    ASSERT_NE(found->as_dict(), nullptr) << path;
+    EXPECT_TRUE(found->as_dict()->items.empty()) << path;
+  }
+  ASSERT_TRUE(save("e", Value::dict({}), kWritten, fs));
+  EXPECT_TRUE(load("e", {}, fs)->root.as_dict()->items.empty());
+}
+
 TEST(DcpWriter, ReplacesAFolderInOneStep) {
   const Value fresh = Value::dict({{"w", bytes_tensor("new", {3})}});
   const Value old = Value::dict({{"w", bytes_tensor("old", {3})}});
