@@ -30,11 +30,20 @@ Json lost_json(const std::vector<ckpt::LostPart>& lost) {
   return rows;
 }
 
+Json warnings_json(const std::vector<ckpt::Warning>& warnings) {
+  Json rows = Json::array();
+  for (const ckpt::Warning& warning : warnings) {
+    rows.push(to_string(warning));
+  }
+  return rows;
+}
+
 Json salvage_json(const ckpt::SalvageReport& report, const Written& written) {
   Json json = Json::object();
   json.set("rescued", report.rescued)
       .set("lost", lost_json(report.lost))
       .set("lost_records", lost_json(report.lost_records))
+      .set("warnings", warnings_json(report.warnings))
       .set("without_directory", report.is_without_directory)
       .set("flat", report.is_flat);
   set_written(json, written);
@@ -61,6 +70,9 @@ std::string salvage_text(
     const Written& written) {
   std::string text =
       lost_text(report.lost, "") + lost_text(report.lost_records, "record ");
+  for (const ckpt::Warning& warning : report.warnings) {
+    text += format("{:<10} {}\n", "warning", to_string(warning));
+  }
   text += report.is_without_directory
               ? "the directory was lost: records were found one by one\n"
               : "";

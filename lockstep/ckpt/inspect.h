@@ -276,6 +276,8 @@ struct SalvageReport {
   std::vector<LostPart> lost = {};
   /// Records beside the value that are not in the new file, likewise.
   std::vector<LostPart> lost_records = {};
+  /// What is odd about the byte order that the file claims (W_BYTEORDER).
+  std::vector<Warning> warnings = {};
   /// The directory was lost: records were found by their local headers.
   bool is_without_directory = false;
   /// The tree held values that are not written (classes): the new file is one
@@ -286,8 +288,9 @@ struct SalvageReport {
 /// Reads `source`, writes `out` atomically as `save_options` say; both may not
 /// be the same file. Without `out` nothing is written. In the copy, entries of
 /// dicts whose tensor is lost are gone; elements of lists are None; sound
-/// records that are no part of the value are carried over, and the byte order
-/// stays unknown if it is: `extra_records` and `byteorder_record` of
+/// records that are no part of the value are carried over, but not the code and
+/// the constants of a TorchScript program, and the byte order stays unknown if
+/// it is: `extra_records` and `byteorder_record` of
 /// `save_options` do not count. Errors: kUnsupported
 /// (E_WRONG_FORMAT) for a file that is not a zip; kCorrupt if the pickle is
 /// lost, since nothing else names the tensors; kIo.

@@ -22,11 +22,19 @@ Status note_byteorder(
   if (options.byteorder) {
     asked = *options.byteorder == std::endian::big ? kBig : kLittle;
   }
-  file.byteorder = record.value_or(std::string(asked));
+  const bool is_known = record == kLittle || record == kBig;
+  file.byteorder = is_known ? *record : std::string(asked);
   if (!record) {
     return {};
   }
-  if (*record != kLittle && *record != kBig) {
+  if (!is_known) {
+    file.warnings.push_back(
+        {.name = "W_BYTEORDER",
+         .text = format(
+             "the record 'byteorder' holds '{}', which is no order; the bytes "
+             "are taken as {}-endian",
+             escape(*record),
+             asked.empty() ? kLittle : asked)});
     return corrupt_file(
         "E_BYTEORDER",
         format(

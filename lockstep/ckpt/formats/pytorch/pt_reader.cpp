@@ -224,9 +224,8 @@ class PtReader {
       LOCKSTEP_ASSIGN(
           file_.root,
           plain_tree(file_.root, options_.limits.max_depth));
-    } else {
-      note_extra_records(storages);
     }
+    note_extra_records(storages);
     return {};
   }
 
@@ -236,7 +235,10 @@ class PtReader {
       used.insert(entry.record);
     }
     for (const ZipRecord& record : zip_->records()) {
-      if (used.contains(&record) || internal::is_frame_record(record.name)) {
+      const bool is_code =
+          file_.format == "torchscript" && is_script_record(record.name);
+      if (used.contains(&record) || is_code ||
+          internal::is_frame_record(record.name)) {
         continue;
       }
       auto content = std::make_shared<Storage>(Storage{.nbytes = record.size});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Is an archive a TorchScript program, and of which age?
+// Is an archive a TorchScript program, of which age, and what belongs to it?
 #pragma once
 
 #include <string_view>
@@ -13,5 +13,10 @@ namespace lockstep::ckpt {
 /// has such records in any letter case is what `torch.load` hands to
 /// `torch.jit.load`.
 std::string_view script_era(const ZipReader& zip);
+
+/// True for a record of a program, such as "code/model.py" or "constants.pkl";
+/// others beside the value are notes that somebody put into the file
+/// ("extra/notes.json").
+bool is_script_record(std::string_view name);
 
 } // namespace lockstep::ckpt

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
+#include "lockstep/ckpt/formats/torchscript/script_era.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/pickle.h"
@@ -89,6 +91,8 @@ struct Remains {
   Checkpoint file = {};
   // Records beside the value that were cut, without root.
   std::vector<std::string> cut = {};
+  // Records and folders of a TorchScript program.
+  std::set<std::string> script = {};
   bool is_without_directory = false;
 };
 
@@ -130,6 +134,21 @@ std::vector<std::string> cut_records(
   return cut;
 }
 
+std::set<std::string> script_parts(
+    const ZipReader& zip,
+    const Checkpoint& file) {
+  std::set<std::string> parts;
+  for (const ZipRecord& record : zip.records()) {
+    if (file.format == "torchscript" && is_script_record(record.name)) {
+      const std::size_t slash = record.name.find('/');
+      parts.insert(record.name.substr(
+          0,
+          slash == std::string::npos ? slash : slash + 1));
+    }
+  }
+  return parts;
+}
+
 Result<Remains> open_remains(
     const std::shared_ptr<ByteSource>& source,
     const LoadOptions& options) {
@@ -149,9 +168,11 @@ Result<Remains> open_remains(
   const auto reader = std::make_shared<const ZipReader>(*std::move(zip));
   LOCKSTEP_ASSIGN(Checkpoint file, read_zip_remains(reader, options));
   std::vector<std::string> cut = cut_records(names, *reader, file);
+  std::set<std::string> script = script_parts(*reader, file);
   return Remains{
       .file = std::move(file),
       .cut = std::move(cut),
+      .script = std::move(script),
       .is_without_directory = is_lost};
 }
 
@@ -240,6 +261,16 @@ Result<SalvageReport> salvage(
     report.lost_records.push_back(
         {.name = std::move(name), .reason = "it is truncated"});
   }
+  for (const std::string& name : opened.script) {
+    report.lost_records.push_back(
+        {.name = name,
+         .reason = "it belongs to a TorchScript program; the new file has its "
+                   "weights alone"});
+  }
+  std::ranges::copy_if(
+      opened.file.warnings,
+      std::back_inserter(report.warnings),
+      [](const Warning& warning) { return warning.name == "W_BYTEORDER"; });
   saved.byteorder_record = !opened.file.byteorder.empty();
   // The flat copy is made first: pruning changes the tree.
   LOCKSTEP_ASSIGN(const Value flat, flat_copy(opened.file.root, verdicts));

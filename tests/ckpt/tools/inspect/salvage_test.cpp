@@ -10,6 +10,7 @@
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/ckpt/zip/zip_fixture.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -163,6 +164,60 @@ TEST_F(Salvage, KeepsSoundRecordsBesideTheValue) {
   ASSERT_EQ(copy->extra_records.size(), 1U);
   EXPECT_EQ(copy->extra_records[0].name, "notes/good");
   EXPECT_EQ(as_text(*copy->extra_records[0].content->source->load()), "sound");
+}
+
+// A record that makes an archive a TorchScript program.
+TEST_F(Salvage, KeepsTheNotesOfAProgramAndNamesItsCode) {
+  const auto record = [](const char* name) {
+    return ExtraRecord{
+        .name = name,
+        .content = storage_of("text", DType::kUInt8)};
+  };
+  ASSERT_TRUE(save(
+      "in.pt",
+      Value::dict({{"w", floats({1})}}),
+      {.extra_records =
+           {record("constants.pkl"),
+            record("code/a.py"),
+            record("code/b.py"),
+            record("extra/note")}},
+      disk_));
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_EQ(report->rescued, 1U);
+  ASSERT_EQ(report->lost_records.size(), 2U);
+  EXPECT_EQ(report->lost_records[0].name, "code/");
+  EXPECT_EQ(report->lost_records[1].name, "constants.pkl");
+  EXPECT_THAT(report->lost_records[1].reason, HasSubstr("TorchScript"));
+  const auto copy = load("out.pt", {}, disk_);
+  ASSERT_TRUE(copy) << to_string(copy.error());
+  EXPECT_EQ(copy->format, "zip");
+  ASSERT_EQ(copy->extra_records.size(), 1U);
+  EXPECT_EQ(copy->extra_records[0].name, "extra/note");
+}
+
+TEST_F(Salvage, SaysWhatItMadeOfAnOddByteOrder) {
+  ASSERT_TRUE(save("in.pt", Value::dict({{"w", floats({1})}}), {}, disk_));
+  std::string bytes = *read_text(disk_, "in.pt");
+  bytes.replace(bytes.find("little"), 6, "Little");
+  const auto crc_of = [](std::string_view text) {
+    std::string crc;
+    put_le(crc, crc32(as_byte_span(text)));
+    return crc;
+  };
+  for (std::size_t at = bytes.find(crc_of("little")); at != std::string::npos;
+       at = bytes.find(crc_of("little"))) {
+    bytes.replace(at, 4, crc_of("Little"));
+  }
+  write("in.pt", bytes);
+  const auto odd = rescue();
+  ASSERT_TRUE(odd) << to_string(odd.error());
+  ASSERT_EQ(odd->warnings.size(), 1U);
+  EXPECT_THAT(
+      to_string(odd->warnings[0]),
+      HasSubstr("holds 'Little', which is no order; the bytes are taken as "
+                "little-endian"));
+  EXPECT_EQ(load("out.pt", {}, disk_)->byteorder, "");
 }
 
 // Behind the value, where a download that breaks off loses records first.
