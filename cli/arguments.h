@@ -3,7 +3,10 @@
 // Arguments that several commands take, declared the same way everywhere.
 #pragma once
 
+#include <cstdint>
 #include <string>
+
+#include "lockstep/base/result.h"
 
 namespace CLI {
 class App;
@@ -13,5 +16,8 @@ namespace lockstep::cli {
 
 /// The positional FILE, "-" for standard input.
 void add_file(CLI::App& app, std::string& file);
+
+/// "5GB" as bytes; 0 for no text. Errors: kInvalidArgument.
+Result<std::uint64_t> parse_bytes(const std::string& text);
 
 } // namespace lockstep::cli

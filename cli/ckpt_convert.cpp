@@ -2,14 +2,13 @@
 //
 // `lockstep ckpt convert IN OUT`: another format, type or device tag.
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -110,40 +109,6 @@ choose(const ckpt::Checkpoint& file, std::string_view to, bool all) {
     chosen.attributes.erase(chosen.attributes.begin(), others.begin());
   }
   return chosen;
-}
-
-struct Unit {
-  std::string_view name = {};
-  std::uint64_t bytes = 0;
-};
-constexpr std::array kUnits{
-    Unit{"", 1},
-    Unit{"B", 1},
-    Unit{"KB", 1'000},
-    Unit{"MB", 1'000'000},
-    Unit{"GB", 1'000'000'000},
-    Unit{"KiB", 1ULL << 10},
-    Unit{"MiB", 1ULL << 20},
-    Unit{"GiB", 1ULL << 30}};
-
-// "5GB" as bytes; 0 for no text.
-Result<std::uint64_t> parse_bytes(const std::string& text) {
-  if (text.empty()) {
-    return std::uint64_t{0};
-  }
-  std::uint64_t count = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, count);
-  const std::string_view unit(end, static_cast<std::size_t>(last - end));
-  const auto* found = std::ranges::find(kUnits, unit, &Unit::name);
-  std::uint64_t bytes = 0;
-  if (error != std::errc() || found == kUnits.end() || count == 0 ||
-      __builtin_mul_overflow(count, found->bytes, &bytes)) {
-    return bad_argument(
-        format("'{}' is not a size", escape(text)),
-        "write it like 5GB or 512MiB");
-  }
-  return bytes;
 }
 
 Result<std::optional<ckpt::DType>> parse_dtype(const std::string& name) {
@@ -292,6 +257,16 @@ ckpt::SaveOptions save_options(
   return options;
 }
 
+// What the format has no place for is left out without --all, unless it lies
+// among the weights.
+Error with_flag(Error error, const ConvertArgs& args, const ckpt::Value& root) {
+  if (error.detail == "E_NOT_TENSOR" && args.all &&
+      !ckpt::locate_weights(root).key.empty()) {
+    error.hint = "without --all only the weights are written";
+  }
+  return error;
+}
+
 // An error without a path is one of reading.
 Error with_path(Error error, const Input& input) {
   error.path = error.path.empty() ? input.name() : error.path;
@@ -341,7 +316,9 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .clone_views = args.clone_views}));
   auto saved = target.save(file, converted.root, save_options(args, file, to));
   if (!saved) {
-    return with_path(std::move(saved).error(), input);
+    return with_path(
+        with_flag(std::move(saved).error(), args, file.root),
+        input);
   }
   const Written& written = *saved;
   if (common.json) {

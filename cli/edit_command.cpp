@@ -16,11 +16,22 @@ namespace {
 // Rows of a dry run; --json shows all.
 constexpr std::uint64_t kMaxReportRows = 1000;
 
+// A tensor or number that was picked by its name.
+std::string alone_text(const ckpt::Edited& edited) {
+  return edited.root.is_container()
+             ? ""
+             : format(
+                   "the file is '{}' itself, without a name; pick its module "
+                   "to keep one\n",
+                   escape(edited.report.weights_key));
+}
+
 void print_edit(
     const Common& common,
     const EditJob& job,
-    const ckpt::KeyReport& report,
+    const ckpt::Edited& edited,
     const Written& written) {
+  const ckpt::KeyReport& report = edited.report;
   const auto left_out = records_without_place(
       job.records,
       ckpt::format_to_write(written.format)->writer);
@@ -37,7 +48,7 @@ void print_edit(
       (written.is_dry_run
            ? ckpt::to_text(report, kMaxReportRows) + "would have "
            : "") +
-      ckpt::counts_text(report) + "\n" +
+      ckpt::counts_text(report) + "\n" + alone_text(edited) +
       left_out_text(left_out, written.format) + wrote_text(written));
 }
 
@@ -122,7 +133,7 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   }
   LOCKSTEP_TRY(add_records(file, job));
   LOCKSTEP_ASSIGN(const Written written, target.rewrite(file, edited->root));
-  print_edit(common, job, edited->report, written);
+  print_edit(common, job, *edited, written);
   return 0;
 }
 

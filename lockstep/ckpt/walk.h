@@ -194,6 +194,11 @@ std::string first_tensor_of(const Value& root, const Storage* storage);
 /// Ownership: shared with `root`. Errors: kNotFound, with the nearest names.
 Result<Value> find_path(const Value& root, std::string_view path);
 
+/// The name in `root`, a value's or that of a module, nearest to `path`, which
+/// nothing has; "" if none is near. The name of an entry that holds the weights
+/// may be missing from `path`.
+std::string near_name(const Value& root, std::string_view path);
+
 /// The tensors whose names begin with `prefix` and a dot, as a dict of the rest
 /// of their names: "layer1.0" of a flat state_dict. Null if there are none.
 /// Errors: kUnsafe (E_LIMIT).

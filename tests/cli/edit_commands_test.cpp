@@ -243,6 +243,29 @@ TEST_F(EditCommands, ConvertWarnsThatThereIsNoTensor) {
   EXPECT_FALSE(std::filesystem::exists(path("e.npz")));
 }
 
+TEST_F(EditCommands, SayWhatHelps) {
+  put("training.pth.tar", "m.pt");
+  struct Row {
+    const char* args;
+    const char* hint;
+  };
+  for (const auto& [args, hint] :
+       {Row{"convert m.pt m.npz --all", "without --all only the weights"},
+        Row{"pick m.pt state_dic -o p.pt", "did you mean 'state_dict'?"},
+        Row{"pick m.pt epoch optimizr -o p.pt", "did you mean 'optimizer'?"},
+        Row{"drop m.pt 0.weigth -o p.pt",
+            "did you mean 'state_dict.0.weight'?"},
+        Row{"drop m.pt '' -o p.pt", "list the names"},
+        Row{"rename m.pt 's/.*//' -o p.pt", "leave a part of the name"}}) {
+    EXPECT_NE(run(args), 0) << args;
+    EXPECT_THAT(text("err.txt"), HasSubstr(hint)) << args;
+  }
+  ASSERT_EQ(run("pick m.pt epoch -o e.pt"), 0) << text("err.txt");
+  EXPECT_THAT(
+      text("out.txt"),
+      HasSubstr("the file is 'epoch' itself, without a name"));
+}
+
 TEST_F(EditCommands, ConvertNamesTheMetadataOfTheFileThatHasNoPlace) {
   put("training.pth.tar", "m.pt");
   ASSERT_EQ(run("convert m.pt m.safetensors"), 0) << text("err.txt");
@@ -251,9 +274,8 @@ TEST_F(EditCommands, ConvertNamesTheMetadataOfTheFileThatHasNoPlace) {
         << text("err.txt");
     EXPECT_THAT(
         text("out.txt"),
-        HasSubstr(format(
-            "left out: __metadata__; {} has no place for it\n",
-            to)));
+        HasSubstr(
+            format("left out: __metadata__; {} has no place for it\n", to)));
   }
   ASSERT_EQ(run("convert m.safetensors again.npz --json"), 0);
   EXPECT_THAT(

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -103,18 +104,43 @@ class Search {
   std::uint64_t steps_ = 0;
 };
 
-std::string suggestion(const Value& root, std::string_view path) {
-  // No longer one is near; hostile keys are.
-  const std::size_t longest = 2 * path.size() + 2;
-  std::vector<std::string> names;
-  const auto add = [&](std::string name) {
-    if (name.size() <= longest) {
-      names.push_back(std::move(name));
+// Names that might be meant.
+class Candidates {
+ public:
+  explicit Candidates(std::size_t longest) : longest_(longest) {}
+
+  void add(std::string name) {
+    if (name.size() <= longest_) {
+      names_.push_back(std::move(name));
     }
-  };
+  }
+  // And the modules that hold it: "layer1", "layer1.0".
+  void add_tensor(const std::string& name) {
+    add(name);
+    for (std::size_t dot = name.find('.'); dot <= longest_;
+         dot = name.find('.', dot + 1)) {
+      names_.push_back(name.substr(0, dot));
+    }
+  }
+  [[nodiscard]] std::string nearest_to(std::string_view path) const {
+    return nearest(path, names_);
+  }
+
+ private:
+  // No longer one is near; hostile keys are.
+  std::size_t longest_;
+  std::vector<std::string> names_;
+};
+
+} // namespace
+
+std::string near_name(const Value& root, std::string_view path) {
+  const std::size_t longest = 2 * path.size() + 2;
+  Candidates whole(longest);
+  std::map<std::string, Candidates> below; // entries of a checkpoint
   if (const Dict* dict = root.as_dict()) {
     for (const auto& [key, value] : dict->items) {
-      add(key_text(key));
+      whole.add(key_text(key));
     }
   }
   // A walk that ends early leaves the names so far.
@@ -122,20 +148,22 @@ std::string suggestion(const Value& root, std::string_view path) {
   [[maybe_unused]] const Status status = for_each_tensor(
       root,
       [&](const std::string& name, const Tensor& /*tensor*/) {
-        add(name);
-        // The modules that hold it: "layer1", "layer1.0".
-        for (std::size_t dot = name.find('.'); dot <= longest;
-             dot = name.find('.', dot + 1)) {
-          names.push_back(name.substr(0, dot));
+        whole.add_tensor(name);
+        const std::size_t dot = name.find('.');
+        if (dot <= longest) {
+          below.try_emplace(name.substr(0, dot), longest)
+              .first->second.add_tensor(name.substr(dot + 1));
         }
       },
       kMaxVisits);
-  const std::string near = nearest(path, names);
-  return near.empty() ? "run 'lockstep ckpt ls FILE' to see all names"
-                      : format("did you mean '{}'?", escape(near));
+  std::string near = whole.nearest_to(path);
+  for (auto entry = below.begin(); near.empty() && entry != below.end();
+       ++entry) {
+    const std::string tail = entry->second.nearest_to(path);
+    near = tail.empty() ? "" : format("{}.{}", entry->first, tail);
+  }
+  return near;
 }
-
-} // namespace
 
 Result<Value> find_path(const Value& root, std::string_view path) {
   if (path.empty()) {
@@ -144,11 +172,13 @@ Result<Value> find_path(const Value& root, std::string_view path) {
   if (auto found = Search().find(root, path)) {
     return *std::move(found);
   }
+  const std::string near = near_name(root, path);
   return Error{
       .code = ErrorCode::kNotFound,
       .op = "ckpt.show",
       .message = format("no value is named '{}'", escape(path)),
-      .hint = suggestion(root, path),
+      .hint = near.empty() ? "run 'lockstep ckpt ls FILE' to see all names"
+                           : format("did you mean '{}'?", escape(near)),
       .detail = "E_NO_KEY"};
 }
 

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/save_error.h"
+#include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
@@ -75,10 +76,15 @@ class Flattener final : public ValueWalk {
       return enter(value);
     }
     if (value.is_container()) {
-      return refuse(
+      Error error = refuse(
           ErrorCode::kUnsupported,
           "E_NOT_TENSOR",
           format("is not a tensor but {}", escape(describe(value))));
+      const auto layout = layout_tensor(value);
+      if (layout && layout->layout.starts_with("sparse_")) {
+        error.hint = internal::kSparseHint;
+      }
+      return error;
     }
     return scalar(value);
   }
@@ -122,7 +128,7 @@ class Flattener final : public ValueWalk {
     return {};
   }
 
-  [[nodiscard]] Status
+  [[nodiscard]] Error
   refuse(ErrorCode code, const char* detail, const std::string& why) const {
     return internal::save_error(
         code,

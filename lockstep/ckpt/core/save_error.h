@@ -3,19 +3,51 @@
 // What a writer says of a tree that it cannot write.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "lockstep/base/error.h"
 
 namespace lockstep::ckpt::internal {
 
+/// What helps against an error of this name, unless a writer knows better.
+struct SaveHint {
+  std::string_view detail = {};
+  std::string_view hint = {};
+};
+inline constexpr std::array kSaveHints{
+    SaveHint{
+        "E_NOT_TENSOR",
+        "the format 'pt' holds any value; 'lockstep ckpt drop' takes one away"},
+    SaveHint{
+        "E_SAME_NAME",
+        "'lockstep ckpt rename' gives one of them another name; the format "
+        "'pt' holds both"},
+    SaveHint{
+        "E_NAME",
+        "'lockstep ckpt rename' gives it another name; the format 'pt' takes "
+        "any"},
+    SaveHint{"E_DTYPE", "the format 'pt' holds tensors of any type"}};
+
+inline constexpr std::string_view kSparseHint =
+    "in Python, to_dense() makes a plain tensor of it; the format 'pt' holds "
+    "it as it is";
+inline constexpr std::string_view kQuantizedHint =
+    "in Python, dequantize() makes a plain tensor of it; the format 'pt' holds "
+    "it as it is";
+
 inline Error
 save_error(ErrorCode code, std::string detail, std::string message) {
+  const auto* const row =
+      std::ranges::find(kSaveHints, detail, &SaveHint::detail);
   return {
       .code = code,
       .op = "ckpt.save",
       .message = std::move(message),
+      .hint = std::string(row == kSaveHints.end() ? "" : row->hint),
       .detail = std::move(detail)};
 }
 

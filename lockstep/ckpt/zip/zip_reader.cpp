@@ -99,7 +99,10 @@ Result<std::string> take_root(
               "the archive has two top folders; expected '{}/'",
               escape(root)),
           entry.record.header_offset,
-          name);
+          name,
+          "'unzip -l FILE' lists both; PyTorch reads an archive of one: save "
+          "it "
+          "again with torch.save");
     }
     name.erase(0, slash + 1);
   }

@@ -118,6 +118,10 @@ TEST(FindPath, SuggestsTheNearestName) {
       hint_of(root, "model.layer1.0.weigth"),
       HasSubstr("'model.layer1.0.weight'"));
   EXPECT_THAT(hint_of(root, "model.layer2"), HasSubstr("'model.layer1'"));
+  // The weights by their own names.
+  EXPECT_THAT(
+      hint_of(root, "layer1.0.weigth"),
+      HasSubstr("'model.layer1.0.weight'"));
   EXPECT_THAT(hint_of(root, "zzzzzzzzzzzz"), HasSubstr("lockstep ckpt ls"));
 }
 

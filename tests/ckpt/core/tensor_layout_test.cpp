@@ -138,6 +138,12 @@ TEST(TensorLayout, ReadsThroughParametersAttributesAndDevices) {
   EXPECT_THAT(names_in(Value::dict({{"w", device}})), ElementsAre("w"));
 }
 
+TEST(TensorLayout, OfASparseTensorHasNoPlaceAmongPlainOnes) {
+  const auto flat = flatten(Value::dict({{"s", coo(2, Size{{3, 3}})}}));
+  ASSERT_FALSE(flat);
+  EXPECT_THAT(flat.error().hint, HasSubstr("to_dense()"));
+}
+
 TEST(TensorLayout, LeavesOtherCallsAlone) {
   EXPECT_FALSE(layout_tensor(call("m.f", {1})));
   EXPECT_FALSE(layout_tensor(sparse("torch.sparse_coo", {1, 2, 3})));

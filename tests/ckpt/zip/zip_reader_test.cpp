@@ -238,6 +238,7 @@ TEST(ZipReader, RejectsNamesThatWouldBeDangerousAsPaths) {
 TEST(ZipReader, RejectsMissingAndSecondRoots) {
   EXPECT_EQ(detail_of(named("data.pkl", "version")), "E_ROOT");
   EXPECT_EQ(detail_of(named("a/x", "b/x")), "E_ROOTS");
+  EXPECT_NE(open_bytes(named("a/x", "b/x")).error().hint, "");
 }
 
 TEST(ZipReader, RejectsContradictingLocalHeaders) {

@@ -2,6 +2,7 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
@@ -23,14 +24,13 @@ struct PlannedArray {
 };
 
 Error refused(const FlatTensor& flat, ErrorCode code, const char* detail) {
-  return {
-      .code = code,
-      .op = "ckpt.save",
-      .message = format(
+  return internal::save_error(
+      code,
+      detail,
+      format(
           "'{}', {}, cannot be a record of an npz archive",
           escape(flat.name),
-          describe(*flat.tensor)),
-      .detail = detail};
+          describe(*flat.tensor)));
 }
 
 Result<std::vector<PlannedArray>> plan_arrays(
@@ -46,7 +46,9 @@ Result<std::vector<PlannedArray>> plan_arrays(
             "'{}' is {}, and npz holds tensors only",
             escape(first.name),
             escape(describe(first.value))),
-        .hint = "save the weights alone, or as safetensors",
+        .hint =
+            "'lockstep ckpt drop' takes it away; safetensors holds it as "
+            "text",
         .detail = "E_NOT_TENSOR"};
   }
   if (flat.tensors.empty()) {
@@ -67,7 +69,9 @@ Result<std::vector<PlannedArray>> plan_arrays(
   std::vector<PlannedArray> arrays;
   for (const FlatTensor& tensor : flat.tensors) {
     if (is_quantized(tensor.tensor->dtype)) {
-      return refused(tensor, ErrorCode::kUnsupported, "E_DTYPE");
+      Error error = refused(tensor, ErrorCode::kUnsupported, "E_DTYPE");
+      error.hint = internal::kQuantizedHint;
+      return error;
     }
     PlannedArray array{
         .record = (tensor.name.empty() ? "arr_0" : tensor.name) + ".npy",

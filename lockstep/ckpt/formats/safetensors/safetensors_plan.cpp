@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
@@ -79,13 +80,17 @@ Result<PlannedTensor> plan_tensor(FlatTensor& flat) {
   const SafetensorsDType* type = find_safetensors_dtype(tensor.dtype);
   const bool is_packed = type != nullptr && type->bits < 8;
   if (type == nullptr || (is_packed && tensor.sizes.empty())) {
-    return save_error(
+    Error error = save_error(
         ErrorCode::kUnsupported,
         "E_DTYPE",
         format(
             "'{}' is {}, which safetensors cannot hold",
             escape(flat.name),
             describe(tensor)));
+    if (is_quantized(tensor.dtype)) {
+      error.hint = kQuantizedHint;
+    }
+    return error;
   }
   if (!is_utf8(flat.name) || flat.name == kSafetensorsMetadata) {
     return bad_name(flat.name);

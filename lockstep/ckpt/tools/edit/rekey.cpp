@@ -49,6 +49,7 @@ Result<Dict> rekey(const Dict& weights, const KeyMap& map, KeyReport& report) {
           .code = ErrorCode::kInvalidArgument,
           .op = "ckpt.edit",
           .message = format("nothing would be left of '{}'", escape(*text)),
+          .hint = "leave a part of the name",
           .detail = "E_KEY_EMPTY"};
     }
     const auto [owner, is_new] = owners.emplace(*renamed, *text);

@@ -28,24 +28,33 @@ Status check_names(std::span<const std::string> names) {
   return bad ? Status(Error{
                    .code = ErrorCode::kInvalidArgument,
                    .op = "ckpt.edit",
-                   .message = "no entry is named"})
+                   .message = "no entry is named",
+                   .hint = "'lockstep ckpt FILE' and 'lockstep ckpt ls FILE' "
+                           "list the names"})
              : Status();
 }
 
-Error no_key(std::span<const std::string> names) {
+Error no_key(std::span<const std::string> names, const Value& root) {
+  const auto wrong = std::ranges::find_if(names, [&](const std::string& name) {
+    return !find_path(root, name); // entries and weights do not mix
+  });
+  const std::string near = wrong == names.end() ? "" : near_name(root, *wrong);
   return {
       .code = ErrorCode::kNotFound,
       .op = "ckpt.edit",
       .message = format("nothing is called {}", some_names(names)),
-      .hint = "'lockstep ckpt FILE' and 'lockstep ckpt ls FILE' list the names",
+      .hint = near.empty() ? "'lockstep ckpt FILE' and 'lockstep ckpt ls FILE' "
+                             "list the names"
+                           : format("did you mean '{}'?", escape(near)),
       .detail = "E_NO_KEY"};
 }
 
 // Which of `names` a key falls under, and which of them were met.
 class NameSet {
  public:
-  explicit NameSet(std::span<const std::string> names)
-      : names_(names), met_(names.size(), false) {}
+  // `root`: the tree that they should be in. Ownership: outlives this object.
+  NameSet(std::span<const std::string> names, const Value& root)
+      : names_(names), root_(root), met_(names.size(), false) {}
 
   bool meets(const std::string& key) {
     bool any = false;
@@ -64,11 +73,12 @@ class NameSet {
         missing.push_back(names_[i]);
       }
     }
-    return missing.empty() ? Status() : Status(no_key(missing));
+    return missing.empty() ? Status() : Status(no_key(missing, root_));
   }
 
  private:
   std::span<const std::string> names_;
+  const Value& root_;
   std::vector<bool> met_;
 };
 
@@ -226,7 +236,7 @@ Result<Edited> pick(const Value& root, std::span<const std::string> names) {
       return whole(*std::move(value), names[0]);
     }
   }
-  NameSet set(names);
+  NameSet set(names, root);
   KeyReport report;
   if (are_entries(root, names)) {
     LOCKSTEP_ASSIGN(Dict kept, filter(*root.as_dict(), set, true, report));
@@ -258,9 +268,9 @@ Result<Edited> drop(const Value& root, std::span<const std::string> names) {
   if (!rest.empty()) {
     auto place = weights_to_edit(edited.root);
     if (!place) {
-      return no_key(rest);
+      return no_key(rest, edited.root);
     }
-    NameSet set(rest);
+    NameSet set(rest, edited.root);
     edited.report.weights_key = place->key;
     LOCKSTEP_ASSIGN(
         Dict kept,

@@ -147,6 +147,8 @@ std::vector<Refusal> refusals() {
   meta.storage = std::make_shared<Storage>(Storage{.nbytes = 2});
   Tensor outside = bytes_tensor("ab");
   outside.offset = 1;
+  Tensor quantized = bytes_tensor("ab");
+  quantized.dtype = DType::kQInt8;
   return {
       {"Object",
        Value::dict({{"args", Object{.global = "argparse.Namespace"}}}),
@@ -166,6 +168,10 @@ std::vector<Refusal> refusals() {
        Value::dict({{"z", tensor_of<double>(DType::kComplex128, {1, 2}, {1})}}),
        "E_DTYPE",
        "'z' is complex128 [1], which safetensors cannot hold"},
+      {"Quantized",
+       Value::dict({{"q", quantized}}),
+       "E_DTYPE",
+       "'q' is qint8 [2], which safetensors cannot hold"},
       {"Meta", Value::dict({{"m", meta}}), "E_NOT_TENSOR", "without bytes"},
       {"Outside", Value::dict({{"o", outside}}), "E_VIEW_BOUNDS", "'o' is"},
       {"Name", Value::dict({{"\xff", bytes_tensor("x")}}), "E_NAME", "\\xff"},
@@ -187,6 +193,10 @@ TEST_P(RefusedValue, IsNamed) {
   EXPECT_EQ(error.detail, GetParam().detail) << to_string(error);
   EXPECT_THAT(error.message, HasSubstr(GetParam().message));
   EXPECT_EQ(error.path, "m.safetensors");
+  EXPECT_EQ(error.hint.empty(), error.detail == "E_VIEW_BOUNDS");
+  EXPECT_EQ(
+      error.hint.find("dequantize()") != std::string::npos,
+      GetParam().name == std::string_view("Quantized"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
