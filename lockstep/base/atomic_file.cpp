@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <random>
@@ -49,13 +50,6 @@ std::optional<std::int64_t> owner_of(std::string_view name) {
     return std::nullopt;
   }
   return parse_number<std::int64_t>(rest.substr(0, dot), 1);
-}
-
-bool is_process_alive(std::int64_t pid) {
-  if (pid > std::numeric_limits<pid_t>::max()) {
-    return false;
-  }
-  return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
 }
 
 // It is the folder that does not let a file be made, not the one to replace.
@@ -273,6 +267,18 @@ void remove_temporaries_on_signals() {
     oversize.sa_handler = lockstep_let_write_fail;
     ::sigaction(SIGXFSZ, &oversize, nullptr);
   }
+}
+
+bool is_process_alive(std::int64_t pid) {
+  if (pid > std::numeric_limits<pid_t>::max() ||
+      (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)) {
+    return false;
+  }
+  std::ifstream file(format("/proc/{}/stat", pid));
+  std::string line;
+  std::getline(file, line); // "PID (NAME) STATE ...", a name may have brackets
+  const std::size_t state = line.rfind(") ");
+  return state == std::string::npos || line.substr(state + 2, 1) != "Z";
 }
 
 bool is_temporary_name(std::string_view name) {

@@ -62,12 +62,16 @@ Status replace_link(
 /// signal that is ignored stays so.
 void remove_temporaries_on_signals();
 
+/// Whether a process of this machine goes on: one that has ended does not, also
+/// while its parent has not asked how.
+bool is_process_alive(std::int64_t pid);
+
 /// True for the name of such a temporary file.
 bool is_temporary_name(std::string_view name);
 
 /// Removes temporary files and links that a killed process left in `directory`;
 /// those of living processes stay. Returns the names removed. `is_alive`
-/// decides about a process; by default this machine is asked.
+/// decides about a process; by default `is_process_alive`.
 Result<std::vector<std::string>> remove_stale_temporaries(
     FileSystem& fs,
     const std::string& directory,

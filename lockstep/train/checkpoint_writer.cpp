@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <utility>
 
@@ -32,8 +31,7 @@ void step_aside() {
 /// Temporary files with this process's number are another's that had the same:
 /// in a container it is always 1.
 bool is_another_process(std::int64_t pid) {
-  return pid != ::getpid() &&
-         (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
+  return pid != ::getpid() && is_process_alive(pid);
 }
 
 /// What `work` throws, as a value: out of memory, too.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -232,6 +233,23 @@ TEST_F(RealFsTest, StaleTemporariesOfDeadProcessesGo) {
   EXPECT_THAT(
       fs_.list(dir_.path()).value(),
       ::testing::UnorderedElementsAre(foreign, living));
+}
+
+TEST_F(RealFsTest, ATemporaryOfAProcessThatHasEndedGoes) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(0);
+  }
+  siginfo_t ended = {}; // it stays a zombie
+  ASSERT_EQ(::waitid(P_PID, child, &ended, WEXITED | WNOWAIT), 0);
+  const std::string stale =
+      ".m.pth.tmp." + std::to_string(child) + ".0123456789abcdef";
+  put(stale, "x");
+  EXPECT_FALSE(is_process_alive(child));
+  EXPECT_TRUE(is_process_alive(::getppid()));
+  const auto removed = remove_stale_temporaries(fs_, dir_.path());
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_THAT(removed.value(), ElementsAre(stale));
 }
 
 TEST(Paths, SplitIntoFolderAndName) {
