@@ -191,9 +191,10 @@ std::string bench_text(const BenchRequest& request, const BenchResult& result) {
   return title(request) + step_table(request, result) +
          format(
              "peak: {} GFLOP/s of float32 multiplications with additions, "
-             "measured now\nmemory: {} at most\n\n",
+             "measured now\nmemory: {} at most{}\n\n",
              billions(peak_of(result)),
-             human_bytes(static_cast<std::uint64_t>(result.peak_memory))) +
+             human_bytes(static_cast<std::uint64_t>(result.peak_memory)),
+             result.sides.size() == 2 ? ", both models together" : "") +
          layer_table(result);
 }
 

@@ -30,9 +30,10 @@ Tensor empty_map(at::IntArrayRef sizes, const Tensor& like) {
       like.options().memory_format(MemoryFormat::ChannelsLast));
 }
 
+// Never asked for as memory that may change: a lazy copy would be made.
 template <class Number>
-Stored<Number>* numbers_of(const Tensor& tensor) {
-  return static_cast<Stored<Number>*>(tensor.mutable_data_ptr());
+const Stored<Number>* numbers_of(const Tensor& tensor) {
+  return static_cast<const Stored<Number>*>(tensor.const_data_ptr());
 }
 
 // The sums of a map; `bias`: float32, or undefined.
@@ -55,7 +56,7 @@ void convolve_map(
           .from = numbers_of<Number>(from),
           .from_positions = from.size(2) * from.size(3),
           .bias = bias.defined() ? bias.const_data_ptr<float>() : nullptr,
-          .to = numbers_of<Number>(to)},
+          .to = static_cast<Stored<Number>*>(to.mutable_data_ptr())},
       from.size(0));
 }
 
@@ -109,9 +110,14 @@ std::optional<DirectConvolution> DirectConvolution::of(
     return std::nullopt;
   }
   const DirectConvolution found(input, weight, steps);
-  const std::int64_t outputs = found.down_.outputs * found.across_.outputs;
-  return outputs > 0 && outputs <= kMaxPositions ? std::optional(found)
-                                                 : std::nullopt;
+  // Each by itself first: their product may not be a number.
+  const auto are_few = [](std::int64_t count) {
+    return count > 0 && count <= kMaxPositions;
+  };
+  return are_few(found.down_.outputs) && are_few(found.across_.outputs) &&
+                 are_few(found.down_.outputs * found.across_.outputs)
+             ? std::optional(found)
+             : std::nullopt;
 }
 
 DirectConvolution::DirectConvolution(

@@ -2,6 +2,7 @@
 #include "lockstep/kernels/direct_loops.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <ATen/ceil_div.h>
 
@@ -68,10 +69,10 @@ void convolve_images(
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t source =
         (image + row % images) * of.from_positions + row / images;
-    std::copy_n(
+    std::memcpy(
+        from + row * from_row,
         of.from + source * channels,
-        channels,
-        reinterpret_cast<Stored<Number>*>(from + row * from_row));
+        static_cast<std::size_t>(of.weight.depth) * sizeof(Number));
   }
   const std::int64_t positions = std::ssize(of.terms);
   for (std::int64_t position = 0; position < positions; ++position) {
@@ -198,16 +199,19 @@ void join_images(
     Pair* to) {
   const std::vector<std::uint16_t> zeros(
       static_cast<std::size_t>(batch % 2 * numbers));
-  in_threads(ceil_div(batch, 2L), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::uint16_t* first = from + 2 * i * numbers;
-      pair_loops()->join(
-          first,
-          2 * i + 1 < batch ? first + numbers : zeros.data(),
-          numbers,
-          to + i * numbers);
-    }
-  });
+  in_threads(
+      ceil_div(batch, std::int64_t{2}),
+      1,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::uint16_t* first = from + 2 * i * numbers;
+          pair_loops()->join(
+              first,
+              2 * i + 1 < batch ? first + numbers : zeros.data(),
+              numbers,
+              to + i * numbers);
+        }
+      });
 }
 
 template void convolve(const DirectSums<float>&, std::int64_t);

@@ -2,6 +2,7 @@
 #include "lockstep/kernels/tap_panels.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <ATen/ops/empty.h>
 
@@ -22,13 +23,18 @@ static_assert(kChannelStep % (2 * kPackedRows) == 0);
 // may share a place in a cache.
 template <class Number>
 void fill_transposed(
-    const Number* from,
+    const Stored<Number>* from,
     std::int64_t column_step,
     std::int64_t panel,
     Number* to) {
   for (std::int64_t column = 0; column < panel; ++column) {
+    const Stored<Number>* line = from + column * column_step;
     for (std::int64_t row = 0; row < kPackedRows; ++row) {
-      to[row * panel + column] = from[row + column * column_step];
+      // A pair may begin anywhere.
+      std::memcpy(
+          to + row * panel + column,
+          line + row * kStored<Number>,
+          sizeof(Number));
     }
   }
 }
@@ -94,11 +100,7 @@ TapPanels<Number> pack_taps(
       const Stored<Number>* first = from + tap * in;
       if (is_forward) {
         first += row * kStored<Number> + p * panel * taps * in;
-        fill_transposed(
-            reinterpret_cast<const Number*>(first),
-            taps * in / kStored<Number>,
-            panel,
-            block);
+        fill_transposed(first, taps * in, panel, block);
       } else {
         first += row * kStored<Number> * taps * in + p * panel;
         fill(first, taps * in, panel, block);

@@ -33,7 +33,7 @@ std::string planned_epochs(const TrainConfig& config) {
 /// With the rules of their arithmetic: they decide about bits.
 std::string kernels_text(const TrainConfig& config) {
   return config.kernels == "lockstep" ? format(
-                                            "lockstep, channels last, {}, {}",
+                                            "lockstep, {}, {}",
                                             kernels::kConvolutionRules,
                                             kernels::kBatchNormRules)
                                       : config.kernels;
@@ -44,6 +44,11 @@ std::string yes_or_no(bool value) {
 }
 
 } // namespace
+
+bool has_channels_last(const TrainConfig& config, bool is_cuda) {
+  return config.channels_last ||
+         (kernels::want_channels_last(config.kernels) && !is_cuda);
+}
 
 RunIdentity::RunIdentity(
     const TrainConfig& config,
@@ -60,7 +65,7 @@ RunIdentity::RunIdentity(
            {"strategy", strategy},
            {"kernels", kernels_text(config)},
            {"amp", config.amp},
-           {"channels_last", yes_or_no(config.channels_last)},
+           {"channels_last", yes_or_no(has_channels_last(config, devices.starts_with("cuda")))},
            {"augment", config.augment},
            {"opt", config.opt},
            {"planned_epochs", planned_epochs(config)},

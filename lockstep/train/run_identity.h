@@ -14,6 +14,10 @@
 
 namespace lockstep::train {
 
+/// Whether the weights of convolutions have channels last: where that is asked
+/// for, and where kernels that want it compute, on the CPU.
+bool has_channels_last(const TrainConfig& config, bool is_cuda);
+
 /// One field that is not as it was.
 struct Difference {
   std::string field = {};

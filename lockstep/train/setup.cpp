@@ -19,6 +19,7 @@
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/train/device_choice.h"
 #include "lockstep/train/image_fit.h"
+#include "lockstep/train/run_identity.h"
 
 namespace lockstep::train {
 namespace {
@@ -191,9 +192,7 @@ void build_model(
   if (!config.initial_checkpoint.empty()) {
     load_first_weights(setup, config, fs);
   }
-  // `kernels` says what computes on the CPU.
-  if (config.channels_last || (kernels::want_channels_last(config.kernels) &&
-                               !setup.devices.front().is_cuda())) {
+  if (has_channels_last(config, setup.devices.front().is_cuda())) {
     // Convolutions take the layout of their weights; images may stay as is.
     to_memory_format(setup.model.module(), at::MemoryFormat::ChannelsLast);
   }

@@ -52,11 +52,25 @@ class DrawDirect {
     }
     drawn.grad_output = random_map(direct->forward(drawn.bias).sizes());
     drawn = with_other_strides(std::move(drawn));
-    return from(0, 2) == 0 && pair_loops() != nullptr ? drawn.to(at::kBFloat16)
-                                                      : drawn;
+    if (from(0, 2) == 0 && pair_loops() != nullptr) {
+      drawn = drawn.to(at::kBFloat16);
+    }
+    if (from(0, 3) == 0) {
+      drawn.input = with_offset(drawn.input);
+      drawn.weight = with_offset(drawn.weight);
+      drawn.grad_output = with_offset(drawn.grad_output);
+    }
+    return drawn;
   }
 
  private:
+  // A part of a larger tensor, at an odd place.
+  static at::Tensor with_offset(const at::Tensor& tensor) {
+    return at::empty({tensor.numel() + 1}, tensor.options())
+        .as_strided(tensor.sizes(), tensor.strides(), 1)
+        .copy_(tensor);
+  }
+
   // One of input and weight decides about the layout; gradients have any.
   ConvolutionCase with_other_strides(ConvolutionCase drawn) {
     if (from(0, 2) == 0 && drawn.weight.size(2) * drawn.weight.size(3) > 1 &&
@@ -208,6 +222,11 @@ TEST(DirectConvolution, TakesOnlyWhatItCanCompute) {
       random_map({64, 64, 5, 5}),
       {.stride = one.strides, .padding = none, .dilation = one.dilations}))
       << "no outputs";
+  const std::vector<std::int64_t> huge{5, 0x1745D1745D1745D1};
+  EXPECT_FALSE(is_taken(
+      x,
+      w,
+      {.stride = one.strides, .padding = huge, .dilation = one.dilations}));
   EXPECT_FALSE(is_taken(
       x,
       w,

@@ -17,6 +17,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pointwise;
 using ::testing::Value;
 
@@ -94,8 +95,11 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
   other.part().load(saved);
   EXPECT_EQ(
       to_string(other.numerics()),
-      "kernels: 'exact', now 'lockstep, channels last, products 2, direct 1, "
-      "winograd 1, norms 1'");
+      "kernels: 'exact', now 'lockstep, products 2, direct 1, winograd 1, "
+      "norms 1'; channels_last: 'no', now 'yes'");
+  RunIdentity on_cuda(config, "cuda:0", "single", 10);
+  on_cuda.part().load(saved);
+  EXPECT_THAT(to_string(on_cuda.numerics()), Not(HasSubstr("channels_last")));
   TrainConfig half;
   half.amp = "bf16";
   RunIdentity with_half(half, "cpu", "single", 10);

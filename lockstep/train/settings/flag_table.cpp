@@ -67,7 +67,7 @@ constexpr std::array kFlags{
          "CPU threads of tensor work, shared by the replicas; 0: every core"},
     Flag{"kernels", {}, &C::kernels, kDevices, "WHOSE",
          "kernels on the CPU; exact: PyTorch's bits, lockstep: faster "
-         "convolutions and batch norms with --channels-last, other last bits",
+         "convolutions and batch norms, channels last, other last bits",
          "exact|lockstep|torch"},
     Flag{"amp", {}, &C::amp, kDevices, "TYPE",
          "type of forward and loss; bf16: torch.autocast's, weights stay "
