@@ -11,12 +11,15 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/dcp/dcp_paths.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
+
+using internal::DcpBudget;
 
 constexpr std::string_view kModule = "torch.distributed.checkpoint.";
 
@@ -69,24 +72,29 @@ const Dict* dict_at(const Value& state, std::string_view key) {
   return value == nullptr ? nullptr : value->as_dict();
 }
 
+using Sizes = std::optional<std::vector<std::int64_t>>;
+
 // Non-negative integers.
-std::optional<std::vector<std::int64_t>> sizes_at(
-    const Value& state,
-    std::string_view key) {
+Result<Sizes>
+sizes_at(const Value& state, std::string_view key, DcpBudget& budget) {
   const Value* value = state.find(key);
   auto sizes = value == nullptr ? std::nullopt : integers_of(*value);
   const bool good = sizes && std::ranges::none_of(*sizes, [](std::int64_t n) {
                       return n < 0;
                     });
-  return good ? sizes : std::nullopt;
+  if (!good) {
+    return Sizes();
+  }
+  LOCKSTEP_TRY(budget.take(sizes->size(), sizeof(std::int64_t)));
+  return sizes;
 }
 
 // A tensor's chunk is found by name and offsets, an object by name alone.
-using PlaceKey =
-    std::pair<std::string, std::optional<std::vector<std::int64_t>>>;
+using PlaceKey = std::pair<std::string, Sizes>;
 using Places = std::map<PlaceKey, DcpPlace>;
 
-Result<DcpPlace> read_place(const Value& info, const std::string& name) {
+Result<DcpPlace>
+read_place(const Value& info, const std::string& name, DcpBudget& budget) {
   const Value* state = state_of(info, "filesystem._StorageInfo");
   const Value* file = state == nullptr ? nullptr : state->find("relative_path");
   const Value* offset = state == nullptr ? nullptr : state->find("offset");
@@ -118,13 +126,14 @@ Result<DcpPlace> read_place(const Value& info, const std::string& name) {
         .record = kDcpMetadataFile,
         .detail = "E_DCP_TRANSFORM"};
   }
+  LOCKSTEP_TRY(budget.take(file->as_string()->size()));
   return DcpPlace{
       .file = *file->as_string(),
       .offset = static_cast<std::uint64_t>(*offset->as_int()),
       .length = static_cast<std::uint64_t>(*length->as_int())};
 }
 
-Result<Places> read_places(const Value& metadata) {
+Result<Places> read_places(const Value& metadata, DcpBudget& budget) {
   const Dict* data = dict_at(metadata, "storage_data");
   if (data == nullptr) {
     return bad_metadata("the metadata has no 'storage_data'");
@@ -136,14 +145,13 @@ Result<Places> read_places(const Value& metadata) {
     if (name == nullptr || name->as_string() == nullptr) {
       return bad_metadata("a key of 'storage_data' is not a MetadataIndex");
     }
-    LOCKSTEP_ASSIGN(DcpPlace place, read_place(info, *name->as_string()));
-    const bool fresh =
-        places
-            .try_emplace(
-                PlaceKey(*name->as_string(), sizes_at(*state, "offset")),
-                std::move(place))
-            .second;
-    if (!fresh) {
+    LOCKSTEP_TRY(budget.take(name->as_string()->size()));
+    LOCKSTEP_ASSIGN(
+        DcpPlace place,
+        read_place(info, *name->as_string(), budget));
+    LOCKSTEP_ASSIGN(Sizes offsets, sizes_at(*state, "offset", budget));
+    PlaceKey key(*name->as_string(), std::move(offsets));
+    if (!places.try_emplace(std::move(key), std::move(place)).second) {
       return bad_metadata(
           format("'{}' is stored in two places", escape(*name->as_string())));
     }
@@ -151,63 +159,13 @@ Result<Places> read_places(const Value& metadata) {
   return places;
 }
 
-// The keys of a tuple from `first` on; nothing if one is no key or there are
-// none.
-std::optional<std::vector<PathStep>> path_in(
-    const Value& value,
-    std::size_t first) {
-  const Tuple* tuple = value.as_tuple();
-  std::vector<PathStep> path;
-  for (std::size_t i = first; tuple != nullptr && i < tuple->items.size();
-       ++i) {
-    const std::string* key = tuple->items[i].as_string();
-    const std::int64_t* index = tuple->items[i].as_int();
-    if (key != nullptr) {
-      path.emplace_back(*key);
-    } else if (index != nullptr && *index >= 0 && i > first) {
-      path.emplace_back(*index);
-    } else {
-      return std::nullopt;
-    }
-  }
-  return path.empty() ? std::nullopt : std::optional(std::move(path));
-}
-
-Result<std::vector<DcpEmpty>> read_empty(const Value& metadata) {
-  std::vector<DcpEmpty> found;
-  const Value* value = metadata.find(kDcpEmpty);
-  if (value == nullptr) {
-    return found;
-  }
-  const List* list = value->as_list();
-  const auto refused = [] {
-    return bad_metadata(format("the list '{}' has an unknown form", kDcpEmpty));
-  };
-  if (list == nullptr) {
-    return refused();
-  }
-  for (const Value& entry : list->items) {
-    const Tuple* tuple = entry.as_tuple();
-    const std::int64_t* position = tuple == nullptr || tuple->items.empty()
-                                       ? nullptr
-                                       : tuple->items[0].as_int();
-    auto path = path_in(entry, 1);
-    if (position == nullptr || *position < 0 || !path) {
-      return refused();
-    }
-    found.push_back(
-        {.position = static_cast<std::size_t>(*position),
-         .path = *std::move(path)});
-  }
-  return found;
-}
-
 class ItemReader {
  public:
-  ItemReader(const Value& metadata, const Places& places)
-      : places_(places), paths_(dict_at(metadata, "planner_data")) {
-    if (paths_ != nullptr) {
-      for (const auto& [name, path] : paths_->items) {
+  ItemReader(const Value& metadata, const Places& places, DcpBudget& budget)
+      : places_(places), budget_(budget) {
+    const Dict* paths = dict_at(metadata, "planner_data");
+    if (paths != nullptr) {
+      for (const auto& [name, path] : paths->items) {
         if (name.as_string() != nullptr) {
           path_of_.emplace(*name.as_string(), &path);
         }
@@ -219,6 +177,7 @@ class ItemReader {
     if (key.as_string() == nullptr) {
       return bad_metadata("a name in 'state_dict_metadata' is not text");
     }
+    LOCKSTEP_TRY(budget_.take(key.as_string()->size()));
     DcpItem item{.name = *key.as_string()};
     LOCKSTEP_TRY(read_path(item));
     if (is_class(value, "metadata.BytesStorageMetadata")) {
@@ -237,11 +196,11 @@ class ItemReader {
   }
 
  private:
-  Result<DcpPlace> place_of(
-      const std::string& name,
-      const std::optional<std::vector<std::int64_t>>& offsets) const {
+  Result<DcpPlace> place_of(const std::string& name, const Sizes& offsets) {
+    LOCKSTEP_TRY(budget_.take(name.size()));
     const auto found = places_.find(PlaceKey(name, offsets));
     if (found != places_.end()) {
+      LOCKSTEP_TRY(budget_.take(found->second.file.size()));
       return found->second;
     }
     Error error = bad_metadata(
@@ -250,13 +209,16 @@ class ItemReader {
     return error;
   }
 
-  Status read_path(DcpItem& item) const {
+  Status read_path(DcpItem& item) {
     const auto known = path_of_.find(item.name);
     if (known == path_of_.end()) {
+      LOCKSTEP_TRY(budget_.take(item.name.size()));
       item.path.emplace_back(item.name);
       return {};
     }
-    auto path = path_in(*known->second, 0);
+    LOCKSTEP_ASSIGN(
+        auto path,
+        internal::read_dcp_path(*known->second, 0, budget_));
     if (!path) {
       return bad_metadata(
           format("the path of '{}' is not a tuple of keys", escape(item.name)));
@@ -265,14 +227,14 @@ class ItemReader {
     return {};
   }
 
-  static Status read_properties(DcpItem& item, const Value& state) {
+  Status read_properties(DcpItem& item, const Value& state) {
     const Value* properties = state.find("properties");
     const Value* parts =
         properties == nullptr
             ? nullptr
             : state_of(*properties, "metadata.TensorProperties");
     const Tuple* tuple = parts == nullptr ? nullptr : parts->as_tuple();
-    auto sizes = sizes_at(state, "size");
+    LOCKSTEP_ASSIGN(Sizes sizes, sizes_at(state, "size", budget_));
     if (tuple == nullptr || tuple->items.size() < 3 || !sizes) {
       return bad_metadata(format(
           "the properties of tensor '{}' have an unknown form",
@@ -293,18 +255,23 @@ class ItemReader {
     return {};
   }
 
-  Status read_chunks(DcpItem& item, const Value& state) const {
+  Status read_chunks(DcpItem& item, const Value& state) {
     const Value* value = state.find("chunks");
     const List* chunks = value == nullptr ? nullptr : value->as_list();
     if (chunks == nullptr) {
       return bad_metadata(
           format("tensor '{}' has no list of chunks", escape(item.name)));
     }
+    LOCKSTEP_TRY(budget_.take(chunks->items.size(), sizeof(DcpChunk)));
     item.chunks.reserve(chunks->items.size());
     for (const Value& entry : chunks->items) {
       const Value* box = state_of(entry, "metadata.ChunkStorageMetadata");
-      auto offsets = box == nullptr ? std::nullopt : sizes_at(*box, "offsets");
-      auto sizes = box == nullptr ? std::nullopt : sizes_at(*box, "sizes");
+      Sizes offsets;
+      Sizes sizes;
+      if (box != nullptr) {
+        LOCKSTEP_ASSIGN(offsets, sizes_at(*box, "offsets", budget_));
+        LOCKSTEP_ASSIGN(sizes, sizes_at(*box, "sizes", budget_));
+      }
       if (!offsets || !sizes) {
         return bad_metadata(format(
             "a chunk of tensor '{}' has no offsets and sizes",
@@ -320,8 +287,8 @@ class ItemReader {
   }
 
   const Places& places_;
-  const Dict* paths_;
-  std::map<std::string, const Value*, std::less<>> path_of_;
+  DcpBudget& budget_;
+  std::map<std::string_view, const Value*> path_of_;
 };
 
 } // namespace
@@ -339,10 +306,11 @@ Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
   if (items == nullptr) {
     return bad_metadata("the file is not the metadata of a checkpoint");
   }
-  LOCKSTEP_ASSIGN(const Places places, read_places(*metadata));
-  ItemReader reader(*metadata, places);
+  DcpBudget budget(bytes.size(), limits);
+  LOCKSTEP_ASSIGN(const Places places, read_places(*metadata, budget));
+  ItemReader reader(*metadata, places, budget);
   DcpMetadata result;
-  LOCKSTEP_ASSIGN(result.empty, read_empty(*metadata));
+  LOCKSTEP_ASSIGN(result.empty, internal::read_dcp_empty(*metadata, budget));
   result.warnings = std::move(pickle->warnings);
   if (const std::uint64_t rest = bytes.size() - pickle->consumed; rest != 0) {
     result.warnings.push_back(

@@ -37,7 +37,7 @@ struct DcpChunk {
   DcpPlace place = {};
 };
 
-/// Most steps of a path.
+/// Most steps of a path. Deeper ones are refused when read.
 inline constexpr std::size_t kMaxDcpPath = 200;
 
 /// An entry of the saved dict.
@@ -75,7 +75,8 @@ struct DcpMetadata {
 
 /// Reads the pickle and checks its form; places are not compared with files.
 /// Errors: as `read_pickle`; kCorrupt (E_DCP_METADATA, E_NO_STORAGE), kUnsafe
-/// (E_UNSAFE_GLOBAL), kUnsupported (E_DTYPE, E_DCP_TRANSFORM).
+/// (E_UNSAFE_GLOBAL, E_DEPTH for a path, E_LIMIT for names and paths that are
+/// far larger than the pickle), kUnsupported (E_DTYPE, E_DCP_TRANSFORM).
 Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits);
 
 } // namespace lockstep::ckpt

@@ -67,7 +67,7 @@ struct DcpTree::Node {
     return !value && members.empty() && elements.empty();
   }
 
-  // Depth is bounded by kMaxDcpPath.
+  // Depth is bounded by kMaxDcpPath, with which paths are read.
   Result<Value> build(bool is_state, std::uint64_t& left) {
     if (value) {
       return *std::move(value);
@@ -117,17 +117,7 @@ struct DcpTree::Node {
 DcpTree::DcpTree() : root_(std::make_unique<Node>()) {}
 DcpTree::~DcpTree() = default;
 
-Result<DcpTree::Node*> DcpTree::reach(
-    const std::vector<PathStep>& path,
-    const std::string& name) {
-  if (path.size() > kMaxDcpPath) {
-    return Error{
-        .code = ErrorCode::kUnsafe,
-        .op = "ckpt.read",
-        .message = format("'{}' is nested too deeply", escape(name)),
-        .record = kDcpMetadataFile,
-        .detail = "E_DEPTH"};
-  }
+DcpTree::Node* DcpTree::reach(const std::vector<PathStep>& path) {
   Node* node = root_.get();
   for (const PathStep& step : path) {
     node = node == nullptr ? nullptr : node->child(step);
@@ -136,7 +126,7 @@ Result<DcpTree::Node*> DcpTree::reach(
 }
 
 Status DcpTree::add(const DcpItem& item, Value value) {
-  LOCKSTEP_ASSIGN(Node* const node, reach(item.path, item.name));
+  Node* const node = reach(item.path);
   if (node == nullptr || !node->is_empty()) {
     return taken(item.name);
   }
@@ -145,11 +135,10 @@ Status DcpTree::add(const DcpItem& item, Value value) {
 }
 
 Status DcpTree::add_empty(const std::vector<PathStep>& path) {
-  const std::string name = step_text(path.back());
-  LOCKSTEP_ASSIGN(const Node* const node, reach(path, name));
+  const Node* const node = reach(path);
   const bool is_dict =
       node != nullptr && !node->value && node->elements.empty();
-  return is_dict ? Status() : Status(taken(name));
+  return is_dict ? Status() : Status(taken(step_text(path.back())));
 }
 
 Result<Value> DcpTree::finish(const Limits& limits) {

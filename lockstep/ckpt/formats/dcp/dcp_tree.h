@@ -29,16 +29,14 @@ class DcpTree {
 
   /// The tree. A list that lacks an element has None there, as in PyTorch.
   /// PyTorch turns all keys to text; below "state" (of an optimizer), numbers
-  /// become integers again. Errors: kUnsafe (E_DEPTH, E_LIMIT).
+  /// become integers again. Errors: kUnsafe (E_LIMIT).
   Result<Value> finish(const Limits& limits);
 
  private:
   struct Node;
 
   /// The node at a path, made if it is new; null if another value is there.
-  Result<Node*> reach(
-      const std::vector<PathStep>& path,
-      const std::string& name);
+  Node* reach(const std::vector<PathStep>& path);
 
   std::unique_ptr<Node> root_;
 };

@@ -5,6 +5,7 @@
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
 #include "lockstep/ckpt/load.h"
 #include "tests/ckpt/logical_bytes.h"
+#include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {
@@ -264,6 +265,64 @@ INSTANTIATE_TEST_SUITE_P(
             "E_DCP_METADATA",
             [](DcpFolder& f) { f.metadata = "\x80\x02}."; }}),
     [](const auto& row) { return std::string(row.param.name); });
+
+// Metadata with `count` empty dicts at one path of `steps` steps, each the same
+// key of `bytes` bytes. Key and path are there once.
+std::string
+repeated_path(std::size_t bytes, std::size_t steps, std::size_t count) {
+  Pickle p;
+  p.global("torch.distributed.checkpoint.metadata", "Metadata");
+  p.op(')').op(0x81).op('}').mark();
+  for (const char* name :
+       {"state_dict_metadata", "planner_data", "storage_data"}) {
+    p.text(name).op('}');
+  }
+  p.text(kDcpEmpty).op(']').mark();
+  p.mark().op('K').number(0, 1).text(std::string(bytes, 'a')).put(0);
+  for (std::size_t i = 1; i < steps; ++i) {
+    p.get(0);
+  }
+  p.op('t').put(1);
+  for (std::size_t i = 1; i < count; ++i) {
+    p.get(1);
+  }
+  return p.op('e').op('u').op('b').stop().bytes();
+}
+
+// A gigabyte of paths.
+TEST(DcpReader, RefusesPathsThatAreFarLargerThanTheFile) {
+  DcpFolder folder;
+  folder.metadata = repeated_path(10'000, kMaxDcpPath, 500);
+  EXPECT_LT(folder.metadata.size(), 12'000U);
+  const auto file = folder.load_it();
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().detail, "E_LIMIT") << to_string(file.error());
+
+  DcpFolder small;
+  small.metadata = repeated_path(10, kMaxDcpPath, 500);
+  EXPECT_TRUE(small.load_it());
+}
+
+TEST(DcpReader, CountsStepsBeforeItCopiesThem) {
+  DcpFolder folder;
+  folder.metadata = repeated_path(1'000'000, 60'000, 1);
+  const auto file = folder.load_it();
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().detail, "E_DEPTH") << to_string(file.error());
+}
+
+// The path of an item costs more than its steps do in the pickle.
+TEST(DcpReader, CountsThePathsOfItems) {
+  DcpItem deep{.name = "w"};
+  deep.path = std::vector<PathStep>(kMaxDcpPath, "x");
+  Limits limits;
+  const std::string metadata = dcp_metadata_pickle({deep});
+  EXPECT_TRUE(read_dcp_metadata(as_byte_span(metadata), limits));
+  limits.max_expanded_bytes = 0;
+  const auto refused = read_dcp_metadata(as_byte_span(metadata), limits);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().detail, "E_LIMIT") << to_string(refused.error());
+}
 
 TEST(DcpReader, NoticesAnItemThatHoldsAnotherTensor) {
   DcpFolder folder;
