@@ -209,6 +209,9 @@ class PtReader {
     }
     file_.root = std::move(pickle->root);
     file_.globals = std::move(pickle->globals);
+    if (demand_ == Demand::kPickle && is_rest_of_script()) {
+      file_.format = "torchscript";
+    }
     add_warnings(pickle->warnings);
     scan_rest(bytes.subspan(pickle->consumed), pickle->consumed);
     if (demand_ == Demand::kAll) {
@@ -227,6 +230,14 @@ class PtReader {
     }
     note_extra_records(storages);
     return {};
+  }
+
+  // Of a program that was cut, what says so may be lost.
+  [[nodiscard]] bool is_rest_of_script() const {
+    return has_script_code(*zip_) ||
+           std::ranges::any_of(file_.globals, [](const GlobalUse& use) {
+             return is_script_class(use.name);
+           });
   }
 
   void note_extra_records(const StorageTable& storages) {

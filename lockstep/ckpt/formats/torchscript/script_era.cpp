@@ -32,6 +32,16 @@ std::string_view script_era(const ZipReader& zip) {
              : "";
 }
 
+bool has_script_code(const ZipReader& zip) {
+  return std::ranges::any_of(zip.records(), [](const ZipRecord& record) {
+    return record.name.starts_with("code/__torch__");
+  });
+}
+
+bool is_script_class(std::string_view global) {
+  return global.starts_with("__torch__.");
+}
+
 bool is_script_record(std::string_view name) {
   const std::string lower = lower_case(name);
   return lower == kModelJson ||

@@ -14,6 +14,13 @@ namespace lockstep::ckpt {
 /// `torch.jit.load`.
 std::string_view script_era(const ZipReader& zip);
 
+/// True for what is left of a program that was cut before the records that
+/// `script_era` looks for: one with the code of its classes.
+bool has_script_code(const ZipReader& zip);
+
+/// True for the name of a class of a program, "__torch__.Model".
+bool is_script_class(std::string_view global);
+
 /// True for a record of a program, such as "code/model.py" or "constants.pkl";
 /// others beside the value are notes that somebody put into the file
 /// ("extra/notes.json").

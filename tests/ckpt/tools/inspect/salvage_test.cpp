@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"
+#include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"
 
@@ -194,6 +195,52 @@ TEST_F(Salvage, KeepsTheNotesOfAProgramAndNamesItsCode) {
   EXPECT_EQ(copy->format, "zip");
   ASSERT_EQ(copy->extra_records.size(), 1U);
   EXPECT_EQ(copy->extra_records[0].name, "extra/note");
+}
+
+// As `torch.jit.save` orders its records, with the code before the constants.
+TEST_F(Salvage, KnowsAProgramThatIsCutBeforeItsConstants) {
+  const auto record = [](const char* name) {
+    return ExtraRecord{
+        .name = name,
+        .content = storage_of("text", DType::kUInt8)};
+  };
+  ASSERT_TRUE(save(
+      "in.pt",
+      Value::dict({{"w", floats({1})}}),
+      {.extra_records =
+           {record("extra/note"),
+            record("code/__torch__.py"),
+            record("code/__torch__.py.debug_pkl"),
+            record("constants.pkl")}},
+      disk_));
+  const std::string bytes = *read_text(disk_, "in.pt");
+  write("in.pt", bytes.substr(0, bytes.find("in/constants.pkl") + 5));
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  EXPECT_EQ(report->rescued, 1U);
+  ASSERT_EQ(report->lost_records.size(), 1U);
+  EXPECT_EQ(report->lost_records[0].name, "code/");
+  EXPECT_THAT(report->lost_records[0].reason, HasSubstr("TorchScript"));
+  const auto copy = load("out.pt", {}, disk_);
+  ASSERT_TRUE(copy) << to_string(copy.error());
+  ASSERT_EQ(copy->extra_records.size(), 1U);
+  EXPECT_EQ(copy->extra_records[0].name, "extra/note");
+}
+
+// The names in the pickle tell, too: here the code has other names.
+TEST_F(Salvage, KnowsAProgramByItsClasses) {
+  Pickle p;
+  p.global("__torch__", "Net").op(')').op(0x81).op('}').mark();
+  p.text("training").op(0x88).op('u').op('b').stop();
+  ZipBytes zip;
+  zip.add("a/data.pkl", p.bytes());
+  zip.add("a/version", "3\n");
+  zip.add("a/code/other.py", "text");
+  write("in.pt", zip.finish());
+  const auto report = rescue();
+  ASSERT_TRUE(report) << to_string(report.error());
+  ASSERT_EQ(report->lost_records.size(), 1U);
+  EXPECT_EQ(report->lost_records[0].name, "code/");
 }
 
 TEST_F(Salvage, SaysWhatItMadeOfAnOddByteOrder) {
