@@ -126,25 +126,28 @@ class LeafWalk final : public ValueWalk {
     if (path().empty()) {
       return {};
     }
-    LOCKSTEP_TRY(add_name(dotted(path())));
+    if (!paths_.insert(path()).second) {
+      return same_name(dotted(path()));
+    }
     plan_.empty.push_back({.position = plan_.leaves.size(), .path = path()});
     return {};
   }
 
-  Status add_name(const std::string& name) {
-    return names_.insert(name).second
-               ? Status()
-               : Status(internal::save_error(
-                     ErrorCode::kInvalidArgument,
-                     "E_SAME_NAME",
-                     format("'{}' is the name of two values", escape(name))));
+  static Error same_name(const std::string& name) {
+    return internal::save_error(
+        ErrorCode::kInvalidArgument,
+        "E_SAME_NAME",
+        format("'{}' is the name of two values", escape(name)));
   }
 
   Status add(const Value& value) {
     DcpLeaf leaf{.value = value};
     leaf.item.path = path();
     leaf.item.name = dotted(leaf.item.path);
-    LOCKSTEP_TRY(add_name(leaf.item.name));
+    const bool is_new = names_.insert(leaf.item.name).second;
+    if (!is_new || !paths_.insert(leaf.item.path).second) {
+      return same_name(leaf.item.name);
+    }
     if (is_plain_tensor(value)) {
       const Tensor& tensor = *value.as_tensor();
       leaf.item.is_tensor = true;
@@ -168,7 +171,9 @@ class LeafWalk final : public ValueWalk {
 
   DcpPlan plan_;
   std::vector<std::string> attributes_;
+  // Of items. Dicts without entries have paths alone.
   std::set<std::string> names_;
+  std::set<std::vector<PathStep>> paths_;
   // Whether a list is entered.
   std::map<const List*, bool> lists_;
 };

@@ -6,6 +6,7 @@
 #include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
+#include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/load.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
@@ -169,6 +170,33 @@ TEST(DcpWriter, NamesWhatItCannotHold) {
   const Status refused = save("d", object, kWritten, fs);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("'args'"));
+}
+
+// An empty dict has a path, but no name that an item could have as well.
+TEST(DcpWriter, KeepsEmptyDictsBesideItemsOfTheSameDottedName) {
+  const Value empty = Value::dict({});
+  const Value inner = Value::dict({{"b", empty}});
+  for (const Value& root :
+       {Value::dict({{"a", inner}, {"a.b", bytes_tensor("x", {1})}}),
+        Value::dict({{"a.b", bytes_tensor("x", {1})}, {"a", inner}}),
+        Value::dict({{"a", inner}, {"a.b", empty}})}) {
+    MemoryFs fs;
+    const Status saved = save("d", root, kWritten, fs);
+    ASSERT_TRUE(saved) << to_string(saved.error());
+    const auto file = load("d", {}, fs);
+    ASSERT_TRUE(file) << to_string(file.error());
+    const auto report = diff(root, file->root);
+    ASSERT_TRUE(report) << to_string(report.error());
+    EXPECT_TRUE(report->rows.empty());
+    EXPECT_EQ(file->root.as_dict()->items.size(), 2U);
+    EXPECT_NE(file->root.find("a")->find("b"), nullptr);
+  }
+  const Value key(std::int64_t{1});
+  for (const Value& second : {empty, Value(2)}) {
+    MemoryFs fs;
+    const Value twice = Value::dict({{key, empty}, {"1", second}});
+    EXPECT_EQ(save("d", twice, kWritten, fs).error().detail, "E_SAME_NAME");
+  }
 }
 
 // What is in a tuple is a pickle of its own, with all attributes.
