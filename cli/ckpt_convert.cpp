@@ -2,6 +2,7 @@
 //
 // `lockstep ckpt convert IN OUT`: another format, type or device tag.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -81,6 +82,31 @@ bool is_versions(std::string_view name) {
   return name.substr(name.rfind('.') + 1) == ckpt::kStateMetadata;
 }
 
+// Those of `root` that the weights alone are taken out of, too.
+Result<std::vector<std::string>> attributes_without_place(
+    const ckpt::Value& root,
+    const ckpt::Value& weights,
+    const std::string& key,
+    const ckpt::FormatWriter& writer) {
+  std::vector<std::string> names;
+  std::string front;
+  const ckpt::Dict* outer = root.as_dict();
+  if (outer != nullptr && weights.as_dict() != outer) {
+    for (const auto& [name, value] : outer->attributes) {
+      names.push_back(ckpt::key_text(name));
+    }
+    front = key + ".";
+  }
+  if (writer.lost_attributes != nullptr) {
+    LOCKSTEP_ASSIGN(const auto inner, writer.lost_attributes(weights));
+    std::ranges::transform(
+        inner,
+        std::back_inserter(names),
+        [&](const std::string& name) { return front + name; });
+  }
+  return names;
+}
+
 // The weights alone where the format has no place for the rest.
 Result<Chosen>
 choose(const ckpt::Checkpoint& file, std::string_view to, bool all) {
@@ -96,18 +122,15 @@ choose(const ckpt::Checkpoint& file, std::string_view to, bool all) {
         chosen.left_out.push_back(name);
       }
     }
-    for (const auto& [key, value] : root.as_dict()->attributes) {
-      chosen.left_out.push_back(ckpt::key_text(key));
-    }
   }
   chosen.records = records_without_place(file.extra_records, writer);
-  if (writer.lost_attributes != nullptr) {
-    LOCKSTEP_ASSIGN(chosen.attributes, writer.lost_attributes(chosen.root));
-    const auto others =
-        std::ranges::stable_partition(chosen.attributes, is_versions);
-    chosen.versions.assign(chosen.attributes.begin(), others.begin());
-    chosen.attributes.erase(chosen.attributes.begin(), others.begin());
-  }
+  LOCKSTEP_ASSIGN(
+      chosen.attributes,
+      attributes_without_place(root, chosen.root, place.key, writer));
+  const auto others =
+      std::ranges::stable_partition(chosen.attributes, is_versions);
+  chosen.versions.assign(chosen.attributes.begin(), others.begin());
+  chosen.attributes.erase(chosen.attributes.begin(), others.begin());
   return chosen;
 }
 
