@@ -21,7 +21,8 @@ struct SaveHint {
 inline constexpr std::array kSaveHints{
     SaveHint{
         "E_NOT_TENSOR",
-        "the format 'pt' holds any value; 'lockstep ckpt drop' takes one away"},
+        "the format 'pt' holds all plain data; 'lockstep ckpt drop' takes a "
+        "value away"},
     SaveHint{
         "E_SAME_NAME",
         "'lockstep ckpt rename' gives one of them another name; the format "

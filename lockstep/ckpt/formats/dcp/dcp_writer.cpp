@@ -55,12 +55,16 @@ class LeafWalk final : public ValueWalk {
 
   Result<DcpPlan> run(const Value& root) {
     if (root.as_dict() == nullptr && !is_module(root)) {
-      return internal::save_error(
+      Error error = internal::save_error(
           ErrorCode::kInvalidArgument,
           "E_NOT_TENSOR",
           format(
               "a DCP folder holds a dict; got a value of type {}",
               root.type_name()));
+      if (script_attributes(root) != nullptr) {
+        error.hint = "safetensors holds the weights of a TorchScript program";
+      }
+      return error;
     }
     LOCKSTEP_TRY(walk(root));
     return std::move(plan_);

@@ -163,6 +163,13 @@ TEST(DcpWriter, NamesWhatItCannotHold) {
   MemoryFs fs;
   const Status list = save("d", Value::list({1}), kWritten, fs);
   EXPECT_EQ(list.error().detail, "E_NOT_TENSOR");
+  EXPECT_THAT(list.error().hint, HasSubstr("'pt'"));
+  const Value program = Object{
+      .global = "__torch__.Net",
+      .state = std::make_shared<Value>(Value::dict({{"w", floats({1})}}))};
+  const Status script = save("d", program, kWritten, fs);
+  EXPECT_EQ(script.error().detail, "E_NOT_TENSOR");
+  EXPECT_THAT(script.error().hint, HasSubstr("safetensors"));
   const Value twice = Value::dict({{"a.b", 1}, {"a", Value::dict({{"b", 2}})}});
   EXPECT_EQ(save("d", twice, kWritten, fs).error().detail, "E_SAME_NAME");
   const Value object =
