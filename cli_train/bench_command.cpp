@@ -15,6 +15,7 @@
 #include "lockstep/kernels/install.h"
 #include "lockstep/report/console.h"
 #include "lockstep/train/settings/commands.h"
+#include "lockstep/train/settings/config.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -39,7 +40,8 @@ BenchRequest read_request(const CommandFlags& flags) {
       std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
   BenchRequest request{
       .model = read_model_request(flags, {.batch_size = 64}),
-      .threads = static_cast<int>(flags.number("--threads", cores)),
+      .threads = static_cast<int>(
+          flags.number("--threads", cores, train::kMaxThreads)),
       .channels_last = flags.has("--channels-last"),
       .amp = flags.choice("--amp", kAmp),
       .steps = flags.number("--steps", 10),

@@ -78,8 +78,10 @@ bool CommandFlags::has(std::string_view flag) const {
   return values_.contains(flag);
 }
 
-std::int64_t CommandFlags::number(std::string_view flag, std::int64_t otherwise)
-    const {
+std::int64_t CommandFlags::number(
+    std::string_view flag,
+    std::int64_t otherwise,
+    std::int64_t maximum) const {
   const auto found = values_.find(flag);
   if (found == values_.end()) {
     return otherwise;
@@ -93,6 +95,9 @@ std::int64_t CommandFlags::number(std::string_view flag, std::int64_t otherwise)
         "{}: expected a whole number of 1 or more, got '{}'",
         flag,
         escape(text)));
+  }
+  if (number > maximum) {
+    fail(format("{}: expected at most {}, got '{}'", flag, maximum, number));
   }
   return number;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -31,10 +32,12 @@ class CommandFlags {
   /// Whether a flag was typed.
   [[nodiscard]] bool has(std::string_view flag) const;
 
-  /// Errors: throws kInvalidArgument unless it is a whole number of 1 or more.
+  /// Errors: throws kInvalidArgument unless it is a whole number from 1 to
+  /// `maximum`.
   [[nodiscard]] std::int64_t number(
       std::string_view flag,
-      std::int64_t otherwise) const;
+      std::int64_t otherwise,
+      std::int64_t maximum = std::numeric_limits<std::int64_t>::max()) const;
 
   /// One of `choices`, of which the first is the default.
   /// Errors: throws kInvalidArgument for another word.

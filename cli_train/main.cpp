@@ -23,8 +23,34 @@ int fail(const lockstep::Error& error) {
   return lockstep::error_info(error.code).exit_code;
 }
 
-int internal_error(const char* text) {
-  return fail({.op = "train", .message = text});
+lockstep::Error no_memory() {
+  return {
+      .code = lockstep::ErrorCode::kUnavailable,
+      .op = "train",
+      .message = "there is not enough memory",
+      .hint = "a smaller --batch-size or --img-size needs less"};
+}
+
+// LibTorch's errors have no kinds. Two are about what was asked for; another is
+// a bug.
+lockstep::Error what_libtorch_says(const std::string& text) {
+  if (text.find("can't allocate memory") != std::string::npos) {
+    return no_memory();
+  }
+  if (text.find("Expected more than 1 value per channel") !=
+      std::string::npos) {
+    return {
+        .code = lockstep::ErrorCode::kInvalidArgument,
+        .op = "train",
+        .message =
+            "a batch norm cannot train on one value per channel: a "
+            "batch, or the last one of an epoch, has one image on a "
+            "device, and its map one pixel",
+        .hint =
+            "take another --batch-size or --max-train-samples, or a larger "
+            "--img-size"};
+  }
+  return {.op = "train", .message = text};
 }
 
 } // namespace
@@ -40,16 +66,12 @@ int main(int argc, char** argv) {
     return fail(error.error());
   } catch (const std::bad_alloc& error) {
     lockstep::launch::write_error_file(error);
-    return fail(
-        {.code = lockstep::ErrorCode::kUnavailable,
-         .op = "train",
-         .message = "there is not enough memory",
-         .hint = "a smaller --batch-size or --img-size needs less"});
+    return fail(no_memory());
   } catch (const c10::Error& error) {
     lockstep::launch::write_error_file(error);
-    return internal_error(error.what_without_backtrace());
+    return fail(what_libtorch_says(error.what_without_backtrace()));
   } catch (const std::exception& error) {
     lockstep::launch::write_error_file(error);
-    return internal_error(error.what());
+    return fail({.op = "train", .message = error.what()});
   }
 }

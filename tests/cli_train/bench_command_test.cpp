@@ -85,6 +85,8 @@ TEST(BenchCommand, EveryMistakeIsNamed) {
       {{"resnet18", "--steps", "0"}, "expected a whole number of 1 or more"},
       {{"resnet18", "--kernels", "fast"},
        "--kernels: expected lockstep, exact, torch, got 'fast'"},
+      {{"resnet18", "--threads", "100000"},
+       "--threads: expected at most 1024, got '100000'"},
       {{"resnet18", "--amp", "fp16"}, "--amp: expected off, bf16, got 'fp16'"},
       {{"resnet18", "--compare", "lockstep"}, "expected other kernels"},
       {{"resnet18", "--json=yes"}, "flag '--json' takes no value, got 'yes'"},
@@ -96,6 +98,12 @@ TEST(BenchCommand, EveryMistakeIsNamed) {
     EXPECT_EQ(program.wait(), 2) << row.text;
     EXPECT_THAT(program.errors(), HasSubstr(row.text));
   }
+}
+
+TEST(BenchCommand, OneImageOfOnePixelIsTheUsersMistake) {
+  Process program({"bench", "resnet18", "--img-size=1", "--batch-size=1"});
+  EXPECT_EQ(program.wait(), 2);
+  EXPECT_THAT(program.errors(), HasSubstr("take another --batch-size"));
 }
 
 // Which layers those are is for kernels_test to say; here, that they are named.

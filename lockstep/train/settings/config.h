@@ -93,6 +93,10 @@ struct TrainConfig {
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 
+/// What `--threads` takes at most: LibTorch starts them all, and ends the
+/// program where the system has no more.
+inline constexpr std::int64_t kMaxThreads = 1024;
+
 /// Heading under which `--help` lists a flag.
 enum class FlagGroup {
   kData,

@@ -64,7 +64,8 @@ constexpr std::array kFlags{
          "processes",
          "auto|single|data_parallel|distributed|ddp"},
     Flag{"threads", {}, &C::threads, kDevices, "N",
-         "CPU threads of tensor work, shared by the replicas; 0: every core"},
+         "CPU threads of tensor work, shared by the replicas; 0: every core",
+         {}, 0, true, {}, kMaxThreads},
     Flag{"kernels", {}, &C::kernels, kDevices, "WHOSE",
          "kernels on the CPU; exact: PyTorch's bits, lockstep: faster "
          "convolutions and batch norms, channels last, other last bits",
