@@ -9,12 +9,12 @@
 // processor time, which other jobs on the machine disturb less.
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <functional>
 #include <string>
 
 #include <ATen/ops/convolution_backward_native.h>
 #include <ATen/ops/convolution_native.h>
-#include <time.h>
 #include <torch/torch.h>
 
 #include "bench/serve.h"

@@ -34,7 +34,7 @@ using Stored =
     std::conditional_t<std::is_same_v<Number, Pair>, std::uint16_t, float>;
 /// How many of them are a Number.
 template <class Number>
-inline constexpr std::int64_t kStored = sizeof(Number) / sizeof(Stored<Number>);
+inline constexpr std::int64_t kStored = std::is_same_v<Number, Pair> ? 2 : 1;
 
 /// to = or += a x b, of [rows, depth] and [depth, columns]. A number of `a` is
 /// at [row * a_row + i * a_step]; rows of `b` are b_step apart, and panels of

@@ -241,7 +241,9 @@ TEST_F(RealFsTest, ATemporaryOfAProcessThatHasEndedGoes) {
     ::_exit(0);
   }
   siginfo_t ended = {}; // it stays a zombie
-  ASSERT_EQ(::waitid(P_PID, child, &ended, WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(
+      ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT),
+      0);
   const std::string stale =
       ".m.pth.tmp." + std::to_string(child) + ".0123456789abcdef";
   put(stale, "x");

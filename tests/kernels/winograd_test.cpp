@@ -8,7 +8,6 @@
 #include <limits>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -25,7 +24,7 @@ ConvolutionCase of_sizes(
     at::IntArrayRef images, // [n, h, w]
     std::int64_t in,
     std::int64_t out,
-    std::vector<std::int64_t> padding) {
+    const std::vector<std::int64_t>& padding) {
   return {
       .input = at::randn({images[0], in, images[1], images[2]})
                    .relu()
@@ -36,7 +35,7 @@ ConvolutionCase of_sizes(
                                 images[1] + 2 * padding[0] - 2,
                                 images[2] + 2 * padding[1] - 2})
                          .contiguous(kLast),
-      .paddings = std::move(padding)};
+      .paddings = padding};
 }
 
 class DrawTiled {
