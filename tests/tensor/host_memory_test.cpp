@@ -23,6 +23,7 @@ long minor_faults() {
 void churn() {
   constexpr std::int64_t kElements = 4 << 20;
   std::vector<std::jthread> threads;
+  threads.reserve(2);
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([] {
       for (int step = 0; step < 8; ++step) {
