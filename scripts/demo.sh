@@ -20,10 +20,12 @@ train() {
     --devices "$1" --output "$2" --threads "$3" --epochs "$epochs" \
     --batch-size 128 --val-batch-size 250 --opt sgd --nesterov \
     --lr 0.025 --momentum 0.9 --weight-decay 5e-4 --lr-scheduler onecyclelr \
+    --kernels lockstep \
     --log-interval 50 >/dev/null
 }
 
 echo "ResNet18 on FashionMNIST, $epochs epoch(s) of 60,000 images; a device is $what."
+echo "Kernels: Lockstep's (--kernels lockstep); --kernels exact has PyTorch's bits."
 echo
 echo "== 1 device: --devices $one"
 train "$one" "$runs/one" 1
