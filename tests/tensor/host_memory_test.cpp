@@ -47,7 +47,10 @@ void churn() {
   std::_Exit(minor_faults() - before < kPagesAtATime + 2000 ? 0 : 1);
 }
 
+// Also a fresh one: with the arenas that threads of other tests have left, the
+// threads of the second round would get others than those of the first.
 TEST(HostMemory, FreedBlocksAreUsedAgain) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(count_faults_of_a_second_round(), testing::ExitedWithCode(0), "");
 }
 
