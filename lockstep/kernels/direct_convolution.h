@@ -15,9 +15,8 @@
 // whole operands copied, and add up one product per call. LibTorch's kernels
 // take an image at a time, and multiply what is outside of the map.
 //
-// Sums are taken in blocks of float32 (product_loops.h), and their errors are
-// smaller than those of LibTorch's chains. No sum of bfloat16 is rounded in
-// between.
+// Sums are taken in blocks of float32 (product_loops.h), which keeps their
+// errors small. No sum of bfloat16 is rounded in between.
 #pragma once
 
 #include <array>

@@ -54,8 +54,8 @@ inline constexpr std::array<std::string_view, 3> kKernelChoices{
     "lockstep",
     "torch"};
 
-/// Whether a word of `kKernelChoices` stands for kernels that are fastest, and
-/// fewest multiplications, where the channels of maps are last.
+/// Whether the kernels that a word of `kKernelChoices` stands for are fastest
+/// with channels last.
 constexpr bool want_channels_last(std::string_view choice) {
   return choice == "lockstep";
 }

@@ -208,12 +208,16 @@ const PairLoops* pair_loops() {
 
 bool has_amx() {
 #ifdef __x86_64__
-  constexpr unsigned kAmxBf16 = 1U << 22U; // of leaf 7, in edx
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmxBf16) != 0;
+  // Asked once: a virtual machine leaves for its host to answer.
+  static const bool is_there = [] {
+    constexpr unsigned kAmxBf16 = 1U << 22U; // of leaf 7, in edx
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmxBf16) != 0;
+  }();
+  return is_there;
 #else
   return false;
 #endif

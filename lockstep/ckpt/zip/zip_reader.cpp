@@ -101,8 +101,7 @@ Result<std::string> take_root(
           entry.record.header_offset,
           name,
           "'unzip -l FILE' lists both; PyTorch reads an archive of one: save "
-          "it "
-          "again with torch.save");
+          "it again with torch.save");
     }
     name.erase(0, slash + 1);
   }
