@@ -10,6 +10,7 @@
 #include <ATen/record_function.h>
 
 #include "lockstep/kernels/convolution_products.h"
+#include "lockstep/kernels/convolution_tensors.h"
 #include "lockstep/kernels/direct_convolution.h"
 #include "lockstep/kernels/weight_gradient.h"
 #include "lockstep/kernels/winograd.h"
@@ -40,7 +41,7 @@ Tensor forward_by(
     const Tensor& bias,
     const KernelSteps& steps) {
   const auto way = Way::of(input, weight, steps);
-  if (!way || !way->is_better(Pass::kForward) || !way->takes_bias(bias)) {
+  if (!way || !way->is_better(Pass::kForward) || !is_bias_of(weight, bias)) {
     return {};
   }
   RECORD_FUNCTION(kName<Way>, c10::ArrayRef<const c10::IValue>());

@@ -175,10 +175,6 @@ bool ConvolutionProducts::is_better(Pass pass) const {
   return false;
 }
 
-bool ConvolutionProducts::takes_bias(const Tensor& bias) const {
-  return is_bias_of(weight_, bias);
-}
-
 bool ConvolutionProducts::takes_gradient(const Tensor& grad_output) const {
   return is_gradient_of(weight_, output_sizes(), grad_output);
 }

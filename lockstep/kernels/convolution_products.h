@@ -52,8 +52,7 @@ class ConvolutionProducts {
   /// docs/performance.md has the numbers.
   [[nodiscard]] bool is_better(Pass pass) const;
 
-  /// Whether they are as a convolution's are: LibTorch refuses others.
-  [[nodiscard]] bool takes_bias(const at::Tensor& bias) const;
+  /// Whether it is that of an output: LibTorch refuses others.
   [[nodiscard]] bool takes_gradient(const at::Tensor& grad_output) const;
 
   /// All have the strides that LibTorch's kernels give them.

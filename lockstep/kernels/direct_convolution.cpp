@@ -155,10 +155,6 @@ bool DirectConvolution::is_better(Pass pass) const {
   return false;
 }
 
-bool DirectConvolution::takes_bias(const Tensor& bias) const {
-  return is_bias_of(weight_, bias);
-}
-
 bool DirectConvolution::takes_gradient(const Tensor& grad_output) const {
   return is_gradient_of(weight_, output_sizes(), grad_output);
 }

@@ -283,10 +283,6 @@ bool WinogradConvolution::is_better(Pass pass) const {
          2 * area >= tiled_area && is_enough;
 }
 
-bool WinogradConvolution::takes_bias(const Tensor& bias) const {
-  return is_bias_of(weight_, bias);
-}
-
 bool WinogradConvolution::takes_gradient(const Tensor& grad_output) const {
   return is_gradient_of(weight_, output_sizes(), grad_output);
 }

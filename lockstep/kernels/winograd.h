@@ -46,8 +46,7 @@ class WinogradConvolution {
   /// measurement. docs/performance.md has the numbers.
   [[nodiscard]] bool is_better(Pass pass) const;
 
-  /// Whether they are as a convolution's are: LibTorch refuses others.
-  [[nodiscard]] bool takes_bias(const at::Tensor& bias) const;
+  /// Whether it is that of an output: LibTorch refuses others.
   [[nodiscard]] bool takes_gradient(const at::Tensor& grad_output) const;
 
   /// All have channels last, as LibTorch's.

@@ -125,6 +125,24 @@ TEST(Convolution, ComputesWantedGradientsOnly) {
   }
 }
 
+TEST(Convolution, RefusesAWrongBiasAsLibTorchDoes) {
+  const Layer layer;
+  const std::array wrong{at::ones({1}), at::ones({96}, at::kDouble)};
+  for (const at::Tensor& bias : wrong) {
+    const auto error_of = [&]() -> std::string {
+      try {
+        torch::conv2d(layer.x, layer.w, bias, 2, 1);
+        return "none";
+      } catch (const c10::Error& error) {
+        return error.what_without_backtrace();
+      }
+    };
+    const auto [theirs, ours] = both(error_of);
+    EXPECT_NE(theirs, "none");
+    EXPECT_EQ(theirs, ours);
+  }
+}
+
 TEST(Convolution, HasGradientsOfGradients) {
   const Layer layer;
   const auto [theirs, ours] = both([&] {

@@ -173,7 +173,6 @@ TEST(Winograd, TakesOnlyWhatItCanCompute) {
   EXPECT_FALSE(is_taken(one.input, at::randn({64, 64, 5, 5})));
   EXPECT_FALSE(is_taken(one.input.narrow(0, 0, 0), one.weight));
   EXPECT_FALSE(convolution_of(one).takes_gradient(at::randn({64, 64, 7, 8})));
-  EXPECT_FALSE(convolution_of(one).takes_bias(at::randn({63})));
 }
 
 // What a window sees reaches the outputs of its tile, and no other's.
