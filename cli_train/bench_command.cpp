@@ -14,6 +14,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/report/console.h"
+#include "lockstep/train/precision.h"
 #include "lockstep/train/settings/commands.h"
 #include "lockstep/train/settings/config.h"
 
@@ -33,7 +34,7 @@ constexpr std::string_view kAbout =
 constexpr std::array<std::string_view, 3> kWhose{"lockstep", "exact", "torch"};
 
 // Likewise.
-constexpr std::array<std::string_view, 2> kAmp{"off", "bf16"};
+constexpr std::array<std::string_view, 3> kAmp{"off", "bf16", "auto"};
 
 BenchRequest read_request(const CommandFlags& flags) {
   const auto cores =
@@ -43,7 +44,7 @@ BenchRequest read_request(const CommandFlags& flags) {
       .threads = static_cast<int>(
           flags.number("--threads", cores, train::kMaxThreads)),
       .channels_last = flags.has("--channels-last"),
-      .amp = flags.choice("--amp", kAmp),
+      .amp = train::precision_text({.amp = flags.choice("--amp", kAmp)}, false),
       .steps = flags.number("--steps", 10),
       .kernels = {flags.choice("--kernels", kWhose)}};
   if (flags.has("--compare")) {

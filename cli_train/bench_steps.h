@@ -18,7 +18,7 @@ struct BenchRequest {
   int threads = 0;
   /// Also for kernels that do not want it.
   bool channels_last = false;
-  /// As `TrainConfig::amp`.
+  /// As `TrainConfig::amp`, "auto" decided.
   std::string amp = "off";
   std::int64_t steps = 10;
   /// Whose kernels, one or two words of `kernels::kKernelChoices`: each step is

@@ -20,7 +20,7 @@ common=(--threads "$threads" --seed 0 --max-train-samples 1280)
 
 resnet18_losses() {
   "$python" tests/oracle/train_losses.py resnet18 0 "$threads" 1280 64 1 \
-    /usr/share/datasets/fashion-mnist >"$work/python.txt"
+    /usr/share/datasets/fashion-mnist off highest >"$work/python.txt"
   "$lockstep" train --model resnet18 "${common[@]}" --batch-size 64 \
     --epochs 1 --lr 0.1 --weight-decay 5e-4 --lr-scheduler constant \
     --max-eval-samples 64 --log-interval 1 --output "$work/resnet18" --quiet >/dev/null

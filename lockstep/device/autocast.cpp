@@ -2,6 +2,7 @@
 #include "lockstep/device/autocast.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 
 namespace lockstep {
 
@@ -22,7 +23,10 @@ Autocast::~Autocast() {
   at::autocast::set_autocast_dtype(device_, old_type_);
 }
 
-bool has_bfloat16_instructions() {
+bool is_bfloat16_fast(c10::DeviceType device) {
+  if (device == at::kCUDA) { // asks for compute capability 8
+    return at::detail::getCUDAHooks().supportsBFloat16ConvolutionWithCuDNNv8();
+  }
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512bf16") != 0;
 #else

@@ -11,6 +11,7 @@
 #include "lockstep/base/version.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/tensor/compat.h"
+#include "lockstep/train/precision.h"
 
 namespace lockstep::train {
 namespace {
@@ -64,7 +65,7 @@ RunIdentity::RunIdentity(
            {"devices", devices},
            {"strategy", strategy},
            {"kernels", kernels_text(config)},
-           {"amp", config.amp},
+           {"amp", precision_text(config, devices.starts_with("cuda"))},
            {"channels_last", yes_or_no(has_channels_last(config, devices.starts_with("cuda")))},
            {"augment", config.augment},
            {"opt", config.opt},

@@ -19,6 +19,7 @@
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/train/device_choice.h"
 #include "lockstep/train/image_fit.h"
+#include "lockstep/train/precision.h"
 #include "lockstep/train/run_identity.h"
 
 namespace lockstep::train {
@@ -217,13 +218,9 @@ std::int64_t Setup::steps_left(std::int64_t epochs, std::int64_t consumed)
 
 namespace {
 
-std::optional<c10::ScalarType> autocast_type(const TrainConfig& config) {
-  return config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt;
-}
-
 void warn_of_slow_type(Setup& setup, const TrainConfig& config) {
   if (config.amp == "bf16" && setup.devices.front().is_cpu() &&
-      !has_bfloat16_instructions()) {
+      !is_bfloat16_fast(at::kCPU)) {
     setup.lines.push_back(
         {.level = LogLevel::kWarning,
          .text = "--amp bf16: this processor has no instructions for bfloat16; "
@@ -244,6 +241,7 @@ Setup set_up(
     at::set_num_threads(static_cast<int>(config.threads));
   }
   kernels::install_choice(config.kernels);
+  set_precision(config);
   Setup setup;
   setup.ranks = ranks;
   DeviceChoice choice =
@@ -261,7 +259,9 @@ Setup set_up(
        .group = ranks.group,
        .loss = own.loss ? own.loss : cross_entropy(config.label_smoothing),
        .test_loss = own.loss ? own.loss : cross_entropy(),
-       .autocast = autocast_type(config)});
+       .autocast = uses_bfloat16(config, setup.devices.front().is_cuda())
+                       ? std::optional(at::kBFloat16)
+                       : std::nullopt});
   warn_of_slow_type(setup, config);
   setup.optimizer = build_optimizer(config, setup.model.module());
   setup.schedule = std::make_unique<Schedule>(

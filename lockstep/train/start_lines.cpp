@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
 #include "lockstep/device/device_list.h"
+#include "lockstep/train/precision.h"
 
 namespace lockstep::train {
 namespace {
@@ -31,17 +32,19 @@ std::string shared_text(const Setup& setup) {
 }
 
 std::string model_line(const StartingRun& run) {
+  const std::string precision =
+      precision_text(run.config, run.setup.devices.front().is_cuda());
   return format(
       "model {} with {} parameters on {} ({}), {}, kernels {}{}; "
       "batch {}{}; lockstep {}",
       run.own.model.is_empty() ? run.config.model : kOwn,
       with_commas(static_cast<std::uint64_t>(
           parameter_count(run.setup.model.module()))),
-      to_string(run.setup.devices),
+      lockstep::to_string(run.setup.devices),
       run.setup.strategy->name(),
       counted(static_cast<std::uint64_t>(at::get_num_threads()), "thread"),
       run.config.kernels,
-      run.config.amp == "off" ? "" : ", amp " + run.config.amp,
+      precision == "off" ? "" : ", amp " + precision,
       run.config.batch_size,
       shared_text(run.setup),
       kVersion);

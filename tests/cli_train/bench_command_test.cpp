@@ -87,7 +87,8 @@ TEST(BenchCommand, EveryMistakeIsNamed) {
        "--kernels: expected lockstep, exact, torch, got 'fast'"},
       {{"resnet18", "--threads", "100000"},
        "--threads: expected at most 1024, got '100000'"},
-      {{"resnet18", "--amp", "fp16"}, "--amp: expected off, bf16, got 'fp16'"},
+      {{"resnet18", "--amp", "fp16"},
+       "--amp: expected off, bf16, auto, got 'fp16'"},
       {{"resnet18", "--compare", "lockstep"}, "expected other kernels"},
       {{"resnet18", "--json=yes"}, "flag '--json' takes no value, got 'yes'"},
   };

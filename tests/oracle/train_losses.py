@@ -2,7 +2,7 @@
 """Trains on FashionMNIST as a Python script would; prints each step's loss.
 
 torch 2.13. Arguments: model, seed, threads, samples, batch size, epochs, data
-folder. One line per step: the loss as a hexadecimal float, so no bit is lost.
+folder, "bf16" or "off", precision of float32 matrix products. One line per step: the loss as a hexadecimal float, so no bit is lost.
 """
 import gzip
 import pathlib
@@ -36,8 +36,9 @@ class FashionMNIST(Dataset):
 
 
 def main():
-    name, seed, threads, samples, batch, epochs, folder, *amp = sys.argv[1:]
+    name, seed, threads, samples, batch, epochs, folder, amp, precision = sys.argv[1:]
     torch.set_num_threads(int(threads))
+    torch.set_float32_matmul_precision(precision)
     torch.manual_seed(int(seed))
     model = make_model(name, num_classes=10, in_channels=1)
     data = FashionMNIST(pathlib.Path(folder), int(samples))
@@ -51,7 +52,7 @@ def main():
     for epoch in range(int(epochs)):
         sampler.set_epoch(epoch)
         for images, targets in loader:
-            with torch.autocast("cpu", torch.bfloat16, enabled=amp == ["bf16"]):
+            with torch.autocast("cpu", torch.bfloat16, enabled=amp == "bf16"):
                 loss = criterion(model(images), targets)
             optimizer.zero_grad()
             loss.backward()

@@ -7,7 +7,9 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gmock/gmock.h>
 
+#include "lockstep/device/autocast.h"
 #include "lockstep/tensor/bridge.h"
+#include "lockstep/train/precision.h"
 #include "lockstep/train/run_identity.h"
 #include "tests/train/trainer_fixture.h"
 
@@ -107,6 +109,23 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
   EXPECT_EQ(to_string(with_half.numerics()), "amp: 'off', now 'bf16'");
   identity.part().load(saved);
   EXPECT_EQ(to_string(identity.numerics()), "");
+}
+
+// What is compared is the type that is used, not the word that chose it.
+TEST(Precision, IsNoticedAsItIsUsed) {
+  TrainConfig config;
+  config.amp = "auto";
+  const std::string chosen = is_bfloat16_fast(at::kCPU) ? "bf16" : "off";
+  EXPECT_EQ(precision_text(config, false), chosen);
+  config.precision = "high";
+  EXPECT_EQ(precision_text(config, false), chosen + ", precision high");
+  config.amp = "bf16";
+  EXPECT_EQ(precision_text(config, false), "bf16, precision high");
+  EXPECT_TRUE(uses_bfloat16(config, true));
+  if (!at::hasCUDA()) {
+    config.amp = "auto";
+    EXPECT_FALSE(uses_bfloat16(config, true));
+  }
 }
 
 } // namespace

@@ -27,7 +27,8 @@ class OracleTest : public TrainerFixture {
          std::to_string(config.batch_size),
          std::to_string(config.epochs),
          kData,
-         config.amp});
+         config.amp,
+         config.precision});
     std::vector<float> losses;
     for (const std::string& line : split(printed, '\n')) {
       if (!line.empty()) {
@@ -80,6 +81,25 @@ TEST_F(OracleTest, LossesWithBfloat16EqualPythonsToTheLastBit) {
     config.output += "-off";
     EXPECT_NE(our_losses(config), ours) << model;
   }
+}
+
+TEST_F(OracleTest, LossesWithLessPreciseProductsEqualPythonsToTheLastBit) {
+  TrainConfig config = as_in_python("mlp");
+  config.max_train_samples = 320;
+  config.epochs = 1;
+  config.precision = "medium";
+  const auto expected = python_losses(config);
+  ASSERT_EQ(expected.size(), 5U);
+  EXPECT_EQ(our_losses(config), expected);
+  // Only some processors have faster products than those of highest precision.
+  const auto in_use = [] {
+    return at::globalContext().float32MatmulPrecision();
+  };
+  EXPECT_EQ(in_use(), at::Float32MatmulPrecision::MEDIUM);
+  config.precision = "highest";
+  config.output += "-highest";
+  our_losses(config);
+  EXPECT_EQ(in_use(), at::Float32MatmulPrecision::HIGHEST);
 }
 
 TEST_F(OracleTest, LossesOfSeveralEpochsEqualPythonsForOtherSeeds) {

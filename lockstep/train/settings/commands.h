@@ -58,7 +58,7 @@ inline constexpr std::array kBenchFlags{
     CommandFlag{
         "--amp",
         "TYPE",
-        "off or bf16, as 'lockstep train' has them [default: off]"},
+        "off, bf16 or auto, as 'lockstep train' has them [default: off]"},
     CommandFlag{
         "--steps",
         "N",

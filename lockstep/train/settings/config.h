@@ -54,8 +54,11 @@ struct TrainConfig {
   /// same; "lockstep": with all its options; "torch": LibTorch's own.
   std::string kernels = "exact";
   /// Of forward and loss: "bf16" is Python's torch.autocast with bfloat16, with
-  /// weights, gradients and their updates in float32; "off": float32.
+  /// weights, gradients and their updates in float32; "off": float32; "auto":
+  /// bfloat16 where that is fast (precision.h).
   std::string amp = "off";
+  /// Of float32 matrix products, as torch.set_float32_matmul_precision has it.
+  std::string precision = "highest";
 
   std::int64_t epochs = 20;
   std::string opt = "sgd";

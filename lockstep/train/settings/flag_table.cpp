@@ -72,8 +72,12 @@ constexpr std::array kFlags{
          "exact|lockstep|torch"},
     Flag{"amp", {}, &C::amp, kDevices, "TYPE",
          "type of forward and loss; bf16: torch.autocast's, weights stay "
-         "float32",
-         "off|bf16"},
+         "float32; auto: bf16 where it is fast",
+         "off|bf16|auto"},
+    Flag{"precision", {}, &C::precision, kDevices, "HOW",
+         "of float32 matrix products, as torch.set_float32_matmul_precision: "
+         "high allows TF32, medium bfloat16",
+         "highest|high|medium"},
 
     Flag{"epochs", {}, &C::epochs, kOptimization, "N",
          "passes over the training data"},
