@@ -44,7 +44,9 @@ BenchRequest read_request(const CommandFlags& flags) {
       .threads = static_cast<int>(
           flags.number("--threads", cores, train::kMaxThreads)),
       .channels_last = flags.has("--channels-last"),
-      .amp = train::precision_text({.amp = flags.choice("--amp", kAmp)}, false),
+      .amp = train::uses_bfloat16({.amp = flags.choice("--amp", kAmp)}, false)
+                 ? "bf16"
+                 : "off",
       .steps = flags.number("--steps", 10),
       .kernels = {flags.choice("--kernels", kWhose)}};
   if (flags.has("--compare")) {

@@ -4,6 +4,8 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 
+#include "lockstep/tensor/cpu_features.h"
+
 namespace lockstep {
 
 Autocast::Autocast(c10::DeviceType device, c10::ScalarType type)
@@ -27,11 +29,7 @@ bool is_bfloat16_fast(c10::DeviceType device) {
   if (device == at::kCUDA) { // asks for compute capability 8
     return at::detail::getCUDAHooks().supportsBFloat16ConvolutionWithCuDNNv8();
   }
-#ifdef __x86_64__
-  return __builtin_cpu_supports("avx512bf16") != 0;
-#else
-  return true; // not known to be slow
-#endif
+  return bfloat16_products() != Bfloat16Products::kNone;
 }
 
 } // namespace lockstep

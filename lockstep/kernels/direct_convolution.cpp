@@ -9,6 +9,7 @@
 
 #include "lockstep/kernels/convolution_tensors.h"
 #include "lockstep/kernels/direct_loops.h"
+#include "lockstep/tensor/cpu_features.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -133,8 +134,11 @@ DirectConvolution::DirectConvolution(
 bool DirectConvolution::is_better(Pass pass) const {
   if (product_loops().panel < kMinDirectPanel ||
       input_.size(0) < kMinDirectBatch ||
-      std::min(in(), out()) < kMinDirectChannels || (is_half() && has_amx())) {
+      std::min(in(), out()) < kMinDirectChannels) {
     return false;
+  }
+  if (is_half() && bfloat16_products() == Bfloat16Products::kTiles) {
+    return false; // with which LibTorch's kernels multiply
   }
   const std::int64_t outputs = down_.outputs * across_.outputs;
   if (is_half() && outputs == 1) {

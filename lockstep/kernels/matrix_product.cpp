@@ -3,16 +3,14 @@
 
 #include <optional>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
+
+#include "lockstep/tensor/cpu_features.h"
 
 namespace lockstep::kernels {
 namespace internal {
@@ -41,26 +39,10 @@ at::Tensor without_gaps(const at::Tensor& matrix) {
 }
 
 Multiplier multiplier_of_this_processor() {
-#if defined(__x86_64__)
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  if (__get_cpuid(0, &a, &b, &c, &d) == 0) {
-    return Multiplier::kMm;
-  }
-  const bool is_amd = b == signature_AMD_ebx;
-  __get_cpuid(1, &a, &b, &c, &d);
-  constexpr unsigned kFamilyBits = 0xF;
-  const unsigned family =
-      ((a >> 8U) & kFamilyBits) + ((a >> 20U) & 0xFFU); // as in AMD's manuals
   return multiplier_for(
-      is_amd,
-      family,
-      __builtin_cpu_supports("avx512bw") != 0);
-#else
-  return Multiplier::kMm;
-#endif
+      cpu_model().vendor == "AuthenticAMD",
+      cpu_model().family,
+      widest_vectors() == VectorWidth::kAvx512);
 }
 
 } // namespace

@@ -2,7 +2,6 @@
 #include "lockstep/kernels/product_loops.h"
 
 #ifdef __x86_64__
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -197,29 +196,11 @@ const ProductLoops& product_loops() {
 
 const PairLoops* pair_loops() {
 #ifdef __x86_64__
-  static const bool has_pairs =
-      product_loops().panel == 2 * Lanes<64>::kCount &&
-      __builtin_cpu_supports("avx512bf16") != 0;
+  static const bool has_pairs = widest_vectors() == VectorWidth::kAvx512 &&
+                                bfloat16_products() != Bfloat16Products::kNone;
   return has_pairs ? &Avx512Pairs::kTable : nullptr;
 #else
   return nullptr;
-#endif
-}
-
-bool has_amx() {
-#ifdef __x86_64__
-  // Asked once: a virtual machine leaves for its host to answer.
-  static const bool is_there = [] {
-    constexpr unsigned kAmxBf16 = 1U << 22U; // of leaf 7, in edx
-    unsigned a = 0;
-    unsigned b = 0;
-    unsigned c = 0;
-    unsigned d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmxBf16) != 0;
-  }();
-  return is_there;
-#else
-  return false;
 #endif
 }
 

@@ -89,10 +89,6 @@ struct PairLoops {
 /// Null if this processor has no instruction for pairs.
 const PairLoops* pair_loops();
 
-/// Whether LibTorch's kernels of bfloat16 multiply by tiles (AMX): several
-/// times as fast as by pairs.
-bool has_amx();
-
 inline void multiply(const Product<float>& product) {
   product_loops().multiply(product);
 }

@@ -3,7 +3,9 @@
 
 #include <ATen/Context.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/device/autocast.h"
+#include "lockstep/tensor/cpu_features.h"
 
 namespace lockstep::train {
 
@@ -17,7 +19,10 @@ void set_precision(const TrainConfig& config) {
 }
 
 std::string precision_text(const TrainConfig& config, bool is_cuda) {
-  const std::string amp = uses_bfloat16(config, is_cuda) ? "bf16" : "off";
+  std::string amp = uses_bfloat16(config, is_cuda) ? "bf16" : "off";
+  if (amp == "bf16" && !is_cuda) {
+    amp += format(" by {}", lockstep::to_string(bfloat16_products()));
+  }
   return config.precision == "highest"
              ? amp
              : amp + ", precision " + config.precision;

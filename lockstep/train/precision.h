@@ -16,7 +16,8 @@ bool uses_bfloat16(const TrainConfig& config, bool is_cuda);
 /// Python's torch.set_float32_matmul_precision, for the process.
 void set_precision(const TrainConfig& config);
 
-/// "off", "bf16", "bf16, precision high": what decides about bits.
+/// "off", "bf16 by avx512_bf16, precision high": what decides about bits, for
+/// which processors multiply bfloat16 in several ways.
 std::string precision_text(const TrainConfig& config, bool is_cuda);
 
 } // namespace lockstep::train

@@ -11,6 +11,7 @@
 #include "lockstep/base/version.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/cpu_features.h"
 #include "lockstep/train/precision.h"
 
 namespace lockstep::train {
@@ -22,6 +23,21 @@ std::string environment(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables by now
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+/// "AVX512, AuthenticAMD 25".
+std::string cpu_text() {
+  return format(
+      "{}, {} {}",
+      at::get_cpu_capability(),
+      cpu_model().vendor,
+      cpu_model().family);
+}
+
+/// The second is what the first was called before oneDNN 3.
+std::string onednn_isa() {
+  const std::string isa = environment("ONEDNN_MAX_CPU_ISA");
+  return isa.empty() ? environment("DNNL_MAX_CPU_ISA") : isa;
 }
 
 /// For schedules that are planned for the length of a run.
@@ -59,8 +75,8 @@ RunIdentity::RunIdentity(
     : numerics_{
           {{"lockstep", std::string(kVersion)},
            {"torch", torch_library_version()},
-           {"cpu", at::get_cpu_capability()},
-           {"onednn_isa", environment("DNNL_MAX_CPU_ISA")},
+           {"cpu", cpu_text()},
+           {"onednn_isa", onednn_isa()},
            {"threads", std::to_string(at::get_num_threads())},
            {"devices", devices},
            {"strategy", strategy},

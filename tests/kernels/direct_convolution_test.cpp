@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/kernels/product_loops.h"
+#include "lockstep/tensor/cpu_features.h"
 #include "tests/kernels/convolution_case.h"
 
 namespace lockstep::kernels {
@@ -171,7 +172,8 @@ TEST(DirectConvolution, IsAsExactAsLibTorchs) {
   }
   torch::manual_seed(2);
   expect_as_exact(at::kFloat);
-  if (pair_loops() != nullptr && !has_amx()) {
+  if (pair_loops() != nullptr &&
+      bfloat16_products() == Bfloat16Products::kPairs) {
     expect_as_exact(at::kBFloat16);
   }
 }

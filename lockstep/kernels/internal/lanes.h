@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lockstep/tensor/cpu_features.h"
+
 // Vectors are passed between functions that are inlined, so that no convention
 // of calls is concerned.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -161,23 +163,17 @@ struct Part {
 };
 
 /// Of the tables of loops with 64, 32 and 16 bytes, which are called Avx512,
-/// Avx2 and Plain, those that this processor can run: the widest vectors first.
+/// Avx2 and Plain, those that may run (widest_vectors): the widest ones first.
 template <class Table>
-std::vector<const Table*> usable_tables(
-    [[maybe_unused]] const Table* avx512,
-    [[maybe_unused]] const Table* avx2,
-    const Table* plain) {
+std::vector<const Table*>
+usable_tables(const Table* avx512, const Table* avx2, const Table* plain) {
   std::vector<const Table*> usable;
-#ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512vl") != 0) {
+  if (widest_vectors() >= VectorWidth::kAvx512) {
     usable.push_back(avx512);
   }
-  if (__builtin_cpu_supports("avx2") != 0 &&
-      __builtin_cpu_supports("fma") != 0) {
+  if (widest_vectors() >= VectorWidth::kAvx2) {
     usable.push_back(avx2);
   }
-#endif
   usable.push_back(plain);
   return usable;
 }
