@@ -2,7 +2,6 @@
 //
 // `lockstep ckpt convert IN OUT`: another format, type or device tag.
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/convert_choice.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/target.h"
@@ -19,7 +19,6 @@
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/tensor.h"
-#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {
 namespace {
@@ -65,75 +64,6 @@ std::string writers_that(bool (*fits)(const ckpt::FormatWriter& writer)) {
   return join(names, " or ");
 }
 
-// What is written, and what is not.
-struct Chosen {
-  ckpt::Value root = {};
-  /// Entries of the top level.
-  std::vector<std::string> left_out = {};
-  /// `_metadata`, the versions of modules, that the format has no place for.
-  std::vector<std::string> versions = {};
-  /// Other attributes, likewise.
-  std::vector<std::string> attributes = {};
-  /// Records beside the value, likewise.
-  std::vector<std::string> records = {};
-};
-
-bool is_versions(std::string_view name) {
-  return name.substr(name.rfind('.') + 1) == ckpt::kStateMetadata;
-}
-
-// Those of `root` that the weights alone are taken out of, too.
-Result<std::vector<std::string>> attributes_without_place(
-    const ckpt::Value& root,
-    const ckpt::Value& weights,
-    const std::string& key,
-    const ckpt::FormatWriter& writer) {
-  std::vector<std::string> names;
-  std::string front;
-  const ckpt::Dict* outer = root.as_dict();
-  if (outer != nullptr && weights.as_dict() != outer) {
-    for (const auto& [name, value] : outer->attributes) {
-      names.push_back(ckpt::key_text(name));
-    }
-    front = key + ".";
-  }
-  if (writer.lost_attributes != nullptr) {
-    LOCKSTEP_ASSIGN(const auto inner, writer.lost_attributes(weights));
-    std::ranges::transform(
-        inner,
-        std::back_inserter(names),
-        [&](const std::string& name) { return front + name; });
-  }
-  return names;
-}
-
-// The weights alone where the format has no place for the rest.
-Result<Chosen>
-choose(const ckpt::Checkpoint& file, std::string_view to, bool all) {
-  const ckpt::Value& root = file.root;
-  const ckpt::FormatWriter& writer = ckpt::format_to_write(to)->writer;
-  const ckpt::WeightsPlace place = ckpt::locate_weights(root);
-  Chosen chosen{.root = root};
-  if (!all && writer.is_tensors_only && !place.key.empty()) {
-    chosen.root = place.value;
-    for (const auto& [key, value] : root.as_dict()->items) {
-      const std::string name = ckpt::key_text(key);
-      if (name != place.key) {
-        chosen.left_out.push_back(name);
-      }
-    }
-  }
-  chosen.records = records_without_place(file.extra_records, writer);
-  LOCKSTEP_ASSIGN(
-      chosen.attributes,
-      attributes_without_place(root, chosen.root, place.key, writer));
-  const auto others =
-      std::ranges::stable_partition(chosen.attributes, is_versions);
-  chosen.versions.assign(chosen.attributes.begin(), others.begin());
-  chosen.attributes.erase(chosen.attributes.begin(), others.begin());
-  return chosen;
-}
-
 Result<std::optional<ckpt::DType>> parse_dtype(const std::string& name) {
   if (name.empty()) {
     return std::optional<ckpt::DType>();
@@ -177,9 +107,10 @@ std::string changes_text(const std::vector<ckpt::TensorChange>& changes) {
 
 std::vector<std::string> warnings_of(
     const ConvertArgs& args,
+    const Chosen& chosen,
     const ckpt::Converted& converted,
     const Written& written) {
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = chosen.warnings;
   if (const auto names = ckpt::overflowed(converted); !names.empty()) {
     warnings.push_back(format(
         "numbers beyond {} became infinite in {}; bfloat16 has the range of "
@@ -208,28 +139,11 @@ std::string convert_text(
         with_commas(changes.size()),
         counted(written.tensors, "tensor"));
   }
-  for (const std::string& warning : warnings_of(args, converted, written)) {
+  for (const std::string& warning :
+       warnings_of(args, chosen, converted, written)) {
     text += format("warning: {}\n", warning);
   }
-  if (!chosen.left_out.empty()) {
-    text += format(
-        "left out: {}; --all takes everything\n",
-        names_text(chosen.left_out));
-  }
-  if (!chosen.versions.empty()) {
-    text += format(
-        "left out: {}, the versions of the modules; {} has no place for it\n",
-        names_text(chosen.versions),
-        written.format);
-  }
-  if (!chosen.attributes.empty()) {
-    text += format(
-        "left out: {}; {} has no place for it\n",
-        names_text(chosen.attributes),
-        written.format);
-  }
-  text += left_out_text(chosen.records, written.format);
-  return text + wrote_text(written);
+  return text + left_out_text(chosen, written.format) + wrote_text(written);
 }
 
 Json convert_json(
@@ -238,17 +152,14 @@ Json convert_json(
     const Chosen& chosen,
     const ckpt::Converted& converted,
     const Written& written) {
-  std::vector<std::string> left_out = chosen.left_out;
-  for (const auto* names :
-       {&chosen.versions, &chosen.attributes, &chosen.records}) {
-    left_out.insert(left_out.end(), names->begin(), names->end());
-  }
   Json json = Json::object();
   json.set("from_format", file.format)
       .set("changed_tensors", changes_json(converted.changes))
       .set("overflowed", Json::array(ckpt::overflowed(converted)))
-      .set("left_out", Json::array(left_out))
-      .set("warnings", Json::array(warnings_of(args, converted, written)));
+      .set("left_out", Json::array(left_out_names(chosen)))
+      .set(
+          "warnings",
+          Json::array(warnings_of(args, chosen, converted, written)));
   set_written(json, written);
   return json;
 }
@@ -313,7 +224,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   ckpt::LoadOptions options = common.load;
   options.use_mmap = true; // each byte is looked at once, so none is kept
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(options));
-  auto choice = choose(file, to, args.all);
+  auto choice = choose_values(file, to, args.all);
   if (!choice) {
     return with_path(std::move(choice).error(), input);
   }

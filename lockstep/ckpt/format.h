@@ -53,6 +53,9 @@ struct FormatWriter {
   /// Errors: as `write`.
   Result<std::vector<std::string>> (*lost_attributes)(const Value& root) =
       nullptr;
+  /// Takes the values of a TorchScript program (`script_class`) as they are,
+  /// without the code; other formats take its tensors (`script_weights`).
+  bool keeps_script_values = false;
   /// The format has a place for records beside the value
   /// (`SaveOptions::extra_records`).
   bool keeps_records = false;

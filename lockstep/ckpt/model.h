@@ -97,6 +97,22 @@ Result<ExtractedModel> extract_model(
     const Value& root,
     const ExtractOptions& options = {});
 
+// TorchScript programs: code, constants and a tree of objects with tensors. The
+// code is not read.
+//   if (!script_class(file.root).empty()) {
+//     ckpt::save("weights.pth", *script_weights(file.root));
+//   }
+
+/// The class of the program that `value` is, "__torch__.Net"; empty for any
+/// other value, also for what C++ `torch::save` wrote.
+std::string_view script_class(const Value& value);
+
+/// Its tensors as a state_dict: an OrderedDict with dotted names. Parameters
+/// and buffers, and tensors that are plain attributes: only the code tells
+/// these apart. Ownership: shares the storages. Errors: kUnsafe (E_DEPTH,
+/// E_LIMIT).
+Result<Value> script_weights(const Value& program);
+
 // The Python sources that travel in a file: those of classes in legacy and tar
 // checkpoints, `code/*` of TorchScript archives. They are text: nothing parses
 // or runs them.

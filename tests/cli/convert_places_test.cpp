@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/formats/archive/pt_archive.h"
+#include "lockstep/ckpt/formats/torchscript/script_pickler.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
@@ -14,6 +16,7 @@ namespace lockstep {
 namespace {
 
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 class ConvertPlaces : public test::CommandTest {};
 
@@ -91,6 +94,83 @@ TEST_F(ConvertPlaces, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
   EXPECT_THAT(
       versions("all.safetensors"),
       HasSubstr("'state_dict.1': {\n    'version': 2,"));
+}
+
+// A program as TorchScript saves it: an object of a class of its own.
+void save_program(const std::string& path) {
+  using ckpt::internal::ScriptAttribute;
+  ckpt::Tensor weight = ckpt::floats({1, 2});
+  weight.requires_grad = true;
+  const auto tensor = [](std::string name, ckpt::Value value) {
+    return ScriptAttribute{
+        .name = std::move(name),
+        .type = "Tensor",
+        .value = std::move(value)};
+  };
+  const std::vector<ckpt::internal::ScriptClass> classes{
+      {.name = "Net",
+       .attributes =
+           {{.name = "training", .type = "bool", .value = false},
+            tensor("mask", ckpt::floats({3})),
+            {.name = "fc", .object = 1}}},
+      {.name = "Linear", .attributes = {tensor("weight", weight)}}};
+  ckpt::PickledTree tree = ckpt::internal::ScriptPickler(classes).run().value();
+  std::vector<ckpt::internal::ArchiveRecord> records;
+  for (const auto& storage : tree.storages) {
+    records.push_back(
+        {.name = format("data/{}", records.size()), .storage = storage});
+  }
+  records.push_back({.name = "data.pkl", .text = tree.pickle});
+  records.push_back({.name = "code/__torch__.py", .text = "class Net: ..."});
+  records.push_back(
+      {.name = "constants.pkl",
+       .text = ckpt::write_pickle(ckpt::Tuple{}).value().pickle});
+  records.push_back({.name = "version", .text = "3\n"});
+  ckpt::internal::save_archive(path, std::move(records), {}, real_fs()).value();
+}
+
+TEST_F(ConvertPlaces, ConvertSaysThatAProgramIsNotWritten) {
+  save_program(path("m.pt"));
+  for (const char* to : {"pt", "pt-legacy", "safetensors", "npz", "dcp"}) {
+    ASSERT_EQ(run(format("convert m.pt new-{} --to {}", to, to)), 0)
+        << text("err.txt");
+    EXPECT_THAT(
+        text("out.txt"),
+        HasSubstr("warning: the TorchScript program __torch__.Net is not "
+                  "written; only its tensors are\n"));
+    const auto file = ckpt::load(path(format("new-{}", to)));
+    ASSERT_TRUE(file);
+    EXPECT_THAT(
+        ckpt::keys_of(file->root),
+        UnorderedElementsAre("mask", "fc.weight"))
+        << to;
+  }
+  for (const char* command :
+       {"convert m.pt m.libtorch --to libtorch",
+        "convert m.pt m.safetensors --all"}) {
+    ASSERT_EQ(run(command), 0) << text("err.txt");
+    EXPECT_THAT(
+        text("out.txt"),
+        HasSubstr("is not written; only its tensors and values are\n"))
+        << command;
+  }
+  ASSERT_EQ(run("convert m.pt again.npz --json"), 0);
+  EXPECT_THAT(text("out.txt"), HasSubstr(R"("warnings":["the TorchScript)"));
+  ASSERT_EQ(run("convert new-pt plain.libtorch --to libtorch"), 0);
+  EXPECT_THAT(text("out.txt"), testing::Not(HasSubstr("TorchScript")));
+}
+
+TEST_F(ConvertPlaces, OthersNameTheWayFromAProgramToItsWeights) {
+  save_program(path("m.pt"));
+  ASSERT_EQ(run("convert m.pt w.pt"), 0);
+  for (const char* command :
+       {"extract-model m.pt x.pt", "merge w.pt m.pt x.pt"}) {
+    EXPECT_NE(run(command), 0);
+    EXPECT_THAT(
+        text("err.txt"),
+        HasSubstr("'lockstep ckpt convert IN OUT --to pt'"))
+        << command;
+  }
 }
 
 } // namespace

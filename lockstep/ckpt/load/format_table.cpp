@@ -130,6 +130,7 @@ constexpr std::array kFormats{
             {.name = "libtorch",
              .help = "archive that C++ torch::load reads",
              .lost_attributes = all_attributes,
+             .keeps_script_values = true,
              .can_rewrite = false, // the code
              .write = write_libtorch}},
     Format{

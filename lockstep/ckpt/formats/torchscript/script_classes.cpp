@@ -100,7 +100,9 @@ class Builder {
       return module(*value.as_object()->state);
     }
     if (const Dict* attributes = script_attributes(value)) {
-      return named(*attributes, "Module");
+      const bool is_program =
+          script_container(value.as_object()->global) == ScriptContainer::kNone;
+      return is_program ? program(*attributes) : named(*attributes, "Module");
     }
     return refuse(
         "E_NOT_SCRIPT",
@@ -120,6 +122,20 @@ class Builder {
     const std::size_t object = new_object(std::move(class_name));
     for (const auto& [key, value] : dict.items) {
       LOCKSTEP_TRY(add(object, key_text(key), value));
+    }
+    return object;
+  }
+
+  // What its code says of roles is gone: a tensor that needs a gradient was a
+  // parameter.
+  Result<std::size_t> program(const Dict& attributes) {
+    const std::size_t object = new_object("Module");
+    for (const auto& [key, value] : attributes.items) {
+      const Tensor* tensor = value.as_tensor();
+      const Role role = tensor == nullptr       ? Role::kPlain
+                        : tensor->requires_grad ? Role::kParameter
+                                                : Role::kBuffer;
+      LOCKSTEP_TRY(add(object, key_text(key), value, role));
     }
     return object;
   }

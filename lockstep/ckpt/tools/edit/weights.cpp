@@ -65,7 +65,10 @@ Result<WeightsPlace> weights_to_edit(const Value& root, std::string_view key) {
         format(
             "expected a dictionary of weights, got {}",
             place.value.type_name()),
-        "--key names the entry that holds the weights");
+        script_class(place.value).empty()
+            ? "--key names the entry that holds the weights"
+            : "'lockstep ckpt convert IN OUT --to pt' makes one of a "
+              "TorchScript program");
   }
   return place;
 }

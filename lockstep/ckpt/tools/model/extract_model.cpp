@@ -151,6 +151,21 @@ struct FoundModel {
   std::string key = {};
 };
 
+Error no_whole_model(const Value& root) {
+  std::string hint;
+  if (root.as_dict() != nullptr) {
+    hint = "it holds a dict already: 'lockstep ckpt ls' lists its tensors";
+  } else if (!script_class(root).empty()) {
+    hint =
+        "'lockstep ckpt convert IN OUT --to pt' writes the weights of a "
+        "TorchScript program";
+  }
+  return no_model(
+      ErrorCode::kNotFound,
+      "the file holds no whole model",
+      std::move(hint));
+}
+
 Result<FoundModel> only_model(const Value& root) {
   if (module_in(root) != nullptr) {
     return FoundModel{&root, ""};
@@ -164,12 +179,7 @@ Result<FoundModel> only_model(const Value& root) {
     }
   }
   if (found.empty()) {
-    return no_model(
-        ErrorCode::kNotFound,
-        "the file holds no whole model",
-        top == nullptr ? ""
-                       : "it holds a dict already: 'lockstep ckpt ls' lists "
-                         "its tensors");
+    return no_whole_model(root);
   }
   if (found.size() > 1) {
     std::vector<std::string> keys;

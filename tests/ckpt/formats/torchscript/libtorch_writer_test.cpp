@@ -63,6 +63,21 @@ TEST_F(LibtorchWriter, KeepsAStateDict) {
   EXPECT_NE(file.root.find("fc.weight")->as_tensor(), nullptr);
 }
 
+// Python's torch.jit.load gives an empty state_dict for plain attributes.
+TEST_F(LibtorchWriter, GivesTheTensorsOfAProgramTheirRoles) {
+  Tensor weight = floats({1});
+  weight.requires_grad = true;
+  const Value program = Object{
+      .global = "__torch__.Net",
+      .state = std::make_shared<Value>(Value::dict(
+          {{"weight", weight}, {"mask", floats({2})}, {"training", false}}))};
+  (void)written_and_read(program);
+  EXPECT_THAT(
+      record("code/__torch__.py"),
+      HasSubstr("  __parameters__ = [\"weight\", ]\n"
+                "  __buffers__ = [\"mask\", ]\n"));
+}
+
 TEST_F(LibtorchWriter, DescribesModulesInCode) {
   (void)written_and_read(small_weights());
   EXPECT_EQ(

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/convert_choice.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "cli/target.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/model.h"
+#include "lockstep/ckpt/walk.h"
+
+namespace lockstep::cli {
+namespace {
+
+bool is_versions(std::string_view name) {
+  return name.substr(name.rfind('.') + 1) == ckpt::kStateMetadata;
+}
+
+// Those of `root` that the weights alone are taken out of, too.
+Result<std::vector<std::string>> attributes_without_place(
+    const ckpt::Value& root,
+    const ckpt::Value& weights,
+    const std::string& key,
+    const ckpt::FormatWriter& writer) {
+  std::vector<std::string> names;
+  std::string front;
+  const ckpt::Dict* outer = root.as_dict();
+  if (outer != nullptr && weights.as_dict() != outer) {
+    for (const auto& [name, value] : outer->attributes) {
+      names.push_back(ckpt::key_text(name));
+    }
+    front = key + ".";
+  }
+  if (writer.lost_attributes != nullptr) {
+    LOCKSTEP_ASSIGN(const auto inner, writer.lost_attributes(weights));
+    std::ranges::transform(
+        inner,
+        std::back_inserter(names),
+        [&](const std::string& name) { return front + name; });
+  }
+  return names;
+}
+
+std::string lost_program_text(const ckpt::Checkpoint& file, bool keeps_values) {
+  const std::string constants = file.constants == 0
+                                    ? ""
+                                    : format(
+                                          ", nor the {} in its code",
+                                          counted(file.constants, "tensor"));
+  return format(
+      "the TorchScript program {} is not written{}; only its {} are",
+      escape(ckpt::script_class(file.root)),
+      constants,
+      keeps_values ? "tensors and values" : "tensors");
+}
+
+// No format has a place for the code of a program, few for its values.
+Status choose_of_program(
+    Chosen& chosen,
+    const ckpt::Checkpoint& file,
+    const ckpt::FormatWriter& writer,
+    bool all) {
+  const bool keeps_values =
+      writer.keeps_script_values || (all && writer.is_tensors_only);
+  if (!keeps_values) {
+    LOCKSTEP_ASSIGN(chosen.root, ckpt::script_weights(chosen.root));
+  }
+  chosen.warnings.push_back(lost_program_text(file, keeps_values));
+  return {};
+}
+
+} // namespace
+
+Result<Chosen>
+choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
+  const ckpt::Value& root = file.root;
+  const ckpt::FormatWriter& writer = ckpt::format_to_write(to)->writer;
+  const ckpt::WeightsPlace place = ckpt::locate_weights(root);
+  Chosen chosen{.root = root};
+  if (!all && writer.is_tensors_only && !place.key.empty()) {
+    chosen.root = place.value;
+    for (const auto& [key, value] : root.as_dict()->items) {
+      const std::string name = ckpt::key_text(key);
+      if (name != place.key) {
+        chosen.left_out.push_back(name);
+      }
+    }
+  }
+  if (!ckpt::script_class(root).empty()) {
+    LOCKSTEP_TRY(choose_of_program(chosen, file, writer, all));
+  }
+  chosen.records = records_without_place(file.extra_records, writer);
+  LOCKSTEP_ASSIGN(
+      chosen.attributes,
+      attributes_without_place(root, chosen.root, place.key, writer));
+  const auto others =
+      std::ranges::stable_partition(chosen.attributes, is_versions);
+  chosen.versions.assign(chosen.attributes.begin(), others.begin());
+  chosen.attributes.erase(chosen.attributes.begin(), others.begin());
+  return chosen;
+}
+
+std::vector<std::string> left_out_names(const Chosen& chosen) {
+  std::vector<std::string> all = chosen.left_out;
+  for (const auto* names :
+       {&chosen.versions, &chosen.attributes, &chosen.records}) {
+    all.insert(all.end(), names->begin(), names->end());
+  }
+  return all;
+}
+
+std::string left_out_text(const Chosen& chosen, std::string_view format_name) {
+  std::string text;
+  if (!chosen.left_out.empty()) {
+    text += format(
+        "left out: {}; --all takes everything\n",
+        names_text(chosen.left_out));
+  }
+  if (!chosen.versions.empty()) {
+    text += format(
+        "left out: {}, the versions of the modules; {} has no place for it\n",
+        names_text(chosen.versions),
+        format_name);
+  }
+  if (!chosen.attributes.empty()) {
+    text += format(
+        "left out: {}; {} has no place for it\n",
+        names_text(chosen.attributes),
+        format_name);
+  }
+  return text + left_out_text(chosen.records, format_name);
+}
+
+} // namespace lockstep::cli
