@@ -44,6 +44,7 @@ Json salvage_json(const ckpt::SalvageReport& report, const Written& written) {
       .set("lost", lost_json(report.lost))
       .set("lost_records", lost_json(report.lost_records))
       .set("warnings", warnings_json(report.warnings))
+      .set("foreign_bytes", report.foreign_bytes)
       .set("without_directory", report.is_without_directory)
       .set("flat", report.is_flat);
   set_written(json, written);
@@ -73,6 +74,13 @@ std::string salvage_text(
   for (const ckpt::Warning& warning : report.warnings) {
     text += format("{:<10} {}\n", "warning", to_string(warning));
   }
+  text += report.foreign_bytes == 0 ? ""
+                                    : format(
+                                          "{} in front of the archive\n",
+                                          counted(
+                                              report.foreign_bytes,
+                                              "foreign byte was left out",
+                                              "foreign bytes were left out"));
   text += report.is_without_directory
               ? "the directory was lost: records were found one by one\n"
               : "";

@@ -278,6 +278,8 @@ struct SalvageReport {
   std::vector<LostPart> lost_records = {};
   /// What is odd about the byte order that the file claims (W_BYTEORDER).
   std::vector<Warning> warnings = {};
+  /// Units: bytes in front of the archive, which are left out.
+  std::uint64_t foreign_bytes = 0;
   /// The directory was lost: records were found by their local headers.
   bool is_without_directory = false;
   /// The tree held values that are not written (classes): the new file is one
@@ -292,7 +294,8 @@ struct SalvageReport {
 /// the constants of a TorchScript program, and the byte order stays unknown if
 /// it is: `extra_records` and `byteorder_record` of
 /// `save_options` do not count. Errors: kUnsupported
-/// (E_WRONG_FORMAT) for a file that is not a zip; kCorrupt if the pickle is
+/// (E_WRONG_FORMAT) for a file that is no zip, nor one behind a few foreign
+/// bytes; kCorrupt if the pickle is
 /// lost, since nothing else names the tensors; kIo.
 Result<SalvageReport> salvage(
     const std::shared_ptr<ByteSource>& source,

@@ -174,6 +174,15 @@ std::string records_text(const CutArchive& found) {
   return text;
 }
 
+// Without the pickle nothing has a name.
+bool can_rescue(const CutArchive& found) {
+  const auto& whole = found.whole;
+  return std::ranges::find(whole, "data.pkl") != whole.end() &&
+         std::ranges::any_of(whole, [](const std::string& name) {
+           return name.starts_with("data/");
+         });
+}
+
 } // namespace
 
 Result<CutArchive> examine_cut(
@@ -199,7 +208,10 @@ Error explain_cut(
       source->size(),
       of,
       records_text(*found));
-  error.hint = "fetch the file again, or take an older checkpoint";
+  error.hint = can_rescue(*found)
+                   ? "fetch the file again, or rescue the tensors that are "
+                     "whole: 'lockstep ckpt repair FILE OUT'"
+                   : "fetch the file again, or take an older checkpoint";
   return error;
 }
 

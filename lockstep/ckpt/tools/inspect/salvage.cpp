@@ -176,13 +176,28 @@ Result<Remains> open_remains(
       .is_without_directory = is_lost};
 }
 
-Status check_is_zip(ByteSource& source) {
+// Servers and scripts put a few lines in front of a file; behind more it is a
+// part of something else.
+constexpr std::uint64_t kMaxForeignBytes = 64 << 10;
+
+// Units: bytes in front of the first record. Errors: kUnsupported
+// (E_WRONG_FORMAT) if there is no archive.
+Result<std::uint64_t> archive_start(ByteSource& source) {
   std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(
       const ByteSpan head,
-      source.view(0, std::min(source.size(), kDiagnoseBytes), scratch));
+      source.view(0, std::min(source.size(), kMaxForeignBytes), scratch));
   if (starts_like_zip(head)) {
-    return {};
+    return 0;
+  }
+  const std::string magic = magic_of<LocalHeader>();
+  const std::string_view text = as_text(head);
+  for (std::size_t at = text.find(magic); at < text.size();
+       at = text.find(magic, at + 1)) {
+    LOCKSTEP_ASSIGN(const auto record, read_local_record(source, at));
+    if (record && record->name.find('/') != std::string::npos) {
+      return at; // in a folder, as PyTorch's records are
+    }
   }
   return Error{
       .code = ErrorCode::kUnsupported,
@@ -234,11 +249,17 @@ Result<SalvageReport> salvage(
     const LoadOptions& options,
     const SaveOptions& save_options,
     FileSystem& fs) {
-  LOCKSTEP_TRY(check_is_zip(*source));
+  LOCKSTEP_ASSIGN(const std::uint64_t start, archive_start(*source));
   LoadOptions checked = options;
   checked.check_crc = true;
-  LOCKSTEP_ASSIGN(Remains opened, open_remains(source, checked));
-  SalvageReport report{.is_without_directory = opened.is_without_directory};
+  LOCKSTEP_ASSIGN(
+      Remains opened,
+      open_remains(
+          slice_source(source, start, source->size() - start),
+          checked));
+  SalvageReport report{
+      .foreign_bytes = start,
+      .is_without_directory = opened.is_without_directory};
   Verdicts verdicts;
   for (const auto& storage : opened.file.storages) {
     verdicts.emplace(storage.get(), judge_storage(*storage));

@@ -265,6 +265,36 @@ TEST(CutArchive, NamesWhatFollowsADeflatedRecord) {
       testing::HasSubstr("2 records are whole: 'note', 'version'"));
 }
 
+// Where the pickle and a storage are whole.
+TEST(CutArchive, NamesTheRepairThatHelps) {
+  MemoryFs fs;
+  ASSERT_TRUE(save(
+      "m.pt",
+      Value::dict({{"a", floats({1})}, {"b", floats({2})}}),
+      {},
+      fs));
+  const std::string bytes = *read_text(fs, "m.pt");
+  for (const char* record : {"m/data/0", "m/data/1"}) {
+    const std::string cut = bytes.substr(0, bytes.find(record) + 9);
+    const auto file = load(make_source(as_byte_span(cut)), "m.pt");
+    ASSERT_FALSE(file);
+    EXPECT_EQ(
+        file.error().hint.find("repair FILE OUT") != std::string::npos,
+        std::string(record) == "m/data/1");
+  }
+}
+
+// Those of a server's answer, for example.
+TEST(ForeignBytes, InFrontAreForRepair) {
+  MemoryFs fs;
+  ASSERT_TRUE(save("m.pt", Value::dict({{"a", floats({1})}}), {}, fs));
+  const std::string bytes = "HTTP/1.1 200 OK\n" + *read_text(fs, "m.pt");
+  const auto file = load(make_source(as_byte_span(bytes)), "m.pt");
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().detail, "E_PREFIX");
+  EXPECT_THAT(file.error().hint, testing::HasSubstr("repair FILE OUT"));
+}
+
 TEST(Print, StopsAtTheLineLimit) {
   Value list = List{};
   for (int i = 0; i < 1000; ++i) {

@@ -167,6 +167,26 @@ TEST_F(Salvage, KeepsSoundRecordsBesideTheValue) {
   EXPECT_EQ(as_text(*copy->extra_records[0].content->source->load()), "sound");
 }
 
+// As a download with the header of the server's answer.
+TEST_F(Salvage, LeavesOutForeignBytesInFront) {
+  const Value root = Value::dict({{"w", floats({1, 2})}});
+  ASSERT_TRUE(save("in.pt", root, {}, disk_));
+  const std::string whole = *read_text(disk_, "in.pt");
+  const std::string front = "HTTP/1.1 200 OK\r\n\r\nPK\3\4";
+  for (const std::string& archive :
+       {whole, whole.substr(0, whole.size() - 100)}) {
+    write("in.pt", front + archive);
+    const auto report = rescue();
+    ASSERT_TRUE(report) << to_string(report.error());
+    EXPECT_EQ(report->foreign_bytes, front.size());
+    EXPECT_EQ(report->is_without_directory, archive.size() < whole.size());
+    EXPECT_EQ(report->rescued, 1U);
+    EXPECT_EQ(*digest(load("out.pt", {}, disk_)->root), *digest(root));
+  }
+  write("in.pt", std::string(64 << 10, '\n') + whole);
+  EXPECT_EQ(rescue().error().detail, "E_WRONG_FORMAT");
+}
+
 // A record that makes an archive a TorchScript program.
 TEST_F(Salvage, KeepsTheNotesOfAProgramAndNamesItsCode) {
   const auto record = [](const char* name) {
