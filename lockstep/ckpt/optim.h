@@ -19,7 +19,8 @@ namespace lockstep::ckpt {
 /// A converted state.
 struct OptimState {
   Value root = {};
-  /// "SGD", "Adam" (also AdamW: they store the same), "RMSprop", "Adagrad" or
+  /// "SGD", "Adam", "AdamW" ("Adam", too, where the file does not say which, as
+  /// those of C++ and of older versions of PyTorch), "RMSprop", "Adagrad" or
   /// "LBFGS".
   std::string algorithm = {};
   /// Parameters in all groups, and those with a state.

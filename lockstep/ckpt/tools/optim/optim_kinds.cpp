@@ -149,6 +149,12 @@ const OptimKind* find_optim_kind(const Dict& group) {
   return row == kKinds.end() ? nullptr : row;
 }
 
+std::string_view optim_name(const OptimKind& kind, const Value& group) {
+  const Value* decoupled = group.find("decoupled_weight_decay");
+  const bool* flag = decoupled == nullptr ? nullptr : decoupled->as_bool();
+  return kind.name == "Adam" && flag != nullptr && *flag ? "AdamW" : kind.name;
+}
+
 std::string optim_kind_names() {
   std::vector<std::string> names;
   names.reserve(kKinds.size());

@@ -49,13 +49,17 @@ struct OptimKind {
 /// The kind whose options are all in `group`; null if there is none.
 const OptimKind* find_optim_kind(const Dict& group);
 
+/// The optimizer of a parameter group, "AdamW" where it says so: C++ stores
+/// that as Adam.
+std::string_view optim_name(const OptimKind& kind, const Value& group);
+
 /// "SGD, Adam, ...".
 std::string optim_kind_names();
 
 /// Default of an option that C++ does not have: False, or None.
 Value python_default(std::string_view option);
 
-/// A value as C++ stores it. Errors: kCorrupt (E_OPTIMIZER).
+/// A value as C++ stores it. Errors: kCorrupt, kUnsupported (E_OPTIMIZER).
 Result<Value> to_cpp_value(const OptimField& field, const Value& value);
 
 /// A value as Python stores it. Errors: kCorrupt (E_OPTIMIZER).

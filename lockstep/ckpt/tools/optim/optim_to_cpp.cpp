@@ -71,7 +71,7 @@ class ToCpp {
             "C++ has " + internal::optim_kind_names());
       }
       kind_ = kind;
-      result_.algorithm = kind->name;
+      result_.algorithm = internal::optim_name(*kind, groups.items[i]);
       LOCKSTEP_ASSIGN(Value made, convert_group(groups.items[i]));
       items.emplace_back("param_groups/" + std::to_string(i), std::move(made));
     }

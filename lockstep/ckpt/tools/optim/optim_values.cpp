@@ -98,7 +98,7 @@ Result<Value> as_tensor(const OptimField& field, const Value& value) {
 
 Result<Value> as_tensors(const OptimField& field, const Value& value) {
   const List* list = value.as_list();
-  if (list == nullptr || list->items.empty()) {
+  if (list == nullptr) {
     return wrong_type(field, value);
   }
   List made;
@@ -145,6 +145,16 @@ Value scalar_tensor(float number) {
 }
 
 Result<Value> to_cpp_value(const OptimField& field, const Value& value) {
+  const List* list = value.as_list();
+  if (list != nullptr && list->items.empty()) {
+    return optim_error(
+        ErrorCode::kUnsupported,
+        format(
+            "'{}' is empty, which an archive for C++ cannot say; expected at "
+            "least one tensor",
+            field.name),
+        "save the state after one more step, or start the optimizer anew");
+  }
   return convert(field, value);
 }
 

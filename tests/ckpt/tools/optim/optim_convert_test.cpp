@@ -129,6 +129,48 @@ TEST(OptimConvert, SaysWhatCppDoesNotHave) {
           "fused"));
 }
 
+// Since 2.7 the groups of Python say so.
+TEST(OptimConvert, TellsAdamWFromAdam) {
+  const Value state = adam();
+  for (const bool decoupled : {false, true}) {
+    for (Value& group : state.find("param_groups")->as_list()->items) {
+      group.set("decoupled_weight_decay", decoupled);
+    }
+    EXPECT_EQ(optim_to_cpp(state)->algorithm, decoupled ? "AdamW" : "Adam");
+  }
+}
+
+Value lbfgs(List history) {
+  return Value::dict(
+      {{"state", Value::dict({{0, Value::dict({{"ro", std::move(history)}})}})},
+       {"param_groups",
+        Value::list({Value::dict(
+            {{"lr", 1},
+             {"max_iter", 1},
+             {"max_eval", 1},
+             {"tolerance_grad", 1e-7},
+             {"tolerance_change", 1e-9},
+             {"history_size", 100},
+             {"line_search_fn", None()},
+             {"params", Value::list({0})}})})}});
+}
+
+// After a first step of one iteration.
+TEST(OptimConvert, SaysWhatHelpsAnLbfgsWithoutHistory) {
+  const auto made = optim_to_cpp(lbfgs({}));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(made.error().message, testing::HasSubstr("'ro' is empty"));
+  EXPECT_THAT(made.error().hint, testing::HasSubstr("one more step"));
+  // C++ itself writes an empty list.
+  const Value archive = through_cpp(lbfgs({{floats({1})}}));
+  archive.find("state")->as_dict()->items.at(0).second =
+      Value::dict({{"ro", List{}}});
+  const auto back = optim_to_python(archive);
+  ASSERT_TRUE(back) << to_string(back.error());
+  EXPECT_EQ(to_text(*back->root.find("state")->find(0)->find("ro")), "[]");
+}
+
 TEST(OptimConvert, TakesAnLrInATensor) {
   const Value state = sgd();
   state.find("param_groups")->as_list()->items[0].set("lr", step(0.5F));
