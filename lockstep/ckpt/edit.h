@@ -175,7 +175,8 @@ Result<Edited> rename_keys(
 Result<Edited> pick(const Value& root, std::span<const std::string> names);
 
 /// Takes away what `names` say: entries of the tree by their dotted names
-/// ("optimizer", "state_dict.fc.bias"), or weights and modules by theirs.
+/// ("optimizer", "state_dict.fc.bias"), or weights and modules by theirs, also
+/// with the key of the weights in front ("state_dict.fc").
 /// Errors: kNotFound (E_NO_KEY); kInvalidArgument without names.
 Result<Edited> drop(const Value& root, std::span<const std::string> names);
 

@@ -123,7 +123,8 @@ class Candidates {
     }
   }
   [[nodiscard]] std::string nearest_to(std::string_view path) const {
-    return nearest(path, names_);
+    std::string near = nearest(path, names_);
+    return near == path ? "" : near;
   }
 
  private:

@@ -159,5 +159,15 @@ TEST(FindBelow, GathersTensorsUnderTheRestOfTheirNames) {
   EXPECT_FALSE(*none);
 }
 
+// A module of flat names is no value of its own.
+TEST(NearName, IsNeverTheNameItself) {
+  const Value root = Value::dict(
+      {{"state_dict",
+        Value::dict({{"3.weight", 1}, {"3.bias", bytes_tensor("a", {1})}})}});
+  EXPECT_EQ(near_name(root, "state_dict.3"), "");
+  EXPECT_EQ(near_name(root, "3"), "");
+  EXPECT_EQ(near_name(root, "state_dict.3.bia"), "state_dict.3.bias");
+}
+
 } // namespace
 } // namespace lockstep::ckpt

@@ -53,13 +53,24 @@ Error no_key(std::span<const std::string> names, const Value& root) {
 class NameSet {
  public:
   // `root`: the tree that they should be in. Ownership: outlives this object.
-  NameSet(std::span<const std::string> names, const Value& root)
-      : names_(names), root_(root), met_(names.size(), false) {}
+  // `weights_key`: where the keys are in it, which names may say, too.
+  NameSet(
+      std::span<const std::string> names,
+      const Value& root,
+      const std::string& weights_key)
+      : names_(names), root_(root), met_(names.size(), false) {
+    for (const std::string_view name : names) {
+      const bool has_key = !weights_key.empty() &&
+                           name.size() > weights_key.size() + 1 &&
+                           is_below(name, weights_key);
+      inner_.push_back(has_key ? name.substr(weights_key.size() + 1) : name);
+    }
+  }
 
   bool meets(const std::string& key) {
     bool any = false;
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      if (is_below(key, names_[i])) {
+      if (is_below(key, names_[i]) || is_below(key, inner_[i])) {
         met_[i] = true;
         any = true;
       }
@@ -78,6 +89,7 @@ class NameSet {
 
  private:
   std::span<const std::string> names_;
+  std::vector<std::string_view> inner_;
   const Value& root_;
   std::vector<bool> met_;
 };
@@ -236,14 +248,15 @@ Result<Edited> pick(const Value& root, std::span<const std::string> names) {
       return whole(*std::move(value), names[0]);
     }
   }
-  NameSet set(names, root);
   KeyReport report;
   if (are_entries(root, names)) {
+    NameSet set(names, root, "");
     LOCKSTEP_ASSIGN(Dict kept, filter(*root.as_dict(), set, true, report));
     return Edited{.root = std::move(kept), .report = std::move(report)};
   }
   LOCKSTEP_ASSIGN(const WeightsPlace place, weights_to_edit(root));
   report.weights_key = place.key;
+  NameSet set(names, root, place.key);
   LOCKSTEP_ASSIGN(Dict kept, filter(*place.value.as_dict(), set, true, report));
   return Edited{.root = std::move(kept), .report = std::move(report)};
 }
@@ -270,7 +283,7 @@ Result<Edited> drop(const Value& root, std::span<const std::string> names) {
     if (!place) {
       return no_key(rest, edited.root);
     }
-    NameSet set(rest, edited.root);
+    NameSet set(rest, edited.root, place->key);
     edited.report.weights_key = place->key;
     LOCKSTEP_ASSIGN(
         Dict kept,

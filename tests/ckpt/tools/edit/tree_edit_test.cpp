@@ -190,5 +190,18 @@ TEST(Merge, RefusesOrReplacesWhatBothHave) {
   EXPECT_TRUE(to_text(report, 1).starts_with("= a."));
 }
 
+TEST(TreeEdit, TakesAModuleWithTheKeyOfTheWeightsInFront) {
+  const auto smaller = drop(checkpoint(), Names{"state_dict.layer1"});
+  ASSERT_TRUE(smaller) << to_string(smaller.error());
+  EXPECT_THAT(
+      keys_of(*smaller->root.find("state_dict")),
+      ElementsAre("conv.weight", "layer10.weight"));
+  const auto picked = pick(checkpoint(), Names{"state_dict.layer1", "conv"});
+  ASSERT_TRUE(picked) << to_string(picked.error());
+  EXPECT_THAT(
+      keys_of(picked->root),
+      ElementsAre("conv.weight", "layer1.0.weight", "layer1.1.weight"));
+}
+
 } // namespace
 } // namespace lockstep::ckpt
