@@ -70,10 +70,10 @@ Status for_each_block(const Tensor& tensor, const BlockVisitor& visit);
 /// and packed sub-byte types. Quantized types give their stored integers.
 std::optional<double> read_number(const std::byte* bytes, DType dtype);
 
-/// The element as Python prints it: "0.1", "True", "(1.0+2.0j)", "0x1f".
+/// The element as Python prints it: "0.1", "True", "(1+2j)", "0x1f".
 std::string element_text(const std::byte* bytes, DType dtype);
 
-/// A complex number as Python prints it: "(1.0-0.0j)".
+/// A complex number as Python prints it: "(1-0j)", "2j".
 std::string complex_text(double real, double imaginary);
 
 /// What a tensor holds.

@@ -206,15 +206,24 @@ Result<TensorStats> packed_stats(
   return stats;
 }
 
+// "2", where a number by itself is "2.0".
+std::string part_text(double part) {
+  std::string text = shortest(part);
+  if (text.ends_with(".0")) {
+    text.resize(text.size() - 2);
+  }
+  return text;
+}
+
 } // namespace
 
 std::string complex_text(double real, double imaginary) {
-  const bool has_minus = std::signbit(imaginary) && !std::isnan(imaginary);
-  return format(
-      "({}{}{}j)",
-      shortest(real),
-      has_minus ? "" : "+",
-      shortest(imaginary));
+  const std::string tail = part_text(imaginary) + "j";
+  if (real == 0 && !std::signbit(real)) {
+    return tail;
+  }
+  const bool has_minus = tail.starts_with('-');
+  return format("({}{}{})", part_text(real), has_minus ? "" : "+", tail);
 }
 
 std::optional<double> read_number(const std::byte* bytes, DType dtype) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/big_int.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
@@ -47,14 +48,6 @@ std::string bytes_text(std::string_view bytes, std::uint64_t max_bytes) {
   return std::string("b") + quote + text + quote;
 }
 
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (std::size_t i = bytes.size(); i-- > 0;) { // the last byte is the first
-    text += format("{:02x}", static_cast<unsigned char>(bytes[i]));
-  }
-  return text;
-}
-
 std::string device_text(const Device& device) {
   return device.index < 0
              ? format("device('{}')", escape(device.type))
@@ -85,10 +78,7 @@ struct Scalar {
     return std::to_string(value);
   }
   std::string operator()(const BigInt& value) const {
-    return format(
-        "<int of {} bytes, 0x{}>",
-        value.bytes.size(),
-        escape(hex(value.bytes), max_text));
+    return internal::big_int_text(value, max_text);
   }
   std::string operator()(double value) const {
     return shortest(value);

@@ -141,10 +141,35 @@ TEST(Value, TensorsAndScalarsAreNoContainers) {
   EXPECT_TRUE(Value(Object{}).is_container());
 }
 
+std::string big_int(const std::string& bytes) {
+  return to_text(BigInt{bytes});
+}
+
+// Texts of Python: -(2**70), 2**200, 2**63, -2**63 - 1, 256**20, 2**40.
+TEST(Value, BigIntegersArePrintedInDecimal) {
+  EXPECT_EQ(big_int(std::string(8, '\0') + "\xc0"), "-1180591620717411303424");
+  EXPECT_EQ(
+      big_int(std::string(25, '\0') + "\1"),
+      "1606938044258990275541962092341162602522202993782792835301376");
+  EXPECT_EQ(
+      big_int(std::string(7, '\0') + "\x80" + '\0'),
+      "9223372036854775808");
+  EXPECT_EQ(
+      big_int(std::string(7, '\xff') + "\x7f\xff"),
+      "-9223372036854775809");
+  EXPECT_EQ(
+      big_int(std::string(20, '\0') + "\1"),
+      "1461501637330902918203684832716283019655932542976");
+  EXPECT_EQ(big_int(std::string(5, '\0') + "\1"), "1099511627776");
+  EXPECT_EQ(
+      big_int(std::string(64, '\0') + "\1"),
+      "<int of 65 bytes, 0x01" + std::string(128, '0') + ">");
+}
+
 TEST(Value, ComplexNumbersArePrintedWithTheSignOfZero) {
-  EXPECT_EQ(to_text(Complex{1.5, -0.0}), "(1.5-0.0j)");
-  EXPECT_EQ(to_text(Complex{-0.0, 2}), "(-0.0+2.0j)");
-  EXPECT_EQ(to_text(Complex{0, -std::nan("")}), "(0.0+nanj)");
+  EXPECT_EQ(to_text(Complex{1.5, -0.0}), "(1.5-0j)");
+  EXPECT_EQ(to_text(Complex{-0.0, 2}), "(-0+2j)");
+  EXPECT_EQ(to_text(Complex{0, -std::nan("")}), "nanj");
 }
 
 } // namespace
