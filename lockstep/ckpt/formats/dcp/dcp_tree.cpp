@@ -12,6 +12,11 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
+// PyTorch names no element that is an empty dict or list, so that some of a
+// list may be missing; but a number in a small file must not fill the memory.
+constexpr std::uint64_t kElementsPerPath = 16;
+constexpr std::uint64_t kFreeElements = 100'000;
+
 // "12", but not "012", "+1" or "12a".
 std::optional<std::int64_t> number_of(const std::string& key) {
   const auto number = parse_number<std::int64_t>(key, 0);
@@ -98,7 +103,10 @@ struct DcpTree::Node {
       return Error{
           .code = ErrorCode::kUnsafe,
           .op = "ckpt.read",
-          .message = format("a list would have {} elements", last),
+          .message = format(
+              "a list would have {} elements, far more than the file has "
+              "entries",
+              static_cast<std::uint64_t>(last) + 1),
           .record = kDcpMetadataFile,
           .detail = "E_LIMIT"};
     }
@@ -118,6 +126,7 @@ DcpTree::DcpTree() : root_(std::make_unique<Node>()) {}
 DcpTree::~DcpTree() = default;
 
 DcpTree::Node* DcpTree::reach(const std::vector<PathStep>& path) {
+  ++paths_;
   Node* node = root_.get();
   for (const PathStep& step : path) {
     node = node == nullptr ? nullptr : node->child(step);
@@ -142,7 +151,8 @@ Status DcpTree::add_empty(const std::vector<PathStep>& path) {
 }
 
 Result<Value> DcpTree::finish(const Limits& limits) {
-  std::uint64_t left = limits.max_nodes;
+  std::uint64_t left =
+      std::min(limits.max_nodes, kFreeElements + kElementsPerPath * paths_);
   return root_->build(false, left);
 }
 

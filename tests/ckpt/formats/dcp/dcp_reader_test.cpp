@@ -289,6 +289,20 @@ repeated_path(std::size_t bytes, std::size_t steps, std::size_t count) {
   return p.op('e').op('u').op('b').stop().bytes();
 }
 
+// Memory for all elements up to that number would be the file's to choose.
+TEST(DcpReader, RefusesAListOfFarMoreElementsThanEntries) {
+  for (const std::int64_t last : {90'000, 19'999'999}) {
+    DcpFolder folder;
+    folder.add("abcdef", {0, 0}, {2, 3});
+    folder.item.path = {"w", last};
+    const auto file = folder.load_it();
+    EXPECT_EQ(file.has_value(), last < 100'000);
+    if (!file) {
+      EXPECT_EQ(file.error().detail, "E_LIMIT") << to_string(file.error());
+    }
+  }
+}
+
 // A gigabyte of paths.
 TEST(DcpReader, RefusesPathsThatAreFarLargerThanTheFile) {
   DcpFolder folder;
