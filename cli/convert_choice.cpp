@@ -18,20 +18,18 @@ bool is_versions(std::string_view name) {
   return name.substr(name.rfind('.') + 1) == ckpt::kStateMetadata;
 }
 
-// Those of `root` that the weights alone are taken out of, too.
+// Those of `root` that the weights alone are taken out of, too, if the weights
+// have the front of a name.
 Result<std::vector<std::string>> attributes_without_place(
     const ckpt::Value& root,
     const ckpt::Value& weights,
-    const std::string& key,
+    const std::string& front,
     const ckpt::FormatWriter& writer) {
   std::vector<std::string> names;
-  std::string front;
-  const ckpt::Dict* outer = root.as_dict();
-  if (outer != nullptr && weights.as_dict() != outer) {
-    for (const auto& [name, value] : outer->attributes) {
+  if (!front.empty()) {
+    for (const auto& [name, value] : root.as_dict()->attributes) {
       names.push_back(ckpt::key_text(name));
     }
-    front = key + ".";
   }
   if (writer.lost_attributes != nullptr) {
     LOCKSTEP_ASSIGN(const auto inner, writer.lost_attributes(weights));
@@ -71,6 +69,21 @@ Status choose_of_program(
   return {};
 }
 
+Status warn_of_changes(
+    Chosen& chosen,
+    const std::string& front,
+    const ckpt::FormatWriter& writer) {
+  if (writer.changed_values == nullptr) {
+    return {};
+  }
+  LOCKSTEP_ASSIGN(auto changes, writer.changed_values(chosen.root));
+  for (ckpt::ValueChange& change : changes) {
+    change.first = front + change.first;
+    chosen.warnings.push_back(ckpt::to_text(change));
+  }
+  return {};
+}
+
 } // namespace
 
 Result<Chosen>
@@ -79,7 +92,9 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
   const ckpt::FormatWriter& writer = ckpt::format_to_write(to)->writer;
   const ckpt::WeightsPlace place = ckpt::locate_weights(root);
   Chosen chosen{.root = root};
+  std::string front;
   if (!all && writer.is_tensors_only && !place.key.empty()) {
+    front = place.key + ".";
     chosen.root = place.value;
     for (const auto& [key, value] : root.as_dict()->items) {
       const std::string name = ckpt::key_text(key);
@@ -94,7 +109,8 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
   chosen.records = records_without_place(file.extra_records, writer);
   LOCKSTEP_ASSIGN(
       chosen.attributes,
-      attributes_without_place(root, chosen.root, place.key, writer));
+      attributes_without_place(root, chosen.root, front, writer));
+  LOCKSTEP_TRY(warn_of_changes(chosen, front, writer));
   const auto others =
       std::ranges::stable_partition(chosen.attributes, is_versions);
   chosen.versions.assign(chosen.attributes.begin(), others.begin());

@@ -14,6 +14,7 @@
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 
@@ -52,6 +53,9 @@ struct FormatWriter {
   /// `__metadata__` of a safetensors file, others. Null if it keeps all.
   /// Errors: as `write`.
   Result<std::vector<std::string>> (*lost_attributes)(const Value& root) =
+      nullptr;
+  /// Values that become others. Null if none does. Errors: as `write`.
+  Result<std::vector<ValueChange>> (*changed_values)(const Value& root) =
       nullptr;
   /// Takes the values of a TorchScript program (`script_class`) as they are,
   /// without the code; other formats take its tensors (`script_weights`).

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -248,6 +249,46 @@ std::string attribute_name(const std::string& dict, const Value& key);
 /// Those of all dicts that `flatten` goes through, in the order of the tree.
 /// Errors: kUnsafe (E_DEPTH, E_LIMIT).
 Result<std::vector<FlatAttribute>> attributes_in(const Value& root);
+
+/// What a format makes of values that it has no place for.
+enum class ChangeKind : std::uint8_t {
+  /// Python attributes of a tensor are left out.
+  kTensorAttributes,
+  /// A tuple becomes a list.
+  kTuple,
+  /// The key of a dict becomes text.
+  kKey,
+};
+
+/// All changes of one kind.
+struct ValueChange {
+  ChangeKind kind = ChangeKind::kKey;
+  std::uint64_t count = 0;
+  /// Name of the first value.
+  std::string first = {};
+};
+
+/// "3 tuples become lists: 'steps' and 2 more".
+std::string to_text(const ValueChange& change);
+
+/// Counts them. One of each kind, in the order in which they were met.
+class ValueChanges {
+ public:
+  void add(ChangeKind kind, const std::string& name);
+  /// `add` if there are attributes.
+  void add_attributes(const Tensor& tensor, const std::string& name);
+  std::vector<ValueChange> take() {
+    return std::move(changes_);
+  }
+
+ private:
+  std::vector<ValueChange> changes_;
+};
+
+/// Those of a tree that becomes what `flatten` gives: what lies below the outer
+/// dict is a part of names, whatever holds it.
+/// Errors: kUnsafe (E_DEPTH, E_LIMIT).
+Result<std::vector<ValueChange>> flat_changes(const Value& root);
 
 /// What `flatten` gives, in the order of the tree.
 struct FlatState {

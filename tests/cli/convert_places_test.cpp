@@ -96,6 +96,58 @@ TEST_F(ConvertPlaces, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
       HasSubstr("'state_dict.1': {\n    'version': 2,"));
 }
 
+// What becomes something else, once for each kind; of integers below "state",
+// which come back, nothing is said.
+TEST_F(ConvertPlaces, ConvertNamesValuesThatChange) {
+  using ckpt::Value;
+  ckpt::Tensor tagged = ckpt::floats({1});
+  tagged.attributes = std::make_shared<Value>(Value::dict({{"tag", "note"}}));
+  const Value one = ckpt::floats({1});
+  const Value weights = Value::dict({{"fc.w", tagged}, {"fc.b", one}});
+  const Value root = Value::dict(
+      {{"state_dict", weights},
+       {"pair", Value::tuple({one, one})},
+       {"size", ckpt::Size{{1, 2}}},
+       {"betas", Value::tuple({0.9, 0.99})},
+       {"state", Value::dict({{0, one}})},
+       {"ints", Value::dict({{1, one}, {2, one}})},
+       {"keys", Value::dict({{"a", one}, {1.5, one}, {true, 2}})}});
+  ASSERT_TRUE(ckpt::save(path("m.pt"), root));
+  const auto warned = [&](const std::string& to) {
+    EXPECT_EQ(run(format("convert m.pt new-{} --to {} --force", to, to)), 0)
+        << text("err.txt");
+    std::vector<std::string> lines;
+    for (const std::string& line : split(text("out.txt"), '\n')) {
+      if (line.starts_with("warning: ")) {
+        lines.push_back(line.substr(9));
+      }
+    }
+    return lines;
+  };
+  EXPECT_THAT(
+      warned("dcp"),
+      UnorderedElementsAre(
+          "1 tensor loses its attributes: 'state_dict.fc.w'",
+          "4 keys that are no text become text: 'ints.1' and 3 more"));
+  EXPECT_THAT(
+      warned("libtorch"),
+      UnorderedElementsAre(
+          "1 tensor loses its attributes: 'state_dict.fc.w'",
+          "2 tuples become lists: 'pair' and 1 more",
+          "2 keys that are no text become text: 'keys.1.5' and 1 more"));
+  for (const char* to : {"npz", "safetensors"}) {
+    EXPECT_THAT(
+        warned(to),
+        UnorderedElementsAre(
+            "1 tensor loses its attributes: 'state_dict.fc.w'"));
+  }
+  EXPECT_THAT(warned("pt"), UnorderedElementsAre());
+  ASSERT_TRUE(ckpt::save(path("m.pt"), Value::dict({{7, one}})));
+  EXPECT_THAT(
+      warned("npz"),
+      UnorderedElementsAre("1 key that is no text becomes text: '7'"));
+}
+
 // A program as TorchScript saves it: an object of a class of its own.
 void save_program(const std::string& path) {
   using ckpt::internal::ScriptAttribute;

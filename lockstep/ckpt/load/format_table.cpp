@@ -52,6 +52,7 @@ constexpr std::array kFormats{
              .help = "safetensors files",
              .is_tensors_only = true,
              .lost_attributes = lost_safetensors_attributes,
+             .changed_values = flat_changes,
              .index_path = safetensors_index_path,
              .write = write_safetensors}},
     Format{
@@ -66,6 +67,7 @@ constexpr std::array kFormats{
              .help = "NumPy archives of arrays",
              .is_tensors_only = true,
              .lost_attributes = all_attributes,
+             .changed_values = flat_changes,
              .write = write_npz}},
     Format{
         .name = "zip",
@@ -98,6 +100,7 @@ constexpr std::array kFormats{
             {.name = "dcp",
              .help = "folder of torch.distributed.checkpoint",
              .lost_attributes = lost_dcp_attributes,
+             .changed_values = dcp_changes,
              .write = write_dcp}},
     Format{
         .name = "legacy",
@@ -130,6 +133,7 @@ constexpr std::array kFormats{
             {.name = "libtorch",
              .help = "archive that C++ torch::load reads",
              .lost_attributes = all_attributes,
+             .changed_values = libtorch_changes,
              .keeps_script_values = true,
              .can_rewrite = false, // the code
              .write = write_libtorch}},

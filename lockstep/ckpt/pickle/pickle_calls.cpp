@@ -18,7 +18,7 @@ Error bad_type(std::string message) {
 }
 
 // Attributes of a dict: a dict, or the pair (dict, slots) of other pickles.
-const Dict* attributes_in(const Value& state) {
+const Dict* attributes_of_state(const Value& state) {
   const Tuple* pair = state.as_tuple();
   if (pair != nullptr && pair->items.size() == 2 && pair->items[1].is_none()) {
     return pair->items[0].as_dict();
@@ -27,7 +27,7 @@ const Dict* attributes_in(const Value& state) {
 }
 
 Status build_dict(Dict& dict, const Value& state) {
-  const Dict* attributes = attributes_in(state);
+  const Dict* attributes = attributes_of_state(state);
   if (dict.kind == Dict::Kind::kDict || attributes == nullptr ||
       attributes == &dict) {
     return bad_type(format("state of type {} for a dict", state.type_name()));

@@ -38,4 +38,9 @@ Status write_dcp(
 /// Errors: as `write_dcp`.
 Result<std::vector<std::string>> lost_dcp_attributes(const Value& root);
 
+/// What an item has no place for, and keys that are text in paths. Integers
+/// below "state", which the reader makes integers again, are none.
+/// Errors: as `write_dcp`.
+Result<std::vector<ValueChange>> dcp_changes(const Value& root);
+
 } // namespace lockstep::ckpt

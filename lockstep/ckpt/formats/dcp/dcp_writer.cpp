@@ -74,6 +74,9 @@ class LeafWalk final : public ValueWalk {
   std::vector<std::string> take_attributes() {
     return std::move(attributes_);
   }
+  std::vector<ValueChange> take_changes() {
+    return changes_.take();
+  }
 
  private:
   Status visit(const Value& value) override {
@@ -87,11 +90,26 @@ class LeafWalk final : public ValueWalk {
       for (const auto& [key, attribute] : dict->attributes) {
         attributes_.push_back(attribute_name(name(), key));
       }
+      note_keys(*dict);
     }
     if (dict != nullptr && dict->items.empty()) {
       return add_empty();
     }
     return is_entered(value, 0) ? enter(value) : add(value);
+  }
+
+  void note_keys(const Dict& dict) {
+    const auto is_number = [](const Item& item) {
+      const std::int64_t* number = item.first.as_int();
+      return number != nullptr && *number >= 0;
+    };
+    const bool come_back = (name() == "state" || name().ends_with(".state")) &&
+                           std::ranges::all_of(dict.items, is_number);
+    for (const auto& [key, value] : dict.items) {
+      if (key.as_string() == nullptr && !come_back) {
+        changes_.add(ChangeKind::kKey, attribute_name(name(), key));
+      }
+    }
   }
 
   // PyTorch enters a list for tensors, dicts and lists that it would enter.
@@ -162,6 +180,7 @@ class LeafWalk final : public ValueWalk {
     }
     if (is_plain_tensor(value)) {
       const Tensor& tensor = *value.as_tensor();
+      changes_.add_attributes(tensor, leaf.item.name);
       leaf.item.is_tensor = true;
       leaf.item.dtype = tensor.dtype;
       leaf.item.requires_grad = tensor.requires_grad;
@@ -183,6 +202,7 @@ class LeafWalk final : public ValueWalk {
 
   DcpPlan plan_;
   std::vector<std::string> attributes_;
+  ValueChanges changes_;
   // Of items. Dicts without entries have paths alone.
   std::set<std::string> names_;
   std::set<std::vector<PathStep>> paths_;
@@ -281,6 +301,12 @@ Result<std::vector<std::string>> lost_dcp_attributes(const Value& root) {
   LeafWalk walk;
   LOCKSTEP_TRY(walk.run(root));
   return walk.take_attributes();
+}
+
+Result<std::vector<ValueChange>> dcp_changes(const Value& root) {
+  LeafWalk walk;
+  LOCKSTEP_TRY(walk.run(root));
+  return walk.take_changes();
 }
 
 Status write_dcp(

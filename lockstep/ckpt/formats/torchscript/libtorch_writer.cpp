@@ -96,4 +96,8 @@ Status write_libtorch(
   return internal::save_archive(path, script_records(root), options, fs);
 }
 
+Result<std::vector<ValueChange>> libtorch_changes(const Value& root) {
+  return internal::script_changes(root);
+}
+
 } // namespace lockstep::ckpt

@@ -4,9 +4,12 @@
 // `torch.jit.load(path)` in Python. A row of format_table.cpp.
 #pragma once
 
+#include <vector>
+
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 
@@ -19,5 +22,9 @@ Status write_libtorch(
     const Value& root,
     const SaveOptions& options,
     FileSystem& fs);
+
+/// Tuples for which LibTorch has no type, and the like.
+/// Errors: as `write_libtorch`.
+Result<std::vector<ValueChange>> libtorch_changes(const Value& root);
 
 } // namespace lockstep::ckpt

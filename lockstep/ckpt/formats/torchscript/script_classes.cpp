@@ -58,6 +58,11 @@ bool is_state_dict(const Dict& dict) {
 
 class Builder {
  public:
+  // After `run`.
+  std::vector<ValueChange> take_changes() {
+    return changes_.take();
+  }
+
   Result<std::vector<ScriptClass>> run(const Value& root) {
     const List* list = root.as_list();
     const bool are_tensors =
@@ -94,6 +99,7 @@ class Builder {
       return numbered(list->items);
     }
     if (const Tuple* tuple = value.as_tuple()) {
+      changes_.add(ChangeKind::kTuple, join(path_, "."));
       return numbered(tuple->items);
     }
     if (is_module(value)) {
@@ -120,7 +126,11 @@ class Builder {
               : "LockstepDict";
     }
     const std::size_t object = new_object(std::move(class_name));
+    const bool is_text = classes_[object].name != "LockstepIntDict";
     for (const auto& [key, value] : dict.items) {
+      if (is_text && key.as_string() == nullptr) {
+        changes_.add(ChangeKind::kKey, attribute_name(join(path_, "."), key));
+      }
       LOCKSTEP_TRY(add(object, key_text(key), value));
     }
     return object;
@@ -167,11 +177,14 @@ class Builder {
       const std::string& name = *key.as_string();
       const std::size_t dot = name.rfind('.');
       std::size_t owner = root;
+      const std::size_t level = path_.size();
       if (dot != std::string::npos) {
-        LOCKSTEP_ASSIGN(owner, submodule(root, name.substr(0, dot)));
+        path_.push_back(name.substr(0, dot));
+        LOCKSTEP_ASSIGN(owner, submodule(root, path_.back()));
       }
       const std::string last = name.substr(dot + 1); // npos + 1 is 0
       LOCKSTEP_TRY(add(owner, last, value, role_of(last, value)));
+      path_.resize(level);
     }
     // The paths of all modules, also of those without weights.
     for (const auto& [key, value] : dict.attributes) {
@@ -241,6 +254,7 @@ class Builder {
     path_.push_back(name);
     ScriptAttribute attribute{.name = name, .role = role};
     if (auto type = script_type(value)) {
+      note_changes(value);
       attribute.type = *std::move(type);
       attribute.value = value;
     } else {
@@ -251,6 +265,23 @@ class Builder {
     LOCKSTEP_TRY(append(object, std::move(attribute)));
     path_.pop_back();
     return {};
+  }
+
+  // Of a value that LibTorch has a type for.
+  void note_changes(const Value& value) {
+    if (value.as_size() != nullptr) {
+      changes_.add(ChangeKind::kTuple, join(path_, "."));
+    }
+    if (const Tensor* tensor = value.as_tensor()) {
+      changes_.add_attributes(*tensor, join(path_, "."));
+    }
+    if (const List* list = value.as_list()) {
+      for (const Value& item : list->items) {
+        if (const Tensor* tensor = item.as_tensor()) {
+          changes_.add_attributes(*tensor, join(path_, "."));
+        }
+      }
+    }
   }
 
   Status append(std::size_t object, ScriptAttribute attribute) {
@@ -295,6 +326,7 @@ class Builder {
   // Of each object: place of an attribute by name.
   std::vector<std::map<std::string, std::size_t>> names_;
   std::vector<std::string> path_;
+  ValueChanges changes_;
   std::size_t attributes_ = 0;
 };
 
@@ -307,6 +339,12 @@ std::string script_module(std::size_t index) {
 
 Result<std::vector<ScriptClass>> script_classes(const Value& root) {
   return Builder().run(root);
+}
+
+Result<std::vector<ValueChange>> script_changes(const Value& root) {
+  Builder builder;
+  LOCKSTEP_TRY(builder.run(root));
+  return builder.take_changes();
 }
 
 } // namespace lockstep::ckpt::internal

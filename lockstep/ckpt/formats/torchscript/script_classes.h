@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/value.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt::internal {
 
@@ -43,5 +44,8 @@ std::string script_module(std::size_t index);
 /// LibTorch has no type for, kInvalidArgument where a name is both a tensor and
 /// a module.
 Result<std::vector<ScriptClass>> script_classes(const Value& root);
+
+/// Values that become others in those objects. Errors: as `script_classes`.
+Result<std::vector<ValueChange>> script_changes(const Value& root);
 
 } // namespace lockstep::ckpt::internal

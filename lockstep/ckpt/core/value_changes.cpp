@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/walk.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+struct ChangeRow {
+  ChangeKind kind = ChangeKind::kKey;
+  std::string_view one = {};
+  std::string_view many = {};
+};
+
+constexpr std::array kChangeRows{
+    ChangeRow{
+        ChangeKind::kTensorAttributes,
+        "tensor loses its attributes",
+        "tensors lose their attributes"},
+    ChangeRow{
+        ChangeKind::kTuple,
+        "tuple becomes a list",
+        "tuples become lists"},
+    ChangeRow{
+        ChangeKind::kKey,
+        "key that is no text becomes text",
+        "keys that are no text become text"},
+};
+
+class FlatChanges final : public ValueWalk {
+ public:
+  FlatChanges() : ValueWalk(kWriteBounds) {}
+
+  Result<std::vector<ValueChange>> run(const Value& root) {
+    LOCKSTEP_TRY(walk(root));
+    return changes_.take();
+  }
+
+ private:
+  Status visit(const Value& value) override {
+    if (const Tensor* tensor = value.as_tensor()) {
+      changes_.add_attributes(*tensor, name());
+    }
+    // Below the outer dict, keys are parts of names.
+    const Dict* dict = value.as_dict();
+    if (dict != nullptr && name().empty()) {
+      for (const auto& [key, entry] : dict->items) {
+        if (key.as_string() == nullptr) {
+          changes_.add(ChangeKind::kKey, attribute_name(name(), key));
+        }
+      }
+    }
+    return enter(value);
+  }
+
+  ValueChanges changes_;
+};
+
+} // namespace
+
+std::string to_text(const ValueChange& change) {
+  const auto* row =
+      std::ranges::find(kChangeRows, change.kind, &ChangeRow::kind);
+  return format(
+      "{}: '{}'{}",
+      counted(change.count, row->one, row->many),
+      escape(change.first),
+      change.count == 1 ? "" : format(" and {} more", change.count - 1));
+}
+
+void ValueChanges::add(ChangeKind kind, const std::string& name) {
+  const auto known = std::ranges::find(changes_, kind, &ValueChange::kind);
+  if (known == changes_.end()) {
+    changes_.push_back({.kind = kind, .count = 1, .first = name});
+  } else {
+    ++known->count;
+  }
+}
+
+void ValueChanges::add_attributes(
+    const Tensor& tensor,
+    const std::string& name) {
+  if (tensor.attributes != nullptr && child_count(*tensor.attributes) != 0) {
+    add(ChangeKind::kTensorAttributes, name);
+  }
+}
+
+Result<std::vector<ValueChange>> flat_changes(const Value& root) {
+  return FlatChanges().run(root);
+}
+
+} // namespace lockstep::ckpt
