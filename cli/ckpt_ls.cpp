@@ -125,17 +125,18 @@ Result<int> run_ls(const ListArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const auto rows, list_rows(file, args));
   if (args.names_only && !common.json) {
-    print(names_text(rows));
+    print_list(file, names_text(rows));
     return 0;
   }
   if (args.depth == 0) {
-    common.json ? print_result(kLsSchema, tensors_json(rows))
-                : print(table_text(rows, {file.format, args.is_long}));
+    common.json
+        ? print_result(kLsSchema, list_json(file, tensors_json(rows)))
+        : print_list(file, table_text(rows, {file.format, args.is_long}));
     return 0;
   }
   const auto groups = folded(rows, args.depth);
-  common.json ? print_result(kLsSchema, groups_json(groups))
-              : print(groups_text(groups));
+  common.json ? print_result(kLsSchema, list_json(file, groups_json(groups)))
+              : print_list(file, groups_text(groups));
   return 0;
 }
 

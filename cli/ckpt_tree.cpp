@@ -80,9 +80,9 @@ Result<int> run_tree(const ListArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const auto tensors, list_rows(file, args));
   const auto rows = ckpt::tree_rows(tensors, args.depth);
   if (common.json) {
-    print_result("lockstep.ckpt.tree/1", tree_rows_json(rows));
+    print_result("lockstep.ckpt.tree/1", list_json(file, tree_rows_json(rows)));
   } else {
-    print(tree_rows_text(rows, file.format, args.is_long));
+    print_list(file, tree_rows_text(rows, file.format, args.is_long));
   }
   return 0;
 }

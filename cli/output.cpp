@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/program_text.h"
+#include "lockstep/base/strings.h"
 
 namespace lockstep::cli {
 namespace {
@@ -33,6 +34,10 @@ Json error_json(const Error& error) {
 
 void print(std::string_view text) {
   write(stdout, text);
+}
+
+void print_warning(std::string_view text) {
+  write(stderr, format("warning: {}\n", text));
 }
 
 bool is_cut_off() {

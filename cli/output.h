@@ -17,6 +17,9 @@ Json error_json(const Error& error);
 /// Writes `text` to standard output.
 void print(std::string_view text);
 
+/// A line "warning: TEXT" to standard error.
+void print_warning(std::string_view text);
+
 /// True if standard output has refused something that was printed.
 bool is_cut_off();
 

@@ -335,6 +335,18 @@ TEST_F(EditCommands, StandardInputIsReadByAll) {
   EXPECT_THAT(text("err.txt"), HasSubstr("named twice"));
 }
 
+TEST_F(EditCommands, ListsSayWhatWasReadWithAWarning) {
+  put("tiny.pt", "m.pt");
+  ASSERT_EQ(shell("printf junk >>m.pt"), 0);
+  for (const char* command : {"ls m.pt", "ls --names m.pt", "tree m.pt"}) {
+    EXPECT_EQ(run(command), 0);
+    EXPECT_THAT(text("err.txt"), HasSubstr("warning: W_TRAILING: "));
+    EXPECT_EQ(run(format("{} --json", command)), 0);
+    EXPECT_THAT(text("out.txt"), HasSubstr("\"warnings\":[\"W_TRAILING"));
+    EXPECT_EQ(text("err.txt"), "");
+  }
+}
+
 TEST_F(EditCommands, TorchScriptArchivesHaveASummary) {
   put("tiny.pt", "m.pt");
   ASSERT_EQ(run("convert --to libtorch m.pt s.pt"), 0) << text("err.txt");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -16,6 +17,12 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
+constexpr const char* kNumpyArray = "numpy.ndarray";
+
+// A sound array of what tensors do not hold.
+bool is_no_tensor(const Error& error) {
+  return error.detail == "E_DTYPE" || error.detail == "E_NPY_OBJECT";
+}
 
 std::vector<std::int64_t> strides_of(const NpyHeader& header) {
   const std::size_t rank = header.shape.size();
@@ -92,6 +99,7 @@ class NpzReader {
 
   Result<Checkpoint> run() {
     Dict root;
+    std::optional<Error> first_odd;
     root.items.reserve(zip_->records().size());
     for (const ZipRecord& record : zip_->records()) {
       if (!record.name.ends_with(kSuffix)) {
@@ -103,20 +111,37 @@ class NpzReader {
                 "remove the others, or read them with numpy.load"),
             record.name);
       }
+      std::string name =
+          record.name.substr(0, record.name.size() - kSuffix.size());
       auto tensor = read(record);
-      if (!tensor) {
-        return in_record(std::move(tensor).error(), record.name);
+      if (tensor) {
+        file_.storages.push_back(tensor->storage);
+        root.items.emplace_back(std::move(name), *std::move(tensor));
+        continue;
       }
-      file_.storages.push_back(tensor->storage);
-      root.items.emplace_back(
-          record.name.substr(0, record.name.size() - kSuffix.size()),
-          *std::move(tensor));
+      Error error = in_record(std::move(tensor).error(), record.name);
+      if (!is_no_tensor(error)) {
+        return error;
+      }
+      warn_of(name, error);
+      root.items.emplace_back(std::move(name), Object{.global = kNumpyArray});
+      first_odd = first_odd ? first_odd : std::move(error);
+    }
+    if (file_.storages.empty() && first_odd) {
+      return *std::move(first_odd);
     }
     file_.root = std::move(root);
     return std::move(file_);
   }
 
  private:
+  // What is in the tree for it keeps a copy from losing it without a word.
+  void warn_of(const std::string& name, const Error& error) {
+    file_.warnings.push_back(
+        {.name = "W_ARRAY",
+         .text = format("'{}' is not read: {}", escape(name), error.message)});
+  }
+
   Result<Tensor> read(const ZipRecord& record) {
     std::vector<std::byte> scratch;
     ByteSpan head;
