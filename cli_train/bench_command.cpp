@@ -44,9 +44,8 @@ BenchRequest read_request(const CommandFlags& flags) {
       .threads = static_cast<int>(
           flags.number("--threads", cores, train::kMaxThreads)),
       .channels_last = flags.has("--channels-last"),
-      .amp = train::uses_bfloat16({.amp = flags.choice("--amp", kAmp)}, false)
-                 ? "bf16"
-                 : "off",
+      .amp = train::decided_amp(
+          {.cuda = false, .amp = flags.choice("--amp", kAmp)}),
       .steps = flags.number("--steps", 10),
       .kernels = {flags.choice("--kernels", kWhose)}};
   if (flags.has("--compare")) {

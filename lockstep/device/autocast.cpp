@@ -29,7 +29,9 @@ bool is_bfloat16_fast(c10::DeviceType device) {
   if (device == at::kCUDA) { // asks for compute capability 8
     return at::detail::getCUDAHooks().supportsBFloat16ConvolutionWithCuDNNv8();
   }
-  return bfloat16_products() != Bfloat16Products::kNone;
+  const Bfloat16Products products = bfloat16_products();
+  return products == Bfloat16Products::kPairs ||
+         products == Bfloat16Products::kTiles;
 }
 
 } // namespace lockstep

@@ -31,9 +31,9 @@ class Autocast {
   c10::ScalarType old_type_;
 };
 
-/// Whether this processor, or the current CUDA device, multiplies numbers of
-/// bfloat16. Without such instructions LibTorch converts each to float32 and
-/// back: bfloat16 is then several times slower than float32.
+/// Whether this processor, or the current CUDA device, is known to multiply
+/// numbers of bfloat16. Without such instructions LibTorch converts each to
+/// float32 and back: bfloat16 is then several times slower than float32.
 bool is_bfloat16_fast(c10::DeviceType device);
 
 } // namespace lockstep

@@ -197,7 +197,7 @@ const ProductLoops& product_loops() {
 const PairLoops* pair_loops() {
 #ifdef __x86_64__
   static const bool has_pairs = widest_vectors() == VectorWidth::kAvx512 &&
-                                bfloat16_products() != Bfloat16Products::kNone;
+                                __builtin_cpu_supports("avx512bf16") != 0;
   return has_pairs ? &Avx512Pairs::kTable : nullptr;
 #else
   return nullptr;

@@ -29,10 +29,23 @@ Registers ask(unsigned leaf) {
   return answer;
 }
 
+// Whether the operating system keeps the registers of tiles (XCR0).
+bool are_tiles_kept() {
+  constexpr unsigned kAsksXcr0 = 1U << 27U;
+  if ((ask(1).c & kAsksXcr0) == 0) {
+    return false;
+  }
+  constexpr unsigned kTileStates = 3U << 17U;
+  unsigned low = 0;
+  unsigned high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & kTileStates) == kTileStates;
+}
+
 bool has_tiles() {
   constexpr unsigned kFeatures = 7;
   constexpr unsigned kAmxBf16 = 1U << 22U;
-  return (ask(kFeatures).d & kAmxBf16) != 0;
+  return (ask(kFeatures).d & kAmxBf16) != 0 && are_tiles_kept();
 }
 
 CpuModel ask_model() {

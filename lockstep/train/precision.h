@@ -9,15 +9,17 @@
 
 namespace lockstep::train {
 
-/// Whether forward and loss run under torch.autocast with bfloat16. "auto" says
-/// so where that is fast: of the processor, or of the current CUDA device.
-bool uses_bfloat16(const TrainConfig& config, bool is_cuda);
+/// `config.amp`, but of "auto" what was decided: "bf16" where the devices of
+/// the run are known to be fast with it, else "off".
+/// Errors: as `choose_devices`.
+std::string decided_amp(const TrainConfig& config);
 
-/// Python's torch.set_float32_matmul_precision, for the process.
+/// Python's torch.set_float32_matmul_precision, for the process. "highest", the
+/// default, leaves what a program has set.
 void set_precision(const TrainConfig& config);
 
 /// "off", "bf16 by avx512_bf16, precision high": what decides about bits, for
-/// which processors multiply bfloat16 in several ways.
+/// which processors multiply bfloat16 in several ways. `config.amp` is decided.
 std::string precision_text(const TrainConfig& config, bool is_cuda);
 
 } // namespace lockstep::train

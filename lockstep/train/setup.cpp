@@ -11,10 +11,10 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/data/registry.h"
-#include "lockstep/device/autocast.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
+#include "lockstep/tensor/cpu_features.h"
 #include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/train/device_choice.h"
@@ -220,7 +220,7 @@ namespace {
 
 void warn_of_slow_type(Setup& setup, const TrainConfig& config) {
   if (config.amp == "bf16" && setup.devices.front().is_cpu() &&
-      !is_bfloat16_fast(at::kCPU)) {
+      bfloat16_products() == Bfloat16Products::kNone) {
     setup.lines.push_back(
         {.level = LogLevel::kWarning,
          .text = "--amp bf16: this processor has no instructions for bfloat16; "
@@ -259,9 +259,8 @@ Setup set_up(
        .group = ranks.group,
        .loss = own.loss ? own.loss : cross_entropy(config.label_smoothing),
        .test_loss = own.loss ? own.loss : cross_entropy(),
-       .autocast = uses_bfloat16(config, setup.devices.front().is_cuda())
-                       ? std::optional(at::kBFloat16)
-                       : std::nullopt});
+       .autocast =
+           config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt});
   warn_of_slow_type(setup, config);
   setup.optimizer = build_optimizer(config, setup.model.module());
   setup.schedule = std::make_unique<Schedule>(

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/precision.h"
 #include "lockstep/train/rank_settings.h"
 #include "lockstep/train/resume_check.h"
 #include "lockstep/train/run_folder.h"
@@ -87,6 +88,7 @@ void refuse_different_decisions(const std::string& own, World& world) {
 // Finds the checkpoint first: what contradicts it is refused before anything is
 // built, and weights that it replaces need not be there any more.
 TrainConfig Trainer::config_to_set_up() {
+  config_.amp = decided_amp(config_); // ranks compare it, and the run keeps it
   if (!options_.resumption) {
     options_.resumption = find_resumption(*options_.fs, config_);
   }

@@ -2,7 +2,8 @@
 """Trains on FashionMNIST as a Python script would; prints each step's loss.
 
 torch 2.13. Arguments: model, seed, threads, samples, batch size, epochs, data
-folder, "bf16" or "off", precision of float32 matrix products. One line per step: the loss as a hexadecimal float, so no bit is lost.
+folder, "bf16" or "off", precision of float32 matrix products. One line per
+step: the loss as a hexadecimal float, so no bit is lost.
 """
 import gzip
 import pathlib

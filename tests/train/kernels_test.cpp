@@ -115,22 +115,37 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
   EXPECT_EQ(to_string(identity.numerics()), "");
 }
 
-// What is compared is what is used, not the word that chose it.
+// What is compared and kept is what is used, not the word that chose it.
+TEST(Precision, IsDecidedByTheDevices) {
+  TrainConfig config;
+  EXPECT_EQ(decided_amp(config), "off");
+  config.amp = "bf16";
+  EXPECT_EQ(decided_amp(config), "bf16");
+  config.amp = "auto";
+  config.devices = "cpu*2";
+  EXPECT_EQ(decided_amp(config), is_bfloat16_fast(at::kCPU) ? "bf16" : "off");
+  config.devices = "cuda:0";
+  if (!at::hasCUDA()) {
+    EXPECT_EQ(decided_amp(config), "off");
+  }
+}
+
 TEST(Precision, IsNoticedAsItIsUsed) {
   TrainConfig config;
+  EXPECT_EQ(precision_text(config, false), "off");
+  // What the program itself has set.
+  at::globalContext().setFloat32MatmulPrecision("high");
+  set_precision(config);
+  EXPECT_EQ(precision_text(config, false), "off, precision high");
+  config.precision = "medium";
+  set_precision(config);
+  EXPECT_EQ(precision_text(config, false), "off, precision medium");
+  at::globalContext().setFloat32MatmulPrecision("highest");
   config.amp = "bf16";
-  const std::string half =
-      "bf16 by " + std::string(lockstep::to_string(bfloat16_products()));
-  EXPECT_EQ(precision_text(config, false), half);
+  EXPECT_EQ(
+      precision_text(config, false),
+      "bf16 by " + std::string(lockstep::to_string(bfloat16_products())));
   EXPECT_EQ(precision_text(config, true), "bf16");
-  config.amp = "auto";
-  const std::string chosen = is_bfloat16_fast(at::kCPU) ? half : "off";
-  EXPECT_EQ(precision_text(config, false), chosen);
-  config.precision = "high";
-  EXPECT_EQ(precision_text(config, false), chosen + ", precision high");
-  if (!at::hasCUDA()) {
-    EXPECT_FALSE(uses_bfloat16(config, true));
-  }
 }
 
 } // namespace

@@ -57,7 +57,8 @@ struct TrainConfig {
   /// weights, gradients and their updates in float32; "off": float32; "auto":
   /// bfloat16 where that is fast (precision.h).
   std::string amp = "off";
-  /// Of float32 matrix products, as torch.set_float32_matmul_precision has it.
+  /// Of float32 matrix products, as torch.set_float32_matmul_precision has it;
+  /// "highest" leaves what the program has set.
   std::string precision = "highest";
 
   std::int64_t epochs = 20;
