@@ -70,6 +70,11 @@ Status for_each_block(const Tensor& tensor, const BlockVisitor& visit);
 /// and packed sub-byte types. Quantized types give their stored integers.
 std::optional<double> read_number(const std::byte* bytes, DType dtype);
 
+/// Of a complex number one part is enough, and NaN comes first.
+enum class Finiteness { kFinite, kInf, kNan };
+
+Finiteness finiteness_of(const std::byte* bytes, DType dtype);
+
 /// The element as Python prints it: "0.1", "True", "(1+2j)", "0x1f".
 std::string element_text(const std::byte* bytes, DType dtype);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 
@@ -146,6 +147,21 @@ constexpr auto kElementReaders = std::to_array<Reader>({
 static_assert(
     kElementReaders.size() == static_cast<std::size_t>(DType::kBits4x2) + 1);
 
+using ComplexNumber = std::complex<double>;
+
+std::optional<ComplexNumber> read_complex(const std::byte* bytes, DType dtype) {
+  switch (dtype) {
+    case DType::kComplex128:
+      return ComplexNumber(read_as<double>(bytes), read_as<double>(bytes + 8));
+    case DType::kComplex64:
+      return ComplexNumber(read_as<float>(bytes), read_as<float>(bytes + 4));
+    case DType::kComplex32:
+      return ComplexNumber(half_at(bytes), half_at(bytes + 2));
+    default:
+      return std::nullopt;
+  }
+}
+
 // Adds up what the elements say.
 class Collector {
  public:
@@ -157,15 +173,11 @@ class Collector {
     if (stats_.head.size() < head_count_) {
       stats_.head.push_back(element_text(bytes, dtype_));
     }
+    const Finiteness finiteness = finiteness_of(bytes, dtype_);
+    stats_.nan_count += finiteness == Finiteness::kNan ? 1 : 0;
+    stats_.inf_count += finiteness == Finiteness::kInf ? 1 : 0;
     const auto number = read_number(bytes, dtype_);
-    if (!number) {
-      return;
-    }
-    if (std::isnan(*number)) {
-      ++stats_.nan_count;
-    } else if (std::isinf(*number)) {
-      ++stats_.inf_count;
-    } else {
+    if (number && finiteness == Finiteness::kFinite) {
       stats_.min = std::min(stats_.min.value_or(*number), *number);
       stats_.max = std::max(stats_.max.value_or(*number), *number);
       sum_ += *number;
@@ -230,6 +242,16 @@ std::optional<double> read_number(const std::byte* bytes, DType dtype) {
   return kElementReaders.at(static_cast<std::size_t>(dtype))(bytes);
 }
 
+Finiteness finiteness_of(const std::byte* bytes, DType dtype) {
+  const auto complex = read_complex(bytes, dtype);
+  const double first =
+      complex ? complex->real() : read_number(bytes, dtype).value_or(0);
+  const double second = complex ? complex->imag() : 0;
+  return std::isnan(first) || std::isnan(second)   ? Finiteness::kNan
+         : std::isinf(first) || std::isinf(second) ? Finiteness::kInf
+                                                   : Finiteness::kFinite;
+}
+
 std::string element_text(const std::byte* bytes, DType dtype) {
   const auto number = read_number(bytes, dtype);
   switch (dtype) {
@@ -241,16 +263,11 @@ std::string element_text(const std::byte* bytes, DType dtype) {
       return std::to_string(read_as<std::uint64_t>(bytes));
     case DType::kFloat64:
       return shortest(read_as<double>(bytes));
-    case DType::kComplex128:
-      return complex_text(read_as<double>(bytes), read_as<double>(bytes + 8));
-    case DType::kComplex64:
-      return complex_text(
-          static_cast<double>(read_as<float>(bytes)),
-          static_cast<double>(read_as<float>(bytes + 4)));
-    case DType::kComplex32:
-      return complex_text(half_at(bytes), half_at(bytes + 2));
     default:
       break;
+  }
+  if (const auto complex = read_complex(bytes, dtype)) {
+    return complex_text(complex->real(), complex->imag());
   }
   if (!number) {
     return format("{:#04x}", read_as<std::uint8_t>(bytes));

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cmath>
-
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"
@@ -9,18 +7,19 @@
 namespace lockstep::ckpt {
 namespace {
 
-bool is_float(DType dtype) {
-  return dtype_info(dtype).name.find("float") != std::string_view::npos;
+bool may_be_infinite(DType dtype) {
+  const std::string_view name = dtype_info(dtype).name;
+  return name.find("float") != std::string_view::npos ||
+         name.starts_with("complex");
 }
 
 Status count(const Tensor& tensor, NotFinite& row) {
   const std::size_t size = dtype_info(tensor.dtype).size;
   return for_each_block(tensor, [&](ByteSpan block) {
     for (std::size_t at = 0; at + size <= block.size(); at += size) {
-      const auto number = read_number(&block[at], tensor.dtype);
-      if (number && !std::isfinite(*number)) {
-        ++(std::isnan(*number) ? row.nan_count : row.inf_count);
-      }
+      const Finiteness found = finiteness_of(&block[at], tensor.dtype);
+      row.nan_count += found == Finiteness::kNan ? 1 : 0;
+      row.inf_count += found == Finiteness::kInf ? 1 : 0;
     }
     return Status();
   });
@@ -36,7 +35,7 @@ Result<DeepCheck> check_elements(const Value& root, const Limits& limits) {
   LOCKSTEP_TRY(
       for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
         result.elements += static_cast<std::uint64_t>(tensor.numel());
-        if (!first || !has_bytes(tensor) || !is_float(tensor.dtype)) {
+        if (!first || !has_bytes(tensor) || !may_be_infinite(tensor.dtype)) {
           return;
         }
         NotFinite row{.name = name};

@@ -105,6 +105,12 @@ std::string names_text(const Summary& summary) {
   const auto& needed = summary.needed_classes;
   std::string text = counted(summary.names, "name");
   if (unsafe.empty() && needed.empty()) {
+    const bool has_unread = std::ranges::any_of(
+        summary.warnings,
+        [](const Warning& warning) { return warning.name == "W_ARRAY"; });
+    if (has_unread) { // an array of objects is a pickle
+      return text + "; those of arrays that are not read: 'lockstep ckpt scan'";
+    }
     const std::string_view owner = format_of(summary.format).own_names.owner;
     return text +
            (owner.empty() ? ", all safe" : format(", all known to {}", owner));

@@ -337,22 +337,5 @@ TEST_F(Salvage, RefusesOtherFormatsAndALostPickle) {
   EXPECT_FALSE(disk_.stat("out.pt"));
 }
 
-TEST(DeepCheck, CountsWhatIsNotFinite) {
-  const float inf = std::numeric_limits<float>::infinity();
-  const Value root = Value::dict(
-      {{"good", tensor_of<float>(DType::kFloat32, {1, 2}, {2})},
-       {"bad",
-        tensor_of<float>(DType::kFloat32, {inf, inf - inf, -inf, 0}, {4})},
-       {"ints", tensor_of<std::int64_t>(DType::kInt64, {7}, {})}});
-  const auto deep = check_elements(root);
-  ASSERT_TRUE(deep) << to_string(deep.error());
-  EXPECT_EQ(deep->elements, 7U);
-  EXPECT_EQ(deep->digest.size(), 64U);
-  ASSERT_EQ(deep->not_finite.size(), 1U);
-  EXPECT_EQ(deep->not_finite[0].name, "bad");
-  EXPECT_EQ(deep->not_finite[0].nan_count, 1U);
-  EXPECT_EQ(deep->not_finite[0].inf_count, 2U);
-}
-
 } // namespace
 } // namespace lockstep::ckpt

@@ -34,6 +34,16 @@ TEST(Summary, SaysThatTorchScriptKnowsTheNames) {
       HasSubstr("names       2 names, all known to TorchScript\n"));
 }
 
+// An array of objects is a pickle, of which nothing is known here.
+TEST(Summary, CallsNoNamesSafeThatItHasNotSeen) {
+  Checkpoint file{.format = "npz"};
+  const std::string read = to_text(*summarize(file), "a.npz");
+  EXPECT_THAT(read, HasSubstr("names       0 names, all safe\n"));
+  file.warnings.push_back({.name = "W_ARRAY", .text = "'o' is not read"});
+  const std::string unread = to_text(*summarize(file), "a.npz");
+  EXPECT_THAT(unread, HasSubstr("names       0 names; those of arrays"));
+}
+
 Value whole(const std::string& name, Value children) {
   const Value state = Value::dict({{"_modules", std::move(children)}});
   return Object{
