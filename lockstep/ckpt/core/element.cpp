@@ -230,7 +230,7 @@ std::string part_text(double part) {
 } // namespace
 
 std::string complex_text(double real, double imaginary) {
-  const std::string tail = part_text(imaginary) + "j";
+  std::string tail = part_text(imaginary) + "j";
   if (real == 0 && !std::signbit(real)) {
     return tail;
   }
