@@ -52,25 +52,29 @@ Error no_key(std::span<const std::string> names, const Value& root) {
 // Which of `names` a key falls under, and which of them were met.
 class NameSet {
  public:
-  // `root`: the tree that they should be in. Ownership: outlives this object.
-  // `weights_key`: where the keys are in it, which names may say, too.
+  // `place`: the dict whose keys are asked for. A name that none of them has
+  // may say the dict's own key in front. `root`: the tree that it is in.
+  // Ownership: both outlive this object.
   NameSet(
       std::span<const std::string> names,
       const Value& root,
-      const std::string& weights_key)
+      const WeightsPlace& place)
       : names_(names), root_(root), met_(names.size(), false) {
     for (const std::string_view name : names) {
-      const bool has_key = !weights_key.empty() &&
-                           name.size() > weights_key.size() + 1 &&
-                           is_below(name, weights_key);
-      inner_.push_back(has_key ? name.substr(weights_key.size() + 1) : name);
+      const bool has_front = !place.key.empty() &&
+                             name.size() > place.key.size() + 1 &&
+                             is_below(name, place.key);
+      spellings_.push_back(
+          has_front && !has_below(*place.value.as_dict(), name)
+              ? name.substr(place.key.size() + 1)
+              : name);
     }
   }
 
   bool meets(const std::string& key) {
     bool any = false;
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      if (is_below(key, names_[i]) || is_below(key, inner_[i])) {
+    for (std::size_t i = 0; i < spellings_.size(); ++i) {
+      if (is_below(key, spellings_[i])) {
         met_[i] = true;
         any = true;
       }
@@ -88,8 +92,15 @@ class NameSet {
   }
 
  private:
+  static bool has_below(const Dict& dict, std::string_view name) {
+    return std::ranges::any_of(dict.items, [name](const Item& item) {
+      return is_below(key_text(item.first), name);
+    });
+  }
+
   std::span<const std::string> names_;
-  std::vector<std::string_view> inner_;
+  // As the keys say them.
+  std::vector<std::string_view> spellings_;
   const Value& root_;
   std::vector<bool> met_;
 };
@@ -250,13 +261,13 @@ Result<Edited> pick(const Value& root, std::span<const std::string> names) {
   }
   KeyReport report;
   if (are_entries(root, names)) {
-    NameSet set(names, root, "");
+    NameSet set(names, root, {.value = root});
     LOCKSTEP_ASSIGN(Dict kept, filter(*root.as_dict(), set, true, report));
     return Edited{.root = std::move(kept), .report = std::move(report)};
   }
   LOCKSTEP_ASSIGN(const WeightsPlace place, weights_to_edit(root));
   report.weights_key = place.key;
-  NameSet set(names, root, place.key);
+  NameSet set(names, root, place);
   LOCKSTEP_ASSIGN(Dict kept, filter(*place.value.as_dict(), set, true, report));
   return Edited{.root = std::move(kept), .report = std::move(report)};
 }
@@ -283,7 +294,7 @@ Result<Edited> drop(const Value& root, std::span<const std::string> names) {
     if (!place) {
       return no_key(rest, edited.root);
     }
-    NameSet set(rest, edited.root, place->key);
+    NameSet set(rest, edited.root, *place);
     edited.report.weights_key = place->key;
     LOCKSTEP_ASSIGN(
         Dict kept,

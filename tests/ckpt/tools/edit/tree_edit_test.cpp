@@ -203,5 +203,16 @@ TEST(TreeEdit, TakesAModuleWithTheKeyOfTheWeightsInFront) {
       ElementsAre("conv.weight", "layer1.0.weight", "layer1.1.weight"));
 }
 
+TEST(TreeEdit, TakesNoMoreThanTheKeysThatHaveTheName) {
+  const Value root = Value::dict(
+      {{"module", Value::dict({{"module.0.w", tensor()}, {"0.w", tensor()}})}});
+  const auto smaller = drop(root, Names{"module.0"});
+  ASSERT_TRUE(smaller) << to_string(smaller.error());
+  EXPECT_THAT(keys_of(*smaller->root.find("module")), ElementsAre("0.w"));
+  const auto picked = pick(root, Names{"module.0"});
+  ASSERT_TRUE(picked) << to_string(picked.error());
+  EXPECT_THAT(keys_of(picked->root), ElementsAre("module.0.w"));
+}
+
 } // namespace
 } // namespace lockstep::ckpt
