@@ -114,7 +114,11 @@ Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total) {
   }
   LOCKSTEP_ASSIGN(const LiteralPlace place, find_literal(head, total));
   LOCKSTEP_ASSIGN(auto literal, read_literal(head, place));
-  if (!literal.type) { // last, so that it vouches for all of the header
+  const std::uint64_t begin = place.offset + place.length;
+  if (!literal.type) { // last, so that it vouches for the whole array
+    if (literal.item_bytes != internal::kUnknownBytes) {
+      LOCKSTEP_TRY(data_bytes(literal.item_bytes, literal.shape, begin, total));
+    }
     return internal::bad_npy(
         ErrorCode::kUnsupported,
         "E_DTYPE",
@@ -127,7 +131,7 @@ Result<NpyHeader> read_npy_header(ByteSpan head, std::uint64_t total) {
       .type = *literal.type,
       .fortran_order = literal.fortran_order,
       .shape = std::move(literal.shape),
-      .data_offset = place.offset + place.length};
+      .data_offset = begin};
   LOCKSTEP_ASSIGN(
       header.data_bytes,
       data_bytes(literal.item_bytes, header.shape, header.data_offset, total));

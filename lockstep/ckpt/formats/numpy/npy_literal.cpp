@@ -99,7 +99,7 @@ class LiteralParser {
     while (!accept(']')) {
       LOCKSTEP_TRY(one_field(type, depth));
       bytes = __builtin_add_overflow(bytes, literal_.item_bytes, &bytes)
-                  ? ~0ULL
+                  ? kUnknownBytes
                   : bytes;
       ++count;
       if (!accept(',')) {
@@ -131,8 +131,8 @@ class LiteralParser {
     if (accept(',') && next() == '(') {
       type.reset();
       LOCKSTEP_TRY(sizes(field_shape_));
-      literal_.item_bytes =
-          npy_array_bytes(literal_.item_bytes, field_shape_).value_or(~0ULL);
+      literal_.item_bytes = npy_array_bytes(literal_.item_bytes, field_shape_)
+                                .value_or(kUnknownBytes);
       field_shape_.clear();
     }
     return expect(')');

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@
 
 namespace lockstep::ckpt::internal {
 
+/// A size that a `descr` does not tell.
+inline constexpr std::uint64_t kUnknownBytes =
+    std::numeric_limits<std::uint64_t>::max();
+
 /// What it says. No element is a Python object.
 struct NpyLiteral {
   /// Nothing if PyTorch has no such type.
@@ -23,8 +28,7 @@ struct NpyLiteral {
   std::string descr = {};
   /// Units: bytes from the array's start.
   std::uint64_t descr_offset = 0;
-  /// Units: bytes of an element of any type; the greatest number if `descr`
-  /// does not tell, or for more.
+  /// Units: bytes of an element of any type; also kUnknownBytes for more.
   std::uint64_t item_bytes = 0;
   bool fortran_order = false;
   std::vector<std::int64_t> shape = {};

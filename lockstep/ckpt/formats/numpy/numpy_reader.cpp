@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kSuffix = ".npy";
 constexpr const char* kNumpyArray = "numpy.ndarray";
 
-// A sound array of what tensors do not hold.
+// An array of what tensors do not hold; the error says nothing of damage.
 bool is_no_tensor(const Error& error) {
   return error.detail == "E_DTYPE" || error.detail == "E_NPY_OBJECT";
 }
@@ -100,6 +100,7 @@ class NpzReader {
   Result<Checkpoint> run() {
     Dict root;
     std::optional<Error> first_odd;
+    bool has_tensor = false;
     root.items.reserve(zip_->records().size());
     for (const ZipRecord& record : zip_->records()) {
       if (!record.name.ends_with(kSuffix)) {
@@ -115,6 +116,7 @@ class NpzReader {
           record.name.substr(0, record.name.size() - kSuffix.size());
       auto tensor = read(record);
       if (tensor) {
+        has_tensor = true;
         file_.storages.push_back(tensor->storage);
         root.items.emplace_back(std::move(name), *std::move(tensor));
         continue;
@@ -124,10 +126,11 @@ class NpzReader {
         return error;
       }
       warn_of(name, error);
+      keep_bytes(record);
       root.items.emplace_back(std::move(name), Object{.global = kNumpyArray});
       first_odd = first_odd ? first_odd : std::move(error);
     }
-    if (file_.storages.empty() && first_odd) {
+    if (!has_tensor && first_odd) {
       return *std::move(first_odd);
     }
     file_.root = std::move(root);
@@ -140,6 +143,15 @@ class NpzReader {
     file_.warnings.push_back(
         {.name = "W_ARRAY",
          .text = format("'{}' is not read: {}", escape(name), error.message)});
+  }
+
+  // So that its checksum is compared where those of the others are.
+  void keep_bytes(const ZipRecord& record) {
+    auto storage = std::make_shared<Storage>(
+        Storage{.nbytes = record.size, .dtype = DType::kUInt8});
+    storage->source =
+        record_source(zip_, record, record.size, input_.options.check_crc);
+    file_.storages.push_back(std::move(storage));
   }
 
   Result<Tensor> read(const ZipRecord& record) {

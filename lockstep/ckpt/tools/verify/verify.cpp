@@ -80,6 +80,11 @@ VerifyReport verify_storages(const Checkpoint& file) {
           storages.push_back(tensor.storage);
         }
       });
+  for (const auto& storage : file.storages) { // also where no tensor is
+    if (names.try_emplace(storage.get()).second) {
+      storages.push_back(storage);
+    }
+  }
   if (!status) {
     report.errors.push_back(finding_of(status.error()));
   }

@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/scan.h"
+#include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
@@ -139,20 +140,25 @@ std::vector<BadArray> bad_npy_types() {
        npy(literal(std::string(40, '['), "()"), "x"),
        header},
       {"FieldsTooDeep", npy(literal(deep_fields(), "()"), "x"), header},
-      {"Text", npy(literal("'<U3'", "(1,)"), "x"), "E_DTYPE"},
-      {"Date", npy(literal("'<M8[25us]'", "(1,)"), "x"), "E_DTYPE"},
+      {"Text", npy(literal("'<U1'", "(1,)"), "xxxx"), "E_DTYPE"},
+      {"Date", npy(literal("'<M8[25us]'", "(1,)"), "xxxxxxxx"), "E_DTYPE"},
       {"FieldCalledO",
-       npy(literal("[(('O', 'xO'), '<i4', (2, 3)), ('O', '|S1')]", "()"), "x"),
+       npy(literal("[(('O', 'xO'), '<i1', (2, 3)), ('O', '|S1')]", "()"),
+           "xxxxxxx"),
        "E_DTYPE"},
       {"FieldOfSeveral",
        npy(literal("[('bfloat16', '<u2', (2,))]", "()"), "xxxx"),
        "E_DTYPE"},
-      {"LongDouble", npy(literal("'<f16'", "(1,)"), "x"), "E_DTYPE"},
+      {"LongDouble",
+       npy(literal("'<f16'", "(1,)"), std::string(16, 'x')),
+       "E_DTYPE"},
       {"Void", npy(literal("'|V2'", "(1,)"), "xx"), "E_DTYPE"},
       {"Structure",
-       npy(literal("[('a', '<f4'), ('b', '<f4')]", "(1,)"), "x"),
+       npy(literal("[('a', '<f4'), ('b', '<f4')]", "(1,)"), "xxxxxxxx"),
        "E_DTYPE"},
-      {"WrongField", npy(literal("[('bfloat16', '<u4')]", "()")), "E_DTYPE"},
+      {"WrongField",
+       npy(literal("[('bfloat16', '<u4')]", "()"), "xxxx"),
+       "E_DTYPE"},
   };
 }
 
@@ -189,6 +195,8 @@ std::vector<BadArray> bad_npy_headers() {
        npy(literal("'<f8'", "(0, 2305843009213693952, 16)")),
        "E_OVERFLOW"},
       {"Rank", npy(literal("'|u1'", rank + ")"), "x"), "E_RANK"},
+      {"TextCut", npy(literal("'<U3'", "(1,)"), "x"), "E_TRUNCATED"},
+      {"TextOfUnknownSize", npy(literal("'|S'", "(1,)")), "E_DTYPE"},
       {"Cut", npy(literal("'<f4'", "(2,)"), "abcdefg"), "E_TRUNCATED"},
   };
 }
@@ -266,6 +274,26 @@ TEST(NpzReader, ChecksTheCrcOfAnArray) {
       file->root.find("w")->as_tensor()->storage->source->load();
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().detail, "E_CRC");
+}
+
+// Of what is not read, too: objects, and texts that fill their record.
+TEST(NpzVerify, FindsDamageInAnArrayThatIsNoTensor) {
+  for (const char* descr : {"'|O'", "'<U1'"}) {
+    ZipBytes zip;
+    zip.add("s.npy", npy(literal(descr, "(1,)"), "wxyz"));
+    zip.add("good.npy", npy(literal("'|u1'", "(1,)"), "a"));
+    std::string bytes = zip.finish();
+    const auto sound = verify(make_source(as_byte_span(bytes)), "m.npz");
+    ASSERT_TRUE(sound) << to_string(sound.error());
+    EXPECT_TRUE(sound->is_sound());
+    EXPECT_EQ(sound->records, 2U);
+    ++bytes[bytes.find("wxyz")];
+    const auto damaged = verify(make_source(as_byte_span(bytes)), "m.npz");
+    ASSERT_TRUE(damaged) << to_string(damaged.error());
+    ASSERT_EQ(damaged->errors.size(), 1U) << descr;
+    EXPECT_EQ(damaged->errors[0].detail, "E_CRC");
+    EXPECT_EQ(damaged->errors[0].record, "s.npy");
+  }
 }
 
 TEST(NpzReader, RefusesOtherRecords) {
