@@ -2,6 +2,7 @@
 //
 // `lockstep ckpt diff A B`: which tensors differ, and by how much.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "cli/color.h"
 #include "cli/command.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
@@ -148,10 +150,15 @@ Result<int> run_diff(const DiffArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(
       const ckpt::DiffReport report,
       ckpt::diff(a.root, b.root, options));
+  std::vector<std::string> warnings = warning_lines(a, args.a);
+  std::ranges::copy(warning_lines(b, args.b), std::back_inserter(warnings));
   if (common.json) {
-    print_result("lockstep.ckpt.diff/1", diff_json(report));
+    print_result(
+        "lockstep.ckpt.diff/1",
+        with_warnings(diff_json(report), warnings));
   } else {
     print(diff_text(report, common.color));
+    print_warnings(warnings);
   }
   return report.rows.empty() ? 0 : 1;
 }

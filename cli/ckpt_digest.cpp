@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/file_list.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
@@ -25,6 +26,12 @@ struct DigestArgs {
   bool lines = false;
 };
 
+// What is printed of a file.
+struct Digested {
+  std::vector<ckpt::DigestRow> rows = {};
+  std::vector<std::string> warnings = {};
+};
+
 Json digest_rows_json(const std::vector<ckpt::DigestRow>& rows) {
   Json array = Json::array();
   for (const ckpt::DigestRow& row : rows) {
@@ -38,7 +45,8 @@ Json digest_rows_json(const std::vector<ckpt::DigestRow>& rows) {
   return array;
 }
 
-Json digest_json(const std::vector<ckpt::DigestRow>& rows, bool lines) {
+Json digest_json(const Digested& file, bool lines) {
+  const auto& rows = file.rows;
   const std::string digest = ckpt::digest_text(rows);
   Json json = Json::object()
                   .set("digest", digest)
@@ -47,7 +55,7 @@ Json digest_json(const std::vector<ckpt::DigestRow>& rows, bool lines) {
   if (lines) {
     json.set("lines", digest_rows_json(rows));
   }
-  return json;
+  return with_warnings(std::move(json), file.warnings);
 }
 
 std::string digest_rows_text(const std::vector<ckpt::DigestRow>& rows) {
@@ -60,30 +68,36 @@ std::string digest_rows_text(const std::vector<ckpt::DigestRow>& rows) {
   return text;
 }
 
-Result<std::vector<ckpt::DigestRow>> rows_of(
+// `front`: what warnings begin with.
+Result<Digested> digest_file(
     const std::string& path,
+    std::string_view front,
     const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(path));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   auto rows = ckpt::digest_rows(file.root, common.load.limits);
   if (!rows) {
     rows.error().path = input.name();
+    return std::move(rows).error();
   }
-  return rows;
+  return Digested{
+      .rows = *std::move(rows),
+      .warnings = warning_lines(file, front)};
 }
 
 Result<int> digest_one(
     const std::string& path,
     const DigestArgs& args,
     const Common& common) {
-  LOCKSTEP_ASSIGN(const auto rows, rows_of(path, common));
+  LOCKSTEP_ASSIGN(const Digested file, digest_file(path, "", common));
   if (common.json) {
-    print_result("lockstep.ckpt.digest/1", digest_json(rows, args.lines));
-  } else if (args.lines) {
-    print(digest_rows_text(rows));
-  } else {
-    print(ckpt::digest_text(rows) + "\n");
+    print_result("lockstep.ckpt.digest/1", digest_json(file, args.lines));
+    return 0;
   }
+  print(
+      args.lines ? digest_rows_text(file.rows)
+                 : ckpt::digest_text(file.rows) + "\n");
+  print_warnings(file.warnings);
   return 0;
 }
 
@@ -95,20 +109,21 @@ Result<int> run_digest(const DigestArgs& args, const Common& common) {
   }
   FileAnswers answers("ckpt.digest", "readable");
   for (const std::string& path : list.files) {
-    const auto rows = rows_of(path, common);
+    const auto file = digest_file(path, path, common);
     answers.add(
         path,
-        rows ? digest_json(*rows, args.lines) : Json(),
-        rows ? std::nullopt : std::optional(rows.error()));
+        file ? digest_json(*file, args.lines) : Json(),
+        file ? std::nullopt : std::optional(file.error()));
     if (common.json) {
       continue;
     }
-    if (!rows) {
-      print_error(rows.error(), "", false);
+    if (!file) {
+      print_error(file.error(), "", false);
       continue;
     }
-    print(format("{}  {}\n", ckpt::digest_text(*rows), escape(path, 200)));
-    print(args.lines ? digest_rows_text(*rows) : "");
+    print(format("{}  {}\n", ckpt::digest_text(file->rows), escape(path, 200)));
+    print(args.lines ? digest_rows_text(file->rows) : "");
+    print_warnings(file->warnings);
   }
   return answers.finish("lockstep.ckpt.digest.files/1", common.json);
 }

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/listing_args.h"
 #include "cli/output.h"
@@ -130,12 +131,16 @@ Result<int> run_ls(const ListArgs& args, const Common& common) {
   }
   if (args.depth == 0) {
     common.json
-        ? print_result(kLsSchema, list_json(file, tensors_json(rows)))
+        ? print_result(
+              kLsSchema,
+              with_warnings(tensors_json(rows), warning_lines(file)))
         : print_list(file, table_text(rows, {file.format, args.is_long}));
     return 0;
   }
   const auto groups = folded(rows, args.depth);
-  common.json ? print_result(kLsSchema, list_json(file, groups_json(groups)))
+  common.json ? print_result(
+                    kLsSchema,
+                    with_warnings(groups_json(groups), warning_lines(file)))
               : print_list(file, groups_text(groups));
   return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/listing_args.h"
 #include "cli/output.h"
@@ -243,6 +244,8 @@ Result<ckpt::Value> find(const ckpt::Value& root, const std::string& key) {
 Result<int> run_show(const ShowArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  // Beside JSON, too: that is the value alone.
+  print_warnings(warning_lines(file));
   auto value = find(file.root, args.key);
   auto status = value ? show(file, *value, args, common)
                       : Result<int>(std::move(value).error());

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/listing_args.h"
 #include "cli/output.h"
@@ -80,7 +81,9 @@ Result<int> run_tree(const ListArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const auto tensors, list_rows(file, args));
   const auto rows = ckpt::tree_rows(tensors, args.depth);
   if (common.json) {
-    print_result("lockstep.ckpt.tree/1", list_json(file, tree_rows_json(rows)));
+    print_result(
+        "lockstep.ckpt.tree/1",
+        with_warnings(tree_rows_json(rows), warning_lines(file)));
   } else {
     print_list(file, tree_rows_text(rows, file.format, args.is_long));
   }

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/arguments.h"
+#include "cli/file_warnings.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
@@ -60,20 +61,7 @@ Result<std::vector<ckpt::ListRow>> list_rows(
 
 void print_list(const ckpt::Checkpoint& file, std::string_view text) {
   print(text);
-  for (const ckpt::Warning& warning : file.warnings) {
-    print_warning(to_string(warning));
-  }
-}
-
-Json list_json(const ckpt::Checkpoint& file, Json list) {
-  Json warnings = Json::array();
-  for (const ckpt::Warning& warning : file.warnings) {
-    warnings.push(to_string(warning));
-  }
-  if (!file.warnings.empty()) {
-    list.set("warnings", std::move(warnings));
-  }
-  return list;
+  print_warnings(warning_lines(file));
 }
 
 std::string padded(std::string text, std::size_t width) {

@@ -37,12 +37,8 @@ Result<std::vector<ckpt::ListRow>> list_rows(
     const ckpt::Checkpoint& file,
     const ListArgs& args);
 
-/// Prints a list, and to standard error what was read with a warning: an array
-/// that is no tensor is in no list.
+/// Prints a list, and to standard error what was read with a warning.
 void print_list(const ckpt::Checkpoint& file, std::string_view text);
-
-/// The list with `warnings`, if there are any.
-Json list_json(const ckpt::Checkpoint& file, Json list);
 
 /// `text` and spaces up to `width`.
 std::string padded(std::string text, std::size_t width);

@@ -335,16 +335,26 @@ TEST_F(EditCommands, StandardInputIsReadByAll) {
   EXPECT_THAT(text("err.txt"), HasSubstr("named twice"));
 }
 
-TEST_F(EditCommands, ListsSayWhatWasReadWithAWarning) {
+TEST_F(EditCommands, ReadersSayWhatWasReadWithAWarning) {
   put("tiny.pt", "m.pt");
   ASSERT_EQ(shell("printf junk >>m.pt"), 0);
-  for (const char* command : {"ls m.pt", "ls --names m.pt", "tree m.pt"}) {
+  for (const char* command :
+       {"ls m.pt", "ls --names m.pt", "tree m.pt", "digest m.pt"}) {
     EXPECT_EQ(run(command), 0);
     EXPECT_THAT(text("err.txt"), HasSubstr("warning: W_TRAILING: "));
     EXPECT_EQ(run(format("{} --json", command)), 0);
     EXPECT_THAT(text("out.txt"), HasSubstr("\"warnings\":[\"W_TRAILING"));
     EXPECT_EQ(text("err.txt"), "");
   }
+  put("tiny.pt", "good.pt");
+  for (const char* command : {"digest good.pt m.pt", "diff good.pt m.pt"}) {
+    EXPECT_EQ(run(command), 0);
+    EXPECT_THAT(text("err.txt"), HasSubstr("warning: m.pt: W_TRAILING: "));
+    EXPECT_EQ(run(format("{} --json", command)), 0);
+    EXPECT_THAT(text("out.txt"), HasSubstr("\"warnings\":[\"m.pt: W_TRAI"));
+  }
+  EXPECT_EQ(run("show m.pt --json"), 0);
+  EXPECT_THAT(text("err.txt"), HasSubstr("warning: W_TRAILING: "));
 }
 
 TEST_F(EditCommands, TorchScriptArchivesHaveASummary) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/file_warnings.h"
+
+#include <utility>
+
+#include "cli/output.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::cli {
+
+std::vector<std::string> warning_lines(
+    const ckpt::Checkpoint& file,
+    std::string_view path) {
+  const std::string front = path.empty() ? "" : escape(path, 200) + ": ";
+  std::vector<std::string> texts;
+  texts.reserve(file.warnings.size());
+  for (const ckpt::Warning& warning : file.warnings) {
+    texts.push_back(front + to_string(warning));
+  }
+  return texts;
+}
+
+void print_warnings(std::span<const std::string> warnings) {
+  for (const std::string& warning : warnings) {
+    print_warning(warning);
+  }
+}
+
+Json with_warnings(Json result, std::span<const std::string> warnings) {
+  if (!warnings.empty()) {
+    Json array = Json::array();
+    for (const std::string& warning : warnings) {
+      array.push(warning);
+    }
+    result.set("warnings", std::move(array));
+  }
+  return result;
+}
+
+} // namespace lockstep::cli
