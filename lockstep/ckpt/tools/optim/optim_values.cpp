@@ -145,13 +145,14 @@ Value scalar_tensor(float number) {
 }
 
 Result<Value> to_cpp_value(const OptimField& field, const Value& value) {
-  const List* list = value.as_list();
+  const List* list =
+      field.type == FieldType::kTensors ? value.as_list() : nullptr;
   if (list != nullptr && list->items.empty()) {
     return optim_error(
         ErrorCode::kUnsupported,
         format(
-            "'{}' is empty, which an archive for C++ cannot say; expected at "
-            "least one tensor",
+            "'{}' is empty; an archive for C++ is written of lists with at "
+            "least one tensor only",
             field.name),
         "save the state after one more step, or start the optimizer anew");
   }

@@ -171,6 +171,15 @@ TEST(OptimConvert, SaysWhatHelpsAnLbfgsWithoutHistory) {
   EXPECT_EQ(to_text(*back->root.find("state")->find(0)->find("ro")), "[]");
 }
 
+TEST(OptimConvert, SaysThatAnEmptyListIsOfTheWrongType) {
+  const Value state = sgd();
+  state.find("param_groups")->as_list()->items[0].set("momentum", List{});
+  const auto made = optim_to_cpp(state);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(made.error().message, "'momentum' is of type list");
+}
+
 TEST(OptimConvert, TakesAnLrInATensor) {
   const Value state = sgd();
   state.find("param_groups")->as_list()->items[0].set("lr", step(0.5F));
