@@ -128,6 +128,12 @@ class ValueWalk {
     return name_;
   }
   [[nodiscard]] std::vector<PathStep> path() const;
+  /// Steps of the path.
+  [[nodiscard]] std::size_t path_size() const noexcept {
+    return path_.size();
+  }
+  /// True if the last step is the key `key` of a dict.
+  [[nodiscard]] bool is_at_key(std::string_view key) const;
 
  private:
   // A step of the path: its text is a part of the name.
@@ -274,9 +280,12 @@ std::string to_text(const ValueChange& change);
 /// Counts them. One of each kind, in the order in which they were met.
 class ValueChanges {
  public:
-  void add(ChangeKind kind, const std::string& name);
+  /// `name` is called for the first of a kind only.
+  using Name = std::function<std::string()>;
+
+  void add(ChangeKind kind, const Name& name);
   /// `add` if there are attributes.
-  void add_attributes(const Tensor& tensor, const std::string& name);
+  void add_attributes(const Tensor& tensor, const Name& name);
   std::vector<ValueChange> take() {
     return std::move(changes_);
   }

@@ -142,6 +142,18 @@ TEST_F(ConvertPlaces, ConvertNamesValuesThatChange) {
             "1 tensor loses its attributes: 'state_dict.fc.w'"));
   }
   EXPECT_THAT(warned("pt"), UnorderedElementsAre());
+  // Only a key that is "state" itself brings integers back.
+  const Value dotted = Value::dict({{"optim.state", Value::dict({{0, one}})}});
+  ASSERT_TRUE(ckpt::save(path("m.pt"), dotted));
+  EXPECT_THAT(
+      warned("dcp"),
+      UnorderedElementsAre(
+          "1 key that is no text becomes text: 'optim.state.0'"));
+  const Value pair = Value::tuple({1, one});
+  ASSERT_TRUE(ckpt::save(path("m.pt"), pair));
+  EXPECT_THAT(
+      warned("libtorch"),
+      UnorderedElementsAre("1 tuple becomes a list"));
   ASSERT_TRUE(ckpt::save(path("m.pt"), Value::dict({{7, one}})));
   EXPECT_THAT(
       warned("npz"),

@@ -41,14 +41,14 @@ class FlatChanges final : public ValueWalk {
  private:
   Status visit(const Value& value) override {
     if (const Tensor* tensor = value.as_tensor()) {
-      changes_.add_attributes(*tensor, name());
+      changes_.add_attributes(*tensor, [this] { return name(); });
     }
     // Below the outer dict, keys are parts of names.
     const Dict* dict = value.as_dict();
     if (dict != nullptr && name().empty()) {
       for (const auto& [key, entry] : dict->items) {
         if (key.as_string() == nullptr) {
-          changes_.add(ChangeKind::kKey, attribute_name(name(), key));
+          changes_.add(ChangeKind::kKey, [&key] { return key_text(key); });
         }
       }
     }
@@ -64,24 +64,22 @@ std::string to_text(const ValueChange& change) {
   const auto* row =
       std::ranges::find(kChangeRows, change.kind, &ChangeRow::kind);
   return format(
-      "{}: '{}'{}",
+      "{}{}{}",
       counted(change.count, row->one, row->many),
-      escape(change.first),
+      change.first.empty() ? "" : format(": '{}'", escape(change.first)),
       change.count == 1 ? "" : format(" and {} more", change.count - 1));
 }
 
-void ValueChanges::add(ChangeKind kind, const std::string& name) {
+void ValueChanges::add(ChangeKind kind, const Name& name) {
   const auto known = std::ranges::find(changes_, kind, &ValueChange::kind);
   if (known == changes_.end()) {
-    changes_.push_back({.kind = kind, .count = 1, .first = name});
+    changes_.push_back({.kind = kind, .count = 1, .first = name()});
   } else {
     ++known->count;
   }
 }
 
-void ValueChanges::add_attributes(
-    const Tensor& tensor,
-    const std::string& name) {
+void ValueChanges::add_attributes(const Tensor& tensor, const Name& name) {
   if (tensor.attributes != nullptr && child_count(*tensor.attributes) != 0) {
     add(ChangeKind::kTensorAttributes, name);
   }

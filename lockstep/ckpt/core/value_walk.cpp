@@ -357,6 +357,14 @@ std::vector<PathStep> ValueWalk::path() const {
   return steps;
 }
 
+bool ValueWalk::is_at_key(std::string_view key) const {
+  if (path_.empty() || path_.back().index) {
+    return false;
+  }
+  const Step& last = path_.back();
+  return std::string_view(name_).substr(last.begin, last.size) == key;
+}
+
 void NodeWalk::run(const Value& root, const Visitor& visit) {
   std::vector<const Value*> pending{&root};
   while (!pending.empty()) {

@@ -331,6 +331,23 @@ TEST(NodeWalk, LooksAtSharedNodesOnceParentsFirst) {
   EXPECT_THAT(types, ElementsAre());
 }
 
+// Names of the others would be made for nothing.
+TEST(ValueChanges, AsksForTheFirstNameOfAKind) {
+  ValueChanges changes;
+  std::size_t asked = 0;
+  const auto name = [&asked] { return std::to_string(++asked); };
+  for (const ChangeKind kind :
+       {ChangeKind::kKey, ChangeKind::kTuple, ChangeKind::kKey}) {
+    changes.add(kind, name);
+  }
+  const auto made = changes.take();
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(
+      to_text(made[0]),
+      "2 keys that are no text become text: '1' and 1 more");
+  EXPECT_EQ(asked, 2U);
+}
+
 TEST(NodeWalk, LeavesOutWhatItIsTold) {
   const Value known = Value::list({"below"});
   Names types;

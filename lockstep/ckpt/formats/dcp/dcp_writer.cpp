@@ -103,11 +103,13 @@ class LeafWalk final : public ValueWalk {
       const std::int64_t* number = item.first.as_int();
       return number != nullptr && *number >= 0;
     };
-    const bool come_back = (name() == "state" || name().ends_with(".state")) &&
-                           std::ranges::all_of(dict.items, is_number);
+    const bool come_back =
+        is_at_key("state") && std::ranges::all_of(dict.items, is_number);
     for (const auto& [key, value] : dict.items) {
       if (key.as_string() == nullptr && !come_back) {
-        changes_.add(ChangeKind::kKey, attribute_name(name(), key));
+        changes_.add(ChangeKind::kKey, [this, &key] {
+          return attribute_name(name(), key);
+        });
       }
     }
   }
@@ -156,11 +158,12 @@ class LeafWalk final : public ValueWalk {
     return {};
   }
 
-  // To be kept: as a path, its steps take more than its name does.
+  // To be kept twice, as a name and as steps: counted before it is made.
   Result<std::vector<PathStep>> counted_path() {
-    std::vector<PathStep> steps = path();
-    LOCKSTEP_TRY(count(steps.size() * sizeof(PathStep) / kVisitBytes));
-    return steps;
+    const std::size_t bytes =
+        2 * (2 * name().size() + path_size() * sizeof(PathStep));
+    LOCKSTEP_TRY(count(bytes / kVisitBytes));
+    return path();
   }
 
   static Error same_name(const std::string& name) {
@@ -180,7 +183,7 @@ class LeafWalk final : public ValueWalk {
     }
     if (is_plain_tensor(value)) {
       const Tensor& tensor = *value.as_tensor();
-      changes_.add_attributes(tensor, leaf.item.name);
+      changes_.add_attributes(tensor, [this] { return name(); });
       leaf.item.is_tensor = true;
       leaf.item.dtype = tensor.dtype;
       leaf.item.requires_grad = tensor.requires_grad;

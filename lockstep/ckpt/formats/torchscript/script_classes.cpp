@@ -99,7 +99,7 @@ class Builder {
       return numbered(list->items);
     }
     if (const Tuple* tuple = value.as_tuple()) {
-      changes_.add(ChangeKind::kTuple, join(path_, "."));
+      changes_.add(ChangeKind::kTuple, [this] { return join(path_, "."); });
       return numbered(tuple->items);
     }
     if (is_module(value)) {
@@ -129,7 +129,9 @@ class Builder {
     const bool is_text = classes_[object].name != "LockstepIntDict";
     for (const auto& [key, value] : dict.items) {
       if (is_text && key.as_string() == nullptr) {
-        changes_.add(ChangeKind::kKey, attribute_name(join(path_, "."), key));
+        changes_.add(ChangeKind::kKey, [this, &key] {
+          return attribute_name(join(path_, "."), key);
+        });
       }
       LOCKSTEP_TRY(add(object, key_text(key), value));
     }
@@ -269,16 +271,17 @@ class Builder {
 
   // Of a value that LibTorch has a type for.
   void note_changes(const Value& value) {
+    const ValueChanges::Name place = [this] { return join(path_, "."); };
     if (value.as_size() != nullptr) {
-      changes_.add(ChangeKind::kTuple, join(path_, "."));
+      changes_.add(ChangeKind::kTuple, place);
     }
     if (const Tensor* tensor = value.as_tensor()) {
-      changes_.add_attributes(*tensor, join(path_, "."));
+      changes_.add_attributes(*tensor, place);
     }
     if (const List* list = value.as_list()) {
       for (const Value& item : list->items) {
         if (const Tensor* tensor = item.as_tensor()) {
-          changes_.add_attributes(*tensor, join(path_, "."));
+          changes_.add_attributes(*tensor, place);
         }
       }
     }

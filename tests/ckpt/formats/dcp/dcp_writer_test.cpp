@@ -117,6 +117,22 @@ Value doubled(Value inner) {
   return Value::dict({{"b", list}});
 }
 
+// Each would be kept several times.
+TEST(DcpWriter, StopsAtNamesThatFillTheMemory) {
+  Dict below;
+  for (std::int64_t i = 0; i < 400; ++i) {
+    below.items.emplace_back(std::to_string(i), Value());
+  }
+  MemoryFs fs;
+  const Status status = save(
+      "d",
+      Value::dict({{std::string(200'000, 'a'), std::move(below)}}),
+      kWritten,
+      fs);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().detail, "E_LIMIT");
+}
+
 TEST(DcpWriter, StopsAtListsThatExpandWithoutEnd) {
   MemoryFs fs;
   const Status status = save("d", doubled(Value::dict({})), kWritten, fs);
