@@ -358,11 +358,8 @@ std::vector<PathStep> ValueWalk::path() const {
 }
 
 bool ValueWalk::is_at_key(std::string_view key) const {
-  if (path_.empty() || path_.back().index) {
-    return false;
-  }
-  const Step& last = path_.back();
-  return std::string_view(name_).substr(last.begin, last.size) == key;
+  return !path_.empty() && !path_.back().index &&
+         std::string_view(name_).substr(path_.back().begin) == key;
 }
 
 void NodeWalk::run(const Value& root, const Visitor& visit) {

@@ -11,6 +11,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
+#include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/load/diagnose.h"
 
 namespace lockstep::ckpt {
@@ -44,13 +45,20 @@ Error folder_error(const ReadInput& input) {
   return error;
 }
 
+// Foreign bytes may lie in front of a checkpoint that is cut.
+Error file_error(const ReadInput& input) {
+  Error error = diagnose(input.head, input.source->size());
+  const auto hint = foreign_bytes_hint(input.source, input.options.limits);
+  error.hint = hint.empty() ? error.hint : hint;
+  return error;
+}
+
 Result<Checkpoint> read_any(const ReadInput& input) {
   LOCKSTEP_ASSIGN(const Format* format, find_format(input));
   if (format != nullptr) {
     return format->read(input);
   }
-  return input.source == nullptr ? folder_error(input)
-                                 : diagnose(input.head, input.source->size());
+  return input.source == nullptr ? folder_error(input) : file_error(input);
 }
 
 Result<Checkpoint> read_source(ReadInput input) {

@@ -11,9 +11,6 @@ namespace {
 
 // A comment and PyTorch's tolerance for trailing bytes both end at 64 KiB.
 constexpr std::uint64_t kSearchBytes = 0xFFFF + kStructBytes<EndRecord>;
-constexpr const char* kPrefixHint =
-    "'lockstep ckpt repair FILE OUT' leaves out what lies in front of the "
-    "archive";
 constexpr std::uint64_t kMagicBytes = sizeof(LocalHeader::kMagic);
 
 Error no_end(std::uint64_t size) {
@@ -40,9 +37,7 @@ Status check_magic(ByteSource& source) {
         ErrorCode::kCorrupt,
         "E_PREFIX",
         "the file does not start with a zip record; expected 'PK\\x03\\x04'",
-        equal,
-        {},
-        kPrefixHint);
+        equal);
   }
   if (head.size() < kMagicBytes) {
     return zip_error(
@@ -239,9 +234,7 @@ Status check_position(
       format(
           "{} before the zip file",
           counted(shift, "foreign byte lies", "foreign bytes lie")),
-      0,
-      {},
-      kPrefixHint);
+      0);
 }
 
 } // namespace

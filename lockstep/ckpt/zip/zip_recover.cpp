@@ -20,6 +20,10 @@ constexpr std::uint64_t kLastBlockBytes = 1ULL << 20;
 // without an end.
 constexpr std::uint64_t kMaxSearches = 64;
 
+// Servers and scripts put a few lines in front of a file; behind more it is a
+// part of something else.
+constexpr std::uint64_t kMaxForeignBytes = 64 << 10;
+
 // Offset of the first structure in [from, end) that `accept` takes.
 using Accept = std::function<bool(ByteSpan at, std::uint64_t offset)>;
 
@@ -176,6 +180,26 @@ class Recovery {
 };
 
 } // namespace
+
+Result<std::optional<std::uint64_t>> find_zip_start(ByteSource& source) {
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan head,
+      source.view(0, std::min(source.size(), kMaxForeignBytes), scratch));
+  if (starts_like_zip(head)) {
+    return std::optional<std::uint64_t>(0);
+  }
+  const std::string magic = magic_of<LocalHeader>();
+  const std::string_view text = as_text(head);
+  for (std::size_t at = text.find(magic); at < text.size();
+       at = text.find(magic, at + 1)) {
+    LOCKSTEP_ASSIGN(const auto record, read_local_record(source, at));
+    if (record && record->name.find('/') != std::string::npos) {
+      return std::optional<std::uint64_t>(at);
+    }
+  }
+  return std::optional<std::uint64_t>();
+}
 
 Result<std::vector<std::uint64_t>> find_end_records(ByteSource& source) {
   constexpr std::size_t kMaxEnds = 100'000;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ struct RecoveredRecords {
   /// Records that were cut.
   std::vector<LostRecord> lost = {};
 };
+
+/// Units: bytes in front of the first record that lies in a folder, as those of
+/// PyTorch do, at most 64 KiB; nothing if there is none. Errors: kIo.
+Result<std::optional<std::uint64_t>> find_zip_start(ByteSource& source);
 
 /// Where the file holds end records: one, or several if archives follow each
 /// other. The first 100,000. Units: bytes from the start. Errors: kIo.

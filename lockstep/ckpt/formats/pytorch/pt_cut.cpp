@@ -174,21 +174,20 @@ std::string records_text(const CutArchive& found) {
   return text;
 }
 
-// Without the pickle nothing has a name.
-bool can_rescue(const CutArchive& found) {
-  const auto& whole = found.whole;
-  return std::ranges::find(whole, "data.pkl") != whole.end() &&
-         std::ranges::any_of(whole, [](const std::string& name) {
-           return name.starts_with("data/");
-         });
-}
-
 } // namespace
 
 Result<CutArchive> examine_cut(
     const std::shared_ptr<ByteSource>& source,
     const Limits& limits) {
   return Walker(source, limits).run();
+}
+
+bool can_rescue(const CutArchive& found) {
+  const auto& whole = found.whole;
+  return std::ranges::find(whole, "data.pkl") != whole.end() &&
+         std::ranges::any_of(whole, [](const std::string& name) {
+           return name.starts_with("data/");
+         });
 }
 
 Error explain_cut(

@@ -31,6 +31,10 @@ Result<CutArchive> examine_cut(
     const std::shared_ptr<ByteSource>& source,
     const Limits& limits);
 
+/// True if the pickle, without which nothing has a name, and a storage are
+/// whole.
+bool can_rescue(const CutArchive& found);
+
 /// `error` (E_ZIP_NO_EOCD) with what `examine_cut` found in its message.
 Error explain_cut(
     Error error,

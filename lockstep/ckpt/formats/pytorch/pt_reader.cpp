@@ -334,11 +334,15 @@ Result<bool> claims_zip(const ReadInput& input) {
 Result<Checkpoint> read_zip(const ReadInput& input) {
   auto zip = ZipReader::open(input.source, input.options.limits);
   if (!zip) {
-    return zip.error().detail == "E_ZIP_NO_EOCD" ? internal::explain_cut(
-                                                       std::move(zip).error(),
-                                                       input.source,
-                                                       input.options.limits)
-                                                 : std::move(zip).error();
+    Error error = std::move(zip).error();
+    if (error.detail == "E_PREFIX") {
+      error.hint = foreign_bytes_hint(input.source, input.options.limits);
+    }
+    return error.detail == "E_ZIP_NO_EOCD" ? internal::explain_cut(
+                                                 std::move(error),
+                                                 input.source,
+                                                 input.options.limits)
+                                           : error;
   }
   return PtReader(
              std::make_shared<const ZipReader>(*std::move(zip)),

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/format.h"
@@ -27,6 +28,12 @@ Result<Checkpoint> read_zip(const ReadInput& input);
 Result<Checkpoint> read_zip_remains(
     std::shared_ptr<const ZipReader> zip,
     const LoadOptions& options);
+
+/// How to read an archive behind foreign bytes; "" if there is none that the
+/// repair takes.
+std::string foreign_bytes_hint(
+    const std::shared_ptr<ByteSource>& source,
+    const Limits& limits);
 
 /// As `save` with the format "pt".
 Status write_pt(

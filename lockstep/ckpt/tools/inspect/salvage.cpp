@@ -11,7 +11,6 @@
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
 #include "lockstep/ckpt/formats/torchscript/script_era.h"
 #include "lockstep/ckpt/inspect.h"
-#include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
@@ -176,36 +175,6 @@ Result<Remains> open_remains(
       .is_without_directory = is_lost};
 }
 
-// Servers and scripts put a few lines in front of a file; behind more it is a
-// part of something else.
-constexpr std::uint64_t kMaxForeignBytes = 64 << 10;
-
-// Units: bytes in front of the first record. Errors: kUnsupported
-// (E_WRONG_FORMAT) if there is no archive.
-Result<std::uint64_t> archive_start(ByteSource& source) {
-  std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(
-      const ByteSpan head,
-      source.view(0, std::min(source.size(), kMaxForeignBytes), scratch));
-  if (starts_like_zip(head)) {
-    return 0;
-  }
-  const std::string magic = magic_of<LocalHeader>();
-  const std::string_view text = as_text(head);
-  for (std::size_t at = text.find(magic); at < text.size();
-       at = text.find(magic, at + 1)) {
-    LOCKSTEP_ASSIGN(const auto record, read_local_record(source, at));
-    if (record && record->name.find('/') != std::string::npos) {
-      return at; // in a folder, as PyTorch's records are
-    }
-  }
-  return Error{
-      .code = ErrorCode::kUnsupported,
-      .op = "ckpt.repair",
-      .message = "only zip checkpoints can be repaired",
-      .detail = "E_WRONG_FORMAT"};
-}
-
 // The sound ones of those that can be written beside each other.
 std::vector<ExtraRecord> sound_records(
     const std::vector<ExtraRecord>& records,
@@ -249,7 +218,17 @@ Result<SalvageReport> salvage(
     const LoadOptions& options,
     const SaveOptions& save_options,
     FileSystem& fs) {
-  LOCKSTEP_ASSIGN(const std::uint64_t start, archive_start(*source));
+  LOCKSTEP_ASSIGN(const auto found, find_zip_start(*source));
+  if (!found) {
+    return Error{
+        .code = ErrorCode::kUnsupported,
+        .op = "ckpt.repair",
+        .message =
+            "no zip checkpoint begins in the first 64 KiB of the file; "
+            "only such files can be repaired",
+        .detail = "E_WRONG_FORMAT"};
+  }
+  const std::uint64_t start = *found;
   LoadOptions checked = options;
   checked.check_crc = true;
   LOCKSTEP_ASSIGN(

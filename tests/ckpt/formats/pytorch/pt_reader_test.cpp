@@ -284,15 +284,41 @@ TEST(CutArchive, NamesTheRepairThatHelps) {
   }
 }
 
+Error refusal_of(const std::string& bytes) {
+  const auto file = load(make_source(as_byte_span(bytes)), "m.pt");
+  return file ? Error() : file.error();
+}
+
 // Those of a server's answer, for example.
 TEST(ForeignBytes, InFrontAreForRepair) {
   MemoryFs fs;
   ASSERT_TRUE(save("m.pt", Value::dict({{"a", floats({1})}}), {}, fs));
   const std::string bytes = "HTTP/1.1 200 OK\n" + *read_text(fs, "m.pt");
-  const auto file = load(make_source(as_byte_span(bytes)), "m.pt");
-  ASSERT_FALSE(file);
-  EXPECT_EQ(file.error().detail, "E_PREFIX");
-  EXPECT_THAT(file.error().hint, testing::HasSubstr("repair FILE OUT"));
+  const Error whole = refusal_of(bytes);
+  EXPECT_EQ(whole.detail, "E_PREFIX");
+  EXPECT_THAT(
+      whole.hint,
+      testing::HasSubstr("begins at byte 16: 'lockstep ckpt repair FILE OUT'"));
+  const Error cut = refusal_of(bytes.substr(0, bytes.size() - 30));
+  EXPECT_EQ(cut.detail, "E_WRONG_FORMAT");
+  EXPECT_EQ(cut.hint, whole.hint);
+}
+
+TEST(ForeignBytes, HaveNoHintWhereTheRepairDoesNotHelp) {
+  MemoryFs fs;
+  ASSERT_TRUE(save("m.pt", Value::dict({{"a", floats({1})}}), {}, fs));
+  const std::string torch = *read_text(fs, "m.pt");
+  ZipBytes arrays;
+  arrays.add("a/b.npy", "bytes");
+  const std::string numpy = arrays.finish();
+  for (const std::string& bytes :
+       {"HTTP/1.1 200 OK\n" + numpy,
+        std::string(70'000, '\n') + torch,
+        numpy + numpy}) {
+    const Error error = refusal_of(bytes);
+    EXPECT_EQ(error.detail, "E_PREFIX");
+    EXPECT_EQ(error.hint, "");
+  }
 }
 
 TEST(Print, StopsAtTheLineLimit) {

@@ -185,6 +185,9 @@ TEST_F(Salvage, LeavesOutForeignBytesInFront) {
   }
   write("in.pt", std::string(64 << 10, '\n') + whole);
   EXPECT_EQ(rescue().error().detail, "E_WRONG_FORMAT");
+  EXPECT_THAT(
+      rescue().error().message,
+      testing::HasSubstr("begins in the first 64 KiB of the file"));
 }
 
 // A record that makes an archive a TorchScript program.
