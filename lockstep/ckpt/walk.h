@@ -264,6 +264,8 @@ enum class ChangeKind : std::uint8_t {
   kTuple,
   /// The key of a dict becomes text.
   kKey,
+  /// A dict, list or tuple without elements is left out.
+  kEmpty,
 };
 
 /// All changes of one kind.

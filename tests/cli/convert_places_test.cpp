@@ -149,6 +149,18 @@ TEST_F(ConvertPlaces, ConvertNamesValuesThatChange) {
       warned("dcp"),
       UnorderedElementsAre(
           "1 key that is no text becomes text: 'optim.state.0'"));
+  const Value empties = Value::dict(
+      {{"w", one},
+       {"cfg", Value::dict({})},
+       {"steps", Value::dict({{"t", Value::tuple({})}})}});
+  ASSERT_TRUE(ckpt::save(path("m.pt"), empties));
+  for (const char* to : {"npz", "safetensors"}) {
+    EXPECT_THAT(
+        warned(to),
+        UnorderedElementsAre(
+            "2 empty dicts, lists or tuples are left out: 'cfg' and 1 more"));
+  }
+  EXPECT_THAT(warned("dcp"), UnorderedElementsAre());
   const Value pair = Value::tuple({1, one});
   ASSERT_TRUE(ckpt::save(path("m.pt"), pair));
   EXPECT_THAT(

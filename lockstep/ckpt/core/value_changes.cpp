@@ -27,6 +27,10 @@ constexpr std::array kChangeRows{
         ChangeKind::kKey,
         "key that is no text becomes text",
         "keys that are no text become text"},
+    ChangeRow{
+        ChangeKind::kEmpty,
+        "empty dict, list or tuple is left out",
+        "empty dicts, lists or tuples are left out"},
 };
 
 class FlatChanges final : public ValueWalk {
@@ -42,6 +46,12 @@ class FlatChanges final : public ValueWalk {
   Status visit(const Value& value) override {
     if (const Tensor* tensor = value.as_tensor()) {
       changes_.add_attributes(*tensor, [this] { return name(); });
+    }
+    const bool is_empty =
+        (value.as_dict() != nullptr || value.elements() != nullptr) &&
+        child_count(value) == 0;
+    if (is_empty && !name().empty()) {
+      changes_.add(ChangeKind::kEmpty, [this] { return name(); });
     }
     // Below the outer dict, keys are parts of names.
     const Dict* dict = value.as_dict();
