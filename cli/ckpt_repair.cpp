@@ -82,7 +82,7 @@ std::string salvage_text(
                                               "foreign byte was left out",
                                               "foreign bytes were left out"));
   text += report.is_without_directory
-              ? "the directory was lost: records were found one by one\n"
+              ? "the file's directory was lost: records were found one by one\n"
               : "";
   text += report.is_flat ? "classes are not written: the new file is one dict "
                            "of names and tensors\n"

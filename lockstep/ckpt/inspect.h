@@ -280,7 +280,8 @@ struct SalvageReport {
   std::vector<Warning> warnings = {};
   /// Units: bytes in front of the archive, which are left out.
   std::uint64_t foreign_bytes = 0;
-  /// The directory was lost: records were found by their local headers.
+  /// The directory was lost, or is that of another file: records were found by
+  /// their local headers.
   bool is_without_directory = false;
   /// The tree held values that are not written (classes): the new file is one
   /// dict of names and tensors.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "lockstep/ckpt/zip/zip_directory.h"
@@ -219,26 +218,6 @@ Result<RecoveredRecords> recover_zip_records(
     ByteSource& source,
     const Limits& limits) {
   return Recovery(source, limits).run();
-}
-
-bool keep_listed(
-    ByteSource& source,
-    const Limits& limits,
-    std::vector<ZipRecord>& records) {
-  const auto end = internal::read_zip_end(source);
-  const auto entries =
-      end ? internal::read_zip_entries(source, *end, limits) : end.error();
-  if (!entries) {
-    return false;
-  }
-  std::set<std::uint64_t> listed;
-  for (const internal::ZipEntry& entry : *entries) {
-    listed.insert(entry.record.header_offset);
-  }
-  std::erase_if(records, [&listed](const ZipRecord& record) {
-    return !listed.contains(record.header_offset);
-  });
-  return true;
 }
 
 } // namespace lockstep::ckpt

@@ -46,12 +46,4 @@ Result<RecoveredRecords> recover_zip_records(
     ByteSource& source,
     const Limits& limits = {});
 
-/// Drops those of `records` that the directory at the end of the file does not
-/// list: an edit may have replaced them. False, and nothing is dropped, if
-/// there is no such directory.
-bool keep_listed(
-    ByteSource& source,
-    const Limits& limits,
-    std::vector<ZipRecord>& records);
-
 } // namespace lockstep::ckpt

@@ -241,14 +241,21 @@ class PtReader {
   }
 
   void note_extra_records(const StorageTable& storages) {
-    std::set<const ZipRecord*> used{zip_->find("data.pkl")};
+    // In the remains of an archive a record may have two names.
+    std::set<std::uint64_t> used;
+    const auto note = [&used](const ZipRecord* record) {
+      if (record != nullptr) {
+        used.insert(record->header_offset);
+      }
+    };
+    note(zip_->find("data.pkl"));
     for (const auto& entry : storages.entries()) {
-      used.insert(entry.record);
+      note(entry.record);
     }
     for (const ZipRecord& record : zip_->records()) {
       const bool is_code =
           file_.format == "torchscript" && is_script_record(record.name);
-      if (used.contains(&record) || is_code ||
+      if (used.contains(record.header_offset) || is_code ||
           internal::is_frame_record(record.name)) {
         continue;
       }

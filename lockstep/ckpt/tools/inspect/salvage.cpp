@@ -13,7 +13,7 @@
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/walk.h"
-#include "lockstep/ckpt/zip/zip_recover.h"
+#include "lockstep/ckpt/zip/zip_listed.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
@@ -86,27 +86,21 @@ class Pruner {
   const Verdicts& verdicts_;
 };
 
+constexpr const char* kForeign =
+    "its record is of another file, whose directory is at the end";
+
 struct Remains {
   Checkpoint file = {};
   // Records beside the value that were cut, without root.
   std::vector<std::string> cut = {};
   // Records and folders of a TorchScript program.
   std::set<std::string> script = {};
+  // Records of another file, without root, that are no part of the value.
+  std::set<std::string> foreign = {};
+  // Why a storage does not count, or an empty text.
+  Verdicts refused = {};
   bool is_without_directory = false;
 };
-
-// Names of all local headers, in the order of the file.
-std::vector<std::string> names_of(const RecoveredRecords& found) {
-  std::vector<std::string> names;
-  names.reserve(found.records.size() + found.lost.size());
-  for (const ZipRecord& record : found.records) {
-    names.push_back(record.name);
-  }
-  for (const LostRecord& record : found.lost) {
-    names.push_back(record.name);
-  }
-  return names;
-}
 
 // Those of `names` that `zip` lacks and that are no part of the value: what is
 // lost of that, the tensors tell.
@@ -148,31 +142,86 @@ std::set<std::string> script_parts(
   return parts;
 }
 
+// A record of another size than its storage is not the one that was saved with
+// this pickle.
+std::string refusal(
+    const ZipReader& zip,
+    const std::set<std::string>& foreign,
+    const Storage& storage) {
+  const std::string name = "data/" + storage.key;
+  const ZipRecord* record = zip.find(name);
+  if (record == nullptr) {
+    return foreign.contains(name) ? kForeign : "";
+  }
+  return record->size <= storage.nbytes
+             ? ""
+             : format(
+                   "its record may be of another file; expected {} bytes, got "
+                   "{}",
+                   storage.nbytes,
+                   record->size);
+}
+
+// Records of another file that have no place here, without root.
+std::set<std::string> foreign_names(
+    const std::vector<std::string>& names,
+    const ZipReader& zip) {
+  std::set<std::string> foreign;
+  for (const std::string& full : names) {
+    std::string name = full.substr(full.find('/') + 1);
+    if (zip.find(name) == nullptr && !internal::is_frame_record(name)) {
+      foreign.insert(std::move(name));
+    }
+  }
+  return foreign;
+}
+
+Result<Remains> read_found(
+    const std::shared_ptr<ByteSource>& source,
+    ListedRecords found,
+    const LoadOptions& options) {
+  const auto zip = std::make_shared<const ZipReader>(
+      ZipReader::recovered(source, std::move(found.records), options.limits));
+  LOCKSTEP_ASSIGN(Checkpoint file, read_zip_remains(zip, options));
+  Remains remains{.is_without_directory = !found.has_directory};
+  remains.cut = cut_records(found.names, *zip, file);
+  remains.script = script_parts(*zip, file);
+  remains.foreign = foreign_names(found.foreign, *zip);
+  for (const auto& storage : file.storages) {
+    remains.refused.emplace(
+        storage.get(),
+        refusal(*zip, remains.foreign, *storage));
+  }
+  for (const auto& storage : file.storages) {
+    remains.foreign.erase("data/" + storage->key);
+  }
+  remains.file = std::move(file);
+  return remains;
+}
+
+// True if the pickle has the checksum that the directory says.
+bool has_sound_pickle(const ZipReader& zip) {
+  const ZipRecord* pickle = zip.find("data.pkl");
+  return pickle == nullptr || zip.check_crc(*pickle);
+}
+
 Result<Remains> open_remains(
     const std::shared_ptr<ByteSource>& source,
     const LoadOptions& options) {
-  auto zip = ZipReader::open(source, options.limits);
-  bool is_lost = false;
-  std::vector<std::string> names;
-  if (!zip) {
-    LOCKSTEP_ASSIGN(auto found, recover_zip_records(*source, options.limits));
-    is_lost = !keep_listed(*source, options.limits, found.records);
-    if (found.records.empty()) {
-      return std::move(zip).error();
+  auto opened = ZipReader::open(source, options.limits);
+  if (!opened || !has_sound_pickle(*opened)) {
+    LOCKSTEP_ASSIGN(
+        ListedRecords found,
+        recover_listed_records(source, options.limits));
+    if (opened || !found.records.empty()) {
+      return read_found(source, std::move(found), options);
     }
-    names = names_of(found);
-    zip =
-        ZipReader::recovered(source, std::move(found.records), options.limits);
+    return std::move(opened).error();
   }
-  const auto reader = std::make_shared<const ZipReader>(*std::move(zip));
-  LOCKSTEP_ASSIGN(Checkpoint file, read_zip_remains(reader, options));
-  std::vector<std::string> cut = cut_records(names, *reader, file);
-  std::set<std::string> script = script_parts(*reader, file);
-  return Remains{
-      .file = std::move(file),
-      .cut = std::move(cut),
-      .script = std::move(script),
-      .is_without_directory = is_lost};
+  const auto zip = std::make_shared<const ZipReader>(*std::move(opened));
+  LOCKSTEP_ASSIGN(Checkpoint file, read_zip_remains(zip, options));
+  std::set<std::string> script = script_parts(*zip, file);
+  return Remains{.file = std::move(file), .script = std::move(script)};
 }
 
 // The sound ones of those that can be written beside each other.
@@ -195,6 +244,34 @@ std::vector<ExtraRecord> sound_records(
     }
   }
   return sound;
+}
+
+Verdicts judge(const Remains& remains) {
+  Verdicts verdicts;
+  for (const auto& storage : remains.file.storages) {
+    const auto refused = remains.refused.find(storage.get());
+    const bool counts =
+        refused == remains.refused.end() || refused->second.empty();
+    verdicts.emplace(
+        storage.get(),
+        counts ? judge_storage(*storage) : refused->second);
+  }
+  return verdicts;
+}
+
+void note_lost_records(const Remains& remains, std::vector<LostPart>& lost) {
+  for (const std::string& name : remains.cut) {
+    lost.push_back({.name = name, .reason = "it is truncated"});
+  }
+  for (const std::string& name : remains.foreign) {
+    lost.push_back({.name = name, .reason = kForeign});
+  }
+  for (const std::string& name : remains.script) {
+    lost.push_back(
+        {.name = name,
+         .reason = "it belongs to a TorchScript program; the new file has its "
+                   "weights alone"});
+  }
 }
 
 // Sound tensors under their dotted names.
@@ -239,10 +316,7 @@ Result<SalvageReport> salvage(
   SalvageReport report{
       .foreign_bytes = start,
       .is_without_directory = opened.is_without_directory};
-  Verdicts verdicts;
-  for (const auto& storage : opened.file.storages) {
-    verdicts.emplace(storage.get(), judge_storage(*storage));
-  }
+  const Verdicts verdicts = judge(opened);
   LOCKSTEP_TRY(for_each_tensor(
       opened.file.root,
       [&](const std::string& name, const Tensor& tensor) {
@@ -257,16 +331,7 @@ Result<SalvageReport> salvage(
   SaveOptions saved = save_options;
   saved.extra_records =
       sound_records(opened.file.extra_records, report.lost_records);
-  for (std::string& name : opened.cut) {
-    report.lost_records.push_back(
-        {.name = std::move(name), .reason = "it is truncated"});
-  }
-  for (const std::string& name : opened.script) {
-    report.lost_records.push_back(
-        {.name = name,
-         .reason = "it belongs to a TorchScript program; the new file has its "
-                   "weights alone"});
-  }
+  note_lost_records(opened, report.lost_records);
   std::ranges::copy_if(
       opened.file.warnings,
       std::back_inserter(report.warnings),

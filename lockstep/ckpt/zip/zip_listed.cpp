@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/zip/zip_listed.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lockstep/ckpt/zip/zip_directory.h"
+#include "lockstep/ckpt/zip/zip_recover.h"
+#include "lockstep/ckpt/zip/zip_structs.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::string_view kPickle = "/data.pkl";
+
+// By the offset of their local headers.
+using Directory = std::map<std::uint64_t, ZipRecord>;
+
+// Nothing if the file does not end with a directory.
+std::optional<Directory> read_directory(
+    ByteSource& source,
+    const Limits& limits) {
+  const auto end = internal::read_zip_end(source);
+  const auto entries =
+      end ? internal::read_zip_entries(source, *end, limits) : end.error();
+  if (!entries) {
+    return std::nullopt;
+  }
+  Directory directory;
+  for (const internal::ZipEntry& entry : *entries) {
+    directory.emplace(entry.record.header_offset, entry.record);
+  }
+  return directory;
+}
+
+bool lists(const Directory& directory, const ZipRecord& record) {
+  const auto entry = directory.find(record.header_offset);
+  return entry != directory.end() && entry->second.crc == record.crc &&
+         entry->second.size == record.size;
+}
+
+// A sound pickle that the directory does not list, and none that it lists.
+bool is_of_another_file(
+    const Directory& directory,
+    const std::shared_ptr<ByteSource>& source,
+    const std::vector<ZipRecord>& records,
+    const Limits& limits) {
+  bool is_other = false;
+  for (const ZipRecord& record : records) {
+    if (!record.name.ends_with(kPickle)) {
+      continue;
+    }
+    const ZipReader zip = ZipReader::recovered(source, {record}, limits);
+    if (zip.records().empty() || !zip.check_crc(zip.records().front())) {
+      continue;
+    }
+    if (lists(directory, record)) {
+      return false;
+    }
+    is_other = true;
+  }
+  return is_other;
+}
+
+// A newer file lies over the front of an older one: up to the last record that
+// the older one's directory does not know, all is of the newer.
+void take_listed_off_the_end(const Directory& directory, ListedRecords& found) {
+  std::vector<ZipRecord>& records = found.records;
+  while (!records.empty() && lists(directory, records.back())) {
+    found.foreign.push_back(std::move(records.back().name));
+    records.pop_back();
+  }
+  std::ranges::reverse(found.foreign);
+}
+
+// The folder of most records: a wrong letter may be in that of some.
+std::string root_of(const Directory& directory) {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& [offset, record] : directory) {
+    ++counts[record.name.substr(0, record.name.find('/') + 1)];
+  }
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& row) {
+    return row.second;
+  });
+  return most == counts.end() ? "" : most->first;
+}
+
+// Each entry with its payload's place by the local header. Of two names both
+// count if one may be that of a tensor: the pickle tells which is right.
+Result<std::vector<ZipRecord>> locate(
+    ByteSource& source,
+    const Directory& directory) {
+  const std::string root = root_of(directory);
+  std::vector<ZipRecord> others;
+  std::vector<ZipRecord> records;
+  std::uint64_t last_end = 0; // records that overlap would be read many times
+  for (const auto& [offset, entry] : directory) {
+    LOCKSTEP_ASSIGN(const auto local, read_local_record(source, offset));
+    if (!local || offset < last_end ||
+        entry.compressed_size > source.size() - local->data_offset) {
+      continue;
+    }
+    ZipRecord record = entry;
+    record.data_offset = local->data_offset;
+    last_end = record.data_offset + record.compressed_size;
+    const bool is_value = local->name == root + "data.pkl" ||
+                          local->name.starts_with(root + "data/");
+    if (local->name != record.name && is_value) {
+      others.push_back(record);
+      others.back().name = local->name;
+    }
+    if (record.name.starts_with(root)) {
+      records.push_back(std::move(record));
+    }
+  }
+  // Of equal names the last one counts.
+  records.insert(records.begin(), others.begin(), others.end());
+  return records;
+}
+
+template <class Records>
+void add_names(const Records& records, std::vector<std::string>& names) {
+  for (const auto& record : records) {
+    names.push_back(record.name);
+  }
+}
+
+} // namespace
+
+Result<ListedRecords> recover_listed_records(
+    const std::shared_ptr<ByteSource>& source,
+    const Limits& limits) {
+  LOCKSTEP_ASSIGN(auto headers, recover_zip_records(*source, limits));
+  ListedRecords found{.records = std::move(headers.records)};
+  const auto directory = read_directory(*source, limits);
+  if (directory &&
+      !is_of_another_file(*directory, source, found.records, limits)) {
+    LOCKSTEP_ASSIGN(found.records, locate(*source, *directory));
+    for (const auto& [offset, entry] : *directory) {
+      found.names.push_back(entry.name);
+    }
+    found.has_directory = true;
+    return found;
+  }
+  if (directory) {
+    take_listed_off_the_end(*directory, found);
+  }
+  add_names(found.records, found.names);
+  add_names(headers.lost, found.names);
+  return found;
+}
+
+} // namespace lockstep::ckpt
