@@ -152,4 +152,38 @@ Result<ListedRecords> recover_listed_records(
   return found;
 }
 
+Result<std::uint64_t> bytes_before_archive(
+    const std::shared_ptr<ByteSource>& source,
+    const Limits& limits) {
+  constexpr std::uint64_t kLocator = kStructBytes<End64Locator>;
+  constexpr std::uint64_t kTail =
+      kStructBytes<End64Record> + kLocator + kStructBytes<EndRecord>;
+  LOCKSTEP_ASSIGN(const bool has_end, ends_like_zip(*source));
+  if (!has_end || source->size() < kTail) {
+    return std::uint64_t{0};
+  }
+  const std::uint64_t tail_offset = source->size() - kTail;
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(
+      const ByteSpan tail,
+      source->view(tail_offset, kTail, scratch));
+  const auto end = read_struct<EndRecord>(tail.last(kStructBytes<EndRecord>));
+  const auto locator =
+      read_struct<End64Locator>(tail.subspan(kStructBytes<End64Record>));
+  // Where something should be, and where it says that it is.
+  std::uint64_t place = tail_offset;
+  std::uint64_t claim = locator ? locator->end64_offset : 0;
+  if (!locator) {
+    place = source->size() - kStructBytes<EndRecord>;
+    claim = std::uint64_t{end->directory_offset} + end->directory_bytes;
+  }
+  if (claim >= place) {
+    return std::uint64_t{0};
+  }
+  const std::uint64_t before = place - claim;
+  const auto archive = slice_source(source, before, source->size() - before);
+  const auto directory = read_directory(*archive, limits);
+  return directory && !directory->empty() ? before : 0;
+}
+
 } // namespace lockstep::ckpt

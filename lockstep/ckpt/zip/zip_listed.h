@@ -34,4 +34,11 @@ Result<ListedRecords> recover_listed_records(
     const std::shared_ptr<ByteSource>& source,
     const Limits& limits = {});
 
+/// What lies in front of the archive that the directory at the end describes,
+/// if all its offsets are too small by that; 0 if not. Units: bytes.
+/// Errors: kIo.
+Result<std::uint64_t> bytes_before_archive(
+    const std::shared_ptr<ByteSource>& source,
+    const Limits& limits = {});
+
 } // namespace lockstep::ckpt

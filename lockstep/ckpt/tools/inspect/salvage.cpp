@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
-#include "lockstep/ckpt/formats/pytorch/pytorch.h"
-#include "lockstep/ckpt/formats/torchscript/script_era.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/tools/inspect/remains.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_listed.h"
+#include "lockstep/ckpt/zip/zip_recover.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-// What is wrong with each storage; empty text for a sound one.
-using Verdicts = std::map<const Storage*, std::string>;
+using internal::Remains;
+using internal::Verdicts;
 
 // Asking for one byte checks the whole record.
 std::string judge_storage(const Storage& storage) {
@@ -86,142 +85,40 @@ class Pruner {
   const Verdicts& verdicts_;
 };
 
-constexpr const char* kForeign =
-    "its record is of another file, whose directory is at the end";
-
-struct Remains {
-  Checkpoint file = {};
-  // Records beside the value that were cut, without root.
-  std::vector<std::string> cut = {};
-  // Records and folders of a TorchScript program.
-  std::set<std::string> script = {};
-  // Records of another file, without root, that are no part of the value.
-  std::set<std::string> foreign = {};
-  // Why a storage does not count, or an empty text.
-  Verdicts refused = {};
-  bool is_without_directory = false;
+struct Front {
+  // Units: bytes in front of the archive.
+  std::uint64_t bytes = 0;
+  std::vector<LostPart> lost = {};
 };
 
-// Those of `names` that `zip` lacks and that are no part of the value: what is
-// lost of that, the tensors tell.
-std::vector<std::string> cut_records(
-    const std::vector<std::string>& names,
-    const ZipReader& zip,
-    const Checkpoint& file) {
-  std::set<std::string> known{"data.pkl"};
-  for (const auto& storage : file.storages) {
-    known.insert("data/" + storage->key);
-  }
-  const std::string root = std::string(zip.root()) + "/";
-  std::vector<std::string> cut;
-  for (const std::string& full : names) {
-    if (!full.starts_with(root)) {
-      continue; // of an archive inside a record
-    }
-    std::string name = full.substr(root.size());
-    if (zip.find(name) == nullptr && !internal::is_frame_record(name) &&
-        known.insert(name).second) {
-      cut.push_back(std::move(name));
-    }
-  }
-  return cut;
-}
-
-std::set<std::string> script_parts(
-    const ZipReader& zip,
-    const Checkpoint& file) {
-  std::set<std::string> parts;
-  for (const ZipRecord& record : zip.records()) {
-    if (file.format == "torchscript" && is_script_record(record.name)) {
-      const std::size_t slash = record.name.find('/');
-      parts.insert(record.name.substr(
-          0,
-          slash == std::string::npos ? slash : slash + 1));
-    }
-  }
-  return parts;
-}
-
-// A record of another size than its storage is not the one that was saved with
-// this pickle.
-std::string refusal(
-    const ZipReader& zip,
-    const std::set<std::string>& foreign,
-    const Storage& storage) {
-  const std::string name = "data/" + storage.key;
-  const ZipRecord* record = zip.find(name);
-  if (record == nullptr) {
-    return foreign.contains(name) ? kForeign : "";
-  }
-  return record->size <= storage.nbytes
-             ? ""
-             : format(
-                   "its record may be of another file; expected {} bytes, got "
-                   "{}",
-                   storage.nbytes,
-                   record->size);
-}
-
-// Records of another file that have no place here, without root.
-std::set<std::string> foreign_names(
-    const std::vector<std::string>& names,
-    const ZipReader& zip) {
-  std::set<std::string> foreign;
-  for (const std::string& full : names) {
-    std::string name = full.substr(full.find('/') + 1);
-    if (zip.find(name) == nullptr && !internal::is_frame_record(name)) {
-      foreign.insert(std::move(name));
-    }
-  }
-  return foreign;
-}
-
-Result<Remains> read_found(
+// Readers of zip take the archive that the directory at the end describes,
+// also behind another one. Errors: kUnsupported (E_WRONG_FORMAT) if there is
+// none.
+Result<Front> examine_front(
     const std::shared_ptr<ByteSource>& source,
-    ListedRecords found,
-    const LoadOptions& options) {
-  const auto zip = std::make_shared<const ZipReader>(
-      ZipReader::recovered(source, std::move(found.records), options.limits));
-  LOCKSTEP_ASSIGN(Checkpoint file, read_zip_remains(zip, options));
-  Remains remains{.is_without_directory = !found.has_directory};
-  remains.cut = cut_records(found.names, *zip, file);
-  remains.script = script_parts(*zip, file);
-  remains.foreign = foreign_names(found.foreign, *zip);
-  for (const auto& storage : file.storages) {
-    remains.refused.emplace(
-        storage.get(),
-        refusal(*zip, remains.foreign, *storage));
+    const Limits& limits) {
+  LOCKSTEP_ASSIGN(const auto start, find_zip_start(*source));
+  if (!start) {
+    return Error{
+        .code = ErrorCode::kUnsupported,
+        .op = "ckpt.repair",
+        .message =
+            "no zip checkpoint begins in the first 64 KiB of the file; "
+            "only such files can be repaired",
+        .detail = "E_WRONG_FORMAT"};
   }
-  for (const auto& storage : file.storages) {
-    remains.foreign.erase("data/" + storage->key);
+  const auto archive = slice_source(source, *start, source->size() - *start);
+  LOCKSTEP_ASSIGN(
+      const std::uint64_t before,
+      bytes_before_archive(archive, limits));
+  Front front{.bytes = *start + before};
+  LOCKSTEP_ASSIGN(const auto first, read_local_record(*archive, 0));
+  if (before != 0 && first) {
+    front.lost.push_back(
+        {.name = first->name.substr(0, first->name.find('/') + 1),
+         .reason = "it is another archive, in front of the last one"});
   }
-  remains.file = std::move(file);
-  return remains;
-}
-
-// True if the pickle has the checksum that the directory says.
-bool has_sound_pickle(const ZipReader& zip) {
-  const ZipRecord* pickle = zip.find("data.pkl");
-  return pickle == nullptr || zip.check_crc(*pickle);
-}
-
-Result<Remains> open_remains(
-    const std::shared_ptr<ByteSource>& source,
-    const LoadOptions& options) {
-  auto opened = ZipReader::open(source, options.limits);
-  if (!opened || !has_sound_pickle(*opened)) {
-    LOCKSTEP_ASSIGN(
-        ListedRecords found,
-        recover_listed_records(source, options.limits));
-    if (opened || !found.records.empty()) {
-      return read_found(source, std::move(found), options);
-    }
-    return std::move(opened).error();
-  }
-  const auto zip = std::make_shared<const ZipReader>(*std::move(opened));
-  LOCKSTEP_ASSIGN(Checkpoint file, read_zip_remains(zip, options));
-  std::set<std::string> script = script_parts(*zip, file);
-  return Remains{.file = std::move(file), .script = std::move(script)};
+  return front;
 }
 
 // The sound ones of those that can be written beside each other.
@@ -264,7 +161,7 @@ void note_lost_records(const Remains& remains, std::vector<LostPart>& lost) {
     lost.push_back({.name = name, .reason = "it is truncated"});
   }
   for (const std::string& name : remains.foreign) {
-    lost.push_back({.name = name, .reason = kForeign});
+    lost.push_back({.name = name, .reason = internal::kForeign});
   }
   for (const std::string& name : remains.script) {
     lost.push_back(
@@ -295,26 +192,16 @@ Result<SalvageReport> salvage(
     const LoadOptions& options,
     const SaveOptions& save_options,
     FileSystem& fs) {
-  LOCKSTEP_ASSIGN(const auto found, find_zip_start(*source));
-  if (!found) {
-    return Error{
-        .code = ErrorCode::kUnsupported,
-        .op = "ckpt.repair",
-        .message =
-            "no zip checkpoint begins in the first 64 KiB of the file; "
-            "only such files can be repaired",
-        .detail = "E_WRONG_FORMAT"};
-  }
-  const std::uint64_t start = *found;
+  LOCKSTEP_ASSIGN(const Front front, examine_front(source, options.limits));
   LoadOptions checked = options;
   checked.check_crc = true;
   LOCKSTEP_ASSIGN(
       Remains opened,
-      open_remains(
-          slice_source(source, start, source->size() - start),
+      internal::open_remains(
+          slice_source(source, front.bytes, source->size() - front.bytes),
           checked));
   SalvageReport report{
-      .foreign_bytes = start,
+      .foreign_bytes = front.bytes,
       .is_without_directory = opened.is_without_directory};
   const Verdicts verdicts = judge(opened);
   LOCKSTEP_TRY(for_each_tensor(
@@ -331,6 +218,10 @@ Result<SalvageReport> salvage(
   SaveOptions saved = save_options;
   saved.extra_records =
       sound_records(opened.file.extra_records, report.lost_records);
+  report.lost_records.insert(
+      report.lost_records.end(),
+      front.lost.begin(),
+      front.lost.end());
   note_lost_records(opened, report.lost_records);
   std::ranges::copy_if(
       opened.file.warnings,

@@ -7,13 +7,14 @@
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
+#include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/value_fixture.h"
+#include "tests/ckpt/zip/zip_fixture.h"
 
 namespace lockstep::ckpt {
 namespace {
 
 using testing::Each;
-using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 
@@ -107,6 +108,30 @@ TEST_F(SalvageMixed, RescuesAShortFileOverALongerOne) {
   EXPECT_THAT(
       report.lost_records,
       Each(Field(&LostPart::reason, HasSubstr("of another file"))));
+}
+
+TEST_F(SalvageMixed, RescuesTheLastOfTwoFilesAndSaysSo) {
+  const std::string first = checkpoint({.value = 1, .tensors = 2});
+  const std::string last = checkpoint({.value = 2});
+  const auto report = rescue(first + last);
+  EXPECT_EQ(report.rescued, 6U);
+  EXPECT_EQ(report.foreign_bytes, first.size());
+  EXPECT_FALSE(report.is_without_directory);
+  ASSERT_EQ(report.lost_records.size(), 1U);
+  EXPECT_EQ(report.lost_records[0].name, "in/");
+  EXPECT_THAT(report.lost_records[0].reason, HasSubstr("another archive"));
+  EXPECT_EQ(count_copies_of(2), 6U);
+}
+
+// Most writers need no record of 64 bits at the end.
+TEST_F(SalvageMixed, RescuesTheLastOfTwoSmallArchives) {
+  ZipBytes zip;
+  zip.add("a/data.pkl", Pickle().op('}').stop().bytes());
+  zip.add("a/version", "3\n");
+  const std::string archive = zip.finish();
+  const auto report = rescue(archive + archive);
+  EXPECT_EQ(report.foreign_bytes, archive.size());
+  EXPECT_EQ(report.lost_records.size(), 1U);
 }
 
 // Of two names, the pickle knows one.
