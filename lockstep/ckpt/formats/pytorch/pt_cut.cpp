@@ -10,6 +10,7 @@
 #include "lockstep/ckpt/formats/pytorch/pt_storage.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/zip/serialization_id.h"
+#include "lockstep/ckpt/zip/zip_recover.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 #include "lockstep/ckpt/zip/zip_writer.h"
 
@@ -36,7 +37,11 @@ class Walker {
       const std::string name = header->name.substr(root_.size() + 1);
       LOCKSTEP_ASSIGN(const auto size, size_of(*header, name));
       const std::uint64_t left = source_->size() - header->data_offset;
-      if (!size || *size > left) {
+      if (!size) {
+        LOCKSTEP_TRY(search_from(at));
+        break;
+      }
+      if (*size > left) {
         found_.cut = name;
         break;
       }
@@ -124,6 +129,21 @@ class Walker {
     return starts_like_zip(bytes.subspan(kStructBytes<DataDescriptor64>))
                ? kStructBytes<DataDescriptor64>
                : kStructBytes<DataDescriptor>;
+  }
+
+  // Records of unknown size, as in a TorchScript program, whose pickle follows
+  // the storages: each ends where a descriptor says so.
+  Status search_from(std::uint64_t at) {
+    const auto rest = slice_source(source_, at, source_->size() - at);
+    LOCKSTEP_ASSIGN(const auto found, recover_zip_records(*rest, limits_));
+    for (const ZipRecord& record : found.records) {
+      if (has_root(record.name)) {
+        found_.whole.push_back(record.name.substr(root_.size() + 1));
+      }
+    }
+    const bool is_cut = !found.lost.empty() && has_root(found.lost.back().name);
+    found_.cut = is_cut ? found.lost.back().name.substr(root_.size() + 1) : "";
+    return {};
   }
 
   // Only writers of torch 2.6 and newer are known to the byte, and only if

@@ -25,7 +25,8 @@ struct CutArchive {
   std::optional<std::uint64_t> expected_bytes = {};
 };
 
-/// Walks the local headers from the start; reads headers and the pickle only.
+/// Walks the local headers from the start; reads headers and the pickle only,
+/// and all from a record on whose size is unknown.
 /// Errors: kIo. Damage ends the walk.
 Result<CutArchive> examine_cut(
     const std::shared_ptr<ByteSource>& source,

@@ -265,6 +265,26 @@ TEST(CutArchive, NamesWhatFollowsADeflatedRecord) {
       testing::HasSubstr("2 records are whole: 'note', 'version'"));
 }
 
+// As in a TorchScript program: no pickle tells the size of what comes first.
+TEST(CutArchive, FindsTheEndsOfStoragesBeforeThePickle) {
+  MemoryFs fs;
+  ASSERT_TRUE(save("m.pt", Value::dict({{"a", floats({1})}}), {}, fs));
+  const std::string bytes = *read_text(fs, "m.pt");
+  const auto record = [&](const std::string& name) {
+    const std::size_t start = bytes.find("m/" + name) - 30;
+    return bytes.substr(start, bytes.find("PK\3\4", start + 1) - start);
+  };
+  const std::string cut =
+      record("data/0") + record("data.pkl") + record("version").substr(0, 50);
+  const auto file = load(make_source(as_byte_span(cut)), "m.pt");
+  ASSERT_FALSE(file);
+  EXPECT_THAT(
+      file.error().message,
+      testing::HasSubstr("2 records are whole: 'data/0', 'data.pkl'; 'version' "
+                         "is cut"));
+  EXPECT_THAT(file.error().hint, testing::HasSubstr("ckpt repair"));
+}
+
 // Where the pickle and a storage are whole.
 TEST(CutArchive, NamesTheRepairThatHelps) {
   MemoryFs fs;
