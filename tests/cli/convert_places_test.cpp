@@ -192,6 +192,7 @@ void save_program(const std::string& path) {
       {.name = "Linear", .attributes = {tensor("weight", weight)}}};
   ckpt::PickledTree tree = ckpt::internal::ScriptPickler(classes).run().value();
   std::vector<ckpt::internal::ArchiveRecord> records;
+  records.reserve(tree.storages.size() + 4);
   for (const auto& storage : tree.storages) {
     records.push_back(
         {.name = format("data/{}", records.size()), .storage = storage});
