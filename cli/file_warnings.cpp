@@ -7,15 +7,22 @@
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli {
+namespace {
+
+// What `inspect` and `verify` tell of; a file without them reads as others.
+constexpr std::string_view kNoChecksums = "W_CRC_ABSENT";
+
+} // namespace
 
 std::vector<std::string> warning_lines(
     const ckpt::Checkpoint& file,
     std::string_view path) {
   const std::string front = path.empty() ? "" : escape(path, 200) + ": ";
   std::vector<std::string> texts;
-  texts.reserve(file.warnings.size());
   for (const ckpt::Warning& warning : file.warnings) {
-    texts.push_back(front + to_string(warning));
+    if (warning.name != kNoChecksums) {
+      texts.push_back(front + to_string(warning));
+    }
   }
   return texts;
 }

@@ -14,7 +14,8 @@
 
 namespace lockstep::cli {
 
-/// The warnings of `file`, with `path` in front where there are several files.
+/// The warnings of `file` but that it has no checksums, with `path` in front
+/// where there are several files.
 std::vector<std::string> warning_lines(
     const ckpt::Checkpoint& file,
     std::string_view path = {});
