@@ -74,13 +74,14 @@ std::string salvage_text(
   for (const ckpt::Warning& warning : report.warnings) {
     text += format("{:<10} {}\n", "warning", to_string(warning));
   }
-  text += report.foreign_bytes == 0 ? ""
-                                    : format(
-                                          "{} in front of the archive\n",
-                                          counted(
-                                              report.foreign_bytes,
-                                              "foreign byte was left out",
-                                              "foreign bytes were left out"));
+  text += report.foreign_bytes == 0
+              ? ""
+              : format(
+                    "{} left out\n",
+                    counted(
+                        report.foreign_bytes,
+                        "foreign byte in front of the archive was",
+                        "foreign bytes in front of the archive were"));
   text += report.is_without_directory
               ? "the file's directory was lost: records were found one by one\n"
               : "";

@@ -70,7 +70,8 @@ Status for_each_block(const Tensor& tensor, const BlockVisitor& visit);
 /// and packed sub-byte types. Quantized types give their stored integers.
 std::optional<double> read_number(const std::byte* bytes, DType dtype);
 
-/// Of a complex number one part is enough, and NaN comes first.
+/// A complex number is NaN if a part is, else infinite if a part is. Elements
+/// that are no numbers are finite.
 enum class Finiteness { kFinite, kInf, kNan };
 
 Finiteness finiteness_of(const std::byte* bytes, DType dtype);

@@ -107,10 +107,10 @@ Result<ExtractedModel> extract_model(
 /// other value, also for what C++ `torch::save` wrote.
 std::string_view script_class(const Value& value);
 
-/// Its tensors as a state_dict: an OrderedDict with dotted names. Parameters
-/// and buffers, and tensors that are plain attributes: only the code tells
-/// these apart. Ownership: shares the storages. Errors: kUnsafe (E_DEPTH,
-/// E_LIMIT).
+/// The tensors of `program` as a state_dict: an OrderedDict with dotted names.
+/// Tensors that are plain attributes are among them, as only the code tells
+/// them from parameters and buffers. Ownership: shares the storages. Errors:
+/// kUnsafe (E_DEPTH, E_LIMIT).
 Result<Value> script_weights(const Value& program);
 
 // The Python sources that travel in a file: those of classes in legacy and tar

@@ -19,9 +19,9 @@ namespace lockstep::ckpt {
 /// A converted state.
 struct OptimState {
   Value root = {};
-  /// "SGD", "Adam", "AdamW" ("Adam", too, where the file does not say which, as
-  /// those of C++ and of older versions of PyTorch), "RMSprop", "Adagrad" or
-  /// "LBFGS".
+  /// "SGD", "Adam", "AdamW", "RMSprop", "Adagrad" or "LBFGS". AdamW is called
+  /// "Adam" where the file does not tell them apart: those of C++, and of
+  /// versions of PyTorch that did not save `decoupled_weight_decay`.
   std::string algorithm = {};
   /// Parameters in all groups, and those with a state.
   std::uint64_t parameters = 0;

@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #endif
 
+#include "lockstep/tensor/cpu_features.h"
+
 namespace lockstep {
 namespace {
 
@@ -31,12 +33,6 @@ struct Divisor {
 };
 
 #if defined(__x86_64__)
-
-bool has_fma() {
-  static const bool answer =
-      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  return answer;
-}
 
 [[gnu::target("avx2,fma")]] __m256 divide(__m256 x, const Divisor& divisor) {
   const __m256 inverse = _mm256_set1_ps(divisor.inverse);
@@ -66,10 +62,6 @@ bool has_fma() {
 
 #else
 
-bool has_fma() {
-  return false;
-}
-
 std::size_t apply_fma(std::span<const std::uint8_t>, float, float, float*) {
   return 0;
 }
@@ -79,7 +71,9 @@ std::size_t apply_fma(std::span<const std::uint8_t>, float, float, float*) {
 } // namespace
 
 Normaliser::Normaliser(float mean, float std)
-    : mean_(mean), std_(std), is_vectorised_(has_fma()) {
+    : mean_(mean),
+      std_(std),
+      is_vectorised_(widest_vectors() >= VectorWidth::kAvx2) {
   const Divisor scale(kScale);
   const Divisor deviation(std);
   for (std::size_t value = 0; value < table_.size(); ++value) {

@@ -31,8 +31,8 @@ Registers ask(unsigned leaf) {
 
 // Whether the operating system keeps the registers of tiles (XCR0).
 bool are_tiles_kept() {
-  constexpr unsigned kAsksXcr0 = 1U << 27U;
-  if ((ask(1).c & kAsksXcr0) == 0) {
+  constexpr unsigned kOsXsave = 1U << 27U;
+  if ((ask(1).c & kOsXsave) == 0) {
     return false;
   }
   constexpr unsigned kTileStates = 3U << 17U;

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// Which libraries take other kernels for: MKL for other vendors, oneDNN and
-/// Lockstep for some families.
+/// Whose processor this is. Libraries choose their kernels by it: MKL by the
+/// vendor, oneDNN and Lockstep also by the family.
 struct CpuModel {
   /// As cpuid says: "GenuineIntel", "AuthenticAMD"; empty where it is not
   /// known.
@@ -22,8 +22,8 @@ const CpuModel& cpu_model();
 /// Vectors of loops of which there is one for each instruction set.
 enum class VectorWidth { kPlain, kAvx2, kAvx512 };
 
-/// The widest that the processor has and that LibTorch's own kernels may use:
-/// ATEN_CPU_CAPABILITY narrows both.
+/// The widest vectors that the processor has and that LibTorch's own kernels
+/// may use: ATEN_CPU_CAPABILITY narrows both.
 VectorWidth widest_vectors();
 
 /// How a processor multiplies numbers of bfloat16: not at all, two pairs in a

@@ -9,8 +9,8 @@
 
 namespace lockstep::train {
 
-/// `config.amp`, but of "auto" what was decided: "bf16" where the devices of
-/// the run are known to be fast with it, else "off".
+/// `config.amp`, with "auto" decided: "bf16" where the devices of the run are
+/// known to be fast with it, else "off".
 /// Errors: as `choose_devices`.
 std::string decided_amp(const TrainConfig& config);
 

@@ -128,13 +128,13 @@ TEST_F(ConvertPlaces, ConvertNamesValuesThatChange) {
       warned("dcp"),
       UnorderedElementsAre(
           "1 tensor loses its attributes: 'state_dict.fc.w'",
-          "4 keys that are no text become text: 'ints.1' and 3 more"));
+          "4 keys that are not text become text: 'ints.1' and 3 more"));
   EXPECT_THAT(
       warned("libtorch"),
       UnorderedElementsAre(
           "1 tensor loses its attributes: 'state_dict.fc.w'",
           "2 tuples become lists: 'pair' and 1 more",
-          "2 keys that are no text become text: 'keys.1.5' and 1 more"));
+          "2 keys that are not text become text: 'keys.1.5' and 1 more"));
   for (const char* to : {"npz", "safetensors"}) {
     EXPECT_THAT(
         warned(to),
@@ -148,7 +148,7 @@ TEST_F(ConvertPlaces, ConvertNamesValuesThatChange) {
   EXPECT_THAT(
       warned("dcp"),
       UnorderedElementsAre(
-          "1 key that is no text becomes text: 'optim.state.0'"));
+          "1 key that is not text becomes text: 'optim.state.0'"));
   const Value empties = Value::dict(
       {{"w", one},
        {"cfg", Value::dict({})},
@@ -169,7 +169,7 @@ TEST_F(ConvertPlaces, ConvertNamesValuesThatChange) {
   ASSERT_TRUE(ckpt::save(path("m.pt"), Value::dict({{7, one}})));
   EXPECT_THAT(
       warned("npz"),
-      UnorderedElementsAre("1 key that is no text becomes text: '7'"));
+      UnorderedElementsAre("1 key that is not text becomes text: '7'"));
 }
 
 // A program as TorchScript saves it: an object of a class of its own.

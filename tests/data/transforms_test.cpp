@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/data/philox.h"
+#include "lockstep/tensor/cpu_features.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {
@@ -58,8 +59,7 @@ TEST(Normaliser, VectorsAndTableGiveTheSameBits) {
 #if defined(__x86_64__)
 // Nearly every mean and std rounds as it should; these are in daily use.
 TEST(Normaliser, UsualDataIsDoneInVectors) {
-  const bool can =
-      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  const bool can = widest_vectors() >= VectorWidth::kAvx2;
   for (const auto& [mean, std] :
        {std::pair(0.2860F, 0.3530F),
         std::pair(0.1307F, 0.3081F),

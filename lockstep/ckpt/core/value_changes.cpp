@@ -25,8 +25,8 @@ constexpr std::array kChangeRows{
         "tuples become lists"},
     ChangeRow{
         ChangeKind::kKey,
-        "key that is no text becomes text",
-        "keys that are no text become text"},
+        "key that is not text becomes text",
+        "keys that are not text become text"},
     ChangeRow{
         ChangeKind::kEmpty,
         "empty dict, list or tuple is left out",

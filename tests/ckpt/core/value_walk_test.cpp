@@ -344,7 +344,7 @@ TEST(ValueChanges, AsksForTheFirstNameOfAKind) {
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(
       to_text(made[0]),
-      "2 keys that are no text become text: '1' and 1 more");
+      "2 keys that are not text become text: '1' and 1 more");
   EXPECT_EQ(asked, 2U);
 }
 

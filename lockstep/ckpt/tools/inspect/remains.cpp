@@ -98,9 +98,10 @@ Result<Remains> read_found(
   remains.script = script_parts(*zip, file);
   remains.foreign = foreign_names(found.foreign, *zip);
   for (const auto& storage : file.storages) {
-    remains.refused.emplace(
-        storage.get(),
-        refusal(*zip, remains.foreign, *storage));
+    std::string reason = refusal(*zip, remains.foreign, *storage);
+    if (!reason.empty()) {
+      remains.refused.emplace(storage.get(), std::move(reason));
+    }
   }
   for (const auto& storage : file.storages) {
     remains.foreign.erase("data/" + storage->key);

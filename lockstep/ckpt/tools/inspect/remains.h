@@ -32,7 +32,7 @@ struct Remains {
   std::set<std::string> script = {};
   /// Records of another file that are no part of the value.
   std::set<std::string> foreign = {};
-  /// Why a storage does not count, or an empty text.
+  /// Storages that do not count, and why.
   Verdicts refused = {};
   /// The directory was lost, or is that of another file.
   bool is_without_directory = false;

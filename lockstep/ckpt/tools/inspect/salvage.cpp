@@ -147,11 +147,10 @@ Verdicts judge(const Remains& remains) {
   Verdicts verdicts;
   for (const auto& storage : remains.file.storages) {
     const auto refused = remains.refused.find(storage.get());
-    const bool counts =
-        refused == remains.refused.end() || refused->second.empty();
     verdicts.emplace(
         storage.get(),
-        counts ? judge_storage(*storage) : refused->second);
+        refused == remains.refused.end() ? judge_storage(*storage)
+                                         : refused->second);
   }
   return verdicts;
 }

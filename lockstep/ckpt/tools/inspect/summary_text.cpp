@@ -109,7 +109,9 @@ std::string names_text(const Summary& summary) {
         summary.warnings,
         [](const Warning& warning) { return warning.name == "W_ARRAY"; });
     if (has_unread) { // an array of objects is a pickle
-      return text + "; those of arrays that are not read: 'lockstep ckpt scan'";
+      return text +
+             ", without those in the arrays that were not read; 'lockstep ckpt "
+             "scan' looks into them";
     }
     const std::string_view owner = format_of(summary.format).own_names.owner;
     return text +

@@ -151,8 +151,8 @@ Result<Value> to_cpp_value(const OptimField& field, const Value& value) {
     return optim_error(
         ErrorCode::kUnsupported,
         format(
-            "'{}' is empty; an archive for C++ is written of lists with at "
-            "least one tensor only",
+            "'{}' is an empty list, which cannot be written to an archive for "
+            "C++",
             field.name),
         "save the state after one more step, or start the optimizer anew");
   }

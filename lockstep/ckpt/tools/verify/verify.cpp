@@ -80,7 +80,7 @@ VerifyReport verify_storages(const Checkpoint& file) {
           storages.push_back(tensor.storage);
         }
       });
-  for (const auto& storage : file.storages) { // also where no tensor is
+  for (const auto& storage : file.storages) { // also those of no tensor
     if (names.try_emplace(storage.get()).second) {
       storages.push_back(storage);
     }

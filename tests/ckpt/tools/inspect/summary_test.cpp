@@ -41,7 +41,9 @@ TEST(Summary, CallsNoNamesSafeThatItHasNotSeen) {
   EXPECT_THAT(read, HasSubstr("names       0 names, all safe\n"));
   file.warnings.push_back({.name = "W_ARRAY", .text = "'o' is not read"});
   const std::string unread = to_text(*summarize(file), "a.npz");
-  EXPECT_THAT(unread, HasSubstr("names       0 names; those of arrays"));
+  EXPECT_THAT(
+      unread,
+      HasSubstr("names       0 names, without those in the arrays"));
 }
 
 Value whole(const std::string& name, Value children) {

@@ -160,7 +160,9 @@ TEST(OptimConvert, SaysWhatHelpsAnLbfgsWithoutHistory) {
   const auto made = optim_to_cpp(lbfgs({}));
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::kUnsupported);
-  EXPECT_THAT(made.error().message, testing::HasSubstr("'ro' is empty"));
+  EXPECT_THAT(
+      made.error().message,
+      testing::HasSubstr("'ro' is an empty list"));
   EXPECT_THAT(made.error().hint, testing::HasSubstr("one more step"));
   // C++ itself writes an empty list.
   const Value archive = through_cpp(lbfgs({{floats({1})}}));
