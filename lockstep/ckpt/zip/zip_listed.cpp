@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include "lockstep/ckpt/zip/zip_directory.h"
@@ -87,37 +88,57 @@ std::string root_of(const Directory& directory) {
   return most == counts.end() ? "" : most->first;
 }
 
+// Whether a local header's name may be that of the value or of a tensor.
+bool is_value(const std::string& name, const std::string& root) {
+  return name == root + "data.pkl" || name.starts_with(root + "data/");
+}
+
+struct Located {
+  std::vector<ZipRecord> records = {};
+  // Under the names of their local headers.
+  std::vector<ZipRecord> others = {};
+  std::uint64_t end = 0; // records that overlap would be read many times
+};
+
+// By the local header at `offset`, if there is one.
+Status add_located(
+    ByteSource& source,
+    std::uint64_t offset,
+    const ZipRecord& entry,
+    const std::string& root,
+    Located& found) {
+  LOCKSTEP_ASSIGN(const auto local, read_local_record(source, offset));
+  if (!local || offset < found.end ||
+      entry.compressed_size > source.size() - local->data_offset) {
+    return {};
+  }
+  ZipRecord record = entry;
+  record.data_offset = local->data_offset;
+  found.end = record.data_offset + record.compressed_size;
+  if (local->name != record.name && is_value(local->name, root)) {
+    found.others.push_back(record);
+    found.others.back().name = local->name;
+  }
+  if (record.name.starts_with(root)) {
+    found.records.push_back(std::move(record));
+  }
+  return {};
+}
+
 // Each entry with its payload's place by the local header. Of two names both
 // count if one may be that of a tensor: the pickle tells which is right.
 Result<std::vector<ZipRecord>> locate(
     ByteSource& source,
     const Directory& directory) {
   const std::string root = root_of(directory);
-  std::vector<ZipRecord> others;
-  std::vector<ZipRecord> records;
-  std::uint64_t last_end = 0; // records that overlap would be read many times
+  Located found;
   for (const auto& [offset, entry] : directory) {
-    LOCKSTEP_ASSIGN(const auto local, read_local_record(source, offset));
-    if (!local || offset < last_end ||
-        entry.compressed_size > source.size() - local->data_offset) {
-      continue;
-    }
-    ZipRecord record = entry;
-    record.data_offset = local->data_offset;
-    last_end = record.data_offset + record.compressed_size;
-    const bool is_value = local->name == root + "data.pkl" ||
-                          local->name.starts_with(root + "data/");
-    if (local->name != record.name && is_value) {
-      others.push_back(record);
-      others.back().name = local->name;
-    }
-    if (record.name.starts_with(root)) {
-      records.push_back(std::move(record));
-    }
+    LOCKSTEP_TRY(add_located(source, offset, entry, root, found));
   }
   // Of equal names the last one counts.
+  auto& [records, others, end] = found;
   records.insert(records.begin(), others.begin(), others.end());
-  return records;
+  return std::move(records);
 }
 
 template <class Records>
@@ -138,9 +159,7 @@ Result<ListedRecords> recover_listed_records(
   if (directory &&
       !is_of_another_file(*directory, source, found.records, limits)) {
     LOCKSTEP_ASSIGN(found.records, locate(*source, *directory));
-    for (const auto& [offset, entry] : *directory) {
-      found.names.push_back(entry.name);
-    }
+    add_names(std::views::values(*directory), found.names);
     found.has_directory = true;
     return found;
   }
@@ -158,8 +177,7 @@ Result<std::uint64_t> bytes_before_archive(
   constexpr std::uint64_t kLocator = kStructBytes<End64Locator>;
   constexpr std::uint64_t kTail =
       kStructBytes<End64Record> + kLocator + kStructBytes<EndRecord>;
-  LOCKSTEP_ASSIGN(const bool has_end, ends_like_zip(*source));
-  if (!has_end || source->size() < kTail) {
+  if (source->size() < kTail) {
     return std::uint64_t{0};
   }
   const std::uint64_t tail_offset = source->size() - kTail;
@@ -168,6 +186,9 @@ Result<std::uint64_t> bytes_before_archive(
       const ByteSpan tail,
       source->view(tail_offset, kTail, scratch));
   const auto end = read_struct<EndRecord>(tail.last(kStructBytes<EndRecord>));
+  if (!end) {
+    return std::uint64_t{0};
+  }
   const auto locator =
       read_struct<End64Locator>(tail.subspan(kStructBytes<End64Record>));
   // Where something should be, and where it says that it is.
