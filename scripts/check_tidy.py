@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs clang-tidy: check_tidy.py COMPILE_COMMANDS [FILE...]
 
-Torch-free files are always checked. A file that sees LibTorch costs most of a
-minute, so of these only the changed ones are checked (against origin/main, or
-the previous commit), until LOCKSTEP_TIDY_SECONDS (300) are over; what was left
-out is named. LOCKSTEP_TIDY=all checks everything, LOCKSTEP_TIDY=core no torch
-file. FILEs given by name are checked in any case.
+The whole tree takes most of an hour, so what was changed last is checked first,
+and what LOCKSTEP_TIDY_SECONDS (900) do not suffice for is left out and counted:
+two thirds of them are for torch-free files, the rest for those that see LibTorch,
+which cost most of a minute each. LOCKSTEP_TIDY=all checks everything,
+LOCKSTEP_TIDY=core everything that is torch-free. FILEs given by name are checked
+in any case.
 """
 
 import concurrent.futures
@@ -45,24 +46,22 @@ def for_clang(entry):
 def git_lines(*arguments):
     result = subprocess.run(["git", "-C", str(ROOT), *arguments],
                             capture_output=True, text=True, check=False)
-    return result.stdout.splitlines() if result.returncode == 0 else None
+    return result.stdout.splitlines() if result.returncode == 0 else []
 
 
-def changed_stems():
-    """Paths without ending that differ from the main line."""
-    head = git_lines("rev-parse", "HEAD")
-    main = git_lines("merge-base", "HEAD", "origin/main")
-    base = "HEAD~1" if not main or main == head else main[0]
-    names = (git_lines("diff", "--name-only", base) or []) + (
-        git_lines("ls-files", "--others", "--exclude-standard") or [])
-    return {str(pathlib.PurePosixPath(name).with_suffix(""))
-            for name in names if name.endswith((".h", ".cpp"))}
+def ages():
+    """How many changes ago a path without ending was changed."""
+    names = (git_lines("ls-files", "--others", "--exclude-standard") +
+             git_lines("diff", "--name-only", "HEAD") +
+             git_lines("log", "--format=", "--name-only"))
+    found = {}
+    for name in names:
+        found.setdefault(name.rpartition(".")[0], len(found))
+    return found
 
 
 def choose(entries, named):
-    """(torch-free files, torch files) to check."""
-    mode = os.environ.get("LOCKSTEP_TIDY", "changed")
-    stems = changed_stems() if mode == "changed" else set()
+    """(torch-free files, torch files) to check, what was changed last first."""
     core, torch = [], []
     for entry in entries:
         path = pathlib.Path(entry["file"])
@@ -77,8 +76,11 @@ def choose(entries, named):
                 core.append(name)
         elif not sees_torch:
             core.append(name)
-        elif mode == "all" or name.removesuffix(".cpp") in stems:
+        elif os.environ.get("LOCKSTEP_TIDY") != "core":
             torch.append(name)
+    age = ages()
+    for names in core, torch:
+        names.sort(key=lambda name: age.get(name.rpartition(".")[0], len(age)))
     return core, torch
 
 
@@ -93,12 +95,13 @@ def run_tidy(database, name):
     return name, result.returncode, text, time.monotonic() - start
 
 
-def run_all(database, names, deadline):
-    """Problems found, and the names that the time did not suffice for."""
+def run_all(database, names, seconds):
+    """Problems found, and for how many files the time did not suffice."""
     problems, skipped = [], []
+    deadline = time.monotonic() + seconds
 
     def work(name):
-        if deadline is not None and time.monotonic() > deadline:
+        if time.monotonic() > deadline:
             skipped.append(name)
             return
         name, code, text, seconds = run_tidy(database, name)
@@ -108,7 +111,7 @@ def run_all(database, names, deadline):
 
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         list(pool.map(work, names))
-    return problems, skipped
+    return problems, len(skipped)
 
 
 def main():
@@ -119,19 +122,15 @@ def main():
     database.mkdir(parents=True, exist_ok=True)
     (database / "compile_commands.json").write_text(json.dumps(entries))
     core, torch = choose(entries, set(sys.argv[2:]))
-    start = time.monotonic()
-    problems, _ = run_all(database, core, None)
-    core_seconds = time.monotonic() - start
-    limit = float(os.environ.get("LOCKSTEP_TIDY_SECONDS", "300"))
-    if os.environ.get("LOCKSTEP_TIDY") == "all":
+    limit = float(os.environ.get("LOCKSTEP_TIDY_SECONDS", "900"))
+    if sys.argv[2:] or "LOCKSTEP_TIDY" in os.environ:
         limit = float("inf")
-    more, skipped = run_all(database, torch, time.monotonic() + limit)
-    if skipped:
-        print(f"tidy: no time left for {' '.join(skipped)}; "
-              "LOCKSTEP_TIDY=all checks them")
+    problems, skipped = run_all(database, core, limit * 2 / 3)
+    more, skipped_torch = run_all(database, torch, limit / 3)
     finish("tidy", problems + more,
-           f"{len(core)} torch-free files in {core_seconds:.0f} s, "
-           f"{len(torch) - len(skipped)} torch files")
+           f"{len(core) - skipped} of {len(core)} torch-free files, "
+           f"{len(torch) - skipped_torch} of {len(torch)} torch files; "
+           "LOCKSTEP_TIDY=all checks all")
 
 
 if __name__ == "__main__":
