@@ -31,14 +31,15 @@ def kernel_rows(bench, rounds):
             "threads": count, "batch": batch, "in": c_in, "out": c_out, "map": size,
             "kernel": kernel, "stride": stride, "type": type_, "layout": layout})
         measured = [bench.round(layer) for _ in range(rounds)]
-        for way, what in [(way, what) for way in measured[0] for what in measured[0][way]]:
-            rounds_of = [m[way][what] for m in measured]
-            theirs = [m["libtorch"] for m in rounds_of]
-            ours = [m["ours"] for m in rounds_of]
-            each = sorted(t / o for t, o in zip(theirs, ours))
-            chosen = "*" if rounds_of[0]["chosen"] else " "
-            yield (f"{chosen}{way} {type_} {layout} {c_in}->{c_out} {kernel}x{kernel}/{stride} "
-                   f"on {size}x{size}, batch {batch}, {count}T: {what}", "ms",
-                   {"peer": min(theirs), "ours": min(ours),
-                    "ratio": statistics.median(each),
-                    "low": each[0], "high": each[-1]})
+        for what, first in measured[0].items():
+            theirs = [m[what][0]["ms"] for m in measured]
+            for i, way in list(enumerate(first))[1:]:
+                ours = [m[what][i]["ms"] for m in measured]
+                each = sorted(t / o for t, o in zip(theirs, ours))
+                chosen = "*" if way["chosen"] else " "
+                yield (f"{chosen}{way['way']} {type_} {layout} {c_in}->{c_out} "
+                       f"{kernel}x{kernel}/{stride} on {size}x{size}, batch {batch}, "
+                       f"{count}T: {what}", "ms",
+                       {"peer": min(theirs), "ours": min(ours),
+                        "ratio": statistics.median(each),
+                        "low": each[0], "high": each[-1]})

@@ -9,11 +9,9 @@
 #include <ATen/ops/sum_cpu_dispatch.h>
 #include <ATen/record_function.h>
 
-#include "lockstep/kernels/convolution_products.h"
 #include "lockstep/kernels/convolution_tensors.h"
-#include "lockstep/kernels/direct_convolution.h"
+#include "lockstep/kernels/convolution_ways.h"
 #include "lockstep/kernels/weight_gradient.h"
-#include "lockstep/kernels/winograd.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -23,81 +21,50 @@ using at::Tensor;
 
 std::atomic<Convolutions> in_use{Convolutions::kTorch};
 
-// How profilers see whose way it was.
-template <class Way>
-constexpr const char* kName = nullptr;
-template <>
-constexpr const char* kName<ConvolutionProducts> = "lockstep::product";
-template <>
-constexpr const char* kName<DirectConvolution> = "lockstep::direct";
-template <>
-constexpr const char* kName<WinogradConvolution> = "lockstep::winograd";
-
-// Undefined if another way is better.
-template <class Way>
-Tensor forward_by(
-    const Tensor& input,
-    const Tensor& weight,
-    const Tensor& bias,
-    const KernelSteps& steps) {
-  const auto way = Way::of(input, weight, steps);
-  if (!way || !way->is_better(Pass::kForward) || !is_bias_of(weight, bias)) {
-    return {};
-  }
-  RECORD_FUNCTION(kName<Way>, c10::ArrayRef<const c10::IValue>());
-  return way->forward(bias);
-}
-
-// The best come first.
-constexpr std::array kForwardWays{
-    &forward_by<WinogradConvolution>,
-    &forward_by<DirectConvolution>,
-    &forward_by<ConvolutionProducts>};
-
+// Undefined if LibTorch's kernel is better.
 Tensor forward(
     const Tensor& input,
     const Tensor& weight,
     const Tensor& bias,
     const KernelSteps& steps) {
-  for (const auto way : kForwardWays) {
-    Tensor output = way(input, weight, bias, steps);
-    if (output.defined()) {
-      return output;
+  if (!is_bias_of(weight, bias)) {
+    return {};
+  }
+  for (const auto& [name, of] : kConvolutionWays) {
+    const auto way = of(input, weight, steps);
+    if (way && way->is_better(Pass::kForward)) {
+      RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>());
+      return way->forward(bias);
     }
   }
   return {};
 }
 
-// Adds those that are wanted, not there yet, and sooner computed in this way.
-template <class Way>
-void add_gradients_by(
-    const ConvolutionInputs& of,
-    std::array<bool, 3> wanted,
-    Gradients& gradients) {
-  const auto way = Way::of(of.input, of.weight, of.steps);
-  if (!way || !way->takes_gradient(of.grad_output)) {
-    return;
-  }
-  auto& [of_input, of_weight, of_bias] = gradients;
-  if (wanted[0] && !of_input.defined() &&
-      way->is_better(Pass::kInputGradient)) {
-    RECORD_FUNCTION(kName<Way>, c10::ArrayRef<const c10::IValue>());
-    of_input = way->input_gradient(of.grad_output);
-  }
-  if (wanted[1] && !of_weight.defined() &&
-      way->is_better(Pass::kWeightGradient)) {
-    RECORD_FUNCTION(kName<Way>, c10::ArrayRef<const c10::IValue>());
-    of_weight = way->weight_gradient(of.grad_output);
-    if (wanted[2]) { // which LibTorch's kernel computes with the weight's
-      of_bias = at::cpu::sum(of.grad_output, IntArrayRef({0, 2, 3}));
+// Those that are wanted and sooner computed than by LibTorch's kernel.
+Gradients gradients(const ConvolutionInputs& from, std::array<bool, 3> wanted) {
+  Gradients found;
+  auto& [of_input, of_weight, of_bias] = found;
+  for (const auto& [name, of] : kConvolutionWays) {
+    const auto way = of(from.input, from.weight, from.steps);
+    if (!way || !way->takes_gradient(from.grad_output)) {
+      continue;
+    }
+    if (wanted[0] && !of_input.defined() &&
+        way->is_better(Pass::kInputGradient)) {
+      RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>());
+      of_input = way->input_gradient(from.grad_output);
+    }
+    if (wanted[1] && !of_weight.defined() &&
+        way->is_better(Pass::kWeightGradient)) {
+      RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>());
+      of_weight = way->weight_gradient(from.grad_output);
+      if (wanted[2]) { // which LibTorch's kernel computes with the weight's
+        of_bias = at::cpu::sum(from.grad_output, IntArrayRef({0, 2, 3}));
+      }
     }
   }
+  return found;
 }
-
-constexpr std::array kGradientWays{
-    &add_gradients_by<WinogradConvolution>,
-    &add_gradients_by<DirectConvolution>,
-    &add_gradients_by<ConvolutionProducts>};
 
 // NOLINTNEXTLINE(readability-function-size): LibTorch's schema
 Tensor convolution(
@@ -173,9 +140,7 @@ Gradients convolution_backward(
       .steps = {.stride = stride, .padding = padding, .dilation = dilation}};
   Gradients found;
   if (convolutions == Convolutions::kProducts) {
-    for (const auto way : kGradientWays) {
-      way(inputs, wanted, found);
-    }
+    found = gradients(inputs, wanted);
   }
   auto& [of_input, of_weight, of_bias] = found;
   wanted = {

@@ -136,8 +136,7 @@ ConvolutionProducts::ConvolutionProducts(
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps)
-    : input_(input),
-      weight_(weight),
+    : ConvolutionWay(input, weight),
       layout_(
           at::native::mkldnn_conv_use_channels_last(input, weight)
               ? MemoryFormat::ChannelsLast
@@ -148,15 +147,15 @@ ConvolutionProducts::ConvolutionProducts(
 }
 
 bool ConvolutionProducts::is_better(Pass pass) const {
-  if (input_.size(0) < kMinProductBatch ||
+  if (batch() < kMinProductBatch ||
       std::min(in(), out()) < kMinProductChannels || is_dilated_) {
     return false;
   }
-  const bool is_one_tap = weight_.size(2) * weight_.size(3) == 1;
+  const bool is_one_tap = weight().size(2) * weight().size(3) == 1;
   // bfloat16 products are so fast that packing the weight tap by tap, or many
   // products for one map, are what counts.
-  const bool is_half = weight_.scalar_type() == at::kBFloat16;
-  const std::int64_t share = input_.size(0) / at::get_num_threads();
+  const bool is_half = weight().scalar_type() == at::kBFloat16;
+  const std::int64_t share = batch() / at::get_num_threads();
   const bool is_dense = outputs() <= 4 && down_.is_dense() &&
                         across_.is_dense() && share >= kMinDenseShare &&
                         !(is_half && layout_ == MemoryFormat::Contiguous);
@@ -170,17 +169,13 @@ bool ConvolutionProducts::is_better(Pass pass) const {
     case Pass::kWeightGradient:
       return outputs() == 1 ||
              (!is_one_tap &&
-              (outputs() <= 4 || weight_.numel() >= kLargeWeight));
+              (outputs() <= 4 || weight().numel() >= kLargeWeight));
   }
   return false;
 }
 
-bool ConvolutionProducts::takes_gradient(const Tensor& grad_output) const {
-  return is_gradient_of(weight_, output_sizes(), grad_output);
-}
-
 std::array<std::int64_t, 4> ConvolutionProducts::output_sizes() const {
-  return {input_.size(0), out(), down_.outputs, across_.outputs};
+  return {batch(), out(), down_.outputs, across_.outputs};
 }
 
 Tensor ConvolutionProducts::forward(const Tensor& bias) const {
@@ -188,8 +183,8 @@ Tensor ConvolutionProducts::forward(const Tensor& bias) const {
   const auto sizes = output_sizes();
   const auto product = [&](const Meeting& meeting) {
     return matrix_product(
-        columns_of(input_, meeting.pixels, layout_),
-        pack_weight(weight_, meeting, taps, layout_).t(),
+        columns_of(input(), meeting.pixels, layout_),
+        pack_weight(weight(), meeting, taps, layout_).t(),
         sums_as_libtorch(layout_),
         bias.defined() ? repeated(bias, meeting.outputs.size(), layout_)
                        : bias);
@@ -198,7 +193,7 @@ Tensor ConvolutionProducts::forward(const Tensor& bias) const {
   if (meetings.size() == 1 && std::ssize(meetings[0].outputs) == outputs()) {
     return map_of(product(meetings[0]), sizes, layout_);
   }
-  Tensor output = at::empty(sizes, input_.options().memory_format(layout_));
+  Tensor output = at::empty(sizes, input().options().memory_format(layout_));
   if (bias.defined()) { // for outputs that see no pixel
     output.copy_(bias.view({-1, 1, 1}));
   } else {
@@ -215,15 +210,15 @@ Tensor ConvolutionProducts::input_gradient(const Tensor& grad_output) const {
   const auto product = [&](const Meeting& meeting) {
     return matrix_product(
         columns_of(grad_output, meeting.outputs, layout_),
-        pack_weight(weight_, meeting, taps, layout_),
+        pack_weight(weight(), meeting, taps, layout_),
         sums_as_libtorch(layout_));
   };
   const auto meetings = taps.meetings_of_pixels();
   if (meetings.size() == 1 && std::ssize(meetings[0].pixels) == pixels()) {
-    return map_of(product(meetings[0]), input_.sizes(), layout_);
+    return map_of(product(meetings[0]), input().sizes(), layout_);
   }
   Tensor gradient =
-      at::empty(input_.sizes(), input_.options().memory_format(layout_));
+      at::empty(input().sizes(), input().options().memory_format(layout_));
   gradient.zero_(); // of pixels that no output sees
   for (const Meeting& meeting : meetings) {
     put_columns(gradient, meeting.pixels, product(meeting), layout_);
@@ -234,7 +229,7 @@ Tensor ConvolutionProducts::input_gradient(const Tensor& grad_output) const {
 Tensor ConvolutionProducts::weight_gradient(const Tensor& grad_output) const {
   const auto runs_of_taps = TapTable(down_, across_).runs_of_taps();
   const Tensor grads = by_position(grad_output);
-  const Tensor pixels = by_position(input_);
+  const Tensor pixels = by_position(input());
   const auto product = [&](const std::vector<TapRun>& runs) {
     return matrix_product(
         rows_of(grads, runs, &TapRun::output).t(),
@@ -244,10 +239,10 @@ Tensor ConvolutionProducts::weight_gradient(const Tensor& grad_output) const {
   const bool is_dead =
       std::ranges::any_of(runs_of_taps, &std::vector<TapRun>::empty);
   if (runs_of_taps.size() == 1 && !is_dead) {
-    return map_of(product(runs_of_taps[0]), weight_.sizes(), layout_);
+    return map_of(product(runs_of_taps[0]), weight().sizes(), layout_);
   }
   Tensor gradient =
-      at::empty(weight_.sizes(), weight_.options().memory_format(layout_));
+      at::empty(weight().sizes(), weight().options().memory_format(layout_));
   if (is_dead) {
     gradient.zero_();
   }
@@ -255,7 +250,7 @@ Tensor ConvolutionProducts::weight_gradient(const Tensor& grad_output) const {
   // Taps beside each other are filled together: the way through memory is one.
   const bool is_staged = !is_dead && layout_ == MemoryFormat::Contiguous;
   const Tensor stage =
-      is_staged ? at::empty(by_tap.sizes(), weight_.options()) : by_tap;
+      is_staged ? at::empty(by_tap.sizes(), weight().options()) : by_tap;
   for (std::size_t tap = 0; tap < runs_of_taps.size(); ++tap) {
     if (!runs_of_taps[tap].empty()) {
       stage.select(0, static_cast<std::int64_t>(tap))

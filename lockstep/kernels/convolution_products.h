@@ -32,11 +32,12 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/kernels/convolution_terms.h"
+#include "lockstep/kernels/convolution_way.h"
 
 namespace lockstep::kernels {
 
 /// A two-dimensional convolution with one group, as products.
-class ConvolutionProducts {
+class ConvolutionProducts final : public ConvolutionWay {
  public:
   /// None for what has no such products: other dimensions or types than
   /// float32 and bfloat16, empty tensors, maps of more than 16 outputs or 64
@@ -47,19 +48,12 @@ class ConvolutionProducts {
       const at::Tensor& weight,
       const KernelSteps& steps);
 
-  /// Whether this is the faster way: a matter of shape, type and the calling
-  /// thread's number of threads, never of a measurement, so that runs repeat.
-  /// docs/performance.md has the numbers.
-  [[nodiscard]] bool is_better(Pass pass) const;
-
-  /// Whether it is that of an output: LibTorch refuses others.
-  [[nodiscard]] bool takes_gradient(const at::Tensor& grad_output) const;
-
-  /// All have the strides that LibTorch's kernels give them.
-  /// Shape: `bias` [out], or undefined; `grad_output` [batch, out, oh, ow].
-  [[nodiscard]] at::Tensor forward(const at::Tensor& bias) const;
-  [[nodiscard]] at::Tensor input_gradient(const at::Tensor& grad_output) const;
-  [[nodiscard]] at::Tensor weight_gradient(const at::Tensor& grad_output) const;
+  [[nodiscard]] bool is_better(Pass pass) const override;
+  [[nodiscard]] at::Tensor forward(const at::Tensor& bias) const override;
+  [[nodiscard]] at::Tensor input_gradient(
+      const at::Tensor& grad_output) const override;
+  [[nodiscard]] at::Tensor weight_gradient(
+      const at::Tensor& grad_output) const override;
 
  private:
   ConvolutionProducts(
@@ -67,22 +61,14 @@ class ConvolutionProducts {
       const at::Tensor& weight,
       const KernelSteps& steps);
 
-  [[nodiscard]] std::int64_t in() const {
-    return weight_.size(1);
-  }
-  [[nodiscard]] std::int64_t out() const {
-    return weight_.size(0);
-  }
   [[nodiscard]] std::int64_t outputs() const {
     return down_.outputs * across_.outputs;
   }
   [[nodiscard]] std::int64_t pixels() const {
     return down_.pixels * across_.pixels;
   }
-  [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const;
+  [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const override;
 
-  at::Tensor input_;
-  at::Tensor weight_;
   at::MemoryFormat layout_;
   TapLine down_;
   TapLine across_;

@@ -28,14 +28,4 @@ inline bool is_bias_of(const at::Tensor& weight, const at::Tensor& bias) {
                              bias.sizes() == at::IntArrayRef(weight.size(0)));
 }
 
-/// Whether `grad_output` is the gradient of an output of `sizes`.
-inline bool is_gradient_of(
-    const at::Tensor& weight,
-    at::IntArrayRef sizes,
-    const at::Tensor& grad_output) {
-  return is_a_batch(grad_output) &&
-         grad_output.scalar_type() == weight.scalar_type() &&
-         grad_output.sizes() == sizes;
-}
-
 } // namespace lockstep::kernels

@@ -125,15 +125,13 @@ DirectConvolution::DirectConvolution(
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps)
-    : input_(input),
-      weight_(weight),
+    : ConvolutionWay(input, weight),
       down_(input.size(2), weight.size(2), steps, 0),
       across_(input.size(3), weight.size(3), steps, 1),
       is_strided_(std::max(steps.stride.front(), steps.stride.back()) > 1) {}
 
 bool DirectConvolution::is_better(Pass pass) const {
-  if (product_loops().panel < kMinDirectPanel ||
-      input_.size(0) < kMinDirectBatch ||
+  if (product_loops().panel < kMinDirectPanel || batch() < kMinDirectBatch ||
       std::min(in(), out()) < kMinDirectChannels) {
     return false;
   }
@@ -159,12 +157,8 @@ bool DirectConvolution::is_better(Pass pass) const {
   return false;
 }
 
-bool DirectConvolution::takes_gradient(const Tensor& grad_output) const {
-  return is_gradient_of(weight_, output_sizes(), grad_output);
-}
-
 std::array<std::int64_t, 4> DirectConvolution::output_sizes() const {
-  return {input_.size(0), out(), down_.outputs, across_.outputs};
+  return {batch(), out(), down_.outputs, across_.outputs};
 }
 
 Tensor DirectConvolution::sums_of(
@@ -178,13 +172,13 @@ Tensor DirectConvolution::sums_of(
       bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
   Tensor to = empty_map(sizes, from);
   const auto add_up = is_half() ? &convolve_map<Pair> : &convolve_map<float>;
-  add_up(from, weight_, terms, biases, is_forward, to);
+  add_up(from, weight(), terms, biases, is_forward, to);
   return to;
 }
 
 Tensor DirectConvolution::forward(const Tensor& bias) const {
   return sums_of(
-      input_,
+      input(),
       terms_of_outputs(TapTable(down_, across_)),
       bias,
       true,
@@ -197,24 +191,24 @@ Tensor DirectConvolution::input_gradient(const Tensor& grad_output) const {
       terms_of_pixels(TapTable(down_, across_)),
       {},
       false,
-      input_.sizes());
+      input().sizes());
 }
 
 Tensor DirectConvolution::weight_gradient(const Tensor& grad_output) const {
   const Terms terms = terms_of_outputs(TapTable(down_, across_));
   const std::int64_t pixels = down_.pixels * across_.pixels;
-  const Tensor input = channels_last(input_);
+  const Tensor from = channels_last(input());
   const Tensor grads = channels_last(grad_output);
   Tensor gradient = at::empty(
-      weight_.sizes(),
-      input.options()
+      weight().sizes(),
+      from.options()
           .dtype(at::kFloat)
           .memory_format(MemoryFormat::ChannelsLast));
   if (is_half()) {
-    sum_gradient<Pair>(joined(input), joined(grads), pixels, terms, gradient);
+    sum_gradient<Pair>(joined(from), joined(grads), pixels, terms, gradient);
     return gradient.to(at::kBFloat16);
   }
-  sum_gradient<float>(input, grads, pixels, terms, gradient);
+  sum_gradient<float>(from, grads, pixels, terms, gradient);
   return gradient;
 }
 

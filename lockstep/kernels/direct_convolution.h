@@ -26,12 +26,13 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/kernels/convolution_terms.h"
+#include "lockstep/kernels/convolution_way.h"
 #include "lockstep/kernels/direct_loops.h"
 
 namespace lockstep::kernels {
 
 /// A two-dimensional convolution with one group, channels last.
-class DirectConvolution {
+class DirectConvolution final : public ConvolutionWay {
  public:
   /// None for what has no such loops: other dimensions or layouts, types other
   /// than float32 and, where the processor multiplies it, bfloat16, numbers of
@@ -43,17 +44,13 @@ class DirectConvolution {
       const at::Tensor& weight,
       const KernelSteps& steps);
 
-  /// Whether this is faster than LibTorch's kernel: as ConvolutionProducts'.
-  [[nodiscard]] bool is_better(Pass pass) const;
-
-  /// Whether it is that of an output: LibTorch refuses others.
-  [[nodiscard]] bool takes_gradient(const at::Tensor& grad_output) const;
-
-  /// All have channels last, and the same bits with any number of threads.
-  /// Shape: `bias` [out], or undefined; `grad_output` [batch, out, oh, ow].
-  [[nodiscard]] at::Tensor forward(const at::Tensor& bias) const;
-  [[nodiscard]] at::Tensor input_gradient(const at::Tensor& grad_output) const;
-  [[nodiscard]] at::Tensor weight_gradient(const at::Tensor& grad_output) const;
+  [[nodiscard]] bool is_better(Pass pass) const override;
+  // The same bits with any number of threads.
+  [[nodiscard]] at::Tensor forward(const at::Tensor& bias) const override;
+  [[nodiscard]] at::Tensor input_gradient(
+      const at::Tensor& grad_output) const override;
+  [[nodiscard]] at::Tensor weight_gradient(
+      const at::Tensor& grad_output) const override;
 
  private:
   DirectConvolution(
@@ -61,16 +58,10 @@ class DirectConvolution {
       const at::Tensor& weight,
       const KernelSteps& steps);
 
-  [[nodiscard]] std::int64_t in() const {
-    return weight_.size(1);
-  }
-  [[nodiscard]] std::int64_t out() const {
-    return weight_.size(0);
-  }
   [[nodiscard]] bool is_half() const {
-    return weight_.scalar_type() == at::kBFloat16;
+    return weight().scalar_type() == at::kBFloat16;
   }
-  [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const;
+  [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const override;
   [[nodiscard]] at::Tensor sums_of(
       const at::Tensor& map,
       const Terms& terms,
@@ -78,8 +69,6 @@ class DirectConvolution {
       bool is_forward,
       at::IntArrayRef sizes) const;
 
-  at::Tensor input_;
-  at::Tensor weight_;
   TapLine down_;
   TapLine across_;
   bool is_strided_;

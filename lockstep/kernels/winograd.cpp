@@ -258,8 +258,7 @@ WinogradConvolution::WinogradConvolution(
     const Tensor& input,
     const Tensor& weight,
     at::IntArrayRef padding)
-    : input_(input),
-      weight_(weight),
+    : ConvolutionWay(input, weight),
       outputs_(outputs_of(
           input.size(2) + 2 * padding.front() - 2,
           input.size(3) + 2 * padding.back() - 2,
@@ -275,7 +274,7 @@ bool WinogradConvolution::is_better(Pass pass) const {
   const bool is_enough = pass == Pass::kWeightGradient
                              ? tiles() >= kMinTilesOfGradient &&
                                    area <= kMaxGradientMap &&
-                                   input_.size(0) >= kMinImagesOfGradient
+                                   batch() >= kMinImagesOfGradient
                              : tiles() >= kMinTiles;
   return winograd_loops().panel >= kMinPanel &&
          std::min(in(), out()) >= kMinTiledChannels &&
@@ -283,17 +282,13 @@ bool WinogradConvolution::is_better(Pass pass) const {
          2 * area >= tiled_area && is_enough;
 }
 
-bool WinogradConvolution::takes_gradient(const Tensor& grad_output) const {
-  return is_gradient_of(weight_, output_sizes(), grad_output);
-}
-
 std::array<std::int64_t, 4> WinogradConvolution::output_sizes() const {
-  return {input_.size(0), out(), outputs_.height, outputs_.width};
+  return {batch(), out(), outputs_.height, outputs_.width};
 }
 
 Tensor WinogradConvolution::forward(const Tensor& bias) const {
-  const Tensor input = channels_last(input_);
-  const Tensor taps = weight_.permute({2, 3, 1, 0}).contiguous();
+  const Tensor from = channels_last(input());
+  const Tensor taps = weight().permute({2, 3, 1, 0}).contiguous();
   const Tensor spectrum = spectrum_of(
       {.rows = in(),
        .columns = out(),
@@ -303,10 +298,10 @@ Tensor WinogradConvolution::forward(const Tensor& bias) const {
   const Tensor biases = bias.defined() ? bias.contiguous() : bias;
   Tensor output = at::empty(
       output_sizes(),
-      input.options().memory_format(MemoryFormat::ChannelsLast));
+      from.options().memory_format(MemoryFormat::ChannelsLast));
   convolve(
       {.from_map = pixels_,
-       .from = input.const_data_ptr<float>(),
+       .from = from.const_data_ptr<float>(),
        .spectrum = spectrum.const_data_ptr<float>(),
        .bias = bias.defined() ? biases.const_data_ptr<float>() : nullptr,
        .to_map = outputs_,
@@ -318,15 +313,15 @@ Tensor WinogradConvolution::forward(const Tensor& bias) const {
 // The convolution of the output's gradient with the taps turned round.
 Tensor WinogradConvolution::input_gradient(const Tensor& grad_output) const {
   const Tensor grads = channels_last(grad_output);
-  const Tensor weight = channels_last(weight_);
+  const Tensor taps = channels_last(weight());
   const Tensor spectrum = spectrum_of(
       {.rows = out(),
        .columns = in(),
        .row_step = kTaps * in(),
        .tap_step = -in()},
-      weight.const_data_ptr<float>() + (kTaps - 1) * in());
+      taps.const_data_ptr<float>() + (kTaps - 1) * in());
   Tensor gradient = at::empty(
-      input_.sizes(),
+      input().sizes(),
       grads.options().memory_format(MemoryFormat::ChannelsLast));
   const TiledMap to = outputs_of(pixels_.height, pixels_.width, in());
   convolve(
@@ -336,19 +331,19 @@ Tensor WinogradConvolution::input_gradient(const Tensor& grad_output) const {
        .spectrum = spectrum.const_data_ptr<float>(),
        .to_map = to,
        .to = gradient.mutable_data_ptr<float>()},
-      input_.size(0) * to.tiles_down * to.tiles_across);
+      batch() * to.tiles_down * to.tiles_across);
   return gradient;
 }
 
 Tensor WinogradConvolution::weight_gradient(const Tensor& grad_output) const {
-  const Tensor input = channels_last(input_);
+  const Tensor from = channels_last(input());
   const Tensor grads = channels_last(grad_output);
   Tensor gradient = at::empty(
-      weight_.sizes(),
+      weight().sizes(),
       grads.options().memory_format(MemoryFormat::ChannelsLast));
   const GradientWork work{
       .pixels = pixels_,
-      .input = input.const_data_ptr<float>(),
+      .input = from.const_data_ptr<float>(),
       .outputs = outputs_,
       .grad_output = grads.const_data_ptr<float>(),
       .tiles = tiles(),

@@ -24,13 +24,14 @@
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/kernels/convolution_terms.h"
+#include "lockstep/kernels/convolution_way.h"
 #include "lockstep/kernels/winograd_loops.h"
 
 namespace lockstep::kernels {
 
 /// A two-dimensional convolution with one group, computed by Winograd's
 /// algorithm.
-class WinogradConvolution {
+class WinogradConvolution final : public ConvolutionWay {
  public:
   /// None for others than 3x3 with stride 1, no dilation and a padding of at
   /// most 2, float32, channels last, numbers of channels that are multiples of
@@ -41,19 +42,12 @@ class WinogradConvolution {
       const at::Tensor& weight,
       const KernelSteps& steps);
 
-  /// Whether this is the faster way and as exact as LibTorch's: a matter of
-  /// shape, processor and the calling thread's number of threads, never of a
-  /// measurement. docs/performance.md has the numbers.
-  [[nodiscard]] bool is_better(Pass pass) const;
-
-  /// Whether it is that of an output: LibTorch refuses others.
-  [[nodiscard]] bool takes_gradient(const at::Tensor& grad_output) const;
-
-  /// All have channels last, as LibTorch's.
-  /// Shape: `bias` [out], or undefined; `grad_output` [batch, out, oh, ow].
-  [[nodiscard]] at::Tensor forward(const at::Tensor& bias) const;
-  [[nodiscard]] at::Tensor input_gradient(const at::Tensor& grad_output) const;
-  [[nodiscard]] at::Tensor weight_gradient(const at::Tensor& grad_output) const;
+  [[nodiscard]] bool is_better(Pass pass) const override;
+  [[nodiscard]] at::Tensor forward(const at::Tensor& bias) const override;
+  [[nodiscard]] at::Tensor input_gradient(
+      const at::Tensor& grad_output) const override;
+  [[nodiscard]] at::Tensor weight_gradient(
+      const at::Tensor& grad_output) const override;
 
  private:
   WinogradConvolution(
@@ -61,20 +55,12 @@ class WinogradConvolution {
       const at::Tensor& weight,
       at::IntArrayRef padding);
 
-  [[nodiscard]] std::int64_t in() const {
-    return weight_.size(1);
-  }
-  [[nodiscard]] std::int64_t out() const {
-    return weight_.size(0);
-  }
   [[nodiscard]] std::int64_t tiles() const {
-    return input_.size(0) * outputs_.tiles_down * outputs_.tiles_across;
+    return batch() * outputs_.tiles_down * outputs_.tiles_across;
   }
 
-  [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const;
+  [[nodiscard]] std::array<std::int64_t, 4> output_sizes() const override;
 
-  at::Tensor input_;
-  at::Tensor weight_;
   // Tile by tile.
   TiledMap pixels_;
   TiledMap outputs_;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/kernels/convolution_times.h"
+
+#include <algorithm>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include "lockstep/kernels/convolution_products.h"
+#include "lockstep/tensor/memory_format.h"
+
+namespace lockstep::kernels {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr std::int64_t kOne = 1;
+
+std::array<WayTimes, 3> times_of(
+    const at::Tensor& input,
+    const at::Tensor& weight) {
+  return time_convolution(
+      input,
+      weight,
+      {.stride = kOne, .padding = kOne, .dilation = kOne},
+      /*repeats=*/2);
+}
+
+std::vector<std::string> ways_of(const WayTimes& times) {
+  std::vector<std::string> names;
+  for (const WayTime& time : times) {
+    names.emplace_back(time.way);
+  }
+  return names;
+}
+
+TEST(ConvolutionTimes, AreOfEveryWayThatCanComputeIt) {
+  const auto x = torch::randn({32, 64, 2, 2});
+  const auto w = torch::randn({64, 64, 3, 3});
+  for (const WayTimes& times : times_of(x, w)) {
+    EXPECT_THAT(ways_of(times), ElementsAre("torch", "product"));
+  }
+  const auto last = at::MemoryFormat::ChannelsLast;
+  for (const WayTimes& times :
+       times_of(in_memory_format(x, last), in_memory_format(w, last))) {
+    EXPECT_THAT(
+        ways_of(times),
+        ElementsAre("torch", "winograd", "direct", "product"));
+    for (const WayTime& time : times) {
+      EXPECT_GT(time.seconds, 0) << time.way;
+    }
+  }
+}
+
+TEST(ConvolutionTimes, NameTheOneThatIsChosen) {
+  const at::Tensor w = torch::randn({64, 64, 3, 3});
+  for (const std::int64_t batch : {2, 128}) {
+    const auto x = torch::randn({batch, 64, 1, 1});
+    const auto products = ConvolutionProducts::of(
+        x,
+        w,
+        {.stride = kOne, .padding = kOne, .dilation = kOne});
+    ASSERT_TRUE(products);
+    const bool is_better = products->is_better(Pass::kForward);
+    EXPECT_EQ(is_better, batch == 128);
+    for (const WayTimes& times : times_of(x, w)) {
+      EXPECT_EQ(
+          std::ranges::find(times, true, &WayTime::is_chosen)->way,
+          is_better ? "product" : "torch");
+      EXPECT_EQ(std::ranges::count(times, true, &WayTime::is_chosen), 1);
+    }
+  }
+}
+
+TEST(ConvolutionTimes, OfLibTorchAloneWhereThereIsNoOtherWay) {
+  const auto x = torch::randn({1, 3, 20, 20}, at::kDouble);
+  const auto w = torch::randn({5, 3, 3, 3}, at::kDouble);
+  EXPECT_THAT(times_of(x, w), Each(SizeIs(1)));
+  EXPECT_ANY_THROW(times_of(x, w.narrow(1, 0, 2)));
+}
+
+} // namespace
+} // namespace lockstep::kernels
