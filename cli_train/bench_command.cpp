@@ -11,6 +11,8 @@
 #include "cli_train/bench_steps.h"
 #include "cli_train/command_flags.h"
 #include "cli_train/commands.h"
+#include "cli_train/tune.h"
+#include "cli_train/tune_report.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/report/console.h"
@@ -49,6 +51,9 @@ BenchRequest read_request(const CommandFlags& flags) {
       .steps = flags.number("--steps", 10),
       .kernels = {flags.choice("--kernels", kWhose)}};
   if (flags.has("--compare")) {
+    if (flags.has("--tune")) {
+      flags.fail("--compare: --tune compares every way with LibTorch's");
+    }
     const std::string other = flags.choice("--compare", kWhose);
     if (other == request.kernels.front()) {
       flags.fail(format(
@@ -71,14 +76,27 @@ int bench_command(Arguments args) {
   }
   const BenchRequest request = read_request(flags);
   report::Console console(STDERR_FILENO);
+  const bool is_tuned = flags.has("--tune");
   const auto progress = [&](std::int64_t done, std::int64_t all) {
     console.set_status(
-        done == all ? "" : format("step {} of {}", done + 1, all));
+        done == all ? ""
+                    : format(
+                          "{} {} of {}",
+                          is_tuned ? "convolution" : "step",
+                          done + 1,
+                          all));
   };
-  const BenchResult result = run_bench(request, progress);
-  const std::string text = flags.has("--json")
-                               ? bench_json(request, result).dump() + "\n"
-                               : bench_text(request, result);
+  const bool is_json = flags.has("--json");
+  std::string text;
+  if (is_tuned) {
+    const TuneResult result = run_tune(request, progress);
+    text = is_json ? tune_json(request, result).dump() + "\n"
+                   : tune_text(request, result);
+  } else {
+    const BenchResult result = run_bench(request, progress);
+    text = is_json ? bench_json(request, result).dump() + "\n"
+                   : bench_text(request, result);
+  }
   std::fputs(text.c_str(), stdout);
   return 0;
 }

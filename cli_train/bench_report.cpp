@@ -5,39 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "cli_train/bench_text.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli_train {
 namespace {
 
-using Row = std::vector<std::string>;
-
-std::string milliseconds(double seconds) {
-  return format("{:.2f} ms", seconds * 1e3);
-}
-
 std::string billions(double per_second) {
   return format("{:.0f}", per_second / 1e9);
-}
-
-/// Columns as wide as they must be, the first to the left and all others to the
-/// right.
-std::string table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line = format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i) {
-      line += format("  {:>{}}", row[i], widths[i]);
-    }
-    text += line + "\n";
-  }
-  return text;
 }
 
 double seconds_of(const LayerTime& layer) {
@@ -63,22 +38,8 @@ double peak_of(const BenchResult& result) {
   return std::max(result.peak_before, result.peak_after);
 }
 
-/// What the model is, and what runs it.
-std::string title(const BenchRequest& request) {
-  const ModelRequest& model = request.model;
-  return format(
-      "{}, {} images of {} x {} x {}, {}, {}\n\n",
-      model.model,
-      model.batch_size,
-      model.in_channels,
-      model.img_size,
-      model.img_size,
-      request.amp == "off" ? "float32" : "amp " + request.amp,
-      counted(static_cast<std::uint64_t>(request.threads), "thread"));
-}
-
 std::string step_table(const BenchRequest& request, const BenchResult& result) {
-  std::vector<Row> rows{
+  std::vector<TableRow> rows{
       {"kernels",
        "layout",
        "images/s",
@@ -97,16 +58,16 @@ std::string step_table(const BenchRequest& request, const BenchResult& result) {
          format(
              "{:.1f}",
              static_cast<double>(request.model.batch_size) / median),
-         milliseconds(median),
-         milliseconds(best),
-         milliseconds(worst),
-         milliseconds(side.update_seconds),
+         milliseconds_text(median),
+         milliseconds_text(best),
+         milliseconds_text(worst),
+         milliseconds_text(side.update_seconds),
          billions(result.operations / median),
          format(
              "{:.0f} %",
              100 * result.operations / median / peak_of(result))});
   }
-  std::string text = table(rows);
+  std::string text = text_table(rows);
   if (result.sides.size() == 2) {
     text += format(
         "{} takes {:.2f} times as long as {} (medians)\n",
@@ -120,7 +81,7 @@ std::string step_table(const BenchRequest& request, const BenchResult& result) {
 std::string layer_table(const BenchResult& result) {
   const BenchSide& side = result.sides.front();
   const bool compares = result.sides.size() == 2;
-  std::vector<Row> rows{
+  std::vector<TableRow> rows{
       {"layer", "type", "forward", "backward", "share", "GFLOP/s", "kernel"}};
   if (compares) {
     rows.front().push_back(result.sides[1].kernels);
@@ -141,8 +102,8 @@ std::string layer_table(const BenchResult& result) {
     rows.push_back(
         {layer.name,
          layer.type,
-         milliseconds(layer.forward_seconds),
-         milliseconds(layer.backward_seconds),
+         milliseconds_text(layer.forward_seconds),
+         milliseconds_text(layer.backward_seconds),
          format("{:.1f} %", 100 * took / all),
          operations < result.operations / 100 ? ""
                                               : billions(operations / took),
@@ -152,7 +113,7 @@ std::string layer_table(const BenchResult& result) {
       rows.back().push_back(other == 0 ? "" : format("{:.2f}x", other / took));
     }
   }
-  return table(rows);
+  return text_table(rows);
 }
 
 Json to_json(const BenchResult& result, const BenchSide& side) {
@@ -188,7 +149,7 @@ Json to_json(const BenchResult& result, const BenchSide& side) {
 } // namespace
 
 std::string bench_text(const BenchRequest& request, const BenchResult& result) {
-  return title(request) + step_table(request, result) +
+  return bench_title(request) + step_table(request, result) +
          format(
              "peak: {} GFLOP/s of float32 multiplications with additions, "
              "measured now\nmemory: {} at most{}\n\n",
@@ -203,15 +164,8 @@ Json bench_json(const BenchRequest& request, const BenchResult& result) {
   for (const BenchSide& side : result.sides) {
     sides.push(to_json(result, side));
   }
-  Json object = Json::object();
-  object.set("model", request.model.model)
-      .set("batch_size", request.model.batch_size)
-      .set("img_size", request.model.img_size)
-      .set("in_channels", request.model.in_channels)
-      .set("num_classes", request.model.num_classes)
-      .set("amp", request.amp)
-      .set("threads", request.threads)
-      .set("operations", result.operations)
+  Json object = bench_facts(request);
+  object.set("operations", result.operations)
       .set("peak_before", result.peak_before)
       .set("peak_after", result.peak_after)
       .set("peak_memory_bytes", result.peak_memory)

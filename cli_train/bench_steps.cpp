@@ -6,20 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <memory>
-#include <optional>
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
 
+#include "cli_train/bench_job.h"
 #include "cli_train/machine_peak.h"
-#include "lockstep/device/autocast.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/summary.h"
-#include "lockstep/optim/sgd.h"
-#include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -32,61 +25,8 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// A model, its optimizer and one batch.
-class Job {
- public:
-  Job(const BenchRequest& request, bool has_channels_last)
-      : net_(make_requested(request.model)),
-        optimizer_(net_->parameters(), {.lr = 1e-4, .momentum = 0.9}),
-        is_autocast_(request.amp != "off") {
-    const auto format = has_channels_last ? at::MemoryFormat::ChannelsLast
-                                          : at::MemoryFormat::Contiguous;
-    to_memory_format(*net_, format);
-    const ModelRequest& model = request.model;
-    images_ = in_memory_format(
-        at::randn(
-            {model.batch_size,
-             model.in_channels,
-             model.img_size,
-             model.img_size}),
-        format);
-    targets_ = at::randint(model.num_classes, {model.batch_size}, at::kLong);
-  }
-
-  void make_gradients() {
-    loss().backward();
-  }
-
-  void update() {
-    optimizer_.step();
-    optimizer_.zero_grad();
-  }
-
-  [[nodiscard]] Model& net() {
-    return *net_;
-  }
-  [[nodiscard]] const at::Tensor& images() const {
-    return images_;
-  }
-
- private:
-  at::Tensor loss() {
-    std::optional<Autocast> autocast;
-    if (is_autocast_) {
-      autocast.emplace(at::kCPU, at::kBFloat16);
-    }
-    return at::cross_entropy_loss(net_->forward(images_), targets_);
-  }
-
-  std::shared_ptr<Model> net_;
-  SGD optimizer_;
-  bool is_autocast_;
-  at::Tensor images_;
-  at::Tensor targets_;
-};
-
 /// Observes steps for the sake of their layers.
-void observe(Job& job, std::int64_t steps, BenchSide& side) {
+void observe(BenchJob& job, std::int64_t steps, BenchSide& side) {
   LayerClock clock(job.net());
   kernels::install_choice(side.kernels);
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -104,7 +44,7 @@ void observe(Job& job, std::int64_t steps, BenchSide& side) {
 
 /// The gradient of a product is two of its size, of the first layer one: nobody
 /// asks for the gradient of the images.
-void count_operations(Job& job, BenchResult& result) {
+void count_operations(BenchJob& job, BenchResult& result) {
   double passes = 2;
   for (const LayerSummary& layer : summarize(job.net(), job.images()).layers) {
     if (layer.mult_adds == 0) {
@@ -134,17 +74,15 @@ double BenchSide::median_step() const {
 
 BenchResult run_bench(
     const BenchRequest& request,
-    const std::function<void(std::int64_t, std::int64_t)>& progress) {
+    const BenchProgress& progress) {
   constexpr std::int64_t kWarmUps = 2;
   at::set_num_threads(request.threads);
   BenchResult result{.peak_before = measure_peak(request.threads)};
-  std::deque<Job> jobs; // a job stays where it is
+  std::deque<BenchJob> jobs; // a job stays where it is
   for (const std::string& kernels : request.kernels) {
-    const bool has_channels_last =
-        request.channels_last || kernels::want_channels_last(kernels);
+    const BenchJob& job = jobs.emplace_back(request, kernels);
     result.sides.push_back(
-        {.kernels = kernels, .has_channels_last = has_channels_last});
-    jobs.emplace_back(request, has_channels_last);
+        {.kernels = kernels, .has_channels_last = job.has_channels_last()});
   }
   const std::int64_t all = kWarmUps + 2 * request.steps;
   for (std::int64_t step = 0; step < kWarmUps + request.steps; ++step) {

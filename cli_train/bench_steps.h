@@ -4,28 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "cli_train/command_flags.h"
+#include "cli_train/bench_request.h"
 #include "lockstep/models/layer_times.h"
 
 namespace lockstep::cli_train {
-
-struct BenchRequest {
-  ModelRequest model = {};
-  int threads = 0;
-  /// Also for kernels that do not want it.
-  bool channels_last = false;
-  /// As `TrainConfig::amp`, "auto" decided.
-  std::string amp = "off";
-  std::int64_t steps = 10;
-  /// Whose kernels, one or two words of `kernels::kKernelChoices`: each step is
-  /// made with all of them in turn, so that what disturbs one disturbs all.
-  /// Each trains a model of its own, in the layout that `lockstep train` has.
-  std::vector<std::string> kernels = {};
-};
 
 /// Steps with the kernels of one word. Units: seconds.
 struct BenchSide {
@@ -53,10 +38,9 @@ struct BenchResult {
   std::int64_t peak_memory = 0;
 };
 
-/// `progress` is told how many steps are done, of how many.
 /// Errors: throws what the model throws.
 BenchResult run_bench(
     const BenchRequest& request,
-    const std::function<void(std::int64_t, std::int64_t)>& progress);
+    const BenchProgress& progress);
 
 } // namespace lockstep::cli_train

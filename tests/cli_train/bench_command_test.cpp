@@ -74,6 +74,53 @@ TEST(BenchCommand, PrintsJson) {
   EXPECT_GT(layers, 0);
 }
 
+TEST(BenchCommand, TuneTimesEveryWayOfEachConvolution) {
+  Process program(small_bench({"--tune", "--json"}));
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  const json document = json::parse(program.output());
+  EXPECT_EQ(document["schema"], "lockstep.tune/1");
+  const json& result = document["result"];
+  EXPECT_EQ(result["channels_last"], true);
+  EXPECT_EQ(result["other_convolutions"], 0);
+  EXPECT_GE(result["chosen_seconds"], result["best_seconds"]);
+  std::int64_t convolutions = 0;
+  for (const json& one : result["convolutions"]) {
+    convolutions += one["count"].get<std::int64_t>();
+    // Nobody asks for the gradient of the images.
+    EXPECT_EQ(
+        one["passes"].contains("input gradient"),
+        one["weight"][1] != 1) // of channels
+        << one;
+    for (const json& ways : one["passes"]) {
+      EXPECT_EQ(
+          std::ranges::count_if(
+              ways,
+              [](const json& way) { return way["chosen"].get<bool>(); }),
+          1)
+          << one;
+      EXPECT_EQ(ways[0]["way"], "torch");
+    }
+  }
+  EXPECT_EQ(convolutions, 20);
+}
+
+TEST(BenchCommand, TuneShowsWhatIsChosen) {
+  Process program(small_bench({"--tune", "--amp=bf16", "--kernels=torch"}));
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  for (const char* part :
+       {"resnet18, 16 images of 1 x 28 x 28, amp bf16, 1 thread\n",
+        "convolution               layers             pass      torch  "
+        "winograd",
+        "512 -> 512, 3x3 on 1x1         3          forward ",
+        "64 -> 128, 3x3/2 on 7x7        1          forward ",
+        "* ",
+        "that is chosen (packed maps)",
+        "convolutions of a step: "}) {
+    EXPECT_THAT(program.output(), HasSubstr(part));
+  }
+  EXPECT_EQ(program.errors(), "");
+}
+
 TEST(BenchCommand, EveryMistakeIsNamed) {
   struct Mistake {
     std::vector<std::string> args;
@@ -90,6 +137,8 @@ TEST(BenchCommand, EveryMistakeIsNamed) {
       {{"resnet18", "--amp", "fp16"},
        "--amp: expected off, bf16, auto, got 'fp16'"},
       {{"resnet18", "--compare", "lockstep"}, "expected other kernels"},
+      {{"resnet18", "--compare", "torch", "--tune"},
+       "--tune compares every way with LibTorch's"},
       {{"resnet18", "--json=yes"}, "flag '--json' takes no value, got 'yes'"},
   };
   for (const auto& row : rows) {

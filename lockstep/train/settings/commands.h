@@ -63,6 +63,11 @@ inline constexpr std::array kBenchFlags{
         "--steps",
         "N",
         "steps to time, and as many whose layers are [default: 10]"},
+    CommandFlag{
+        "--tune",
+        {},
+        "time every way to compute each convolution instead, and show which "
+        "one 'lockstep train' takes"},
     CommandFlag{"--json", {}, "print one JSON object"},
     CommandFlag{"--help", {}, "print this help"},
 };

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli_train/bench_job.h"
+
+#include <optional>
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
+#include "lockstep/device/autocast.h"
+#include "lockstep/kernels/install.h"
+#include "lockstep/tensor/memory_format.h"
+
+namespace lockstep::cli_train {
+
+BenchJob::BenchJob(const BenchRequest& request, const std::string& kernels)
+    : net_(make_requested(request.model)),
+      optimizer_(net_->parameters(), {.lr = 1e-4, .momentum = 0.9}),
+      is_autocast_(request.amp != "off"),
+      has_channels_last_(
+          request.channels_last || kernels::want_channels_last(kernels)) {
+  const auto format = has_channels_last_ ? at::MemoryFormat::ChannelsLast
+                                         : at::MemoryFormat::Contiguous;
+  to_memory_format(*net_, format);
+  const ModelRequest& model = request.model;
+  images_ = in_memory_format(
+      at::randn(
+          {model.batch_size,
+           model.in_channels,
+           model.img_size,
+           model.img_size}),
+      format);
+  targets_ = at::randint(model.num_classes, {model.batch_size}, at::kLong);
+}
+
+void BenchJob::make_gradients() {
+  loss().backward();
+}
+
+void BenchJob::update() {
+  optimizer_.step();
+  optimizer_.zero_grad();
+}
+
+at::Tensor BenchJob::loss() {
+  std::optional<Autocast> autocast;
+  if (is_autocast_) {
+    autocast.emplace(at::kCPU, at::kBFloat16);
+  }
+  return at::cross_entropy_loss(net_->forward(images_), targets_);
+}
+
+} // namespace lockstep::cli_train

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli_train/tune_report.h"
+
+#include <algorithm>
+
+#include "cli_train/bench_text.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::cli_train {
+namespace {
+
+using kernels::WayTime;
+using kernels::WayTimes;
+
+// By Pass.
+constexpr std::array<std::string_view, 3> kPassNames{
+    "forward",
+    "input gradient",
+    "weight gradient"};
+
+// The columns. LibTorch's way comes first.
+constexpr std::array<std::string_view, 4> kWays{
+    "torch",
+    "winograd",
+    "direct",
+    "product"};
+
+// How much longer than the best a choice may take before it is worth a look.
+constexpr double kTolerated = 1.1;
+
+double chosen_seconds(const WayTimes& times) {
+  return std::ranges::find(times, true, &WayTime::is_chosen)->seconds;
+}
+
+double best_seconds(const WayTimes& times) {
+  return std::ranges::min(times, {}, &WayTime::seconds).seconds;
+}
+
+double torch_seconds(const WayTimes& times) {
+  return times.front().seconds;
+}
+
+// Of all passes of a step.
+double sum_of(const TuneResult& result, double (*seconds)(const WayTimes&)) {
+  double sum = 0;
+  for (const TunedConvolution& one : result.convolutions) {
+    for (const WayTimes& times : one.times) {
+      sum +=
+          times.empty() ? 0 : static_cast<double>(one.count) * seconds(times);
+    }
+  }
+  return sum;
+}
+
+// "3" for {3, 3}, "3x5" for others.
+std::string extent(const std::vector<std::int64_t>& numbers, std::size_t from) {
+  const std::int64_t down = numbers[from];
+  const std::int64_t across = numbers[std::min(from + 1, numbers.size() - 1)];
+  return down == across ? format("{}", down) : format("{}x{}", down, across);
+}
+
+// "64 -> 128, 3x3/2 on 7x7".
+std::string name_of(const TunedConvolution& one) {
+  std::string text = format(
+      "{} -> {}, {}x{}",
+      one.weight_sizes[1],
+      one.weight_sizes[0],
+      one.weight_sizes[2],
+      one.weight_sizes[3]);
+  if (const std::string stride = extent(one.stride, 0); stride != "1") {
+    text += "/" + stride;
+  }
+  text += format(" on {}x{}", one.input_sizes[2], one.input_sizes[3]);
+  if (const std::string dilation = extent(one.dilation, 0); dilation != "1") {
+    text += ", dilation " + dilation;
+  }
+  return text;
+}
+
+TableRow row_of(const TunedConvolution& one, std::size_t pass) {
+  const WayTimes& times = one.times[pass];
+  TableRow row{
+      pass == 0 ? name_of(one) : "",
+      pass == 0 ? format("{}", one.count) : "",
+      std::string(kPassNames[pass])};
+  for (const std::string_view way : kWays) {
+    const auto time = std::ranges::find(times, way, &WayTime::way);
+    row.push_back(
+        time == times.end()
+            ? ""
+            : (time->is_chosen ? "* " : "") + milliseconds_text(time->seconds));
+  }
+  const double loss = chosen_seconds(times) / best_seconds(times);
+  row.push_back(loss > kTolerated ? format("{:.2f}x", loss) : "");
+  return row;
+}
+
+Json numbers_of(const std::vector<std::int64_t>& numbers) {
+  Json array = Json::array();
+  for (const std::int64_t number : numbers) {
+    array.push(number);
+  }
+  return array;
+}
+
+Json to_json(const TunedConvolution& one) {
+  Json passes = Json::object();
+  for (std::size_t pass = 0; pass < one.times.size(); ++pass) {
+    if (one.times[pass].empty()) {
+      continue;
+    }
+    Json ways = Json::array();
+    for (const auto& [way, seconds, is_chosen] : one.times[pass]) {
+      Json object = Json::object();
+      object.set("way", std::string(way))
+          .set("seconds", seconds)
+          .set("chosen", is_chosen);
+      ways.push(std::move(object));
+    }
+    passes.set(std::string(kPassNames[pass]), std::move(ways));
+  }
+  Json object = Json::object();
+  object.set("input", numbers_of(one.input_sizes))
+      .set("weight", numbers_of(one.weight_sizes))
+      .set("stride", numbers_of(one.stride))
+      .set("padding", numbers_of(one.padding))
+      .set("dilation", numbers_of(one.dilation))
+      .set("count", one.count)
+      .set("passes", std::move(passes));
+  return object;
+}
+
+} // namespace
+
+std::string tune_text(const BenchRequest& request, const TuneResult& result) {
+  std::vector<TableRow> rows{{"convolution", "layers", "pass"}};
+  TableRow& heads = rows.front();
+  heads.insert(heads.end(), kWays.begin(), kWays.end());
+  heads.emplace_back("loss");
+  for (const TunedConvolution& one : result.convolutions) {
+    for (std::size_t pass = 0; pass < one.times.size(); ++pass) {
+      if (!one.times[pass].empty()) {
+        rows.push_back(row_of(one, pass));
+      }
+    }
+  }
+  std::string text =
+      bench_title(request) + text_table(rows) +
+      format(
+          "\n*: the way that is chosen ({}); loss: how many times as long as "
+          "the "
+          "best it takes, above {:.1f}\n"
+          "convolutions of a step: {} as chosen, {} in the best ways, {} with "
+          "LibTorch's kernels\n",
+          result.has_channels_last ? "channels last" : "packed maps",
+          kTolerated,
+          milliseconds_text(sum_of(result, &chosen_seconds)),
+          milliseconds_text(sum_of(result, &best_seconds)),
+          milliseconds_text(sum_of(result, &torch_seconds)));
+  if (result.others > 0) {
+    text += format(
+        "{} with groups, other dimensions or types: LibTorch's alone\n",
+        counted(static_cast<std::uint64_t>(result.others), "convolution"));
+  }
+  return text;
+}
+
+Json tune_json(const BenchRequest& request, const TuneResult& result) {
+  Json convolutions = Json::array();
+  for (const TunedConvolution& one : result.convolutions) {
+    convolutions.push(to_json(one));
+  }
+  Json object = bench_facts(request);
+  object.set("channels_last", result.has_channels_last)
+      .set("chosen_seconds", sum_of(result, &chosen_seconds))
+      .set("best_seconds", sum_of(result, &best_seconds))
+      .set("torch_seconds", sum_of(result, &torch_seconds))
+      .set("convolutions", std::move(convolutions))
+      .set("other_convolutions", result.others);
+  Json document = Json::object();
+  document.set("schema", "lockstep.tune/1")
+      .set("ok", true)
+      .set("result", std::move(object));
+  return document;
+}
+
+} // namespace lockstep::cli_train
