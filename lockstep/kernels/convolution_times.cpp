@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <tuple>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -35,7 +36,7 @@ double now(clockid_t clock) {
          static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-double seconds_of(const std::function<void()>& compute) {
+double seconds_of(const std::function<Tensor()>& compute) {
   const clockid_t clock =
       at::get_num_threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   const double start = now(clock);
@@ -85,39 +86,35 @@ Gradients libtorchs_gradients(
       });
 }
 
-void compute_by_libtorch(Pass pass, const ConvolutionInputs& of) {
+Tensor compute_by_libtorch(Pass pass, const ConvolutionInputs& of) {
   switch (pass) {
     case Pass::kForward:
-      libtorchs_output(of.input, of.weight, of.steps);
-      return;
+      return libtorchs_output(of.input, of.weight, of.steps);
     case Pass::kInputGradient:
-      libtorchs_gradients(of, {true, false, false});
-      return;
+      return std::get<0>(libtorchs_gradients(of, {true, false, false}));
     case Pass::kWeightGradient:
-      libtorchs_gradients(of, {false, true, false});
-      return;
+      return std::get<1>(libtorchs_gradients(of, {false, true, false}));
   }
+  return {};
 }
 
-void compute_by(const ConvolutionWay& way, Pass pass, const Tensor& grads) {
+Tensor compute_by(const ConvolutionWay& way, Pass pass, const Tensor& grads) {
   switch (pass) {
     case Pass::kForward:
-      way.forward({});
-      return;
+      return way.forward({});
     case Pass::kInputGradient:
-      way.input_gradient(grads);
-      return;
+      return way.input_gradient(grads);
     case Pass::kWeightGradient:
-      way.weight_gradient(grads);
-      return;
+      return way.weight_gradient(grads);
   }
+  return {};
 }
 
 WayTimes
 time_pass(Pass pass, const ConvolutionInputs& of, std::int64_t repeats) {
   WayTimes times{{.way = "torch"}};
-  std::vector<std::function<void()>> work{
-      [&] { compute_by_libtorch(pass, of); }};
+  std::vector<std::function<Tensor()>> work{
+      [&] { return compute_by_libtorch(pass, of); }};
   for (const auto& [name, make] : kConvolutionWays) {
     // A call makes its way anew, as convolutions do.
     const auto found = make(of.input, of.weight, of.steps);
@@ -129,7 +126,10 @@ time_pass(Pass pass, const ConvolutionInputs& of, std::int64_t repeats) {
         {.way = name + std::strlen("lockstep::"),
          .is_chosen = is_first && found->is_better(pass)});
     work.emplace_back([&, make = make] {
-      compute_by(*make(of.input, of.weight, of.steps), pass, of.grad_output);
+      return compute_by(
+          *make(of.input, of.weight, of.steps),
+          pass,
+          of.grad_output);
     });
   }
   times.front().is_chosen = std::ranges::none_of(times, &WayTime::is_chosen);

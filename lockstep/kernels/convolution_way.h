@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 
@@ -37,8 +38,8 @@ class ConvolutionWay {
       const at::Tensor& grad_output) const = 0;
 
  protected:
-  ConvolutionWay(const at::Tensor& input, const at::Tensor& weight)
-      : input_(input), weight_(weight) {}
+  ConvolutionWay(at::Tensor input, at::Tensor weight)
+      : input_(std::move(input)), weight_(std::move(weight)) {}
 
   [[nodiscard]] virtual std::array<std::int64_t, 4> output_sizes() const = 0;
 
