@@ -109,7 +109,7 @@ TEST(BenchCommand, TuneShowsWhatIsChosen) {
   EXPECT_EQ(program.wait(), 0) << program.errors();
   for (const char* part :
        {"resnet18, 16 images of 1 x 28 x 28, amp bf16, 1 thread\n",
-        "convolution               layers             pass      torch  ",
+        "convolution               layers             pass ",
         "512 -> 512, 3x3 on 1x1         3          forward ",
         "64 -> 128, 3x3/2 on 7x7        1          forward ",
         "* ",
