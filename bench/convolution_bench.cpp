@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// LibTorch's convolutions beside Lockstep's, one layer per round:
+// Convolutions in LibTorch's bits beside our other ways, one layer per round:
 //   {"threads": 2, "batch": 256, "in": 512, "out": 512, "map": 1, "kernel": 3,
 //    "stride": 1, "type": "float32", "layout": "nchw"}
 // A round's result: the best times in ms of "forward", "input" and "weight"
-// (gradient), each a list of {"way", "ms", "chosen"}, LibTorch's first.
+// (gradient), each a list of {"way", "ms", "chosen"}; the first is "exact".
 #include <array>
 #include <string>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of bench/run.py about convolutions: LibTorch's kernels beside ours."""
+"""Rows of bench/run.py about convolutions: LibTorch's bits beside our ways."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ LAYERS = (
 
 def kernel_rows(bench, rounds):
     """Times per layer and direction, of one replica of two and of one process with
-    two threads; ratio LibTorch / ours."""
+    two threads; ratio exact / ours."""
     for type_, layout, (count, batch), (c_in, c_out, size, kernel, stride) in \
             itertools.product(("float32", "bfloat16"), ("nchw", "nhwc"),
                               ((1, 128), (2, 256)), LAYERS):

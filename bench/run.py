@@ -240,7 +240,7 @@ def bench_saving(rounds):
 
 
 def bench_kernels(rounds):
-    """Convolutions: LibTorch's kernel -> one of Lockstep's; * where it is better."""
+    """Convolutions: exact -> one of our ways; * where it is better."""
     with Peer(BIN / "convolution_bench") as bench:
         yield from kernel_rows(bench, max(3, rounds // 2))
 

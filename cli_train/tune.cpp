@@ -36,17 +36,16 @@ struct FoundConvolution {
 class Collector {
  public:
   Collector()
-      : handle_(at::addThreadLocalCallback(
+      : outer_(std::exchange(current, this)),
+        handle_(at::addThreadLocalCallback(
             at::RecordFunctionCallback(on_start, on_end)
                 .needsInputs(true)
-                .scopes({at::RecordScope::FUNCTION}))) {
-    current = this;
-  }
+                .scopes({at::RecordScope::FUNCTION}))) {}
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
   ~Collector() {
     at::removeCallback(handle_);
-    current = nullptr;
+    current = outer_;
   }
 
   std::vector<FoundConvolution> found = {};
@@ -112,9 +111,11 @@ class Collector {
     };
     return shape_of(a.convolution) == shape_of(b.convolution) &&
            a.input.scalar_type() == b.input.scalar_type() &&
+           a.input.strides() == b.input.strides() &&
            a.input.requires_grad() == b.input.requires_grad();
   }
 
+  Collector* outer_;
   std::int64_t depth_ = 0;
   at::CallbackHandle handle_; // last: from now on it is called
 };

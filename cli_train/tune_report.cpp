@@ -5,6 +5,7 @@
 
 #include "cli_train/bench_text.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/kernels/convolution_ways.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -18,12 +19,13 @@ constexpr std::array<std::string_view, 3> kPassNames{
     "input gradient",
     "weight gradient"};
 
-// The columns. LibTorch's way comes first.
+// The columns.
 constexpr std::array<std::string_view, 4> kWays{
-    "torch",
+    "exact",
     "winograd",
     "direct",
     "product"};
+static_assert(kWays.size() == 1 + kernels::kConvolutionWays.size());
 
 // How much longer than the best a choice may take before it is worth a look.
 constexpr double kTolerated = 1.1;
@@ -36,7 +38,7 @@ double best_seconds(const WayTimes& times) {
   return std::ranges::min(times, {}, &WayTime::seconds).seconds;
 }
 
-double torch_seconds(const WayTimes& times) {
+double exact_seconds(const WayTimes& times) {
   return times.front().seconds;
 }
 
@@ -53,10 +55,18 @@ double sum_of(const TuneResult& result, double (*seconds)(const WayTimes&)) {
 }
 
 // "3" for {3, 3}, "3x5" for others.
-std::string extent(const std::vector<std::int64_t>& numbers, std::size_t from) {
-  const std::int64_t down = numbers[from];
-  const std::int64_t across = numbers[std::min(from + 1, numbers.size() - 1)];
+std::string extent(const std::vector<std::int64_t>& numbers) {
+  const std::int64_t down = numbers.front();
+  const std::int64_t across = numbers.back();
   return down == across ? format("{}", down) : format("{}x{}", down, across);
+}
+
+// Whether a stride of 1 would keep the map's size.
+bool keeps_size(const TunedConvolution& one) {
+  return 2 * one.padding.front() ==
+             one.dilation.front() * (one.weight_sizes[2] - 1) &&
+         2 * one.padding.back() ==
+             one.dilation.back() * (one.weight_sizes[3] - 1);
 }
 
 // "64 -> 128, 3x3/2 on 7x7".
@@ -67,12 +77,15 @@ std::string name_of(const TunedConvolution& one) {
       one.weight_sizes[0],
       one.weight_sizes[2],
       one.weight_sizes[3]);
-  if (const std::string stride = extent(one.stride, 0); stride != "1") {
+  if (const std::string stride = extent(one.stride); stride != "1") {
     text += "/" + stride;
   }
   text += format(" on {}x{}", one.input_sizes[2], one.input_sizes[3]);
-  if (const std::string dilation = extent(one.dilation, 0); dilation != "1") {
+  if (const std::string dilation = extent(one.dilation); dilation != "1") {
     text += ", dilation " + dilation;
+  }
+  if (!keeps_size(one)) {
+    text += ", padding " + extent(one.padding);
   }
   return text;
 }
@@ -148,15 +161,14 @@ std::string tune_text(const BenchRequest& request, const TuneResult& result) {
       bench_title(request) + text_table(rows) +
       format(
           "\n*: the way that is chosen ({}); loss: how many times as long as "
-          "the "
-          "best it takes, above {:.1f}\n"
+          "the best it takes, above {:.1f}\n"
           "convolutions of a step: {} as chosen, {} in the best ways, {} with "
-          "LibTorch's kernels\n",
+          "--kernels exact\n",
           result.has_channels_last ? "channels last" : "packed maps",
           kTolerated,
           milliseconds_text(sum_of(result, &chosen_seconds)),
           milliseconds_text(sum_of(result, &best_seconds)),
-          milliseconds_text(sum_of(result, &torch_seconds)));
+          milliseconds_text(sum_of(result, &exact_seconds)));
   if (result.others > 0) {
     text += format(
         "{} with groups, other dimensions or types: LibTorch's alone\n",
@@ -174,7 +186,7 @@ Json tune_json(const BenchRequest& request, const TuneResult& result) {
   object.set("channels_last", result.has_channels_last)
       .set("chosen_seconds", sum_of(result, &chosen_seconds))
       .set("best_seconds", sum_of(result, &best_seconds))
-      .set("torch_seconds", sum_of(result, &torch_seconds))
+      .set("exact_seconds", sum_of(result, &exact_seconds))
       .set("convolutions", std::move(convolutions))
       .set("other_convolutions", result.others);
   Json document = Json::object();

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs clang-tidy: check_tidy.py COMPILE_COMMANDS [FILE...]
 
-The whole tree takes most of an hour, so what was changed last is checked first,
-and what LOCKSTEP_TIDY_SECONDS (900) do not suffice for is left out and counted:
-two thirds of them are for torch-free files, the rest for those that see LibTorch,
+The whole tree takes hours, so what was changed last is checked first, and what
+LOCKSTEP_TIDY_SECONDS (900) do not suffice for is left out and counted: two
+thirds of them are for torch-free files, a third is for those that see LibTorch,
 which cost most of a minute each. LOCKSTEP_TIDY=all checks everything,
 LOCKSTEP_TIDY=core everything that is torch-free. FILEs given by name are checked
 in any case.
@@ -50,7 +50,7 @@ def git_lines(*arguments):
 
 
 def ages():
-    """How many changes ago a path without ending was changed."""
+    """Ranks of paths without ending: what was changed last has the lowest."""
     names = (git_lines("ls-files", "--others", "--exclude-standard") +
              git_lines("diff", "--name-only", "HEAD") +
              git_lines("log", "--format=", "--name-only"))
@@ -123,14 +123,15 @@ def main():
     (database / "compile_commands.json").write_text(json.dumps(entries))
     core, torch = choose(entries, set(sys.argv[2:]))
     limit = float(os.environ.get("LOCKSTEP_TIDY_SECONDS", "900"))
-    if sys.argv[2:] or "LOCKSTEP_TIDY" in os.environ:
+    if sys.argv[2:] or os.environ.get("LOCKSTEP_TIDY") in ("all", "core"):
         limit = float("inf")
     problems, skipped = run_all(database, core, limit * 2 / 3)
     more, skipped_torch = run_all(database, torch, limit / 3)
+    if skipped or skipped_torch:
+        print(f"tidy: no time left for {skipped} torch-free files and "
+              f"{skipped_torch} torch files; LOCKSTEP_TIDY=all checks them")
     finish("tidy", problems + more,
-           f"{len(core) - skipped} of {len(core)} torch-free files, "
-           f"{len(torch) - skipped_torch} of {len(torch)} torch files; "
-           "LOCKSTEP_TIDY=all checks all")
+           f"{len(core) + len(torch) - skipped - skipped_torch} files")
 
 
 if __name__ == "__main__":

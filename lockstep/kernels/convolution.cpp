@@ -27,12 +27,9 @@ Tensor forward(
     const Tensor& weight,
     const Tensor& bias,
     const KernelSteps& steps) {
-  if (!is_bias_of(weight, bias)) {
-    return {};
-  }
   for (const auto& [name, of] : kConvolutionWays) {
     const auto way = of(input, weight, steps);
-    if (way && way->is_better(Pass::kForward)) {
+    if (way && way->is_better(Pass::kForward) && is_bias_of(weight, bias)) {
       RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>());
       return way->forward(bias);
     }

@@ -44,7 +44,7 @@ double seconds_of(const std::function<Tensor()>& compute) {
   return now(clock) - start;
 }
 
-Tensor libtorchs_output(
+Tensor exact_output(
     const Tensor& input,
     const Tensor& weight,
     const KernelSteps& steps) {
@@ -61,7 +61,7 @@ Tensor libtorchs_output(
 }
 
 // As `install()` has them.
-Gradients libtorchs_gradients(
+Gradients exact_gradients(
     const ConvolutionInputs& of,
     std::array<bool, 3> wanted) {
   return same_bits_gradients(
@@ -86,14 +86,14 @@ Gradients libtorchs_gradients(
       });
 }
 
-Tensor compute_by_libtorch(Pass pass, const ConvolutionInputs& of) {
+Tensor compute_exactly(Pass pass, const ConvolutionInputs& of) {
   switch (pass) {
     case Pass::kForward:
-      return libtorchs_output(of.input, of.weight, of.steps);
+      return exact_output(of.input, of.weight, of.steps);
     case Pass::kInputGradient:
-      return std::get<0>(libtorchs_gradients(of, {true, false, false}));
+      return std::get<0>(exact_gradients(of, {true, false, false}));
     case Pass::kWeightGradient:
-      return std::get<1>(libtorchs_gradients(of, {false, true, false}));
+      return std::get<1>(exact_gradients(of, {false, true, false}));
   }
   return {};
 }
@@ -112,9 +112,9 @@ Tensor compute_by(const ConvolutionWay& way, Pass pass, const Tensor& grads) {
 
 WayTimes
 time_pass(Pass pass, const ConvolutionInputs& of, std::int64_t repeats) {
-  WayTimes times{{.way = "torch"}};
+  WayTimes times{{.way = "exact"}};
   std::vector<std::function<Tensor()>> work{
-      [&] { return compute_by_libtorch(pass, of); }};
+      [&] { return compute_exactly(pass, of); }};
   for (const auto& [name, make] : kConvolutionWays) {
     // A call makes its way anew, as convolutions do.
     const auto found = make(of.input, of.weight, of.steps);
@@ -153,8 +153,7 @@ std::array<WayTimes, 3> time_convolution(
     const KernelSteps& steps,
     std::int64_t repeats) {
   const at::NoGradGuard no_grad;
-  const Tensor grad_output =
-      at::randn_like(libtorchs_output(input, weight, steps));
+  const Tensor grad_output = at::randn_like(exact_output(input, weight, steps));
   const ConvolutionInputs of{
       .grad_output = grad_output,
       .input = input,

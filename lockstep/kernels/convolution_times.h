@@ -15,7 +15,8 @@
 namespace lockstep::kernels {
 
 struct WayTime {
-  /// "torch", or the way's name: "winograd".
+  /// "exact", which is LibTorch's kernel or what gives its bits sooner, as
+  /// `install()` has it; or the name of one of our ways: "winograd".
   std::string_view way = {};
   /// The best of all repeats. Units: seconds.
   double seconds = 0;
@@ -23,14 +24,14 @@ struct WayTime {
   bool is_chosen = false;
 };
 
-/// LibTorch's comes first, then every way of ours that can compute it.
+/// "exact" comes first, then every way of ours that can compute it.
 using WayTimes = std::vector<WayTime>;
 
-/// Of a two-dimensional convolution with one group, by Pass. The ways take
-/// turns, `repeats` times each. One thread is timed by its processor time,
-/// which other jobs on the machine disturb less. Shape: `input` [batch, in, h,
-/// w], `weight` [out, in, kh, kw]. Errors: throws what LibTorch throws for a
-/// wrong convolution.
+/// Of a two-dimensional convolution with one group and no bias, by Pass. The
+/// ways take turns, `repeats` times each. One thread is timed by its processor
+/// time, which other jobs on the machine disturb less. Shape: `input` [batch,
+/// in, h, w], `weight` [out, in, kh, kw]. Errors: throws what LibTorch throws
+/// for a wrong convolution.
 std::array<WayTimes, 3> time_convolution(
     const at::Tensor& input,
     const at::Tensor& weight,

@@ -27,8 +27,8 @@ std::unique_ptr<const ConvolutionWay> made_way(
     const at::Tensor& input,
     const at::Tensor& weight,
     const KernelSteps& steps) {
-  auto way = Way::of(input, weight, steps);
-  return way ? std::make_unique<const Way>(*std::move(way)) : nullptr;
+  const auto way = Way::of(input, weight, steps);
+  return way ? std::make_unique<const Way>(*way) : nullptr;
 }
 
 /// The first that is better computes; LibTorch's kernel if none is.

@@ -98,7 +98,7 @@ TEST(BenchCommand, TuneTimesEveryWayOfEachConvolution) {
               [](const json& way) { return way["chosen"].get<bool>(); }),
           1)
           << one;
-      EXPECT_EQ(ways[0]["way"], "torch");
+      EXPECT_EQ(ways[0]["way"], "exact");
     }
   }
   EXPECT_EQ(convolutions, 20);

@@ -41,14 +41,14 @@ TEST(ConvolutionTimes, AreOfEveryWayThatCanComputeIt) {
   const auto x = torch::randn({32, 64, 2, 2});
   const auto w = torch::randn({64, 64, 3, 3});
   for (const WayTimes& times : times_of(x, w)) {
-    EXPECT_THAT(ways_of(times), ElementsAre("torch", "product"));
+    EXPECT_THAT(ways_of(times), ElementsAre("exact", "product"));
   }
   const auto last = at::MemoryFormat::ChannelsLast;
   for (const WayTimes& times :
        times_of(in_memory_format(x, last), in_memory_format(w, last))) {
     EXPECT_THAT(
         ways_of(times),
-        ElementsAre("torch", "winograd", "direct", "product"));
+        ElementsAre("exact", "winograd", "direct", "product"));
     for (const WayTime& time : times) {
       EXPECT_GT(time.seconds, 0) << time.way;
     }
@@ -69,13 +69,13 @@ TEST(ConvolutionTimes, NameTheOneThatIsChosen) {
     for (const WayTimes& times : times_of(x, w)) {
       EXPECT_EQ(
           std::ranges::find(times, true, &WayTime::is_chosen)->way,
-          is_better ? "product" : "torch");
+          is_better ? "product" : "exact");
       EXPECT_EQ(std::ranges::count(times, true, &WayTime::is_chosen), 1);
     }
   }
 }
 
-TEST(ConvolutionTimes, OfLibTorchAloneWhereThereIsNoOtherWay) {
+TEST(ConvolutionTimes, ExactOnlyWhereThereIsNoOtherWay) {
   const auto x = torch::randn({1, 3, 20, 20}, at::kDouble);
   const auto w = torch::randn({5, 3, 3, 3}, at::kDouble);
   EXPECT_THAT(times_of(x, w), Each(SizeIs(1)));

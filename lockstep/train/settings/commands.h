@@ -66,8 +66,8 @@ inline constexpr std::array kBenchFlags{
     CommandFlag{
         "--tune",
         {},
-        "time every way to compute each convolution instead, and show which "
-        "one 'lockstep train' takes"},
+        "instead, time every way to compute each convolution --steps times, "
+        "and mark the one that --kernels lockstep takes"},
     CommandFlag{"--json", {}, "print one JSON object"},
     CommandFlag{"--help", {}, "print this help"},
 };

@@ -34,19 +34,25 @@ Status check_names(std::span<const std::string> names) {
              : Status();
 }
 
+// Of names that are met by no key among those that an edit looks at.
 Error no_key(std::span<const std::string> names, const Value& root) {
-  const auto wrong = std::ranges::find_if(names, [&](const std::string& name) {
-    return !find_path(root, name); // entries and weights do not mix
-  });
-  const std::string near = wrong == names.end() ? "" : near_name(root, *wrong);
-  return {
+  Error error{
       .code = ErrorCode::kNotFound,
       .op = "ckpt.edit",
       .message = format("nothing is called {}", some_names(names)),
-      .hint = near.empty() ? "'lockstep ckpt FILE' and 'lockstep ckpt ls FILE' "
-                             "list the names"
-                           : format("did you mean '{}'?", escape(near)),
+      .hint = "'lockstep ckpt FILE' and 'lockstep ckpt ls FILE' list the names",
       .detail = "E_NO_KEY"};
+  const auto wrong = std::ranges::find_if(names, [&](const std::string& name) {
+    return !find_path(root, name);
+  });
+  if (wrong == names.end()) {
+    error.message =
+        format("on another level than the other names: {}", some_names(names));
+    error.hint = "take entries, weights or modules, one kind at a time";
+  } else if (const auto near = near_name(root, *wrong); !near.empty()) {
+    error.hint = format("did you mean '{}'?", escape(near));
+  }
+  return error;
 }
 
 // Which of `names` a key falls under, and which of them were met.

@@ -84,7 +84,11 @@ TEST(Pick, SeveralEntriesStayACheckpoint) {
   EXPECT_THAT(
       top_keys(picked->root),
       testing::UnorderedElementsAre("state_dict", "optimizer"));
-  EXPECT_FALSE(pick(checkpoint(), Names{"optimizer", "conv"}));
+  const auto mixed = pick(checkpoint(), Names{"optimizer", "conv"});
+  ASSERT_FALSE(mixed);
+  EXPECT_EQ(
+      mixed.error().message,
+      "on another level than the other names: 'optimizer'");
 }
 
 TEST(Pick, NamesWhatIsNotThere) {
