@@ -19,17 +19,13 @@ BenchJob::BenchJob(const BenchRequest& request, const std::string& kernels)
       is_autocast_(request.amp != "off"),
       has_channels_last_(
           request.channels_last || kernels::want_channels_last(kernels)) {
-  const auto format = has_channels_last_ ? at::MemoryFormat::ChannelsLast
-                                         : at::MemoryFormat::Contiguous;
-  to_memory_format(*net_, format);
+  if (has_channels_last_) {
+    // Images come packed, as from a loader.
+    to_memory_format(*net_, at::MemoryFormat::ChannelsLast);
+  }
   const ModelRequest& model = request.model;
-  images_ = in_memory_format(
-      at::randn(
-          {model.batch_size,
-           model.in_channels,
-           model.img_size,
-           model.img_size}),
-      format);
+  images_ = at::randn(
+      {model.batch_size, model.in_channels, model.img_size, model.img_size});
   targets_ = at::randint(model.num_classes, {model.batch_size}, at::kLong);
 }
 
