@@ -21,8 +21,10 @@ using at::Tensor;
 
 constexpr std::int64_t kMaxOutputs = 16;
 constexpr std::int64_t kMaxPixels = 64;
-// Below this LibTorch's kernels are good enough.
+// Below these LibTorch's kernels are good enough, or in float32 more exact; in
+// bfloat16 they are neither where a map has one output.
 constexpr std::int64_t kMinProductBatch = 32;
+constexpr std::int64_t kMinHalfBatchOfOneOutput = 2;
 constexpr std::int64_t kMinProductChannels = 64;
 // What a thread needs of a batch to pay for a weight that is packed for all
 // outputs, and for several products with a part of it each. Packing is the work
@@ -147,14 +149,16 @@ ConvolutionProducts::ConvolutionProducts(
 }
 
 bool ConvolutionProducts::is_better(Pass pass) const {
-  if (batch() < kMinProductBatch ||
-      std::min(in(), out()) < kMinProductChannels || is_dilated_) {
+  const bool is_half = weight().scalar_type() == at::kBFloat16;
+  const std::int64_t min_batch =
+      is_half && outputs() == 1 ? kMinHalfBatchOfOneOutput : kMinProductBatch;
+  if (batch() < min_batch || std::min(in(), out()) < kMinProductChannels ||
+      is_dilated_) {
     return false;
   }
-  const bool is_one_tap = weight().size(2) * weight().size(3) == 1;
   // bfloat16 products are so fast that packing the weight tap by tap, or many
   // products for one map, are what counts.
-  const bool is_half = weight().scalar_type() == at::kBFloat16;
+  const bool is_one_tap = weight().size(2) * weight().size(3) == 1;
   const std::int64_t share = batch() / at::get_num_threads();
   const bool is_dense = outputs() <= 4 && down_.is_dense() &&
                         across_.is_dense() && share >= kMinDenseShare &&

@@ -21,7 +21,8 @@ using at::Tensor;
 constexpr std::int64_t kMaxPositions = 64;
 // Below these LibTorch's kernels are good enough, and above this panel. Columns
 // of a panel: two vectors of AVX2.
-constexpr std::int64_t kMinDirectBatch = 8;
+constexpr std::int64_t kMinDirectBatch = 4;
+constexpr std::int64_t kMinBatchOfTinyMaps = 8; // forward, float32
 constexpr std::int64_t kMinDirectChannels = 64;
 constexpr std::int64_t kMinDirectPanel = 16;
 
@@ -148,7 +149,8 @@ bool DirectConvolution::is_better(Pass pass) const {
   const bool is_tiny = outputs == 1 || (outputs <= 4 && !is_plain);
   switch (pass) {
     case Pass::kForward:
-      return is_tiny || (is_one_tap && is_strided_);
+      return outputs == 1 || (is_one_tap && is_strided_) ||
+             (is_tiny && (is_half() || batch() >= kMinBatchOfTinyMaps));
     case Pass::kInputGradient:
       return is_tiny || is_strided_;
     case Pass::kWeightGradient:

@@ -35,7 +35,10 @@ constexpr std::int64_t kWeightGrain = 16;
 constexpr std::int64_t kMinPanel = 16;
 constexpr std::int64_t kMinTiledChannels = 64;
 constexpr std::int64_t kMinLine = 4;
+// What pays for the spectrum of a weight.
 constexpr std::int64_t kMinTiles = 64;
+constexpr std::int64_t kMinTilesOfSmallWeight = 16;
+constexpr std::int64_t kSmallWeight = 1 << 15; // numbers of a tap
 constexpr std::int64_t kMinTilesOfGradient = 256;
 constexpr std::int64_t kMinImagesOfGradient = 32;
 constexpr std::int64_t kMaxGradientMap = 256; // outputs
@@ -271,11 +274,13 @@ bool WinogradConvolution::is_better(Pass pass) const {
   const std::int64_t area = outputs_.height * outputs_.width;
   const std::int64_t tiled_area =
       outputs_.tiles_down * outputs_.tiles_across * kTileOutputs * kTileOutputs;
+  const std::int64_t min_tiles =
+      in() * out() <= kSmallWeight ? kMinTilesOfSmallWeight : kMinTiles;
   const bool is_enough = pass == Pass::kWeightGradient
                              ? tiles() >= kMinTilesOfGradient &&
                                    area <= kMaxGradientMap &&
                                    batch() >= kMinImagesOfGradient
-                             : tiles() >= kMinTiles;
+                             : tiles() >= min_tiles;
   return winograd_loops().panel >= kMinPanel &&
          std::min(in(), out()) >= kMinTiledChannels &&
          std::min(outputs_.height, outputs_.width) >= kMinLine &&

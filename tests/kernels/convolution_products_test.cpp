@@ -141,7 +141,7 @@ TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
   const OneThread one_thread;
   int done = 0;
   while (done < 150) {
-    const Shape c(draw, 128, 64);
+    const Shape c(draw, done % 3 == 0 ? 2 : 128, 64);
     const bool is_used =
         c.products && std::ranges::any_of(kPasses, [&](Pass pass) {
           return c.products->is_better(pass);
@@ -305,13 +305,15 @@ TEST(ConvolutionProducts, AreBetterOnSmallMaps) {
   EXPECT_EQ(passes({128, 256, 4, 4}, {512, 256, 3, 3}, 1), "w");
   EXPECT_EQ(passes({128, 64, 7, 7}, {64, 64, 3, 3}, 1), "");
   EXPECT_EQ(passes({16, 512, 1, 1}, {512, 512, 3, 3}, 1), "");
+  EXPECT_EQ(passes({31, 256, 2, 2}, {256, 256, 3, 3}, 1), "");
   EXPECT_EQ(passes({64, 256, 2, 2}, {256, 256, 3, 3}, 1), "fiw");
   EXPECT_EQ(passes({63, 256, 2, 2}, {256, 256, 3, 3}, 1), "w");
   EXPECT_EQ(passes({127, 128, 4, 4}, {256, 128, 3, 3}, 2), "w");
   EXPECT_EQ(passes({128, 32, 1, 1}, {512, 32, 3, 3}, 1), "");
   const auto half = at::kBFloat16;
   const auto last = at::MemoryFormat::ChannelsLast;
-  EXPECT_EQ(passes({128, 512, 1, 1}, {512, 512, 3, 3}, 1, half), "fiw");
+  EXPECT_EQ(passes({2, 512, 1, 1}, {512, 512, 3, 3}, 1, half), "fiw");
+  EXPECT_EQ(passes({1, 512, 1, 1}, {512, 512, 3, 3}, 1, half), "");
   EXPECT_EQ(passes({128, 256, 2, 2}, {512, 256, 3, 3}, 2, half), "fiw");
   EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 1, 1}, 2, half), "i");
   EXPECT_EQ(passes({128, 128, 4, 4}, {256, 128, 3, 3}, 2, half), "w");

@@ -132,7 +132,7 @@ ConvolutionCase of_layer(const DirectLayer& layer, std::int64_t batch) {
 }
 
 // Where it is used: layers of ResNets and VGGs.
-void expect_as_exact(at::ScalarType type) {
+void expect_as_exact(at::ScalarType type, std::int64_t batch) {
   int compared = 0;
   for (const DirectLayer& layer : std::vector<DirectLayer>{
            {64, 128, 7, 3, 2},
@@ -146,7 +146,7 @@ void expect_as_exact(at::ScalarType type) {
            {512, 128, 4, 1, 1},
            {1024, 256, 2, 1, 1},
            {512, 2048, 1, 1, 1}}) {
-    const ConvolutionCase one = of_layer(layer, 128).to(type);
+    const ConvolutionCase one = of_layer(layer, batch).to(type);
     const auto exact = one.libtorchs(at::kDouble);
     const auto theirs = one.libtorchs(type);
     const auto ours = one.computed_by<DirectConvolution>();
@@ -171,10 +171,12 @@ TEST(DirectConvolution, IsAsExactAsLibTorchs) {
     GTEST_SKIP() << "without AVX2 LibTorch's kernels are used";
   }
   torch::manual_seed(2);
-  expect_as_exact(at::kFloat);
+  expect_as_exact(at::kFloat, 128);
+  expect_as_exact(at::kFloat, 4);
   if (pair_loops() != nullptr &&
       bfloat16_products() == Bfloat16Products::kPairs) {
-    expect_as_exact(at::kBFloat16);
+    expect_as_exact(at::kBFloat16, 128);
+    expect_as_exact(at::kBFloat16, 4);
   }
 }
 

@@ -99,7 +99,7 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
   other.part().load(saved);
   EXPECT_EQ(
       to_string(other.numerics()),
-      "kernels: 'exact', now 'lockstep, products 2, direct 1, winograd 1, "
+      "kernels: 'exact', now 'lockstep, products 3, direct 2, winograd 2, "
       "norms 1'; channels_last: 'no', now 'yes'");
   RunIdentity on_cuda(config, "cuda:0", "single", 10);
   on_cuda.part().load(saved);
