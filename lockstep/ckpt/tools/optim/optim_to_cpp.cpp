@@ -46,6 +46,7 @@ class ToCpp {
     }
     LOCKSTEP_ASSIGN(Value all_groups, convert_groups(*groups->as_list()));
     LOCKSTEP_ASSIGN(Value all_states, convert_states(*states->as_dict()));
+    drop_others(state);
     result_.root = module(
         {{"pytorch_version", kArchiveVersion},
          {"state", std::move(all_states)},
@@ -54,6 +55,20 @@ class ToCpp {
   }
 
  private:
+  // What lies beside the state and the groups.
+  void drop_others(const Value& state) {
+    const Dict* dict = state.as_dict();
+    if (dict == nullptr) {
+      return;
+    }
+    for (const auto& [key, value] : dict->items) {
+      const std::string name = key_text(key);
+      if (name != "state" && name != "param_groups") {
+        result_.dropped.push_back(name);
+      }
+    }
+  }
+
   Result<Value> convert_groups(const List& groups) {
     const auto count = static_cast<std::int64_t>(groups.items.size());
     std::vector<Item> items{

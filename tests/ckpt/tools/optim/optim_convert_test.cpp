@@ -127,6 +127,9 @@ TEST(OptimConvert, SaysWhatCppDoesNotHave) {
           "capturable",
           "differentiable",
           "fused"));
+  Value with_more = adam();
+  with_more.set("clip", 1.0);
+  EXPECT_THAT(optim_to_cpp(with_more)->dropped, testing::Contains("clip"));
 }
 
 // Since 2.7 the groups of Python say so.
