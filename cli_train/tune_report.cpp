@@ -157,6 +157,9 @@ std::string tune_text(const BenchRequest& request, const TuneResult& result) {
       }
     }
   }
+  if (rows.size() == 1) {
+    return bench_title(request) + "no convolution can be computed otherwise\n";
+  }
   std::string text =
       bench_title(request) + text_table(rows) +
       format(

@@ -120,6 +120,14 @@ TEST(BenchCommand, TuneShowsWhatIsChosen) {
   EXPECT_EQ(program.errors(), "");
 }
 
+TEST(BenchCommand, TuneSaysThatThereIsNothingToTune) {
+  Process program({"bench", "mlp", "--tune", "--batch-size=2", "--steps=1"});
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  EXPECT_THAT(
+      program.output(),
+      HasSubstr("\n\nno convolution can be computed otherwise\n"));
+}
+
 TEST(BenchCommand, EveryMistakeIsNamed) {
   struct Mistake {
     std::vector<std::string> args;

@@ -66,8 +66,8 @@ inline constexpr std::array kBenchFlags{
     CommandFlag{
         "--tune",
         {},
-        "instead, time every way to compute each convolution --steps times, "
-        "and mark the one that --kernels lockstep takes"},
+        "time every way to compute each convolution instead; *: the one that "
+        "--kernels lockstep takes"},
     CommandFlag{"--json", {}, "print one JSON object"},
     CommandFlag{"--help", {}, "print this help"},
 };
