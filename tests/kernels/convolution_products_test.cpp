@@ -141,7 +141,7 @@ TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
   const OneThread one_thread;
   int done = 0;
   while (done < 150) {
-    const Shape c(draw, done % 3 == 0 ? 2 : 128, 64);
+    const Shape c(draw, 128, 64);
     const bool is_used =
         c.products && std::ranges::any_of(kPasses, [&](Pass pass) {
           return c.products->is_better(pass);
@@ -164,6 +164,36 @@ TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
       }
     }
   }
+}
+
+TEST(ConvolutionProducts, OfFewImagesAreAsCloseInBfloat16) {
+  torch::manual_seed(21);
+  int compared = 0;
+  for (const std::int64_t map : {1, 2}) {
+    for (const std::int64_t kernel : {1, 3}) {
+      ConvolutionCase one{
+          .input = at::randn({2, 256, map, map}).relu(),
+          .weight = at::randn({512, 256, kernel, kernel}) / 48,
+          .grad_output = at::randn({2, 512, 1, 1}),
+          .strides = {map, map},
+          .paddings = {kernel / 2, kernel / 2}};
+      one = one.to(at::kBFloat16);
+      const auto products =
+          ConvolutionProducts::of(one.input, one.weight, one.steps());
+      const auto exact = one.libtorchs(at::kDouble);
+      const auto theirs = one.libtorchs(at::kBFloat16);
+      const auto ours = one.computed_by<ConvolutionProducts>();
+      for (std::size_t i = 0; i < kPasses.size(); ++i) {
+        ASSERT_TRUE(products->is_better(kPasses.at(i)));
+        ++compared;
+        EXPECT_LE(
+            rms_error(ours.at(i), exact.at(i)),
+            2 * rms_error(theirs.at(i), exact.at(i)))
+            << i << ": " << one.text();
+      }
+    }
+  }
+  EXPECT_EQ(compared, 12);
 }
 
 TEST(ConvolutionProducts, HaveLibTorchsStrides) {
