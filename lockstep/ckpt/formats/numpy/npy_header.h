@@ -15,6 +15,8 @@
 namespace lockstep::ckpt {
 
 inline constexpr std::string_view kNpyMagic("\x93NUMPY");
+/// How the name of an array's record in an npz archive ends.
+inline constexpr std::string_view kNpySuffix = ".npy";
 /// Units: bytes; longer headers are refused. NumPy's own limit is 10,000.
 inline constexpr std::uint64_t kMaxNpyHeader = 1 << 16;
 /// The same with magic, version and length in front.

@@ -74,7 +74,8 @@ Result<std::vector<PlannedArray>> plan_arrays(
       return error;
     }
     PlannedArray array{
-        .record = (tensor.name.empty() ? "arr_0" : tensor.name) + ".npy",
+        .record = (tensor.name.empty() ? "arr_0" : tensor.name) +
+                  std::string(kNpySuffix),
         .header = npy_header_text(tensor.tensor->dtype, tensor.tensor->sizes),
         .tensor = tensor.tensor};
     if (!is_record_name(array.record)) {

@@ -16,7 +16,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::string_view kSuffix = ".npy";
 constexpr const char* kNumpyArray = "numpy.ndarray";
 
 // An array of what tensors do not hold; the error says nothing of damage.
@@ -103,7 +102,7 @@ class NpzReader {
     bool has_tensor = false;
     root.items.reserve(zip_->records().size());
     for (const ZipRecord& record : zip_->records()) {
-      if (!record.name.ends_with(kSuffix)) {
+      if (!record.name.ends_with(kNpySuffix)) {
         return in_record(
             read_error(
                 ErrorCode::kUnsupported,
@@ -113,7 +112,7 @@ class NpzReader {
             record.name);
       }
       std::string name =
-          record.name.substr(0, record.name.size() - kSuffix.size());
+          record.name.substr(0, record.name.size() - kNpySuffix.size());
       auto tensor = read(record);
       if (tensor) {
         has_tensor = true;
@@ -213,7 +212,7 @@ Result<bool> claims_npz(const ReadInput& input) {
     return false;
   }
   LOCKSTEP_ASSIGN(const auto first, read_local_record(*input.source, 0));
-  return first && first->name.ends_with(kSuffix);
+  return first && first->name.ends_with(kNpySuffix);
 }
 
 Result<Checkpoint> read_npz(const ReadInput& input) {

@@ -157,6 +157,23 @@ class ZipScan {
   ScanCollector& out_;
 };
 
+// Names of arrays may differ in letter case alone: NumPy tells them apart, and
+// PyTorch, which does not, reads no archive of arrays.
+Result<ZipReader> open_archive(
+    const std::shared_ptr<ByteSource>& source,
+    const Limits& limits) {
+  auto zip = ZipReader::open(source, limits);
+  if (zip || zip.error().detail != "E_DUP_CASEFOLD") {
+    return zip;
+  }
+  auto flat = ZipReader::open(source, limits, ZipForm::kFlat);
+  const bool has_arrays_only =
+      flat && std::ranges::all_of(flat->records(), [](const ZipRecord& record) {
+        return record.name.ends_with(kNpySuffix);
+      });
+  return has_arrays_only ? std::move(flat) : std::move(zip);
+}
+
 // Archives one after another, as in the files of a sharded checkpoint; each
 // alone must be sound. Empty if they do not cover the file.
 Result<std::vector<ZipReader>> open_chain(
@@ -221,7 +238,7 @@ void scan_zip(
   }
   Limits limits = out.limits();
   limits.allow_no_root = true; // other loaders take such archives
-  const auto zip = ZipReader::open(source, limits);
+  const auto zip = open_archive(source, limits);
   if (zip) {
     ZipScan(*zip, outer, depth, out).run();
     return;

@@ -58,6 +58,25 @@ TEST(NpyScan, LooksAtWhatFollowsTheArray) {
   EXPECT_EQ(verdict_on(npy(literal("'|S'", "()"), pickle)), "found ");
 }
 
+// NumPy tells such names apart; PyTorch, which does not, reads no such archive.
+TEST(NpzScan, TakesNamesThatDifferInLetterCase) {
+  const std::string number = npy(literal("'|u1'", "(1,)"), "a");
+  ZipBytes zip;
+  zip.add("W.npy", number);
+  zip.add("w.npy", number);
+  EXPECT_EQ(verdict_on(zip.finish()), "clean ");
+  zip.add("O.npy", npy(literal("'|O'", "()"), "cos\nsystem\n."));
+  EXPECT_EQ(verdict_on(zip.finish()), "found ");
+  ZipBytes twice = zip;
+  twice.add("w.npy", number);
+  EXPECT_EQ(verdict_on(twice.finish()), "found E_DUP_CASEFOLD");
+  ZipBytes mixed;
+  for (const char* name : {"a/w.npy", "a/data.pkl", "a/DATA.PKL"}) {
+    mixed.add(name, name[2] == 'w' ? number : "\x80\x02N.");
+  }
+  EXPECT_EQ(verdict_on(mixed.finish()), "unreadable E_DUP_CASEFOLD");
+}
+
 TEST(NpyScan, SaysWhatItDoesNotLookAt) {
   const std::string number = npy(literal("'|u1'", "(1,)"), "a");
   const std::string harmless = npy(literal("'|O'", "()"), "\x80\x02N.");

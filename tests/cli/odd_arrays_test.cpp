@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What commands say of NumPy arrays that are no tensors, such as texts.
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "lockstep/base/strings.h"
+#include "tests/ckpt/zip/zip_fixture.h"
+#include "tests/cli/command_test.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+
+std::string array(const std::string& descr, const std::string& data) {
+  const std::string literal = format(
+      "{{'descr': '{}', 'fortran_order': False, 'shape': (1,), }}\n",
+      descr);
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  ckpt::put_le<std::uint16_t>(
+      bytes,
+      static_cast<std::uint16_t>(literal.size()));
+  return bytes + literal + data;
+}
+
+class OddArrays : public test::CommandTest {
+ protected:
+  /// An archive with a tensor 'w' and a text.
+  void put_mixed(const std::string& name, const std::string& letter) const {
+    ckpt::ZipBytes zip;
+    zip.add("w.npy", array("|u1", "1"));
+    zip.add("label.npy", array("<U1", letter + std::string(3, '\0')));
+    put_bytes(name, zip.finish());
+  }
+  void put_bytes(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path(name), std::ios::binary) << bytes;
+  }
+};
+
+TEST_F(OddArrays, ScanTellsNamesApartByLetterCase) {
+  ckpt::ZipBytes zip;
+  zip.add("W.npy", array("|u1", "1"));
+  zip.add("w.npy", array("|u1", "1"));
+  put_bytes("a.npz", zip.finish());
+  EXPECT_EQ(run("scan a.npz"), 0) << text("err.txt");
+  EXPECT_THAT(text("out.txt"), HasSubstr("clean"));
+}
+
+} // namespace
+} // namespace lockstep
