@@ -56,10 +56,12 @@ bool is_script(const ZipReader& zip) {
          zip.find_in_any_case("bytecode.pkl") != nullptr;
 }
 
+// Not arrays: an npz archive may have such folders, too.
 bool is_data(std::string_view name) {
-  return std::ranges::any_of(kDataFolders, [&](std::string_view folder) {
-    return name.starts_with(folder);
-  });
+  return !name.ends_with(kNpySuffix) &&
+         std::ranges::any_of(kDataFolders, [&](std::string_view folder) {
+           return name.starts_with(folder);
+         });
 }
 
 class ZipScan {

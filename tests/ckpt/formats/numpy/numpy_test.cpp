@@ -77,6 +77,14 @@ TEST(NpzScan, TakesNamesThatDifferInLetterCase) {
   EXPECT_EQ(verdict_on(mixed.finish()), "unreadable E_DUP_CASEFOLD");
 }
 
+// As PyTorch's storages lie there, which nobody unpickles.
+TEST(NpzScan, LooksIntoFoldersNamedData) {
+  ZipBytes zip;
+  zip.add("w.npy", npy(literal("'|u1'", "(1,)"), "a"));
+  zip.add("data/o.npy", npy(literal("'|O'", "()"), "cos\nsystem\n."));
+  EXPECT_EQ(verdict_on(zip.finish()), "found ");
+}
+
 TEST(NpyScan, SaysWhatItDoesNotLookAt) {
   const std::string number = npy(literal("'|u1'", "(1,)"), "a");
   const std::string harmless = npy(literal("'|O'", "()"), "\x80\x02N.");
