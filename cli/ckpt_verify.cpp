@@ -2,6 +2,7 @@
 //
 // `lockstep ckpt verify PATH...`: every CRC, bound and offset.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -46,19 +47,33 @@ Json verify_json(const ckpt::VerifyReport& report) {
       .set("warnings", findings_json(report.warnings));
 }
 
-// What the limits do not allow need not be damage.
 constexpr std::string_view kLimit = "E_LIMIT";
+
+// What is no damage.
+struct CodeLabel {
+  ErrorCode code = ErrorCode::kUnsafe;
+  std::string_view text = {};
+};
+constexpr std::array kCodeLabels{
+    CodeLabel{ErrorCode::kUnsafe, "refused"},
+    CodeLabel{ErrorCode::kUnsupported, "not read"}};
+
+std::string_view label_of(ErrorCode code) {
+  const auto* row = std::ranges::find(kCodeLabels, code, &CodeLabel::code);
+  return row == kCodeLabels.end() ? "damaged" : row->text;
+}
 
 std::string findings_text(
     std::string_view kind,
     const std::vector<ckpt::Finding>& findings,
     bool color) {
-  const Tone tone = kind == "damaged" ? Tone::kBad : Tone::kDoubtful;
+  const bool are_errors = kind == "error";
+  const Tone tone = are_errors ? Tone::kBad : Tone::kDoubtful;
   constexpr std::size_t kShown = 20;
   std::string text;
   for (std::size_t i = 0; i < findings.size() && i < kShown; ++i) {
     const ckpt::Finding& finding = findings[i];
-    const std::string_view label = finding.detail == kLimit ? "refused" : kind;
+    const std::string_view label = are_errors ? label_of(finding.code) : kind;
     text += format(
         "{} {}: {}{}\n",
         paint(format("{:<10}", label), tone, color),
@@ -76,27 +91,39 @@ std::string findings_text(
 }
 
 Error not_sound(const ckpt::VerifyReport& report, const std::string& path) {
-  if (std::ranges::all_of(report.errors, [](const ckpt::Finding& finding) {
-        return finding.detail == kLimit;
-      })) {
+  const auto damage =
+      std::ranges::find_if(report.errors, &ckpt::Finding::is_damage);
+  if (damage != report.errors.end()) {
+    return {
+        .code = ErrorCode::kCorrupt,
+        .op = "ckpt.verify",
+        .message = format(
+            "the file is damaged: {} of {} records",
+            std::ranges::count_if(report.errors, &ckpt::Finding::is_damage),
+            report.records),
+        .hint =
+            "restore it from another copy, or go back to an older checkpoint",
+        .path = path,
+        .detail = damage->detail};
+  }
+  const ckpt::Finding& first = report.errors.front();
+  if (first.detail == kLimit) {
     return {
         .code = ErrorCode::kUnsafe,
         .op = "ckpt.verify",
         .message = "the file asks for more than the limits allow",
         .hint = "'lockstep ckpt limits' lists them and the flags to raise them",
         .path = path,
-        .detail = std::string(kLimit)};
+        .detail = first.detail};
   }
   return {
-      .code = ErrorCode::kCorrupt,
+      .code = first.code,
       .op = "ckpt.verify",
-      .message = format(
-          "the file is damaged: {} of {} records",
-          report.errors.size(),
-          report.records),
-      .hint = "restore it from another copy, or go back to an older checkpoint",
+      .message = first.message,
+      .hint = first.hint,
       .path = path,
-      .detail = report.errors.front().detail};
+      .record = first.record,
+      .detail = first.detail};
 }
 
 Json deep_json(const ckpt::DeepCheck& deep) {
@@ -204,7 +231,7 @@ std::string sound_text(const FileCheck& check) {
 }
 
 std::string check_findings(const FileCheck& check, bool color) {
-  return findings_text("damaged", check.report.errors, color) +
+  return findings_text("error", check.report.errors, color) +
          findings_text("warning", check.report.warnings, color);
 }
 
@@ -237,11 +264,9 @@ int verify_one(const FileCheck& check, const Common& common) {
 
 // A line for each file, then what was found in it.
 std::string file_text(const FileCheck& check, bool color) {
-  const std::string state = !check.error     ? "sound"
-                            : !check.is_read ? "unreadable"
-                            : check.error->code == ErrorCode::kUnsafe
-                                ? "refused"
-                                : "damaged";
+  const std::string_view state = !check.error     ? "sound"
+                                 : !check.is_read ? "unreadable"
+                                                  : label_of(check.error->code);
   std::string text = paint(
       format("{:<10}", state),
       check.error ? Tone::kBad : Tone::kGood,

@@ -25,6 +25,14 @@ struct Finding {
   std::string record = {};
   /// Names of the tensors whose bytes are affected.
   std::vector<std::string> tensors = {};
+  /// Of an error: kUnsupported and kUnsafe are no damage.
+  ErrorCode code = ErrorCode::kCorrupt;
+  /// What helps, if that is known.
+  std::string hint = {};
+
+  [[nodiscard]] bool is_damage() const noexcept {
+    return code != ErrorCode::kUnsupported && code != ErrorCode::kUnsafe;
+  }
 };
 
 /// What `verify` found.
@@ -33,7 +41,7 @@ struct VerifyReport {
   /// Units: bytes whose CRC was compared.
   std::uint64_t checked_bytes = 0;
   std::uint64_t tensors = 0;
-  /// Damage: the file must not be used.
+  /// Damage, or what is not read: the file must not be used.
   std::vector<Finding> errors = {};
   /// Oddities: other readers may stumble, the bytes are fine.
   std::vector<Finding> warnings = {};

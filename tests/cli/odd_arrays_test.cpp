@@ -39,6 +39,26 @@ class OddArrays : public test::CommandTest {
   }
 };
 
+TEST_F(OddArrays, VerifyDoesNotCallThemDamaged) {
+  put_bytes("text.npy", array("<U1", std::string(4, 'x')));
+  ckpt::ZipBytes zip;
+  zip.add("a/label.npy", array("<U1", std::string(4, 'x')));
+  put_bytes("text.npz", zip.finish());
+  for (const char* name : {"text.npy", "text.npz"}) {
+    EXPECT_EQ(run(format("verify {}", name)), 3) << name;
+    EXPECT_THAT(
+        text("err.txt"),
+        HasSubstr("the array has the element type '<U1', which PyTorch does "
+                  "not have"));
+    EXPECT_THAT(text("err.txt"), HasSubstr("Hint: numpy.load reads it"));
+    const std::string all = text("out.txt") + text("err.txt");
+    EXPECT_EQ(all.find("damaged"), std::string::npos) << all;
+  }
+  EXPECT_THAT(text("out.txt"), HasSubstr("not read   E_DTYPE: "));
+  EXPECT_EQ(run("verify text.npz text.npz"), 3);
+  EXPECT_THAT(text("out.txt"), HasSubstr("not read    text.npz  (1 record"));
+}
+
 TEST_F(OddArrays, ScanTellsNamesApartByLetterCase) {
   ckpt::ZipBytes zip;
   zip.add("W.npy", array("|u1", "1"));

@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/formats/numpy/npy_literal.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,20 @@ namespace lockstep::ckpt::internal {
 namespace {
 
 constexpr int kMaxFieldDepth = 32;
+
+// Of arrays that are sound, but no tensors.
+struct Help {
+  std::string_view detail = {};
+  std::string_view hint = {};
+};
+constexpr std::array kHelp{
+    Help{
+        "E_DTYPE",
+        "numpy.load reads it in Python; an array of numbers is a tensor"},
+    Help{
+        "E_NPY_OBJECT",
+        "'lockstep ckpt scan' lists what it calls; an array of numbers is a "
+        "tensor"}};
 
 // The three keys, read once each.
 class LiteralParser {
@@ -264,6 +279,8 @@ Error bad_npy(
     std::string message,
     std::uint64_t offset) {
   Error error = read_error(code, detail, std::move(message));
+  const auto* row = std::ranges::find(kHelp, detail, &Help::detail);
+  error.hint = row == kHelp.end() ? "" : row->hint;
   error.offset = offset;
   return error;
 }

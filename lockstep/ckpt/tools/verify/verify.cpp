@@ -42,7 +42,9 @@ Finding finding_of(const Error& error) {
   return {
       .detail = error.detail,
       .message = error.message,
-      .record = error.record};
+      .record = error.record,
+      .code = error.code,
+      .hint = error.hint};
 }
 
 // Python has no such text in a file of its own: it was damaged, or decoded as
@@ -283,10 +285,7 @@ class Verifier {
   }
 
   void add_error(const Error& error) {
-    report_.errors.push_back(
-        {.detail = error.detail,
-         .message = error.message,
-         .record = error.record});
+    report_.errors.push_back(finding_of(error));
   }
 
   void

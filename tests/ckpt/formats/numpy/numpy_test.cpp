@@ -323,6 +323,23 @@ TEST(NpzVerify, FindsDamageInAnArrayThatIsNoTensor) {
   }
 }
 
+// All are in one folder, so that the archive could be PyTorch's, too.
+TEST(NpzVerify, DoesNotCallAnArrayOfTextsDamage) {
+  ZipBytes zip;
+  zip.add("a/s.npy", npy(literal("'<U1'", "(1,)"), "wxyz"));
+  std::string bytes = zip.finish();
+  const auto odd = verify(make_source(as_byte_span(bytes)), "m.npz");
+  ASSERT_TRUE(odd) << to_string(odd.error());
+  ASSERT_EQ(odd->errors.size(), 1U);
+  EXPECT_EQ(odd->errors[0].detail, "E_DTYPE");
+  EXPECT_FALSE(odd->errors[0].is_damage());
+  EXPECT_THAT(odd->errors[0].hint, HasSubstr("numpy.load"));
+  ++bytes[bytes.find("wxyz")];
+  const auto damaged = verify(make_source(as_byte_span(bytes)), "m.npz");
+  ASSERT_TRUE(damaged) << to_string(damaged.error());
+  EXPECT_TRUE(damaged->errors[0].is_damage());
+}
+
 TEST(NpzReader, RefusesOtherRecords) {
   ZipBytes zip;
   zip.add("good.npy", npy(literal("'|u1'", "(1,)"), "a"));
