@@ -59,6 +59,23 @@ TEST_F(OddArrays, VerifyDoesNotCallThemDamaged) {
   EXPECT_THAT(text("out.txt"), HasSubstr("not read    text.npz  (1 record"));
 }
 
+TEST_F(OddArrays, HintsOfCopiesAreTrue) {
+  put_mixed("a.npz", "a");
+  for (const char* to :
+       {"pt", "pt-legacy", "safetensors", "npz", "dcp", "libtorch"}) {
+    EXPECT_EQ(run(format("convert a.npz out --to {}", to)), 3) << to;
+    EXPECT_THAT(
+        text("err.txt"),
+        HasSubstr("'label' is a NumPy array that is no tensor"))
+        << to;
+    EXPECT_THAT(text("err.txt"), HasSubstr("Hint: 'lockstep ckpt drop'")) << to;
+  }
+  EXPECT_EQ(run("pick a.npz label -o b.npz"), 3);
+  EXPECT_THAT(text("err.txt"), HasSubstr("Hint: 'lockstep ckpt pick' takes"));
+  ASSERT_EQ(run("drop a.npz label -o b.npz"), 0) << text("err.txt");
+  EXPECT_EQ(run("convert b.npz b.pt"), 0) << text("err.txt");
+}
+
 TEST_F(OddArrays, ScanTellsNamesApartByLetterCase) {
   ckpt::ZipBytes zip;
   zip.add("W.npy", array("|u1", "1"));

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/unread_array.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
@@ -137,6 +138,10 @@ Status save(
     const SaveOptions& options,
     FileSystem& fs) {
   if (const Format* format = format_to_write(options.format)) {
+    if (Status read = internal::check_arrays_read(root); !read) {
+      read.error().path = path;
+      return read;
+    }
     return format->writer.write(path, root, options, fs);
   }
   std::vector<std::string> names;

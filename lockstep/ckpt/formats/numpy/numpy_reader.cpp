@@ -7,6 +7,7 @@
 #include "lockstep/ckpt/core/range_storage.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/swapped_storage.h"
+#include "lockstep/ckpt/core/unread_array.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/zip/record_source.h"
@@ -15,8 +16,6 @@
 
 namespace lockstep::ckpt {
 namespace {
-
-constexpr const char* kNumpyArray = "numpy.ndarray";
 
 // An array of what tensors do not hold; the error says nothing of damage.
 bool is_no_tensor(const Error& error) {
@@ -126,7 +125,9 @@ class NpzReader {
       }
       warn_of(name, error);
       keep_bytes(record);
-      root.items.emplace_back(std::move(name), Object{.global = kNumpyArray});
+      root.items.emplace_back(
+          std::move(name),
+          Object{.global = std::string(internal::kUnreadArray)});
       first_odd = first_odd ? first_odd : std::move(error);
     }
     if (!has_tensor && first_odd) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/unread_array.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
 #include "lockstep/ckpt/formats/torchscript/script_pickler.h"
 #include "lockstep/ckpt/formats/torchscript/script_types.h"
@@ -97,6 +98,7 @@ Status write_libtorch(
 }
 
 Result<std::vector<ValueChange>> libtorch_changes(const Value& root) {
+  LOCKSTEP_TRY(internal::check_arrays_read(root));
   return internal::script_changes(root);
 }
 

@@ -275,7 +275,12 @@ TEST(NpzReader, KeepsAnArrayThatIsNoTensorFromBeingLost) {
     MemoryFs fs;
     const Status status =
         save("out", file->root, {.format = std::string(writer.name)}, fs);
-    EXPECT_FALSE(status) << writer.name;
+    ASSERT_FALSE(status) << writer.name;
+    EXPECT_EQ(status.error().detail, "E_NOT_TENSOR");
+    EXPECT_EQ(
+        status.error().hint,
+        "'lockstep ckpt drop' takes it out of a copy");
+    EXPECT_EQ(status.error().path, "out");
   }
 }
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/core/unread_array.h"
+
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/save_error.h"
+#include "lockstep/ckpt/walk.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+bool is_unread(const Value& value) {
+  const Object* object = value.as_object();
+  return object != nullptr && object->global == kUnreadArray &&
+         object->args == nullptr && object->state == nullptr;
+}
+
+Error not_read(std::string_view what, std::string hint) {
+  Error error = save_error(
+      ErrorCode::kUnsupported,
+      "E_NOT_TENSOR",
+      format(
+          "{} is a NumPy array that is no tensor; it was not read, so it "
+          "cannot be written",
+          what));
+  error.hint = std::move(hint);
+  return error;
+}
+
+} // namespace
+
+std::vector<std::string> unread_arrays(const Value& root) {
+  std::vector<std::string> names;
+  const Dict* dict = root.as_dict();
+  for (std::size_t i = 0; dict != nullptr && i < dict->items.size(); ++i) {
+    const auto& [key, value] = dict->items[i];
+    if (is_unread(value)) {
+      names.push_back(key_text(key));
+    }
+  }
+  return names;
+}
+
+Status check_arrays_read(const Value& root) {
+  if (is_unread(root)) {
+    return not_read("the value", "'lockstep ckpt pick' takes other names");
+  }
+  const auto names = unread_arrays(root);
+  return names.empty() ? Status()
+                       : Status(not_read(
+                             format("'{}'", escape(names.front())),
+                             "'lockstep ckpt drop' takes it out of a copy"));
+}
+
+} // namespace lockstep::ckpt::internal

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// An array of a NumPy archive that is no tensor: it stands in the tree without
+// its content, so that no copy loses it without a word.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/result.h"
+#include "lockstep/ckpt/value.h"
+
+namespace lockstep::ckpt::internal {
+
+/// The class of the object that stands for it.
+inline constexpr std::string_view kUnreadArray = "numpy.ndarray";
+
+/// Names of those in `root`, in its order.
+std::vector<std::string> unread_arrays(const Value& root);
+
+/// Errors: kUnsupported (E_NOT_TENSOR) if there is one: no format holds it.
+Status check_arrays_read(const Value& root);
+
+} // namespace lockstep::ckpt::internal
