@@ -83,12 +83,16 @@ Json diff_json(const ckpt::DiffReport& report) {
   for (const DiffRow& row : report.rows) {
     rows.push(row_json(row));
   }
-  return Json::object()
-      .set("equal", report.rows.empty())
+  Json json = Json::object();
+  json.set("equal", report.rows.empty())
       .set("compared", report.compared)
       .set("same", report.equal)
       .set("differences", std::move(rows))
       .set("map_hint", report.map_hint);
+  if (!report.unread.empty()) {
+    json.set("not_compared", Json::array(report.unread));
+  }
+  return json;
 }
 
 std::string numbers_text(const DiffRow& row) {
@@ -129,10 +133,16 @@ std::string diff_text(const ckpt::DiffReport& report, bool color) {
   for (const DiffRow& row : report.rows) {
     text += row_text(row, color) + "\n";
   }
-  text +=
-      report.rows.empty()
-          ? format("equal: {}\n", counted(report.equal, "tensor"))
-          : format("{} differ, {} equal\n", report.rows.size(), report.equal);
+  text += report.rows.empty()
+              ? format("equal: {}", counted(report.equal, "tensor"))
+              : format("{} differ, {} equal", report.rows.size(), report.equal);
+  if (!report.unread.empty()) {
+    text += format(
+        "; not compared: {}, {}",
+        counted(report.unread.size(), "array"),
+        some_names(report.unread));
+  }
+  text += "\n";
   if (!report.map_hint.empty()) {
     text += format(
         "hint: the names differ by a prefix; add --map '{}'\n",

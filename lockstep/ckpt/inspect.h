@@ -229,6 +229,8 @@ struct DiffReport {
   std::vector<DiffRow> rows = {};
   /// A map that would make more names meet: "module.="; empty without one.
   std::string map_hint = {};
+  /// NumPy arrays of either file that are no tensors: not compared.
+  std::vector<std::string> unread = {};
 };
 
 /// Compares; memory does not grow with the size of the tensors.

@@ -39,6 +39,20 @@ class OddArrays : public test::CommandTest {
   }
 };
 
+TEST_F(OddArrays, DiffSaysWhatItDoesNotCompare) {
+  put_mixed("a.npz", "a");
+  put_mixed("b.npz", "b");
+  EXPECT_EQ(run("diff a.npz b.npz"), 0);
+  EXPECT_EQ(
+      text("out.txt"),
+      "equal: 1 tensor; not compared: 1 array, 'label'\n");
+  EXPECT_EQ(run("diff --json a.npz b.npz"), 0);
+  EXPECT_THAT(
+      text("out.txt"),
+      HasSubstr(R"("map_hint":"","not_compared":["label"])"));
+  EXPECT_EQ(run("diff --strict a.npz b.npz"), 3); // W_ARRAY
+}
+
 TEST_F(OddArrays, VerifyDoesNotCallThemDamaged) {
   put_bytes("text.npy", array("<U1", std::string(4, 'x')));
   ckpt::ZipBytes zip;

@@ -3,12 +3,14 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/unread_array.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/print.h"
@@ -337,6 +339,15 @@ Result<std::optional<DiffRow>> compare(
   return row.different == 0 ? std::optional<DiffRow>() : std::optional(row);
 }
 
+// Of both files, each name once.
+std::vector<std::string> unread_in(const Value& a, const Value& b) {
+  std::vector<std::string> names = internal::unread_arrays(a);
+  std::ranges::copy(internal::unread_arrays(b), std::back_inserter(names));
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  return names;
+}
+
 } // namespace
 
 std::string_view diff_kind_name(DiffKind kind) {
@@ -372,6 +383,7 @@ diff(const Value& a, const Value& b, const DiffOptions& options) {
     }
   }
   report.map_hint = map_hint(report.rows);
+  report.unread = unread_in(a, b);
   return report;
 }
 

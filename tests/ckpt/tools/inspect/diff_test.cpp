@@ -185,5 +185,17 @@ TEST(Diff, ShapesAreNotReadElementwise) {
   EXPECT_EQ(row.elements, 0U);
 }
 
+// As an array of texts stands in the tree of an npz archive.
+TEST(Diff, NamesArraysThatWereNotRead) {
+  const Value array = Object{.global = "numpy.ndarray"};
+  const Value a = Value::dict({{"w", floats({1})}, {"x", array}});
+  const Value b = Value::dict({{"y", array}, {"x", array}, {"w", floats({1})}});
+  const DiffReport report = report_of(a, b);
+  EXPECT_THAT(report.rows, IsEmpty());
+  EXPECT_EQ(report.equal, 1U);
+  EXPECT_THAT(report.unread, testing::ElementsAre("x", "y"));
+  EXPECT_THAT(report_of(Value::dict({}), Value::dict({})).unread, IsEmpty());
+}
+
 } // namespace
 } // namespace lockstep::ckpt
