@@ -69,7 +69,12 @@ Status ScriptPickler::value(
     const ScriptAttribute& attribute,
     const Value& value) {
   if (const Tensor* dense = value.as_tensor()) {
-    return tensor(*dense);
+    if (out_.get(value.address())) { // the same tensor, not an equal one
+      return {};
+    }
+    LOCKSTEP_TRY(tensor(*dense));
+    out_.put(value.address());
+    return {};
   }
   if (const auto layout = layout_tensor(value)) {
     return sparse(*layout);

@@ -176,6 +176,16 @@ TEST_F(LibtorchWriter, KeepsNewTypesQuantizersAndFlags) {
   EXPECT_THAT(record("data.pkl"), HasSubstr("UInt16Storage"));
 }
 
+// One tensor under two names is no copy: a model whose weights are tied.
+TEST_F(LibtorchWriter, KeepsATensorThatTwoNamesShare) {
+  const Value weight = floats({1, 2});
+  const Checkpoint file = written_and_read(Value::ordered_dict(
+      {{"a.weight", weight}, {"b.weight", weight}, {"c", floats({1, 2})}}));
+  const void* shared = file.root.find("a.weight")->address();
+  EXPECT_EQ(file.root.find("b.weight")->address(), shared);
+  EXPECT_NE(file.root.find("c")->address(), shared);
+}
+
 TEST_F(LibtorchWriter, RefusesWhatLibTorchCannotHold) {
   EXPECT_EQ(refusal(Value::dict({{"s", Set{}}})), "E_NOT_SCRIPT");
   EXPECT_EQ(refusal(Value::dict({{"b", Bytes{"x"}}})), "E_NOT_SCRIPT");
