@@ -6,6 +6,10 @@ ckpt_libtorch.py write FOLDER   saves weights as FOLDER/<case>.pt and TorchScrip
                                 "file TAB case" with the digest lines of each
 ckpt_libtorch.py read FILE...   loads archives with torch.jit.load and prints
                                 the same of their state_dict
+ckpt_libtorch.py tie FILE       saves a TorchScript program with tied weights and
+                                a complex attribute
+ckpt_libtorch.py tied FILE      loads it, and prints whether the weights are one
+                                tensor, and the attribute
 """
 import os
 import sys
@@ -35,6 +39,20 @@ class Program(nn.Module):
 
     def forward(self, x):
         return self.body(x) + torch.tensor([1.0, 2.0, 3.0]) + float(len(self.words) + self.numbers[0])
+
+
+class Tied(nn.Module):
+    """Two layers with one weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(2, 2)
+        self.b = nn.Linear(2, 2)
+        self.b.weight = self.a.weight
+        self.z = 1 - 2j
+
+    def forward(self, x):
+        return self.b(self.a(x)) * self.z
 
 
 def dtypes():
@@ -75,5 +93,10 @@ def write(folder):
 if __name__ == "__main__":
     if sys.argv[1] == "write":
         write(sys.argv[2])
+    if sys.argv[1] == "tie":
+        torch.jit.script(Tied()).save(sys.argv[2])
+    if sys.argv[1] == "tied":
+        loaded = torch.jit.load(sys.argv[2])
+        print(loaded.a.weight is loaded.b.weight, loaded.a.bias is loaded.b.bias, loaded.z)
     for path in sys.argv[2:] if sys.argv[1] == "read" else []:
         report(path, torch.jit.load(path).state_dict())

@@ -23,7 +23,7 @@ int long_bytes(std::int64_t value) {
 
 } // namespace
 
-PickleOutput::PickleOutput() {
+PickleOutput::PickleOutput(std::string_view builtins) : builtins_(builtins) {
   op(Op::kProto);
   byte(2);
 }
@@ -120,7 +120,7 @@ void PickleOutput::global(std::string_view name) {
   LOCKSTEP_CHECK(dot != std::string_view::npos);
   const std::string_view module = name.substr(0, dot);
   op(Op::kGlobal);
-  bytes_ += module == "builtins" ? std::string_view("__builtin__") : module;
+  bytes_ += module == "builtins" ? builtins_ : module;
   bytes_ += '\n';
   bytes_ += name.substr(dot + 1);
   bytes_ += '\n';

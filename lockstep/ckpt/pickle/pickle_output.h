@@ -21,7 +21,9 @@ namespace lockstep::ckpt::internal {
 /// Grows a pickle. Threads: one at a time.
 class PickleOutput {
  public:
-  PickleOutput();
+  /// `builtins`: the module of Python's own names, a literal. Protocol 2 has
+  /// the old name; LibTorch knows only "builtins".
+  explicit PickleOutput(std::string_view builtins = "__builtin__");
 
   void op(Op code);
   void boolean(bool value);
@@ -63,6 +65,7 @@ class PickleOutput {
   void little_endian(std::uint64_t value, int bytes);
   void reference(std::uint32_t entry);
 
+  std::string_view builtins_;
   std::string bytes_;
   std::uint32_t next_ = 0;
   std::unordered_map<const void*, std::uint32_t> objects_;

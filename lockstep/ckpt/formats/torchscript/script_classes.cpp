@@ -29,6 +29,13 @@ constexpr std::array<std::string_view, 3> kBufferNames{
     "running_var",
     "num_batches_tracked"};
 
+// A program can be converted, not edited.
+constexpr std::string_view kProgramHint =
+    "'lockstep ckpt convert --to pt' writes its tensors alone";
+constexpr std::string_view kPlainHint =
+    "'lockstep ckpt drop' takes it out of a copy; 'lockstep ckpt convert --to "
+    "pt' keeps all plain data";
+
 bool has_tensor_type(const Value& value) {
   const auto type = script_type(value);
   return type && *type == "Tensor";
@@ -64,6 +71,7 @@ class Builder {
   }
 
   Result<std::vector<ScriptClass>> run(const Value& root) {
+    is_program_ = script_attributes(root) != nullptr;
     const List* list = root.as_list();
     const bool are_tensors =
         list != nullptr && std::ranges::all_of(list->items, has_tensor_type);
@@ -110,9 +118,11 @@ class Builder {
           script_container(value.as_object()->global) == ScriptContainer::kNone;
       return is_program ? program(*attributes) : named(*attributes, "Module");
     }
-    return refuse(
+    Error error = refuse(
         "E_NOT_SCRIPT",
         format("LibTorch has no type for {}", describe(value)));
+    error.hint = is_program_ ? kProgramHint : kPlainHint;
+    return error;
   }
 
   Result<std::size_t> named(const Dict& dict, std::string class_name = {}) {
@@ -331,6 +341,7 @@ class Builder {
   std::vector<std::string> path_;
   ValueChanges changes_;
   std::size_t attributes_ = 0;
+  bool is_program_ = false;
 };
 
 } // namespace

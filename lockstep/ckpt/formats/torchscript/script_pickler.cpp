@@ -91,6 +91,12 @@ Status ScriptPickler::value(
     integer(*number);
   } else if (const double* real = value.as_float()) {
     out_.real(*real);
+  } else if (const Complex* pair = value.as_complex()) {
+    out_.global("builtins.complex");
+    out_.real(pair->real);
+    out_.real(pair->imag);
+    out_.op(Op::kTuple2);
+    out_.op(Op::kReduce);
   } else if (const std::string* text = value.as_string()) {
     out_.literal(*text);
   } else if (const Size* size = value.as_size()) {

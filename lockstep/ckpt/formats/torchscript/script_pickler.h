@@ -48,7 +48,7 @@ class ScriptPickler {
       std::string_view message) const;
 
   const std::vector<ScriptClass>& classes_;
-  PickleOutput out_;
+  PickleOutput out_{"builtins"};
   std::vector<std::string> path_;
   std::vector<std::shared_ptr<Storage>> storages_;
   // The dtype a storage was written with.

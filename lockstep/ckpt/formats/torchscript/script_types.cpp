@@ -41,6 +41,9 @@ std::optional<std::string> scalar_type(const Value& value) {
   if (value.as_float() != nullptr) {
     return "float";
   }
+  if (value.as_complex() != nullptr) {
+    return "complex";
+  }
   if (value.as_string() != nullptr) {
     return "str";
   }

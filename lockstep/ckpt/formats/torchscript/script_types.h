@@ -10,8 +10,8 @@
 
 namespace lockstep::ckpt::internal {
 
-/// "Tensor", "int", "List[float]", "Tuple[float, float]"; nothing for a value
-/// that must become an object, or cannot be held at all.
+/// "Tensor", "int", "complex", "List[float]", "Tuple[float, float]"; nothing
+/// for a value that must become an object, or cannot be held at all.
 std::optional<std::string> script_type(const Value& value);
 
 /// True if LibTorch's code can name an attribute so without quotes.

@@ -64,5 +64,22 @@ TEST(LibtorchOracle, JitReadsWhatWeWriteAndWeReadItsPrograms) {
   EXPECT_EQ(frozen->constant_bytes, 36U);
 }
 
+TEST(LibtorchOracle, JitFindsTiedWeightsTied) {
+  const test::ScratchDir folder;
+  const std::string program = folder / "program.pt";
+  test::run_python("ckpt_libtorch.py", {"tie", program});
+  const auto file = load(program);
+  ASSERT_TRUE(file) << to_string(file.error());
+  const std::string path = folder / "tied.libtorch";
+  const Status status = save(path, file->root, {.format = "libtorch"});
+  ASSERT_TRUE(status) << to_string(status.error());
+  for (const std::string& name : {program, path}) {
+    EXPECT_EQ(
+        test::run_python("ckpt_libtorch.py", {"tied", name}),
+        "True False (1-2j)\n")
+        << name;
+  }
+}
+
 } // namespace
 } // namespace lockstep::ckpt

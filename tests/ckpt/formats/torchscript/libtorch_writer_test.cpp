@@ -186,6 +186,33 @@ TEST_F(LibtorchWriter, KeepsATensorThatTwoNamesShare) {
   EXPECT_NE(file.root.find("c")->address(), shared);
 }
 
+TEST_F(LibtorchWriter, KeepsComplexNumbers) {
+  const Complex number{.real = 1, .imag = -2};
+  const Checkpoint file = written_and_read(
+      Value::dict({{"z", number}, {"many", Value::list({number, number})}}));
+  EXPECT_EQ(file.root.find("z")->as_complex()->imag, -2);
+  EXPECT_EQ(file.root.find("many")->as_list()->items.size(), 2U);
+  // LibTorch does not know the old name of the module.
+  EXPECT_THAT(record("data.pkl"), HasSubstr("cbuiltins\ncomplex\n"));
+  EXPECT_THAT(record("code/__torch__.py"), HasSubstr("  z : complex\n"));
+}
+
+TEST_F(LibtorchWriter, SaysWhatHelpsAgainstAValueWithoutAType) {
+  const Value state = Value::dict({{"w", floats({1})}, {"s", Set{}}});
+  const Status plain = save("m.pt", state, {.format = "libtorch"}, fs_);
+  ASSERT_FALSE(plain);
+  EXPECT_THAT(plain.error().hint, HasSubstr("'lockstep ckpt drop'"));
+  // Nobody can drop an entry of a program.
+  const Value program = Object{
+      .global = "__torch__.Net",
+      .state = std::make_shared<Value>(state)};
+  const Status script = save("m.pt", program, {.format = "libtorch"}, fs_);
+  ASSERT_FALSE(script);
+  EXPECT_THAT(
+      script.error().hint,
+      HasSubstr("'lockstep ckpt convert --to pt' writes its tensors alone"));
+}
+
 TEST_F(LibtorchWriter, RefusesWhatLibTorchCannotHold) {
   EXPECT_EQ(refusal(Value::dict({{"s", Set{}}})), "E_NOT_SCRIPT");
   EXPECT_EQ(refusal(Value::dict({{"b", Bytes{"x"}}})), "E_NOT_SCRIPT");
