@@ -43,6 +43,13 @@ void outlive_closed_connections() {
   }
 }
 
+// LibTorch 2.11 has no hasBackendForDeviceType.
+bool has_cpu_backend(const c10d::ProcessGroup& group) {
+  return std::ranges::any_of(group.getDeviceTypes(), [](c10::Device device) {
+    return device.is_cpu();
+  });
+}
+
 at::Tensor bytes_tensor(std::span<const std::byte> bytes, std::int64_t size) {
   at::Tensor tensor = at::empty({size}, at::kByte);
   std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
@@ -107,9 +114,8 @@ void ProcessGroup::Impl::collective(
 
 c10::Device ProcessGroup::Impl::object_device() const {
   const c10::Device cpu(c10::DeviceType::CPU);
-  return group->hasBackendForDeviceType(c10::DeviceType::CPU)
-             ? cpu
-             : group->getBoundDeviceId().value_or(cpu);
+  return has_cpu_backend(*group) ? cpu
+                                 : group->getBoundDeviceId().value_or(cpu);
 }
 
 ProcessGroup ProcessGroup::outside() {
@@ -240,7 +246,7 @@ at::Tensor ProcessGroup::allocate_tensor(
     at::ScalarType dtype) const {
   const at::TensorOptions options(dtype);
   c10d::ProcessGroup& group = *impl().group;
-  if (!group.hasBackendForDeviceType(c10::DeviceType::CPU)) {
+  if (!has_cpu_backend(group)) {
     return at::empty({numel}, options);
   }
   const auto backend = group.getBackend(c10::DeviceType::CPU);
