@@ -273,6 +273,10 @@ TensorList ReplicaGroup::Impl::forward_on_one(
   if (devices.front().is_cpu()) {
     return call(0, replicas.module(0), inputs).tensors;
   }
+  {
+    const std::lock_guard lock(mutex);
+    replicas.follow(1, *traffic); // PyTorch, too, looks where the module is
+  }
   const c10::DeviceGuard device(devices.front());
   const auto shards = scatter(inputs, devices, dim, streams);
   return call(0, replicas.module(0), shards.front()).tensors;

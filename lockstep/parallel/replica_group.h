@@ -58,7 +58,8 @@ struct ReplicaOutputs {
 
 /// Note [Replicas]
 /// - Replica 0 is the module itself. With one device `forward` is a plain call;
-///   a device that is not the CPU gets the module and the inputs moved to it.
+///   a device that is not the CPU gets the module moved to it at the start, and
+///   the inputs in each pass, where the module must still be there.
 /// - Every pass starts from the module's buffers; what replicas 1.. do to their
 ///   own buffers is dropped, so BatchNorm keeps replica 0's statistics.
 /// - Replica 0 runs in the caller's thread: Note [The caller's thread] in
@@ -106,7 +107,8 @@ class ReplicaGroup {
   /// Scatters `inputs`, runs the replicas, gathers each output. Without inputs
   /// the first replica runs alone; with undefined ones only, all do.
   /// Errors: throws ReplicaError for the lowest replica that threw, after all
-  /// have ended, kMismatch if replicas return different structures,
+  /// have ended, kMismatch if replicas return different structures or the
+  /// module is not on the first device,
   /// kInvalidArgument inside one of its own replicas, kUnsupported for a graph
   /// that no replica can follow; and as `scatter` and `gather`.
   TensorList forward(const TensorList& inputs, const Call& call);

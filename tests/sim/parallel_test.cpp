@@ -151,6 +151,19 @@ TEST(SimDataParallel, ModuleElsewhereIsPyTorchsError) {
   EXPECT_NO_THROW(model->forward(torch::ones({4})));
 }
 
+// PyTorch looks there in each pass, though it moved the module at the start.
+TEST(SimDataParallel, ModuleThatLeftItsOneDeviceIsPyTorchsError) {
+  Where net;
+  DataParallel model(net, {.devices = "sim:2"});
+  net->to(torch::kCPU);
+  EXPECT_THAT(
+      message_of([&] { model->forward(torch::ones({4})); }),
+      HasSubstr("module must have its parameters and buffers on device sim:2 "
+                "(device_ids[0]) but found one of them on device: cpu"));
+  net->to(sim(2));
+  EXPECT_NO_THROW(model->forward(torch::ones({4})));
+}
+
 TEST(SimDataParallel, OneDeviceMovesModuleAndInput) {
   Where net;
   DataParallel model(net, {.device_ids = {2}});
