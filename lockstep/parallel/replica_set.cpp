@@ -131,7 +131,7 @@ void ReplicaSet::follow_structure() {
   if (changes.has_lone_child) {
     warn_of_replaced_children(*modules_.front());
   }
-  if (changes.in_structure || (options_.is_connected && graph_is_old())) {
+  if (changes.in_structure || graph_is_old()) {
     rebuild();
   } else if (changes.in_buffers && !try_link_again()) {
     rebuild();
@@ -206,6 +206,9 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
 
 // A connected replica's graph holds the flags, devices and dtypes of its time.
 bool ReplicaSet::graph_is_old() const {
+  if (!options_.is_connected || devices_.size() == 1) {
+    return false;
+  }
   return std::ranges::any_of(rows_, [](const ParameterRow& row) {
     // A move or another dtype, and back, gives the parameter another one.
     if (row.sent_to != accumulator_of(row.master)) {
