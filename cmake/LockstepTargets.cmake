@@ -159,6 +159,13 @@ function(lockstep_test)
     FILTER "${arg_FILTER}")
 endfunction()
 
+# CUDA devices are hidden from tests but those with the label cuda: they name the
+# CPU, or simulated devices, which do not start beside CUDA's, or take the best
+# that is there.
+function(lockstep_hide_cuda)
+  set_tests_properties(${ARGN} PROPERTIES ENVIRONMENT "CUDA_VISIBLE_DEVICES=")
+endfunction()
+
 # A ctest entry for some tests of a binary: they may run beside its others.
 function(lockstep_test_entry)
   cmake_parse_arguments(arg "" "NAME;OF;FILTER" "LABELS" ${ARGN})
@@ -166,4 +173,7 @@ function(lockstep_test_entry)
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900
     FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran")
+  if(NOT "cuda" IN_LIST arg_LABELS)
+    lockstep_hide_cuda(${arg_NAME})
+  endif()
 endfunction()

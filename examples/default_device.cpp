@@ -24,12 +24,14 @@ void describe(const char* what, const torch::Tensor& tensor) {
 }
 
 int main(int argc, char** argv) {
-  // Set the variable outside of the program, as CUDA_VISIBLE_DEVICES: it is
-  // read once, here.
-  ls::start_sim();
-  for (const auto& device : ls::parse_devices("sim")) {
-    std::cout << device.str() << " is device "
-              << ls::sim_counters(device.index()).physical << "\n";
+  // Without a GPU simulated ones stand in. Set the variable outside of the
+  // program, as CUDA_VISIBLE_DEVICES: it is read once, here.
+  if (ls::device_count("cuda") == 0) {
+    ls::start_sim();
+    for (const auto& device : ls::parse_devices("sim")) {
+      std::cout << device.str() << " is device "
+                << ls::sim_counters(device.index()).physical << "\n";
+    }
   }
 
   const bool use_accelerator =

@@ -23,8 +23,7 @@ namespace ls = lockstep;
 using ls::size_text;
 
 // Replicas run at the same time, so lines printed inside forward come in any
-// order. Each replica leaves its line here under its device's number, and the
-// loop prints them after the pass: in replica order.
+// order: each leaves its own under its device's number, printed after the pass.
 struct Said {
   std::mutex mutex;
   std::map<int, std::string> lines;
@@ -54,10 +53,11 @@ TORCH_MODULE(Model);
 
 int main(int argc, char** argv) {
   const int devices = argc > 1 ? std::atoi(argv[1]) : 2;
-  if (devices > 0) {
+  const std::string type = ls::device_count("cuda") > 0 ? "cuda" : "sim";
+  if (type == "sim" && devices > 0) {
     ls::start_sim({.devices = devices});
   }
-  if (const auto count = ls::device_count("sim"); count > 1) {
+  if (const auto count = ls::device_count(type); count > 1) {
     std::cout << "Let's use " << count << " GPUs!\n";
   }
   torch::manual_seed(0);

@@ -11,5 +11,5 @@ done
 
 # clang-tidy needs the compile commands, file by file, not the objects.
 cmake --preset release -B build/lint -DLOCKSTEP_UNITY=OFF >/dev/null
-python3 scripts/check_nccl.py build/lint/compile_commands.json
+python3 scripts/check_cuda.py build/lint/compile_commands.json
 python3 scripts/check_tidy.py build/lint/compile_commands.json "$@"

@@ -6,6 +6,8 @@
 #include <new>
 #include <vector>
 
+#include <ATen/core/CachingHostAllocator.h>
+
 namespace lockstep::internal {
 namespace {
 
@@ -16,6 +18,7 @@ constexpr std::uint64_t kAlignment = 64;
 struct BufferPool::State {
   std::uint64_t bytes = 0;
   std::size_t max_idle = 0;
+  bool pinned = false;
   std::mutex mutex;
   std::vector<std::byte*> idle; // reserved for max_idle: `give` cannot throw
 
@@ -56,17 +59,29 @@ struct BufferPool::State {
   }
 };
 
-BufferPool::BufferPool(std::uint64_t bytes, std::size_t max_idle)
+BufferPool::BufferPool(std::uint64_t bytes, std::size_t max_idle, bool pinned)
     : state_(std::make_shared<State>()) {
   state_->bytes = (bytes / kAlignment + 1) * kAlignment;
   state_->max_idle = max_idle;
+  state_->pinned = pinned;
   state_->idle.reserve(max_idle);
 }
 
-std::shared_ptr<std::byte> BufferPool::take() {
-  return {state_->get(), [state = state_](std::byte* buffer) {
-            state->give(buffer);
-          }};
+at::DataPtr BufferPool::take() {
+  if (state_->pinned) {
+    return at::getHostAllocator(at::kCUDA)->allocate(state_->bytes);
+  }
+  struct Lease {
+    std::shared_ptr<State> state;
+    std::byte* buffer;
+  };
+  auto lease = std::make_unique<Lease>(Lease{state_, state_->get()});
+  std::byte* const buffer = lease->buffer;
+  const auto give_back = [](void* context) {
+    const std::unique_ptr<Lease> ended(static_cast<Lease*>(context));
+    ended->state->give(ended->buffer);
+  };
+  return {buffer, lease.release(), give_back, at::kCPU};
 }
 
 } // namespace lockstep::internal

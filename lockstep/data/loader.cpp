@@ -10,7 +10,9 @@
 #include <thread>
 #include <utility>
 
-#include <ATen/ops/from_blob.h>
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/set.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -55,6 +57,10 @@ std::shared_ptr<const Dataset> checked(
   return dataset;
 }
 
+bool pins(const LoaderOptions& options) {
+  return options.pin_memory && at::hasCUDA();
+}
+
 // What the threads work on. A new epoch is a new object, so a worker that is
 // late with an old batch can neither disturb nor be disturbed.
 struct Epoch {
@@ -66,11 +72,28 @@ struct Epoch {
   }
 };
 
-// A batch in the memory of the pool: images, then targets.
+// A batch in memory of the pools.
 struct RawBatch {
-  std::shared_ptr<std::byte> memory = {};
+  at::DataPtr images = {};
+  at::DataPtr targets = {};
   std::int64_t size = 0;
 };
+
+at::Tensor
+tensor_on(at::DataPtr memory, at::IntArrayRef sizes, at::ScalarType type) {
+  at::Tensor tensor = at::empty({0}, type);
+  const auto bytes = c10::multiply_integers(sizes) * tensor.element_size();
+  tensor.set_(
+      at::Storage(
+          at::Storage::use_byte_size_t(),
+          static_cast<std::size_t>(bytes),
+          std::move(memory),
+          /*allocator=*/nullptr,
+          /*resizable=*/false),
+      /*storage_offset=*/0,
+      sizes);
+  return tensor;
+}
 
 // Place in the ring for one batch to come.
 struct Slot {
@@ -93,22 +116,19 @@ struct Loader::Impl {
             std::multiplies<>())),
         ring(static_cast<std::size_t>(
             std::max<std::int64_t>(options.workers * options.prefetch, 1))),
-        pool(batch_bytes(), ring.size() + kHeldByConsumer) {}
-
-  // Units: bytes of the images of `size` samples, rounded up so that targets
-  // behind them are aligned.
-  [[nodiscard]] std::size_t image_bytes(std::int64_t size) const {
-    constexpr std::size_t kAlign = 64;
-    const auto bytes = static_cast<std::size_t>(size * numel) * sizeof(float);
-    return (bytes + kAlign - 1) / kAlign * kAlign;
-  }
-  [[nodiscard]] std::uint64_t batch_bytes() const {
-    return image_bytes(options.batch_size) +
-           static_cast<std::size_t>(options.batch_size) * sizeof(std::int64_t);
-  }
+        images(
+            static_cast<std::uint64_t>(options.batch_size * numel) *
+                sizeof(float),
+            ring.size() + kHeldByConsumer,
+            pins(options)),
+        targets(
+            static_cast<std::uint64_t>(options.batch_size) *
+                sizeof(std::int64_t),
+            ring.size() + kHeldByConsumer,
+            pins(options)) {}
 
   RawBatch read(const Epoch& from, std::int64_t batch);
-  [[nodiscard]] Batch to_tensors(const RawBatch& raw) const;
+  [[nodiscard]] Batch to_tensors(RawBatch raw) const;
   std::optional<Batch> next_from_ring();
   void restart(std::int64_t position);
   void work(const std::stop_token& stop);
@@ -118,7 +138,7 @@ struct Loader::Impl {
   const std::vector<std::int64_t> shape;
   const std::int64_t numel;
 
-  std::mutex mutex; // guards the following, up to `pool`
+  std::mutex mutex; // guards the following, up to `images`
   std::condition_variable_any can_work;
   std::condition_variable is_ready;
   std::shared_ptr<const Epoch> epoch = std::make_shared<const Epoch>();
@@ -127,41 +147,37 @@ struct Loader::Impl {
   std::int64_t consumed = 0; // first batch not yet given out
   std::vector<Slot> ring; // batch b lies in slot b % size
 
-  internal::BufferPool pool;
+  internal::BufferPool images;
+  internal::BufferPool targets;
   std::vector<std::jthread> workers; // last: they end before the rest
 };
 
 RawBatch Loader::Impl::read(const Epoch& from, std::int64_t batch) {
   const auto& indices = from.batches[static_cast<std::size_t>(batch)];
   const std::size_t size = indices.size();
-  RawBatch raw{.memory = pool.take(), .size = std::ssize(indices)};
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): raw memory
-  auto* images = reinterpret_cast<float*>(raw.memory.get());
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): raw memory
-  auto* targets =
-      reinterpret_cast<std::int64_t*>(raw.memory.get() + image_bytes(raw.size));
+  RawBatch raw{
+      .images = images.take(),
+      .targets = targets.take(),
+      .size = std::ssize(indices)};
+  // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): raw memory
   dataset->read(
       indices,
       from.number,
-      {images, size * static_cast<std::size_t>(numel)},
-      {targets, size});
+      {reinterpret_cast<float*>(raw.images.get()),
+       size * static_cast<std::size_t>(numel)},
+      {reinterpret_cast<std::int64_t*>(raw.targets.get()), size});
+  // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
   return raw;
 }
 
 // Made in the consumer's thread: workers never enter LibTorch.
-Batch Loader::Impl::to_tensors(const RawBatch& raw) const {
+Batch Loader::Impl::to_tensors(RawBatch raw) const {
   std::vector<std::int64_t> sizes{raw.size};
   sizes.insert(sizes.end(), shape.begin(), shape.end());
-  const auto keep = [memory = raw.memory](void* /*unused*/) {};
-  std::byte* first = raw.memory.get();
   Batch batch;
-  batch.images = at::from_blob(first, sizes, keep, at::kFloat);
+  batch.images = tensor_on(std::move(raw.images), sizes, at::kFloat);
   if (dataset->num_classes() > 0) {
-    batch.targets = at::from_blob(
-        first + image_bytes(raw.size),
-        {raw.size},
-        keep,
-        at::kLong);
+    batch.targets = tensor_on(std::move(raw.targets), {raw.size}, at::kLong);
   }
   return batch;
 }
@@ -171,7 +187,9 @@ void Loader::Impl::restart(std::int64_t position) {
   ++generation;
   claimed = position;
   consumed = position;
-  std::ranges::fill(ring, Slot{});
+  for (Slot& slot : ring) {
+    slot = {};
+  }
   can_work.notify_all();
 }
 
@@ -222,7 +240,7 @@ std::optional<Batch> Loader::Impl::next_from_ring() {
     ++consumed;
   }
   can_work.notify_one();
-  return to_tensors(raw);
+  return to_tensors(std::move(raw));
 }
 
 Loader::Loader(
@@ -283,9 +301,9 @@ std::optional<Batch> Loader::next() {
   if (impl_->consumed >= impl_->epoch->size()) {
     return std::nullopt;
   }
-  const RawBatch raw = impl_->read(*impl_->epoch, impl_->consumed);
+  RawBatch raw = impl_->read(*impl_->epoch, impl_->consumed);
   ++impl_->consumed;
-  return impl_->to_tensors(raw);
+  return impl_->to_tensors(std::move(raw));
 }
 
 void Loader::skip(std::int64_t count) {

@@ -27,6 +27,9 @@ struct LoaderOptions {
   std::int64_t prefetch = 2;
   /// Leaves out the last batch if it is smaller.
   bool drop_last = false;
+  /// Batches lie in pinned memory, from which `to(device, non_blocking)` copies
+  /// while the host goes on. Without a CUDA device as false.
+  bool pin_memory = false;
 };
 
 /// Reads a dataset in batches.

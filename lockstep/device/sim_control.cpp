@@ -226,7 +226,8 @@ void start(Started& self, std::int32_t asked) {
         {.code = ErrorCode::kUnavailable,
          .op = kSimOp,
          .message = format("the simulated devices do not start: {}", error),
-         .hint = "write \"cpu*2\" for two replicas on the CPU"});
+         .hint = "\"cpu*2\" makes two replicas on the CPU; "
+                 "CUDA_VISIBLE_DEVICES= hides CUDA devices"});
   }
   check_backward(physical.size());
   for (std::size_t i = 0; i < physical.size(); ++i) {

@@ -13,8 +13,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include "lockstep/kernels/batch_norm_passes.h"
-#include "lockstep/tensor/cpu_kernels.h"
+#include "lockstep/kernels/cpu_norm.h"
+#include "lockstep/kernels/gpu_norm.h"
+#include "lockstep/tensor/replace_kernels.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -39,16 +40,20 @@ struct Call {
   bool has_relu = false;
 };
 
-bool is_parameter(const Tensor& tensor, std::int64_t channels) {
+bool is_parameter(
+    const Tensor& tensor,
+    std::int64_t channels,
+    c10::Device device) {
   return !tensor.defined() ||
-         (tensor.is_cpu() && tensor.scalar_type() == at::kFloat &&
+         (tensor.device() == device && tensor.scalar_type() == at::kFloat &&
           tensor.dim() == 1 && tensor.size(0) == channels &&
           tensor.is_contiguous() && !tensor._fw_grad(0).defined());
 }
 
 bool is_addend(const Call& call) {
   return !call.addend.defined() ||
-         (call.addend.is_cpu() && call.addend.layout() == at::kStrided &&
+         (call.addend.device() == call.x.device() &&
+          call.addend.layout() == at::kStrided &&
           call.addend.scalar_type() == call.x.scalar_type() &&
           call.addend.sizes() == call.x.sizes() &&
           !call.addend._fw_grad(0).defined());
@@ -56,10 +61,10 @@ bool is_addend(const Call& call) {
 
 // The way through the batch's statistics is ours, and without gradients also
 // that through the running ones.
-bool has_our_way(const Call& call, const NormTiles& tiles) {
+bool has_our_way(const Call& call) {
   const NormLayer& layer = call.layer;
   if (call.is_training) {
-    return tiles.values() > 1;
+    return call.x.numel() > call.x.size(1); // more than one number a channel
   }
   return layer.running_mean.defined() && layer.running_var.defined() &&
          !(at::GradMode::is_enabled() &&
@@ -69,26 +74,28 @@ bool has_our_way(const Call& call, const NormTiles& tiles) {
             (call.addend.defined() && call.addend.requires_grad())));
 }
 
-std::optional<NormTiles> tiles_for(const Call& call) {
+// Null where there is none.
+const NormWay* way_of(const Tensor& x) {
+  return x.is_cpu() ? &cpu_norm() : x.is_cuda() ? &gpu_norm() : nullptr;
+}
+
+// Null: LibTorch's.
+const NormWay* way_for(const Call& call) {
   const Tensor& x = call.x;
-  if (!x.is_cpu() || x._fw_grad(0).defined() ||
-      (x.scalar_type() != at::kFloat && x.scalar_type() != at::kBFloat16)) {
-    return std::nullopt;
-  }
-  auto tiles = NormTiles::of(x);
-  if (!tiles || !has_our_way(call, *tiles) || !is_addend(call)) {
-    return std::nullopt;
+  const NormWay* const way = way_of(x);
+  if (way == nullptr || x._fw_grad(0).defined() || x.dim() < 2 ||
+      !way->takes(x) || !has_our_way(call) || !is_addend(call)) {
+    return nullptr;
   }
   const NormLayer& layer = call.layer;
   for (const Tensor& parameter :
        {layer.weight, layer.bias, layer.running_mean, layer.running_var}) {
-    if (!is_parameter(parameter, tiles->channels())) {
-      return std::nullopt;
+    if (!is_parameter(parameter, x.size(1), x.device())) {
+      return nullptr;
     }
   }
-  return layer.running_mean.defined() == layer.running_var.defined()
-             ? tiles
-             : std::nullopt;
+  return layer.running_mean.defined() == layer.running_var.defined() ? way
+                                                                     : nullptr;
 }
 
 Tensor in_layout_of(const Tensor& x, const Tensor& other) {
@@ -145,17 +152,13 @@ class BatchNormNode : public torch::autograd::Function<BatchNormNode> {
       const std::optional<Tensor>& bias,
       const std::optional<Tensor>& addend,
       const Call* call,
-      const NormTiles& tiles) {
-    NormLayer layer = call->layer;
-    const ChannelParameters parameters = call->is_training
-                                             ? batch_parameters(x, tiles, layer)
-                                             : running_parameters(layer);
-    const Tensor output = normalised(
-        x,
-        tiles,
-        parameters,
-        in_layout_of(x, call->addend),
-        call->has_relu);
+      const NormWay* way) {
+    const NormLayer& layer = call->layer;
+    const Tensor addend_there = in_layout_of(x, call->addend);
+    const auto [output, parameters] =
+        call->is_training
+            ? way->by_batch(x, layer, addend_there, call->has_relu)
+            : way->by_running(x, layer, addend_there, call->has_relu);
     context->save_for_backward(
         {x, layer.weight, addend ? output : Tensor(), parameters.rows});
     context->saved_data["has_weight"] = weight.has_value();
@@ -177,14 +180,12 @@ class BatchNormNode : public torch::autograd::Function<BatchNormNode> {
         .output = saved[2],
         .parameters = {.rows = saved[3]},
         .has_relu = context->saved_data["has_relu"].toBool()};
-    NormGradients found = at::GradMode::is_enabled()
-                              ? gradients_with_gradients(
-                                    inputs,
-                                    context->saved_data["eps"].toDouble())
-                              : norm_gradients(
-                                    inputs,
-                                    *NormTiles::of(inputs.x),
-                                    context->needs_input_grad(0));
+    NormGradients found =
+        at::GradMode::is_enabled()
+            ? gradients_with_gradients(
+                  inputs,
+                  context->saved_data["eps"].toDouble())
+            : way_of(inputs.x)->gradients(inputs, context->needs_input_grad(0));
     // Not for tensors that were not there.
     const auto if_set = [&](const char* flag, const Tensor& gradient) {
       return context->saved_data[flag].toBool() ? gradient : Tensor();
@@ -238,8 +239,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
       .is_training = training,
       .addend = then == nullptr ? Tensor() : then->addend(),
       .has_relu = then != nullptr};
-  const auto tiles = tiles_for(call);
-  if (!tiles) {
+  const NormWay* const way = way_for(call);
+  if (way == nullptr) {
     return libtorchs_way();
   }
   const auto if_defined = [](const Tensor& tensor) {
@@ -252,7 +253,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
       if_defined(call.layer.bias),
       if_defined(call.addend),
       &call,
-      *tiles);
+      way);
   if (then != nullptr) {
     then->set_done();
   }
@@ -291,8 +292,13 @@ void use_batch_norms(bool are_ours) {
       const auto add = [](torch::Library& library) {
         library.impl("_batch_norm_impl_index", &batch_norm_impl_index);
       };
-      replace_cpu_kernels(add); // of inference mode
-      replace_cpu_kernels(add, c10::DispatchKey::AutogradCPU);
+      for (const c10::DispatchKey key :
+           {c10::DispatchKey::CPU, // of inference mode
+            c10::DispatchKey::AutogradCPU,
+            c10::DispatchKey::CUDA,
+            c10::DispatchKey::AutogradCUDA}) {
+        replace_kernels(add, key);
+      }
       return true;
     }();
     static_cast<void>(are_added);

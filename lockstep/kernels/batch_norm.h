@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Batch normalisation on the CPU in place of LibTorch's, with what follows it
-// in the same passes through memory:
+// Batch normalisation in place of LibTorch's, on the CPU and on CUDA devices,
+// with what follows it in the same passes through memory:
 //   out = kernels::batch_norm_relu(bn1, conv1->forward(x));
 //   out = kernels::batch_norm_add_relu(bn2, out, [&] { return x; });
 // compute what `relu(bn1(...))` and `relu(bn2(out) + x)` do. Until `install`
@@ -10,12 +10,11 @@
 // Note [Batch norm in autograd]
 // A layer's forward ends in aten::_batch_norm_impl_index, which chooses between
 // libraries and has no formula of its own for gradients: the operations that it
-// calls do. Ours takes its place on the CPU, also for layers of other programs,
-// with one node for normalisation, addition and ReLU; what it cannot do it
-// hands on. What follows a layer is asked for in the thread (`Following`)
-// around the layer's own forward: counters, momenta and errors stay LibTorch's,
-// and so does a layer whose statistics are those of all ranks, which never gets
-// here.
+// calls do. Ours takes its place, also for layers of other programs, with one
+// node for normalisation, addition and ReLU; what it cannot do it hands on.
+// What follows a layer is asked for in the thread (`Following`) around the
+// layer's own forward: counters, momenta and errors stay LibTorch's, and so
+// does a layer whose statistics are those of all ranks, which never gets here.
 #pragma once
 
 #include <utility>

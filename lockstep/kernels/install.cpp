@@ -3,13 +3,13 @@
 
 #include "lockstep/kernels/batch_norm.h"
 #include "lockstep/kernels/convolution.h"
-#include "lockstep/tensor/cpu_kernels.h"
+#include "lockstep/tensor/replace_kernels.h"
 
 namespace lockstep::kernels {
 
 void install(const InstallOptions& options) {
   static const bool are_added = [] {
-    replace_cpu_kernels(&add_convolutions);
+    replace_kernels(&add_convolutions);
     return true;
   }();
   static_cast<void>(are_added);

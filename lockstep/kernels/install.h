@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Faster CPU kernels, for programs that ask for them:
+// Faster kernels, for programs that ask for them:
 //   lockstep::kernels::install();                       // the same bits
 //   lockstep::kernels::install({.convolution = true});  // faster, other bits
 // Replaced are `aten::convolution` and `aten::convolution_backward` on the CPU
@@ -33,11 +33,12 @@ struct InstallOptions {
   bool convolution = false;
   /// Batch normalisation in fewer and faster passes, float32 and bfloat16, with
   /// ReLU and addition where a model asks for it (batch_norm.h); exact and
-  /// repeatable as above, with any number of threads.
+  /// repeatable as above, with any number of threads. Also on CUDA devices,
+  /// with channels last (gpu_norm.h).
   bool batch_norm = false;
 };
 
-/// Makes LibTorch use Lockstep's CPU kernels in the whole process: in every
+/// Makes LibTorch use Lockstep's kernels in the whole process: in every
 /// thread and for every module, Lockstep's or not. Without options results keep
 /// every bit: only gradients of weights over small maps are computed in less
 /// time (weight_products.h, weight_gradient.h). The last call decides.

@@ -22,7 +22,7 @@
 #include <ATen/ops/uniform_cpu_dispatch.h>
 
 #include "lockstep/parallel/random_stream.h"
-#include "lockstep/tensor/cpu_kernels.h"
+#include "lockstep/tensor/replace_kernels.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -176,7 +176,7 @@ void install_random_streams() {
   static const bool is_done = [] {
     Silence silence;
     const c10::WarningUtils::WarningHandlerGuard guard(&silence);
-    replace_cpu_kernels(&register_kernels);
+    replace_kernels(&register_kernels);
     return true;
   }();
   static_cast<void>(is_done);

@@ -88,18 +88,16 @@ void load_fields(const ckpt::Value& saved, Cursor& cursor) {
 
 } // namespace
 
-void Cursor::add(
-    const BatchScore& scored,
+void Cursor::count(
+    std::int64_t size,
     std::int64_t ranks,
     std::int64_t epoch_samples) {
   // The last round may be filled up with samples that were read before.
-  const std::int64_t read =
-      std::min(scored.samples * ranks, epoch_samples - samples);
+  const std::int64_t read = std::min(size * ranks, epoch_samples - samples);
   ++batch;
   ++step;
   samples += read;
   total_samples += read;
-  sums.add(scored);
 }
 
 void Cursor::finish_epoch() {

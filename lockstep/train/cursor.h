@@ -29,10 +29,10 @@ struct Cursor {
   /// Units: percent; the best test accuracy so far.
   double best_acc1 = 0.0;
 
-  /// Counts a step of `ranks` ranks, of which this one had `batch`, in an epoch
-  /// of `epoch_samples`.
-  void
-  add(const BatchScore& batch, std::int64_t ranks, std::int64_t epoch_samples);
+  /// Counts a step of `ranks` ranks, of which this one had a batch of `size`,
+  /// in an epoch of `epoch_samples`. Its score is added to `sums` once it is
+  /// known.
+  void count(std::int64_t size, std::int64_t ranks, std::int64_t epoch_samples);
   /// Goes on to the next epoch.
   void finish_epoch();
 

@@ -18,6 +18,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/utc.h"
 #include "lockstep/base/version.h"
+#include "lockstep/device/gpu_names.h"
 #include "lockstep/tensor/compat.h"
 #include "lockstep/train/run_folder.h"
 
@@ -129,6 +130,12 @@ ordered_json describe(const StartRecord& record) {
         {"isa", at::get_cpu_capability()}}},
       {"threads", at::get_num_threads()},
       {"devices", record.devices}};
+  const std::vector<c10::Device> devices(
+      record.devices.begin(),
+      record.devices.end());
+  if (const std::string gpu = gpu_names(devices); !gpu.empty()) {
+    start["gpu"] = gpu;
+  }
   if (const std::string commit = git_commit(); !commit.empty()) {
     start["git"] = commit;
   }

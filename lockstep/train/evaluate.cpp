@@ -2,6 +2,8 @@
 #include "lockstep/train/evaluate.h"
 
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "lockstep/data/distributed_sampler.h"
 
@@ -23,9 +25,18 @@ Score evaluate(
   loader.start_epoch(sampler.indices(), /*epoch=*/0);
   strategy.begin_test();
   Scoring scoring;
+  // Read once the next batch is queued, so that no device waits for the host.
+  std::optional<StepResult> last;
   while (const auto batch = loader.next()) {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the condition checks
-    scoring.add(strategy.test(*batch).read());
+    StepResult result = strategy.test(*batch);
+    if (last) {
+      scoring.add(last->read());
+    }
+    last = std::move(result);
+  }
+  if (last) {
+    scoring.add(last->read());
   }
   const Scoring all = scoring.over(world);
   const std::chrono::duration<double> elapsed = Clock::now() - start;

@@ -62,7 +62,9 @@ struct StepRecord {
   double top5 = 0.0;
   /// The rate this step was made with.
   double lr = 0.0;
-  /// The whole step, and its wait for data.
+  /// From the end of the step before to that of this one, and the wait for its
+  /// data. An accelerator has the next step queued by then: the wait was before
+  /// the end of the step before.
   double seconds = 0.0;
   double data_seconds = 0.0;
   /// Since the epoch began, or went on. Units: seconds.

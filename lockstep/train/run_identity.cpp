@@ -6,9 +6,12 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
+#include "lockstep/device/device_list.h"
+#include "lockstep/device/gpu_names.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/tensor/compat.h"
 #include "lockstep/tensor/cpu_features.h"
@@ -56,20 +59,38 @@ std::string kernels_text(const TrainConfig& config) {
                                       : config.kernels;
 }
 
+/// "NVIDIA H100 80GB HBM3, cuDNN 91900, TF32 in convolutions"; empty on the
+/// CPU.
+std::string gpu_text(std::span<const c10::Device> devices) {
+  const std::string names = gpu_names(devices);
+  if (names.empty()) {
+    return {};
+  }
+  const at::Context& context = at::globalContext();
+  std::string text =
+      format("{}, cuDNN {}", names, at::detail::getCUDAHooks().versionCuDNN());
+  for (const auto& [is_set, what] :
+       {std::pair(context.allowTF32CuDNN(), ", TF32 in convolutions"),
+        std::pair(context.deterministicCuDNN(), ", deterministic"),
+        std::pair(context.benchmarkCuDNN(), ", by benchmark")}) {
+    text += is_set ? what : "";
+  }
+  return text;
+}
+
 std::string yes_or_no(bool value) {
   return value ? "yes" : "no";
 }
 
 } // namespace
 
-bool has_channels_last(const TrainConfig& config, bool is_cuda) {
-  return config.channels_last ||
-         (kernels::want_channels_last(config.kernels) && !is_cuda);
+bool has_channels_last(const TrainConfig& config) {
+  return config.channels_last || kernels::want_channels_last(config.kernels);
 }
 
 RunIdentity::RunIdentity(
     const TrainConfig& config,
-    const std::string& devices,
+    std::span<const c10::Device> devices,
     const std::string& strategy,
     std::int64_t train_samples)
     : numerics_{
@@ -78,11 +99,12 @@ RunIdentity::RunIdentity(
            {"cpu", cpu_text()},
            {"onednn_isa", onednn_isa()},
            {"threads", std::to_string(at::get_num_threads())},
-           {"devices", devices},
+           {"devices", lockstep::to_string(devices)},
+           {"gpu", gpu_text(devices)},
            {"strategy", strategy},
            {"kernels", kernels_text(config)},
-           {"amp", precision_text(config, devices.starts_with("cuda"))},
-           {"channels_last", yes_or_no(has_channels_last(config, devices.starts_with("cuda")))},
+           {"amp", precision_text(config, devices.front().is_cuda())},
+           {"channels_last", yes_or_no(has_channels_last(config))},
            {"augment", config.augment},
            {"opt", config.opt},
            {"planned_epochs", planned_epochs(config)},

@@ -5,9 +5,12 @@
 // it, so that a run that goes on can say what cannot be equal.
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <c10/core/Device.h>
 
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/state_part.h"
@@ -15,8 +18,8 @@
 namespace lockstep::train {
 
 /// Whether the weights of convolutions have channels last: where that is asked
-/// for, and where kernels that want it compute, on the CPU.
-bool has_channels_last(const TrainConfig& config, bool is_cuda);
+/// for, and with kernels that want it.
+bool has_channels_last(const TrainConfig& config);
 
 /// One field that is not as it was.
 struct Difference {
@@ -31,7 +34,7 @@ class RunIdentity {
   /// `devices` and `strategy` as they are used; `config.threads` is resolved.
   RunIdentity(
       const TrainConfig& config,
-      const std::string& devices,
+      std::span<const c10::Device> devices,
       const std::string& strategy,
       std::int64_t train_samples);
 

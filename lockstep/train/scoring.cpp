@@ -6,46 +6,64 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 namespace lockstep::train {
 namespace {
 
-at::Tensor count_hits(const at::Tensor& outputs, const at::Tensor& targets) {
-  const bool has_classes =
-      outputs.dim() == 2 && targets.defined() && targets.dim() == 1 &&
-      targets.size(0) == outputs.size(0) && targets.scalar_type() == at::kLong;
-  if (!has_classes) {
-    return at::zeros({2}, at::kLong);
-  }
+// Units: samples, in float64 as all numbers of a batch.
+std::array<at::Tensor, 2> count_hits(
+    const at::Tensor& outputs,
+    const at::Tensor& targets) {
   const std::int64_t k = std::min<std::int64_t>(5, outputs.size(1));
   const at::Tensor best = std::get<1>(outputs.topk(k, /*dim=*/1));
   const at::Tensor right = best.eq(targets.unsqueeze(1));
-  return at::stack({right.select(1, 0).sum(), right.sum()});
+  return {right.select(1, 0).sum(at::kDouble), right.sum(at::kDouble)};
+}
+
+bool has_classes(const at::Tensor& outputs, const at::Tensor& targets) {
+  return outputs.dim() == 2 && targets.defined() && targets.dim() == 1 &&
+         targets.size(0) == outputs.size(0) &&
+         targets.scalar_type() == at::kLong;
 }
 
 } // namespace
 
-BatchScore StepResult::read() const {
-  const at::Tensor counts = hits.cpu();
-  const auto* count = counts.const_data_ptr<std::int64_t>();
-  return {
-      .loss = loss.item<float>(),
-      .top1 = count[0],
-      .top5 = count[1],
-      .samples = samples};
-}
-
-StepResult measure(
+at::Tensor measure(
     const at::Tensor& loss,
     const at::Tensor& outputs,
-    const at::Tensor& targets,
-    std::int64_t samples) {
+    const at::Tensor& targets) {
   const at::NoGradGuard no_grad;
+  const at::Tensor average = loss.detach().reshape({}).to(at::kDouble);
+  std::array<at::Tensor, 2> hits{
+      at::zeros_like(average),
+      at::zeros_like(average)};
+  if (has_classes(outputs, targets)) {
+    hits = count_hits(outputs, targets);
+  }
+  return at::stack({average, hits[0], hits[1]});
+}
+
+StepResult::StepResult(const at::Tensor& numbers, std::int64_t samples)
+    : numbers_(numbers.to(at::kCPU, /*non_blocking=*/true)), samples_(samples) {
+  const c10::Device device = numbers.device();
+  if (!device.is_cpu()) {
+    const c10::impl::VirtualGuardImpl impl(device.type());
+    arrived_.emplace(device.type()).record(impl.getStream(device));
+  }
+}
+
+BatchScore StepResult::read() const {
+  if (arrived_) {
+    arrived_->synchronize();
+  }
+  const auto* number = numbers_.const_data_ptr<double>();
   return {
-      .loss = loss.detach(),
-      .hits = count_hits(outputs, targets),
-      .samples = samples};
+      .loss = static_cast<float>(number[0]),
+      .top1 = static_cast<std::int64_t>(number[1]),
+      .top5 = static_cast<std::int64_t>(number[2]),
+      .samples = samples_};
 }
 
 void Scoring::add(const BatchScore& batch) {

@@ -2,13 +2,16 @@
 //
 // Sums of losses and hits, from steps to the averages of an epoch.
 //   Scoring scoring;
-//   scoring.add(measure(loss, outputs, targets).read());
+//   const StepResult result(measure(loss, outputs, targets), samples);
+//   scoring.add(result.read());
 //   Score score = scoring.score(seconds);
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
 #include "lockstep/base/world.h"
 #include "lockstep/train/observer.h"
@@ -25,24 +28,32 @@ struct BatchScore {
   std::int64_t samples = 0;
 };
 
-/// One batch as the device computed it; reading it waits for the device.
-struct StepResult {
-  /// Shape: [], the average over the batch.
-  at::Tensor loss = {};
-  /// Shape: [2] int64: top 1, top 5.
-  at::Tensor hits = {};
-  std::int64_t samples = 0;
-
-  [[nodiscard]] BatchScore read() const;
-};
-
-/// Shape: loss [], outputs [N, classes], targets [N] int64 on one device, for N
-/// samples. Other outputs or targets have no hits: both counts are 0.
-StepResult measure(
+/// Shape: [3] float64 on the device of `outputs`: the loss, and how many
+/// samples have the right class first and among the first five. Loss [],
+/// outputs [N, classes], targets [N] int64. Other outputs or targets have no
+/// hits: both counts are 0.
+at::Tensor measure(
     const at::Tensor& loss,
     const at::Tensor& outputs,
-    const at::Tensor& targets,
-    std::int64_t samples);
+    const at::Tensor& targets);
+
+/// A batch's numbers on their way to the host, which need not wait for them
+/// before it queues the next batch. Threads: made and read by one thread.
+class StepResult {
+ public:
+  /// `numbers` as `measure` gives them, for so many samples. They may be
+  /// overwritten by later work of the calling thread's current stream.
+  StepResult(const at::Tensor& numbers, std::int64_t samples);
+
+  /// Waits for the device.
+  [[nodiscard]] BatchScore read() const;
+
+ private:
+  at::Tensor numbers_ = {};
+  std::int64_t samples_ = 0;
+  /// None on the CPU.
+  std::optional<c10::Event> arrived_ = {};
+};
 
 /// Sums over batches; a plain value, so that a checkpoint can hold it.
 struct Scoring {

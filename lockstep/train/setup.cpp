@@ -121,7 +121,10 @@ void open_data(Setup& setup, const TrainConfig& config, const OwnParts& own) {
   const auto loader = [&](const auto& data, std::int64_t batch_size) {
     return std::make_unique<Loader>(
         data,
-        LoaderOptions{.batch_size = batch_size, .workers = config.workers});
+        LoaderOptions{
+            .batch_size = batch_size,
+            .workers = config.workers,
+            .pin_memory = setup.devices.front().is_cuda()});
   };
   const std::int64_t own_batch = batch_share(config.batch_size, setup.ranks);
   setup.train_data = loader(train, own_batch);
@@ -193,7 +196,7 @@ void build_model(
   if (!config.initial_checkpoint.empty()) {
     load_first_weights(setup, config, fs);
   }
-  if (has_channels_last(config, setup.devices.front().is_cuda())) {
+  if (has_channels_last(config)) {
     // Convolutions take the layout of their weights; images may stay as is.
     to_memory_format(setup.model.module(), at::MemoryFormat::ChannelsLast);
   }
@@ -260,7 +263,8 @@ Setup set_up(
        .loss = own.loss ? own.loss : cross_entropy(config.label_smoothing),
        .test_loss = own.loss ? own.loss : cross_entropy(),
        .autocast =
-           config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt});
+           config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt,
+       .cuda_graphs = config.cuda_graphs});
   warn_of_slow_type(setup, config);
   setup.optimizer = build_optimizer(config, setup.model.module());
   setup.schedule = std::make_unique<Schedule>(

@@ -26,6 +26,9 @@ Strategy::Strategy(StrategyOptions options) : options_(std::move(options)) {
   if (!options_.test_loss) {
     options_.test_loss = options_.loss;
   }
+  if (options_.cuda_graphs) {
+    graphs_.emplace(options_.devices.front());
+  }
 }
 
 /// Testing mode for a while; then every module is as it was, those that a
@@ -72,10 +75,19 @@ Strategy::Outcome Strategy::outcome(
   }
   Outcome found{.outputs = forward(batch.images)};
   if (batch.targets.defined()) {
-    found.targets = batch.targets.to(found.outputs.device());
+    found.targets = batch.targets.to(
+        found.outputs.device(),
+        batch.targets.scalar_type(),
+        /*non_blocking=*/true);
   }
   found.loss = loss(found.outputs, found.targets);
   return found;
+}
+
+StepResult Strategy::run(const Batch& batch, const StepGraphs::Work& work) {
+  return {
+      graphs_ ? graphs_->run(net(), batch, work) : work(batch),
+      batch.size()};
 }
 
 StepResult Strategy::step(const Batch& batch) {
@@ -83,17 +95,21 @@ StepResult Strategy::step(const Batch& batch) {
   if (!net().is_training()) {
     net().train(true);
   }
-  const Outcome found = outcome(batch, options_.loss);
-  found.loss.backward();
-  return measure(found.loss, found.outputs, found.targets, batch.size());
+  return run(batch, [this](const Batch& given) {
+    const Outcome found = outcome(given, options_.loss);
+    found.loss.backward();
+    return measure(found.loss, found.outputs, found.targets);
+  });
 }
 
 StepResult Strategy::test(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const auto threads = share_threads();
   const TestingMode testing(net());
-  const Outcome found = outcome(batch, options_.test_loss);
-  return measure(found.loss, found.outputs, found.targets, batch.size());
+  return run(batch, [this](const Batch& given) {
+    const Outcome found = outcome(given, options_.test_loss);
+    return measure(found.loss, found.outputs, found.targets);
+  });
 }
 
 namespace {
@@ -139,9 +155,16 @@ Spread spread_of(const StrategyOptions& options) {
             devices),
         "--strategy data_parallel uses all of them");
   }
-  return options.group                                    ? Spread::kRanks
-         : devices > 1 || options.name == "data_parallel" ? Spread::kReplicas
-                                                          : Spread::kSingle;
+  const Spread spread = options.group ? Spread::kRanks
+                        : devices > 1 || options.name == "data_parallel"
+                            ? Spread::kReplicas
+                            : Spread::kSingle;
+  if (options.cuda_graphs && spread != Spread::kSingle) {
+    contradiction(
+        "--cuda-graphs records the steps of a single device",
+        "name one device, without a group or --strategy data_parallel");
+  }
+  return spread;
 }
 
 } // namespace lockstep::train

@@ -26,6 +26,7 @@
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/train/scoring.h"
+#include "lockstep/train/step_graphs.h"
 
 namespace lockstep::train {
 
@@ -50,6 +51,9 @@ struct StrategyOptions {
   LossFunction test_loss = {};
   /// Forward and loss under an `Autocast` to it; none: as they are.
   std::optional<c10::ScalarType> autocast = {};
+  /// Steps of a single CUDA device as CUDA graphs (step_graphs.h): what the
+  /// model and the losses do on the host happens once.
+  bool cuda_graphs = false;
 };
 
 /// Runs a module on one or more devices. Threads: one caller at a time.
@@ -61,6 +65,7 @@ class Strategy {
 
   /// Forward, loss and backward of one batch, in training mode but for modules
   /// that the program froze. Gradients are added to those that are there.
+  /// Pinned memory of `batch` is read until the result is.
   StepResult step(const Batch& batch);
   /// Forward and loss, in testing mode and without gradients.
   StepResult test(const Batch& batch);
@@ -99,8 +104,11 @@ class Strategy {
   struct Outcome;
   /// Forward and loss.
   Outcome outcome(const Batch& batch, const LossFunction& loss);
+  StepResult run(const Batch& batch, const StepGraphs::Work& work);
 
   StrategyOptions options_;
+  /// Set if steps are graphs.
+  std::optional<StepGraphs> graphs_ = {};
 };
 
 /// The module as it is, on one device.
@@ -119,7 +127,10 @@ class SingleDevice final : public Strategy {
 
  private:
   at::Tensor forward(const at::Tensor& images) override {
-    return model_->forward(images.to(options().devices.front()));
+    return model_->forward(images.to(
+        options().devices.front(),
+        images.scalar_type(),
+        /*non_blocking=*/true));
   }
   torch::nn::Module& net() override {
     return *model_;
@@ -210,7 +221,7 @@ enum class Spread { kSingle, kReplicas, kRanks };
 /// What the options ask for.
 /// Errors: throws kInvalidArgument for what does not go together: "single" with
 /// several devices, "distributed" without a group or with several devices for a
-/// rank, and the others with one.
+/// rank, the others with one, and graphs for anything but one device.
 Spread spread_of(const StrategyOptions& options);
 
 /// Moves `model`, any module with `Tensor forward(Tensor)`, to the first

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/device/device_list.h"
 #include "lockstep/train/config_file.h"
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/sample_order.h"
@@ -68,7 +67,7 @@ Trainer::Trainer(TrainConfig config, TrainerOptions options)
            .group = options_.group})),
       identity_(
           config_,
-          lockstep::to_string(setup_.devices),
+          setup_.devices,
           setup_.strategy->name(),
           setup_.train_samples),
       outputs_(
@@ -167,6 +166,9 @@ void Trainer::open_outputs() {
 }
 
 void Trainer::train_all() {
+  // Accelerators go on with the next step while the numbers of one are looked
+  // at. Ranks exchange them: all at the same place.
+  runs_ahead_ = !options_.world->any(setup_.devices.front().is_cpu());
   while (cursor_.epoch < config_.epochs && !result_.was_stopped) {
     train_epoch();
   }
@@ -182,6 +184,7 @@ bool Trainer::is_epoch_done() const {
 
 void Trainer::train_epoch() {
   epoch_watch_ = {};
+  step_watch_ = {};
   const std::int64_t samples_before = cursor_.samples;
   setup_.train_data->start_epoch(
       sample_order(
@@ -194,47 +197,72 @@ void Trainer::train_epoch() {
   const std::int64_t batches = cursor_.batch + setup_.train_data->batches();
   while (!is_epoch_done() && !result_.was_stopped) {
     const Stopwatch watch;
-    const auto batch = setup_.train_data->next();
+    const auto batch = next_batch();
     // The order ends with the epoch's samples.
     LOCKSTEP_CHECK(batch.has_value());
     train_step(*batch, {.batches = batches, .data_seconds = watch.seconds()});
   }
+  finish_step();
   if (!result_.was_stopped) {
     finish_epoch(cursor_.samples - samples_before);
   }
 }
 
+std::optional<Batch> Trainer::next_batch() {
+  try {
+    return setup_.train_data->next();
+  } catch (...) {
+    if (options_.world->size() == 1) { // others would not exchange its numbers
+      finish_step();
+    }
+    throw;
+  }
+}
+
 // The step that all runs are made of: data in, observers out.
 void Trainer::train_step(const Batch& batch, StepRecord record) {
-  const Stopwatch watch;
   cursor_.lr = setup_.optimizer->param_groups().front().lr();
   setup_.optimizer->zero_grad();
-  const StepResult result = setup_.strategy->step(batch);
+  StepResult result = setup_.strategy->step(batch);
   setup_.strategy->update(*setup_.optimizer);
   setup_.schedule->after_step();
-  const BatchScore score = result.read();
-  cursor_.add(score, options_.world->size(), setup_.train_samples);
-
+  cursor_.count(batch.size(), options_.world->size(), setup_.train_samples);
   record.epoch = cursor_.epoch + 1;
   record.step = cursor_.step;
   record.batch = cursor_.batch - 1;
+  record.lr = cursor_.lr;
+  finish_step();
+  running_.emplace(record, std::move(result));
+  const bool is_due = config_.checkpoint_interval > 0 &&
+                      cursor_.step % config_.checkpoint_interval == 0;
+  if (is_due || is_epoch_done() || !runs_ahead_) {
+    finish_step();
+  }
+  if (is_due && !is_epoch_done()) {
+    save(/*is_best=*/false);
+  }
+}
+
+// Waits for the step that was queued last, and tells of it.
+void Trainer::finish_step() {
+  if (!running_) {
+    return;
+  }
+  auto [record, result] = *std::exchange(running_, std::nullopt);
+  const BatchScore score = result.read();
+  cursor_.sums.add(score);
   const SharedStep all = shared(score, options_.should_stop(), *options_.world);
   record.samples = all.batch.samples;
   record.loss = static_cast<float>(all.batch.score(0).loss);
   record.top1 = percent(all.batch.top1, all.batch.samples);
   record.top5 = percent(all.batch.top5, all.batch.samples);
-  record.lr = cursor_.lr;
-  record.seconds = record.data_seconds + watch.seconds();
+  record.seconds = step_watch_.seconds();
   record.epoch_seconds = epoch_watch_.seconds();
+  step_watch_ = {};
   outputs_.step(record);
-  result_.was_stopped = all.shall_stop;
+  result_.was_stopped = result_.was_stopped || all.shall_stop;
   if (!std::isfinite(record.loss)) {
     loss_watch_.bad_step(record);
-  }
-  const bool is_due = config_.checkpoint_interval > 0 &&
-                      cursor_.step % config_.checkpoint_interval == 0;
-  if (is_due && !is_epoch_done()) {
-    save(/*is_best=*/false);
   }
 }
 
@@ -277,6 +305,7 @@ void Trainer::save(bool is_best) {
       state_.save(),
       {.epoch = cursor_.epoch, .step = cursor_.step, .is_best = is_best});
   saved_ = Place{.epoch = cursor_.epoch, .step = cursor_.step};
+  step_watch_ = {};
 }
 
 } // namespace lockstep::train

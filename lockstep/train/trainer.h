@@ -44,7 +44,8 @@ struct TrainerOptions {
   LogSink* log = nullptr;
   /// Told every step, epoch and checkpoint, after the run folder's own files.
   Observers observers = {};
-  /// Asked after every step; true saves a checkpoint and ends the run.
+  /// Asked after every step; true saves a checkpoint and ends the run. An
+  /// accelerator has begun the next step by then, and ends it first.
   std::function<bool()> should_stop = [] { return false; };
   /// A model, data sets and a loss of the program's own.
   OwnParts own = {};
@@ -121,7 +122,9 @@ class Trainer {
   void open_outputs();
   void train_all();
   void train_epoch();
+  std::optional<Batch> next_batch();
   void train_step(const Batch& batch, StepRecord record);
+  void finish_step();
   void finish_epoch(std::int64_t samples);
   void save(bool is_best);
   [[nodiscard]] bool is_epoch_done() const;
@@ -138,6 +141,11 @@ class Trainer {
   RunState state_;
   /// Of the epoch that runs.
   Stopwatch epoch_watch_;
+  /// Since the last step was done, or whatever came after it.
+  Stopwatch step_watch_;
+  /// A step that is queued, and what is known of it.
+  std::optional<std::pair<StepRecord, StepResult>> running_;
+  bool runs_ahead_ = false;
   /// Where the newest checkpoint was taken, so that none is taken twice.
   struct Place {
     std::int64_t epoch = 0;

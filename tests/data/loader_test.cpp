@@ -292,10 +292,13 @@ TEST(Loader, UsesMemoryAgainOnlyWhenReleased) {
   EXPECT_EQ(row[0].item<float>(), 0.0F);
   auto third = loader.next();
   const void* again = third->images.const_data_ptr();
+  const void* targets = third->targets.const_data_ptr();
   third->images.reset();
-  EXPECT_NE(loader.next()->images.const_data_ptr(), again); // targets live
+  const auto fourth = loader.next();
+  EXPECT_EQ(fourth->images.const_data_ptr(), again);
+  EXPECT_NE(fourth->targets.const_data_ptr(), targets); // they live
   third.reset();
-  EXPECT_EQ(loader.next()->images.const_data_ptr(), again);
+  EXPECT_EQ(loader.next()->targets.const_data_ptr(), targets);
 }
 
 // Whatever the threads do, the bytes are those of the plain loop.

@@ -3,140 +3,17 @@
 // Ours beside LibTorch's operations and beside float64, on shapes that a
 // generator with a fixed seed draws. What is installed is the whole process's:
 // each test leaves LibTorch's own.
-#include "lockstep/kernels/batch_norm.h"
-
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <random>
-#include <string>
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
-#include "tests/kernels/installed_norms.h"
+#include "tests/kernels/norm_case.h"
 
 namespace lockstep::kernels {
 namespace {
 
 namespace nn = torch::nn;
-
-/// A layer, its input and the gradient that reaches it.
-struct NormCase {
-  explicit NormCase(unsigned seed) : engine(seed) {
-    channels = from(1, 40);
-    sizes = {from(1, 40), channels};
-    const std::int64_t maps = from(0, 3);
-    for (std::int64_t i = 0; i < 2; ++i) {
-      sizes.push_back(maps == 0 ? 1 : from(2, maps == 3 ? 17 : 8));
-    }
-    if (sizes[0] * sizes[2] * sizes[3] == 1) {
-      sizes[0] = 2;
-    }
-    type = from(0, 3) == 0 ? at::kBFloat16 : at::kFloat;
-    after = static_cast<After>(from(0, 2));
-    options = nn::BatchNormOptions(channels)
-                  .affine(from(0, 4) > 0)
-                  .track_running_stats(from(0, 4) > 0);
-    if (from(0, 3) == 0) {
-      options.momentum(std::nullopt);
-    }
-    is_training = from(0, 3) > 0;
-    const double mean = from(0, 2);
-    input = in_some_layout(at::randn(sizes) * 1.5 + mean);
-    addend = in_some_layout(at::randn(sizes));
-    grad = in_some_layout(at::randn(sizes));
-    weight = at::randn({channels});
-    bias = at::randn({channels});
-  }
-
-  std::int64_t from(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(engine);
-  }
-
-  at::Tensor in_some_layout(const at::Tensor& values) {
-    const at::Tensor tensor = values.to(type);
-    switch (from(0, 4)) {
-      case 0:
-      case 1:
-        return tensor.contiguous(at::MemoryFormat::ChannelsLast);
-      case 2: // a part of a larger one
-        return at::cat({tensor, tensor}, 1).narrow(1, 0, channels);
-      default:
-        return tensor;
-    }
-  }
-
-  [[nodiscard]] std::string text() const {
-    std::ostringstream out;
-    out << type << " " << sizes << ", strides " << input.strides()
-        << ", training " << is_training << ", after " << static_cast<int>(after)
-        << ", affine " << options.affine() << ", tracks "
-        << options.track_running_stats();
-    return out.str();
-  }
-
-  /// Output; gradients of input, addend, weight and bias; running mean and
-  /// variance. Undefined where there is none.
-  [[nodiscard]] std::array<at::Tensor, 7> results(at::ScalarType as) const {
-    nn::BatchNorm2d layer(options);
-    if (options.affine()) {
-      layer->weight.detach().copy_(weight);
-      layer->bias.detach().copy_(bias);
-    }
-    if (as == at::kDouble) {
-      layer->to(as);
-    }
-    layer->train(is_training);
-    const at::Tensor x = input.to(as).detach().requires_grad_();
-    const at::Tensor added = addend.to(as).detach().requires_grad_();
-    const at::Tensor y =
-        after == After::kNothing ? layer->forward(x)
-        : after == After::kRelu
-            ? batch_norm_relu(layer, x)
-            : batch_norm_add_relu(layer, x, [&] { return added; });
-    y.backward(grad.to(as));
-    return {
-        y.detach(),
-        x.grad(),
-        added.grad(),
-        layer->weight.defined() ? layer->weight.grad() : at::Tensor(),
-        layer->bias.defined() ? layer->bias.grad() : at::Tensor(),
-        layer->running_mean,
-        layer->running_var};
-  }
-
-  std::mt19937 engine;
-  std::int64_t channels = 0;
-  std::vector<std::int64_t> sizes;
-  at::ScalarType type = at::kFloat;
-  After after = After::kNothing;
-  nn::BatchNormOptions options{1};
-  bool is_training = true;
-  at::Tensor input;
-  at::Tensor addend;
-  at::Tensor grad;
-  at::Tensor weight;
-  at::Tensor bias;
-};
-
-// Relative to the size of the values; of sums, relative to what is usual for so
-// many numbers: one that is 0 by luck says nothing. `index`: of the results.
-double relative_error(
-    const NormCase& c,
-    std::size_t index,
-    const at::Tensor& found,
-    const at::Tensor& exact) {
-  const auto values = static_cast<double>(c.sizes[0] * c.sizes[2] * c.sizes[3]);
-  const double usual = index == 3 || index == 4 ? std::sqrt(values)
-                       : index == 5             ? 0.1
-                                                : 1e-30;
-  const double size = std::max(
-      exact.norm().item<double>(),
-      usual * std::sqrt(static_cast<double>(c.channels)));
-  return (found.to(at::kDouble) - exact).norm().item<double>() / size;
-}
 
 TEST(BatchNorm, IsAsCloseToFloat64AsLibTorch) {
   torch::manual_seed(21);

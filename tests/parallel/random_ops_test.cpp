@@ -129,7 +129,7 @@ std::set<std::string> replaced_operations() {
   std::set<std::string> names;
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto operation = dispatcher.findOp(name);
-    if (operation->dumpState().find("cpu_kernels.h") != std::string::npos) {
+    if (operation->dumpState().find("replace_kernels.h") != std::string::npos) {
       names.insert(toString(name).substr(std::string("aten::").size()));
     }
   }

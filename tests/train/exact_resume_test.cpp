@@ -4,35 +4,16 @@
 // interruption leaves, byte for byte.
 #include <ATen/Context.h>
 #include <gmock/gmock.h>
-#include <torch/nn/functional/dropout.h>
-#include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/linear.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
+#include "tests/train/dropout_net.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// A user's module: no clone(), statistics, dropout.
-struct DropoutNet : torch::nn::Module {
-  at::Tensor forward(const at::Tensor& x) {
-    const auto options =
-        torch::nn::functional::DropoutFuncOptions().p(0.3).training(
-            is_training());
-    const at::Tensor hidden =
-        norm->forward(first->forward(x.flatten(1))).relu();
-    return last->forward(torch::nn::functional::dropout(hidden, options));
-  }
-  torch::nn::Linear first =
-      register_module("first", torch::nn::Linear(784, 16));
-  torch::nn::BatchNorm1d norm =
-      register_module("norm", torch::nn::BatchNorm1d(16));
-  torch::nn::Linear last = register_module("last", torch::nn::Linear(16, 10));
-};
 
 class ExactResumeTest : public TrainerFixture {
  protected:

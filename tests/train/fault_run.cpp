@@ -103,7 +103,8 @@ class Loop {
 
  private:
   void step() {
-    cursor_.add({.loss = 0.5F, .samples = 64}, 1, kEpochSamples);
+    cursor_.count(64, 1, kEpochSamples);
+    cursor_.sums.add({.loss = 0.5F, .samples = 64});
     outputs_.step(
         {.epoch = cursor_.epoch + 1,
          .step = cursor_.step,

@@ -353,8 +353,10 @@ TEST_F(ResumeTest, ATrainerRunsOnceAndChecksItsSettings) {
 
 TEST(Measure, CountsSamplesOfTheBatchWhateverTheOutputs) {
   const at::Tensor loss = at::ones({});
-  EXPECT_EQ(measure(loss, at::ones({4, 3}), {}, 2).read().samples, 2);
-  EXPECT_EQ(measure(loss, at::ones({}), {}, 2).read().top1, 0);
+  EXPECT_EQ(
+      StepResult(measure(loss, at::ones({4, 3}), {}), 2).read().samples,
+      2);
+  EXPECT_EQ(StepResult(measure(loss, at::ones({}), {}), 2).read().top1, 0);
 }
 
 TEST(RunFilesOnAFullDisk, RowsThatWereDroppedAreNotCounted) {

@@ -180,8 +180,10 @@ TEST(SnapshotBuffer, IsACopyThatKeepsSharing) {
 
 TEST(Cursor, CountsAndComesBack) {
   Cursor cursor;
-  cursor.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8}, 1, 12);
-  cursor.add({.loss = 1.0F, .top1 = 1, .top5 = 2, .samples = 4}, 1, 12);
+  cursor.count(8, 1, 12);
+  cursor.sums.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8});
+  cursor.count(8, 1, 12); // filled up with samples that were read before
+  cursor.sums.add({.loss = 1.0F, .top1 = 1, .top5 = 2, .samples = 4});
   EXPECT_EQ(cursor.samples, 12);
   EXPECT_EQ(cursor.sums.score(0).loss, 20.0 / 12);
   RunState state;
@@ -198,7 +200,8 @@ TEST(Cursor, SumsOfAllRanksComeBackOnOne) {
   FakeWorld first(0, 2);
   FakeWorld second(1, 2);
   Cursor cursor;
-  cursor.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8}, 2, 100);
+  cursor.count(8, 2, 100);
+  cursor.sums.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8});
   EXPECT_EQ(cursor.samples, 16);
   RunState state;
   state.add(cursor_parts(cursor, first));

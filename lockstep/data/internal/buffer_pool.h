@@ -8,18 +8,24 @@
 #include <cstdint>
 #include <memory>
 
+#include <c10/core/Allocator.h>
+
 namespace lockstep::internal {
 
 /// Buffers of one size. Threads: safe to use from several threads.
 class BufferPool {
  public:
-  /// Units: bytes per buffer; `max_idle` buffers are kept when unused.
-  BufferPool(std::uint64_t bytes, std::size_t max_idle);
+  /// Units: bytes per buffer; `max_idle` buffers are kept when unused. Pinned
+  /// ones come from LibTorch's pool for CUDA, which also waits for copies that
+  /// still read them.
+  BufferPool(std::uint64_t bytes, std::size_t max_idle, bool pinned);
 
-  /// A buffer, aligned to 64 bytes, of unspecified content.
-  /// Ownership: goes back to the pool with its last owner, also when the pool
-  /// object is gone by then. Errors: throws std::bad_alloc.
-  std::shared_ptr<std::byte> take();
+  /// A buffer, aligned to 64 bytes, of unspecified content. A tensor's storage
+  /// may own it: by that LibTorch knows pinned memory, also of parts of a
+  /// tensor. Ownership: goes back to the pool with its owner, also when the
+  /// pool object is gone by then. Errors: throws std::bad_alloc, and c10::Error
+  /// for pinned memory.
+  at::DataPtr take();
 
  private:
   struct State;

@@ -60,6 +60,8 @@ struct TrainConfig {
   /// Of float32 matrix products, as torch.set_float32_matmul_precision has it;
   /// "highest" leaves what the program has set.
   std::string precision = "highest";
+  /// The steps of a CUDA device as graphs: strategy.h.
+  bool cuda_graphs = false;
 
   std::int64_t epochs = 20;
   std::string opt = "sgd";

@@ -67,8 +67,8 @@ constexpr std::array kFlags{
          "CPU threads of tensor work, shared by the replicas; 0: every core",
          {}, 0, true, {}, kMaxThreads},
     Flag{"kernels", {}, &C::kernels, kDevices, "WHOSE",
-         "kernels on the CPU; exact: PyTorch's bits, lockstep: faster "
-         "convolutions and batch norms, channels last, other last bits",
+         "exact: PyTorch's bits, lockstep: faster convolutions on the CPU and "
+         "batch norms, also on CUDA, channels last, other last bits",
          "exact|lockstep|torch"},
     Flag{"amp", {}, &C::amp, kDevices, "TYPE",
          "type of forward and loss; bf16: torch.autocast's, weights stay "
@@ -78,6 +78,9 @@ constexpr std::array kFlags{
          "of float32 matrix products, as torch.set_float32_matmul_precision: "
          "high allows TF32, medium bfloat16",
          "highest|high|medium"},
+    Flag{"cuda-graphs", {}, &C::cuda_graphs, kDevices, {},
+         "record the step of a CUDA device once and replay it: same bits, less "
+         "waiting for the host"},
 
     Flag{"epochs", {}, &C::epochs, kOptimization, "N",
          "passes over the training data"},

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/batch_norm_passes.h"
+#include "lockstep/kernels/cpu_norm.h"
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/kernels/norm_tiles.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -41,10 +43,6 @@ void with_type(const Tensor& x, Pass pass) {
   } else {
     pass(Bfloat16Bits{});
   }
-}
-
-Tensor new_like(const Tensor& x) {
-  return at::empty_like(x, x.options(), x.suggest_memory_format());
 }
 
 Tensor float_tensor(at::IntArrayRef sizes) {
@@ -106,10 +104,10 @@ std::vector<double> in_float64(const Tensor& tensor) {
   return {values, values + tensor.numel()};
 }
 
-} // namespace
-
-ChannelParameters
-batch_parameters(const Tensor& x, const NormTiles& tiles, NormLayer& layer) {
+ChannelParameters batch_parameters(
+    const Tensor& x,
+    const NormTiles& tiles,
+    const NormLayer& layer) {
   const TileSums sums(tiles);
   with_type(x, [&]<class T>(T) {
     const T* const values = numbers<T>(x);
@@ -139,13 +137,6 @@ batch_parameters(const Tensor& x, const NormTiles& tiles, NormLayer& layer) {
   return channel_parameters(means, variances, layer);
 }
 
-ChannelParameters running_parameters(const NormLayer& layer) {
-  return channel_parameters(
-      in_float64(layer.running_mean),
-      in_float64(layer.running_var),
-      layer);
-}
-
 Tensor normalised(
     const Tensor& x,
     const NormTiles& tiles,
@@ -172,8 +163,6 @@ Tensor normalised(
   });
   return y;
 }
-
-namespace {
 
 /// Runs the two passes: sums over the batch, then the input's gradient.
 template <class T>
@@ -299,17 +288,57 @@ class BackwardPasses {
   Tensor factors_;
 };
 
+class CpuNorm final : public NormWay {
+ public:
+  [[nodiscard]] bool takes(const Tensor& x) const override {
+    return (x.scalar_type() == at::kFloat ||
+            x.scalar_type() == at::kBFloat16) &&
+           NormTiles::of(x).has_value();
+  }
+  [[nodiscard]] NormOutput by_batch(
+      const Tensor& x,
+      const NormLayer& layer,
+      const Tensor& addend,
+      bool has_relu) const override {
+    const NormTiles tiles = tiles_of(x);
+    const ChannelParameters found = batch_parameters(x, tiles, layer);
+    return {normalised(x, tiles, found, addend, has_relu), found};
+  }
+  [[nodiscard]] NormOutput by_running(
+      const Tensor& x,
+      const NormLayer& layer,
+      const Tensor& addend,
+      bool has_relu) const override {
+    const ChannelParameters found = channel_parameters(
+        in_float64(layer.running_mean),
+        in_float64(layer.running_var),
+        layer);
+    return {normalised(x, tiles_of(x), found, addend, has_relu), found};
+  }
+  [[nodiscard]] NormGradients gradients(
+      const NormGradientInputs& inputs,
+      bool wants_input) const override {
+    NormGradients found;
+    with_type(inputs.x, [&]<class T>(T) {
+      found = BackwardPasses<T>(inputs, tiles_of(inputs.x)).run(wants_input);
+    });
+    return found;
+  }
+
+ private:
+  // Of a batch that `takes` was asked about.
+  static NormTiles tiles_of(const Tensor& x) {
+    const auto tiles = NormTiles::of(x);
+    LOCKSTEP_CHECK(tiles.has_value());
+    return *tiles;
+  }
+};
+
 } // namespace
 
-NormGradients norm_gradients(
-    const NormGradientInputs& inputs,
-    const NormTiles& tiles,
-    bool wants_input) {
-  NormGradients found;
-  with_type(inputs.x, [&]<class T>(T) {
-    found = BackwardPasses<T>(inputs, tiles).run(wants_input);
-  });
-  return found;
+const NormWay& cpu_norm() {
+  static const CpuNorm way;
+  return way;
 }
 
 } // namespace lockstep::kernels

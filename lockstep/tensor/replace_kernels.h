@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// CPU kernels of ours in place of LibTorch's, for the rest of the process.
+// Kernels of ours in place of LibTorch's, for the rest of the process.
 #pragma once
 
 #include <torch/library.h>
@@ -12,7 +12,7 @@ namespace lockstep {
 /// kernels at exit.
 /// Threads: call once for the same kernels, while no other thread calls the
 /// operations that they replace.
-inline void replace_cpu_kernels(
+inline void replace_kernels(
     void (*add)(torch::Library&),
     c10::DispatchKey key = c10::DispatchKey::CPU) {
   // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): lives for ever

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/device/gpu_names.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+// The driver's C interface by its documentation ("CUDA Driver API",
+// docs.nvidia.com); the library that LibTorch's CUDA build has loaded.
+std::string name_of(int number) {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NODELETE);
+  if (driver == nullptr) {
+    return "?";
+  }
+  const auto device =
+      reinterpret_cast<int (*)(int*, int)>(::dlsym(driver, "cuDeviceGet"));
+  const auto name = reinterpret_cast<int (*)(char*, int, int)>(
+      ::dlsym(driver, "cuDeviceGetName"));
+  int handle = 0;
+  std::array<char, 256> text{};
+  const bool is_known =
+      device != nullptr && name != nullptr && device(&handle, number) == 0 &&
+      name(text.data(), static_cast<int>(text.size()), handle) == 0;
+  return is_known ? text.data() : "?";
+}
+
+} // namespace
+
+std::string gpu_names(std::span<const c10::Device> devices) {
+  std::vector<std::string> names;
+  for (const c10::Device& device : devices) {
+    if (device.is_cuda()) {
+      const std::string name = name_of(device.index());
+      if (std::ranges::find(names, name) == names.end()) {
+        names.push_back(name);
+      }
+    }
+  }
+  return join(names, " + ");
+}
+
+} // namespace lockstep

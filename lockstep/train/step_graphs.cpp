@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/step_graphs.h"
+
+#include <algorithm>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::train {
+namespace {
+
+bool has_gradients(const torch::nn::Module& net) {
+  return std::ranges::any_of(net.parameters(), [](const at::Tensor& parameter) {
+    return parameter.grad().defined();
+  });
+}
+
+void add_sizes(const at::Tensor& tensor, std::vector<std::int64_t>& sizes) {
+  if (tensor.defined()) {
+    sizes.push_back(static_cast<std::int64_t>(tensor.scalar_type()));
+    for (const at::IntArrayRef numbers : {tensor.sizes(), tensor.strides()}) {
+      sizes.insert(sizes.end(), numbers.begin(), numbers.end());
+    }
+  }
+}
+
+void add_place(const at::Tensor& tensor, std::vector<std::uintptr_t>& state) {
+  if (tensor.defined()) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): compared
+    // only
+    state.push_back(reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()));
+    state.push_back(tensor.requires_grad() ? 1 : 0);
+  }
+}
+
+at::Tensor place_for(const at::Tensor& tensor, c10::Device device) {
+  return tensor.defined()
+             ? at::empty_like(tensor, tensor.options().device(device))
+             : at::Tensor();
+}
+
+} // namespace
+
+StepGraphs::StepGraphs(c10::Device device) : device_(device) {
+  make_device_graph(device); // throws where there are none
+}
+
+StepGraphs::Conditions StepGraphs::Conditions::of(
+    const torch::nn::Module& net,
+    const Batch& batch) {
+  Conditions conditions{.trains = net.is_training()};
+  add_sizes(batch.images, conditions.sizes);
+  add_sizes(batch.targets, conditions.sizes);
+  for (const at::Tensor& parameter : net.parameters()) {
+    add_place(parameter, conditions.state);
+  }
+  for (const at::Tensor& buffer : net.buffers()) {
+    add_place(buffer, conditions.state);
+  }
+  for (const auto& module : net.modules()) {
+    conditions.state.push_back(module->is_training() ? 1 : 0);
+  }
+  return conditions;
+}
+
+void StepGraphs::Recording::copy_inputs(const Batch& batch) const {
+  inputs.images.copy_(batch.images, /*non_blocking=*/true);
+  if (batch.targets.defined()) {
+    inputs.targets.copy_(batch.targets, /*non_blocking=*/true);
+  }
+}
+
+at::Tensor StepGraphs::Recording::replay() {
+  graph->replay();
+  for (auto& [parameter, gradient] : gradients) {
+    if (!parameter.grad().defined()) { // a simulated graph has made a new one
+      parameter.mutable_grad() = gradient;
+    }
+  }
+  return result;
+}
+
+StepGraphs::Recording* StepGraphs::find(const Conditions& conditions) {
+  const auto same_shape = [&](const Recording& recording) {
+    return recording.conditions.has_shape_of(conditions);
+  };
+  const auto found = std::ranges::find_if(recordings_, same_shape);
+  if (found == recordings_.end()) {
+    return nullptr;
+  }
+  if (found->conditions.state != conditions.state) {
+    recordings_.erase(found);
+    return nullptr;
+  }
+  return &*found;
+}
+
+// Those that the recording writes.
+void StepGraphs::keep_gradients(
+    const torch::nn::Module& net,
+    Recording& recording) {
+  if (!recording.conditions.trains) {
+    return;
+  }
+  for (at::Tensor& parameter : net.parameters()) {
+    if (parameter.grad().defined()) {
+      recording.gradients.emplace_back(parameter, parameter.grad());
+    }
+  }
+}
+
+StepGraphs::Recording& StepGraphs::record(
+    const torch::nn::Module& net,
+    Conditions conditions,
+    const Batch& batch,
+    const Work& work) {
+  Recording recording{.conditions = std::move(conditions)};
+  recording.inputs.images = place_for(batch.images, device_);
+  recording.inputs.targets = place_for(batch.targets, device_);
+  recording.copy_inputs(batch);
+  recording.graph = make_device_graph(device_);
+  // In its place already: a simulated graph calls the function later.
+  Recording& kept = recordings_.emplace_back(std::move(recording));
+  try {
+    kept.graph->record([&kept, work] { kept.result = work(kept.inputs); });
+  } catch (...) {
+    // Nothing has run, so what a backward pass has left is no gradient.
+    keep_gradients(net, kept);
+    for (auto& [parameter, gradient] : kept.gradients) {
+      parameter.mutable_grad() = at::Tensor();
+    }
+    recordings_.pop_back();
+    throw;
+  }
+  keep_gradients(net, kept);
+  return kept;
+}
+
+at::Tensor StepGraphs::run_first(const Batch& batch, const Work& work) {
+  const at::Generator host = at::detail::getDefaultCPUGenerator();
+  const at::Tensor before = host.get_state();
+  at::Tensor result = work(batch);
+  if (!at::equal(host.get_state(), before)) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "train.graphs",
+         .message =
+             "a step draws random numbers on the host, which a recording "
+             "would repeat",
+         .hint = "draw them on the device, or leave out --cuda-graphs",
+         .detail = "E_GRAPH"});
+  }
+  return result;
+}
+
+at::Tensor
+StepGraphs::run(torch::nn::Module& net, const Batch& batch, const Work& work) {
+  if (net.is_training() && has_gradients(net)) {
+    return work(batch);
+  }
+  Conditions conditions = Conditions::of(net, batch);
+  if (Recording* const recording = find(conditions)) {
+    recording->copy_inputs(batch);
+    return recording->replay();
+  }
+  Conditions& last = conditions.trains ? last_trained_ : last_tested_;
+  const bool is_repeated =
+      last.has_shape_of(conditions) && last.state == conditions.state;
+  last = conditions;
+  if (!is_repeated) {
+    return run_first(batch, work);
+  }
+  return record(net, std::move(conditions), batch, work).replay();
+}
+
+} // namespace lockstep::train
