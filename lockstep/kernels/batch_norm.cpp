@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/where.h>

@@ -181,7 +181,8 @@ class GpuNorm final : public NormWay {
     const auto shares = table.shares_for_sums();
     const Tensor sums = table.floats({2, shares.grid.rows, table.channels()});
     auto* const means = sums.mutable_data_ptr<float>();
-    auto* const squares = means + shares.grid.rows * table.channels();
+    auto* const squares =
+        means + std::int64_t{shares.grid.rows} * table.channels();
     launch(
         table,
         "moments_Float32",
@@ -239,7 +240,7 @@ class GpuNorm final : public NormWay {
       const Tensor& addend,
       bool has_relu) {
     const auto shares = table.shares();
-    const Tensor y = new_like(x);
+    Tensor y = new_like(x);
     launch(
         table,
         "normalise_Float32",
@@ -289,7 +290,8 @@ class GpuNorm final : public NormWay {
     const auto shares = table.shares_for_sums();
     const Tensor both = table.floats({2, shares.grid.rows, table.channels()});
     auto* const sums = both.mutable_data_ptr<float>();
-    auto* const products = sums + shares.grid.rows * table.channels();
+    auto* const products =
+        sums + std::int64_t{shares.grid.rows} * table.channels();
     launch(
         table,
         "gradient_sums_Float32",

@@ -26,8 +26,6 @@ namespace {
 
 using Module = torch::nn::Module;
 
-constexpr const char* kOp = "parallel.replicate";
-
 bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
   return leaf.is_alias_of(master) &&
          leaf.storage_offset() == master.storage_offset() &&
@@ -131,9 +129,8 @@ void ReplicaSet::follow_structure() {
   if (changes.has_lone_child) {
     warn_of_replaced_children(*modules_.front());
   }
-  if (changes.in_structure || graph_is_old()) {
-    rebuild();
-  } else if (changes.in_buffers && !try_link_again()) {
+  const bool is_other = changes.in_structure || graph_is_old();
+  if (is_other || (changes.in_buffers && !try_link_again())) {
     rebuild();
   }
 }

@@ -80,7 +80,7 @@ void wait_while(
 
 } // namespace
 
-thread_local const WorkerPool::Inside* WorkerPool::inside_ = nullptr;
+thread_local const WorkerPool::Inside* WorkerPool::inside = nullptr;
 
 WorkerPool::WorkerPool(std::size_t size, int intra_op_threads)
     : intra_op_threads_(intra_op_threads),
@@ -133,7 +133,7 @@ void WorkerPool::finish_one() {
 }
 
 void WorkerPool::check_outside() const {
-  for (const Inside* link = inside_; link != nullptr; link = link->outer) {
+  for (const Inside* link = inside; link != nullptr; link = link->outer) {
     if (link->pool == this) {
       raise(
           {.code = ErrorCode::kInvalidArgument,
@@ -149,14 +149,14 @@ void WorkerPool::check_outside() const {
 
 void WorkerPool::perform(std::size_t index) {
   const Inside here{.pool = this, .outer = callers_inside_};
-  const Inside* const before = std::exchange(inside_, &here);
+  const Inside* const before = std::exchange(inside, &here);
   try {
     const ThreadStateGuard guard(state_);
     (*task_)(index);
   } catch (...) {
     workers_[index].error = std::current_exception();
   }
-  inside_ = before;
+  inside = before;
 }
 
 void WorkerPool::loop(std::size_t index) {
@@ -183,7 +183,7 @@ std::vector<std::exception_ptr> WorkerPool::run(
     const Task& task) {
   check_outside();
   const std::lock_guard lock(callers_);
-  callers_inside_ = inside_;
+  callers_inside_ = inside;
   const std::size_t first = uses_caller_ && count > 0 ? 1 : 0;
   state_ = ThreadState::capture();
   task_ = &task;

@@ -88,7 +88,7 @@ class WorkerPool {
   void finish_one();
   void stop();
 
-  static thread_local const Inside* inside_;
+  static thread_local const Inside* inside;
 
   int intra_op_threads_ = 1;
   bool uses_caller_ = false;

@@ -140,7 +140,7 @@ StepGraphs::Recording& StepGraphs::record(
 }
 
 at::Tensor StepGraphs::run_first(const Batch& batch, const Work& work) {
-  const at::Generator host = at::detail::getDefaultCPUGenerator();
+  const at::Generator& host = at::detail::getDefaultCPUGenerator();
   const at::Tensor before = host.get_state();
   at::Tensor result = work(batch);
   if (!at::equal(host.get_state(), before)) {

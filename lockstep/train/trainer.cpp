@@ -232,7 +232,7 @@ void Trainer::train_step(const Batch& batch, StepRecord record) {
   record.batch = cursor_.batch - 1;
   record.lr = cursor_.lr;
   finish_step();
-  running_.emplace(record, std::move(result));
+  running_ = Running{.record = record, .result = std::move(result)};
   const bool is_due = config_.checkpoint_interval > 0 &&
                       cursor_.step % config_.checkpoint_interval == 0;
   if (is_due || is_epoch_done() || !runs_ahead_) {
@@ -248,8 +248,10 @@ void Trainer::finish_step() {
   if (!running_) {
     return;
   }
-  auto [record, result] = *std::exchange(running_, std::nullopt);
-  const BatchScore score = result.read();
+  Running running = std::move(*running_);
+  running_.reset();
+  StepRecord& record = running.record;
+  const BatchScore score = running.result.read();
   cursor_.sums.add(score);
   const SharedStep all = shared(score, options_.should_stop(), *options_.world);
   record.samples = all.batch.samples;

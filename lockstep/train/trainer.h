@@ -144,7 +144,11 @@ class Trainer {
   /// Since the last step was done, or whatever came after it.
   Stopwatch step_watch_;
   /// A step that is queued, and what is known of it.
-  std::optional<std::pair<StepRecord, StepResult>> running_;
+  struct Running {
+    StepRecord record;
+    StepResult result;
+  };
+  std::optional<Running> running_;
   bool runs_ahead_ = false;
   /// Where the newest checkpoint was taken, so that none is taken twice.
   struct Place {

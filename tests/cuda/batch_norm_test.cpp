@@ -244,6 +244,7 @@ TEST_F(BatchNorm_CUDA, InAGraphAndInThreads) {
   std::vector<at::Tensor> found(4);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(found.size());
     for (at::Tensor& result : found) {
       threads.emplace_back([&] {
         auto layer = make();

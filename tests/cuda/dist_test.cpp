@@ -22,7 +22,6 @@ namespace {
 using dist::ProcessGroup;
 using test::equal_bits;
 using test::kGpu;
-using test::kHost;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -75,12 +75,12 @@ void CudaSession::load(const ckpt::Value& saved) {
 }
 
 const std::vector<OracleCase>& cuda_cases() {
-  static const std::vector<OracleCase> kCases = [] {
+  static const std::vector<OracleCase> unscheduled = [] {
     std::vector<OracleCase> cases = oracle_cases();
     std::erase_if(cases, [](const auto& c) { return !c.scheduler.empty(); });
     return cases;
   }();
-  return kCases;
+  return unscheduled;
 }
 
 CudaAnswers& CudaAnswers::get() {

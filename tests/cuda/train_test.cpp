@@ -15,7 +15,6 @@ namespace lockstep::train {
 namespace {
 
 namespace nn = torch::nn;
-using ::testing::HasSubstr;
 using ::testing::Lt;
 
 /// Images whose brightness tells their class.

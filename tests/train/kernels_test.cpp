@@ -20,7 +20,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::Pointwise;
 using ::testing::StartsWith;
 using ::testing::Value;
