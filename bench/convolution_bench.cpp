@@ -13,6 +13,7 @@
 
 #include "bench/serve.h"
 #include "lockstep/kernels/convolution_times.h"
+#include "lockstep/tensor/host_memory.h"
 #include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::bench {
@@ -58,6 +59,7 @@ nlohmann::json measure(const nlohmann::json& layer) {
 } // namespace lockstep::bench
 
 int main() {
+  lockstep::keep_freed_host_memory();
   lockstep::bench::serve(nlohmann::json::object(), [](const std::string& line) {
     return lockstep::bench::measure(nlohmann::json::parse(line));
   });

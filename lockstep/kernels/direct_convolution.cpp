@@ -62,38 +62,50 @@ void convolve_map(
       from.size(0));
 }
 
-// `input`, `grads`: a batch of Numbers, each [positions][channels].
+// [position, image, channels].
+Tensor by_position(const Tensor& map) {
+  return map.permute({2, 3, 0, 1}).flatten(0, 1);
+}
+
+// [position, pair of images, channels].
+Tensor paired_by_position(const Tensor& map) {
+  const std::int64_t positions = map.size(2) * map.size(3);
+  Tensor pairs = at::empty(
+      {positions, ceil_div(map.size(0), std::int64_t{2}), map.size(1)},
+      at::kInt);
+  pair_images(
+      numbers_of<Pair>(map),
+      map.size(0),
+      positions,
+      map.size(1),
+      static_cast<Pair*>(pairs.mutable_data_ptr()));
+  return pairs;
+}
+
+template <class Number>
+MapRows<Number> rows_of(const Tensor& ordered) {
+  return {
+      .first = static_cast<const Number*>(ordered.const_data_ptr()),
+      .position_step = ordered.stride(0),
+      .image_step = ordered.stride(1)};
+}
+
+// `input`, `grads`: by position.
 template <class Number>
 void sum_gradient(
     const Tensor& input,
     const Tensor& grads,
-    std::int64_t pixels,
     const Terms& terms,
     const Tensor& gradient) {
   compute_gradient(DirectGradient<Number>{
       .terms = terms,
-      .grads = static_cast<const Number*>(grads.const_data_ptr()),
-      .input = static_cast<const Number*>(input.const_data_ptr()),
-      .batch = input.size(0),
-      .pixels = pixels,
+      .grads = rows_of<Number>(grads),
+      .input = rows_of<Number>(input),
+      .batch = input.size(1),
       .taps = gradient.size(2) * gradient.size(3),
       .out = gradient.size(0),
       .in = gradient.size(1),
       .to = gradient.mutable_data_ptr<float>()});
-}
-
-// [pairs of images, numbers of an image].
-Tensor joined(const Tensor& map) {
-  const std::int64_t numbers = map.numel() / map.size(0);
-  Tensor pairs = at::empty(
-      {ceil_div(map.size(0), std::int64_t{2}), numbers},
-      map.options().dtype(at::kInt).memory_format(MemoryFormat::Contiguous));
-  join_images(
-      numbers_of<Pair>(map),
-      map.size(0),
-      numbers,
-      static_cast<Pair*>(pairs.mutable_data_ptr()));
-  return pairs;
 }
 
 } // namespace
@@ -198,7 +210,6 @@ Tensor DirectConvolution::input_gradient(const Tensor& grad_output) const {
 
 Tensor DirectConvolution::weight_gradient(const Tensor& grad_output) const {
   const Terms terms = terms_of_outputs(TapTable(down_, across_));
-  const std::int64_t pixels = down_.pixels * across_.pixels;
   const Tensor from = channels_last(input());
   const Tensor grads = channels_last(grad_output);
   Tensor gradient = at::empty(
@@ -206,12 +217,10 @@ Tensor DirectConvolution::weight_gradient(const Tensor& grad_output) const {
       from.options()
           .dtype(at::kFloat)
           .memory_format(MemoryFormat::ChannelsLast));
-  if (is_half()) {
-    sum_gradient<Pair>(joined(from), joined(grads), pixels, terms, gradient);
-    return gradient.to(at::kBFloat16);
-  }
-  sum_gradient<float>(from, grads, pixels, terms, gradient);
-  return gradient;
+  const auto ordered = is_half() ? &paired_by_position : &by_position;
+  const auto add_up = is_half() ? &sum_gradient<Pair> : &sum_gradient<float>;
+  add_up(ordered(from), ordered(grads), terms, gradient);
+  return gradient.to(weight().scalar_type());
 }
 
 } // namespace lockstep::kernels

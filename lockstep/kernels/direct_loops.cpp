@@ -17,7 +17,9 @@ using at::ceil_div;
 // enough for a cache.
 constexpr std::int64_t kImagesTogether = 32;
 // Output channels of a weight's gradient that a thread computes at a time.
-constexpr std::int64_t kGradientRows = 64;
+constexpr std::int64_t kGradientRows = 32;
+// Pairs of images that are gone through position by position: so many streams.
+constexpr std::int64_t kPairsTogether = 16;
 
 void write_row(const float* from, std::int64_t count, float* to) {
   std::copy_n(from, count, to);
@@ -94,40 +96,37 @@ void convolve_images(
   }
 }
 
-// Some rows (output channels) of one tap.
+// Some rows (output channels). Outputs are gone through one by one, so that
+// what the taps of one read stays in a cache for the next.
 template <class Number>
-void compute_tap(
+void compute_rows(
     const DirectGradient<Number>& of,
-    std::int64_t tap,
     std::int64_t row,
     std::int64_t rows) {
-  const std::int64_t outputs = std::ssize(of.terms);
-  float* to = of.to + (row * of.taps + tap) * of.in;
-  bool is_added = false;
-  for (std::int64_t output = 0; output < outputs; ++output) {
+  const std::int64_t to_row = of.taps * of.in;
+  std::vector<bool> is_begun(static_cast<std::size_t>(of.taps));
+  for (std::int64_t output = 0; output < std::ssize(of.terms); ++output) {
     for (const Term& term : of.terms[static_cast<std::size_t>(output)]) {
-      if (term.tap != tap) {
-        continue;
-      }
+      const auto tap = static_cast<std::size_t>(term.tap);
       multiply(Product<Number>{
-          .a = of.grads + output * of.out + row,
+          .a = of.grads.first + output * of.grads.position_step + row,
           .a_row = 1,
-          .a_step = outputs * of.out,
-          .b = of.input + term.from * of.in,
-          .b_step = of.pixels * of.in,
+          .a_step = of.grads.image_step,
+          .b = of.input.first + term.from * of.input.position_step,
+          .b_step = of.input.image_step,
           .b_panel = product_loops().panel,
-          .to = to,
-          .to_row = of.taps * of.in,
+          .to = of.to + row * to_row + term.tap * of.in,
+          .to_row = to_row,
           .rows = rows,
           .columns = of.in,
           .depth = of.batch,
-          .is_added = is_added});
-      is_added = true;
+          .is_added = is_begun[tap]});
+      is_begun[tap] = true;
     }
   }
-  if (!is_added) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      std::fill_n(to + i * of.taps * of.in, of.in, 0.0F);
+  for (std::int64_t i = 0; i < rows * of.taps; ++i) {
+    if (!is_begun[static_cast<std::size_t>(i % of.taps)]) {
+      std::fill_n(of.to + row * to_row + i * of.in, of.in, 0.0F);
     }
   }
 }
@@ -178,38 +177,45 @@ void convolve(const DirectSums<Number>& sums, std::int64_t batch) {
 
 template <class Number>
 void compute_gradient(const DirectGradient<Number>& gradient) {
-  const std::int64_t taps = gradient.taps;
   const std::int64_t parts = ceil_div(gradient.out, kGradientRows);
-  in_threads(parts * taps, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = i / taps * kGradientRows;
-      compute_tap(
-          gradient,
-          i % taps,
-          row,
-          std::min(kGradientRows, gradient.out - row));
+  in_threads(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin * kGradientRows;
+         row < std::min(end * kGradientRows, gradient.out);
+         row += kGradientRows) {
+      compute_rows(gradient, row, std::min(kGradientRows, gradient.out - row));
     }
   });
 }
 
-void join_images(
+void pair_images(
     const std::uint16_t* from,
     std::int64_t batch,
-    std::int64_t numbers,
+    std::int64_t positions,
+    std::int64_t channels,
     Pair* to) {
   const std::vector<std::uint16_t> zeros(
-      static_cast<std::size_t>(batch % 2 * numbers));
+      static_cast<std::size_t>(batch % 2 * channels));
+  const std::int64_t pairs = ceil_div(batch, std::int64_t{2});
+  const auto pair_some = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t position = 0; position < positions; ++position) {
+      for (std::int64_t pair = begin; pair < end; ++pair) {
+        const std::uint16_t* first =
+            from + (2 * pair * positions + position) * channels;
+        pair_loops()->join(
+            first,
+            2 * pair + 1 < batch ? first + positions * channels : zeros.data(),
+            channels,
+            to + (position * pairs + pair) * channels);
+      }
+    }
+  };
   in_threads(
-      ceil_div(batch, std::int64_t{2}),
+      ceil_div(pairs, kPairsTogether),
       1,
       [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
-          const std::uint16_t* first = from + 2 * i * numbers;
-          pair_loops()->join(
-              first,
-              2 * i + 1 < batch ? first + numbers : zeros.data(),
-              numbers,
-              to + i * numbers);
+          const std::int64_t first = i * kPairsTogether;
+          pair_some(first, std::min(first + kPairsTogether, pairs));
         }
       });
 }

@@ -44,18 +44,23 @@ struct DirectSums {
 template <class Number>
 void convolve(const DirectSums<Number>& sums, std::int64_t batch);
 
+/// Where the channels of each position and image, or pair of images, begin.
+template <class Number>
+struct MapRows {
+  const Number* first = nullptr;
+  std::int64_t position_step = 0;
+  std::int64_t image_step = 0;
+};
+
 /// The gradient of a weight, [out][tap][in], out of the terms of its outputs.
 /// Ownership: as above.
 template <class Number>
 struct DirectGradient {
   const Terms& terms;
-  /// Of Pair: one of each pair of images, [pairs of the batch][position]
-  /// [channels] (join_images).
-  const Number* grads = nullptr;
-  const Number* input = nullptr;
-  /// Numbers along the batch.
+  MapRows<Number> grads;
+  MapRows<Number> input;
+  /// Images, or pairs of them.
   std::int64_t batch = 0;
-  std::int64_t pixels = 0;
   std::int64_t taps = 0;
   std::int64_t out = 0;
   std::int64_t in = 0;
@@ -65,12 +70,14 @@ struct DirectGradient {
 template <class Number>
 void compute_gradient(const DirectGradient<Number>& gradient);
 
-/// Pairs of the numbers of two images; the last one is beside zeros if their
-/// number is odd. `numbers`: of an image, a multiple of kChannelStep.
-void join_images(
+/// [position][pair of images][channels] of [image][position][channels]; the
+/// last image is beside zeros if their number is odd. `channels`: a multiple of
+/// kChannelStep.
+void pair_images(
     const std::uint16_t* from,
     std::int64_t batch,
-    std::int64_t numbers,
+    std::int64_t positions,
+    std::int64_t channels,
     Pair* to);
 
 } // namespace lockstep::kernels

@@ -102,7 +102,7 @@ LOCKSTEP_INLINE std::int64_t add_rows(
         of,
         of.a + row * of.a_row + start * of.a_step,
         of.b + column / kPanel * of.b_panel + start * of.b_step,
-        left < kSumBlock ? left : kSumBlock,
+        left < kSumBlock<Number> ? left : kSumBlock<Number>,
         of.is_added || start > 0,
         of.to + row * of.to_row + column);
   }
@@ -118,7 +118,7 @@ LOCKSTEP_INLINE void product_of(const Product<Number>& product) {
   static_assert(kChannelStep % kPanel == 0);
   const Product<Number> of = product; // no store changes it
   for (std::int64_t column = 0; column < of.columns; column += kPanel) {
-    for (std::int64_t start = 0; start < of.depth; start += kSumBlock) {
+    for (std::int64_t start = 0; start < of.depth; start += kSumBlock<Number>) {
       const std::int64_t rest =
           add_rows<kBytes, kBlockRows>(of, 0, column, start);
       add_rows<kBytes, 1>(of, rest, column, start);

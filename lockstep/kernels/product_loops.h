@@ -16,9 +16,6 @@ namespace lockstep::kernels {
 inline constexpr std::int64_t kChannelStep = 32;
 /// Rows that are worked on together; others are slower.
 inline constexpr std::int64_t kRowStep = 8;
-/// Products of a sum that are added up before they meet the others: the longer
-/// the chain, the larger the error.
-inline constexpr std::int64_t kSumBlock = 16;
 /// A row of scratch is longer by it: rows that are a power of two apart would
 /// share a place in the first cache. Units: numbers.
 inline constexpr std::int64_t kRowGap = 16;
@@ -27,6 +24,11 @@ inline constexpr std::int64_t kRowGap = 16;
 /// product.
 using Pair = std::uint32_t;
 
+/// Steps of a sum that are made before it meets the others: the longer the
+/// chain, the larger the error, which rounding to bfloat16 hides.
+template <class Number>
+inline constexpr std::int64_t kSumBlock =
+    std::is_same_v<Number, Pair> ? 64 : 16;
 /// What a tensor has in memory that is multiplied as `Number`: bfloat16 of a
 /// Pair.
 template <class Number>
