@@ -18,7 +18,7 @@ namespace lockstep::kernels {
 /// and LibTorch's kernels. Another name says that the same program may compute
 /// other bits: a run keeps it.
 inline constexpr std::string_view kConvolutionRules =
-    "products 3, direct 2, winograd 2";
+    "products 3, direct 3, winograd 2";
 
 /// The order of the sums of `InstallOptions::batch_norm`, likewise.
 inline constexpr std::string_view kBatchNormRules = "norms 1";
