@@ -109,11 +109,16 @@ Gradients convolution_backward(
     IntArrayRef output_padding,
     std::int64_t groups,
     std::array<bool, 3> wanted) {
+  const Convolutions convolutions = in_use;
+  const KernelSteps steps{
+      .stride = stride,
+      .padding = padding,
+      .dilation = dilation};
   const auto libtorchs_way = [&](const Tensor& grad_part,
                                  const Tensor& input_part,
                                  const Tensor& weight_part,
                                  std::array<bool, 3> outputs) {
-    return at::native::convolution_backward(
+    Gradients found = at::native::convolution_backward(
         grad_part,
         input_part,
         weight_part,
@@ -125,8 +130,11 @@ Gradients convolution_backward(
         output_padding,
         groups,
         outputs);
+    if (convolutions != Convolutions::kTorch && !transposed) {
+      clear_dead_taps(std::get<1>(found), input_part, steps);
+    }
+    return found;
   };
-  const Convolutions convolutions = in_use;
   if (convolutions == Convolutions::kTorch || transposed || groups != 1) {
     return libtorchs_way(grad_output, input, weight, wanted);
   }
@@ -134,7 +142,7 @@ Gradients convolution_backward(
       .grad_output = grad_output,
       .input = input,
       .weight = weight,
-      .steps = {.stride = stride, .padding = padding, .dilation = dilation}};
+      .steps = steps};
   Gradients found;
   if (convolutions == Convolutions::kProducts) {
     found = gradients(inputs, wanted);

@@ -89,6 +89,18 @@ bool TapLine::is_dense() const {
   return true;
 }
 
+std::vector<std::int64_t> TapLine::dead_taps() const {
+  return numbers_where(taps, [&](std::int64_t tap) {
+    for (std::int64_t output = 0; output < outputs; ++output) {
+      const std::int64_t pixel = output * stride_ - padding_ + tap * dilation_;
+      if (pixel >= 0 && pixel < pixels) {
+        return false;
+      }
+    }
+    return true;
+  });
+}
+
 TapTable::TapTable(const TapLine& down, const TapLine& across)
     : outputs_(down.outputs * across.outputs),
       pixels_(down.pixels * across.pixels),

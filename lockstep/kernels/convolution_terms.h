@@ -30,7 +30,7 @@ bool are_valid(const KernelSteps& steps);
 /// One direction of a convolution, down or across.
 class TapLine {
  public:
-  /// `direction`: 0 is down, 1 across.
+  /// `direction`: of the numbers of `steps`; of a map 0 is down, 1 across.
   TapLine(
       std::int64_t pixel_count,
       std::int64_t tap_count,
@@ -44,6 +44,9 @@ class TapLine {
 
   /// Whether each output sees each pixel.
   [[nodiscard]] bool is_dense() const;
+
+  /// Taps through which no output sees a pixel: all of theirs is padding.
+  [[nodiscard]] std::vector<std::int64_t> dead_taps() const;
 
   std::int64_t pixels = 0;
   std::int64_t taps = 0;

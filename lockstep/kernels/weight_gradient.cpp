@@ -81,6 +81,25 @@ Tensor weight_gradient(
 
 } // namespace
 
+void clear_dead_taps(
+    const Tensor& gradient,
+    const Tensor& input,
+    const KernelSteps& steps) {
+  if (!gradient.defined() || gradient.scalar_type() != at::kBFloat16) {
+    return;
+  }
+  for (std::int64_t i = 2; i < gradient.dim(); ++i) {
+    const TapLine line(
+        input.size(i),
+        gradient.size(i),
+        steps,
+        static_cast<std::size_t>(i - 2));
+    for (const std::int64_t tap : line.dead_taps()) {
+      gradient.select(i, tap).zero_();
+    }
+  }
+}
+
 std::int64_t weight_gradient_pieces(
     const Tensor& grad_output,
     const Tensor& input,

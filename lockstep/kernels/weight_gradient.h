@@ -52,6 +52,15 @@ using GradientsFunction = std::function<Gradients(
     const at::Tensor&,
     std::array<bool, 3>)>;
 
+/// Sets to zero the taps of a weight's gradient whose every pixel is padding:
+/// LibTorch 2.13 leaves them as the memory was if it computes in bfloat16 with
+/// a stride, which is often Inf or NaN. Shape: `gradient` [out, in, taps...],
+/// `input` [batch, channels, pixels...]; nothing happens to an undefined one.
+void clear_dead_taps(
+    const at::Tensor& gradient,
+    const at::Tensor& input,
+    const KernelSteps& steps);
+
 /// The gradients with the bits of `libtorchs_way`, but sooner.
 Gradients same_bits_gradients(
     const ConvolutionInputs& of,

@@ -120,6 +120,15 @@ TEST(TapTable, OfDilatedTapsLeavesPixelsOut) {
   EXPECT_THAT(padded.table().meetings_of_outputs(), SizeIs(4));
 }
 
+TEST(TapLine, NamesTheTapsThatSeePaddingOnly) {
+  EXPECT_THAT(Square{.map = 1}.line().dead_taps(), ElementsAre(0, 2));
+  EXPECT_THAT(Square{.map = 2}.line().dead_taps(), IsEmpty());
+  const Square strided{.map = 2, .kernel = 5, .stride = 3, .padding = 2};
+  EXPECT_THAT(strided.line().dead_taps(), ElementsAre(0, 1, 4));
+  const Square dilated{.map = 3, .padding = 2, .dilation = 2};
+  EXPECT_THAT(dilated.line().dead_taps(), IsEmpty());
+}
+
 TEST(TapTable, KnowsWhereAllIsPadding) {
   const Square square{.map = 1, .kernel = 2, .stride = 3, .padding = 2};
   // Outputs begin at pixels -2 and 1: both beside the map.

@@ -207,6 +207,53 @@ TEST(Convolution, ObeysAutocast) {
   expect_close(theirs[1], ours[1]);
 }
 
+// LibTorch's bfloat16 gradients have what was in memory there.
+TEST(Convolution, HasNoGradientWhereATapSeesPaddingOnly) {
+  const auto leave_infinities = [] {
+    std::vector<at::Tensor> left;
+    for (int i = 0; i < 32; ++i) {
+      left.push_back(torch::full({1 << 14}, 3e38));
+    }
+  };
+  const auto one_tap_of = [](const at::Tensor& gradient) {
+    at::Tensor others = gradient.clone();
+    for (std::int64_t i = 2; i < others.dim(); ++i) {
+      others = others.select(2, others.size(2) / 2);
+    }
+    return std::make_pair(gradient.abs().sum(), others.abs().sum());
+  };
+  for (const bool is_exact : {true, false}) {
+    install({.convolution = !is_exact});
+    for (const std::int64_t dimensions : {1, 2, 3}) {
+      for (const std::int64_t groups : {1, 2}) {
+        std::vector<std::int64_t> map{4, 32};
+        std::vector<std::int64_t> taps{32, 32 / groups};
+        map.resize(2 + static_cast<std::size_t>(dimensions), 1);
+        taps.resize(map.size(), 3);
+        const std::vector<std::int64_t> twos(map.size() - 2, 2);
+        const std::vector<std::int64_t> ones(map.size() - 2, 1);
+        const auto w = torch::randn(taps, at::kBFloat16).requires_grad_();
+        leave_infinities();
+        const auto y = torch::convolution(
+            torch::randn(map, at::kBFloat16),
+            w,
+            {},
+            twos,
+            ones,
+            ones,
+            /*transposed=*/false,
+            std::vector<std::int64_t>(twos.size(), 0),
+            groups);
+        y.backward(torch::ones_like(y));
+        const auto [all, middle] = one_tap_of(w.grad());
+        EXPECT_TRUE(torch::equal(all, middle)) << dimensions << " " << groups;
+        EXPECT_GT(middle.item<float>(), 0);
+      }
+    }
+  }
+  uninstall();
+}
+
 TEST(Convolution, IsNotRoundedByAutocastBelowIt) {
   const Layer layer;
   for (const Convolutions whose :
