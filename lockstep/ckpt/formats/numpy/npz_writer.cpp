@@ -66,6 +66,7 @@ Result<std::vector<PlannedArray>> plan_arrays(
         flat,
         "npz has no views; --clone-views (clone_views) writes each tensor"));
   }
+  const bool is_bare = root.as_tensor() != nullptr;
   std::vector<PlannedArray> arrays;
   for (const FlatTensor& tensor : flat.tensors) {
     if (is_quantized(tensor.tensor->dtype)) {
@@ -74,8 +75,7 @@ Result<std::vector<PlannedArray>> plan_arrays(
       return error;
     }
     PlannedArray array{
-        .record = (tensor.name.empty() ? "arr_0" : tensor.name) +
-                  std::string(kNpySuffix),
+        .record = (is_bare ? "arr_0" : tensor.name) + std::string(kNpySuffix),
         .header = npy_header_text(tensor.tensor->dtype, tensor.tensor->sizes),
         .tensor = tensor.tensor};
     if (!is_record_name(array.record)) {

@@ -384,6 +384,14 @@ TEST(NpzWriter, CallsABareTensorAsNumpyDoes) {
   const auto file = load("m.npz", {}, fs);
   ASSERT_TRUE(file) << to_string(file.error());
   EXPECT_NE(file->root.find("arr_0"), nullptr);
+  const Tensor other = tensor_of<float>(DType::kFloat32, {2}, {1});
+  const Value named = Value::dict({{"", t}, {"arr_0", other}});
+  const auto saved = save("n.npz", named, {.format = "npz"}, fs);
+  ASSERT_TRUE(saved) << to_string(saved.error());
+  const auto both = load("n.npz", {}, fs);
+  ASSERT_TRUE(both) << to_string(both.error());
+  EXPECT_EQ(both->root.find("")->as_tensor()->sizes, t.sizes);
+  EXPECT_NE(both->root.find("arr_0"), nullptr);
 }
 
 } // namespace
