@@ -6,6 +6,7 @@
 
 #include "cli_train/machine_peak.h"
 #include "tests/cli_train/process.h"
+#include "tests/support/json_schema.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -52,6 +53,7 @@ TEST(BenchCommand, PrintsJson) {
   EXPECT_EQ(program.wait(), 0) << program.errors();
   const json document = json::parse(program.output());
   EXPECT_EQ(document["schema"], "lockstep.bench/1");
+  EXPECT_EQ(test::violation_of_its_schema(document), "");
   const json& result = document["result"];
   EXPECT_EQ(result["amp"], "bf16");
   // Two gradients and a forward pass of 33,014,272 multiplications an image,
@@ -79,6 +81,7 @@ TEST(BenchCommand, TuneTimesEveryWayOfEachConvolution) {
   EXPECT_EQ(program.wait(), 0) << program.errors();
   const json document = json::parse(program.output());
   EXPECT_EQ(document["schema"], "lockstep.tune/1");
+  EXPECT_EQ(test::violation_of_its_schema(document), "");
   const json& result = document["result"];
   EXPECT_EQ(result["channels_last"], true);
   EXPECT_EQ(result["other_convolutions"], 0);
