@@ -211,6 +211,7 @@ TEST(Convolution, ObeysAutocast) {
 TEST(Convolution, HasNoGradientWhereATapSeesPaddingOnly) {
   const auto leave_infinities = [] {
     std::vector<at::Tensor> left;
+    left.reserve(32);
     for (int i = 0; i < 32; ++i) {
       left.push_back(torch::full({1 << 14}, 3e38));
     }

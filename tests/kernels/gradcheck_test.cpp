@@ -3,6 +3,7 @@
 // Gradients of our kernels beside differences of our own outputs: what
 // torch.autograd.gradcheck does in float64, along random directions, since ours
 // are float32.
+#include <array>
 #include <cmath>
 #include <functional>
 #include <sstream>
@@ -24,11 +25,11 @@ using at::Tensor;
 
 class Gradcheck : public ::testing::Test {
  protected:
-  Gradcheck() {
+  void SetUp() override {
     install({.convolution = true, .batch_norm = true});
     torch::manual_seed(71);
   }
-  ~Gradcheck() override {
+  void TearDown() override {
     uninstall();
   }
 };
@@ -81,7 +82,7 @@ struct Shape {
 };
 
 // What each way takes with channels last, and products with packed maps.
-constexpr Shape kShapes[]{
+constexpr std::array<Shape, 10> kShapes{{
     {64, 64, 64, 7, 3, 1},
     {64, 128, 128, 4, 3, 1},
     {33, 64, 96, 2, 3, 1},
@@ -91,11 +92,12 @@ constexpr Shape kShapes[]{
     {64, 256, 256, 1, 3, 1},
     {32, 96, 64, 2, 1, 2},
     {64, 64, 64, 14, 3, 1},
-    {5, 64, 64, 1, 3, 1}};
+    {5, 64, 64, 1, 3, 1},
+}};
 
 // A convolution is linear in either: a large step loses nothing.
 TEST_F(Gradcheck, OfConvolutions) {
-  bool has_way[std::size(kConvolutionWays)]{};
+  std::array<bool, kConvolutionWays.size()> has_way{};
   for (const auto format :
        {MemoryFormat::ChannelsLast, MemoryFormat::Contiguous}) {
     for (const Shape& of : kShapes) {
@@ -148,9 +150,8 @@ TEST_F(Gradcheck, OfBatchNorms) {
       }
       const Tensor x =
           at::randn({32, 64, map, map}).contiguous(format).requires_grad_();
-      const Tensor addend =
-          (at::rand({32, 64, map, map}) * 0.5).contiguous(format);
-      const Tensor added = addend.requires_grad_();
+      Tensor added = (at::rand({32, 64, map, map}) * 0.5).contiguous(format);
+      added.requires_grad_();
       const std::vector<Tensor> leaves{x, layer->weight, layer->bias};
       const double step = 1e-2;
       const double room = 1e-3;
