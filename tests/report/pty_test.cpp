@@ -30,19 +30,21 @@ class Pty {
     }
     reader_ = std::jthread([this] {
       std::array<char, 4096> buffer = {};
-      for (;;) {
+      while (!text_.ends_with(kEnd)) {
         const ssize_t count = ::read(master_, buffer.data(), buffer.size());
         if (count <= 0) {
-          return; // EIO once the other end is closed
+          return;
         }
         text_.append(buffer.data(), static_cast<std::size_t>(count));
       }
+      text_.pop_back();
     });
   }
   Pty(const Pty&) = delete;
   Pty& operator=(const Pty&) = delete;
   ~Pty() {
-    static_cast<void>(close());
+    static_cast<void>(finish());
+    ::close(slave_);
     ::close(master_);
   }
   [[nodiscard]] int descriptor() const {
@@ -52,16 +54,19 @@ class Pty {
     const ::winsize size = window(columns);
     ::ioctl(slave_, TIOCSWINSZ, &size);
   }
-  // Closes the program's end; returns all that was printed.
-  std::string close() {
+  // Returns all that was printed; nothing may be printed after it. What is on
+  // its way when the program's end is closed can be lost: a mark comes last.
+  std::string finish() {
     if (reader_.joinable()) {
-      ::close(slave_);
+      EXPECT_EQ(::write(slave_, &kEnd, 1), 1);
       reader_.join();
     }
     return text_;
   }
 
  private:
+  static constexpr char kEnd = '\4';
+
   static ::winsize window(unsigned short columns) {
     ::winsize size = {};
     size.ws_row = 24;
@@ -100,7 +105,7 @@ TEST(ProgressLinePty, LeavesASaneScreen) {
     line.finish();
   }
   VirtualTerminal terminal(72);
-  terminal.write(pty.close());
+  terminal.write(pty.finish());
   EXPECT_EQ(terminal.strange(), "");
   EXPECT_THAT(
       terminal.lines(),
