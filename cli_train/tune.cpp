@@ -2,15 +2,14 @@
 #include "cli_train/tune.h"
 
 #include <algorithm>
-#include <memory>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include <ATen/Parallel.h>
-#include <ATen/record_function.h>
 
 #include "cli_train/bench_job.h"
+#include "lockstep/tensor/operations.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -32,45 +31,23 @@ struct FoundConvolution {
   at::Tensor weight = {};
 };
 
-/// Collects the convolutions of this thread while it lives.
-class Collector {
+class Collector final : public OperationListener {
  public:
-  Collector()
-      : outer_(std::exchange(current, this)),
-        handle_(at::addThreadLocalCallback(
-            at::RecordFunctionCallback(on_start, on_end)
-                .needsInputs(true)
-                .scopes({at::RecordScope::FUNCTION}))) {}
-  Collector(const Collector&) = delete;
-  Collector& operator=(const Collector&) = delete;
-  ~Collector() {
-    at::removeCallback(handle_);
-    current = outer_;
+  void on_start(const at::RecordFunction& op, int /*depth*/) override {
+    // Inside of one it is the same, below autograd.
+    if (op.name() == kConvolution && depth_++ == 0) {
+      add(op.inputs());
+    }
+  }
+
+  void on_end(const at::RecordFunction& op, int /*depth*/) override {
+    depth_ -= op.name() == kConvolution ? 1 : 0;
   }
 
   std::vector<FoundConvolution> found = {};
   std::int64_t others = 0;
 
  private:
-  // Callbacks are plain functions.
-  static thread_local Collector* current;
-
-  static std::unique_ptr<at::ObserverContext> on_start(
-      const at::RecordFunction& op) {
-    // Inside of one it is the same, below autograd.
-    if (current != nullptr && op.name() == kConvolution &&
-        current->depth_++ == 0) {
-      current->add(op.inputs());
-    }
-    return nullptr;
-  }
-
-  static void on_end(const at::RecordFunction& op, at::ObserverContext*) {
-    if (current != nullptr && op.name() == kConvolution) {
-      --current->depth_;
-    }
-  }
-
   void add(c10::ArrayRef<const c10::IValue> arguments) {
     const at::Tensor& input = arguments[kInput].toTensor();
     const at::Tensor& weight = arguments[kWeight].toTensor();
@@ -115,12 +92,8 @@ class Collector {
            a.input.requires_grad() == b.input.requires_grad();
   }
 
-  Collector* outer_;
-  std::int64_t depth_ = 0;
-  at::CallbackHandle handle_; // last: from now on it is called
+  std::int64_t depth_ = 0; // of convolutions
 };
-
-thread_local Collector* Collector::current = nullptr;
 
 } // namespace
 
@@ -130,15 +103,11 @@ TuneResult run_tune(
   at::set_num_threads(request.threads);
   BenchJob job(request, request.kernels.front());
   TuneResult result{.has_channels_last = job.has_channels_last()};
-  std::vector<FoundConvolution> found;
-  {
-    Collector collector;
-    job.make_gradients();
-    found = std::move(collector.found);
-    result.others = collector.others;
-  }
-  const std::int64_t all = std::ssize(found);
-  for (auto& [convolution, input, weight] : found) {
+  Collector collector;
+  observe_operations(collector, [&] { job.make_gradients(); });
+  result.others = collector.others;
+  const std::int64_t all = std::ssize(collector.found);
+  for (auto& [convolution, input, weight] : collector.found) {
     progress(std::ssize(result.convolutions), all);
     convolution.times = kernels::time_convolution(
         input.detach(),

@@ -2,13 +2,10 @@
 #include "lockstep/models/layer_times.h"
 
 #include <chrono>
-#include <memory>
 #include <string_view>
-#include <utility>
-
-#include <ATen/record_function.h>
 
 #include "lockstep/models/internal/forward_trace.h"
+#include "lockstep/tensor/operations.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
@@ -23,52 +20,17 @@ constexpr std::string_view kOurs = "lockstep::";
 
 } // namespace
 
-/// Observes this thread while it lives.
-///
 /// Note [Gradients and their layers]
 /// An operation is told the number of the autograd node it is about to make,
 /// and the node says that number when it runs backward, inside the engine's own
 /// entry. Operations that make no node are told the number of the next one: the
 /// last to be told it made it.
-class LayerClock::Observation {
+class LayerClock::Observation final : public OperationListener {
  public:
-  explicit Observation(LayerClock& clock)
-      : clock_(clock),
-        outer_(std::exchange(current, this)),
-        handle_(at::addThreadLocalCallback(
-            at::RecordFunctionCallback(on_start, on_end)
-                .needsInputs(true)
-                .scopes(
-                    {at::RecordScope::FUNCTION,
-                     at::RecordScope::BACKWARD_FUNCTION}))) {}
-  Observation(const Observation&) = delete;
-  Observation& operator=(const Observation&) = delete;
-  ~Observation() {
-    at::removeCallback(handle_);
-    current = outer_;
-  }
+  explicit Observation(LayerClock& clock) : clock_(clock) {}
 
- private:
-  // Callbacks are plain functions. Null in other threads, which take them over
-  // with the rest of the thread's state.
-  static thread_local Observation* current;
-
-  static std::unique_ptr<at::ObserverContext> on_start(
-      const at::RecordFunction& op) {
-    if (current != nullptr) {
-      current->start(op);
-    }
-    return nullptr;
-  }
-
-  static void on_end(const at::RecordFunction& op, at::ObserverContext*) {
-    if (current != nullptr) {
-      current->end(op);
-    }
-  }
-
-  void start(const at::RecordFunction& op) {
-    if (depth_++ == 0) {
+  void on_start(const at::RecordFunction& op, int depth) override {
+    if (depth == 0) {
       is_backward_ = false;
       row_.reset();
       nodes_.clear();
@@ -92,18 +54,8 @@ class LayerClock::Observation {
     }
   }
 
-  void find_owner(c10::ArrayRef<const c10::IValue> inputs) {
-    for (const void* input : storages_of(inputs)) {
-      const auto owner = clock_.owners_.find(input);
-      if (owner != clock_.owners_.end()) {
-        row_ = owner->second;
-        return;
-      }
-    }
-  }
-
-  void end(const at::RecordFunction& op) {
-    if (depth_ == 0 || --depth_ > 0) { // 0: begun before the observation
+  void on_end(const at::RecordFunction& op, int depth) override {
+    if (depth > 0) {
       return;
     }
     const std::chrono::duration<double> took = Clock::now() - since_;
@@ -120,25 +72,29 @@ class LayerClock::Observation {
     }
   }
 
+ private:
+  void find_owner(c10::ArrayRef<const c10::IValue> inputs) {
+    for (const void* input : storages_of(inputs)) {
+      const auto owner = clock_.owners_.find(input);
+      if (owner != clock_.owners_.end()) {
+        row_ = owner->second;
+        return;
+      }
+    }
+  }
+
   LayerClock& clock_;
-  Observation* outer_;
   /// The rows of autograd's nodes by their numbers.
   std::unordered_map<std::int64_t, std::size_t> rows_ = {};
 
-  // Of the operation that runs, if any does: how many run inside one another,
-  // whose it is, which nodes it was told of, which kernels took part.
-  int depth_ = 0;
+  // Of the operation that runs, if any does: whose it is, which nodes it was
+  // told of, which kernels took part.
   bool is_backward_ = false;
   std::optional<std::size_t> row_ = {};
   std::vector<std::int64_t> nodes_ = {};
   std::set<std::string> kernels_ = {};
   Clock::time_point since_ = {};
-
-  at::CallbackHandle handle_; // last: from now on it is called
 };
-
-thread_local LayerClock::Observation* LayerClock::Observation::current =
-    nullptr;
 
 LayerClock::LayerClock(const torch::nn::Module& module) {
   add("", module);
@@ -161,8 +117,8 @@ void LayerClock::add(const std::string& name, const torch::nn::Module& module) {
 }
 
 void LayerClock::observe(const std::function<void()>& step) {
-  const Observation observation(*this);
-  step();
+  Observation observation(*this);
+  observe_operations(observation, step);
 }
 
 std::size_t LayerClock::row_of_operation(const std::string& name) {

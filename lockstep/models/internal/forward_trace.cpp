@@ -1,75 +1,43 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/models/internal/forward_trace.h"
 
-#include <memory>
 #include <utility>
 
-#include <ATen/record_function.h>
+#include "lockstep/tensor/operations.h"
 
 namespace lockstep::internal {
 namespace {
 
-struct Trace {
-  std::vector<TracedOp> ops = {};
-  /// How many operations are running inside one another.
-  int depth = 0;
-};
-
-// Callbacks are plain functions. Null in other threads, which take them over
-// with the rest of the thread's state: those of replicas, of backward passes.
-thread_local Trace* current = nullptr;
-
-struct Inputs final : at::ObserverContext {
-  std::vector<const void*> storages = {};
-};
-
-// Inputs can be read at the start only, outputs at the end.
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& op) {
-  auto inputs = std::make_unique<Inputs>();
-  if (current != nullptr && current->depth++ == 0) {
-    inputs->storages = storages_of(op.inputs());
-  }
-  return inputs;
-}
-
-void on_end(const at::RecordFunction& op, at::ObserverContext* context) {
-  if (current == nullptr || --current->depth > 0) {
-    return;
-  }
-  TracedOp traced{
-      .name = plain_name(op.name()),
-      .inputs = std::move(static_cast<Inputs*>(context)->storages)};
-  const auto& outputs = op.outputs();
-  if (!outputs.empty() && outputs.front().isTensor() &&
-      outputs.front().toTensor().defined()) {
-    const at::Tensor& output = outputs.front().toTensor();
-    traced.output_shape = output.sizes().vec();
-    traced.output = storage_of(output);
-    traced.output_bytes = static_cast<std::int64_t>(output.nbytes());
-  }
-  current->ops.push_back(std::move(traced));
-}
-
-/// Observes this thread while it lives.
-class Observation {
+class Trace final : public OperationListener {
  public:
-  explicit Observation(Trace& trace)
-      : outer_(std::exchange(current, &trace)),
-        handle_(at::addThreadLocalCallback(
-            at::RecordFunctionCallback(on_start, on_end)
-                .needsInputs(true)
-                .needsOutputs(true)
-                .scopes({at::RecordScope::FUNCTION}))) {}
-  Observation(const Observation&) = delete;
-  Observation& operator=(const Observation&) = delete;
-  ~Observation() {
-    at::removeCallback(handle_);
-    current = outer_;
+  void on_start(const at::RecordFunction& op, int depth) override {
+    if (depth == 0) {
+      inputs_ = storages_of(op.inputs());
+    }
   }
+
+  void on_end(const at::RecordFunction& op, int depth) override {
+    if (depth > 0) {
+      return;
+    }
+    TracedOp traced{
+        .name = plain_name(op.name()),
+        .inputs = std::move(inputs_)};
+    const auto& outputs = op.outputs();
+    if (!outputs.empty() && outputs.front().isTensor() &&
+        outputs.front().toTensor().defined()) {
+      const at::Tensor& output = outputs.front().toTensor();
+      traced.output_shape = output.sizes().vec();
+      traced.output = storage_of(output);
+      traced.output_bytes = static_cast<std::int64_t>(output.nbytes());
+    }
+    ops.push_back(std::move(traced));
+  }
+
+  std::vector<TracedOp> ops = {};
 
  private:
-  Trace* outer_;
-  at::CallbackHandle handle_;
+  std::vector<const void*> inputs_ = {};
 };
 
 } // namespace
@@ -101,8 +69,7 @@ std::string plain_name(std::string name) {
 
 std::vector<TracedOp> trace_operations(const std::function<void()>& work) {
   Trace trace;
-  const Observation observation(trace);
-  work();
+  observe_operations(trace, work);
   return std::move(trace.ops);
 }
 
