@@ -37,15 +37,11 @@ Json extract_model_json(
     const ExtractModelArgs& args,
     const ckpt::ExtractedModel& model,
     const Written& written) {
-  Json devices = Json::array();
-  for (const std::string& id : model.facts.device_ids) {
-    devices.push(id);
-  }
   Json json = Json::object();
   json.set("key", model.key)
       .set("class", model.facts.class_name)
       .set("inner_class", model.facts.inner_class)
-      .set("device_ids", std::move(devices))
+      .set("device_ids", Json::array(model.facts.device_ids))
       .set("output_device", model.facts.output_device)
       .set("is_uncalled", model.facts.is_uncalled)
       .set("unwrapped", args.options.unwrap)

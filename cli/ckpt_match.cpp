@@ -58,14 +58,10 @@ Json plan_json(const Plan& plan) {
   Json pairs = Json::array();
   for (const ckpt::PositionPair& pair : plan.match.pairs) {
     const ckpt::NamedShape& from = plan.file[pair.from];
-    Json shape = Json::array();
-    for (const std::int64_t size : from.sizes) {
-      shape.push(size);
-    }
     pairs.push(Json::object()
                    .set("from", from.name)
                    .set("to", plan.model[pair.to].name)
-                   .set("shape", std::move(shape)));
+                   .set("shape", Json::array(from.sizes)));
   }
   return Json::object()
       .set("pairs", std::move(pairs))

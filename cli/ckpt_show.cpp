@@ -49,10 +49,6 @@ std::string short_number(const std::optional<double>& number) {
 Json tensor_stats_json(
     const ckpt::Tensor& tensor,
     const ckpt::TensorStats& stats) {
-  Json head = Json::array();
-  for (const std::string& element : stats.head) {
-    head.push(element);
-  }
   Json json = ckpt::tensor_json(tensor);
   json.set("elements", stats.elements)
       .set("min", number_json(stats.min))
@@ -60,7 +56,7 @@ Json tensor_stats_json(
       .set("mean", number_json(stats.mean))
       .set("nan", stats.nan_count)
       .set("inf", stats.inf_count)
-      .set("head", std::move(head));
+      .set("head", Json::array(stats.head));
   return json;
 }
 

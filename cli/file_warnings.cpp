@@ -35,11 +35,7 @@ void print_warnings(std::span<const std::string> warnings) {
 
 Json with_warnings(Json result, std::span<const std::string> warnings) {
   if (!warnings.empty()) {
-    Json array = Json::array();
-    for (const std::string& warning : warnings) {
-      array.push(warning);
-    }
-    result.set("warnings", std::move(array));
+    result.set("warnings", Json::array(warnings));
   }
   return result;
 }

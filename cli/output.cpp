@@ -45,9 +45,7 @@ bool is_cut_off() {
 }
 
 void print_result(std::string_view schema, Json result) {
-  Json json = Json::object();
-  json.set("schema", schema).set("ok", true).set("result", std::move(result));
-  print(json.dump() + "\n");
+  print(answer_json(schema, std::move(result)).dump() + "\n");
 }
 
 int print_error(

@@ -23,7 +23,7 @@ void print_warning(std::string_view text);
 /// True if standard output has refused something that was printed.
 bool is_cut_off();
 
-/// `{"schema": ..., "ok": true, "result": ...}` and a line feed.
+/// `answer_json` and a line feed.
 void print_result(std::string_view schema, Json result);
 
 /// The error as text to stderr and, with `json`, as an object to stdout, with

@@ -205,11 +205,7 @@ Json runs_json(const std::vector<RunFacts>& runs, bool is_comparison) {
   Json result = Json::object();
   result.set("runs", std::move(rows));
   if (is_comparison) {
-    Json keys = Json::array();
-    for (const std::string& key : differing_keys(runs)) {
-      keys.push(key);
-    }
-    result.set("differing", std::move(keys));
+    result.set("differing", Json::array(differing_keys(runs)));
   }
   return result;
 }

@@ -117,30 +117,22 @@ std::string layer_table(const BenchResult& result) {
 }
 
 Json to_json(const BenchResult& result, const BenchSide& side) {
-  Json steps = Json::array();
-  for (const double seconds : side.steps) {
-    steps.push(seconds);
-  }
   Json layers = Json::array();
   for (const LayerTime& layer : side.layers) {
-    Json kernels = Json::array();
-    for (const std::string& kernel : layer.kernels) {
-      kernels.push(kernel);
-    }
     Json row = Json::object();
     row.set("name", layer.name)
         .set("type", layer.type)
         .set("forward_seconds", layer.forward_seconds)
         .set("backward_seconds", layer.backward_seconds)
         .set("operations", operations_of(result, layer.name))
-        .set("kernels", std::move(kernels));
+        .set("kernels", Json::array(layer.kernels));
     layers.push(std::move(row));
   }
   Json object = Json::object();
   object.set("kernels", side.kernels)
       .set("channels_last", side.has_channels_last)
       .set("median_step_seconds", side.median_step())
-      .set("step_seconds", std::move(steps))
+      .set("step_seconds", Json::array(side.steps))
       .set("update_seconds", side.update_seconds)
       .set("layers", std::move(layers));
   return object;
@@ -170,11 +162,7 @@ Json bench_json(const BenchRequest& request, const BenchResult& result) {
       .set("peak_after", result.peak_after)
       .set("peak_memory_bytes", result.peak_memory)
       .set("sides", std::move(sides));
-  Json document = Json::object();
-  document.set("schema", "lockstep.bench/1")
-      .set("ok", true)
-      .set("result", std::move(object));
-  return document;
+  return answer_json("lockstep.bench/1", std::move(object));
 }
 
 } // namespace lockstep::cli_train

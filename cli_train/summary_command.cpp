@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <ATen/ops/zeros.h>
 
@@ -23,22 +22,14 @@ constexpr std::string_view kAbout =
     "Runs a model once on an empty image and shows its layers: shapes,\n"
     "parameters and multiplications with additions, counted as torchinfo does.";
 
-Json to_json(const std::vector<std::int64_t>& numbers) {
-  Json list = Json::array();
-  for (const std::int64_t number : numbers) {
-    list.push(number);
-  }
-  return list;
-}
-
-Json to_json(const std::string& model, const ModelSummary& summary) {
+Json summary_json(const std::string& model, const ModelSummary& summary) {
   Json layers = Json::array();
   for (const LayerSummary& layer : summary.layers) {
     Json row = Json::object();
     row.set("name", layer.name)
         .set("type", layer.type)
         .set("depth", layer.depth)
-        .set("output_shape", to_json(layer.output_shape))
+        .set("output_shape", Json::array(layer.output_shape))
         .set("params", layer.params)
         .set("trainable_params", layer.trainable_params)
         .set("mult_adds", layer.mult_adds);
@@ -46,7 +37,7 @@ Json to_json(const std::string& model, const ModelSummary& summary) {
   }
   Json result = Json::object();
   result.set("model", model)
-      .set("input_shape", to_json(summary.input_shape))
+      .set("input_shape", Json::array(summary.input_shape))
       .set("params", summary.params)
       .set("trainable_params", summary.trainable_params)
       .set("mult_adds", summary.mult_adds)
@@ -54,11 +45,7 @@ Json to_json(const std::string& model, const ModelSummary& summary) {
       .set("pass_bytes", summary.pass_bytes)
       .set("param_bytes", summary.param_bytes)
       .set("layers", std::move(layers));
-  Json document = Json::object();
-  document.set("schema", "lockstep.summary/1")
-      .set("ok", true)
-      .set("result", std::move(result));
-  return document;
+  return answer_json("lockstep.summary/1", std::move(result));
 }
 
 } // namespace
@@ -78,9 +65,9 @@ int summary_command(Arguments args) {
            request.in_channels,
            request.img_size,
            request.img_size}));
-  const std::string text = flags.has("--json")
-                               ? to_json(request.model, summary).dump() + "\n"
-                               : to_string(summary);
+  const std::string text =
+      flags.has("--json") ? summary_json(request.model, summary).dump() + "\n"
+                          : to_string(summary);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -108,14 +108,6 @@ TableRow row_of(const TunedConvolution& one, std::size_t pass) {
   return row;
 }
 
-Json numbers_of(const std::vector<std::int64_t>& numbers) {
-  Json array = Json::array();
-  for (const std::int64_t number : numbers) {
-    array.push(number);
-  }
-  return array;
-}
-
 Json to_json(const TunedConvolution& one) {
   Json passes = Json::object();
   for (std::size_t pass = 0; pass < one.times.size(); ++pass) {
@@ -133,11 +125,11 @@ Json to_json(const TunedConvolution& one) {
     passes.set(std::string(kPassNames[pass]), std::move(ways));
   }
   Json object = Json::object();
-  object.set("input", numbers_of(one.input_sizes))
-      .set("weight", numbers_of(one.weight_sizes))
-      .set("stride", numbers_of(one.stride))
-      .set("padding", numbers_of(one.padding))
-      .set("dilation", numbers_of(one.dilation))
+  object.set("input", Json::array(one.input_sizes))
+      .set("weight", Json::array(one.weight_sizes))
+      .set("stride", Json::array(one.stride))
+      .set("padding", Json::array(one.padding))
+      .set("dilation", Json::array(one.dilation))
       .set("count", one.count)
       .set("passes", std::move(passes));
   return object;
@@ -192,11 +184,7 @@ Json tune_json(const BenchRequest& request, const TuneResult& result) {
       .set("exact_seconds", sum_of(result, &exact_seconds))
       .set("convolutions", std::move(convolutions))
       .set("other_convolutions", result.others);
-  Json document = Json::object();
-  document.set("schema", "lockstep.tune/1")
-      .set("ok", true)
-      .set("result", std::move(object));
-  return document;
+  return answer_json("lockstep.tune/1", std::move(object));
 }
 
 } // namespace lockstep::cli_train

@@ -9,6 +9,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,10 +48,10 @@ class Json {
   /// []
   static Json array();
   /// ["a", "b"]
-  template <class T>
-  static Json array(const std::vector<T>& elements) {
+  template <std::ranges::input_range Elements>
+  static Json array(const Elements& elements) {
     Json json = array();
-    for (const T& element : elements) {
+    for (const auto& element : elements) {
       json.push(element);
     }
     return json;
@@ -85,6 +86,10 @@ class Json {
       Object>
       value_ = nullptr;
 };
+
+/// {"schema": ..., "ok": true, "result": ...}: what commands answer with
+/// --json.
+Json answer_json(std::string_view schema, Json result);
 
 /// `text` in quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_quote(std::string_view text);

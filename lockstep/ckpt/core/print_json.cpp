@@ -147,21 +147,13 @@ class JsonMaker {
   std::uint64_t left_bytes_ = 64 << 20;
 };
 
-Json numbers_json(const std::vector<std::int64_t>& numbers) {
-  Json array = Json::array();
-  for (const std::int64_t number : numbers) {
-    array.push(number);
-  }
-  return array;
-}
-
 } // namespace
 
 Json tensor_json(const Tensor& tensor) {
   Json row = Json::object();
   row.set("dtype", dtype_info(tensor.dtype).name)
-      .set("shape", numbers_json(tensor.sizes))
-      .set("stride", numbers_json(tensor.strides))
+      .set("shape", Json::array(tensor.sizes))
+      .set("stride", Json::array(tensor.strides))
       .set("offset", tensor.offset)
       .set("storage", tensor.storage->key)
       .set("location", tensor.storage->location)

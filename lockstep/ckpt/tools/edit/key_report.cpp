@@ -83,16 +83,12 @@ Json to_json(const KeyReport& report) {
           Json::object().set("from", change.from).set("to", change.to));
     }
   }
-  Json replaced = Json::array();
-  for (const std::string& key : report.replaced) {
-    replaced.push(key);
-  }
   return Json::object()
       .set("weights_key", report.weights_key)
       .set("renamed", std::move(renamed))
       .set("dropped", std::move(dropped))
       .set("added", std::move(added))
-      .set("replaced", std::move(replaced))
+      .set("replaced", Json::array(report.replaced))
       .set("kept", report.kept);
 }
 
