@@ -7,6 +7,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(_package "${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep")
+# Not where find_package looks: the build folder is no package.
+set(_made "${PROJECT_BINARY_DIR}/package")
 set_target_properties(lockstep_options PROPERTIES EXPORT_NAME options)
 install(TARGETS lockstep_options lockstep_base lockstep_ckpt
   EXPORT LockstepTargets
@@ -21,15 +23,15 @@ install(EXPORT LockstepTargets
 
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/LockstepConfig.cmake.in"
-  "${PROJECT_BINARY_DIR}/LockstepConfig.cmake"
+  "${_made}/LockstepConfig.cmake"
   INSTALL_DESTINATION "${_package}" NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(
-  "${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake"
+  "${_made}/LockstepConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 # Debian's libraries come without CMake files: the package brings the modules.
 install(FILES
-  "${PROJECT_BINARY_DIR}/LockstepConfig.cmake"
-  "${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake"
+  "${_made}/LockstepConfig.cmake"
+  "${_made}/LockstepConfigVersion.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindNettle.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindPCRE2.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/Findlibdeflate.cmake"
@@ -61,8 +63,8 @@ string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" _minor "${LibTorch_VERSION}")
 math(EXPR _next "${CMAKE_MATCH_2} + 1")
 set(LOCKSTEP_TORCH_RANGE "${_minor}...<${CMAKE_MATCH_1}.${_next}")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/LockstepTorch.cmake.in"
-  "${PROJECT_BINARY_DIR}/LockstepTorch.cmake" @ONLY)
+  "${_made}/LockstepTorch.cmake" @ONLY)
 install(FILES
-  "${PROJECT_BINARY_DIR}/LockstepTorch.cmake"
+  "${_made}/LockstepTorch.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake"
   DESTINATION "${_package}" COMPONENT torch)
