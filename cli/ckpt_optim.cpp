@@ -105,7 +105,7 @@ Runner setup_optim(CLI::App& app, const Common& common) {
   auto args = std::make_shared<OptimArgs>();
   add_file(app, args->file);
   app.add_option("OUT", args->target.path, "file to write")->required();
-  app.add_option("--to", args->to, "side that will load it: cpp or python")
+  app.add_option("--to", args->to, "side that will load it")
       ->required()
       ->check(CLI::IsMember({"cpp", "python"}));
   app.add_option(

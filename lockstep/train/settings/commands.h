@@ -66,8 +66,7 @@ inline constexpr std::array kBenchFlags{
     CommandFlag{
         "--tune",
         {},
-        "time every way to compute each convolution instead; *: the one that "
-        "--kernels lockstep takes"},
+        "time every way to compute each convolution instead"},
     CommandFlag{"--json", {}, "print one JSON object"},
     CommandFlag{"--help", {}, "print this help"},
 };
