@@ -15,6 +15,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/error_file.h"
 #include "lockstep/tensor/host_memory.h"
+#include "lockstep/train/smallest_batch.h"
 
 namespace {
 
@@ -37,20 +38,8 @@ lockstep::Error what_libtorch_says(const std::string& text) {
   if (text.find("can't allocate memory") != std::string::npos) {
     return no_memory();
   }
-  if (text.find("Expected more than 1 value per channel") !=
-      std::string::npos) {
-    return {
-        .code = lockstep::ErrorCode::kInvalidArgument,
-        .op = "train",
-        .message =
-            "a batch norm cannot train on one value per channel: a "
-            "batch, or the last one of an epoch, has one image on a "
-            "device, and its map one pixel",
-        .hint =
-            "take another --batch-size or --max-train-samples, or a larger "
-            "--img-size"};
-  }
-  return {.op = "train", .message = text};
+  return lockstep::train::one_value_error(text).value_or(
+      lockstep::Error{.op = "train", .message = text});
 }
 
 } // namespace

@@ -25,6 +25,8 @@
 #include "lockstep/dist/process_group.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/parallel/data_parallel.h"
+#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/rng.h"
 #include "lockstep/train/scoring.h"
 #include "lockstep/train/step_graphs.h"
 
@@ -250,8 +252,12 @@ class AnyModel {
   template <class M>
   // NOLINTNEXTLINE(google-explicit-constructor)
   AnyModel(std::shared_ptr<M> model)
-      : module_(model), make_([model](StrategyOptions options) {
+      : module_(model),
+        make_([model](StrategyOptions options) {
           return make_strategy(model, std::move(options));
+        }),
+        forward_([](torch::nn::Module& module, const at::Tensor& x) {
+          return dynamic_cast<M&>(module).forward(x);
         }) {}
   template <class M>
   // NOLINTNEXTLINE(google-explicit-constructor): as above
@@ -268,9 +274,20 @@ class AnyModel {
     return make_(std::move(options));
   }
 
+  /// What a copy of the module makes of `x`, on the module's device, when it
+  /// trains. The module and the host's random numbers stay as they are.
+  /// Errors: throws what `clone_module` and `forward` throw.
+  [[nodiscard]] at::Tensor forward_of_copy(const at::Tensor& x) const {
+    const RngStateGuard guard;
+    const auto copy = clone_module(*module_);
+    copy->train();
+    return forward_(*copy, x);
+  }
+
  private:
   std::shared_ptr<torch::nn::Module> module_;
   std::function<std::unique_ptr<Strategy>(StrategyOptions)> make_;
+  std::function<at::Tensor(torch::nn::Module&, const at::Tensor&)> forward_;
 };
 
 } // namespace lockstep::train

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
+#include "lockstep/train/smallest_batch.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {
@@ -71,6 +72,37 @@ TEST_F(BadInputTest, ResumeOfTextIsCorruptOrUnsupported) {
       .value();
   const int status = error_info(refused(config).code).exit_code;
   EXPECT_EQ(status, 3);
+}
+
+// ResNet18 makes one pixel of 28x28.
+TEST_F(BadInputTest, ALastBatchOfOneImageIsRefusedBeforeTheFirst) {
+  TrainConfig config = small("run");
+  config.model = "resnet18";
+  config.max_train_samples = 129; // 64, 64, 1
+  const Error error = refused(config);
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error.message, HasSubstr("has one image on a device"));
+  EXPECT_FALSE(real_fs().stat(dir_ / "run")) << "no folder for a refused run";
+  config.test_only = true;
+  train(config);
+}
+
+TEST_F(BadInputTest, ALastBatchOfOneImageIsNoErrorWithoutNorms) {
+  TrainConfig config = small("run");
+  config.epochs = 1;
+  config.max_train_samples = 129;
+  EXPECT_EQ(train(config).steps, 3);
+}
+
+TEST(SmallestShare, IsWhatTheLastDeviceGets) {
+  EXPECT_EQ(smallest_share(60000, 128, 1), 96);
+  EXPECT_EQ(smallest_share(129, 64, 1), 1);
+  EXPECT_EQ(smallest_share(128, 64, 1), 64);
+  EXPECT_EQ(smallest_share(1, 64, 1), 1);
+  EXPECT_EQ(smallest_share(64, 64, 4), 16);
+  EXPECT_EQ(smallest_share(74, 64, 4), 1); // 10 rows: 3, 3, 3, 1
+  EXPECT_EQ(smallest_share(66, 64, 4), 1); // 2 rows: 1, 1
+  EXPECT_EQ(smallest_share(128, 5, 4), 1); // of each: 2, 2, 1
 }
 
 TEST_F(BadInputTest, MissingDataIsNotFound) {
