@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/output.h"
 #include "cli/target_format.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
@@ -162,6 +163,22 @@ Result<std::uint64_t> tensor_count(const ckpt::Value& root) {
   return count;
 }
 
+// They are read as Python's (call_numpy_scalar).
+void warn_of_numpy_numbers(
+    const ckpt::Checkpoint& file,
+    std::string_view format) {
+  const bool has_numbers =
+      std::ranges::any_of(file.globals, [](const ckpt::GlobalUse& use) {
+        return use.name.starts_with("numpy.") &&
+               use.name.ends_with(".multiarray.scalar");
+      });
+  if (has_numbers && !ckpt::format_to_write(format)->writer.is_tensors_only) {
+    print_warning(
+        "NumPy's numbers become Python's: numpy.float64(0.5) is written as "
+        "0.5");
+  }
+}
+
 } // namespace
 
 void add_target_flags(CLI::App& app, Target& target) {
@@ -296,6 +313,7 @@ Result<Written> CheckedTarget::save(
       return save_error(std::move(saved).error());
     }
   }
+  warn_of_numpy_numbers(file, rule_.format);
   LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
   return written(tensors);
 }
@@ -313,6 +331,7 @@ Result<Written> CheckedTarget::rewrite(
       return save_error(std::move(done).error());
     }
   }
+  warn_of_numpy_numbers(file, rule_.format);
   LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
   return written(tensors);
 }

@@ -357,6 +357,22 @@ TEST_F(EditCommands, ReadersSayWhatWasReadWithAWarning) {
   EXPECT_THAT(text("err.txt"), HasSubstr("warning: W_TRAILING: "));
 }
 
+TEST_F(EditCommands, NumpysNumbersBecomePythons) {
+  put("numpy_numbers.pt", "m.pt");
+  EXPECT_EQ(run("scan m.pt"), 0);
+  EXPECT_EQ(run("show m.pt best_acc1"), 0);
+  EXPECT_EQ(text("out.txt"), "87.25\n");
+  EXPECT_EQ(run("strip m.pt"), 0) << text("err.txt");
+  EXPECT_THAT(text("err.txt"), HasSubstr("warning: NumPy's numbers become"));
+  EXPECT_EQ(run("m.pt"), 0);
+  EXPECT_THAT(text("out.txt"), HasSubstr("names, all safe"));
+  EXPECT_EQ(run("strip --prefix module m.pt"), 1);
+  EXPECT_EQ(text("err.txt").find("NumPy"), std::string::npos);
+  put("numpy_numbers.pt", "n.pt");
+  EXPECT_EQ(run("convert n.pt n.safetensors"), 0);
+  EXPECT_EQ(text("err.txt"), "") << "no number in it";
+}
+
 TEST_F(EditCommands, TorchScriptArchivesHaveASummary) {
   put("tiny.pt", "m.pt");
   ASSERT_EQ(run("convert --to libtorch m.pt s.pt"), 0) << text("err.txt");

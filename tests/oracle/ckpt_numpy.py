@@ -60,8 +60,8 @@ elif sys.argv[1] == "others":
               "nested": np.zeros(1, [("a", "i4"), ("b", [("O", "f8"), ("d", "U3", (2, 3))])]),
               "titles": np.zeros(2, np.dtype({"names": ["a"], "formats": ["i4"], "titles": ["It's O"]})),
               "aligned": np.zeros(2, np.dtype([("a", "i1"), ("b", "f8")], align=True)),
-              "objects": np.array([{}, 1], object), "object_field": np.array([(1, {})], [("a", "i4"), ("b", "O")]),
-              "nested_objects": np.array([(1, ({},))], [("a", "i4"), ("b", [("c", "O")])])}
+              "objects": np.array([range(2), 1], object), "object_field": np.array([(1, range(2))], [("a", "i4"), ("b", "O")]),
+              "nested_objects": np.array([(1, (range(2),))], [("a", "i4"), ("b", [("c", "O")])])}
     for name, array in others.items():
         np.save(os.path.join(folder, name + ".npy"), array)
         print(name, array.dtype.hasobject)

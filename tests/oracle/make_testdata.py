@@ -14,6 +14,7 @@ import sys
 import zipfile
 import zlib
 
+import numpy
 import torch
 
 torch.manual_seed(0)
@@ -154,6 +155,15 @@ def values():
     }
 
 
+def numpy_numbers():
+    """What a training loop keeps that computes its scores with NumPy."""
+    net = torch.nn.DataParallel(torch.nn.Linear(2, 1))
+    return {
+        "state_dict": net.state_dict(), "best_acc1": numpy.float64(87.25),
+        "loss": numpy.float32(0.1), "epoch": numpy.int64(3),
+    }
+
+
 def lazy():
     def z():
         return torch.tensor([1 + 2j, 3 - 4j])
@@ -180,6 +190,7 @@ def main():
     save(folder, "training.pth.tar", training())
     save(folder, "values.pt", values())
     save(folder, "lazy.pt", lazy())
+    save(folder, "numpy_numbers.pt", numpy_numbers(), unsafe=2)
     wrapped = torch.nn.DataParallel(small_net())
     save(folder, "dataparallel.pt", wrapped.state_dict())
     parameter = torch.nn.Parameter(torch.ones(2, 2))

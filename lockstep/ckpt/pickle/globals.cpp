@@ -25,9 +25,10 @@ constexpr std::array<std::string_view, 10> kTensorClasses{
     "Bool"};
 
 // Names that changed between versions of Python and PyTorch.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kMoved{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kMoved{{
     {"__builtin__.", "builtins."},
     {"copy_reg.", "copyreg."},
+    {"numpy.core.", "numpy._core."},
     {"torch.tensor.", "torch._tensor."},
 }};
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kRenamed{

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lockstep/ckpt/core/tensor_layout.h"
+#include "lockstep/ckpt/pickle/numpy_scalar.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 
 namespace lockstep::ckpt {
@@ -67,6 +68,11 @@ constexpr std::array kNames{
     Row{"torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING", kDataOnly, nullptr, kNever, "TORCH_"},
     Row{"torch.distributed.checkpoint.filesystem._StorageInfo", kDataOnly},
     Row{"torch.distributed.checkpoint.filesystem._StoragePrefix", kDataOnly},
+    Row{"numpy.dtype", kDataOnly},
+    Row{"numpy.ndarray", kDataOnly},
+    Row{"numpy._core.multiarray._reconstruct", kDataOnly},
+    Row{"numpy._core.multiarray.scalar", kDataOnly, call_numpy_scalar},
+    Row{"numpy._core.numeric._frombuffer", kDataOnly},
     Row{"pathlib.PosixPath", kDataOnly},
     Row{"pathlib.WindowsPath", kDataOnly},
     Row{"pathlib.PurePosixPath", kDataOnly},

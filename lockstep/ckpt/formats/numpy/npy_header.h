@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/ckpt/formats/numpy/numpy_dtype.h"
+#include "lockstep/ckpt/core/numpy_dtype.h"
 
 namespace lockstep::ckpt {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lockstep/base/result.h"
-#include "lockstep/ckpt/formats/numpy/numpy_dtype.h"
+#include "lockstep/ckpt/core/numpy_dtype.h"
 
 namespace lockstep::ckpt::internal {
 

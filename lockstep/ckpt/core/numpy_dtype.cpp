@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/numpy/numpy_dtype.h"
+#include "lockstep/ckpt/core/numpy_dtype.h"
 
 #include <algorithm>
 #include <array>
