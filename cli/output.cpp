@@ -18,20 +18,6 @@ void write(std::FILE* stream, std::string_view text) {
 
 } // namespace
 
-Json error_json(const Error& error) {
-  const ErrorInfo& info = error_info(error.code);
-  Json json = Json::object();
-  json.set("code", error.detail.empty() ? info.name : error.detail)
-      .set("name", info.name)
-      .set("op", error.op)
-      .set("message", error.message)
-      .set("path", error.path)
-      .set("record", error.record)
-      .set("offset", error.offset ? Json(*error.offset) : Json())
-      .set("hint", error.hint);
-  return json;
-}
-
 void print(std::string_view text) {
   write(stdout, text);
 }
@@ -54,10 +40,7 @@ int print_error(
     bool json,
     std::optional<Json> result) {
   if (json) {
-    Json object = Json::object();
-    object.set("schema", schema)
-        .set("ok", false)
-        .set("error", error_json(error));
+    Json object = answer_json(schema, error);
     if (result) {
       object.set("result", *std::move(result));
     }

@@ -6,13 +6,9 @@
 #include <optional>
 #include <string_view>
 
-#include "lockstep/base/error.h"
-#include "lockstep/base/json.h"
+#include "lockstep/base/answer.h"
 
 namespace lockstep::cli {
-
-/// Code, message, place and hint.
-Json error_json(const Error& error);
 
 /// Writes `text` to standard output.
 void print(std::string_view text);

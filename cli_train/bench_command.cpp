@@ -97,7 +97,7 @@ int bench_command(Arguments args) {
     text = is_json ? bench_json(request, result).dump() + "\n"
                    : bench_text(request, result);
   }
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return 0;
 }
 

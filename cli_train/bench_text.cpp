@@ -10,9 +10,9 @@ namespace lockstep::cli_train {
 std::string bench_title(const BenchRequest& request) {
   const ModelRequest& model = request.model;
   return format(
-      "{}, {} images of {} x {} x {}, {}, {}\n\n",
+      "{}, {} of {} x {} x {}, {}, {}\n\n",
       model.model,
-      model.batch_size,
+      counted(static_cast<std::uint64_t>(model.batch_size), "image"),
       model.in_channels,
       model.img_size,
       model.img_size,

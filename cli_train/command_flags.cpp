@@ -122,7 +122,7 @@ std::string CommandFlags::choice(
 std::string CommandFlags::model() const {
   if (model_.empty()) {
     fail(
-        "which model?",
+        "no model is named",
         format(
             "'lockstep {} resnet18'; models are {}",
             command_->name,
@@ -153,7 +153,7 @@ void CommandFlags::print_help(std::string_view about) const {
   for (const std::string_view example : command_->examples) {
     text += format("  {}\n", example);
   }
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 ModelRequest read_model_request(

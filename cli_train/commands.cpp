@@ -24,34 +24,43 @@ constexpr std::array<Runner, kTrainCommands.size()> kRunners{
     bench_command};
 static_assert(std::ranges::find(kRunners, nullptr) == kRunners.end());
 
-int print_version() {
-  std::printf(
-      "lockstep-train %s, LibTorch %s\n",
-      std::string(kVersion).c_str(),
-      torch_library_version().c_str());
-  return 0;
+std::string version_text() {
+  return format(
+      "lockstep-train {}, LibTorch {}\n",
+      kVersion,
+      torch_library_version());
 }
 
-int print_help() {
-  std::printf("Usage: lockstep-train COMMAND [flags]\n\n");
+std::string help_text() {
+  std::string text = "Usage: lockstep-train COMMAND [flags]\n\n";
   for (const train::TrainCommand& command : kTrainCommands) {
-    std::fputs(
-        format("  {:<8} {}\n", command.name, command.help).c_str(),
-        stdout);
+    text += format("  {:<8} {}\n", command.name, command.help);
   }
-  std::printf("\n'lockstep-train COMMAND --help' lists the flags.\n");
-  return 0;
+  return text + "\n'lockstep-train COMMAND --help' lists the flags.\n";
 }
 
 } // namespace
 
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    raise(
+        {.code = ErrorCode::kIo,
+         .op = "train.print",
+         .message = "standard output took only a part of the text",
+         .hint = "its disk may be full"});
+  }
+}
+
 int run_command(Arguments args) {
   const std::string name = args.empty() ? "--help" : args.front();
   if (name == "--version" || name == "-V") {
-    return print_version();
+    print(version_text());
+    return 0;
   }
   if (name == "--help" || name == "-h") {
-    return print_help();
+    print(help_text());
+    return 0;
   }
   const auto* found =
       std::ranges::find(kTrainCommands, name, &train::TrainCommand::name);

@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace lockstep::cli_train {
 
@@ -15,6 +16,10 @@ using Arguments = std::span<const std::string>;
 /// Errors: throws kInvalidArgument for an unknown sub-command, and what the
 /// sub-command throws.
 int run_command(Arguments args);
+
+/// Writes `text` to standard output.
+/// Errors: throws kIo if not all of it can be written.
+void print(std::string_view text);
 
 /// `train`: see `--help`. Status 75 after a stop that can be resumed.
 int train_command(Arguments args);

@@ -2,15 +2,17 @@
 //
 // The program `lockstep-train`: sub-commands of `lockstep` that need LibTorch.
 // `lockstep train ...` starts it with the same arguments.
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <c10/util/Exception.h>
 
 #include "cli_train/commands.h"
-#include "lockstep/base/error.h"
+#include "lockstep/base/answer.h"
 #include "lockstep/base/program_text.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/error_file.h"
@@ -19,8 +21,20 @@
 
 namespace {
 
-int fail(const lockstep::Error& error) {
+using lockstep::cli_train::Arguments;
+
+bool has(Arguments args, std::string_view flag) {
+  return std::ranges::find(args, flag) != args.end();
+}
+
+int fail(const lockstep::Error& error, Arguments args) {
   std::fprintf(stderr, "%s\n", lockstep::to_program_text(error).c_str());
+  if (has(args, "--json") && args.front() != "train") { // which has none
+    const std::string schema = lockstep::format(
+        "lockstep.{}/1",
+        has(args, "--tune") ? "tune" : args.front());
+    std::puts(lockstep::answer_json(schema, error).dump().c_str());
+  }
   return lockstep::error_info(error.code).exit_code;
 }
 
@@ -52,15 +66,15 @@ int main(int argc, char** argv) {
     return lockstep::cli_train::run_command(args);
   } catch (const lockstep::Exception& error) {
     lockstep::launch::write_error_file(error);
-    return fail(error.error());
+    return fail(error.error(), args);
   } catch (const std::bad_alloc& error) {
     lockstep::launch::write_error_file(error);
-    return fail(no_memory());
+    return fail(no_memory(), args);
   } catch (const c10::Error& error) {
     lockstep::launch::write_error_file(error);
-    return fail(what_libtorch_says(error.what_without_backtrace()));
+    return fail(what_libtorch_says(error.what_without_backtrace()), args);
   } catch (const std::exception& error) {
     lockstep::launch::write_error_file(error);
-    return fail({.op = "train", .message = error.what()});
+    return fail({.op = "train", .message = error.what()}, args);
   }
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,7 +7,7 @@
 
 #include "cli_train/command_flags.h"
 #include "cli_train/commands.h"
-#include "lockstep/base/json.h"
+#include "lockstep/base/answer.h"
 #include "lockstep/models/summary.h"
 #include "lockstep/train/settings/commands.h"
 
@@ -68,7 +67,7 @@ int summary_command(Arguments args) {
   const std::string text =
       flags.has("--json") ? summary_json(request.model, summary).dump() + "\n"
                           : to_string(summary);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return 0;
 }
 

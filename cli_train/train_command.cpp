@@ -41,8 +41,7 @@ dist::ProcessGroup join_ranks(
 /// Of an earlier attempt of this job, which its launcher has started again: the
 /// folder that rank 0 trained in; "" if there is none.
 std::string begun_folder(const dist::ProcessGroup& group) {
-  const std::string note =
-      launch::is_restarted() ? launch::read_job_note() : "";
+  std::string note = launch::is_restarted() ? launch::read_job_note() : "";
   if (!group) {
     return note;
   }
@@ -92,18 +91,20 @@ train::Observers make_observers(
 void print_result(
     const train::TrainConfig& config,
     const train::TrainResult& result) {
-  const std::string text = config.test_only
-                               ? format(
-                                     "Acc@1 {:.3f} Acc@5 {:.3f} loss {:.4f}\n",
-                                     result.test.top1,
-                                     result.test.top5,
-                                     result.test.loss)
-                               : format(
-                                     "{} {}, best Acc@1 {:.3f}, {}\n",
-                                     result.epochs,
-                                     result.epochs == 1 ? "epoch" : "epochs",
-                                     result.best_acc1,
-                                     result.folder);
+  const std::string text =
+      config.test_only ? format(
+                             "Acc@1 {:.3f} Acc@5 {:.3f} loss {:.4f}\n",
+                             result.test.top1,
+                             result.test.top5,
+                             result.test.loss)
+                       : format(
+                             "{} {}, {}, {}\n",
+                             result.epochs,
+                             result.epochs == 1 ? "epoch" : "epochs",
+                             result.best_acc1 > 0
+                                 ? format("best Acc@1 {:.3f}", result.best_acc1)
+                                 : std::string("no best epoch"),
+                             result.folder);
   std::fputs(text.c_str(), stdout);
 }
 
@@ -124,7 +125,7 @@ void print_plan(const train::Trainer& trainer, Request& request) {
   }
   text += "settings, and where they come from:\n" +
           train::settings_table(trainer.config(), request.sources);
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 /// `text` as one word of a shell.
@@ -165,7 +166,7 @@ int stopped_status(int signal, const train::TrainResult& result, LogSink& log) {
 int train_command(Arguments args) {
   const CommandLine line = parse_command_line(args);
   if (line.wants_help) {
-    std::fputs(help_text().c_str(), stdout);
+    print(help_text());
     return 0;
   }
   // A reader that ends first (tee, at Ctrl-C) and a file that may not grow are
@@ -180,7 +181,7 @@ int train_command(Arguments args) {
   Request request = resolve(line, begun_folder(group));
   const train::TrainConfig& config = request.config;
   if (line.wants_dump) {
-    std::fputs(train::to_yaml(config).c_str(), stdout);
+    print(train::to_yaml(config));
     return 0;
   }
   report::Console console(STDERR_FILENO);

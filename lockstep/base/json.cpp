@@ -63,13 +63,6 @@ void new_line(std::string& out, int indent, int level) {
 
 } // namespace
 
-Json answer_json(std::string_view schema, Json result) {
-  return Json::object()
-      .set("schema", schema)
-      .set("ok", true)
-      .set("result", std::move(result));
-}
-
 std::string json_quote(std::string_view text) {
   std::string quoted = "\"";
   while (!text.empty()) {

@@ -87,10 +87,6 @@ class Json {
       value_ = nullptr;
 };
 
-/// {"schema": ..., "ok": true, "result": ...}: what commands answer with
-/// --json.
-Json answer_json(std::string_view schema, Json result);
-
 /// `text` in quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_quote(std::string_view text);
 

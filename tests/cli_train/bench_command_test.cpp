@@ -137,7 +137,7 @@ TEST(BenchCommand, EveryMistakeIsNamed) {
     std::string text;
   };
   const std::vector<Mistake> rows{
-      {{}, "which model?"},
+      {{}, "no model is named"},
       {{"resnet18", "--step", "3"}, "did you mean '--steps'?"},
       {{"resnet18", "--steps", "0"}, "expected a whole number of 1 or more"},
       {{"resnet18", "--kernels", "fast"},
@@ -163,7 +163,15 @@ TEST(BenchCommand, EveryMistakeIsNamed) {
 TEST(BenchCommand, OneImageOfOnePixelIsTheUsersMistake) {
   Process program({"bench", "resnet18", "--img-size=1", "--batch-size=1"});
   EXPECT_EQ(program.wait(), 2);
-  EXPECT_THAT(program.errors(), HasSubstr("take another --batch-size"));
+  EXPECT_THAT(program.errors(), HasSubstr("or another batch size"));
+}
+
+TEST(BenchCommand, AMistakeIsJsonToo) {
+  Process program({"bench", "nope", "--json"});
+  EXPECT_EQ(program.wait(), 2);
+  const json document = json::parse(program.output());
+  EXPECT_EQ(test::violation_of_its_schema(document), "");
+  EXPECT_EQ(document["error"]["code"], "E_MODEL_NAME");
 }
 
 // Which layers those are is for kernels_test to say; here, that they are named.

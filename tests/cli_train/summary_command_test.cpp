@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli_train/process.h"
+#include "tests/support/json_schema.h"
+#include "tests/support/shell.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -31,18 +33,31 @@ TEST(SummaryCommand, PrintsJson) {
   EXPECT_EQ(program.wait(), 0) << program.errors();
   const json document = json::parse(program.output());
   EXPECT_EQ(document["schema"], "lockstep.summary/1");
+  EXPECT_EQ(test::violation_of_its_schema(document), "");
   const json& result = document["result"];
   EXPECT_EQ(result["params"], 11'175'370) << "one channel, ten classes";
   EXPECT_EQ(result["input_shape"], json({2, 1, 32, 32}));
   EXPECT_EQ(result["layers"][0]["output_shape"], json({2, 10}));
 }
 
+TEST(SummaryCommand, AFullDiskIsNoSuccess) {
+  for (const char* args :
+       {"summary mlp", "bench --help", "train --help", "--version"}) {
+    const auto outcome = test::run_shell(
+        std::string(LOCKSTEP_BINARY_DIR "/bin/lockstep-train ") + args +
+        " >/dev/full");
+    EXPECT_EQ(outcome.status, 4) << args;
+    EXPECT_THAT(outcome.err, HasSubstr("took only a part of the text"));
+  }
+}
+
 TEST(SummaryCommand, EveryMistakeIsNamed) {
-  const struct {
+  struct Row {
     std::vector<std::string> args;
     std::string text;
-  } rows[] = {
-      {{}, "which model?"},
+  };
+  const std::vector<Row> rows{
+      {{}, "no model is named"},
       {{"resnet"}, "no model is called 'resnet'"},
       {{"resnet18", "vgg19"}, "'vgg19' is left over"},
       {{"resnet18", "--img-sizes", "3"}, "did you mean '--img-size'?"},
@@ -51,7 +66,7 @@ TEST(SummaryCommand, EveryMistakeIsNamed) {
       {{"vgg19", "--img-size", "8"}, "takes images of at least 32 x 32, got 8"},
       {{"TheModelClass", "--img-size", "28"}, "of 32 x 32 only, got 28"},
   };
-  for (const auto& row : rows) {
+  for (const Row& row : rows) {
     std::vector<std::string> args{"summary"};
     args.insert(args.end(), row.args.begin(), row.args.end());
     Process program(args);
