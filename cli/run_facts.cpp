@@ -83,17 +83,35 @@ void read_args(const std::string& text, RunFacts& facts) {
   }
 }
 
+// As the trainer, which saves no epoch as the best whose losses are not finite.
+std::optional<double> best_accuracy(const CsvTable& table) {
+  const auto accuracy = table.column(train::kTestAccuracyColumn);
+  std::vector<bool> counts(accuracy.size(), true);
+  for (const std::string_view name :
+       {train::kTrainLossColumn,
+        train::kTestLossColumn,
+        train::kTestAccuracyColumn}) {
+    const auto numbers = table.column(name);
+    for (std::size_t i = 0; i < std::min(numbers.size(), counts.size()); ++i) {
+      counts[i] = counts[i] && std::isfinite(numbers[i]);
+    }
+  }
+  std::optional<double> best;
+  for (std::size_t i = 0; i < accuracy.size(); ++i) {
+    if (counts[i]) {
+      best = std::max(best.value_or(accuracy[i]), accuracy[i]);
+    }
+  }
+  return best;
+}
+
 void read_results(const std::string& text, RunFacts& facts) {
   const CsvTable table(text);
   if (const auto epochs = table.column(train::kEpochColumn); !epochs.empty()) {
     // Not the number of rows: a run can begin after the first epoch.
     facts.epochs_done = static_cast<std::int64_t>(epochs.back());
   }
-  auto accuracy = table.column(train::kTestAccuracyColumn);
-  std::erase_if(accuracy, [](double value) { return !std::isfinite(value); });
-  if (!accuracy.empty()) {
-    facts.best_accuracy = *std::ranges::max_element(accuracy);
-  }
+  facts.best_accuracy = best_accuracy(table);
   if (const auto losses = table.column(train::kTestLossColumn);
       !losses.empty()) {
     facts.last_loss = losses.back();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -173,8 +174,9 @@ std::string comparison_text(const std::vector<RunFacts>& runs) {
   return aligned(rows);
 }
 
+// JSON has no number that is not finite.
 Json number_or_null(const std::optional<double>& number) {
-  return number ? Json(*number) : Json();
+  return number && std::isfinite(*number) ? Json(*number) : Json();
 }
 
 Json run_json(const RunFacts& run) {

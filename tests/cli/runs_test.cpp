@@ -136,8 +136,14 @@ TEST_F(Runs, TheBestIsANumber) {
         format("epoch,val_top1\n1,{}\n2,{}\n", two[0], two[1]));
     EXPECT_EQ(runs("runs/a")["runs"][0]["best_accuracy"], 81.5) << text;
   }
-  put("runs/a/results.csv", "epoch,val_top1\n1,nan\n");
-  EXPECT_TRUE(runs("runs/a")["runs"][0]["best_accuracy"].is_null());
+  for (const char* text :
+       {"epoch,val_top1\n1,nan\n",
+        "epoch,train_loss,val_loss,val_top1\n1,nan,2.3,9\n",
+        "epoch,train_loss,val_loss,val_top1\n1,2.3,nan,9\n"}) {
+    put("runs/a/results.csv", text);
+    EXPECT_TRUE(runs("runs/a")["runs"][0]["best_accuracy"].is_null()) << text;
+  }
+  EXPECT_TRUE(runs("runs/a")["runs"][0]["test_loss"].is_null()) << "of nan";
 }
 
 TEST_F(Runs, LinksInACircleAreFollowedOnce) {
