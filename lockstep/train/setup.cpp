@@ -222,13 +222,28 @@ std::int64_t Setup::steps_left(std::int64_t epochs, std::int64_t consumed)
 
 namespace {
 
-void warn_of_slow_type(Setup& setup, const TrainConfig& config) {
+// What is allowed, and seldom meant.
+void warn_of_choices(Setup& setup, const TrainConfig& config) {
+  const auto warn = [&setup](std::string text) {
+    setup.lines.push_back(
+        {.level = LogLevel::kWarning, .text = std::move(text)});
+  };
+  if (config.lr_scheduler == "multisteplr" && config.lr_milestones.empty()) {
+    warn(
+        "--lr-scheduler multisteplr without --lr-milestones never changes the "
+        "rate");
+  }
+  if (config.test_only && config.resume.empty() &&
+      config.initial_checkpoint.empty()) {
+    warn(
+        "--test-only without --resume or --initial-checkpoint tests random "
+        "weights");
+  }
   if (config.amp == "bf16" && setup.devices.front().is_cpu() &&
       bfloat16_products() == Bfloat16Products::kNone) {
-    setup.lines.push_back(
-        {.level = LogLevel::kWarning,
-         .text = "--amp bf16: this processor has no instructions for bfloat16; "
-                 "it trains 3 to 6 times as long as with float32"});
+    warn(
+        "--amp bf16: this processor has no instructions for bfloat16; it "
+        "trains 3 to 6 times as long as with float32");
   }
 }
 
@@ -269,7 +284,7 @@ Setup set_up(
        .autocast =
            config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt,
        .cuda_graphs = config.cuda_graphs});
-  warn_of_slow_type(setup, config);
+  warn_of_choices(setup, config);
   setup.optimizer = build_optimizer(config, setup.model.module());
   setup.schedule = std::make_unique<Schedule>(
       config,

@@ -69,8 +69,8 @@ std::optional<Error> one_value_error(std::string_view text) {
           "last one of an epoch, has one image on a device, and its map one "
           "pixel",
       .hint =
-          "take another --batch-size or --max-train-samples, or a larger "
-          "--img-size"};
+          "take larger images or another batch size; --max-train-samples "
+          "changes the last batch of an epoch"};
 }
 
 } // namespace lockstep::train
