@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli {
@@ -52,6 +54,13 @@ Result<std::uint64_t> parse_bytes(const std::string& text) {
         .hint = "write it like 5GB or 512MiB"};
   }
   return bytes;
+}
+
+std::string check_not_negative(const std::string& text) {
+  const auto number = parse_number<double>(text);
+  return !number || (*number >= 0 && std::isfinite(*number))
+             ? ""
+             : format("expected a number from 0 on, got '{}'", escape(text));
 }
 
 } // namespace lockstep::cli

@@ -20,4 +20,8 @@ void add_file(CLI::App& app, std::string& file);
 /// "5GB" as bytes; 0 for no text. Errors: kInvalidArgument.
 Result<std::uint64_t> parse_bytes(const std::string& text);
 
+/// For an option's `check`: what is wrong with a number that is negative or not
+/// finite; nothing of what is no number, which the option's type refuses.
+std::string check_not_negative(const std::string& text);
+
 } // namespace lockstep::cli

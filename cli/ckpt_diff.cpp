@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/arguments.h"
 #include "cli/color.h"
 #include "cli/command.h"
 #include "cli/file_warnings.h"
@@ -179,8 +180,10 @@ Runner setup_diff(CLI::App& app, const Common& common) {
   auto args = std::make_shared<DiffArgs>();
   app.add_option("A", args->a, "checkpoint of any format")->required();
   app.add_option("B", args->b, "checkpoint of any format")->required();
-  app.add_option("--rtol", args->rtol, "relative tolerance");
-  app.add_option("--atol", args->atol, "absolute tolerance");
+  app.add_option("--rtol", args->rtol, "relative tolerance")
+      ->check(check_not_negative);
+  app.add_option("--atol", args->atol, "absolute tolerance")
+      ->check(check_not_negative);
   app.add_option(
          "--map",
          args->maps,

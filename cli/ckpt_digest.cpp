@@ -62,7 +62,7 @@ std::string digest_rows_text(const std::vector<ckpt::DigestRow>& rows) {
   std::string text;
   for (const ckpt::DigestRow& row : rows) {
     ckpt::DigestRow shown = row;
-    shown.name = escape(row.name, row.name.size());
+    shown.name = escape(row.name, std::string::npos);
     text += ckpt::digest_line(shown);
   }
   return text;

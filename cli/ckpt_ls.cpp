@@ -80,7 +80,7 @@ std::string table_text(
 std::string names_text(const std::vector<ckpt::ListRow>& rows) {
   std::string text;
   for (const ckpt::ListRow& row : rows) {
-    text += escape(row.name, row.name.size()) + "\n";
+    text += escape(row.name, std::string::npos) + "\n";
   }
   return text;
 }

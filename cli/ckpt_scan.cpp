@@ -154,7 +154,11 @@ Result<std::vector<ScanReport>> scan_one(
     return ckpt::scan_path(path, {.limits = limits});
   }
   LOCKSTEP_ASSIGN(const Input input, Input::open(path));
-  return std::vector{ckpt::scan(input.source(), input.name(), limits)};
+  ScanReport report = ckpt::scan(input.source(), input.name(), limits);
+  if (report.verdict == Verdict::kOther) {
+    report.verdict = Verdict::kUnreadable; // as a file that was named
+  }
+  return std::vector{std::move(report)};
 }
 
 // Of several paths one that cannot be opened does not stop the others.

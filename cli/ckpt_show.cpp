@@ -260,7 +260,8 @@ Runner setup_show(CLI::App& app, const Common& common) {
       "KEY",
       args->key,
       "dotted name of a value or a module; none shows everything");
-  app.add_option("--head", args->head, "elements of a tensor to print");
+  app.add_option("--head", args->head, "elements of a tensor to print")
+      ->check(check_not_negative);
   app.add_flag("--stats", args->stats, "numbers of every tensor below KEY");
   auto* csv = app.add_flag("--csv", args->csv, "print a tensor's elements");
   app.add_flag("--npy", args->npy, "write a tensor as an npy file")

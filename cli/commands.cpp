@@ -217,7 +217,12 @@ void add_common_flags(const Command& command, CLI::App& app, Common& common) {
     app.set_help_flag("-h,--help", "print this help");
     return; // what is printed is the program's affair
   }
-  app.add_flag("--json", common.json, "print one JSON object");
+  auto* json = app.add_flag("--json", common.json, "print one JSON object");
+  for (const char* other : {"--csv", "--npy", "--sarif"}) {
+    if (auto* option = app.get_option_no_throw(other)) {
+      json->excludes(option);
+    }
+  }
   app.add_option("--color", common.color_mode, "use colours")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_flag_callback(

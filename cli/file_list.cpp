@@ -51,7 +51,10 @@ class CheckpointWalk {
     for (const std::string& name : *names) {
       const std::string path = format("{}/{}", folder, name);
       if (!is_folder(path)) {
-        add(path, ckpt::promises_checkpoint(path));
+        // An index says which shards there must be.
+        add(path,
+            ckpt::promises_checkpoint(path) ||
+                name.ends_with(".safetensors.index.json"));
       } else if (is_checkpoint_folder(path)) {
         add(path, true);
       } else {

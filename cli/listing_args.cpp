@@ -48,7 +48,8 @@ void add_listing(CLI::App& app, ListArgs& args) {
       "--filter",
       args.filter,
       "only names that match a regular expression");
-  app.add_option("--depth", args.depth, "fold names to so many parts");
+  app.add_option("--depth", args.depth, "fold names to so many parts")
+      ->check(check_not_negative);
 }
 
 Result<std::vector<ckpt::ListRow>> list_rows(

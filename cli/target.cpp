@@ -173,9 +173,7 @@ void warn_of_numpy_numbers(
                use.name.ends_with(".multiarray.scalar");
       });
   if (has_numbers && !ckpt::format_to_write(format)->writer.is_tensors_only) {
-    print_warning(
-        "NumPy's numbers become Python's: numpy.float64(0.5) is written as "
-        "0.5");
+    print_warning("NumPy's numbers of the file are written as Python's");
   }
 }
 
@@ -262,10 +260,8 @@ CheckedTarget::CheckedTarget(Target target, TargetRule rule, bool is_own_input)
       rule_(std::move(rule)),
       is_own_input_(is_own_input) {}
 
-Result<CheckedTarget> CheckedTarget::check(
-    const Target& target,
-    TargetRule rule) {
-  const std::string& path = target.path;
+Result<CheckedTarget> CheckedTarget::check(Target target, TargetRule rule) {
+  std::string& path = target.path;
   if (path.empty()) {
     return refused(
         "the output has no name",
@@ -279,6 +275,9 @@ Result<CheckedTarget> CheckedTarget::check(
         "name a file; './-' is one called '-'",
         path,
         "E_NOT_REGULAR");
+  }
+  if (ckpt::format_to_write(rule.format)->is_folder) { // "new/"
+    path.resize(std::max<std::size_t>(path.find_last_not_of('/') + 1, 1));
   }
   if (!rule.is_format_asked) {
     LOCKSTEP_TRY(check_ending(path, rule.format));
@@ -295,7 +294,7 @@ Result<CheckedTarget> CheckedTarget::check(
   if (const std::string index = index_path(target, rule); !index.empty()) {
     LOCKSTEP_TRY(check_path(target, index, false));
   }
-  return CheckedTarget(target, std::move(rule), is_own);
+  return CheckedTarget(std::move(target), std::move(rule), is_own);
 }
 
 Result<Written> CheckedTarget::save(

@@ -109,7 +109,7 @@ class CheckedTarget {
  public:
   /// Errors: kInvalidArgument (E_EXISTS, E_SAME_FILE, E_ENDING,
   /// E_NOT_REGULAR), kNotFound for a missing folder.
-  static Result<CheckedTarget> check(const Target& target, TargetRule rule);
+  static Result<CheckedTarget> check(Target target, TargetRule rule);
 
   /// Saves a tree made of `file`, whose byte order stays unknown if it is.
   /// Errors: as `ckpt::save`; kInvalidArgument (E_EXISTS) for a file that is

@@ -111,7 +111,7 @@ struct Scalar {
   }
   template <class T>
   std::string operator()(const T& node) const {
-    return format("{} elements", node.items.size());
+    return counted(node.items.size(), "element");
   }
 };
 
@@ -279,7 +279,10 @@ std::string to_text(const Value& value, const PrintOptions& options) {
 std::string describe(const Value& value) {
   constexpr std::uint64_t kShort = 60;
   if (const Dict* dict = value.as_dict()) {
-    return format("{} with {} items", dict_class(*dict), dict->items.size());
+    return format(
+        "{} with {}",
+        dict_class(*dict),
+        counted(dict->items.size(), "item"));
   }
   if (const Tensor* tensor = value.as_tensor()) {
     return describe(*tensor);

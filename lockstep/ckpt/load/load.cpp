@@ -36,11 +36,18 @@ Error folder_error(const ReadInput& input) {
   if (!names) {
     return error;
   }
-  const auto found = std::ranges::find_if(*names, is_checkpoint_name);
-  if (found != names->end()) {
+  // The newest of a run has the shortest name.
+  const std::string* found = nullptr;
+  for (const std::string& name : *names) {
+    if (is_checkpoint_name(name) &&
+        (found == nullptr || name.size() < found->size())) {
+      found = &name;
+    }
+  }
+  if (found != nullptr) {
     error.message = format(
-        "expected a checkpoint, got a folder with {} entries",
-        names->size());
+        "expected a checkpoint, got a folder with {}",
+        counted(names->size(), "entry", "entries"));
     error.hint = format("name a file in it: {}/{}", input.path, escape(*found));
   }
   return error;

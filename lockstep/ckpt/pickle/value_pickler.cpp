@@ -237,7 +237,7 @@ Status ValuePickler::save(const Object& object) {
         format(
             "'{}' is refused by torch.load(weights_only=True)",
             escape(name)),
-        "drop the entry or replace it with plain data");
+        "'lockstep ckpt drop' takes it out; or replace it with plain data");
   }
   out_.global(name);
   LOCKSTEP_TRY(write(*object.args));

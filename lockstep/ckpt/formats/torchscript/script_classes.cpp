@@ -331,7 +331,7 @@ class Builder {
         .code = ErrorCode::kUnsupported,
         .op = "ckpt.save",
         .message = format("{}: {}", escape(where), message),
-        .hint = "drop the entry, or write another format",
+        .hint = "'lockstep ckpt drop' takes it out; or write another format",
         .detail = std::string(detail)};
   }
 

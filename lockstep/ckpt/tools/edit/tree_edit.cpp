@@ -35,7 +35,11 @@ Status check_names(std::span<const std::string> names) {
 }
 
 // Of names that are met by no key among those that an edit looks at.
-Error no_key(std::span<const std::string> names, const Value& root) {
+// `is_all`: no other name was met.
+Error no_key(
+    std::span<const std::string> names,
+    bool is_all,
+    const Value& root) {
   Error error{
       .code = ErrorCode::kNotFound,
       .op = "ckpt.edit",
@@ -45,7 +49,13 @@ Error no_key(std::span<const std::string> names, const Value& root) {
   const auto wrong = std::ranges::find_if(names, [&](const std::string& name) {
     return !find_path(root, name);
   });
-  if (wrong == names.end()) {
+  if (wrong == names.end() && is_all) {
+    error.message =
+        format("neither an entry nor a weight of one: {}", some_names(names));
+    error.hint =
+        "'lockstep ckpt FILE' lists the entries; 'lockstep ckpt extract-model' "
+        "makes a state_dict of a whole model";
+  } else if (wrong == names.end()) {
     error.message =
         format("on another level than the other names: {}", some_names(names));
     error.hint = "take entries, weights or modules, one kind at a time";
@@ -94,7 +104,10 @@ class NameSet {
         missing.push_back(names_[i]);
       }
     }
-    return missing.empty() ? Status() : Status(no_key(missing, root_));
+    return missing.empty()
+               ? Status()
+               : Status(
+                     no_key(missing, missing.size() == names_.size(), root_));
   }
 
  private:
@@ -298,7 +311,7 @@ Result<Edited> drop(const Value& root, std::span<const std::string> names) {
   if (!rest.empty()) {
     auto place = weights_to_edit(edited.root);
     if (!place) {
-      return no_key(rest, edited.root);
+      return no_key(rest, rest.size() == names.size(), edited.root);
     }
     NameSet set(rest, edited.root, *place);
     edited.report.weights_key = place->key;

@@ -66,7 +66,7 @@ Result<WeightsPlace> weights_to_edit(const Value& root, std::string_view key) {
             "expected a dictionary of weights, got {}",
             place.value.type_name()),
         script_class(place.value).empty()
-            ? "--key names the entry that holds the weights"
+            ? "'lockstep ckpt FILE' shows what is in it"
             : "'lockstep ckpt convert IN OUT --to pt' makes one of a "
               "TorchScript program");
   }
