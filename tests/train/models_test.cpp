@@ -54,6 +54,7 @@ TEST_P(EveryModel, RunsOnEveryDataSet) {
   config.data_dir = folder.path();
   config.devices = "cpu";
   config.batch_size = kSamples;
+  config.max_train_samples = kSamples;
   config.workers = 0;
   OwnParts own;
   for (const std::string& data : dataset_names()) {
