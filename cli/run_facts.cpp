@@ -26,6 +26,8 @@ constexpr std::array kRunFiles{
     train::kEnvFile,
     train::kArgsFile,
     train::kResultsFile};
+// More in a file are none of a run, and need not fit into an integer.
+constexpr double kMaxEpochs = 1e9;
 // Folders inside folders.
 constexpr int kMaxRunDepth = 8;
 
@@ -85,30 +87,28 @@ void read_args(const std::string& text, RunFacts& facts) {
 
 // As the trainer, which saves no epoch as the best whose losses are not finite.
 std::optional<double> best_accuracy(const CsvTable& table) {
-  const auto accuracy = table.column(train::kTestAccuracyColumn);
-  std::vector<bool> counts(accuracy.size(), true);
+  auto accuracy = table.cells(train::kTestAccuracyColumn);
   for (const std::string_view name :
        {train::kTrainLossColumn,
         train::kTestLossColumn,
         train::kTestAccuracyColumn}) {
-    const auto numbers = table.column(name);
-    for (std::size_t i = 0; i < std::min(numbers.size(), counts.size()); ++i) {
-      counts[i] = counts[i] && std::isfinite(numbers[i]);
+    const auto cells = table.cells(name);
+    for (std::size_t row = 0; row < cells.size(); ++row) {
+      if (cells[row] && !std::isfinite(*cells[row])) {
+        accuracy[row].reset();
+      }
     }
   }
-  std::optional<double> best;
-  for (std::size_t i = 0; i < accuracy.size(); ++i) {
-    if (counts[i]) {
-      best = std::max(best.value_or(accuracy[i]), accuracy[i]);
-    }
-  }
-  return best;
+  // An empty one is less than a number.
+  const auto best = std::ranges::max_element(accuracy);
+  return best == accuracy.end() ? std::nullopt : *best;
 }
 
 void read_results(const std::string& text, RunFacts& facts) {
   const CsvTable table(text);
-  if (const auto epochs = table.column(train::kEpochColumn); !epochs.empty()) {
-    // Not the number of rows: a run can begin after the first epoch.
+  // Not the number of rows: a run can begin after the first epoch.
+  const auto epochs = table.column(train::kEpochColumn);
+  if (!epochs.empty() && epochs.back() >= 0 && epochs.back() <= kMaxEpochs) {
     facts.epochs_done = static_cast<std::int64_t>(epochs.back());
   }
   facts.best_accuracy = best_accuracy(table);

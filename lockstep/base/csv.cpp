@@ -18,6 +18,17 @@ CsvTable::CsvTable(std::string_view text) {
 
 std::vector<double> CsvTable::column(std::string_view name) const {
   std::vector<double> values;
+  for (const std::optional<double>& cell : cells(name)) {
+    if (cell) {
+      values.push_back(*cell);
+    }
+  }
+  return values;
+}
+
+std::vector<std::optional<double>> CsvTable::cells(
+    std::string_view name) const {
+  std::vector<std::optional<double>> values;
   if (rows_.empty()) {
     return values;
   }
@@ -27,11 +38,8 @@ std::vector<double> CsvTable::column(std::string_view name) const {
   for (std::size_t row = 1; row < rows_.size(); ++row) {
     const bool is_whole =
         at < names.size() && rows_[row].size() == names.size();
-    const auto value =
-        is_whole ? parse_number<double>(rows_[row][at]) : std::nullopt;
-    if (value) {
-      values.push_back(*value);
-    }
+    values.push_back(
+        is_whole ? parse_number<double>(rows_[row][at]) : std::nullopt);
   }
   return values;
 }

@@ -5,6 +5,7 @@
 //   const std::vector<double> losses = table.column("val_loss");
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,10 @@ class CsvTable {
   /// the header, and fields that are no numbers, are left out; a column that is
   /// not there is empty.
   [[nodiscard]] std::vector<double> column(std::string_view name) const;
+
+  /// The same with one entry for each row, also for those without a number.
+  [[nodiscard]] std::vector<std::optional<double>> cells(
+      std::string_view name) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/base/csv.h"
 
+#include <optional>
+
 #include <gmock/gmock.h>
 
 namespace lockstep {
@@ -14,6 +16,14 @@ TEST(CsvTable, GivesColumnsByTheirNames) {
   EXPECT_THAT(table.column("epoch"), ElementsAre(1, 2));
   EXPECT_THAT(table.column("loss"), ElementsAre(0.5, 0.25));
   EXPECT_THAT(table.column("accuracy"), IsEmpty());
+}
+
+TEST(CsvTable, GivesOneCellForEachRow) {
+  const CsvTable table("a,b\n1,2\n3,\n5\n7,8\n");
+  EXPECT_THAT(
+      table.cells("b"),
+      ElementsAre(2.0, std::nullopt, std::nullopt, 8.0));
+  EXPECT_THAT(CsvTable("").cells("b"), IsEmpty());
 }
 
 TEST(CsvTable, LeavesOutWhatIsHalfWritten) {

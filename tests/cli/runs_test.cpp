@@ -127,23 +127,29 @@ TEST_F(Runs, BrokenFilesLeaveTheirFactsOut) {
 TEST_F(Runs, CountsEpochsByTheirNumbers) {
   put("runs/a/results.csv", "epoch,val_top1\n4,60\n5,61\n");
   EXPECT_EQ(runs("runs/a")["runs"][0]["epochs_done"], 5);
+  for (const char* odd : {"nan", "1e300", "-1"}) {
+    put("runs/a/results.csv", format("epoch,val_top1\n{},60\n", odd));
+    EXPECT_EQ(runs("runs/a")["runs"][0]["epochs_done"], 0) << odd;
+  }
 }
 
 TEST_F(Runs, TheBestIsANumber) {
+  const std::string header = "epoch,train_loss,val_loss,val_top1\n";
   for (const char* text : {"nan,81.5", "81.5,nan", "inf,81.5", "-nan,81.5"}) {
     const auto two = split(text, ',');
     put("runs/a/results.csv",
-        format("epoch,val_top1\n1,{}\n2,{}\n", two[0], two[1]));
+        format("{}1,0,0,{}\n2,0,0,{}\n", header, two[0], two[1]));
     EXPECT_EQ(runs("runs/a")["runs"][0]["best_accuracy"], 81.5) << text;
   }
   for (const char* text :
-       {"epoch,val_top1\n1,nan\n",
-        "epoch,train_loss,val_loss,val_top1\n1,nan,2.3,9\n",
-        "epoch,train_loss,val_loss,val_top1\n1,2.3,nan,9\n"}) {
-    put("runs/a/results.csv", text);
+       {"1,2.3,2.3,nan\n", "1,nan,2.3,9\n", "1,2.3,nan,9\n"}) {
+    put("runs/a/results.csv", header + text);
     EXPECT_TRUE(runs("runs/a")["runs"][0]["best_accuracy"].is_null()) << text;
   }
   EXPECT_TRUE(runs("runs/a")["runs"][0]["test_loss"].is_null()) << "of nan";
+  // A field that is no number moves no other row.
+  put("runs/a/results.csv", header + "1,2,,15\n2,2,nan,90\n3,2,2,20\n");
+  EXPECT_EQ(runs("runs/a")["runs"][0]["best_accuracy"], 20);
 }
 
 TEST_F(Runs, LinksInACircleAreFollowedOnce) {
