@@ -30,8 +30,12 @@ std::optional<NumpyDType> dtype_of(const Value& value) {
   }
   const std::string* const code = args->items[0].as_string();
   const std::string* const order = state->items[1].as_string();
-  return code == nullptr || order == nullptr ? std::nullopt
-                                             : numpy_dtype(*order + *code);
+  if (code == nullptr || order == nullptr || order->size() != 1) {
+    return std::nullopt;
+  }
+  const auto type = numpy_dtype(*order + *code);
+  // "<V2" is a number in files of arrays only; a scalar has raw bytes.
+  return type && type->dtype != kBFloat16 ? type : std::nullopt;
 }
 
 // The bytes of a number in this order or the other.

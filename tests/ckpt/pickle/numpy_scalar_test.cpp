@@ -39,6 +39,8 @@ TEST(NumpyScalar, StaysAsItIsWhereItIsNoNumber) {
       << "short";
   EXPECT_NE(read(scalar("f4", "", "long"))->root.as_object(), nullptr);
   EXPECT_NE(read(scalar("O8", "|", "12345678"))->root.as_object(), nullptr);
+  EXPECT_NE(read(scalar("V2", "<", "xy"))->root.as_object(), nullptr);
+  EXPECT_NE(read(scalar("4", "<f", "long"))->root.as_object(), nullptr);
   Pickle bare;
   bare.global("numpy._core.multiarray", "scalar").op(')').op('R').stop();
   EXPECT_NE(read(bare)->root.as_object(), nullptr);
