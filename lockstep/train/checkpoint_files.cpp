@@ -61,12 +61,14 @@ Status prune_checkpoints(
   LOCKSTEP_ASSIGN(const auto latest, target_of(fs, folder, kLatestFile));
   LOCKSTEP_ASSIGN(const auto best, target_of(fs, folder, kBestFile));
   LOCKSTEP_ASSIGN(const auto names, list_checkpoints(fs, folder));
+  const auto latest_step = checkpoint_step(latest);
   Status first;
   std::int64_t kept = 0;
   for (const std::string& name : names) {
     // What is beyond the newest was cut off, or is damaged: it is not counted,
     // and the run comes to it again.
-    if (name > latest || ++kept <= keep || name == best) {
+    const bool is_beyond = latest_step && checkpoint_step(name) > latest_step;
+    if (is_beyond || ++kept <= keep || name == best) {
       continue;
     }
     Status removed = fs.remove(format("{}/{}", folder, name));

@@ -6,6 +6,8 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/train/checkpoint_files.h"
 
 namespace lockstep::train {
 namespace {
@@ -49,6 +51,22 @@ TEST_F(RunFolderTest, NamesGoBelowRuns) {
   EXPECT_THAT(
       create_run_folder(fs_, {.model = "mlp"}).path,
       MatchesRegex("runs/[0-9]{8}-[0-9]{6}-mlp"));
+}
+
+// Longer names than "checkpoint-99999999.pth.tar" are less as texts.
+TEST_F(RunFolderTest, StepsAreComparedAsNumbers) {
+  constexpr std::int64_t kStep = 99'999'999;
+  fs_.create_directories("out").value();
+  for (const std::int64_t step : {kStep - 1, kStep, kStep + 1}) {
+    write_file_atomically(fs_, "out/" + checkpoint_name(step), "bytes").value();
+  }
+  for (const std::string_view link : {kLatestFile, kBestFile}) {
+    fs_.symlink(checkpoint_name(kStep), format("out/{}", link)).value();
+  }
+  prune_checkpoints(fs_, "out", 1).value();
+  EXPECT_EQ(
+      list_checkpoints(fs_, "out").value(),
+      (std::vector{checkpoint_name(kStep + 1), checkpoint_name(kStep)}));
 }
 
 TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsAnError) {
