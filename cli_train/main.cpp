@@ -17,6 +17,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/error_file.h"
 #include "lockstep/tensor/host_memory.h"
+#include "lockstep/train/settings/commands.h"
 #include "lockstep/train/smallest_batch.h"
 
 namespace {
@@ -27,12 +28,23 @@ bool has(Arguments args, std::string_view flag) {
   return std::ranges::find(args, flag) != args.end();
 }
 
+// The name of what `args` ask for in JSON.
+std::string_view schema_of(Arguments args) {
+  constexpr auto& kCommands = lockstep::train::kTrainCommands;
+  if (std::ranges::find(
+          kCommands,
+          args.front(),
+          &lockstep::train::TrainCommand::name) == kCommands.end()) {
+    return "args";
+  }
+  return has(args, "--tune") ? "tune" : std::string_view(args.front());
+}
+
 int fail(const lockstep::Error& error, Arguments args) {
   std::fprintf(stderr, "%s\n", lockstep::to_program_text(error).c_str());
   if (has(args, "--json") && args.front() != "train") { // which has none
-    const std::string schema = lockstep::format(
-        "lockstep.{}/1",
-        has(args, "--tune") ? "tune" : args.front());
+    const std::string schema =
+        lockstep::format("lockstep.{}/1", schema_of(args));
     std::puts(lockstep::answer_json(schema, error).dump().c_str());
   }
   return lockstep::error_info(error.code).exit_code;

@@ -105,7 +105,7 @@ void print_result(
                                  ? format("best Acc@1 {:.3f}", result.best_acc1)
                                  : std::string("no best epoch"),
                              result.folder);
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 /// What would run, and why.

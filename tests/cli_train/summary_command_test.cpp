@@ -42,13 +42,25 @@ TEST(SummaryCommand, PrintsJson) {
 
 TEST(SummaryCommand, AFullDiskIsNoSuccess) {
   for (const char* args :
-       {"summary mlp", "bench --help", "train --help", "--version"}) {
+       {"summary mlp",
+        "bench --help",
+        "train --help",
+        "--version",
+        "train --model mlp --test-only --max-eval-samples 64"}) {
     const auto outcome = test::run_shell(
         std::string(LOCKSTEP_BINARY_DIR "/bin/lockstep-train ") + args +
         " >/dev/full");
     EXPECT_EQ(outcome.status, 4) << args;
     EXPECT_THAT(outcome.err, HasSubstr("took only a part of the text"));
   }
+}
+
+TEST(SummaryCommand, AnUnknownCommandAnswersInJson) {
+  Process program({"sumary", "mlp", "--json"});
+  EXPECT_EQ(program.wait(), 2);
+  const json document = json::parse(program.output());
+  EXPECT_EQ(document["schema"], "lockstep.args/1");
+  EXPECT_EQ(test::violation_of_its_schema(document), "");
 }
 
 TEST(SummaryCommand, EveryMistakeIsNamed) {
