@@ -21,7 +21,6 @@
 #include "lockstep/train/image_fit.h"
 #include "lockstep/train/precision.h"
 #include "lockstep/train/run_identity.h"
-#include "lockstep/train/smallest_batch.h"
 
 namespace lockstep::train {
 namespace {
@@ -272,9 +271,6 @@ Setup set_up(
   }
   open_data(setup, config, own);
   build_model(setup, config, own, fs);
-  if (!config.test_only && setup.train_samples > 0) {
-    check_smallest_batch(setup);
-  }
   setup.strategy = setup.model.strategy(
       {.devices = setup.devices,
        .name = config.strategy,

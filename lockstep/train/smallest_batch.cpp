@@ -2,11 +2,11 @@
 #include "lockstep/train/smallest_batch.h"
 
 #include <algorithm>
+#include <exception>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
 #include <torch/nn/modules/batchnorm.h>
 
 namespace lockstep::train {
@@ -37,6 +37,9 @@ smallest_share(std::int64_t samples, std::int64_t batch, std::int64_t devices) {
 }
 
 void check_smallest_batch(const Setup& setup) {
+  if (setup.train_samples == 0) {
+    return;
+  }
   const std::int64_t share = smallest_share(
       (setup.train_samples + setup.ranks.size - 1) / setup.ranks.size,
       setup.train_data->options().batch_size,
@@ -49,8 +52,8 @@ void check_smallest_batch(const Setup& setup) {
   try {
     const at::NoGradGuard no_grad;
     static_cast<void>(setup.model.forward_of_copy(at::zeros(shape)));
-  } catch (const c10::Error& error) {
-    if (const auto found = one_value_error(error.what_without_backtrace())) {
+  } catch (const std::exception& error) {
+    if (const auto found = one_value_error(error.what())) {
       raise(*found);
     }
   }

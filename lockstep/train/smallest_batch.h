@@ -21,7 +21,7 @@ smallest_share(std::int64_t samples, std::int64_t batch, std::int64_t devices);
 
 /// Tries one sample on a copy of a model with batch norms, if a device gets one
 /// at some time. The model and the random numbers stay as they are. A module
-/// that cannot be copied is not tried.
+/// that cannot be copied, or fails otherwise, is left to the first step.
 /// Errors: throws `one_value_error`.
 void check_smallest_batch(const Setup& setup);
 

@@ -274,13 +274,17 @@ class AnyModel {
     return make_(std::move(options));
   }
 
-  /// What a copy of the module makes of `x`, on the module's device, when it
-  /// trains. The module and the host's random numbers stay as they are.
+  /// What a copy of the module makes of `x`, both on the CPU, when it trains.
+  /// The module and all random numbers stay as they are.
   /// Errors: throws what `clone_module` and `forward` throw.
   [[nodiscard]] at::Tensor forward_of_copy(const at::Tensor& x) const {
     const RngStateGuard guard;
     const auto copy = clone_module(*module_);
-    copy->train();
+    copy->to(at::kCPU);
+    // As a step: what a program has frozen in a net that trains stays frozen.
+    if (!copy->is_training()) {
+      copy->train();
+    }
     return forward_(*copy, x);
   }
 

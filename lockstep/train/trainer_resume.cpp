@@ -13,6 +13,7 @@
 #include "lockstep/train/rank_settings.h"
 #include "lockstep/train/resume_check.h"
 #include "lockstep/train/run_folder.h"
+#include "lockstep/train/smallest_batch.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::train {
@@ -111,14 +112,17 @@ TrainConfig Trainer::config_to_set_up() {
 
 void Trainer::resume() {
   const Resumption* const from = checkpoint();
+  if (from != nullptr) {
+    naming_the_file(*from, [&] { check(*from); });
+  }
+  if (!config_.test_only && cursor_.epoch < config_.epochs) {
+    check_smallest_batch(setup_);
+  }
   if (from == nullptr) {
     return;
   }
   const ckpt::Value& root = from->checkpoint.root;
-  naming_the_file(*from, [&] {
-    check(*from);
-    state_.load(root);
-  });
+  naming_the_file(*from, [&] { state_.load(root); });
   if (root.find("cursor") == nullptr) {
     cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);
     cursor_.total_samples = cursor_.epoch * setup_.train_samples;

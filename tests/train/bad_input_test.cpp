@@ -87,6 +87,19 @@ TEST_F(BadInputTest, ALastBatchOfOneImageIsRefusedBeforeTheFirst) {
   train(config);
 }
 
+TEST_F(BadInputTest, ALastBatchOfOneImageIsNoErrorWithNothingLeftToTrain) {
+  TrainConfig config = small("run");
+  config.model = "resnet18";
+  config.epochs = 1;
+  config.max_train_samples = 66;
+  train(config);
+  config.resume = config.output;
+  config.batch_size = 65;
+  EXPECT_EQ(train(config).epochs, 1);
+  config.epochs = 2;
+  EXPECT_THAT(refused(config).message, HasSubstr("has one image on a device"));
+}
+
 TEST_F(BadInputTest, ALastBatchOfOneImageIsNoErrorWithoutNorms) {
   TrainConfig config = small("run");
   config.epochs = 1;

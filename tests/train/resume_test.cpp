@@ -330,6 +330,18 @@ TEST_F(ResumeTest, WhatAProgramFrozeStaysFrozenAfterATest) {
   }
 }
 
+TEST_F(ResumeTest, WhatAProgramFrozeTakesABatchOfOneImage) {
+  for (const std::string devices : {"cpu", "cpu*2"}) {
+    TrainConfig config = small("run-" + devices);
+    config.devices = devices;
+    config.max_train_samples = 66; // 64, 2: one image for each of two devices
+    config.batch_size = devices == "cpu" ? 65 : 64;
+    const auto net = std::make_shared<FrozenNet>();
+    EXPECT_EQ(train(config, {.own = {.model = net}}).steps, 2 * config.epochs);
+    EXPECT_EQ(net->norm->running_mean.abs().sum().item<float>(), 0.0F);
+  }
+}
+
 TEST_F(ResumeTest, ARefusalLeavesTheProgramsModelAsItWas) {
   TrainConfig config = small("run");
   train(config, {.own = {.model = std::make_shared<FrozenNet>()}});
