@@ -23,6 +23,7 @@
 namespace {
 
 using lockstep::cli_train::Arguments;
+using lockstep::train::kTrainCommands;
 
 bool has(Arguments args, std::string_view flag) {
   return std::ranges::find(args, flag) != args.end();
@@ -30,11 +31,11 @@ bool has(Arguments args, std::string_view flag) {
 
 // The name of what `args` ask for in JSON.
 std::string_view schema_of(Arguments args) {
-  constexpr auto& kCommands = lockstep::train::kTrainCommands;
-  if (std::ranges::find(
-          kCommands,
-          args.front(),
-          &lockstep::train::TrainCommand::name) == kCommands.end()) {
+  const auto* const found = std::ranges::find(
+      kTrainCommands,
+      args.front(),
+      &lockstep::train::TrainCommand::name);
+  if (found == kTrainCommands.end()) {
     return "args";
   }
   return has(args, "--tune") ? "tune" : std::string_view(args.front());
