@@ -58,11 +58,11 @@ std::string table_text(
     const std::vector<ckpt::ListRow>& rows,
     const TableStyle& style) {
   std::vector<Cells> table;
-  std::array<std::size_t, 6> widths{};
+  std::array<int, 6> widths{};
   for (const ckpt::ListRow& row : rows) {
     table.push_back(cells_of(row, style));
     for (std::size_t i = 0; i < table.back().size(); ++i) {
-      widths.at(i) = std::max(widths.at(i), table.back()[i].size());
+      widths.at(i) = std::max(widths.at(i), display_width(table.back()[i]));
     }
   }
   std::string text;
@@ -105,9 +105,9 @@ Json groups_json(const std::vector<ckpt::TreeRow>& groups) {
 }
 
 std::string groups_text(const std::vector<ckpt::TreeRow>& groups) {
-  std::size_t width = 0;
+  int width = 0;
   for (const ckpt::TreeRow& row : groups) {
-    width = std::max(width, escape(row.path, kShownName).size());
+    width = std::max(width, display_width(escape(row.path, kShownName)));
   }
   std::string text;
   for (const ckpt::TreeRow& row : groups) {

@@ -121,9 +121,9 @@ Result<std::vector<NamedStats>> all_stats(const ckpt::Value& root) {
 }
 
 std::string stats_table(const std::vector<NamedStats>& rows) {
-  std::size_t width = 4;
+  int width = 4;
   for (const NamedStats& row : rows) {
-    width = std::max(width, escape(row.name, 200).size());
+    width = std::max(width, display_width(escape(row.name, 200)));
   }
   std::string text = padded("name", width) +
                      format(

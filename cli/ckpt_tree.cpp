@@ -42,9 +42,9 @@ std::string tree_rows_text(
     const std::vector<ckpt::TreeRow>& rows,
     std::string_view file_format,
     bool is_long) {
-  std::size_t width = 0;
+  int width = 0;
   for (const ckpt::TreeRow& row : rows) {
-    width = std::max(width, label_text(row).size());
+    width = std::max(width, display_width(label_text(row)));
   }
   std::string text;
   for (const ckpt::TreeRow& row : rows) {

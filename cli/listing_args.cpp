@@ -65,11 +65,6 @@ void print_list(const ckpt::Checkpoint& file, std::string_view text) {
   print_warnings(warning_lines(file));
 }
 
-std::string padded(std::string text, std::size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text;
-}
-
 std::string storage_place(
     std::string_view format,
     const ckpt::Storage& storage) {

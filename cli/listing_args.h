@@ -40,9 +40,6 @@ Result<std::vector<ckpt::ListRow>> list_rows(
 /// Prints a list, and to standard error what was read with a warning.
 void print_list(const ckpt::Checkpoint& file, std::string_view text);
 
-/// `text` and spaces up to `width`.
-std::string padded(std::string text, std::size_t width);
-
 /// Where a file of `format` (`Checkpoint::format`) keeps the storage: a record
 /// of an archive ("data/3"), an entry of a stream ("key 3"), or "own" where
 /// every tensor has bytes of its own.

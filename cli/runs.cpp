@@ -77,11 +77,11 @@ using Cells = std::vector<std::string>;
 
 // Columns as wide as their widest cell.
 std::string aligned(const std::vector<Cells>& rows) {
-  std::vector<std::size_t> widths;
+  std::vector<int> widths;
   for (const Cells& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
+      widths[i] = std::max(widths[i], display_width(row[i]));
     }
   }
   std::string text;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
@@ -14,11 +15,17 @@
 namespace lockstep {
 namespace {
 
+// Python shows no sign of NaN.
+template <class T>
+T without_sign_of_nan(T value) {
+  if constexpr (std::floating_point<T>) {
+    return std::isnan(value) ? std::abs(value) : value;
+  }
+  return value;
+}
+
 // Python's repr: a fraction or an exponent is always visible.
 std::string python_spelling(std::string text) {
-  if (text == "-nan") {
-    return "nan"; // Python shows no sign of it
-  }
   if (text.find_first_of(".en") == std::string::npos) {
     text += ".0"; // "inf" and "nan" hold an 'n'
   }
@@ -62,18 +69,20 @@ std::string vformat(std::string_view pattern, std::span<const FormatArg> args) {
   store.reserve(args.size(), 0);
   for (const FormatArg& arg : args) {
     std::visit(
-        [&store](const auto& value) { store.push_back(value); },
+        [&store](const auto& value) {
+          store.push_back(without_sign_of_nan(value));
+        },
         arg.value());
   }
   return fmt::vformat(fmt::string_view(pattern.data(), pattern.size()), store);
 }
 
 std::string shortest(float value) {
-  return python_spelling(fmt::format("{}", value));
+  return python_spelling(format("{}", value));
 }
 
 std::string shortest(double value) {
-  return python_spelling(fmt::format("{}", value));
+  return python_spelling(format("{}", value));
 }
 
 std::string join(
@@ -161,6 +170,18 @@ std::string escape(std::string_view text, std::size_t max_bytes) {
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return safe;
+}
+
+int display_width(std::string_view text) {
+  return static_cast<int>(std::ranges::count_if(text, [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
+}
+
+std::string padded(std::string text, int width) {
+  const int missing = std::max(width - display_width(text), 0);
+  text.append(static_cast<std::size_t>(missing), ' ');
+  return text;
 }
 
 std::string with_commas(std::uint64_t value) {

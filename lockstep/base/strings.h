@@ -168,6 +168,13 @@ std::string lower_case(std::string_view text);
 /// `\xNN`, and what is longer than `max_bytes` is cut with "...".
 std::string escape(std::string_view text, std::size_t max_bytes = 80);
 
+/// Units: columns that `text` (UTF-8 without control characters) takes, at one
+/// column for each character.
+int display_width(std::string_view text);
+
+/// `text` and spaces up to `width` columns.
+std::string padded(std::string text, int width);
+
 /// Thousands separated by commas: 11,175,370.
 std::string with_commas(std::uint64_t value);
 

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/report/terminal.h"
 
 namespace lockstep::report {
 namespace {

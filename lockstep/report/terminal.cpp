@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -71,12 +70,6 @@ void DescriptorScreen::write(std::string_view text) {
       return; // a closed or full stderr must not stop a training run
     }
   }
-}
-
-int display_width(std::string_view text) {
-  return static_cast<int>(std::ranges::count_if(text, [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
 }
 
 } // namespace lockstep::report

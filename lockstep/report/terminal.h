@@ -67,8 +67,4 @@ class DescriptorScreen final : public Screen {
   TerminalTraits traits_;
 };
 
-/// Units: columns that `text` (UTF-8 without control characters) takes, at one
-/// column for each character.
-int display_width(std::string_view text);
-
 } // namespace lockstep::report

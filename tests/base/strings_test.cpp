@@ -12,6 +12,7 @@ TEST(Format, TakesEveryKindOfArgument) {
   EXPECT_EQ(
       format("{} {} {:.2f} {} {}", 1, 2U, 3.0, true, std::string("x")),
       "1 2 3.00 true x");
+  EXPECT_EQ(format("{:.1f}", std::copysign(std::nan(""), -1)), "nan");
 }
 
 // tests/compile_fail shows that another number does not compile.
@@ -59,6 +60,13 @@ TEST(Human, WritesSizesTimesAndThousands) {
   EXPECT_EQ(human_seconds(64.4), "0:01:04");
   EXPECT_EQ(with_commas(11175370), "11,175,370");
   EXPECT_EQ(with_commas(999), "999");
+}
+
+TEST(DisplayWidth, CountsCharactersNotBytes) {
+  EXPECT_EQ(display_width("abc"), 3);
+  EXPECT_EQ(display_width("\xe2\x94\x81\xc3\xa4"), 2);
+  EXPECT_EQ(padded("\xc3\xa4", 3), "\xc3\xa4  ");
+  EXPECT_EQ(padded("abcd", 3), "abcd");
 }
 
 TEST(Nearest, FindsATypingMistakeAndNothingFar) {

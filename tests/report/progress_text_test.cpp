@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/report/terminal.h"
+#include "lockstep/base/strings.h"
 
 namespace lockstep::report {
 namespace {

@@ -79,10 +79,5 @@ TEST(DescriptorScreen, WritesToAFileAndIsNotATerminal) {
   screen.write("a closed descriptor is no reason to stop");
 }
 
-TEST(DisplayWidth, CountsCharactersNotBytes) {
-  EXPECT_EQ(display_width("abc"), 3);
-  EXPECT_EQ(display_width("\xe2\x94\x81\xc3\xa4"), 2);
-}
-
 } // namespace
 } // namespace lockstep::report

@@ -10,15 +10,6 @@
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
-namespace {
-
-std::string padded(std::string text, std::size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text;
-}
-
-} // namespace
-
 void SettingSources::set(const Flag& flag, std::string place) {
   places_[flag.name] = std::move(place);
 }
@@ -69,8 +60,8 @@ void apply_environment(
 std::string settings_table(
     const TrainConfig& config,
     const SettingSources& sources) {
-  constexpr std::size_t kNameWidth = 22;
-  constexpr std::size_t kValueWidth = 22;
+  constexpr int kNameWidth = 22;
+  constexpr int kValueWidth = 22;
   std::string text;
   for (const Flag& flag : flag_table()) {
     const std::string value = get_flag(config, flag);
