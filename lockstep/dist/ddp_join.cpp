@@ -53,14 +53,14 @@ void warn_of_skew(int rank) {
 
 using TensorSet = std::unordered_set<const c10::TensorImpl*>;
 
-/// `counts` has for each parameter how many ranks have used it.
+/// `counts` has for each of `trained` how many ranks have used it.
 TensorSet unused_among(
-    const std::vector<dist::internal::NamedTensor>& parameters,
+    const std::vector<at::Tensor>& trained,
     const at::Tensor& counts) {
   TensorSet unused;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
+  for (std::size_t i = 0; i < trained.size(); ++i) {
     if (counts[static_cast<std::int64_t>(i)].item<int>() == 0) {
-      unused.insert(parameters[i].tensor.unsafeGetTensorImpl());
+      unused.insert(trained[i].unsafeGetTensorImpl());
     }
   }
   return unused;
@@ -167,7 +167,7 @@ void DistributedDataParallelBase::State::shadow_pass() {
     if (options.find_unused_parameters) {
       std::vector<at::Tensor> used{reducer->get_local_used_map_on_device()};
       c10d_group()->allreduce(used)->wait();
-      unused = unused_among(parameters, used.front().cpu());
+      unused = unused_among(trained, used.front().cpu());
     }
     if (join.after_backward) {
       for (std::size_t i = 0; i < buckets.size(); ++i) {

@@ -46,6 +46,7 @@ void DistributedDataParallelBase::State::reduce_by(
   logger = nullptr;
   reducer = nullptr;
   parameters = parts.parameters;
+  trained = dist::internal::tensors_of(parts.trained);
   reducer = dist::internal::make_reducer(
       parts,
       options,

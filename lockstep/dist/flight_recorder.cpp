@@ -70,6 +70,9 @@ std::string file_name() {
              : format("{}/{}", parent_directory(path), kFile);
 }
 
+// What Gloo says of a type of elements.
+constexpr std::string_view kRefusedType = "Invalid scalar type";
+
 } // namespace
 
 // Gloo: "[FILE:LINE] Connection closed by peer [HOST]:PORT. This is typically
@@ -90,6 +93,20 @@ bool is_timeout_text(const std::string& text) {
          text.find("imeout") != std::string::npos;
 }
 
+bool ends_group(const std::exception& error) {
+  return !text_of(error).starts_with(kRefusedType);
+}
+
+bool ends_group(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return ends_group(exception);
+  } catch (...) {
+    return true;
+  }
+}
+
 std::optional<Error> own_mistake(
     std::string_view op,
     const std::exception& error) {
@@ -107,7 +124,10 @@ std::optional<Error> own_mistake(
       .message = std::move(text),
       .hint = has_unused ? "set find_unused_parameters or static_graph in "
                            "DistributedDataParallelOptions"
-                         : "the other ranks may wait for this one",
+              : ends_group(error)
+                  ? "the other ranks may wait for this one"
+                  : "this backend does not carry such elements: convert the "
+                    "tensor first",
       .detail = "E_COLLECTIVE_ARGUMENT"};
 }
 
@@ -285,10 +305,12 @@ std::exception_ptr FlightRecorder::failure(
     }
     const std::scoped_lock lock(failing_);
     log_->end(flight.ticket, true);
-    log_->fail({.text = mistake->message});
-    answers_.push_back(
-        {.group = flight.group->name,
-         .answer = {.text = mistake->message, .cause = mistake->message}});
+    if (ends_group(exception)) {
+      log_->fail({.text = mistake->message});
+      answers_.push_back(
+          {.group = flight.group->name,
+           .answer = {.text = mistake->message, .cause = mistake->message}});
+    }
     return std::make_exception_ptr(Exception(*mistake));
   } catch (...) {
     return failure(flight, "an exception that is no std::exception");

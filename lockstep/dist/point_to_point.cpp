@@ -60,7 +60,7 @@ std::vector<at::Tensor> ProcessGroup::gather(const at::Tensor& tensor, int dst)
     }
   }
   impl().collective("gather", [&] {
-    std::vector<at::Tensor> inputs{tensor.contiguous()};
+    std::vector<at::Tensor> inputs{internal::in_order(tensor)};
     impl().group->gather(outputs, inputs, {.rootRank = dst})->wait();
   });
   return outputs.empty() ? std::vector<at::Tensor>()
@@ -102,7 +102,7 @@ void ProcessGroup::scatter(
 void ProcessGroup::send(const at::Tensor& tensor, int dst, int tag) const {
   check_other("send", dst, tag, *this);
   impl().collective("send", [&] {
-    std::vector<at::Tensor> tensors{tensor.contiguous()};
+    std::vector<at::Tensor> tensors{internal::in_order(tensor)};
     impl().group->send(tensors, dst, tag)->wait();
   });
 }

@@ -10,6 +10,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/view_as_real.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/headeronly/version.h>
 
@@ -73,11 +74,19 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
+at::Tensor without_lazy_signs(const at::Tensor& tensor) {
+  return tensor.is_sparse() ? tensor : tensor.resolve_conj().resolve_neg();
+}
+
+at::Tensor in_order(const at::Tensor& tensor) {
+  return without_lazy_signs(tensor).contiguous();
+}
+
 std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> found;
   found.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
-    found.push_back(tensor.contiguous());
+    found.push_back(in_order(tensor));
   }
   return found;
 }
@@ -181,11 +190,18 @@ std::vector<at::Tensor> ProcessGroup::all_gather(
     outputs.front().push_back(
         at::empty_like(tensor, at::MemoryFormat::Contiguous));
   }
+  std::vector<at::Tensor> gathered = outputs.front();
   impl().collective("all_gather", [&] {
-    std::vector<at::Tensor> inputs{tensor.contiguous()};
+    std::vector<at::Tensor> inputs{internal::in_order(tensor)};
+    if (tensor.is_complex()) { // Gloo gathers none; Python does the same
+      inputs.front() = at::view_as_real(inputs.front());
+      for (at::Tensor& output : outputs.front()) {
+        output = at::view_as_real(output);
+      }
+    }
     impl().group->allgather(outputs, inputs)->wait();
   });
-  return std::move(outputs.front());
+  return gathered;
 }
 
 at::Tensor ProcessGroup::reduce_scatter(

@@ -21,7 +21,9 @@ void take_end(Future& inner, Flight& flight, FlightRecorder& recorder) {
   if (recorder.end(flight, true)) {
     flight.future->setError(error);
   }
-  flight.carrier->abort();
+  if (ends_group(inner.exception_ptr())) {
+    flight.carrier->abort();
+  }
 }
 
 /// For work that has no future (Gloo's reduce_scatter): its end is seen by
@@ -60,10 +62,12 @@ class PlainWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override {
     try {
       inner_->wait(timeout);
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
       const auto ours = recorder_->failure(*flight_, std::current_exception());
       recorder_->end(*flight_, true);
-      flight_->carrier->abort();
+      if (ends_group(error)) {
+        flight_->carrier->abort();
+      }
       std::rethrow_exception(ours);
     }
     recorder_->end(*flight_, false);

@@ -160,6 +160,58 @@ TEST(ProcessGroup, AnotherCallIsNamedOnBothSides) {
           "(2,), here 1 (all_reduce) of Float (3,)"));
 }
 
+// Of torch::complex(1, rank + 1).conj(): LibTorch puts the sign off.
+TEST(ProcessGroup, SignsThatAreDueAreSent) {
+  for (const char* backend : {"gloo", "shm"}) {
+    const auto errors = run_thread_ranks(
+        2,
+        [](const ProcessGroup& group) {
+          const double own = group.rank() + 1.0;
+          const auto number = [&] {
+            return torch::complex(torch::ones({2}), torch::full({2}, own))
+                .conj();
+          };
+          at::Tensor sum = number();
+          group.all_reduce(sum);
+          EXPECT_EQ(torch::imag(sum)[1].item<double>(), -3);
+          at::Tensor first = number();
+          group.broadcast(first, 0);
+          EXPECT_EQ(torch::imag(first)[1].item<double>(), -1);
+          at::Tensor negated = torch::_neg_view(torch::full({2}, own));
+          group.all_reduce(negated);
+          EXPECT_EQ(negated[1].item<double>(), -3);
+          const auto all = group.all_gather(number());
+          EXPECT_TRUE(all[1].is_complex());
+          EXPECT_EQ(torch::imag(all[1])[1].item<double>(), -2);
+        },
+        {.backend = backend, .timeout = std::chrono::seconds(60)});
+    EXPECT_THAT(errors, Each(IsEmpty())) << backend;
+  }
+}
+
+// As in Python: what Gloo does not carry is refused, and the group works on.
+TEST(ProcessGroup, ATypeThatIsRefusedEndsNoGroup) {
+  const auto errors = run_thread_ranks(
+      2,
+      [](const ProcessGroup& group) {
+        at::Tensor odd = torch::ones({2}, at::kShort);
+        try {
+          group.all_reduce(odd);
+          ADD_FAILURE() << "Gloo adds int16";
+        } catch (const Exception& error) {
+          EXPECT_THAT(error.error().message, HasSubstr("scalar type"));
+          EXPECT_THAT(error.error().hint, HasSubstr("convert the tensor"));
+        }
+        for (int i = 0; i < 3; ++i) {
+          at::Tensor sum = torch::ones({2});
+          group.all_reduce(sum);
+          EXPECT_EQ(sum[0].item<double>(), 2);
+        }
+      },
+      {.backend = "gloo", .timeout = std::chrono::seconds(60)});
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 struct OtherCall {
   void (*run)(const ProcessGroup& group) = nullptr;
   const char* text = nullptr;

@@ -80,6 +80,7 @@ struct Heads : torch::nn::Module {
     norm = register_module("norm", torch::nn::BatchNorm1d(6));
     left = register_module("left", torch::nn::Linear(6, 2));
     right = register_module("right", torch::nn::Linear(6, 2));
+    first->bias.set_requires_grad(false); // is not among the reducer's
   }
   at::Tensor forward(const at::Tensor& x, bool goes_left) {
     const at::Tensor inner = norm->forward(first->forward(x));

@@ -35,6 +35,8 @@ struct DistributedDataParallelBase::State {
   std::shared_ptr<dist::internal::FirstBackward> first_backward = {};
   /// All parameters, also frozen ones.
   std::vector<dist::internal::NamedTensor> parameters = {};
+  /// The reducer's, in its order: those that were not frozen when it was made.
+  std::vector<at::Tensor> trained = {};
   /// Of the current or the last `join`.
   JoinOptions join = {.enable = false};
   /// The communication hook; empty without one.

@@ -171,6 +171,11 @@ bool is_timeout_text(const std::string& text);
 /// What c10d and Gloo say, without the stack.
 std::string text_of(const std::exception& error);
 
+/// False for what a backend refuses before it sends anything, on all ranks
+/// alike: elements of a type that it does not carry. The group works on.
+bool ends_group(const std::exception& error);
+bool ends_group(const std::exception_ptr& error);
+
 /// Ours for a call that cannot work on this rank by itself; nothing for what
 /// the network and other ranks do, which comes as another class or says so.
 std::optional<Error> own_mistake(

@@ -57,6 +57,13 @@ namespace internal {
 
 c10d::ReduceOp to_c10d(ReduceOp op);
 
+/// The same elements with memory that holds what they are: conjugation and
+/// negation that LibTorch has put off are done. `tensor` itself without them.
+at::Tensor without_lazy_signs(const at::Tensor& tensor);
+
+/// The elements in order, as memory holds them. `tensor` itself if it does.
+at::Tensor in_order(const at::Tensor& tensor);
+
 /// A tensor that a collective replaces. Gloo takes memory as it lies, whatever
 /// the strides say: it gets the elements in order. Python reduces and
 /// broadcasts memory as it lies, so beside its ranks what has no gaps stays as
@@ -68,8 +75,8 @@ class Replaced {
         elements_(
             tensor.is_sparse() ||
                     (has_python_ranks && tensor.is_non_overlapping_and_dense())
-                ? tensor
-                : tensor.contiguous()) {}
+                ? without_lazy_signs(tensor)
+                : in_order(tensor)) {}
 
   [[nodiscard]] std::vector<at::Tensor> list() const {
     return {elements_};
@@ -88,7 +95,7 @@ class Replaced {
   at::Tensor elements_;
 };
 
-/// The elements of each in order.
+/// The elements of each, as `in_order`.
 std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& tensors);
 
 /// A group over `store`, named as Python names its default group, so that ranks
