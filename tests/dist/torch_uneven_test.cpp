@@ -13,8 +13,6 @@ namespace lockstep {
 namespace {
 
 using dist::run_thread_ranks;
-using testing::AllOf;
-using testing::AnyOf;
 using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
