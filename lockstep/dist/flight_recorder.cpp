@@ -70,8 +70,11 @@ std::string file_name() {
              : format("{}/{}", parent_directory(path), kFile);
 }
 
-// What Gloo says of a type of elements.
-constexpr std::string_view kRefusedType = "Invalid scalar type";
+// What Gloo says of a type of elements; the second of complex numbers, which
+// have no greatest.
+constexpr std::array<std::string_view, 2> kRefusedTypes{
+    "Invalid scalar type",
+    "all_reduce does not support"};
 
 } // namespace
 
@@ -94,7 +97,10 @@ bool is_timeout_text(const std::string& text) {
 }
 
 bool ends_group(const std::exception& error) {
-  return !text_of(error).starts_with(kRefusedType);
+  const std::string text = text_of(error);
+  return std::ranges::none_of(kRefusedTypes, [&](std::string_view refused) {
+    return text.starts_with(refused);
+  });
 }
 
 bool ends_group(const std::exception_ptr& error) {
