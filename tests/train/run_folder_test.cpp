@@ -57,16 +57,18 @@ TEST_F(RunFolderTest, NamesGoBelowRuns) {
 TEST_F(RunFolderTest, StepsAreComparedAsNumbers) {
   constexpr std::int64_t kStep = 99'999'999;
   fs_.create_directories("out").value();
-  for (const std::int64_t step : {kStep - 1, kStep, kStep + 1}) {
+  for (std::int64_t step = kStep - 2; step <= kStep + 1; ++step) {
     write_file_atomically(fs_, "out/" + checkpoint_name(step), "bytes").value();
   }
-  for (const std::string_view link : {kLatestFile, kBestFile}) {
-    fs_.symlink(checkpoint_name(kStep), format("out/{}", link)).value();
-  }
+  fs_.symlink(checkpoint_name(kStep), format("out/{}", kLatestFile)).value();
+  fs_.symlink(checkpoint_name(kStep - 1), format("out/{}", kBestFile)).value();
   prune_checkpoints(fs_, "out", 1).value();
   EXPECT_EQ(
       list_checkpoints(fs_, "out").value(),
-      (std::vector{checkpoint_name(kStep + 1), checkpoint_name(kStep)}));
+      (std::vector{
+          checkpoint_name(kStep + 1),
+          checkpoint_name(kStep),
+          checkpoint_name(kStep - 1)}));
 }
 
 TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsAnError) {
