@@ -50,7 +50,7 @@ struct DataParallelOptions {
   /// Numbers of CUDA (or started simulated) devices, as in PyTorch, instead of
   /// `devices`.
   std::vector<std::int64_t> device_ids = {};
-  /// Where results are gathered; the first device if empty.
+  /// Where results are gathered, with one device, too; the first if empty.
   DeviceSpec output_device = {};
   /// Dimension that is split and joined.
   std::int64_t dim = 0;

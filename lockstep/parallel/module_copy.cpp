@@ -7,11 +7,11 @@
 #include <string>
 #include <typeinfo>
 
+#include <c10/util/Exception.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/clone.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -71,26 +71,41 @@ std::shared_ptr<Module> call(
            master.name())});
 }
 
+// A reset() that appends to a list of layers makes a copy of twice the layers.
+void warn_of_stale(const Module& master, const ModuleCopy& copy) {
+  if (!copy.stale.empty()) {
+    TORCH_WARN(format(
+        "a member of {} holds '{}' of the module beside what reset() made; "
+        "replicas compute with theirs in its place. If reset() appends to a "
+        "list, let it clear the list first; else capture no layer or tensor "
+        "of the module in a function",
+        master.name(),
+        join(copy.stale, "', '")));
+  }
+}
+
 } // namespace
 
-std::shared_ptr<Module> copy_module(
+ModuleCopy copy_module(
     const Module& master,
     c10::Device device,
     const ModuleFactory& factory,
     const ModuleFactory& default_factory) {
   if (factory) {
-    return call(factory, master);
+    return copy_made_by([&] { return call(factory, master); }, master);
   }
   try {
-    return clone_module(
-        master,
-        device.is_cpu() ? std::nullopt : std::optional(device));
+    ModuleCopy copy =
+        copy_of(master, device.is_cpu() ? std::nullopt : std::optional(device));
+    warn_of_stale(master, copy);
+    return copy;
   } catch (const c10::Error& e) {
     if (!default_factory) {
       raise_no_copy(master, e);
     }
-    auto made = call(default_factory, master);
-    if (!is_built_like(*made, master)) {
+    ModuleCopy made =
+        copy_made_by([&] { return call(default_factory, master); }, master);
+    if (!is_built_like(*made.module, master)) {
       raise_no_copy(master, e);
     }
     return made;

@@ -8,6 +8,8 @@
 
 #include <c10/core/Device.h>
 
+#include "lockstep/tensor/clone.h"
+
 namespace torch::nn {
 class Module;
 } // namespace torch::nn
@@ -20,12 +22,13 @@ using ModuleFactory = std::function<std::shared_ptr<torch::nn::Module>()>;
 
 namespace parallel {
 
-/// What `factory` makes, if given; else `master.clone()`, on `device`; else,
+/// What `factory` makes, if given; else `copy_of(master)`, on `device`; else,
 /// where that does not work, what `default_factory` makes, if it has the
-/// master's parameters, buffers and layer options.
+/// master's parameters, buffers and layer options. The master stays as it is.
+/// Warns of members of a clone that hold the master's beside its own.
 /// Errors: throws kInvalidArgument for a factory that returns nothing or
 /// another class, kUnsupported with the line to write if there is no way.
-std::shared_ptr<torch::nn::Module> copy_module(
+ModuleCopy copy_module(
     const torch::nn::Module& master,
     c10::Device device,
     const ModuleFactory& factory,

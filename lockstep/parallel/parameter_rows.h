@@ -3,6 +3,7 @@
 // Which parameter of a replica stands for which of the module.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct ParameterRow {
   /// First name it is registered under: "layer1.0.conv1.weight".
   std::string name = {};
   at::Tensor master = {};
+  /// The norm by which forward shortens its rows, if it is the weight of an
+  /// embedding with `max_norm`: Note [Renormed rows] in renormed_rows.h.
+  std::optional<double> norm = {};
   /// Of connected replicas: where they send the master's gradient.
   torch::autograd::Edge sent_to = {};
   /// Per replica, the leaves that take its gradient: one, or several where the

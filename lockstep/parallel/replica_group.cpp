@@ -125,6 +125,7 @@ int intra_op_threads(const ReplicaGroupOptions& options) {
 
 struct ReplicaGroup::Impl {
   c10::Device output_device;
+  bool is_output_named = false;
   std::int64_t dim = 0;
   bool is_connected = false;
   std::mutex mutex = {};
@@ -139,6 +140,7 @@ struct ReplicaGroup::Impl {
 
   Impl(std::shared_ptr<torch::nn::Module> module, ReplicaGroupOptions options)
       : output_device(options.output_device.value_or(options.devices.front())),
+        is_output_named(options.output_device.has_value()),
         dim(options.dim),
         is_connected(options.connected_graph),
         replicas(
@@ -172,6 +174,7 @@ struct ReplicaGroup::Impl {
       std::string& form);
   std::vector<TensorList> split(const TensorList& inputs) const;
   TensorList forward_on_one(const TensorList& inputs, const Call& call);
+  TensorList give_out(TensorList outputs) const;
 };
 
 ReplicaGroup::ReplicaGroup(
@@ -242,7 +245,10 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
     begin_graph(pass, shards, inputs);
   }
   const auto before = replicas.fingerprint(index);
-  ReplicaOutputs outputs = call(index, replicas.module(index), pass.inputs);
+  ReplicaOutputs outputs = [&] {
+    const StandInGuard own(replicas.stand_ins(index));
+    return call(index, replicas.module(index), pass.inputs);
+  }();
   replicas.check_unchanged(index, before);
   pass.outputs = std::move(outputs.tensors);
   pass.returned = pass.outputs.size();
@@ -271,7 +277,7 @@ TensorList ReplicaGroup::Impl::forward_on_one(
     const Call& call) {
   const auto& devices = replicas.devices();
   if (devices.front().is_cpu()) {
-    return call(0, replicas.module(0), inputs).tensors;
+    return give_out(call(0, replicas.module(0), inputs).tensors);
   }
   {
     const std::lock_guard lock(mutex);
@@ -279,7 +285,21 @@ TensorList ReplicaGroup::Impl::forward_on_one(
   }
   const c10::DeviceGuard device(devices.front());
   const auto shards = scatter(inputs, devices, dim, streams);
-  return call(0, replicas.module(0), shards.front()).tensors;
+  return give_out(call(0, replicas.module(0), shards.front()).tensors);
+}
+
+TensorList ReplicaGroup::Impl::give_out(TensorList outputs) const {
+  for (at::Tensor& output : outputs) {
+    if (is_output_named && output.defined() &&
+        output.device() != output_device) {
+      traffic->add(
+          Cargo::kOutputs,
+          0,
+          {.copies = 1, .bytes = bytes_of(output)});
+      output = output.to(output_device);
+    }
+  }
+  return outputs;
 }
 
 TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
@@ -310,6 +330,7 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
     plan.passes[i] = self.run_replica(i, inputs, shards[i], call, forms[i]);
   });
   rethrow_lowest(errors, devices, "parallel.forward");
+  self.replicas.take_renormed(shards.size());
   count_batch(plan);
   check_same_forms(forms);
   if (self.is_connected) {

@@ -17,6 +17,7 @@
 #include "lockstep/parallel/connected_graph.h"
 #include "lockstep/parallel/gradient_gates.h"
 #include "lockstep/parallel/module_copy.h"
+#include "lockstep/parallel/renormed_rows.h"
 #include "lockstep/parallel/replica_error.h"
 #include "lockstep/tensor/replaced_child.h"
 #include "lockstep/tensor/rng.h"
@@ -83,12 +84,15 @@ void ReplicaSet::make_replicas() {
   std::vector<ModuleParts> parts;
   parts.reserve(devices_.size());
   parts.emplace_back(master);
+  stand_ins_.resize(devices_.size());
   for (std::size_t i = 1; i < devices_.size(); ++i) {
-    modules_.push_back(copy_module(
+    ModuleCopy copy = copy_module(
         *master,
         devices_[i],
         options_.factory,
-        options_.default_factory));
+        options_.default_factory);
+    modules_.push_back(std::move(copy.module));
+    stand_ins_[i] = std::move(copy.stand_ins);
     if (!devices_[i].is_cpu()) {
       modules_.back()->to(devices_[i]);
     }
@@ -99,6 +103,7 @@ void ReplicaSet::make_replicas() {
 
 void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
   rows_ = make_rows(parts);
+  mark_renormed(*modules_.front(), rows_);
   sent_.assign(parts.size(), std::vector<SourceMark>(rows_.size()));
   buffers_.assign(parts.size(), {});
   submodules_.assign(parts.size(), {});
@@ -166,7 +171,7 @@ void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
   }
 }
 
-// On the master's device all leaves share its memory. Elsewhere the first leaf
+// On the master's device leaves share its memory. Elsewhere the first leaf
 // of a row holds the copy, and the others share that.
 Moved ReplicaSet::follow_parameters(std::size_t replica) {
   const bool is_here = devices_[replica] == devices_.front();
@@ -176,9 +181,11 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
   for (std::size_t row = 0; row < rows_.size(); ++row) {
     auto& leaves = rows_[row].leaves[replica];
     const at::Tensor& master = rows_[row].master;
+    const bool is_own = rows_[row].norm.has_value();
     const bool is_known =
         sent_[replica][row].is_of(master) && same_form(leaves.front(), master);
-    if (!is_here && !(is_known && options_.trusts_versions)) {
+    const bool is_shared = is_here && !is_own;
+    if (!is_shared && !(is_known && options_.trusts_versions && !is_own)) {
       if (!same_form(leaves.front(), master)) {
         leaves.front().set_data(
             at::empty_like(master.detach(), leaves.front().device()));
@@ -186,7 +193,7 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
       (is_known ? as_before : changed).add(master.detach(), leaves.front());
       sent.emplace_back(row, SourceMark(master));
     }
-    const at::Tensor source = is_here ? master : leaves.front();
+    const at::Tensor source = is_shared ? master : leaves.front();
     for (at::Tensor& leaf : leaves) {
       if (!leaf.is_same(source) && !is_alias(leaf, source)) {
         leaf.set_data(source.detach());
@@ -274,6 +281,10 @@ void ReplicaSet::check_devices() const {
   check(master_parts_->buffers);
 }
 
+void ReplicaSet::take_renormed(std::size_t used) {
+  lockstep::parallel::take_renormed(rows_, used);
+}
+
 std::vector<std::uint64_t> ReplicaSet::fingerprint(std::size_t replica) const {
   std::vector<std::uint64_t> print;
   print.reserve(rows_.size() * 2);
@@ -296,7 +307,8 @@ void ReplicaSet::check_unchanged(
   std::size_t place = 0;
   for (const ParameterRow& row : rows_) {
     for (std::size_t i = 0; i < row.leaves[replica].size(); ++i, place += 2) {
-      if (now[place] != before[place] || now[place + 1] != before[place + 1]) {
+      if (!row.norm && (now[place] != before[place] ||
+                        now[place + 1] != before[place + 1])) {
         raise(
             {.code = ErrorCode::kInvalidArgument,
              .op = "parallel.forward",
@@ -305,7 +317,8 @@ void ReplicaSet::check_unchanged(
                  row.name,
                  replica),
              .hint = "replicas share parameters: change them outside of "
-                     "forward, or register what changes as a buffer"});
+                     "forward, or register what changes as a buffer; for "
+                     "max_norm use torch::nn::Embedding or EmbeddingBag"});
       }
     }
   }

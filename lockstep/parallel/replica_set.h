@@ -2,8 +2,8 @@
 //
 // The modules of a group. Replica 0 is the user's module; the others have the
 // same structure and buffers of their own. On the master's device parameters
-// alias the master's memory (each with its own gradient graph); elsewhere they
-// are copies.
+// alias the master's memory (each with its own gradient graph), but for those
+// that forward itself changes (renormed_rows.h); elsewhere they are copies.
 //
 // Note [Following the master]
 // Before each pass the replicas follow the master. Aliased values cost nothing;
@@ -90,6 +90,14 @@ class ReplicaSet {
   /// as they were.
   void rebuild();
 
+  /// For a guard around the forward of replica `replica`.
+  [[nodiscard]] const StandIns& stand_ins(std::size_t replica) const {
+    return stand_ins_[replica];
+  }
+  /// After a pass of the first `used` replicas: the master gets the rows that
+  /// replicas shortened. See Note [Renormed rows] in renormed_rows.h.
+  void take_renormed(std::size_t used);
+
   /// Versions and addresses of a replica's parameters, to compare later.
   [[nodiscard]] std::vector<std::uint64_t> fingerprint(
       std::size_t replica) const;
@@ -113,6 +121,7 @@ class ReplicaSet {
   std::vector<c10::Device> devices_;
   ReplicaSetOptions options_;
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
+  std::vector<StandIns> stand_ins_;
   std::unique_ptr<ModuleParts> master_parts_;
   std::vector<ParameterRow> rows_;
   // [replica][row]: what the replica's copy was made from.

@@ -3,41 +3,29 @@
 
 #include <typeinfo>
 
+#include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
-#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/module.h>
 
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/given_tensors.h"
+#include "lockstep/tensor/module_children.h"
 #include "lockstep/tensor/rng.h"
 
 namespace lockstep {
 namespace {
 
 using torch::nn::Module;
-using torch::nn::SequentialImpl;
-
-std::shared_ptr<Module> clone_sequential(
-    const SequentialImpl& sequential,
-    const std::optional<c10::Device>& device) {
-  auto copy = std::make_shared<SequentialImpl>();
-  auto module = sequential.begin();
-  for (const auto& child : sequential.named_children()) {
-    copy->push_back(child.key(), module->clone(device));
-    ++module;
-  }
-  return copy;
-}
 
 // clone() of a class that inherits it makes an object of the base class, and
 // LibTorch's Sequential then holds nothing in its place.
 void check_same_classes(const Module& made, const Module& master) {
-  const auto children = made.children();
-  const auto masters = master.children();
+  const auto children = children_of(made);
+  const auto masters = children_of(master);
   bool is_same =
       typeid(made) == typeid(master) && children.size() == masters.size();
   for (std::size_t i = 0; is_same && i < masters.size(); ++i) {
-    is_same = children[i] != nullptr;
-    if (is_same) {
-      check_same_classes(*children[i], *masters[i]);
-    }
+    check_same_classes(*children[i].second, *masters[i].second);
   }
   if (!is_same) {
     TORCH_CHECK(
@@ -51,29 +39,127 @@ void check_same_classes(const Module& made, const Module& master) {
 
 void copy_flags(const Module& from, Module& to) {
   to.train(from.is_training());
-  auto parameters = to.named_parameters(/*recurse=*/false);
-  for (const auto& item : from.named_parameters(/*recurse=*/false)) {
-    parameters[item.key()].set_requires_grad(item.value().requires_grad());
+  const auto children = children_of(from);
+  const auto copies = children_of(to);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    copy_flags(*children[i].second, *copies[i].second);
   }
-  const auto children = to.named_children();
-  for (const auto& child : from.named_children()) {
-    copy_flags(*child.value(), *children[child.key()]);
+}
+
+void copy_all_flags(const Module& from, Module& to) {
+  copy_flags(from, to);
+  each_pair(
+      from,
+      to,
+      [](const std::string&, const at::Tensor& ours, const at::Tensor& theirs) {
+        if (ours.requires_grad() != theirs.requires_grad()) {
+          theirs.set_requires_grad(ours.requires_grad());
+        }
+      });
+}
+
+// A clone() may copy its children by `clone_module`; the outermost copy tells.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+thread_local int copies_begun = 0;
+
+struct CopyBegun {
+  CopyBegun() {
+    ++copies_begun;
   }
+  ~CopyBegun() {
+    --copies_begun;
+  }
+  CopyBegun(const CopyBegun&) = delete;
+  CopyBegun& operator=(const CopyBegun&) = delete;
+};
+
+// What members of the copy hold, and what they are to compute with.
+void find_stand_ins(
+    const Module& module,
+    const KeptTensors& kept,
+    const OwnParts& own,
+    ModuleCopy& copy) {
+  kept.each_held([&](const std::string& name, const at::Tensor& tensor) {
+    copy.borrowed.push_back(name);
+    if (!own.replaced(tensor)) {
+      copy.stale.push_back(name);
+    }
+  });
+  if (copy.borrowed.empty()) {
+    return;
+  }
+  install_stand_ins();
+  each_pair(
+      module,
+      *copy.module,
+      [&copy](
+          const std::string&,
+          const at::Tensor& ours,
+          const at::Tensor& theirs) {
+        copy.stand_ins.try_emplace(
+            ours.unsafeGetTensorImpl(),
+            StandIn{.original = ours, .own = theirs});
+      });
 }
 
 } // namespace
 
+ModuleCopy copy_of(
+    const Module& module,
+    const std::optional<c10::Device>& device) {
+  const at::NoGradGuard no_grad;
+  const RngStateGuard generator;
+  const CopyBegun inside;
+  const KeptTensors kept(module);
+  ModuleCopy result;
+  OwnParts::Children clones;
+  {
+    const ChildrenGuard children(module);
+    result.module = clone_tree(module, device);
+    clones = {
+        .held = children.those_that(&ChildStandIn::is_held),
+        .cloned = children.those_that(&ChildStandIn::is_cloned)};
+  }
+  kept.restore();
+  check_same_classes(*result.module, module);
+  OwnParts own(kept, device, std::move(clones), [&device](const Module& child) {
+    return copy_of(child, device);
+  });
+  own.give(module, result);
+  copy_all_flags(module, *result.module);
+  find_stand_ins(module, kept, own, result);
+  return result;
+}
+
+ModuleCopy copy_made_by(
+    const std::function<std::shared_ptr<Module>()>& make,
+    const Module& module) {
+  const at::NoGradGuard no_grad;
+  const CopyBegun inside;
+  const KeptTensors kept(module);
+  ModuleCopy result{.module = make()};
+  kept.restore();
+  OwnParts own(kept, std::nullopt, {}, [](const Module& child) {
+    return copy_of(child);
+  });
+  own.give(module, result);
+  find_stand_ins(module, kept, own, result);
+  return result;
+}
+
 std::shared_ptr<Module> clone_module(
     const Module& module,
     const std::optional<c10::Device>& device) {
-  const RngStateGuard generator;
-  const auto* sequential = dynamic_cast<const SequentialImpl*>(&module);
-  std::shared_ptr<Module> copy = sequential == nullptr
-                                     ? module.clone(device)
-                                     : clone_sequential(*sequential, device);
-  check_same_classes(*copy, module);
-  copy_flags(module, *copy);
-  return copy;
+  const bool is_nested = copies_begun > 0;
+  ModuleCopy copy = copy_of(module, device);
+  TORCH_CHECK(
+      is_nested || copy.borrowed.empty(),
+      module.name(),
+      " was given '",
+      join(copy.borrowed, "', '"),
+      "', and members of its copy would share it: copy it in reset(), "
+      "w = register_buffer(\"w\", w.clone())");
+  return std::move(copy.module);
 }
 
 } // namespace lockstep

@@ -1,14 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Deep copies of modules without side effects. LibTorch's own `clone()` builds
-// the copy by `reset()`, which draws random numbers, turns `requires_grad` on
-// and loses the names inside a Sequential.
+// the copy by `reset()`, which draws random numbers, turns `requires_grad` on,
+// loses the names inside a Sequential, fails for a ParameterList and gives away
+// what the module was given:
+//
+// Note [What a module was given]
+// clone() copies the members, empties what is registered and calls `reset()`.
+// Where that registers what the constructor was given (Embedding's `_weight`,
+// the weight of a loss, `register_buffer("pe", pe)`, a backbone), it registers
+// the module's own: a frozen parameter takes gradients again, a tensor moves to
+// the copy's device, a child's tensors are replaced. So
+// - children are exchanged for stand-ins while clone() runs
+// (module_children.h),
+//   and every tensor gets its memory and its flag back;
+// - the copy registers tensors and children of its own in their place;
+// - members of LibTorch's modules that hold them get the copy's;
+// - members of other classes cannot be reached. Whether there are any, the
+//   reference counts tell. The copy's forward uses the module's tensors then,
+//   and works under a StandInGuard (stand_in.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <c10/core/Device.h>
+
+#include "lockstep/tensor/stand_in.h"
 
 namespace torch::nn {
 class Module;
@@ -17,13 +38,38 @@ class Module;
 namespace lockstep {
 
 /// A copy with its own storages, the same `requires_grad` flags and the same
-/// train or eval mode; on `device` if given.
-/// Threads: no other thread may draw from the default generator meanwhile; its
-/// state is the same afterwards.
+/// train or eval mode; on `device` if given. `module` stays as it is, bit for
+/// bit.
+/// Threads: no other thread may use the module or draw from the default
+/// generator meanwhile; the generator's state is the same afterwards.
 /// Errors: what `module.clone()` throws; c10::Error if that makes another
-/// class, as for a class that inherits it.
+/// class, as for a class that inherits it, and if members of the copy would
+/// hold the module's tensors or children.
 std::shared_ptr<torch::nn::Module> clone_module(
     const torch::nn::Module& module,
     const std::optional<c10::Device>& device = std::nullopt);
+
+/// A copy, which may need a `StandInGuard`: Note [What a module was given].
+struct ModuleCopy {
+  std::shared_ptr<torch::nn::Module> module = {};
+  /// For a guard around the copy's forward; empty if it needs none.
+  StandIns stand_ins = {};
+  /// What members of the copy hold: "pe", "backbone".
+  std::vector<std::string> borrowed = {};
+  /// Those among them beside which the copy made others: a `reset()` that
+  /// appends to a list holds both.
+  std::vector<std::string> stale = {};
+};
+
+/// As `clone_module`, but no error where the copy needs stand-ins.
+ModuleCopy copy_of(
+    const torch::nn::Module& module,
+    const std::optional<c10::Device>& device = std::nullopt);
+
+/// The same for what `make` returns in place of clone(). Where that is not
+/// built like `module` it is left as it is.
+ModuleCopy copy_made_by(
+    const std::function<std::shared_ptr<torch::nn::Module>()>& make,
+    const torch::nn::Module& module);
 
 } // namespace lockstep

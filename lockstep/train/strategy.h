@@ -276,10 +276,12 @@ class AnyModel {
 
   /// What a copy of the module makes of `x`, both on the CPU, when it trains.
   /// The module and all random numbers stay as they are.
-  /// Errors: throws what `clone_module` and `forward` throw.
+  /// Errors: throws what `copy_of` and `forward` throw.
   [[nodiscard]] at::Tensor forward_of_copy(const at::Tensor& x) const {
     const RngStateGuard guard;
-    const auto copy = clone_module(*module_);
+    const ModuleCopy made = copy_of(*module_);
+    const StandInGuard own(made.stand_ins);
+    const auto& copy = made.module;
     copy->to(at::kCPU);
     // As a step: what a program has frozen in a net that trains stays frozen.
     if (!copy->is_training()) {

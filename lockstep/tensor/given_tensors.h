@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A module's tensors while a copy is made of it, and the copy's own in their
+// place: Note [What a module was given] in clone.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+namespace torch::nn {
+class Module;
+} // namespace torch::nn
+
+namespace lockstep {
+
+struct ModuleCopy;
+
+/// The tensors of a module, which get their memory and `requires_grad` back.
+/// Threads: nobody else may use them meanwhile.
+class KeptTensors {
+ public:
+  explicit KeptTensors(const torch::nn::Module& module);
+  ~KeptTensors() {
+    restore();
+  }
+  KeptTensors(const KeptTensors&) = delete;
+  KeptTensors& operator=(const KeptTensors&) = delete;
+
+  void restore() const;
+  [[nodiscard]] bool contains(const at::Tensor& tensor) const {
+    return place_of_.contains(tensor.unsafeGetTensorImpl());
+  }
+  /// Calls `tell(name, tensor)` for those that have more holders than before.
+  void each_held(
+      const std::function<void(const std::string&, const at::Tensor&)>& tell)
+      const;
+
+ private:
+  struct Kept {
+    std::string name = {};
+    at::Tensor tensor = {};
+    at::Tensor data = {};
+    bool requires_grad = false;
+    std::size_t holders = 0;
+  };
+  std::vector<Kept> kept_ = {};
+  std::unordered_map<const c10::TensorImpl*, std::size_t> place_of_ = {};
+};
+
+/// Registers in a copy tensors and children of its own where they are the
+/// module's, and gives members of LibTorch's modules the copy's tensors.
+class OwnParts {
+ public:
+  using CopyChild = std::function<ModuleCopy(const torch::nn::Module&)>;
+
+  /// What clone() did with the module's children.
+  struct Children {
+    /// The copy held them when they were cloned.
+    std::set<const torch::nn::Module*> held = {};
+    /// They were, if anything was: a child without a clone() is as `reset()`
+    /// made it.
+    std::optional<std::set<const torch::nn::Module*>> cloned = {};
+  };
+
+  /// On `device`, if given; `copy_child` copies a child that is held or that
+  /// both trees register.
+  OwnParts(
+      const KeptTensors& kept,
+      const std::optional<c10::Device>& device,
+      Children children,
+      CopyChild copy_child);
+
+  /// Adds what members of the copy may hold to `result.borrowed`.
+  void give(const torch::nn::Module& from, ModuleCopy& result);
+  /// True if the copy had registered the module's `tensor` itself.
+  [[nodiscard]] bool replaced(const at::Tensor& tensor) const {
+    return own_.contains(tensor.unsafeGetTensorImpl());
+  }
+
+ private:
+  void visit(
+      const torch::nn::Module& from,
+      torch::nn::Module& to,
+      const std::string& prefix);
+  void visit_children(
+      const torch::nn::Module& from,
+      torch::nn::Module& to,
+      const std::string& prefix);
+  std::shared_ptr<torch::nn::Module> own_child(const torch::nn::Module& child);
+  std::shared_ptr<torch::nn::Module> outline(const torch::nn::Module& child);
+  void fill(const torch::nn::Module& from, const torch::nn::Module& to) const;
+  at::Tensor own(const at::Tensor& tensor);
+
+  const KeptTensors& kept_;
+  std::optional<c10::Device> device_;
+  Children clones_;
+  CopyChild copy_child_;
+  ModuleCopy* result_ = nullptr;
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> own_ = {};
+  std::unordered_map<
+      const torch::nn::Module*,
+      std::shared_ptr<torch::nn::Module>>
+      children_ = {};
+  std::set<const torch::nn::Module*> seen_ = {};
+};
+
+/// Children in order, with their names; those behind a ChildStandIn themselves.
+std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>>
+children_of(const torch::nn::Module& module);
+
+/// Calls `tell(name, ours, theirs)` for the parameters and buffers of two trees
+/// that are built alike; says whether they are.
+bool each_pair(
+    const torch::nn::Module& from,
+    const torch::nn::Module& to,
+    const std::function<
+        void(const std::string&, const at::Tensor&, const at::Tensor&)>& tell,
+    const std::string& prefix = {});
+
+} // namespace lockstep

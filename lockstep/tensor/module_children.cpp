@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/tensor/module_children.h"
+
+#include <torch/nn/modules/container/moduledict.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/container/parameterdict.h>
+#include <torch/nn/modules/container/parameterlist.h>
+#include <torch/nn/modules/container/sequential.h>
+
+namespace lockstep {
+namespace {
+
+using torch::nn::Module;
+using torch::nn::ModuleDictImpl;
+using torch::nn::ModuleListImpl;
+using torch::nn::ParameterDictImpl;
+using torch::nn::ParameterListImpl;
+using torch::nn::SequentialImpl;
+using Device = std::optional<c10::Device>;
+
+template <class M>
+const M* as(const Module& module) {
+  return dynamic_cast<const M*>(&module);
+}
+
+std::shared_ptr<Module> clone_sequential(
+    const SequentialImpl& sequential,
+    const Device& device) {
+  auto copy = std::make_shared<SequentialImpl>();
+  auto module = sequential.begin();
+  for (const auto& child : sequential.named_children()) {
+    copy->push_back(child.key(), module->clone(device));
+    ++module;
+  }
+  return copy;
+}
+
+std::shared_ptr<Module> clone_list(
+    const ModuleListImpl& list,
+    const Device& device) {
+  auto copy = std::make_shared<ModuleListImpl>();
+  for (const auto& child : list) {
+    copy->push_back(clone_tree(*child, device));
+  }
+  return copy;
+}
+
+std::shared_ptr<Module> clone_dict(
+    const ModuleDictImpl& dict,
+    const Device& device) {
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> children;
+  for (const auto& child : dict) {
+    children.emplace_back(child.key(), clone_tree(*child.value(), device));
+  }
+  return std::make_shared<ModuleDictImpl>(children);
+}
+
+// Their reset() makes no parameters, so that LibTorch's clone() fails.
+template <class List>
+std::shared_ptr<Module> clone_parameters(
+    const Module& list,
+    const Device& device) {
+  auto copy = std::make_shared<List>();
+  for (const auto& item : list.named_parameters(/*recurse=*/false)) {
+    const at::Tensor& from = item.value();
+    const at::Tensor to = from.detach().to(
+        device.value_or(from.device()),
+        from.scalar_type(),
+        /*non_blocking=*/false,
+        /*copy=*/true);
+    copy->register_parameter(item.key(), to, from.requires_grad());
+  }
+  return copy;
+}
+
+} // namespace
+
+bool clones_another_list(const Module& module) {
+  return as<SequentialImpl>(module) != nullptr ||
+         as<ModuleListImpl>(module) != nullptr ||
+         as<ModuleDictImpl>(module) != nullptr;
+}
+
+std::shared_ptr<Module> clone_tree(const Module& module, const Device& device) {
+  if (const auto* sequential = as<SequentialImpl>(module)) {
+    return clone_sequential(*sequential, device);
+  }
+  if (const auto* list = as<ModuleListImpl>(module)) {
+    return clone_list(*list, device);
+  }
+  if (const auto* dict = as<ModuleDictImpl>(module)) {
+    return clone_dict(*dict, device);
+  }
+  if (as<ParameterListImpl>(module) != nullptr) {
+    return clone_parameters<ParameterListImpl>(module, device);
+  }
+  if (as<ParameterDictImpl>(module) != nullptr) {
+    return clone_parameters<ParameterDictImpl>(module, device);
+  }
+  return module.clone(device);
+}
+
+std::shared_ptr<Module> ChildStandIn::clone(const Device& device) const {
+  is_cloned_ = true;
+  if (child_.use_count() > holders_) {
+    is_held_ = true;
+    return child_;
+  }
+  return clone_tree(*child_, device);
+}
+
+ChildrenGuard::ChildrenGuard(const Module& root) {
+  exchange_children(root);
+  for (const Place& place : places_) {
+    place.stand_in->count_holders();
+  }
+}
+
+ChildrenGuard::~ChildrenGuard() {
+  for (const Place& place : places_) {
+    place.parent->replace_module(place.name, place.stand_in->child());
+  }
+}
+
+std::set<const Module*> ChildrenGuard::those_that(bool (ChildStandIn::*is)()
+                                                      const) const {
+  std::set<const Module*> children;
+  for (const Place& place : places_) {
+    if ((*place.stand_in.*is)()) {
+      children.insert(place.stand_in->child().get());
+    }
+  }
+  return children;
+}
+
+void ChildrenGuard::exchange_children(const Module& parent) {
+  if (!seen_.insert(&parent).second) {
+    return;
+  }
+  const bool keeps = clones_another_list(parent);
+  for (const auto& child : parent.named_children()) {
+    if (child.value() == nullptr ||
+        dynamic_cast<const ChildStandIn*>(child.value().get()) != nullptr) {
+      continue;
+    }
+    exchange_children(*child.value());
+    if (!keeps) {
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): put back
+      auto* const mine = const_cast<Module*>(&parent);
+      auto stand_in = std::make_shared<ChildStandIn>(child.value());
+      mine->replace_module(child.key(), std::shared_ptr<Module>(stand_in));
+      places_.push_back(
+          {.parent = mine, .name = child.key(), .stand_in = stand_in});
+    }
+  }
+}
+
+} // namespace lockstep

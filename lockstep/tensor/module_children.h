@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A module's children while LibTorch's clone() runs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+#include <torch/nn/module.h>
+
+namespace lockstep {
+
+/// Copies a module tree with names and parameter lists.
+std::shared_ptr<torch::nn::Module> clone_tree(
+    const torch::nn::Module& module,
+    const std::optional<c10::Device>& device);
+
+/// True for containers whose children are those of a list of their own.
+bool clones_another_list(const torch::nn::Module& module);
+
+/// Stands for a child in clone(), which assigns its copy to the child that
+/// `reset()` registered. If the copy holds the child itself, that child may be
+/// the one that is assigned to: it is given as it is, and nothing is lost.
+class ChildStandIn : public torch::nn::Module {
+ public:
+  explicit ChildStandIn(std::shared_ptr<torch::nn::Module> child)
+      : Module(child->name()), child_(std::move(child)) {}
+
+  std::shared_ptr<torch::nn::Module> clone(
+      const std::optional<c10::Device>& device = std::nullopt) const override;
+  void count_holders() {
+    holders_ = child_.use_count();
+  }
+  [[nodiscard]] const std::shared_ptr<torch::nn::Module>& child() const {
+    return child_;
+  }
+  [[nodiscard]] bool is_held() const {
+    return is_held_;
+  }
+  [[nodiscard]] bool is_cloned() const {
+    return is_cloned_;
+  }
+
+ private:
+  std::shared_ptr<torch::nn::Module> child_;
+  long holders_ = 0;
+  mutable bool is_held_ = false;
+  mutable bool is_cloned_ = false;
+};
+
+/// Exchanges all children of a tree while it lives. Containers, which clone
+/// another list of theirs, keep them.
+/// Threads: no other thread may look at the module's children.
+class ChildrenGuard {
+ public:
+  explicit ChildrenGuard(const torch::nn::Module& root);
+  ~ChildrenGuard();
+  ChildrenGuard(const ChildrenGuard&) = delete;
+  ChildrenGuard& operator=(const ChildrenGuard&) = delete;
+
+  /// Children that a test of their stand-in says something of.
+  [[nodiscard]] std::set<const torch::nn::Module*> those_that(
+      bool (ChildStandIn::*is)() const) const;
+
+ private:
+  struct Place {
+    torch::nn::Module* parent = nullptr;
+    std::string name = {};
+    std::shared_ptr<ChildStandIn> stand_in = {};
+  };
+  void exchange_children(const torch::nn::Module& parent);
+
+  std::vector<Place> places_ = {};
+  std::set<const torch::nn::Module*> seen_ = {};
+};
+
+} // namespace lockstep

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/tensor/stand_in.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+namespace lockstep {
+namespace {
+
+// Before all of autograd and autocast. LibTorch itself registers nothing here:
+// the key is for extensions that look at every operation, as its own tests do.
+constexpr c10::DispatchKey kStandInKey =
+    c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+thread_local const StandIns* stand_ins_here = nullptr;
+
+void take_own(at::Tensor& tensor) {
+  const auto known = stand_ins_here->find(tensor.unsafeGetTensorImpl());
+  if (known != stand_ins_here->end()) {
+    tensor = known->second.own;
+  }
+}
+
+void take_own(c10::IValue& value) {
+  if (value.isTensor()) {
+    at::Tensor tensor = value.toTensor();
+    take_own(tensor);
+    value = std::move(tensor);
+  } else if (value.isTensorList()) {
+    std::vector<at::Tensor> tensors = value.toTensorVector();
+    for (at::Tensor& tensor : tensors) {
+      take_own(tensor);
+    }
+    value = std::move(tensors);
+  } else if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> tensors;
+    for (std::optional<at::Tensor> tensor : value.toOptionalTensorVector()) {
+      if (tensor) {
+        take_own(*tensor);
+      }
+      tensors.push_back(std::move(tensor));
+    }
+    value = std::move(tensors);
+  }
+}
+
+void call_with_stand_ins(
+    const c10::OperatorHandle& operation,
+    torch::jit::Stack* stack) {
+  if (stand_ins_here != nullptr) {
+    const std::size_t count = operation.schema().arguments().size();
+    for (std::size_t i = 0; i < count; ++i) {
+      take_own(torch::jit::peek(*stack, i, count));
+    }
+  }
+  const c10::impl::ExcludeDispatchKeyGuard below(kStandInKey);
+  operation.callBoxed(stack);
+}
+
+} // namespace
+
+void install_stand_ins() {
+  static const auto* const library = [] {
+    // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): lives for ever
+    auto* const made = new torch::Library(
+        torch::Library::IMPL,
+        "_",
+        kStandInKey,
+        __FILE__,
+        __LINE__);
+    made->fallback(
+        torch::CppFunction::makeFromBoxedFunction<&call_with_stand_ins>());
+    return made;
+  }();
+  (void)library;
+}
+
+StandInGuard::StandInGuard(const StandIns& stand_ins)
+    : outer_(stand_ins_here),
+      was_included_(c10::impl::tls_is_dispatch_key_included(kStandInKey)) {
+  if (!stand_ins.empty()) {
+    c10::impl::tls_set_dispatch_key_included(kStandInKey, true);
+  }
+  stand_ins_here = stand_ins.empty() ? outer_ : &stand_ins;
+}
+
+StandInGuard::~StandInGuard() {
+  stand_ins_here = outer_;
+  c10::impl::tls_set_dispatch_key_included(kStandInKey, was_included_);
+}
+
+} // namespace lockstep
