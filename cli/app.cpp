@@ -109,6 +109,7 @@ int parse_and_run(Choice choice, std::span<const std::string> given) {
   const bool wants_json = wants(choice.args, "--json");
   const Command& command = *choice.command;
   CLI::App app;
+  app.option_defaults()->take_last(); // of a repeated flag, as everywhere
   Common common;
   const Runner runner = command.setup(app, common);
   add_common_flags(command, app, common);
