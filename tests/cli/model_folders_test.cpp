@@ -85,7 +85,7 @@ TEST_F(ModelFolders, AreReadByTheirIndexByEveryCommand) {
       {"verify IN", "sound"},
       {"scan IN", "clean"},
       {"convert IN out.safetensors --force", "2 tensors"},
-      {"prefix IN --add x. -o out.pt --force", "added"},
+      {"prefix IN --prefix x. -o out.pt --force", "2 keys"},
       {"pick IN b.weight -o out.pt --force", ""},
       {"drop IN a.weight -o out.pt --force", ""},
       {"rename IN 's/a/c/' -o out.pt --force", ""},

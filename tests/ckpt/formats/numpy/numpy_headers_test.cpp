@@ -62,7 +62,7 @@ std::vector<Row> frames() {
       {plain, kNobody, 4},
       {plain.substr(0, plain.size() - 1)},
       {"  " + plain},
-      {"\n\t" + plain},
+      {"\n" + plain},
       {plain + "  \n"},
       {tabs},
       {quotes},
