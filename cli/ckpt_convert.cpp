@@ -221,9 +221,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   }
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(args.target, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  ckpt::LoadOptions options = common.load;
-  options.use_mmap = true; // each byte is looked at once, so none is kept
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(options));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   auto choice = choose_values(file, to, args.all);
   if (!choice) {
     return with_path(std::move(choice).error(), input);

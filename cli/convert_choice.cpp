@@ -84,6 +84,26 @@ Status warn_of_changes(
   return {};
 }
 
+// What lies beside an entry: of "state.model" also what lies in "state".
+std::vector<std::string> names_beside(
+    const ckpt::Value& root,
+    std::string_view entry) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : root.as_dict()->items) {
+    const std::string name = ckpt::key_text(key);
+    const std::string front = name + ".";
+    if (entry.starts_with(front) && root.find(entry) == nullptr) {
+      for (const std::string& inner :
+           names_beside(value, entry.substr(front.size()))) {
+        names.push_back(front + inner);
+      }
+    } else if (name != entry) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
 } // namespace
 
 Result<Chosen>
@@ -96,12 +116,7 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
   if (!all && writer.is_tensors_only && !place.key.empty()) {
     front = place.key + ".";
     chosen.root = place.value;
-    for (const auto& [key, value] : root.as_dict()->items) {
-      const std::string name = ckpt::key_text(key);
-      if (name != place.key) {
-        chosen.left_out.push_back(name);
-      }
-    }
+    chosen.left_out = names_beside(root, place.key);
   }
   if (!ckpt::script_class(root).empty()) {
     LOCKSTEP_TRY(choose_of_program(chosen, file, writer, all));

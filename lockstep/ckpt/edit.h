@@ -28,7 +28,8 @@ namespace lockstep::ckpt {
 
 /// Where the weights are.
 struct WeightsPlace {
-  /// Key at the top level; empty if the top level is the weights.
+  /// Key at the top level, or a dotted one below it ("state.model"); empty if
+  /// the top level is the weights.
   std::string key = {};
   /// A dict or what holds a whole model (`module_in`), or what else the top
   /// level is. Shared with the tree.
@@ -36,8 +37,9 @@ struct WeightsPlace {
 };
 
 /// The first of the usual keys ("state_dict", "model_state_dict", "model",
-/// "net", "module", "weights", "model_state") that holds a dict or a whole
-/// model; else the top level itself.
+/// "net", "module", "weights", "model_state", Composer's "state.model", and
+/// averages: "params_ema", "params", "ema", ...) that holds a dict of tensors
+/// or a whole model; else the first that holds a dict; else the top level.
 WeightsPlace locate_weights(const Value& root);
 
 /// The same for those who change keys: only a dict will do. `key` names the

@@ -67,7 +67,11 @@ Limits expanding(Limits limits);
 /// How a checkpoint is opened.
 struct LoadOptions {
   /// Map the file and alias tensors (fast). Off: read tensors when asked for,
-  /// for files that somebody else may change meanwhile.
+  /// for files that somebody else may change meanwhile. A mapped file must keep
+  /// its length while a tensor of it lives: to touch bytes that were cut off
+  /// ends the process with SIGBUS, as with `torch.load(mmap=True)`. Files that
+  /// are replaced by a rename, as `save` does, are safe. The commands of
+  /// `lockstep` map nothing.
   bool use_mmap = true;
   /// Compare the CRC of a record when its bytes are first asked for.
   bool check_crc = true;

@@ -53,7 +53,7 @@ class TorchOptimizer final : public Optimizer {
   void read_options() {
     groups_.clear();
     const ckpt::Value state = lockstep::state_dict(*optimizer_);
-    const auto* options = state.find("param_groups")->elements();
+    const auto options = state.find("param_groups")->elements();
     for (std::size_t i = 0; i < options->size(); ++i) {
       ParamGroup group{.params = optimizer_->param_groups()[i].params()};
       for (const auto& [key, value] : options->at(i).as_dict()->items) {

@@ -68,7 +68,12 @@ struct Convert {
 
 } // namespace
 
-const ckpt::Value& Checkpoint::operator[](std::string_view key) const {
+ckpt::Value Checkpoint::operator[](std::string_view key) && {
+  const Checkpoint& self = *this;
+  return self[key];
+}
+
+const ckpt::Value& Checkpoint::operator[](std::string_view key) const& {
   if (const ckpt::Value* value = root_.find(key)) {
     return *value;
   }

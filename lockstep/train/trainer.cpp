@@ -148,7 +148,7 @@ void Trainer::open_outputs() {
   TrainConfig written = config_;
   if (from != nullptr && cursor_.epoch >= config_.epochs) {
     // Nothing is trained: what ran before is what the folder goes on to say.
-    if (const auto* args = from->checkpoint.root.find("args")) {
+    if (const auto args = from->checkpoint.root.find("args")) {
       apply_args(written, *args);
     }
   }

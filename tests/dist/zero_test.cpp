@@ -54,10 +54,10 @@ void expect_equal_nets(
 
 /// The state's tensors, by parameter and name, and which parameters have any.
 void expect_equal_states(const ckpt::Value& found, const ckpt::Value& whole) {
-  const auto* states = whole.find("state")->as_dict();
+  const auto states = whole.find("state")->as_dict();
   ASSERT_EQ(found.find("state")->as_dict()->items.size(), states->items.size());
   for (const auto& [number, state] : states->items) {
-    const auto* own = found.find("state")->find(*number.as_int());
+    const auto own = found.find("state")->find(*number.as_int());
     ASSERT_NE(own, nullptr);
     for (const auto& [key, value] : state.as_dict()->items) {
       if (value.as_tensor() != nullptr) {

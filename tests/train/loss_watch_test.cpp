@@ -54,7 +54,7 @@ TEST_F(LossWatchTest, TheLastGoodCheckpointStays) {
   EXPECT_EQ(error.path, dir_ / "run/checkpoint.pth.tar");
   EXPECT_THAT(error.message, HasSubstr("in epoch 2, step 2 of 4"));
   EXPECT_THAT(error.hint, HasSubstr("--initial-checkpoint " + error.path));
-  EXPECT_EQ(checkpoint("run").find("epoch")->as_int()[0], 1);
+  EXPECT_EQ(*(*checkpoint("run").find("epoch")).as_int(), 1);
   // What the hint says.
   TrainConfig next = small("next");
   next.initial_checkpoint = error.path;

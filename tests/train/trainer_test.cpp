@@ -201,7 +201,7 @@ TEST_F(TrainerTest, AStopSavesTheStepItCameAfter) {
   EXPECT_EQ(result.epochs, 0);
   EXPECT_EQ(result.steps, 1);
   EXPECT_THAT(split(get("run", "steps.csv"), '\n'), SizeIs(1 + 1 + 1));
-  EXPECT_EQ(*checkpoint("run").find("step")->as_int(), 1);
+  EXPECT_EQ(*(*checkpoint("run").find("step")).as_int(), 1);
 }
 
 TEST_F(TrainerTest, TestOnlyGivesTheScoreOfTheCheckpoint) {

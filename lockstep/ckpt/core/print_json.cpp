@@ -85,8 +85,8 @@ class JsonMaker {
     if (const std::int64_t* number = value.as_int()) {
       return *number;
     }
-    if (const double* real = value.as_float()) {
-      return *real;
+    if (value.type() == Value::Type::kFloat) {
+      return *value.as_float();
     }
     if (const std::string* text = value.as_string()) {
       return *text;

@@ -178,7 +178,7 @@ std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {
   if (const Size* size = value.as_size()) {
     return size->sizes;
   }
-  const auto* elements = value.elements();
+  const auto elements = value.elements();
   if (elements == nullptr) {
     return std::nullopt;
   }

@@ -103,6 +103,11 @@ constexpr std::array kFormats{
              .changed_values = dcp_changes,
              .write = write_dcp}},
     Format{
+        .name = "safetensors-pieces",
+        .title = "safetensors files of torch.distributed.checkpoint",
+        .claims = claims_pieces,
+        .read = read_pieces},
+    Format{
         .name = "legacy",
         .title = "PyTorch legacy checkpoint",
         .endings = kPyTorchEndings,

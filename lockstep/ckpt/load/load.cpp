@@ -13,6 +13,7 @@
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/load/diagnose.h"
 
 namespace lockstep::ckpt {
@@ -36,13 +37,24 @@ Error folder_error(const ReadInput& input) {
   if (!names) {
     return error;
   }
-  // The newest of a run has the shortest name.
+  // The newest of a run has the shortest name. A part of a model is none.
   const std::string* found = nullptr;
+  std::size_t parts = 0;
   for (const std::string& name : *names) {
-    if (is_checkpoint_name(name) &&
-        (found == nullptr || name.size() < found->size())) {
+    if (!is_checkpoint_name(name)) {
+      continue;
+    }
+    if (is_shard_name(name)) {
+      ++parts;
+    } else if (found == nullptr || name.size() < found->size()) {
       found = &name;
     }
+  }
+  if (found == nullptr && parts != 0) {
+    error.message = format(
+        "the folder has {} of a model and no index that says what they hold",
+        counted(parts, "file"));
+    error.hint = "fetch the file that ends in .index.json, too";
   }
   if (found != nullptr) {
     error.message = format(
@@ -128,15 +140,16 @@ load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
   LOCKSTEP_ASSIGN(
       const auto source,
       open_source(path, {.use_mmap = options.use_mmap}, fs));
-  return finished(
-      read_source(
-          {.source = source,
-           .path = path,
-           .options = options,
-           .fs = &fs,
-           .load_part = load}),
-      path,
-      options);
+  auto file = read_source(
+      {.source = source,
+       .path = path,
+       .options = options,
+       .fs = &fs,
+       .load_part = load});
+  if (auto warning = file ? warn_of_shard(path, fs) : std::nullopt) {
+    file->warnings.push_back(*std::move(warning));
+  }
+  return finished(std::move(file), path, options);
 }
 
 Status save(

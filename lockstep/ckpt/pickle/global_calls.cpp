@@ -37,12 +37,12 @@ CallResult call_ordered_dict(const Tuple& args) {
     return only(std::move(dict));
   }
   // Python 2 writes the pairs as an argument.
-  const auto* pairs = args.items[0].elements();
+  const auto pairs = args.items[0].elements();
   if (args.items.size() != 1 || pairs == nullptr) {
     return std::optional<Value>();
   }
   for (const Value& pair : *pairs) {
-    const auto* parts = pair.elements();
+    const auto parts = pair.elements();
     if (parts == nullptr || parts->size() != 2) {
       return std::optional<Value>();
     }
@@ -68,7 +68,7 @@ CallResult call_set(const Tuple& args) {
   if (args.items.empty()) {
     return only(Set{});
   }
-  const auto* elements = args.items[0].elements();
+  const auto elements = args.items[0].elements();
   if (args.items.size() != 1 || elements == nullptr) {
     return std::optional<Value>();
   }

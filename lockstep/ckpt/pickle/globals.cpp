@@ -156,4 +156,17 @@ bool is_bare_global(const Object& object) {
          object.items.empty();
 }
 
+std::string class_name_of(const Object& type) {
+  // _class_setstate(class, state) of _make_skeleton_class(type, name, ...).
+  const Object* maker = &type;
+  while (maker != nullptr && maker->args != nullptr) {
+    const auto args = maker->args->elements();
+    if (args != nullptr && args->size() > 1 && !(*args)[1].text().empty()) {
+      return std::string((*args)[1].text());
+    }
+    maker = args == nullptr || args->empty() ? nullptr : (*args)[0].as_object();
+  }
+  return type.global;
+}
+
 } // namespace lockstep::ckpt

@@ -61,13 +61,13 @@ Result<Value> LegacyStorages::resolve_module(const Tuple& parts) {
   constexpr std::size_t kParts = 4;
   const Object* type =
       parts.items.size() != kParts ? nullptr : parts.items[1].as_object();
-  if (type == nullptr || !is_bare_global(*type)) {
+  if (type == nullptr) {
     return corrupt_file(
         "E_TYPE",
         "persistent id is not a tuple ('module', class, file, source)");
   }
   class_sources_.push_back(
-      {.name = type->global,
+      {.name = class_name_of(*type),
        .file = std::string(parts.items[2].text()),
        .text = std::string(parts.items[3].text())});
   return parts.items[1];

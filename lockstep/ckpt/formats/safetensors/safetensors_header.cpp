@@ -94,12 +94,6 @@ class HeaderParser {
         limits_(limits) {}
 
   Result<SafetensorsHeader> run() {
-    if (json_.offset() != kSafetensorsLengthBytes) {
-      return bad_header(
-          "E_SAFETENSORS_HEADER",
-          "invalid start of header; expected '{' as its first byte",
-          kSafetensorsLengthBytes);
-    }
     LOCKSTEP_TRY(json_.members([this](const std::string& key) {
       return key == "__metadata__" ? metadata() : tensor(key);
     }));
@@ -109,6 +103,9 @@ class HeaderParser {
 
  private:
   Status metadata() {
+    if (json_.starts_with('n')) { // null: there is none
+      return json_.skip_value();
+    }
     return json_.members([this](const std::string& key) -> Status {
       LOCKSTEP_ASSIGN(std::string value, json_.string());
       header_.metadata.emplace_back(key, std::move(value));

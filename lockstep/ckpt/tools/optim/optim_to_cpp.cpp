@@ -5,6 +5,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/optim.h"
+#include "lockstep/ckpt/tools/optim/named_state.h"
 #include "lockstep/ckpt/tools/optim/optim_kinds.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -212,8 +213,13 @@ const Value* find_optim_state(const Value& root) {
   return nullptr;
 }
 
-Result<OptimState> optim_to_cpp(const Value& state) {
-  return ToCpp().run(state);
+Result<OptimState> optim_to_cpp(const Value& state, const Value* weights) {
+  LOCKSTEP_ASSIGN(
+      internal::NumberedState numbered,
+      internal::number_parameters(state, weights));
+  LOCKSTEP_ASSIGN(OptimState made, ToCpp().run(numbered.state));
+  made.notes = std::move(numbered.notes);
+  return made;
 }
 
 } // namespace lockstep::ckpt

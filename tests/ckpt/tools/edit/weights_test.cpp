@@ -3,6 +3,7 @@
 
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/print.h"
 #include "tests/ckpt/value_fixture.h"
 
 namespace lockstep::ckpt {
@@ -49,14 +50,47 @@ INSTANTIATE_TEST_SUITE_P(
         "net",
         "module",
         "weights",
-        "model_state"),
+        "model_state",
+        "params_ema",
+        "params",
+        "ema",
+        "model_ema",
+        "state_dict_ema",
+        "ema_state_dict"),
     [](const auto& param) { return std::string(param.param); });
 
 TEST(WeightsPlace, IsTheTopLevelWithoutAUsualKey) {
   EXPECT_EQ(locate_weights(weights()).key, "");
-  const Value root = Value::dict({{"model", "resnet18"}, {"ema", weights()}});
+  const Value root = Value::dict({{"model", "resnet18"}, {"other", weights()}});
   EXPECT_EQ(locate_weights(root).key, "");
   EXPECT_EQ(summarize({.root = root})->weights_key, "");
+}
+
+TEST(WeightsPlace, IsWhereTheTensorsAre) {
+  const Value config = Value::dict({{"name", "resnet18"}});
+  const Value none = None();
+  for (const Value& other : {config, none, Value("resnet18")}) {
+    const Value root = Value::dict({{"net", other}, {"weights", weights()}});
+    EXPECT_EQ(locate_weights(root).key, "weights");
+    const Value average = Value::dict({{"model", other}, {"ema", weights()}});
+    EXPECT_EQ(locate_weights(average).key, "ema");
+  }
+  EXPECT_EQ(locate_weights(Value::dict({{"net", config}})).key, "net");
+  EXPECT_EQ(locate_weights(Value::dict({{"params", config}})).key, "");
+}
+
+TEST(WeightsPlace, OfComposerIsBelowAnotherKey) {
+  const Value root = Value::dict(
+      {{"rng", 1},
+       {"state", Value::dict({{"model", weights()}, {"step", 7}})}});
+  const auto place = weights_to_edit(root);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->key, "state.model");
+  const Value changed = with_weights(root, *place, Value::dict({{"w", 1}}));
+  EXPECT_EQ(
+      to_text(changed),
+      "{'rng': 1, 'state': {'model': {'w': 1}, 'step': 7}}");
+  EXPECT_EQ(root.find("state")->find("model")->find("w"), nullptr);
 }
 
 TEST(WeightsToEdit, SendsWholeModelsToExtractModel) {
