@@ -23,7 +23,9 @@ bool is_folder(const std::string& path) {
 
 // A folder that a reader takes as one checkpoint.
 bool is_checkpoint_folder(const std::string& path) {
-  const ckpt::ReadInput input{.path = path, .fs = &real_fs()};
+  ckpt::ReadInput input;
+  input.path = path;
+  input.fs = &real_fs();
   const auto format = ckpt::find_format(input);
   return format && *format != nullptr;
 }
