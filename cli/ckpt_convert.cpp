@@ -238,6 +238,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .result = shard_bytes != 0 ? "the shards and their index"
                                       : "the converted file",
            .shard_bytes = shard_bytes,
+           .max_expanded_bytes = common.load.limits.max_expanded_bytes,
            .lock = lock.get()}));
   LOCKSTEP_ASSIGN(
       const ckpt::Converted converted,
@@ -245,7 +246,8 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
           chosen.root,
           {.dtype = dtype,
            .map_location = args.map_location,
-           .clone_views = args.clone_views}));
+           .clone_views = args.clone_views,
+           .max_expanded_bytes = common.load.limits.max_expanded_bytes}));
   auto saved = target.save(file, converted.root, save_options(args, file, to));
   if (!saved) {
     return with_path(

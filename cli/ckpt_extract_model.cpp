@@ -99,7 +99,8 @@ Result<int> run_extract_model(
           {.format = to,
            .is_format_asked = !args.to.empty(),
            .inputs = {args.file},
-           .result = "the state_dict alone"}));
+           .result = "the state_dict alone",
+           .max_expanded_bytes = common.load.limits.max_expanded_bytes}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   auto model = ckpt::extract_model(file.root, args.options);

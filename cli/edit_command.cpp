@@ -73,6 +73,7 @@ Result<CheckedTarget> check_edit(
     const EditJob& job,
     const Target& target,
     const ckpt::Checkpoint& file,
+    const Common& common,
     const PathLock* lock) {
   LOCKSTEP_ASSIGN(std::string format, ckpt::writer_of(file, args.file));
   std::vector<std::string> inputs{args.file};
@@ -84,6 +85,7 @@ Result<CheckedTarget> check_edit(
        .inputs = std::move(inputs),
        .own_input = job.own_input,
        .result = job.result,
+       .max_expanded_bytes = common.load.limits.max_expanded_bytes,
        .lock = lock});
 }
 
@@ -123,7 +125,7 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(
       const auto target,
-      check_edit(args, job, place, file, lock.get()));
+      check_edit(args, job, place, file, common, lock.get()));
   auto edited = job.edit(file.root);
   if (!edited) {
     if (edited.error().path.empty()) {

@@ -24,7 +24,9 @@ bool is_folder(const std::string& path) {
 // A folder that a reader takes as one checkpoint, and whose files are none by
 // themselves. That of an index has others, too.
 bool is_checkpoint_folder(const std::string& path) {
-  const ckpt::ReadInput input{.path = path, .fs = &real_fs()};
+  ckpt::ReadInput input;
+  input.path = path;
+  input.fs = &real_fs();
   const auto format = ckpt::find_format(input);
   return format && *format != nullptr && (*format)->is_folder;
 }

@@ -306,6 +306,7 @@ Result<Written> CheckedTarget::save(
   options.lock = rule_.lock;
   options.shard_bytes = rule_.shard_bytes;
   options.byteorder_record = !file.byteorder.empty();
+  options.max_expanded_bytes = rule_.max_expanded_bytes;
   if (!target_.dry_run) {
     Status saved = ckpt::save(target_.path, root, options);
     if (!saved) {
@@ -339,6 +340,7 @@ ckpt::SaveOptions CheckedTarget::save_options() const {
   return {
       .format = rule_.format,
       .replace = target_.force || is_own_input_,
+      .max_expanded_bytes = rule_.max_expanded_bytes,
       .lock = rule_.lock};
 }
 

@@ -219,6 +219,9 @@ struct ConvertOptions {
   /// Give tensors that see only a part of a storage one of their own, so that
   /// the rest is not written. Tensors that share memory this way part.
   bool clone_views = false;
+  /// Units: bytes that those may take beyond what they view
+  /// (`Limits::max_expanded_bytes`).
+  std::uint64_t max_expanded_bytes = Limits().max_expanded_bytes;
 };
 
 /// One tensor that changed.

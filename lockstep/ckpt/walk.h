@@ -71,12 +71,18 @@ inline constexpr std::uint64_t kMaxTreeDepth = 2000;
 /// of all visits together stay small enough to be kept.
 inline constexpr std::uint64_t kVisitBytes = 64;
 
+/// What may come again for each value that a walk sees for the first time.
+inline constexpr std::uint64_t kRepeatsPerVisit = 4;
+
 /// How far a walk goes, and for whom.
 struct WalkBounds {
   std::uint64_t max_depth = kMaxTreeDepth;
   /// A shared value counts each time it is reached, as often as its name has
   /// kVisitBytes; a module counts with all that its state holds.
   std::uint64_t max_visits = 20'000'000;
+  /// Of those, how many may come again: below a value that was entered before,
+  /// or for a long name. `kRepeatsPerVisit` more for each of the others.
+  std::uint64_t max_repeats = 1ULL << 17;
   /// Operation that errors name.
   std::string_view op = "ckpt.read";
 };
@@ -147,12 +153,19 @@ class ValueWalk {
   Status below_key(const Value& key, const Value& value);
   Status
   down(std::string_view text, std::optional<std::int64_t> index, const Value&);
+  Status repeat(std::uint64_t visits);
   [[nodiscard]] Error too_deep() const;
+  [[nodiscard]] Error too_many(std::uint64_t got, std::uint64_t most) const;
   [[nodiscard]] Error refuse(const char* detail, std::string message) const;
 
   WalkBounds bounds_;
   std::uint64_t depth_ = 0;
   std::uint64_t visits_ = 0;
+  std::uint64_t repeats_ = 0;
+  // Values on the path that were entered before.
+  std::uint64_t again_ = 0;
+  // What was entered and has several owners.
+  std::unordered_set<const void*> shared_;
   std::string name_;
   std::vector<Step> path_;
 };

@@ -7,7 +7,6 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
-#include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
@@ -124,12 +123,6 @@ class TensorWalk final : public ValueWalk {
 // Where a module's state names the buffers that its state_dict leaves out.
 constexpr std::string_view kHiddenBuffers = "_non_persistent_buffers_set";
 
-// A key inside a tuple: text in quotes.
-std::string repr_text(const Value& key) {
-  const std::string* text = key.as_string();
-  return text == nullptr ? key_text(key) : "'" + *text + "'";
-}
-
 // The strings of a set; none for null. A search of its own for each name of a
 // hostile file would take as long as both are long.
 std::set<std::string_view> texts_in(const Value* value) {
@@ -152,26 +145,6 @@ std::size_t child_count(const Value& value) {
 
 Value& child_at(const Value& value, std::size_t index) {
   return *value.visit(ChildAt{index});
-}
-
-std::string key_text(const Value& key) {
-  if (const std::string* text = key.as_string()) {
-    return *text;
-  }
-  if (const std::int64_t* number = key.as_int()) {
-    return std::to_string(*number);
-  }
-  if (const Tuple* tuple = key.as_tuple()) {
-    std::vector<std::string> parts;
-    parts.reserve(tuple->items.size());
-    for (const Value& item : tuple->items) {
-      parts.push_back(repr_text(item));
-    }
-    return "(" + join(parts, ", ") + (parts.size() == 1 ? ",)" : ")");
-  }
-  const bool has_parts = key.is_container() || key.as_tensor() != nullptr;
-  return has_parts ? "<" + std::string(key.type_name()) + ">"
-                   : scalar_text(key, std::string::npos);
 }
 
 std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {
@@ -265,21 +238,42 @@ Error ValueWalk::too_deep() const {
 
 Status ValueWalk::count(std::uint64_t visits) {
   if (visits > bounds_.max_visits - visits_) {
-    return refuse(
-        "E_LIMIT",
-        "shared values and long keys expand to too many names");
+    return too_many(visits_ + visits, bounds_.max_visits);
   }
   visits_ += visits;
-  return {};
+  return again_ == 0 ? Status() : repeat(visits);
+}
+
+Status ValueWalk::repeat(std::uint64_t visits) {
+  repeats_ += visits;
+  const std::uint64_t most =
+      bounds_.max_repeats + kRepeatsPerVisit * (visits_ - repeats_);
+  return repeats_ <= most ? Status() : Status(too_many(repeats_, most));
+}
+
+Error ValueWalk::too_many(std::uint64_t got, std::uint64_t most) const {
+  return refuse(
+      "E_LIMIT",
+      format(
+          "shared values and long keys expand to too many names; expected at "
+          "most {}, got {}",
+          most,
+          got));
 }
 
 Status ValueWalk::walk(const Value& value) {
-  LOCKSTEP_TRY(count(1 + name_.size() / kVisitBytes));
+  const std::uint64_t long_name = name_.size() / kVisitBytes;
+  LOCKSTEP_TRY(count(1 + long_name));
+  LOCKSTEP_TRY(again_ == 0 ? repeat(long_name) : Status());
   if (depth_ == bounds_.max_depth) {
     return too_deep();
   }
+  const bool is_again = value.is_container() && value.owners() > 1 &&
+                        !shared_.insert(value.address()).second;
   ++depth_;
+  again_ += is_again ? 1 : 0;
   Status status = visit(value);
+  again_ -= is_again ? 1 : 0;
   --depth_;
   return status;
 }

@@ -61,7 +61,8 @@ class StackMachine {
     return read_error(
         ErrorCode::kUnsafe,
         "E_LIMIT",
-        format("more than {} opcodes", max_opcodes_));
+        format("more than {} opcodes", max_opcodes_),
+        "--max-opcodes allows more");
   }
 
   /// The value that STOP gives. Stack and memo are empty afterwards.

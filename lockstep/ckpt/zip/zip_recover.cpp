@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -102,7 +103,12 @@ class Recovery {
         return internal::zip_error(
             ErrorCode::kUnsafe,
             "E_LIMIT",
-            "the archive has too many records",
+            is_costly
+                ? std::string("too many records have no end that is found")
+                : format(
+                      "the archive has more than {} records; "
+                      "--max-records allows more",
+                      limits_.max_records),
             *header);
       }
       LOCKSTEP_ASSIGN(at, read_record(*header));

@@ -196,7 +196,11 @@ class PtReader {
       return read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
-          format("data.pkl has {} bytes, more than the limit", record->size));
+          format(
+              "data.pkl is too large; expected at most {} bytes, got {}",
+              options_.limits.max_pickle_bytes,
+              record->size),
+          "--max-pickle-bytes allows more");
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));

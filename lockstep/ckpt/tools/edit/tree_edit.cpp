@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -203,20 +204,23 @@ void add_others(
     const std::string& weights_key,
     const MergeOptions& options,
     KeyReport& report) {
+  std::unordered_map<std::string, std::size_t> rows;
+  for (const Item& item : result.items) {
+    rows.try_emplace(
+        key_text(item.first),
+        static_cast<std::size_t>(&item - result.items.data()));
+  }
   for (const auto& [key, value] : second.as_dict()->items) {
     const std::string name = key_text(key);
     if (name == weights_key) {
       continue;
     }
-    const auto there =
-        std::ranges::find(result.items, name, [](const Item& item) {
-          return key_text(item.first);
-        });
-    if (there == result.items.end()) {
+    const auto [row, is_new] = rows.try_emplace(name, result.items.size());
+    if (is_new) {
       result.items.emplace_back(key, value);
       report.changes.push_back({.to = name});
     } else if (options.replace && name != report.weights_key) {
-      there->second = value;
+      result.items[row->second].second = value;
       report.replaced.push_back(name);
     }
   }

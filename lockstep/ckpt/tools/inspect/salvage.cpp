@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -46,24 +47,35 @@ class Pruner {
     });
   }
 
-  [[nodiscard]] bool is_lost(const Value& value) const {
+  [[nodiscard]] bool is_lost(const Value& value) {
     if (const Tensor* tensor = value.as_tensor()) {
       const auto verdict = verdicts_.find(tensor->storage.get());
       return verdict != verdicts_.end() && !verdict->second.empty();
     }
-    // A call, such as that of a sparse tensor, needs all its arguments.
     const Object* object = value.as_object();
-    bool any_lost = false;
-    if (object != nullptr && object->args != nullptr) {
-      NodeWalk().run(*object->args, [&](const Value& node) {
-        any_lost |= node.as_tensor() != nullptr && is_lost(node);
-        return node.as_tuple() != nullptr;
-      });
-    }
-    return any_lost;
+    return object != nullptr && object->args != nullptr &&
+           has_lost(*object->args);
   }
 
  private:
+  // A call, such as that of a sparse tensor, needs all its arguments. Tuples of
+  // them are looked at once, however often they are shared: depth first.
+  bool has_lost(const Value& args) {
+    const Tuple* tuple = args.as_tuple();
+    if (tuple == nullptr) {
+      return args.as_tensor() != nullptr && is_lost(args);
+    }
+    const auto [known, is_new] = lost_.try_emplace(tuple, false);
+    if (is_new) {
+      const bool any = std::ranges::any_of(
+          tuple->items,
+          [this](const Value& item) { return has_lost(item); });
+      lost_[tuple] = any;
+      return any;
+    }
+    return known->second;
+  }
+
   void prune(const Value& value) {
     if (Dict* dict = value.as_dict()) {
       std::erase_if(dict->items, [this](const Item& item) {
@@ -83,6 +95,8 @@ class Pruner {
   }
 
   const Verdicts& verdicts_;
+  // Tuples of arguments, in the tree as it was.
+  std::unordered_map<const Tuple*, bool> lost_;
 };
 
 struct Front {

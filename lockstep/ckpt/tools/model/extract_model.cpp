@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -10,9 +11,6 @@
 
 namespace lockstep::ckpt {
 namespace {
-
-// No model has more modules and tensors; nested sharing could claim to.
-constexpr std::uint64_t kMaxModelEntries = 1'000'000;
 
 Error no_model(ErrorCode code, std::string message, std::string hint) {
   return {
@@ -78,8 +76,7 @@ class Extractor {
  public:
   Status walk(const Value& module, const std::string& name) {
     const Value& state = *module.as_object()->state;
-    LOCKSTEP_TRY(count());
-    LOCKSTEP_TRY(look_at(member_cost(state)));
+    LOCKSTEP_TRY(count(module, member_cost(state), name));
     metadata_.items.emplace_back(
         name,
         Value::dict({{"version", module_version(module)}}));
@@ -93,7 +90,6 @@ class Extractor {
           if (kind == MemberKind::kModule) {
             return is_module(value) ? walk(value, path) : Status();
           }
-          LOCKSTEP_TRY(count());
           attributes.add_known(value);
           buffers += kind == MemberKind::kBuffer ? 1 : 0;
           weights_.items.emplace_back(std::move(path), detached(value));
@@ -116,34 +112,34 @@ class Extractor {
   AttributeWalk attributes;
 
  private:
-  Status count() {
-    if (++count_ <= kMaxModelEntries) {
-      return {};
-    }
-    return too_many(
-        format("more than {} modules and tensors", kMaxModelEntries));
-  }
-
-  // A shared module costs its time under each of its names.
-  Status look_at(std::uint64_t values) {
-    looks_ += values;
-    return looks_ <= WalkBounds().max_visits
+  // A shared module costs its time and its names under each of its names, a
+  // long name its length with each member: as in a walk (WalkBounds).
+  Status
+  count(const Value& module, std::uint64_t values, const std::string& name) {
+    const bool is_again = !seen_.insert(module.address()).second;
+    first_ += is_again ? 0 : values;
+    again_ += values * (name.size() / kVisitBytes + (is_again ? 1 : 0));
+    const std::uint64_t most =
+        WalkBounds().max_repeats + kRepeatsPerVisit * first_;
+    return again_ <= most
                ? Status()
-               : too_many("shared modules expand to too many values");
-  }
-
-  static Error too_many(std::string message) {
-    return {
-        .code = ErrorCode::kUnsafe,
-        .op = "ckpt.extract",
-        .message = std::move(message),
-        .detail = "E_LIMIT"};
+               : Status(Error{
+                     .code = ErrorCode::kUnsafe,
+                     .op = "ckpt.extract",
+                     .message = format(
+                         "shared modules and long names expand to too many "
+                         "values; expected at most {}, got {}",
+                         most,
+                         again_),
+                     .detail = "E_LIMIT"});
   }
 
   Dict weights_;
   Dict metadata_;
-  std::uint64_t count_ = 0;
-  std::uint64_t looks_ = 0;
+  std::unordered_set<const void*> seen_;
+  // Values of modules that were seen for the first time, and again.
+  std::uint64_t first_ = 0;
+  std::uint64_t again_ = 0;
 };
 
 struct FoundModel {

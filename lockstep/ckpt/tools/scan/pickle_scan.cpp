@@ -25,7 +25,6 @@ constexpr std::string_view kGetattr = "builtins.getattr";
 // Small at first: a file may hold many small pickles.
 constexpr std::uint64_t kFirstWindow = 1ULL << 9;
 constexpr std::uint64_t kWindowGrowth = 8;
-constexpr std::uint64_t kMaxNameBytes = 1ULL << 26;
 
 // A value as the scan sees it: small, since a file decides how many there are,
 // and without content, so that nothing in a file can make it deep.
@@ -62,7 +61,9 @@ class NameScan {
  public:
   using Slot = Sketch;
 
-  explicit NameScan(const PickleScanOptions& options) : options_(options) {}
+  explicit NameScan(const PickleScanOptions& options)
+      : options_(options),
+        name_bytes_(options_.limits.made ? options_.limits.made->made : own_) {}
 
   Result<Sketch> plain(const Instruction& in) {
     switch (in.info->op) {
@@ -145,14 +146,14 @@ class NameScan {
   }
 
   [[nodiscard]] Status pushed(const Sketch& /*sketch*/) const {
-    return name_bytes_ <= kMaxNameBytes
+    const std::uint64_t most = options_.limits.max_made_bytes;
+    return name_bytes_ <= most
                ? Status()
                : Status(read_error(
                      ErrorCode::kUnsafe,
                      "E_LIMIT",
-                     format(
-                         "the names have more than {} bytes",
-                         kMaxNameBytes)));
+                     format("the names have more than {} bytes", most),
+                     "--max-made-bytes allows more"));
   }
 
   void reused(const Sketch& sketch) {
@@ -256,10 +257,14 @@ class NameScan {
   // The view stays valid.
   std::string_view
   note(std::string name, std::uint64_t offset, bool is_nested) {
+    // Short ones count once: a file of a million tensors has a million calls.
+    constexpr std::size_t kShort = 256;
+    const bool is_long = name.size() > kShort;
+    name_bytes_ += is_long ? name.size() : 0;
     const auto [row, is_new] =
         rows_.try_emplace(std::move(name), result_.names.size());
+    name_bytes_ += is_new && !is_long ? row->first.size() : 0;
     if (is_new) {
-      name_bytes_ += row->first.size();
       result_.names.push_back(
           {.name = row->first, .offset = offset, .is_nested = is_nested});
     }
@@ -301,7 +306,9 @@ class NameScan {
   std::vector<std::array<Sketch, 3>> tuples_;
   std::map<std::string, std::size_t> rows_;
   // Of the different names: two texts of a megabyte can be put together often.
-  std::uint64_t name_bytes_ = 0;
+  // Of all pickles of the file, if it counts them.
+  std::uint64_t own_ = 0;
+  std::uint64_t& name_bytes_;
   // Keys of the storages and, if collected, copies of the texts, both by rows
   // of `texts_`.
   std::set<std::uint32_t> keys_;

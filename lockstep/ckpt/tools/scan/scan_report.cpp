@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 
+#include <memory>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -20,6 +21,8 @@ bool is_script_class(std::string_view name) {
 
 ScanCollector::ScanCollector(std::string path, const Limits& limits)
     : limits_(limits) {
+  // All pickles of the file count together.
+  limits_.made = std::make_shared<MadeBytes>();
   report_.path = std::move(path);
 }
 

@@ -90,11 +90,17 @@ class LegacyScan {
       std::uint64_t at,
       const std::map<std::string, std::uint64_t>& sizes,
       const std::vector<std::shared_ptr<const std::string>>& keys) {
+    // By address: a text of a megabyte may be there a thousand times.
+    std::map<const std::string*, std::uint64_t> known;
     for (const auto& shared : keys) {
       const std::string& key = *shared;
-      const auto size = sizes.find(key);
-      if (size == sizes.end()) {
-        return fail(blob_error(at, "E_NO_STORAGE", key, "nothing uses it"));
+      const auto [row, is_new] = known.try_emplace(shared.get(), 0);
+      if (is_new) {
+        const auto size = sizes.find(key);
+        if (size == sizes.end()) {
+          return fail(blob_error(at, "E_NO_STORAGE", key, "nothing uses it"));
+        }
+        row->second = size->second;
       }
       std::vector<std::byte> scratch;
       auto head = source_.view(at, sizeof(std::uint64_t), scratch);
@@ -104,11 +110,11 @@ class LegacyScan {
       }
       at += head->size();
       const auto numel = read_le<std::uint64_t>(*head, 0);
-      if (numel > (source_.size() - at) / size->second) {
+      if (numel > (source_.size() - at) / row->second) {
         return fail(
             blob_error(at, "E_TRUNCATED", key, "its bytes are truncated"));
       }
-      at += numel * size->second;
+      at += numel * row->second;
     }
     return at;
   }
