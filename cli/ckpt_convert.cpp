@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/convert_choice.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/target.h"
@@ -224,6 +225,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   ckpt::LoadOptions options = common.load;
   options.use_mmap = true; // each byte is looked at once, so none is kept
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(options));
+  warn_of_left_out(file);
   auto choice = choose_values(file, to, args.all);
   if (!choice) {
     return with_path(std::move(choice).error(), input);
@@ -262,7 +264,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   } else {
     print(convert_text(args, chosen, converted, written));
   }
-  return 0;
+  return written.tensors == 0 ? 1 : 0;
 }
 
 } // namespace

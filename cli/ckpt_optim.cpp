@@ -8,6 +8,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/target.h"
@@ -85,6 +86,7 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
            .result = "the optimizer state alone"}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
   auto state = convert(args, file.root);
   if (!state) {
     state.error().path = input.name();
