@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/convert_choice.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/target.h"
@@ -222,6 +223,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(args.target, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
   auto choice = choose_values(file, to, args.all);
   if (!choice) {
     return with_path(std::move(choice).error(), input);
@@ -262,7 +264,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   } else {
     print(convert_text(args, chosen, converted, written));
   }
-  return 0;
+  return written.tensors == 0 ? 1 : 0;
 }
 
 } // namespace

@@ -89,6 +89,7 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
            .result = "the optimizer state alone"}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
   auto state = convert(args, file.root);
   if (!state) {
     state.error().path = input.name();

@@ -69,12 +69,17 @@ Status choose_of_program(
   return {};
 }
 
-Status warn_of_changes(
+// What a format does that does not keep the tree as it is.
+Status note_changes(
     Chosen& chosen,
     const std::string& front,
     const ckpt::FormatWriter& writer) {
   if (writer.changed_values == nullptr) {
     return {};
+  }
+  LOCKSTEP_ASSIGN(chosen.unnamed, ckpt::unnamed_tensors(chosen.root));
+  for (std::string& name : chosen.unnamed) {
+    name.insert(0, front);
   }
   LOCKSTEP_ASSIGN(auto changes, writer.changed_values(chosen.root));
   for (ckpt::ValueChange& change : changes) {
@@ -113,7 +118,11 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
   const ckpt::WeightsPlace place = ckpt::locate_weights(root);
   Chosen chosen{.root = root};
   std::string front;
-  if (!all && writer.is_tensors_only && !place.key.empty()) {
+  // A configuration under a usual name is not taken for the weights.
+  const bool is_weights =
+      !place.key.empty() &&
+      (ckpt::holds_tensor(place.value) || !ckpt::holds_tensor(root));
+  if (!all && writer.is_tensors_only && is_weights) {
     front = place.key + ".";
     chosen.root = place.value;
     chosen.left_out = names_beside(root, place.key);
@@ -125,7 +134,7 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
   LOCKSTEP_ASSIGN(
       chosen.attributes,
       attributes_without_place(root, chosen.root, front, writer));
-  LOCKSTEP_TRY(warn_of_changes(chosen, front, writer));
+  LOCKSTEP_TRY(note_changes(chosen, front, writer));
   const auto others =
       std::ranges::stable_partition(chosen.attributes, is_versions);
   chosen.versions.assign(chosen.attributes.begin(), others.begin());
@@ -136,7 +145,10 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
 std::vector<std::string> left_out_names(const Chosen& chosen) {
   std::vector<std::string> all = chosen.left_out;
   for (const auto* names :
-       {&chosen.versions, &chosen.attributes, &chosen.records}) {
+       {&chosen.versions,
+        &chosen.attributes,
+        &chosen.unnamed,
+        &chosen.records}) {
     all.insert(all.end(), names->begin(), names->end());
   }
   return all;
@@ -160,6 +172,13 @@ std::string left_out_text(const Chosen& chosen, std::string_view format_name) {
         "left out: {}; {} has no place for it\n",
         names_text(chosen.attributes),
         format_name);
+  }
+  if (!chosen.unnamed.empty()) {
+    text += format(
+        "left out: {}; {} has no place for {}\n",
+        names_text(chosen.unnamed),
+        format_name,
+        chosen.unnamed.size() == 1 ? "it" : "them");
   }
   return text + left_out_text(chosen.records, format_name);
 }

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/arguments.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
@@ -48,8 +49,9 @@ void print_edit(
       (written.is_dry_run
            ? ckpt::to_text(report, kMaxReportRows) + "would have "
            : "") +
-      ckpt::counts_text(report) + "\n" + alone_text(edited) +
-      left_out_text(left_out, written.format) + wrote_text(written));
+      ckpt::counts_text(report) + "\n" + ckpt::prefixes_text(report) +
+      alone_text(edited) + left_out_text(left_out, written.format) +
+      wrote_text(written));
 }
 
 // FILE itself, unless there is another name.
@@ -123,6 +125,7 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(place, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
   LOCKSTEP_ASSIGN(
       const auto target,
       check_edit(args, job, place, file, common, lock.get()));

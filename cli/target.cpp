@@ -155,11 +155,20 @@ Error save_error(Error error) {
                                     : std::move(error);
 }
 
-Result<std::uint64_t> tensor_count(const ckpt::Value& root) {
+// Of those that `format` has a place for.
+Result<std::uint64_t> tensor_count(
+    const ckpt::Value& root,
+    std::string_view format) {
   std::uint64_t count = 0;
-  LOCKSTEP_TRY(ckpt::for_each_tensor(
-      root,
-      [&count](const std::string&, const ckpt::Tensor&) { ++count; }));
+  const ckpt::TensorVisitor add =
+      [&count](const std::string& /*name*/, const ckpt::Tensor& /*tensor*/) {
+        ++count;
+      };
+  const bool keeps_tree =
+      ckpt::format_to_write(format)->writer.changed_values == nullptr;
+  LOCKSTEP_TRY(
+      keeps_tree ? ckpt::for_each_tensor(root, add)
+                 : ckpt::for_each_named_tensor(root, add));
   return count;
 }
 
@@ -314,7 +323,9 @@ Result<Written> CheckedTarget::save(
     }
   }
   warn_of_numpy_numbers(file, rule_.format);
-  LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
+  LOCKSTEP_ASSIGN(
+      const std::uint64_t tensors,
+      tensor_count(root, rule_.format));
   return written(tensors);
 }
 
@@ -332,7 +343,9 @@ Result<Written> CheckedTarget::rewrite(
     }
   }
   warn_of_numpy_numbers(file, rule_.format);
-  LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
+  LOCKSTEP_ASSIGN(
+      const std::uint64_t tensors,
+      tensor_count(root, rule_.format));
   return written(tensors);
 }
 

@@ -75,6 +75,11 @@ struct KeyReport {
   std::vector<std::string> replaced = {};
   /// Keys that stay as they are.
   std::uint64_t kept = 0;
+  /// What `strip_prefix` took off: "module.", "_orig_mod.module.".
+  std::string stripped = {};
+  /// A wrapper's prefix that all keys have afterwards, too: that of another
+  /// wrapper, or the name of a layer. Else empty.
+  std::string left_prefix = {};
 };
 
 /// A tree after an edit. Ownership: shares what did not change with the tree
@@ -91,8 +96,11 @@ std::string to_text(const KeyReport& report, std::uint64_t max_lines);
 /// "renamed 6 keys, replaced 1 key, kept 3 keys".
 std::string counts_text(const KeyReport& report);
 
+/// Lines on stacked prefixes: which were stripped, which is left. Mostly empty.
+std::string prefixes_text(const KeyReport& report);
+
 /// `weights_key`, `renamed` [{from, to}], `dropped`, `added`, `replaced`,
-/// `kept`.
+/// `kept`; `stripped` and `left_prefix` if there are any.
 Json to_json(const KeyReport& report);
 
 // Changes the names of weights: what `lockstep ckpt strip`, `prefix` and
@@ -108,7 +116,8 @@ class Regex;
 /// How `strip_prefix` works.
 struct StripOptions {
   /// Empty: the wrapper's prefix that all keys share, "module." (DataParallel
-  /// and DistributedDataParallel) or "_orig_mod." (torch.compile).
+  /// and DistributedDataParallel), "_orig_mod." (torch.compile) or one in the
+  /// other. None of them is taken twice.
   std::string prefix = {};
   /// Key of the weights; empty searches (`locate_weights`).
   std::string weights_key = {};

@@ -135,6 +135,30 @@ CallResult call_bytes(const Tuple& args) {
   return args.items.empty() ? only(Bytes{}) : std::optional<Value>();
 }
 
+CallResult call_optimized_module(const Tuple& args) {
+  if (args.items.size() != 2 || args.items[0].as_object() == nullptr) {
+    return std::optional<Value>();
+  }
+  Value state = Value::dict(
+      {{"_parameters", Value::dict({})},
+       {"_buffers", Value::dict({})},
+       {"_modules", Value::dict({{"_orig_mod", args.items[0]}})}});
+  return only(Object{
+      .global = "torch._dynamo.eval_frame.OptimizedModule",
+      .args = std::make_shared<Value>(args),
+      .state = std::make_shared<Value>(std::move(state))});
+}
+
+CallResult call_graph_module(const Tuple& args) {
+  if (args.items.empty() || args.items[0].find("_modules") == nullptr) {
+    return std::optional<Value>();
+  }
+  return only(Object{
+      .global = "torch.fx.graph_module.reduce_graph_module",
+      .args = std::make_shared<Value>(args),
+      .state = std::make_shared<Value>(args.items[0])});
+}
+
 CallResult call_restore_type_tag(const Tuple& args) {
   const bool is_tagged =
       args.items.size() == 2 && args.items[1].as_string() != nullptr;

@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/pickle/storage_id.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -59,6 +60,23 @@ bool is_tensor_class(std::string_view name) {
   }
   return stem &&
          std::ranges::find(kTensorClasses, *stem) != kTensorClasses.end();
+}
+
+// `torch.Tensor()` and `torch.FloatTensor()`, before BUILD sets what it views.
+std::optional<Value> new_tensor(std::string_view name, const Tuple& args) {
+  const std::string modern = modern_name(name);
+  const auto stem = class_stem(modern, "Tensor");
+  const auto dtype = stem && stem->empty() ? std::optional(DType::kFloat32)
+                     : stem                ? dtype_by_storage(*stem)
+                                           : std::nullopt;
+  if (!dtype || !args.items.empty()) {
+    return std::nullopt;
+  }
+  return Tensor{
+      .dtype = *dtype,
+      .sizes = {0},
+      .strides = {1},
+      .storage = empty_storage(*dtype)};
 }
 
 std::optional<std::string_view> dtype_name(std::string_view name) {
@@ -137,6 +155,9 @@ Result<Value> call_global(std::string_view name, const Value& args) {
     if (value) {
       return *std::move(value);
     }
+  }
+  if (auto tensor = new_tensor(name, *args.as_tuple())) {
+    return *std::move(tensor);
   }
   const GlobalKind kind = find_global(name).kind;
   if (kind == GlobalKind::kStorageClass || kind == GlobalKind::kTensorClass) {

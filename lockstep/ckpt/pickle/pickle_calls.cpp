@@ -8,6 +8,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
+#include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/pickle/tree_builder.h"
 
 namespace lockstep::ckpt::internal {
@@ -33,14 +34,33 @@ std::string bytearray_text(const Tuple& args) {
   return text == nullptr ? "" : latin1_from_utf8(*text).value_or("");
 }
 
-// torch 0.x: a Parameter is followed by (requires_grad, volatile, hooks).
+// What `Tensor.__setstate__` takes: (storage, offset, size, stride) of torch
+// 0.1; (data, grad, hooks, requires_grad, volatile) of its variables;
+// (requires_grad, volatile, hooks) after a Parameter.
 Status build_tensor(Tensor& tensor, const Value& state) {
   const Tuple* parts = state.as_tuple();
-  const bool* requires_grad = parts == nullptr || parts->items.size() != 3
-                                  ? nullptr
-                                  : parts->items[0].as_bool();
-  if (!tensor.is_parameter || requires_grad == nullptr) {
+  const std::size_t count = parts == nullptr ? 0 : parts->items.size();
+  if (count == 4) {
+    LOCKSTEP_ASSIGN(const auto view, rebuild_tensor(*parts));
+    const Tensor& built = *view->as_tensor();
+    tensor.dtype = built.dtype;
+    tensor.storage = built.storage;
+    tensor.offset = built.offset;
+    tensor.sizes = built.sizes;
+    tensor.strides = built.strides;
+    return {};
+  }
+  const Tensor* data = count == 5 ? parts->items[0].as_tensor() : nullptr;
+  const bool* requires_grad = data != nullptr ? parts->items[3].as_bool()
+                              : count == 3    ? parts->items[0].as_bool()
+                                              : nullptr;
+  if (requires_grad == nullptr) {
     return bad_type(format("state of type {} for a tensor", state.type_name()));
+  }
+  if (data != nullptr) {
+    const bool is_parameter = tensor.is_parameter;
+    tensor = *data;
+    tensor.is_parameter = is_parameter;
   }
   tensor.requires_grad = *requires_grad;
   return {};

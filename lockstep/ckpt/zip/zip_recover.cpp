@@ -136,6 +136,10 @@ class Recovery {
         .crc = local->header.crc,
         .method = local->header.method,
         .header_offset = offset};
+    if (internal::is_folder(record) && record.compressed_size == 0 &&
+        !local->has_descriptor()) {
+      return record.data_offset;
+    }
     if (local->has_descriptor() && record.compressed_size == 0) {
       return read_until_descriptor(std::move(record));
     }

@@ -21,6 +21,7 @@
 #include "lockstep/ckpt/formats/torchscript/script_era.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
+#include "lockstep/ckpt/pickle/old_variables.h"
 #include "lockstep/ckpt/zip/record_source.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -212,6 +213,7 @@ class PtReader {
       return error;
     }
     file_.root = std::move(pickle->root);
+    modernize_variables(file_.root);
     file_.globals = std::move(pickle->globals);
     if (demand_ == Demand::kPickle && is_rest_of_script()) {
       file_.format = "torchscript";

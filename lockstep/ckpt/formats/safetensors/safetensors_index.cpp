@@ -106,7 +106,7 @@ class ShardedReader {
                 escape(placement.name)),
             placement.offset);
       }
-      ++shard->used;
+      shard->used.insert(placement.name);
       root.items.emplace_back(placement.name, found->second);
     }
     warn_of_others();
@@ -121,7 +121,7 @@ class ShardedReader {
  private:
   struct Shard {
     std::map<std::string, Value> tensors = {};
-    std::size_t used = 0;
+    std::set<std::string> used = {};
   };
 
   Result<Shard*> open(const Placement& placement) {
@@ -194,14 +194,21 @@ class ShardedReader {
 
   void warn_of_others() {
     for (const auto& [name, shard] : shards_) {
-      if (shard.used < shard.tensors.size()) {
+      std::vector<std::string> others;
+      for (const auto& [key, value] : shard.tensors) {
+        if (!shard.used.contains(key)) {
+          others.push_back(key);
+        }
+      }
+      if (!others.empty()) {
         file_.warnings.push_back(
             {.name = "W_INDEX_UNUSED",
              .text = format(
-                 "{} of {} tensors in '{}' are not in the index",
-                 shard.tensors.size() - shard.used,
-                 shard.tensors.size(),
-                 escape(name))});
+                 "{} of {} in '{}' are not in the index and left out: {}",
+                 others.size(),
+                 counted(shard.tensors.size(), "tensor"),
+                 escape(name),
+                 some_names(others))});
       }
     }
   }

@@ -264,6 +264,33 @@ Status merge_items(
   return in_both.empty() ? Status() : Status(collisions(in_both));
 }
 
+// Python attributes other than `_metadata`.
+Status merge_attributes(
+    Dict& result,
+    const Dict& second,
+    const MergeOptions& options) {
+  std::vector<std::string> in_both;
+  for (const auto& [key, value] : second.attributes) {
+    const std::string name = key_text(key);
+    const auto there =
+        std::ranges::find(result.attributes, name, [](const Item& item) {
+          return key_text(item.first);
+        });
+    if (name == kStateMetadata) {
+      continue;
+    }
+    if (there == result.attributes.end()) {
+      result.kind = Dict::Kind::kOrderedDict; // a plain dict has none
+      result.attributes.emplace_back(key, value);
+    } else if (options.replace) {
+      there->second = value;
+    } else {
+      in_both.push_back("<attributes>." + name);
+    }
+  }
+  return in_both.empty() ? Status() : Status(collisions(in_both));
+}
+
 // Whether `names` are entries of a checkpoint, whose weights lie in one of its
 // entries, and not weights.
 bool are_entries(const Value& root, std::span<const std::string> names) {
@@ -343,6 +370,7 @@ merge(const Value& first, const Value& second, const MergeOptions& options) {
   LOCKSTEP_TRY(merge_items(weights, *b.value.as_dict(), options, report));
   report.kept = before - report.replaced.size();
   internal::merge_metadata(weights, *b.value.as_dict());
+  LOCKSTEP_TRY(merge_attributes(weights, *b.value.as_dict(), options));
   Value root = with_weights(first, a, std::move(weights));
   if (!a.key.empty() && !b.key.empty()) {
     Dict whole_dict = *root.as_dict();

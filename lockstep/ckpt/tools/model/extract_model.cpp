@@ -34,44 +34,6 @@ Value detached(const Value& value) {
   return plain;
 }
 
-// Tensors in the attributes of modules that are not among the weights.
-class AttributeWalk {
- public:
-  // A module or a weight: what leads here is not an attribute's own.
-  void add_known(const Value& value) {
-    nodes_.leave_out(value);
-  }
-
-  void add_attributes(const Value& module, const std::string& prefix) {
-    const Dict* state = module.as_object()->state->as_dict();
-    for (std::size_t i = 0; state != nullptr && i < state->items.size(); ++i) {
-      const auto& [key, value] = state->items[i];
-      const std::string name = key_text(key);
-      if (std::ranges::find(kMemberParts, name) == kMemberParts.end()) {
-        attributes_.emplace_back(prefix + name, &value);
-      }
-    }
-  }
-
-  void run() {
-    for (const auto& [name, value] : attributes_) {
-      nodes_.run(*value, [&](const Value& node) {
-        if (node.as_tensor() != nullptr) {
-          first = tensors++ == 0 ? name : first;
-        }
-        return true;
-      });
-    }
-  }
-
-  std::uint64_t tensors = 0;
-  std::string first;
-
- private:
-  std::vector<std::pair<std::string, const Value*>> attributes_;
-  NodeWalk nodes_;
-};
-
 class Extractor {
  public:
   Status walk(const Value& module, const std::string& name) {
@@ -81,16 +43,13 @@ class Extractor {
         name,
         Value::dict({{"version", module_version(module)}}));
     const std::string prefix = name.empty() ? "" : name + ".";
-    attributes.add_known(module);
-    attributes.add_attributes(module, prefix);
     return for_each_member(
         state,
         [&](MemberKind kind, const Value& key, const Value& value) -> Status {
           std::string path = prefix + key_text(key);
           if (kind == MemberKind::kModule) {
-            return is_module(value) ? walk(value, path) : Status();
+            return child(value, path);
           }
-          attributes.add_known(value);
           buffers += kind == MemberKind::kBuffer ? 1 : 0;
           weights_.items.emplace_back(std::move(path), detached(value));
           return {};
@@ -109,9 +68,21 @@ class Extractor {
   }
 
   std::uint64_t buffers = 0;
-  AttributeWalk attributes;
+  std::vector<UnreadModule> unread;
 
  private:
+  Status child(const Value& value, const std::string& path) {
+    if (is_module(value)) {
+      return walk(value, path);
+    }
+    const Object* object = value.as_object();
+    unread.push_back(
+        {.name = path,
+         .class_name = object == nullptr ? std::string(value.type_name())
+                                         : object->global});
+    return {};
+  }
+
   // A shared module costs its time and its names under each of its names, a
   // long name its length with each member: as in a walk (WalkBounds).
   Status
@@ -226,9 +197,8 @@ Result<ExtractedModel> extract_model(
   LOCKSTEP_TRY(extractor.walk(*module, ""));
   result.buffers = extractor.buffers;
   result.parameters = extractor.entries() - extractor.buffers;
-  extractor.attributes.run();
-  result.left_out = extractor.attributes.tensors;
-  result.first_left_out = extractor.attributes.first;
+  result.unread = std::move(extractor.unread);
+  LOCKSTEP_ASSIGN(result.left_out, unnamed_tensors(*module));
   result.state_dict = std::move(extractor).state_dict();
   return result;
 }

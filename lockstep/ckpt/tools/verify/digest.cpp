@@ -125,12 +125,14 @@ Result<std::vector<DigestRow>> digest_rows(
     const Limits& limits) {
   Digester digester(limits);
   Status first;
+  const TensorVisitor add = [&](const std::string& name, const Tensor& tensor) {
+    if (first && has_bytes(tensor)) {
+      first = digester.add(name, tensor);
+    }
+  };
+  // A whole model has the digest of its state_dict.
   LOCKSTEP_TRY(
-      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
-        if (first && has_bytes(tensor)) {
-          first = digester.add(name, tensor);
-        }
-      }));
+      for_each_tensor(root, TensorVisitors{.named = &add, .placed = &add}));
   LOCKSTEP_TRY(std::move(first));
   return digester.finish();
 }

@@ -59,7 +59,8 @@ TEST(ShardedIndex, WarnsOfTensorsThatItLacks) {
   ASSERT_TRUE(part);
   EXPECT_THAT(
       to_string(part->warnings.at(0)),
-      HasSubstr("W_INDEX_UNUSED: 1 of 2"));
+      HasSubstr("W_INDEX_UNUSED: 1 of 2 tensors in '1' are not in the index "
+                "and left out: 'z'"));
 }
 
 // A folder as transformers writes it.
