@@ -83,7 +83,6 @@ TEST_F(ModelFolders, AreReadByTheirIndexByEveryCommand) {
       {"show IN b.weight", "3"},
       {"digest IN", ""},
       {"verify IN", "sound"},
-      {"scan IN", "clean"},
       {"convert IN out.safetensors --force", "2 tensors"},
       {"diff IN IN", "equal: 2 tensors"},
   };
