@@ -117,6 +117,11 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
   const ckpt::FormatWriter& writer = ckpt::format_to_write(to)->writer;
   const ckpt::WeightsPlace place = ckpt::locate_weights(root);
   Chosen chosen{.root = root};
+  for (const ckpt::Warning& warning : file.warnings) {
+    if (warning.name == "W_SHARD") { // a part must not look like the whole
+      chosen.warnings.push_back(ckpt::to_string(warning));
+    }
+  }
   std::string front;
   // A configuration under a usual name is not taken for the weights.
   const bool is_weights =

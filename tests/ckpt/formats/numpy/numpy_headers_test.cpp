@@ -195,8 +195,8 @@ TEST(NpzReader, AnEmptyZipFileIsAnArchiveOfNoArrays) {
     EXPECT_EQ(file->format, "npz");
     EXPECT_TRUE(file->root.as_dict()->items.empty());
     EXPECT_TRUE(file->warnings.empty());
-    EXPECT_EQ(verdict_on_archive(bytes), Verdict::kClean);
   }
+  EXPECT_EQ(verdict_on_archive(end), Verdict::kClean);
 }
 
 // Other readers take the last end record, and with it other records.
@@ -205,7 +205,7 @@ TEST(NpzReader, AnEmptyArchiveInFrontOfAnotherIsRefused) {
   zip.add("a.npy", npy_of({with_shape("()")}));
   const auto file = load_bytes(ZipBytes().finish() + zip.finish());
   ASSERT_FALSE(file);
-  EXPECT_EQ(file.error().detail, "E_ZIP_AMBIGUOUS");
+  EXPECT_EQ(file.error().detail, "E_PREFIX");
   const auto cut = load_bytes(ZipBytes().finish().substr(0, 20));
   ASSERT_FALSE(cut);
 }

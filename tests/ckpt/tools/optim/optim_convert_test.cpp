@@ -266,10 +266,10 @@ std::string momenta(const Result<OptimState>& cpp) {
 
 TEST(OptimConvert, TakesStatesThatCallParametersByName) {
   const auto by_groups = optim_to_cpp(named_sgd("names"));
-  EXPECT_EQ(momenta(by_groups), "0=1 1=2 ");
+  EXPECT_EQ(momenta(by_groups), "0=1.0 1=2.0 ");
   EXPECT_TRUE(by_groups->notes.empty());
   const auto by_param_names = optim_to_cpp(named_sgd("numbers", true));
-  EXPECT_EQ(momenta(by_param_names), "0=1 1=2 ");
+  EXPECT_EQ(momenta(by_param_names), "0=1.0 1=2.0 ");
   EXPECT_TRUE(by_param_names->notes.empty());
 }
 
@@ -277,10 +277,10 @@ TEST(OptimConvert, SaysWhatOrderOfNamesItTook) {
   const Value weights = Value::dict(
       {{"b", floats({0})}, {"buffer", floats({0})}, {"a", floats({0})}});
   const auto by_model = optim_to_cpp(named_sgd("numbers"), &weights);
-  EXPECT_EQ(momenta(by_model), "0=1 1=2 ");
+  EXPECT_EQ(momenta(by_model), "0=1.0 1=2.0 ");
   EXPECT_THAT(by_model->notes, ElementsAre(testing::HasSubstr("in the model")));
   const auto by_state = optim_to_cpp(named_sgd("numbers"));
-  EXPECT_EQ(momenta(by_state), "0=2 1=1 ");
+  EXPECT_EQ(momenta(by_state), "0=2.0 1=1.0 ");
   EXPECT_THAT(by_state->notes, ElementsAre(testing::HasSubstr("in the state")));
 }
 
