@@ -40,15 +40,16 @@ Result<std::optional<std::uint64_t>> find_struct(
     // A structure must be in one view.
     const std::uint64_t length =
         std::min(block_bytes + kStructBytes<Struct>, source.size() - at);
-    searched += length;
     LOCKSTEP_ASSIGN(const ByteSpan block, source.view(at, length, scratch));
     const std::string_view text = as_text(block);
     for (std::size_t i = text.find(magic); i < block_bytes && i < text.size();
          i = text.find(magic, i + 1)) {
       if (accept(block.subspan(i), at + i)) {
+        searched += i;
         return std::optional(at + i);
       }
     }
+    searched += length;
     at += block_bytes;
     block_bytes = std::min(2 * block_bytes, kLastBlockBytes);
   }
@@ -97,7 +98,7 @@ class Recovery {
         return std::move(found_);
       }
       const bool is_costly =
-          searched_ / kMaxSearches > source_.size() + kLastBlockBytes;
+          searched_ / kMaxSearches > source_.size() + kFirstBlockBytes;
       if (is_costly ||
           found_.records.size() + found_.lost.size() >= limits_.max_records) {
         return internal::zip_error(
