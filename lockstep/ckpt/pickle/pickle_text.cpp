@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/pickle_text.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -80,6 +82,13 @@ constexpr std::array<std::pair<char, char>, 10> kEscapes{{
     {'f', '\f'},
     {'v', '\v'},
 }};
+
+bool starts_escape(char letter) {
+  return letter == 'x' || (letter >= '0' && letter <= '7') ||
+         std::ranges::any_of(kEscapes, [letter](const auto& row) {
+           return row.first == letter;
+         });
+}
 
 // One escape, `text` after the backslash; nothing if it is broken.
 std::optional<char> take_escape(std::string_view& text) {
@@ -161,6 +170,10 @@ std::optional<std::string> unquote(std::string_view text) {
       plain.push_back(c);
       continue;
     }
+    if (!text.empty() && !starts_escape(text.front())) {
+      plain.push_back(c); // Python keeps the backslash of an unknown escape
+      continue;
+    }
     const auto meaning = take_escape(text);
     if (!meaning) {
       return std::nullopt;
@@ -175,8 +188,13 @@ std::optional<std::string> unescape_unicode(std::string_view text) {
   while (!text.empty()) {
     const bool is_short = text.starts_with("\\u");
     if (!is_short && !text.starts_with("\\U")) {
-      append_utf8(plain, byte_at(text, 0));
-      text.remove_prefix(1);
+      // A backslash and what follows it are taken together: behind two of them
+      // a 'u' is a letter.
+      const std::size_t taken = text[0] == '\\' && text.size() > 1 ? 2 : 1;
+      for (std::size_t i = 0; i < taken; ++i) {
+        append_utf8(plain, byte_at(text, i));
+      }
+      text.remove_prefix(taken);
       continue;
     }
     const std::size_t digits = is_short ? 4 : 8;
