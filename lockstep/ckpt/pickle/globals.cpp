@@ -26,8 +26,9 @@ constexpr std::array<std::string_view, 10> kTensorClasses{
     "Bool"};
 
 // Names that changed between versions of Python and PyTorch.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kMoved{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMoved{{
     {"__builtin__.", "builtins."},
+    {"__builtin__:", "builtins:"},
     {"copy_reg.", "copyreg."},
     {"numpy.core.", "numpy._core."},
     {"torch.tensor.", "torch._tensor."},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/pickle_text.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -80,6 +82,13 @@ constexpr std::array<std::pair<char, char>, 10> kEscapes{{
     {'f', '\f'},
     {'v', '\v'},
 }};
+
+bool starts_escape(char letter) {
+  return letter == 'x' || (letter >= '0' && letter <= '7') ||
+         std::ranges::any_of(kEscapes, [letter](const auto& row) {
+           return row.first == letter;
+         });
+}
 
 // One escape, `text` after the backslash; nothing if it is broken.
 std::optional<char> take_escape(std::string_view& text) {
@@ -164,6 +173,10 @@ std::optional<std::string> unquote(std::string_view text) {
     text.remove_prefix(1);
     if (c != '\\') {
       plain.push_back(c);
+      continue;
+    }
+    if (!text.empty() && !starts_escape(text.front())) {
+      plain.push_back(c); // Python keeps the backslash of an unknown escape
       continue;
     }
     const auto meaning = take_escape(text);
