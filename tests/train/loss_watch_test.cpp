@@ -218,7 +218,7 @@ TEST_F(LossWatchTest, ACheckpointWithoutNumbersIsRefusedBeforeTraining) {
   EXPECT_EQ(error.path, dir_ / "run/checkpoint-00000012.pth.tar");
   EXPECT_THAT(error.message, HasSubstr("weights that are not finite numbers"));
   config.test_only = true;
-  EXPECT_TRUE(std::isnan(train(config).test.loss));
+  EXPECT_TRUE(std::isnan(train(config).test->loss));
 }
 
 } // namespace
