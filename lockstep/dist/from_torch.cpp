@@ -22,6 +22,7 @@ class TorchOptimizer final : public Optimizer {
   void step() override {
     write_options();
     optimizer_->step();
+    count_changes();
   }
   void zero_grad(bool set_to_none) override {
     optimizer_->zero_grad(set_to_none);
@@ -44,6 +45,19 @@ class TorchOptimizer final : public Optimizer {
   }
 
  private:
+  // LibTorch's write through `p.data()`, which LibTorch's version counters do
+  // not see; who holds copies of the parameters asks them, and so does a graph
+  // that saved them.
+  void count_changes() const {
+    for (const ParamGroup& group : groups_) {
+      for (const at::Tensor& param : group.params) {
+        if (param.grad().defined() && !param.is_inference()) {
+          param.unsafeGetTensorImpl()->bump_version();
+        }
+      }
+    }
+  }
+
   void write_options() const {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       optimizer_->param_groups()[i].options().set_lr(groups_[i].lr());

@@ -17,6 +17,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
+#include "lockstep/base/world.h"
 #include "lockstep/dist/internal/group_impl.h"
 #include "lockstep/dist/internal/rendezvous.h"
 #include "lockstep/launch/error_file.h"
@@ -289,6 +290,7 @@ ProcessGroup init_process_group(const InitOptions& options) {
     impl.watch = std::make_unique<internal::HangWatch>(impl.recorder);
   }
   slot() = group;
+  set_default_group(RankInfo{.rank = place.rank, .size = place.size});
   return group;
 }
 
@@ -312,6 +314,7 @@ bool is_initialized() {
 void destroy_process_group() {
   static_cast<void>(slot().impl());
   slot() = ProcessGroup();
+  set_default_group(std::nullopt);
 }
 
 int get_rank() {

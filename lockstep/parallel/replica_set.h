@@ -89,6 +89,8 @@ class ReplicaSet {
   /// such as a dropout rate, which `follow` cannot see. After an error they are
   /// as they were.
   void rebuild();
+  /// The next `follow` sends all parameters.
+  void forget_sent();
 
   /// Versions and addresses of a replica's parameters, to compare later.
   [[nodiscard]] std::vector<std::uint64_t> fingerprint(

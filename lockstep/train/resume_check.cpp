@@ -66,7 +66,20 @@ void refuse_other_model(const TrainConfig& config, const Resumption& from) {
   const std::string_view name = arch == nullptr ? "" : arch->text();
   const std::vector<std::string> known = model_names();
   const bool is_known = std::ranges::find(known, name) != known.end();
-  if (is_known && name != config.model) {
+  if (name.starts_with(kOwnPrefix) && name != config.model) {
+    refuse(
+        from.path,
+        "E_OTHER_MODEL",
+        format(
+            "the checkpoint is of a program's model '{}', the run is of '{}'",
+            escape(name),
+            escape(config.model)),
+        "go on in that program; a class that has a new name can keep the old "
+        "one, torch::nn::Module(\"Net\"); a new run may begin with "
+        "--initial-checkpoint");
+  }
+  if (is_known && !config.model.starts_with(kOwnPrefix) &&
+      name != config.model) {
     refuse(
         from.path,
         "E_OTHER_MODEL",
@@ -96,13 +109,8 @@ std::string fresh_text(const std::string& key, const Cursor& cursor) {
 
 } // namespace
 
-void refuse_contradictions(
-    TrainConfig& config,
-    const Resumption& from,
-    bool has_own_model) {
-  if (!has_own_model) {
-    refuse_other_model(config, from);
-  }
+void refuse_contradictions(TrainConfig& config, const Resumption& from) {
+  refuse_other_model(config, from);
   const ckpt::Value* args = from.checkpoint.root.find("args");
   if (args == nullptr) {
     return;

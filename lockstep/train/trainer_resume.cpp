@@ -40,21 +40,22 @@ void naming_the_file(const Resumption& resumption, const Work& work) {
 }
 
 /// "goes on from checkpoint-00000024.pth.tar at epoch 3, step 24, ...".
-std::string decision_text(const Resumption* from, bool is_in_place) {
+std::string
+decision_text(const Resumption* from, BestBy best_by, bool is_in_place) {
   if (from == nullptr) {
     return "begins anew";
   }
-  Cursor cursor;
+  Cursor cursor{.best_by = best_by};
   RunState state;
   state.add(cursor_parts(cursor, world_of_one()));
   naming_the_file(*from, [&] { state.load(from->checkpoint.root); });
   return format(
-      "goes on from {} at epoch {}, step {}, sample {}, best Acc@1 {}, in {}",
+      "goes on from {} at epoch {}, step {}, sample {}, {}, in {}",
       base_name(from->path),
       cursor.epoch + 1,
       cursor.step,
       cursor.samples,
-      cursor.best_acc1,
+      cursor.best_text(),
       is_in_place ? "its folder" : "a new folder");
 }
 
@@ -97,6 +98,7 @@ TrainConfig Trainer::config_to_set_up() {
   refuse_different_decisions(
       decision_text(
           from,
+          options_.own.best_by(),
           goes_on_in_place(*options_.fs, config_, options_.resumption)),
       *options_.world);
   // A run that goes on has its settings from there.
@@ -104,7 +106,7 @@ TrainConfig Trainer::config_to_set_up() {
   if (from == nullptr) {
     return config_;
   }
-  refuse_contradictions(config_, *from, !options_.own.model.is_empty());
+  refuse_contradictions(config_, *from);
   TrainConfig config = config_;
   config.initial_checkpoint.clear();
   return config;
@@ -166,9 +168,10 @@ void Trainer::take_settings(const ckpt::Value& saved) {
 
 std::vector<StartLine> Trainer::plan() const {
   const std::string named = named_folder(config_);
-  std::string folder = named.empty()
-                           ? format("{}/<time>-{}", kRunsFolder, config_.model)
-                           : named;
+  std::string folder =
+      named.empty()
+          ? format("{}/<time>-{}", kRunsFolder, folder_word(config_.model))
+          : named;
   if (options_.resumption &&
       goes_on_in_place(*options_.fs, config_, options_.resumption)) {
     folder = options_.resumption->folder;

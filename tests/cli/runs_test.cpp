@@ -107,6 +107,28 @@ TEST_F(Runs, ComparesRunsThatAreNamed) {
   EXPECT_TRUE(result["runs"][1]["seconds"].is_null());
 }
 
+TEST_F(Runs, ShowsTheBestLossOfRunsWithoutAccuracy) {
+  put("runs/own/env.json",
+      R"({"args":{"model":"own:Net","data":"own:Points","epochs":2}})");
+  put("runs/own/results.csv",
+      "epoch,train_loss,val_loss,val_top1\n1,0.9,0.5,\n2,0.8,0.6,\n");
+  put("runs/untested/results.csv",
+      "epoch,train_loss,val_loss,val_top1\n1,nan,,\n2,0.8,,\n");
+  const auto list = run("--sort name");
+  const auto lines = split(list.out, '\n');
+  EXPECT_THAT(lines[0], HasSubstr("best Acc@1  best loss  time"));
+  EXPECT_THAT(lines[1], HasSubstr("81.50       -          20.0 s"));
+  EXPECT_THAT(lines[3], HasSubstr("own:Net   own:Points"));
+  EXPECT_THAT(lines[3], HasSubstr("2/2     -           0.5000"));
+  EXPECT_THAT(
+      run("runs/a runs/own").out,
+      HasSubstr("best loss   -         0.5000"));
+  const json result = runs("runs/own runs/untested")["runs"];
+  EXPECT_EQ(result[0]["best_loss"], 0.5);
+  EXPECT_TRUE(result[0]["best_accuracy"].is_null());
+  EXPECT_EQ(result[1]["best_loss"], 0.8);
+}
+
 TEST_F(Runs, SortsByWhatIsAskedFor) {
   const json best = runs("--sort accuracy")["runs"];
   EXPECT_EQ(best[0]["path"], "runs/a");

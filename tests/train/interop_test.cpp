@@ -202,7 +202,7 @@ TEST_P(Layouts, GoesOnWithPythonsBits) {
   EXPECT_EQ(result.epochs, 2);
   EXPECT_EQ(
       result.best_acc1,
-      GetParam().best == kNone ? result.test.top1 : GetParam().best);
+      GetParam().best == kNone ? result.test->top1.value() : GetParam().best);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -247,7 +247,7 @@ TEST_F(ResumeTest, ATestAsksForNoSchedule) {
   config.epochs = 4;
   EXPECT_EQ(refused(config).detail, "E_SCHEDULE_END");
   config.test_only = true;
-  EXPECT_GT(train(config).test.top1, 10.0);
+  EXPECT_GT(train(config).test->top1, 10.0);
 }
 
 // Saved by an older version, which had fewer columns.
