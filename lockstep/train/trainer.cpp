@@ -79,6 +79,7 @@ Trainer::Trainer(TrainConfig config, TrainerOptions options)
         return outputs_.settled_checkpoint();
       }) {
   config_.img_size = setup_.img_size;
+  take_groups();
   list_state();
   resume();
 }
