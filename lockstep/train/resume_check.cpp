@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/models/registry.h"
+#include "lockstep/optim/factory.h"
 #include "lockstep/train/config_file.h"
 
 namespace lockstep::train {
@@ -140,6 +141,42 @@ void refuse_contradictions(TrainConfig& config, const Resumption& from) {
               flag.name));
     }
   }
+}
+
+std::string state_hint(const Resumption& from, const TrainConfig& config) {
+  const ckpt::Value& root = from.checkpoint.root;
+  const ckpt::Value* optimizer = root.find("optimizer");
+  const std::string new_run = format(
+      "--initial-checkpoint {} starts a new run from its weights",
+      from.path);
+  if (optimizer == nullptr || optimizer->find("param_groups") == nullptr) {
+    return "the checkpoint has no state of an optimizer; " + new_run;
+  }
+  const auto flag_for = [&](std::string_view flag,
+                            const std::string& saved,
+                            const std::string& asked,
+                            const std::vector<std::string>& known) {
+    // Older files do not tell Adam from AdamW.
+    if (saved.empty() || asked.starts_with(saved)) {
+      return std::string();
+    }
+    return std::ranges::find(known, saved) != known.end()
+               ? format("--{} {} goes on with it", flag, saved)
+               : format("no --{} goes on with {}; {}", flag, saved, new_run);
+  };
+  const std::string hint = flag_for(
+      "opt",
+      lower_case(saved_optimizer(*optimizer)),
+      config.opt,
+      optimizer_names());
+  const ckpt::Value* scheduler = root.find("scheduler");
+  return !hint.empty() || scheduler == nullptr
+             ? hint
+             : flag_for(
+                   "lr-scheduler",
+                   saved_scheduler(*scheduler),
+                   config.lr_scheduler,
+                   scheduler_names());
 }
 
 std::vector<StartLine> take_settings(

@@ -32,6 +32,11 @@ std::vector<StartLine> take_settings(
     const ckpt::Value& args,
     const SettingSources& sources = {});
 
+/// The flag with which the state of the checkpoint's optimizer and schedule
+/// fits where that of `config` does not; what to do if there is none. Empty if
+/// both are of the classes that `config` asks for.
+std::string state_hint(const Resumption& from, const TrainConfig& config);
+
 /// What is known once a checkpoint is loaded.
 struct ResumeCheck {
   const Cursor& cursor;

@@ -116,6 +116,7 @@ Trainer::Trainer(TrainConfig config, TrainerOptions options)
       setup_.test_samples,
       *options_.world);
   cursor_.best_by = options_.own.best_by();
+  take_groups();
   list_state();
   resume();
 }

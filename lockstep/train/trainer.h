@@ -115,6 +115,7 @@ class Trainer {
   }
 
  private:
+  void take_groups();
   void list_state();
   // How it goes on: trainer_resume.cpp.
   TrainConfig config_to_set_up();
