@@ -246,7 +246,7 @@ TEST_F(TensorSlotCommands, SayWhatTheyDoWithIt) {
 }
 
 TEST_F(TensorSlotCommands, SayWhichTensorsOfAShardTheIndexLacks) {
-  put("tiny.pt", "t.pt");
+  put("dataparallel.pt", "t.pt");
   ASSERT_EQ(run("convert t.pt s.safetensors"), 0) << text("err.txt");
   const auto all = names("s.safetensors");
   ASSERT_GT(all.size(), 1U);
