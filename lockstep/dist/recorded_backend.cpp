@@ -335,8 +335,10 @@ class RecordedBackend final : public c10d::Backend {
       inner = start();
     } catch (const std::exception& error) {
       recorder_->end(*flight, true);
-      if (!ends_group(error)) {
-        raise(*own_mistake(call.name, error, flight->entry.dtype.view()));
+      const auto mistake =
+          own_mistake(call.name, error, flight->entry.dtype.view());
+      if (mistake && !ends_group(error)) {
+        raise(*mistake);
       }
       throw;
     }
