@@ -186,6 +186,21 @@ void warn_of_numpy_numbers(
   }
 }
 
+// Nobody is kept away from it then.
+Result<std::unique_ptr<PathLock>> with_warning(
+    Result<std::unique_ptr<PathLock>> lock,
+    const std::string& path) {
+  const Error* const missing =
+      lock && *lock ? (*lock)->missing_lock() : nullptr;
+  if (missing != nullptr) {
+    print_warning(format(
+        "{} cannot be locked, so that others may change it meanwhile: {}",
+        escape(path, 200),
+        missing->message));
+  }
+  return lock;
+}
+
 } // namespace
 
 void add_target_flags(CLI::App& app, Target& target) {
@@ -202,7 +217,7 @@ Result<std::unique_ptr<PathLock>> lock_own_input(
   if (target.dry_run || !is_input(target.path, input)) {
     return std::unique_ptr<PathLock>();
   }
-  return ckpt::lock_for_edit(target.path);
+  return with_warning(ckpt::lock_for_edit(target.path), target.path);
 }
 
 std::vector<std::string> records_without_place(
@@ -365,6 +380,11 @@ Result<Written> CheckedTarget::written(std::uint64_t tensors) const {
       .is_dry_run = target_.dry_run};
   if (target_.dry_run) {
     return written;
+  }
+  if (rule_.lock == nullptr && ckpt::format_to_write(rule_.format)->is_folder) {
+    // The save has taken this lock, if there are any.
+    LOCKSTEP_TRY(
+        with_warning(real_fs().lock_directory(target_.path), target_.path));
   }
   written.path = written_path(target_, rule_);
   LOCKSTEP_ASSIGN(const FileInfo info, real_fs().stat(written.path));

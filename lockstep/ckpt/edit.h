@@ -285,8 +285,9 @@ Result<std::string> writer_of(
 /// for who reads it, changes it and takes its place, from before the first
 /// until after the last. The new file has a lock of its own; a folder, into
 /// which nobody else saves meanwhile, stays (`SaveOptions::lock`). Null if
-/// there is nothing; then reading says what is wrong. Errors: kIo (E_LOCKED,
-/// E_PERMISSION).
+/// there is nothing; then reading says what is wrong. Where the file system
+/// knows no locks nobody is kept away, and `PathLock::missing_lock` says so.
+/// Errors: kIo (E_LOCKED, E_PERMISSION).
 Result<std::unique_ptr<PathLock>> lock_for_edit(
     const std::string& path,
     FileSystem& fs = real_fs());

@@ -193,11 +193,8 @@ void RunOutputs::open_files(
             folder_->taken,
             folder_->path));
   }
-  if (!folder_->lock.stale_owner().empty()) {
-    log(LogLevel::kWarning,
-        format(
-            "the run folder was left by a process that died ({})",
-            folder_->lock.stale_owner()));
+  if (const std::string warning = folder_->lock.warning(); !warning.empty()) {
+    log(LogLevel::kWarning, "the run folder: " + warning);
   }
 }
 

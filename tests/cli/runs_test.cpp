@@ -3,6 +3,7 @@
 // `lockstep runs` over folders made by hand; tests/cli_train has a real run.
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
@@ -12,6 +13,7 @@
 #include "lockstep/base/folder_lock.h"
 #include "lockstep/base/strings.h"
 #include "tests/cli/program.h"
+#include "tests/support/no_locks.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
 
@@ -90,6 +92,16 @@ TEST_F(Runs, WhatMayNotBeReadIsUnknown) {
                        : "",
       test::kProgram));
   EXPECT_THAT(list.out, HasSubstr("unknown   1/5")) << list.err;
+}
+
+TEST_F(Runs, WithoutLocksTheTextOfTheLockIsAllThatIsKnown) {
+  const auto list = [this] {
+    return test::where_locks_fail(ENOLCK, [this] { return run("").out; });
+  };
+  put("runs/old/b/.lock", "pid 1 on box since 2026-01-01 00:00:00 UTC\n");
+  EXPECT_THAT(list(), HasSubstr("unknown   1/5"));
+  put("runs/old/b/.lock", "");
+  EXPECT_THAT(list(), HasSubstr("stopped   1/5"));
 }
 
 TEST_F(Runs, ComparesRunsThatAreNamed) {
