@@ -2,6 +2,7 @@
 //
 // The command line: which command it names, its parser, help and version.
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -91,7 +92,15 @@ Result<Choice> choose(Args args) {
 Result<int> run_parsed(const Runner& runner, Common& common) {
   LOCKSTEP_ASSIGN(common.color, wants_color(common.color_mode));
   apply_reading_flags(common);
-  return runner();
+  try {
+    return runner();
+  } catch (const std::bad_alloc&) {
+    return Error{
+        .code = ErrorCode::kIo,
+        .op = "cli.run",
+        .message = "the system gives no more memory",
+        .hint = "free memory, or allow more with 'ulimit -v'"};
+  }
 }
 
 // -o "$OUT" with a variable that is not set must not change the input.
@@ -109,6 +118,7 @@ int parse_and_run(Choice choice, std::span<const std::string> given) {
   const bool wants_json = wants(choice.args, "--json");
   const Command& command = *choice.command;
   CLI::App app;
+  app.option_defaults()->take_last(); // of a repeated flag, as everywhere
   Common common;
   const Runner runner = command.setup(app, common);
   add_common_flags(command, app, common);

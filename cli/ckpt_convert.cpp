@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/convert_choice.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/target.h"
@@ -221,9 +222,8 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   }
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(args.target, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  ckpt::LoadOptions options = common.load;
-  options.use_mmap = true; // each byte is looked at once, so none is kept
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(options));
+  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
   auto choice = choose_values(file, to, args.all);
   if (!choice) {
     return with_path(std::move(choice).error(), input);
@@ -240,6 +240,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
            .result = shard_bytes != 0 ? "the shards and their index"
                                       : "the converted file",
            .shard_bytes = shard_bytes,
+           .max_expanded_bytes = common.load.limits.max_expanded_bytes,
            .lock = lock.get()}));
   LOCKSTEP_ASSIGN(
       const ckpt::Converted converted,
@@ -247,7 +248,8 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
           chosen.root,
           {.dtype = dtype,
            .map_location = args.map_location,
-           .clone_views = args.clone_views}));
+           .clone_views = args.clone_views,
+           .max_expanded_bytes = common.load.limits.max_expanded_bytes}));
   auto saved = target.save(file, converted.root, save_options(args, file, to));
   if (!saved) {
     return with_path(
@@ -262,7 +264,7 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   } else {
     print(convert_text(args, chosen, converted, written));
   }
-  return 0;
+  return written.tensors == 0 ? 1 : 0;
 }
 
 } // namespace

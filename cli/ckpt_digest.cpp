@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/verify.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::cli {
 namespace {
@@ -80,9 +81,16 @@ Result<Digested> digest_file(
     rows.error().path = input.name();
     return std::move(rows).error();
   }
-  return Digested{
-      .rows = *std::move(rows),
-      .warnings = warning_lines(file, front)};
+  std::vector<std::string> warnings = warning_lines(file, front);
+  LOCKSTEP_ASSIGN(const auto beside, ckpt::tensors_beside_state(file.root));
+  if (!beside.empty()) {
+    warnings.push_back(format(
+        "{}{} of modules do not count, since no state_dict has them: {}",
+        front.empty() ? "" : escape(front, 200) + ": ",
+        counted(beside.size(), "tensor"),
+        some_names(beside)));
+  }
+  return Digested{.rows = *std::move(rows), .warnings = std::move(warnings)};
 }
 
 Result<int> digest_one(

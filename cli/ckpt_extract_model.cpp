@@ -8,6 +8,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/target.h"
@@ -47,9 +48,28 @@ Json extract_model_json(
       .set("unwrapped", args.options.unwrap)
       .set("parameters", model.parameters)
       .set("buffers", model.buffers)
-      .set("left_out", model.left_out);
+      .set("left_out", model.left_out.size());
+  Json unread = Json::array();
+  for (const ckpt::UnreadModule& child : model.unread) {
+    unread.push(
+        Json::object().set("name", child.name).set("class", child.class_name));
+  }
+  json.set("unread", std::move(unread));
   set_written(json, written);
   return json;
+}
+
+std::string lost_modules_text(const ckpt::ExtractedModel& model) {
+  std::string text;
+  for (const ckpt::UnreadModule& child : model.unread) {
+    text += format(
+        "{:<8} {}: its weights are missing; only the code of '{}' could make "
+        "the module\n",
+        "lost",
+        escape(child.name, 200),
+        escape(child.class_name, 200));
+  }
+  return text;
 }
 
 std::string result_text(
@@ -67,17 +87,17 @@ std::string result_text(
         "bare model\n",
         "note");
   }
-  if (model.left_out != 0) {
+  if (!model.left_out.empty()) {
     text += format(
-        "{:<8} {} not in a state_dict, such as '{}'\n",
+        "{:<8} {} not in a state_dict: {}\n",
         "note",
         counted(
-            model.left_out,
+            model.left_out.size(),
             "tensor is an attribute and",
             "tensors are attributes and"),
-        escape(model.first_left_out));
+        some_names(model.left_out));
   }
-  return text +
+  return text + lost_modules_text(model) +
          format(
              "{:<8} {}, {}\n",
              "holds",
@@ -99,9 +119,11 @@ Result<int> run_extract_model(
           {.format = to,
            .is_format_asked = !args.to.empty(),
            .inputs = {args.file},
-           .result = "the state_dict alone"}));
+           .result = "the state_dict alone",
+           .max_expanded_bytes = common.load.limits.max_expanded_bytes}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
   auto model = ckpt::extract_model(file.root, args.options);
   if (!model) {
     model.error().path = input.name();
@@ -118,7 +140,9 @@ Result<int> run_extract_model(
   } else {
     print(result_text(args, *model, written));
   }
-  return 0;
+  const bool is_whole =
+      model->unread.empty() && model->parameters + model->buffers != 0;
+  return is_whole ? 0 : 1;
 }
 
 } // namespace

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/edit_command.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
@@ -142,6 +143,7 @@ Result<int> run_match(const MatchArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint model, model_input.load(common.load));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.edit.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
   LOCKSTEP_ASSIGN(const Plan plan, make_plan(file.root, model.root));
   LOCKSTEP_ASSIGN(const auto written, write_matched(args, file, plan));
   if (common.json) {

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/edit_command.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "lockstep/ckpt/edit.h"
 
@@ -21,6 +22,7 @@ struct MergeArgs {
 Result<int> run_merge(const MergeArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.second));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint second, input.load(common.load));
+  warn_of_left_out(second);
   return run_edit(
       args.edit,
       common,

@@ -8,10 +8,12 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/target.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/optim.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -57,13 +59,12 @@ std::string optim_text(const ckpt::OptimState& state, const Written& written) {
 Result<ckpt::OptimState> convert(
     const OptimArgs& args,
     const ckpt::Value& root) {
+  ckpt::Value state;
   if (!args.key.empty()) {
-    LOCKSTEP_ASSIGN(const ckpt::Value value, ckpt::find_path(root, args.key));
-    return args.to == "cpp" ? ckpt::optim_to_cpp(value)
-                            : ckpt::optim_to_python(value);
-  }
-  const ckpt::Value* found = ckpt::find_optim_state(root);
-  if (found == nullptr) {
+    LOCKSTEP_ASSIGN(state, ckpt::find_path(root, args.key));
+  } else if (const ckpt::Value* found = ckpt::find_optim_state(root)) {
+    state = *found;
+  } else {
     return Error{
         .code = ErrorCode::kNotFound,
         .op = "ckpt.optim",
@@ -71,8 +72,11 @@ Result<ckpt::OptimState> convert(
         .hint = "name it with --key",
         .detail = "E_NO_KEY"};
   }
-  return args.to == "cpp" ? ckpt::optim_to_cpp(*found)
-                          : ckpt::optim_to_python(*found);
+  if (args.to != "cpp") {
+    return ckpt::optim_to_python(state);
+  }
+  const ckpt::Value weights = ckpt::locate_weights(root).value;
+  return ckpt::optim_to_cpp(state, &weights);
 }
 
 Result<int> run_optim(const OptimArgs& args, const Common& common) {
@@ -85,6 +89,7 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
            .result = "the optimizer state alone"}));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
   auto state = convert(args, file.root);
   if (!state) {
     state.error().path = input.name();
@@ -92,8 +97,11 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
   }
   LOCKSTEP_ASSIGN(const Written written, target.save(file, state->root));
   if (common.json) {
-    print_result("lockstep.ckpt.optim/1", optim_json(args, *state, written));
+    print_result(
+        "lockstep.ckpt.optim/1",
+        with_warnings(optim_json(args, *state, written), state->notes));
   } else {
+    print_warnings(state->notes);
     print(optim_text(*state, written));
   }
   return 0;

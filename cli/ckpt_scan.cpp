@@ -128,13 +128,21 @@ std::string scan_text(const ScanReport& report, bool color) {
   return text;
 }
 
+bool has_unlikely_name(const ScanReport& report) {
+  return std::ranges::any_of(report.notes, [](const Error& note) {
+    return note.detail == "W_UNLIKELY";
+  });
+}
+
 std::string
 reports_text(const std::vector<ScanReport>& reports, bool verbose, bool color) {
   std::string text;
   std::uint64_t other = 0;
+  std::uint64_t unlikely = 0;
   for (const ScanReport& report : reports) {
     if (report.verdict == Verdict::kOther && !verbose) {
       ++other;
+      unlikely += has_unlikely_name(report) ? 1 : 0;
     } else {
       text += scan_text(report, color);
     }
@@ -143,6 +151,13 @@ reports_text(const std::vector<ScanReport>& reports, bool verbose, bool color) {
     text += format(
         "{} of no format with pickles\n",
         counted(other, "file is", "files are"));
+  }
+  if (unlikely != 0) {
+    text += format(
+        "{} like a pickle but {} taken for a text: -v shows {}\n",
+        counted(unlikely, "of them starts", "of them start"),
+        unlikely == 1 ? "is" : "are",
+        unlikely == 1 ? "it" : "them");
   }
   return text;
 }

@@ -69,12 +69,17 @@ Status choose_of_program(
   return {};
 }
 
-Status warn_of_changes(
+// What a format does that does not keep the tree as it is.
+Status note_changes(
     Chosen& chosen,
     const std::string& front,
     const ckpt::FormatWriter& writer) {
   if (writer.changed_values == nullptr) {
     return {};
+  }
+  LOCKSTEP_ASSIGN(chosen.unnamed, ckpt::unnamed_tensors(chosen.root));
+  for (std::string& name : chosen.unnamed) {
+    name.insert(0, front);
   }
   LOCKSTEP_ASSIGN(auto changes, writer.changed_values(chosen.root));
   for (ckpt::ValueChange& change : changes) {
@@ -82,6 +87,26 @@ Status warn_of_changes(
     chosen.warnings.push_back(ckpt::to_text(change));
   }
   return {};
+}
+
+// What lies beside an entry: of "state.model" also what lies in "state".
+std::vector<std::string> names_beside(
+    const ckpt::Value& root,
+    std::string_view entry) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : root.as_dict()->items) {
+    const std::string name = ckpt::key_text(key);
+    const std::string front = name + ".";
+    if (entry.starts_with(front) && root.find(entry) == nullptr) {
+      for (const std::string& inner :
+           names_beside(value, entry.substr(front.size()))) {
+        names.push_back(front + inner);
+      }
+    } else if (name != entry) {
+      names.push_back(name);
+    }
+  }
+  return names;
 }
 
 } // namespace
@@ -92,16 +117,20 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
   const ckpt::FormatWriter& writer = ckpt::format_to_write(to)->writer;
   const ckpt::WeightsPlace place = ckpt::locate_weights(root);
   Chosen chosen{.root = root};
+  for (const ckpt::Warning& warning : file.warnings) {
+    if (warning.name == "W_SHARD") { // a part must not look like the whole
+      chosen.warnings.push_back(ckpt::to_string(warning));
+    }
+  }
   std::string front;
-  if (!all && writer.is_tensors_only && !place.key.empty()) {
+  // A configuration under a usual name is not taken for the weights.
+  const bool is_weights =
+      !place.key.empty() &&
+      (ckpt::holds_tensor(place.value) || !ckpt::holds_tensor(root));
+  if (!all && writer.is_tensors_only && is_weights) {
     front = place.key + ".";
     chosen.root = place.value;
-    for (const auto& [key, value] : root.as_dict()->items) {
-      const std::string name = ckpt::key_text(key);
-      if (name != place.key) {
-        chosen.left_out.push_back(name);
-      }
-    }
+    chosen.left_out = names_beside(root, place.key);
   }
   if (!ckpt::script_class(root).empty()) {
     LOCKSTEP_TRY(choose_of_program(chosen, file, writer, all));
@@ -110,7 +139,7 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
   LOCKSTEP_ASSIGN(
       chosen.attributes,
       attributes_without_place(root, chosen.root, front, writer));
-  LOCKSTEP_TRY(warn_of_changes(chosen, front, writer));
+  LOCKSTEP_TRY(note_changes(chosen, front, writer));
   const auto others =
       std::ranges::stable_partition(chosen.attributes, is_versions);
   chosen.versions.assign(chosen.attributes.begin(), others.begin());
@@ -121,7 +150,10 @@ choose_values(const ckpt::Checkpoint& file, std::string_view to, bool all) {
 std::vector<std::string> left_out_names(const Chosen& chosen) {
   std::vector<std::string> all = chosen.left_out;
   for (const auto* names :
-       {&chosen.versions, &chosen.attributes, &chosen.records}) {
+       {&chosen.versions,
+        &chosen.attributes,
+        &chosen.unnamed,
+        &chosen.records}) {
     all.insert(all.end(), names->begin(), names->end());
   }
   return all;
@@ -145,6 +177,13 @@ std::string left_out_text(const Chosen& chosen, std::string_view format_name) {
         "left out: {}; {} has no place for it\n",
         names_text(chosen.attributes),
         format_name);
+  }
+  if (!chosen.unnamed.empty()) {
+    text += format(
+        "left out: {}; {} has no place for {}\n",
+        names_text(chosen.unnamed),
+        format_name,
+        chosen.unnamed.size() == 1 ? "it" : "them");
   }
   return text + left_out_text(chosen.records, format_name);
 }

@@ -23,6 +23,8 @@ struct Chosen {
   std::vector<std::string> versions = {};
   /// Other attributes, likewise.
   std::vector<std::string> attributes = {};
+  /// Tensors that no name leads to (`unnamed_tensors`), likewise.
+  std::vector<std::string> unnamed = {};
   /// Records beside the value, likewise.
   std::vector<std::string> records = {};
   /// What is written as something else.

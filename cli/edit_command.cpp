@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/arguments.h"
+#include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
@@ -48,8 +49,9 @@ void print_edit(
       (written.is_dry_run
            ? ckpt::to_text(report, kMaxReportRows) + "would have "
            : "") +
-      ckpt::counts_text(report) + "\n" + alone_text(edited) +
-      left_out_text(left_out, written.format) + wrote_text(written));
+      ckpt::counts_text(report) + "\n" + ckpt::prefixes_text(report) +
+      alone_text(edited) + left_out_text(left_out, written.format) +
+      wrote_text(written));
 }
 
 // FILE itself, unless there is another name.
@@ -73,6 +75,7 @@ Result<CheckedTarget> check_edit(
     const EditJob& job,
     const Target& target,
     const ckpt::Checkpoint& file,
+    const Common& common,
     const PathLock* lock) {
   LOCKSTEP_ASSIGN(std::string format, ckpt::writer_of(file, args.file));
   std::vector<std::string> inputs{args.file};
@@ -84,6 +87,7 @@ Result<CheckedTarget> check_edit(
        .inputs = std::move(inputs),
        .own_input = job.own_input,
        .result = job.result,
+       .max_expanded_bytes = common.load.limits.max_expanded_bytes,
        .lock = lock});
 }
 
@@ -121,9 +125,10 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(place, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
+  warn_of_left_out(file);
   LOCKSTEP_ASSIGN(
       const auto target,
-      check_edit(args, job, place, file, lock.get()));
+      check_edit(args, job, place, file, common, lock.get()));
   auto edited = job.edit(file.root);
   if (!edited) {
     if (edited.error().path.empty()) {

@@ -21,11 +21,14 @@ bool is_folder(const std::string& path) {
   return info && info->kind == FileInfo::Kind::kDirectory;
 }
 
-// A folder that a reader takes as one checkpoint.
+// A folder that a reader takes as one checkpoint, and whose files are none by
+// themselves. That of an index has others, too.
 bool is_checkpoint_folder(const std::string& path) {
-  const ckpt::ReadInput input{.path = path, .fs = &real_fs()};
+  ckpt::ReadInput input;
+  input.path = path;
+  input.fs = &real_fs();
   const auto format = ckpt::find_format(input);
-  return format && *format != nullptr;
+  return format && *format != nullptr && (*format)->is_folder;
 }
 
 // The checkpoints below a folder, in the order of names.
@@ -54,7 +57,8 @@ class CheckpointWalk {
         // An index says which shards there must be.
         add(path,
             ckpt::promises_checkpoint(path) ||
-                name.ends_with(".safetensors.index.json"));
+                name.ends_with(".safetensors.index.json") ||
+                name.ends_with(".bin.index.json"));
       } else if (is_checkpoint_folder(path)) {
         add(path, true);
       } else {

@@ -11,6 +11,7 @@ namespace {
 
 // What `inspect` and `verify` tell of; a file without them reads as others.
 constexpr std::string_view kNoChecksums = "W_CRC_ABSENT";
+constexpr std::string_view kNotInIndex = "W_INDEX_UNUSED";
 
 } // namespace
 
@@ -25,6 +26,14 @@ std::vector<std::string> warning_lines(
     }
   }
   return texts;
+}
+
+void warn_of_left_out(const ckpt::Checkpoint& file) {
+  for (const ckpt::Warning& warning : file.warnings) {
+    if (warning.name == kNotInIndex) {
+      print_warning(to_string(warning));
+    }
+  }
 }
 
 void print_warnings(std::span<const std::string> warnings) {

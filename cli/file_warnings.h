@@ -20,6 +20,10 @@ std::vector<std::string> warning_lines(
     const ckpt::Checkpoint& file,
     std::string_view path = {});
 
+/// Writes to standard error which tensors reading `file` left out
+/// (W_INDEX_UNUSED): a file that is made of it lacks them, too.
+void warn_of_left_out(const ckpt::Checkpoint& file);
+
 /// Writes them to standard error, a line each.
 void print_warnings(std::span<const std::string> warnings);
 

@@ -15,6 +15,7 @@
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/launcher.h"
+#include "lockstep/launch/master.h"
 
 namespace lockstep::cli {
 namespace {
@@ -25,6 +26,9 @@ struct RunArgs {
   int node_rank = 0;
   std::string master_addr = "127.0.0.1";
   int master_port = 0;
+  // Whether they were given.
+  const CLI::Option* master_addr_flag = nullptr;
+  const CLI::Option* master_port_flag = nullptr;
   std::string backend = "static";
   std::string endpoint = {};
   std::string run_id = "none";
@@ -63,8 +67,6 @@ constexpr std::array kUnusedFlags{
 };
 
 constexpr int kMostRestarts = 1'000'000;
-constexpr int kDefaultPort = 29500;
-constexpr int kPorts = 65536;
 
 // CLI::Range lets "nan" pass.
 std::string check_seconds(const std::string& text) {
@@ -146,50 +148,16 @@ Result<int> parse_nodes(const RunArgs& args) {
   return *nodes;
 }
 
-// --rdzv-endpoint HOST[:PORT] is another spelling of --master-addr and -port.
-Status set_master(const RunArgs& args, launch::LaunchOptions& options) {
-  options.master_addr = args.master_addr;
-  options.master_port = args.master_port;
-  if (!args.endpoint.empty() && !args.is_standalone) {
-    const std::size_t colon = args.endpoint.rfind(':');
-    options.master_addr = args.endpoint.substr(0, colon);
-    options.master_port = kDefaultPort;
-    if (colon != std::string::npos) {
-      const std::string text = args.endpoint.substr(colon + 1);
-      const auto port = parse_number<int>(text, 0, kPorts - 1);
-      if (!port) {
-        return usage_error(
-            format("--rdzv-endpoint: '{}' is not a port", escape(text)),
-            "HOST:PORT, HOST for port 29500, or HOST:0 for a free one");
-      }
-      options.master_port = *port;
-    }
-  }
-  if (options.nodes > 1 && options.master_port == 0) {
-    options.master_port = kDefaultPort;
-  }
-  if (options.master_port < 0 || options.master_port >= kPorts) {
-    return usage_error(
-        format("--master-port: {} is not a port", options.master_port),
-        "1 to 65535");
-  }
-  if (options.nodes > 1 && options.master_addr == "127.0.0.1") {
-    return usage_error(
-        "--master-addr is missing: several machines need the address of the "
-        "first",
-        "give all of them the same --master-addr and --master-port");
-  }
-  return {};
-}
-
 std::string random_id() {
   constexpr std::uint64_t kIds = 1'000'000'000;
   return std::to_string(std::random_device()() % kIds);
 }
 
+// `notes`: what the user should know.
 Result<launch::LaunchOptions> options_of(
     const RunArgs& args,
-    const std::vector<std::string>& words) {
+    const std::vector<std::string>& words,
+    std::vector<std::string>& notes) {
   launch::LaunchOptions options{
       .program = program_of(args, words),
       .node_rank = args.node_rank,
@@ -205,7 +173,19 @@ Result<launch::LaunchOptions> options_of(
   LOCKSTEP_ASSIGN(
       options.local_size,
       launch::parse_local_size(args.local_size));
-  LOCKSTEP_TRY(set_master(args, options));
+  LOCKSTEP_ASSIGN(
+      launch::Master master,
+      launch::choose_master(
+          {.addr = args.master_addr_flag->count() == 0 ? "" : args.master_addr,
+           .port = args.master_port_flag->count() == 0
+                       ? std::nullopt
+                       : std::optional(args.master_port),
+           .endpoint = args.endpoint,
+           .is_standalone = args.is_standalone,
+           .nodes = options.nodes}));
+  options.master_addr = std::move(master.addr);
+  options.master_port = master.port;
+  notes = std::move(master.notes);
   LOCKSTEP_ASSIGN(
       options.places,
       launch::parse_places(args.redirects, args.tee, options.local_size));
@@ -242,9 +222,13 @@ Result<std::vector<std::string>> program_words(std::vector<std::string> words) {
 
 Result<int> run_run(const RunArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const auto words, program_words(common.program));
-  LOCKSTEP_ASSIGN(const auto options, options_of(args, words));
+  std::vector<std::string> notes;
+  LOCKSTEP_ASSIGN(const auto options, options_of(args, words, notes));
   launch::Consoles consoles;
   RunLog log(consoles.err);
+  for (const std::string& note : notes) {
+    log.write(LogLevel::kWarning, note);
+  }
   for (std::size_t i = 0; i < kUnusedFlags.size(); ++i) {
     if (!args.unused[i].empty()) {
       log.write(
@@ -278,11 +262,11 @@ void add_job_flags(CLI::App& app, RunArgs& args) {
       "--node-rank",
       args.node_rank,
       "which machine this is, from 0");
-  app.add_option(
+  args.master_addr_flag = app.add_option(
       "--master-addr",
       args.master_addr,
       "address of the first machine");
-  app.add_option(
+  args.master_port_flag = app.add_option(
       "--master-port",
       args.master_port,
       "port there, where rank 0 listens; without it a free one, or 29500 for "

@@ -104,6 +104,13 @@ std::optional<double> best_accuracy(const CsvTable& table) {
   return best == accuracy.end() ? std::nullopt : *best;
 }
 
+std::optional<double> lowest(const CsvTable& table, std::string_view column) {
+  std::vector<double> losses = table.column(column);
+  std::erase_if(losses, [](double loss) { return !std::isfinite(loss); });
+  const auto best = std::ranges::min_element(losses);
+  return best == losses.end() ? std::nullopt : std::optional(*best);
+}
+
 void read_results(const std::string& text, RunFacts& facts) {
   const CsvTable table(text);
   // Not the number of rows: a run can begin after the first epoch.
@@ -112,6 +119,12 @@ void read_results(const std::string& text, RunFacts& facts) {
     facts.epochs_done = static_cast<std::int64_t>(epochs.back());
   }
   facts.best_accuracy = best_accuracy(table);
+  if (table.column(train::kTestAccuracyColumn).empty()) {
+    const bool has_test = !table.column(train::kTestLossColumn).empty();
+    facts.best_loss = lowest(
+        table,
+        has_test ? train::kTestLossColumn : train::kTrainLossColumn);
+  }
   if (const auto losses = table.column(train::kTestLossColumn);
       !losses.empty()) {
     facts.last_loss = losses.back();

@@ -44,6 +44,9 @@ struct RunFacts {
   std::int64_t epochs_done = 0;
   /// Units: percent.
   std::optional<double> best_accuracy = {};
+  /// The lowest loss of the tests, or of the training in a run without tests:
+  /// of runs that count no accuracy.
+  std::optional<double> best_loss = {};
   /// Loss of the last epoch's test.
   std::optional<double> last_loss = {};
   /// Units: seconds, over all epochs.

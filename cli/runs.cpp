@@ -64,6 +64,17 @@ std::string accuracy_text(const RunFacts& run) {
   return run.best_accuracy ? format("{:.2f}", *run.best_accuracy) : "-";
 }
 
+std::string loss_text(const RunFacts& run) {
+  return run.best_loss ? format("{:.4f}", *run.best_loss) : "-";
+}
+
+// Most runs are about accuracy; a column of dashes tells nothing.
+bool has_best_losses(const std::vector<RunFacts>& runs) {
+  return std::ranges::any_of(runs, [](const RunFacts& run) {
+    return run.best_loss.has_value();
+  });
+}
+
 std::string time_text(const RunFacts& run) {
   constexpr double kMinute = 60;
   if (!run.seconds) {
@@ -107,6 +118,11 @@ std::string list_text(const std::vector<RunFacts>& runs) {
        "best Acc@1",
        "time",
        "age"}};
+  constexpr std::ptrdiff_t kAfterAccuracy = 7;
+  const bool has_losses = has_best_losses(runs);
+  if (has_losses) {
+    rows[0].insert(rows[0].begin() + kAfterAccuracy, "best loss");
+  }
   for (const RunFacts& run : runs) {
     rows.push_back(
         {escape(run.path, 60),
@@ -118,6 +134,10 @@ std::string list_text(const std::vector<RunFacts>& runs) {
          accuracy_text(run),
          time_text(run),
          age_text(std::chrono::seconds(run.age))});
+    if (has_losses) {
+      Cells& row = rows.back();
+      row.insert(row.begin() + kAfterAccuracy, loss_text(run));
+    }
   }
   return aligned(rows);
 }
@@ -167,6 +187,9 @@ std::string comparison_text(const std::vector<RunFacts>& runs) {
       row_of("devices", runs, [](const RunFacts& run) { return run.devices; }));
   rows.push_back(row_of("epochs", runs, epochs_text));
   rows.push_back(row_of("best Acc@1", runs, accuracy_text));
+  if (has_best_losses(runs)) {
+    rows.push_back(row_of("best loss", runs, loss_text));
+  }
   rows.push_back(row_of("test loss", runs, [](const RunFacts& run) {
     return run.last_loss ? format("{:.4f}", *run.last_loss) : "";
   }));
@@ -193,6 +216,7 @@ Json run_json(const RunFacts& run) {
       .set("epochs_done", run.epochs_done)
       .set("epochs", run.epochs())
       .set("best_accuracy", number_or_null(run.best_accuracy))
+      .set("best_loss", number_or_null(run.best_loss))
       .set("test_loss", number_or_null(run.last_loss))
       .set("seconds", number_or_null(run.seconds))
       .set("age_seconds", run.age)

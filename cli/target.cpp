@@ -155,11 +155,20 @@ Error save_error(Error error) {
                                     : std::move(error);
 }
 
-Result<std::uint64_t> tensor_count(const ckpt::Value& root) {
+// Of those that `format` has a place for.
+Result<std::uint64_t> tensor_count(
+    const ckpt::Value& root,
+    std::string_view format) {
   std::uint64_t count = 0;
-  LOCKSTEP_TRY(ckpt::for_each_tensor(
-      root,
-      [&count](const std::string&, const ckpt::Tensor&) { ++count; }));
+  const ckpt::TensorVisitor add =
+      [&count](const std::string& /*name*/, const ckpt::Tensor& /*tensor*/) {
+        ++count;
+      };
+  const bool keeps_tree =
+      ckpt::format_to_write(format)->writer.changed_values == nullptr;
+  LOCKSTEP_TRY(
+      keeps_tree ? ckpt::for_each_tensor(root, add)
+                 : ckpt::for_each_named_tensor(root, add));
   return count;
 }
 
@@ -175,6 +184,21 @@ void warn_of_numpy_numbers(
   if (has_numbers && !ckpt::format_to_write(format)->writer.is_tensors_only) {
     print_warning("NumPy's numbers of the file are written as Python's");
   }
+}
+
+// Nobody is kept away from it then.
+Result<std::unique_ptr<PathLock>> with_warning(
+    Result<std::unique_ptr<PathLock>> lock,
+    const std::string& path) {
+  const Error* const missing =
+      lock && *lock ? (*lock)->missing_lock() : nullptr;
+  if (missing != nullptr) {
+    print_warning(format(
+        "{} cannot be locked, so that others may change it meanwhile: {}",
+        escape(path, 200),
+        missing->message));
+  }
+  return lock;
 }
 
 } // namespace
@@ -193,7 +217,7 @@ Result<std::unique_ptr<PathLock>> lock_own_input(
   if (target.dry_run || !is_input(target.path, input)) {
     return std::unique_ptr<PathLock>();
   }
-  return ckpt::lock_for_edit(target.path);
+  return with_warning(ckpt::lock_for_edit(target.path), target.path);
 }
 
 std::vector<std::string> records_without_place(
@@ -306,6 +330,7 @@ Result<Written> CheckedTarget::save(
   options.lock = rule_.lock;
   options.shard_bytes = rule_.shard_bytes;
   options.byteorder_record = !file.byteorder.empty();
+  options.max_expanded_bytes = rule_.max_expanded_bytes;
   if (!target_.dry_run) {
     Status saved = ckpt::save(target_.path, root, options);
     if (!saved) {
@@ -313,7 +338,9 @@ Result<Written> CheckedTarget::save(
     }
   }
   warn_of_numpy_numbers(file, rule_.format);
-  LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
+  LOCKSTEP_ASSIGN(
+      const std::uint64_t tensors,
+      tensor_count(root, rule_.format));
   return written(tensors);
 }
 
@@ -331,7 +358,9 @@ Result<Written> CheckedTarget::rewrite(
     }
   }
   warn_of_numpy_numbers(file, rule_.format);
-  LOCKSTEP_ASSIGN(const std::uint64_t tensors, tensor_count(root));
+  LOCKSTEP_ASSIGN(
+      const std::uint64_t tensors,
+      tensor_count(root, rule_.format));
   return written(tensors);
 }
 
@@ -339,6 +368,7 @@ ckpt::SaveOptions CheckedTarget::save_options() const {
   return {
       .format = rule_.format,
       .replace = target_.force || is_own_input_,
+      .max_expanded_bytes = rule_.max_expanded_bytes,
       .lock = rule_.lock};
 }
 
@@ -350,6 +380,11 @@ Result<Written> CheckedTarget::written(std::uint64_t tensors) const {
       .is_dry_run = target_.dry_run};
   if (target_.dry_run) {
     return written;
+  }
+  if (rule_.lock == nullptr && ckpt::format_to_write(rule_.format)->is_folder) {
+    // The save has taken this lock, if there are any.
+    LOCKSTEP_TRY(
+        with_warning(real_fs().lock_directory(target_.path), target_.path));
   }
   written.path = written_path(target_, rule_);
   LOCKSTEP_ASSIGN(const FileInfo info, real_fs().stat(written.path));

@@ -114,14 +114,8 @@ std::string message_of(const Complaint& complaint) {
         given(complaint));
   }
   if (complaint.kind == CLI::ExitCodes::ArgumentMismatch) {
-    const auto& values = complaint.option->results();
-    return doc.value.empty() ? format("{} takes no value", doc.name)
-           : values.size() > 1
-               ? format(
-                     "{} takes one value, got '{}' and '{}'",
-                     doc.name,
-                     escape(values.front()),
-                     escape(values.back()))
+    return doc.value.empty()
+               ? format("{} takes no value", doc.name)
                : format("{} needs a value, {}", doc.name, doc.value);
   }
   return escape(complaint.text, 200);

@@ -68,19 +68,29 @@ void refuse_empty_file(const train::Flag& flag, const std::string& value) {
   }
 }
 
+// Of a repeated flag the last one counts, so that a script's defaults can be
+// followed by what was typed.
 void add(CommandLine& line, const train::Flag& flag, std::string value) {
   refuse_empty_file(flag, value);
   const auto same = [&](const auto& entry) { return entry.first == &flag; };
   const auto earlier = std::ranges::find_if(line.values, same);
   if (earlier == line.values.end()) {
     line.values.emplace_back(&flag, std::move(value));
-  } else if (earlier->second != value) {
-    usage_error(format(
-        "--{} is given twice, as '{}' and as '{}'",
-        flag.name,
-        escape(earlier->second),
-        escape(value)));
+  } else {
+    earlier->second = std::move(value);
   }
+}
+
+// A bare word; two of them are a mistake, a flag before or behind is not.
+void add_folder(CommandLine& line, const std::string& word) {
+  if (!line.folder.empty() && line.folder != word) {
+    usage_error(format(
+        "one data folder at a time; got '{}' and '{}'",
+        escape(line.folder),
+        escape(word)));
+  }
+  line.folder = word;
+  add(line, *train::find_flag("--data-dir"), word);
 }
 
 [[noreturn]] void unknown_flag(const std::string& word) {
@@ -190,7 +200,7 @@ CommandLine parse_command_line(std::span<const std::string> args) {
     } else if (word == "--config" || word == "-c") {
       line.config_file = arguments.value();
     } else if (!word.starts_with('-')) {
-      add(line, *train::find_flag("--data-dir"), word);
+      add_folder(line, word);
     } else if (const train::Flag* flag = train::find_flag(word)) {
       add(line,
           *flag,

@@ -15,8 +15,10 @@ namespace lockstep::cli_train {
 
 /// What was typed, before it is laid over a file's settings.
 struct CommandLine {
-  /// Flags with their text, in the order given, no flag twice.
+  /// Flags with their text, in the order first given, no flag twice.
   std::vector<std::pair<const train::Flag*, std::string>> values = {};
+  /// The bare argument, which is a value of --data-dir, too.
+  std::string folder = {};
   /// `--config FILE`.
   std::string config_file = {};
   bool wants_help = false;
@@ -26,8 +28,9 @@ struct CommandLine {
 };
 
 /// Splits `args` (without program and subcommand). A bare argument is the data
-/// folder. Errors: throws kInvalidArgument for an unknown flag (with the
-/// nearest one), a missing value, or a flag given twice with two values.
+/// folder. Of a repeated flag the last value counts, as in Python's argparse.
+/// Errors: throws kInvalidArgument for an unknown flag (with the nearest one), a
+/// missing value, or two data folders.
 CommandLine parse_command_line(std::span<const std::string> args);
 
 /// Sets every flag that was typed. Errors: as `train::set_flag`.

@@ -36,7 +36,7 @@ void apply_earlier(
       request.config,
       from.checkpoint.guessed_args,
       &request.sources);
-  if (const auto* args = from.checkpoint.root.find("args")) {
+  if (const auto args = from.checkpoint.root.find("args")) {
     train::apply_args(request.config, *args, &request.sources);
   } else if (from.path.empty()) {
     const std::string path = format("{}/{}", from.folder, train::kArgsFile);

@@ -69,11 +69,16 @@ LogLevel console_level(const train::TrainConfig& config, const RankInfo& info) {
   return config.quiet || info.rank != 0 ? LogLevel::kError : LogLevel::kInfo;
 }
 
-/// Shows steps as `--progress` says; nothing with `--quiet`.
+/// Shows steps as `--progress` says; nothing with `--quiet`. Of ranks that do
+/// not write, nothing is shown or kept.
 train::Observers make_observers(
     const train::TrainConfig& config,
+    int rank,
     report::Console& console,
     LogSink& log) {
+  if (rank != 0) {
+    return {};
+  }
   train::Observers observers{std::make_shared<FolderNote>()};
   if (config.quiet || config.progress == "off") {
     return observers;
@@ -91,19 +96,21 @@ train::Observers make_observers(
 void print_result(
     const train::TrainConfig& config,
     const train::TrainResult& result) {
+  // Lockstep's models and data have classes and a test.
+  const train::Score test = result.test.value_or(train::Score());
+  const double best = result.best_acc1.value_or(0.0);
   const std::string text =
       config.test_only ? format(
                              "Acc@1 {:.3f} Acc@5 {:.3f} loss {:.4f}\n",
-                             result.test.top1,
-                             result.test.top5,
-                             result.test.loss)
+                             test.top1.value_or(0.0),
+                             test.top5.value_or(0.0),
+                             test.loss)
                        : format(
                              "{} {}, {}, {}\n",
                              result.epochs,
                              result.epochs == 1 ? "epoch" : "epochs",
-                             result.best_acc1 > 0
-                                 ? format("best Acc@1 {:.3f}", result.best_acc1)
-                                 : std::string("no best epoch"),
+                             best > 0 ? format("best Acc@1 {:.3f}", best)
+                                      : std::string("no best epoch"),
                              result.folder);
   print(text);
 }
@@ -202,7 +209,7 @@ int train_command(Arguments args) {
       {.group = group,
        .place = info,
        .log = log.get(),
-       .observers = make_observers(config, console, *log),
+       .observers = make_observers(config, info.rank, console, *log),
        .should_stop = [&] { return interrupt.signal() != 0; },
        .resumption = std::move(request.resumption),
        .sources = request.sources});

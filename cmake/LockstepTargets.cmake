@@ -159,11 +159,23 @@ function(lockstep_test)
     FILTER "${arg_FILTER}")
 endfunction()
 
-# CUDA devices are hidden from tests but those with the label cuda: they name the
+# A limit ends tests that hang. It is far from what a test takes, also on a
+# machine that is busy with other work.
+set(LOCKSTEP_TEST_TIMEOUT 2700) # seconds
+
+# What tests of LibTorch run in. OpenMP's threads sleep while they wait: spinning
+# ones take the processor from those they wait for where other work runs, too.
+# CUDA devices are hidden but from tests with the label cuda: the others name the
 # CPU, or simulated devices, which do not start beside CUDA's, or take the best
 # that is there.
-function(lockstep_hide_cuda)
-  set_tests_properties(${ARGN} PROPERTIES ENVIRONMENT "CUDA_VISIBLE_DEVICES=")
+function(lockstep_test_environment)
+  cmake_parse_arguments(arg "CUDA" "" "TESTS" ${ARGN})
+  set(variables "OMP_WAIT_POLICY=PASSIVE")
+  if(NOT arg_CUDA)
+    list(APPEND variables "CUDA_VISIBLE_DEVICES=")
+  endif()
+  set_tests_properties(${arg_TESTS} PROPERTIES ENVIRONMENT "${variables}"
+    TIMEOUT ${LOCKSTEP_TEST_TIMEOUT})
 endfunction()
 
 # A ctest entry for some tests of a binary: they may run beside its others.
@@ -171,9 +183,11 @@ function(lockstep_test_entry)
   cmake_parse_arguments(arg "" "NAME;OF;FILTER" "LABELS" ${ARGN})
   add_test(NAME ${arg_NAME} COMMAND ${arg_OF} "--gtest_filter=${arg_FILTER}"
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}"
     FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran")
-  if(NOT "cuda" IN_LIST arg_LABELS)
-    lockstep_hide_cuda(${arg_NAME})
+  set(cuda "")
+  if("cuda" IN_LIST arg_LABELS)
+    set(cuda CUDA)
   endif()
+  lockstep_test_environment(${cuda} TESTS ${arg_NAME})
 endfunction()

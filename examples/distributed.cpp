@@ -18,9 +18,7 @@ void train(
     ls::DistributedDataParallel<torch::nn::LinearImpl>& model,
     torch::optim::SGD& sgd,
     const std::shared_ptr<ls::RandomDataset>& dataset) {
-  ls::DistributedSampler sampler(
-      dataset->size(),
-      {.num_replicas = dist::get_world_size(), .rank = dist::get_rank()});
+  ls::DistributedSampler sampler(dataset->size());
   ls::Loader loader(dataset, {.batch_size = 10});
   for (int epoch = 0; epoch < 3; ++epoch) {
     sampler.set_epoch(epoch);

@@ -51,7 +51,10 @@ int main() {
     config.epochs = epochs;
     TrainerOptions options{
         .observers = {std::make_shared<Printer>()},
-        .own = {.model = std::make_shared<Net>(), .loss = hinge},
+        .own =
+            {.model = std::make_shared<Net>(),
+             .loss = hinge,
+             .classifies = true},
         .parts = {number_part("starts", starts)}};
     Trainer trainer(config, options);
     std::cout << "start number " << ++starts << "\n"; // the file held 1 less

@@ -78,4 +78,21 @@ Error locked_error(std::string_view what, const std::string& path) {
       .detail = "E_LOCKED"};
 }
 
+Error lock_errno_error(const std::string& path, int error_number) {
+  // Network and other file systems without locks say it in many ways: Lustre
+  // with ENOSYS, NFS without its lock daemon with ENOLCK; where a lock on a
+  // file stands for one on a folder, the folder is not open for writing
+  // (EBADF).
+  constexpr std::array
+      kNoLocks{ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL, ENOTTY, EBADF};
+  Error error = errno_error("fs.lock", path, error_number);
+  if (std::ranges::find(kNoLocks, error_number) != kNoLocks.end()) {
+    error.message =
+        format("the file system knows no locks here: {}", error.message);
+    error.hint = "see to it that nobody else writes there meanwhile";
+    error.detail = "E_NO_LOCKS";
+  }
+  return error;
+}
+
 } // namespace lockstep

@@ -23,4 +23,8 @@ Error errno_error(
 /// E_LOCKED: `what` ("file", "folder") at `path` is held by somebody else.
 Error locked_error(std::string_view what, const std::string& path);
 
+/// The error of a call that locks `path` or asks for its lock: E_NO_LOCKS where
+/// the file system knows no locks; else as `errno_error`.
+Error lock_errno_error(const std::string& path, int error_number);
+
 } // namespace lockstep

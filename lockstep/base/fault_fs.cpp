@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -10,7 +12,7 @@
 
 namespace lockstep {
 
-/// Counters shared by the file system and its open files.
+/// Counters and pages shared by the file system and its open files.
 class FaultFs::Faults {
  public:
   explicit Faults(const FaultPlan& plan)
@@ -46,12 +48,78 @@ class FaultFs::Faults {
   [[nodiscard]] std::uint64_t short_write_bytes() const {
     return plan_.short_write_bytes;
   }
+  void note_write(
+      const std::string& path,
+      std::uint64_t offset,
+      std::uint64_t size) {
+    const std::scoped_lock lock(mutex_);
+    const Range range{.begin = offset, .end = offset + size};
+    pages_[path].dirty.add(range);
+    pages_[path].dropped.take_away(range);
+  }
+  void drop_pages(const std::string& path) {
+    const std::scoped_lock lock(mutex_);
+    Pages& pages = pages_[path];
+    pages.dropped.add(std::exchange(pages.dirty, {}));
+  }
+  // False if pages are missing: a sync succeeds then, but brings nothing.
+  bool clean_pages(const std::string& path) {
+    const std::scoped_lock lock(mutex_);
+    pages_[path].dirty = {};
+    return pages_[path].dropped.empty();
+  }
+  void note_size(const std::string& path, std::uint64_t size) {
+    const std::scoped_lock lock(mutex_);
+    constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
+    pages_[path].dirty.take_away({.begin = size, .end = kEnd});
+    pages_[path].dropped.take_away({.begin = size, .end = kEnd});
+  }
+  // Another file is there now, or none.
+  void note_replaced(const std::string& path, const std::string& from = {}) {
+    const std::scoped_lock lock(mutex_);
+    pages_[path] = std::exchange(pages_[from], {});
+  }
 
  private:
+  /// Bytes `begin` to `end` of a file; none if they are equal.
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+
+    [[nodiscard]] bool empty() const {
+      return begin >= end;
+    }
+    void add(const Range& other) {
+      if (!other.empty()) {
+        *this =
+            empty()
+                ? other
+                : Range{std::min(begin, other.begin), std::max(end, other.end)};
+      }
+    }
+    // A part in the middle stays: what is left is still one range.
+    void take_away(const Range& other) {
+      if (other.begin <= begin) {
+        begin = std::max(begin, other.end);
+      } else if (other.end >= end) {
+        end = std::min(end, other.begin);
+      }
+    }
+  };
+
+  /// What of a file the kernel has not brought to the disk.
+  struct Pages {
+    /// Written since the last sync.
+    Range dirty = {};
+    /// Dropped by a failed sync and not written again.
+    Range dropped = {};
+  };
+
   const FaultPlan plan_;
   mutable std::mutex mutex_;
   std::uint64_t operations_ = 0;
   std::uint64_t budget_;
+  std::map<std::string, Pages> pages_;
 };
 
 namespace {
@@ -86,20 +154,22 @@ class FaultyWritableFile final : public WritableFile {
   FaultyWritableFile(
       std::unique_ptr<WritableFile> inner,
       std::shared_ptr<Faults> faults,
-      std::string path)
+      std::string path,
+      std::uint64_t end)
       : inner_(std::move(inner)),
         faults_(std::move(faults)),
-        path_(std::move(path)) {}
+        path_(std::move(path)),
+        end_(end) {}
 
   Status write(ByteSpan bytes) override {
     if (Status fault = faults_->next("fs.write", path_); !fault) {
       const std::uint64_t part =
           std::min<std::uint64_t>(faults_->short_write_bytes(), bytes.size());
-      static_cast<void>(inner_->write(bytes.first(part)));
+      static_cast<void>(add(bytes.first(part)));
       return fault;
     }
     const std::uint64_t granted = faults_->take(bytes.size());
-    LOCKSTEP_TRY(inner_->write(bytes.first(granted)));
+    LOCKSTEP_TRY(add(bytes.first(granted)));
     return granted == bytes.size()
                ? Status()
                : Status(errno_error("fs.write", path_, ENOSPC));
@@ -114,15 +184,15 @@ class FaultyWritableFile final : public WritableFile {
                                            : std::min<std::uint64_t>(
                                                  faults_->short_write_bytes(),
                                                  bytes.size());
-      static_cast<void>(inner_->write_at(offset, bytes.first(part)));
+      static_cast<void>(put(offset, bytes.first(part)));
       return fault;
     }
     const std::uint64_t granted = faults_->take(bytes.size());
     if (granted == bytes.size()) {
-      return inner_->write_at(offset, bytes);
+      return put(offset, bytes);
     }
     if (!is_atomic) {
-      LOCKSTEP_TRY(inner_->write_at(offset, bytes.first(granted)));
+      LOCKSTEP_TRY(put(offset, bytes.first(granted)));
     }
     return errno_error("fs.write", path_, ENOSPC);
   }
@@ -138,12 +208,11 @@ class FaultyWritableFile final : public WritableFile {
   }
 
   Status sync() override {
-    Status fault = faults_->next("fs.sync", path_);
-    pages_dropped_ = pages_dropped_ || !fault;
-    if (!fault || pages_dropped_) {
+    if (Status fault = faults_->next("fs.sync", path_); !fault) {
+      faults_->drop_pages(path_);
       return fault;
     }
-    return inner_->sync();
+    return faults_->clean_pages(path_) ? inner_->sync() : Status();
   }
 
   Status close() override {
@@ -152,11 +221,26 @@ class FaultyWritableFile final : public WritableFile {
     return fault ? std::move(closed) : std::move(fault);
   }
 
+  [[nodiscard]] const Error* missing_lock() const override {
+    return inner_->missing_lock();
+  }
+
  private:
+  Status add(ByteSpan bytes) {
+    faults_->note_write(path_, end_, bytes.size());
+    end_ += bytes.size();
+    return inner_->write(bytes);
+  }
+  Status put(std::uint64_t offset, ByteSpan bytes) {
+    faults_->note_write(path_, offset, bytes.size());
+    return inner_->write_at(offset, bytes);
+  }
+
   std::unique_ptr<WritableFile> inner_;
   std::shared_ptr<Faults> faults_;
   std::string path_;
-  bool pages_dropped_ = false;
+  // Units: bytes. Where `write` goes on.
+  std::uint64_t end_;
 };
 
 } // namespace
@@ -189,37 +273,40 @@ Result<std::shared_ptr<FileMapping>> FaultFs::map(const std::string& path) {
   return inner_.map(path);
 }
 
+Result<std::unique_ptr<WritableFile>> FaultFs::faulty(
+    std::unique_ptr<WritableFile> file,
+    const std::string& path,
+    std::uint64_t end) const {
+  return std::unique_ptr<WritableFile>(
+      std::make_unique<FaultyWritableFile<Faults>>(
+          std::move(file),
+          faults_,
+          path,
+          end));
+}
+
 Result<std::unique_ptr<WritableFile>> FaultFs::create(
     const std::string& path,
     std::uint32_t mode) {
   LOCKSTEP_TRY(faults_->next("fs.open", path));
   LOCKSTEP_ASSIGN(auto file, inner_.create(path, mode));
-  return std::unique_ptr<WritableFile>(
-      std::make_unique<FaultyWritableFile<Faults>>(
-          std::move(file),
-          faults_,
-          path));
+  faults_->note_replaced(path);
+  return faulty(std::move(file), path, 0);
 }
 
 Result<std::unique_ptr<WritableFile>> FaultFs::append(const std::string& path) {
   LOCKSTEP_TRY(faults_->next("fs.open", path));
   LOCKSTEP_ASSIGN(auto file, inner_.append(path));
-  return std::unique_ptr<WritableFile>(
-      std::make_unique<FaultyWritableFile<Faults>>(
-          std::move(file),
-          faults_,
-          path));
+  LOCKSTEP_ASSIGN(const FileInfo info, inner_.stat(path));
+  return faulty(std::move(file), path, info.size);
 }
 
 Result<std::unique_ptr<WritableFile>> FaultFs::open_update(
     const std::string& path) {
   LOCKSTEP_TRY(faults_->next("fs.open", path));
   LOCKSTEP_ASSIGN(auto file, inner_.open_update(path));
-  return std::unique_ptr<WritableFile>(
-      std::make_unique<FaultyWritableFile<Faults>>(
-          std::move(file),
-          faults_,
-          path));
+  LOCKSTEP_ASSIGN(const FileInfo info, inner_.stat(path));
+  return faulty(std::move(file), path, info.size);
 }
 
 Result<std::unique_ptr<PathLock>> FaultFs::lock_directory(
@@ -240,6 +327,7 @@ Status FaultFs::check_writable(const std::string& path) {
 
 Status FaultFs::truncate(const std::string& path, std::uint64_t size) {
   LOCKSTEP_TRY(faults_->next("fs.truncate", path));
+  faults_->note_size(path, size);
   return inner_.truncate(path, size);
 }
 
@@ -260,12 +348,16 @@ Status FaultFs::symlink(const std::string& target, const std::string& path) {
 
 Status FaultFs::rename(const std::string& from, const std::string& to) {
   LOCKSTEP_TRY(faults_->next("fs.rename", to));
-  return inner_.rename(from, to);
+  LOCKSTEP_TRY(inner_.rename(from, to));
+  faults_->note_replaced(to, from);
+  return {};
 }
 
 Status FaultFs::rename_new(const std::string& from, const std::string& to) {
   LOCKSTEP_TRY(faults_->next("fs.rename", to));
-  return inner_.rename_new(from, to);
+  LOCKSTEP_TRY(inner_.rename_new(from, to));
+  faults_->note_replaced(to, from);
+  return {};
 }
 
 Status FaultFs::remove(const std::string& path) {

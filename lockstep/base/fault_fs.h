@@ -37,7 +37,8 @@ struct FaultPlan {
 
 /// Every call counts as one operation, those on open files too.
 /// A failed `sync` drops the dirty pages as Linux does: a second `sync` of the
-/// same file reports success, and nothing has reached the disk.
+/// file, also after it was opened again, reports success, and nothing has
+/// reached the disk. Only bytes that are written once more do.
 /// Ownership: the wrapped file system must outlive this one and its files.
 class FaultFs final : public FileSystem {
  public:
@@ -76,6 +77,11 @@ class FaultFs final : public FileSystem {
 
  private:
   class Faults;
+  [[nodiscard]] Result<std::unique_ptr<WritableFile>> faulty(
+      std::unique_ptr<WritableFile> file,
+      const std::string& path,
+      std::uint64_t end) const;
+
   std::shared_ptr<Faults> faults_;
   FileSystem& inner_;
 };

@@ -56,11 +56,11 @@ FolderLock::FolderLock(
     FileSystem& fs,
     std::string path,
     std::unique_ptr<WritableFile> file,
-    std::string stale_owner)
+    std::string last_owner)
     : fs_(&fs),
       path_(std::move(path)),
       file_(std::move(file)),
-      stale_owner_(std::move(stale_owner)) {}
+      last_owner_(std::move(last_owner)) {}
 
 FolderLock::FolderLock(FolderLock&& other) noexcept = default;
 
@@ -68,7 +68,7 @@ FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
   std::swap(fs_, other.fs_);
   std::swap(path_, other.path_);
   std::swap(file_, other.file_);
-  std::swap(stale_owner_, other.stale_owner_);
+  std::swap(last_owner_, other.last_owner_);
   return *this;
 }
 
@@ -77,6 +77,25 @@ FolderLock::~FolderLock() {
     static_cast<void>(fs_->truncate(path_, 0));
     static_cast<void>(file_->close());
   }
+}
+
+std::string FolderLock::stale_owner() const {
+  return file_->missing_lock() == nullptr ? last_owner_ : std::string();
+}
+
+std::string FolderLock::warning() const {
+  const Error* const missing = file_->missing_lock();
+  if (missing == nullptr) {
+    return last_owner_.empty()
+               ? ""
+               : format("it was left by a process that died ({})", last_owner_);
+  }
+  return format(
+      "it cannot be locked, so that another run in it would go unnoticed: {}{}",
+      missing->message,
+      last_owner_.empty()
+          ? ""
+          : format("; {} may still be in it", describe(last_owner_)));
 }
 
 Result<FolderLock> FolderLock::take(FileSystem& fs, const std::string& folder) {
@@ -107,15 +126,22 @@ Result<FolderLock> FolderLock::take(FileSystem& fs, const std::string& folder) {
 FolderOwner FolderLock::owner_of(FileSystem& fs, const std::string& folder) {
   const std::string path = folder + "/.lock";
   const auto is_locked = fs.is_locked(path);
-  if (!is_locked) {
+  if (is_locked) {
+    return {
+        .held = *is_locked ? FolderHeld::kYes : FolderHeld::kNo,
+        .text = read_owner(fs, path)};
+  }
+  if (is_locked.error().detail != "E_NO_LOCKS") {
     return {
         .held = is_locked.error().code == ErrorCode::kNotFound
                     ? FolderHeld::kNo
                     : FolderHeld::kUnknown};
   }
+  // Who leaves it empties the text.
+  std::string text = read_owner(fs, path);
   return {
-      .held = *is_locked ? FolderHeld::kYes : FolderHeld::kNo,
-      .text = read_owner(fs, path)};
+      .held = text.empty() ? FolderHeld::kNo : FolderHeld::kUnknown,
+      .text = std::move(text)};
 }
 
 } // namespace lockstep

@@ -18,7 +18,7 @@ namespace lockstep {
 enum class FolderHeld {
   kNo,
   kYes,
-  /// This user may not look.
+  /// This user may not look, or the file system knows no locks.
   kUnknown,
 };
 
@@ -26,7 +26,8 @@ enum class FolderHeld {
 struct FolderOwner {
   FolderHeld held = FolderHeld::kNo;
   /// What it wrote: "pid 123 on box since 2026-11-23 10:00:00 UTC". Without a
-  /// holder: of one that died without freeing the folder; else empty.
+  /// holder: of one that died without freeing the folder; else empty. If that
+  /// is unknown, of one of the two.
   std::string text = {};
 };
 
@@ -37,7 +38,8 @@ struct FolderOwner {
 class FolderLock {
  public:
   /// Takes `folder`, which must exist. Who took it and when is written into its
-  /// file `.lock`, which is created if missing.
+  /// file `.lock`, which is created if missing. On a file system without locks
+  /// nobody is kept out, and `warning` says so.
   /// Errors: kIo (E_LOCKED) if it is taken, also by this process; the message
   /// names folder, process, machine, time and age. Else as `open_update`.
   static Result<FolderLock> take(FileSystem& fs, const std::string& folder);
@@ -55,24 +57,28 @@ class FolderLock {
   ~FolderLock();
 
   /// What an owner had written that died without freeing the folder:
-  /// "pid 123 on box since 2026-11-23 10:00:00 UTC"; empty if there was none.
-  /// Made safe for a terminal.
-  [[nodiscard]] const std::string& stale_owner() const noexcept {
-    return stale_owner_;
-  }
+  /// "pid 123 on box since 2026-11-23 10:00:00 UTC"; empty if there was none,
+  /// or if nobody can know. Made safe for a terminal.
+  [[nodiscard]] std::string stale_owner() const;
+
+  /// For who works in the folder: what a user should look at. That its owner
+  /// died, or that it could not be locked, with who may be in it as well; empty
+  /// if all is well.
+  [[nodiscard]] std::string warning() const;
 
  private:
   FolderLock(
       FileSystem& fs,
       std::string path,
       std::unique_ptr<WritableFile> file,
-      std::string stale_owner);
+      std::string last_owner);
 
   FileSystem* fs_;
   std::string path_;
   // Null in an object that has been moved from.
   std::unique_ptr<WritableFile> file_;
-  std::string stale_owner_;
+  // What stood in the file.
+  std::string last_owner_;
 };
 
 } // namespace lockstep

@@ -90,12 +90,21 @@ class WritableFile {
   virtual Status sync() = 0;
   /// Errors: kIo (a delayed write error). The file is closed in any case.
   virtual Status close() = 0;
+  /// Why `open_update` could not lock the file: its file system knows no locks
+  /// (E_NO_LOCKS). Null if it is locked, or was not to be.
+  [[nodiscard]] virtual const Error* missing_lock() const {
+    return nullptr;
+  }
 };
 
 /// Keeps others from changing a path until it is destroyed.
 class PathLock {
  public:
   virtual ~PathLock() = default;
+  /// Why nobody is kept from it, as `WritableFile::missing_lock`.
+  [[nodiscard]] virtual const Error* missing_lock() const {
+    return nullptr;
+  }
 };
 
 /// Bytes of a whole file that stay valid while the object lives. The real file
@@ -128,18 +137,21 @@ class FileSystem {
       const std::string& path) = 0;
   /// Opens an existing regular file for `write_at`. One process at a time can
   /// hold it (kIo, E_LOCKED). It is the one that `path` names once it is held:
-  /// one that was replaced meanwhile is E_LOCKED, too.
+  /// one that was replaced meanwhile is E_LOCKED, too. On a file system without
+  /// locks the file is opened all the same, and its `missing_lock` says so.
   virtual Result<std::unique_ptr<WritableFile>> open_update(
       const std::string& path) = 0;
   /// Locks a directory, for programs that replace files in it: the files go,
   /// the directory stays. One holder at a time, also in this process; a
   /// directory that was replaced meanwhile is E_LOCKED (kIo), too. Leaves no
   /// file, unlike FolderLock, which says who holds a folder. On a file system
-  /// that cannot lock directories nothing is locked. Errors: as `open_update`.
+  /// that cannot lock directories nothing is locked, and `missing_lock` says
+  /// so. Errors: as `open_update`.
   virtual Result<std::unique_ptr<PathLock>> lock_directory(
       const std::string& path) = 0;
   /// True while `open_update` holds the file, here or in another process. Takes
-  /// no lock, so that it keeps nobody from taking one. Errors: as `open_read`.
+  /// no lock, so that it keeps nobody from taking one. Errors: as `open_read`;
+  /// kIo (E_NO_LOCKS) if the file system knows no locks.
   virtual Result<bool> is_locked(const std::string& path) = 0;
   /// Errors: kIo (E_PERMISSION) for a file that this user may not write to.
   virtual Status check_writable(const std::string& path) = 0;

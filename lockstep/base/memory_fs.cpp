@@ -44,10 +44,17 @@ MemoryFs::MemoryFs(MemoryFs&& other) noexcept = default;
 MemoryFs& MemoryFs::operator=(MemoryFs&& other) noexcept = default;
 MemoryFs::~MemoryFs() = default;
 
+MemoryFs MemoryFs::without_locks() {
+  MemoryFs fs;
+  fs.disk_->has_locks = false;
+  return fs;
+}
+
 MemoryFs MemoryFs::after_power_loss(const PowerLoss& loss) const {
   const std::scoped_lock lock(disk_->mutex);
   MemoryFs later;
   later.disk_->directories = disk_->directories;
+  later.disk_->has_locks = disk_->has_locks;
   const auto& names = loss.keep_names ? disk_->names : disk_->durable_names;
   for (const auto& [path, node] : names) {
     auto copy = std::make_shared<MemoryNode>(*node);
@@ -123,7 +130,8 @@ Result<std::unique_ptr<PathLock>> MemoryFs::lock_directory(
 Result<bool> MemoryFs::is_locked(const std::string& path) {
   const std::scoped_lock lock(disk_->mutex);
   LOCKSTEP_ASSIGN(const auto node, disk_->find_file(path));
-  return node->is_locked;
+  return disk_->has_locks ? Result<bool>(node->is_locked)
+                          : lock_errno_error(path, ENOLCK);
 }
 
 Status MemoryFs::check_writable(const std::string& path) {

@@ -44,6 +44,9 @@ class MemoryFs final : public FileSystem {
   MemoryFs& operator=(MemoryFs&& other) noexcept;
   ~MemoryFs() override;
 
+  /// As a network disk whose server knows no locks (ENOLCK).
+  static MemoryFs without_locks();
+
   /// What a restarted machine would find. Threads: no writer may run.
   [[nodiscard]] MemoryFs after_power_loss(const PowerLoss& loss) const;
 

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -97,20 +98,55 @@ struct ::flock whole_file() {
   return lock;
 }
 
-bool is_named(const Descriptor& file, const std::string& path) {
+// Whether `path` still names the open file: who held it before may have put
+// another one in its place.
+Result<bool> is_named(const Descriptor& file, const std::string& path) {
   struct ::stat open = {};
   struct ::stat named = {};
-  return ::fstat(file.get(), &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+  LOCKSTEP_TRY(checked(::fstat(file.get(), &open), "fs.stat", path));
+  const int result = ::stat(path.c_str(), &named);
+  if (result == -1 && (errno == ENOENT || errno == ENOTDIR)) {
+    return false;
+  }
+  LOCKSTEP_TRY(checked(result, "fs.stat", path));
+  return open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+// What `result` of a call that locks says of `what` at `path`: nothing if it is
+// held; an error (not as the result's) if its file system knows no locks.
+// Errors: E_LOCKED, and all others of the call.
+Result<std::optional<Error>> missing_lock(
+    int result,
+    std::string_view what,
+    const Descriptor& file,
+    const std::string& path) {
+  const int number = result == -1 ? errno : 0;
+  if (number == EWOULDBLOCK) {
+    return locked_error(what, path);
+  }
+  std::optional<Error> missing;
+  if (number != 0) {
+    missing = lock_errno_error(path, number);
+    if (missing->detail != "E_NO_LOCKS") {
+      return *std::move(missing);
+    }
+  }
+  LOCKSTEP_ASSIGN(const bool is_same, is_named(file, path));
+  return is_same ? Result<std::optional<Error>>(std::move(missing))
+                 : locked_error(what, path);
 }
 
 class DirectoryLock final : public PathLock {
  public:
-  explicit DirectoryLock(Descriptor directory)
-      : directory_(std::move(directory)) {}
+  DirectoryLock(Descriptor directory, std::optional<Error> missing)
+      : directory_(std::move(directory)), missing_(std::move(missing)) {}
+  [[nodiscard]] const Error* missing_lock() const override {
+    return missing_ ? &*missing_ : nullptr;
+  }
 
  private:
   Descriptor directory_; // the lock goes with it
+  std::optional<Error> missing_;
 };
 
 class RealFs final : public FileSystem {
@@ -170,13 +206,15 @@ class RealFs final : public FileSystem {
     LOCKSTEP_TRY(open_regular(path)); // refuses what is no regular file
     LOCKSTEP_ASSIGN(auto descriptor, open_path(path, O_RDWR | O_NONBLOCK));
     struct ::flock lock = whole_file();
-    const bool is_taken = ::fcntl(descriptor.get(), F_OFD_SETLK, &lock) == -1 &&
-                          (errno == EAGAIN || errno == EACCES);
-    // Who held it before may have put another file in its place.
-    if (is_taken || !is_named(descriptor, path)) {
-      return locked_error("file", path);
-    }
-    return internal::make_writable(std::move(descriptor), path);
+    const int result =
+        retry([&] { return ::fcntl(descriptor.get(), F_OFD_SETLK, &lock); });
+    LOCKSTEP_ASSIGN(
+        auto missing,
+        missing_lock(result, "file", descriptor, path));
+    return internal::make_writable(
+        std::move(descriptor),
+        path,
+        std::move(missing));
   }
 
   Result<std::unique_ptr<PathLock>> lock_directory(
@@ -184,21 +222,21 @@ class RealFs final : public FileSystem {
     LOCKSTEP_ASSIGN(auto descriptor, open_path(path, O_RDONLY | O_DIRECTORY));
     const int result =
         retry([&] { return ::flock(descriptor.get(), LOCK_EX | LOCK_NB); });
-    const bool is_taken = result == -1 && errno == EWOULDBLOCK;
-    // Who held it before may have removed it.
-    if (is_taken || !is_named(descriptor, path)) {
-      return locked_error("folder", path);
-    }
-    return std::unique_ptr<PathLock>(
-        std::make_unique<DirectoryLock>(std::move(descriptor)));
+    LOCKSTEP_ASSIGN(
+        auto missing,
+        missing_lock(result, "folder", descriptor, path));
+    return std::unique_ptr<PathLock>(std::make_unique<DirectoryLock>(
+        std::move(descriptor),
+        std::move(missing)));
   }
 
   Result<bool> is_locked(const std::string& path) override {
     LOCKSTEP_ASSIGN(const auto file, open_regular(path));
     struct ::flock lock = whole_file();
-    const int result = ::fcntl(file.descriptor.get(), F_OFD_GETLK, &lock);
-    LOCKSTEP_TRY(checked(result, "fs.open", path));
-    return lock.l_type != F_UNLCK;
+    const int result = retry(
+        [&] { return ::fcntl(file.descriptor.get(), F_OFD_GETLK, &lock); });
+    return result == -1 ? Result<bool>(lock_errno_error(path, errno))
+                        : lock.l_type != F_UNLCK;
   }
 
   Status check_writable(const std::string& path) override {

@@ -26,6 +26,12 @@ ErrorPtr make_error_ptr(Error error);
 
 } // namespace internal
 
+/// Specialised to true for a type whose parts people loop over: then `->` of a
+/// temporary result does not compile. In `for (auto& x : f()->items)` the
+/// result would end before the loop begins.
+template <class T>
+inline constexpr bool kNamesResult = false;
+
 /// A `T`, or the `Error` that kept it from being made. Is moved, not copied.
 template <class T>
 class [[nodiscard]] Result {
@@ -59,22 +65,29 @@ class [[nodiscard]] Result {
   T value() && {
     return check(), std::get<0>(std::move(state_));
   }
-  /// The value, unchecked: call after `if (r)`.
-  T& operator*() & noexcept {
-    return *std::get_if<0>(&state_);
+  /// The value, as `value()`.
+  T& operator*() & {
+    return value();
   }
-  const T& operator*() const& noexcept {
-    return *std::get_if<0>(&state_);
+  const T& operator*() const& {
+    return value();
   }
-  T operator*() && noexcept {
-    return std::move(*std::get_if<0>(&state_));
+  T operator*() && {
+    return std::move(*this).value();
   }
-  T* operator->() noexcept {
-    return std::get_if<0>(&state_);
+  T* operator->() & {
+    return &value();
   }
-  const T* operator->() const noexcept {
-    return std::get_if<0>(&state_);
+  const T* operator->() const& {
+    return &value();
   }
+  T* operator->() && {
+    return &value();
+  }
+  /// Name the result first: it ends with this statement.
+  T* operator->() &&
+        requires(kNamesResult<T>)
+      = delete;
   /// The error, unchecked: call after `if (!r)`.
   [[nodiscard]] const Error& error() const& noexcept {
     return **std::get_if<1>(&state_);

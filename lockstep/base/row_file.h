@@ -16,14 +16,15 @@
 #include <string_view>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/base/growing_file.h"
 
 namespace lockstep {
 
 /// One open file of rows. Nobody else may write to the file meanwhile; a second
 /// `RowFile` is refused, also in another process.
 ///
-/// Text is kept in memory until it is durable. Half of `kMaxPendingBytes` after
-/// the last fsync, `append` does one by itself.
+/// How it is written, see GrowingFile: text is kept in memory until it is
+/// durable.
 /// Ownership: the file system must outlive this object. The destructor writes
 /// what is pending, once, and does not wait for the disk.
 /// Threads: all calls are safe to run at the same time. Only a `sync` waits for
@@ -33,7 +34,8 @@ class RowFile {
   static constexpr std::uint64_t kKeepAll =
       std::numeric_limits<std::uint64_t>::max();
   /// Units: bytes of lines that wait in memory while the disk fails.
-  static constexpr std::uint64_t kMaxPendingBytes = 1 << 20;
+  static constexpr std::uint64_t kMaxPendingBytes =
+      GrowingFile::kMaxPendingBytes;
 
   /// Opens `path`, a link to it too, and creates it if it is missing. Cuts it
   /// to the last whole line within `keep_bytes`, and makes that and its name
@@ -77,9 +79,10 @@ class RowFile {
   [[nodiscard]] std::uint64_t dropped() const;
 
  private:
-  class State;
-  explicit RowFile(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  RowFile(std::unique_ptr<GrowingFile> file, std::uint64_t missing_bytes);
+
+  std::unique_ptr<GrowingFile> file_;
+  std::uint64_t missing_bytes_ = 0;
 };
 
 } // namespace lockstep

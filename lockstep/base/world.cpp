@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -125,7 +126,39 @@ class WorldOfOne final : public World {
   void barrier() override {}
 };
 
+// As c10d, which has one for the process.
+struct DefaultGroup {
+  std::mutex mutex;
+  std::optional<RankInfo> place = {};
+};
+
+DefaultGroup& default_group() {
+  static DefaultGroup group;
+  return group;
+}
+
 } // namespace
+
+Result<RankInfo> job_rank() {
+  DefaultGroup& group = default_group();
+  const std::lock_guard lock(group.mutex);
+  auto told = rank_info_from_environment();
+  if (!group.place || (told && told->rank == group.place->rank &&
+                       told->size == group.place->size)) {
+    return told;
+  }
+  return RankInfo{
+      .rank = group.place->rank,
+      .size = group.place->size,
+      .local_rank = group.place->rank,
+      .local_size = 0};
+}
+
+void set_default_group(std::optional<RankInfo> rank_and_size) {
+  DefaultGroup& group = default_group();
+  const std::lock_guard lock(group.mutex);
+  group.place = rank_and_size;
+}
 
 Result<RankInfo> rank_info_from_environment() {
   const auto* const launcher = std::ranges::find_if(kLaunchers, has_started_us);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,15 @@ struct RankInfo {
 /// variable, for one that is missing beside others, is no number, or is outside
 /// of its range.
 Result<RankInfo> rank_info_from_environment();
+
+/// The place of this process in its job: in the default process group while
+/// there is one, else `rank_info_from_environment`. Where the launcher does not
+/// know the group (`tcp://`, `file://`), `local_rank` is the rank and
+/// `local_size` 0. Threads: as there. Errors: as there.
+Result<RankInfo> job_rank();
+/// For `dist`: the default process group that this process is in now; none: it
+/// is in none. Threads: safe beside `job_rank`.
+void set_default_group(std::optional<RankInfo> rank_and_size);
 
 /// The processes of a run, acting together. Every rank makes the same calls in
 /// the same order.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/result.h"
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep::ckpt {
@@ -101,3 +102,8 @@ struct Checkpoint {
 };
 
 } // namespace lockstep::ckpt
+
+/// `for (auto& [key, value] : load(path)->root.as_dict()->items)` would loop
+/// over a tree that is gone.
+template <>
+inline constexpr bool lockstep::kNamesResult<lockstep::ckpt::Checkpoint> = true;

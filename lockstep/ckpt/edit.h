@@ -28,7 +28,8 @@ namespace lockstep::ckpt {
 
 /// Where the weights are.
 struct WeightsPlace {
-  /// Key at the top level; empty if the top level is the weights.
+  /// Key at the top level, or a dotted one below it ("state.model"); empty if
+  /// the top level is the weights.
   std::string key = {};
   /// A dict or what holds a whole model (`module_in`), or what else the top
   /// level is. Shared with the tree.
@@ -36,8 +37,9 @@ struct WeightsPlace {
 };
 
 /// The first of the usual keys ("state_dict", "model_state_dict", "model",
-/// "net", "module", "weights", "model_state") that holds a dict or a whole
-/// model; else the top level itself.
+/// "net", "module", "weights", "model_state", Composer's "state.model", and
+/// averages: "params_ema", "params", "ema", ...) that holds a dict of tensors
+/// or a whole model; else the first that holds a dict; else the top level.
 WeightsPlace locate_weights(const Value& root);
 
 /// The same for those who change keys: only a dict will do. `key` names the
@@ -73,6 +75,11 @@ struct KeyReport {
   std::vector<std::string> replaced = {};
   /// Keys that stay as they are.
   std::uint64_t kept = 0;
+  /// What `strip_prefix` took off: "module.", "_orig_mod.module.".
+  std::string stripped = {};
+  /// A wrapper's prefix that all keys have afterwards, too: that of another
+  /// wrapper, or the name of a layer. Else empty.
+  std::string left_prefix = {};
 };
 
 /// A tree after an edit. Ownership: shares what did not change with the tree
@@ -89,8 +96,11 @@ std::string to_text(const KeyReport& report, std::uint64_t max_lines);
 /// "renamed 6 keys, replaced 1 key, kept 3 keys".
 std::string counts_text(const KeyReport& report);
 
+/// Lines on stacked prefixes: which were stripped, which is left. Mostly empty.
+std::string prefixes_text(const KeyReport& report);
+
 /// `weights_key`, `renamed` [{from, to}], `dropped`, `added`, `replaced`,
-/// `kept`.
+/// `kept`; `stripped` and `left_prefix` if there are any.
 Json to_json(const KeyReport& report);
 
 // Changes the names of weights: what `lockstep ckpt strip`, `prefix` and
@@ -106,7 +116,8 @@ class Regex;
 /// How `strip_prefix` works.
 struct StripOptions {
   /// Empty: the wrapper's prefix that all keys share, "module." (DataParallel
-  /// and DistributedDataParallel) or "_orig_mod." (torch.compile).
+  /// and DistributedDataParallel), "_orig_mod." (torch.compile) or one in the
+  /// other. None of them is taken twice.
   std::string prefix = {};
   /// Key of the weights; empty searches (`locate_weights`).
   std::string weights_key = {};
@@ -217,6 +228,9 @@ struct ConvertOptions {
   /// Give tensors that see only a part of a storage one of their own, so that
   /// the rest is not written. Tensors that share memory this way part.
   bool clone_views = false;
+  /// Units: bytes that those may take beyond what they view
+  /// (`Limits::max_expanded_bytes`).
+  std::uint64_t max_expanded_bytes = Limits().max_expanded_bytes;
 };
 
 /// One tensor that changed.
@@ -271,8 +285,9 @@ Result<std::string> writer_of(
 /// for who reads it, changes it and takes its place, from before the first
 /// until after the last. The new file has a lock of its own; a folder, into
 /// which nobody else saves meanwhile, stays (`SaveOptions::lock`). Null if
-/// there is nothing; then reading says what is wrong. Errors: kIo (E_LOCKED,
-/// E_PERMISSION).
+/// there is nothing; then reading says what is wrong. Where the file system
+/// knows no locks nobody is kept away, and `PathLock::missing_lock` says so.
+/// Errors: kIo (E_LOCKED, E_PERMISSION).
 Result<std::unique_ptr<PathLock>> lock_for_edit(
     const std::string& path,
     FileSystem& fs = real_fs());

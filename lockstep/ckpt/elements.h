@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "lockstep/ckpt/value.h"
@@ -33,6 +34,28 @@ bool has_bytes(const Tensor& tensor);
 /// Refuses a view that repeats the bytes of its storage too often.
 /// Units: bytes beyond those of the storage. Errors: kUnsafe (E_LIMIT).
 Status check_expansion(const Tensor& tensor, std::uint64_t max_expanded_bytes);
+
+/// Bytes of views that may be read or written for each byte of their storages.
+inline constexpr std::uint64_t kViewsPerByte = 16;
+
+/// The same of many tensors: a thousand views of one storage repeat it, too.
+class ExpansionBudget {
+ public:
+  /// Units: bytes beyond `kViewsPerByte` for each of the storages.
+  explicit ExpansionBudget(std::uint64_t max_expanded_bytes)
+      : max_expanded_bytes_(max_expanded_bytes) {}
+
+  /// Counts `tensor`, whose bytes are read or written next.
+  /// Errors: kUnsafe (E_LIMIT).
+  Status add(const Tensor& tensor);
+
+ private:
+  std::uint64_t max_expanded_bytes_;
+  std::unordered_set<const Storage*> storages_;
+  // Units: bytes.
+  std::uint64_t own_ = 0;
+  std::uint64_t views_ = 0;
+};
 
 /// Reads a tensor's elements from the first to the last. A contiguous tensor
 /// takes a fixed amount of memory; a strided one from a file that is not mapped

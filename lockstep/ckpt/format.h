@@ -63,6 +63,9 @@ struct FormatWriter {
   /// The format has a place for records beside the value
   /// (`SaveOptions::extra_records`).
   bool keeps_records = false;
+  /// Views are written as all their elements: one that repeats a byte takes
+  /// what it repeats.
+  bool expands_views = false;
   /// Off: a file that was read holds more than is written, so that no edit
   /// takes its place.
   bool can_rewrite = true;

@@ -72,6 +72,15 @@ struct ExtractOptions {
   bool unwrap = false;
 };
 
+/// A child of a module that is no module itself in the file, but a call of
+/// foreign code (`__reduce__`).
+struct UnreadModule {
+  /// "body.0".
+  std::string name = {};
+  /// What would make it, "package.rebuild".
+  std::string class_name = {};
+};
+
 /// A model's weights.
 struct ExtractedModel {
   /// OrderedDict of tensors with `_metadata`, in the order of state_dict.
@@ -81,11 +90,12 @@ struct ExtractedModel {
   std::string key = {};
   std::uint64_t parameters = 0;
   std::uint64_t buffers = 0;
-  /// Tensors of the model that no state_dict shows, since they are neither
-  /// parameters nor buffers (packed weights of quantized layers), and the
-  /// dotted name of the attribute that holds the first.
-  std::uint64_t left_out = 0;
-  std::string first_left_out = {};
+  /// Children whose weights are not among these: Python's state_dict has them.
+  std::vector<UnreadModule> unread = {};
+  /// Names of tensors of the model that no state_dict shows, since they are
+  /// neither parameters nor persistent buffers (packed weights of quantized
+  /// layers), as `unnamed_tensors` gives them.
+  std::vector<std::string> left_out = {};
 };
 
 /// Parameters, persistent buffers, children; versions for `_metadata` come from

@@ -28,6 +28,8 @@ struct OptimState {
   std::uint64_t states = 0;
   /// Options and entries the other side does not have, each once.
   std::vector<std::string> dropped = {};
+  /// What had to be guessed, in words.
+  std::vector<std::string> notes = {};
 };
 
 /// The state_dict of an optimizer in `root`: `root` itself, or what it has
@@ -35,11 +37,16 @@ struct OptimState {
 const Value* find_optim_state(const Value& root);
 
 /// A state_dict of Python as C++ stores it, to be written as "libtorch". The
-/// addresses are made up: C++ only compares them.
+/// addresses are made up: C++ only compares them. Parameters may be called by
+/// name, as `torch.distributed.checkpoint` does; if only the state has names,
+/// they are in the order of `weights`, the model's state_dict, if it has them
+/// all, else in that of the state, and `notes` says so.
 /// Errors: kUnsupported (E_OPTIMIZER) for an optimizer C++ does not have, or an
 /// option it would ignore (`maximize`); kCorrupt (E_OPTIMIZER) for a state that
 /// does not fit its groups.
-Result<OptimState> optim_to_cpp(const Value& state);
+Result<OptimState> optim_to_cpp(
+    const Value& state,
+    const Value* weights = nullptr);
 
 /// The content of an archive of C++ `torch::save(optimizer)` as a state_dict of
 /// Python, with the options Python has beyond C++ at their defaults.

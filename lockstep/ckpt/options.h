@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,14 @@
 #include "lockstep/ckpt/checkpoint.h"
 
 namespace lockstep::ckpt {
+
+/// What the pickles of one file have read and made so far. Units: bytes.
+struct MadeBytes {
+  std::uint64_t read = 0;
+  std::uint64_t made = 0;
+};
+/// Bytes in memory that a pickle may make of each of its bytes.
+inline constexpr std::uint64_t kMadePerByte = 16;
 
 /// Bounds on what a file may ask for; beyond them it is refused (kUnsafe).
 struct Limits {
@@ -31,8 +40,14 @@ struct Limits {
   /// Units: bytes that a view may repeat beyond those of its storage, where its
   /// elements are read.
   std::uint64_t max_expanded_bytes = 64ULL << 20;
+  /// Units: bytes that the values of a file's pickles may take beyond
+  /// `kMadePerByte` for each byte of the pickles: names, copies, nodes.
+  std::uint64_t max_made_bytes = 64ULL << 20;
   /// Read archives whose records lie in no folder (else E_ROOT).
   bool allow_no_root = false;
+  /// Where the pickles of one file count together: `load` and `scan` start it.
+  /// Null: each counts by itself. Threads: one at a time.
+  std::shared_ptr<MadeBytes> made = {};
 };
 
 /// One bound that can be changed.
@@ -67,7 +82,11 @@ Limits expanding(Limits limits);
 /// How a checkpoint is opened.
 struct LoadOptions {
   /// Map the file and alias tensors (fast). Off: read tensors when asked for,
-  /// for files that somebody else may change meanwhile.
+  /// for files that somebody else may change meanwhile. A mapped file must keep
+  /// its length while a tensor of it lives: to touch bytes that were cut off
+  /// ends the process with SIGBUS, as with `torch.load(mmap=True)`. Files that
+  /// are replaced by a rename, as `save` does, are safe. The commands of
+  /// `lockstep` map nothing.
   bool use_mmap = true;
   /// Compare the CRC of a record when its bytes are first asked for.
   bool check_crc = true;
@@ -97,6 +116,9 @@ struct SaveOptions {
   /// Formats without views (safetensors, npz): write tensors that share memory
   /// once each. Off: they are refused.
   bool clone_views = false;
+  /// Units: bytes that views of all tensors may repeat beyond those of their
+  /// storages, in formats without views (`Limits::max_expanded_bytes`).
+  std::uint64_t max_expanded_bytes = Limits().max_expanded_bytes;
   /// Units: bytes of tensors in one file; more go to further files with an
   /// index (safetensors). 0: one file.
   std::uint64_t shard_bytes = 0;

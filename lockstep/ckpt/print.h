@@ -45,8 +45,8 @@ std::string_view dict_class(const Dict& dict);
 Json tensor_json(const Tensor& tensor);
 
 /// A value as JSON. Dicts with other keys than text become lists of
-/// `[key, value]`. Errors: kUnsafe (E_LIMIT) for more than a million nodes or
-/// 64 MiB of text.
+/// `[key, value]`. Errors: kUnsafe (E_LIMIT) for more than a million nodes,
+/// 65,536 below values that were there before, or 64 MiB of text.
 Result<Json> to_json(const Value& value);
 
 } // namespace lockstep::ckpt

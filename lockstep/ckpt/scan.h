@@ -20,14 +20,16 @@ namespace lockstep::ckpt {
 
 /// What a scan says of a file.
 enum class Verdict : std::uint8_t {
-  /// Every pickle was read to its end and names only allowed things. Says
-  /// nothing of the code of a TorchScript program.
+  /// Every pickle was read to its end and names only allowed things; the
+  /// elements of tensors and zeros behind a pickle are all that was not
+  /// scanned. Says nothing of the code of a TorchScript program.
   kClean,
   /// A name outside the allow list, or a pickle hidden in another.
   kFound,
-  /// Part of the file could not be scanned; nothing was found in the rest.
+  /// Part of the file could not be scanned, and the notes say why; nothing was
+  /// found in the rest.
   kUnreadable,
-  /// No format that holds pickles.
+  /// No pickle by its bytes, and no format that holds pickles.
   kOther,
 };
 
@@ -50,7 +52,10 @@ struct ScanFinding {
   std::uint64_t count = 0;
 };
 
-/// What was scanned and found.
+/// What was scanned and found. A name that any of Python's unpicklers would ask
+/// for up to its first error is in it, whatever else is wrong with the file:
+/// allowed ones are counted, others are findings. Where the bytes are taken for
+/// a text, which may start like GLOBAL, the names are notes (W_UNLIKELY).
 struct ScanReport {
   std::string path = {};
   /// "zip", "legacy", "pickle", "tar", "npy", "safetensors", "" if unknown.
@@ -87,16 +92,17 @@ struct ScanPathOptions {
 /// problem, a text file is not.
 bool promises_checkpoint(std::string_view path);
 
-/// Scans a file, or every file below a folder. A file that no format claims is
-/// `kUnreadable` if it was named or its ending promises a checkpoint, else
-/// `kOther`.
+/// Scans a file, or every file below a folder, by its bytes, not by its name. A
+/// file that no format claims is `kUnreadable` if it was named, if its ending
+/// promises a checkpoint, or if it is compressed, else `kOther`.
 /// Errors: kNotFound, kIo, kUnsupported (E_NOT_REGULAR) for `path` itself.
 Result<std::vector<ScanReport>> scan_path(
     const std::string& path,
     const ScanPathOptions& options = {},
     FileSystem& fs = real_fs());
 
-/// The verdict over several files: found, else unreadable, else clean.
+/// The verdict over several files: found, else unreadable, else clean, else
+/// other.
 Verdict worst(const std::vector<ScanReport>& reports);
 
 } // namespace lockstep::ckpt

@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/result.h"
 #include "lockstep/ckpt/tensor.h"
+#include "lockstep/ckpt/value_ref.h"
 
 namespace lockstep::ckpt {
 
@@ -64,31 +66,7 @@ struct DTypeValue {
 /// Change a container only through the owner you made it with.
 class Value {
  public:
-  /// What a value is. The order groups how it is held.
-  enum class Type : std::uint8_t {
-    // Inside the value.
-    kNone,
-    kBool,
-    kInt,
-    kFloat,
-    kDType,
-    // Shared and never changed.
-    kBigInt,
-    kString,
-    kBytes,
-    kComplex,
-    kSize,
-    kDevice,
-    // Shared.
-    kStorage,
-    kTensor,
-    // Shared, with values in them.
-    kList,
-    kTuple,
-    kSet,
-    kDict,
-    kObject,
-  };
+  using Type = ValueType;
 
   Value() = default;
   // Implicit on purpose: literals read well inside `Value::dict({...})`.
@@ -158,68 +136,103 @@ class Value {
   [[nodiscard]] bool is_container() const noexcept {
     return type_ >= Type::kList;
   }
-  /// The value of that type, or null. Ownership: this value's.
-  [[nodiscard]] const bool* as_bool() const noexcept {
-    return type_ == Type::kBool ? &scalar_.boolean : nullptr;
+  /// The value of that type, or null: a pointer into this value, of a temporary
+  /// one a copy. `*` and `->` of null throw and name the type that it is.
+  [[nodiscard]] Ref<const bool> as_bool() const& noexcept {
+    return {
+        type_ == Type::kBool ? &scalar_.boolean : nullptr,
+        asked(Type::kBool)};
   }
-  [[nodiscard]] const std::int64_t* as_int() const noexcept {
-    return type_ == Type::kInt ? &scalar_.integer : nullptr;
+  [[nodiscard]] Copy<bool> as_bool() const&& noexcept {
+    return copy<bool>(as_bool(), Type::kBool);
   }
-  [[nodiscard]] const double* as_float() const noexcept {
-    return type_ == Type::kFloat ? &scalar_.real : nullptr;
+  [[nodiscard]] Ref<const std::int64_t> as_int() const& noexcept {
+    return {
+        type_ == Type::kInt ? &scalar_.integer : nullptr,
+        asked(Type::kInt)};
   }
-  [[nodiscard]] const DTypeValue* as_dtype() const noexcept {
-    return type_ == Type::kDType ? &scalar_.dtype : nullptr;
+  [[nodiscard]] Copy<std::int64_t> as_int() const&& noexcept {
+    return copy<std::int64_t>(as_int(), Type::kInt);
   }
-  [[nodiscard]] const BigInt* as_big_int() const noexcept {
+  [[nodiscard]] Ref<const DTypeValue> as_dtype() const& noexcept {
+    return {
+        type_ == Type::kDType ? &scalar_.dtype : nullptr,
+        asked(Type::kDType)};
+  }
+  [[nodiscard]] Copy<DTypeValue> as_dtype() const&& noexcept {
+    return copy<DTypeValue>(as_dtype(), Type::kDType);
+  }
+  /// A float or an int as double, as Python reckons with it; of an int that no
+  /// double reaches, and of other types, nothing.
+  [[nodiscard]] Copy<double> as_float() const noexcept;
+  [[nodiscard]] Ref<const BigInt> as_big_int() const& noexcept {
     return as<const BigInt>(Type::kBigInt);
   }
-  [[nodiscard]] const std::string* as_string() const noexcept {
+  [[nodiscard]] Copy<BigInt> as_big_int() const&&;
+  [[nodiscard]] Ref<const std::string> as_string() const& noexcept {
     return as<const std::string>(Type::kString);
   }
-  [[nodiscard]] const Bytes* as_bytes() const noexcept {
+  [[nodiscard]] Copy<std::string> as_string() const&&;
+  [[nodiscard]] Ref<const Bytes> as_bytes() const& noexcept {
     return as<const Bytes>(Type::kBytes);
   }
-  [[nodiscard]] const Complex* as_complex() const noexcept {
+  [[nodiscard]] Copy<Bytes> as_bytes() const&&;
+  [[nodiscard]] Ref<const Complex> as_complex() const& noexcept {
     return as<const Complex>(Type::kComplex);
   }
-  [[nodiscard]] const Size* as_size() const noexcept {
+  [[nodiscard]] Copy<Complex> as_complex() const&&;
+  [[nodiscard]] Ref<const Size> as_size() const& noexcept {
     return as<const Size>(Type::kSize);
   }
-  [[nodiscard]] const Device* as_device() const noexcept {
+  [[nodiscard]] Copy<Size> as_size() const&&;
+  [[nodiscard]] Ref<const Device> as_device() const& noexcept {
     return as<const Device>(Type::kDevice);
   }
-  [[nodiscard]] Storage* as_storage() const noexcept {
+  [[nodiscard]] Copy<Device> as_device() const&&;
+  [[nodiscard]] Ref<Storage> as_storage() const& noexcept {
     return as<Storage>(Type::kStorage);
   }
-  [[nodiscard]] Tensor* as_tensor() const noexcept {
+  [[nodiscard]] Copy<Storage> as_storage() const&&;
+  [[nodiscard]] Ref<Tensor> as_tensor() const& noexcept {
     return as<Tensor>(Type::kTensor);
   }
-  [[nodiscard]] List* as_list() const noexcept {
+  [[nodiscard]] Copy<Tensor> as_tensor() const&&;
+  [[nodiscard]] Ref<List> as_list() const& noexcept {
     return as<List>(Type::kList);
   }
-  [[nodiscard]] Tuple* as_tuple() const noexcept {
+  [[nodiscard]] Copy<List> as_list() const&&;
+  [[nodiscard]] Ref<Tuple> as_tuple() const& noexcept {
     return as<Tuple>(Type::kTuple);
   }
-  [[nodiscard]] Set* as_set() const noexcept {
+  [[nodiscard]] Copy<Tuple> as_tuple() const&&;
+  [[nodiscard]] Ref<Set> as_set() const& noexcept {
     return as<Set>(Type::kSet);
   }
-  [[nodiscard]] Dict* as_dict() const noexcept {
+  [[nodiscard]] Copy<Set> as_set() const&&;
+  [[nodiscard]] Ref<Dict> as_dict() const& noexcept {
     return as<Dict>(Type::kDict);
   }
-  [[nodiscard]] Object* as_object() const noexcept {
+  [[nodiscard]] Copy<Dict> as_dict() const&&;
+  [[nodiscard]] Ref<Object> as_object() const& noexcept {
     return as<Object>(Type::kObject);
   }
+  [[nodiscard]] Copy<Object> as_object() const&&;
   /// The string, storage or tensor itself, to share it; null for another type.
   [[nodiscard]] std::shared_ptr<const std::string> shared_string() const;
   [[nodiscard]] std::shared_ptr<Storage> shared_storage() const;
   [[nodiscard]] std::shared_ptr<Tensor> shared_tensor() const;
   /// What a list or tuple holds; null for another type.
-  [[nodiscard]] const std::vector<Value>* elements() const noexcept;
+  [[nodiscard]] Ref<const std::vector<Value>> elements() const& noexcept;
+  [[nodiscard]] Copy<std::vector<Value>> elements() const&&;
   /// The string; empty for another type.
-  [[nodiscard]] std::string_view text() const noexcept;
-  /// Int or float as double (Python's implicit widening).
-  [[nodiscard]] std::optional<double> number() const noexcept;
+  [[nodiscard]] std::string_view text() const& noexcept;
+  [[nodiscard]] std::string text() const&& {
+    return std::string(text());
+  }
+  /// Int or float as double (Python's implicit widening): `as_float`.
+  [[nodiscard]] Copy<double> number() const noexcept {
+    return as_float();
+  }
 
   /// Address of what is shared; null for what is inside the value.
   [[nodiscard]] const void* address() const noexcept {
@@ -237,10 +250,13 @@ class Value {
 
   /// Entry of a dict by string or integer key; null if this is not a dict or
   /// has no such key.
-  [[nodiscard]] const Value* find(std::string_view key) const noexcept;
-  [[nodiscard]] const Value* find(std::int64_t key) const noexcept;
-  /// Sets an entry of a dict, replacing one with the same key. Errors: throws
-  /// kInternal if this is not a dict.
+  [[nodiscard]] Ref<const Value> find(std::string_view key) const& noexcept;
+  [[nodiscard]] Ref<const Value> find(std::int64_t key) const& noexcept;
+  [[nodiscard]] Copy<Value> find(std::string_view key) const&&;
+  [[nodiscard]] Copy<Value> find(std::int64_t key) const&&;
+  /// Sets an entry of a dict, replacing one whose key is equal in Python: None,
+  /// 1 and 1.0 and True, texts, bytes, tuples of them. Errors: throws
+  /// kInvalidArgument if this is not a dict.
   void set(Value key, Value value);
 
   /// Python's word for the type: "dict", "int", "Tensor".
@@ -256,9 +272,20 @@ class Value {
 
   Value(Type type, std::shared_ptr<void> node)
       : node_(std::move(node)), type_(type) {}
+  [[nodiscard]] internal::Asked asked(Type wanted) const noexcept {
+    return {.got = type_, .wanted = wanted};
+  }
   template <class T>
-  [[nodiscard]] T* as(Type type) const noexcept {
-    return type_ == type ? static_cast<T*>(node_.get()) : nullptr;
+  [[nodiscard]] Ref<T> as(Type type) const noexcept {
+    return {
+        type_ == type ? static_cast<T*>(node_.get()) : nullptr,
+        asked(type)};
+  }
+  template <class T>
+  [[nodiscard]] Copy<T> copy(const T* found, Type type) const {
+    return {
+        found == nullptr ? std::optional<T>() : std::optional<T>(*found),
+        asked(type)};
   }
   void release();
 
@@ -347,3 +374,7 @@ decltype(auto) Value::visit(Visitor&& visitor) const {
 }
 
 } // namespace lockstep::ckpt
+
+/// As for `Checkpoint`.
+template <>
+inline constexpr bool lockstep::kNamesResult<lockstep::ckpt::Value> = true;

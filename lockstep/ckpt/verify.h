@@ -72,7 +72,8 @@ Result<VerifyReport> verify(
 //   digest_text(*rows);                             // 64 hex digits
 // It is the SHA-256 of the lines "name TAB type TAB shape TAB sha256 LF",
 // sorted by name bytewise. Location, requires_grad, storages, metadata and
-// quantization parameters do not count.
+// quantization parameters do not count, nor what a module holds beside its
+// state_dict (`tensors_beside_state`).
 
 /// One tensor of a digest.
 struct DigestRow {

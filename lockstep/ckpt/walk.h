@@ -26,7 +26,36 @@ namespace lockstep::ckpt {
 /// dict, then those of its attributes; args, state and items of an object.
 std::size_t child_count(const Value& value);
 
-/// The child at `index`, counted as above. Ownership: the node's.
+/// What a child is to its parent: every place where a value can hold another.
+enum class ChildSlot : std::uint8_t {
+  /// Of a list or tuple.
+  kElement,
+  /// Of a set.
+  kMember,
+  /// Keys and values of a dict or of an object's items.
+  kKey,
+  kItem,
+  /// Python attributes of a dict.
+  kAttributeKey,
+  kAttribute,
+  /// Of an object.
+  kArgs,
+  kState,
+  /// Of a tensor.
+  kTensorAttributes,
+  kQuantizer,
+};
+
+/// A child, and where it is. Ownership: the node's.
+struct Child {
+  ChildSlot slot = ChildSlot::kElement;
+  /// Among the elements, items or attributes; 0 for the rest.
+  std::size_t index = 0;
+  Value* value = nullptr;
+};
+
+/// The child at `index`, counted as above; `value` must have one.
+Child child_of(const Value& value, std::size_t index);
 Value& child_at(const Value& value, std::size_t index);
 
 /// Name of a dict key inside a dotted path: Python's `str(key)`.
@@ -71,12 +100,18 @@ inline constexpr std::uint64_t kMaxTreeDepth = 2000;
 /// of all visits together stay small enough to be kept.
 inline constexpr std::uint64_t kVisitBytes = 64;
 
+/// What may come again for each value that a walk sees for the first time.
+inline constexpr std::uint64_t kRepeatsPerVisit = 4;
+
 /// How far a walk goes, and for whom.
 struct WalkBounds {
   std::uint64_t max_depth = kMaxTreeDepth;
   /// A shared value counts each time it is reached, as often as its name has
   /// kVisitBytes; a module counts with all that its state holds.
   std::uint64_t max_visits = 20'000'000;
+  /// Of those, how many may come again: below a value that was entered before,
+  /// or for a long name. `kRepeatsPerVisit` more for each of the others.
+  std::uint64_t max_repeats = 1ULL << 17;
   /// Operation that errors name.
   std::string_view op = "ckpt.read";
 };
@@ -147,12 +182,19 @@ class ValueWalk {
   Status below_key(const Value& key, const Value& value);
   Status
   down(std::string_view text, std::optional<std::int64_t> index, const Value&);
+  Status repeat(std::uint64_t visits);
   [[nodiscard]] Error too_deep() const;
+  [[nodiscard]] Error too_many(std::uint64_t got, std::uint64_t most) const;
   [[nodiscard]] Error refuse(const char* detail, std::string message) const;
 
   WalkBounds bounds_;
   std::uint64_t depth_ = 0;
   std::uint64_t visits_ = 0;
+  std::uint64_t repeats_ = 0;
+  // Values on the path that were entered before.
+  std::uint64_t again_ = 0;
+  // What was entered and has several owners.
+  std::unordered_set<const void*> shared_;
   std::string name_;
   std::vector<Step> path_;
 };
@@ -181,14 +223,50 @@ using TensorVisitor =
 
 /// Visits the tensors of a tree in file order. A module shows the names of
 /// its state_dict, a sparse or nested tensor those of its parts ("w.indices",
-/// "w.values"); other objects their state. Other calls (REDUCE arguments), sets
-/// and attributes are left out. A container or module reached twice is visited
-/// twice, another object once.
+/// "w.values"); other objects their state. A container or module reached twice
+/// is visited twice, another object once.
+///
+/// Then come the tensors that no such name leads to, in the order of the tree,
+/// under the names of the places that hold them: "buffer.<args>.0" for an
+/// argument of a constructor or another call; "s.<set>.0" for an element of a
+/// set; "d.<keys>.0" for (a part of) the first key; "d.<attributes>.ema" for an
+/// attribute of a dict or tensor; "fc.<state>._buffers.mask" for what a module
+/// holds beside its state_dict, unless it has a name already. A container is
+/// visited once there. Parameters of quantization belong to their tensor and
+/// are not visited.
 /// Errors: kUnsafe (E_DEPTH); kUnsafe (E_LIMIT) after `max_visits` values.
 Status for_each_tensor(
     const Value& root,
     const TensorVisitor& visit,
     std::uint64_t max_visits = WalkBounds().max_visits);
+
+/// Who is told of which tensors; null for those that nobody asks for.
+struct TensorVisitors {
+  /// Those with names of their own.
+  const TensorVisitor* named = nullptr;
+  /// Those in other places.
+  const TensorVisitor* placed = nullptr;
+  /// Those of modules beside their state_dict.
+  const TensorVisitor* beside = nullptr;
+};
+
+/// The same, told apart.
+Status for_each_tensor(
+    const Value& root,
+    const TensorVisitors& visitors,
+    std::uint64_t max_visits = WalkBounds().max_visits);
+
+/// Those with names of their own only. Errors: the same.
+Status for_each_named_tensor(const Value& root, const TensorVisitor& visit);
+
+/// Names of all others. Errors: the same.
+Result<std::vector<std::string>> unnamed_tensors(const Value& root);
+
+/// Names of those of modules beside their state_dict. Errors: the same.
+Result<std::vector<std::string>> tensors_beside_state(const Value& root);
+
+/// True if there is a tensor anywhere in `root`.
+bool holds_tensor(const Value& root);
 
 /// Name of the first tensor that views `storage`, "" if none does.
 std::string first_tensor_of(const Value& root, const Storage* storage);

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/world.h"
 #include "lockstep/data/internal/permutation.h"
 
 namespace lockstep {
@@ -35,18 +36,23 @@ void warn_of_repeats(std::int64_t size, std::int64_t replicas) {
 DistributedSampler::DistributedSampler(
     std::int64_t dataset_size,
     const DistributedSamplerOptions& options)
-    : dataset_size_(dataset_size), options_(options) {
+    : dataset_size_(dataset_size),
+      num_replicas_(
+          options.num_replicas ? *options.num_replicas
+                               : job_rank().value().size),
+      rank_(options.rank ? *options.rank : job_rank().value().rank),
+      options_(options) {
   if (dataset_size < 0) {
     invalid(format("dataset size must not be negative, got {}", dataset_size));
   }
-  const std::int64_t replicas = options.num_replicas;
+  const std::int64_t replicas = num_replicas_;
   if (replicas < 1) {
     invalid(format("num_replicas must be 1 or more, got {}", replicas));
   }
-  if (options.rank < 0 || options.rank >= replicas) {
+  if (rank_ < 0 || rank_ >= replicas) {
     invalid(format(
         "Invalid rank {}, rank should be in the interval [0, {}]",
-        options.rank,
+        rank_,
         replicas - 1));
   }
   if (options.drop_last && options.exact) {
@@ -54,9 +60,9 @@ DistributedSampler::DistributedSampler(
   }
   const std::int64_t rest = dataset_size % replicas;
   const bool has_more =
-      options.exact ? options.rank < rest : !options.drop_last && rest != 0;
+      options.exact ? rank_ < rest : !options.drop_last && rest != 0;
   num_samples_ = dataset_size / replicas + (has_more ? 1 : 0);
-  if (has_more && !options.exact && !options.shuffle && options.rank == 0) {
+  if (has_more && !options.exact && !options.shuffle && rank_ == 0) {
     warn_of_repeats(dataset_size, replicas);
   }
 }
@@ -76,7 +82,7 @@ std::vector<std::int64_t> DistributedSampler::indices() const {
   std::vector<std::int64_t> mine;
   mine.reserve(static_cast<std::size_t>(num_samples_));
   for (std::int64_t i = 0; i < num_samples_; ++i) {
-    const std::int64_t place = options_.rank + i * options_.num_replicas;
+    const std::int64_t place = rank_ + i * num_replicas_;
     mine.push_back(order[static_cast<std::size_t>(place % dataset_size_)]);
   }
   return mine;

@@ -2,20 +2,25 @@
 //
 // The order of an epoch, equal to Python's
 // torch.utils.data.distributed.DistributedSampler. Used with one process, too.
-//   DistributedSampler sampler(60000, {.num_replicas = 2, .rank = 0});
+//   DistributedSampler sampler(60000); // this rank's share
 //   sampler.set_epoch(epoch);
 //   loader.start_epoch(sampler.indices(), epoch);
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace lockstep {
 
 /// Python's arguments of the same names.
 struct DistributedSamplerOptions {
-  std::int64_t num_replicas = 1;
-  std::int64_t rank = 0;
+  /// None: those of the job (`job_rank` in base/world.h): of the default
+  /// process group, as in Python; without one, what the launcher says; without
+  /// a launcher, this process alone, which is a job of one. Python refuses
+  /// where there is no group.
+  std::optional<std::int64_t> num_replicas = {};
+  std::optional<std::int64_t> rank = {};
   bool shuffle = true;
   /// The order of epoch e comes from a generator seeded with seed + e.
   std::int64_t seed = 0;
@@ -34,9 +39,9 @@ struct DistributedSamplerOptions {
 class DistributedSampler {
  public:
   /// Units: `dataset_size` in samples.
-  /// Errors: throws kInvalidArgument with PyTorch's text for a rank outside
-  /// the interval, for a size or a number of replicas out of range, and for
-  /// `drop_last` with `exact`.
+  /// Errors: as `job_rank` where that is asked; throws kInvalidArgument with
+  /// PyTorch's text for a rank outside the interval, for a size or a number of
+  /// replicas out of range, and for `drop_last` with `exact`.
   explicit DistributedSampler(
       std::int64_t dataset_size,
       const DistributedSamplerOptions& options = {});
@@ -57,6 +62,8 @@ class DistributedSampler {
 
  private:
   std::int64_t dataset_size_;
+  std::int64_t num_replicas_;
+  std::int64_t rank_;
   DistributedSamplerOptions options_;
   std::int64_t num_samples_ = 0;
   std::int64_t epoch_ = 0;

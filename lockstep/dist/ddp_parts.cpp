@@ -181,8 +181,11 @@ std::string fingerprint(
 }
 
 void check_equal(ProcessGroup::Impl& group, const std::string& fingerprint) {
-  const auto texts =
-      exchange(group, format("ddp/{}", group.wrappers++), fingerprint);
+  const auto texts = exchange(
+      group,
+      format("ddp/{}", group.wrappers++),
+      fingerprint,
+      "dist.ddp");
   const auto first = split(texts.front(), '\n');
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     auto found = line_differences(first, split(texts[rank], '\n'));

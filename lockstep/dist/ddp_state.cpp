@@ -129,6 +129,19 @@ void DistributedDataParallelBase::State::use_hook() {
   }
 }
 
+void DistributedDataParallelBase::State::check_first_pass() const {
+  if (first_backward != nullptr && !first_backward->has_come && !averages) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "dist.ddp",
+         .message = "static_graph learns the graph in its first pass, which "
+                    "cannot be one of no_sync",
+         .hint = "make one pass without no_sync first, for example of a "
+                 "smaller batch, or leave static_graph out",
+         .detail = "E_COLLECTIVE_ARGUMENT"});
+  }
+}
+
 void DistributedDataParallelBase::State::compare_hooks() {
   if (std::exchange(hooks_are_compared, true) ||
       group.impl().has_python_ranks) {

@@ -135,6 +135,7 @@ void DistributedDataParallelBase::raise_wrong_type(
 void DistributedDataParallelBase::before_forward() {
   State& state = *state_;
   if (at::GradMode::is_enabled()) {
+    state.check_first_pass();
     if (state.averages) {
       state.compare_hooks();
       state.logger->set_runtime_stats_and_log();

@@ -31,6 +31,7 @@
 #include "lockstep/dist/comm_hook.h"
 #include "lockstep/dist/process_group.h"
 #include "lockstep/tensor/module_owner.h"
+#include "lockstep/tensor/out_arguments.h"
 #include "lockstep/tensor/print.h"
 #include "lockstep/tensor/structure.h"
 
@@ -190,9 +191,15 @@ class DistributedDataParallelImpl : public DistributedDataParallelBase {
       : DistributedDataParallelImpl(share_module(module), options) {}
 
   /// Calls the module's forward. Tensors in `args` are moved to the module's
-  /// device if it is not the CPU. Every rank calls it as often as the others.
+  /// device if it is not the CPU. What forward puts into an argument `T&`:
+  /// Note [Arguments that forward fills in] in out_arguments.h. Every rank
+  /// calls it as often as the others.
   template <class... Args>
   auto forward(Args&&... args) {
+    structure::CallerArguments<M, Args...> caller(
+        /*is_direct=*/device().is_cpu(),
+        /*is_alone=*/true,
+        args...);
     std::tuple<std::decay_t<Args>...> inputs(std::forward<Args>(args)...);
     before_forward();
     if (!device().is_cpu()) {
@@ -200,11 +207,15 @@ class DistributedDataParallelImpl : public DistributedDataParallelBase {
         tensor = tensor.to(device());
       });
     }
+    const auto given = inputs;
     auto result = std::apply(
         [this](auto&... each) { return module_->forward(each...); },
-        inputs);
-    const TensorList outputs = after_forward(structure::flatten(result));
-    return structure::rebuild(std::move(result), outputs);
+        caller.to_call(inputs));
+    structure::CallOutputs outputs{.tensors = structure::flatten(result)};
+    caller.collect(/*index=*/0, inputs, given, outputs);
+    return structure::rebuild(
+        std::move(result),
+        caller.take(after_forward(outputs.tensors)));
   }
 
   /// The wrapped module, or, typed, what it is: `model->module<Net>()`.

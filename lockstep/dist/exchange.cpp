@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <c10/util/Exception.h>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/group_impl.h"
@@ -23,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 /// How often a rank looks whether the others still come.
 constexpr milliseconds kLook{500};
 constexpr milliseconds kLongestPause{50};
+/// As a collective's (hang_watch.cpp).
+constexpr double kFirstWarning = 5.0;
 /// How long the store stays for those that are still to read from it. One that
 /// is stopped keeps it so long, beyond the timeout of what comes next.
 constexpr milliseconds kGoodbye{1500};
@@ -34,6 +38,11 @@ std::vector<std::uint8_t> stored(const std::string& text) {
 
 double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
+}
+
+/// "rank 1", "ranks 1, 2".
+std::string ranks_text(const std::vector<std::string>& ranks) {
+  return format("rank{} {}", ranks.size() == 1 ? "" : "s", join(ranks, ", "));
 }
 
 /// Pauses that grow, so that what comes at once costs little.
@@ -52,14 +61,15 @@ class Pauses {
 /// whenever its time is over, so this one asks.
 class Exchange {
  public:
-  Exchange(const ProcessGroup::Impl& impl, std::string key)
+  Exchange(const ProcessGroup::Impl& impl, std::string key, std::string_view op)
       : store_(impl.store),
         recorder_(impl.recorder),
         rank_(impl.group->getRank()),
         size_(impl.group->getSize()),
         ranks_(impl.ranks),
         timeout_(impl.timeout),
-        key_(std::move(key)) {}
+        key_(std::move(key)),
+        op_(op) {}
 
   std::vector<std::string> run(const std::string& text) {
     store_->set(key_of(rank_), stored(text));
@@ -116,9 +126,30 @@ class Exchange {
         if (is_late || !gone.empty() || has(key_of("late"))) {
           return settle(gone);
         }
+        warn();
       }
       pauses.pause();
     }
+  }
+
+  /// The ranks of a job that starts may take their time; later on they come
+  /// about at once.
+  void warn() {
+    const double waited = seconds(Clock::now() - start_);
+    if (is_start() || waited < next_warning_) {
+      return;
+    }
+    next_warning_ = 2 * waited;
+    TORCH_WARN(format(
+        "rank {} has waited {:.0f} s in {}: not there yet: {}",
+        recorder_->rank(),
+        waited,
+        op_,
+        ranks_text(absent(/*must_be_gone=*/false))));
+  }
+
+  [[nodiscard]] bool is_start() const {
+    return op_ == kInit;
   }
 
   /// Ranks of the job whose text is not there; or those of them that have
@@ -144,9 +175,8 @@ class Exchange {
     const auto late = gone.empty() ? absent(/*must_be_gone=*/false) : gone;
     if (!has(key_of("late"))) {
       const std::string text = format(
-          "rank{} {}{}",
-          late.size() == 1 ? "" : "s",
-          join(late, ", "),
+          "{}{}",
+          ranks_text(late),
           gone.empty()       ? ""
           : gone.size() == 1 ? ", which has ended"
                              : ", which have ended");
@@ -166,14 +196,16 @@ class Exchange {
   [[noreturn]] void raise_missing(const std::string& who) const {
     raise(
         {.code = ErrorCode::kTimeout,
-         .op = "dist.init",
+         .op = op_,
          .message = format(
              "rank {} waited {:.1f} s for {}",
              recorder_->rank(),
              seconds(
                  std::min<Clock::duration>(Clock::now() - start_, timeout_)),
              escape(who)),
-         .hint = "they did not start, have ended, or do something else",
+         .hint = is_start()
+                     ? "they did not start, have ended, or do something else"
+                     : "they have ended, or do something else",
          .detail = "E_RANKS_LATE"});
   }
 
@@ -196,6 +228,8 @@ class Exchange {
   std::vector<int> ranks_;
   Clock::duration timeout_ = {};
   std::string key_;
+  std::string op_;
+  double next_warning_ = kFirstWarning;
   Clock::time_point start_ = Clock::now();
 };
 
@@ -204,8 +238,9 @@ class Exchange {
 std::vector<std::string> exchange(
     ProcessGroup::Impl& impl,
     const std::string& key,
-    const std::string& text) {
-  return Exchange(impl, key).run(text);
+    const std::string& text,
+    std::string_view op) {
+  return Exchange(impl, key, op).run(text);
 }
 
 } // namespace lockstep::dist::internal

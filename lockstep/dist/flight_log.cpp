@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <new>
 #include <utility>
@@ -20,7 +21,7 @@ namespace lockstep::dist::internal {
 namespace {
 
 // Changes with the layout of the page: another build may read it.
-constexpr std::uint64_t kLayout = 0x4c53464c49470003;
+constexpr std::uint64_t kLayout = 0x4c53464c49470004;
 
 } // namespace
 
@@ -92,14 +93,34 @@ std::unique_ptr<FlightLog> FlightLog::open(const std::string& path) {
   return log->page_->layout == kLayout ? std::move(log) : nullptr;
 }
 
+void FlightLog::Slot::store(const FlightEntry& entry) {
+  std::array<std::uint64_t, kWords> plain{};
+  std::memcpy(plain.data(), &entry, sizeof entry);
+  version.fetch_add(1, std::memory_order_acq_rel);
+  // Who sees a word of what follows sees that it is being written.
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < kWords; ++i) {
+    words[i].store(plain[i], std::memory_order_relaxed);
+  }
+  version.fetch_add(1, std::memory_order_release);
+}
+
+FlightEntry FlightLog::Slot::load() const {
+  std::array<std::uint64_t, kWords> plain{};
+  for (std::size_t i = 0; i < kWords; ++i) {
+    plain[i] = words[i].load(std::memory_order_relaxed);
+  }
+  FlightEntry entry;
+  std::memcpy(static_cast<void*>(&entry), plain.data(), sizeof entry);
+  return entry;
+}
+
 std::uint64_t FlightLog::begin(FlightEntry entry) {
   const std::scoped_lock lock(writing_);
   const std::uint64_t ticket = page_->count.load(std::memory_order_relaxed);
   Slot& slot = page_->slots[ticket % kCapacity];
   entry.start = now_ns();
-  slot.version.fetch_add(1, std::memory_order_acq_rel);
-  slot.entry = entry;
-  slot.version.fetch_add(1, std::memory_order_release);
+  slot.store(entry);
   page_->count.store(ticket + 1, std::memory_order_release);
   return ticket;
 }
@@ -110,10 +131,10 @@ void FlightLog::end(std::uint64_t ticket, bool has_failed) {
     return; // overwritten by later ones
   }
   Slot& slot = page_->slots[ticket % kCapacity];
-  slot.version.fetch_add(1, std::memory_order_acq_rel);
-  slot.entry.end = now_ns();
-  slot.entry.has_failed = has_failed;
-  slot.version.fetch_add(1, std::memory_order_release);
+  FlightEntry entry = slot.load();
+  entry.end = now_ns();
+  entry.has_failed = has_failed;
+  slot.store(entry);
 }
 
 void FlightLog::leave() {
@@ -146,7 +167,7 @@ std::optional<FlightEntry> FlightLog::read(std::uint64_t ticket) const {
   const Slot& slot = page_->slots[ticket % kCapacity];
   for (int i = 0; i < kTries; ++i) {
     const auto before = slot.version.load(std::memory_order_acquire);
-    const FlightEntry copy = slot.entry;
+    const FlightEntry copy = slot.load();
     std::atomic_thread_fence(std::memory_order_acquire);
     if (before % 2 == 0 &&
         before == slot.version.load(std::memory_order_relaxed)) {

@@ -133,11 +133,20 @@ class FlightLog {
   [[nodiscard]] std::uint64_t first_open(std::string_view group) const;
 
  private:
+  /// An entry that is written while others read it: whole words, of which a
+  /// reader knows by `version` whether they belong together.
   struct Slot {
+    static constexpr std::size_t kWords =
+        sizeof(FlightEntry) / sizeof(std::uint64_t);
+
+    void store(const FlightEntry& entry);
+    [[nodiscard]] FlightEntry load() const;
+
     /// Odd while it is written.
     std::atomic<std::uint64_t> version = 0;
-    FlightEntry entry = {};
+    std::array<std::atomic<std::uint64_t>, kWords> words = {};
   };
+  static_assert(sizeof(FlightEntry) % sizeof(std::uint64_t) == 0);
   struct Page {
     std::uint64_t layout = 0;
     std::atomic<std::uint64_t> count = 0;

@@ -70,11 +70,31 @@ std::string file_name() {
              : format("{}/{}", parent_directory(path), kFile);
 }
 
-// What Gloo says of a type of elements; the second of complex numbers, which
-// have no greatest.
-constexpr std::array<std::string_view, 2> kRefusedTypes{
-    "Invalid scalar type",
-    "all_reduce does not support"};
+/// How a backend begins to refuse a type of elements, and what that means.
+struct RefusedType {
+  std::string_view begin = {};
+  std::string_view meaning = {};
+};
+
+constexpr std::array kRefusedTypes{
+    RefusedType{
+        "Invalid scalar type",
+        "the backend does not carry such elements"},
+    RefusedType{
+        "all_reduce does not support",
+        "complex numbers can only be added up"},
+    RefusedType{
+        "the backend shm cannot reduce",
+        "the backend moves such elements, and joins none in this way"}};
+
+/// Null if the text is of something else.
+const RefusedType* refused_type(std::string_view text) {
+  const auto* const found =
+      std::ranges::find_if(kRefusedTypes, [&](const RefusedType& refused) {
+        return text.starts_with(refused.begin);
+      });
+  return found == kRefusedTypes.end() ? nullptr : found;
+}
 
 } // namespace
 
@@ -97,10 +117,7 @@ bool is_timeout_text(const std::string& text) {
 }
 
 bool ends_group(const std::exception& error) {
-  const std::string text = text_of(error);
-  return std::ranges::none_of(kRefusedTypes, [&](std::string_view refused) {
-    return text.starts_with(refused);
-  });
+  return refused_type(text_of(error)) == nullptr;
 }
 
 bool ends_group(const std::exception_ptr& error) {
@@ -115,13 +132,18 @@ bool ends_group(const std::exception_ptr& error) {
 
 std::optional<Error> own_mistake(
     std::string_view op,
-    const std::exception& error) {
+    const std::exception& error,
+    std::string_view dtype) {
   if (dynamic_cast<const c10::Error*>(&error) == nullptr ||
       dynamic_cast<const c10::DistError*>(&error) != nullptr ||
       is_timeout_text(error.what())) {
     return std::nullopt;
   }
   std::string text = text_of(error);
+  const RefusedType* const refused = refused_type(text);
+  if (refused != nullptr && !dtype.empty()) {
+    text = format("{} of {}: {}", op, dtype, refused->meaning);
+  }
   const bool has_unused =
       text.starts_with("Expected to have finished reduction");
   return Error{
@@ -130,7 +152,7 @@ std::optional<Error> own_mistake(
       .message = std::move(text),
       .hint = has_unused ? "set find_unused_parameters or static_graph in "
                            "DistributedDataParallelOptions"
-              : ends_group(error)
+              : refused == nullptr
                   ? "the other ranks may wait for this one"
                   : "this backend does not carry such elements: convert the "
                     "tensor first",
@@ -305,7 +327,10 @@ std::exception_ptr FlightRecorder::failure(
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& exception) {
-    const auto mistake = own_mistake(flight.entry.name.view(), exception);
+    const auto mistake = own_mistake(
+        flight.entry.name.view(),
+        exception,
+        flight.entry.dtype.view());
     if (!mistake) {
       return failure(flight, text_of(exception));
     }

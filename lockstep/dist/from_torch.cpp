@@ -19,20 +19,39 @@ class TorchOptimizer final : public Optimizer {
     read_options();
   }
 
+  [[nodiscard]] std::optional<std::int64_t> step_calls()
+      const noexcept override {
+    return step_calls_;
+  }
+
   void step() override {
-    write_options();
+    ++step_calls_;
+    set_options(*optimizer_, groups_);
     optimizer_->step();
+    count_changes();
   }
   void zero_grad(bool set_to_none) override {
     optimizer_->zero_grad(set_to_none);
   }
+  /// The groups are Python's: with what schedulers keep in them.
   [[nodiscard]] ckpt::Value state_dict() const override {
-    write_options();
-    return lockstep::state_dict(*optimizer_);
+    ckpt::Value state = lockstep::state_dict(*optimizer_);
+    ckpt::List groups;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      ckpt::Dict group;
+      for (const NamedOption& option : groups_[i].options) {
+        group.items.emplace_back(option.first, option.second);
+      }
+      group.items.emplace_back(
+          "params",
+          *(*state.find("param_groups")->elements())[i].find("params"));
+      groups.items.emplace_back(std::move(group));
+    }
+    state.set("param_groups", std::move(groups));
+    return state;
   }
   void load_state_dict(const ckpt::Value& state) override {
-    lockstep::load_state_dict(*optimizer_, state);
-    read_options();
+    groups_ = lockstep::load_state_dict(*optimizer_, state);
   }
   void use_workers(Workers /*workers*/) override {}
   std::vector<ParamGroup>& param_groups() noexcept override {
@@ -44,16 +63,23 @@ class TorchOptimizer final : public Optimizer {
   }
 
  private:
-  void write_options() const {
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-      optimizer_->param_groups()[i].options().set_lr(groups_[i].lr());
+  // LibTorch's write through `p.data()`, which LibTorch's version counters do
+  // not see; who holds copies of the parameters asks them, and so does a graph
+  // that saved them.
+  void count_changes() const {
+    for (const ParamGroup& group : groups_) {
+      for (const at::Tensor& param : group.params) {
+        if (param.grad().defined() && !param.is_inference()) {
+          param.unsafeGetTensorImpl()->bump_version();
+        }
+      }
     }
   }
 
   void read_options() {
     groups_.clear();
     const ckpt::Value state = lockstep::state_dict(*optimizer_);
-    const auto* options = state.find("param_groups")->elements();
+    const auto options = state.find("param_groups")->elements();
     for (std::size_t i = 0; i < options->size(); ++i) {
       ParamGroup group{.params = optimizer_->param_groups()[i].params()};
       for (const auto& [key, value] : options->at(i).as_dict()->items) {
@@ -67,6 +93,7 @@ class TorchOptimizer final : public Optimizer {
 
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::vector<ParamGroup> groups_ = {};
+  std::int64_t step_calls_ = 0;
 };
 
 } // namespace

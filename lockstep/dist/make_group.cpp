@@ -61,13 +61,16 @@ std::string versions(const std::string& backend) {
       backend.empty() ? "" : ", backend " + backend);
 }
 
-void check_versions(ProcessGroup::Impl& impl, const std::string& backend) {
-  const auto texts = exchange(impl, "versions", versions(backend));
+void check_versions(
+    ProcessGroup::Impl& impl,
+    const std::string& backend,
+    std::string_view op) {
+  const auto texts = exchange(impl, "versions", versions(backend), op);
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     if (texts[rank] != texts.front()) {
       raise(
           {.code = ErrorCode::kMismatch,
-           .op = "dist.init",
+           .op = std::string(op),
            .message = format(
                "the ranks differ; rank 0: {}; rank {}: {}",
                texts.front(),
@@ -90,13 +93,15 @@ void set_up(
   impl.has_python_ranks = options.has_python_ranks;
   impl.options = options;
   impl.ranks = place.ranks;
+  const bool is_sub_group = place.name != kFirstGroup;
+  const std::string_view op = is_sub_group ? "dist.new_group" : kInit;
   const auto of_group = nested(format("{}/", place.name), place.store);
   impl.group = c10::make_intrusive<c10d::ProcessGroup>(
       of_group,
       place.rank,
       static_cast<int>(place.ranks.size()));
   if (!options.has_python_ranks) {
-    check_versions(impl, wanted.text());
+    check_versions(impl, wanted.text(), op);
     impl.recorder->peers().attach(); // while the store is sure to be there
   }
   connect(
@@ -104,14 +109,13 @@ void set_up(
       wanted,
       {.store = of_group,
        .group_name = place.name,
-       .is_sub_group = place.name != kFirstGroup,
+       .is_sub_group = is_sub_group,
        .exchange = [&](const std::string& key, const std::string& text) {
-         return exchange(impl, key, text);
+         return exchange(impl, key, text, op);
        }});
   impl.recorder->peers().attach();
   impl.group->setGroupName(place.name);
-  impl.group->setGroupDesc(
-      place.name == kFirstGroup ? "default_pg" : "undefined");
+  impl.group->setGroupDesc(is_sub_group ? "undefined" : "default_pg");
 }
 
 } // namespace

@@ -7,16 +7,18 @@
 #include <optional>
 #include <utility>
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/view_as_real.h>
+#include <ATen/ops/view_as_complex.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/headeronly/version.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
+#include "lockstep/base/world.h"
 #include "lockstep/dist/internal/group_impl.h"
 #include "lockstep/dist/internal/rendezvous.h"
 #include "lockstep/launch/error_file.h"
@@ -49,6 +51,15 @@ bool has_cpu_backend(const c10d::ProcessGroup& group) {
   return std::ranges::any_of(group.getDeviceTypes(), [](c10::Device device) {
     return device.is_cpu();
   });
+}
+
+/// Gloo adds up the bytes of a bool, also Python's: the sum of two is 2.
+void make_true_one(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kBool && !tensor.is_sparse()) {
+    const at::NoGradGuard no_grad;
+    at::Tensor bytes = tensor.view(at::kByte);
+    bytes.copy_(bytes.ne(0));
+  }
 }
 
 at::Tensor bytes_tensor(std::span<const std::byte> bytes, std::int64_t size) {
@@ -168,6 +179,7 @@ void ProcessGroup::all_reduce(at::Tensor& tensor, ReduceOp op) const {
     c10d::AllreduceOptions options;
     options.reduceOp = internal::to_c10d(op);
     impl().group->allreduce(tensors, options)->wait();
+    make_true_one(tensors.front());
     replaced.write_back();
   });
 }
@@ -190,18 +202,11 @@ std::vector<at::Tensor> ProcessGroup::all_gather(
     outputs.front().push_back(
         at::empty_like(tensor, at::MemoryFormat::Contiguous));
   }
-  std::vector<at::Tensor> gathered = outputs.front();
   impl().collective("all_gather", [&] {
     std::vector<at::Tensor> inputs{internal::in_order(tensor)};
-    if (tensor.is_complex()) { // Gloo gathers none; Python does the same
-      inputs.front() = at::view_as_real(inputs.front());
-      for (at::Tensor& output : outputs.front()) {
-        output = at::view_as_real(output);
-      }
-    }
     impl().group->allgather(outputs, inputs)->wait();
   });
-  return gathered;
+  return std::move(outputs.front());
 }
 
 at::Tensor ProcessGroup::reduce_scatter(
@@ -222,6 +227,7 @@ at::Tensor ProcessGroup::reduce_scatter(
   impl().collective("reduce_scatter", [&] {
     std::vector<std::vector<at::Tensor>> lists{internal::contiguous(inputs)};
     impl().group->reduce_scatter(outputs, lists)->wait();
+    make_true_one(outputs.front());
   });
   return outputs.front();
 }
@@ -260,6 +266,11 @@ void ProcessGroup::barrier() const {
 at::Tensor ProcessGroup::allocate_tensor(
     std::int64_t numel,
     at::ScalarType dtype) const {
+  if (c10::isComplexType(dtype)) {
+    return at::view_as_complex(
+        allocate_tensor(2 * numel, c10::toRealValueType(dtype))
+            .view({numel, 2}));
+  }
   const at::TensorOptions options(dtype);
   c10d::ProcessGroup& group = *impl().group;
   if (!has_cpu_backend(group)) {
@@ -289,6 +300,7 @@ ProcessGroup init_process_group(const InitOptions& options) {
     impl.watch = std::make_unique<internal::HangWatch>(impl.recorder);
   }
   slot() = group;
+  set_default_group(RankInfo{.rank = place.rank, .size = place.size});
   return group;
 }
 
@@ -312,6 +324,7 @@ bool is_initialized() {
 void destroy_process_group() {
   static_cast<void>(slot().impl());
   slot() = ProcessGroup();
+  set_default_group(std::nullopt);
 }
 
 int get_rank() {

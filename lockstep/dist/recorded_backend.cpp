@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include <ATen/ops/view_as_real.h>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/recorded_work.h"
@@ -22,6 +24,30 @@ using Tensors = std::vector<at::Tensor>;
 /// The tensor that stands for a call; undefined if none does.
 at::Tensor first_of(const Tensors& tensors) {
   return tensors.empty() ? at::Tensor() : tensors.front();
+}
+
+/// The same memory as real numbers: the backends move these, and a complex
+/// number is two of them, also for a sum. Python's functions do the same.
+at::Tensor as_real(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor) : tensor;
+}
+
+Tensors as_real(const Tensors& tensors) {
+  Tensors reals;
+  reals.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    reals.push_back(as_real(tensor));
+  }
+  return reals;
+}
+
+std::vector<Tensors> as_real(const std::vector<Tensors>& lists) {
+  std::vector<Tensors> reals;
+  reals.reserve(lists.size());
+  for (const Tensors& list : lists) {
+    reals.push_back(as_real(list));
+  }
+  return reals;
 }
 
 struct Call {
@@ -137,7 +163,9 @@ class RecordedBackend final : public c10d::Backend {
       Tensors& inputs,
       const c10d::AllgatherOptions& options) override {
     return record({"all_gather"}, first_of(inputs), [&] {
-      return inner_->allgather(outputs, inputs, options);
+      auto to = as_real(outputs);
+      auto from = as_real(inputs);
+      return inner_->allgather(to, from, options);
     });
   }
   WorkPtr _allgather_base(
@@ -171,7 +199,11 @@ class RecordedBackend final : public c10d::Backend {
     return record(
         {"gather", root("to", options.rootRank)},
         first_of(inputs),
-        [&] { return inner_->gather(outputs, inputs, options); });
+        [&] {
+          auto to = as_real(outputs);
+          auto from = as_real(inputs);
+          return inner_->gather(to, from, options);
+        });
   }
   WorkPtr scatter(
       Tensors& outputs,
@@ -180,7 +212,11 @@ class RecordedBackend final : public c10d::Backend {
     return record(
         {"scatter", root("from", options.rootRank)},
         first_of(outputs),
-        [&] { return inner_->scatter(outputs, inputs, options); });
+        [&] {
+          auto to = as_real(outputs);
+          auto from = as_real(inputs);
+          return inner_->scatter(to, from, options);
+        });
   }
   WorkPtr reduce_scatter(
       Tensors& outputs,
@@ -189,7 +225,14 @@ class RecordedBackend final : public c10d::Backend {
     return record(
         {"reduce_scatter", text_of(options.reduceOp)},
         first_of(outputs),
-        [&] { return inner_->reduce_scatter(outputs, inputs, options); });
+        [&] {
+          if (options.reduceOp != c10d::ReduceOp::SUM) {
+            return inner_->reduce_scatter(outputs, inputs, options);
+          }
+          auto to = as_real(outputs);
+          auto from = as_real(inputs);
+          return inner_->reduce_scatter(to, from, options);
+        });
   }
   WorkPtr _reduce_scatter_base(
       at::Tensor& output,
@@ -290,8 +333,13 @@ class RecordedBackend final : public c10d::Backend {
     try {
       recorder_->check_same(*flight);
       inner = start();
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
       recorder_->end(*flight, true);
+      const auto mistake =
+          own_mistake(call.name, error, flight->entry.dtype.view());
+      if (mistake && !ends_group(error)) {
+        raise(*mistake);
+      }
       throw;
     }
     return recorded_work(std::move(inner), std::move(flight), recorder_);

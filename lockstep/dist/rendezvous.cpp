@@ -19,6 +19,7 @@
 #include "lockstep/base/world.h"
 #include "lockstep/dist/listener.h"
 #include "lockstep/dist/timed_store.h"
+#include "lockstep/launch/master.h"
 
 namespace lockstep::dist::internal {
 namespace {
@@ -53,10 +54,8 @@ struct Address {
 /// Whether no rank needs to come from another machine; the launcher may not
 /// tell, and then a loopback address does.
 bool is_one_host(const RankInfo& place, const std::string& host) {
-  const bool is_loopback =
-      host == "localhost" || host == "::1" || host.starts_with("127.");
   return place.local_size == place.size ||
-         (place.local_size == 0 && is_loopback);
+         (place.local_size == 0 && launch::is_loopback(host));
 }
 
 /// A store may outlive who has used it: torchrun's agent keeps its own when it
@@ -209,7 +208,7 @@ Rendezvous from_tcp(std::string_view rest, const InitOptions& options) {
         "write it as tcp://HOST:PORT");
   }
   return tcp_rendezvous(
-      {.host = std::string(rest.substr(0, colon)),
+      {.host = launch::without_brackets(std::string(rest.substr(0, colon))),
        .port = parse_port(rest.substr(colon + 1))},
       place_of(options),
       options);

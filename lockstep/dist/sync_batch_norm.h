@@ -19,7 +19,9 @@ namespace lockstep {
 /// and variance of the batches of all ranks of `group` (the default group if
 /// empty), of whatever sizes; forward, gradients and running statistics are
 /// those of one layer that sees all of it. Every rank then makes the same
-/// forward and backward passes. On any device.
+/// forward and backward passes, second gradients (`create_graph`) included. On
+/// any device, and for inputs and weights of half types, too. A batch may be
+/// empty; if those of all ranks are, the running statistics stay as they are.
 /// Returns the number of layers.
 /// Ownership: `group` must live as long as the layers train. A clone of a layer
 /// is a plain one.

@@ -33,6 +33,17 @@ struct GroupHolder : torch::CustomClassHolder {
   ProcessGroup group;
 };
 
+void keep_group(AutogradContext& context, const ProcessGroup& group) {
+  context.saved_data["group"] =
+      c10::IValue::make_capsule(c10::make_intrusive<GroupHolder>(group));
+}
+
+ProcessGroup group_of(AutogradContext& context) {
+  return c10::static_intrusive_pointer_cast<GroupHolder>(
+             context.saved_data["group"].toCapsule())
+      ->group;
+}
+
 /// All dimensions but the channels'.
 std::vector<std::int64_t> reduced_dims(const at::Tensor& input) {
   std::vector<std::int64_t> dims{0};
@@ -80,6 +91,9 @@ Statistics statistics_of(const ProcessGroup& group, const at::Tensor& input) {
     counts.push_back(part[2 * channels].item<double>());
     all.count += counts.back();
   }
+  if (all.count == 0) { // all batches are empty
+    return all;
+  }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     all.mean.add_(parts[i].narrow(0, 0, channels), counts[i] / all.count);
   }
@@ -92,17 +106,73 @@ Statistics statistics_of(const ProcessGroup& group, const at::Tensor& input) {
   return all;
 }
 
+// Rounded once, also for half types. What nobody has seen changes nothing, as
+// in LibTorch's own layer.
 void update_running(const NormInputs& inputs, const Statistics& all) {
+  if (all.count == 0) {
+    return;
+  }
   const double unbiased = all.count / std::max(all.count - 1, 1.0);
   const auto update = [&](const std::optional<at::Tensor>& running,
                           const at::Tensor& value) {
     if (running && running->defined()) {
-      running->mul_(1 - inputs.momentum)
-          .add_(value.to(running->scalar_type()), inputs.momentum);
+      const at::Tensor kept = widened(*running) * (1 - inputs.momentum);
+      running->copy_(kept.add(value.to(kept.scalar_type()), inputs.momentum));
     }
   };
   update(inputs.running_mean, all.mean);
   update(inputs.running_var, all.variance * unbiased);
+}
+
+/// Added up over the ranks, gradients too, and theirs.
+struct RankSum : torch::autograd::Function<RankSum> {
+  static at::Tensor forward(
+      AutogradContext* context,
+      const ProcessGroup& group,
+      const at::Tensor& own) {
+    keep_group(*context, group);
+    at::Tensor sum = own.clone();
+    group.all_reduce(sum);
+    return sum;
+  }
+  static variable_list backward(
+      AutogradContext* context,
+      const variable_list& gradients) {
+    return {
+        at::Tensor(),
+        RankSum::apply(group_of(*context), gradients[0].contiguous())};
+  }
+};
+
+/// Numbers of the forward pass, with a graph that leads to the input where
+/// second gradients are asked for: the same bits in both cases.
+struct Normal {
+  at::Tensor mean = {};
+  at::Tensor inverse = {};
+};
+
+Normal with_graph(
+    const Normal& known,
+    const ProcessGroup& group,
+    const at::Tensor& input,
+    double count,
+    double eps) {
+  if (!at::GradMode::is_enabled() || !input.requires_grad() || count == 0) {
+    return known;
+  }
+  const auto dims = reduced_dims(input);
+  const auto mean_of = [&](const at::Tensor& values) {
+    return RankSum::apply(group, values.sum(dims)) / count;
+  };
+  const auto as = [](const at::Tensor& value, const at::Tensor& graph) {
+    return value.detach() + (graph - graph.detach());
+  };
+  const at::Tensor wide = widened(input);
+  const at::Tensor mean = mean_of(wide);
+  const at::Tensor variance = mean_of((wide - beside(mean, input)).square());
+  return {
+      .mean = as(known.mean, mean),
+      .inverse = as(known.inverse, (variance + eps).rsqrt())};
 }
 
 struct SyncNorm : torch::autograd::Function<SyncNorm> {
@@ -118,15 +188,24 @@ struct SyncNorm : torch::autograd::Function<SyncNorm> {
     const auto dtype = widened(input).scalar_type();
     const at::Tensor mean = all.mean.to(dtype);
     const at::Tensor inverse = (all.variance + given.eps).rsqrt().to(dtype);
-    context->saved_data["group"] =
-        c10::IValue::make_capsule(c10::make_intrusive<GroupHolder>(group));
+    keep_group(*context, group);
     context->saved_data["count"] = all.count;
+    context->saved_data["eps"] = given.eps;
     context->save_for_backward(
         {input, weight.value_or(at::Tensor()), mean, inverse});
+    if (input.numel() == 0) {
+      return at::empty_like(input);
+    }
+    // Weights may be of a half type, as the input: the numbers are not.
+    const auto as_numbers = [&](const std::optional<at::Tensor>& parameter) {
+      return parameter && parameter->defined()
+                 ? std::optional(parameter->to(dtype))
+                 : std::nullopt;
+    };
     return std::get<0>(at::native_batch_norm(
         input,
-        weight,
-        bias,
+        as_numbers(weight),
+        as_numbers(bias),
         mean,
         all.variance.to(dtype),
         /*training=*/false,
@@ -137,21 +216,26 @@ struct SyncNorm : torch::autograd::Function<SyncNorm> {
   static variable_list backward(
       AutogradContext* context,
       const variable_list& gradients) {
-    const auto holder = c10::static_intrusive_pointer_cast<GroupHolder>(
-        context->saved_data["group"].toCapsule());
+    const ProcessGroup group = group_of(*context);
+    const double count = context->saved_data["count"].toDouble();
     const auto saved = context->get_saved_variables();
     const at::Tensor& input = saved[0];
     const at::Tensor& weight = saved[1];
-    const at::Tensor& inverse = saved[3];
+    const auto [mean, inverse] = with_graph(
+        {.mean = saved[2], .inverse = saved[3]},
+        group,
+        input,
+        count,
+        context->saved_data["eps"].toDouble());
     const auto dims = reduced_dims(input);
     const at::Tensor gradient = widened(gradients[0]);
-    const at::Tensor centred = widened(input) - beside(saved[2], input);
+    const at::Tensor centred = widened(input) - beside(mean, input);
     const at::Tensor own_sum = gradient.sum(dims);
     const at::Tensor own_product = (gradient * centred).sum(dims);
     // Of all ranks: each value moves the mean and variance of all.
-    at::Tensor sums = at::cat({own_sum, own_product}).to(at::kDouble);
-    holder->group.all_reduce(sums);
-    sums.div_(context->saved_data["count"].toDouble());
+    const at::Tensor sums =
+        RankSum::apply(group, at::cat({own_sum, own_product}).to(at::kDouble)) /
+        std::max(count, 1.0);
     const std::int64_t channels = input.size(1);
     const at::Tensor mean_gradient =
         sums.narrow(0, 0, channels).to(gradient.scalar_type());

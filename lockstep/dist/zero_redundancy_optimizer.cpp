@@ -227,7 +227,7 @@ Value ZeroRedundancyOptimizer::state_dict() const {
 }
 
 void ZeroRedundancyOptimizer::load_state_dict(const Value& given) {
-  const auto* given_groups = entry(given, "param_groups").elements();
+  const auto given_groups = entry(given, "param_groups").elements();
   if (given_groups == nullptr || given_groups->size() != groups_.size()) {
     refuse_state(
         "loaded state dict has a different number of parameter groups");
@@ -236,7 +236,7 @@ void ZeroRedundancyOptimizer::load_state_dict(const Value& given) {
   ckpt::List groups;
   std::int64_t next = 0;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const auto* numbers = entry(given_groups->at(i), "params").elements();
+    const auto numbers = entry(given_groups->at(i), "params").elements();
     if (numbers == nullptr || numbers->size() != groups_[i].params.size()) {
       refuse_state(
           "loaded state dict contains a parameter group that doesn't match "

@@ -60,6 +60,10 @@ class ZeroRedundancyOptimizer final : public Optimizer {
   void load_state_dict(const ckpt::Value& state) override;
 
   void use_workers(Workers workers) override;
+  [[nodiscard]] std::optional<std::int64_t> step_calls()
+      const noexcept override {
+    return own_->step_calls();
+  }
   /// All parameters. Options are changed here.
   std::vector<ParamGroup>& param_groups() noexcept override {
     return groups_;
@@ -86,8 +90,8 @@ class ZeroRedundancyOptimizer final : public Optimizer {
   std::optional<ckpt::Value> consolidated_ = {};
 };
 
-/// One of LibTorch's optimizers as ours. Of the options in `param_groups()`
-/// `lr` may be changed.
+/// One of LibTorch's optimizers as ours. Changed options in `param_groups()`
+/// count from the next step on, those that LibTorch has.
 /// Errors: as `state_dict(const torch::optim::Optimizer&)`.
 std::unique_ptr<Optimizer> from_torch(
     std::unique_ptr<torch::optim::Optimizer> optimizer);

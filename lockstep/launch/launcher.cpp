@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/launch/launcher.h"
 
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -18,6 +15,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/attempt.h"
+#include "lockstep/launch/master.h"
 #include "lockstep/launch/rank_environment.h"
 
 namespace lockstep::launch {
@@ -28,29 +26,19 @@ namespace {
 constexpr int kFirstPort = 10000;
 constexpr int kClientPorts = 32768;
 
-bool is_free(int port) {
-  const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
-  address.sin_port = ::htons(static_cast<std::uint16_t>(port));
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its interface
-  const auto* any = reinterpret_cast<const sockaddr*>(&address);
-  return probe && ::bind(probe.get(), any, sizeof address) == 0;
-}
-
 // A port that nobody listens on. It is free again when this returns, as with
 // torchrun: rank 0 takes it a moment later.
-Result<int> free_port() {
+Result<int> free_port(const std::string& host) {
+  const std::string address = is_address(host) ? host : "127.0.0.1";
   constexpr int kTries = 1000;
   std::random_device random;
   std::uniform_int_distribution<int> any(kFirstPort, kClientPorts - 1);
   for (int i = 0; i < kTries; ++i) {
-    if (const int port = any(random); is_free(port)) {
+    if (const int port = any(random); can_listen(address, port)) {
       return port;
     }
   }
-  return errno_error("run.port", "127.0.0.1", errno);
+  return errno_error("run.port", host, errno);
 }
 
 // A new folder for this job: LOG_DIR/RUN_ID_XXXXXX.
@@ -125,7 +113,7 @@ Result<int> run_attempts(
         .master_port = options.master_port,
         .folder = format("{}/attempt_{}", folder, number)};
     if (place.master_port == 0) {
-      LOCKSTEP_ASSIGN(place.master_port, free_port());
+      LOCKSTEP_ASSIGN(place.master_port, free_port(options.master_addr));
     }
     Attempt attempt(options, std::move(place), signals, consoles, log);
     LOCKSTEP_ASSIGN(const AttemptEnd end, attempt.run());

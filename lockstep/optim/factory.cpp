@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/optim/internal/named_state.h"
 #include "lockstep/optim/one_cycle_lr.h"
 #include "lockstep/optim/sgd.h"
 
@@ -146,6 +147,22 @@ Maker find_maker(
        .hint = near.empty() ? "" : format("did you mean '{}'?", near)});
 }
 
+// A key that no row above has, and whose it is.
+constexpr std::array<std::array<std::string_view, 2>, 12> kSchedulerMarks = {{
+    {"_schedulers", "SequentialLR"},
+    {"T_max", "cosineannealinglr"},
+    {"T_0", "CosineAnnealingWarmRestarts"},
+    {"milestones", "multisteplr"},
+    {"step_size", "steplr"},
+    {"total_steps", "onecyclelr"},
+    {"lr_lambdas", "LambdaLR"},
+    {"start_factor", "LinearLR"},
+    {"power", "PolynomialLR"},
+    {"patience", "ReduceLROnPlateau"},
+    {"total_iters", "constant"},
+    {"gamma", "ExponentialLR"},
+}};
+
 } // namespace
 
 std::vector<std::string> optimizer_names() {
@@ -174,6 +191,23 @@ std::unique_ptr<Scheduler> make_scheduler(
       std::span<const Row<SchedulerMaker>>(kSchedulers),
       name,
       "scheduler")(optimizer, options);
+}
+
+std::string saved_optimizer(const ckpt::Value& state) {
+  const ckpt::Value* groups = state.find("param_groups");
+  const auto* list = groups == nullptr ? nullptr : groups->elements();
+  return list == nullptr || list->empty()
+             ? std::string()
+             : internal::kind_of_options(list->front());
+}
+
+std::string saved_scheduler(const ckpt::Value& state) {
+  for (const auto& [key, name] : kSchedulerMarks) {
+    if (state.find(key) != nullptr) {
+      return std::string(name);
+    }
+  }
+  return {};
 }
 
 } // namespace lockstep

@@ -42,6 +42,10 @@ std::unique_ptr<Optimizer> make_optimizer(
     Params params,
     const OptimizerOptions& options = {});
 
+/// Python's class of the optimizer that saved `state`, by the options of its
+/// groups: "AdamW", "RMSprop"; empty if they are nobody's.
+std::string saved_optimizer(const ckpt::Value& state);
+
 /// Options of all schedulers; each takes those it has.
 struct SchedulerOptions {
   /// steplr: epochs between decays.
@@ -68,5 +72,9 @@ std::unique_ptr<Scheduler> make_scheduler(
     std::string_view name,
     Optimizer& optimizer,
     const SchedulerOptions& options = {});
+
+/// The name of the scheduler that saved `state`: one of `scheduler_names`, or
+/// Python's class, "ExponentialLR"; empty if its keys are nobody's.
+std::string saved_scheduler(const ckpt::Value& state);
 
 } // namespace lockstep

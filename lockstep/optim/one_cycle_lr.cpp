@@ -59,6 +59,30 @@ std::vector<double> spread(
   return values;
 }
 
+/// PyTorch up to 2.0 saved the function itself, as the attribute
+/// `_annealing_cos` of the class, or of the scheduler.
+std::string saved_strategy(const ckpt::Value& state, const std::string& own) {
+  const internal::StateReader reader(state, "OneCycleLR state");
+  if (reader.has("_anneal_func_type")) {
+    return reader.text("_anneal_func_type");
+  }
+  const ckpt::Object* function = reader.at("anneal_func").as_object();
+  if (function == nullptr) {
+    return own; // a function of the script's own
+  }
+  const auto* args =
+      function->args == nullptr ? nullptr : function->args->elements();
+  const std::string_view name = args == nullptr || args->empty()
+                                    ? std::string_view(function->global)
+                                    : args->back().text();
+  for (const char* known : {"cos", "linear"}) {
+    if (name.ends_with(std::string("_annealing_") + known)) {
+      return known;
+    }
+  }
+  return own;
+}
+
 } // namespace
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
@@ -81,24 +105,29 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
   begin(options.last_epoch);
 }
 
+std::vector<OneCycleLR::Phase> OneCycleLR::two_phases(
+    double end_of_up,
+    double total) {
+  return {
+      {.end_step = end_of_up,
+       .start_lr = "initial_lr",
+       .end_lr = "max_lr",
+       .start_momentum = "max_momentum",
+       .end_momentum = "base_momentum"},
+      {.end_step = total - 1,
+       .start_lr = "max_lr",
+       .end_lr = "min_lr",
+       .start_momentum = "base_momentum",
+       .end_momentum = "max_momentum"}};
+}
+
 void OneCycleLR::make_phases(const OneCycleLROptions& options) {
   const auto total = static_cast<double>(total_steps_);
-  const Phase up = {
-      .end_step = options.pct_start * total - 1,
-      .start_lr = "initial_lr",
-      .end_lr = "max_lr",
-      .start_momentum = "max_momentum",
-      .end_momentum = "base_momentum"};
   if (!options.three_phase) {
-    const Phase down = {
-        .end_step = total - 1,
-        .start_lr = "max_lr",
-        .end_lr = "min_lr",
-        .start_momentum = "base_momentum",
-        .end_momentum = "max_momentum"};
-    phases_ = {up, down};
+    phases_ = two_phases(options.pct_start * total - 1, total);
     return;
   }
+  const Phase up = two_phases(options.pct_start * total - 1, total).front();
   const Phase down = {
       .end_step = 2 * options.pct_start * total - 2,
       .start_lr = "max_lr",
@@ -221,13 +250,16 @@ std::vector<ckpt::Item> OneCycleLR::own_state() const {
   return state;
 }
 
-void OneCycleLR::load_own_state(const ckpt::Value& state) {
+std::vector<OneCycleLR::Phase> OneCycleLR::saved_phases(
+    const ckpt::Value& state) const {
   const internal::StateReader reader(state, "OneCycleLR state");
-  const std::int64_t total_steps = reader.integer("total_steps");
-  const std::string strategy = reader.text("_anneal_func_type");
-  const bool cycle_momentum = reader.flag("cycle_momentum");
-  const bool use_beta1 = cycle_momentum && reader.flag("use_beta1");
   std::vector<Phase> phases;
+  if (!reader.has("_schedule_phases")) {
+    // PyTorch up to 1.7 knew two phases, and saved their lengths.
+    phases =
+        two_phases(reader.number("step_size_up"), reader.number("total_steps"));
+    return phases;
+  }
   for (const ckpt::Value& item : reader.items("_schedule_phases")) {
     const internal::StateReader phase(item, "a phase of OneCycleLR state");
     phases.push_back(
@@ -237,11 +269,21 @@ void OneCycleLR::load_own_state(const ckpt::Value& state) {
          .start_momentum = phase.text("start_momentum"),
          .end_momentum = phase.text("end_momentum")});
   }
+  return phases;
+}
+
+void OneCycleLR::load_own_state(const ckpt::Value& state) {
+  const internal::StateReader reader(state, "OneCycleLR state");
+  const std::int64_t total_steps = reader.integer("total_steps");
+  const std::string strategy = saved_strategy(state, anneal_strategy_);
+  const bool cycle_momentum = reader.flag("cycle_momentum");
+  const bool use_beta1 = cycle_momentum && reader.flag("use_beta1");
+  std::vector<Phase> phases = saved_phases(state);
   if (phases.empty() || (strategy != "cos" && strategy != "linear")) {
     reader.refuse(
         "_schedule_phases",
         "phases of a known strategy",
-        reader.at("_anneal_func_type"));
+        ckpt::Value(strategy));
   }
   total_steps_ = total_steps;
   anneal_strategy_ = strategy;

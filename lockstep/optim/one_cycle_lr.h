@@ -60,7 +60,9 @@ class OneCycleLR final : public Scheduler {
   [[nodiscard]] std::vector<ckpt::Item> own_state() const override;
   void load_own_state(const ckpt::Value& state) override;
 
+  static std::vector<Phase> two_phases(double end_of_up, double total);
   void make_phases(const OneCycleLROptions& options);
+  [[nodiscard]] std::vector<Phase> saved_phases(const ckpt::Value& state) const;
   void set_bounds(const OneCycleLROptions& options);
   [[nodiscard]] double anneal(double start, double end, double share) const;
   void set_momentum(ParamGroup& group, double momentum) const;

@@ -9,6 +9,8 @@
 //   save(optimizer.state_dict(), "optimizer.pth");
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lockstep/base/workers.h"
@@ -32,6 +34,13 @@ class Optimizer {
   /// are left alone. Errors: throws kUnsupported for sparse gradients.
   virtual void step() = 0;
 
+  /// How often `step` was called, or a number that grows with it; nothing if
+  /// the optimizer does not count. Schedulers ask it.
+  [[nodiscard]] virtual std::optional<std::int64_t> step_calls()
+      const noexcept {
+    return std::nullopt;
+  }
+
   /// Drops all gradients, or fills them with zeros.
   virtual void zero_grad(bool set_to_none = true) = 0;
 
@@ -53,6 +62,11 @@ class Optimizer {
   virtual std::vector<ParamGroup>& param_groups() noexcept = 0;
   [[nodiscard]] virtual const std::vector<ParamGroup>& param_groups()
       const noexcept = 0;
+
+ private:
+  friend class Scheduler;
+  /// `step_calls()` when the first schedule began.
+  std::optional<std::int64_t> calls_before_schedules_ = {};
 };
 
 } // namespace lockstep

@@ -194,6 +194,7 @@ void OptimizerBase::step_in_parts(
     const ParamGroup& group,
     bool keeps_state,
     const std::function<void(internal::Part&)>& step) {
+  ++step_calls_;
   std::vector<internal::Update> updates;
   for (const at::Tensor& param : group.params) {
     if (param.grad().defined()) {

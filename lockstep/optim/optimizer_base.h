@@ -71,6 +71,10 @@ class OptimizerBase : public Optimizer {
   [[nodiscard]] ckpt::Value state_dict() const override;
   void load_state_dict(const ckpt::Value& state) override;
   void use_workers(Workers workers) override;
+  [[nodiscard]] std::optional<std::int64_t> step_calls()
+      const noexcept override {
+    return step_calls_;
+  }
   std::vector<ParamGroup>& param_groups() noexcept override {
     return groups_;
   }
@@ -104,6 +108,8 @@ class OptimizerBase : public Optimizer {
   std::vector<NamedOption> defaults_;
   std::vector<ParamGroup> groups_;
   StateTable state_;
+  /// Units: groups that were stepped.
+  std::int64_t step_calls_ = 0;
   std::unique_ptr<internal::PartRunner> runner_;
 };
 

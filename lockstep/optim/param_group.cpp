@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/bridge.h"
 
 namespace lockstep {
 
@@ -55,7 +56,7 @@ const ckpt::Value* ParamGroup::find(std::string_view name) const noexcept {
 double ParamGroup::number(std::string_view name) const {
   const ckpt::Value* value = find(name);
   const auto number =
-      value == nullptr ? std::optional<double>() : value->number();
+      value == nullptr ? std::optional<double>() : number_in(*value);
   if (!number) {
     raise_option(name, "a number", type_of(value));
   }
@@ -75,17 +76,14 @@ bool ParamGroup::flag(std::string_view name) const {
 
 std::pair<double, double> ParamGroup::betas() const {
   const ckpt::Value* value = find("betas");
-  const std::vector<ckpt::Value>* items = nullptr;
-  if (value != nullptr && value->as_tuple() != nullptr) {
-    items = &value->as_tuple()->items;
-  } else if (value != nullptr && value->as_list() != nullptr) {
-    items = &value->as_list()->items;
-  }
-  if (items == nullptr || items->size() != 2 || !(*items)[0].number() ||
-      !(*items)[1].number()) {
+  const auto* items = value == nullptr ? nullptr : value->elements();
+  const bool is_pair = items != nullptr && items->size() == 2;
+  const auto first = is_pair ? number_in((*items)[0]) : std::nullopt;
+  const auto second = is_pair ? number_in((*items)[1]) : std::nullopt;
+  if (!first || !second) {
     raise_option("betas", "two numbers", type_of(value));
   }
-  return {*(*items)[0].number(), *(*items)[1].number()};
+  return {*first, *second};
 }
 
 void ParamGroup::set(std::string_view name, ckpt::Value value) {

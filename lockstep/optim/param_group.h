@@ -39,7 +39,8 @@ struct ParamGroup {
 
   /// The option's value; null if there is none.
   [[nodiscard]] const ckpt::Value* find(std::string_view name) const noexcept;
-  /// The option as a number. Errors: throws kInvalidArgument if it is none.
+  /// The option as a number; a tensor of one element is one. Errors: throws
+  /// kInvalidArgument if it is none.
   [[nodiscard]] double number(std::string_view name) const;
   /// The option as a bool; None and a missing option are false. Errors: throws
   /// kInvalidArgument for other types.

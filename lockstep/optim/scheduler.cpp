@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/optim/scheduler.h"
 
+#include <c10/util/Exception.h>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/internal/state_reader.h"
@@ -17,6 +19,15 @@ constexpr std::string_view kNoInitialLr =
     "properly loaded the optimizer state\n"
     "2. You're using last_epoch >= 0 for a fresh training run (not "
     "recommended)";
+
+// PyTorch's text.
+constexpr const char* kOrderText =
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In "
+    "PyTorch 1.1.0 and later, you should call them in the opposite order: "
+    "`optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will "
+    "result in PyTorch skipping the first value of the learning rate schedule. "
+    "See more details at "
+    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate";
 
 ckpt::Value list_of(const std::vector<double>& numbers) {
   return ckpt::List{.items = {numbers.begin(), numbers.end()}};
@@ -59,12 +70,35 @@ void Scheduler::begin(std::int64_t last_epoch) {
     ++index;
   }
   last_epoch_ = last_epoch;
+  if (!optimizer_.calls_before_schedules_) {
+    optimizer_.calls_before_schedules_ = optimizer_.step_calls();
+  }
   is_initial_ = true;
-  step();
+  advance();
   is_initial_ = false;
 }
 
 void Scheduler::step() {
+  if (step_count_ == 1) {
+    warn_of_order();
+  }
+  advance();
+}
+
+void Scheduler::fast_forward(std::int64_t steps) {
+  for (std::int64_t i = 0; i < steps; ++i) {
+    advance();
+  }
+}
+
+void Scheduler::warn_of_order() const {
+  const auto steps = optimizer_.step_calls();
+  if (steps && steps == optimizer_.calls_before_schedules_) {
+    TORCH_WARN(kOrderText);
+  }
+}
+
+void Scheduler::advance() {
   ++step_count_;
   ++last_epoch_;
   const std::vector<double> values = get_lr();
@@ -97,9 +131,14 @@ ckpt::Value Scheduler::state_dict() const {
 void Scheduler::load_state_dict(const ckpt::Value& state) {
   const internal::StateReader reader(state, "scheduler state");
   std::vector<double> base_lrs = per_group(reader, "base_lrs", groups().size());
-  std::vector<double> last_lr = per_group(reader, "_last_lr", groups().size());
   const std::int64_t last_epoch = reader.integer("last_epoch");
-  const std::int64_t step_count = reader.integer("_step_count");
+  // PyTorch 1.0 saved no counter, and none before 1.4 the last rates.
+  const std::int64_t step_count = reader.has("_step_count")
+                                      ? reader.integer("_step_count")
+                                      : last_epoch + 1;
+  std::vector<double> last_lr =
+      reader.has("_last_lr") ? per_group(reader, "_last_lr", groups().size())
+                             : scaled_lrs(1.0);
   load_own_state(state);
   base_lrs_ = std::move(base_lrs);
   last_lr_ = std::move(last_lr);

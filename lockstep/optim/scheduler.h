@@ -24,8 +24,12 @@ class Scheduler {
   virtual ~Scheduler() = default;
 
   /// Goes to the next epoch (or batch: OneCycleLR). Call it after the
-  /// optimizer's step.
+  /// optimizer's step: the first call warns in PyTorch's words if the optimizer
+  /// has made none since its first scheduler began.
   void step();
+  /// Goes on as `steps` calls of `step` for a run whose optimizer has made its
+  /// steps before: without the warning.
+  void fast_forward(std::int64_t steps);
   /// What the last step set, one per group.
   [[nodiscard]] const std::vector<double>& get_last_lr() const noexcept {
     return last_lr_;
@@ -36,9 +40,10 @@ class Scheduler {
 
   /// The dict Python's scheduler gives, keys in Python's order.
   [[nodiscard]] ckpt::Value state_dict() const;
-  /// Takes over a saved state; the groups' `lr` comes with the optimizer's.
-  /// Errors: throws kMismatch for another scheduler's state or another number
-  /// of groups; the scheduler is unchanged then.
+  /// Takes over a saved state, also of older PyTorch versions, which saved
+  /// less; the groups' `lr` comes with the optimizer's. Errors: throws
+  /// kMismatch for another scheduler's state or another number of groups; the
+  /// scheduler is unchanged then.
   void load_state_dict(const ckpt::Value& state);
 
  protected:
@@ -73,6 +78,9 @@ class Scheduler {
   }
 
  private:
+  void advance();
+  void warn_of_order() const;
+
   Optimizer& optimizer_;
   std::vector<double> base_lrs_;
   std::vector<double> last_lr_;

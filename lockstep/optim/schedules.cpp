@@ -27,6 +27,23 @@ void require_positive(std::string_view name, std::int64_t value) {
   }
 }
 
+/// Epochs and how often they were named, in the order of first mention.
+using Milestones = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+void add_milestone(
+    Milestones& milestones,
+    std::int64_t epoch,
+    std::int64_t count) {
+  const auto found = std::ranges::find_if(milestones, [&](const auto& entry) {
+    return entry.first == epoch;
+  });
+  if (found == milestones.end()) {
+    milestones.emplace_back(epoch, count);
+  } else {
+    found->second += count;
+  }
+}
+
 } // namespace
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options)
@@ -59,14 +76,7 @@ MultiStepLR::MultiStepLR(
     const MultiStepLROptions& options)
     : Scheduler(optimizer), gamma_(options.gamma) {
   for (const std::int64_t epoch : options.milestones) {
-    const auto found = std::ranges::find_if(
-        milestones_,
-        [&](const auto& entry) { return entry.first == epoch; });
-    if (found == milestones_.end()) {
-      milestones_.emplace_back(epoch, 1);
-    } else {
-      ++found->second;
-    }
+    add_milestone(milestones_, epoch, 1);
   }
   begin(options.last_epoch);
 }
@@ -91,12 +101,22 @@ std::vector<ckpt::Item> MultiStepLR::own_state() const {
 void MultiStepLR::load_own_state(const ckpt::Value& state) {
   const internal::StateReader reader(state, "MultiStepLR state");
   const double gamma = reader.number("gamma");
-  std::vector<std::pair<std::int64_t, std::int64_t>> milestones;
-  for (const auto& [epoch, count] : reader.dict("milestones").items) {
-    if (epoch.as_int() == nullptr || count.as_int() == nullptr) {
-      reader.refuse("milestones", "integers", epoch);
+  Milestones milestones;
+  // PyTorch 1.0 saved a list.
+  if (reader.at("milestones").elements() != nullptr) {
+    for (const ckpt::Value& epoch : reader.items("milestones")) {
+      if (epoch.as_int() == nullptr) {
+        reader.refuse("milestones", "integers", epoch);
+      }
+      add_milestone(milestones, *epoch.as_int(), 1);
     }
-    milestones.emplace_back(*epoch.as_int(), *count.as_int());
+  } else {
+    for (const auto& [epoch, count] : reader.dict("milestones").items) {
+      if (epoch.as_int() == nullptr || count.as_int() == nullptr) {
+        reader.refuse("milestones", "integers", epoch);
+      }
+      add_milestone(milestones, *epoch.as_int(), *count.as_int());
+    }
   }
   milestones_ = std::move(milestones);
   gamma_ = gamma;

@@ -88,7 +88,7 @@ ckpt::Value state_dict(const torch::optim::Optimizer& optimizer) {
   return internal::pack(groups_of(optimizer, kind), state_of(optimizer, kind));
 }
 
-void load_state_dict(
+std::vector<ParamGroup> load_state_dict(
     torch::optim::Optimizer& optimizer,
     const ckpt::Value& state) {
   const TorchKind& kind = internal::torch_kind(optimizer, "optim.load");
@@ -99,10 +99,18 @@ void load_state_dict(
       kind.rules);
   StateMap map = to_map(optimizer, table, kind);
   // Nothing below fails: the rules have read every option.
-  for (std::size_t i = 0; i < loaded.size(); ++i) {
-    kind.set_options(optimizer.param_groups()[i].options(), loaded[i]);
-  }
+  set_options(optimizer, loaded);
   optimizer.state() = std::move(map);
+  return std::move(loaded);
+}
+
+void set_options(
+    torch::optim::Optimizer& optimizer,
+    const std::vector<ParamGroup>& groups) {
+  const TorchKind& kind = internal::torch_kind(optimizer, "optim.options");
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    kind.set_options(optimizer.param_groups()[i].options(), groups[i]);
+  }
 }
 
 } // namespace lockstep

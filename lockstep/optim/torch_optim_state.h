@@ -7,7 +7,10 @@
 //   load_state_dict(optimizer, load("optimizer.pth").root());
 #pragma once
 
+#include <vector>
+
 #include "lockstep/ckpt/value.h"
+#include "lockstep/optim/param_group.h"
 
 namespace torch::optim {
 class Optimizer;
@@ -27,7 +30,8 @@ ckpt::Value state_dict(const torch::optim::Optimizer& optimizer);
 
 /// Takes over saved state and options, by position, as Python does: tensors are
 /// copied to their parameter's device and dtype. What LibTorch has no place for
-/// is left out: `initial_lr` and the like, names of parameters, `foreach` and
+/// is only in the groups that are returned, with all options as Python would
+/// have them now: `initial_lr` and the like, names of parameters, `foreach` and
 /// `fused`, which choose how a step is computed and not what it computes.
 ///
 /// Errors: throws kMismatch with PyTorch's text (number of groups, sizes of
@@ -35,8 +39,15 @@ ckpt::Value state_dict(const torch::optim::Optimizer& optimizer);
 /// another optimizer than above and for options that LibTorch's would not
 /// follow (`maximize`, `capturable`, `differentiable`, in Adam
 /// `decoupled_weight_decay`); as `state_dict`. The optimizer is unchanged then.
-void load_state_dict(
+std::vector<ParamGroup> load_state_dict(
     torch::optim::Optimizer& optimizer,
     const ckpt::Value& state);
+
+/// Gives the groups of `optimizer` those options of `groups`, one for each,
+/// that LibTorch has. Errors: throws kInvalidArgument for one that is no
+/// number.
+void set_options(
+    torch::optim::Optimizer& optimizer,
+    const std::vector<ParamGroup>& groups);
 
 } // namespace lockstep

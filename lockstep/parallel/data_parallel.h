@@ -36,6 +36,7 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/module_owner.h"
+#include "lockstep/tensor/out_arguments.h"
 #include "lockstep/tensor/print.h"
 #include "lockstep/tensor/structure.h"
 
@@ -216,13 +217,21 @@ class DataParallelImpl : public DataParallelBase {
   /// Calls the module's forward on all devices. Tensors in `args` are split
   /// along `dim`, everything else is given to every replica; the results'
   /// tensors are joined along `dim`. With one device the module is called with
-  /// the arguments themselves. Errors: see `ReplicaGroup::forward`.
+  /// the arguments themselves. What forward puts into an argument `T&`:
+  /// Note [Arguments that forward fills in] in out_arguments.h.
+  /// Errors: see `ReplicaGroup::forward`.
   template <class... Args>
   auto forward(Args&&... args) {
     using Inputs = std::tuple<std::decay_t<Args>...>;
     using Result = std::decay_t<decltype(std::declval<M&>().forward(
         std::declval<std::decay_t<Args>&>()...))>;
-    return run<Result>(Inputs(std::forward<Args>(args)...));
+    const bool is_alone = devices().size() == 1;
+    // First the variables: the copies take what is none.
+    structure::CallerArguments<M, Args...> caller(
+        /*is_direct=*/is_alone && devices().front().is_cpu(),
+        is_alone,
+        args...);
+    return run<Result>(Inputs(std::forward<Args>(args)...), caller);
   }
 
   /// The wrapped module, or, typed, what it is: `model->module<Net>()`.
@@ -237,15 +246,15 @@ class DataParallelImpl : public DataParallelBase {
   }
 
  private:
-  template <class Result, class Inputs>
-  Result run(const Inputs& like);
+  template <class Result, class Inputs, class Caller>
+  Result run(const Inputs& like, Caller& caller);
 
   std::shared_ptr<M> module_;
 };
 
 template <class M>
-template <class Result, class Inputs>
-Result DataParallelImpl<M>::run(const Inputs& like) {
+template <class Result, class Inputs, class Caller>
+Result DataParallelImpl<M>::run(const Inputs& like, Caller& caller) {
   static_assert(
       kIsJoinable<Result>,
       "DataParallel joins tensors: forward must return tensors, containers of "
@@ -262,16 +271,21 @@ Result DataParallelImpl<M>::run(const Inputs& like) {
                         torch::nn::Module& replica,
                         const TensorList& shards) {
     Inputs own = structure::rebuild(like, only_values ? TensorList() : shards);
+    const Inputs given = own;
     results[index] = std::make_unique<Result>(std::apply(
         [&replica](auto&... args) {
           return dynamic_cast<M&>(replica).forward(args...);
         },
-        own));
-    return ReplicaOutputs{
+        caller.to_call(own)));
+    structure::CallOutputs outputs{
         .tensors = structure::flatten(*results[index]),
         .form = structure::describe(*results[index])};
+    caller.collect(index, own, given, outputs);
+    return ReplicaOutputs{
+        .tensors = std::move(outputs.tensors),
+        .form = std::move(outputs.form)};
   };
-  const TensorList outputs = group().forward(inputs, call);
+  const TensorList outputs = caller.take(group().forward(inputs, call));
   return structure::rebuild(std::move(*results.front()), outputs);
 }
 

@@ -67,7 +67,9 @@ std::shared_ptr<Module> call(
            why.what_without_backtrace()),
        .hint = format(
            "pass .factory = [] {{ return std::make_shared<{}>(...); }} with "
-           "the arguments that made the module",
+           "the arguments that made the module; if it was changed since, by "
+           "replace_module or options, the factory makes the same changes "
+           "before it returns",
            master.name())});
 }
 

@@ -18,8 +18,9 @@ constexpr const char* kReplicateOp = "parallel.replicate";
 std::string built_differently_hint(const ModuleParts& master) {
   std::string hint = replaced_children_hint(*master.modules.front().lock());
   return hint.empty()
-             ? "the factory (or clone()) must make the same structure; "
-               "new layers go in with replace_module"
+             ? "the factory (or reset(), which clone() calls) must make the "
+               "structure of now: layers that went in with replace_module go "
+               "in there, too"
              : hint;
 }
 

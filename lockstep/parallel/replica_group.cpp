@@ -231,6 +231,11 @@ void ReplicaGroup::rebuild() {
   impl_->replicas.rebuild();
 }
 
+void ReplicaGroup::forget_sent() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->replicas.forget_sent();
+}
+
 // Runs in the replica's thread, under the caller's state.
 ReplicaPass ReplicaGroup::Impl::run_replica(
     std::size_t index,

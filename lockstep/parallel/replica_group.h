@@ -132,6 +132,9 @@ class ReplicaGroup {
   [[nodiscard]] parallel::Traffic& traffic() const;
   /// Makes replicas 1.. anew from the module.
   void rebuild();
+  /// The next pass sends all parameters, whatever their versions say: with
+  /// `trust_versions`, after writes that they may not count.
+  void forget_sent();
 
  private:
   struct Impl;

@@ -76,6 +76,12 @@ void ReplicaSet::rebuild() {
   *this = ReplicaSet(modules_.front(), devices_, options_);
 }
 
+void ReplicaSet::forget_sent() {
+  for (std::vector<SourceMark>& marks : sent_) {
+    marks.assign(marks.size(), SourceMark());
+  }
+}
+
 void ReplicaSet::make_replicas() {
   const c10::InferenceMode no_inference(false);
   const torch::NoGradGuard no_grad;

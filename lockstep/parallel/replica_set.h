@@ -89,6 +89,8 @@ class ReplicaSet {
   /// such as a dropout rate, which `follow` cannot see. After an error they are
   /// as they were.
   void rebuild();
+  /// The next `follow` sends all parameters.
+  void forget_sent();
 
   /// For a guard around the forward of replica `replica`.
   [[nodiscard]] const StandIns& stand_ins(std::size_t replica) const {

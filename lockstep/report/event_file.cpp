@@ -9,7 +9,6 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
-#include <mutex>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -161,55 +160,8 @@ std::uint32_t masked_crc32c(std::string_view bytes) {
   return std::rotr(~crc, 15) + 0xA282EAD8U;
 }
 
-/// Bytes are written at their own offset: to write them again doubles nothing.
-class EventFile::State {
- public:
-  explicit State(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
-
-  Status add(std::string_view event) {
-    const std::scoped_lock lock(mutex_);
-    if (pending_.size() < kMaxPendingBytes) {
-      pending_ += record_of(event);
-    }
-    return flush();
-  }
-
-  Status sync() {
-    {
-      const std::scoped_lock lock(mutex_);
-      LOCKSTEP_TRY(flush());
-    }
-    // Never again after it failed: the kernel may have dropped what it held.
-    return is_lost_ ? Status{} : sync_once();
-  }
-
- private:
-  Status flush() {
-    if (pending_.empty()) {
-      return {};
-    }
-    LOCKSTEP_TRY(file_->write_at(written_, as_byte_span(pending_)));
-    written_ += pending_.size();
-    pending_.clear();
-    return {};
-  }
-
-  Status sync_once() {
-    Status status = file_->sync();
-    is_lost_ = !status;
-    return status;
-  }
-
-  const std::unique_ptr<WritableFile> file_;
-  // Of the thread that syncs.
-  bool is_lost_ = false;
-  std::mutex mutex_; // of what follows
-  std::string pending_;
-  // Units: bytes.
-  std::uint64_t written_ = 0;
-};
-
-EventFile::EventFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
+EventFile::EventFile(std::unique_ptr<GrowingFile> file)
+    : file_(std::move(file)) {}
 EventFile::EventFile(EventFile&&) noexcept = default;
 EventFile& EventFile::operator=(EventFile&&) noexcept = default;
 EventFile::~EventFile() = default;
@@ -223,19 +175,18 @@ Result<EventFile> EventFile::create(
     LOCKSTEP_ASSIGN(const auto made, fs.create(path, 0666));
     LOCKSTEP_TRY(made->close());
   }
-  LOCKSTEP_ASSIGN(auto file, fs.open_update(path));
-  EventFile events(std::make_unique<State>(std::move(file)));
-  LOCKSTEP_TRY(events.state_->add(version_event()));
-  LOCKSTEP_TRY(events.state_->add(start_event(first_step)));
-  return events;
+  LOCKSTEP_ASSIGN(auto file, GrowingFile::open(fs, path));
+  LOCKSTEP_TRY(file->append(record_of(version_event())));
+  LOCKSTEP_TRY(file->append(record_of(start_event(first_step))));
+  return EventFile(std::move(file));
 }
 
 Status EventFile::add(std::int64_t step, std::span<const Scalar> scalars) {
-  return state_->add(summary_event(step, scalars));
+  return file_->append(record_of(summary_event(step, scalars)));
 }
 
 Status EventFile::sync() {
-  return state_->sync();
+  return file_->sync();
 }
 
 } // namespace lockstep::report

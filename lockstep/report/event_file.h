@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/base/growing_file.h"
 
 namespace lockstep::report {
 
@@ -24,14 +25,11 @@ struct Scalar {
   float value = 0.0F;
 };
 
-/// One open file. What a failing disk did not take is kept and written with the
-/// next call, so that the file is whole whatever happened.
-/// Threads: one `sync` may run beside one `add`.
+/// One open file. How it is written, and what becomes of a record that a
+/// failing disk did not take, see GrowingFile.
+/// Threads: all calls are safe to run at the same time.
 class EventFile {
  public:
-  /// Units: bytes that wait in memory while the disk fails; more are dropped.
-  static constexpr std::size_t kMaxPendingBytes = 1 << 20;
-
   /// Makes a new file in `folder`, after the names of those that are there, and
   /// says in it that `first_step` comes next: what older files hold from that
   /// step on is void for TensorBoard.
@@ -47,13 +45,13 @@ class EventFile {
 
   /// Adds numbers of `step`, stamped with the time of now. Errors: kIo.
   Status add(std::int64_t step, std::span<const Scalar> scalars);
-  /// Makes the file durable. Errors: kIo.
+  /// Makes the file durable. Errors: kIo. What an fsync that failed may have
+  /// lost, the next call writes once more.
   Status sync();
 
  private:
-  class State;
-  explicit EventFile(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit EventFile(std::unique_ptr<GrowingFile> file);
+  std::unique_ptr<GrowingFile> file_;
 };
 
 /// CRC-32C (Castagnoli) of `bytes`, as TensorBoard masks it.

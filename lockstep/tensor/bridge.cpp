@@ -166,6 +166,16 @@ at::Tensor TensorReader::tensor(const ckpt::Tensor& tensor) {
   return out.set_requires_grad(tensor.requires_grad);
 }
 
+std::optional<double> number_in(const ckpt::Value& value) {
+  const ckpt::Tensor* tensor = value.as_tensor();
+  if (tensor == nullptr || tensor->numel() != 1) {
+    return value.number();
+  }
+  const at::Tensor number = to_tensor(*tensor);
+  return number.is_complex() ? std::nullopt
+                             : std::optional(number.item().toDouble());
+}
+
 at::Tensor to_tensor(const ckpt::Tensor& tensor) {
   return TensorReader().tensor(tensor);
 }

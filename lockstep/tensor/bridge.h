@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,10 @@ class TensorReader {
 
 /// Shorthand for a reader used once.
 at::Tensor to_tensor(const ckpt::Tensor& tensor);
+
+/// An int, a float, or a real tensor of one element, as scripts save numbers;
+/// nothing for any other value. Errors: as `TensorReader::tensor`.
+std::optional<double> number_in(const ckpt::Value& value);
 
 /// The weights in `value`, a dict of tensors. A `_metadata` attribute becomes
 /// `versions`. Errors: throws kMismatch with PyTorch's text

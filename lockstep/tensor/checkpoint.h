@@ -32,15 +32,20 @@ class Checkpoint {
   Checkpoint(ckpt::Value root, std::string path)
       : root_(std::move(root)), path_(std::move(path)) {}
 
-  /// Everything in the file.
-  [[nodiscard]] const ckpt::Value& root() const noexcept {
+  /// Everything in the file. Of a temporary, as `load(path)` is, these give a
+  /// value that owns what it holds.
+  [[nodiscard]] const ckpt::Value& root() const& noexcept {
     return root_;
+  }
+  [[nodiscard]] ckpt::Value root() && noexcept {
+    return std::move(root_);
   }
   [[nodiscard]] bool contains(std::string_view key) const noexcept {
     return root_.find(key) != nullptr;
   }
   /// The entry under `key`. Errors: throws kNotFound, with the nearest key.
-  const ckpt::Value& operator[](std::string_view key) const;
+  const ckpt::Value& operator[](std::string_view key) const&;
+  ckpt::Value operator[](std::string_view key) &&;
 
  private:
   ckpt::Value root_;
@@ -51,7 +56,8 @@ class Checkpoint {
 struct LoadOptions {
   /// Where tensors go; by default to the device they were saved from.
   MapLocation map_location = {};
-  /// Map the file and alias tensors. Off: read them when asked for.
+  /// Map the file and alias tensors. Off: read them when asked for, for files
+  /// that may be cut meanwhile (`ckpt::LoadOptions`).
   bool use_mmap = true;
   /// Compare the CRC of a record when its bytes are first asked for.
   bool check_crc = true;
@@ -106,15 +112,19 @@ void save(
 struct FoundWeights {
   /// A dict of tensors; shares the tree's storages.
   ckpt::Value weights = {};
-  /// "state_dict", "model", ...; empty if the top level is the weights.
+  /// "state_dict", "state.model", ...; empty if the top level is the weights.
   std::string key = {};
+  /// Where they were if that was no usual place; empty otherwise.
+  std::string note = {};
   /// `torch.save(model.state_dict)`: taken from the model whose method it is.
   bool is_uncalled = false;
 };
 
 /// Finds the weights in what a file holds: a dict of tensors or a whole model
 /// (out of its DataParallel), at the top level or under one of the keys of
-/// `ckpt::locate_weights`. Errors: throws kNotFound.
+/// `ckpt::locate_weights`, the same below "state" (Composer), or else the only
+/// entry that is one. Errors: throws kNotFound, which names the entries if
+/// there are several.
 FoundWeights find_state_dict(const ckpt::Value& root);
 
 } // namespace lockstep

@@ -1,60 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/layer_text.h"
 
-#include <algorithm>
-#include <array>
-#include <optional>
-
-#include <torch/enum.h>
 #include <torch/nn/modules.h>
 
-#include "lockstep/base/strings.h"
+#include "lockstep/tensor/internal/layer_fields.h"
 #include "lockstep/tensor/python_text.h"
 
 namespace lockstep {
 namespace {
 
 namespace nn = torch::nn;
-
-std::string text_of(bool value) {
-  return value ? "True" : "False";
-}
-std::string text_of(std::int64_t value) {
-  return std::to_string(value);
-}
-std::string text_of(double value) {
-  return shortest(value);
-}
-template <class T>
-std::string text_of(const std::optional<T>& value) {
-  return value ? text_of(*value) : "None";
-}
-
-template <std::size_t D>
-std::string tuple(const torch::ExpandingArray<D>& sizes) {
-  return tuple_text(c10::IntArrayRef(*sizes));
-}
-
-template <std::size_t D>
-bool all_are(const torch::ExpandingArray<D>& sizes, std::int64_t value) {
-  return std::ranges::all_of(*sizes, [&](auto size) { return size == value; });
-}
-
-// "2" for equal sizes, else "(2, 1)".
-template <std::size_t D>
-std::string size_or_tuple(const torch::ExpandingArray<D>& sizes) {
-  const std::int64_t first = (*sizes)[0];
-  return all_are(sizes, first) ? text_of(first) : tuple(sizes);
-}
-
-template <class T>
-std::string field(const char* name, const T& value) {
-  return std::string(name) + "=" + text_of(value);
-}
-
-std::string inplace_text(bool inplace) {
-  return inplace ? "inplace=True" : "";
-}
+using layer_fields::all_are;
+using layer_fields::enum_text;
+using layer_fields::field;
+using layer_fields::first_text;
+using layer_fields::Printer;
+using layer_fields::text_of;
+using layer_fields::try_layer;
+using layer_fields::tuple;
+using layer_fields::unless;
 
 std::string padding_text(torch::enumtype::kSame /*padding*/) {
   return ", padding=same";
@@ -67,15 +31,9 @@ std::string padding_text(const torch::ExpandingArray<D>& sizes) {
   return all_are(sizes, 0) ? "" : ", padding=" + tuple(sizes);
 }
 
-// "torch::kReflect" -> ", padding_mode=reflect".
 template <class Mode>
 std::string padding_mode_text(const Mode& mode) {
-  std::string name = torch::enumtype::get_enum_name(mode);
-  std::ranges::transform(name, name.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  name = name.substr(name.find_last_of(':') + 1);
-  name = name.starts_with('k') ? name.substr(1) : name;
+  const std::string name = enum_text(mode);
   return name == "zeros" ? "" : ", padding_mode=" + name;
 }
 
@@ -92,8 +50,8 @@ std::string conv_text(const Layer& layer) {
   text += all_are(o.output_padding(), 0)
               ? ""
               : ", output_padding=" + tuple(o.output_padding());
-  text += o.groups() == 1 ? "" : ", " + field("groups", o.groups());
-  text += o.bias() ? "" : ", bias=False";
+  text += unless("groups", o.groups(), std::int64_t{1});
+  text += unless("bias", o.bias(), true);
   return text + padding_mode_text(o.padding_mode());
 }
 
@@ -127,78 +85,73 @@ std::string layer_norm_text(const nn::LayerNormImpl& layer) {
          field("bias", o.elementwise_affine());
 }
 
-std::string relu_text(const nn::ReLUImpl& layer) {
-  return inplace_text(layer.options.inplace());
+std::string prelu_text(const nn::PReLUImpl& layer) {
+  return field("num_parameters", layer.options.num_parameters());
 }
 
-std::string leaky_relu_text(const nn::LeakyReLUImpl& layer) {
-  const std::string text =
-      field("negative_slope", layer.options.negative_slope());
-  return text + (layer.options.inplace() ? ", inplace=True" : "");
-}
-
-std::string gelu_text(const nn::GELUImpl& layer) {
-  return "approximate=" + python_repr(layer.options.approximate());
-}
-
-template <class Layer>
-std::string dim_text(const Layer& layer) {
-  return field("dim", layer.options.dim());
-}
-
-template <class Layer>
-std::string dropout_text(const Layer& layer) {
-  return field("p", layer.options.p()) + ", " +
-         field("inplace", layer.options.inplace());
-}
-
-template <class Layer>
-std::string max_pool_text(const Layer& layer) {
+std::string bilinear_text(const nn::BilinearImpl& layer) {
   const auto& o = layer.options;
-  return "kernel_size=" + size_or_tuple(o.kernel_size()) +
-         ", stride=" + size_or_tuple(o.stride()) +
-         ", padding=" + size_or_tuple(o.padding()) +
-         ", dilation=" + size_or_tuple(o.dilation()) + ", " +
-         field("ceil_mode", o.ceil_mode());
+  return field("in1_features", o.in1_features()) + ", " +
+         field("in2_features", o.in2_features()) + ", " +
+         field("out_features", o.out_features()) + ", " +
+         field("bias", o.bias());
 }
 
-std::string avg_pool_text(const nn::AvgPool2dImpl& layer) {
-  const auto& o = layer.options;
-  return "kernel_size=" + size_or_tuple(o.kernel_size()) +
-         ", stride=" + size_or_tuple(o.stride()) +
-         ", padding=" + size_or_tuple(o.padding());
+template <class Options>
+std::string table_text(const Options& o) {
+  return text_of(o.num_embeddings()) + ", " + text_of(o.embedding_dim());
 }
 
-std::string adaptive_1d_text(const nn::AdaptiveAvgPool1dImpl& layer) {
-  return field("output_size", (*layer.options.output_size())[0]);
+template <class Options>
+std::string norm_limit_text(const Options& o) {
+  return (o.max_norm() ? ", " + field("max_norm", o.max_norm()) : "") +
+         unless("norm_type", o.norm_type(), 2.0) +
+         unless("scale_grad_by_freq", o.scale_grad_by_freq(), false);
 }
 
-template <class Layer>
-std::string adaptive_2d_text(const Layer& layer) {
-  const auto& sizes = *layer.options.output_size();
-  return "output_size=(" + text_of(sizes[0]) + ", " + text_of(sizes[1]) + ")";
-}
-
-std::string flatten_text(const nn::FlattenImpl& layer) {
-  return field("start_dim", layer.options.start_dim()) + ", " +
-         field("end_dim", layer.options.end_dim());
+template <class Options>
+std::string padding_row_text(const Options& o) {
+  return o.padding_idx() ? ", " + field("padding_idx", o.padding_idx()) : "";
 }
 
 std::string embedding_text(const nn::EmbeddingImpl& layer) {
   const auto& o = layer.options;
-  return text_of(o.num_embeddings()) + ", " + text_of(o.embedding_dim()) +
-         (o.padding_idx() ? ", " + field("padding_idx", o.padding_idx()) : "");
+  return table_text(o) + padding_row_text(o) + norm_limit_text(o) +
+         unless("sparse", o.sparse(), false);
 }
 
-using Printer = std::optional<std::string> (*)(const nn::Module&);
-
-template <class Layer, std::string (*Text)(const Layer&)>
-std::optional<std::string> try_layer(const nn::Module& module) {
-  const auto* layer = dynamic_cast<const Layer*>(&module);
-  return layer == nullptr ? std::nullopt : std::optional(Text(*layer));
+std::string embedding_bag_text(const nn::EmbeddingBagImpl& layer) {
+  const auto& o = layer.options;
+  return table_text(o) + norm_limit_text(o) +
+         ", mode=" + python_repr(enum_text(o.mode())) + padding_row_text(o);
 }
 
-constexpr std::array kPrinters{
+template <class Layer>
+std::string rnn_text(const Layer& layer) {
+  const auto& o = layer.options_base;
+  return text_of(o.input_size()) + ", " + text_of(o.hidden_size()) +
+         unless("proj_size", o.proj_size(), std::int64_t{0}) +
+         unless("num_layers", o.num_layers(), std::int64_t{1}) +
+         unless("bias", o.bias(), true) +
+         unless("batch_first", o.batch_first(), false) +
+         unless("dropout", o.dropout(), 0.0) +
+         unless("bidirectional", o.bidirectional(), false);
+}
+
+template <class Layer>
+std::string rnn_cell_text(const Layer& layer) {
+  const auto& o = layer.options_base;
+  return text_of(o.input_size()) + ", " + text_of(o.hidden_size()) +
+         unless("bias", o.bias(), true);
+}
+
+std::string elman_cell_text(const nn::RNNCellImpl& layer) {
+  const std::string name = enum_text(layer.options.nonlinearity());
+  return rnn_cell_text(layer) +
+         (name == "tanh" ? "" : ", nonlinearity=" + name);
+}
+
+constexpr Printer kPrinters[] = {
     Printer{try_layer<nn::Conv1dImpl, conv_text>},
     Printer{try_layer<nn::Conv2dImpl, conv_text>},
     Printer{try_layer<nn::Conv3dImpl, conv_text>},
@@ -206,6 +159,7 @@ constexpr std::array kPrinters{
     Printer{try_layer<nn::ConvTranspose2dImpl, conv_text>},
     Printer{try_layer<nn::ConvTranspose3dImpl, conv_text>},
     Printer{try_layer<nn::LinearImpl, linear_text>},
+    Printer{try_layer<nn::BilinearImpl, bilinear_text>},
     Printer{try_layer<nn::BatchNorm1dImpl, batch_norm_text>},
     Printer{try_layer<nn::BatchNorm2dImpl, batch_norm_text>},
     Printer{try_layer<nn::BatchNorm3dImpl, batch_norm_text>},
@@ -214,34 +168,25 @@ constexpr std::array kPrinters{
     Printer{try_layer<nn::InstanceNorm3dImpl, batch_norm_text>},
     Printer{try_layer<nn::GroupNormImpl, group_norm_text>},
     Printer{try_layer<nn::LayerNormImpl, layer_norm_text>},
-    Printer{try_layer<nn::ReLUImpl, relu_text>},
-    Printer{try_layer<nn::LeakyReLUImpl, leaky_relu_text>},
-    Printer{try_layer<nn::GELUImpl, gelu_text>},
-    Printer{try_layer<nn::SoftmaxImpl, dim_text>},
-    Printer{try_layer<nn::LogSoftmaxImpl, dim_text>},
-    Printer{try_layer<nn::DropoutImpl, dropout_text>},
-    Printer{try_layer<nn::Dropout2dImpl, dropout_text>},
-    Printer{try_layer<nn::Dropout3dImpl, dropout_text>},
-    Printer{try_layer<nn::MaxPool1dImpl, max_pool_text>},
-    Printer{try_layer<nn::MaxPool2dImpl, max_pool_text>},
-    Printer{try_layer<nn::MaxPool3dImpl, max_pool_text>},
-    Printer{try_layer<nn::AvgPool2dImpl, avg_pool_text>},
-    Printer{try_layer<nn::AdaptiveAvgPool1dImpl, adaptive_1d_text>},
-    Printer{try_layer<nn::AdaptiveAvgPool2dImpl, adaptive_2d_text>},
-    Printer{try_layer<nn::AdaptiveMaxPool2dImpl, adaptive_2d_text>},
-    Printer{try_layer<nn::FlattenImpl, flatten_text>},
+    Printer{try_layer<nn::PReLUImpl, prelu_text>},
     Printer{try_layer<nn::EmbeddingImpl, embedding_text>},
+    Printer{try_layer<nn::EmbeddingBagImpl, embedding_bag_text>},
+    Printer{try_layer<nn::RNNImpl, rnn_text>},
+    Printer{try_layer<nn::LSTMImpl, rnn_text>},
+    Printer{try_layer<nn::GRUImpl, rnn_text>},
+    Printer{try_layer<nn::LSTMCellImpl, rnn_cell_text>},
+    Printer{try_layer<nn::GRUCellImpl, rnn_cell_text>},
+    Printer{try_layer<nn::RNNCellImpl, elman_cell_text>},
 };
 
 } // namespace
 
 std::string layer_text(const nn::Module& module) {
-  for (const Printer printer : kPrinters) {
-    if (auto text = printer(module)) {
-      return *text;
-    }
+  if (auto text = first_text(kPrinters, module)) {
+    return *text;
   }
-  return {};
+  const std::string text = stateless_text(module);
+  return text.empty() ? parameters_text(module) : text;
 }
 
 } // namespace lockstep

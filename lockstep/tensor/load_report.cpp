@@ -86,6 +86,7 @@ std::vector<std::string> to_lines(const LoadReport& report, std::size_t shown) {
       "taken {} of {} tensors",
       report.taken,
       report.taken + std::ssize(made_new))};
+  lines.insert(lines.end(), report.notes.begin(), report.notes.end());
   std::vector<Row> rows;
   for (const ShapeDifference& both : report.mismatched) {
     rows.emplace_back(

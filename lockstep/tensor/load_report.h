@@ -41,6 +41,8 @@ struct LoadReport {
   std::vector<ShapeDifference> mismatched = {};
   /// With `by_position`: name in the file, name in the model, in order.
   std::vector<std::pair<std::string, std::string>> mapping = {};
+  /// What `load_weights` chose: the entry of the file, how names were fitted.
+  std::vector<std::string> notes = {};
 
   /// The tensors of the module that are as new: missing, or of another shape.
   [[nodiscard]] std::vector<std::string> made_new() const;
@@ -50,9 +52,9 @@ struct LoadReport {
 /// `_IncompatibleKeys(missing_keys=[...], unexpected_keys=[...])`.
 std::string to_string(const LoadReport& report);
 
-/// A table: how many tensors were taken; which are new, with both shapes; which
-/// of the file were left. At most `shown` names of a kind, then their number;
-/// 0: all.
+/// A table: how many tensors were taken; what was chosen; which are new, with
+/// both shapes; which of the file were left. At most `shown` names of a kind,
+/// then their number; 0: all.
 std::vector<std::string> to_lines(
     const LoadReport& report,
     std::size_t shown = 5);

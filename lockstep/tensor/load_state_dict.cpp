@@ -111,6 +111,22 @@ class Loader {
     return all;
   }
 
+  /// Names that are missing are not, where the module's tensor is copied under
+  /// another one.
+  void allow_shared(const StateDict& model) {
+    std::unordered_map<const void*, at::Tensor> copied;
+    for (const PendingCopy& copy : copies_) {
+      copied.emplace(copy.target.const_data_ptr(), copy.target);
+    }
+    std::erase_if(report_.missing_keys, [&](const std::string& key) {
+      const at::Tensor target = model.get(key);
+      const auto found = copied.find(target.const_data_ptr());
+      return found != copied.end() && found->second.is_alias_of(target) &&
+             found->second.sizes() == target.sizes() &&
+             found->second.strides() == target.strides();
+    });
+  }
+
   /// Units: tensors that `copy` would copy.
   [[nodiscard]] std::size_t fitting() const {
     return copies_.size();
@@ -298,6 +314,9 @@ LoadReport load(
   }
   Loader loader(entries, versions, std::move(report));
   loader.check(module, "", all);
+  if (options.may_share) {
+    loader.allow_shared(model);
+  }
   const std::string message =
       loader.accepts(options.may_differ, model.keys())
           ? ""

@@ -1,29 +1,221 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/load_weights.h"
 
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <c10/util/Exception.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/model.h"
+#include "lockstep/ckpt/walk.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/prefix_fit.h"
 
 namespace lockstep {
 namespace {
 
-std::vector<std::string> keys_of(const ckpt::Value& weights) {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : weights.as_dict()->items) {
-    if (const std::string* name = key.as_string()) {
-      keys.push_back(*name);
-    }
+using Keys = std::vector<std::string>;
+
+Keys text_keys(const ckpt::Dict& weights) {
+  Keys keys;
+  for (const auto& [key, value] : weights.items) {
+    keys.emplace_back(key.text());
   }
   return keys;
 }
 
+const ckpt::Value* attribute_of(const ckpt::Dict& dict, std::string_view name) {
+  const auto found = std::ranges::find_if(
+      dict.attributes,
+      [&](const ckpt::Item& item) { return item.first.text() == name; });
+  return found == dict.attributes.end() ? nullptr : &found->second;
+}
+
+// The names that `safetensors.torch.save_model` left out, since another one
+// has the same memory: its metadata says {"b.weight": "a.weight"}.
+void add_left_out(ckpt::Dict& weights) {
+  const ckpt::Value* metadata = attribute_of(weights, "__metadata__");
+  if (metadata == nullptr || metadata->as_dict() == nullptr) {
+    return;
+  }
+  const ckpt::Value written(weights);
+  for (const auto& [name, kept] : metadata->as_dict()->items) {
+    const ckpt::Value* value = written.find(kept.text());
+    if (value != nullptr && written.find(name.text()) == nullptr) {
+      weights.items.emplace_back(name, *value);
+    }
+  }
+}
+
+// The module that holds a key: "layer1.0" of "layer1.0.weight".
+std::string owner_of(std::string_view key) {
+  return std::string(key.substr(0, key.rfind('.') + 1));
+}
+
+// Versions of the modules that hold keys, by the modules' new names.
+ckpt::Value
+renamed_versions(const ckpt::Dict& versions, const Keys& from, const Keys& to) {
+  std::unordered_map<std::string, std::string> owners;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    owners.emplace(owner_of(from[i]), owner_of(to[i]));
+  }
+  ckpt::Dict renamed{.kind = versions.kind};
+  for (const auto& [path, version] : versions.items) {
+    const std::string text(path.text());
+    const auto owner = owners.find(text.empty() ? text : text + ".");
+    if (owner != owners.end()) {
+      std::string name = owner->second;
+      name.resize(name.size() - (name.empty() ? 0 : 1));
+      renamed.items.emplace_back(std::move(name), version);
+    }
+  }
+  return renamed;
+}
+
+[[noreturn]] void
+mismatch(std::string message, std::string hint, const char* detail) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "tensor.load",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = detail});
+}
+
+void rename(ckpt::Dict& weights, const Keys& from, const Keys& to) {
+  std::unordered_map<std::string_view, std::size_t> seen;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (const auto [first, is_new] = seen.emplace(to[i], i); !is_new) {
+      mismatch(
+          format(
+              "'{}' and '{}' of the file are both '{}' of the module",
+              escape(from[first->second]),
+              escape(from[i]),
+              escape(to[i])),
+          "'lockstep ckpt drop' takes one of them out",
+          "E_STATE_DICT");
+    }
+    weights.items[i].first = ckpt::Value(to[i]);
+  }
+  for (auto& [name, value] : weights.attributes) {
+    if (name.text() == "_metadata" && value.as_dict() != nullptr) {
+      value = renamed_versions(*value.as_dict(), from, to);
+    }
+  }
+}
+
+// "4 of 7 names were fitted: 'module.0.weight' -> '0.weight', ..."; empty if
+// none was.
+std::string renaming_text(const Keys& from, const Keys& to) {
+  std::size_t count = 0;
+  std::string first;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != to[i] && count++ == 0) {
+      first = format("'{}' -> '{}'", escape(from[i]), escape(to[i]));
+    }
+  }
+  return count == 0 ? std::string()
+                    : format(
+                          "{} of {} were fitted: {}{}",
+                          count,
+                          counted(from.size(), "name", "names"),
+                          first,
+                          count == 1 ? "" : ", ...");
+}
+
+// The names of the module in place of the file's. Returns what was done.
+std::string fit(const torch::nn::Module& module, ckpt::Dict& weights) {
+  const Keys from = text_keys(weights);
+  KeyFit fitted = fit_keys(state_dict(module).keys(), from);
+  if (!fitted.rivals.empty()) {
+    for (std::string& rival : fitted.rivals) {
+      rival.pop_back(); // the dot
+    }
+    mismatch(
+        format(
+            "the file has weights for this module more than once, under '{}'",
+            escape(join(fitted.rivals, "', '"))),
+        format(".key = \"{}\" takes these", escape(fitted.rivals.front())),
+        "E_AMBIGUOUS");
+  }
+  if (fitted.keys != from) {
+    rename(weights, from, fitted.keys);
+  }
+  return renaming_text(from, fitted.keys);
+}
+
+// What `.key` names where the file has no such entry: the front of the names
+// of some weights. Nothing if there are none.
+std::optional<FoundWeights> named_part(
+    const ckpt::Value& root,
+    const std::string& key) {
+  FoundWeights found = find_state_dict(root);
+  ckpt::Dict part = *found.weights.as_dict();
+  std::erase_if(part.items, [&](const ckpt::Item& item) {
+    return !item.first.text().starts_with(key + ".");
+  });
+  if (part.items.empty()) {
+    return std::nullopt;
+  }
+  const Keys from = text_keys(part);
+  Keys to = from;
+  for (std::string& name : to) {
+    name.erase(0, key.size() + 1);
+  }
+  rename(part, from, to);
+  found.weights = std::move(part);
+  return found;
+}
+
+FoundWeights weights_of(const ckpt::Value& root, const std::string& key) {
+  if (key.empty()) {
+    return find_state_dict(root);
+  }
+  auto entry = ckpt::find_path(root, key);
+  if (entry) {
+    FoundWeights found = find_state_dict(*entry);
+    found.note.clear(); // it was named
+    return found;
+  }
+  if (auto part = named_part(root, key)) {
+    return *std::move(part);
+  }
+  raise(std::move(entry).error());
+}
+
 } // namespace
+
+LoadReport load_fitting(
+    torch::nn::Module& module,
+    const ckpt::Value& weights,
+    const LoadWeightsOptions& options) {
+  LoadStateDictOptions how{
+      .strict = options.strict,
+      .by_position = options.by_position,
+      .may_differ = options.may_differ,
+      .may_share = true};
+  const ckpt::Dict* dict = weights.as_dict();
+  const bool has_names = dict != nullptr && !options.by_position &&
+                         std::ranges::all_of(dict->items, [](const auto& item) {
+                           return item.first.as_string() != nullptr;
+                         });
+  if (!has_names) {
+    return load_state_dict(module, weights, how);
+  }
+  ckpt::Dict own = *dict;
+  add_left_out(own);
+  std::string note = fit(module, own);
+  LoadReport report = load_state_dict(module, ckpt::Value(std::move(own)), how);
+  if (!note.empty()) {
+    report.notes.push_back(std::move(note));
+  }
+  return report;
+}
 
 LoadReport load_weights(
     torch::nn::Module& module,
@@ -34,27 +226,15 @@ LoadReport load_weights(
       path,
       {.map_location = options.map_location, .byteorder = options.byteorder},
       fs);
-  const FoundWeights found = find_state_dict(file.root());
+  const FoundWeights found = weights_of(file.root(), options.key);
   if (found.is_uncalled) {
     TORCH_WARN(escape(path), " ", ckpt::kUncalledText);
   }
-  const ckpt::Value& weights = found.weights;
-  if (options.by_position) {
-    return load_state_dict(
-        module,
-        weights,
-        {.strict = options.strict,
-         .by_position = true,
-         .may_differ = options.may_differ});
+  LoadReport report = load_fitting(module, found.weights, options);
+  if (!found.note.empty()) {
+    report.notes.insert(report.notes.begin(), found.note);
   }
-  const PrefixFit fit = fit_prefix(state_dict(module).keys(), keys_of(weights));
-  return load_state_dict(
-      module,
-      weights,
-      {.strict = options.strict,
-       .strip_prefix = fit.strip,
-       .add_prefix = fit.add,
-       .may_differ = options.may_differ});
+  return report;
 }
 
 } // namespace lockstep

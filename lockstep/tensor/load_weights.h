@@ -6,6 +6,7 @@
 //   load_weights(*net, "whole_model_of_4_gpus.pth");
 //   load_weights(*model, "vgg19.pth", {.by_position = true});
 //   load_weights(*model, "resnet18.pth", {.may_differ = MayDiffer::kEnds});
+//   load_weights(*net, "esrgan.pth", {.key = "params_ema"});
 #pragma once
 
 #include <bit>
@@ -35,19 +36,35 @@ struct LoadWeightsOptions {
   MayDiffer may_differ = MayDiffer::kNothing;
   /// Byte order of files that do not say it (`ckpt::LoadOptions`).
   std::optional<std::endian> byteorder = {};
+  /// Where the weights are: the dotted name of an entry of the file
+  /// ("params_ema", "state.model"), or what the names of some of its weights
+  /// begin with ("student"). Empty: `find_state_dict` looks for them.
+  std::string key = {};
 };
 
-/// Finds the weights in the file and copies them into `module`. "module." (or
-/// another prefix that all keys share) is taken off or put on as the module's
-/// own keys want it; the choice that fits most keys wins, and a name that fits
-/// as it is stays. Warns if the method `state_dict` was saved uncalled, and
-/// takes the weights from its model. No code of the file runs; its GPUs need
-/// not be here. Errors: throws what `load` throws; as `find_state_dict`; as
-/// `load_state_dict`, and the module is then unchanged.
+/// Finds the weights in the file and copies them into `module`. Names need not
+/// agree in what wraps the network: "module.", "_orig_mod." and the like,
+/// anywhere in a name, in layers, on some keys only; one more prefix of any
+/// name that a side has around all of it. The choice that fits most keys wins,
+/// and a name that fits as it is stays. A tensor that the module has under
+/// several names may be in the file once, as `safetensors.torch.save_model`
+/// writes it. `LoadReport::notes` says what was chosen.
+/// Warns if the method `state_dict` was saved uncalled, and takes the weights
+/// from its model. No code of the file runs; its GPUs need not be here.
+/// Errors: throws what `load` throws; as `find_state_dict`; kMismatch
+/// (E_AMBIGUOUS) if several parts of the file fit as well; as
+/// `load_state_dict`. The module is then unchanged.
 LoadReport load_weights(
     torch::nn::Module& module,
     const std::string& path,
     const LoadWeightsOptions& options = {},
     FileSystem& fs = real_fs());
+
+/// The same for weights that were found already: a dict of tensors. Only
+/// `strict`, `by_position` and `may_differ` of `options` count.
+LoadReport load_fitting(
+    torch::nn::Module& module,
+    const ckpt::Value& weights,
+    const LoadWeightsOptions& options = {});
 
 } // namespace lockstep

@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The prefix by which the keys of a file differ from a module's: "module." of
-// DataParallel, or any other that all keys share.
+// How the keys of a file become those of a module: wrappers ("module.",
+// "_orig_mod.") on one side only, anywhere in the name, and one prefix that a
+// side has around all of its keys ("model." of Lightning).
 #pragma once
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lockstep/ckpt/value.h"
 
 namespace lockstep {
 
-/// What to do to the file's keys; both empty: nothing.
-struct PrefixFit {
-  std::string strip = {};
-  std::string add = {};
+/// What to call the file's keys.
+struct KeyFit {
+  /// One for each key of the file, in order.
+  std::vector<std::string> keys = {};
+  /// Two or more prefixes of the file below which the module's keys are, each
+  /// with other tensors ("student.", "teacher."): then no key is changed.
+  std::vector<std::string> rivals = {};
 
-  friend bool operator==(const PrefixFit&, const PrefixFit&) = default;
+  friend bool operator==(const KeyFit&, const KeyFit&) = default;
 };
 
-/// The edit after which most of the file's keys are the model's; none where
-/// that many fit as they are.
-PrefixFit fit_prefix(
+/// The names under which most keys fit; the file's own where that many fit as
+/// they are. A layer's name is never exchanged for another's.
+KeyFit fit_keys(
     std::span<const std::string> model_keys,
     std::span<const std::string> file_keys);
 

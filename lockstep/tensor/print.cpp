@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/loss.h>
 
 #include "lockstep/tensor/layer_text.h"
 #include "lockstep/tensor/state_dict.h"
@@ -30,9 +32,23 @@ std::string line(const std::string& key, const std::string& text) {
 }
 
 std::vector<std::string> child_lines(const Module& module) {
+  const bool is_attention =
+      dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) !=
+      nullptr;
   std::vector<std::string> lines;
   for (const auto& child : module.named_children()) {
-    lines.push_back(line(child.key(), to_string(*child.value())));
+    // Python's attention projects with a Linear of a class of its own.
+    const bool is_own_linear = is_attention && child.key() == "out_proj";
+    const std::string text = to_string(*child.value());
+    lines.push_back(line(
+        child.key(),
+        (is_own_linear ? "NonDynamicallyQuantizable" : "") + text));
+  }
+  const auto* triplet =
+      dynamic_cast<const torch::nn::TripletMarginWithDistanceLossImpl*>(
+          &module);
+  if (triplet != nullptr && !triplet->options.distance_function()) {
+    lines.push_back(line("distance_function", "PairwiseDistance()"));
   }
   return lines;
 }
@@ -70,11 +86,11 @@ std::string to_string(const Module& module) {
       is_list ? list_lines(module) : child_lines(module);
   const std::string options = layer_text(module);
   std::string text = class_name(module) + "(";
-  if (lines.empty()) {
+  if (lines.empty() && options.find('\n') == std::string::npos) {
     return text + options + ")";
   }
   if (!options.empty()) {
-    lines.insert(lines.begin(), options);
+    lines.insert(lines.begin(), indented(options));
   }
   for (const std::string& item : lines) {
     text += "\n  " + item;

@@ -14,8 +14,9 @@ class Module;
 namespace lockstep {
 
 /// PyTorch 2.13's `repr(module)`: class name, options, children indented by
-/// two. Options show for the layers of layer_text.cpp; any other module shows
-/// its class name and children.
+/// two. Options show for all layers of LibTorch, but for what LibTorch does not
+/// keep of them (layer_text.h); any other module shows its class name and
+/// children.
 std::string to_string(const torch::nn::Module& module);
 
 } // namespace lockstep

@@ -56,6 +56,8 @@ struct LoadStateDictOptions {
   bool by_position = false;
   /// What need not fit; then the report says what was taken.
   MayDiffer may_differ = MayDiffer::kNothing;
+  /// Of the names that the module has for one tensor, one is enough.
+  bool may_share = false;
   /// Units: names of each kind that an error lists before it counts; 0: all,
   /// which is PyTorch's text to the byte.
   std::size_t shown_names = 5;

@@ -2,6 +2,7 @@
 #include "lockstep/train/bar_observer.h"
 
 #include "lockstep/base/strings.h"
+#include "lockstep/train/line_observer.h"
 #include "lockstep/train/stopwatch.h"
 
 namespace lockstep::train {
@@ -10,7 +11,7 @@ void BarObserver::on_start(const StartRecord& record) {
   epochs_ = record.epochs;
   counted_ = static_cast<double>(record.samples);
   loss_ = record.train.loss * counted_;
-  right_ = record.train.top1 / 100.0 * counted_;
+  right_ = record.train.top1.value_or(0.0) / 100.0 * counted_;
 }
 
 void BarObserver::on_step(const StepRecord& record) {
@@ -29,22 +30,22 @@ void BarObserver::on_step(const StepRecord& record) {
   samples_ += record.samples;
   counted_ += count;
   loss_ += record.loss * count;
-  right_ += record.top1 / 100.0 * count;
+  right_ += record.top1.value_or(0.0) / 100.0 * count;
   line_->update(
       {.done = record.batch + 1,
        .samples = samples_,
        .loss = loss_ / counted_,
-       .accuracy = right_ / counted_});
+       .accuracy =
+           record.top1 ? std::optional(right_ / counted_) : std::nullopt});
   if (record.batch + 1 == record.batches) {
     line_->finish();
   }
 }
 
 void BarObserver::on_epoch(const EpochRecord& record) {
-  console_.print(format(
-      "Test:  Acc@1 {:.3f} Acc@5 {:.3f}",
-      record.test.top1,
-      record.test.top5));
+  if (record.test) {
+    console_.print(test_text(*record.test));
+  }
 }
 
 void BarObserver::on_end(const EndRecord& record) {

@@ -32,15 +32,29 @@ struct Layout {
 
 constexpr std::string_view kEpoch = "epoch";
 constexpr std::string_view kOptimizer = "optimizer";
+// What says something about the run, and is no state of it.
+constexpr std::array<std::string_view, 4> kFacts{
+    kEpoch,
+    "arch",
+    "args",
+    "version"};
+// PyTorch's tutorials call the state of an optimizer and of a schedule so.
+constexpr std::string_view kOptimizerState = "optimizer_state_dict";
+constexpr std::array<std::string_view, 2> kSchedulerStates{
+    "scheduler_state_dict",
+    "lr_scheduler_state_dict"};
 
 // The first row that fits. Sources: torchvision references/classification
-// (train.py), timm.utils.CheckpointSaver, examples/imagenet (main.py).
+// (train.py), timm.utils.CheckpointSaver, examples/imagenet (main.py), the
+// tutorial "Saving and loading a general checkpoint".
 // clang-format off
 constexpr std::array kLayouts{
     Layout{"Lockstep", "lockstep", "state_dict", "scheduler", "best_acc1"},
     Layout{"torchvision", "lr_scheduler", "model", "lr_scheduler", {}, true},
     Layout{"timm", "version", "state_dict", "lr_scheduler", "metric", true},
     Layout{"{epoch, model, ...}", "model", "model", "scheduler", {}, true},
+    Layout{"PyTorch's tutorials", "model_state_dict", "model_state_dict",
+           "scheduler", {}, true},
     Layout{"{epoch, best_mIoU, ...}", "best_mIoU", "state_dict", "scheduler"},
     Layout{"PyTorch's examples", "state_dict", "state_dict", "scheduler",
            "best_acc1"},
@@ -86,11 +100,25 @@ bool is_bare_weights(const ckpt::Value& root) {
          });
 }
 
+const ckpt::Value* optimizer_of(const ckpt::Value& root) {
+  const ckpt::Value* optimizer = root.find(kOptimizer);
+  return optimizer == nullptr ? root.find(kOptimizerState) : optimizer;
+}
+
+const ckpt::Value* scheduler_of(const ckpt::Value& root, const Layout& layout) {
+  const ckpt::Value* scheduler = root.find(layout.scheduler);
+  for (const std::string_view key : kSchedulerStates) {
+    scheduler = scheduler == nullptr ? root.find(key) : scheduler;
+  }
+  return scheduler;
+}
+
 /// What to do with a file from which no run can go on.
 std::string hint_for(const ckpt::Value& root, const std::string& path) {
   // A state dict, or one in a dict, or a whole model that was pickled.
   const bool has_weights = is_bare_weights(root) || root.as_object() ||
-                           root.find("state_dict") || root.find("model");
+                           root.find("state_dict") || root.find("model") ||
+                           root.find("model_state_dict");
   return has_weights
              ? format(
                    "--initial-checkpoint {} starts a new run from its weights",
@@ -121,10 +149,13 @@ const Layout& layout_of(const ckpt::Value& root, const std::string& path) {
   });
   const Layout& layout = found == kLayouts.end() ? kLayouts.back() : *found;
   std::vector<std::string> missing;
-  for (const std::string_view key : {kEpoch, layout.weights, kOptimizer}) {
+  for (const std::string_view key : {kEpoch, layout.weights}) {
     if (root.find(key) == nullptr) {
       missing.push_back(format("'{}'", key));
     }
+  }
+  if (optimizer_of(root) == nullptr) {
+    missing.push_back(format("'{}'", kOptimizer));
   }
   if (!missing.empty()) {
     refuse(
@@ -140,11 +171,7 @@ double number_of(const ckpt::Value* value) {
   if (value == nullptr) {
     return 0.0;
   }
-  if (const ckpt::Tensor* tensor = value->as_tensor();
-      tensor != nullptr && tensor->numel() == 1) {
-    return to_tensor(*tensor).to(at::kDouble).item<double>();
-  }
-  const double number = value->number().value_or(0.0);
+  const double number = number_in(*value).value_or(0.0);
   return std::isfinite(number) ? number : 0.0;
 }
 
@@ -165,30 +192,42 @@ std::int64_t next_epoch(
   return layout.epoch_is_done ? *epoch + 1 : *epoch;
 }
 
-/// The model as the script's user named it; empty if the file does not say.
-std::string_view model_name(const ckpt::Value& root) {
-  if (const ckpt::Value* arch = root.find("arch")) {
-    return arch->text();
-  }
-  // argparse's Namespace keeps its values in its state.
+/// A setting of the script: argparse's Namespace keeps them in its state, other
+/// scripts save a dict. Empty if the file does not say it.
+std::string_view arg_of(const ckpt::Value& root, std::string_view name) {
   const ckpt::Value* args = root.find("args");
   const ckpt::Object* space = args == nullptr ? nullptr : args->as_object();
-  const ckpt::Value* model = space == nullptr || space->state == nullptr
-                                 ? nullptr
-                                 : space->state->find("model");
-  return model == nullptr ? "" : model->text();
+  const ckpt::Value* values = space == nullptr ? args : space->state.get();
+  const ckpt::Value* value = values == nullptr ? nullptr : values->find(name);
+  return value == nullptr ? "" : value->text();
 }
 
-/// The first group of an optimizer's state, or the state of a schedule.
-const ckpt::Value* part_of(const ckpt::Value& ours, std::string_view name) {
+/// The model as the script's user named it; empty if the file does not say.
+std::string_view model_name(const ckpt::Value& root) {
+  const ckpt::Value* arch = root.find("arch");
+  return arch == nullptr ? arg_of(root, "model") : arch->text();
+}
+
+/// True if what the file calls its best is an accuracy: timm's metric is what
+/// --eval-metric says.
+bool has_accuracy(const ckpt::Value& root) {
+  const std::string_view metric = arg_of(root, "eval_metric");
+  return metric.empty() || metric == "top1";
+}
+
+/// The groups of an optimizer's state, or the state of a schedule.
+std::vector<ckpt::Value> parts_of(
+    const ckpt::Value& ours,
+    std::string_view name) {
   const ckpt::Value* part = ours.find(name);
   const ckpt::Value* groups =
       part == nullptr ? nullptr : part->find("param_groups");
   const ckpt::List* list = groups == nullptr ? nullptr : groups->as_list();
-  if (list == nullptr) {
-    return part;
+  if (list != nullptr) {
+    return list->items;
   }
-  return list->items.empty() ? nullptr : list->items.data();
+  return part == nullptr ? std::vector<ckpt::Value>()
+                         : std::vector<ckpt::Value>{*part};
 }
 
 /// Python counts how often each epoch is named; our flag names them one by one.
@@ -229,15 +268,33 @@ std::optional<ckpt::Value> kept_value(
   return counter == nullptr ? std::optional(*value) : milestones_of(*counter);
 }
 
+/// What was set for most of the model: scripts lower the rate of some groups,
+/// and spare some from decay.
+std::optional<ckpt::Value> largest_value(
+    const std::vector<ckpt::Value>& parts,
+    const KeptSetting& kept) {
+  std::optional<ckpt::Value> largest;
+  for (const ckpt::Value& part : parts) {
+    std::optional<ckpt::Value> value = kept_value(part, kept);
+    if (value && value->as_tensor() != nullptr) {
+      value = ckpt::Value(number_of(&*value));
+    }
+    const bool is_larger = value && largest && value->number() &&
+                           largest->number() < value->number();
+    if (is_larger || !largest) {
+      largest = std::move(value);
+    }
+  }
+  return largest;
+}
+
 ckpt::Value args_of(const ckpt::Value& root, const ckpt::Value& ours) {
   ckpt::Value args = ckpt::Value::dict({});
   if (const std::string_view model = model_name(root); !model.empty()) {
     args.set("model", model);
   }
   for (const KeptSetting& kept : kKept) {
-    const ckpt::Value* part = part_of(ours, kept.part);
-    const auto value = part ? kept_value(*part, kept) : std::nullopt;
-    if (value) {
+    if (const auto value = largest_value(parts_of(ours, kept.part), kept)) {
       args.set(std::string(kept.key), *value);
     }
   }
@@ -247,9 +304,9 @@ ckpt::Value args_of(const ckpt::Value& root, const ckpt::Value& ours) {
 /// A file without a schedule may not say the first rate; the rate of now is
 /// the best guess then.
 void guess_rate(RunCheckpoint& checkpoint) {
-  const ckpt::Value* group = part_of(checkpoint.root, kOptimizer);
-  const ckpt::Value* lr = group == nullptr ? nullptr : group->find("lr");
-  const auto rate = lr == nullptr ? std::nullopt : lr->number();
+  constexpr KeptSetting kNow{"lr", kOptimizer, "lr"};
+  const auto lr = largest_value(parts_of(checkpoint.root, kOptimizer), kNow);
+  const auto rate = lr ? lr->number() : std::nullopt;
   if (!rate || checkpoint.root.find("args")->find("lr") != nullptr) {
     return;
   }
@@ -267,13 +324,27 @@ notes_of(const ckpt::Value& root, const Layout& layout, std::int64_t epochs) {
       "a checkpoint of another program ({} layout): {} done",
       layout.name,
       counted(static_cast<std::uint64_t>(epochs), "epoch is", "epochs are"))};
+  const ckpt::Value* scheduler = scheduler_of(root, layout);
+  std::vector<std::string> unused;
   for (const auto& [key, value] : root.as_dict()->items) {
-    const std::string* name = key.as_string();
-    if (name != nullptr && name->starts_with("best_") && *name != layout.best) {
+    const std::string name(key.text());
+    const bool is_best = name == layout.best;
+    if (is_best ? !has_accuracy(root) : name.starts_with("best_")) {
       notes.push_back(format(
-          "'{}' is another metric: the best accuracy begins fresh",
-          escape(*name)));
+          "'{}' is another metric{}: the best accuracy begins fresh",
+          escape(name),
+          is_best ? format(" ({})", escape(arg_of(root, "eval_metric"))) : ""));
+      continue;
     }
+    const bool is_used = is_best || name == layout.weights ||
+                         &value == optimizer_of(root) || &value == scheduler ||
+                         std::ranges::find(kFacts, name) != kFacts.end();
+    if (!is_used) {
+      unused.push_back(format("'{}'", escape(name)));
+    }
+  }
+  if (!unused.empty()) {
+    notes.push_back(format("not used: {}", join(unused, ", ")));
   }
   return notes;
 }
@@ -291,9 +362,10 @@ RunCheckpoint to_run_checkpoint(
   ckpt::Value ours = ckpt::Value::dict(
       {{"epoch", epoch},
        {"state_dict", *root.find(layout.weights)},
-       {"best_acc1", number_of(root.find(layout.best))},
-       {"optimizer", *root.find(kOptimizer)}});
-  if (const ckpt::Value* scheduler = root.find(layout.scheduler)) {
+       {"best_acc1",
+        has_accuracy(root) ? number_of(root.find(layout.best)) : 0.0},
+       {"optimizer", *optimizer_of(root)}});
+  if (const ckpt::Value* scheduler = scheduler_of(root, layout)) {
     ours.set("scheduler", *scheduler);
   }
   ours.set("args", args_of(root, ours));

@@ -26,14 +26,15 @@ struct RunCheckpoint {
   ckpt::Value guessed_args = ckpt::Value::dict({});
 };
 
-/// Takes what Lockstep, PyTorch's examples, torchvision's and timm's scripts
-/// write, `{epoch, model, optimizer, scheduler}` and
+/// Takes what Lockstep, PyTorch's examples and tutorials (`{epoch,
+/// model_state_dict, optimizer_state_dict, loss}`), torchvision's and timm's
+/// scripts write, `{epoch, model, optimizer, scheduler}` and
 /// `{epoch, best_mIoU, state_dict, optimizer}`. The entries themselves stay as
 /// they are; the model's name and what the optimizer and the schedule say of
 /// their settings become `args`. A best value of another metric than accuracy
-/// is left, with a note. `path` is for messages.
-/// Errors: throws kMismatch (E_NOT_A_RUN) that names the missing keys and says
-/// what to do.
+/// is left, with a note; a note names what else is not used. `path` is for
+/// messages. Errors: throws kMismatch (E_NOT_A_RUN) that names the missing keys
+/// and says what to do.
 RunCheckpoint to_run_checkpoint(
     const ckpt::Value& root,
     const std::string& path);

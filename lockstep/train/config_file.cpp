@@ -121,19 +121,19 @@ ckpt::Value to_value(const std::vector<std::int64_t>& values) {
 
 /// What `set_flag` reads; nothing for None and for what no flag holds.
 std::optional<std::string> to_text(const ckpt::Value& value) {
-  if (const auto* text = value.as_string()) {
+  if (const auto text = value.as_string()) {
     return *text;
   }
-  if (const auto* flag = value.as_bool()) {
+  if (const auto flag = value.as_bool()) {
     return *flag ? "true" : "false";
   }
-  if (const auto* number = value.as_int()) {
+  if (const auto number = value.as_int()) {
     return std::to_string(*number);
   }
-  if (const auto* number = value.as_float()) {
-    return shortest(*number);
+  if (value.type() == ckpt::Value::Type::kFloat) {
+    return shortest(*value.as_float());
   }
-  if (const auto* list = value.as_list()) {
+  if (const auto list = value.as_list()) {
     std::vector<std::string> parts;
     parts.reserve(list->items.size());
     for (const ckpt::Value& item : list->items) {

@@ -26,17 +26,27 @@ void CsvObserver::on_step(const StepRecord& record) {
   }
 }
 
+namespace {
+
+// An empty cell is no number.
+std::string cell(const std::optional<double>& number) {
+  return number ? shortest(*number) : std::string();
+}
+
+} // namespace
+
 void CsvObserver::on_epoch(const EpochRecord& record) {
+  const Score test = record.test.value_or(Score());
   results_.append(format(
       "{},{},{},{},{},{},{},{},{},{:.1f},{:.3f},{:.3f},{:.3f}",
       record.epoch,
       record.step,
       record.samples,
       shortest(record.train.loss),
-      shortest(record.train.top1),
-      shortest(record.test.loss),
-      shortest(record.test.top1),
-      shortest(record.test.top5),
+      cell(record.train.top1),
+      record.test ? shortest(test.loss) : std::string(),
+      cell(test.top1),
+      cell(test.top5),
       shortest(record.lr),
       record.images_per_second,
       record.times.wall,

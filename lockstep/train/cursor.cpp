@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/loss_watch.h"
 
 namespace lockstep::train {
 namespace {
@@ -107,6 +108,67 @@ void Cursor::finish_epoch() {
   sums = {};
 }
 
+bool Cursor::take_best(const EpochRecord& record) {
+  if (!is_finite(record)) {
+    return false;
+  }
+  if (best_by == BestBy::kAccuracy) {
+    const double accuracy = record.test.value_or(Score()).top1.value_or(0.0);
+    const bool is_best = accuracy > best_acc1;
+    best_acc1 = std::max(best_acc1, accuracy);
+    return is_best;
+  }
+  const double loss = best_by == BestBy::kTestLoss
+                          ? record.test.value_or(Score()).loss
+                          : record.train.loss;
+  const bool is_best = !best_loss || loss < *best_loss;
+  best_loss = is_best ? loss : *best_loss;
+  return is_best;
+}
+
+std::string Cursor::best_text() const {
+  if (best_by == BestBy::kAccuracy) {
+    return best_acc1 > 0 ? format("best Acc@1 {}", shortest(best_acc1))
+                         : "no best epoch";
+  }
+  return best_loss
+             ? format("best {} {}", best_column(best_by), shortest(*best_loss))
+             : "no best epoch";
+}
+
+namespace {
+
+StatePart best_part(Cursor& cursor) {
+  if (cursor.best_by == BestBy::kAccuracy) {
+    return {
+        .key = "best_acc1",
+        .save =
+            [&cursor](ValueBuilder&) { return ckpt::Value(cursor.best_acc1); },
+        .load =
+            [&cursor](const ckpt::Value& saved) {
+              cursor.best_acc1 = to_real("best_acc1", saved);
+            },
+        .if_missing = IfMissing::kWarn};
+  }
+  const std::string key = format("best_{}", best_column(cursor.best_by));
+  return {
+      .key = key,
+      .save =
+          [&cursor](ValueBuilder&) {
+            return cursor.best_loss ? ckpt::Value(*cursor.best_loss)
+                                    : ckpt::Value();
+          },
+      .load =
+          [&cursor, key](const ckpt::Value& saved) {
+            cursor.best_loss = saved.is_none()
+                                   ? std::nullopt
+                                   : std::optional(to_real(key, saved));
+          },
+      .if_missing = IfMissing::kWarn};
+}
+
+} // namespace
+
 std::vector<StatePart> cursor_parts(Cursor& cursor, World& world) {
   const auto count_part = [](const std::string& key, std::int64_t& member) {
     return StatePart{
@@ -122,13 +184,7 @@ std::vector<StatePart> cursor_parts(Cursor& cursor, World& world) {
   return {
       count_part("epoch", cursor.epoch),
       std::move(step),
-      {.key = "best_acc1",
-       .save =
-           [&cursor](ValueBuilder&) { return ckpt::Value(cursor.best_acc1); },
-       .load =
-           [&cursor](const ckpt::Value& saved) {
-             cursor.best_acc1 = to_real("best_acc1", saved);
-           }},
+      best_part(cursor),
       {.key = "cursor",
        .save =
            [&cursor, &world](ValueBuilder&) {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/train/scoring.h"
@@ -26,8 +28,13 @@ struct Cursor {
   Scoring sums = {};
   /// The rate of the last step.
   double lr = 0.0;
+  /// What chooses the best epoch; the program says it, not the checkpoint.
+  BestBy best_by = BestBy::kAccuracy;
   /// Units: percent; the best test accuracy so far.
   double best_acc1 = 0.0;
+  /// The lowest loss so far, of the test or of the training; none before the
+  /// first epoch whose losses are finite.
+  std::optional<double> best_loss = {};
 
   /// Counts a step of `ranks` ranks, of which this one had a batch of `size`,
   /// in an epoch of `epoch_samples`. Its score is added to `sums` once it is
@@ -35,14 +42,22 @@ struct Cursor {
   void count(std::int64_t size, std::int64_t ranks, std::int64_t epoch_samples);
   /// Goes on to the next epoch.
   void finish_epoch();
+  /// Whether an epoch is the best so far, which is kept. None whose losses are
+  /// not finite is.
+  bool take_best(const EpochRecord& record);
+  /// "best Acc@1 87.31", "best val_loss 0.25", "no best epoch".
+  [[nodiscard]] std::string best_text() const;
 
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
 /// `epoch` and `best_acc1`, as Python's scripts write them, and `step` and
 /// `cursor`, which a checkpoint may lack: it was taken after an epoch then.
+/// Where a loss chooses the best epoch, `best_val_loss` or `best_train_loss` (a
+/// number, or None) is there instead of `best_acc1`; it begins fresh, with a
+/// warning, in a run that goes on from a checkpoint of another best.
 /// Errors of loading: throws kMismatch for what is no number.
-/// Ownership: borrow `cursor`.
+/// Ownership: borrow `cursor`, whose `best_by` is set.
 std::vector<StatePart> cursor_parts(Cursor& cursor, World& world);
 
 } // namespace lockstep::train

@@ -129,7 +129,9 @@ ordered_json describe(const StartRecord& record) {
         {"cores", std::thread::hardware_concurrency()},
         {"isa", at::get_cpu_capability()}}},
       {"threads", at::get_num_threads()},
-      {"devices", record.devices}};
+      {"devices", record.devices},
+      {"ranks", record.ranks},
+      {"best_by", std::string(best_column(record.best_by))}};
   const std::vector<c10::Device> devices(
       record.devices.begin(),
       record.devices.end());

@@ -40,7 +40,7 @@ Score evaluate(
   }
   const Scoring all = scoring.over(world);
   const std::chrono::duration<double> elapsed = Clock::now() - start;
-  return all.score(elapsed.count());
+  return all.score(elapsed.count(), strategy.has_classes());
 }
 
 } // namespace lockstep::train

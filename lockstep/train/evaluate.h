@@ -13,7 +13,8 @@
 namespace lockstep::train {
 
 /// Tests the first `samples` of the loader's data set, each rank its share,
-/// and gives all ranks the result of all.
+/// and gives all ranks the result of all. No accuracy for a strategy without
+/// classes.
 /// Errors: as `Strategy::test`, `Loader::next` and `World::sum`.
 Score evaluate(
     Strategy& strategy,

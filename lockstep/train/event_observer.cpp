@@ -3,6 +3,7 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 namespace lockstep::train {
 namespace {
@@ -43,14 +44,20 @@ void EventObserver::on_step(const StepRecord& record) {
 }
 
 void EventObserver::on_epoch(const EpochRecord& record) {
-  add(record.step,
-      std::array{
-          scalar("Loss/train", record.train.loss),
-          scalar("Loss/test", record.test.loss),
-          scalar("Accuracy/train", record.train.top1),
-          scalar("Accuracy/test", record.test.top1),
-          scalar("Accuracy/test top 5", record.test.top5),
-          scalar("ImagesPerSecond", record.images_per_second)});
+  const Score test = record.test.value_or(Score());
+  std::vector<report::Scalar> scalars{scalar("Loss/train", record.train.loss)};
+  const auto add_known =
+      [&scalars](std::string_view tag, const std::optional<double>& value) {
+        if (value) {
+          scalars.push_back(scalar(tag, *value));
+        }
+      };
+  add_known("Loss/test", record.test ? std::optional(test.loss) : std::nullopt);
+  add_known("Accuracy/train", record.train.top1);
+  add_known("Accuracy/test", test.top1);
+  add_known("Accuracy/test top 5", test.top5);
+  scalars.push_back(scalar("ImagesPerSecond", record.images_per_second));
+  add(record.step, scalars);
 }
 
 void EventObserver::add(

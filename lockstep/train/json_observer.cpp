@@ -14,6 +14,14 @@ JsonObserver::JsonObserver(
     : log_interval_(log_interval),
       file_(files.open(format("{}/{}", folder, kMetricsFile))) {}
 
+namespace {
+
+Json number_or_null(const std::optional<double>& number) {
+  return number ? Json(*number) : Json();
+}
+
+} // namespace
+
 void JsonObserver::on_step(const StepRecord& record) {
   if (!record.is_logged(log_interval_)) {
     return;
@@ -26,8 +34,8 @@ void JsonObserver::on_step(const StepRecord& record) {
       .set("batches", record.batches)
       .set("samples", record.samples)
       .set("loss", record.loss)
-      .set("top1", record.top1)
-      .set("top5", record.top5)
+      .set("top1", number_or_null(record.top1))
+      .set("top5", number_or_null(record.top5))
       .set("lr", record.lr)
       .set("seconds", record.seconds)
       .set("data_seconds", record.data_seconds);
@@ -35,17 +43,20 @@ void JsonObserver::on_step(const StepRecord& record) {
 }
 
 void JsonObserver::on_epoch(const EpochRecord& record) {
+  const Score test = record.test.value_or(Score());
   Json line = Json::object();
   line.set("event", "epoch")
       .set("epoch", record.epoch)
       .set("step", record.step)
       .set("samples", record.samples)
       .set("train_loss", record.train.loss)
-      .set("train_top1", record.train.top1)
-      .set("train_top5", record.train.top5)
-      .set("val_loss", record.test.loss)
-      .set("val_top1", record.test.top1)
-      .set("val_top5", record.test.top5)
+      .set("train_top1", number_or_null(record.train.top1))
+      .set("train_top5", number_or_null(record.train.top5))
+      .set("val_loss", record.test ? Json(test.loss) : Json())
+      .set("val_top1", number_or_null(test.top1))
+      .set("val_top5", number_or_null(test.top5))
+      .set("best", record.is_best)
+      .set("best_by", best_column(record.best_by))
       .set("lr", record.lr)
       .set("images_per_s", record.images_per_second)
       .set("epoch_s", record.times.wall)

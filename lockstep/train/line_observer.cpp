@@ -32,8 +32,8 @@ void LineObserver::on_start(const StartRecord& record) {
   meters_ = {};
   if (record.samples > 0) {
     meters_.loss.start(record.train.loss, record.samples);
-    meters_.top1.start(record.train.top1, record.samples);
-    meters_.top5.start(record.train.top5, record.samples);
+    meters_.top1.start(record.train.top1.value_or(0.0), record.samples);
+    meters_.top5.start(record.train.top5.value_or(0.0), record.samples);
   }
 }
 
@@ -46,8 +46,8 @@ void LineObserver::on_step(const StepRecord& record) {
   ++steps_;
   samples_ += record.samples;
   meters_.loss.add(record.loss, record.samples);
-  meters_.top1.add(record.top1, record.samples);
-  meters_.top5.add(record.top5, record.samples);
+  meters_.top1.add(record.top1.value_or(0.0), record.samples);
+  meters_.top5.add(record.top5.value_or(0.0), record.samples);
   meters_.time.add(record.seconds);
   meters_.data.add(record.data_seconds);
   if (!record.is_logged(log_interval_)) {
@@ -58,7 +58,7 @@ void LineObserver::on_step(const StepRecord& record) {
       LogLevel::kInfo,
       format(
           "{}{}]  {}  eta: {}  lr: {}  img/s: {}  loss: {}  "
-          "acc1: {}  acc5: {}  time: {:.4f}  data: {:.4f}",
+          "{}time: {:.4f}  data: {:.4f}",
           kEpoch,
           record.epoch,
           position(record.batch, record.batches),
@@ -66,8 +66,11 @@ void LineObserver::on_step(const StepRecord& record) {
           format("{:.6g}", record.lr),
           rate(record.epoch_seconds),
           meters_.loss.text(),
-          meters_.top1.text(),
-          meters_.top5.text(),
+          record.top1 ? format(
+                            "acc1: {}  acc5: {}  ",
+                            meters_.top1.text(),
+                            meters_.top5.text())
+                      : std::string(),
           meters_.time.average(),
           meters_.data.average()));
   steps_ = 0;
@@ -93,13 +96,18 @@ void LineObserver::on_epoch(const EpochRecord& record) {
           record.epoch,
           to_string(record.times),
           record.images_per_second));
-  log_.write(
-      LogLevel::kInfo,
-      format(
-          "{}Acc@1 {:.3f} Acc@5 {:.3f}",
-          kTest,
-          record.test.top1,
-          record.test.top5));
+  if (record.test) {
+    log_.write(LogLevel::kInfo, test_text(*record.test));
+  }
+}
+
+std::string test_text(const Score& test) {
+  return test.top1 ? format(
+                         "{}Acc@1 {:.3f} Acc@5 {:.3f}",
+                         kTest,
+                         *test.top1,
+                         test.top5.value_or(0.0))
+                   : format("{}loss {:.6g}", kTest, test.loss);
 }
 
 void LineObserver::on_end(const EndRecord& record) {

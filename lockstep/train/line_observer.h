@@ -9,6 +9,7 @@
 // rate.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "lockstep/base/log_sink.h"
@@ -20,7 +21,11 @@ namespace lockstep::train {
 /// Whether a line of a log is one that a `LineObserver` writes.
 bool is_observed_line(std::string_view line);
 
-/// Writes a line for every logged step, two for every epoch and one at the end.
+/// "Test:  Acc@1 87.310 Acc@5 99.480"; "Test:  loss 0.25" without accuracy.
+std::string test_text(const Score& test);
+
+/// Writes a line for every logged step, two for every epoch (one without a
+/// test) and one at the end.
 /// Ownership: `log` must outlive the observer.
 class LineObserver final : public Observer {
  public:

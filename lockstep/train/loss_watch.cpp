@@ -23,6 +23,11 @@ bool is_all_finite(const at::Tensor& tensor) {
          std::isfinite(high.item<double>());
 }
 
+/// A run without a test has nothing that is not finite there.
+bool has_finite_test(const EpochRecord& record) {
+  return std::isfinite(record.test.value_or(Score()).loss);
+}
+
 /// Of a number that is not finite.
 std::string name_of(double loss) {
   return std::isnan(loss) ? "nan" : loss < 0 ? "-inf" : "inf";
@@ -36,7 +41,7 @@ bool has_finite_state(const torch::nn::Module& module) {
 }
 
 bool is_finite(const EpochRecord& record) {
-  return std::isfinite(record.train.loss) && std::isfinite(record.test.loss);
+  return std::isfinite(record.train.loss) && has_finite_test(record);
 }
 
 LossWatch::LossWatch(
@@ -70,12 +75,13 @@ std::string LossWatch::end_epoch(const EpochRecord& record) {
   if (stops()) {
     // Steps that were not finite end the run at once, unless they come from a
     // checkpoint inside the epoch.
-    const bool is_test = !std::isfinite(record.test.loss);
+    const bool is_test = !has_finite_test(record);
     refuse(format(
         "the loss of the {} epoch {} is {}, with lr {}",
         is_test ? "test after" : "training in",
         record.epoch,
-        name_of(is_test ? record.test.loss : record.train.loss),
+        name_of(
+            is_test ? record.test.value_or(Score()).loss : record.train.loss),
         shortest(record.lr)));
   }
   return format(
@@ -83,7 +89,7 @@ std::string LossWatch::end_epoch(const EpochRecord& record) {
       "the best epoch",
       record.epoch,
       counted(static_cast<std::uint64_t>(bad_steps), "step"),
-      std::isfinite(record.test.loss) ? "" : " and in the test");
+      has_finite_test(record) ? "" : " and in the test");
 }
 
 void LossWatch::check_state(const torch::nn::Module& module, std::int64_t step)

@@ -6,8 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::train {
 
@@ -23,18 +27,34 @@ struct Times {
 /// Averages over a data set.
 struct Score {
   double loss = 0.0;
-  /// Units: percent.
-  double top1 = 0.0;
-  double top5 = 0.0;
+  /// Units: percent; none with a loss of the program's own, whose targets need
+  /// not be classes (`OwnParts::classifies`).
+  std::optional<double> top1 = {};
+  std::optional<double> top5 = {};
   /// Of this start of the program: an epoch that was interrupted counts from
   /// where it went on.
   double seconds = 0.0;
 };
 
+/// By what the best epoch is chosen: the highest accuracy or the lowest loss of
+/// the test, or, in a run without a test, the lowest loss of the training.
+enum class BestBy { kAccuracy, kTestLoss, kTrainLoss };
+
+/// Its column of results.csv: "val_top1", "val_loss", "train_loss".
+constexpr std::string_view best_column(BestBy by) {
+  return by == BestBy::kAccuracy   ? kTestAccuracyColumn
+         : by == BestBy::kTestLoss ? kTestLossColumn
+                                   : kTrainLossColumn;
+}
+
 /// How a run begins, or goes on.
 struct StartRecord {
-  /// The run folder.
+  /// The run folder; empty on ranks that do not write.
   std::string folder = {};
+  /// This process among those of the run.
+  int rank = 0;
+  int ranks = 1;
+  BestBy best_by = BestBy::kAccuracy;
   /// "cpu", "cuda:0", once for every replica.
   std::vector<std::string> devices = {};
   /// The epoch that begins or goes on, of how many.
@@ -57,9 +77,9 @@ struct StepRecord {
   std::int64_t batches = 0;
   std::int64_t samples = 0;
   float loss = 0.0F;
-  /// Units: percent of the batch.
-  double top1 = 0.0;
-  double top5 = 0.0;
+  /// Units: percent of the batch; none: as `Score`.
+  std::optional<double> top1 = {};
+  std::optional<double> top5 = {};
   /// The rate this step was made with.
   double lr = 0.0;
   /// From the end of the step before to that of this one, and the wait for its
@@ -83,7 +103,11 @@ struct EpochRecord {
   std::int64_t step = 0;
   std::int64_t samples = 0;
   Score train = {};
-  Score test = {};
+  /// None in a run without test data.
+  std::optional<Score> test = {};
+  /// Whether it is the best one so far, and by what.
+  bool is_best = false;
+  BestBy best_by = BestBy::kAccuracy;
   /// The rate of the epoch's last step.
   double lr = 0.0;
   /// Of training, without the test.
@@ -105,13 +129,19 @@ struct CheckpointRecord {
 struct EndRecord {
   /// That are done.
   std::int64_t epochs = 0;
-  /// Units: percent.
-  double best_acc1 = 0.0;
+  /// Units: percent; 0 before the first best epoch, none if another number
+  /// chooses the best.
+  std::optional<double> best_acc1 = {};
+  /// The lowest loss; none before the first best epoch, and where the accuracy
+  /// chooses.
+  std::optional<double> best_loss = {};
   Times times = {};
   bool was_stopped = false;
 };
 
-/// Receives what a run measures; overrides what it wants to know.
+/// Receives what a run measures; overrides what it wants to know. Numbers are
+/// those of all ranks together. Observers of a program are told on every rank,
+/// but of checkpoints on the one that writes them (rank 0).
 /// Threads: called by the training thread only.
 class Observer {
  public:

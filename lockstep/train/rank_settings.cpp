@@ -67,4 +67,27 @@ void refuse_different_settings(const TrainConfig& config, World& world) {
   }
 }
 
+void refuse_different_data(
+    std::int64_t train_samples,
+    std::int64_t test_samples,
+    World& world) {
+  const std::string own =
+      format("{} training and {} test samples", train_samples, test_samples);
+  const auto all = world.gather(as_byte_span(own));
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (as_text(all[rank]) != as_text(all.front())) {
+      raise(
+          {.code = ErrorCode::kMismatch,
+           .op = "train.data",
+           .message = format(
+               "rank 0 has {}, rank {} has {}",
+               as_text(all.front()),
+               rank,
+               as_text(all[rank])),
+           .hint = "give every rank the whole data set: the trainer deals it",
+           .detail = "E_RANKS_DIFFER"});
+    }
+  }
+}
+
 } // namespace lockstep::train

@@ -4,6 +4,8 @@
 // flags, environments and configuration files may differ.
 #pragma once
 
+#include <cstdint>
+
 #include "lockstep/base/world.h"
 #include "lockstep/train/settings/config.h"
 
@@ -13,5 +15,14 @@ namespace lockstep::train {
 /// threads and devices may be a rank's own. All ranks call it.
 /// Errors: throws kMismatch (E_RANKS_DIFFER), on all ranks.
 void refuse_different_settings(const TrainConfig& config, World& world);
+
+/// The trainer deals one data set to all ranks. A rank that brings its own part
+/// would have that dealt again, and make another number of steps. All ranks
+/// call it.
+/// Units: samples. Errors: throws kMismatch (E_RANKS_DIFFER), on all ranks.
+void refuse_different_data(
+    std::int64_t train_samples,
+    std::int64_t test_samples,
+    World& world);
 
 } // namespace lockstep::train

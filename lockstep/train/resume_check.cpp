@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/models/registry.h"
+#include "lockstep/optim/factory.h"
 #include "lockstep/train/config_file.h"
 
 namespace lockstep::train {
@@ -66,7 +67,20 @@ void refuse_other_model(const TrainConfig& config, const Resumption& from) {
   const std::string_view name = arch == nullptr ? "" : arch->text();
   const std::vector<std::string> known = model_names();
   const bool is_known = std::ranges::find(known, name) != known.end();
-  if (is_known && name != config.model) {
+  if (name.starts_with(kOwnPrefix) && name != config.model) {
+    refuse(
+        from.path,
+        "E_OTHER_MODEL",
+        format(
+            "the checkpoint is of a program's model '{}', the run is of '{}'",
+            escape(name),
+            escape(config.model)),
+        "go on in that program; a class that has a new name can keep the old "
+        "one, torch::nn::Module(\"Net\"); a new run may begin with "
+        "--initial-checkpoint");
+  }
+  if (is_known && !config.model.starts_with(kOwnPrefix) &&
+      name != config.model) {
     refuse(
         from.path,
         "E_OTHER_MODEL",
@@ -96,13 +110,8 @@ std::string fresh_text(const std::string& key, const Cursor& cursor) {
 
 } // namespace
 
-void refuse_contradictions(
-    TrainConfig& config,
-    const Resumption& from,
-    bool has_own_model) {
-  if (!has_own_model) {
-    refuse_other_model(config, from);
-  }
+void refuse_contradictions(TrainConfig& config, const Resumption& from) {
+  refuse_other_model(config, from);
   const ckpt::Value* args = from.checkpoint.root.find("args");
   if (args == nullptr) {
     return;
@@ -132,6 +141,42 @@ void refuse_contradictions(
               flag.name));
     }
   }
+}
+
+std::string state_hint(const Resumption& from, const TrainConfig& config) {
+  const ckpt::Value& root = from.checkpoint.root;
+  const ckpt::Value* optimizer = root.find("optimizer");
+  const std::string new_run = format(
+      "--initial-checkpoint {} starts a new run from its weights",
+      from.path);
+  if (optimizer == nullptr || optimizer->find("param_groups") == nullptr) {
+    return "the checkpoint has no state of an optimizer; " + new_run;
+  }
+  const auto flag_for = [&](std::string_view flag,
+                            const std::string& saved,
+                            const std::string& asked,
+                            const std::vector<std::string>& known) {
+    // Older files do not tell Adam from AdamW.
+    if (saved.empty() || asked.starts_with(saved)) {
+      return std::string();
+    }
+    return std::ranges::find(known, saved) != known.end()
+               ? format("--{} {} goes on with it", flag, saved)
+               : format("no --{} goes on with {}; {}", flag, saved, new_run);
+  };
+  const std::string hint = flag_for(
+      "opt",
+      lower_case(saved_optimizer(*optimizer)),
+      config.opt,
+      optimizer_names());
+  const ckpt::Value* scheduler = root.find("scheduler");
+  return !hint.empty() || scheduler == nullptr
+             ? hint
+             : flag_for(
+                   "lr-scheduler",
+                   saved_scheduler(*scheduler),
+                   config.lr_scheduler,
+                   scheduler_names());
 }
 
 std::vector<StartLine> take_settings(

@@ -17,13 +17,12 @@
 namespace lockstep::train {
 
 /// Takes the checkpoint's image size where `config` has none.
+/// `config.model` is as `with_own_names` has it.
 /// Errors: throws kMismatch for what the run cannot go on with: another model
 /// (E_OTHER_MODEL), optimizer, schedule or image size (E_OTHER_SETTING). A
-/// program's own model has neither name nor size.
-void refuse_contradictions(
-    TrainConfig& config,
-    const Resumption& from,
-    bool has_own_model);
+/// program's own model may go on from a checkpoint that names one of Lockstep's
+/// or a foreign one: programs have classes of these names, too.
+void refuse_contradictions(TrainConfig& config, const Resumption& from);
 
 /// Gives settings that the saved optimizer and schedule decide (rates,
 /// momentum, ...) the values of the checkpoint's `args`. Returns a line for
@@ -32,6 +31,11 @@ std::vector<StartLine> take_settings(
     TrainConfig& config,
     const ckpt::Value& args,
     const SettingSources& sources = {});
+
+/// The flag with which the state of the checkpoint's optimizer and schedule
+/// fits where that of `config` does not; what to do if there is none. Empty if
+/// both are of the classes that `config` asks for.
+std::string state_hint(const Resumption& from, const TrainConfig& config);
 
 /// What is known once a checkpoint is loaded.
 struct ResumeCheck {

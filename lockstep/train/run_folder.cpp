@@ -82,6 +82,20 @@ std::string plain_path(const std::string& path) {
   return normal.has_filename() ? normal : normal.parent_path();
 }
 
+std::string folder_word(std::string_view model) {
+  std::string word;
+  for (const char c : model) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '_' || c == '.';
+    if (is_plain) {
+      word += c;
+    } else if (!word.ends_with('-')) {
+      word += '-';
+    }
+  }
+  return word;
+}
+
 std::string named_folder(const TrainConfig& config) {
   if (config.name.empty()) {
     return config.output.empty() ? std::string() : plain_path(config.output);
@@ -106,7 +120,8 @@ RunFolder create_run_folder(
     const std::string& wanted) {
   std::string first = wanted.empty() ? named_folder(config) : wanted;
   if (first.empty()) {
-    first = format("{}/{}-{}", kRunsFolder, timestamp(), config.model);
+    first =
+        format("{}/{}-{}", kRunsFolder, timestamp(), folder_word(config.model));
   }
   auto folder = take_empty(fs, first);
   for (int number = 2; !folder; ++number) {

@@ -30,6 +30,9 @@ struct RunFolder {
 /// The folder that `--output` or `--name` names; empty if neither does.
 std::string named_folder(const TrainConfig& config);
 
+/// What a folder is called by a model: "resnet18", "own-Net" of "own:Net".
+std::string folder_word(std::string_view model);
+
 /// "./runs//a/" -> "runs/a".
 std::string plain_path(const std::string& path);
 

@@ -31,7 +31,8 @@ struct Difference {
 /// Named texts. Made once the run is set up.
 class RunIdentity {
  public:
-  /// `devices` and `strategy` as they are used; `config.threads` is resolved.
+  /// `devices` and `strategy` as they are used; `config.threads` is resolved,
+  /// `config.data` as `with_own_names` has it.
   RunIdentity(
       const TrainConfig& config,
       std::span<const c10::Device> devices,

@@ -23,17 +23,26 @@ bool same_folder(FileSystem& fs, const std::string& a, const std::string& b) {
   return fs.resolve(a).value() == fs.resolve(b).value();
 }
 
-/// Whether `root` was taken right after the first epoch: its accuracy is its
-/// own.
+/// Whether `root` was taken right after the first epoch: its best accuracy or
+/// loss is its own.
 bool ends_first_epoch(const ckpt::Value& root) {
   const auto is = [](const ckpt::Value* value, std::int64_t number) {
     const std::int64_t* found = value != nullptr ? value->as_int() : nullptr;
     return found != nullptr && *found == number;
   };
+  const auto number = [&root](const std::string& key) {
+    const ckpt::Value* found = root.find(key);
+    return found != nullptr ? found->number() : std::nullopt;
+  };
+  const auto loss_by = [&number](BestBy by) {
+    return number(format("best_{}", best_column(by)));
+  };
   const ckpt::Value* cursor = root.find("cursor");
+  const bool has_best = number("best_acc1").value_or(0.0) > 0.0 ||
+                        loss_by(BestBy::kTestLoss) ||
+                        loss_by(BestBy::kTrainLoss);
   return is(root.find("epoch"), 1) && cursor != nullptr &&
-         is(cursor->find("batch"), 0) &&
-         root.find("best_acc1")->number().value_or(0.0) > 0.0;
+         is(cursor->find("batch"), 0) && has_best;
 }
 
 /// Leads the links to where the run goes on. They lead elsewhere if it was cut
@@ -145,6 +154,10 @@ void RunOutputs::open(
          .hint = "see its error",
          .detail = "E_OTHER_RANK"});
   }
+  observers_.insert(
+      observers_.end(),
+      options_.observers.begin(),
+      options_.observers.end());
 }
 
 void RunOutputs::open_files(
@@ -166,10 +179,6 @@ void RunOutputs::open_files(
           files_,
           folder_->path,
           config.log_interval)};
-  observers_.insert(
-      observers_.end(),
-      options_.observers.begin(),
-      options_.observers.end());
   writer_ = std::make_unique<CheckpointWriter>(
       *options_.fs,
       folder_->path,
@@ -184,11 +193,8 @@ void RunOutputs::open_files(
             folder_->taken,
             folder_->path));
   }
-  if (!folder_->lock.stale_owner().empty()) {
-    log(LogLevel::kWarning,
-        format(
-            "the run folder was left by a process that died ({})",
-            folder_->lock.stale_owner()));
+  if (const std::string warning = folder_->lock.warning(); !warning.empty()) {
+    log(LogLevel::kWarning, "the run folder: " + warning);
   }
 }
 

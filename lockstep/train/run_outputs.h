@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Everything that a run leaves behind: its folder, observers and checkpoints.
-// The only place that asks whether this rank writes; on the others the calls
-// do nothing.
+// The only place that asks whether this rank writes; on the others only the
+// program's observers are told.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ struct RunOutputsOptions {
   World* world = &world_of_one();
   /// Receives messages besides `log.txt`; none: silence.
   LogSink* log = nullptr;
-  /// Told after the run's own files.
+  /// Told after the run's own files, on every rank.
   Observers observers = {};
 };
 

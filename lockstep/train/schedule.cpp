@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/schedule.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -28,10 +30,10 @@ bool is_near(double a, double b) {
 
 std::unique_ptr<Optimizer> build_optimizer(
     const TrainConfig& config,
-    const torch::nn::Module& model) {
+    Params params) {
   return make_optimizer(
       config.opt,
-      model,
+      std::move(params),
       {.lr = config.lr,
        .momentum = config.momentum,
        .weight_decay = config.weight_decay,
@@ -93,11 +95,11 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
     }
     groups[i].set_lr(groups[i].number("initial_lr"));
   }
-  std::vector<double> before = rates_of(groups);
-  for (std::int64_t i = 0; i < (is_per_step_ ? steps : epochs); ++i) {
-    before = rates_of(groups);
-    scheduler_->step();
-  }
+  // The last of these steps by itself: what the rates were before it.
+  const std::int64_t count = is_per_step_ ? steps : epochs;
+  scheduler_->fast_forward(count - 1);
+  const std::vector<double> before = rates_of(groups);
+  scheduler_->fast_forward(std::min<std::int64_t>(count, 1));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const bool is_late =
         is_near(loaded[i], before[i]) && !is_near(loaded[i], groups[i].lr());
@@ -107,12 +109,29 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
   }
 }
 
-std::optional<std::int64_t> Schedule::total_steps() const {
+std::optional<std::int64_t> Schedule::saved_number(std::string_view key) const {
   const ckpt::Value state = scheduler_->state_dict();
-  const ckpt::Value* total = state.find("total_steps");
-  return total == nullptr || total->as_int() == nullptr
+  const ckpt::Value* number = state.find(key);
+  return number == nullptr || number->as_int() == nullptr
              ? std::nullopt
-             : std::optional(*total->as_int());
+             : std::optional(*number->as_int());
+}
+
+std::optional<std::int64_t> Schedule::total_steps() const {
+  return saved_number("total_steps");
+}
+
+std::string Schedule::overrun_text(std::int64_t epochs) const {
+  const auto lowest = saved_number("T_max");
+  const std::int64_t last = scheduler_->last_epoch() + epochs;
+  return !lowest || last <= *lowest
+             ? std::string()
+             : format(
+                   "the cosine schedule of the checkpoint is lowest after {}, "
+                   "and the run goes to {}: from there its rate rises again; "
+                   "--initial-checkpoint begins a new run with a new schedule",
+                   counted(static_cast<std::uint64_t>(*lowest), "epoch"),
+                   last);
 }
 
 std::optional<std::int64_t> Schedule::steps_left() const {

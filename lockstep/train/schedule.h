@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -15,11 +17,12 @@
 
 namespace lockstep::train {
 
-/// The optimizer `config.opt` over all parameters of `model`.
+/// The optimizer `config.opt` over `params`: all parameters of a module, or
+/// groups of them.
 /// Errors: throws kInvalidArgument for options out of range.
 std::unique_ptr<Optimizer> build_optimizer(
     const TrainConfig& config,
-    const torch::nn::Module& model);
+    Params params);
 
 /// A scheduler and the moment it steps: after each step (onecyclelr) or after
 /// each epoch (all others), as PyTorch's scripts do.
@@ -45,6 +48,9 @@ class Schedule {
   /// Errors: throws kMismatch (E_SCHEDULE_END) if the schedule ends before
   /// `steps` more are made: it was planned for a shorter run.
   void check_room(std::int64_t steps, std::int64_t steps_per_epoch) const;
+  /// What a cosine does that is planned for fewer than `epochs` more: its rate
+  /// rises again. Empty for other schedules, and where it is long enough.
+  [[nodiscard]] std::string overrun_text(std::int64_t epochs) const;
   Scheduler& scheduler() {
     return *scheduler_;
   }
@@ -52,6 +58,9 @@ class Schedule {
  private:
   /// Steps from begin to end; nothing if it has no end.
   [[nodiscard]] std::optional<std::int64_t> total_steps() const;
+  /// An integer of the scheduler's state; nothing if it has none of the name.
+  [[nodiscard]] std::optional<std::int64_t> saved_number(
+      std::string_view key) const;
 
   Optimizer& optimizer_;
   bool is_per_step_ = false;

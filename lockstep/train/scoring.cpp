@@ -22,7 +22,7 @@ std::array<at::Tensor, 2> count_hits(
   return {right.select(1, 0).sum(at::kDouble), right.sum(at::kDouble)};
 }
 
-bool has_classes(const at::Tensor& outputs, const at::Tensor& targets) {
+bool can_have_hits(const at::Tensor& outputs, const at::Tensor& targets) {
   return outputs.dim() == 2 && targets.defined() && targets.dim() == 1 &&
          targets.size(0) == outputs.size(0) &&
          targets.scalar_type() == at::kLong;
@@ -33,13 +33,14 @@ bool has_classes(const at::Tensor& outputs, const at::Tensor& targets) {
 at::Tensor measure(
     const at::Tensor& loss,
     const at::Tensor& outputs,
-    const at::Tensor& targets) {
+    const at::Tensor& targets,
+    bool has_classes) {
   const at::NoGradGuard no_grad;
   const at::Tensor average = loss.detach().reshape({}).to(at::kDouble);
   std::array<at::Tensor, 2> hits{
       at::zeros_like(average),
       at::zeros_like(average)};
-  if (has_classes(outputs, targets)) {
+  if (has_classes && can_have_hits(outputs, targets)) {
     hits = count_hits(outputs, targets);
   }
   return at::stack({average, hits[0], hits[1]});
@@ -87,16 +88,15 @@ Scoring Scoring::over(World& world) const {
       .samples = static_cast<std::int64_t>(sums[3])};
 }
 
-Score Scoring::score(double seconds) const {
-  if (samples == 0) {
-    return {.seconds = seconds};
+Score Scoring::score(double seconds, bool has_classes) const {
+  // Of no samples everything is 0.
+  const auto count = static_cast<double>(std::max<std::int64_t>(samples, 1));
+  Score score{.loss = loss / count, .seconds = seconds};
+  if (has_classes) {
+    score.top1 = 100.0 * static_cast<double>(top1) / count;
+    score.top5 = 100.0 * static_cast<double>(top5) / count;
   }
-  const auto count = static_cast<double>(samples);
-  return {
-      .loss = loss / count,
-      .top1 = 100.0 * static_cast<double>(top1) / count,
-      .top5 = 100.0 * static_cast<double>(top5) / count,
-      .seconds = seconds};
+  return score;
 }
 
 } // namespace lockstep::train

@@ -31,11 +31,12 @@ struct BatchScore {
 /// Shape: [3] float64 on the device of `outputs`: the loss, and how many
 /// samples have the right class first and among the first five. Loss [],
 /// outputs [N, classes], targets [N] int64. Other outputs or targets have no
-/// hits: both counts are 0.
+/// hits: both counts are 0, as they are if targets are no classes.
 at::Tensor measure(
     const at::Tensor& loss,
     const at::Tensor& outputs,
-    const at::Tensor& targets);
+    const at::Tensor& targets,
+    bool has_classes = true);
 
 /// A batch's numbers on their way to the host, which need not wait for them
 /// before it queues the next batch. Threads: made and read by one thread.
@@ -66,8 +67,9 @@ struct Scoring {
   void add(const BatchScore& batch);
   /// The sums over all ranks. Errors: as `World::sum`.
   [[nodiscard]] Scoring over(World& world) const;
-  /// Averages over what was added; `seconds` is passed on.
-  [[nodiscard]] Score score(double seconds) const;
+  /// Averages over what was added; `seconds` is passed on. No accuracy without
+  /// classes.
+  [[nodiscard]] Score score(double seconds, bool has_classes = true) const;
 
   friend bool operator==(const Scoring&, const Scoring&) = default;
 };

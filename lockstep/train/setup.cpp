@@ -10,7 +10,6 @@
 #include <ATen/Parallel.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
@@ -82,42 +81,18 @@ std::vector<c10::Device> devices_of(
   return {named[index]};
 }
 
-TransformOptions transform_of(const TrainConfig& config) {
-  if (config.augment == "none") {
-    return {};
-  }
-  return {.crop_padding = 4, .horizontal_flip = true, .seed = config.seed};
-}
-
-std::shared_ptr<const Dataset> dataset_of(
-    const TrainConfig& config,
-    const std::shared_ptr<const Dataset>& own,
-    bool train) {
-  if (own != nullptr) {
-    return own;
-  }
-  return open_dataset(
-      config.data,
-      config.data_dir,
-      train,
-      train ? transform_of(config) : TransformOptions());
-}
-
 void open_data(Setup& setup, const TrainConfig& config, const OwnParts& own) {
-  auto train = dataset_of(config, own.train_data, /*train=*/true);
-  auto test = dataset_of(config, own.test_data, /*train=*/false);
+  const auto [train_set, test_set] = open_data_of(config, own);
   const ImageFit fit = fit_images(
       config.img_size,
       own.model.is_empty() ? config.model : std::string(),
-      train->sample_shape());
-  train = resized(train, fit);
-  test = resized(test, fit);
+      train_set->sample_shape());
+  const auto train = resized(train_set, fit);
   setup.img_size = fit.size;
   if (!fit.text.empty()) {
     setup.lines.push_back({.text = fit.text});
   }
   setup.train_samples = limited(train->size(), config.max_train_samples);
-  setup.test_samples = limited(test->size(), config.max_eval_samples);
   const auto loader = [&](const auto& data, std::int64_t batch_size) {
     return std::make_unique<Loader>(
         data,
@@ -128,8 +103,13 @@ void open_data(Setup& setup, const TrainConfig& config, const OwnParts& own) {
   };
   const std::int64_t own_batch = batch_share(config.batch_size, setup.ranks);
   setup.train_data = loader(train, own_batch);
+  if (test_set == nullptr) {
+    setup.lines.push_back({.text = "no test: the program gave no test data"});
+    return;
+  }
+  setup.test_samples = limited(test_set->size(), config.max_eval_samples);
   setup.test_data = loader(
-      test,
+      resized(test_set, fit),
       config.val_batch_size > 0 ? config.val_batch_size : own_batch);
 }
 
@@ -222,11 +202,20 @@ std::int64_t Setup::steps_left(std::int64_t epochs, std::int64_t consumed)
 namespace {
 
 // What is allowed, and seldom meant.
-void warn_of_choices(Setup& setup, const TrainConfig& config) {
+void warn_of_choices(
+    Setup& setup,
+    const TrainConfig& config,
+    const OwnParts& own) {
   const auto warn = [&setup](std::string text) {
     setup.lines.push_back(
         {.level = LogLevel::kWarning, .text = std::move(text)});
   };
+  if (own.loss && config.label_smoothing != 0) {
+    warn("--label-smoothing has no effect on a loss of the program's own");
+  }
+  if (own.has_data() && config.augment != "none") {
+    warn("--augment has no effect on data of the program's own");
+  }
   if (config.lr_scheduler == "multisteplr" && config.lr_milestones.empty()) {
     warn(
         "--lr-scheduler multisteplr without --lr-milestones never changes the "
@@ -277,10 +266,11 @@ Setup set_up(
        .group = ranks.group,
        .loss = own.loss ? own.loss : cross_entropy(config.label_smoothing),
        .test_loss = own.loss ? own.loss : cross_entropy(),
+       .has_classes = own.has_classes(),
        .autocast =
            config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt,
        .cuda_graphs = config.cuda_graphs});
-  warn_of_choices(setup, config);
+  warn_of_choices(setup, config, own);
   setup.optimizer = build_optimizer(config, setup.model.module());
   setup.schedule = std::make_unique<Schedule>(
       config,

@@ -15,21 +15,12 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/dist/process_group.h"
 #include "lockstep/optim/optimizer.h"
+#include "lockstep/train/own_parts.h"
 #include "lockstep/train/schedule.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/strategy.h"
 
 namespace lockstep::train {
-
-/// What a program brings itself; what is absent comes from the settings.
-struct OwnParts {
-  /// Any module with `Tensor forward(Tensor)`, as DataParallel takes it. Its
-  /// random numbers are the program's: `config.seed` is not set.
-  AnyModel model = {};
-  std::shared_ptr<const Dataset> train_data = {};
-  std::shared_ptr<const Dataset> test_data = {};
-  LossFunction loss = {};
-};
 
 /// The processes that share a run.
 struct Ranks {
@@ -52,6 +43,7 @@ struct Setup {
   std::vector<StartLine> lines = {};
   std::vector<c10::Device> devices = {};
   std::unique_ptr<Loader> train_data = {};
+  /// Null in a run without a test.
   std::unique_ptr<Loader> test_data = {};
   /// How many samples of the data sets are used.
   std::int64_t train_samples = 0;
@@ -77,7 +69,8 @@ struct Setup {
 /// with its first weights. `ranks` share the samples of an epoch, of each batch
 /// the same number, and the named devices, one each.
 /// Errors: throws what the parts throw; kInvalidArgument for a batch or devices
-/// that cannot be shared so.
+/// that cannot be shared so, and for parts of a program that do not go together
+/// (E_OWN_PARTS).
 Setup set_up(
     const TrainConfig& config,
     const OwnParts& own,

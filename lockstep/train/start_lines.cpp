@@ -13,8 +13,6 @@
 namespace lockstep::train {
 namespace {
 
-constexpr std::string_view kOwn = "of the program";
-
 std::int64_t parameter_count(const torch::nn::Module& module) {
   std::int64_t count = 0;
   for (const at::Tensor& parameter : module.parameters()) {
@@ -37,7 +35,7 @@ std::string model_line(const StartingRun& run) {
   return format(
       "model {} with {} parameters on {} ({}), {}, kernels {}{}; "
       "batch {}{}; lockstep {}",
-      run.own.model.is_empty() ? run.config.model : kOwn,
+      run.config.model,
       with_commas(static_cast<std::uint64_t>(
           parameter_count(run.setup.model.module()))),
       lockstep::to_string(run.setup.devices),
@@ -90,11 +88,17 @@ std::vector<StartLine> start_lines(
       {.text = model_line(run)},
       {.text = format(
            "data {}: {} training and {} test samples; run folder {}",
-           run.own.train_data ? kOwn : run.config.data,
+           run.config.data,
            run.setup.train_samples,
            run.setup.test_samples,
            folder)}};
   lines.insert(lines.end(), run.setup.lines.begin(), run.setup.lines.end());
+  if (run.cursor.best_by != BestBy::kAccuracy) {
+    lines.push_back(
+        {.text = format(
+             "no accuracy is counted: the best epoch is that of the lowest {}",
+             best_column(run.cursor.best_by))});
+  }
   if (!run.resumption) {
     if (!run.config.resume.empty()) {
       lines.push_back({.text = "nothing to resume: a new run begins"});
@@ -117,11 +121,16 @@ std::vector<StartLine> start_lines(
 StartRecord start_record(const StartingRun& run, const std::string& folder) {
   StartRecord record{
       .folder = folder,
+      .rank = run.setup.ranks.place.rank,
+      .ranks = run.setup.ranks.size,
+      .best_by = run.cursor.best_by,
       .epoch = run.cursor.epoch + 1,
       .epochs = run.config.epochs,
       .step = run.cursor.step,
       .samples = run.cursor.samples,
-      .train = run.cursor.sums.score(/*seconds=*/0)};
+      .train = run.cursor.sums.score(
+          /*seconds=*/0,
+          run.own.has_classes())};
   for (const c10::Device& device : run.setup.devices) {
     record.devices.push_back(device.str());
   }

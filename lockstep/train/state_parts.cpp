@@ -12,6 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/torch_optim_state.h"
+#include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/tensor/state_dict.h"
 
@@ -205,9 +206,7 @@ StatePart model_part(torch::nn::Module& model) {
             return builder.state_dict(state_dict(model));
           },
       .load =
-          [&model](const ckpt::Value& saved) {
-            load_state_dict(model, saved, {.strip_prefix = "module."});
-          }};
+          [&model](const ckpt::Value& saved) { load_fitting(model, saved); }};
 }
 
 StatePart optimizer_part(Optimizer& optimizer) {

@@ -29,7 +29,8 @@ StatePart number_part(const std::string& key, std::int64_t& number);
 StatePart number_part(const std::string& key, double& number);
 
 /// `state_dict`: weights and buffers without "module." in front of the names;
-/// a file may have it. Give the module inside of a `DataParallel`.
+/// a file may have it, and what else `load_weights` takes off. Give the module
+/// inside of a `DataParallel`.
 StatePart model_part(torch::nn::Module& model);
 
 /// `optimizer`: Lockstep's optimizers, and LibTorch's as far as

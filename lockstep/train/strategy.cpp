@@ -98,7 +98,11 @@ StepResult Strategy::step(const Batch& batch) {
   return run(batch, [this](const Batch& given) {
     const Outcome found = outcome(given, options_.loss);
     found.loss.backward();
-    return measure(found.loss, found.outputs, found.targets);
+    return measure(
+        found.loss,
+        found.outputs,
+        found.targets,
+        options_.has_classes);
   });
 }
 
@@ -108,7 +112,11 @@ StepResult Strategy::test(const Batch& batch) {
   const TestingMode testing(net());
   return run(batch, [this](const Batch& given) {
     const Outcome found = outcome(given, options_.test_loss);
-    return measure(found.loss, found.outputs, found.targets);
+    return measure(
+        found.loss,
+        found.outputs,
+        found.targets,
+        options_.has_classes);
   });
 }
 

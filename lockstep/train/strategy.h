@@ -51,6 +51,8 @@ struct StrategyOptions {
   LossFunction loss = cross_entropy();
   /// Of a test; none: `loss`.
   LossFunction test_loss = {};
+  /// Targets are numbers of classes: hits are counted. Off: none are.
+  bool has_classes = true;
   /// Forward and loss under an `Autocast` to it; none: as they are.
   std::optional<c10::ScalarType> autocast = {};
   /// Steps of a single CUDA device as CUDA graphs (step_graphs.h): what the
@@ -66,10 +68,14 @@ class Strategy {
   Strategy& operator=(const Strategy&) = delete;
 
   /// Forward, loss and backward of one batch, in training mode but for modules
-  /// that the program froze. Gradients are added to those that are there.
-  /// Pinned memory of `batch` is read until the result is.
+  /// that the program froze: a module in evaluation mode is switched with all
+  /// that is in it, as `train()` does; one in training mode is left as it is,
+  /// so what is frozen in it stays frozen. Gradients are added to those that
+  /// are there. Pinned memory of `batch` is read until the result is.
   StepResult step(const Batch& batch);
-  /// Forward and loss, in testing mode and without gradients.
+  /// Forward and loss, in testing mode and without gradients. Weights that are
+  /// written between two tests past LibTorch's version counters (`p.data()`)
+  /// are seen after `step`, `update` or `begin_test`.
   StepResult test(const Batch& batch);
   /// `optimizer.step()`, with the threads of the devices.
   virtual void update(Optimizer& optimizer) = 0;
@@ -81,6 +87,9 @@ class Strategy {
   [[nodiscard]] virtual BucketLayout bucket_layout() {
     return {};
   }
+  [[nodiscard]] bool has_classes() const {
+    return options_.has_classes;
+  }
   /// Goes on with a saved one; before the first step.
   virtual void set_bucket_layout(const BucketLayout& /*layout*/) {}
   /// "single", "data_parallel" or "distributed".
@@ -91,7 +100,8 @@ class Strategy {
 
   /// Output is on the first device.
   virtual at::Tensor forward(const at::Tensor& images) = 0;
-  /// What is switched between training and testing.
+  /// The program's module, which is switched between training and testing; no
+  /// wrapper, whose mode would be another one.
   virtual torch::nn::Module& net() = 0;
   /// Held during a step: see `ReplicaGroup::share_threads`.
   virtual std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() {
@@ -147,13 +157,17 @@ class ReplicatedDevices final : public Strategy {
  public:
   ReplicatedDevices(const std::shared_ptr<M>& model, StrategyOptions given)
       : Strategy(std::move(given)),
-        // Our optimizers keep the promise.
+        // What is not counted is told: `forward`.
         model_(model, {.devices = options().devices, .trust_versions = true}) {}
 
   void update(Optimizer& optimizer) override {
     const auto threads = share_threads();
     optimizer.use_workers(model_->group().workers());
     optimizer.step();
+    may_have_changed_ = true;
+  }
+  void begin_test() override {
+    may_have_changed_ = true;
   }
   [[nodiscard]] std::string name() const override {
     return "data_parallel";
@@ -161,16 +175,26 @@ class ReplicatedDevices final : public Strategy {
 
  private:
   at::Tensor forward(const at::Tensor& images) override {
+    // A step changes the weights, and not every optimizer's writes are counted:
+    // LibTorch's SGD has its own way. Only the batches of one test share what
+    // the devices hold.
+    const bool is_step = net().is_training();
+    if (is_step || may_have_changed_) {
+      model_->group().forget_sent();
+    }
+    may_have_changed_ = is_step;
     return model_->forward(images);
   }
   torch::nn::Module& net() override {
-    return *model_;
+    return *model_->module();
   }
   std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() override {
     return model_->group().share_threads();
   }
 
   DataParallel<M> model_;
+  /// Weights, since they were sent to the devices.
+  bool may_have_changed_ = true;
 };
 
 /// The module in each of several processes, wrapped in a
@@ -211,7 +235,7 @@ class DistributedRanks final : public Strategy {
                                      images.to(options().devices.front()));
   }
   torch::nn::Module& net() override {
-    return *model_;
+    return *model_->module();
   }
 
   DistributedDataParallel<M> model_;

@@ -8,15 +8,12 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/train/config_file.h"
 #include "lockstep/train/evaluate.h"
+#include "lockstep/train/rank_settings.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/state_parts.h"
 
 namespace lockstep::train {
 namespace {
-
-double percent(std::int64_t part, std::int64_t whole) {
-  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
 
 // A step of all ranks together.
 struct SharedStep {
@@ -43,12 +40,47 @@ SharedStep shared(const BatchScore& own, bool shall_stop, World& world) {
       .shall_stop = sums[4] > 0};
 }
 
+// The group of a job that nobody named: its processes would each train a run
+// of their own, and write it.
+dist::ProcessGroup joined_group(const TrainerOptions& options) {
+  if (options.group || !options.joins_job || options.world != &world_of_one()) {
+    return options.group;
+  }
+  if (dist::is_initialized()) {
+    const dist::ProcessGroup group = dist::default_group();
+    return group.size() > 1 ? group : dist::ProcessGroup();
+  }
+  return rank_info_from_environment().value().size > 1
+             ? dist::init_process_group()
+             : dist::ProcessGroup();
+}
+
+// Of a group that is not the job's, the ranks count as those of one machine.
+RankInfo place_in(const dist::ProcessGroup& group) {
+  if (!group) {
+    return {};
+  }
+  const auto told = job_rank();
+  if (told && told->size == group.size() && told->rank == group.rank()) {
+    return *told;
+  }
+  return {
+      .rank = group.rank(),
+      .size = group.size(),
+      .local_rank = group.rank(),
+      .local_size = 0};
+}
+
 // A group is a world of its own.
 TrainerOptions with_world(
     TrainerOptions options,
     std::optional<dist::GroupWorld>& world) {
+  options.group = joined_group(options);
   if (options.group) {
     options.world = &world.emplace(options.group);
+  }
+  if (!options.place) {
+    options.place = place_in(options.group);
   }
   return options;
 }
@@ -56,14 +88,14 @@ TrainerOptions with_world(
 } // namespace
 
 Trainer::Trainer(TrainConfig config, TrainerOptions options)
-    : config_(checked_flags(std::move(config))),
+    : config_(with_own_names(checked_flags(std::move(config)), options.own)),
       options_(with_world(std::move(options), group_world_)),
       setup_(set_up(
           config_to_set_up(),
           options_.own,
           *options_.fs,
           {.size = options_.world->size(),
-           .place = options_.place,
+           .place = *options_.place,
            .group = options_.group})),
       identity_(
           config_,
@@ -79,6 +111,12 @@ Trainer::Trainer(TrainConfig config, TrainerOptions options)
         return outputs_.settled_checkpoint();
       }) {
   config_.img_size = setup_.img_size;
+  refuse_different_data(
+      setup_.train_samples,
+      setup_.test_samples,
+      *options_.world);
+  cursor_.best_by = options_.own.best_by();
+  take_groups();
   list_state();
   resume();
 }
@@ -117,11 +155,7 @@ TrainResult Trainer::run() {
   }
   if (config_.test_only) {
     log(setup_.lines);
-    result_.test = evaluate(
-        *setup_.strategy,
-        *setup_.test_data,
-        setup_.test_samples,
-        *options_.world);
+    result_.test = test();
     return result_;
   }
   const Stopwatch watch;
@@ -130,17 +164,32 @@ TrainResult Trainer::run() {
   outputs_.start(start_record(starting(), outputs_.folder()));
   train_all();
   outputs_.finish();
+  if (cursor_.best_by == BestBy::kAccuracy) {
+    result_.best_acc1 = cursor_.best_acc1;
+  }
+  result_.best_loss = cursor_.best_loss;
   outputs_.end(
       {.epochs = cursor_.epoch,
-       .best_acc1 = cursor_.best_acc1,
+       .best_acc1 = result_.best_acc1,
+       .best_loss = result_.best_loss,
        .times = of_all_ranks(watch.times(), *options_.world),
        .was_stopped = result_.was_stopped});
   result_.folder = outputs_.folder();
   result_.epochs = cursor_.epoch;
   result_.steps = cursor_.step;
-  result_.best_acc1 = cursor_.best_acc1;
   result_.has_checkpoint = options_.world->any(outputs_.has_checkpoint());
   return result_;
+}
+
+std::optional<Score> Trainer::test() {
+  if (setup_.test_data == nullptr) {
+    return std::nullopt;
+  }
+  return evaluate(
+      *setup_.strategy,
+      *setup_.test_data,
+      setup_.test_samples,
+      *options_.world);
 }
 
 void Trainer::open_outputs() {
@@ -148,7 +197,7 @@ void Trainer::open_outputs() {
   TrainConfig written = config_;
   if (from != nullptr && cursor_.epoch >= config_.epochs) {
     // Nothing is trained: what ran before is what the folder goes on to say.
-    if (const auto* args = from->checkpoint.root.find("args")) {
+    if (const auto args = from->checkpoint.root.find("args")) {
       apply_args(written, *args);
     }
   }
@@ -255,9 +304,11 @@ void Trainer::finish_step() {
   cursor_.sums.add(score);
   const SharedStep all = shared(score, options_.should_stop(), *options_.world);
   record.samples = all.batch.samples;
-  record.loss = static_cast<float>(all.batch.score(0).loss);
-  record.top1 = percent(all.batch.top1, all.batch.samples);
-  record.top5 = percent(all.batch.top5, all.batch.samples);
+  const Score averages =
+      all.batch.score(/*seconds=*/0, options_.own.has_classes());
+  record.loss = static_cast<float>(averages.loss);
+  record.top1 = averages.top1;
+  record.top5 = averages.top5;
   record.seconds = step_watch_.seconds();
   record.epoch_seconds = epoch_watch_.seconds();
   step_watch_ = {};
@@ -270,33 +321,27 @@ void Trainer::finish_step() {
 
 void Trainer::finish_epoch(std::int64_t samples) {
   const Score train =
-      cursor_.sums.over(*options_.world).score(epoch_watch_.seconds());
+      cursor_.sums.over(*options_.world)
+          .score(epoch_watch_.seconds(), options_.own.has_classes());
   EpochRecord record{
       .epoch = cursor_.epoch + 1,
       .step = cursor_.step,
       .samples = cursor_.total_samples,
       .train = train,
-      .test = evaluate(
-          *setup_.strategy,
-          *setup_.test_data,
-          setup_.test_samples,
-          *options_.world),
+      .test = test(),
+      .best_by = cursor_.best_by,
       .lr = cursor_.lr,
       .images_per_second = static_cast<double>(samples) / train.seconds};
   record.times = of_all_ranks(epoch_watch_.times(), *options_.world);
   setup_.schedule->after_epoch();
   cursor_.finish_epoch();
   result_.test = record.test;
-  const bool is_best =
-      is_finite(record) && record.test.top1 > cursor_.best_acc1;
-  if (is_best) {
-    cursor_.best_acc1 = record.test.top1;
-  }
+  record.is_best = cursor_.take_best(record);
   outputs_.epoch(record);
   if (const std::string text = loss_watch_.end_epoch(record); !text.empty()) {
     outputs_.log(LogLevel::kWarning, text);
   }
-  save(is_best);
+  save(record.is_best);
   result_.was_stopped =
       result_.was_stopped || options_.world->any(options_.should_stop());
 }

@@ -35,14 +35,24 @@ namespace lockstep::train {
 /// borrowed.
 struct TrainerOptions {
   FileSystem* fs = &real_fs();
+  /// Of processes without a `group`.
   World* world = &world_of_one();
   /// Ranks that train one model together: `world` is theirs then. Each is on
-  /// one of the devices that are named, as its `place` on the machine says.
+  /// one of the devices that are named, as its `place` on the machine says. See
+  /// `joins_job` for where there is none.
   dist::ProcessGroup group = {};
-  RankInfo place = {};
-  /// Receives messages; none: silence.
+  /// None: as the launcher says.
+  std::optional<RankInfo> place = {};
+  /// Without a `group` and a `world`: the trainer takes the default group of
+  /// several ranks, or makes it (`init_process_group`, which waits for all
+  /// ranks) if a launcher has started several processes, so that they train one
+  /// model, each its share of every batch, and one of them writes. Off: each
+  /// process trains a run of its own, and needs a folder of its own.
+  bool joins_job = true;
+  /// Receives messages, on the rank that writes; none: silence.
   LogSink* log = nullptr;
-  /// Told every step, epoch and checkpoint, after the run folder's own files.
+  /// Told every step and epoch, on every rank, and every checkpoint, on the
+  /// rank that writes it: after the run folder's own files.
   Observers observers = {};
   /// Asked after every step; true saves a checkpoint and ends the run. An
   /// accelerator has begun the next step by then, and ends it first.
@@ -65,10 +75,11 @@ struct TrainResult {
   /// Epochs and steps done in all, earlier starts included.
   std::int64_t epochs = 0;
   std::int64_t steps = 0;
-  /// The last test.
-  Score test = {};
-  /// Units: percent.
-  double best_acc1 = 0.0;
+  /// The last test; none in a run without one.
+  std::optional<Score> test = {};
+  /// As `EndRecord`.
+  std::optional<double> best_acc1 = {};
+  std::optional<double> best_loss = {};
   /// True if `should_stop` ended it.
   bool was_stopped = false;
   /// True if `folder` holds a checkpoint to go on from.
@@ -97,12 +108,14 @@ class Trainer {
   /// What `run` would say when it starts, and how long it would be. Writes
   /// nothing.
   [[nodiscard]] std::vector<StartLine> plan() const;
-  /// The settings as they will be used.
+  /// The settings as they will be used; parts of the program are called "own:"
+  /// and their class.
   [[nodiscard]] const TrainConfig& config() const {
     return config_;
   }
 
  private:
+  void take_groups();
   void list_state();
   // How it goes on: trainer_resume.cpp.
   TrainConfig config_to_set_up();
@@ -127,6 +140,7 @@ class Trainer {
   void finish_step();
   void finish_epoch(std::int64_t samples);
   void save(bool is_best);
+  [[nodiscard]] std::optional<Score> test();
   [[nodiscard]] bool is_epoch_done() const;
 
   TrainConfig config_;

@@ -3,12 +3,14 @@
 // How a trainer goes on from a checkpoint, and what it says about it.
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/group_fit.h"
 #include "lockstep/train/precision.h"
 #include "lockstep/train/rank_settings.h"
 #include "lockstep/train/resume_check.h"
@@ -19,9 +21,12 @@
 namespace lockstep::train {
 namespace {
 
-/// Says where what does not fit comes from.
+/// Says where what does not fit comes from, and which flag would fit.
 template <class Work>
-void naming_the_file(const Resumption& resumption, const Work& work) {
+void naming_the_file(
+    const Resumption& resumption,
+    const TrainConfig& config,
+    const Work& work) {
   try {
     work();
   } catch (const Exception& exception) {
@@ -29,8 +34,15 @@ void naming_the_file(const Resumption& resumption, const Work& work) {
     if (error.path.empty()) {
       error.path = resumption.path;
     }
+    const std::string hint = state_hint(resumption, config);
+    if (error.op == "optim.load" && !hint.empty()) {
+      error.hint = hint;
+    }
     if (error.hint.empty()) {
-      error.hint = "--model, --opt, --lr-scheduler must be the checkpoint's";
+      error.hint = error.op == "tensor.load"
+                       ? "--model must be the checkpoint's"
+                       : "--model, --opt, --lr-scheduler must be the "
+                         "checkpoint's";
     }
     if (error.detail.empty()) {
       error.detail = "E_BAD_STATE";
@@ -40,21 +52,25 @@ void naming_the_file(const Resumption& resumption, const Work& work) {
 }
 
 /// "goes on from checkpoint-00000024.pth.tar at epoch 3, step 24, ...".
-std::string decision_text(const Resumption* from, bool is_in_place) {
+std::string decision_text(
+    const Resumption* from,
+    const TrainConfig& config,
+    BestBy best_by,
+    bool is_in_place) {
   if (from == nullptr) {
     return "begins anew";
   }
-  Cursor cursor;
+  Cursor cursor{.best_by = best_by};
   RunState state;
   state.add(cursor_parts(cursor, world_of_one()));
-  naming_the_file(*from, [&] { state.load(from->checkpoint.root); });
+  naming_the_file(*from, config, [&] { state.load(from->checkpoint.root); });
   return format(
-      "goes on from {} at epoch {}, step {}, sample {}, best Acc@1 {}, in {}",
+      "goes on from {} at epoch {}, step {}, sample {}, {}, in {}",
       base_name(from->path),
       cursor.epoch + 1,
       cursor.step,
       cursor.samples,
-      cursor.best_acc1,
+      cursor.best_text(),
       is_in_place ? "its folder" : "a new folder");
 }
 
@@ -97,6 +113,8 @@ TrainConfig Trainer::config_to_set_up() {
   refuse_different_decisions(
       decision_text(
           from,
+          config_,
+          options_.own.best_by(),
           goes_on_in_place(*options_.fs, config_, options_.resumption)),
       *options_.world);
   // A run that goes on has its settings from there.
@@ -104,16 +122,40 @@ TrainConfig Trainer::config_to_set_up() {
   if (from == nullptr) {
     return config_;
   }
-  refuse_contradictions(config_, *from, !options_.own.model.is_empty());
+  refuse_contradictions(config_, *from);
   TrainConfig config = config_;
   config.initial_checkpoint.clear();
   return config;
 }
 
+// The optimizer is made anew where the file's has other groups: what refers to
+// it comes after.
+void Trainer::take_groups() {
+  const Resumption* const from = checkpoint();
+  const ckpt::Value* state =
+      from == nullptr ? nullptr : from->checkpoint.root.find("optimizer");
+  if (state == nullptr) {
+    return;
+  }
+  naming_the_file(*from, config_, [&] {
+    auto fit = fit_groups(*state, setup_.model.module());
+    if (!fit) {
+      return;
+    }
+    setup_.schedule.reset();
+    setup_.optimizer = build_optimizer(config_, std::move(fit->groups));
+    setup_.schedule = std::make_unique<Schedule>(
+        config_,
+        *setup_.optimizer,
+        setup_.steps_of(setup_.train_samples));
+    setup_.lines.push_back({.text = std::move(fit->note)});
+  });
+}
+
 void Trainer::resume() {
   const Resumption* const from = checkpoint();
   if (from != nullptr) {
-    naming_the_file(*from, [&] { check(*from); });
+    naming_the_file(*from, config_, [&] { check(*from); });
   }
   if (!config_.test_only && cursor_.epoch < config_.epochs) {
     check_smallest_batch(setup_);
@@ -122,7 +164,7 @@ void Trainer::resume() {
     return;
   }
   const ckpt::Value& root = from->checkpoint.root;
-  naming_the_file(*from, [&] { state_.load(root); });
+  naming_the_file(*from, config_, [&] { state_.load(root); });
   if (root.find("cursor") == nullptr) {
     cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);
     cursor_.total_samples = cursor_.epoch * setup_.train_samples;
@@ -130,7 +172,7 @@ void Trainer::resume() {
   if (config_.test_only) {
     return; // no step is made: the schedule and what came of it do not matter
   }
-  naming_the_file(*from, [&] {
+  naming_the_file(*from, config_, [&] {
     if (root.find("scheduler") == nullptr) {
       setup_.schedule->fast_forward(cursor_.epoch, cursor_.step);
     }
@@ -138,6 +180,11 @@ void Trainer::resume() {
         setup_.steps_left(config_.epochs - cursor_.epoch, cursor_.samples),
         setup_.steps_of(setup_.train_samples));
   });
+  if (std::string text =
+          setup_.schedule->overrun_text(config_.epochs - cursor_.epoch);
+      !text.empty()) {
+    setup_.lines.push_back({LogLevel::kWarning, std::move(text)});
+  }
   loss_watch_.check_loaded(setup_.model.module(), from->path);
 }
 
@@ -166,9 +213,10 @@ void Trainer::take_settings(const ckpt::Value& saved) {
 
 std::vector<StartLine> Trainer::plan() const {
   const std::string named = named_folder(config_);
-  std::string folder = named.empty()
-                           ? format("{}/<time>-{}", kRunsFolder, config_.model)
-                           : named;
+  std::string folder =
+      named.empty()
+          ? format("{}/<time>-{}", kRunsFolder, folder_word(config_.model))
+          : named;
   if (options_.resumption &&
       goes_on_in_place(*options_.fs, config_, options_.resumption)) {
     folder = options_.resumption->folder;

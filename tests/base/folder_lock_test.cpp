@@ -9,20 +9,28 @@
 #include <atomic>
 #include <cerrno>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include <gmock/gmock.h>
 
 #include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
+#include "lockstep/base/row_file.h"
 #include "lockstep/base/strings.h"
 #include "tests/base/real_files.h"
+#include "tests/support/no_locks.h"
 
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 MemoryFs with_folder() {
   MemoryFs fs;
@@ -136,7 +144,99 @@ TEST(FolderLock, GivesTheFolderBackIfItCannotWrite) {
   }
 }
 
+TEST(FolderLock, WithoutLocksItIsTakenWithAWarningThatSaysSo) {
+  MemoryFs fs = MemoryFs::without_locks();
+  fs.create_directories("run").value();
+  EXPECT_EQ(FolderLock::owner_of(fs, "run").held, FolderHeld::kNo);
+  {
+    const FolderLock first = FolderLock::take(fs, "run").value();
+    EXPECT_EQ(
+        first.warning(),
+        "it cannot be locked, so that another run in it would go unnoticed: "
+        "the file system knows no locks here: No locks available");
+    const FolderOwner owner = FolderLock::owner_of(fs, "run");
+    EXPECT_EQ(owner.held, FolderHeld::kUnknown);
+    EXPECT_THAT(owner.text, HasSubstr(format("pid {} on ", ::getpid())));
+    // Nobody knows whether the first is alive: it is no process that died.
+    const FolderLock second = FolderLock::take(fs, "run").value();
+    EXPECT_EQ(second.stale_owner(), "");
+    EXPECT_THAT(
+        second.warning(),
+        MatchesRegex(format(
+            "it cannot be locked, .+; process {} on .+ since .+ UTC "
+            "\\([0-9]+ s\\) may still be in it",
+            ::getpid())));
+  }
+  EXPECT_EQ(FolderLock::owner_of(fs, "run").held, FolderHeld::kNo);
+}
+
 using FolderLockRealTest = test::RealFiles;
+
+// What every call that locks says, in one line each.
+std::string lock_texts(FileSystem& fs, const std::string& folder) {
+  const auto text = [](const auto& result) {
+    return result ? "taken" : to_string(result.error());
+  };
+  const auto missing = [&](const auto& result) {
+    return result && (*result)->missing_lock() != nullptr
+               ? "without: " + to_string(*(*result)->missing_lock())
+               : text(result);
+  };
+  const auto lock = FolderLock::take(fs, folder);
+  const auto rows = RowFile::open(fs, folder + "/rows.csv");
+  const auto is_locked = fs.is_locked(folder + "/.lock");
+  return join(
+      std::vector<std::string>{
+          lock ? "folder: " + lock->warning() : text(lock),
+          missing(fs.open_update(folder + "/rows.csv")),
+          missing(fs.lock_directory(folder)),
+          text(rows),
+          text(is_locked)},
+      "\n");
+}
+
+TEST_F(FolderLockRealTest, WhereThereAreNoLocksAllGoOnAndSaySo) {
+  put(".lock", "");
+  put("rows.csv", "");
+  for (const int number : {ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL, ENOTTY, EBADF}) {
+    const std::string reason = "the file system knows no locks here: " +
+                               std::generic_category().message(number);
+    const std::string texts = test::where_locks_fail(number, [&] {
+      return lock_texts(fs_, dir_.path());
+    });
+    EXPECT_THAT(
+        split(texts, '\n'),
+        ElementsAre(
+            "folder: it cannot be locked, so that another run in it would go "
+            "unnoticed: " +
+                reason,
+            AllOf(StartsWith("without: [fs.lock] "), HasSubstr(reason)),
+            AllOf(StartsWith("without: [fs.lock] "), HasSubstr(reason)),
+            "taken",
+            AllOf(StartsWith("[fs.lock] "), HasSubstr(reason))));
+  }
+}
+
+TEST_F(FolderLockRealTest, AnyOtherErrorOfALockIsAnErrorWithItsText) {
+  put(".lock", "");
+  put("rows.csv", "");
+  for (const int number : {EIO, EACCES, EPERM, ENOMEM, ESTALE}) {
+    const std::string texts = test::where_locks_fail(number, [&] {
+      return lock_texts(fs_, dir_.path());
+    });
+    EXPECT_THAT(
+        split(texts, '\n'),
+        AllOf(
+            SizeIs(5),
+            Each(StartsWith(
+                "[fs.lock] " + std::generic_category().message(number)))));
+  }
+  const std::string held = test::where_locks_fail(EWOULDBLOCK, [&] {
+    return FolderLock::take(fs_, dir_.path()).error().detail + " " +
+           fs_.lock_directory(dir_.path()).error().detail;
+  });
+  EXPECT_EQ(held, "E_LOCKED E_LOCKED");
+}
 
 TEST_F(FolderLockRealTest, LookingKeepsNobodyFromTakingIt) {
   ASSERT_TRUE(FolderLock::take(fs_, dir_.path()));

@@ -170,6 +170,29 @@ TEST(FaultFs, ARepeatedSyncLiesAsLinuxDoes) {
   EXPECT_EQ(read_text(later, "a").value(), "");
 }
 
+TEST(FaultFs, OnlyWhatIsWrittenAgainComesBackAfterAFailedSync) {
+  MemoryFs memory;
+  FaultFs fs(memory, {.fail_at = 2});
+  const auto durable = [&memory] {
+    MemoryFs later = memory.after_power_loss({.keep_names = true});
+    return read_text(later, "a").value();
+  };
+  {
+    const auto file = fs.create("a", 0644).value();
+    file->write(as_byte_span("data")).value();
+    EXPECT_FALSE(file->sync());
+  }
+  const auto file = fs.open_update("a").value();
+  ASSERT_TRUE(file->sync());
+  EXPECT_EQ(durable(), "") << "opening it again brings nothing back";
+  ASSERT_TRUE(file->write_at(0, as_byte_span("da")));
+  ASSERT_TRUE(file->sync());
+  EXPECT_EQ(durable(), "") << "a part of it is still missing";
+  ASSERT_TRUE(file->write_at(2, as_byte_span("ta")));
+  ASSERT_TRUE(file->sync());
+  EXPECT_EQ(durable(), "data");
+}
+
 TEST(FaultFs, FailsReadsToo) {
   MemoryFs memory;
   put(memory, "a", "data");

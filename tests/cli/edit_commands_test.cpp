@@ -227,13 +227,13 @@ TEST_F(EditCommands, ConvertWarnsThatThereIsNoTensor) {
   put("training.pth.tar", "m.pt");
   ASSERT_EQ(run("pick m.pt epoch -o epoch.pt"), 0) << text("err.txt");
   for (const char* out : {"e.safetensors", "e.pt"}) {
-    EXPECT_EQ(run(format("convert epoch.pt {}", out)), 0) << text("err.txt");
+    EXPECT_EQ(run(format("convert epoch.pt {}", out)), 1) << text("err.txt");
     EXPECT_THAT(
         text("out.txt"),
         testing::StartsWith("warning: there is no tensor in it"));
     EXPECT_TRUE(ckpt::load(path(out)));
   }
-  ASSERT_EQ(run("convert epoch.pt json.pt --json"), 0) << text("err.txt");
+  ASSERT_EQ(run("convert epoch.pt json.pt --json"), 1) << text("err.txt");
   EXPECT_THAT(
       text("out.txt"),
       HasSubstr(R"("warnings":["there is no tensor in it)"));

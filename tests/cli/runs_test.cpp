@@ -3,6 +3,7 @@
 // `lockstep runs` over folders made by hand; tests/cli_train has a real run.
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
@@ -12,6 +13,7 @@
 #include "lockstep/base/folder_lock.h"
 #include "lockstep/base/strings.h"
 #include "tests/cli/program.h"
+#include "tests/support/no_locks.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
 
@@ -92,6 +94,16 @@ TEST_F(Runs, WhatMayNotBeReadIsUnknown) {
   EXPECT_THAT(list.out, HasSubstr("unknown   1/5")) << list.err;
 }
 
+TEST_F(Runs, WithoutLocksTheTextOfTheLockIsAllThatIsKnown) {
+  const auto list = [this] {
+    return test::where_locks_fail(ENOLCK, [this] { return run("").out; });
+  };
+  put("runs/old/b/.lock", "pid 1 on box since 2026-01-01 00:00:00 UTC\n");
+  EXPECT_THAT(list(), HasSubstr("unknown   1/5"));
+  put("runs/old/b/.lock", "");
+  EXPECT_THAT(list(), HasSubstr("stopped   1/5"));
+}
+
 TEST_F(Runs, ComparesRunsThatAreNamed) {
   const auto both = run("runs/a runs/old/b");
   EXPECT_EQ(both.status, 0) << both.err;
@@ -105,6 +117,28 @@ TEST_F(Runs, ComparesRunsThatAreNamed) {
   EXPECT_EQ(result["runs"][0]["seconds"], 20.0);
   EXPECT_EQ(result["runs"][0]["devices"], "cpu,cpu");
   EXPECT_TRUE(result["runs"][1]["seconds"].is_null());
+}
+
+TEST_F(Runs, ShowsTheBestLossOfRunsWithoutAccuracy) {
+  put("runs/own/env.json",
+      R"({"args":{"model":"own:Net","data":"own:Points","epochs":2}})");
+  put("runs/own/results.csv",
+      "epoch,train_loss,val_loss,val_top1\n1,0.9,0.5,\n2,0.8,0.6,\n");
+  put("runs/untested/results.csv",
+      "epoch,train_loss,val_loss,val_top1\n1,nan,,\n2,0.8,,\n");
+  const auto list = run("--sort name");
+  const auto lines = split(list.out, '\n');
+  EXPECT_THAT(lines[0], HasSubstr("best Acc@1  best loss  time"));
+  EXPECT_THAT(lines[1], HasSubstr("81.50       -          20.0 s"));
+  EXPECT_THAT(lines[3], HasSubstr("own:Net   own:Points"));
+  EXPECT_THAT(lines[3], HasSubstr("2/2     -           0.5000"));
+  EXPECT_THAT(
+      run("runs/a runs/own").out,
+      HasSubstr("best loss   -         0.5000"));
+  const json result = runs("runs/own runs/untested")["runs"];
+  EXPECT_EQ(result[0]["best_loss"], 0.5);
+  EXPECT_TRUE(result[0]["best_accuracy"].is_null());
+  EXPECT_EQ(result[1]["best_loss"], 0.8);
 }
 
 TEST_F(Runs, SortsByWhatIsAskedFor) {

@@ -149,6 +149,29 @@ INSTANTIATE_TEST_SUITE_P(
             "rank 1 goes on from checkpoint-00000010.pth.tar at epoch 2"}),
     [](const auto& param) { return param.param.name; });
 
+// As a user writes it: nothing in it says that there are ranks.
+TEST_F(RanksTest, AProgramWithATrainerTrainsAsOneJob) {
+  const auto outcome = shell(
+      ranks(2, std::string(LOCKSTEP_BINARY_DIR) + "/bin/examples/own_trainer"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(path("own_run-2"))) << "one rank writes";
+  EXPECT_THAT(
+      test::file_text(path("own_run/log.txt")),
+      HasSubstr("batch 32 over 2 ranks"));
+  EXPECT_EQ(last("own_run", "step"), 40) << "4 epochs of 320 images by 32";
+  EXPECT_EQ(last("own_run", "samples"), 1280);
+  // Each rank's observer is told of each epoch.
+  const auto lines = split(outcome.out, '\n');
+  EXPECT_EQ(
+      std::ranges::count_if(
+          lines,
+          [](const std::string& line) {
+            return line.ends_with("320 images in 10 steps, lr 0.01");
+          }),
+      2)
+      << outcome.out;
+}
+
 // Their weights would part, and nothing would say so.
 TEST_F(RanksTest, AllHaveTheSameSettings) {
   const auto outcome = shell(format(

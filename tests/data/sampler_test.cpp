@@ -9,11 +9,13 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/world.h"
 #include "lockstep/data/batch_sampler.h"
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/random_sampler.h"
 #include "lockstep/data/weighted_sampler.h"
 #include "tests/data/idx_fixture.h"
+#include "tests/support/scoped_variable.h"
 #include "tests/user/support.h"
 
 namespace lockstep {
@@ -51,6 +53,34 @@ TEST(DistributedSampler, EpochAndSeedAddUp) {
   const auto seeded = order(10, {.num_replicas = 3, .rank = 1, .seed = 1});
   EXPECT_EQ(seeded, order(10, {.num_replicas = 3, .rank = 1}, 1));
   EXPECT_THAT(seeded, ElementsAre(6, 0, 3, 5));
+}
+
+TEST(DistributedSampler, DealsToTheRanksOfTheLaunchersJob) {
+  const test::ScopedVariable size("WORLD_SIZE", "2");
+  const test::ScopedVariable rank("RANK", "1");
+  const DistributedSampler sampler(100);
+  EXPECT_EQ(sampler.size(), 50);
+  EXPECT_EQ(sampler.indices(), order(100, {.num_replicas = 2, .rank = 1}));
+  EXPECT_EQ(DistributedSampler(100, {.rank = 0}).size(), 50);
+  // As in Python: rank 1 of one.
+  EXPECT_THAT(
+      error_of([] { DistributedSampler(100, {.num_replicas = 1}); }).message,
+      HasSubstr("Invalid rank 1"));
+}
+
+TEST(DistributedSampler, DealsToTheRanksOfTheDefaultGroup) {
+  const test::ScopedVariable size("WORLD_SIZE", "2");
+  const test::ScopedVariable rank("RANK", "1");
+  set_default_group(RankInfo{.rank = 2, .size = 4}); // by tcp://, not env://
+  EXPECT_EQ(
+      DistributedSampler(100).indices(),
+      order(100, {.num_replicas = 4, .rank = 2}));
+  set_default_group(std::nullopt);
+  EXPECT_EQ(DistributedSampler(100).size(), 50);
+}
+
+TEST(DistributedSampler, WithoutAJobHasAllSamples) {
+  EXPECT_EQ(DistributedSampler(100).size(), 100);
 }
 
 TEST(DistributedSampler, DropLastCutsTheTail) {

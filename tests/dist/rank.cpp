@@ -192,6 +192,50 @@ void check_strides(const dist::ProcessGroup& group) {
   }
 }
 
+/// Complex numbers, by all that carries them in Python.
+void check_complex(const dist::ProcessGroup& group) {
+  for (const auto type : {at::kComplexFloat, at::kComplexDouble}) {
+    const auto numbers = [type](int place) {
+      return torch::complex(torch::arange(3.0), torch::full({3}, place + 0.5))
+          .to(type);
+    };
+    // Of one number of each rank.
+    const auto total = [&](int place) {
+      at::Tensor sum = torch::zeros({3}, type);
+      for (int rank = 0; rank < group.size(); ++rank) {
+        sum += numbers(place + rank);
+      }
+      return sum;
+    };
+    std::vector<at::Tensor> all;
+    std::vector<at::Tensor> parts;
+    for (int rank = 0; rank < group.size(); ++rank) {
+      all.push_back(numbers(rank));
+      parts.push_back(numbers(group.rank() + rank));
+    }
+    at::Tensor sum = numbers(group.rank());
+    group.all_reduce(sum);
+    expect(torch::equal(sum, total(0)), "a complex sum");
+    at::Tensor given = numbers(group.rank());
+    group.broadcast(given, 1);
+    expect(torch::equal(given, numbers(1)), "complex numbers of one");
+    const auto gathered = group.all_gather(numbers(group.rank()));
+    expect(torch::equal(gathered[1], numbers(1)), "complex numbers of all");
+    at::Tensor part = torch::zeros({3}, type);
+    group.scatter(part, group.rank() == 1 ? all : std::vector<at::Tensor>(), 1);
+    expect(torch::equal(part, numbers(group.rank())), "a complex part");
+    expect(
+        torch::equal(group.reduce_scatter(parts), total(group.rank())),
+        "a part of a complex sum");
+    if (group.rank() == 0) {
+      group.send(numbers(7), 1);
+    } else if (group.rank() == 1) {
+      group.recv(given, 0);
+      expect(torch::equal(given, numbers(7)), "a complex letter");
+    }
+  }
+}
+
 /// A group of two, and values from all, with whoever the others are.
 void check_groups(const dist::ProcessGroup& group) {
   using Value = ls::ckpt::Value;
@@ -220,6 +264,7 @@ void check_groups(const dist::ProcessGroup& group) {
           (group.rank() == 1 ? all.size() : 0),
       "values on one");
   check_strides(group);
+  check_complex(group);
 }
 
 /// Trains a model as `scenario` says, and saves it in `folder`.

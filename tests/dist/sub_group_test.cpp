@@ -16,9 +16,11 @@
 namespace lockstep::dist {
 namespace {
 
+using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(SubGroup, HasItsOwnRanksAndCollectives) {
   const auto errors = run_thread_ranks(4, [](const ProcessGroup& group) {
@@ -97,7 +99,36 @@ TEST(SubGroup, RanksThatDoNotComeAreNamedAsRanksOfTheJob) {
       throw;
     }
   });
-  EXPECT_THAT(errors[2], HasSubstr("rank 2 waited 0.2 s for ranks 1, 3"));
+  EXPECT_THAT(
+      errors[2],
+      HasSubstr("[dist.new_group] rank 2 waited 0.2 s for ranks 1, 3"));
+  EXPECT_THAT(errors[2], Not(HasSubstr("did not start")));
+}
+
+// All have started: it is the wrapper that some rank does not make.
+TEST(SubGroup, ARankThatDoesNotWrapItsModelIsNamed) {
+  std::promise<void> has_given_up;
+  const auto end = has_given_up.get_future().share();
+  const auto errors = run_thread_ranks(2, [&](const ProcessGroup& group) {
+    const auto pair = group.new_group({0, 1}, std::chrono::seconds(1));
+    if (group.rank() == 1) {
+      end.wait();
+      return;
+    }
+    try {
+      DistributedDataParallel model(
+          torch::nn::Linear(3, 2),
+          {.process_group = pair});
+    } catch (...) {
+      has_given_up.set_value();
+      throw;
+    }
+  });
+  EXPECT_THAT(
+      errors[0],
+      AllOf(
+          HasSubstr("[dist.ddp] rank 0 waited 1.0 s for rank 1"),
+          HasSubstr("they have ended, or do something else")));
 }
 
 // Python's names of both are "1".

@@ -132,6 +132,37 @@ TEST(DistributedTest, test_invalid_static_graph) {
       Each(HasSubstr("Your training graph has changed in this iteration")));
 }
 
+// Python's ends in an assertion of the Reducer.
+TEST(DistributedDataParallel, AStaticGraphThatBeginsInNoSyncSaysWhatToDo) {
+  const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
+    const auto net = std::make_shared<Layers>();
+    DistributedDataParallel model(
+        net,
+        {.process_group = group, .static_graph = true});
+    const auto pass = [&] {
+      model->forward(row_of(group), "ab").sum().backward();
+    };
+    try {
+      const auto no_sync = model->no_sync();
+      pass();
+      ADD_FAILURE() << "no error";
+    } catch (const Exception& error) {
+      EXPECT_EQ(error.error().code, ErrorCode::kInvalidArgument);
+      EXPECT_THAT(error.what(), HasSubstr("one pass without no_sync first"));
+    }
+    pass(); // the model is as it was
+    const at::Tensor once = net->gradient('a').clone();
+    {
+      const auto no_sync = model->no_sync();
+      pass();
+    }
+    pass();
+    // All three add up, averaged over the ranks.
+    EXPECT_TRUE(torch::allclose(net->gradient('a'), 3 * once));
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(DistributedDataParallelTest, test_ignored_output_with_unused_parameters) {
   const auto errors = run_thread_ranks(2, [](const ProcessGroup& group) {
     const auto net = std::make_shared<Layers>();

@@ -165,6 +165,142 @@ TEST(
   expect_as_full_batch({.sizes = {1, 7}}, [] { return NormNet(); });
 }
 
+// A rank that has run out of samples.
+TEST(SyncBatchNorm, AnEmptyBatchOfOneRankCountsNothing) {
+  expect_as_full_batch({.sizes = {4, 0}}, [] { return NormNet(); });
+  expect_as_full_batch({.sizes = {0, 3, 2}}, [] { return NormNet(); });
+}
+
+// As LibTorch's own layer. Python's spoils the running variance.
+TEST(SyncBatchNorm, EmptyBatchesOfAllRanksChangeNoStatistics) {
+  const auto errors = run_thread_ranks(2, [](const auto& group) {
+    torch::nn::BatchNorm2d norm(3);
+    torch::nn::BatchNorm2d alone(3);
+    convert_sync_batchnorm(*norm, group);
+    const auto pass = [](torch::nn::BatchNorm2d& layer, std::int64_t samples) {
+      at::Tensor x = torch::ones({samples, 3, 2, 2}).cumsum(2);
+      x.requires_grad_();
+      const at::Tensor y = layer->forward(x);
+      y.sum().backward();
+      EXPECT_EQ(y.sizes(), x.sizes());
+      EXPECT_EQ(x.grad().sizes(), x.sizes());
+    };
+    for (const std::int64_t samples : {0, 2, 0}) {
+      pass(norm, samples);
+      pass(alone, samples);
+    }
+    for (std::size_t i = 0; i < norm->buffers().size(); ++i) {
+      if (norm->buffers()[i].dim() == 1) { // the unbiased factor is of 16 of 8
+        EXPECT_TRUE(norm->buffers()[i].isfinite().all().template item<bool>());
+      }
+    }
+    expect_near(norm->running_mean, alone->running_mean);
+    EXPECT_EQ(norm->num_batches_tracked.template item<int>(), 3);
+    for (const at::Tensor& parameter : norm->parameters()) {
+      EXPECT_TRUE(parameter.grad().isfinite().all().template item<bool>());
+    }
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+/// Rounding of a half type, by which sums of a few numbers may differ.
+void expect_about(const at::Tensor& found, const at::Tensor& expected) {
+  EXPECT_EQ(found.scalar_type(), expected.scalar_type());
+  const double step = found.scalar_type() == at::kBFloat16 ? 0.02 : 0.003;
+  EXPECT_TRUE(torch::allclose(
+      found.to(at::kFloat),
+      expected.to(at::kFloat),
+      step,
+      step))
+      << found << expected;
+}
+
+TEST(SyncBatchNorm, HalfTypesOfInputsAndWeightsAreThoseOfOneLayer) {
+  struct Types {
+    at::ScalarType input = at::kFloat;
+    at::ScalarType layer = at::kFloat;
+  };
+  for (const Types& types : std::initializer_list<Types>{
+           {at::kBFloat16, at::kBFloat16},
+           {at::kHalf, at::kHalf},
+           {at::kBFloat16, at::kFloat},
+           {at::kHalf, at::kFloat},
+           {at::kDouble, at::kDouble}}) {
+    torch::manual_seed(5);
+    const at::Tensor all = (torch::randn({6, 3, 4, 4}) + 1).to(types.input);
+    const at::Tensor slope = torch::randn({6, 3, 4, 4}).to(types.input);
+    const auto errors = run_thread_ranks(2, [&](const auto& group) {
+      torch::nn::BatchNorm2d norm(3);
+      torch::nn::BatchNorm2d full(3);
+      norm->to(types.layer);
+      full->to(types.layer);
+      convert_sync_batchnorm(*norm, group);
+      const auto own = [&](const at::Tensor& tensor) {
+        return tensor.narrow(0, 3 * group.rank(), 3);
+      };
+      at::Tensor x = own(all).clone().requires_grad_();
+      at::Tensor full_x = all.clone().requires_grad_();
+      const at::Tensor y = norm->forward(x);
+      const at::Tensor full_y = full->forward(full_x);
+      expect_about(y, own(full_y));
+      y.backward(own(slope));
+      full_y.backward(slope);
+      expect_about(x.grad(), own(full_x.grad()));
+      for (std::size_t i = 0; i < 2; ++i) {
+        at::Tensor gradient = norm->parameters()[i].grad().to(at::kFloat);
+        group.all_reduce(gradient);
+        expect_about(gradient.to(types.layer), full->parameters()[i].grad());
+      }
+      expect_about(norm->running_mean, full->running_mean);
+      expect_about(norm->running_var, full->running_var);
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()))
+        << c10::toString(types.input) << ", " << c10::toString(types.layer);
+  }
+}
+
+// Python's refuses them.
+TEST(SyncBatchNorm, SecondGradientsAreThoseOfOneLayer) {
+  torch::manual_seed(7);
+  const at::Tensor all = torch::randn({6, 3, 4}, at::kDouble);
+  const at::Tensor slope = torch::randn({6, 3, 4}, at::kDouble);
+  const auto errors = run_thread_ranks(3, [&](const auto& group) {
+    torch::nn::BatchNorm1d norm(3);
+    torch::nn::BatchNorm1d full(3);
+    for (torch::nn::BatchNorm1d* layer : {&norm, &full}) {
+      (*layer)->to(at::kDouble);
+      const torch::NoGradGuard no_grad;
+      (*layer)->weight.copy_(torch::linspace(0.5, 1.5, 3));
+    }
+    convert_sync_batchnorm(*norm, group);
+    const auto own = [&](const at::Tensor& tensor) {
+      return tensor.narrow(0, 2 * group.rank(), 2);
+    };
+    // A penalty on the gradient, as of GANs; returns that gradient.
+    const auto pass = [](torch::nn::BatchNorm1d& layer,
+                         const at::Tensor& x,
+                         const at::Tensor& factor) {
+      const at::Tensor y = layer->forward(x);
+      const at::Tensor first = torch::autograd::grad(
+          {(y.tanh() * factor).sum()},
+          {x},
+          {},
+          /*retain_graph=*/true,
+          /*create_graph=*/true)[0];
+      first.pow(2).sum().backward();
+      return first.detach();
+    };
+    at::Tensor x = own(all).clone().requires_grad_();
+    at::Tensor full_x = all.clone().requires_grad_();
+    expect_near(pass(norm, x, own(slope)), own(pass(full, full_x, slope)));
+    expect_near(x.grad(), own(full_x.grad()));
+    at::Tensor weight_gradient = norm->weight.grad().clone();
+    group.all_reduce(weight_gradient);
+    expect_near(weight_gradient, full->weight.grad());
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 // Ranks of another group have no part in it.
 TEST(DistributedTest, test_SyncBatchNorm_process_group) {
   const auto errors = run_thread_ranks(3, [](const auto& group) {

@@ -343,6 +343,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"--nnodes x true", "--nnodes: expected a number"},
         Refusal{"--nnodes 2 --node-rank 2 true", "expected 0 to 1, got 2"},
         Refusal{"--nnodes 2 true", "--master-addr is missing"},
+        Refusal{
+            "--nnodes 2 --rdzv-endpoint :29500 true",
+            "--master-addr is missing"},
+        Refusal{
+            "--nnodes 2 --master-addr 127.0.0.1 --master-port 0 true",
+            "port 0, a free one, is for one machine"},
+        Refusal{
+            "--nnodes 2 --rdzv-endpoint localhost:0 true",
+            "port 0, a free one, is for one machine"},
+        Refusal{"--nnodes 2 --standalone true", "--standalone is one machine"},
         Refusal{"--rdzv-backend etcd true", "--rdzv-backend etcd"},
         Refusal{"--rdzv-endpoint box:x true", "'x' is not a port"},
         Refusal{"--master-port 70000 true", "70000 is not a port"},

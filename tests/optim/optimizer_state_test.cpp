@@ -52,7 +52,7 @@ TEST(OptimizerState, HasNoStateBeforeTheFirstStep) {
 
 TEST(OptimizerState, AdamKeepsStepAsFloatTensor) {
   const TrainedAdam adam({.lr = 0.1});
-  const Value state = *adam.optimizer.state_dict().find("state")->find(0);
+  const Value state = *(*adam.optimizer.state_dict().find("state")).find(0);
   const at::Tensor step = to_tensor(*state.find("step")->as_tensor());
   EXPECT_EQ(step.scalar_type(), at::kFloat);
   EXPECT_EQ(step.dim(), 0);
@@ -159,7 +159,7 @@ TEST(OptimizerState, FilesOfOlderVersionsLoad) {
   const ParamGroup& group = target.param_groups()[0];
   EXPECT_TRUE(group.flag("decoupled_weight_decay"));
   EXPECT_TRUE(group.find("fused")->is_none());
-  const Value state = *target.state_dict().find("state")->find(0);
+  const Value state = *(*target.state_dict().find("state")).find(0);
   EXPECT_EQ(to_tensor(*state.find("step")->as_tensor()).item<float>(), 2);
 
   TrainedSGD sgd({.momentum = 0.9});
@@ -176,7 +176,7 @@ TEST(OptimizerState, MomentumBufferMayBeNone) {
     EXPECT_EQ(repr(sgd.optimizer.state_dict()), repr(saved));
     set_grads(sgd.params, 5);
     sgd.optimizer.step();
-    const Value state = *sgd.optimizer.state_dict().find("state")->find(0);
+    const Value state = *(*sgd.optimizer.state_dict().find("state")).find(0);
     EXPECT_TRUE(same_bits(
         to_tensor(*state.find("momentum_buffer")->as_tensor()),
         sgd.params[0].grad()));
@@ -192,7 +192,7 @@ TEST(OptimizerState, FloatStateTakesTheParametersDtype) {
   }
   SGD target(params);
   target.load_state_dict(source.optimizer.state_dict());
-  const Value state = *target.state_dict().find("state")->find(0);
+  const Value state = *(*target.state_dict().find("state")).find(0);
   EXPECT_EQ(
       to_tensor(*state.find("momentum_buffer")->as_tensor()).scalar_type(),
       at::kDouble);

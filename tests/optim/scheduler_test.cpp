@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/optim/scheduler.h"
 
+#include <array>
+
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
@@ -42,6 +44,14 @@ class SchedulerTest : public testing::Test {
   }
 
   SGD sgd_{make_params(), {.lr = 0.1, .momentum = 0.9}};
+};
+
+class WarningTexts : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override {
+    texts.push_back(warning.msg());
+  }
+  std::vector<std::string> texts;
 };
 
 } // namespace
@@ -193,6 +203,61 @@ TEST_F(SchedulerTest, OneCycleEndsAfterItsSteps) {
   EXPECT_EQ(
       refused([&] { scheduler.step(); }),
       "Tried to step 3 times. The specified number of total steps is 2");
+}
+
+TEST_F(SchedulerTest, AStepBeforeTheOptimizersWarnsOnceInPyTorchsWords) {
+  WarningTexts warnings;
+  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
+  const auto steps = [](Scheduler& scheduler) {
+    for (int i = 0; i < 3; ++i) {
+      scheduler.step();
+    }
+  };
+  StepLR step(sgd_, {.step_size = 2});
+  MultiStepLR multi(sgd_, {.milestones = {3}});
+  ConstantLR constant(sgd_);
+  CosineAnnealingLR cosine(sgd_, {.t_max = 10});
+  OneCycleLR cycle(sgd_, {.max_lr = {0.1}, .total_steps = 9});
+  const std::array<Scheduler*, 5> all{
+      &step,
+      &multi,
+      &constant,
+      &cosine,
+      &cycle};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    steps(*all.at(i));
+    ASSERT_EQ(warnings.texts.size(), i + 1);
+    EXPECT_THAT(
+        warnings.texts.back(),
+        HasSubstr("Detected call of `lr_scheduler.step()` before "
+                  "`optimizer.step()`."));
+  }
+  warnings.texts.clear();
+  Adam adam(make_params());
+  StepLR second(adam, {.step_size = 2});
+  steps(second);
+  EXPECT_EQ(warnings.texts.size(), 1U);
+
+  // Not after the optimizer's step, in later schedules neither.
+  warnings.texts.clear();
+  adam.step();
+  StepLR right(adam, {.step_size = 2});
+  steps(right);
+  // Nor for what goes on from a state, nor where that is meant.
+  Adam other(make_params());
+  StepLR resumed(other, {.step_size = 2});
+  resumed.load_state_dict(right.state_dict());
+  steps(resumed);
+  StepLR skipped(other, {.step_size = 2});
+  skipped.fast_forward(2);
+  steps(skipped);
+  EXPECT_THAT(warnings.texts, testing::IsEmpty());
+  // A step before the first schedule began does not count, as in PyTorch.
+  Adam stepped(make_params());
+  stepped.step();
+  StepLR late(stepped, {.step_size = 2});
+  steps(late);
+  EXPECT_EQ(warnings.texts.size(), 1U);
 }
 
 } // namespace lockstep::test

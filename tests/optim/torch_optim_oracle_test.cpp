@@ -110,7 +110,7 @@ TEST_P(TorchOracle, WeContinuePythonsFile) {
   TorchSession session = TorchSession::start(GetParam());
   session.load(saved);
   EXPECT_EQ(
-      repr(*session.snapshot().find("optimizer")->find("state")),
+      repr(*(*session.snapshot().find("optimizer")).find("state")),
       repr(*saved.find("optimizer")->find("state")))
       << "loading loses something";
   session.steps(3, 6);

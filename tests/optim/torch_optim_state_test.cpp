@@ -186,7 +186,7 @@ TEST(TorchOptimState, MomentumBufferMayBeNone) {
   load_state_dict(
       sgd.optimizer,
       with_state(state_dict(sgd.optimizer), "momentum_buffer", ckpt::None()));
-  EXPECT_EQ(state_dict(sgd.optimizer).find("state")->find(0), nullptr);
+  EXPECT_EQ((*state_dict(sgd.optimizer).find("state")).find(0), nullptr);
   set_grads(sgd.params, 5);
   sgd.optimizer.step();
   EXPECT_TRUE(same_bits(
@@ -346,7 +346,7 @@ TEST(TorchOptimState, AdamWTakesAdamsState) {
   to::AdamW target(make_params());
   load_state_dict(target, state_dict(adam.optimizer));
   const Value saved = state_dict(target);
-  EXPECT_TRUE(*group_of(saved, 0).find("decoupled_weight_decay")->as_bool());
+  EXPECT_TRUE(*(*group_of(saved, 0).find("decoupled_weight_decay")).as_bool());
   EXPECT_EQ(
       repr(*saved.find("state")),
       repr(*state_dict(adam.optimizer).find("state")));

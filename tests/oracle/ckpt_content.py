@@ -10,6 +10,7 @@ values, and files of a big-endian machine, one of which does not say so.
 import hashlib
 import io
 import os
+import shutil
 import sys
 import warnings
 import zipfile
@@ -20,6 +21,7 @@ from torch import nn
 
 import ckpt_cases
 import ckpt_optimizers
+from legacy_stream import Python3, ints, name
 
 warnings.filterwarnings("ignore")
 
@@ -68,6 +70,8 @@ def tensor_rows(name, tensor, rows):
     elif tensor.is_nested and tensor.layout == torch.jagged:
         tensor_rows(below + "values", tensor._values, rows)
         tensor_rows(below + "offsets", tensor._offsets, rows)
+        for key, part in tensor._metadata_cache.items():
+            tensor_rows(f"{below}<args>.2.0._metadata_cache.{key}", part, rows)
     elif tensor.is_nested:
         tensor_rows(below + "values", tensor.values(), rows)
         tensor_rows(below + "sizes", tensor._nested_tensor_size(), rows)
@@ -87,6 +91,8 @@ def walk(name, value, rows):
     elif isinstance(value, nn.Module):
         for key, part in value.state_dict().items():
             walk(below + key, part, rows)
+    elif isinstance(value, torch.UntypedStorage):
+        tensor_rows(below + "<args>.0", torch.empty(0, dtype=torch.uint8).set_(value), rows)
     elif isinstance(value, dict):
         for key, part in value.items():
             walk(below + str(key), part, rows)
@@ -133,6 +139,64 @@ def big_endian(path, names, has_record):
     return value
 
 
+def old_body(say, kind, make, state):
+    """{'w': an object of torch.`kind` that `make` makes and BUILD fills}"""
+    return b"}" + say.text("w") + name(*kind) + make + state + b"bs"
+
+
+def put_storage(say, kind, key, numel):
+    return (b"(" + say.text("storage") + name("torch", kind) + say.text(key)
+            + say.text("cpu") + say.number(numel) + b"tQ")
+
+
+def old_tensors():
+    """Tensors as torch 0.1 to 0.3 pickled them, in the archive of today."""
+    say = Python3
+    hooks = name("collections", "OrderedDict") + b")R"
+
+    def view(kind):
+        return b"(" + put_storage(say, kind, "0", 6) + say.number(1) + ints(say, (2,)) + ints(say, (2,)) + b"t"
+
+    def data(kind):
+        return name("torch._utils", "_rebuild_tensor") + view(kind) + b"R"
+
+    parameter = ("torch.nn.parameter", "Parameter")
+    yield "old_tensor", old_body(say, ("torch", "Tensor"), b")R", view("FloatStorage"))
+    yield "old_new_tensor", old_body(say, ("torch", "Tensor"), b")\x81", view("FloatStorage"))
+    for kind in ("Float", "Int"):
+        yield f"old_{kind}", old_body(say, ("torch", kind + "Tensor"), b")R", view(kind + "Storage"))
+    yield "old_parameter", old_body(say, parameter, data("FloatStorage") + b"\x85R", b"\x88\x89" + hooks + b"\x87")
+    yield "old_whole_parameter", old_body(
+        say, parameter, b")\x81", b"(" + data("FloatStorage") + b"N" + hooks + b"\x88\x89t")
+    yield "old_tensor_flags", old_body(
+        say, ("torch._utils", "_rebuild_tensor"), view("FloatStorage") + b"R", b"\x89\x89" + hooks + b"\x87")
+    empty = [name("torch._utils", "_rebuild_tensor") + b"(" + put_storage(say, kind, "0", 0) + say.number(0)
+             + ints(say, (0,)) + ints(say, (1,)) + b"tR" for kind in ("FloatStorage", "IntStorage", "FloatStorage")]
+    yield "empty_views", b"](" + b"".join(empty) + b"e"
+
+
+def write_archive(path, body, data):
+    with zipfile.ZipFile(path, "w") as target:
+        target.writestr("a/data.pkl", b"\x80\x02" + body + b".")
+        target.writestr("a/data/0", data)
+        target.writestr("a/version", "3\n")
+
+
+def rezipped(folder, source):
+    """What `zip -r` and shutil.make_archive make of an unpacked archive."""
+    unpacked = os.path.join(folder, "unpacked")
+    with zipfile.ZipFile(source) as archive:
+        archive.extractall(unpacked)
+    top = os.listdir(unpacked)[0]
+    yield shutil.make_archive(os.path.join(folder, "rezip_deflated"), "zip", unpacked, top)
+    stored = os.path.join(folder, "rezip_stored.zip")
+    with zipfile.ZipFile(stored, "w") as target:
+        for at, folders, files in os.walk(os.path.join(unpacked, top)):
+            for entry in [at, *(os.path.join(at, file) for file in files)]:
+                target.write(entry, os.path.relpath(entry, unpacked))
+    yield stored
+
+
 def main(folder):
     def show(case, value):
         rows = []
@@ -152,6 +216,14 @@ def main(folder):
         save(f"protocol_{protocol}", ckpt_cases.CASES["sgd"](), pickle_protocol=protocol)
         save(f"others_{protocol}", others(), pickle_protocol=protocol)
         save(f"model_{protocol}", whole_models(), pickle_protocol=protocol)
+    for case, body in old_tensors():
+        path = os.path.join(folder, case + ".pt")
+        write_archive(path, body, b"" if case == "empty_views" else bytes(range(24)))
+        show(case, torch.load(path, weights_only=False))
+    for path in list(rezipped(folder, os.path.join(folder, "protocol_2.pt"))):
+        case = os.path.splitext(path)[0]
+        os.rename(path, case + ".pt")
+        show(os.path.basename(case), torch.load(case + ".pt", weights_only=True))
     show("big_endian", big_endian(os.path.join(folder, "big_endian.pt"), [], has_record=True))
     torch.serialization.set_default_load_endianness(torch.serialization.LoadEndianness.BIG)
     show("big_endian_unsaid", big_endian(os.path.join(folder, "big_endian_unsaid.pt"), [], has_record=False))

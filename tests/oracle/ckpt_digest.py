@@ -6,6 +6,7 @@
     ckpt_digest.py --update         writes testdata/digests.tsv anew
 """
 import collections
+import copyreg
 import hashlib
 import os
 import pathlib
@@ -42,8 +43,10 @@ def parts(value):
             row for row in value._buffers.items() if row[0] not in skipped]
         return own + list(value._modules.items())
     reduced = value.__reduce_ex__(2) + (None,) * 3
+    given = reduced[1][1:] if reduced[0] is copyreg.__newobj__ else reduced[1]
+    args = [(f"<args>.{i}", item) for i, item in enumerate(given)]
     appended = [(str(i), item) for i, item in enumerate(reduced[3] or [])]
-    return [(None, reduced[2])] + [(str(key), item) for key, item in reduced[4] or []] + appended
+    return args + [(None, reduced[2])] + [(str(key), item) for key, item in reduced[4] or []] + appended
 
 
 def tensors(value, name="", seen=None):

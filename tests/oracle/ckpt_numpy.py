@@ -5,12 +5,14 @@ ckpt_numpy.py make FOLDER: writes arrays and archives, and prints a line
 "file name dtype shape crc32" for each array; elements row-major, little-endian.
 ckpt_numpy.py others FOLDER: writes arrays that are not numbers and prints "file has_objects" for each, also with
 another array behind them, and an archive of those without objects.
+ckpt_numpy.py accepts FOLDER COUNT: prints "yes" or "no" for each of FOLDER/0.npy, ...: does NumPy read it?
 ckpt_numpy.py read FILE: checks an archive of ours with zipfile, compares each
 record with the bytes of numpy.save, and prints "name descr shape hex".
 """
 import io
 import os
 import sys
+import warnings
 import zipfile
 import zlib
 
@@ -74,6 +76,14 @@ elif sys.argv[1] == "others":
             print(f"{name}+{second}", others[second].dtype.hasobject)
     np.savez(os.path.join(folder, "all.npz"), **plain)
     print("all False")
+elif sys.argv[1] == "accepts":
+    warnings.simplefilter("ignore")
+    for i in range(int(sys.argv[3])):
+        try:
+            np.load(os.path.join(sys.argv[2], f"{i}.npy"), allow_pickle=False)
+            print("yes")
+        except (ValueError, TypeError):
+            print("no")
 else:
     with zipfile.ZipFile(sys.argv[2]) as archive:
         assert archive.testzip() is None

@@ -8,6 +8,7 @@ ckpt_safetensors.py read INDEX: reads every file of an index and prints
 ckpt_safetensors.py state FOLDER: writes FOLDER/state.pt, a state_dict with `_metadata`.
 ckpt_safetensors.py versions FOLDER: prints what the package finds as `torch._metadata` in FOLDER/state.safetensors, and whether
 the state_dict in FOLDER/back.pt has it as in state.pt.
+ckpt_safetensors.py accepts FOLDER COUNT: prints "yes" or "no" for each of FOLDER/0.safetensors, ...: does the package read it?
 """
 import json
 import os
@@ -15,7 +16,7 @@ import sys
 import warnings
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, deserialize, safe_open
 from safetensors.torch import load_file, save_file
 
 warnings.filterwarnings("ignore")
@@ -64,6 +65,14 @@ elif sys.argv[1] == "versions":
         assert file.metadata()["format"] == "pt" and set(file.keys()) == set(state)
         print(json.loads(file.metadata()["torch._metadata"]) == state._metadata)
     print(type(back._metadata) is type(state._metadata) and back._metadata == state._metadata)
+elif sys.argv[1] == "accepts":
+    for i in range(int(sys.argv[3])):
+        with open(os.path.join(sys.argv[2], f"{i}.safetensors"), "rb") as file:
+            try:
+                deserialize(file.read())
+                print("yes")
+            except SafetensorError:
+                print("no")
 else:
     folder = os.path.dirname(sys.argv[2])
     weight_map = json.load(open(sys.argv[2]))["weight_map"]

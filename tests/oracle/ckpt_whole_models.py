@@ -8,11 +8,14 @@ machine here has.
 ckpt_whole_models.py check A B...: compares pairs of state_dicts with the safe
 loader: keys in order, bytes, types, strides, `_metadata`; prints "same" for each.
 """
+import copyreg
+import itertools
 import os
 import sys
 import warnings
 
 import torch
+import torch.fx
 from torch import nn
 
 warnings.filterwarnings("ignore")
@@ -77,6 +80,19 @@ def distributed(model):
     return wrapper
 
 
+class WithCompiled(nn.Module):
+    """Children that torch.compile and torch.fx replaced."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = torch.compile(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+        self.graph = torch.fx.symbolic_trace(nn.Linear(2, 1))
+        self.head = nn.Linear(4, 4)
+        self.tied = nn.Linear(4, 4)
+        self.tied.weight = self.head.weight
+        self.again = self.head
+
+
 def trained(model):
     return {"epoch": 3, "best_mIoU": 0.5, "model": model, "path": "runs/1.pth.tar"}
 
@@ -96,6 +112,35 @@ def cases():
         yield f"{kind}_nested", nn.DataParallel(wrapped), nn.DataParallel(wrapped), net, legacy
 
 
+# The same with wrappers of other kinds, in any order.
+def wrapped_cases():
+    averaged = torch.optim.swa_utils.AveragedModel
+    net = WithCompiled()
+    old = Net()
+    yield "compiled_children", net, net, net
+    for name, model in {
+        "compiled": torch.compile(net),
+        "parallel_compiled": on_gpus(torch.compile(net)),
+        "compiled_parallel": torch.compile(on_gpus(net)),
+        "parallel_compiled_parallel": on_gpus(torch.compile(on_gpus(net))),
+    }.items():
+        yield name, model, model, net
+    # torch 2.0 pickled the state.
+    compiled = torch.compile(old)
+    kind, kept = type(compiled), type(compiled).__reduce__
+    kind.__reduce__ = lambda self: (
+        copyreg.__newobj__, (kind,), {"training": True, "_parameters": {},
+                                      "_buffers": {}, "_modules": self._modules})
+    yield "compiled_by_state", compiled, compiled, old
+    kind.__reduce__ = kept
+    swa = averaged(old)
+    yield "averaged", swa, swa, swa.module
+    graph = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+    yield "graph", graph, graph, graph
+    compiled = torch.compile(net)
+    yield "average_alone", {"epoch": -1, "model": None, "ema": compiled}, compiled, net
+
+
 def save(value, path, legacy, tag="cpu"):
     real = torch.serialization.location_tag
     torch.serialization.location_tag = lambda storage: tag
@@ -104,7 +149,8 @@ def save(value, path, legacy, tag="cpu"):
 
 
 def make(folder):
-    for name, value, model, bare, legacy in cases():
+    wrapped = ((*case, False) for case in wrapped_cases())
+    for name, value, model, bare, legacy in itertools.chain(cases(), wrapped):
         path = os.path.join(folder, name)
         save(value, path + ".pt", legacy, tag="cuda:7")
         save(model.state_dict(), path + ".keep", False)

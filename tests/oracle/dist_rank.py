@@ -108,6 +108,7 @@ def check_groups():
     dist.gather_object(values[rank], found, dst=1)
     assert rank != 1 or found == values, found
     check_strides()
+    check_complex()
 
 
 def check_strides():
@@ -127,6 +128,37 @@ def check_strides():
         letter = torch.empty(2, 3)
         dist.recv(letter, 0)
         assert torch.equal(letter, numbers), letter
+
+
+def check_complex():
+    """Complex numbers, by all that carries them."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    for dtype in (torch.complex64, torch.complex128):
+        def numbers(place):
+            return torch.complex(torch.arange(3.0), torch.full((3,), place + 0.5)).to(dtype)
+
+        def total(place):
+            return sum(numbers(place + r) for r in range(world))
+
+        mine = numbers(rank)
+        dist.all_reduce(mine)
+        assert torch.equal(mine, total(0)), mine
+        mine = numbers(rank)
+        dist.broadcast(mine, src=1)
+        assert torch.equal(mine, numbers(1)), mine
+        found = [torch.empty(3, dtype=dtype) for _ in range(world)]
+        dist.all_gather(found, numbers(rank))
+        assert torch.equal(found[1], numbers(1)), found
+        every = [numbers(r) for r in range(world)]
+        dist.scatter(mine, every if rank == 1 else None, src=1)
+        assert torch.equal(mine, numbers(rank)), mine
+        dist.reduce_scatter(mine, [numbers(rank + r) for r in range(world)])
+        assert torch.equal(mine, total(rank)), mine
+        if rank == 0:
+            dist.send(numbers(7), 1)
+        elif rank == 1:
+            dist.recv(mine, 0)
+            assert torch.equal(mine, numbers(7)), mine
 
 
 def run(scenario, folder, mixed):

@@ -211,14 +211,14 @@ def cases():
     # Two headers of which readers see one: behind what looks like the end mark,
     # or inside of what an extended header or a folder claims.
     yield "end_mark.tar", tar_with(
-        member("", b"", prefix=b"x"), member("pickle", calling())), "unreadable", [], ["E_TAR"]
+        member("", b"", prefix=b"x"), member("pickle", calling())), "found", SYSTEM, ["E_TAR"]
     inside = member("pickle", calling())
     yield "two_sizes.tar", tar_with(
         member("p", b"12 size=512\n", kind=b"x"),
-        member("note", bytes(512) + inside, size=512 + len(inside))), "unreadable", [], ["E_TAR"]
+        member("note", bytes(512) + inside, size=512 + len(inside))), "found", SYSTEM, ["E_TAR"]
     yield "all_sizes.tar", tar_with(
-        member("p", b"12 size=512\n", kind=b"g"), member("note", inside)), "unreadable", [], ["E_TAR"]
-    yield "folder.tar", tar_with(member("d", inside, kind=b"5")), "unreadable", [], ["E_TAR"]
+        member("p", b"12 size=512\n", kind=b"g"), member("note", inside)), "found", SYSTEM, ["E_TAR"]
+    yield "folder.tar", tar_with(member("d", inside, kind=b"5")), "found", SYSTEM, ["E_TAR"]
     # What NumPy takes for objects.
     yield "object_letter.npy", npy(calling(), "O", '"'), "found", SYSTEM, []
     yield "object_word.npy", npy(calling(), "object"), "found", SYSTEM, []
@@ -253,6 +253,24 @@ def cases():
         {"data.pkl": SCRIPT, "bytecode.pkl": PLAIN, "version": "3\n"}), "clean", [], []
     yield "script_model_json.pt", archive(
         {"model.json": "{}", "attributes.pkl": SCRIPT, "version": "1\n"}), "clean", [], []
+    # Python's unpicklers ask for no PROTO and take any number of them; a module's
+    # name is any text.
+    no_proto = text("os") + text("system") + b"\x93" + text("true") + b"\x85R."
+    lines = b"Vos\nVsystem\n\x93Vtrue\n\x85R."
+    hyphen = CALL + b"0cmy-module\nx\n."
+    odd = SYSTEM + ["my-module.x"]
+    yield "no_proto.joblib", no_proto, "found", SYSTEM, []
+    yield "no_proto_lines.data", lines, "found", SYSTEM, []
+    yield "no_proto_lines.pkl", lines, "found", SYSTEM, []
+    yield "two_protos.dat", b"\x80\x02" + no_proto[:4] + b"\x80\x05" + no_proto[4:], "found", SYSTEM, []
+    yield "hyphen.joblib", hyphen, "found", odd, []
+    yield "no_proto.tar", tar(sys=lines), "found", SYSTEM, []
+    yield "hyphen_record.pt", checkpoint(PLAIN, **{"tensors.bin": hyphen}), "found", odd, []
+    # No storage has the key.
+    yield "data_record.pt", checkpoint(PLAIN, **{"data/7": no_proto}), "found", SYSTEM, []
+    # What nobody read is not clean.
+    yield "foreign_tail.pkl", PLAIN + b"foreign", "unreadable", [], ["E_TRAILING"]
+    yield "packed.joblib", b"x\x9c\x01", "unreadable", [], ["E_WRONG_FORMAT"]
     yield "page.pt", b"<!DOCTYPE html><html></html>", "unreadable", [], ["E_WRONG_FORMAT"]
 
 

@@ -142,6 +142,59 @@ def notes(run):
     }
 
 
+def tutorial(run):
+    """"Saving and loading a general checkpoint": `epoch` is the last one done."""
+    return {
+        "epoch": EPOCHS_DONE - 1,
+        "model_state_dict": run.model.state_dict(),
+        "optimizer_state_dict": run.optimizer.state_dict(),
+        "loss": 0.4,
+    }
+
+
+def tutorial_scheduler(run):
+    """The same with the schedule under the name that goes with it."""
+    return tutorial(run) | {
+        "scheduler_state_dict": run.scheduler.state_dict()}
+
+
+def compiled(run):
+    """From inside torch.compile and DataParallel."""
+    return imagenet(run, state_dict={
+        f"_orig_mod.module.{key}": value
+        for key, value in run.model.state_dict().items()})
+
+
+def timm_top5(run):
+    """--eval-metric top5: the metric is no accuracy of the first guess."""
+    return timm(run) | {
+        "args": argparse.Namespace(model="mlp", eval_metric="top5")}
+
+
+def cosine_done(run):
+    """A cosine schedule that has come to its end."""
+    optimizer = torch.optim.SGD(run.model.parameters(), 0.05, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 2)
+    return imagenet(run, optimizer=optimizer.state_dict(),
+                    scheduler=scheduler.state_dict())
+
+
+def empty_optimizer(run):
+    return imagenet(run, optimizer={})
+
+
+def rmsprop(run):
+    optimizer = torch.optim.RMSprop(run.model.parameters())
+    return imagenet(run, optimizer=optimizer.state_dict())
+
+
+def exponential(run):
+    """The state of a scheduler that `lockstep train` lacks."""
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(
+        torch.optim.SGD(run.model.parameters(), 0.05), 0.9)
+    return imagenet(run, scheduler=scheduler.state_dict())
+
+
 def without_optimizer(run):
     state = imagenet(run)
     del state["optimizer"]
@@ -207,7 +260,8 @@ LAYOUTS = [
     without_scheduler, torchvision, timm, timm_late, notes,
     without_optimizer, epoch_as_text, negative_epoch, weights,
     weights_in_a_dict, whole_model, adam, cosine, one_cycle, multi_step,
-    three_epochs_done,
+    three_epochs_done, tutorial, tutorial_scheduler, compiled, timm_top5,
+    cosine_done, empty_optimizer, rmsprop, exponential,
 ]
 
 

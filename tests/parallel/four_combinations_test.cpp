@@ -69,5 +69,35 @@ TEST(FourCombinations, GoBackToPython) {
       "same\nsame\n");
 }
 
+/// Keeps what is wrapped beside nothing else.
+struct Held : torch::nn::Module {
+  explicit Held(std::shared_ptr<torch::nn::Module> model) {
+    register_module("detector", std::move(model));
+  }
+};
+
+// Whatever stands around the names of the file: tests/oracle/tensor_wrapped.py.
+TEST(WrappedWeights, GoIntoDataParallelAndWhatHoldsIt) {
+  const test::ScratchDir folder;
+  const auto files = test::python_lines("tensor_wrapped.py", {folder.path()});
+  ASSERT_GT(files.size(), 35U);
+  const StateDict expected = to_state_dict(load(folder / "bare.pt").root());
+  const torch::nn::Sequential net(
+      torch::nn::Linear(2, 2),
+      torch::nn::BatchNorm1d(2));
+  DataParallel model(net, {.devices = "cpu*2"});
+  Held held(model.ptr());
+  for (const std::string& file : files) {
+    for (torch::nn::Module* module :
+         {static_cast<torch::nn::Module*>(model.get()),
+          static_cast<torch::nn::Module*>(&held)}) {
+      SCOPED_TRACE(file);
+      clear(*net);
+      EXPECT_EQ(load_weights(*module, folder / file).taken, 7);
+      expect_same(state_dict(*net), expected);
+    }
+  }
+}
+
 } // namespace
 } // namespace lockstep

@@ -18,36 +18,82 @@ namespace {
 using test::MyModule;
 using Keys = std::vector<std::string>;
 
-TEST(FitPrefix, TakesTheEditThatFitsMostKeys) {
+TEST(FitKeys, TakesTheNamesUnderWhichMostKeysFit) {
   struct Case {
     Keys model = {};
     Keys file = {};
-    PrefixFit fit = {};
+    Keys fitted = {};
   };
   const std::vector<Case> cases{
-      {{"a.w", "b.w"}, {"a.w", "b.w"}, {}},
-      {{"a.w", "b.w"}, {"module.a.w", "module.b.w"}, {.strip = "module."}},
-      {{"module.a.w"}, {"a.w"}, {.add = "module."}},
+      {{"a.w", "b.w"}, {"a.w", "b.w"}, {"a.w", "b.w"}},
+      {{"a.w", "b.w"}, {"module.a.w", "module.b.w"}, {"a.w", "b.w"}},
+      {{"module.a.w"}, {"a.w"}, {"module.a.w"}},
       // A layer that is really called module.
-      {{"module.w", "module.b"}, {"module.w", "module.b"}, {}},
-      {{"module.w"}, {"module.module.w"}, {.strip = "module."}},
-      {{"w"}, {"module.module.w"}, {.strip = "module.module."}},
-      // Another head, another number of layers: most keys decide.
+      {{"module.w", "module.b"},
+       {"module.w", "module.b"},
+       {"module.w", "module.b"}},
+      {{"module.w"}, {"module.module.w"}, {"module.w"}},
+      {{"w"}, {"module.module.w"}, {"w"}},
+      {{"w", "module.w"}, {"module.w", "module.module.w"}, {"w", "module.w"}},
+      // Another head, another number of layers: most keys decide, and what
+      // fits nowhere keeps its name.
       {{"a.w", "b.w", "head.w"},
        {"module.a.w", "module.b.w", "module.fc.w"},
-       {.strip = "module."}},
+       {"a.w", "b.w", "module.fc.w"}},
       {{"a.w", "b.w"},
        {"encoder.a.w", "encoder.b.w", "head.w"},
-       {.strip = "encoder."}},
-      {{"net.a.w", "net.b.w", "head.w"}, {"a.w", "b.w"}, {.add = "net."}},
-      {{"x"}, {"y"}, {}},
-      {{}, {"y"}, {}},
+       {"a.w", "b.w", "head.w"}},
+      {{"net.a.w", "net.b.w", "head.w"},
+       {"a.w", "b.w"},
+       {"net.a.w", "net.b.w"}},
+      // One prefix for another, where one of them is a wrapper's.
+      {{"module.0.w", "module.1.w"},
+       {"model.0.w", "model.1.w"},
+       {"module.0.w", "module.1.w"}},
+      {{"held.module.a.w"}, {"x.y.a.w"}, {"held.module.a.w"}},
+      // Wrappers of layers, on either side.
+      {{"a.module.w", "b.w"}, {"a.w", "b.w"}, {"a.module.w", "b.w"}},
+      {{"a.w", "b.w"}, {"a._orig_mod.w", "module.b.w"}, {"a.w", "b.w"}},
+      // No layer takes the name of another one.
+      {{"fc.w", "fc.b"}, {"linear.w", "linear.b"}, {"linear.w", "linear.b"}},
+      {{"encoder.a.w"}, {"decoder.a.w"}, {"decoder.a.w"}},
+      {{"a.w", "fc.w"}, {"a.w", "aux.fc.w"}, {"a.w", "aux.fc.w"}},
+      {{"x"}, {"y"}, {"y"}},
+      {{}, {"y"}, {"y"}},
       {{"x"}, {}, {}}};
   for (const Case& c : cases) {
-    EXPECT_EQ(fit_prefix(c.model, c.file), c.fit)
+    EXPECT_EQ(fit_keys(c.model, c.file), (KeyFit{.keys = c.fitted}))
         << testing::PrintToString(c.model) << " "
         << testing::PrintToString(c.file);
   }
+}
+
+TEST(FitKeys, SeveralPartsThatFitAsWellAreNamed) {
+  const KeyFit fit = fit_keys(
+      Keys{"a.w", "b.w"},
+      Keys{"student.a.w", "student.b.w", "teacher.a.w", "teacher.b.w"});
+  EXPECT_THAT(fit.rivals, testing::ElementsAre("student.", "teacher."));
+  EXPECT_TRUE(fit_keys(Keys{"a.w"}, Keys{"a.w", "student.a.w"}).rivals.empty());
+}
+
+TEST(PrefixHint, IsGivenOnlyWhereItHelps) {
+  const Keys two_layers{"fc1.w", "fc1.b", "fc2.w", "fc2.b"};
+  const Keys layer{"w", "b"};
+  EXPECT_EQ(prefix_hint(layer, two_layers), "");
+  EXPECT_EQ(prefix_hint(two_layers, layer), "");
+  EXPECT_EQ(prefix_hint(layer, Keys{"fc1.w", "fc1.b", "out"}), "");
+  EXPECT_EQ(
+      prefix_hint(Keys{"a.w"}, Keys{"net.a.w", "loss.w"}),
+      "all names of the module are in the file under 'net.', beside 1 more: "
+      "load with "
+      ".strip_prefix = \"net.\", .strict = false");
+  EXPECT_EQ(
+      prefix_hint(Keys{"net.a.w", "head.w"}, Keys{"a.w"}),
+      "all names of the file are in the module under 'net.', beside 1 more: "
+      "load with "
+      ".add_prefix = \"net.\", .strict = false");
+  EXPECT_EQ(prefix_hint(Keys{"a.w"}, Keys{"x.a.w", "y.a.w"}), "")
+      << "which one?";
 }
 
 class LoadWeights : public testing::Test {
@@ -122,11 +168,13 @@ TEST_F(LoadWeights, NewEndsAreMadeAndTold) {
       to_lines(report),
       testing::ElementsAre(
           "taken 3 of 6 tensors",
+          "4 of 6 names were fitted: 'module.first.weight' -> 'first.weight', "
+          "...",
           "new   first.weight  (4, 1), the file has (4, 3)",
           "new   last.weight   not in the file",
           "new   last.bias     not in the file",
-          "left  head.weight  not in the model",
-          "left  head.bias    not in the model"));
+          "left  module.head.weight  not in the model",
+          "left  module.head.bias    not in the model"));
   EXPECT_TRUE(state_dict(net).get("first.weight").equal(first));
   EXPECT_TRUE(state_dict(net)
                   .get("middle.weight")

@@ -266,10 +266,10 @@ TEST(BackgroundWriter, TheLastCheckpointIsFinishedBeforeTheWriterIsGone) {
   gone.get();
   MemoryFs later = memory.after_power_loss({});
   EXPECT_EQ(
-      *ckpt::load("run/checkpoint.pth.tar", {}, later)
-           .value()
-           .root.find("step")
-           ->as_int(),
+      *(*ckpt::load("run/checkpoint.pth.tar", {}, later)
+             .value()
+             .root.find("step"))
+           .as_int(),
       1);
 }
 

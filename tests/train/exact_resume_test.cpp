@@ -179,8 +179,8 @@ TEST_F(ExactResumeTest, ADamagedCheckpointIsPassedOver) {
       ::testing::ElementsAre(HasSubstr("cannot be used")));
   EXPECT_EQ(get("run", "steps.csv"), get("straight", "steps.csv"));
   EXPECT_EQ(
-      checkpoint("run").find("best_acc1")->number(),
-      checkpoint("straight").find("best_acc1")->number());
+      (*checkpoint("run").find("best_acc1")).number(),
+      (*checkpoint("straight").find("best_acc1")).number());
 }
 
 TEST_F(ExactResumeTest, AnOlderCheckpointOpensANewFolder) {
@@ -210,7 +210,7 @@ TEST_F(ExactResumeTest, PartsOfTheProgramTravelAlong) {
                  }}}};
   };
   train_own(config, options(3));
-  EXPECT_EQ(*checkpoint("run").find("seen")->as_int(), 3);
+  EXPECT_EQ(*(*checkpoint("run").find("seen")).as_int(), 3);
   config.resume = config.output;
   train_own(config, options(0));
   // Five more steps, and a question after each of the two epochs.

@@ -127,7 +127,7 @@ class Loop {
         .step = cursor_.step,
         .samples = cursor_.total_samples,
         .train = {.seconds = 1.0},
-        .test = {.top1 = top1}};
+        .test = Score{.top1 = top1}};
     cursor_.finish_epoch();
     const bool is_best = top1 > cursor_.best_acc1;
     cursor_.best_acc1 = std::max(cursor_.best_acc1, top1);

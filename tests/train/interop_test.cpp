@@ -18,6 +18,7 @@
 namespace lockstep::train {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using Losses = std::vector<float>;
 
@@ -139,7 +140,7 @@ TEST_F(InteropTest, LockstepThenPythonThenLockstepIsLockstepAlone) {
   expect_same_state("alone", "third");
 }
 
-// What is the best accuracy so far where the file does not say.
+// The best accuracy where the file does not say it, and where it does.
 constexpr double kNone = 0.0;
 constexpr double kBest = 99.5;
 
@@ -202,7 +203,7 @@ TEST_P(Layouts, GoesOnWithPythonsBits) {
   EXPECT_EQ(result.epochs, 2);
   EXPECT_EQ(
       result.best_acc1,
-      GetParam().best == kNone ? result.test.top1 : GetParam().best);
+      GetParam().best == kNone ? result.test->top1.value() : GetParam().best);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -218,7 +219,11 @@ INSTANTIATE_TEST_SUITE_P(
         LayoutCase{"torchvision", "torchvision", kNone},
         LayoutCase{"timm", "timm"},
         LayoutCase{"timm_late", "timm"},
-        LayoutCase{"notes", "{epoch, model, ...}", kNone}),
+        LayoutCase{"timm_top5", "timm", kNone},
+        LayoutCase{"notes", "{epoch, model, ...}", kNone},
+        LayoutCase{"tutorial", "PyTorch's tutorials", kNone},
+        LayoutCase{"tutorial_scheduler", "PyTorch's tutorials", kNone},
+        LayoutCase{"compiled", "PyTorch's examples"}),
     [](const auto& one) { return std::string(one.param.function); });
 
 TEST_F(Layouts, TheFileNamesTheModelAndTheRates) {
@@ -255,17 +260,49 @@ TEST_F(Layouts, AFirstRateThatIsNotSaidIsGuessedAndTold) {
   train(config, {.log = &log});
   EXPECT_THAT(
       log.lines[LogLevel::kInfo],
-      ::testing::Contains(
+      Contains(
           "the optimizer does not say its first learning rate (initial_lr): it "
           "is what --lr says, or else the rate of now, 0.05"));
   EXPECT_THAT(
       log.lines[LogLevel::kWarning],
-      ::testing::Not(::testing::Contains(HasSubstr("--lr 0.5: ignored"))));
+      ::testing::Not(Contains(HasSubstr("--lr 0.5: ignored"))));
   const auto told = find_resumption(real_fs(), next("imagenet"));
   EXPECT_EQ(told->checkpoint.guessed_args.find("lr"), nullptr);
 }
 
-// It has no schedule, and the run's own is shorter than what is done.
+TEST_F(Layouts, NotesSayWhatIsNotUsed) {
+  const auto notes_of = [&](const char* function) {
+    return find_resumption(real_fs(), next(function))->checkpoint.notes;
+  };
+  EXPECT_THAT(
+      notes_of("tutorial"),
+      ::testing::ElementsAre(
+          "a checkpoint of another program (PyTorch's tutorials layout): 1 "
+          "epoch is done",
+          "not used: 'loss'"));
+  EXPECT_THAT(
+      notes_of("timm_top5"),
+      Contains(
+          "'metric' is another metric (top5): the best accuracy begins fresh"));
+}
+
+TEST_F(Layouts, ACosineThatGoesOnBeyondItsEndIsTold) {
+  TrainConfig config = next("cosine_done");
+  config.lr_scheduler = "cosineannealinglr";
+  const auto told = Contains(
+      "the cosine schedule of the checkpoint is lowest after 2 epochs, and the "
+      "run goes to 3: from there its rate rises again; --initial-checkpoint "
+      "begins a new run with a new schedule");
+  config.epochs = 3;
+  RecordingLog enough;
+  train(config, {.log = &enough});
+  EXPECT_THAT(enough.lines[LogLevel::kWarning], ::testing::Not(told));
+  config.epochs = 4;
+  RecordingLog more;
+  train(config, {.log = &more});
+  EXPECT_THAT(more.lines[LogLevel::kWarning], told);
+}
+
 TEST_F(Layouts, AOneCycleThatIsTooShortIsRefusedWithTheFile) {
   TrainConfig config = next("three_epochs_done");
   config.lr_scheduler = "onecyclelr";
@@ -326,14 +363,23 @@ constexpr std::array kBroken{
         "whole_model",
         "an object of class 'train.MLP', not the state of a run",
         kWeightsHint},
+    BrokenCase{"adam", "has no 'momentum' (", "--opt adam goes on with it"},
     BrokenCase{
-        "adam",
-        "has no 'momentum' (",
-        "--lr-scheduler must be the checkpoint's"},
+        "rmsprop",
+        "has no 'dampening' (",
+        "no --opt goes on with rmsprop; --initial-checkpoint "},
+    BrokenCase{
+        "empty_optimizer",
+        "optimizer state has no 'param_groups' (",
+        "the checkpoint has no state of an optimizer; --initial-checkpoint "},
+    BrokenCase{
+        "exponential",
+        "StepLR state has no 'step_size' (",
+        "no --lr-scheduler goes on with ExponentialLR; --initial-checkpoint "},
     BrokenCase{
         "cosine",
         "StepLR state has no 'step_size' (",
-        "--lr-scheduler must be the checkpoint's"},
+        "--lr-scheduler cosineannealinglr goes on with it"},
 };
 
 TEST_F(Broken, FilesGiveClearErrorsBeforeARunFolderIsMade) {

@@ -54,7 +54,7 @@ TEST_F(LossWatchTest, TheLastGoodCheckpointStays) {
   EXPECT_EQ(error.path, dir_ / "run/checkpoint.pth.tar");
   EXPECT_THAT(error.message, HasSubstr("in epoch 2, step 2 of 4"));
   EXPECT_THAT(error.hint, HasSubstr("--initial-checkpoint " + error.path));
-  EXPECT_EQ(checkpoint("run").find("epoch")->as_int()[0], 1);
+  EXPECT_EQ(*(*checkpoint("run").find("epoch")).as_int(), 1);
   // What the hint says.
   TrainConfig next = small("next");
   next.initial_checkpoint = error.path;
@@ -192,13 +192,16 @@ TEST_F(LossWatchTest, AnEpochNamesTheLossThatIsNoNumber) {
   };
   EXPECT_THAT(
       message_of(
-          {.epoch = 2, .train = {.loss = kNan}, .test = {.loss = 1}, .lr = 1}),
+          {.epoch = 2,
+           .train = {.loss = kNan},
+           .test = Score{.loss = 1},
+           .lr = 1}),
       HasSubstr("the loss of the training in epoch 2 is nan, with lr 1.0"));
   EXPECT_THAT(
       message_of(
           {.epoch = 2,
            .train = {.loss = 1},
-           .test = {.loss = -std::numeric_limits<double>::infinity()},
+           .test = Score{.loss = -std::numeric_limits<double>::infinity()},
            .lr = 1}),
       HasSubstr("the loss of the test after epoch 2 is -inf, with lr 1.0"));
 }
@@ -218,7 +221,7 @@ TEST_F(LossWatchTest, ACheckpointWithoutNumbersIsRefusedBeforeTraining) {
   EXPECT_EQ(error.path, dir_ / "run/checkpoint-00000012.pth.tar");
   EXPECT_THAT(error.message, HasSubstr("weights that are not finite numbers"));
   config.test_only = true;
-  EXPECT_TRUE(std::isnan(train(config).test.loss));
+  EXPECT_TRUE(std::isnan(train(config).test->loss));
 }
 
 } // namespace

@@ -47,7 +47,8 @@ EpochRecord epoch(std::int64_t number) {
       .step = 100 * number,
       .samples = 6400 * number,
       .train = {.loss = 1.5, .top1 = 50.0, .top5 = 90.0, .seconds = 10.0},
-      .test = {.loss = 1.25, .top1 = 87.31, .top5 = 99.48, .seconds = 1.0},
+      .test = Score{.loss = 1.25, .top1 = 87.31, .top5 = 99.48, .seconds = 1.0},
+      .is_best = true,
       .lr = 0.1,
       .images_per_second = 640.0,
       .times = {.wall = 11.0, .user = 20.25, .system = 0.25}};
@@ -94,7 +95,8 @@ TEST_F(CsvObserverTest, JsonLinesHoldTheSameNumbers) {
       "\n"
       R"({"event":"epoch","epoch":1,"step":100,"samples":6400,)"
       R"("train_loss":1.5,"train_top1":50.0,"train_top5":90.0,)"
-      R"("val_loss":1.25,"val_top1":87.31,"val_top5":99.48,"lr":0.1,)"
+      R"("val_loss":1.25,"val_top1":87.31,"val_top5":99.48,"best":true,)"
+      R"("best_by":"val_top1","lr":0.1,)"
       R"("images_per_s":640.0,"epoch_s":11.0,"user_s":20.25,"system_s":0.25})"
       "\n");
 }

@@ -18,6 +18,8 @@
 namespace lockstep::train {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 /// Opened once: a run of a few steps is shorter than that.
@@ -175,6 +177,19 @@ class TrainerFaults : public TrainerFixture {
   std::size_t warned_ = 0;
   std::vector<std::string> broken_;
 };
+
+TEST_F(TrainerFaults, ADiskWithoutLocksIsAWarning) {
+  MemoryFs memory = MemoryFs::without_locks();
+  const Ending ending = start_on(memory);
+  EXPECT_FALSE(ending.error);
+  EXPECT_THAT(
+      ending.warnings,
+      ElementsAre(HasSubstr("the run folder: it cannot be locked")));
+  EXPECT_EQ(files_of(memory), expected_);
+  EXPECT_THAT(
+      read_text(memory, format("{}/{}", kRunFolder, kLogFile)).value(),
+      HasSubstr("it cannot be locked"));
+}
 
 TEST_F(TrainerFaults, AnOperationThatFailsOnceChangesNothingInTheEnd) {
   fail_operations(MemoryFs(), /*stride=*/1);

@@ -142,6 +142,24 @@ TEST(OrdinaryNetwork, ThatWasChangedAfterItsConstructionNeedsAFactory) {
   const Error error =
       error_of([&] { DataParallel model(net, {.devices = "cpu*2"}); });
   EXPECT_THAT(error.hint, HasSubstr(".factory"));
+  EXPECT_THAT(
+      error.hint,
+      HasSubstr("by replace_module or options, the factory makes the same"));
+  // What the hint says first makes the old module.
+  EXPECT_THAT(
+      error_of([&] {
+        DataParallel model(net, {.devices = "cpu*2", .factory = [] {
+                                   return std::make_shared<Digits>();
+                                 }});
+      }).hint,
+      HasSubstr("layers that went in with replace_module go in there, too"));
+  DataParallel model(net, {.devices = "cpu*2", .factory = [] {
+                             auto same = std::make_shared<Digits>();
+                             same->fc = same->replace_module(
+                                 "fc",
+                                 nn::Linear(4 * 36, 5));
+                             return same;
+                           }});
 }
 
 // With default arguments the default constructor may make another module.

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "lockstep/base/errno_error.h"
@@ -56,8 +57,12 @@ class MemoryWritableFile final : public WritableFile {
   MemoryWritableFile(
       std::shared_ptr<MemoryDisk> disk,
       std::shared_ptr<MemoryNode> node,
-      bool has_lock)
-      : disk_(std::move(disk)), node_(std::move(node)), has_lock_(has_lock) {}
+      bool has_lock,
+      std::optional<Error> missing_lock = {})
+      : disk_(std::move(disk)),
+        node_(std::move(node)),
+        has_lock_(has_lock),
+        missing_lock_(std::move(missing_lock)) {}
   MemoryWritableFile(const MemoryWritableFile&) = delete;
   MemoryWritableFile& operator=(const MemoryWritableFile&) = delete;
   ~MemoryWritableFile() override {
@@ -89,6 +94,9 @@ class MemoryWritableFile final : public WritableFile {
     unlock();
     return {};
   }
+  [[nodiscard]] const Error* missing_lock() const override {
+    return missing_lock_ ? &*missing_lock_ : nullptr;
+  }
 
  private:
   void unlock() {
@@ -101,6 +109,19 @@ class MemoryWritableFile final : public WritableFile {
   std::shared_ptr<MemoryDisk> disk_;
   std::shared_ptr<MemoryNode> node_;
   bool has_lock_;
+  std::optional<Error> missing_lock_;
+};
+
+// Of a folder that cannot be locked.
+class NoLock final : public PathLock {
+ public:
+  explicit NoLock(Error missing) : missing_(std::move(missing)) {}
+  [[nodiscard]] const Error* missing_lock() const override {
+    return &missing_;
+  }
+
+ private:
+  Error missing_;
 };
 
 class MemoryDirectoryLock final : public PathLock {
@@ -251,6 +272,13 @@ Result<std::unique_ptr<WritableFile>> make_memory_update(
     std::shared_ptr<MemoryDisk> disk,
     std::shared_ptr<MemoryNode> node,
     const std::string& path) {
+  if (!disk->has_locks) {
+    return std::unique_ptr<WritableFile>(std::make_unique<MemoryWritableFile>(
+        std::move(disk),
+        std::move(node),
+        false,
+        lock_errno_error(path, ENOLCK)));
+  }
   if (std::exchange(node->is_locked, true)) {
     return locked_error("file", path);
   }
@@ -264,6 +292,10 @@ Result<std::unique_ptr<PathLock>> make_memory_lock(
     std::shared_ptr<MemoryDisk> disk,
     std::string folder,
     const std::string& path) {
+  if (!disk->has_locks) {
+    return std::unique_ptr<PathLock>(
+        std::make_unique<NoLock>(lock_errno_error(path, ENOLCK)));
+  }
   if (!disk->locked.insert(folder).second) {
     return locked_error("folder", path);
   }

@@ -70,6 +70,8 @@ struct MemoryDisk {
   std::set<std::string> directories{".", "/"};
   /// Directories that are held.
   std::set<std::string> locked = {};
+  /// Off: a file system that knows no locks.
+  bool has_locks = true;
 };
 
 /// `data` as of now. `path` is for errors.

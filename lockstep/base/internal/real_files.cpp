@@ -138,8 +138,13 @@ bool is_remote(int descriptor) {
 
 class RealWritableFile final : public WritableFile {
  public:
-  RealWritableFile(Descriptor descriptor, std::string path)
-      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+  RealWritableFile(
+      Descriptor descriptor,
+      std::string path,
+      std::optional<Error> missing_lock)
+      : descriptor_(std::move(descriptor)),
+        path_(std::move(path)),
+        missing_lock_(std::move(missing_lock)) {}
 
   Status write(ByteSpan bytes) override {
     while (!bytes.empty()) {
@@ -230,6 +235,10 @@ class RealWritableFile final : public WritableFile {
                : Status();
   }
 
+  [[nodiscard]] const Error* missing_lock() const override {
+    return missing_lock_ ? &*missing_lock_ : nullptr;
+  }
+
  private:
   bool is_on_server() {
     if (!is_remote_) {
@@ -289,6 +298,7 @@ class RealWritableFile final : public WritableFile {
 
   Descriptor descriptor_;
   std::string path_;
+  std::optional<Error> missing_lock_;
   // Units: bytes. `given_`: up to where the disk has been told to write.
   std::uint64_t position_ = 0;
   std::uint64_t given_ = 0;
@@ -305,10 +315,12 @@ std::unique_ptr<ReadableFile> make_readable(OpenFile file, std::string path) {
 
 std::unique_ptr<WritableFile> make_writable(
     Descriptor descriptor,
-    std::string path) {
+    std::string path,
+    std::optional<Error> missing_lock) {
   return std::make_unique<RealWritableFile>(
       std::move(descriptor),
-      std::move(path));
+      std::move(path),
+      std::move(missing_lock));
 }
 
 } // namespace lockstep::internal

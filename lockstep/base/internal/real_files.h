@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,10 +44,12 @@ struct OpenFile {
 /// Errors: as `open_path`; kIo (E_NOT_REGULAR).
 Result<OpenFile> open_regular(const std::string& path);
 
-/// The parts of `FileSystem`'s results that hold a descriptor.
+/// The parts of `FileSystem`'s results that hold a descriptor. `missing_lock`:
+/// what `WritableFile::missing_lock` tells.
 std::unique_ptr<ReadableFile> make_readable(OpenFile file, std::string path);
 std::unique_ptr<WritableFile> make_writable(
     Descriptor descriptor,
-    std::string path);
+    std::string path,
+    std::optional<Error> missing_lock = {});
 
 } // namespace lockstep::internal

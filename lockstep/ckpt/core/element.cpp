@@ -200,15 +200,19 @@ class Collector {
   std::uint64_t finite_ = 0;
 };
 
-// Several elements share a byte: the bytes are what can be shown.
+// Several elements share a byte: the bytes are what can be shown, row after row
+// from the view's offset, which counts bytes here as PyTorch reckons.
 Result<TensorStats> packed_stats(
     const Tensor& tensor,
     std::uint64_t head_count) {
   TensorStats stats{.elements = static_cast<std::uint64_t>(tensor.numel())};
-  if (tensor.storage->source == nullptr) {
+  if (tensor.storage->source == nullptr || stats.elements == 0) {
     return stats;
   }
-  LOCKSTEP_ASSIGN(const ByteSpan bytes, tensor.storage->source->load());
+  LOCKSTEP_ASSIGN(const ByteSpan all, tensor.storage->source->load());
+  const ByteSpan bytes = all.subspan(
+      static_cast<std::size_t>(tensor.offset),
+      contiguous_bytes(tensor));
   for (const std::byte& byte : bytes) {
     if (stats.head.size() == head_count) {
       break;

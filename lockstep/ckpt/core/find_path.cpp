@@ -133,6 +133,19 @@ class Candidates {
   std::vector<std::string> names_;
 };
 
+// The tensor of a name that only `for_each_tensor` gives: "buffer.<args>.0".
+Found unnamed_tensor(const Value& root, std::string_view path) {
+  Found found;
+  if (path.find('<') != std::string_view::npos) {
+    [[maybe_unused]] const Status status = for_each_tensor(
+        root,
+        [&](const std::string& name, const Tensor& tensor) {
+          found = !found && name == path ? Found(tensor) : found;
+        });
+  }
+  return found;
+}
+
 } // namespace
 
 std::string near_name(const Value& root, std::string_view path) {
@@ -171,6 +184,9 @@ Result<Value> find_path(const Value& root, std::string_view path) {
     return root;
   }
   if (auto found = Search().find(root, path)) {
+    return *std::move(found);
+  }
+  if (auto found = unnamed_tensor(root, path)) {
     return *std::move(found);
   }
   const std::string near = near_name(root, path);

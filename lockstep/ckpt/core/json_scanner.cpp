@@ -9,7 +9,8 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::size_t kMaxJsonDepth = 64;
+// As the safetensors package, of whose 128 levels two are around a field.
+constexpr std::size_t kMaxJsonDepth = 125;
 
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';

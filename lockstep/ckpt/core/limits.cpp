@@ -37,8 +37,13 @@ constexpr std::array kLimits{
     LimitInfo{
         "max-expanded-bytes",
         "bytes",
-        "what a view may repeat beyond the bytes of its storage",
+        "what views may repeat beyond the bytes of their storages",
         &Limits::max_expanded_bytes},
+    LimitInfo{
+        "max-made-bytes",
+        "bytes",
+        "what a file's pickles may make beyond 16 for each of their bytes",
+        &Limits::max_made_bytes},
 };
 
 constexpr std::array kFixed{
@@ -65,6 +70,7 @@ std::span<const FixedLimit> fixed_limits() {
 Limits expanding(Limits limits) {
   limits.max_ratio = std::numeric_limits<std::uint64_t>::max();
   limits.max_expanded_bytes = std::numeric_limits<std::uint64_t>::max();
+  limits.max_made_bytes = std::numeric_limits<std::uint64_t>::max();
   return limits;
 }
 

@@ -63,24 +63,20 @@ std::optional<NumpyDType> numpy_dtype(std::string_view descr) {
   if (descr == "<V2") {
     return NumpyDType{.dtype = kBFloat16};
   }
-  if (descr.size() < 2 ||
-      std::string_view("<>|=").find(descr[0]) == std::string_view::npos) {
-    return std::nullopt;
-  }
+  // Without an order, and with one that says nothing, NumPy takes the
+  // machine's.
+  const bool is_big = descr.starts_with('>');
+  descr.remove_prefix(descr.find_first_of("<>|=") == 0 ? 1 : 0);
   const auto* row = std::ranges::find(
       kNumpyTypes,
-      descr.substr(1),
+      descr,
       &std::pair<std::string_view, DType>::first);
   if (row == kNumpyTypes.end()) {
     return std::nullopt;
   }
-  const bool is_byte = dtype_info(row->second).size == 1;
-  if (descr[0] == '|' && !is_byte) {
-    return std::nullopt;
-  }
   return NumpyDType{
       .dtype = row->second,
-      .is_big_endian = descr[0] == '>' && !is_byte};
+      .is_big_endian = is_big && dtype_info(row->second).size != 1};
 }
 
 std::optional<NumpyDType> numpy_dtype(

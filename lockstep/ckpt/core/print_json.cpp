@@ -3,6 +3,7 @@
 // The JSON half of print.h.
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -19,6 +20,20 @@ class JsonMaker {
     if (left_-- == 0 || !spend(text_bytes(value))) {
       return too_much();
     }
+    const bool has_parts = value.is_container() || value.as_tensor() != nullptr;
+    const bool is_again = has_parts && value.owners() > 1 &&
+                          !seen_.insert(value.address()).second;
+    again_ += is_again ? 1 : 0;
+    if (again_ != 0 && left_again_-- == 0) {
+      return too_much();
+    }
+    auto json = make_parts(value);
+    again_ -= is_again ? 1 : 0;
+    return json;
+  }
+
+ private:
+  Result<Json> make_parts(const Value& value) {
     if (const Tensor* tensor = value.as_tensor()) {
       return Json::object().set("tensor", tensor_json(*tensor));
     }
@@ -40,7 +55,6 @@ class JsonMaker {
     return scalar(value);
   }
 
- private:
   static Error too_much() {
     return {
         .code = ErrorCode::kUnsafe,
@@ -85,8 +99,8 @@ class JsonMaker {
     if (const std::int64_t* number = value.as_int()) {
       return *number;
     }
-    if (const double* real = value.as_float()) {
-      return *real;
+    if (value.type() == Value::Type::kFloat) {
+      return *value.as_float();
     }
     if (const std::string* text = value.as_string()) {
       return *text;
@@ -144,6 +158,10 @@ class JsonMaker {
   }
 
   std::uint64_t left_ = 1'000'000;
+  // Nodes of values that were printed before: a tensor takes a kilobyte.
+  std::uint64_t left_again_ = 1 << 16;
+  std::uint64_t again_ = 0;
+  std::unordered_set<const void*> seen_;
   std::uint64_t left_bytes_ = 64 << 20;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/core/range_storage.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -31,7 +32,22 @@ class RangeStorage final : public StorageSource {
     return source_->view(offset_ + offset, length, scratch);
   }
 
+  // Of a file that is read, blocks: what is needed once is not kept.
+  Status stream(const BlockVisitor& visit) override {
+    const std::uint64_t most = source_->is_stable() ? length_ : kBlockBytes;
+    std::vector<std::byte> scratch;
+    for (std::uint64_t at = 0; at < length_; at += most) {
+      LOCKSTEP_ASSIGN(
+          const ByteSpan block,
+          view(at, std::min(most, length_ - at), scratch));
+      LOCKSTEP_TRY(visit(block));
+    }
+    return {};
+  }
+
  private:
+  static constexpr std::uint64_t kBlockBytes = 1 << 20;
+
   std::shared_ptr<ByteSource> source_;
   std::uint64_t offset_;
   std::uint64_t length_;

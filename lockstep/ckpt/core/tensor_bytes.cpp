@@ -113,6 +113,28 @@ Status check_expansion(const Tensor& tensor, std::uint64_t max_expanded_bytes) {
       "add --allow-expand to read it anyway");
 }
 
+Status ExpansionBudget::add(const Tensor& tensor) {
+  LOCKSTEP_TRY(check_expansion(tensor, max_expanded_bytes_));
+  if (storages_.insert(tensor.storage.get()).second) {
+    own_ += tensor.storage->nbytes;
+  }
+  views_ += contiguous_bytes(tensor);
+  const bool fits = views_ / kViewsPerByte <= own_ ||
+                    views_ - kViewsPerByte * own_ <= max_expanded_bytes_;
+  return fits ? Status()
+              : Status(read_error(
+                    ErrorCode::kUnsafe,
+                    "E_LIMIT",
+                    format(
+                        "views of {} bytes of storages repeat them up to {}; "
+                        "expected at most {} and {} for each byte",
+                        own_,
+                        views_,
+                        max_expanded_bytes_,
+                        kViewsPerByte),
+                    "--max-expanded-bytes allows more"));
+}
+
 class TensorBlocks::Impl {
  public:
   explicit Impl(const Tensor& tensor)

@@ -6,6 +6,8 @@
 #include <type_traits>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/value_equal.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -122,7 +124,33 @@ const Value* find_key(const Value& value, const Key& matches) {
   return nullptr;
 }
 
+std::string_view name_of(ValueType type) {
+  return kTypeNames.at(static_cast<std::size_t>(type));
+}
+
 } // namespace
+
+void internal::raise_absent(Asked asked) {
+  if (asked.wanted == ValueType::kNone) {
+    raise(
+        {.code = ErrorCode::kNotFound,
+         .op = "ckpt.value",
+         .message = asked.got == ValueType::kDict
+                        ? "the dict has no such key"
+                        : format(
+                              "expected a dict with the key, got {}",
+                              name_of(asked.got)),
+         .hint = "ask first: if (const auto* entry = value.find(key))"});
+  }
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "ckpt.value",
+       .message = format(
+           "expected a value of type {}, got {}",
+           name_of(asked.wanted),
+           name_of(asked.got)),
+       .hint = "ask its type() first, or whether the accessor gives anything"});
+}
 
 // The pickler and readers share strings and never change them: const is a
 // matter of the accessors.
@@ -191,66 +219,120 @@ std::shared_ptr<Tensor> Value::shared_tensor() const {
                                 : nullptr;
 }
 
-const std::vector<Value>* Value::elements() const noexcept {
-  if (const List* list = as_list()) {
-    return &list->items;
-  }
-  const Tuple* tuple = as_tuple();
-  return tuple == nullptr ? nullptr : &tuple->items;
+Copy<BigInt> Value::as_big_int() const&& {
+  return copy<BigInt>(as_big_int(), Type::kBigInt);
+}
+Copy<std::string> Value::as_string() const&& {
+  return copy<std::string>(as_string(), Type::kString);
+}
+Copy<Bytes> Value::as_bytes() const&& {
+  return copy<Bytes>(as_bytes(), Type::kBytes);
+}
+Copy<Complex> Value::as_complex() const&& {
+  return copy<Complex>(as_complex(), Type::kComplex);
+}
+Copy<Size> Value::as_size() const&& {
+  return copy<Size>(as_size(), Type::kSize);
+}
+Copy<Device> Value::as_device() const&& {
+  return copy<Device>(as_device(), Type::kDevice);
+}
+Copy<Storage> Value::as_storage() const&& {
+  return copy<Storage>(as_storage(), Type::kStorage);
+}
+Copy<Tensor> Value::as_tensor() const&& {
+  return copy<Tensor>(as_tensor(), Type::kTensor);
+}
+Copy<List> Value::as_list() const&& {
+  return copy<List>(as_list(), Type::kList);
+}
+Copy<Tuple> Value::as_tuple() const&& {
+  return copy<Tuple>(as_tuple(), Type::kTuple);
+}
+Copy<Set> Value::as_set() const&& {
+  return copy<Set>(as_set(), Type::kSet);
+}
+Copy<Dict> Value::as_dict() const&& {
+  return copy<Dict>(as_dict(), Type::kDict);
+}
+Copy<Object> Value::as_object() const&& {
+  return copy<Object>(as_object(), Type::kObject);
 }
 
-std::string_view Value::text() const noexcept {
+Ref<const std::vector<Value>> Value::elements() const& noexcept {
+  const List* list = as_list();
+  const Tuple* tuple = as_tuple();
+  return {
+      list != nullptr    ? &list->items
+      : tuple != nullptr ? &tuple->items
+                         : nullptr,
+      asked(Type::kList)};
+}
+
+Copy<std::vector<Value>> Value::elements() const&& {
+  return copy<std::vector<Value>>(elements(), Type::kList);
+}
+
+std::string_view Value::text() const& noexcept {
   const std::string* string = as_string();
   return string == nullptr ? std::string_view() : *string;
 }
 
-std::optional<double> Value::number() const noexcept {
-  if (const auto* integer = as_int()) {
-    return static_cast<double>(*integer);
+Copy<double> Value::as_float() const noexcept {
+  std::optional<double> number;
+  if (type_ == Type::kFloat) {
+    number = scalar_.real;
+  } else if (type_ == Type::kInt) {
+    number = static_cast<double>(scalar_.integer);
+  } else if (type_ == Type::kBigInt) {
+    number = internal::double_of(*as_big_int());
   }
-  if (const auto* real = as_float()) {
-    return *real;
-  }
-  return std::nullopt;
+  return {number, asked(Type::kFloat)};
 }
 
-const Value* Value::find(std::string_view key) const noexcept {
-  return find_key(*this, [key](const Value& candidate) {
-    const auto* text = candidate.as_string();
-    return text != nullptr && *text == key;
-  });
+Ref<const Value> Value::find(std::string_view key) const& noexcept {
+  return {
+      find_key(
+          *this,
+          [key](const Value& candidate) {
+            const std::string* text = candidate.as_string();
+            return text != nullptr && *text == key;
+          }),
+      asked(Type::kNone)};
 }
 
-const Value* Value::find(std::int64_t key) const noexcept {
-  return find_key(*this, [key](const Value& candidate) {
-    const auto* integer = candidate.as_int();
-    return integer != nullptr && *integer == key;
-  });
+Ref<const Value> Value::find(std::int64_t key) const& noexcept {
+  return {
+      find_key(
+          *this,
+          [key](const Value& candidate) {
+            const std::int64_t* integer = candidate.as_int();
+            return integer != nullptr && *integer == key;
+          }),
+      asked(Type::kNone)};
+}
+
+Copy<Value> Value::find(std::string_view key) const&& {
+  return copy<Value>(find(key), Type::kNone);
+}
+
+Copy<Value> Value::find(std::int64_t key) const&& {
+  return copy<Value>(find(key), Type::kNone);
 }
 
 void Value::set(Value key, Value value) {
-  Dict* dict = as_dict();
-  LOCKSTEP_CHECK(dict != nullptr);
-  const Value* old = nullptr;
-  if (const auto* text = key.as_string()) {
-    old = find(*text);
-  } else if (const auto* integer = key.as_int()) {
-    old = find(*integer);
-  }
-  if (old == nullptr) {
-    dict->items.emplace_back(std::move(key), std::move(value));
-    return;
-  }
-  for (auto& item : dict->items) {
-    if (&item.second == old) {
-      item.second = std::move(value);
+  Dict& dict = *as_dict();
+  for (auto& [old_key, old_value] : dict.items) {
+    if (internal::equal_keys(old_key, key)) {
+      old_value = std::move(value);
       return;
     }
   }
+  dict.items.emplace_back(std::move(key), std::move(value));
 }
 
 std::string_view Value::type_name() const noexcept {
-  return kTypeNames.at(static_cast<std::size_t>(type_));
+  return name_of(type_);
 }
 
 } // namespace lockstep::ckpt

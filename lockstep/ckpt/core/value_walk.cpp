@@ -2,20 +2,24 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
-#include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
 
 // Keys and values alternate, as in the file.
-Value& part(Item& item, std::size_t index) {
-  return index % 2 == 0 ? item.first : item.second;
+Child part(
+    std::vector<Item>& items,
+    std::size_t index,
+    ChildSlot key,
+    ChildSlot value) {
+  Item& item = items[index / 2];
+  return index % 2 == 0 ? Child{key, index / 2, &item.first}
+                        : Child{value, index / 2, &item.second};
 }
 
 struct Count {
@@ -44,91 +48,46 @@ struct ChildAt {
   std::size_t index = 0;
 
   template <class T>
-  Value* operator()(const T& /*scalar*/) const {
-    return nullptr;
+  Child operator()(const T& /*scalar*/) const {
+    return {};
   }
   template <class T>
     requires requires(T& t) { t.items; }
-  Value* operator()(T& node) const {
-    return &node.items[index];
+  Child operator()(T& node) const {
+    return {ChildSlot::kElement, index, &node.items[index]};
   }
-  Value* operator()(Dict& node) const {
-    const std::size_t item = index / 2;
-    const std::size_t own = node.items.size();
-    return &part(
-        item < own ? node.items[item] : node.attributes[item - own],
-        index);
+  Child operator()(Set& node) const {
+    return {ChildSlot::kMember, index, &node.items[index]};
   }
-  Value* operator()(Object& node) const {
+  Child operator()(Dict& node) const {
+    const std::size_t own = 2 * node.items.size();
+    return index < own
+               ? part(node.items, index, ChildSlot::kKey, ChildSlot::kItem)
+               : part(
+                     node.attributes,
+                     index - own,
+                     ChildSlot::kAttributeKey,
+                     ChildSlot::kAttribute);
+  }
+  Child operator()(Object& node) const {
     std::size_t rest = index;
-    for (const auto& child : {node.args, node.state}) {
-      if (child && rest-- == 0) {
-        return child.get();
-      }
+    if (node.args && rest-- == 0) {
+      return {ChildSlot::kArgs, 0, node.args.get()};
     }
-    return &part(node.items[rest / 2], rest);
+    if (node.state && rest-- == 0) {
+      return {ChildSlot::kState, 0, node.state.get()};
+    }
+    return part(node.items, rest, ChildSlot::kKey, ChildSlot::kItem);
   }
-  Value* operator()(Tensor& node) const {
-    return node.attributes && index == 0 ? node.attributes.get()
-                                         : node.quantizer.get();
+  Child operator()(Tensor& node) const {
+    return node.attributes && index == 0
+               ? Child{ChildSlot::kTensorAttributes, 0, node.attributes.get()}
+               : Child{ChildSlot::kQuantizer, 0, node.quantizer.get()};
   }
-};
-
-class TensorWalk final : public ValueWalk {
- public:
-  TensorWalk(const TensorVisitor& found, std::uint64_t max_visits)
-      : ValueWalk({.max_visits = max_visits}), found_(found) {}
-
- private:
-  Status visit(const Value& value) override {
-    if (const Tensor* tensor = value.as_tensor()) {
-      found_(name(), *tensor);
-      return {};
-    }
-    const Object* object = value.as_object();
-    if (object == nullptr) {
-      return enter(value);
-    }
-    // What an object is takes a look through its state: once for all names.
-    const auto [known, is_new] = seen_.try_emplace(object);
-    Seen& seen = known->second;
-    if (is_new) {
-      LOCKSTEP_TRY(count(object->state ? child_count(*object->state) : 0));
-      seen.is_module = is_module(value);
-      seen.layout = seen.is_module ? std::nullopt : layout_tensor(value);
-    }
-    if (seen.layout) {
-      return parts(*seen.layout);
-    }
-    // Other objects once: a second name says nothing new.
-    return is_new || seen.is_module ? enter(value) : Status();
-  }
-
-  struct Seen {
-    bool is_module = false;
-    std::optional<LayoutTensor> layout = {};
-  };
-
-  // A sparse tensor shows as `name.indices`, `name.values`.
-  Status parts(const LayoutTensor& tensor) {
-    for (const auto& [part, value] : tensor.parts) {
-      LOCKSTEP_TRY(part.empty() ? walk(*value) : below(part, *value));
-    }
-    return {};
-  }
-
-  const TensorVisitor& found_;
-  std::unordered_map<const Object*, Seen> seen_;
 };
 
 // Where a module's state names the buffers that its state_dict leaves out.
 constexpr std::string_view kHiddenBuffers = "_non_persistent_buffers_set";
-
-// A key inside a tuple: text in quotes.
-std::string repr_text(const Value& key) {
-  const std::string* text = key.as_string();
-  return text == nullptr ? key_text(key) : "'" + *text + "'";
-}
 
 // The strings of a set; none for null. A search of its own for each name of a
 // hostile file would take as long as both are long.
@@ -150,35 +109,19 @@ std::size_t child_count(const Value& value) {
   return value.visit(Count{});
 }
 
-Value& child_at(const Value& value, std::size_t index) {
-  return *value.visit(ChildAt{index});
+Child child_of(const Value& value, std::size_t index) {
+  return value.visit(ChildAt{index});
 }
 
-std::string key_text(const Value& key) {
-  if (const std::string* text = key.as_string()) {
-    return *text;
-  }
-  if (const std::int64_t* number = key.as_int()) {
-    return std::to_string(*number);
-  }
-  if (const Tuple* tuple = key.as_tuple()) {
-    std::vector<std::string> parts;
-    parts.reserve(tuple->items.size());
-    for (const Value& item : tuple->items) {
-      parts.push_back(repr_text(item));
-    }
-    return "(" + join(parts, ", ") + (parts.size() == 1 ? ",)" : ")");
-  }
-  const bool has_parts = key.is_container() || key.as_tensor() != nullptr;
-  return has_parts ? "<" + std::string(key.type_name()) + ">"
-                   : scalar_text(key, std::string::npos);
+Value& child_at(const Value& value, std::size_t index) {
+  return *child_of(value, index).value;
 }
 
 std::optional<std::vector<std::int64_t>> integers_of(const Value& value) {
   if (const Size* size = value.as_size()) {
     return size->sizes;
   }
-  const auto* elements = value.elements();
+  const auto elements = value.elements();
   if (elements == nullptr) {
     return std::nullopt;
   }
@@ -265,21 +208,42 @@ Error ValueWalk::too_deep() const {
 
 Status ValueWalk::count(std::uint64_t visits) {
   if (visits > bounds_.max_visits - visits_) {
-    return refuse(
-        "E_LIMIT",
-        "shared values and long keys expand to too many names");
+    return too_many(visits_ + visits, bounds_.max_visits);
   }
   visits_ += visits;
-  return {};
+  return again_ == 0 ? Status() : repeat(visits);
+}
+
+Status ValueWalk::repeat(std::uint64_t visits) {
+  repeats_ += visits;
+  const std::uint64_t most =
+      bounds_.max_repeats + kRepeatsPerVisit * (visits_ - repeats_);
+  return repeats_ <= most ? Status() : Status(too_many(repeats_, most));
+}
+
+Error ValueWalk::too_many(std::uint64_t got, std::uint64_t most) const {
+  return refuse(
+      "E_LIMIT",
+      format(
+          "shared values and long keys expand to too many names; expected at "
+          "most {}, got {}",
+          most,
+          got));
 }
 
 Status ValueWalk::walk(const Value& value) {
-  LOCKSTEP_TRY(count(1 + name_.size() / kVisitBytes));
+  const std::uint64_t long_name = name_.size() / kVisitBytes;
+  LOCKSTEP_TRY(count(1 + long_name));
+  LOCKSTEP_TRY(again_ == 0 ? repeat(long_name) : Status());
   if (depth_ == bounds_.max_depth) {
     return too_deep();
   }
+  const bool is_again = value.is_container() && value.owners() > 1 &&
+                        !shared_.insert(value.address()).second;
   ++depth_;
+  again_ += is_again ? 1 : 0;
   Status status = visit(value);
+  again_ -= is_again ? 1 : 0;
   --depth_;
   return status;
 }
@@ -375,24 +339,6 @@ void NodeWalk::run(const Value& root, const Visitor& visit) {
       }
     }
   }
-}
-
-Status for_each_tensor(
-    const Value& root,
-    const TensorVisitor& visit,
-    std::uint64_t max_visits) {
-  return TensorWalk(visit, max_visits).walk(root);
-}
-
-std::string first_tensor_of(const Value& root, const Storage* storage) {
-  std::optional<std::string> found;
-  const Status status =
-      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
-        if (!found && tensor.storage.get() == storage) {
-          found = name;
-        }
-      });
-  return status ? found.value_or("") : "";
 }
 
 } // namespace lockstep::ckpt

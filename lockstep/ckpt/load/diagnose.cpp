@@ -29,6 +29,25 @@ constexpr std::string_view kTorch7Hint =
 constexpr std::string_view kPicture = "a picture";
 constexpr std::string_view kPictureHint = "download the checkpoint itself";
 
+// Anything may be inside.
+constexpr std::string_view kZlib = "zlib data (joblib?)";
+constexpr std::string_view kZlibHint =
+    "unpack it first: zlib-flate -uncompress";
+constexpr std::array kPacked{
+    Magic{0, "\x1f\x8b"sv, "gzip data", "unpack it first: gunzip"},
+    Magic{0, "BZh"sv, "bzip2 data", "unpack it first: bunzip2"},
+    Magic{0, "\xfd\x37zXZ"sv, "xz data", "unpack it first: unxz"},
+    Magic{0, "\x5d\0\0"sv, "lzma data", "unpack it first: unlzma"},
+    Magic{0, "\x04\x22\x4d\x18"sv, "lz4 data", "unpack it first: unlz4"},
+    Magic{0, "\x28\xb5\x2f\xfd"sv, "zstd data", "unpack it first: unzstd"},
+    Magic{0, "7z\xbc\xaf"sv, "a 7z archive", "unpack it first: 7z x"},
+    Magic{0, "Rar!\x1a\x07"sv, "a RAR archive", "unpack it first: unrar x"},
+    Magic{0, "x\x01"sv, kZlib, kZlibHint},
+    Magic{0, "x\x5e"sv, kZlib, kZlibHint},
+    Magic{0, "x\x9c"sv, kZlib, kZlibHint},
+    Magic{0, "x\xda"sv, kZlib, kZlibHint},
+};
+
 // First match wins.
 constexpr std::array kMagics{
     Magic{
@@ -36,12 +55,6 @@ constexpr std::array kMagics{
         "{"sv,
         "JSON text (the answer of a server?)",
         "look at it with a text viewer"},
-    Magic{0, "\x1f\x8b"sv, "gzip data", "unpack it first: gunzip"},
-    Magic{0, "BZh"sv, "bzip2 data", "unpack it first: bunzip2"},
-    Magic{0, "\xfd\x37zXZ"sv, "xz data", "unpack it first: unxz"},
-    Magic{0, "\x28\xb5\x2f\xfd"sv, "zstd data", "unpack it first: unzstd"},
-    Magic{0, "7z\xbc\xaf"sv, "a 7z archive", "unpack it first: 7z x"},
-    Magic{0, "Rar!\x1a\x07"sv, "a RAR archive", "unpack it first: unrar x"},
     Magic{
         0,
         "\x89HDF"sv,
@@ -188,7 +201,32 @@ Error plain_text(std::string_view text) {
       "if it should be one, copy it again in binary mode");
 }
 
+// Null if none matches.
+template <std::size_t size>
+const Magic* find_magic(
+    const std::array<Magic, size>& magics,
+    std::string_view text) {
+  const auto* const found =
+      std::ranges::find_if(magics, [text](const Magic& magic) {
+        return text.size() >= magic.offset + magic.bytes.size() &&
+               text.substr(magic.offset).starts_with(magic.bytes);
+      });
+  return found == magics.end() ? nullptr : &*found;
+}
+
+// A text may start like zlib's data.
+const Magic* find_packed(std::string_view text) {
+  const Magic* const found = find_magic(kPacked, text);
+  const bool is_words =
+      found != nullptr && found->what == kZlib && is_text(text);
+  return is_words ? nullptr : found;
+}
+
 } // namespace
+
+bool is_packed(ByteSpan head) {
+  return find_packed(as_text(head)) != nullptr;
+}
 
 Error diagnose(ByteSpan head, std::uint64_t file_bytes) {
   const std::string_view text = as_text(head);
@@ -204,11 +242,11 @@ Error diagnose(ByteSpan head, std::uint64_t file_bytes) {
   if (text.starts_with("version https://git-lfs")) {
     return lfs_pointer(text);
   }
-  for (const Magic& magic : kMagics) {
-    if (text.size() >= magic.offset + magic.bytes.size() &&
-        text.substr(magic.offset).starts_with(magic.bytes)) {
-      return wrong_format(format("this is {}", magic.what), magic.hint);
-    }
+  const Magic* const packed = find_packed(text);
+  const Magic* const magic =
+      packed == nullptr ? find_magic(kMagics, text) : packed;
+  if (magic != nullptr) {
+    return wrong_format(format("this is {}", magic->what), magic->hint);
   }
   // Python says PROTO from protocol 2 on.
   if (starts_like_pickle(text) && text[1] >= 2) {

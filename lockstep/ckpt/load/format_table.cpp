@@ -53,6 +53,7 @@ constexpr std::array kFormats{
              .is_tensors_only = true,
              .lost_attributes = lost_safetensors_attributes,
              .changed_values = flat_changes,
+             .expands_views = true,
              .index_path = safetensors_index_path,
              .write = write_safetensors}},
     Format{
@@ -68,6 +69,7 @@ constexpr std::array kFormats{
              .is_tensors_only = true,
              .lost_attributes = all_attributes,
              .changed_values = flat_changes,
+             .expands_views = true,
              .write = write_npz}},
     Format{
         .name = "zip",
@@ -101,7 +103,13 @@ constexpr std::array kFormats{
              .help = "folder of torch.distributed.checkpoint",
              .lost_attributes = lost_dcp_attributes,
              .changed_values = dcp_changes,
+             .expands_views = true,
              .write = write_dcp}},
+    Format{
+        .name = "safetensors-pieces",
+        .title = "safetensors files of torch.distributed.checkpoint",
+        .claims = claims_pieces,
+        .read = read_pieces},
     Format{
         .name = "legacy",
         .title = "PyTorch legacy checkpoint",

@@ -4,6 +4,7 @@
 #include "lockstep/ckpt/load.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,9 @@
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/load/diagnose.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -36,13 +39,24 @@ Error folder_error(const ReadInput& input) {
   if (!names) {
     return error;
   }
-  // The newest of a run has the shortest name.
+  // The newest of a run has the shortest name. A part of a model is none.
   const std::string* found = nullptr;
+  std::size_t parts = 0;
   for (const std::string& name : *names) {
-    if (is_checkpoint_name(name) &&
-        (found == nullptr || name.size() < found->size())) {
+    if (!is_checkpoint_name(name)) {
+      continue;
+    }
+    if (is_shard_name(name)) {
+      ++parts;
+    } else if (found == nullptr || name.size() < found->size()) {
       found = &name;
     }
+  }
+  if (found == nullptr && parts != 0) {
+    error.message = format(
+        "the folder has {} of a model and no index that says what they hold",
+        counted(parts, "file"));
+    error.hint = "fetch the file that ends in .index.json, too";
   }
   if (found != nullptr) {
     error.message = format(
@@ -77,6 +91,14 @@ Result<Checkpoint> read_source(ReadInput input) {
   return read_any(input);
 }
 
+// All pickles of a file count together, those of its shards, too.
+LoadOptions counting(LoadOptions options) {
+  if (options.limits.made == nullptr) {
+    options.limits.made = std::make_shared<MadeBytes>();
+  }
+  return options;
+}
+
 Error strict_error(const Warning& warning) {
   return {
       .code = ErrorCode::kCorrupt,
@@ -84,6 +106,28 @@ Error strict_error(const Warning& warning) {
       .message = warning.text,
       .hint = "without --strict this is a warning",
       .detail = warning.name};
+}
+
+// Of all tensors by their names: a format without views writes each.
+Status check_views(const Value& root, std::uint64_t max_expanded_bytes) {
+  ExpansionBudget budget(max_expanded_bytes);
+  std::optional<Error> first;
+  const Status walked = for_each_tensor(
+      root,
+      [&](const std::string& name, const Tensor& tensor) {
+        if (first || !has_bytes(tensor)) {
+          return;
+        }
+        if (Status added = budget.add(tensor); !added) {
+          first = std::move(added).error();
+          first->op = "ckpt.save";
+          first->message =
+              format("tensor '{}': {}", escape(name), first->message);
+        }
+      },
+      kWriteBounds.max_visits);
+  // What is too much to walk is too much to write: the writer says so.
+  return walked && first ? Status(*std::move(first)) : Status();
 }
 
 Result<Checkpoint> finished(
@@ -109,7 +153,7 @@ Result<Checkpoint> load(
       read_source(
           {.source = source,
            .path = name,
-           .options = options,
+           .options = counting(options),
            .load_part = load}),
       name,
       options);
@@ -121,22 +165,26 @@ load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
   if (info && info->kind == FileInfo::Kind::kDirectory) {
     return finished(
         read_any(
-            {.path = path, .options = options, .fs = &fs, .load_part = load}),
+            {.path = path,
+             .options = counting(options),
+             .fs = &fs,
+             .load_part = load}),
         path,
         options);
   }
   LOCKSTEP_ASSIGN(
       const auto source,
       open_source(path, {.use_mmap = options.use_mmap}, fs));
-  return finished(
-      read_source(
-          {.source = source,
-           .path = path,
-           .options = options,
-           .fs = &fs,
-           .load_part = load}),
-      path,
-      options);
+  auto file = read_source(
+      {.source = source,
+       .path = path,
+       .options = counting(options),
+       .fs = &fs,
+       .load_part = load});
+  if (auto warning = file ? warn_of_shard(path, fs) : std::nullopt) {
+    file->warnings.push_back(*std::move(warning));
+  }
+  return finished(std::move(file), path, options);
 }
 
 Status save(
@@ -148,6 +196,16 @@ Status save(
     if (Status read = internal::check_arrays_read(root); !read) {
       read.error().path = path;
       return read;
+    }
+    // Formats of tensors alone refuse views, unless they are to be cloned.
+    if (format->writer.expands_views &&
+        (options.clone_views || !format->writer.is_tensors_only)) {
+      if (Status bounded = check_views(root, options.max_expanded_bytes);
+          !bounded) {
+        Error error = std::move(bounded).error();
+        error.path = path;
+        return error;
+      }
     }
     return format->writer.write(path, root, options, fs);
   }

@@ -37,12 +37,12 @@ CallResult call_ordered_dict(const Tuple& args) {
     return only(std::move(dict));
   }
   // Python 2 writes the pairs as an argument.
-  const auto* pairs = args.items[0].elements();
+  const auto pairs = args.items[0].elements();
   if (args.items.size() != 1 || pairs == nullptr) {
     return std::optional<Value>();
   }
   for (const Value& pair : *pairs) {
-    const auto* parts = pair.elements();
+    const auto parts = pair.elements();
     if (parts == nullptr || parts->size() != 2) {
       return std::optional<Value>();
     }
@@ -68,7 +68,7 @@ CallResult call_set(const Tuple& args) {
   if (args.items.empty()) {
     return only(Set{});
   }
-  const auto* elements = args.items[0].elements();
+  const auto elements = args.items[0].elements();
   if (args.items.size() != 1 || elements == nullptr) {
     return std::optional<Value>();
   }
@@ -133,6 +133,30 @@ CallResult call_encode(const Tuple& args) {
 
 CallResult call_bytes(const Tuple& args) {
   return args.items.empty() ? only(Bytes{}) : std::optional<Value>();
+}
+
+CallResult call_optimized_module(const Tuple& args) {
+  if (args.items.size() != 2 || args.items[0].as_object() == nullptr) {
+    return std::optional<Value>();
+  }
+  Value state = Value::dict(
+      {{"_parameters", Value::dict({})},
+       {"_buffers", Value::dict({})},
+       {"_modules", Value::dict({{"_orig_mod", args.items[0]}})}});
+  return only(Object{
+      .global = "torch._dynamo.eval_frame.OptimizedModule",
+      .args = std::make_shared<Value>(args),
+      .state = std::make_shared<Value>(std::move(state))});
+}
+
+CallResult call_graph_module(const Tuple& args) {
+  if (args.items.empty() || args.items[0].find("_modules") == nullptr) {
+    return std::optional<Value>();
+  }
+  return only(Object{
+      .global = "torch.fx.graph_module.reduce_graph_module",
+      .args = std::make_shared<Value>(args),
+      .state = std::make_shared<Value>(args.items[0])});
 }
 
 CallResult call_restore_type_tag(const Tuple& args) {

@@ -32,6 +32,14 @@ CallResult call_encode(const Tuple& args);
 /// `bytes()`.
 CallResult call_bytes(const Tuple& args);
 
+// Modules that pickle themselves as a call. Python's call gives them what every
+// other module has as its state, so they get it here: `is_module` knows them.
+
+/// `OptimizedModule(module, context)` of torch.compile.
+CallResult call_optimized_module(const Tuple& args);
+/// `reduce_graph_module(state, imports)` of torch.fx.
+CallResult call_graph_module(const Tuple& args);
+
 // LibTorch's pickler writes calls around containers, so that their element
 // types survive: the container alone is the value.
 

@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/pickle/storage_id.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -25,8 +26,9 @@ constexpr std::array<std::string_view, 10> kTensorClasses{
     "Bool"};
 
 // Names that changed between versions of Python and PyTorch.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kMoved{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMoved{{
     {"__builtin__.", "builtins."},
+    {"__builtin__:", "builtins:"},
     {"copy_reg.", "copyreg."},
     {"numpy.core.", "numpy._core."},
     {"torch.tensor.", "torch._tensor."},
@@ -59,6 +61,23 @@ bool is_tensor_class(std::string_view name) {
   }
   return stem &&
          std::ranges::find(kTensorClasses, *stem) != kTensorClasses.end();
+}
+
+// `torch.Tensor()` and `torch.FloatTensor()`, before BUILD sets what it views.
+std::optional<Value> new_tensor(std::string_view name, const Tuple& args) {
+  const std::string modern = modern_name(name);
+  const auto stem = class_stem(modern, "Tensor");
+  const auto dtype = stem && stem->empty() ? std::optional(DType::kFloat32)
+                     : stem                ? dtype_by_storage(*stem)
+                                           : std::nullopt;
+  if (!dtype || !args.items.empty()) {
+    return std::nullopt;
+  }
+  return Tensor{
+      .dtype = *dtype,
+      .sizes = {0},
+      .strides = {1},
+      .storage = empty_storage(*dtype)};
 }
 
 std::optional<std::string_view> dtype_name(std::string_view name) {
@@ -138,6 +157,9 @@ Result<Value> call_global(std::string_view name, const Value& args) {
       return *std::move(value);
     }
   }
+  if (auto tensor = new_tensor(name, *args.as_tuple())) {
+    return *std::move(tensor);
+  }
   const GlobalKind kind = find_global(name).kind;
   if (kind == GlobalKind::kStorageClass || kind == GlobalKind::kTensorClass) {
     return corrupt_file(
@@ -154,6 +176,19 @@ Result<Value> call_global(std::string_view name, const Value& args) {
 bool is_bare_global(const Object& object) {
   return object.args == nullptr && object.state == nullptr &&
          object.items.empty();
+}
+
+std::string class_name_of(const Object& type) {
+  // _class_setstate(class, state) of _make_skeleton_class(type, name, ...).
+  const Object* maker = &type;
+  while (maker != nullptr && maker->args != nullptr) {
+    const auto args = maker->args->elements();
+    if (args != nullptr && args->size() > 1 && !(*args)[1].text().empty()) {
+      return std::string((*args)[1].text());
+    }
+    maker = args == nullptr || args->empty() ? nullptr : (*args)[0].as_object();
+  }
+  return type.global;
 }
 
 } // namespace lockstep::ckpt

@@ -66,4 +66,8 @@ Result<Value> call_global(std::string_view name, const Value& args);
 /// A class or function by name, not yet called.
 bool is_bare_global(const Object& object);
 
+/// Name of a class: "module.Class"; of one that cloudpickle sent as a value,
+/// what its maker is told ("Net").
+std::string class_name_of(const Object& type);
+
 } // namespace lockstep::ckpt

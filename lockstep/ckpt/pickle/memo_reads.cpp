@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "lockstep/base/numbers.h"
-#include "lockstep/ckpt/pickle/pickle_decoder.h"
 
 namespace lockstep::ckpt {
 
@@ -18,9 +17,10 @@ void MemoReads::add(std::uint64_t index) {
   bits_[index] = true;
 }
 
-MemoReads find_memo_reads(ByteSpan bytes, std::uint64_t max_opcodes) {
+MemoReads
+find_memo_reads(ByteSpan bytes, std::uint64_t max_opcodes, Grammar grammar) {
   MemoReads reads(bytes.size());
-  PickleDecoder decoder(bytes);
+  PickleDecoder decoder(bytes, grammar);
   for (std::uint64_t count = 0; count < max_opcodes; ++count) {
     const Instruction* in = decoder.next();
     if (in == nullptr || in->info->action == Action::kStop) {
@@ -28,12 +28,43 @@ MemoReads find_memo_reads(ByteSpan bytes, std::uint64_t max_opcodes) {
     }
     if (in->info->action == Action::kGet) {
       const bool is_text = in->info->operand == Operand::kLine;
+      const auto digits = is_text ? memo_digits(in->text) : std::nullopt;
       reads.add(
-          is_text ? parse_number<std::uint64_t>(in->text).value_or(0)
+          is_text ? parse_number<std::uint64_t>(digits.value_or("0"))
+                        .value_or(bytes.size())
                   : in->number);
     }
   }
   return reads;
+}
+
+std::optional<std::string> memo_digits(std::string_view line) {
+  constexpr std::string_view kBlank = " \t\n\v\f\r";
+  line = line.substr(0, line.find('\0')); // where the one in C stops
+  line.remove_prefix(std::min(line.find_first_not_of(kBlank), line.size()));
+  line = line.substr(0, line.find_last_not_of(kBlank) + 1);
+  const bool is_negative = line.starts_with('-');
+  if (is_negative || line.starts_with('+')) {
+    line.remove_prefix(1);
+  }
+  std::string digits;
+  bool is_digit = false; // an underscore stands between two digits
+  for (const char c : line) {
+    const bool is_separator = c == '_' && is_digit;
+    is_digit = c >= '0' && c <= '9';
+    if (!is_digit && !is_separator) {
+      return std::nullopt;
+    }
+    if (is_digit && digits != "0") {
+      digits.push_back(c);
+    } else if (is_digit) {
+      digits = c;
+    }
+  }
+  if (!is_digit || (is_negative && digits != "0")) {
+    return std::nullopt;
+  }
+  return digits;
 }
 
 } // namespace lockstep::ckpt

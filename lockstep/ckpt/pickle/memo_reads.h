@@ -7,9 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/ckpt/pickle/pickle_decoder.h"
 
 namespace lockstep::ckpt {
 
@@ -32,6 +36,14 @@ class MemoReads {
 
 /// The entries that `bytes` reads before STOP. Bytes that are not a pickle end
 /// the search, as they end the machine, and so do `max_opcodes`.
-MemoReads find_memo_reads(ByteSpan bytes, std::uint64_t max_opcodes);
+MemoReads find_memo_reads(
+    ByteSpan bytes,
+    std::uint64_t max_opcodes,
+    Grammar grammar = Grammar::kWritten);
+
+/// The number of a text operand as Python's unpicklers read it: `int()` takes
+/// spaces around it, a sign and underscores. Digits without leading zeros;
+/// nothing if it is no number or negative.
+std::optional<std::string> memo_digits(std::string_view line);
 
 } // namespace lockstep::ckpt

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lockstep/ckpt/core/tensor_layout.h"
+#include "lockstep/ckpt/pickle/dangerous_names.h"
 #include "lockstep/ckpt/pickle/numpy_scalar.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 
@@ -52,6 +53,9 @@ constexpr std::array kNames{
     Row{"torch._dynamo.decorators._DimRange", kSafe, nullptr, kAsInstance},
     Row{"builtins.bytes", kUnknown, call_bytes},
     Row{"torch._tensor._rebuild_from_type", kUnknown, rebuild_from_type},
+    Row{"torch._dynamo.eval_frame.OptimizedModule", kUnknown, call_optimized_module},
+    Row{"torch.fx.graph_module.reduce_graph_module", kUnknown, call_graph_module},
+    Row{"joblib.numpy_pickle.NumpyArrayWrapper", kUnknown},
     Row{"torch.jit._pickle.restore_type_tag", kDataOnly, call_restore_type_tag},
     Row{"torch.jit._pickle.build_intlist", kDataOnly, call_typed_list},
     Row{"torch.jit._pickle.build_doublelist", kDataOnly, call_typed_list},
@@ -81,37 +85,8 @@ constexpr std::array kNames{
     Row{"pathlib._local.WindowsPath", kDataOnly},
     Row{"pathlib._local.PurePosixPath", kDataOnly},
     Row{"pathlib._local.PureWindowsPath", kDataOnly},
-    Row{"builtins.__import__", kRunsCode},
-    Row{"builtins.apply", kRunsCode},
-    Row{"builtins.breakpoint", kRunsCode},
-    Row{"builtins.compile", kRunsCode},
-    Row{"builtins.delattr", kRunsCode},
-    Row{"builtins.eval", kRunsCode},
-    Row{"builtins.exec", kRunsCode},
-    Row{"builtins.execfile", kRunsCode},
-    Row{"builtins.getattr", kRunsCode},
-    Row{"builtins.globals", kRunsCode},
-    Row{"builtins.input", kRunsCode},
-    Row{"builtins.open", kRunsCode},
-    Row{"builtins.setattr", kRunsCode},
-    Row{"builtins.vars", kRunsCode},
-    Row{"torch.load", kRunsCode},
 };
 // clang-format on
-
-// What is not in the table and lies in one of these is worse than unknown. Only
-// for the text of a report: what has no row is a finding in any case.
-constexpr std::array<std::string_view, 44> kModules{
-    "_pickle", "aiohttp",         "asyncio",   "bdb",        "cProfile",
-    "code",    "codeop",          "commands",  "ctypes",     "distutils",
-    "doctest", "ensurepip",       "ftplib",    "functools",  "http",
-    "httplib", "idlelib",         "importlib", "imp",        "linecache",
-    "marshal", "multiprocessing", "nt",        "operator",   "os",
-    "pdb",     "pickle",          "pip",       "pkgutil",    "platform",
-    "posix",   "profile",         "pty",       "pydoc",      "requests",
-    "runpy",   "shutil",          "socket",    "subprocess", "sys",
-    "timeit",  "trace",           "urllib",    "webbrowser",
-};
 
 } // namespace
 
@@ -131,9 +106,8 @@ bool is_enum_member(std::string_view name) {
 }
 
 bool reaches_the_system(std::string_view name) {
-  const std::string_view module = name.substr(0, name.find_first_of(".:"));
   return name.starts_with('?') || name.find(':') != std::string_view::npos ||
-         std::ranges::find(kModules, module) != kModules.end();
+         is_dangerous_path(name);
 }
 
 } // namespace lockstep::ckpt

@@ -8,6 +8,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
+#include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/pickle/tree_builder.h"
 
 namespace lockstep::ckpt::internal {
@@ -26,19 +27,6 @@ const Dict* attributes_of_state(const Value& state) {
   return state.as_dict();
 }
 
-Status build_dict(Dict& dict, const Value& state) {
-  const Dict* attributes = attributes_of_state(state);
-  if (dict.kind == Dict::Kind::kDict || attributes == nullptr ||
-      attributes == &dict) {
-    return bad_type(format("state of type {} for a dict", state.type_name()));
-  }
-  dict.attributes.insert(
-      dict.attributes.end(),
-      attributes->items.begin(),
-      attributes->items.end());
-  return {};
-}
-
 // Content of `bytearray(text, 'latin-1')`, as protocol 2 spells it.
 std::string bytearray_text(const Tuple& args) {
   const std::string* text =
@@ -46,14 +34,33 @@ std::string bytearray_text(const Tuple& args) {
   return text == nullptr ? "" : latin1_from_utf8(*text).value_or("");
 }
 
-// torch 0.x: a Parameter is followed by (requires_grad, volatile, hooks).
+// What `Tensor.__setstate__` takes: (storage, offset, size, stride) of torch
+// 0.1; (data, grad, hooks, requires_grad, volatile) of its variables;
+// (requires_grad, volatile, hooks) after a Parameter.
 Status build_tensor(Tensor& tensor, const Value& state) {
   const Tuple* parts = state.as_tuple();
-  const bool* requires_grad = parts == nullptr || parts->items.size() != 3
-                                  ? nullptr
-                                  : parts->items[0].as_bool();
-  if (!tensor.is_parameter || requires_grad == nullptr) {
+  const std::size_t count = parts == nullptr ? 0 : parts->items.size();
+  if (count == 4) {
+    LOCKSTEP_ASSIGN(const auto view, rebuild_tensor(*parts));
+    const Tensor& built = *view->as_tensor();
+    tensor.dtype = built.dtype;
+    tensor.storage = built.storage;
+    tensor.offset = built.offset;
+    tensor.sizes = built.sizes;
+    tensor.strides = built.strides;
+    return {};
+  }
+  const Tensor* data = count == 5 ? parts->items[0].as_tensor() : nullptr;
+  const bool* requires_grad = data != nullptr ? parts->items[3].as_bool()
+                              : count == 3    ? parts->items[0].as_bool()
+                                              : nullptr;
+  if (requires_grad == nullptr) {
     return bad_type(format("state of type {} for a tensor", state.type_name()));
+  }
+  if (data != nullptr) {
+    const bool is_parameter = tensor.is_parameter;
+    tensor = *data;
+    tensor.is_parameter = is_parameter;
   }
   tensor.requires_grad = *requires_grad;
   return {};
@@ -96,8 +103,10 @@ Result<TreeSlot> TreeBuilder::call(
       }
       return name(*module, *text, in);
     }
-    case Op::kInst:
-      return call_value(name(in.text, in.second, in), tuple_of(taken), in);
+    case Op::kInst: {
+      LOCKSTEP_ASSIGN(const TreeSlot callable, name(in.text, in.second, in));
+      return call_value(callable, tuple_of(taken), in);
+    }
     case Op::kObj:
       if (taken.empty()) {
         return corrupt_file("E_STACK", "no class above MARK");
@@ -120,13 +129,18 @@ Result<TreeSlot> TreeBuilder::call(
   }
 }
 
-TreeSlot TreeBuilder::name(
+Result<TreeSlot> TreeBuilder::name(
     std::string_view module,
     std::string_view name,
     const Instruction& in) {
+  LOCKSTEP_TRY(made_.add(module.size() + name.size()));
   const std::string full = dotted_name(module, name);
+  const std::size_t known = result.globals.size();
   note_global(full, in.offset);
-  return {global_value(full)};
+  if (result.globals.size() != known) {
+    LOCKSTEP_TRY(made_.add(2 * (sizeof(GlobalUse) + full.size())));
+  }
+  return TreeSlot{global_value(full)};
 }
 
 Result<TreeSlot> TreeBuilder::call_value(
@@ -157,6 +171,7 @@ Result<TreeSlot> TreeBuilder::call_value(
   if (object->global == "builtins.getattr") {
     note_lookup(*tuple);
   }
+  LOCKSTEP_TRY(made_.add(bytes_of_call(object->global, *tuple)));
   LOCKSTEP_ASSIGN(Value value, call_global(object->global, args.value));
   if (const Bytes* bytes = value.as_bytes()) {
     note_bytes(bytes->data, in.offset);
@@ -166,7 +181,21 @@ Result<TreeSlot> TreeBuilder::call_value(
   return TreeSlot{std::move(value), depth};
 }
 
-Status TreeBuilder::build(TreeSlot& target, TreeSlot& state) const {
+Status TreeBuilder::build_dict(Dict& dict, const Value& state) {
+  const Dict* attributes = attributes_of_state(state);
+  if (dict.kind == Dict::Kind::kDict || attributes == nullptr ||
+      attributes == &dict) {
+    return bad_type(format("state of type {} for a dict", state.type_name()));
+  }
+  LOCKSTEP_TRY(made_.add(2 * sizeof(Item) * attributes->items.size()));
+  dict.attributes.insert(
+      dict.attributes.end(),
+      attributes->items.begin(),
+      attributes->items.end());
+  return {};
+}
+
+Status TreeBuilder::build(TreeSlot& target, TreeSlot& state) {
   LOCKSTEP_TRY(deepen(target, state.depth));
   if (Dict* dict = target.value.as_dict()) {
     return build_dict(*dict, state.value);
@@ -187,6 +216,7 @@ Result<TreeSlot> TreeBuilder::persistent(const Value& id) {
   if (handler_ == nullptr) {
     return bad_type("persistent id outside a checkpoint");
   }
+  LOCKSTEP_TRY(made_.add(bytes_of_id(id)));
   LOCKSTEP_ASSIGN(Value value, handler_->resolve(id));
   constexpr std::uint64_t kStorageDepth = 3;
   return TreeSlot{std::move(value), kStorageDepth};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -17,6 +18,12 @@ Error truncated(std::uint64_t need, std::uint64_t have) {
       format("operand is truncated; expected {} bytes, got {}", need, have));
 }
 
+// Bytes are copied to where they stay, from a frame and from behind it.
+bool is_bytes(Op op) {
+  return op == Op::kBinBytes || op == Op::kShortBinBytes ||
+         op == Op::kBinBytes8 || op == Op::kByteArray8;
+}
+
 } // namespace
 
 Error in_opcode(const Instruction& instruction, Error error) {
@@ -28,6 +35,7 @@ Error in_opcode(const Instruction& instruction, Error error) {
 }
 
 const Instruction* PickleDecoder::next() {
+  reach(1);
   const OpcodeInfo* info =
       remaining() == 0
           ? nullptr
@@ -59,6 +67,17 @@ void PickleDecoder::note_no_opcode() {
   error_.offset = position_;
 }
 
+Status PickleDecoder::skip(std::uint64_t bytes) {
+  if (bytes > remaining()) {
+    Error error = truncated(bytes, remaining());
+    error.offset = position_;
+    return error;
+  }
+  position_ += bytes;
+  buffer_end_ = 0;
+  return {};
+}
+
 bool PickleDecoder::fail(Error error) {
   error_ = in_opcode(instruction_, std::move(error));
   return false;
@@ -79,7 +98,22 @@ bool PickleDecoder::read_operand() {
   }
 }
 
+// `bytes` are read next: as one, from the frame or from what is behind it.
+void PickleDecoder::reach(std::uint64_t bytes, bool is_copied) {
+  if (buffer_end_ == 0 || bytes <= buffer_end_ - position_) {
+    return;
+  }
+  if (position_ < buffer_end_) {
+    crosses_frames_ = true;
+    if (grammar_ == Grammar::kBuffered && !is_copied) {
+      position_ = buffer_end_;
+    }
+  }
+  buffer_end_ = 0;
+}
+
 bool PickleDecoder::read_number(std::size_t width) {
+  reach(width);
   if (remaining() < width) {
     return fail(truncated(width, remaining()));
   }
@@ -104,6 +138,7 @@ bool PickleDecoder::read_bytes() {
   if (is_signed && length > 0x7FFFFFFF) {
     return fail(corrupt_file("E_TRUNCATED", "negative operand length"));
   }
+  reach(length, is_bytes(instruction_.info->op));
   if (length > remaining()) {
     return fail(truncated(length, remaining()));
   }
@@ -113,8 +148,13 @@ bool PickleDecoder::read_bytes() {
 }
 
 bool PickleDecoder::read_line(std::string_view& line) {
-  const std::string_view rest = as_text(bytes_.subspan(position_));
-  const std::size_t end = rest.find('\n');
+  std::string_view rest = as_text(bytes_.subspan(position_));
+  std::size_t end = rest.find('\n');
+  if (buffer_end_ != 0 && end >= buffer_end_ - position_) {
+    reach(rest.size() + 1);
+    rest = as_text(bytes_.subspan(position_));
+    end = rest.find('\n');
+  }
   if (end == std::string_view::npos) {
     return fail(corrupt_file(
         "E_TRUNCATED",
@@ -131,13 +171,14 @@ bool PickleDecoder::check_protocol() {
     return fail(read_error(code, "E_PROTO", std::move(message)));
   };
   if (instruction_.info->op != Op::kProto) {
-    return instruction_.info->protocol < 2 ||
+    return grammar_ != Grammar::kWritten || instruction_.info->protocol < 2 ||
            bad(ErrorCode::kCorrupt,
                format(
                    "opcode of protocol {} in a pickle without PROTO",
                    instruction_.info->protocol));
   }
-  if (instruction_.offset != 0 || protocol_) {
+  const bool is_late = instruction_.offset != 0 || protocol_;
+  if (is_late && grammar_ == Grammar::kWritten) {
     return bad(ErrorCode::kCorrupt, "expected only at the start of the pickle");
   }
   if (instruction_.number > kNewestProtocol) {
@@ -153,6 +194,9 @@ bool PickleDecoder::check_protocol() {
 }
 
 bool PickleDecoder::check_frame() {
+  if (grammar_ != Grammar::kWritten) {
+    return enter_frame();
+  }
   const auto bad = [this](std::string message) {
     return fail(corrupt_file("E_FRAME", std::move(message)));
   };
@@ -174,6 +218,20 @@ bool PickleDecoder::check_frame() {
   if (frame_end_ && position_ == *frame_end_) {
     frame_end_.reset();
   }
+  return true;
+}
+
+bool PickleDecoder::enter_frame() {
+  const std::uint64_t length = instruction_.number;
+  if (buffer_end_ != 0 && length <= buffer_end_ - position_) {
+    return true; // inside of the other
+  }
+  reach(length);
+  if (grammar_ == Grammar::kBuffered && length > remaining()) {
+    return fail(truncated(length, remaining()));
+  }
+  const std::uint64_t held = std::min(length, remaining());
+  buffer_end_ = held == 0 ? 0 : position_ + held;
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/base/result.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 
 namespace lockstep::ckpt {
@@ -32,12 +33,26 @@ struct Instruction {
 /// `error` with the opcode's name and offset, unless it has an offset.
 Error in_opcode(const Instruction& instruction, Error error);
 
+/// Which pickles are taken.
+enum class Grammar : std::uint8_t {
+  /// What Python's pickler writes: PROTO once and in front, whole frames.
+  kWritten,
+  /// What Python's unpicklers load: PROTO anywhere, several times or nowhere;
+  /// frames are ignored.
+  kLoaded,
+  /// The same as the unpickler in C loads it from a file without `peek`
+  /// (io.BytesIO): an operand that crosses the end of its frame begins behind
+  /// the frame, and what stands in front is lost.
+  kBuffered,
+};
+
 /// Reads instructions one after the other.
 /// Errors: kCorrupt (E_TRUNCATED, E_FRAME, E_PROTO, E_PICKLE), kUnsupported
 /// (E_OPCODE, E_PROTO).
 class PickleDecoder {
  public:
-  explicit PickleDecoder(ByteSpan bytes) : bytes_(bytes) {}
+  explicit PickleDecoder(ByteSpan bytes, Grammar grammar = Grammar::kWritten)
+      : bytes_(bytes), grammar_(grammar) {}
 
   /// The next instruction, null where the bytes end it: `error()` says why.
   /// Ownership: until the next call.
@@ -50,9 +65,18 @@ class PickleDecoder {
     return instruction_;
   }
 
+  /// Goes over `bytes` that are no instructions. Errors: kCorrupt
+  /// (E_TRUNCATED).
+  Status skip(std::uint64_t bytes);
+
   /// Units: bytes read so far.
   [[nodiscard]] std::uint64_t position() const noexcept {
     return position_;
+  }
+  /// True if an instruction crossed the end of a frame: Python's unpicklers do
+  /// not agree on what it says (grammars but `kWritten`).
+  [[nodiscard]] bool crosses_frames() const noexcept {
+    return crosses_frames_;
   }
   /// Declared protocol; 0 or 1 need no declaration.
   [[nodiscard]] int protocol() const noexcept {
@@ -67,6 +91,8 @@ class PickleDecoder {
   bool read_line(std::string_view& line);
   bool check_protocol();
   bool check_frame();
+  bool enter_frame();
+  void reach(std::uint64_t bytes, bool is_copied = false);
   bool fail(Error error);
   void note_no_opcode();
   [[nodiscard]] std::uint64_t remaining() const noexcept {
@@ -74,10 +100,14 @@ class PickleDecoder {
   }
 
   ByteSpan bytes_;
+  Grammar grammar_ = Grammar::kWritten;
   Instruction instruction_ = {};
   std::uint64_t position_ = 0;
   std::optional<int> protocol_ = {};
   std::optional<std::uint64_t> frame_end_ = {};
+  // Where the bytes end that the unpickler in C has in memory; 0 in no frame.
+  std::uint64_t buffer_end_ = 0;
+  bool crosses_frames_ = false;
   Error error_ = {};
 };
 

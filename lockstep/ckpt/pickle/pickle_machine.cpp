@@ -20,6 +20,13 @@ Status TreeBuilder::finish(Value root) {
       const SharedNodes shared,
       finish_tree(result.root, limits_.max_depth));
   reused_.release(shared);
+  if (nested_ > result.warnings.size()) {
+    result.warnings.push_back(
+        {.name = "W_NESTED_PICKLE",
+         .text = format(
+             "{} more hold pickles",
+             counted(nested_ - result.warnings.size(), "text", "texts"))});
+  }
   return {};
 }
 
@@ -49,8 +56,10 @@ void TreeBuilder::note_lookup(const Tuple& args) {
 }
 
 void TreeBuilder::note_bytes(std::string_view bytes, std::uint64_t offset) {
+  constexpr std::uint64_t kMaxWarnings = 64;
   if (starts_like_pickle(bytes) &&
-      bytes.back() == static_cast<char>(opcode_byte(Op::kStop))) {
+      bytes.back() == static_cast<char>(opcode_byte(Op::kStop)) &&
+      ++nested_ <= kMaxWarnings) {
     result.warnings.push_back(
         {.name = "W_NESTED_PICKLE",
          .text = format("bytes at {:#x} hold a pickle", offset)});
@@ -74,8 +83,9 @@ namespace {
 Status
 run(ByteSpan bytes, const Limits& limits, internal::TreeBuilder& builder) {
   StackMachine machine(bytes, limits.max_opcodes, builder);
-  LOCKSTEP_TRY(machine.run());
+  Status ran = machine.run();
   builder.result.consumed = machine.decoder().position();
+  LOCKSTEP_TRY(ran);
   builder.result.protocol = machine.decoder().protocol();
   auto root = machine.take_root();
   Status status = root ? builder.finish(std::move(root->value))
@@ -105,12 +115,15 @@ Result<PickleResult> read_pickle(
         format(
             "pickle is too large; expected at most {} bytes, got {}",
             limits.max_pickle_bytes,
-            bytes.size()));
+            bytes.size()),
+        "--max-pickle-bytes allows more");
   }
   Limits bounded = limits;
   bounded.max_depth = std::min(limits.max_depth, kMaxTreeDepth);
-  internal::TreeBuilder builder(handler, bounded);
+  internal::MadeCounter made(bytes.size(), limits);
+  internal::TreeBuilder builder(handler, bounded, made);
   Status status = run(bytes, bounded, builder);
+  made.ends_at(builder.result.consumed);
   if (!status) {
     Error error = std::move(status).error();
     const std::string names = builder.unsafe_names();

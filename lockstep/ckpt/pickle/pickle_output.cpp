@@ -86,6 +86,7 @@ void PickleOutput::real(double value) {
 }
 
 void PickleOutput::fresh_text(std::string_view text) {
+  LOCKSTEP_CHECK(text.size() <= kMaxPickledText);
   op(Op::kBinUnicode);
   little_endian(text.size(), 4);
   bytes_ += text;

@@ -18,6 +18,10 @@
 
 namespace lockstep::ckpt::internal {
 
+/// Units: bytes of UTF-8. Longer text takes BINUNICODE8 of protocol 4, which
+/// PyTorch's safe loader and LibTorch do not read.
+inline constexpr std::uint64_t kMaxPickledText = 0xFFFFFFFF;
+
 /// Grows a pickle. Threads: one at a time.
 class PickleOutput {
  public:
@@ -32,7 +36,8 @@ class PickleOutput {
   void big_integer(std::string_view bytes);
   void real(double value);
 
-  /// A string object that is nowhere else; takes a memo entry.
+  /// A string object that is nowhere else; takes a memo entry. Texts are not
+  /// longer than `kMaxPickledText`; callers check it.
   void fresh_text(std::string_view text);
   /// A string object that its address tells apart: a reference if it was
   /// written.

@@ -11,7 +11,8 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::uint64_t kFirstWindow = 1U << 16;
+// Small: a file may hold a million pickles of a few bytes.
+constexpr std::uint64_t kFirstWindow = 1U << 9;
 constexpr std::uint64_t kGrowth = 8;
 
 // True if the bytes end inside a pickle. Other damage does not go away with
@@ -61,6 +62,7 @@ Result<PickleResult> PickleStream::next(PersistentIdHandler* handler) {
       error.detail = "E_LIMIT";
       error.message =
           format("a pickle has more than {} bytes", limits_.max_pickle_bytes);
+      error.hint = "--max-pickle-bytes allows more";
     }
     error.offset = position_ + error.offset.value_or(0);
     return error;

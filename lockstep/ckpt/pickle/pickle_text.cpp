@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/pickle/pickle_text.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -81,6 +83,13 @@ constexpr std::array<std::pair<char, char>, 10> kEscapes{{
     {'v', '\v'},
 }};
 
+bool starts_escape(char letter) {
+  return letter == 'x' || (letter >= '0' && letter <= '7') ||
+         std::ranges::any_of(kEscapes, [letter](const auto& row) {
+           return row.first == letter;
+         });
+}
+
 // One escape, `text` after the backslash; nothing if it is broken.
 std::optional<char> take_escape(std::string_view& text) {
   if (text.empty()) {
@@ -103,6 +112,11 @@ std::optional<char> take_escape(std::string_view& text) {
     return std::nullopt;
   }
   return static_cast<char>(*number & 0xFF);
+}
+
+// Digits behind \u and \U; 0 for another letter.
+std::size_t code_point_digits(char letter) {
+  return letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
 }
 
 } // namespace
@@ -161,6 +175,10 @@ std::optional<std::string> unquote(std::string_view text) {
       plain.push_back(c);
       continue;
     }
+    if (!text.empty() && !starts_escape(text.front())) {
+      plain.push_back(c); // Python keeps the backslash of an unknown escape
+      continue;
+    }
     const auto meaning = take_escape(text);
     if (!meaning) {
       return std::nullopt;
@@ -173,13 +191,16 @@ std::optional<std::string> unquote(std::string_view text) {
 std::optional<std::string> unescape_unicode(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
-    const bool is_short = text.starts_with("\\u");
-    if (!is_short && !text.starts_with("\\U")) {
-      append_utf8(plain, byte_at(text, 0));
-      text.remove_prefix(1);
+    // A backslash takes the next character with it, even another backslash.
+    const bool is_pair = text[0] == '\\' && text.size() > 1;
+    const std::size_t digits = is_pair ? code_point_digits(text[1]) : 0;
+    if (digits == 0) {
+      for (const char c : text.substr(0, is_pair ? 2 : 1)) {
+        append_utf8(plain, static_cast<unsigned char>(c));
+      }
+      text.remove_prefix(is_pair ? 2 : 1);
       continue;
     }
-    const std::size_t digits = is_short ? 4 : 8;
     text.remove_prefix(2);
     const auto code_point = take_number(text, digits, 16, digits);
     if (!code_point || *code_point > 0x10FFFF) {

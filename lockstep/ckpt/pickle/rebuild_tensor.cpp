@@ -83,6 +83,22 @@ CallResult finish(Tensor tensor) {
   return std::optional<Value>(std::move(tensor));
 }
 
+constexpr std::string_view kHooks = "_backward_hooks";
+
+// Hooks that were saved with a tensor are its attribute, as in Python, so that
+// nothing in them is lost. Mostly there are none.
+void keep_hooks(Tensor& tensor, const Value& hooks) {
+  if (child_count(hooks) == 0) {
+    return;
+  }
+  Value attributes = Value::dict({});
+  if (tensor.attributes != nullptr && tensor.attributes->as_dict() != nullptr) {
+    attributes = *tensor.attributes->as_dict();
+  }
+  attributes.set(Value(kHooks), hooks);
+  tensor.attributes = std::make_shared<Value>(std::move(attributes));
+}
+
 // The tensor as a parameter: a node of its own, as in Python.
 CallResult parameter_from(const Value& data, bool requires_grad) {
   const Tensor* tensor = data.as_tensor();
@@ -128,6 +144,7 @@ CallResult rebuild_tensor_v2(const Tuple& args) {
   if (args.items.size() > 6) {
     LOCKSTEP_TRY(read_metadata(tensor, args.items[6]));
   }
+  keep_hooks(tensor, args.items[5]);
   return finish(std::move(tensor));
 }
 
@@ -142,6 +159,7 @@ CallResult rebuild_tensor_v3(const Tuple& args) {
   if (args.items.size() > 7) {
     LOCKSTEP_TRY(read_metadata(tensor, args.items[7]));
   }
+  keep_hooks(tensor, args.items[5]);
   return finish(std::move(tensor));
 }
 
@@ -151,7 +169,11 @@ CallResult rebuild_parameter(const Tuple& args) {
   if (requires_grad == nullptr) {
     return wrong_arguments("_rebuild_parameter");
   }
-  return parameter_from(args.items[0], *requires_grad);
+  LOCKSTEP_ASSIGN(auto value, parameter_from(args.items[0], *requires_grad));
+  if (value) {
+    keep_hooks(*value->as_tensor(), args.items[2]);
+  }
+  return value;
 }
 
 CallResult rebuild_parameter_with_state(const Tuple& args) {
@@ -163,6 +185,7 @@ CallResult rebuild_parameter_with_state(const Tuple& args) {
   LOCKSTEP_ASSIGN(auto value, parameter_from(args.items[0], *requires_grad));
   if (value) {
     value->as_tensor()->attributes = std::make_shared<Value>(args.items[3]);
+    keep_hooks(*value->as_tensor(), args.items[2]);
   }
   return value;
 }
@@ -199,7 +222,11 @@ CallResult rebuild_from_type(const Tuple& args) {
   if (tensor == nullptr) {
     return std::optional<Value>();
   }
-  tensor->attributes = std::make_shared<Value>(args.items[3]);
+  const auto hooks =
+      std::exchange(tensor->attributes, std::make_shared<Value>(args.items[3]));
+  if (hooks != nullptr) {
+    keep_hooks(*tensor, *hooks->find(kHooks));
+  }
   if (std::ranges::find(kPlainClasses, type->global) == kPlainClasses.end()) {
     tensor->class_name = type->global;
   }
@@ -211,6 +238,7 @@ CallResult rebuild_qtensor(const Tuple& args) {
   LOCKSTEP_TRY(read_requires_grad(tensor, args.items[5]));
   tensor.quantizer = std::make_shared<Value>(args.items[4]);
   LOCKSTEP_ASSIGN([[maybe_unused]] auto checked, read_quantizer(tensor));
+  keep_hooks(tensor, args.items[6]);
   return finish(std::move(tensor));
 }
 

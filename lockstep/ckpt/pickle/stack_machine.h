@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,18 @@ class StackMachine {
         policy_(policy),
         reads_(find_memo_reads(bytes, max_opcodes)) {}
 
+  /// The same for the pickles that `decoder` takes. `reads`: the memo entries
+  /// that are kept.
+  StackMachine(
+      PickleDecoder decoder,
+      std::uint64_t max_opcodes,
+      Policy& policy,
+      MemoReads reads)
+      : decoder_(std::move(decoder)),
+        max_opcodes_(max_opcodes),
+        policy_(policy),
+        reads_(std::move(reads)) {}
+
   /// Goes up to STOP.
   Status run() {
     for (std::uint64_t count = 0; count < max_opcodes_; ++count) {
@@ -61,7 +74,8 @@ class StackMachine {
     return read_error(
         ErrorCode::kUnsafe,
         "E_LIMIT",
-        format("more than {} opcodes", max_opcodes_));
+        format("more than {} opcodes", max_opcodes_),
+        "--max-opcodes allows more");
   }
 
   /// The value that STOP gives. Stack and memo are empty afterwards.
@@ -77,6 +91,9 @@ class StackMachine {
   }
 
   [[nodiscard]] const PickleDecoder& decoder() const noexcept {
+    return decoder_;
+  }
+  [[nodiscard]] PickleDecoder& decoder() noexcept {
     return decoder_;
   }
 
@@ -173,17 +190,22 @@ class StackMachine {
     return push_again(Slot(found->second));
   }
 
-  static Result<std::uint64_t> memo_index(const Instruction& in) {
+  Result<std::uint64_t> memo_index(const Instruction& in) {
     if (in.info->operand != Operand::kLine) {
       return in.number;
     }
-    const auto index = parse_number<std::uint64_t>(in.text);
-    if (!index) {
+    const auto digits = memo_digits(in.text);
+    if (!digits) {
       return corrupt_file(
           "E_PICKLE",
           format("'{}' is not a memo number", escape(in.text)));
     }
-    return *index;
+    if (const auto index = parse_number<std::int64_t>(*digits)) {
+      return static_cast<std::uint64_t>(*index);
+    }
+    // Python has a dict, which takes numbers of any size.
+    const std::uint64_t row = far_names_.size();
+    return ~far_names_.try_emplace(*digits, row).first->second;
   }
 
   Status push(Slot&& slot) {
@@ -244,6 +266,8 @@ class StackMachine {
   // How many entries there are, kept or not: those below `dense_` and `far_`.
   std::uint64_t dense_ = 0;
   std::set<std::uint64_t> far_;
+  // Numbers of 64 bits and more, and the order of their first use.
+  std::map<std::string, std::uint64_t> far_names_;
 };
 
 } // namespace lockstep::ckpt

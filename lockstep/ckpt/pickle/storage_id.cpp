@@ -9,6 +9,15 @@
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
+namespace {
+
+class NoBytes final : public StorageSource {
+ public:
+  Result<ByteSpan> load() override {
+    return ByteSpan();
+  }
+};
+
 Error storage_conflict(const StorageId& id, const Storage& before) {
   return corrupt_file(
       "E_STORAGE_CONFLICT",
@@ -21,12 +30,14 @@ Error storage_conflict(const StorageId& id, const Storage& before) {
           before.nbytes));
 }
 
-Result<StorageId> read_storage_id(const Value& id) {
-  constexpr std::size_t kParts = 5;
+} // namespace
+
+Result<StorageId> read_storage_id(const Value& id, std::size_t max_parts) {
   const Tuple* parts = id.as_tuple();
-  const std::string* tag = parts == nullptr || parts->items.size() < kParts
-                               ? nullptr
-                               : parts->items[0].as_string();
+  const std::string* tag =
+      parts == nullptr || parts->items.size() < kStorageIdParts
+          ? nullptr
+          : parts->items[0].as_string();
   if (tag == nullptr || *tag != "storage") {
     Error error = corrupt_file(
         "E_TYPE",
@@ -38,6 +49,14 @@ Result<StorageId> read_storage_id(const Value& id) {
           "save it again with protocol 2";
     }
     return error;
+  }
+  if (parts->items.size() > max_parts) {
+    return corrupt_file(
+        "E_TYPE",
+        format(
+            "a storage's id has {} parts; expected {}",
+            parts->items.size(),
+            max_parts));
   }
   const Object* type = parts->items[1].as_object();
   const std::string* key = parts->items[2].as_string();
@@ -82,6 +101,30 @@ std::shared_ptr<Storage> make_storage(const StorageId& id, const Value& value) {
   storage->tag_text = parts.items[0].shared_string();
   storage->key_text = parts.items[2].shared_string();
   storage->location_text = parts.items[3].shared_string();
+  return storage;
+}
+
+Result<std::shared_ptr<Storage>> named_again(
+    const StorageId& id,
+    const Value& value,
+    const std::shared_ptr<Storage>& before) {
+  if (before->nbytes != id.nbytes) {
+    return storage_conflict(id, *before);
+  }
+  if (before->class_name == id.class_name) {
+    return before;
+  }
+  if (id.nbytes != 0) {
+    return storage_conflict(id, *before);
+  }
+  auto storage = make_storage(id, value);
+  storage->source = std::make_shared<NoBytes>();
+  return storage;
+}
+
+std::shared_ptr<Storage> empty_storage(DType dtype) {
+  auto storage = std::make_shared<Storage>(Storage{.dtype = dtype});
+  storage->source = std::make_shared<NoBytes>();
   return storage;
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/made_bytes.h"
 #include "lockstep/ckpt/pickle/pickle_decoder.h"
 #include "lockstep/ckpt/pickle/pickle_finish.h"
 
@@ -28,8 +29,12 @@ class TreeBuilder {
  public:
   using Slot = TreeSlot;
 
-  TreeBuilder(PersistentIdHandler* handler, const Limits& limits)
-      : handler_(handler), limits_(limits) {}
+  /// `made` counts what it makes.
+  TreeBuilder(
+      PersistentIdHandler* handler,
+      const Limits& limits,
+      MadeCounter& made)
+      : handler_(handler), limits_(limits), made_(made) {}
 
   Result<Slot> plain(const Instruction& in);
   Result<Slot> container(const Instruction& in, std::span<Slot> taken);
@@ -38,7 +43,7 @@ class TreeBuilder {
   Status pushed(const Slot& slot) {
     return slot.depth > limits_.max_depth || ++pushed_ > limits_.max_nodes
                ? Status(too_much(slot.depth))
-               : Status();
+               : made_.add(kValueBytes + bytes_of_node(slot.value));
   }
   void reused(const Slot& slot) {
     reused_.note(slot.value);
@@ -58,9 +63,10 @@ class TreeBuilder {
   Status append_all(Slot& target, std::span<Slot> taken) const;
   Status set_all(Slot& target, std::span<Slot> taken) const;
   Status add_members(Slot& target, std::span<Slot> taken) const;
-  Status build(Slot& target, Slot& state) const;
+  Status build(Slot& target, Slot& state);
+  Status build_dict(Dict& dict, const Value& state);
 
-  Slot
+  Result<Slot>
   name(std::string_view module, std::string_view name, const Instruction& in);
   Result<Slot>
   call_value(const Slot& callable, const Slot& args, const Instruction& in);
@@ -71,7 +77,10 @@ class TreeBuilder {
 
   PersistentIdHandler* handler_;
   Limits limits_;
+  MadeCounter& made_;
   std::uint64_t pushed_ = 0;
+  // Bytes that hold pickles.
+  std::uint64_t nested_ = 0;
   ReusedNodes reused_;
   std::map<std::string, std::size_t> global_rows_;
 };

@@ -58,10 +58,8 @@ Status ValuePickler::save(std::int64_t value) {
 
 Status ValuePickler::save(const BigInt& value) {
   if (value.bytes.size() > kMaxLongBytes) {
-    return refuse(format(
-        "an integer of {} bytes; expected at most {}",
-        value.bytes.size(),
-        kMaxLongBytes));
+    return refuse(
+        format("an integer of {} bytes is too long", value.bytes.size()));
   }
   out_.big_integer(value.bytes);
   return {};
@@ -80,6 +78,7 @@ Status ValuePickler::save(const std::string& value) {
 
 Status ValuePickler::save(const Bytes& value) {
   const std::string text = latin1_to_utf8(value.data);
+  LOCKSTEP_TRY(check_text(text));
   out_.global("_codecs.encode");
   out_.fresh_text(text);
   out_.literal("latin1");
@@ -333,6 +332,9 @@ Status ValuePickler::check_key(const Value& key) const {
 }
 
 Status ValuePickler::check_text(std::string_view text) const {
+  if (text.size() > kMaxPickledText) {
+    return refuse(format("a text of {} bytes is too long", text.size()));
+  }
   return is_utf8_with_surrogates(text)
              ? Status()
              : refuse(format("'{}' is not UTF-8", escape(text)));
@@ -372,9 +374,9 @@ std::string ValuePickler::where() const {
     const Step& step = path_[i];
     if (step.key == nullptr) {
       text += format("[{}]", step.index);
-    } else if (const auto* name = step.key->as_string()) {
+    } else if (const auto name = step.key->as_string()) {
       text += format("['{}']", escape(*name));
-    } else if (const auto* number = step.key->as_int()) {
+    } else if (const auto number = step.key->as_int()) {
       text += format("[{}]", *number);
     } else {
       text += format("[{}]", step.key->type_name());

@@ -50,7 +50,11 @@ Status apply_zip64(ByteSpan extra, std::uint64_t at, ZipRecord& record) {
 
 Status check_kind(const ZipEntry& entry) {
   const ZipRecord& record = entry.record;
-  if (!is_record_name(record.name)) {
+  std::string_view name = record.name;
+  if (is_folder(record)) {
+    name.remove_suffix(1);
+  }
+  if (!is_record_name(name)) {
     return corrupt(
         record,
         "E_NAME",
@@ -252,6 +256,10 @@ Error zip_error(
       .record = escape(record),
       .offset = offset,
       .detail = std::move(detail)};
+}
+
+bool is_folder(const ZipRecord& record) {
+  return record.name.ends_with('/') && record.size == 0;
 }
 
 bool is_within_ratio(const ZipRecord& record, const Limits& limits) {

@@ -42,6 +42,10 @@ struct ZipEntry {
   std::uint16_t flags = 0;
 };
 
+/// An entry that `zip -r` and `shutil.make_archive` write for a folder: a name
+/// that ends with a slash, no bytes. Readers pass it over.
+bool is_folder(const ZipRecord& record);
+
 /// False if the content is larger than a payload of that size may become: by
 /// the limit, and by what Deflate can give at all.
 bool is_within_ratio(const ZipRecord& record, const Limits& limits);

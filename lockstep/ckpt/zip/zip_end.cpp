@@ -24,7 +24,16 @@ Error no_end(std::uint64_t size) {
       "compare the size with the original and copy the file again");
 }
 
-Status check_magic(ByteSource& source) {
+Error no_magic(std::uint64_t offset) {
+  return zip_error(
+      ErrorCode::kCorrupt,
+      "E_PREFIX",
+      "the file does not start with a zip record; expected 'PK\\x03\\x04'",
+      offset);
+}
+
+// `end` is where the end record is: an archive without records begins there.
+Status check_magic(ByteSource& source, const Result<std::uint64_t>& end) {
   std::vector<std::byte> scratch;
   const auto length = std::min(source.size(), kMagicBytes);
   LOCKSTEP_ASSIGN(const ByteSpan head, source.view(0, length, scratch));
@@ -33,11 +42,7 @@ Status check_magic(ByteSource& source) {
   }
   const std::size_t equal = zip_magic_prefix(head);
   if (equal < head.size()) {
-    return zip_error(
-        ErrorCode::kCorrupt,
-        "E_PREFIX",
-        "the file does not start with a zip record; expected 'PK\\x03\\x04'",
-        equal);
+    return end && *end == 0 ? Status() : Status(no_magic(equal));
   }
   if (head.size() < kMagicBytes) {
     return zip_error(
@@ -240,8 +245,9 @@ Status check_position(
 } // namespace
 
 Result<ZipEnd> read_zip_end(ByteSource& source) {
-  LOCKSTEP_TRY(check_magic(source));
-  LOCKSTEP_ASSIGN(const std::uint64_t offset, choose_end(source));
+  auto chosen = choose_end(source);
+  LOCKSTEP_TRY(check_magic(source, chosen));
+  LOCKSTEP_ASSIGN(const std::uint64_t offset, std::move(chosen));
   LOCKSTEP_ASSIGN(const EndRecord record, end_at(source, offset));
   ZipEnd end{
       .count = record.count,

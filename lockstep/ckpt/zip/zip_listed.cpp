@@ -31,7 +31,9 @@ std::optional<Directory> read_directory(
   }
   Directory directory;
   for (const internal::ZipEntry& entry : *entries) {
-    directory.emplace(entry.record.header_offset, entry.record);
+    if (!internal::is_folder(entry.record)) {
+      directory.emplace(entry.record.header_offset, entry.record);
+    }
   }
   return directory;
 }

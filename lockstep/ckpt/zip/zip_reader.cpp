@@ -168,6 +168,9 @@ Result<ZipReader> ZipReader::open(
       internal::read_zip_entries(*source, end, limits));
   LOCKSTEP_TRY(internal::check_local_headers(*source, end, entries));
   LOCKSTEP_TRY(internal::check_overlaps(*source, entries));
+  std::erase_if(entries, [](const ZipEntry& entry) {
+    return internal::is_folder(entry.record);
+  });
   LOCKSTEP_TRY(check_duplicates(entries, form));
 
   ZipReader reader;

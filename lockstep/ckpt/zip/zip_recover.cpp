@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/zip_directory.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -39,15 +40,16 @@ Result<std::optional<std::uint64_t>> find_struct(
     // A structure must be in one view.
     const std::uint64_t length =
         std::min(block_bytes + kStructBytes<Struct>, source.size() - at);
-    searched += length;
     LOCKSTEP_ASSIGN(const ByteSpan block, source.view(at, length, scratch));
     const std::string_view text = as_text(block);
     for (std::size_t i = text.find(magic); i < block_bytes && i < text.size();
          i = text.find(magic, i + 1)) {
       if (accept(block.subspan(i), at + i)) {
+        searched += i;
         return std::optional(at + i);
       }
     }
+    searched += length;
     at += block_bytes;
     block_bytes = std::min(2 * block_bytes, kLastBlockBytes);
   }
@@ -96,13 +98,18 @@ class Recovery {
         return std::move(found_);
       }
       const bool is_costly =
-          searched_ / kMaxSearches > source_.size() + kLastBlockBytes;
+          searched_ / kMaxSearches > source_.size() + kFirstBlockBytes;
       if (is_costly ||
           found_.records.size() + found_.lost.size() >= limits_.max_records) {
         return internal::zip_error(
             ErrorCode::kUnsafe,
             "E_LIMIT",
-            "the archive has too many records",
+            is_costly
+                ? std::string("too many records have no end that is found")
+                : format(
+                      "the archive has more than {} records; "
+                      "--max-records allows more",
+                      limits_.max_records),
             *header);
       }
       LOCKSTEP_ASSIGN(at, read_record(*header));
@@ -130,6 +137,10 @@ class Recovery {
         .crc = local->header.crc,
         .method = local->header.method,
         .header_offset = offset};
+    if (internal::is_folder(record) && record.compressed_size == 0 &&
+        !local->has_descriptor()) {
+      return record.data_offset;
+    }
     if (local->has_descriptor() && record.compressed_size == 0) {
       return read_until_descriptor(std::move(record));
     }

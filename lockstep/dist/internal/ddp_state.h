@@ -82,6 +82,9 @@ struct DistributedDataParallelBase::State {
   void use_hook();
   /// Once, before the first pass that averages: all ranks have the same hook.
   void compare_hooks();
+  /// Errors: throws kInvalidArgument if a static graph begins in no_sync: the
+  /// Reducer counts the pass, but learns nothing in it.
+  void check_first_pass() const;
   [[nodiscard]] bool finds_unused() const {
     return options.find_unused_parameters && !options.static_graph;
   }

@@ -178,8 +178,10 @@ bool ends_group(const std::exception_ptr& error);
 
 /// Ours for a call that cannot work on this rank by itself; nothing for what
 /// the network and other ranks do, which comes as another class or says so.
+/// `dtype`: that of the elements, if known, for a type that is refused.
 std::optional<Error> own_mistake(
     std::string_view op,
-    const std::exception& error);
+    const std::exception& error,
+    std::string_view dtype = {});
 
 } // namespace lockstep::dist::internal

@@ -123,14 +123,19 @@ ProcessGroup make_sub_group(
     const GroupPlace& place,
     const InitOptions& options);
 
+/// What the start of a job is called in errors.
+constexpr std::string_view kInit = "dist.init";
+
 /// Gives every rank the texts of all ranks, through the store. Rank 0 returns
 /// when all have read them, so that it may end then, and the store with it.
+/// `op`: what they are needed for, in errors and warnings.
 /// Errors: throws kTimeout that names the ranks whose text did not come,
 /// kUnavailable if the store has ended.
 std::vector<std::string> exchange(
     ProcessGroup::Impl& impl,
     const std::string& key,
-    const std::string& text);
+    const std::string& text,
+    std::string_view op = kInit);
 
 } // namespace internal
 } // namespace lockstep::dist

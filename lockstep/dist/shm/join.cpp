@@ -58,6 +58,9 @@ bool is_joined(const Row& row, c10::ScalarType dtype) {
 } // namespace
 
 Join join_of(const c10d::ReduceOp& op, c10::ScalarType dtype) {
+  if (op == c10d::ReduceOp::SUM) { // that of the two parts
+    dtype = c10::toRealValueType(dtype);
+  }
   const auto* const row = std::ranges::find(kRows, op.op_, &Row::op);
   TORCH_CHECK(
       row != kRows.end(),

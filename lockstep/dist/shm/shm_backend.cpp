@@ -217,7 +217,14 @@ class ShmBackend final : public c10d::Backend {
 
   // The Reducer's buckets lie there. After a failure a late rank may still
   // write to what it knew, so nothing more is handed out.
+  // LibTorch asks for complex numbers where it goes on with pairs of real ones.
   Tensor allocateTensor(long size, at::TensorOptions options) override {
+    const auto dtype = c10::typeMetaToScalarType(options.dtype());
+    if (c10::isComplexType(dtype)) {
+      return allocateTensor(
+          2 * size,
+          options.dtype(c10::toRealValueType(dtype)));
+    }
     const auto count = static_cast<std::size_t>(size);
     const std::size_t itemsize = options.dtype().itemsize();
     const bool is_given =

@@ -9,7 +9,10 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/optim.h"
+#include "lockstep/ckpt/walk.h"
 #include "lockstep/optim/internal/checks.h"
+#include "lockstep/optim/internal/named_state.h"
 #include "lockstep/optim/internal/state_reader.h"
 #include "lockstep/tensor/bridge.h"
 
@@ -57,7 +60,7 @@ loaded_step(const ckpt::Value& saved, const at::Tensor& param, bool is_fused) {
 
 at::Tensor loaded_moment(
     std::string_view key,
-    std::int64_t id,
+    const std::string& id,
     const ckpt::Value& saved,
     const at::Tensor& param) {
   if (saved.is_none()) {
@@ -97,7 +100,39 @@ struct Owner {
   at::Tensor param = {};
   const ParamGroup* group = nullptr;
 };
-using Owners = std::unordered_map<std::int64_t, Owner>;
+using Owners = std::unordered_map<std::string, Owner>; // by `id_text`
+
+/// What to do with a file of another optimizer; empty if it is none.
+std::string other_kind_hint(
+    const ckpt::Value& group,
+    const OptimizerKind& kind) {
+  const std::string name = kind_of_options(group);
+  return name.empty() || name == kind.name
+             ? std::string()
+             : format(
+                   "the options are those of {}; this optimizer is {}",
+                   name,
+                   kind.name);
+}
+
+/// `value` with numbers in place of tensors of one element: Python takes a
+/// learning rate or a beta that is one.
+ckpt::Value plain_option(const ckpt::Value& value) {
+  const std::vector<ckpt::Value>* items =
+      value.as_tuple() == nullptr ? nullptr : value.elements();
+  if (items != nullptr) {
+    ckpt::Tuple tuple;
+    for (const ckpt::Value& item : *items) {
+      tuple.items.push_back(plain_option(item));
+    }
+    return tuple;
+  }
+  if (value.as_tensor() == nullptr) {
+    return value;
+  }
+  const auto number = number_in(value);
+  return number ? ckpt::Value(*number) : value;
+}
 
 /// The saved options with the live parameters: options of the file win.
 ParamGroup loaded_group(
@@ -109,7 +144,11 @@ ParamGroup loaded_group(
   if (reader.items("params").size() != live.params.size()) {
     mismatch(
         "loaded state dict contains a parameter group that doesn't match the "
-        "size of optimizer's group");
+        "size of optimizer's group",
+        format(
+            "a group of the file has {}, that of the optimizer {}",
+            counted(reader.items("params").size(), "parameter"),
+            live.params.size()));
   }
   ParamGroup group = {.params = live.params};
   for (const auto& [key, value] : saved.as_dict()->items) {
@@ -117,7 +156,7 @@ ParamGroup loaded_group(
       mismatch("keys of a loaded parameter group: expected texts");
     }
     if (*key.as_string() != "params") {
-      group.set(*key.as_string(), value);
+      group.set(*key.as_string(), plain_option(value));
     }
   }
   const ckpt::Value* names = live.find("param_names");
@@ -127,7 +166,9 @@ ParamGroup loaded_group(
   kind.complete_loaded(group);
   for (const NamedOption& option : defaults) {
     if (group.find(option.first) == nullptr) {
-      mismatch(format("a loaded parameter group has no '{}'", option.first));
+      mismatch(
+          format("a loaded parameter group has no '{}'", option.first),
+          other_kind_hint(saved, kind));
     }
   }
   try {
@@ -144,20 +185,24 @@ ParamGroup loaded_group(
 void add_owners(
     Owners& owners,
     const ckpt::Value& saved,
-    const ParamGroup& group) {
+    const ParamGroup& group,
+    const ParamGroup& live) {
   const StateReader reader(saved, "a loaded parameter group");
   const std::vector<ckpt::Value>& ids = reader.items("params");
+  const std::vector<std::size_t> places = places_of(ids, live);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i].as_int() == nullptr) {
-      reader.refuse("params", "integers", ids[i]);
+    if (id_text(ids[i]).empty()) {
+      reader.refuse("params", "integers or names", ids[i]);
     }
-    owners[*ids[i].as_int()] = {.param = group.params[i], .group = &group};
+    owners[id_text(ids[i])] = {
+        .param = group.params[places[i]],
+        .group = &group};
   }
 }
 
 void load_entry(
     ParamState& entry,
-    std::int64_t id,
+    const std::string& id,
     const ckpt::Value& saved,
     const ParamGroup& group,
     const OptimizerKind& kind) {
@@ -189,6 +234,17 @@ void load_entry(
   }
 }
 
+[[noreturn]] void no_groups(const ckpt::Value& saved) {
+  const ckpt::Value* inner = ckpt::find_optim_state(saved);
+  const bool is_empty = saved.as_dict()->items.empty();
+  mismatch(
+      "optimizer state has no 'param_groups'",
+      inner != nullptr ? "give the entry of the checkpoint that holds it, "
+                         "file[\"optimizer\"]"
+      : is_empty       ? "it is empty: the file was saved without an optimizer"
+                       : "");
+}
+
 /// A copy whose tensors do not alias a mapped file.
 ckpt::Value owned(const ckpt::Value& value) {
   if (const ckpt::Tensor* tensor = value.as_tensor()) {
@@ -211,14 +267,18 @@ StateTable loaded_state(
     const OptimizerKind& kind) {
   StateTable table;
   for (const auto& [key, value] : saved.items) {
-    const std::int64_t* id = key.as_int();
-    const auto owner = id == nullptr ? owners.end() : owners.find(*id);
+    const auto owner = owners.find(id_text(key));
     if (owner == owners.end()) {
       table.foreign.emplace_back(key, owned(value));
       continue;
     }
     const auto& [param, group] = owner->second;
-    load_entry(table.of(param), *id, value, *group, kind);
+    load_entry(
+        table.of(param),
+        escape(ckpt::key_text(key)),
+        value,
+        *group,
+        kind);
   }
   return table;
 }
@@ -268,21 +328,31 @@ ckpt::Value pack(
 }
 
 Unpacked unpack(
-    const ckpt::Value& saved,
+    const ckpt::Value& given,
     const std::vector<ParamGroup>& live,
     const std::vector<NamedOption>& defaults,
     const OptimizerKind& kind) {
+  const ckpt::Value saved = nested_state(given, live);
   const StateReader reader(saved, "optimizer state");
+  if (!reader.has("param_groups")) {
+    no_groups(saved);
+  }
   const std::vector<ckpt::Value>& groups = reader.items("param_groups");
   if (groups.size() != live.size()) {
-    mismatch("loaded state dict has a different number of parameter groups");
+    mismatch(
+        "loaded state dict has a different number of parameter groups",
+        format(
+            "the file has {}, the optimizer {}: give the parameters in the "
+            "groups of the saved run",
+            counted(groups.size(), "group"),
+            live.size()));
   }
   Unpacked result;
   result.groups.reserve(groups.size()); // `Owner` keeps pointers
   Owners owners;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     result.groups.push_back(loaded_group(groups[i], live[i], defaults, kind));
-    add_owners(owners, groups[i], result.groups.back());
+    add_owners(owners, groups[i], result.groups.back(), live[i]);
   }
   result.state = loaded_state(reader.dict("state"), owners, kind);
   return result;

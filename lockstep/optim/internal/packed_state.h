@@ -23,11 +23,12 @@ ckpt::Value pack(
     const std::vector<ParamGroup>& groups,
     const StateTable& state);
 
-/// Fits `saved` to the parameters of `live`, by position. Groups of older
-/// files are completed; `defaults` names what each must have then.
+/// Fits `given` to the parameters of `live`, by position, or by name where both
+/// have names. Groups of older files are completed; `defaults` names what each
+/// must have then; options that are tensors of one element become numbers.
 /// Errors: throws kMismatch, and kUnsupported if `kind.check` does.
 Unpacked unpack(
-    const ckpt::Value& saved,
+    const ckpt::Value& given,
     const std::vector<ParamGroup>& live,
     const std::vector<NamedOption>& defaults,
     const OptimizerKind& kind);

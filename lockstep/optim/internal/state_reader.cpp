@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/optim/internal/state_reader.h"
 
+#include <cmath>
 #include <optional>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/bridge.h"
 
 namespace lockstep::internal {
 
@@ -57,7 +59,7 @@ const ckpt::Dict& StateReader::dict(std::string_view key) const {
 
 double StateReader::number(std::string_view key) const {
   const ckpt::Value& value = at(key);
-  const std::optional<double> number = value.number();
+  const std::optional<double> number = number_in(value);
   if (!number) {
     refuse(key, "a number", value);
   }
@@ -66,10 +68,16 @@ double StateReader::number(std::string_view key) const {
 
 std::int64_t StateReader::integer(std::string_view key) const {
   const ckpt::Value& value = at(key);
-  if (value.as_int() == nullptr) {
+  if (value.as_int() != nullptr) {
+    return *value.as_int();
+  }
+  // Scripts divide: `T_max=total / 2` is a float.
+  constexpr double kExact = 9007199254740992.0;
+  const double number = number_in(value).value_or(0.5);
+  if (!(std::abs(number) < kExact && std::trunc(number) == number)) {
     refuse(key, "an integer", value);
   }
-  return *value.as_int();
+  return static_cast<std::int64_t>(number);
 }
 
 bool StateReader::flag(std::string_view key) const {
@@ -102,7 +110,7 @@ const std::vector<ckpt::Value>& StateReader::items(std::string_view key) const {
 std::vector<double> StateReader::numbers(std::string_view key) const {
   std::vector<double> result;
   for (const ckpt::Value& item : items(key)) {
-    const std::optional<double> number = item.number();
+    const std::optional<double> number = number_in(item);
     if (!number) {
       refuse(key, "numbers", item);
     }

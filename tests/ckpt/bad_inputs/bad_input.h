@@ -67,6 +67,7 @@ std::vector<BadInput> safetensors_rows();
 std::vector<BadInput> numpy_rows();
 std::vector<BadInput> stream_rows();
 std::vector<BadInput> layout_rows();
+std::vector<BadInput> growth_rows();
 
 /// Rows that need more than bytes: bad_paths_test.cpp has 67 to 69,
 /// safetensors_index_test.cpp 63, dcp_test.cpp 65.

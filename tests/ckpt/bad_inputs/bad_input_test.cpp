@@ -42,7 +42,8 @@ std::vector<BadInput> all_rows() {
         safetensors_rows,
         numpy_rows,
         stream_rows,
-        layout_rows}) {
+        layout_rows,
+        growth_rows}) {
     for (BadInput& row : table()) {
       rows.push_back(std::move(row));
     }

@@ -50,10 +50,10 @@ TEST(FindPath, FindsNestedValues) {
   EXPECT_EQ(at(root, "groups.0.lr"), 5);
   EXPECT_EQ(at(root, "pair.1"), 7);
   EXPECT_EQ(at(root, "8"), 9);
-  EXPECT_EQ(find_path(root, "")->as_dict(), root.as_dict());
+  EXPECT_EQ((*find_path(root, "")).address(), root.address());
   EXPECT_EQ(
-      find_path(root, "groups")->as_list(),
-      root.find("groups")->as_list());
+      (*find_path(root, "groups")).address(),
+      root.find("groups")->address());
 }
 
 TEST(FindPath, TriesEveryWayThroughKeysWithDots) {

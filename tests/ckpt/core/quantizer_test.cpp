@@ -165,5 +165,21 @@ TEST(Quantizer, IsWrittenAsItWasRead) {
   EXPECT_THAT(tree->pickle, HasSubstr("ctorch\nper_tensor_affine\n"));
 }
 
+// Of torch.quantize_per_channel(arange(12).reshape(3, 4), ..., quint4x2), the
+// part that q[1] views, and all.
+TEST(PackedStats, ShowTheBytesOfTheViewAlone) {
+  Tensor tensor = tensor_of<std::uint8_t>(
+      DType::kQUInt4x2,
+      {0x10, 0x32, 0x54, 0x76, 0x98, 0xba},
+      {3, 4});
+  EXPECT_EQ(tensor_stats(tensor)->head.size(), 6U);
+  tensor.sizes = {4};
+  tensor.strides = {1};
+  tensor.offset = 4;
+  EXPECT_EQ(
+      tensor_stats(tensor)->head,
+      (std::vector<std::string>{"0x98", "0xba"}));
+}
+
 } // namespace
 } // namespace lockstep::ckpt

@@ -103,7 +103,7 @@ TEST(TensorLayout, NamesThePartsAsPyTorchDoes) {
           "nested.sizes",
           "nested.strides",
           "nested.offsets"));
-  EXPECT_NE(find_path(root, "csr.values")->as_tensor(), nullptr);
+  EXPECT_NE((*find_path(root, "csr.values")).as_tensor(), nullptr);
   EXPECT_FALSE(find_path(root, "csr.rows"));
 }
 
@@ -129,7 +129,7 @@ TEST(TensorLayout, ReadsThroughParametersAttributesAndDevices) {
       "torch._tensor._rebuild_from_type_v2",
       {Object{.global = "torch._utils._rebuild_sparse_tensor"},
        Object{.global = "torch.Tensor"},
-       *coo(1, Size{{2, 3}}).as_object()->args,
+       *(*coo(1, Size{{2, 3}}).as_object()).args,
        Value::dict({})});
   EXPECT_EQ(layout_tensor(typed)->layout, "sparse_coo");
   const Value device = call(

@@ -91,5 +91,19 @@ TEST(LargeFile, PassesFourGibibytesAndIsReadByAll) {
       "zipfile ok\nlarge 4399824896 1 2\nsmall 3 0 9\n");
 }
 
+// A length of 32 bits, as protocol 2 has it, would be that of another text.
+TEST(LargeFile, ATextOfFourGibibytesIsRefused) {
+  const test::ScratchDir folder;
+  const Value root =
+      Value::dict({{"note", std::string((4ULL << 30) + 3, 'a')}});
+  for (const char* format : {"pt", "pt-legacy", "libtorch"}) {
+    const Status saved =
+        save(folder / "m.pt", root, {.format = format, .durable = false});
+    ASSERT_FALSE(saved) << format;
+    EXPECT_EQ(saved.error().detail, "E_NOT_SAFE");
+    EXPECT_THAT(saved.error().message, testing::HasSubstr("4294967299 bytes"));
+  }
+}
+
 } // namespace
 } // namespace lockstep::ckpt

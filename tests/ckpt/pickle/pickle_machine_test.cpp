@@ -55,7 +55,7 @@ TEST(PickleMachine, ReadsLongIntegersOfAnyLength) {
   EXPECT_EQ(*value("\xff").as_int(), -1);
   EXPECT_EQ(*value(std::string_view("\xff\0", 2)).as_int(), 255);
   const std::string_view wide("\0\0\0\0\0\0\0\0\1", 9);
-  EXPECT_EQ(value(wide).as_big_int()->bytes, wide);
+  EXPECT_EQ((*value(wide).as_big_int()).bytes, wide);
 }
 
 TEST(PickleMachine, ReadsProtocol0) {

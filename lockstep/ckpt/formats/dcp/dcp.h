@@ -21,6 +21,16 @@ Result<bool> claims_dcp(const ReadInput& input);
 /// the items.
 Result<Checkpoint> read_dcp(const ReadInput& input);
 
+/// True for a folder with a safetensors file that says where its pieces of
+/// tensors belong (saved_offsets.h).
+Result<bool> claims_pieces(const ReadInput& input);
+
+/// One dict of the tensors of all safetensors files in the folder, put together
+/// as `HuggingFaceStorageReader` does. Sizes come from the pieces: if the last
+/// rows are in a file that is missing, nothing tells.
+/// Errors: kCorrupt (E_DCP_METADATA, E_DCP_COVERAGE), those of the files.
+Result<Checkpoint> read_pieces(const ReadInput& input);
+
 /// Makes the folder `path` with one data file and `.metadata`, which comes last
 /// and replaces an old one in one step: a crash leaves the old checkpoint or
 /// the new one. Data files of the old one are removed after that. Holds the

@@ -209,6 +209,9 @@ class ChunkedStorage final : public StorageSource {
  private:
   // The tensor in an item; `file` keeps its bytes alive.
   Result<const Tensor*> open(const DcpPart& part, Checkpoint& file) {
+    if (part.tensor != nullptr) {
+      return part.tensor.get();
+    }
     LOCKSTEP_ASSIGN(file, load_part_(part.item, "", options_));
     const Tensor* tensor = file.root.as_tensor();
     if (tensor == nullptr || tensor->dtype != dtype_ ||

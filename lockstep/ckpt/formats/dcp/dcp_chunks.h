@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Puts the chunks of one tensor together, for the DCP reader only.
+// Puts the chunks of one tensor together, for the readers of DCP only.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,9 @@ namespace lockstep::ckpt::internal {
 struct DcpPart {
   std::vector<std::int64_t> offsets = {};
   std::vector<std::int64_t> sizes = {};
-  /// A whole file of `torch.save`.
+  /// A whole file of `torch.save`; null if `tensor` is the chunk.
   std::shared_ptr<ByteSource> item = {};
+  std::shared_ptr<const Tensor> tensor = {};
 };
 
 /// Checks that the chunks of `item` tile the tensor: none outside, no overlap,

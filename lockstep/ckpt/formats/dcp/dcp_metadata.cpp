@@ -77,6 +77,7 @@ using Sizes = std::optional<std::vector<std::int64_t>>;
 // Non-negative integers.
 Result<Sizes>
 sizes_at(const Value& state, std::string_view key, DcpBudget& budget) {
+  LOCKSTEP_TRY(budget.take(child_count(state))); // what `find` goes over
   const Value* value = state.find(key);
   auto sizes = value == nullptr ? std::nullopt : integers_of(*value);
   const bool good = sizes && std::ranges::none_of(*sizes, [](std::int64_t n) {
@@ -96,6 +97,7 @@ using Places = std::map<PlaceKey, DcpPlace>;
 Result<DcpPlace>
 read_place(const Value& info, const std::string& name, DcpBudget& budget) {
   const Value* state = state_of(info, "filesystem._StorageInfo");
+  LOCKSTEP_TRY(budget.take(state == nullptr ? 0 : child_count(*state)));
   const Value* file = state == nullptr ? nullptr : state->find("relative_path");
   const Value* offset = state == nullptr ? nullptr : state->find("offset");
   const Value* length = state == nullptr ? nullptr : state->find("length");
@@ -141,6 +143,7 @@ Result<Places> read_places(const Value& metadata, DcpBudget& budget) {
   Places places;
   for (const auto& [index, info] : data->items) {
     const Value* state = state_of(index, "metadata.MetadataIndex");
+    LOCKSTEP_TRY(budget.take(state == nullptr ? 0 : child_count(*state)));
     const Value* name = state == nullptr ? nullptr : state->find("fqn");
     if (name == nullptr || name->as_string() == nullptr) {
       return bad_metadata("a key of 'storage_data' is not a MetadataIndex");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -8,9 +9,9 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/formats/legacy/legacy_storage.h"
-#include "lockstep/ckpt/formats/legacy/old_variables.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
+#include "lockstep/ckpt/pickle/old_variables.h"
 #include "lockstep/ckpt/pickle/pickle_opcodes.h"
 #include "lockstep/ckpt/pickle/pickle_stream.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
@@ -138,13 +139,20 @@ class LegacyReader {
     PickleStream rest(source_, begin, options_.limits);
     internal::LegacyStorages storages;
     std::size_t pickles = 0;
+    std::map<std::string, std::size_t> rows;
     for (; rest.remaining() != 0; ++pickles) {
       auto pickle = rest.next(&storages);
       if (!pickle) {
         break;
       }
       for (GlobalUse& use : pickle->globals) {
-        file_.globals.push_back(std::move(use));
+        const auto [row, is_new] =
+            rows.try_emplace(use.name, file_.globals.size());
+        if (is_new) {
+          file_.globals.push_back(std::move(use));
+        } else {
+          file_.globals[row->second].count += use.count;
+        }
       }
     }
     file_.warnings.push_back(

@@ -32,26 +32,27 @@ std::string whose(const Value& root, const Storage* storage) {
 } // namespace
 
 Result<Value> LegacyStorages::resolve(const Value& id) {
-  constexpr std::size_t kParts = 5;
   const Tuple* parts = id.as_tuple();
   if (parts != nullptr && !parts->items.empty() &&
       parts->items[0].text() == "module") {
     return resolve_module(*parts);
   }
-  LOCKSTEP_ASSIGN(const StorageId parsed, read_storage_id(id));
+  LOCKSTEP_ASSIGN(
+      const StorageId parsed,
+      read_storage_id(id, kStorageIdParts + 1));
   const auto [row, is_new] =
       rows_.try_emplace(std::string(parsed.key), storages_.size());
   if (is_new) {
     storages_.push_back(make_storage(parsed, id));
   }
-  const std::shared_ptr<Storage>& storage = storages_[row->second];
-  const bool differs = storage->class_name != parsed.class_name ||
-                       storage->nbytes != parsed.nbytes;
-  if (differs && (storage->nbytes != 0 || parsed.nbytes != 0)) {
-    return storage_conflict(parsed, *storage);
+  const std::shared_ptr<Storage> first = storages_[row->second];
+  LOCKSTEP_ASSIGN(const auto storage, named_again(parsed, id, first));
+  if (storage != first) {
+    storages_.push_back(storage);
   }
-  if (parts->items.size() > kParts && !parts->items[kParts].is_none()) {
-    return resolve_view(storage, parts->items[kParts]);
+  if (parts->items.size() > kStorageIdParts &&
+      !parts->items[kStorageIdParts].is_none()) {
+    return resolve_view(storage, parts->items[kStorageIdParts]);
   }
   return Value(storage);
 }
@@ -61,13 +62,13 @@ Result<Value> LegacyStorages::resolve_module(const Tuple& parts) {
   constexpr std::size_t kParts = 4;
   const Object* type =
       parts.items.size() != kParts ? nullptr : parts.items[1].as_object();
-  if (type == nullptr || !is_bare_global(*type)) {
+  if (type == nullptr) {
     return corrupt_file(
         "E_TYPE",
         "persistent id is not a tuple ('module', class, file, source)");
   }
   class_sources_.push_back(
-      {.name = type->global,
+      {.name = class_name_of(*type),
        .file = std::string(parts.items[2].text()),
        .text = std::string(parts.items[3].text())});
   return parts.items[1];

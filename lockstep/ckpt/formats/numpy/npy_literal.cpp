@@ -215,7 +215,10 @@ class LiteralParser {
 
   // No escapes: names of types need none.
   Result<std::string> string() {
-    const char quote = next();
+    char quote = next();
+    if (quote == 'u') { // Python 2
+      quote = ++at_ < text_.size() ? text_[at_] : '\0';
+    }
     if (quote != '\'' && quote != '"') {
       return error("expected a string");
     }
@@ -232,9 +235,7 @@ class LiteralParser {
   }
 
   char next() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) {
-      ++at_;
-    }
+    at_ = std::min(text_.find_first_not_of(" \t\r\n\f", at_), text_.size());
     return at_ < text_.size() ? text_[at_] : '\0';
   }
 

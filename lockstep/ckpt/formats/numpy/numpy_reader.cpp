@@ -212,6 +212,9 @@ Result<bool> claims_npz(const ReadInput& input) {
   if (input.source == nullptr) {
     return false;
   }
+  if (read_struct<EndRecord>(input.head)) {
+    return true; // of `numpy.savez` without arrays
+  }
   LOCKSTEP_ASSIGN(const auto first, read_local_record(*input.source, 0));
   return first && first->name.ends_with(kNpySuffix);
 }

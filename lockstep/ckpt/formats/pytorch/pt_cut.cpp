@@ -71,7 +71,8 @@ class Walker {
   Result<std::optional<std::uint64_t>> size_of(
       const LocalRecord& header,
       const std::string& name) {
-    if (name == "data.pkl") {
+    // The first one: a hostile file has thousands, each before all the others.
+    if (name == "data.pkl" && !std::exchange(has_looked_, true)) {
       LOCKSTEP_TRY(read_plan(header));
     }
     if (!header.has_descriptor() || header.size != 0) {
@@ -177,6 +178,7 @@ class Walker {
   std::shared_ptr<ByteSource> source_;
   Limits limits_;
   std::string root_;
+  bool has_looked_ = false;
   std::map<std::string, std::uint64_t> sizes_;
   std::vector<PlannedRecord> planned_;
   CutArchive found_;

@@ -21,6 +21,7 @@
 #include "lockstep/ckpt/formats/torchscript/script_era.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
+#include "lockstep/ckpt/pickle/old_variables.h"
 #include "lockstep/ckpt/zip/record_source.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -196,7 +197,11 @@ class PtReader {
       return read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
-          format("data.pkl has {} bytes, more than the limit", record->size));
+          format(
+              "data.pkl is too large; expected at most {} bytes, got {}",
+              options_.limits.max_pickle_bytes,
+              record->size),
+          "--max-pickle-bytes allows more");
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const ByteSpan bytes, read_record(*record, scratch));
@@ -208,6 +213,7 @@ class PtReader {
       return error;
     }
     file_.root = std::move(pickle->root);
+    modernize_variables(file_.root);
     file_.globals = std::move(pickle->globals);
     if (demand_ == Demand::kPickle && is_rest_of_script()) {
       file_.format = "torchscript";

@@ -25,12 +25,12 @@ Result<Value> StorageTable::resolve(const Value& id) {
   const ZipRecord* record = zip_ == nullptr ? nullptr : zip_->find(name);
   std::size_t& row = row_of(record, parsed.key);
   if (row != kNoRow) {
-    const StorageEntry& entry = entries_[row];
-    if (entry.storage->class_name != parsed.class_name ||
-        entry.storage->nbytes != parsed.nbytes) {
-      return storage_conflict(parsed, *entry.storage);
+    const StorageEntry entry = entries_[row];
+    LOCKSTEP_ASSIGN(auto storage, named_again(parsed, id, entry.storage));
+    if (storage != entry.storage) {
+      entries_.push_back({.storage = storage, .record = entry.record});
     }
-    return Value(entry.storage);
+    return Value(std::move(storage));
   }
   row = entries_.size();
   const auto storage = make_storage(parsed, id);

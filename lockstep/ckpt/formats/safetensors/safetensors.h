@@ -5,7 +5,13 @@
 // does.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "lockstep/base/fs.h"
+#include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/format.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
@@ -29,14 +35,24 @@ Result<bool> claims_safetensors(const ReadInput& input);
 /// Errors: as `read_safetensors_header`.
 Result<Checkpoint> read_safetensors(const ReadInput& input);
 
-/// True for a JSON object with the word "weight_map".
+/// True for a JSON object with the word "weight_map", and for a folder with a
+/// file "*.index.json".
 Result<bool> claims_sharded_index(const ReadInput& input);
 
 /// One dict of all tensors, in the order of the index. Only files beside the
-/// index are opened, each once.
-/// Errors: kCorrupt (E_INDEX), kNotFound (E_INDEX) for a missing file, and
-/// those of the files.
+/// index are opened, each once. Of the indices in a folder it reads the only
+/// one, or the only one of safetensors files.
+/// Errors: kCorrupt (E_INDEX), kNotFound (E_INDEX) for a missing file,
+/// kInvalidArgument (E_INDEX) for a folder with several indices, and those of
+/// the files.
 Result<Checkpoint> read_sharded_index(const ReadInput& input);
+
+/// True for the name of one file of several: "model-00001-of-00002.bin".
+bool is_shard_name(std::string_view name);
+
+/// Says (W_SHARD) that the file `path` is one of those that an index beside it
+/// names; nothing for other files, and for names that no shard has.
+std::optional<Warning> warn_of_shard(const std::string& path, FileSystem& fs);
 
 /// Flattens `root` to dotted names. Values that are not tensors become text in
 /// `__metadata__`, as does `_metadata` of the dicts (state_metadata.h); without

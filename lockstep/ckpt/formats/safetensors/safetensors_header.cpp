@@ -94,12 +94,6 @@ class HeaderParser {
         limits_(limits) {}
 
   Result<SafetensorsHeader> run() {
-    if (json_.offset() != kSafetensorsLengthBytes) {
-      return bad_header(
-          "E_SAFETENSORS_HEADER",
-          "invalid start of header; expected '{' as its first byte",
-          kSafetensorsLengthBytes);
-    }
     LOCKSTEP_TRY(json_.members([this](const std::string& key) {
       return key == "__metadata__" ? metadata() : tensor(key);
     }));
@@ -109,6 +103,9 @@ class HeaderParser {
 
  private:
   Status metadata() {
+    if (json_.starts_with('n')) { // null: there is none
+      return json_.skip_value();
+    }
     return json_.members([this](const std::string& key) -> Status {
       LOCKSTEP_ASSIGN(std::string value, json_.string());
       header_.metadata.emplace_back(key, std::move(value));
@@ -123,6 +120,7 @@ class HeaderParser {
           format("the header lists more than {} tensors", limits_.max_records),
           json_.key_offset());
       error.code = ErrorCode::kUnsafe;
+      error.hint = "--max-records allows more";
       return error;
     }
     SafetensorsEntry entry{.name = name, .header_offset = json_.key_offset()};

@@ -2,7 +2,7 @@
 //
 // The header of a safetensors file: u64 length, JSON, then the bytes of the
 // tensors without gaps. Stricter than the safetensors package: a key that
-// appears twice is an error.
+// appears twice is an error (docs/formats/flat.md lists what else).
 //   auto header = read_safetensors_header(*source, limits);
 #pragma once
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -105,7 +106,7 @@ class ShardedReader {
                 escape(placement.name)),
             placement.offset);
       }
-      ++shard->used;
+      shard->used.insert(placement.name);
       root.items.emplace_back(placement.name, found->second);
     }
     warn_of_others();
@@ -120,7 +121,7 @@ class ShardedReader {
  private:
   struct Shard {
     std::map<std::string, Value> tensors = {};
-    std::size_t used = 0;
+    std::set<std::string> used = {};
   };
 
   Result<Shard*> open(const Placement& placement) {
@@ -193,14 +194,21 @@ class ShardedReader {
 
   void warn_of_others() {
     for (const auto& [name, shard] : shards_) {
-      if (shard.used < shard.tensors.size()) {
+      std::vector<std::string> others;
+      for (const auto& [key, value] : shard.tensors) {
+        if (!shard.used.contains(key)) {
+          others.push_back(key);
+        }
+      }
+      if (!others.empty()) {
         file_.warnings.push_back(
             {.name = "W_INDEX_UNUSED",
              .text = format(
-                 "{} of {} tensors in '{}' are not in the index",
-                 shard.tensors.size() - shard.used,
-                 shard.tensors.size(),
-                 escape(name))});
+                 "{} of {} in '{}' are not in the index and left out: {}",
+                 others.size(),
+                 counted(shard.tensors.size(), "tensor"),
+                 escape(name),
+                 some_names(others))});
       }
     }
   }
@@ -213,26 +221,140 @@ class ShardedReader {
   std::vector<Item> attributes_;
 };
 
+Result<bool> has_weight_map(ByteSource& source) {
+  if (source.size() > kMaxIndexBytes) {
+    return false;
+  }
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(0, source.size(), scratch));
+  return as_text(bytes).find("\"weight_map\"") != std::string_view::npos;
+}
+
+constexpr std::string_view kIndexEnding = ".index.json";
+
+Result<ReadInput> open_index(const ReadInput& folder, const std::string& name) {
+  ReadInput index = folder;
+  index.path = folder.path + "/" + name;
+  LOCKSTEP_ASSIGN(
+      index.source,
+      open_source(
+          index.path,
+          {.use_mmap = folder.options.use_mmap},
+          *folder.fs));
+  return index;
+}
+
+// The indices in a folder, by their names: "model.safetensors.index.json".
+Result<std::vector<std::string>> indices_in(const ReadInput& folder) {
+  std::vector<std::string> found;
+  if (folder.fs == nullptr) {
+    return found;
+  }
+  LOCKSTEP_ASSIGN(const auto names, folder.fs->list(folder.path));
+  for (const std::string& name : names) {
+    if (!name.ends_with(kIndexEnding)) {
+      continue;
+    }
+    const auto index = open_index(folder, name);
+    if (!index) {
+      continue; // a folder of that name, for example
+    }
+    LOCKSTEP_ASSIGN(const bool has_map, has_weight_map(*index->source));
+    if (has_map) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
+// Of the same model in two formats, transformers reads the safetensors.
+Result<std::string> choose_index(const std::vector<std::string>& names) {
+  std::vector<std::string> safe = names;
+  std::erase_if(safe, [](const std::string& name) {
+    return !name.ends_with(".safetensors" + std::string(kIndexEnding));
+  });
+  if (names.size() == 1 || safe.size() == 1) {
+    return names.size() == 1 ? names.front() : safe.front();
+  }
+  Error error = bad_index(
+      ErrorCode::kInvalidArgument,
+      "the folder has several indices: " + some_names(names));
+  error.hint = "name one of them";
+  return error;
+}
+
+Result<Checkpoint> read_index_in_folder(const ReadInput& input) {
+  LOCKSTEP_ASSIGN(const auto names, indices_in(input));
+  LOCKSTEP_ASSIGN(const std::string name, choose_index(names));
+  LOCKSTEP_ASSIGN(const ReadInput index, open_index(input, name));
+  auto file = read_sharded_index(index);
+  if (!file && file.error().path.empty()) {
+    file.error().path = index.path;
+  }
+  return file;
+}
+
 } // namespace
 
 Result<bool> claims_sharded_index(const ReadInput& input) {
-  if (input.source == nullptr || input.source->size() > kMaxIndexBytes) {
-    return false;
+  if (input.source == nullptr) {
+    LOCKSTEP_ASSIGN(const auto names, indices_in(input));
+    return !names.empty();
   }
   const std::string_view head = as_text(input.head);
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || head[first] != '{') {
     return false;
   }
-  std::vector<std::byte> scratch;
-  LOCKSTEP_ASSIGN(
-      const ByteSpan bytes,
-      input.source->view(0, input.source->size(), scratch));
-  const std::string_view text = as_text(bytes);
-  return text.find("\"weight_map\"") != std::string_view::npos;
+  return has_weight_map(*input.source);
+}
+
+bool is_shard_name(std::string_view name) {
+  constexpr std::string_view kOf = "-of-";
+  constexpr std::size_t kDigits = 5;
+  const auto is_number = [name](std::size_t at) {
+    const std::string_view text =
+        name.substr(std::min(at, name.size()), kDigits);
+    return text.size() == kDigits &&
+           text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const std::size_t at = name.rfind(kOf);
+  return at != std::string_view::npos && at >= kDigits &&
+         is_number(at - kDigits) && is_number(at + kOf.size());
+}
+
+std::optional<Warning> warn_of_shard(const std::string& path, FileSystem& fs) {
+  const std::string own = base_name(path);
+  if (!is_shard_name(own)) {
+    return std::nullopt;
+  }
+  const ReadInput folder{.path = parent_directory(path), .fs = &fs};
+  const auto names = indices_in(folder);
+  for (std::size_t i = 0; names && i < names->size(); ++i) {
+    const auto text = read_text(fs, folder.path + "/" + (*names)[i]);
+    const auto placements = text ? parse_index(*text)
+                                 : Result<std::vector<Placement>>(text.error());
+    std::set<std::string> files;
+    for (std::size_t p = 0; placements && p < placements->size(); ++p) {
+      files.insert((*placements)[p].file);
+    }
+    if (files.size() > 1 && files.contains(own)) {
+      return Warning{
+          .name = "W_SHARD",
+          .text = format(
+              "this is one of the {} files of '{}': name that, or the folder, "
+              "for the whole model",
+              files.size(),
+              escape((*names)[i]))};
+    }
+  }
+  return std::nullopt;
 }
 
 Result<Checkpoint> read_sharded_index(const ReadInput& input) {
+  if (input.source == nullptr) {
+    return read_index_in_folder(input);
+  }
   if (input.fs == nullptr) {
     return bad_index(
         ErrorCode::kInvalidArgument,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "lockstep/ckpt/core/range_storage.h"
+#include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors_header.h"
+#include "lockstep/ckpt/formats/safetensors/saved_offsets.h"
 #include "lockstep/ckpt/formats/safetensors/state_metadata.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
@@ -14,6 +17,12 @@ namespace {
 
 bool is_printable(char c) {
   return c >= ' ' && c <= '~';
+}
+
+bool header_fits(const ReadInput& input) {
+  const auto length = internal::read_le<std::uint64_t>(input.head, 0);
+  return length <= input.source->size() - kSafetensorsLengthBytes &&
+         length > input.head.size() - kSafetensorsLengthBytes;
 }
 
 Tensor entry_tensor(
@@ -69,12 +78,14 @@ Result<bool> claims_safetensors(const ReadInput& input) {
   const bool is_text = std::ranges::all_of(
       text.substr(0, kSafetensorsLengthBytes),
       is_printable);
-  const std::size_t first =
-      text.find_first_not_of(' ', kSafetensorsLengthBytes);
-  const bool is_spaced = first != kSafetensorsLengthBytes;
+  const std::string_view header = text.substr(kSafetensorsLengthBytes);
+  const std::size_t first = header.find_first_not_of(" \t\r\n");
   const bool is_short = text[6] == '\0' && text[7] == '\0';
-  return !is_text && first != std::string_view::npos && text[first] == '{' &&
-         (!is_spaced || is_short);
+  // The object may begin behind the head; then the length must be a real one.
+  const bool has_object = first == std::string_view::npos
+                              ? header_fits(input)
+                              : header[first] == '{';
+  return !is_text && has_object && (first == 0 || is_short);
 }
 
 Result<Checkpoint> read_safetensors(const ReadInput& input) {
@@ -88,6 +99,9 @@ Result<Checkpoint> read_safetensors(const ReadInput& input) {
       .crc = CrcState::kAbsent,
       .file_bytes = input.source->size(),
       .warnings = std::move(header.warnings)};
+  std::ranges::move(
+      warn_of_pieces(header, input),
+      std::back_inserter(file.warnings));
   Dict root;
   root.items.reserve(header.tensors.size());
   for (SafetensorsEntry& entry : header.tensors) {

@@ -87,9 +87,9 @@ bool append(std::string& json, const Value& value, int levels) {
     json += std::to_string(*number);
     return true;
   }
-  if (const double* number = value.as_float()) {
-    json += shortest(*number);
-    return std::isfinite(*number);
+  if (value.type() == Value::Type::kFloat) {
+    json += shortest(*value.as_float());
+    return std::isfinite(*value.as_float());
   }
   if (value.is_none()) {
     json += "null";

@@ -262,7 +262,9 @@ class TarParser {
       return read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
-          format("more than {} members", limits_.max_records));
+          format(
+              "more than {} members; --max-records allows more",
+              limits_.max_records));
     }
     const auto part =
         std::make_shared<PartSource>(source_, position_ + kBlock, size);

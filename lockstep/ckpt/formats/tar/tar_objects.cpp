@@ -233,13 +233,13 @@ Result<Tensor> TarObjects::empty_tensor(const Value& type) const {
 Result<Value> TarObjects::resolve(const Value& id) {
   if (const auto* parts = tuple_of(id, 3)) {
     const Object* type = (*parts)[0].as_object();
-    if (type == nullptr || !is_bare_global(*type)) {
+    if (type == nullptr) {
       return bad(
           "E_TYPE",
           "persistent id is not a tuple (class, file, source)");
     }
     class_sources.push_back(
-        {.name = type->global,
+        {.name = class_name_of(*type),
          .file = std::string((*parts)[1].text()),
          .text = std::string((*parts)[2].text())});
     return (*parts)[0];

@@ -7,10 +7,10 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
-#include "lockstep/ckpt/formats/legacy/old_variables.h"
 #include "lockstep/ckpt/formats/tar/tar_members.h"
 #include "lockstep/ckpt/formats/tar/tar_objects.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
+#include "lockstep/ckpt/pickle/old_variables.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {

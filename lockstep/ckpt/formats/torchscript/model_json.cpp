@@ -67,7 +67,12 @@ class ModelReader {
       return read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
-          format("record '{}' has {} bytes", name, record->size));
+          format(
+              "record '{}' is too large; expected at most {} bytes, got {}",
+              name,
+              options_.limits.max_pickle_bytes,
+              record->size),
+          "--max-pickle-bytes allows more");
     }
     if (options_.check_crc) {
       LOCKSTEP_TRY(zip_->check_crc(*record));

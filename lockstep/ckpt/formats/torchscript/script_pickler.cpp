@@ -7,6 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/save_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
 
 namespace lockstep::ckpt::internal {
@@ -89,8 +90,8 @@ Status ScriptPickler::value(
     out_.boolean(*flag);
   } else if (const std::int64_t* number = value.as_int()) {
     integer(*number);
-  } else if (const double* real = value.as_float()) {
-    out_.real(*real);
+  } else if (value.type() == Value::Type::kFloat) {
+    out_.real(*value.as_float());
   } else if (const Complex* pair = value.as_complex()) {
     out_.global("builtins.complex");
     out_.real(pair->real);
@@ -98,6 +99,12 @@ Status ScriptPickler::value(
     out_.op(Op::kTuple2);
     out_.op(Op::kReduce);
   } else if (const std::string* text = value.as_string()) {
+    if (text->size() > kMaxPickledText) {
+      return save_error(
+          ErrorCode::kUnsupported,
+          "E_NOT_SAFE",
+          format("a text of {} bytes is too long", text->size()));
+    }
     out_.literal(*text);
   } else if (const Size* size = value.as_size()) {
     const std::vector<Value> items(size->sizes.begin(), size->sizes.end());

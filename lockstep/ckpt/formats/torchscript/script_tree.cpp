@@ -5,12 +5,14 @@
 #include <array>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -117,14 +119,18 @@ class PlainTree {
         flat.items.emplace_back(key, std::move(value));
         continue;
       }
-      named_ += below->items.size();
-      if (named_ > kMaxNames) {
-        return read_error(
-            ErrorCode::kUnsafe,
-            "E_LIMIT",
-            "shared modules expand to too many names");
-      }
+      const bool is_again = !joined_.insert(below).second;
       for (const auto& [name, tensor] : below->items) {
+        const std::size_t bytes = key.text().size() + name.text().size();
+        named_ += bytes / kVisitBytes + (is_again ? 1 : 0);
+        if (named_ > kMaxNames) {
+          return read_error(
+              ErrorCode::kUnsafe,
+              "E_LIMIT",
+              format(
+                  "shared modules and long names expand to more than {} names",
+                  kMaxNames));
+        }
         flat.items.emplace_back(
             *key.as_string() + "." + *name.as_string(),
             tensor);
@@ -151,11 +157,13 @@ class PlainTree {
     return list;
   }
 
-  static constexpr std::uint64_t kMaxNames = 4'000'000;
+  // Those that a shared module has again, and pieces of long ones.
+  static constexpr std::uint64_t kMaxNames = 1'000'000;
 
   std::uint64_t max_depth_;
   std::uint64_t depth_ = 0;
   std::uint64_t named_ = 0;
+  std::unordered_set<const Dict*> joined_;
   std::unordered_map<const Object*, Value> done_;
 };
 

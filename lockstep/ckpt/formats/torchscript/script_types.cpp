@@ -38,7 +38,7 @@ std::optional<std::string> scalar_type(const Value& value) {
   if (value.as_int() != nullptr) {
     return "int";
   }
-  if (value.as_float() != nullptr) {
+  if (value.type() == Value::Type::kFloat) {
     return "float";
   }
   if (value.as_complex() != nullptr) {

@@ -14,6 +14,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/archive/byteorder.h"
 #include "lockstep/ckpt/pickle/allow_list.h"
+#include "lockstep/ckpt/pickle/old_variables.h"
 #include "lockstep/ckpt/pickle/pickle_stream.h"
 #include "lockstep/ckpt/pickle/storage_id.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
@@ -92,13 +93,15 @@ class FolderStorages final : public PersistentIdHandler {
       LOCKSTEP_ASSIGN(storage, open(parsed, id, record));
       storages.push_back(storage);
     }
-    if (storage->class_name != parsed.class_name ||
-        storage->nbytes != parsed.nbytes) {
-      Error error = storage_conflict(parsed, *storage);
-      error.record = record;
-      return error;
+    auto again = named_again(parsed, id, storage);
+    if (!again) {
+      again.error().record = record;
+      return std::move(again).error();
     }
-    return Value(storage);
+    if (*again != storage) {
+      storages.push_back(*again);
+    }
+    return Value(*std::move(again));
   }
 
   /// In the order of first use.
@@ -205,6 +208,7 @@ Result<Checkpoint> read_unpacked(const ReadInput& input) {
     return std::move(pickle).error();
   }
   file.root = std::move(pickle->root);
+  modernize_variables(file.root);
   file.file_bytes = source->size() + storages.bytes;
   file.globals = std::move(pickle->globals);
   file.storages = std::move(storages.storages);

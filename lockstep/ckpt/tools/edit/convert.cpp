@@ -7,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/made_source.h"
 #include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/tools/edit/float_cast.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -102,7 +103,8 @@ std::string tag_of(const Tensor& tensor) {
 // Copies a tree; a node that is reached twice is copied once.
 class Converter {
  public:
-  explicit Converter(ConvertOptions options) : options_(std::move(options)) {}
+  explicit Converter(ConvertOptions options)
+      : options_(std::move(options)), budget_(options_.max_expanded_bytes) {}
 
   Result<Value> convert(const Value& value, std::uint64_t depth = 0) {
     if (depth > kMaxTreeDepth) {
@@ -165,6 +167,7 @@ class Converter {
     }
     const bool is_part = element_bytes(old) != old.storage->nbytes;
     if (options_.clone_views && is_part) {
+      LOCKSTEP_TRY(budget_.add(old));
       Tensor stored = old; // the flags stay with the tensor
       stored.is_conj = false;
       stored.is_neg = false;
@@ -240,6 +243,7 @@ class Converter {
   }
 
   ConvertOptions options_;
+  ExpansionBudget budget_;
   std::unordered_map<const void*, Value> done_;
   std::unordered_map<const Storage*, Known> storages_;
   // Keeps the addresses of `storages_` alive.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/tools/edit/metadata.h"
 #include "lockstep/ckpt/tools/edit/rekey.h"
+#include "lockstep/ckpt/tools/edit/wrapper_prefix.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
@@ -16,9 +16,8 @@ namespace {
 using internal::KeyMap;
 using internal::PathMap;
 
-constexpr std::array<std::string_view, 2> kWrapperPrefixes{
-    "module.",
-    "_orig_mod."};
+using internal::kWrapperPrefixes;
+using internal::WrapperPrefix;
 
 struct Sharing {
   std::uint64_t have = 0;
@@ -45,14 +44,28 @@ Sharing sharing_of(const Dict& weights, std::string_view prefix) {
   return sharing;
 }
 
-// The wrapper's prefix that most keys have.
+// The wrapper's prefix that most keys have, stacked ones as a whole.
 std::string guess_prefix(const Dict& weights) {
-  return std::string(*std::ranges::max_element(
-      kWrapperPrefixes,
-      {},
-      [&weights](std::string_view prefix) {
-        return sharing_of(weights, prefix).have;
-      }));
+  std::string_view best = "module.";
+  std::uint64_t most = 0;
+  for (const WrapperPrefix& row : kWrapperPrefixes) {
+    const std::uint64_t have = sharing_of(weights, row.prefix).have;
+    if (have > most) {
+      best = row.prefix;
+      most = have;
+    }
+  }
+  return std::string(best);
+}
+
+// A wrapper's prefix that all keys have; empty if there is none.
+std::string shared_prefix(const Dict& weights) {
+  for (const WrapperPrefix& row : kWrapperPrefixes) {
+    if (sharing_of(weights, row.prefix).is_complete()) {
+      return std::string(row.prefix);
+    }
+  }
+  return "";
 }
 
 Status check_sharing(const Dict& weights, const StripOptions& options) {
@@ -173,6 +186,8 @@ Result<Edited> strip_prefix(const Value& root, const StripOptions& options) {
   };
   LOCKSTEP_ASSIGN(Dict renamed, internal::rekey(weights, map, report));
   internal::map_metadata(renamed, strip_path(prefix, used.partial));
+  report.stripped = prefix;
+  report.left_prefix = shared_prefix(renamed);
   return with_report(root, place, std::move(renamed), std::move(report));
 }
 

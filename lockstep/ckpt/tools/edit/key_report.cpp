@@ -69,6 +69,21 @@ std::string counts_text(const KeyReport& report) {
   return parts.empty() ? "no keys" : join(parts, ", ");
 }
 
+std::string prefixes_text(const KeyReport& report) {
+  const std::string& stripped = report.stripped;
+  std::string text;
+  if (std::ranges::count(stripped, '.') > 1) {
+    text += format("stripped '{}'\n", escape(stripped));
+  }
+  if (!report.left_prefix.empty()) {
+    text += format(
+        "all keys still begin with '{0}': if that is another wrapper's and not "
+        "a layer, strip it with --prefix {0}\n",
+        report.left_prefix);
+  }
+  return text;
+}
+
 Json to_json(const KeyReport& report) {
   Json renamed = Json::array();
   Json dropped = Json::array();
@@ -83,13 +98,20 @@ Json to_json(const KeyReport& report) {
           Json::object().set("from", change.from).set("to", change.to));
     }
   }
-  return Json::object()
-      .set("weights_key", report.weights_key)
+  Json json = Json::object();
+  json.set("weights_key", report.weights_key)
       .set("renamed", std::move(renamed))
       .set("dropped", std::move(dropped))
       .set("added", std::move(added))
       .set("replaced", Json::array(report.replaced))
       .set("kept", report.kept);
+  if (!report.stripped.empty()) {
+    json.set("stripped", report.stripped);
+  }
+  if (!report.left_prefix.empty()) {
+    json.set("left_prefix", report.left_prefix);
+  }
+  return json;
 }
 
 } // namespace lockstep::ckpt

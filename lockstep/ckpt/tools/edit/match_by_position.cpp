@@ -284,7 +284,7 @@ Result<PositionMatch> match_by_position(Shapes file, Shapes model) {
 
 Result<std::vector<NamedShape>> shapes_of(const Value& weights) {
   std::vector<NamedShape> shapes;
-  LOCKSTEP_TRY(for_each_tensor(
+  LOCKSTEP_TRY(for_each_named_tensor(
       weights,
       [&shapes](const std::string& name, const Tensor& tensor) {
         shapes.push_back({.name = name, .sizes = tensor.sizes});

@@ -33,6 +33,9 @@ class FileLock final : public PathLock {
  public:
   explicit FileLock(std::unique_ptr<WritableFile> file)
       : file_(std::move(file)) {}
+  [[nodiscard]] const Error* missing_lock() const override {
+    return file_->missing_lock();
+  }
 
  private:
   std::unique_ptr<WritableFile> file_;

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -203,20 +204,23 @@ void add_others(
     const std::string& weights_key,
     const MergeOptions& options,
     KeyReport& report) {
+  std::unordered_map<std::string, std::size_t> rows;
+  for (const Item& item : result.items) {
+    rows.try_emplace(
+        key_text(item.first),
+        static_cast<std::size_t>(&item - result.items.data()));
+  }
   for (const auto& [key, value] : second.as_dict()->items) {
     const std::string name = key_text(key);
     if (name == weights_key) {
       continue;
     }
-    const auto there =
-        std::ranges::find(result.items, name, [](const Item& item) {
-          return key_text(item.first);
-        });
-    if (there == result.items.end()) {
+    const auto [row, is_new] = rows.try_emplace(name, result.items.size());
+    if (is_new) {
       result.items.emplace_back(key, value);
       report.changes.push_back({.to = name});
     } else if (options.replace && name != report.weights_key) {
-      there->second = value;
+      result.items[row->second].second = value;
       report.replaced.push_back(name);
     }
   }
@@ -255,6 +259,33 @@ Status merge_items(
       report.replaced.push_back(name);
     } else {
       in_both.push_back(name);
+    }
+  }
+  return in_both.empty() ? Status() : Status(collisions(in_both));
+}
+
+// Python attributes other than `_metadata`.
+Status merge_attributes(
+    Dict& result,
+    const Dict& second,
+    const MergeOptions& options) {
+  std::vector<std::string> in_both;
+  for (const auto& [key, value] : second.attributes) {
+    const std::string name = key_text(key);
+    const auto there =
+        std::ranges::find(result.attributes, name, [](const Item& item) {
+          return key_text(item.first);
+        });
+    if (name == kStateMetadata) {
+      continue;
+    }
+    if (there == result.attributes.end()) {
+      result.kind = Dict::Kind::kOrderedDict; // a plain dict has none
+      result.attributes.emplace_back(key, value);
+    } else if (options.replace) {
+      there->second = value;
+    } else {
+      in_both.push_back("<attributes>." + name);
     }
   }
   return in_both.empty() ? Status() : Status(collisions(in_both));
@@ -339,6 +370,7 @@ merge(const Value& first, const Value& second, const MergeOptions& options) {
   LOCKSTEP_TRY(merge_items(weights, *b.value.as_dict(), options, report));
   report.kept = before - report.replaced.size();
   internal::merge_metadata(weights, *b.value.as_dict());
+  LOCKSTEP_TRY(merge_attributes(weights, *b.value.as_dict(), options));
   Value root = with_weights(first, a, std::move(weights));
   if (!a.key.empty() && !b.key.empty()) {
     Dict whole_dict = *root.as_dict();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -9,7 +10,7 @@
 namespace lockstep::ckpt {
 namespace {
 
-// Keys under which training scripts keep the model's weights, likeliest first.
+// Entries in which training scripts keep the model's weights, likeliest first.
 constexpr std::array<std::string_view, 7> kWeightKeys{
     "state_dict",
     "model_state_dict",
@@ -18,6 +19,49 @@ constexpr std::array<std::string_view, 7> kWeightKeys{
     "module",
     "weights",
     "model_state"};
+
+// The same of single libraries, and of averages of the weights: only tensors
+// tell them from other things of these names.
+constexpr std::array<std::string_view, 7> kOtherKeys{
+    "state.model", // Composer
+    "params_ema", // BasicSR
+    "params",
+    "ema",
+    "model_ema",
+    "state_dict_ema",
+    "ema_state_dict"};
+
+// The entry of a dotted name: a key of the top level, or one below it.
+const Value* find_entry(const Value& root, std::string_view name) {
+  const std::size_t dot = name.find('.');
+  const Value* found = root.find(name);
+  if (found != nullptr || dot == std::string_view::npos) {
+    return found;
+  }
+  const Value* outer = root.find(name.substr(0, dot));
+  return outer == nullptr ? nullptr : outer->find(name.substr(dot + 1));
+}
+
+bool holds_weights(const Value& value) {
+  const Dict* dict = value.as_dict();
+  return module_in(value) != nullptr ||
+         (dict != nullptr &&
+          std::ranges::any_of(dict->items, [](const Item& item) {
+            return item.second.as_tensor() != nullptr;
+          }));
+}
+
+// A dict with `value` in the place of an entry.
+Value with_entry(const Value& root, std::string_view key, Value value) {
+  Dict copy = *root.as_dict();
+  for (auto& [name, old] : copy.items) {
+    const std::string* text = name.as_string();
+    if (text != nullptr && *text == key) {
+      old = value;
+    }
+  }
+  return copy;
+}
 
 Error no_weights(std::string message, std::string hint) {
   return {
@@ -31,14 +75,24 @@ Error no_weights(std::string message, std::string hint) {
 } // namespace
 
 WeightsPlace locate_weights(const Value& root) {
+  WeightsPlace place{.value = root};
   for (const std::string_view key : kWeightKeys) {
     const Value* value = root.find(key);
-    if (value != nullptr &&
-        (value->as_dict() != nullptr || module_in(*value) != nullptr)) {
+    if (value != nullptr && holds_weights(*value)) {
+      return {.key = std::string(key), .value = *value};
+    }
+    // What holds something else stands back: the configuration of a net.
+    if (value != nullptr && value->as_dict() != nullptr && place.key.empty()) {
+      place = {.key = std::string(key), .value = *value};
+    }
+  }
+  for (const std::string_view key : kOtherKeys) {
+    const Value* value = find_entry(root, key);
+    if (value != nullptr && holds_weights(*value)) {
       return {.key = std::string(key), .value = *value};
     }
   }
-  return {.value = root};
+  return place;
 }
 
 Result<WeightsPlace> weights_to_edit(const Value& root, std::string_view key) {
@@ -80,14 +134,16 @@ Value with_weights(
   if (place.key.empty()) {
     return weights;
   }
-  Dict copy = *root.as_dict();
-  for (auto& [key, value] : copy.items) {
-    const std::string* text = key.as_string();
-    if (text != nullptr && *text == place.key) {
-      value = weights;
-    }
+  const std::string_view key = place.key;
+  const std::size_t dot = key.find('.');
+  if (root.find(key) != nullptr || dot == std::string_view::npos) {
+    return with_entry(root, key, std::move(weights));
   }
-  return copy;
+  const std::string_view outer = key.substr(0, dot);
+  return with_entry(
+      root,
+      outer,
+      with_entry(*root.find(outer), key.substr(dot + 1), std::move(weights)));
 }
 
 } // namespace lockstep::ckpt

@@ -166,17 +166,21 @@ class Comparison {
   std::uint64_t done_ = 0;
 };
 
+// What the views of each side repeat.
+using Budgets = std::pair<ExpansionBudget, ExpansionBudget>;
+
 // Fills the numbers of `row`, block by block. Tensors without bytes are equal.
 Status compare_elements(
     const Tensor& a,
     const Tensor& b,
     const DiffOptions& options,
+    Budgets& budgets,
     DiffRow& row) {
   if (!has_bytes(a) || !has_bytes(b)) {
     return {};
   }
-  LOCKSTEP_TRY(check_expansion(a, options.limits.max_expanded_bytes));
-  LOCKSTEP_TRY(check_expansion(b, options.limits.max_expanded_bytes));
+  LOCKSTEP_TRY(budgets.first.add(a));
+  LOCKSTEP_TRY(budgets.second.add(b));
   return Comparison(a, b, options, row).run();
 }
 
@@ -189,13 +193,15 @@ struct Named {
 struct Side {
   std::vector<Named> tensors = {};
   std::map<std::string, std::size_t, std::less<>> index = {};
+  // How often a name was there before.
+  std::map<std::string, int> twice = {};
 
   /// Two keys may look alike: 'a.b' and 'b' in 'a', 1 and '1'. False if the
   /// second of them got a number.
   bool add(const std::string& name, const Tensor& tensor) {
     std::string key = name;
-    for (int i = 2; index.contains(key); ++i) {
-      key = format("{} ({})", name, i);
+    while (index.contains(key)) {
+      key = format("{} ({})", name, ++twice[name] + 1);
     }
     index.emplace(key, tensors.size());
     tensors.push_back({.name = key, .tensor = tensor});
@@ -316,13 +322,14 @@ Result<std::optional<DiffRow>> compare(
     const std::string& name,
     const Tensor& a,
     const Tensor& b,
-    const DiffOptions& options) {
+    const DiffOptions& options,
+    Budgets& budgets) {
   DiffRow row{.name = name, .a = text_of(a), .b = text_of(b)};
   if (a.sizes != b.sizes) {
     row.kind = DiffKind::kShape;
     return std::optional(row);
   }
-  auto status = compare_elements(a, b, options, row);
+  auto status = compare_elements(a, b, options, budgets, row);
   if (!status) {
     Error error = std::move(status).error();
     error.message = format("tensor '{}': {}", escape(name), error.message);
@@ -361,6 +368,8 @@ diff(const Value& a, const Value& b, const DiffOptions& options) {
   LOCKSTEP_ASSIGN(const Side left, collect(a, options));
   LOCKSTEP_ASSIGN(const Side right, collect(b, options));
   DiffReport report;
+  const ExpansionBudget budget(options.limits.max_expanded_bytes);
+  Budgets budgets(budget, budget);
   for (const Named& named : left.tensors) {
     const Tensor* other = right.find(named.name);
     if (other == nullptr) {
@@ -370,7 +379,7 @@ diff(const Value& a, const Value& b, const DiffOptions& options) {
     ++report.compared;
     LOCKSTEP_ASSIGN(
         auto row,
-        compare(named.name, named.tensor, *other, options));
+        compare(named.name, named.tensor, *other, options, budgets));
     if (row) {
       report.rows.push_back(*std::move(row));
     } else {

@@ -49,9 +49,14 @@ class TreeBuilder {
     std::size_t begin = 0;
     std::size_t level = 0;
     std::size_t node = kRoot;
+    // A name of a thousand dots has a thousand paths: what is behind those that
+    // take too much is one label.
+    std::size_t left = kPathsOfName * row.name.size() + kFreePathBytes;
     for (;;) {
-      const std::size_t dot = row.name.find('.', begin);
+      std::size_t dot = row.name.find('.', begin);
+      dot = dot > left ? std::string::npos : dot;
       const bool is_last = dot == std::string::npos;
+      left -= is_last ? 0 : dot;
       const bool is_folded = max_depth_ != 0 && level + 1 == max_depth_;
       node = child(node, row.name.substr(0, dot), begin, level);
       TreeRow& entry = nodes_[node].row;
@@ -84,6 +89,9 @@ class TreeBuilder {
 
  private:
   static constexpr std::size_t kRoot = static_cast<std::size_t>(-1);
+  // Units: lengths of the name, and bytes.
+  static constexpr std::size_t kPathsOfName = 16;
+  static constexpr std::size_t kFreePathBytes = 4096;
 
   struct Node {
     TreeRow row = {};

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -34,55 +36,117 @@ std::string judge_storage(const Storage& storage) {
   return bytes ? "" : bytes.error().message;
 }
 
-// Takes lost tensors out of a tree.
-class Pruner {
+// What is lost of a tree, and the tree without it.
+class Losses {
  public:
-  explicit Pruner(const Verdicts& verdicts) : verdicts_(verdicts) {}
+  Losses(const Value& root, const Verdicts& verdicts) : verdicts_(verdicts) {
+    mark_holders(root);
+  }
 
-  void run(const Value& root) {
+  // Why a tensor is lost; empty for a sound one.
+  [[nodiscard]] std::string reason(const Tensor& tensor) const {
+    const auto verdict = verdicts_.find(tensor.storage.get());
+    if (verdict != verdicts_.end() && !verdict->second.empty()) {
+      return verdict->second;
+    }
+    return holds_lost(tensor.quantizer)
+               ? "its scales or zero points are damaged or missing"
+               : "";
+  }
+
+  void take_out(Value& root) const {
+    root = is_lost(root) ? Value() : root;
     NodeWalk().run(root, [this](const Value& node) {
       prune(node);
       return true;
     });
   }
 
-  [[nodiscard]] bool is_lost(const Value& value) const {
-    if (const Tensor* tensor = value.as_tensor()) {
-      const auto verdict = verdicts_.find(tensor->storage.get());
-      return verdict != verdicts_.end() && !verdict->second.empty();
+ private:
+  // Every value with a lost tensor below it, from these upwards.
+  void mark_holders(const Value& root) {
+    std::unordered_map<const void*, std::vector<const void*>> parents;
+    std::vector<const void*> pending;
+    NodeWalk().run(root, [&](const Value& node) {
+      const Tensor* tensor = node.as_tensor();
+      if (tensor != nullptr && !reason(*tensor).empty()) {
+        pending.push_back(node.address());
+      }
+      for (std::size_t i = 0; i < child_count(node); ++i) {
+        const Value& child = child_at(node, i);
+        if (child.as_tensor() != nullptr || child_count(child) != 0) {
+          parents[child.address()].push_back(node.address());
+        }
+      }
+      return true;
+    });
+    while (!pending.empty()) {
+      const void* node = pending.back();
+      pending.pop_back();
+      if (holders_.insert(node).second) {
+        const auto& above = parents[node];
+        pending.insert(pending.end(), above.begin(), above.end());
+      }
     }
-    // A call, such as that of a sparse tensor, needs all its arguments.
-    const Object* object = value.as_object();
-    bool any_lost = false;
-    if (object != nullptr && object->args != nullptr) {
-      NodeWalk().run(*object->args, [&](const Value& node) {
-        any_lost |= node.as_tensor() != nullptr && is_lost(node);
-        return node.as_tuple() != nullptr;
-      });
-    }
-    return any_lost;
   }
 
- private:
-  void prune(const Value& value) {
-    if (Dict* dict = value.as_dict()) {
-      std::erase_if(dict->items, [this](const Item& item) {
-        return is_lost(item.second);
-      });
+  [[nodiscard]] bool holds_lost(const std::shared_ptr<Value>& value) const {
+    return value != nullptr && holders_.contains(value->address());
+  }
+
+  // A call, such as that of a sparse tensor, needs all its arguments.
+  [[nodiscard]] bool is_lost(const Value& value) const {
+    if (const Tensor* tensor = value.as_tensor()) {
+      return !reason(*tensor).empty();
     }
-    List* list = value.as_list();
-    Tuple* tuple = value.as_tuple();
-    auto* items = list != nullptr    ? &list->items
-                  : tuple != nullptr ? &tuple->items
-                                     : nullptr;
-    if (items != nullptr) {
-      for (Value& item : *items) {
-        item = is_lost(item) ? Value() : item;
+    const Object* object = value.as_object();
+    return object != nullptr && holds_lost(object->args);
+  }
+
+  void erase_items(std::vector<Item>& items) const {
+    std::erase_if(items, [this](const Item& item) {
+      return holders_.contains(item.first.address()) || is_lost(item.second);
+    });
+  }
+
+  void prune_place(std::shared_ptr<Value>& place) const {
+    if (place != nullptr && is_lost(*place)) {
+      place = nullptr;
+    }
+  }
+
+  void prune(const Value& value) const {
+    if (Dict* dict = value.as_dict()) {
+      erase_items(dict->items);
+      erase_items(dict->attributes);
+    } else if (Set* set = value.as_set()) {
+      std::erase_if(set->items, [this](const Value& element) {
+        return holders_.contains(element.address());
+      });
+    } else if (Object* object = value.as_object()) {
+      erase_items(object->items);
+      prune_place(object->state);
+    } else if (Tensor* tensor = value.as_tensor()) {
+      prune_place(tensor->attributes);
+    } else if (value.elements() != nullptr) {
+      for (std::size_t i = 0; i < child_count(value); ++i) {
+        Value& element = child_at(value, i);
+        element = is_lost(element) ? Value() : element;
       }
     }
   }
 
   const Verdicts& verdicts_;
+  std::unordered_set<const void*> holders_;
+};
+
+// A tensor of the file before anything is taken out.
+struct FoundTensor {
+  std::string name = {};
+  // An address only, once the tree has been pruned.
+  const Tensor* tensor = nullptr;
+  // Why it is lost; empty for a sound one.
+  std::string reason = {};
 };
 
 struct Front {
@@ -170,17 +234,54 @@ void note_lost_records(const Remains& remains, std::vector<LostPart>& lost) {
   }
 }
 
+Result<std::vector<FoundTensor>>
+find_tensors(const Value& root, const Losses& losses, const Limits& limits) {
+  std::vector<FoundTensor> found;
+  LOCKSTEP_TRY(for_each_tensor(
+      root,
+      [&](const std::string& name, const Tensor& tensor) {
+        found.push_back(
+            {.name = name, .tensor = &tensor, .reason = losses.reason(tensor)});
+      },
+      limits.max_nodes));
+  return found;
+}
+
 // Sound tensors under their dotted names.
-Result<Value> flat_copy(const Value& root, const Verdicts& verdicts) {
+Value flat_copy(const std::vector<FoundTensor>& found) {
   Dict dict{.kind = Dict::Kind::kOrderedDict};
-  LOCKSTEP_TRY(
-      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
-        const auto verdict = verdicts.find(tensor.storage.get());
-        if (verdict == verdicts.end() || verdict->second.empty()) {
-          dict.items.emplace_back(name, tensor);
-        }
-      }));
-  return Value(std::move(dict));
+  for (const FoundTensor& entry : found) {
+    if (entry.reason.empty()) {
+      dict.items.emplace_back(entry.name, *entry.tensor);
+    }
+  }
+  return dict;
+}
+
+// A sound tensor goes, too, with an object that needs a lost one.
+void note_left_behind(const Value& pruned, std::vector<FoundTensor>& found) {
+  std::unordered_set<const Tensor*> kept;
+  NodeWalk().run(pruned, [&kept](const Value& node) {
+    kept.insert(node.as_tensor());
+    return true;
+  });
+  for (FoundTensor& entry : found) {
+    if (entry.reason.empty() && !kept.contains(entry.tensor)) {
+      entry.reason = "it is a part of an object whose other parts are lost";
+    }
+  }
+}
+
+void count_tensors(
+    const std::vector<FoundTensor>& found,
+    SalvageReport& report) {
+  for (const FoundTensor& entry : found) {
+    if (entry.reason.empty()) {
+      ++report.rescued;
+    } else {
+      report.lost.push_back({.name = entry.name, .reason = entry.reason});
+    }
+  }
 }
 
 } // namespace
@@ -203,17 +304,10 @@ Result<SalvageReport> salvage(
       .foreign_bytes = front.bytes,
       .is_without_directory = opened.is_without_directory};
   const Verdicts verdicts = judge(opened);
-  LOCKSTEP_TRY(for_each_tensor(
-      opened.file.root,
-      [&](const std::string& name, const Tensor& tensor) {
-        const auto verdict = verdicts.find(tensor.storage.get());
-        if (verdict == verdicts.end() || verdict->second.empty()) {
-          ++report.rescued;
-        } else {
-          report.lost.push_back({.name = name, .reason = verdict->second});
-        }
-      },
-      options.limits.max_nodes));
+  const Losses losses(opened.file.root, verdicts);
+  LOCKSTEP_ASSIGN(
+      auto found,
+      find_tensors(opened.file.root, losses, options.limits));
   SaveOptions saved = save_options;
   saved.extra_records =
       sound_records(opened.file.extra_records, report.lost_records);
@@ -228,10 +322,14 @@ Result<SalvageReport> salvage(
       [](const Warning& warning) { return warning.name == "W_BYTEORDER"; });
   saved.byteorder_record = !opened.file.byteorder.empty();
   // The flat copy is made first: pruning changes the tree.
-  LOCKSTEP_ASSIGN(const Value flat, flat_copy(opened.file.root, verdicts));
-  Pruner(verdicts).run(opened.file.root);
+  const Value flat = flat_copy(found);
+  losses.take_out(opened.file.root);
   const auto pickle = write_pickle(opened.file.root);
   report.is_flat = !pickle && pickle.error().code == ErrorCode::kUnsupported;
+  if (!report.is_flat) {
+    note_left_behind(opened.file.root, found);
+  }
+  count_tensors(found, report);
   if (!out.empty()) {
     LOCKSTEP_TRY(
         save(out, report.is_flat ? flat : opened.file.root, saved, fs));

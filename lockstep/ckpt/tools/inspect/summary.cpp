@@ -12,26 +12,12 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tools/edit/wrapper_prefix.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-// What wrappers put before every key.
-struct Wrapper {
-  std::string_view prefix = {};
-  std::string_view hint = {};
-};
-constexpr std::array kWrappers{
-    Wrapper{
-        "module.",
-        "looks like DataParallel or DistributedDataParallel: strip 'module.' "
-        "to load it into a bare model"},
-    Wrapper{
-        "_orig_mod.",
-        "looks like torch.compile: strip '_orig_mod.' to load it into a bare "
-        "model"}};
 
 constexpr std::array<std::string_view, 3> kBufferNames{
     "running_mean",
@@ -160,13 +146,14 @@ class Summarizer {
       summary_.wrapped_class = summary_.model.class_name;
       weights = module;
     }
-    std::array<std::uint64_t, kWrappers.size()> wrapped{};
-    LOCKSTEP_TRY(for_each_tensor(
+    std::array<std::uint64_t, internal::kWrapperPrefixes.size()> wrapped{};
+    LOCKSTEP_TRY(for_each_named_tensor(
         *weights,
         [&](const std::string& name, const Tensor& tensor) {
           ++summary_.prefix.of;
-          for (std::size_t i = 0; i < kWrappers.size(); ++i) {
-            wrapped[i] += name.starts_with(kWrappers[i].prefix) ? 1 : 0;
+          for (std::size_t i = 0; i < internal::kWrapperPrefixes.size(); ++i) {
+            wrapped[i] +=
+                name.starts_with(internal::kWrapperPrefixes[i].prefix) ? 1 : 0;
           }
           if (is_buffer(name)) {
             ++summary_.buffer_tensors;
@@ -175,9 +162,9 @@ class Summarizer {
           ++summary_.parameter_tensors;
           summary_.parameters += static_cast<std::uint64_t>(tensor.numel());
         }));
-    for (std::size_t i = 0; i < kWrappers.size(); ++i) {
+    for (std::size_t i = 0; i < internal::kWrapperPrefixes.size(); ++i) {
       if (wrapped[i] > summary_.prefix.keys) {
-        summary_.prefix.prefix = kWrappers[i].prefix;
+        summary_.prefix.prefix = internal::kWrapperPrefixes[i].prefix;
         summary_.prefix.keys = wrapped[i];
       }
     }
@@ -197,17 +184,24 @@ class Summarizer {
     }
   }
 
+  void add_prefix_hint() {
+    for (const auto& row : internal::kWrapperPrefixes) {
+      if (summary_.prefix.prefix == row.prefix &&
+          summary_.prefix.keys == summary_.prefix.of) {
+        summary_.hints.push_back(format(
+            "looks like {}: strip '{}' to load it into a bare model",
+            row.wrapper,
+            row.prefix));
+      }
+    }
+  }
+
   void add_hints() {
     // A whole model's prefix is a matter of its wrapper, not of its keys.
     if (!summary_.wrapped_class.empty()) {
       summary_.hints.push_back(whole_model_hint(summary_.model));
     } else {
-      for (const Wrapper& wrapper : kWrappers) {
-        if (summary_.prefix.prefix == wrapper.prefix &&
-            summary_.prefix.keys == summary_.prefix.of) {
-          summary_.hints.emplace_back(wrapper.hint);
-        }
-      }
+      add_prefix_hint();
     }
     if (const auto hint = format_of(file_).hint; !hint.empty()) {
       summary_.hints.emplace_back(hint);

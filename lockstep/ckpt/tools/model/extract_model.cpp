@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -10,9 +11,6 @@
 
 namespace lockstep::ckpt {
 namespace {
-
-// No model has more modules and tensors; nested sharing could claim to.
-constexpr std::uint64_t kMaxModelEntries = 1'000'000;
 
 Error no_model(ErrorCode code, std::string message, std::string hint) {
   return {
@@ -36,65 +34,22 @@ Value detached(const Value& value) {
   return plain;
 }
 
-// Tensors in the attributes of modules that are not among the weights.
-class AttributeWalk {
- public:
-  // A module or a weight: what leads here is not an attribute's own.
-  void add_known(const Value& value) {
-    nodes_.leave_out(value);
-  }
-
-  void add_attributes(const Value& module, const std::string& prefix) {
-    const Dict* state = module.as_object()->state->as_dict();
-    for (std::size_t i = 0; state != nullptr && i < state->items.size(); ++i) {
-      const auto& [key, value] = state->items[i];
-      const std::string name = key_text(key);
-      if (std::ranges::find(kMemberParts, name) == kMemberParts.end()) {
-        attributes_.emplace_back(prefix + name, &value);
-      }
-    }
-  }
-
-  void run() {
-    for (const auto& [name, value] : attributes_) {
-      nodes_.run(*value, [&](const Value& node) {
-        if (node.as_tensor() != nullptr) {
-          first = tensors++ == 0 ? name : first;
-        }
-        return true;
-      });
-    }
-  }
-
-  std::uint64_t tensors = 0;
-  std::string first;
-
- private:
-  std::vector<std::pair<std::string, const Value*>> attributes_;
-  NodeWalk nodes_;
-};
-
 class Extractor {
  public:
   Status walk(const Value& module, const std::string& name) {
     const Value& state = *module.as_object()->state;
-    LOCKSTEP_TRY(count());
-    LOCKSTEP_TRY(look_at(member_cost(state)));
+    LOCKSTEP_TRY(count(module, member_cost(state), name));
     metadata_.items.emplace_back(
         name,
         Value::dict({{"version", module_version(module)}}));
     const std::string prefix = name.empty() ? "" : name + ".";
-    attributes.add_known(module);
-    attributes.add_attributes(module, prefix);
     return for_each_member(
         state,
         [&](MemberKind kind, const Value& key, const Value& value) -> Status {
           std::string path = prefix + key_text(key);
           if (kind == MemberKind::kModule) {
-            return is_module(value) ? walk(value, path) : Status();
+            return child(value, path);
           }
-          LOCKSTEP_TRY(count());
-          attributes.add_known(value);
           buffers += kind == MemberKind::kBuffer ? 1 : 0;
           weights_.items.emplace_back(std::move(path), detached(value));
           return {};
@@ -113,37 +68,49 @@ class Extractor {
   }
 
   std::uint64_t buffers = 0;
-  AttributeWalk attributes;
+  std::vector<UnreadModule> unread;
 
  private:
-  Status count() {
-    if (++count_ <= kMaxModelEntries) {
-      return {};
+  Status child(const Value& value, const std::string& path) {
+    if (is_module(value)) {
+      return walk(value, path);
     }
-    return too_many(
-        format("more than {} modules and tensors", kMaxModelEntries));
+    const Object* object = value.as_object();
+    unread.push_back(
+        {.name = path,
+         .class_name = object == nullptr ? std::string(value.type_name())
+                                         : object->global});
+    return {};
   }
 
-  // A shared module costs its time under each of its names.
-  Status look_at(std::uint64_t values) {
-    looks_ += values;
-    return looks_ <= WalkBounds().max_visits
+  // A shared module costs its time and its names under each of its names, a
+  // long name its length with each member: as in a walk (WalkBounds).
+  Status
+  count(const Value& module, std::uint64_t values, const std::string& name) {
+    const bool is_again = !seen_.insert(module.address()).second;
+    first_ += is_again ? 0 : values;
+    again_ += values * (name.size() / kVisitBytes + (is_again ? 1 : 0));
+    const std::uint64_t most =
+        WalkBounds().max_repeats + kRepeatsPerVisit * first_;
+    return again_ <= most
                ? Status()
-               : too_many("shared modules expand to too many values");
-  }
-
-  static Error too_many(std::string message) {
-    return {
-        .code = ErrorCode::kUnsafe,
-        .op = "ckpt.extract",
-        .message = std::move(message),
-        .detail = "E_LIMIT"};
+               : Status(Error{
+                     .code = ErrorCode::kUnsafe,
+                     .op = "ckpt.extract",
+                     .message = format(
+                         "shared modules and long names expand to too many "
+                         "values; expected at most {}, got {}",
+                         most,
+                         again_),
+                     .detail = "E_LIMIT"});
   }
 
   Dict weights_;
   Dict metadata_;
-  std::uint64_t count_ = 0;
-  std::uint64_t looks_ = 0;
+  std::unordered_set<const void*> seen_;
+  // Values of modules that were seen for the first time, and again.
+  std::uint64_t first_ = 0;
+  std::uint64_t again_ = 0;
 };
 
 struct FoundModel {
@@ -230,9 +197,8 @@ Result<ExtractedModel> extract_model(
   LOCKSTEP_TRY(extractor.walk(*module, ""));
   result.buffers = extractor.buffers;
   result.parameters = extractor.entries() - extractor.buffers;
-  extractor.attributes.run();
-  result.left_out = extractor.attributes.tensors;
-  result.first_left_out = extractor.attributes.first;
+  result.unread = std::move(extractor.unread);
+  LOCKSTEP_ASSIGN(result.left_out, unnamed_tensors(*module));
   result.state_dict = std::move(extractor).state_dict();
   return result;
 }

@@ -48,7 +48,7 @@ std::string device_name(const Value& value) {
 
 void add_devices(const Value& state, ModuleFacts& facts) {
   const Value* ids = state.find("device_ids");
-  const auto* elements = ids == nullptr ? nullptr : ids->elements();
+  const auto elements = ids == nullptr ? nullptr : ids->elements();
   if (elements != nullptr) {
     for (const Value& id : *elements) {
       facts.device_ids.push_back(device_name(id));

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <map>
+#include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/optim.h"
+#include "lockstep/ckpt/tools/optim/named_state.h"
 #include "lockstep/ckpt/tools/optim/optim_kinds.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -64,6 +67,7 @@ class ToCpp {
     for (const auto& [key, value] : dict->items) {
       const std::string name = key_text(key);
       if (name != "state" && name != "param_groups") {
+        dropped_.insert(name);
         result_.dropped.push_back(name);
       }
     }
@@ -75,6 +79,13 @@ class ToCpp {
         {"param_groups/size", internal::scalar_tensor(count)}};
     for (std::size_t i = 0; i < groups.items.size(); ++i) {
       const Dict* group = groups.items[i].as_dict();
+      const std::string name = "param_groups/" + std::to_string(i);
+      // A group without parameters may be there more than once.
+      const auto known = empty_groups_.find(group);
+      if (known != empty_groups_.end()) {
+        items.emplace_back(name, known->second);
+        continue;
+      }
       const OptimKind* kind =
           group == nullptr ? nullptr : internal::find_optim_kind(*group);
       if (kind == nullptr || (kind_ != nullptr && kind != kind_)) {
@@ -87,8 +98,12 @@ class ToCpp {
       }
       kind_ = kind;
       result_.algorithm = internal::optim_name(*kind, groups.items[i]);
+      const std::uint64_t parameters = result_.parameters;
       LOCKSTEP_ASSIGN(Value made, convert_group(groups.items[i]));
-      items.emplace_back("param_groups/" + std::to_string(i), std::move(made));
+      if (parameters == result_.parameters) {
+        empty_groups_.emplace(group, made);
+      }
+      items.emplace_back(name, std::move(made));
     }
     return module(std::move(items));
   }
@@ -154,16 +169,19 @@ class ToCpp {
                 "no group has the parameter '{}' of the state",
                 escape(key_text(key))));
       }
-      LOCKSTEP_ASSIGN(std::vector<Item> made, convert_state(value, *state));
-      if (!made.empty()) {
-        items.emplace_back(address->second, module(std::move(made)));
+      Value& made = converted_[state];
+      if (made.is_none()) {
+        LOCKSTEP_ASSIGN(made, convert_state(value, *state));
+      }
+      if (child_count(*made.as_object()->state) != 0) {
+        items.emplace_back(address->second, made);
         ++result_.states;
       }
     }
     return module(std::move(items));
   }
 
-  Result<std::vector<Item>> convert_state(const Value& value, const Dict& all) {
+  Result<Value> convert_state(const Value& value, const Dict& all) {
     std::vector<Item> made;
     for (const OptimField& field : kind_->state) {
       const Value* found = value.find(field.name);
@@ -177,7 +195,7 @@ class ToCpp {
         drop_unless_known(kind_->state, key_text(key));
       }
     }
-    return made;
+    return module(std::move(made));
   }
 
   void drop_unless_known(
@@ -186,14 +204,17 @@ class ToCpp {
     const bool is_known =
         name == "params" ||
         std::ranges::find(fields, name, &OptimField::name) != fields.end();
-    const auto& dropped = result_.dropped;
-    if (!is_known && std::ranges::find(dropped, name) == dropped.end()) {
+    if (!is_known && dropped_.insert(name).second) {
       result_.dropped.push_back(name);
     }
   }
 
   const OptimKind* kind_ = nullptr;
   std::map<std::int64_t, std::string> addresses_;
+  // By the dicts they were made of: a file may share one among thousands.
+  std::unordered_map<const Dict*, Value> converted_;
+  std::unordered_map<const Dict*, Value> empty_groups_;
+  std::set<std::string> dropped_;
   OptimState result_;
 };
 
@@ -212,8 +233,13 @@ const Value* find_optim_state(const Value& root) {
   return nullptr;
 }
 
-Result<OptimState> optim_to_cpp(const Value& state) {
-  return ToCpp().run(state);
+Result<OptimState> optim_to_cpp(const Value& state, const Value* weights) {
+  LOCKSTEP_ASSIGN(
+      internal::NumberedState numbered,
+      internal::number_parameters(state, weights));
+  LOCKSTEP_ASSIGN(OptimState made, ToCpp().run(numbered.state));
+  made.notes = std::move(numbered.notes);
+  return made;
 }
 
 } // namespace lockstep::ckpt

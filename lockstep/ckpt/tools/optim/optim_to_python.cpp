@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <map>
+#include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -14,6 +16,27 @@ namespace {
 using internal::optim_error;
 using internal::OptimField;
 using internal::OptimKind;
+
+// The values of the keys PREFIX0, PREFIX1, ... up to the first that is missing.
+std::vector<Value> numbered(const Value& value, std::string_view prefix) {
+  std::vector<Value> found;
+  const Dict* dict = value.as_dict();
+  if (dict == nullptr) {
+    return found;
+  }
+  std::unordered_map<std::string_view, const Value*> values;
+  for (const auto& [key, item] : dict->items) {
+    if (key.text().starts_with(prefix)) {
+      values.emplace(key.text(), &item);
+    }
+  }
+  for (auto next = values.end();; found.push_back(*next->second)) {
+    next = values.find(std::string(prefix) + std::to_string(found.size()));
+    if (next == values.end()) {
+      return found;
+    }
+  }
+}
 
 class ToPython {
  public:
@@ -40,22 +63,27 @@ class ToPython {
  private:
   Result<Value> convert_groups(const Value& groups) {
     List made;
-    while (true) {
-      const Value* group =
-          groups.find("param_groups/" + std::to_string(made.items.size()));
-      if (group == nullptr) {
-        return Value(std::move(made));
+    for (const Value& group : numbered(groups, "param_groups/")) {
+      // A group without parameters may be there more than once.
+      const std::uint64_t parameters = result_.parameters;
+      const auto known = empty_groups_.find(group.address());
+      if (known != empty_groups_.end()) {
+        made.items.push_back(known->second);
+        continue;
       }
-      LOCKSTEP_ASSIGN(Value converted, convert_group(*group));
+      LOCKSTEP_ASSIGN(Value converted, convert_group(group));
+      if (parameters == result_.parameters) {
+        empty_groups_.emplace(group.address(), converted);
+      }
       made.items.push_back(std::move(converted));
     }
+    return Value(std::move(made));
   }
 
   Result<Value> convert_group(const Value& group) {
     List params;
-    while (const Value* address =
-               group.find("params/" + std::to_string(params.items.size()))) {
-      const std::string* text = address->as_string();
+    for (const Value& address : numbered(group, "params/")) {
+      const std::string* text = address.as_string();
       const auto index = static_cast<std::int64_t>(result_.parameters);
       if (text == nullptr || !indices_.emplace(*text, index).second) {
         return optim_error(
@@ -93,9 +121,9 @@ class ToPython {
 
   // Entries by address. A state of tensors alone was read as one flat dict
   // with dotted names.
-  static std::vector<std::pair<std::string, Dict>> states_in(
+  static Result<std::vector<std::pair<std::string, Value>>> states_in(
       const Dict& states) {
-    std::vector<std::pair<std::string, Dict>> found;
+    std::vector<std::pair<std::string, Value>> found;
     std::map<std::string, std::size_t> rows;
     for (const auto& [key, value] : states.items) {
       const std::string name = key_text(key);
@@ -106,11 +134,16 @@ class ToPython {
       if (is_new) {
         found.emplace_back(address, Dict{});
       }
-      Dict& state = found[row->second].second;
+      Value& state = found[row->second].second;
+      if (!is_new && (whole != nullptr || state.owners() > 1)) {
+        return optim_error(
+            ErrorCode::kCorrupt,
+            format("the parameter '{}' has two states", escape(address)));
+      }
       if (whole != nullptr) {
-        state = *whole;
+        state = value;
       } else if (dot < name.size()) {
-        state.items.emplace_back(name.substr(dot + 1), value);
+        state.as_dict()->items.emplace_back(name.substr(dot + 1), value);
       }
     }
     return found;
@@ -118,7 +151,8 @@ class ToPython {
 
   Result<Value> convert_states(const Dict& states) {
     std::map<std::int64_t, Value> made;
-    for (auto& [address, state] : states_in(states)) {
+    LOCKSTEP_ASSIGN(const auto found, states_in(states));
+    for (const auto& [address, state] : found) {
       const auto index = indices_.find(address);
       if (index == indices_.end()) {
         return optim_error(
@@ -127,8 +161,11 @@ class ToPython {
                 "no group has the parameter '{}' of the state",
                 escape(address)));
       }
-      LOCKSTEP_ASSIGN(Value entry, convert_state(state));
-      made.emplace(index->second, std::move(entry));
+      Value& entry = converted_[state.address()];
+      if (entry.is_none()) {
+        LOCKSTEP_ASSIGN(entry, convert_state(*state.as_dict()));
+      }
+      made.emplace(index->second, entry);
       ++result_.states;
     }
     Dict sorted;
@@ -145,7 +182,7 @@ class ToPython {
       const auto field =
           std::ranges::find(kind_->state, name, &OptimField::name);
       if (field == kind_->state.end()) {
-        if (std::ranges::find(result_.dropped, name) == result_.dropped.end()) {
+        if (dropped_.insert(name).second) {
           result_.dropped.push_back(name);
         }
         continue;
@@ -158,6 +195,10 @@ class ToPython {
 
   const OptimKind* kind_ = nullptr;
   std::map<std::string, std::int64_t> indices_;
+  // By the nodes they were made of: a file may share one among thousands.
+  std::unordered_map<const void*, Value> empty_groups_;
+  std::unordered_map<const void*, Value> converted_;
+  std::set<std::string> dropped_;
   OptimState result_;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Lists every name that a pickle mentions, without building its values: also
-// names that are popped again, that come before a broken opcode, or that are
-// put together from strings. Strings that hold pickles are scanned, too.
+// Lists every name that Python's unpicklers ask for, without building values:
+// also names that are popped again, that come before a broken opcode, or that
+// are put together from strings. Where the unpickler in C and the one in Python
+// differ, it goes as far as either. Strings that hold pickles are scanned, too.
 //   PickleScan scan = scan_pickle(bytes);
 //   scan.names, scan.broken                  // both may be there
 #pragma once
@@ -32,17 +33,17 @@ struct PickleName {
   bool is_nested = false;
 };
 
-/// A storage that a persistent id names, for formats with bytes after the
-/// pickle.
+/// A storage that a persistent id names.
 struct PickleStorage {
   std::string key = {};
-  DType dtype = DType::kFloat32;
+  /// Nothing for a class that is not known.
+  std::optional<DType> dtype = {};
 };
 
 /// What a pickle mentions.
 struct PickleScan {
   std::vector<PickleName> names = {};
-  /// Those of known classes, each text of a key once.
+  /// Each text of a key once.
   std::vector<PickleStorage> storages = {};
   /// Texts in the order of their use, if asked for: one that is used again is
   /// shared.
@@ -63,8 +64,9 @@ struct PickleScanOptions {
   int nesting = 4;
 };
 
-/// Scans the pickle at the front of `bytes`. Never fails: what is wrong is in
-/// `broken`, with the same codes as `read_pickle`.
+/// Scans the pickle at the front of `bytes`, which is all that there is of it.
+/// The elements of joblib's arrays are skipped. Never fails: what is wrong is
+/// in `broken`, with the same codes as `read_pickle`.
 PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options = {});
 
 /// The same of the pickle at `offset`, whose end is not known: views grow until

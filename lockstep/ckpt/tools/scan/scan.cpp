@@ -9,6 +9,7 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
@@ -79,15 +80,20 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
     LOCKSTEP_ASSIGN(is_pickle_free, names_nothing(*source, out.limits()));
   }
   // Whatever else the bytes are: if they are also a pickle, it counts.
+  const ScanCollector::Place place{
+      .is_sure = format == nullptr && promises_checkpoint(out.path())};
   const bool is_stream =
-      !is_pickle_free && internal::scan_stream(*source, {}, out);
+      !is_pickle_free && internal::scan_stream(*source, place, out);
   // Some readers find an archive after foreign bytes.
   LOCKSTEP_ASSIGN(const bool is_zip, ends_like_zip(*source));
   if (is_zip) {
     out.set_format("zip");
     internal::scan_zip(source, "", 0, out);
   } else if (!is_stream && !out.has_format()) {
-    return unread ? *unread : diagnose(head, source->size());
+    if (!is_packed(head)) {
+      return unread ? *unread : diagnose(head, source->size());
+    }
+    internal::note_packed(*source, {}, out);
   }
   return {};
 }
@@ -123,8 +129,15 @@ class FolderWalk {
   Status scan_folder(const Folder& folder) {
     // A folder reached twice, by links, is scanned once.
     LOCKSTEP_ASSIGN(const std::string real, fs_.resolve(folder.path));
-    if (!visited_.insert(real).second || folder.depth > options_.max_depth) {
+    if (!visited_.insert(real).second) {
       return {};
+    }
+    if (folder.depth > options_.max_depth) {
+      return read_error(
+          ErrorCode::kUnsafe,
+          "E_DEPTH",
+          format("folders more than {} deep are not read", options_.max_depth),
+          "scan this one by itself");
     }
     LOCKSTEP_ASSIGN(const auto names, fs_.list(folder.path));
     std::vector<Folder> below;
@@ -136,6 +149,8 @@ class FolderWalk {
         below.push_back({.path = std::move(path), .depth = folder.depth + 1});
       } else if (kind == FileInfo::Kind::kFile) {
         scan_file(path);
+      } else {
+        reports_.push_back({.path = path, .notes = {no_file()}});
       }
     }
     pending_.insert(
@@ -143,6 +158,13 @@ class FolderWalk {
         std::make_move_iterator(below.rbegin()),
         std::make_move_iterator(below.rend()));
     return {};
+  }
+
+  static Error no_file() {
+    return read_error(
+        ErrorCode::kUnsupported,
+        "E_NOT_REGULAR",
+        "a device, pipe or socket, which is not opened");
   }
 
   void scan_file(const std::string& path) {
@@ -235,7 +257,12 @@ Verdict worst(const std::vector<ScanReport>& reports) {
   if (any(Verdict::kFound)) {
     return Verdict::kFound;
   }
-  return any(Verdict::kUnreadable) ? Verdict::kUnreadable : Verdict::kClean;
+  for (const Verdict verdict : {Verdict::kUnreadable, Verdict::kClean}) {
+    if (any(verdict)) {
+      return verdict;
+    }
+  }
+  return Verdict::kOther;
 }
 
 } // namespace lockstep::ckpt

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 
+#include <memory>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -20,11 +21,16 @@ bool is_script_class(std::string_view name) {
 
 ScanCollector::ScanCollector(std::string path, const Limits& limits)
     : limits_(limits) {
+  // All pickles of the file count together.
+  limits_.made = std::make_shared<MadeBytes>();
   report_.path = std::move(path);
 }
 
 void ScanCollector::add(const PickleScan& scan, const Place& place) {
   ++report_.pickles;
+  for (const PickleStorage& storage : scan.storages) {
+    storage_keys_.insert(storage.key);
+  }
   for (const PickleName& name : scan.names) {
     names_.insert(name.name);
     if (place.is_script && !name.is_nested && is_script_class(name.name)) {
@@ -56,6 +62,22 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
     error.record = place.record;
     error.offset = place.offset + error.offset.value_or(0);
     add_unreadable(std::move(error));
+  }
+}
+
+void ScanCollector::note_unlikely(const PickleScan& scan, const Place& place) {
+  if (!place.record.empty()) {
+    return; // a text of an archive, which nobody unpickles
+  }
+  for (const PickleName& name : scan.names) {
+    Place here = place;
+    here.offset += name.offset;
+    add_warning(
+        "W_UNLIKELY",
+        format(
+            "as a pickle the bytes would ask for '{}': taken for no pickle",
+            escape(name.name, 100)),
+        here);
   }
 }
 

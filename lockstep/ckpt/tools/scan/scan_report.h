@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
@@ -33,10 +34,23 @@ class ScanCollector {
     std::uint64_t offset = 0;
     /// The archive is a TorchScript program: its classes are in it.
     bool is_script = false;
+    /// The name says that it is a pickle: any name in it counts.
+    bool is_sure = false;
   };
 
   /// Adds a pickle that was scanned.
   void add(const PickleScan& scan, const Place& place);
+  /// Keys of the storages that the pickles of one archive name; an archive
+  /// inside another starts with none. Gives the ones before.
+  std::set<std::string> swap_storage_keys(std::set<std::string> keys) {
+    return std::exchange(storage_keys_, std::move(keys));
+  }
+  [[nodiscard]] const std::set<std::string>& storage_keys() const noexcept {
+    return storage_keys_;
+  }
+  /// The bytes are taken for something else than a pickle, as a text that
+  /// starts like one: notes what Python's unpickler would ask for in them.
+  void note_unlikely(const PickleScan& scan, const Place& place);
   /// The file is a TorchScript program.
   void set_script();
   /// A part that could not be scanned.
@@ -44,6 +58,9 @@ class ScanCollector {
   void
   add_warning(std::string_view detail, std::string message, const Place& place);
   void set_format(std::string_view format);
+  [[nodiscard]] const std::string& path() const noexcept {
+    return report_.path;
+  }
   [[nodiscard]] const Limits& limits() const noexcept {
     return limits_;
   }
@@ -57,6 +74,7 @@ class ScanCollector {
   Limits limits_;
   std::set<std::string> names_;
   std::set<std::string> script_classes_;
+  std::set<std::string> storage_keys_;
   bool is_unreadable_ = false;
   bool is_hiding_ = false;
 };
@@ -69,12 +87,35 @@ bool scan_stream(
     const ScanCollector::Place& place,
     ScanCollector& out);
 
+/// True if the bytes at `offset`, of which `scan` is the scan, are taken for a
+/// pickle: by PROTO, by a name that Python could ask for, or since they are one
+/// to their end. A text may start like a pickle of protocol 0.
+bool is_pickle_here(
+    ByteSource& source,
+    std::uint64_t offset,
+    const PickleScan& scan);
+
 /// Scans the records of a zip file that hold pickles; `depth` counts archives
 /// inside archives.
 void scan_zip(
     const std::shared_ptr<ByteSource>& source,
     const std::string& outer,
     int depth,
+    ScanCollector& out);
+
+/// Scans a record of an archive or a member of a tar file, which may be
+/// anything; `depth` counts the archives around it. Returns false if the bytes
+/// do not look like anything with pickles.
+bool scan_member(
+    const std::shared_ptr<ByteSource>& member,
+    const ScanCollector::Place& place,
+    int depth,
+    ScanCollector& out);
+
+/// Says that compressed bytes, in which anything may be, are not looked into.
+void note_packed(
+    ByteSource& source,
+    const ScanCollector::Place& place,
     ScanCollector& out);
 
 /// Scans every member of a tar file.

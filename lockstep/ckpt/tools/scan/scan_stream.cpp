@@ -15,6 +15,8 @@
 #include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/dangerous_names.h"
+#include "lockstep/ckpt/pickle/text_codec.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 
 namespace lockstep::ckpt::internal {
@@ -24,31 +26,60 @@ using Place = ScanCollector::Place;
 
 constexpr int kMaxObjects = 1000;
 
-bool is_identifier(std::string_view name) {
-  return !name.empty() && std::ranges::all_of(name, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
-           c == '.' || c == ':';
+bool has_only(std::string_view text, std::string_view marks) {
+  return std::ranges::all_of(text, [marks](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return std::isalnum(byte) != 0 || byte >= 0x80 ||
+           marks.find(c) != std::string_view::npos;
   });
 }
 
-// Text files may start like pickles of protocol 0: names must look like names.
-bool is_pickle(const PickleScan& scan, ByteSpan head, std::uint64_t size) {
-  if (starts_like_pickle(as_text(head))) {
-    return true;
-  }
-  if (scan.names.empty()) {
-    return !scan.broken && scan.consumed == size && size > 1;
-  }
-  return std::ranges::all_of(scan.names, [](const PickleName& name) {
-    return is_identifier(name.name);
-  });
+// True if a module and a name in it may be called so: "my-module.f", but not
+// what stands in a sentence, a table or a program.
+bool may_be_name(std::string_view full) {
+  const std::size_t colon = full.find(':'); // before a dotted name
+  const std::size_t end =
+      colon == std::string_view::npos ? full.rfind('.') : colon;
+  const std::string_view module = full.substr(0, end);
+  const std::string_view name = full.substr(end + 1);
+  return !module.empty() && !name.empty() && has_only(module, "_-.") &&
+         has_only(name, "_.") && (name[0] < '0' || name[0] > '9') &&
+         is_utf8_with_surrogates(full);
+}
+
+// True for the name at which the scan broke: Python's unpickler in C does not
+// get so far.
+bool is_last(const PickleName& name, const PickleScan& scan) {
+  return scan.broken && scan.broken->offset == std::optional(name.offset);
+}
+
+// Whether a name says that the bytes are a pickle. Texts may start like GLOBAL,
+// noise like EXT.
+bool is_telling(const PickleName& name, const PickleScan& scan) {
+  return may_be_name(name.name) &&
+         (!is_last(name, scan) || is_dangerous_path(name.name));
+}
+
+// `is_sure`: the file is called like a pickle.
+bool is_pickle(
+    const PickleScan& scan,
+    ByteSpan head,
+    std::uint64_t size,
+    bool is_sure) {
+  const bool is_whole = !scan.broken && scan.consumed == size && size > 1;
+  return is_whole || starts_like_pickle(as_text(head)) ||
+         std::ranges::any_of(scan.names, [&](const PickleName& name) {
+           return is_telling(name, scan) || (is_sure && !is_last(name, scan));
+         });
 }
 
 std::map<std::string, std::uint64_t> element_sizes(
     const std::vector<PickleStorage>& storages) {
   std::map<std::string, std::uint64_t> sizes;
   for (const PickleStorage& storage : storages) {
-    sizes.try_emplace(storage.key, dtype_info(storage.dtype).size);
+    if (storage.dtype) {
+      sizes.try_emplace(storage.key, dtype_info(*storage.dtype).size);
+    }
   }
   return sizes;
 }
@@ -90,11 +121,17 @@ class LegacyScan {
       std::uint64_t at,
       const std::map<std::string, std::uint64_t>& sizes,
       const std::vector<std::shared_ptr<const std::string>>& keys) {
+    // By address: a text of a megabyte may be there a thousand times.
+    std::map<const std::string*, std::uint64_t> known;
     for (const auto& shared : keys) {
       const std::string& key = *shared;
-      const auto size = sizes.find(key);
-      if (size == sizes.end()) {
-        return fail(blob_error(at, "E_NO_STORAGE", key, "nothing uses it"));
+      const auto [row, is_new] = known.try_emplace(shared.get(), 0);
+      if (is_new) {
+        const auto size = sizes.find(key);
+        if (size == sizes.end()) {
+          return fail(blob_error(at, "E_NO_STORAGE", key, "nothing uses it"));
+        }
+        row->second = size->second;
       }
       std::vector<std::byte> scratch;
       auto head = source_.view(at, sizeof(std::uint64_t), scratch);
@@ -104,11 +141,11 @@ class LegacyScan {
       }
       at += head->size();
       const auto numel = read_le<std::uint64_t>(*head, 0);
-      if (numel > (source_.size() - at) / size->second) {
+      if (numel > (source_.size() - at) / row->second) {
         return fail(
             blob_error(at, "E_TRUNCATED", key, "its bytes are truncated"));
       }
-      at += numel * size->second;
+      at += numel * row->second;
     }
     return at;
   }
@@ -135,42 +172,152 @@ class LegacyScan {
   ScanCollector& out_;
 };
 
-void warn_trailing(
+bool is_zeros(ByteSource& source, std::uint64_t at) {
+  constexpr std::uint64_t kBlock = 1 << 16;
+  std::vector<std::byte> scratch;
+  while (at < source.size()) {
+    const auto block =
+        source.view(at, std::min(kBlock, source.size() - at), scratch);
+    if (!block || std::ranges::any_of(*block, [](std::byte byte) {
+          return byte != std::byte{0};
+        })) {
+      return false;
+    }
+    at += block->size();
+  }
+  return true;
+}
+
+// Says what comes after an object, at `at`: another pickle, fill bytes, or what
+// is not read.
+void note_follower(
     ScanCollector& out,
     const Place& place,
-    std::uint64_t rest,
+    ByteSource& source,
+    std::uint64_t at,
     bool is_pickle) {
   if (is_pickle) {
     out.add_warning("W_TRAILING_PICKLE", "another pickle follows", place);
-  } else {
-    out.add_warning(
-        "W_TRAILING",
-        format("{} bytes follow that are not a pickle", rest),
-        place);
+    return;
   }
-}
-
-// What comes after an object. False for an array, whose pickle would not be
-// seen.
-bool note_follower(
-    ScanCollector& out,
-    const Place& place,
-    ByteSpan head,
-    std::uint64_t rest,
-    bool is_pickle) {
-  if (!is_npy(head)) {
-    warn_trailing(out, place, rest, is_pickle);
-    return true;
+  const std::uint64_t rest = source.size() - at;
+  if (is_zeros(source, at)) {
+    out.add_warning("W_TRAILING", format("{} zeros follow", rest), place);
+    return;
   }
+  std::vector<std::byte> scratch;
+  const auto head =
+      source.view(at, std::min<std::uint64_t>(rest, kNpyMagic.size()), scratch);
   Error error = read_error(
       ErrorCode::kUnsupported,
       "E_TRAILING",
-      "a NumPy array follows the pickle");
+      head && is_npy(*head)
+          ? "a NumPy array follows the pickle"
+          : format("{} bytes follow that are not a pickle", rest));
   error.record = place.record;
   error.offset = place.offset;
   out.add_unreadable(std::move(error));
-  return false;
 }
+
+} // namespace
+
+bool is_pickle_here(
+    ByteSource& source,
+    std::uint64_t offset,
+    const PickleScan& scan) {
+  std::vector<std::byte> scratch;
+  const std::uint64_t rest = source.size() - offset;
+  const auto head = source.view(
+      offset,
+      std::min<std::uint64_t>(rest, kLegacyHeadBytes),
+      scratch);
+  return head && is_pickle(scan, *head, rest, /*is_sure=*/false);
+}
+
+namespace {
+
+// Pickles in a row, from the first to what cannot be read.
+class StreamScan {
+ public:
+  StreamScan(ByteSource& source, const Place& place, ScanCollector& out)
+      : source_(source), place_(place), out_(out) {}
+
+  bool run() {
+    for (int object = 0; at_ < source_.size(); ++object) {
+      if (object == kMaxObjects) {
+        out_.add_unreadable(read_error(
+            ErrorCode::kUnsafe,
+            "E_LIMIT",
+            format("more than {} pickles in a row", kMaxObjects)));
+        return true;
+      }
+      if (!scan_next()) {
+        break;
+      }
+    }
+    return is_known_;
+  }
+
+ private:
+  // False at the end of what can be read.
+  bool scan_next() {
+    Place here = place_;
+    here.offset += at_;
+    std::vector<std::byte> scratch;
+    const std::uint64_t rest = source_.size() - at_;
+    auto scan = scan_pickle_at(source_, at_, {.limits = out_.limits()});
+    const auto head = source_.view(
+        at_,
+        std::min<std::uint64_t>(rest, kLegacyHeadBytes),
+        scratch);
+    if (!scan || !head) {
+      out_.add_unreadable(scan ? head.error() : scan.error());
+      is_known_ = true;
+      return false;
+    }
+    const bool is_legacy = starts_like_legacy(*head);
+    const bool looks_right =
+        is_legacy || is_pickle(*scan, *head, rest, place_.is_sure);
+    if (is_known_) {
+      note_follower(out_, here, source_, at_, looks_right);
+    }
+    if (!looks_right) {
+      return skip_value(*scan, here);
+    }
+    for (const auto& [value, place] : std::exchange(values_, {})) {
+      out_.add(value, place);
+    }
+    out_.set_format(is_legacy ? "legacy" : "pickle");
+    is_known_ = true;
+    out_.add(*scan, here);
+    at_ += scan->consumed;
+    return !scan->broken && (!is_legacy || skip_legacy());
+  }
+
+  // A number or the like that says nothing of what it is: what follows tells.
+  bool skip_value(PickleScan& scan, const Place& here) {
+    out_.note_unlikely(scan, here);
+    if (is_known_ || scan.broken) {
+      return false;
+    }
+    at_ += scan.consumed;
+    values_.emplace_back(std::move(scan), here);
+    return true;
+  }
+
+  bool skip_legacy() {
+    const auto end = LegacyScan(source_, place_.record, out_).run(at_);
+    at_ = end.value_or(at_);
+    return end.has_value();
+  }
+
+  ByteSource& source_;
+  Place place_;
+  ScanCollector& out_;
+  std::uint64_t at_ = 0;
+  bool is_known_ = false;
+  std::vector<std::pair<PickleScan, Place>> values_;
+};
 
 } // namespace
 
@@ -178,51 +325,7 @@ bool scan_stream(
     ByteSource& source,
     const ScanCollector::Place& place,
     ScanCollector& out) {
-  std::uint64_t at = 0;
-  for (int object = 0; at < source.size() && object < kMaxObjects; ++object) {
-    Place here = place;
-    here.offset += at;
-    std::vector<std::byte> scratch;
-    auto scan = scan_pickle_at(source, at, {.limits = out.limits()});
-    auto head = source.view(
-        at,
-        std::min<std::uint64_t>(source.size() - at, kLegacyHeadBytes),
-        scratch);
-    if (!scan || !head) {
-      out.add_unreadable(scan ? head.error() : scan.error());
-      return true;
-    }
-    const bool is_legacy = starts_like_legacy(*head);
-    const bool looks_right =
-        is_legacy || is_pickle(*scan, *head, source.size() - at);
-    if (object != 0 &&
-        !note_follower(out, here, *head, source.size() - at, looks_right)) {
-      return true;
-    }
-    if (!looks_right) {
-      return object != 0;
-    }
-    out.set_format(is_legacy ? "legacy" : "pickle");
-    out.add(*scan, here);
-    if (scan->broken) {
-      return true;
-    }
-    at += scan->consumed;
-    if (is_legacy) {
-      const auto end = LegacyScan(source, place.record, out).run(at);
-      if (!end) {
-        return true;
-      }
-      at = *end;
-    }
-  }
-  if (at < source.size()) {
-    out.add_unreadable(read_error(
-        ErrorCode::kUnsafe,
-        "E_LIMIT",
-        format("more than {} pickles in a row", kMaxObjects)));
-  }
-  return true;
+  return StreamScan(source, place, out).run();
 }
 
 } // namespace lockstep::ckpt::internal

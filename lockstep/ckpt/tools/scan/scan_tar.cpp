@@ -108,28 +108,29 @@ class MemberScan {
   ScanCollector& out_;
 };
 
-// A member that is not one of a checkpoint in tar form may be anything.
-void scan_member(
-    const std::shared_ptr<ByteSource>& member,
-    const Place& place,
-    ScanCollector& out) {
-  std::vector<std::byte> scratch;
-  const auto head =
-      member->view(0, std::min(member->size(), kTarHeadBytes), scratch);
-  if (!head) {
-    out.add_unreadable(head.error());
-  } else if (starts_like_zip(*head)) {
-    scan_zip(member, place.record, 1, out);
-  } else if (is_tar(*head)) {
-    out.add_unreadable(bad_tar(
-        0,
-        format(
-            "'{}' is a tar file itself: unpack it to scan it",
-            escape(place.record))));
-  } else if (is_npy(*head)) {
-    scan_npy(member, place, out);
-  } else {
-    scan_stream(*member, place, out);
+// A tar file whose headers cannot be trusted: content starts at every block.
+void scan_blocks(ByteSource& source, ScanCollector& out) {
+  // A pickle may stand at each block, and seem to go on to the end.
+  std::uint64_t work = kTarHeadBytes + 4 * source.size();
+  for (std::uint64_t at = 0; at < source.size();) {
+    const auto scan = scan_pickle_at(source, at, {.limits = out.limits()});
+    if (!scan) {
+      out.add_unreadable(scan.error());
+      return;
+    }
+    if (!scan->names.empty() && is_pickle_here(source, at, *scan)) {
+      out.add(*scan, {.offset = at});
+    }
+    const std::uint64_t step = scan->broken ? 1 : scan->consumed;
+    at += (step + kTarHeadBytes - 1) / kTarHeadBytes * kTarHeadBytes;
+    if (work <= scan->consumed) {
+      out.add_unreadable(read_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("too many pickles seem to start in front of {:#x}", at)));
+      return;
+    }
+    work -= scan->consumed;
   }
 }
 
@@ -204,17 +205,22 @@ void scan_tar(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
       TarMembers::open(source, out.limits(), SpecialMembers::kSkip);
   if (!tar) {
     out.add_unreadable(tar.error());
+    scan_blocks(*source, out);
     return;
+  }
+  for (const Warning& warning : tar->warnings()) {
+    out.add_unreadable(
+        read_error(ErrorCode::kUnsupported, "E_TRAILING", warning.text));
   }
   for (const std::string& name : tar->names()) {
     const auto member = tar->find(name);
-    const Place place{.record = name};
     const std::string_view base =
         std::string_view(name).substr(name.rfind('/') + 1);
+    const Place place{.record = name, .is_sure = base == "pickle"};
     if (base == "storages" || base == "tensors") {
       MemberScan(*member, place, out).run();
-    } else {
-      scan_member(member, place, out);
+    } else if (!scan_member(member, place, 0, out)) {
+      note_packed(*member, place, out);
     }
   }
 }

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Records of zip files that hold pickles: those named so, those that start so,
-// and archives inside archives. A broken archive is scanned by its local
-// headers: names are worth more than order.
+// Records of zip files that hold pickles, whatever they are called, and
+// archives inside archives. Only the bytes of tensors are left out. A broken
+// archive is scanned by its local headers: names are worth more than order.
 #include <algorithm>
-#include <array>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/torchscript/script_era.h"
-#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
@@ -21,12 +24,10 @@ namespace {
 using Place = ScanCollector::Place;
 
 constexpr int kMaxArchives = 3;
-constexpr std::uint64_t kHeadBytes = 8;
-// Bytes of tensors: PyTorch never unpickles them.
-constexpr std::array<std::string_view, 3> kDataFolders{
-    "data/",
-    ".data/",
-    "tensors/"};
+// Units: bytes.
+constexpr std::uint64_t kMaxJsonBytes = 1 << 26;
+constexpr std::string_view kData = "data/";
+constexpr std::string_view kTensors = "tensors/";
 
 Error refusal(
     ErrorCode code,
@@ -56,14 +57,6 @@ bool is_script(const ZipReader& zip) {
          zip.find_in_any_case("bytecode.pkl") != nullptr;
 }
 
-// Not arrays: an npz archive may have such folders, too.
-bool is_data(std::string_view name) {
-  return !name.ends_with(kNpySuffix) &&
-         std::ranges::any_of(kDataFolders, [&](std::string_view folder) {
-           return name.starts_with(folder);
-         });
-}
-
 class ZipScan {
  public:
   ZipScan(
@@ -81,35 +74,60 @@ class ZipScan {
     if (is_script_) {
       out_.set_script();
     }
-    for (const ZipRecord& record : zip_.records()) {
-      auto status = scan_record(record);
-      if (!status) {
-        Error error = std::move(status).error();
-        error.record = full_name(record);
-        out_.add_unreadable(std::move(error));
+    std::set<std::string> outer_keys = out_.swap_storage_keys({});
+    // The pickles tell which of the others are tensors.
+    for (const bool is_data : {false, true}) {
+      for (const ZipRecord& record : zip_.records()) {
+        if (may_be_tensor(record.name) == is_data) {
+          scan(record);
+        }
       }
     }
+    out_.swap_storage_keys(std::move(outer_keys));
   }
 
  private:
-  Status scan_record(const ZipRecord& record) {
-    const bool is_named = is_named_pickle(record.name);
-    if (record.size == 0 || (is_data(record.name) && !is_named)) {
-      return {};
+  void scan(const ZipRecord& record) {
+    auto status = scan_record(record);
+    if (!status) {
+      Error error = std::move(status).error();
+      error.record = full_name(record);
+      out_.add_unreadable(std::move(error));
     }
-    std::vector<std::byte> scratch;
-    ByteSpan head;
-    if (record.method == 0 && !is_named) {
-      LOCKSTEP_ASSIGN(
-          head,
-          zip_.source()->view(
-              record.data_offset,
-              std::min(record.size, kHeadBytes),
-              scratch));
-      if (!starts_like_pickle(as_text(head)) && !starts_like_zip(head) &&
-          !is_npy(head)) {
-        return {};
-      }
+  }
+
+  static bool may_be_tensor(std::string_view name) {
+    return name.starts_with(kData) || name.starts_with(kTensors);
+  }
+
+  // The bytes of a tensor: PyTorch never unpickles them.
+  bool is_tensor(const std::string& name) {
+    if (name.starts_with(kData)) {
+      return out_.storage_keys().contains(name.substr(kData.size()));
+    }
+    return name.starts_with(kTensors) &&
+           model_json().find('"' + name + '"') != std::string::npos;
+  }
+
+  // Programs of torch 1.0 and older name their tensors in it.
+  const std::string& model_json() {
+    if (!model_json_) {
+      const ZipRecord* const record = zip_.find("model.json");
+      std::vector<std::byte> scratch;
+      const auto bytes = record != nullptr && record->size <= kMaxJsonBytes
+                             ? zip_.read(*record, scratch)
+                             : Result<ByteSpan>(ByteSpan());
+      model_json_ = bytes ? std::string(as_text(*bytes)) : std::string();
+    }
+    return *model_json_;
+  }
+
+  // Stored ones as they lie in the file.
+  Result<std::shared_ptr<ByteSource>> content_of(
+      const ZipRecord& record,
+      std::vector<std::byte>& scratch) const {
+    if (record.method == 0) {
+      return slice_source(zip_.source(), record.data_offset, record.size);
     }
     if (record.size > out_.limits().max_pickle_bytes) {
       return refusal(
@@ -120,30 +138,33 @@ class ZipScan {
           "--max-pickle-bytes allows more");
     }
     LOCKSTEP_ASSIGN(const ByteSpan bytes, zip_.read(record, scratch));
-    scan_content(record, bytes, is_named);
-    return zip_.check_crc(record);
+    return make_source(bytes);
   }
 
-  void scan_content(const ZipRecord& record, ByteSpan bytes, bool is_named) {
-    const Place place{.record = full_name(record), .is_script = is_script_};
-    const auto content = make_source(bytes);
-    if (starts_like_zip(bytes)) {
-      scan_zip(content, place.record, depth_ + 1, out_);
-      return;
+  Status scan_record(const ZipRecord& record) {
+    const bool is_named = is_named_pickle(record.name);
+    if (record.size == 0 || (!is_named && is_tensor(record.name))) {
+      return {};
     }
-    if (is_npy(bytes)) {
-      scan_npy(content, place, out_);
-      return;
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(const auto content, content_of(record, scratch));
+    const Place place{
+        .record = full_name(record),
+        .is_script = is_script_,
+        .is_sure = is_named};
+    if (!scan_member(content, place, depth_, out_)) {
+      if (!may_be_tensor(record.name)) {
+        note_packed(*content, place, out_);
+      }
+      return is_named
+                 ? Status(refusal(
+                       ErrorCode::kCorrupt,
+                       "E_PICKLE",
+                       "the record has the name of a pickle but is not one",
+                       place.record))
+                 : Status();
     }
-    const bool is_scanned = (is_named || starts_like_pickle(as_text(bytes))) &&
-                            scan_stream(*content, place, out_);
-    if (is_named && !is_scanned) {
-      out_.add_unreadable(refusal(
-          ErrorCode::kCorrupt,
-          "E_PICKLE",
-          "the record has the name of a pickle but is not one",
-          place.record));
-    }
+    return zip_.check_crc(record);
   }
 
   [[nodiscard]] std::string full_name(const ZipRecord& record) const {
@@ -157,6 +178,7 @@ class ZipScan {
   int depth_;
   bool is_script_;
   ScanCollector& out_;
+  std::optional<std::string> model_json_;
 };
 
 // Names of arrays may differ in letter case alone: NumPy tells them apart, and

@@ -70,7 +70,8 @@ ViewKey key_of(const Tensor& tensor) {
 
 class Digester {
  public:
-  explicit Digester(const Limits& limits) : limits_(limits) {}
+  explicit Digester(const Limits& limits)
+      : budget_(limits.max_expanded_bytes) {}
 
   Status add(const std::string& name, const Tensor& tensor) {
     DigestRow row{
@@ -103,7 +104,7 @@ class Digester {
 
  private:
   Result<std::string> hash_of(const Tensor& tensor) {
-    LOCKSTEP_TRY(check_expansion(tensor, limits_.max_expanded_bytes));
+    LOCKSTEP_TRY(budget_.add(tensor));
     Sha256 hash;
     LOCKSTEP_TRY(for_each_block(tensor, [&hash](ByteSpan block) {
       hash.update(block);
@@ -112,7 +113,7 @@ class Digester {
     return hash.hex();
   }
 
-  Limits limits_;
+  ExpansionBudget budget_;
   std::vector<DigestRow> rows_;
   std::map<ViewKey, std::string> known_;
 };
@@ -124,12 +125,14 @@ Result<std::vector<DigestRow>> digest_rows(
     const Limits& limits) {
   Digester digester(limits);
   Status first;
+  const TensorVisitor add = [&](const std::string& name, const Tensor& tensor) {
+    if (first && has_bytes(tensor)) {
+      first = digester.add(name, tensor);
+    }
+  };
+  // A whole model has the digest of its state_dict.
   LOCKSTEP_TRY(
-      for_each_tensor(root, [&](const std::string& name, const Tensor& tensor) {
-        if (first && has_bytes(tensor)) {
-          first = digester.add(name, tensor);
-        }
-      }));
+      for_each_tensor(root, TensorVisitors{.named = &add, .placed = &add}));
   LOCKSTEP_TRY(std::move(first));
   return digester.finish();
 }

@@ -85,7 +85,7 @@ TEST(DcpWriter, KeepsEmptyDicts) {
     EXPECT_TRUE(found->as_dict()->items.empty()) << path;
   }
   ASSERT_TRUE(save("e", Value::dict({}), kWritten, fs));
-  EXPECT_TRUE(load("e", {}, fs)->root.as_dict()->items.empty());
+  EXPECT_TRUE((*(*load("e", {}, fs)).root.as_dict()).items.empty());
 }
 
 TEST(DcpWriter, ReplacesAFolderInOneStep) {

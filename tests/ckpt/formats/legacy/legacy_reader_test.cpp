@@ -112,6 +112,45 @@ TEST(LegacyReader, KeepsTheSourcesOfClasses) {
   EXPECT_EQ(file->class_sources[1].name, "torch.nn.modules.linear.Linear");
 }
 
+// A class that cloudpickle sends as a value: made by calls, nothing of it runs.
+Pickle& class_by_value(Pickle& pickle, bool has_state) {
+  const char* module = "cloudpickle.cloudpickle";
+  if (has_state) {
+    pickle.global(module, "_class_setstate");
+  }
+  pickle.global(module, "_make_skeleton_class").mark();
+  pickle.global("__builtin__", "type").text("Net").op(')').op('}');
+  pickle.text("1f").op('N').op('t').op('R');
+  return has_state ? pickle.op('}').op('}').tuple(2).tuple(2).op('R') : pickle;
+}
+
+TEST(LegacyReader, ReadsClassesThatArePickledByValue) {
+  for (const bool has_state : {false, true}) {
+    Pickle object;
+    object.mark().text("module");
+    class_by_value(object, has_state);
+    object.text("/home/me/run.py").text("class Net: pass").op('t').op('Q');
+    object.op(')').op(0x81).op('}').mark().text("_modules").op('}').op('u');
+    object.op('b').stop();
+    const Pickle keys = Pickle().op(']').stop();
+    const std::string bytes = head() + object.bytes() + keys.bytes();
+    const auto file = load_text(bytes);
+    ASSERT_TRUE(file) << to_string(file.error());
+    ASSERT_EQ(file->class_sources.size(), 1U);
+    EXPECT_EQ(file->class_sources[0].name, "Net");
+    EXPECT_EQ(file->class_sources[0].text, "class Net: pass");
+    const Object& made = *file->root.as_object();
+    EXPECT_NE(made.state->find("_modules"), nullptr);
+  }
+}
+
+TEST(LegacyReader, RefusesAClassThatIsNone) {
+  Pickle object;
+  object.mark().text("module").text("Net").text("f").text("s").op('t').op('Q');
+  const std::string bytes = head() + object.stop().bytes();
+  EXPECT_EQ(load_text(bytes).error().detail, "E_TYPE");
+}
+
 TEST(LegacyReader, WarnsOfAFurtherObjectAndSeesItsNames) {
   const std::string evil = Pickle()
                                .global("os", "system")

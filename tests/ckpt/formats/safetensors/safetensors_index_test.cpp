@@ -59,7 +59,76 @@ TEST(ShardedIndex, WarnsOfTensorsThatItLacks) {
   ASSERT_TRUE(part);
   EXPECT_THAT(
       to_string(part->warnings.at(0)),
-      HasSubstr("W_INDEX_UNUSED: 1 of 2"));
+      HasSubstr("W_INDEX_UNUSED: 1 of 2 tensors in '1' are not in the index "
+                "and left out: 'z'"));
+}
+
+// A folder as transformers writes it.
+void put_model(MemoryFs& fs, const std::string& ending) {
+  const std::string format = ending == ".bin" ? "pt" : "safetensors";
+  const std::string stem = "m/model-0000";
+  ASSERT_TRUE(fs.create_directories("m"));
+  ASSERT_TRUE(save(
+      stem + "1-of-00002" + ending,
+      one_tensor("a"),
+      {.format = format},
+      fs));
+  ASSERT_TRUE(save(
+      stem + "2-of-00002" + ending,
+      one_tensor("b"),
+      {.format = format},
+      fs));
+  put_file(
+      fs,
+      "m/model" + ending + ".index.json",
+      R"({"weight_map":{"a":"model-00001-of-00002)" + ending +
+          R"(","b":"model-00002-of-00002)" + ending + "\"}}");
+}
+
+TEST(ShardedFolder, IsReadByItsIndex) {
+  for (const char* ending : {".bin", ".safetensors"}) {
+    MemoryFs fs;
+    put_model(fs, ending);
+    const auto file = load("m", {}, fs);
+    ASSERT_TRUE(file) << to_string(file.error());
+    EXPECT_EQ(keys_of(file->root), (std::vector<std::string>{"a", "b"}));
+    EXPECT_THAT(file->warnings, testing::IsEmpty());
+    EXPECT_EQ(file->format, "sharded");
+  }
+}
+
+TEST(ShardedFolder, OneFileOfItIsNamedAsAPart) {
+  MemoryFs fs;
+  put_model(fs, ".bin");
+  const auto part = load("m/model-00002-of-00002.bin", {}, fs);
+  ASSERT_TRUE(part);
+  ASSERT_EQ(part->warnings.size(), 1U);
+  EXPECT_THAT(
+      to_string(part->warnings[0]),
+      HasSubstr("W_SHARD: this is one of the 2 files of 'model.bin.index."));
+}
+
+TEST(ShardedFolder, OfTwoIndicesThatOfSafetensorsIsRead) {
+  MemoryFs fs;
+  put_model(fs, ".bin");
+  put_model(fs, ".safetensors");
+  EXPECT_TRUE(load("m", {}, fs));
+  put_file(fs, "m/another.safetensors.index.json", R"({"weight_map":{}})");
+  const auto file = load("m", {}, fs);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().detail, "E_INDEX");
+  EXPECT_THAT(file.error().message, HasSubstr("several indices"));
+}
+
+TEST(ShardedFolder, WithoutItsIndexDoesNotHintAtAPart) {
+  MemoryFs fs;
+  put_model(fs, ".bin");
+  ASSERT_TRUE(fs.remove("m/model.bin.index.json"));
+  const auto file = load("m", {}, fs);
+  ASSERT_FALSE(file);
+  EXPECT_THAT(
+      to_string(file.error()),
+      HasSubstr("2 files of a model and no index"));
 }
 
 struct BadIndex {

@@ -126,7 +126,7 @@ TEST(TarFolder, IsReadAsTheArchive) {
     const auto file = load("model.pth", {.use_mmap = use_mmap}, fs);
     ASSERT_TRUE(file) << to_string(file.error());
     EXPECT_EQ(file->format, "tar-folder");
-    EXPECT_EQ(*digest(file->root), *digest(load(kFile)->root));
+    EXPECT_EQ(*digest(file->root), *digest((*load(kFile)).root));
   }
   const auto report = verify("model.pth", {}, fs);
   ASSERT_TRUE(report);

@@ -65,9 +65,9 @@ TEST(ScriptTree, KeepsNestingWhereOtherValuesAre) {
 
 TEST(ScriptTree, KeepsClassesOfPrograms) {
   const Value root = object("__torch__.Net", {{"w", one()}});
-  EXPECT_EQ(plain_tree(root)->as_object()->global, "__torch__.Net");
+  EXPECT_EQ((*(*plain_tree(root)).as_object()).global, "__torch__.Net");
   const Value broken = object("__torch__.Module", {{3, one()}});
-  EXPECT_NE(plain_tree(broken)->as_object(), nullptr);
+  EXPECT_NE((*plain_tree(broken)).as_object(), nullptr);
 }
 
 TEST(ScriptTree, ProgramsFlattenToTheirTensors) {

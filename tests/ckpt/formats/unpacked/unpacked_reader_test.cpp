@@ -55,7 +55,7 @@ TEST_F(Unpacked, IsReadAsTheArchive) {
     ASSERT_TRUE(file) << to_string(file.error());
     EXPECT_EQ(file->format, "zip-folder");
     EXPECT_EQ(file->archive_name, "training.pth");
-    EXPECT_EQ(*digest(file->root), *digest(load(kUnpackedFile)->root));
+    EXPECT_EQ(*digest(file->root), *digest((*load(kUnpackedFile)).root));
   }
   const auto report = verify("down", {}, fs_);
   ASSERT_TRUE(report);
@@ -94,7 +94,7 @@ TEST_F(Unpacked, IsReadInTheByteOrderThatItSaysOrTheCallerKnows) {
   const auto known = load("down", {.byteorder = std::endian::big}, fs_);
   ASSERT_TRUE(known) << to_string(known.error());
   EXPECT_EQ(*digest(said->root), *digest(known->root));
-  EXPECT_NE(*digest(said->root), *digest(load_folder("down")->root));
+  EXPECT_NE(*digest(said->root), *digest((*load_folder("down")).root));
 }
 
 TEST_F(Unpacked, NeverLeavesItsFolder) {

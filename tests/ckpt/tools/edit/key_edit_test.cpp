@@ -106,6 +106,36 @@ TEST(StripPrefix, LeavesALayerCalledModuleAlone) {
       "E_NO_PREFIX");
 }
 
+TEST(StripPrefix, TakesStackedPrefixesAndSaysWhich) {
+  for (const std::string prefix : {"_orig_mod.module.", "module._orig_mod."}) {
+    const Value root = with_metadata(
+        weights_of({prefix + "0.w", prefix + "1.b"}),
+        {"", prefix.substr(0, prefix.find('.'))});
+    const auto edited = strip_prefix(root, {});
+    ASSERT_TRUE(edited) << to_string(edited.error());
+    EXPECT_THAT(keys_of(edited->root), ElementsAre("0.w", "1.b"));
+    EXPECT_EQ(edited->report.stripped, prefix);
+    EXPECT_EQ(prefixes_text(edited->report), "stripped '" + prefix + "'\n");
+  }
+}
+
+TEST(StripPrefix, SaysWhichPrefixIsLeft) {
+  const auto edited =
+      strip_prefix(weights_of({"module.module.w", "module.module.b"}), {});
+  ASSERT_TRUE(edited) << to_string(edited.error());
+  EXPECT_THAT(keys_of(edited->root), ElementsAre("module.w", "module.b"));
+  EXPECT_EQ(edited->report.left_prefix, "module.");
+  EXPECT_THAT(
+      prefixes_text(edited->report),
+      HasSubstr("still begin with 'module.'"));
+  const auto outer = strip_prefix(
+      weights_of({"_orig_mod.module.w"}),
+      {.prefix = "_orig_mod."});
+  ASSERT_TRUE(outer);
+  EXPECT_THAT(keys_of(outer->root), ElementsAre("module.w"));
+  EXPECT_EQ(outer->report.left_prefix, "module.");
+}
+
 TEST(StripPrefix, StripsSomeKeysOnlyIfToldTo) {
   const Value root =
       with_metadata(weights_of({"n_averaged", "module.w"}), {"", "module"});

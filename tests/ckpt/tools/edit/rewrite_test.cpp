@@ -102,7 +102,7 @@ TEST(Rewrite, AnUnknownByteOrderStaysUnknown) {
   MemoryFs fs;
   ASSERT_TRUE(save(kPath, wrapped(2), {.byteorder_record = false}, fs));
   ASSERT_TRUE(strip(fs));
-  EXPECT_EQ(load(kPath, {}, fs)->byteorder, "");
+  EXPECT_EQ((*load(kPath, {}, fs)).byteorder, "");
   const auto big = load(kPath, {.byteorder = std::endian::big}, fs);
   ASSERT_TRUE(big);
   EXPECT_EQ(big->byteorder, "big");

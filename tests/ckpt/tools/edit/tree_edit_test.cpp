@@ -194,6 +194,24 @@ TEST(Merge, RefusesOrReplacesWhatBothHave) {
   EXPECT_TRUE(to_text(report, 1).starts_with("= a."));
 }
 
+TEST(Merge, TakesOtherAttributesOfTheSecond) {
+  const Value first = Value::dict({{"a", tensor()}});
+  Value second = Value::ordered_dict({{"b", tensor()}});
+  second.as_dict()->attributes.emplace_back("ema", tensor());
+  const auto merged = merge(first, second);
+  ASSERT_TRUE(merged) << to_string(merged.error());
+  EXPECT_TRUE(find_path(merged->root, "<attributes>.ema"));
+  const auto twice = merge(
+      merged->root,
+      Value(Dict{
+          .kind = Dict::Kind::kOrderedDict,
+          .items = {{"c", tensor()}},
+          .attributes = {{"ema", tensor()}}}));
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().detail, "E_KEY_COLLISION");
+  EXPECT_THAT(twice.error().message, HasSubstr("'<attributes>.ema'"));
+}
+
 TEST(TreeEdit, TakesAModuleWithTheKeyOfTheWeightsInFront) {
   const auto smaller = drop(checkpoint(), Names{"state_dict.layer1"});
   ASSERT_TRUE(smaller) << to_string(smaller.error());

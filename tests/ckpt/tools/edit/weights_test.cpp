@@ -49,14 +49,47 @@ INSTANTIATE_TEST_SUITE_P(
         "net",
         "module",
         "weights",
-        "model_state"),
+        "model_state",
+        "params_ema",
+        "params",
+        "ema",
+        "model_ema",
+        "state_dict_ema",
+        "ema_state_dict"),
     [](const auto& param) { return std::string(param.param); });
 
 TEST(WeightsPlace, IsTheTopLevelWithoutAUsualKey) {
   EXPECT_EQ(locate_weights(weights()).key, "");
-  const Value root = Value::dict({{"model", "resnet18"}, {"ema", weights()}});
+  const Value root = Value::dict({{"model", "resnet18"}, {"other", weights()}});
   EXPECT_EQ(locate_weights(root).key, "");
   EXPECT_EQ(summarize({.root = root})->weights_key, "");
+}
+
+TEST(WeightsPlace, IsWhereTheTensorsAre) {
+  const Value config = Value::dict({{"name", "resnet18"}});
+  const Value none = None();
+  for (const Value& other : {config, none, Value("resnet18")}) {
+    const Value root = Value::dict({{"net", other}, {"weights", weights()}});
+    EXPECT_EQ(locate_weights(root).key, "weights");
+    const Value average = Value::dict({{"model", other}, {"ema", weights()}});
+    EXPECT_EQ(locate_weights(average).key, "ema");
+  }
+  EXPECT_EQ(locate_weights(Value::dict({{"net", config}})).key, "net");
+  EXPECT_EQ(locate_weights(Value::dict({{"params", config}})).key, "");
+}
+
+TEST(WeightsPlace, OfComposerIsBelowAnotherKey) {
+  const Value root = Value::dict(
+      {{"rng", 1},
+       {"state", Value::dict({{"model", weights()}, {"step", 7}})}});
+  const auto place = weights_to_edit(root);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->key, "state.model");
+  const Value changed = with_weights(root, *place, Value::dict({{"w", 1}}));
+  EXPECT_EQ(*changed.find("rng")->as_int(), 1);
+  EXPECT_EQ(*changed.find("state")->find("step")->as_int(), 7);
+  EXPECT_EQ(*changed.find("state")->find("model")->find("w")->as_int(), 1);
+  EXPECT_EQ(root.find("state")->find("model")->find("w"), nullptr);
 }
 
 TEST(WeightsToEdit, SendsWholeModelsToExtractModel) {

@@ -181,7 +181,7 @@ TEST_F(Salvage, LeavesOutForeignBytesInFront) {
     EXPECT_EQ(report->foreign_bytes, front.size());
     EXPECT_EQ(report->is_without_directory, archive.size() < whole.size());
     EXPECT_EQ(report->rescued, 1U);
-    EXPECT_EQ(*digest(load("out.pt", {}, disk_)->root), *digest(root));
+    EXPECT_EQ(*digest((*load("out.pt", {}, disk_)).root), *digest(root));
   }
   write("in.pt", std::string(64 << 10, '\n') + whole);
   EXPECT_EQ(rescue().error().detail, "E_WRONG_FORMAT");
@@ -287,7 +287,7 @@ TEST_F(Salvage, SaysWhatItMadeOfAnOddByteOrder) {
       to_string(odd->warnings[0]),
       HasSubstr("holds 'Little', which is no order; the bytes are taken as "
                 "little-endian"));
-  EXPECT_EQ(load("out.pt", {}, disk_)->byteorder, "");
+  EXPECT_EQ((*load("out.pt", {}, disk_)).byteorder, "");
 }
 
 // Behind the value, where a download that breaks off loses records first.

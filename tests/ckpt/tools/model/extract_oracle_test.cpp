@@ -26,7 +26,7 @@ std::vector<std::string> cases_in(const test::ScratchDir& folder) {
 TEST(ExtractedModelsOracle, EqualTheStateDictOfPyTorch) {
   const test::ScratchDir folder;
   const auto names = cases_in(folder);
-  ASSERT_EQ(names.size(), 14U);
+  ASSERT_EQ(names.size(), 23U);
   std::vector<std::string> pairs{"check"};
   std::string all_same;
   for (const std::string& name : names) {

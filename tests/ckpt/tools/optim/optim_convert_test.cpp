@@ -111,7 +111,9 @@ TEST(OptimConvert, StoresWhatCppReads) {
   EXPECT_EQ(
       tensor_stats(*group.find("params/size")->as_tensor())->head,
       std::vector<std::string>{"2"});
-  EXPECT_NE(group.find("options")->find("weight_decay")->as_float(), nullptr);
+  EXPECT_EQ(
+      group.find("options")->find("weight_decay")->type(),
+      Value::Type::kFloat);
   const std::string& address = *group.find("params/0")->as_string();
   const Value* state = root.find("state")->find(address);
   ASSERT_NE(state, nullptr);
@@ -225,6 +227,80 @@ TEST(OptimConvert, RefusesWhatDoesNotFit) {
       ->items[0]
       .set("params", Value::list({0, 0}));
   EXPECT_EQ(detail_of(optim_to_cpp(twice)), "E_OPTIMIZER");
+}
+
+// Two parameters, "b" before "a" in the model, whose momenta are 1 and 2. The
+// state calls them by name, and so do the groups, as far as they say.
+Value named_sgd(const char* params, bool has_param_names = false) {
+  const bool has_names = std::string_view(params) == "names";
+  const auto buffer = [](float value) {
+    return Value::dict({{"momentum_buffer", floats({value})}});
+  };
+  Value state = sgd();
+  state.set("state", Value::dict({{"a", buffer(2)}, {"b", buffer(1)}}));
+  Value& group = state.find("param_groups")->as_list()->items[0];
+  group.set(
+      "params",
+      has_names ? Value::list({"b", "a"}) : Value::list({0, 1}));
+  if (has_param_names) {
+    group.set("param_names", Value::list({"b", "a"}));
+  }
+  return state;
+}
+
+// The momenta in the order of the parameters.
+std::string momenta(const Result<OptimState>& cpp) {
+  if (!cpp) {
+    return to_string(cpp.error());
+  }
+  MemoryFs fs;
+  EXPECT_TRUE(save("o.pt", cpp->root, {.format = "libtorch"}, fs));
+  const auto back = optim_to_python(load("o.pt", {}, fs).value().root);
+  std::string text;
+  for (const auto& [key, value] : back->root.find("state")->as_dict()->items) {
+    const Tensor& buffer = *value.find("momentum_buffer")->as_tensor();
+    text += to_text(key) + "=" + tensor_stats(buffer)->head[0] + " ";
+  }
+  return text;
+}
+
+TEST(OptimConvert, TakesStatesThatCallParametersByName) {
+  const auto by_groups = optim_to_cpp(named_sgd("names"));
+  EXPECT_EQ(momenta(by_groups), "0=1.0 1=2.0 ");
+  EXPECT_TRUE(by_groups->notes.empty());
+  const auto by_param_names = optim_to_cpp(named_sgd("numbers", true));
+  EXPECT_EQ(momenta(by_param_names), "0=1.0 1=2.0 ");
+  EXPECT_TRUE(by_param_names->notes.empty());
+}
+
+TEST(OptimConvert, SaysWhatOrderOfNamesItTook) {
+  const Value weights = Value::dict(
+      {{"b", floats({0})}, {"buffer", floats({0})}, {"a", floats({0})}});
+  const auto by_model = optim_to_cpp(named_sgd("numbers"), &weights);
+  EXPECT_EQ(momenta(by_model), "0=1.0 1=2.0 ");
+  EXPECT_THAT(by_model->notes, ElementsAre(testing::HasSubstr("in the model")));
+  const auto by_state = optim_to_cpp(named_sgd("numbers"));
+  EXPECT_EQ(momenta(by_state), "0=2.0 1=1.0 ");
+  EXPECT_THAT(by_state->notes, ElementsAre(testing::HasSubstr("in the state")));
+}
+
+TEST(OptimConvert, RefusesNamesThatNoGroupHas) {
+  Value few = named_sgd("numbers");
+  few.find("state")->as_dict()->items.pop_back();
+  EXPECT_THAT(momenta(optim_to_cpp(few)), testing::HasSubstr("cannot be told"));
+  const Value stray = named_sgd("names");
+  stray.find("state")->as_dict()->items.emplace_back("c", Value::dict({}));
+  EXPECT_THAT(
+      momenta(optim_to_cpp(stray)),
+      testing::HasSubstr("parameter 'c'"));
+  const Value twice = named_sgd("names");
+  twice.find("param_groups")
+      ->as_list()
+      ->items[0]
+      .set("params", Value::list({"a", "a"}));
+  EXPECT_THAT(
+      momenta(optim_to_cpp(twice)),
+      testing::HasSubstr("are called 'a'"));
 }
 
 TEST(OptimConvert, FindsTheStateInACheckpoint) {

@@ -5,7 +5,6 @@
 #include "lockstep/ckpt/scan.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
 #include "tests/ckpt/counted_source.h"
 #include "tests/ckpt/expected_files.h"
+#include "tests/ckpt/tools/scan/archives.h"
 #include "tests/support/shell.h"
 
 namespace lockstep::ckpt {
@@ -271,20 +271,6 @@ TEST(PickleScan, BoundsTheBytesOfNames) {
   EXPECT_LT(scan.names.size(), 100U);
 }
 
-// A tar file of one member.
-std::string tar_of(const std::string& name, const std::string& content) {
-  constexpr std::size_t kBlock = 512;
-  std::string header = name;
-  header.resize(kBlock, '\0');
-  header.replace(124, 11, format("{:011o}", content.size()));
-  header.replace(148, 8, "        ");
-  header.replace(156, 1, "0");
-  header.replace(257, 5, "ustar");
-  const unsigned sum = std::accumulate(header.begin(), header.end(), 0U);
-  header.replace(148, 6, format("{:06o}", sum));
-  return header + content + std::string(kBlock - content.size() % kBlock, '\0');
-}
-
 TEST(Scan, ReadsManyPicklesInATarInTurn) {
   constexpr std::uint64_t kPickles = 20'000;
   std::string storages;
@@ -292,7 +278,7 @@ TEST(Scan, ReadsManyPicklesInATarInTurn) {
     storages += "\x80\x02N.";
   }
   const auto source =
-      std::make_shared<CountedSource>(tar_of("storages", storages));
+      std::make_shared<CountedSource>(test::tar_of("storages", storages));
   const ScanReport report = scan(source, "many.tar");
   EXPECT_EQ(report.verdict, Verdict::kClean);
   EXPECT_EQ(report.pickles, kPickles);

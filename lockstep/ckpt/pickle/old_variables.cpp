@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/ckpt/formats/legacy/old_variables.h"
+#include "lockstep/ckpt/pickle/old_variables.h"
 
 #include <memory>
 #include <string_view>

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/scan/array_wrapper.h"
+
+#include <algorithm>
+
+#include "lockstep/base/numbers.h"
+
+namespace lockstep::ckpt {
+
+bool is_array_wrapper(std::string_view name) {
+  return name == "joblib.numpy_pickle.NumpyArrayWrapper" ||
+         name == "sklearn.externals.joblib.numpy_pickle.NumpyArrayWrapper";
+}
+
+std::optional<WrappedType> wrapped_type(std::string_view letters) {
+  constexpr std::string_view kOrders = "<>=|";
+  constexpr std::string_view kPlain = "biufcSmMUV";
+  if (!letters.empty() && kOrders.find(letters[0]) != std::string_view::npos) {
+    letters.remove_prefix(1);
+  }
+  if (letters.empty()) {
+    return std::nullopt;
+  }
+  const char kind = letters[0];
+  letters.remove_prefix(1);
+  if (kind == 'O') {
+    return WrappedType{.is_object = true};
+  }
+  const auto size = parse_number<std::uint32_t>(letters);
+  if (!size || kPlain.find(kind) == std::string_view::npos) {
+    return std::nullopt;
+  }
+  constexpr std::uint64_t kTextUnit = 4;
+  return WrappedType{
+      .item_bytes = *size * (kind == 'U' ? kTextUnit : 1),
+      .is_structure = kind == 'V'};
+}
+
+namespace {
+
+// joblib writes how many bytes of ones fill up to 16, and those.
+bool has_fill(ByteSpan rest) {
+  constexpr std::size_t kMost = 16;
+  const auto count = static_cast<std::size_t>(rest[0]);
+  return count >= 1 && count <= kMost && count < rest.size() &&
+         std::ranges::all_of(rest.subspan(1, count), [](std::byte byte) {
+           return byte == std::byte{0xFF};
+         });
+}
+
+} // namespace
+
+std::optional<std::uint64_t> wrapped_bytes(
+    const WrappedArray& array,
+    ByteSpan rest) {
+  if (!array.count || !array.type || array.type->is_object ||
+      (array.is_aligned && rest.empty()) ||
+      (array.type->is_structure && !(array.is_aligned && has_fill(rest)))) {
+    return std::nullopt;
+  }
+  const std::uint64_t fill =
+      array.is_aligned ? 1 + static_cast<std::uint64_t>(rest[0]) : 0;
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(*array.count, array.type->item_bytes, &bytes) ||
+      __builtin_add_overflow(bytes, fill, &bytes)) {
+    return std::nullopt;
+  }
+  return bytes;
+}
+
+} // namespace lockstep::ckpt

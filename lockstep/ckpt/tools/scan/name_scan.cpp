@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/tools/scan/name_scan.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+
+#include "lockstep/base/numbers.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/pickle/dangerous_names.h"
+#include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/pickle_text.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+using Kind = Sketch::Kind;
+
+constexpr std::string_view kGetattr = "builtins.getattr";
+
+bool starts_with(
+    std::span<const Sketch> parts,
+    std::initializer_list<Kind> kinds) {
+  return parts.size() >= kinds.size() && std::ranges::equal(
+                                             kinds,
+                                             parts.first(kinds.size()),
+                                             {},
+                                             {},
+                                             &Sketch::kind);
+}
+
+// One that a size may be.
+Sketch small_number(std::optional<std::uint64_t> value) {
+  return value && *value <= std::numeric_limits<std::uint32_t>::max()
+             ? Sketch{.kind = Kind::kNumber, .index = static_cast<std::uint32_t>(*value)}
+             : Sketch{};
+}
+
+// The lines of an operand that the end of the bytes cuts: Python's own
+// unpickler takes each without its last byte, whatever that is.
+std::pair<std::string_view, std::string_view> cut_lines(std::string_view rest) {
+  const auto line = [&rest] {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view all = rest.substr(0, end + 1);
+    rest.remove_prefix(all.size());
+    return all.substr(0, all.empty() ? 0 : all.size() - 1);
+  };
+  const std::string_view first = line();
+  return {first, line()};
+}
+
+} // namespace
+
+Result<Sketch> NameScan::plain(const Instruction& in) {
+  switch (in.info->op) {
+    case Op::kBinUnicode:
+    case Op::kShortBinUnicode:
+    case Op::kBinUnicode8:
+    case Op::kBinString:
+    case Op::kShortBinString:
+      return text(in.text, in.offset);
+    case Op::kString: {
+      auto plain = unquote(in.text);
+      return text(plain ? own(*std::move(plain)) : in.text, in.offset);
+    }
+    case Op::kUnicode: {
+      auto plain = unescape_unicode(in.text);
+      return text(plain ? own(*std::move(plain)) : in.text, in.offset);
+    }
+    case Op::kBinBytes:
+    case Op::kShortBinBytes:
+    case Op::kBinBytes8:
+    case Op::kByteArray8:
+      look_inside(in.text, in.offset);
+      return Sketch{};
+    case Op::kBinInt:
+    case Op::kBinInt1:
+    case Op::kBinInt2:
+      return small_number(in.number);
+    case Op::kInt:
+    case Op::kLong:
+      return small_number(
+          parse_number<std::uint64_t>(in.text.substr(0, in.text.find('L'))));
+    default:
+      return Sketch{};
+  }
+}
+
+Result<Sketch> NameScan::container(
+    const Instruction& in,
+    std::span<Sketch> taken) {
+  switch (in.info->op) {
+    case Op::kEmptyTuple:
+    case Op::kTuple:
+    case Op::kTuple1:
+    case Op::kTuple2:
+    case Op::kTuple3:
+      return tuple(taken);
+    default:
+      return Sketch{};
+  }
+}
+
+Result<Sketch> NameScan::call(const Instruction& in, std::span<Sketch> taken) {
+  switch (in.info->op) {
+    case Op::kGlobal:
+      return name(dotted_name(in.text, in.second), in.offset);
+    case Op::kInst:
+      return instance_of(name(dotted_name(in.text, in.second), in.offset));
+    case Op::kStackGlobal:
+      return stack_global(taken, in.offset);
+    case Op::kReduce:
+      return reduce(taken);
+    case Op::kNewObj:
+    case Op::kNewObjEx:
+    case Op::kObj:
+      return taken.empty() ? Sketch{} : instance_of(taken[0]);
+    case Op::kBinPersId:
+      note_storage(taken[0]);
+      return Sketch{};
+    case Op::kExt1:
+    case Op::kExt2:
+    case Op::kExt4:
+      // The registry of extension numbers lives in the reading program.
+      note(format("?extension.{}", in.number), in.offset, false);
+      return Sketch{};
+    default:
+      return Sketch{};
+  }
+}
+
+Status
+NameScan::add(const Instruction& in, Sketch& target, std::span<Sketch> taken) {
+  switch (in.info->op) {
+    case Op::kSetItem:
+    case Op::kSetItems:
+      for (std::size_t i = 0; i + 1 < taken.size(); i += 2) {
+        set_item(target, taken[i], taken[i + 1]);
+      }
+      return {};
+    case Op::kBuild:
+      return skip_array(target, taken[0]);
+    default:
+      return {};
+  }
+}
+
+Status NameScan::pushed(const Sketch& /*sketch*/) const {
+  const std::uint64_t most = options_.limits.max_made_bytes;
+  return name_bytes_ <= most
+             ? Status()
+             : Status(read_error(
+                   ErrorCode::kUnsafe,
+                   "E_LIMIT",
+                   format("the names have more than {} bytes", most),
+                   "--max-made-bytes allows more"));
+}
+
+void NameScan::reused(const Sketch& sketch) {
+  open_getattrs_ += is_getattr(sketch) ? 1 : 0;
+  if (options_.collect_texts && sketch.kind == Kind::kText) {
+    result_.texts.push_back(shared_.at(sketch.index));
+  }
+}
+
+void NameScan::note_last(const Instruction& in, const Error& error) {
+  const bool has_lines =
+      in.info != nullptr && in.info->operand == Operand::kTwoLines;
+  if (has_lines && error.detail == "E_TRUNCATED") {
+    const auto [module, last] =
+        cut_lines(as_text(bytes_.subspan(in.offset + 1)));
+    name(dotted_name(module, last), in.offset);
+  } else if (has_lines && error.detail == "E_STACK") {
+    // Python's own unpickler asks for the class before it looks for the MARK.
+    name(dotted_name(in.text, in.second), in.offset);
+  }
+}
+
+PickleScan NameScan::finish() && {
+  if (open_getattrs_ != 0) {
+    for (const std::uint64_t offset : getattrs_) {
+      note(std::string(kGetattr), offset, /*is_nested=*/false);
+    }
+  }
+  return std::move(result_);
+}
+
+Sketch NameScan::keep(Kind kind, std::string_view text) {
+  return Sketch::of_row(kind, texts_, text);
+}
+
+std::string_view NameScan::own(std::string text) {
+  return owned_.emplace_back(std::move(text));
+}
+
+Sketch NameScan::text(std::string_view text, std::uint64_t offset) {
+  // How protocol 2 spells bytes: a text of code points below 256.
+  const auto bytes = latin1_from_utf8(text);
+  look_inside(bytes ? std::string_view(*bytes) : text, offset);
+  const Sketch kept = keep(Kind::kText, text);
+  if (options_.collect_texts) {
+    const auto shared = std::make_shared<const std::string>(text);
+    shared_.emplace(kept.index, shared);
+    result_.texts.push_back(shared);
+  }
+  return kept;
+}
+
+Sketch NameScan::name(std::string full, std::uint64_t offset) {
+  if (full == kGetattr) {
+    getattrs_.push_back(offset);
+    ++open_getattrs_;
+    return keep(Kind::kName, kGetattr);
+  }
+  return keep(Kind::kName, note(std::move(full), offset, /*is_nested=*/false));
+}
+
+Sketch NameScan::stack_global(
+    std::span<const Sketch> taken,
+    std::uint64_t offset) {
+  if (!starts_with(taken, {Kind::kText, Kind::kText})) {
+    note("?", offset, /*is_nested=*/false);
+    return {};
+  }
+  const std::pair parts(taken[0].index, taken[1].index);
+  const auto known = joined_.find(parts);
+  if (known == joined_.end()) {
+    const Sketch made =
+        name(dotted_name(text_of(taken[0]), text_of(taken[1])), offset);
+    joined_.emplace(parts, made);
+    return made;
+  }
+  if (is_getattr(known->second)) {
+    return name(std::string(kGetattr), offset);
+  }
+  ++result_.names[rows_.find(text_of(known->second))->second].count;
+  return known->second;
+}
+
+Sketch NameScan::reduce(std::span<const Sketch> taken) {
+  if (is_getattr(taken[0]) && is_member_of_enum(taken[1])) {
+    --open_getattrs_;
+  }
+  if (taken[0].kind != Kind::kName) {
+    return {};
+  }
+  if (text_of(taken[0]) == "numpy.dtype" && taken[1].kind == Kind::kTexts) {
+    const auto type = wrapped_type(text_of(taken[1]));
+    return type ? Sketch::of_row(Kind::kType, types_, *type) : Sketch{};
+  }
+  // How protocols 0 and 1 make an instance: (class, base, state).
+  const bool is_remade = text_of(taken[0]) == "copy_reg._reconstructor" ||
+                         text_of(taken[0]) == "copyreg._reconstructor";
+  return is_remade && taken[1].kind == Kind::kNames
+             ? instance_of({.kind = Kind::kName, .index = taken[1].index})
+             : instance_of(taken[0]);
+}
+
+Sketch NameScan::instance_of(const Sketch& type) const {
+  const bool is_wrapper =
+      type.kind == Kind::kName && is_array_wrapper(text_of(type));
+  return {.kind = is_wrapper ? Kind::kWrapper : Kind::kOther};
+}
+
+Sketch NameScan::tuple(std::span<const Sketch> parts) {
+  const bool is_member =
+      parts.size() == 2 && starts_with(parts, {Kind::kName, Kind::kText});
+  if (is_member ||
+      starts_with(parts, {Kind::kText, Kind::kName, Kind::kText})) {
+    std::array<Sketch, 3> kept;
+    std::ranges::copy(parts.first(is_member ? 2 : 3), kept.begin());
+    return Sketch::of_row(
+        is_member ? Kind::kMember : Kind::kStorageId,
+        tuples_,
+        kept);
+  }
+  if (starts_with(parts, {Kind::kText}) || starts_with(parts, {Kind::kName})) {
+    const bool is_text = parts[0].kind == Kind::kText;
+    return {
+        .kind = is_text ? Kind::kTexts : Kind::kNames,
+        .index = parts[0].index};
+  }
+  return shape(parts);
+}
+
+bool NameScan::is_getattr(const Sketch& sketch) const {
+  return sketch.kind == Kind::kName && text_of(sketch) == kGetattr;
+}
+
+bool NameScan::is_member_of_enum(const Sketch& args) const {
+  if (args.kind != Kind::kMember) {
+    return false;
+  }
+  const auto& parts = tuples_[args.index];
+  return is_enum_member(format("{}.{}", text_of(parts[0]), text_of(parts[1])));
+}
+
+void NameScan::note_storage(const Sketch& id) {
+  if (id.kind != Kind::kStorageId) {
+    return;
+  }
+  // ("storage", class, key)
+  const auto& parts = tuples_[id.index];
+  if (keys_.insert(parts[2].index).second) {
+    result_.storages.push_back(
+        {.key = std::string(text_of(parts[2])),
+         .dtype = storage_class_dtype(text_of(parts[1]))});
+  }
+}
+
+// The view stays valid.
+std::string_view
+NameScan::note(std::string name, std::uint64_t offset, bool is_nested) {
+  // Short ones count once: a file of a million tensors has a million calls.
+  constexpr std::size_t kShort = 256;
+  const bool is_long = name.size() > kShort;
+  name_bytes_ += is_long ? name.size() : 0;
+  const auto [row, is_new] =
+      rows_.try_emplace(std::move(name), result_.names.size());
+  name_bytes_ += is_new && !is_long ? row->first.size() : 0;
+  if (is_new) {
+    result_.names.push_back(
+        {.name = row->first, .offset = offset, .is_nested = is_nested});
+  }
+  ++result_.names[row->second].count;
+  return row->first;
+}
+
+// A pickle in a string: with PROTO in front, or one that ends where the string
+// ends and names something, or names something dangerous before it breaks.
+void NameScan::look_inside(std::string_view bytes, std::uint64_t offset) {
+  constexpr std::string_view kNaming = "\n\x93"; // GLOBAL, INST, STACK_GLOBAL
+  const bool has_proto = starts_like_pickle(bytes);
+  const bool may_name = bytes.size() > 4 &&
+                        bytes.find_first_of(kNaming) != std::string_view::npos;
+  if (options_.nesting == 0 || (!has_proto && !may_name)) {
+    return;
+  }
+  PickleScanOptions inner = options_;
+  --inner.nesting;
+  inner.collect_texts = false;
+  const PickleScan scan = scan_pickle(as_byte_span(bytes), inner);
+  const bool is_whole = !scan.broken && scan.consumed == bytes.size();
+  const bool is_pickle =
+      has_proto ? !scan.broken || !scan.names.empty()
+                : std::ranges::any_of(scan.names, [&](const PickleName& found) {
+                    return is_whole || is_dangerous_path(found.name);
+                  });
+  if (!is_pickle) {
+    return;
+  }
+  result_.nested += 1 + scan.nested;
+  for (const PickleName& found : scan.names) {
+    note(found.name, offset, /*is_nested=*/true);
+  }
+}
+
+} // namespace lockstep::ckpt::internal

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The policy of the pickle machine that keeps what names are made of: texts,
+// names, and tuples of them. It takes whatever a pickle does to the rest.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/result.h"
+#include "lockstep/ckpt/pickle/pickle_decoder.h"
+#include "lockstep/ckpt/tools/scan/array_wrapper.h"
+#include "lockstep/ckpt/tools/scan/pickle_scan.h"
+
+namespace lockstep::ckpt::internal {
+
+/// A value as the scan sees it: small, since a file decides how many there are,
+/// and without content, so that nothing in a file can make it deep.
+struct Sketch {
+  enum class Kind : std::uint8_t {
+    kOther,
+    kText,
+    kName,
+    /// A tuple (text, name, text, ...).
+    kStorageId,
+    /// A tuple (name, text).
+    kMember,
+    /// What joblib's arrays are made of: a number below 2^32, a tuple of
+    /// numbers, tuples (text, ...) and (name, ...), `numpy.dtype(...)`, a dict
+    /// with shape and type, and the wrapper.
+    kNumber,
+    kShape,
+    kTexts,
+    kNames,
+    kType,
+    kState,
+    kWrapper,
+  };
+  Kind kind = Kind::kOther;
+  /// The number, or a row of the list of the kind.
+  std::uint32_t index = 0;
+
+  template <class Row>
+  static Sketch of_row(Kind kind, std::vector<Row>& rows, Row row) {
+    rows.push_back(std::move(row));
+    return {.kind = kind, .index = static_cast<std::uint32_t>(rows.size() - 1)};
+  }
+};
+
+/// Threads: one at a time.
+class NameScan {
+ public:
+  using Slot = Sketch;
+
+  NameScan(ByteSpan bytes, const PickleScanOptions& options)
+      : bytes_(bytes),
+        options_(options),
+        name_bytes_(
+            options_.limits.made ? options_.limits.made->made : own_bytes_) {}
+
+  /// Raw bytes of arrays are skipped there.
+  void attach(PickleDecoder& decoder) {
+    decoder_ = &decoder;
+  }
+
+  Result<Sketch> plain(const Instruction& in);
+  Result<Sketch> container(const Instruction& in, std::span<Sketch> taken);
+  Result<Sketch> call(const Instruction& in, std::span<Sketch> taken);
+  Status add(const Instruction& in, Sketch& target, std::span<Sketch> taken);
+  [[nodiscard]] Status pushed(const Sketch& sketch) const;
+  void reused(const Sketch& sketch);
+
+  /// The names that the instruction asks for at which the machine stopped.
+  void note_last(const Instruction& in, const Error& error);
+  /// True if elements of an array were skipped.
+  [[nodiscard]] bool has_arrays() const noexcept {
+    return has_arrays_;
+  }
+  PickleScan finish() &&;
+
+ private:
+  Sketch keep(Sketch::Kind kind, std::string_view text);
+  std::string_view own(std::string text);
+  [[nodiscard]] std::string_view text_of(const Sketch& sketch) const {
+    return texts_[sketch.index];
+  }
+  Sketch text(std::string_view text, std::uint64_t offset);
+  Sketch name(std::string full, std::uint64_t offset);
+  Sketch stack_global(std::span<const Sketch> taken, std::uint64_t offset);
+  Sketch reduce(std::span<const Sketch> taken);
+  Sketch instance_of(const Sketch& type) const;
+  Sketch tuple(std::span<const Sketch> parts);
+  Sketch shape(std::span<const Sketch> parts);
+  void set_item(Sketch& target, const Sketch& key, const Sketch& value);
+  Status skip_array(const Sketch& target, const Sketch& state);
+  Status scan_objects();
+  [[nodiscard]] bool is_getattr(const Sketch& sketch) const;
+  [[nodiscard]] bool is_member_of_enum(const Sketch& args) const;
+  void note_storage(const Sketch& id);
+  std::string_view note(std::string name, std::uint64_t offset, bool is_nested);
+  void look_inside(std::string_view bytes, std::uint64_t offset);
+
+  ByteSpan bytes_;
+  PickleScanOptions options_;
+  PickleDecoder* decoder_ = nullptr;
+  PickleScan result_;
+  // Views point into the pickle, or to what stays.
+  std::vector<std::string_view> texts_;
+  std::deque<std::string> owned_;
+  // Those that may be ids of storages or arguments of `getattr`.
+  std::vector<std::array<Sketch, 3>> tuples_;
+  std::map<std::string, std::size_t, std::less<>> rows_;
+  // Rows of `texts_` that STACK_GLOBAL put together before.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Sketch> joined_;
+  // Of the different names: two texts of a megabyte can be put together often.
+  // Of all pickles of the file, if it counts them.
+  std::uint64_t own_bytes_ = 0;
+  std::uint64_t& name_bytes_;
+  // Keys of the storages and, if collected, copies of the texts, both by rows
+  // of `texts_`.
+  std::set<std::uint32_t> keys_;
+  std::map<std::uint32_t, std::shared_ptr<const std::string>> shared_;
+  // Where `getattr` is named, and how often it came onto the stack for anything
+  // but a harmless call.
+  std::vector<std::uint64_t> getattrs_;
+  std::uint64_t open_getattrs_ = 0;
+  // Numbers of elements (first that of the shape ()), types and states of
+  // joblib's arrays.
+  std::vector<std::uint64_t> counts_{1};
+  std::vector<WrappedType> types_;
+  std::vector<WrappedArray> arrays_;
+  bool has_arrays_ = false;
+};
+
+} // namespace lockstep::ckpt::internal

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where things are in what a file holds.
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit.h"
+#include "lockstep/ckpt/model.h"
+#include "lockstep/tensor/checkpoint.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<std::string> string_keys(const ckpt::Value& value) {
+  std::vector<std::string> keys;
+  if (const ckpt::Dict* dict = value.as_dict()) {
+    for (const auto& [key, entry] : dict->items) {
+      if (const std::string* name = key.as_string()) {
+        keys.push_back(*name);
+      }
+    }
+  }
+  return keys;
+}
+
+// What the file has instead of what was asked for.
+std::string contents(const ckpt::Value& value) {
+  constexpr std::size_t kShown = 8;
+  if (value.as_dict() == nullptr) {
+    return format("it holds a {}, no dict", value.type_name());
+  }
+  std::vector<std::string> keys = string_keys(value);
+  const bool is_long = keys.size() > kShown;
+  keys.resize(std::min(keys.size(), kShown));
+  return "its keys are " + escape(join(keys, ", "), 400) +
+         (is_long ? ", ..." : "");
+}
+
+// True for a dict of which `share` or more are tensors.
+bool is_state_dict(const ckpt::Value& value, double share) {
+  const ckpt::Dict* dict = value.as_dict();
+  if (dict == nullptr) {
+    return false;
+  }
+  if (dict->items.empty()) {
+    return dict->kind == ckpt::Dict::Kind::kOrderedDict;
+  }
+  const auto tensors =
+      std::ranges::count_if(dict->items, [](const ckpt::Item& item) {
+        return item.second.as_tensor() != nullptr;
+      });
+  return tensors > 0 && static_cast<double>(tensors) >=
+                            share * static_cast<double>(dict->items.size());
+}
+
+// Of what was found under no usual key.
+constexpr double kHalf = 0.5;
+
+bool has_weights(const ckpt::Value& value, double share) {
+  return ckpt::module_in(value) != nullptr || is_state_dict(value, share);
+}
+
+std::string joined(const std::string& outer, const std::string& key) {
+  return outer.empty() || key.empty() ? outer + key : outer + "." + key;
+}
+
+FoundWeights found_at(ckpt::Value value, std::string key) {
+  if (ckpt::module_in(value) == nullptr) {
+    return {.weights = std::move(value), .key = std::move(key)};
+  }
+  auto model = ckpt::extract_model(value, {.unwrap = true}).value();
+  return {
+      .weights = std::move(model.state_dict),
+      .key = std::move(key),
+      .is_uncalled = model.facts.is_uncalled};
+}
+
+// Under a usual key of `value`, which is under `outer`, or `value` itself.
+std::optional<FoundWeights> usual_place(
+    const ckpt::Value& value,
+    const std::string& outer) {
+  const ckpt::WeightsPlace place = ckpt::locate_weights(value);
+  return has_weights(place.value, place.key.empty() ? kHalf : 0)
+             ? std::optional(found_at(place.value, joined(outer, place.key)))
+             : std::nullopt;
+}
+
+// The entries of the top level that are weights themselves.
+std::vector<std::string> entries_with_weights(const ckpt::Value& root) {
+  std::vector<std::string> keys;
+  for (const std::string& key : string_keys(root)) {
+    if (has_weights(*root.find(key), kHalf)) {
+      keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+} // namespace
+
+ckpt::Value Checkpoint::operator[](std::string_view key) && {
+  const Checkpoint& self = *this;
+  return self[key];
+}
+
+const ckpt::Value& Checkpoint::operator[](std::string_view key) const& {
+  if (const ckpt::Value* value = root_.find(key)) {
+    return *value;
+  }
+  const std::string near = nearest(key, string_keys(root_));
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = "tensor.load",
+       .message = format("the file has no key '{}'", escape(key)),
+       .hint = near.empty() ? contents(root_)
+                            : "did you mean '" + escape(near) + "'?",
+       .path = path_});
+}
+
+FoundWeights find_state_dict(const ckpt::Value& root) {
+  if (auto found = usual_place(root, "")) {
+    return *std::move(found);
+  }
+  constexpr const char* kState = "state"; // of Composer
+  if (const ckpt::Value* state = root.find(kState)) {
+    if (auto found = usual_place(*state, kState)) {
+      return *std::move(found);
+    }
+  }
+  const std::vector<std::string> keys = entries_with_weights(root);
+  if (keys.size() == 1) {
+    FoundWeights found = found_at(*root.find(keys.front()), keys.front());
+    found.note = format(
+        "the weights are those of '{}', the only ones in the file",
+        escape(keys.front()));
+    return found;
+  }
+  if (keys.empty() && is_state_dict(root, 0)) {
+    return {.weights = root};
+  }
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = "tensor.load",
+       .message =
+           keys.empty()
+               ? "no weights found: expected a dict of tensors or a model, or "
+                 "one under 'state_dict' or 'model'; " +
+                     contents(root)
+               : format(
+                     "several entries hold weights: '{}'",
+                     escape(join(keys, "', '"), 400)),
+       .hint =
+           keys.empty()
+               ? std::string()
+               : format(".key = \"{}\" takes these", escape(keys.front()))});
+}
+
+} // namespace lockstep

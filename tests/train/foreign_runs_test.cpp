@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Runs that go on from files whose optimizers have several parameter groups
+// (tests/oracle/train_groups.py).
+#include <cstdlib>
+#include <sstream>
+
+#include <gmock/gmock.h>
+
+#include "tests/support/python.h"
+#include "tests/train/trainer_fixture.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class ForeignGroups : public TrainerFixture {
+ protected:
+  TrainConfig next(const std::string& name) {
+    TrainConfig config = small(name + "-run");
+    config.lr_step_size = 1;
+    config.resume = dir_ / (name + ".pth.tar");
+    return config;
+  }
+};
+
+TEST_F(ForeignGroups, GoOnWithPythonsBits) {
+  for (const std::string& line :
+       test::python_lines("train_groups.py", {dir_.path()})) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    SCOPED_TRACE(name);
+    std::vector<float> expected;
+    for (std::string word; words >> word;) {
+      expected.push_back(std::strtof(word.c_str(), nullptr));
+    }
+    TrainConfig config = next(name);
+    auto seen = std::make_shared<RecordingObserver>();
+    RecordingLog log;
+    train(config, {.log = &log, .observers = {seen}});
+    ASSERT_EQ(expected.size(), 4U);
+    EXPECT_EQ(seen->losses(), expected);
+    EXPECT_THAT(
+        log.lines[LogLevel::kInfo],
+        Contains(HasSubstr("the optimizer has ")));
+    // Its own checkpoint has the groups, and their names.
+    config.resume = config.output;
+    config.epochs = 3;
+    EXPECT_EQ(train(config).steps, 12);
+    const ckpt::Value saved = checkpoint(name + "-run");
+    EXPECT_NE(
+        saved.find("optimizer")
+            ->find("param_groups")
+            ->elements()
+            ->at(1)
+            .find("param_names"),
+        nullptr);
+  }
+}
+
+// What most of the model was trained with; nobody has said another decay.
+TEST_F(ForeignGroups, SettingsAreThoseOfTheLargestGroups) {
+  test::python_lines("train_groups.py", {dir_.path()});
+  const auto args_of = [&](const char* name) {
+    return *find_resumption(real_fs(), next(name))
+                ->checkpoint.root.find("args");
+  };
+  EXPECT_EQ(args_of("timm").find("weight_decay")->number(), 1e-3);
+  EXPECT_EQ(args_of("rates").find("lr")->number(), 0.1);
+}
+
+// timm's file has no schedule, and its metric is no accuracy of the first
+// guess.
+TEST_F(ForeignGroups, WithoutAScheduleGoOnToo) {
+  test::python_lines("train_groups.py", {dir_.path()});
+  TrainConfig config = next("top5");
+  RecordingLog log;
+  const TrainResult result = train(config, {.log = &log});
+  EXPECT_EQ(result.epochs, 2);
+  EXPECT_EQ(result.best_acc1, result.test.top1);
+  EXPECT_THAT(
+      log.lines[LogLevel::kInfo],
+      Contains(
+          "'metric' is another metric (top5): the best accuracy begins fresh"));
+}
+
+} // namespace
+} // namespace lockstep::train

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What one device computes, all strategies compute: the mode of the module, and
+// the steps of LibTorch's optimizers.
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include "lockstep/device/device_list.h"
+#include "lockstep/dist/process_group.h"
+#include "lockstep/dist/zero_redundancy_optimizer.h"
+#include "lockstep/train/strategy.h"
+#include "tests/sim/support.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep::train {
+namespace {
+
+namespace nn = torch::nn;
+namespace optim = torch::optim;
+
+struct NormNet : nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    return last->forward(norm->forward(frozen->forward(x) + 2));
+  }
+  nn::BatchNorm1d frozen = register_module("frozen", nn::BatchNorm1d(4));
+  nn::BatchNorm1d norm = register_module("norm", nn::BatchNorm1d(4));
+  nn::Linear last = register_module("last", nn::Linear(4, 3));
+};
+
+class StrategiesTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::string(GetParam()).starts_with("sim")) {
+      parse_devices("sim*3"); // as many as other tests of this program want
+    }
+  }
+  /// Halves with the same numbers: the mean of each is that of the whole.
+  static Batch batch() {
+    torch::manual_seed(2);
+    const at::Tensor half = torch::randn({6, 4}) * 2 + 1;
+    const at::Tensor targets = torch::tensor({0L, 1L, 2L, 0L, 1L, 2L});
+    return {
+        .images = torch::cat({half, half}),
+        .targets = torch::cat({targets, targets})};
+  }
+  static std::shared_ptr<NormNet> net() {
+    torch::manual_seed(1);
+    return std::make_shared<NormNet>();
+  }
+  template <class M>
+  static std::unique_ptr<Strategy> strategy(
+      const std::shared_ptr<M>& net,
+      const std::string& devices) {
+    return make_strategy(net, {.devices = parse_devices(devices)});
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Trainer,
+    StrategiesTest,
+    ::testing::Values("cpu", "cpu*2", "sim*1", "sim*2"),
+    [](const auto& param) { return test::name_of_devices(param.param); });
+
+TEST_P(StrategiesTest, ANetInEvaluationModeTrains) {
+  const auto means = [](Strategy& strategy, NormNet& net) {
+    strategy.step(batch());
+    EXPECT_TRUE(net.is_training() && net.norm->is_training());
+    return net.norm->running_mean.cpu();
+  };
+  const auto one = net();
+  one->eval();
+  const at::Tensor expected = means(*strategy(one, "cpu"), *one);
+  EXPECT_GT(expected.abs().sum().item<float>(), 0.0F);
+
+  const auto same = net();
+  const auto several = strategy(same, GetParam());
+  same->eval(); // after the strategy is made, too
+  EXPECT_TRUE(torch::allclose(means(*several, *same), expected, 1e-4, 1e-6));
+  several->test(batch());
+  EXPECT_TRUE(same->is_training());
+  same->eval();
+  several->test(batch());
+  EXPECT_FALSE(same->is_training()) << "a test leaves the mode as it was";
+  several->step(batch());
+  EXPECT_TRUE(same->norm->is_training());
+}
+
+TEST_P(StrategiesTest, WhatIsFrozenInATrainingNetStaysFrozen) {
+  const auto same = net();
+  same->frozen->eval();
+  const auto several = strategy(same, GetParam());
+  several->step(batch());
+  several->test(batch());
+  several->step(batch());
+  EXPECT_FALSE(same->frozen->is_training());
+  EXPECT_EQ(same->frozen->running_mean.abs().sum().item<float>(), 0.0F);
+  EXPECT_GT(same->norm->running_mean.abs().sum().item<float>(), 0.0F);
+}
+
+TEST(DistributedStrategy, ANetInEvaluationModeTrains) {
+  const lockstep::test::ScratchDir dir;
+  const auto group = dist::init_process_group(
+      {.init_method = "file://" + (dir / "store"), .rank = 0, .world_size = 1});
+  const auto net = std::make_shared<NormNet>();
+  net->eval();
+  const auto ranks = make_strategy(net, {.group = group});
+  ranks->step(
+      {.images = torch::randn({4, 4}),
+       .targets = torch::zeros({4}, at::kLong)});
+  EXPECT_TRUE(net->norm->is_training());
+  EXPECT_GT(net->norm->running_mean.abs().sum().item<float>(), 0.0F);
+  dist::destroy_process_group();
+}
+
+struct StockOptimizer {
+  const char* name = "";
+  std::function<std::unique_ptr<optim::Optimizer>(std::vector<at::Tensor>)>
+      make = {};
+};
+
+template <class O, class Options>
+StockOptimizer stock(const char* name, Options options) {
+  return {name, [options](std::vector<at::Tensor> parameters) {
+            return std::make_unique<O>(std::move(parameters), options);
+          }};
+}
+
+const std::vector<StockOptimizer>& optimizers() {
+  static const std::vector<StockOptimizer> all{
+      stock<optim::SGD>("SGD", optim::SGDOptions(0.1)),
+      stock<optim::SGD>(
+          "momentum",
+          optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.1)),
+      stock<optim::Adam>("Adam", optim::AdamOptions(0.05)),
+      stock<optim::AdamW>("AdamW", optim::AdamWOptions(0.05)),
+      stock<optim::Adagrad>("Adagrad", optim::AdagradOptions(0.1)),
+      stock<optim::RMSprop>("RMSprop", optim::RMSpropOptions(0.05))};
+  return all;
+}
+
+/// A net without anything that differs by the size of a shard.
+std::shared_ptr<nn::Linear::ContainedType> linear() {
+  torch::manual_seed(1);
+  auto net = std::make_shared<nn::LinearImpl>(4, 3);
+  net->to(at::kDouble);
+  return net;
+}
+
+Batch doubles() {
+  torch::manual_seed(3);
+  return {
+      .images = torch::randn({8, 4}, at::kDouble),
+      .targets = torch::tensor({0L, 1L, 2L, 0L, 1L, 2L, 0L, 1L})};
+}
+
+/// Losses of steps and tests in turn. `by_strategy`: its `update` makes the
+/// step, else the program's own call does.
+std::vector<float> losses(
+    const StockOptimizer& stock,
+    const std::string& devices,
+    bool by_strategy) {
+  const auto net = linear();
+  const auto strategy = make_strategy(net, {.devices = parse_devices(devices)});
+  const auto raw = stock.make(net->parameters());
+  const auto wrapped = from_torch(stock.make(net->parameters()));
+  std::vector<float> losses;
+  for (int step = 0; step < 4; ++step) {
+    net->zero_grad();
+    losses.push_back(strategy->step(doubles()).read().loss);
+    if (by_strategy) {
+      strategy->update(*wrapped);
+    } else {
+      raw->step();
+    }
+    losses.push_back(strategy->test(doubles()).read().loss);
+    losses.push_back(strategy->test(doubles()).read().loss);
+  }
+  return losses;
+}
+
+TEST_P(StrategiesTest, StockOptimizersStepAllReplicas) {
+  for (const StockOptimizer& stock : optimizers()) {
+    for (const bool by_strategy : {true, false}) {
+      const auto expected = losses(stock, "cpu", by_strategy);
+      const auto got = losses(stock, GetParam(), by_strategy);
+      EXPECT_LT(expected.back(), expected.front()) << stock.name;
+      EXPECT_THAT(
+          got,
+          ::testing::Pointwise(::testing::FloatNear(1e-6F), expected))
+          << stock.name << (by_strategy ? " by update()" : " by step()");
+    }
+  }
+}
+
+TEST_P(StrategiesTest, WeightsThatAProgramClampsAreThoseOfTheNextStep) {
+  const auto run = [](const std::string& devices) {
+    const auto net = linear();
+    const auto strategy =
+        make_strategy(net, {.devices = parse_devices(devices)});
+    strategy->step(doubles());
+    for (at::Tensor& parameter : net->parameters()) {
+      parameter.data().clamp_(-0.01, 0.01); // nothing counts it
+    }
+    return std::vector{
+        strategy->test(doubles()).read().loss,
+        strategy->step(doubles()).read().loss};
+  };
+  EXPECT_THAT(
+      run(GetParam()),
+      ::testing::Pointwise(::testing::FloatNear(1e-6F), run("cpu")));
+}
+
+TEST(FromTorch, ItsStepsAreCounted) {
+  for (const StockOptimizer& stock : optimizers()) {
+    const auto net = linear();
+    const auto optimizer = from_torch(stock.make(net->parameters()));
+    net->forward(doubles().images).square().mean().backward();
+    const auto before = net->weight._version();
+    optimizer->step();
+    EXPECT_GT(net->weight._version(), before) << stock.name;
+  }
+}
+
+TEST(Strategy, WithoutClassesNoHitsAreCounted) {
+  const auto net = linear();
+  const auto strategy = make_strategy(net, {.has_classes = false});
+  const BatchScore score = strategy->test(doubles()).read();
+  EXPECT_EQ(score.top1 + score.top5, 0);
+}
+
+} // namespace
+} // namespace lockstep::train
