@@ -250,19 +250,16 @@ struct TensorVisitors {
   const TensorVisitor* beside = nullptr;
 };
 
-/// The same, told apart.
+/// The same, told apart; or those with names of their own only.
 Status for_each_tensor(
     const Value& root,
     const TensorVisitors& visitors,
     std::uint64_t max_visits = WalkBounds().max_visits);
-
-/// Those with names of their own only. Errors: the same.
 Status for_each_named_tensor(const Value& root, const TensorVisitor& visit);
 
-/// Names of all others. Errors: the same.
+/// Names of all others, or of those of modules beside their state_dict alone.
+/// Errors: the same.
 Result<std::vector<std::string>> unnamed_tensors(const Value& root);
-
-/// Names of those of modules beside their state_dict. Errors: the same.
 Result<std::vector<std::string>> tensors_beside_state(const Value& root);
 
 /// True if there is a tensor anywhere in `root`.
