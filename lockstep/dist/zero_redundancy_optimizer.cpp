@@ -198,7 +198,7 @@ void ZeroRedundancyOptimizer::consolidate_state_dict(int to) {
   for (const auto& [number, value] : entries) {
     state.set(number, value);
   }
-  const auto* own_groups =
+  const std::vector<ckpt::Value>* own_groups =
       entry(states[static_cast<std::size_t>(to)], "param_groups").elements();
   ckpt::List groups;
   std::int64_t next = 0;

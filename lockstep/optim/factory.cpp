@@ -195,7 +195,8 @@ std::unique_ptr<Scheduler> make_scheduler(
 
 std::string saved_optimizer(const ckpt::Value& state) {
   const ckpt::Value* groups = state.find("param_groups");
-  const auto* list = groups == nullptr ? nullptr : groups->elements();
+  const std::vector<ckpt::Value>* list =
+      groups == nullptr ? nullptr : groups->elements();
   return list == nullptr || list->empty()
              ? std::string()
              : internal::kind_of_options(list->front());

@@ -70,7 +70,7 @@ std::string saved_strategy(const ckpt::Value& state, const std::string& own) {
   if (function == nullptr) {
     return own; // a function of the script's own
   }
-  const auto* args =
+  const std::vector<ckpt::Value>* args =
       function->args == nullptr ? nullptr : function->args->elements();
   const std::string_view name = args == nullptr || args->empty()
                                     ? std::string_view(function->global)

@@ -76,7 +76,8 @@ bool ParamGroup::flag(std::string_view name) const {
 
 std::pair<double, double> ParamGroup::betas() const {
   const ckpt::Value* value = find("betas");
-  const auto* items = value == nullptr ? nullptr : value->elements();
+  const std::vector<ckpt::Value>* items =
+      value == nullptr ? nullptr : value->elements();
   const bool is_pair = items != nullptr && items->size() == 2;
   const auto first = is_pair ? number_in((*items)[0]) : std::nullopt;
   const auto second = is_pair ? number_in((*items)[1]) : std::nullopt;

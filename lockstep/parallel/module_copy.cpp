@@ -82,7 +82,7 @@ void warn_of_stale(const Module& master, const ModuleCopy& copy) {
         "list, let it clear the list first; else capture no layer or tensor "
         "of the module in a function",
         master.name(),
-        join(copy.stale, "', '")));
+        lockstep::join(copy.stale, "', '")));
   }
 }
 

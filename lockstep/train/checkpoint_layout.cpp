@@ -268,6 +268,13 @@ std::optional<ckpt::Value> kept_value(
   return counter == nullptr ? std::optional(*value) : milestones_of(*counter);
 }
 
+std::optional<double> number_in(const std::optional<ckpt::Value>& value) {
+  if (!value) {
+    return std::nullopt;
+  }
+  return value->number();
+}
+
 /// What was set for most of the model: scripts lower the rate of some groups,
 /// and spare some from decay.
 std::optional<ckpt::Value> largest_value(
@@ -279,8 +286,8 @@ std::optional<ckpt::Value> largest_value(
     if (value && value->as_tensor() != nullptr) {
       value = ckpt::Value(number_of(&*value));
     }
-    const bool is_larger = value && largest && value->number() &&
-                           largest->number() < value->number();
+    const bool is_larger =
+        number_in(value) && largest && number_in(largest) < number_in(value);
     if (is_larger || !largest) {
       largest = std::move(value);
     }
@@ -306,7 +313,7 @@ ckpt::Value args_of(const ckpt::Value& root, const ckpt::Value& ours) {
 void guess_rate(RunCheckpoint& checkpoint) {
   constexpr KeptSetting kNow{"lr", kOptimizer, "lr"};
   const auto lr = largest_value(parts_of(checkpoint.root, kOptimizer), kNow);
-  const auto rate = lr ? lr->number() : std::nullopt;
+  const auto rate = number_in(lr);
   if (!rate || checkpoint.root.find("args")->find("lr") != nullptr) {
     return;
   }

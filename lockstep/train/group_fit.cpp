@@ -48,7 +48,8 @@ SavedGroup saved_group(const ckpt::Value& group, const ckpt::Value* states) {
   saved.weight_decay = decay == nullptr ? 0 : decay->number().value_or(0);
   const ckpt::Value* ids = group.find("params");
   const ckpt::Value* names = group.find("param_names");
-  const auto* list = ids == nullptr ? nullptr : ids->elements();
+  const std::vector<ckpt::Value>* list =
+      ids == nullptr ? nullptr : ids->elements();
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const ckpt::Value& id = (*list)[i];
     const bool is_text = id.as_string() != nullptr;
@@ -63,7 +64,8 @@ SavedGroup saved_group(const ckpt::Value& group, const ckpt::Value* states) {
       saved.names.emplace_back(id.text());
     }
   }
-  const auto* given = names == nullptr ? nullptr : names->elements();
+  const std::vector<ckpt::Value>* given =
+      names == nullptr ? nullptr : names->elements();
   if (given != nullptr && given->size() == saved.shapes.size()) {
     saved.names.clear();
     for (const ckpt::Value& name : *given) {
@@ -161,7 +163,8 @@ std::optional<GroupFit> fit_groups(
     const ckpt::Value& saved,
     const torch::nn::Module& model) {
   const ckpt::Value* list = saved.find("param_groups");
-  const auto* given = list == nullptr ? nullptr : list->elements();
+  const std::vector<ckpt::Value>* given =
+      list == nullptr ? nullptr : list->elements();
   if (given == nullptr || given->size() < 2) {
     return std::nullopt;
   }

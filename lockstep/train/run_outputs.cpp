@@ -30,9 +30,12 @@ bool ends_first_epoch(const ckpt::Value& root) {
     const std::int64_t* found = value != nullptr ? value->as_int() : nullptr;
     return found != nullptr && *found == number;
   };
-  const auto number = [&root](const std::string& key) {
+  const auto number = [&root](const std::string& key) -> std::optional<double> {
     const ckpt::Value* found = root.find(key);
-    return found != nullptr ? found->number() : std::nullopt;
+    if (found == nullptr) {
+      return std::nullopt;
+    }
+    return found->number();
   };
   const auto loss_by = [&number](BestBy by) {
     return number(format("best_{}", best_column(by)));

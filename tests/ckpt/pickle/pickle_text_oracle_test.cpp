@@ -7,6 +7,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
+#include "tests/support/hex.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 
@@ -39,16 +40,6 @@ std::vector<std::string> random_texts(std::size_t count) {
   return texts;
 }
 
-std::string hex(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text += kDigits[static_cast<unsigned char>(c) >> 4];
-    text += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return text;
-}
-
 TEST(PickleText, ABackslashTakesTheNextCharacterWithIt) {
   EXPECT_EQ(unescape_unicode("a\\\\u0041"), "a\\\\u0041");
   EXPECT_EQ(unescape_unicode("a\\\\\\u0041"), "a\\\\A");
@@ -64,7 +55,7 @@ TEST(PickleTextOracle, EscapesAreDecodedAsCPythonDoes) {
   for (const std::string& text : random_texts(20'000)) {
     lines += text + "\n";
     const auto plain = unescape_unicode(text);
-    ours += plain ? "=" + hex(*plain) + "\n" : "refused\n";
+    ours += plain ? "=" + test::hex(*plain) + "\n" : "refused\n";
   }
   const auto file = real_fs().create(dir / "lines", 0644);
   ASSERT_TRUE(file);

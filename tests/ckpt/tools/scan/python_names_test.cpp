@@ -16,17 +16,17 @@ namespace {
 using namespace std::string_literals;
 using testing::ElementsAreArray;
 
-struct Row {
+struct StreamRow {
   const char* title = "";
   std::string bytes = {};
   std::vector<std::string> names = {"os.system"};
   Verdict verdict = Verdict::kFound;
 };
 
-const std::vector<Row>& rows() {
+const std::vector<StreamRow>& rows() {
   static const std::string kOs = "\x8c\x02os";
   static const std::string kSystem = "\x8c\x06system";
-  static const std::vector<Row> kRows{
+  static const std::vector<StreamRow> kRows{
       {"no_proto", kOs + kSystem + "\x93)R."},
       {"no_proto_memo", kOs + "\x94" + kSystem + "\x94\x93\x94)R."},
       {"no_proto_old_strings", "U\x02osT\x06\0\0\0system\x93."s},
@@ -86,10 +86,10 @@ const std::vector<Row>& rows() {
   return kRows;
 }
 
-class PythonNames : public testing::TestWithParam<Row> {};
+class PythonNames : public testing::TestWithParam<StreamRow> {};
 
 TEST_P(PythonNames, AreSeen) {
-  const Row& row = GetParam();
+  const StreamRow& row = GetParam();
   const ScanReport report = scan(make_source(as_byte_span(row.bytes)), "input");
   EXPECT_EQ(report.verdict, row.verdict);
   std::vector<std::string> names;

@@ -21,6 +21,7 @@
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
+#include "tests/support/hex.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"
@@ -84,14 +85,6 @@ bool is_plain(std::string_view name) {
          !name.ends_with('.');
 }
 
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    text += format("{:02x}", static_cast<unsigned char>(c));
-  }
-  return text;
-}
-
 struct Tally {
   std::uint64_t pickles = 0;
   std::uint64_t names = 0;
@@ -110,7 +103,8 @@ void check(
     ++tally.names;
     if (!has_name(scan, name)) {
       ++tally.missed;
-      ADD_FAILURE() << "not seen: " << escape(name) << "\n" << hex(pickle);
+      ADD_FAILURE() << "not seen: " << escape(name) << "\n"
+                    << test::hex(pickle);
     }
     const GlobalInfo info = find_global(name);
     const bool is_missed =
@@ -121,7 +115,7 @@ void check(
       ++tally.missed;
       ADD_FAILURE() << verdict_name(report.verdict) << ": " << escape(name)
                     << "\n"
-                    << hex(pickle);
+                    << test::hex(pickle);
     }
   }
 }
