@@ -210,8 +210,9 @@ class CallerArguments {
   template <class T>
   static Change change_of(const T& own, const T& given) {
     Change change;
-    const TensorList now = flatten(own);
-    const TensorList before = flatten(given);
+    // With its namespace: `at::flatten` would take a tensor.
+    const TensorList now = structure::flatten(own);
+    const TensorList before = structure::flatten(given);
     change.is_any = now.size() != before.size();
     for (std::size_t k = 0; k < now.size(); ++k) {
       std::ptrdiff_t place = -1;
@@ -244,7 +245,7 @@ class CallerArguments {
         return;
       }
       outputs.form += ", argument " + std::to_string(I) + ": " + describe(own);
-      const TensorList now = flatten(own);
+      const TensorList now = structure::flatten(own);
       for (std::size_t k = 0; k < now.size(); ++k) {
         outputs.form += " " + std::to_string(change.places[k]);
         if (change.places[k] < 0) {
@@ -283,7 +284,7 @@ class CallerArguments {
       T& target = std::get<I>(args_);
       T& source = std::get<I>(*own_);
       if constexpr (kHasTensors<T>) {
-        const TensorList callers = flatten(target);
+        const TensorList callers = structure::flatten(target);
         TensorList tensors;
         for (const std::ptrdiff_t place : change.places) {
           tensors.push_back(

@@ -50,7 +50,7 @@ std::string sampler_line(
   DistributedSampler sampler(size, options);
   sampler.set_epoch(epoch);
   std::ostringstream line;
-  line << size << ' ' << options.num_replicas << ' ' << options.rank << ' '
+  line << size << ' ' << *options.num_replicas << ' ' << *options.rank << ' '
        << options.seed << ' ' << epoch << ' ' << options.shuffle << ' '
        << options.drop_last << " :";
   for (const std::int64_t index : sampler.indices()) {
@@ -66,8 +66,8 @@ TEST(OracleSampler, DistributedSamplerEqualsPython) {
     std::istringstream fields(line);
     std::int64_t size = 0;
     std::int64_t epoch = 0;
-    DistributedSamplerOptions options;
-    fields >> size >> options.num_replicas >> options.rank >> options.seed >>
+    DistributedSamplerOptions options{.num_replicas = 0, .rank = 0};
+    fields >> size >> *options.num_replicas >> *options.rank >> options.seed >>
         epoch >> options.shuffle >> options.drop_last;
     ASSERT_EQ(sampler_line(size, epoch, options), line);
   }

@@ -64,7 +64,7 @@ TEST(DistributedSampler, DealsToTheRanksOfTheLaunchersJob) {
   EXPECT_EQ(DistributedSampler(100, {.rank = 0}).size(), 50);
   // As in Python: rank 1 of one.
   EXPECT_THAT(
-      error_of([] { DistributedSampler(100, {.num_replicas = 1}); }).message,
+      error_of([] { DistributedSampler(100, {.num_replicas = 1}); })->message,
       HasSubstr("Invalid rank 1"));
 }
 

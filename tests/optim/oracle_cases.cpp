@@ -143,13 +143,14 @@ void read(
   }
 }
 
+constexpr auto as_int = [](const Value& value) { return *value.as_int(); };
+constexpr auto as_bool = [](const Value& value) { return *value.as_bool(); };
+constexpr auto as_float = [](const Value& v) { return *v.as_float(); };
+constexpr auto as_string = [](const Value& v) { return *v.as_string(); };
+
 std::unique_ptr<Scheduler> make_one_cycle(
     Optimizer& optimizer,
     const Value& args) {
-  constexpr auto as_int = [](const Value& value) { return *value.as_int(); };
-  constexpr auto as_bool = [](const Value& value) { return *value.as_bool(); };
-  constexpr auto as_float = [](const Value& v) { return *v.as_float(); };
-  constexpr auto as_string = [](const Value& v) { return *v.as_string(); };
   OneCycleLROptions options = {.max_lr = numbers(*args.find("max_lr"))};
   read(args, as_int, "total_steps", options.total_steps);
   read(args, as_int, "epochs", options.epochs);

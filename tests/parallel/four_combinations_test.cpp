@@ -82,9 +82,7 @@ TEST(WrappedWeights, GoIntoDataParallelAndWhatHoldsIt) {
   const auto files = test::python_lines("tensor_wrapped.py", {folder.path()});
   ASSERT_GT(files.size(), 35U);
   const StateDict expected = to_state_dict(load(folder / "bare.pt").root());
-  const torch::nn::Sequential net(
-      torch::nn::Linear(2, 2),
-      torch::nn::BatchNorm1d(2));
+  torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::BatchNorm1d(2));
   DataParallel model(net, {.devices = "cpu*2"});
   Held held(model.ptr());
   for (const std::string& file : files) {
