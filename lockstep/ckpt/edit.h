@@ -34,6 +34,8 @@ struct WeightsPlace {
   /// A dict or what holds a whole model (`module_in`), or what else the top
   /// level is. Shared with the tree.
   Value value = {};
+  /// False for averages, beside which the weights themselves may be.
+  bool is_usual = true;
 };
 
 /// The first of the usual keys ("state_dict", "model_state_dict", "model",

@@ -61,10 +61,6 @@ bool has_weights(const ckpt::Value& value, double share) {
   return ckpt::module_in(value) != nullptr || is_state_dict(value, share);
 }
 
-std::string joined(const std::string& outer, const std::string& key) {
-  return outer.empty() || key.empty() ? outer + key : outer + "." + key;
-}
-
 FoundWeights found_at(ckpt::Value value, std::string key) {
   if (ckpt::module_in(value) == nullptr) {
     return {.weights = std::move(value), .key = std::move(key)};
@@ -74,16 +70,6 @@ FoundWeights found_at(ckpt::Value value, std::string key) {
       .weights = std::move(model.state_dict),
       .key = std::move(key),
       .is_uncalled = model.facts.is_uncalled};
-}
-
-// Under a usual key of `value`, which is under `outer`, or `value` itself.
-std::optional<FoundWeights> usual_place(
-    const ckpt::Value& value,
-    const std::string& outer) {
-  const ckpt::WeightsPlace place = ckpt::locate_weights(value);
-  return has_weights(place.value, place.key.empty() ? kHalf : 0)
-             ? std::optional(found_at(place.value, joined(outer, place.key)))
-             : std::nullopt;
 }
 
 // The entries of the top level that are weights themselves.
@@ -119,14 +105,10 @@ const ckpt::Value& Checkpoint::operator[](std::string_view key) const& {
 }
 
 FoundWeights find_state_dict(const ckpt::Value& root) {
-  if (auto found = usual_place(root, "")) {
-    return *std::move(found);
-  }
-  constexpr const char* kState = "state"; // of Composer
-  if (const ckpt::Value* state = root.find(kState)) {
-    if (auto found = usual_place(*state, kState)) {
-      return *std::move(found);
-    }
+  const ckpt::WeightsPlace place = ckpt::locate_weights(root);
+  const double share = place.key.empty() ? kHalf : 0;
+  if (place.is_usual && has_weights(place.value, share)) {
+    return found_at(place.value, place.key);
   }
   const std::vector<std::string> keys = entries_with_weights(root);
   if (keys.size() == 1) {

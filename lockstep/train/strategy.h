@@ -303,7 +303,7 @@ class AnyModel {
   /// Errors: throws what `copy_of` and `forward` throw.
   [[nodiscard]] at::Tensor forward_of_copy(const at::Tensor& x) const {
     const RngStateGuard guard;
-    const ModuleCopy made = copy_of(*module_);
+    const ModuleCopy made = lockstep::copy_of(*module_);
     const StandInGuard own(made.stand_ins);
     const auto& copy = made.module;
     copy->to(at::kCPU);

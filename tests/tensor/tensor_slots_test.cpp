@@ -22,7 +22,7 @@ struct OneWeight : torch::nn::Module {
   at::Tensor w;
 };
 
-TEST(LoadWeights, NamesEntriesThatHoldTensorsInOtherPlaces) {
+TEST(TensorSlots, NamesEntriesThatHoldTensorsInOtherPlaces) {
   const test::ScratchDir folder;
   for (const ckpt::slots::Slot& slot : ckpt::slots::kSlots) {
     const std::string path = folder / "slot.pt";

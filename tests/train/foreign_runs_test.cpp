@@ -68,8 +68,8 @@ TEST_F(ForeignGroups, SettingsAreThoseOfTheLargestGroups) {
     return *find_resumption(real_fs(), next(name))
                 ->checkpoint.root.find("args");
   };
-  EXPECT_EQ(args_of("timm").find("weight_decay")->number(), 1e-3);
-  EXPECT_EQ(args_of("rates").find("lr")->number(), 0.1);
+  EXPECT_EQ((*args_of("timm").find("weight_decay")).number(), 1e-3);
+  EXPECT_EQ((*args_of("rates").find("lr")).number(), 0.1);
 }
 
 // timm's file has no schedule, and its metric is no accuracy of the first
@@ -80,7 +80,7 @@ TEST_F(ForeignGroups, WithoutAScheduleGoOnToo) {
   RecordingLog log;
   const TrainResult result = train(config, {.log = &log});
   EXPECT_EQ(result.epochs, 2);
-  EXPECT_EQ(result.best_acc1, result.test.top1);
+  EXPECT_EQ(result.best_acc1, result.test.value().top1);
   EXPECT_THAT(
       log.lines[LogLevel::kInfo],
       Contains(

@@ -216,7 +216,9 @@ TEST_F(OwnPartsTest, AnOwnLossOfClassesCountsThem) {
   own.classifies = true;
   const TrainResult result = train(config("run"), {.own = own});
   EXPECT_GT(result.best_acc1, 40.0);
-  EXPECT_EQ(*checkpoint("run").find("best_acc1")->as_float(), result.best_acc1);
+  EXPECT_EQ(
+      *(*checkpoint("run").find("best_acc1")).as_float(),
+      result.best_acc1);
 }
 
 TEST_F(OwnPartsTest, TheBestLossGoesOnWithTheRun) {

@@ -248,7 +248,7 @@ struct AppendingImpl : nn::Cloneable<AppendingImpl> {
     layers.push_back(register_module("fc", nn::Linear(4, 4)));
   }
   Tensor forward(Tensor x) {
-    for (const auto& layer : layers) {
+    for (auto& layer : layers) {
       x = layer->forward(x);
     }
     return x;

@@ -11,19 +11,19 @@ namespace lockstep::ckpt {
 namespace {
 
 // Entries in which training scripts keep the model's weights, likeliest first.
-constexpr std::array<std::string_view, 7> kWeightKeys{
+constexpr std::array<std::string_view, 8> kWeightKeys{
     "state_dict",
     "model_state_dict",
     "model",
     "net",
     "module",
     "weights",
-    "model_state"};
+    "model_state",
+    "state.model"}; // Composer
 
 // The same of single libraries, and of averages of the weights: only tensors
 // tell them from other things of these names.
-constexpr std::array<std::string_view, 7> kOtherKeys{
-    "state.model", // Composer
+constexpr std::array<std::string_view, 6> kOtherKeys{
     "params_ema", // BasicSR
     "params",
     "ema",
@@ -77,7 +77,7 @@ Error no_weights(std::string message, std::string hint) {
 WeightsPlace locate_weights(const Value& root) {
   WeightsPlace place{.value = root};
   for (const std::string_view key : kWeightKeys) {
-    const Value* value = root.find(key);
+    const Value* value = find_entry(root, key);
     if (value != nullptr && holds_weights(*value)) {
       return {.key = std::string(key), .value = *value};
     }
@@ -89,7 +89,7 @@ WeightsPlace locate_weights(const Value& root) {
   for (const std::string_view key : kOtherKeys) {
     const Value* value = find_entry(root, key);
     if (value != nullptr && holds_weights(*value)) {
-      return {.key = std::string(key), .value = *value};
+      return {.key = std::string(key), .value = *value, .is_usual = false};
     }
   }
   return place;
