@@ -117,9 +117,12 @@ std::string dotted_name(std::string_view module, std::string_view name) {
 GlobalInfo find_global(std::string_view given) {
   const std::string name = modern_name(given);
   if (const NameRow* row = find_name(name)) {
+    // What is read here as data may run code in Python all the same.
+    const bool runs_code =
+        row->trust == Trust::kUnknown && reaches_the_system(name);
     return {
         row->call == nullptr ? GlobalKind::kOpaque : GlobalKind::kCallable,
-        row->trust};
+        runs_code ? Trust::kRunsCode : row->trust};
   }
   if (const auto dtype = dtype_name(name); dtype && dtype_by_name(*dtype)) {
     return {GlobalKind::kDType, Trust::kSafe};

@@ -49,8 +49,8 @@ const NameRow* find_name(std::string_view name);
 /// "module.Enum.MEMBER" with an enum of the table: what `getattr` may fetch.
 bool is_enum_member(std::string_view name);
 
-/// Of a name without a row: it runs code or reaches the system
-/// (dangerous_names.h), or it is not a plain name at all.
+/// Of a name without a row, or with one of kUnknown: it runs code or reaches
+/// the system (dangerous_names.h), or it is not a plain name at all.
 bool reaches_the_system(std::string_view name);
 
 } // namespace lockstep::ckpt
