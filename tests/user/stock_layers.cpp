@@ -98,7 +98,7 @@ void add_norms(StockRows& rows) {
       nn::InstanceNorm3dOptions(3).affine(true).track_running_stats(true));
   one<nn::LayerNorm>(rows, x({4, 3}), nn::LayerNormOptions({3}));
   one<nn::LocalResponseNorm>(rows, x({4, 4, 3}), 2);
-  one<nn::CrossMapLRN2d>(rows, x({4, 4, 3, 3}), 2);
+  one<nn::CrossMapLRN2d>(rows, x({4, 4, 3, 3}), 3);
   one<nn::GroupNorm>(rows, x({4, 4, 3}), 2, 4);
 }
 

@@ -132,7 +132,7 @@ void add_stock_losses(StockRows& rows) {
       rows,
       [] {
         return nn::AdaptiveLogSoftmaxWithLoss(
-            nn::AdaptiveLogSoftmaxWithLossOptions(6, 6, {2, 4}));
+            nn::AdaptiveLogSoftmaxWithLossOptions(6, 6, {2, 4}).div_value(2.0));
       },
       {x({4, 6}), torch::tensor({0, 3, 5, 1})});
   loss<nn::CTCLoss, 4>(
