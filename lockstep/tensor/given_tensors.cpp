@@ -1,40 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/given_tensors.h"
 
-#include <array>
 #include <utility>
 
-#include <torch/nn/cloneable.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/loss.h>
 #include <torch/nn/modules/pooling.h>
 
 #include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/internal/registrations.h"
 #include "lockstep/tensor/module_children.h"
-
-namespace lockstep {
-struct Registrations;
-} // namespace lockstep
-
-namespace torch::nn {
-// What a module registers, to exchange a tensor: every Cloneable is a friend of
-// Module, and nothing else can.
-template <>
-class Cloneable<lockstep::Registrations> {
- public:
-  template <class M>
-  static auto of(M& module) {
-    return std::array{&module.parameters_, &module.buffers_};
-  }
-};
-} // namespace torch::nn
 
 namespace lockstep {
 namespace {
 
 namespace nn = torch::nn;
 using torch::nn::Module;
-using Registered = torch::nn::Cloneable<Registrations>;
 using Exchange = std::function<void(at::Tensor&)>;
 
 template <class M, class F>
@@ -275,8 +256,8 @@ void OwnParts::visit(
   if (!seen_.insert(&to).second) {
     return;
   }
-  const auto masters = Registered::of(from);
-  const auto copies = Registered::of(to);
+  const auto masters = Registered::tensors_of(from);
+  const auto copies = Registered::tensors_of(to);
   for (std::size_t kind = 0; kind < copies.size(); ++kind) {
     for (auto& item : *copies[kind]) {
       const at::Tensor* master = masters[kind]->find(item.key());

@@ -7,6 +7,8 @@
 #include <torch/nn/modules/container/parameterlist.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include "lockstep/tensor/internal/registrations.h"
+
 namespace lockstep {
 namespace {
 
@@ -103,10 +105,29 @@ std::shared_ptr<Module> clone_tree(const Module& module, const Device& device) {
 std::shared_ptr<Module> ChildStandIn::clone(const Device& device) const {
   is_cloned_ = true;
   if (child_.use_count() > holders_) {
-    is_held_ = true;
+    const auto tensors = Registered::tensors_of(*child_);
+    kept_ = Kept{
+        .tensors = {*tensors[0], *tensors[1]},
+        .children = Registered::children_of(*child_)};
     return child_;
   }
   return clone_tree(*child_, device);
+}
+
+void ChildStandIn::restore() const {
+  if (!kept_) {
+    return;
+  }
+  const auto tensors = Registered::tensors_of(*child_);
+  *tensors[0] = kept_->tensors[0];
+  *tensors[1] = kept_->tensors[1];
+  auto& children = Registered::children_of(*child_);
+  auto* const dict = dynamic_cast<ModuleDictImpl*>(child_.get());
+  if (dict != nullptr && children.is_empty()) {
+    dict->update(kept_->children.pairs()); // its own list is empty, too
+  } else {
+    children = kept_->children;
+  }
 }
 
 ChildrenGuard::ChildrenGuard(const Module& root) {
@@ -117,6 +138,9 @@ ChildrenGuard::ChildrenGuard(const Module& root) {
 }
 
 ChildrenGuard::~ChildrenGuard() {
+  for (const Place& place : places_) {
+    place.stand_in->restore();
+  }
   for (const Place& place : places_) {
     place.parent->replace_module(place.name, place.stand_in->child());
   }

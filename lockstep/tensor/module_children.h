@@ -3,6 +3,7 @@
 // A module's children while LibTorch's clone() runs.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <set>
@@ -39,16 +40,25 @@ class ChildStandIn : public torch::nn::Module {
     return child_;
   }
   [[nodiscard]] bool is_held() const {
-    return is_held_;
+    return kept_.has_value();
   }
+  /// Gives a held child back what it registers: LibTorch's OrderedDict, which
+  /// is assigned to itself, is empty then.
+  void restore() const;
   [[nodiscard]] bool is_cloned() const {
     return is_cloned_;
   }
 
  private:
+  struct Kept {
+    std::array<torch::OrderedDict<std::string, at::Tensor>, 2> tensors;
+    torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>
+        children;
+  };
+
   std::shared_ptr<torch::nn::Module> child_;
   long holders_ = 0;
-  mutable bool is_held_ = false;
+  mutable std::optional<Kept> kept_ = {};
   mutable bool is_cloned_ = false;
 };
 
