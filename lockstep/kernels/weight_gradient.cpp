@@ -11,6 +11,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "lockstep/kernels/weight_products.h"
+#include "lockstep/tensor/cpu_features.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -112,10 +113,12 @@ std::int64_t weight_gradient_pieces(
       grad_output.size(0) < kMinBatch) {
     return 1;
   }
-  // With more threads oneDNN may also cut the batch, by the number of channels:
-  // other sums. Without oneDNN the gradient is one matrix product.
-  const bool is_one_thread = at::get_num_threads() == 1;
-  return is_one_thread && at::globalContext().userEnabledMkldnn() ? kPieces : 1;
+  // With more threads, and with narrower vectors than AVX-512's, oneDNN may
+  // also cut the batch, by the number of channels: other sums. Without oneDNN
+  // the gradient is one matrix product.
+  const bool is_cut_alike =
+      at::get_num_threads() == 1 && widest_vectors() == VectorWidth::kAvx512;
+  return is_cut_alike && at::globalContext().userEnabledMkldnn() ? kPieces : 1;
 }
 
 Gradients same_bits_gradients(

@@ -12,8 +12,6 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <ATen/ops/zeros.h>
 
-#include "lockstep/tensor/cpu_features.h"
-
 namespace lockstep::kernels {
 namespace {
 
@@ -110,11 +108,6 @@ bool weight_products_are_exact(
     const Tensor& weight,
     const KernelSteps& steps,
     const WeightGradientFunction& libtorchs_way) {
-  // LibTorch's kernels for narrower vectors gave the bits of the made-up values
-  // and not those of a training run: measured on a processor with AVX2 alone.
-  if (widest_vectors() != VectorWidth::kAvx512) {
-    return false;
-  }
   static Trials trials;
   const Shape shape = shape_of(input, weight, steps);
   if (const auto known = trials.find(shape)) {

@@ -42,8 +42,7 @@ using WeightGradientFunction =
 
 /// True if `weight_products` gives the bits of `libtorchs_way` for tensors of
 /// these shapes with the calling thread's number of threads: tried once, on
-/// made-up values, since real ones may be zero. Never without AVX-512, where the
-/// trial proves too little. Threads: any; the arguments are
+/// made-up values, since real ones may be zero. Threads: any; the arguments are
 /// those of a convolution with one group for which `weight_products_fit`.
 bool weight_products_are_exact(
     const at::Tensor& grad_output,
