@@ -55,7 +55,7 @@ constexpr std::array kNames{
     Row{"torch._tensor._rebuild_from_type", kUnknown, rebuild_from_type},
     Row{"torch._dynamo.eval_frame.OptimizedModule", kUnknown, call_optimized_module},
     Row{"torch.fx.graph_module.reduce_graph_module", kUnknown, call_graph_module},
-    Row{"joblib.numpy_pickle.NumpyArrayWrapper", kUnknown},
+    Row{"joblib.numpy_pickle.NumpyArrayWrapper", kDataOnly},
     Row{"torch.jit._pickle.restore_type_tag", kDataOnly, call_restore_type_tag},
     Row{"torch.jit._pickle.build_intlist", kDataOnly, call_typed_list},
     Row{"torch.jit._pickle.build_doublelist", kDataOnly, call_typed_list},
