@@ -61,7 +61,7 @@ namespace {
 // by leaps.
 constexpr double kMostGrowth = 2.6;
 // What a small file takes in any case.
-constexpr double kFreeBytes = 1 << 18;
+constexpr double kFreeBytes = 1 << 20;
 constexpr double kFreeAllocations = 1 << 10;
 
 Limits small_limits() {
@@ -233,7 +233,7 @@ double growth(double small, double large, double free) {
 class Growth : public testing::TestWithParam<HostileFile> {};
 
 TEST_P(Growth, IsLinearInTheFileOrRefused) {
-  constexpr std::size_t kBytes = 5'000;
+  constexpr std::size_t kBytes = 20'000;
   std::array<std::string, 3> files;
   for (std::size_t i = 0; i < files.size(); ++i) {
     files.at(i) = GetParam().make(kBytes << i);

@@ -17,7 +17,6 @@
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_le.h"
-#include "lockstep/ckpt/pickle/dangerous_names.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
@@ -109,7 +108,7 @@ void check(
     const GlobalInfo info = find_global(name);
     const bool is_missed =
         (!info.is_harmless() && report.verdict == Verdict::kClean) ||
-        (is_dangerous_path(name) && is_plain(name) &&
+        (info.is_dangerous() && is_plain(name) &&
          report.verdict != Verdict::kFound);
     if (is_missed) {
       ++tally.missed;
