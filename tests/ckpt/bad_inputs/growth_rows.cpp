@@ -28,6 +28,7 @@ std::vector<BadInput> growth_rows() {
       "bytearray(text)",
       "tensors of 60 dimensions",
       "shared arguments",
+      "long tensor class",
       "NumPy scalars"};
   std::vector<BadInput> rows;
   for (const growth::HostileFile& file : growth::hostile_calls()) {
