@@ -176,7 +176,9 @@ Result<TreeSlot> TreeBuilder::call_value(
   if (const Bytes* bytes = value.as_bytes()) {
     note_bytes(bytes->data, in.offset);
   } else if (object->global == "builtins.bytearray") {
-    note_bytes(bytearray_text(*tuple), in.offset);
+    const std::string bytes = bytearray_text(*tuple);
+    LOCKSTEP_TRY(made_.add(bytes.size()));
+    note_bytes(bytes, in.offset);
   }
   return TreeSlot{std::move(value), depth};
 }

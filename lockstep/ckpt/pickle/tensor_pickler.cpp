@@ -67,9 +67,6 @@ Status ValuePickler::check_location(const std::string& location) const {
 }
 
 Status ValuePickler::save(const Tensor& tensor) {
-  if (out_.get(&tensor)) {
-    return {};
-  }
   LOCKSTEP_TRY(check_tensor(tensor));
   if (tensor.is_parameter) {
     LOCKSTEP_TRY(parameter(tensor));

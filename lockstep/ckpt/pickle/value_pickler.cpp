@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/pickle/value_pickler.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -30,7 +31,13 @@ Status ValuePickler::write(const Value& value) {
     return refuse(
         format("the value is nested deeper than {} levels", kMaxPickleDepth));
   }
-  return value.visit([this](const auto& part) { return save(part); });
+  // An object that comes again is a reference, as in Python's pickler.
+  return value.visit([this](const auto& part) {
+    constexpr bool is_inside =
+        std::is_scalar_v<std::remove_cvref_t<decltype(part)>>; // bool, int and
+                                                               // float
+    return !is_inside && out_.get(&part) ? Status() : save(part);
+  });
 }
 
 PickledTree ValuePickler::finish() && {
@@ -84,17 +91,17 @@ Status ValuePickler::save(const Bytes& value) {
   out_.literal("latin1");
   out_.tuple(2);
   out_.op(Op::kReduce);
-  out_.put();
+  out_.put(&value);
   return {};
 }
 
-Status ValuePickler::save(Complex value) {
+Status ValuePickler::save(const Complex& value) {
   out_.global("builtins.complex");
   out_.real(value.real);
   out_.real(value.imag);
   out_.tuple(2);
   out_.op(Op::kReduce);
-  out_.put();
+  out_.put(&value);
   return {};
 }
 
@@ -103,7 +110,7 @@ Status ValuePickler::save(const Size& value) {
   out_.integer_tuple(value.sizes);
   out_.tuple(1);
   out_.op(Op::kReduce);
-  out_.put();
+  out_.put(&value);
   return {};
 }
 
@@ -116,7 +123,7 @@ Status ValuePickler::save(const Device& value) {
   }
   out_.tuple(value.index >= 0 ? 2 : 1);
   out_.op(Op::kReduce);
-  out_.put();
+  out_.put(&value);
   return {};
 }
 
@@ -130,9 +137,6 @@ Status ValuePickler::save(const Storage& /*storage*/) {
 }
 
 Status ValuePickler::save(const List& list) {
-  if (out_.get(&list)) {
-    return {};
-  }
   out_.op(Op::kEmptyList);
   out_.put(&list);
   return list_items(list.items);
@@ -144,9 +148,6 @@ Status ValuePickler::save(const Tuple& tuple) {
     out_.tuple(0);
     return {};
   }
-  if (out_.get(&tuple)) {
-    return {};
-  }
   LOCKSTEP_TRY(tuple_items(tuple.items));
   if (out_.has(&tuple)) {
     return refuse("a tuple contains itself");
@@ -156,9 +157,6 @@ Status ValuePickler::save(const Tuple& tuple) {
 }
 
 Status ValuePickler::save(const Set& set) {
-  if (out_.get(&set)) {
-    return {};
-  }
   for (const Value& member : set.items) {
     LOCKSTEP_TRY(check_key(member));
   }
@@ -173,9 +171,6 @@ Status ValuePickler::save(const Set& set) {
 }
 
 Status ValuePickler::save(const Dict& dict) {
-  if (out_.get(&dict)) {
-    return {};
-  }
   if (dict.kind != Dict::Kind::kOrderedDict && !dict.attributes.empty()) {
     return refuse("only an OrderedDict can carry attributes");
   }
@@ -213,9 +208,6 @@ Status ValuePickler::save(const Dict& dict) {
 }
 
 Status ValuePickler::save(const Object& object) {
-  if (out_.get(&object)) {
-    return {};
-  }
   const std::string& name = object.global;
   const bool is_call = object.args != nullptr && !object.args->is_none();
   const bool is_plain = object.state == nullptr && object.items.empty();

@@ -32,7 +32,7 @@ class ValuePickler {
   Status save(double value);
   Status save(const std::string& value);
   Status save(const Bytes& value);
-  Status save(Complex value);
+  Status save(const Complex& value);
   Status save(const Size& value);
   Status save(const Device& value);
   Status save(DTypeValue value);

@@ -150,6 +150,28 @@ TEST(PickleWriter, RefersToWhatIsShared) {
   EXPECT_EQ(body_of(Value::tuple({pair, pair})), "\x88\x85q\0h\0\x86q\x01"s);
 }
 
+TEST(PickleWriter, RefersToSharedObjectsThatPythonBuildsByACall) {
+  // As pickle.dumps((x, x), 2).
+  const Value bytes = Bytes{"ab"};
+  EXPECT_EQ(
+      body_of(Value::tuple({bytes, bytes})),
+      "c_codecs\nencode\nq\0X\x02\0\0\0abq\1X\6\0\0\0latin1q\2\x86q\3R"
+      "q\4h\4\x86q\5"s);
+  for (const Value& value :
+       {Value(Complex{1, 2}), Value(Size{{3}}), Value(Device{"cpu", 1})}) {
+    const std::string body = body_of(Value::tuple({value, value}));
+    EXPECT_EQ(count_of(body, "R"), 1U) << value.type_name();
+    EXPECT_EQ(body.substr(body.size() - 5, 2), "h"s + body[body.size() - 6]);
+  }
+}
+
+TEST(PickleWriter, ChecksALongTextOnceHoweverOftenItComes) {
+  // 3 TB of text if each of them was looked at.
+  const Value text = std::string(8 << 20, 'a');
+  const Value list = Value::list(std::vector<Value>(400'000, text));
+  EXPECT_LT(body_of(list).size(), 11U << 20);
+}
+
 TEST(PickleWriter, NumbersMemoEntriesBeyond255) {
   List list;
   for (int i = 0; i < 300; ++i) {
