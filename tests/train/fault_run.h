@@ -24,7 +24,8 @@ namespace lockstep::train {
 
 inline const std::string kRunFolder = "run";
 /// How the one warning begins that a run may give after any death.
-inline constexpr std::string_view kLeftFolder = "the run folder was left by";
+inline constexpr std::string_view kLeftFolder =
+    "the run folder: it was left by a process that died";
 
 /// What the run does. An epoch has two steps.
 struct FakeRun {

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/line_observer.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {
@@ -175,7 +176,9 @@ TEST_F(OwnPartsTest, AnOwnLossHasNoAccuracyAndItsLowestIsTheBest) {
   RecordingLog log;
   const TrainResult result = train(
       config("run"),
-      {.log = &log, .observers = {seen}, .own = parts(squares)});
+      {.log = &log,
+       .observers = {seen, std::make_shared<LineObserver>(log, 50)},
+       .own = parts(squares)});
   EXPECT_FALSE(result.best_acc1);
   EXPECT_FALSE(result.test.value().top1);
   for (const StepRecord& step : seen->steps) {
