@@ -22,7 +22,7 @@ import tempfile
 import zipfile
 
 from check_common import finish
-from check_tidy import for_clang
+from check_tidy import for_clang, sources
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build/cuda_packages"
@@ -57,10 +57,10 @@ def fetch():
 
 
 def command(entry, own):
-    """That of the file that stands in for `own`, without the output."""
+    """Compiles `own` as `entry` compiles what stands in for it, into nothing."""
     words = for_clang(entry)["arguments"]
     del words[words.index("-o"):words.index("-o") + 2]
-    words[words.index("-c") + 1] = str(pathlib.Path(entry["file"]).with_name(own))
+    words[words.index("-c") + 1] = str(own)
     return words + [
         "-fsyntax-only", "-DC10_CUDA_NO_CMAKE_CONFIGURE_FILE",
         "-I", str(ROOT / "lockstep/dist/internal/cuda_stub"),
@@ -73,9 +73,10 @@ def compile_files(commands):
     problems = []
     for entry in commands:
         for stand_in, own in STAND_INS.items():
-            if entry["file"].endswith(stand_in):
+            if stand_in in sources(entry):
+                path = (ROOT / stand_in).with_name(own)
                 result = subprocess.run(
-                    command(entry, own), cwd=entry["directory"],
+                    command(entry, path), cwd=entry["directory"],
                     capture_output=True, text=True, check=False)
                 if result.returncode != 0:
                     problems += result.stderr.splitlines()

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs clang-tidy: check_tidy.py COMPILE_COMMANDS [FILE...]
 
-The whole tree takes hours, so what was changed last is checked first, and what
-LOCKSTEP_TIDY_SECONDS (900) do not suffice for is left out and counted: two
-thirds of them are for torch-free files, a third is for those that see LibTorch,
-which cost most of a minute each. LOCKSTEP_TIDY=all checks everything,
-LOCKSTEP_TIDY=core everything that is torch-free. FILEs given by name are checked
-in any case.
+It checks the batches that the build compiles: what LibTorch's headers cost is
+paid once for each. The whole tree takes an hour, so what was changed last is
+checked first, and what LOCKSTEP_TIDY_SECONDS (600) do not suffice for is left
+out and counted: half of them are for torch-free files. LOCKSTEP_TIDY=all checks
+everything, LOCKSTEP_TIDY=core everything that is torch-free. The batches of FILEs
+given by name are checked in any case.
 """
 
 import concurrent.futures
@@ -25,6 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = int(os.environ.get("LOCKSTEP_JOBS", "2"))
 # GCC's precompiled header means nothing to clang; nor do some warnings.
 DROPPED = {"-Winvalid-pch", "-Werror", "-Wno-restrict"}
+OPTIONS = ["--quiet", "--extra-arg=-Wno-unknown-warning-option",
+           "--checks=-bugprone-suspicious-include"]  # what a batch consists of
 
 
 def for_clang(entry):
@@ -37,7 +39,7 @@ def for_clang(entry):
         word = words.pop(0)
         if word == "-include" and words[0].endswith("cmake_pch.hxx"):
             words.pop(0)
-        elif word not in DROPPED:
+        elif word not in DROPPED and not word.startswith("--param="):
             kept.append(word)
     return {"directory": entry["directory"], "file": entry["file"],
             "arguments": kept}
@@ -60,57 +62,77 @@ def ages():
     return found
 
 
+def sources(entry):
+    """The files of the project, relative, that an entry of the compile database
+    compiles: those of a batch, or its own."""
+    path = pathlib.Path(entry["file"])
+    paths = [path]
+    if path.name.startswith("unity_"):
+        paths = [pathlib.Path(line.split('"')[1])
+                 for line in path.read_text().splitlines()
+                 if line.startswith("#include")]
+    return [str(path.relative_to(ROOT)) for path in paths
+            if path.is_relative_to(ROOT)
+            and not path.is_relative_to(ROOT / "build")]
+
+
 def choose(entries, named):
-    """(torch-free files, torch files) to check, what was changed last first."""
+    """(torch-free, torch) entries to check, what was changed last first."""
+    age = ages()
     core, torch = [], []
     for entry in entries:
-        path = pathlib.Path(entry["file"])
-        if not path.is_relative_to(ROOT) or path.is_relative_to(
-                ROOT / "build"):
+        names = sources(entry)
+        if not names or (named and not named & set(names)):
             continue
-        name = str(path.relative_to(ROOT))
+        rank = min(age.get(name.rpartition(".")[0], len(age)) for name in names)
         sees_torch = any("libtorch" in word or "/torch/include" in word
                          for word in entry["arguments"])
-        if named:
-            if name in named:
-                core.append(name)
-        elif not sees_torch:
-            core.append(name)
-        elif os.environ.get("LOCKSTEP_TIDY") != "core":
-            torch.append(name)
-    age = ages()
-    for names in core, torch:
-        names.sort(key=lambda name: age.get(name.rpartition(".")[0], len(age)))
-    return core, torch
+        if not sees_torch:
+            core.append((rank, entry))
+        elif named or os.environ.get("LOCKSTEP_TIDY") != "core":
+            torch.append((rank, entry))
+    for part in core, torch:
+        part.sort(key=lambda ranked: ranked[0])
+    return [[entry for _, entry in part] for part in (core, torch)]
 
 
-def run_tidy(database, name):
+def own_options(entry):
+    """A batch lies in the build: the options of its sources' folder."""
+    folder = (ROOT / sources(entry)[0]).parent
+    while not (folder / ".clang-tidy").exists():
+        folder = folder.parent
+    return [] if folder == ROOT else [f"--config-file={folder}/.clang-tidy"]
+
+
+def run_tidy(database, entry):
+    name = entry["file"]
     start = time.monotonic()
     result = subprocess.run(
-        ["clang-tidy-16", "--quiet", "-p", str(database),
-         "--extra-arg=-Wno-unknown-warning-option", str(ROOT / name)],
+        ["clang-tidy-16", *OPTIONS, *own_options(entry), "-p", str(database),
+         name],
         capture_output=True, text=True, check=False)
     # stderr only counts suppressed warnings, unless the run itself failed.
     text = result.stdout + (result.stderr if result.returncode else "")
     return name, result.returncode, text, time.monotonic() - start
 
 
-def run_all(database, names, seconds):
-    """Problems found, and for how many files the time did not suffice."""
+def run_all(database, entries, seconds):
+    """Problems found, and for how many batches the time did not suffice."""
     problems, skipped = [], []
     deadline = time.monotonic() + seconds
 
-    def work(name):
+    def work(entry):
         if time.monotonic() > deadline:
-            skipped.append(name)
+            skipped.append(entry)
             return
-        name, code, text, seconds = run_tidy(database, name)
+        name, code, text, seconds = run_tidy(database, entry)
+        name = name.removeprefix(f"{ROOT}/build/lint/")
         print(f"tidy: {name} ({seconds:.0f} s)", flush=True)
         if code:
             problems.append(f"{name}:\n{text}")
 
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        list(pool.map(work, names))
+        list(pool.map(work, entries))
     return problems, len(skipped)
 
 
@@ -122,16 +144,16 @@ def main():
     database.mkdir(parents=True, exist_ok=True)
     (database / "compile_commands.json").write_text(json.dumps(entries))
     core, torch = choose(entries, set(sys.argv[2:]))
-    limit = float(os.environ.get("LOCKSTEP_TIDY_SECONDS", "900"))
+    limit = float(os.environ.get("LOCKSTEP_TIDY_SECONDS", "600"))
     if sys.argv[2:] or os.environ.get("LOCKSTEP_TIDY") in ("all", "core"):
         limit = float("inf")
-    problems, skipped = run_all(database, core, limit * 2 / 3)
-    more, skipped_torch = run_all(database, torch, limit / 3)
+    problems, skipped = run_all(database, core, limit / 2)
+    more, skipped_torch = run_all(database, torch, limit / 2)
     if skipped or skipped_torch:
-        print(f"tidy: no time left for {skipped} torch-free files and "
-              f"{skipped_torch} torch files; LOCKSTEP_TIDY=all checks them")
+        print(f"tidy: no time left for {skipped} torch-free batches and "
+              f"{skipped_torch} torch batches; LOCKSTEP_TIDY=all checks them")
     finish("tidy", problems + more,
-           f"{len(core) + len(torch) - skipped - skipped_torch} files")
+           f"{len(core) + len(torch) - skipped - skipped_torch} batches")
 
 
 if __name__ == "__main__":
