@@ -169,7 +169,8 @@ at::Tensor TensorReader::tensor(const ckpt::Tensor& tensor) {
 std::optional<double> number_in(const ckpt::Value& value) {
   const ckpt::Tensor* tensor = value.as_tensor();
   if (tensor == nullptr || tensor->numel() != 1) {
-    return value.number();
+    const auto number = value.number();
+    return number ? std::optional(*number) : std::nullopt;
   }
   const at::Tensor number = to_tensor(*tensor);
   return number.is_complex() ? std::nullopt

@@ -12,8 +12,8 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <exception>
+#include <system_error>
 
 namespace lockstep::test {
 namespace {
@@ -71,7 +71,7 @@ std::string where_locks_fail(
     const std::string text =
         filter_locks(error_number)
             ? text_of(work)
-            : std::string("no filter: ") + std::strerror(errno);
+            : "no filter: " + std::generic_category().message(errno);
     const auto size = static_cast<ssize_t>(text.size());
     ::_exit(::write(pipe[1], text.data(), text.size()) == size ? 0 : 1);
   }

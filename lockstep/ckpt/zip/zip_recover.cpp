@@ -85,8 +85,8 @@ std::uint64_t take_descriptor(
 
 class Recovery {
  public:
-  Recovery(ByteSource& source, const Limits& limits)
-      : source_(source), limits_(limits) {}
+  Recovery(ByteSource& source, Limits limits)
+      : source_(source), limits_(std::move(limits)) {}
 
   Result<RecoveredRecords> run() {
     std::uint64_t at = 0;

@@ -32,7 +32,8 @@ Pickle kept(const Pickle& pickle, int place) {
 }
 
 std::string text(std::size_t n) {
-  return std::string(n / 2, 'a');
+  std::string made(n / 2, 'a');
+  return made;
 }
 
 // `module.name(used)` again and again.
