@@ -20,7 +20,10 @@ std::vector<std::int64_t> sample_order(
              options.consumed,
              samples)});
   }
-  DistributedSampler sampler(samples, {.seed = options.seed});
+  // The order of all ranks, which is cut below.
+  DistributedSampler sampler(
+      samples,
+      {.num_replicas = 1, .rank = 0, .seed = options.seed});
   sampler.set_epoch(options.epoch);
   const std::vector<std::int64_t> all = sampler.indices();
   const auto left = static_cast<std::size_t>(samples - options.consumed);
