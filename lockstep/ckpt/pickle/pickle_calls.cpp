@@ -176,9 +176,9 @@ Result<TreeSlot> TreeBuilder::call_value(
   if (const Bytes* bytes = value.as_bytes()) {
     note_bytes(bytes->data, in.offset);
   } else if (object->global == "builtins.bytearray") {
-    const std::string bytes = bytearray_text(*tuple);
-    LOCKSTEP_TRY(made_.add(bytes.size()));
-    note_bytes(bytes, in.offset);
+    const std::string content = bytearray_text(*tuple);
+    LOCKSTEP_TRY(made_.add(content.size()));
+    note_bytes(content, in.offset);
   }
   return TreeSlot{std::move(value), depth};
 }

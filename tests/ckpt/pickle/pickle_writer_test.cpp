@@ -168,8 +168,7 @@ TEST(PickleWriter, RefersToSharedObjectsThatPythonBuildsByACall) {
 TEST(PickleWriter, ChecksALongTextOnceHoweverOftenItComes) {
   // 3 TB of text if each of them was looked at.
   const Value text = std::string(8 << 20, 'a');
-  const Value list = Value::list(std::vector<Value>(400'000, text));
-  EXPECT_LT(body_of(list).size(), 11U << 20);
+  EXPECT_LT(body_of(List{std::vector<Value>(400'000, text)}).size(), 11U << 20);
 }
 
 TEST(PickleWriter, NumbersMemoEntriesBeyond255) {
