@@ -71,7 +71,7 @@ TEST_F(OracleTest, LossesWithBfloat16EqualPythonsToTheLastBit) {
   for (const char* model : {"mlp", "resnet18"}) {
     TrainConfig config = as_in_python(model);
     // Without AVX-512, LibTorch takes seconds for an image in bfloat16.
-    config.batch_size = widest_vectors() == VectorWidth::kAvx512 ? 64 : 8;
+    config.batch_size = widest_vectors() == VectorWidth::kAvx512 ? 64 : 4;
     config.max_train_samples = 5 * config.batch_size;
     config.max_eval_samples = config.batch_size;
     config.epochs = 1;
