@@ -232,8 +232,7 @@ using TensorVisitor =
 /// set; "d.<keys>.0" for (a part of) the first key; "d.<attributes>.ema" for an
 /// attribute of a dict or tensor; "fc.<state>._buffers.mask" for what a module
 /// holds beside its state_dict, unless it has a name already. A container is
-/// visited once there. Parameters of quantization belong to their tensor and
-/// are not visited.
+/// visited once there. Parameters of quantization belong to their tensor.
 /// Errors: kUnsafe (E_DEPTH); kUnsafe (E_LIMIT) after `max_visits` values.
 Status for_each_tensor(
     const Value& root,
@@ -248,6 +247,8 @@ struct TensorVisitors {
   const TensorVisitor* placed = nullptr;
   /// Those of modules beside their state_dict.
   const TensorVisitor* beside = nullptr;
+  /// Sparse and other layouts of known shape: as tensors without a storage.
+  const TensorVisitor* wholes = nullptr;
 };
 
 /// The same, told apart; or those with names of their own only.
@@ -268,12 +269,10 @@ bool holds_tensor(const Value& root);
 /// Name of the first tensor that views `storage`, "" if none does.
 std::string first_tensor_of(const Value& root, const Storage* storage);
 
-// Finds a value by its dotted name: "state_dict.fc.weight",
-// "optimizer.param_groups.0.lr". Keys may hold dots themselves.
-
-/// The value at `path`; "" is `root` itself. Modules are entered by the names
-/// of their state_dict, other objects by their state.
-/// Ownership: shared with `root`. Errors: kNotFound, with the nearest names.
+/// The value at `path`, its dotted name: "optimizer.param_groups.0.lr"; keys
+/// may hold dots themselves. "" is `root` itself. Modules are entered by the
+/// names of their state_dict, other objects by their state. Ownership: shared
+/// with `root`. Errors: kNotFound, with the nearest names.
 Result<Value> find_path(const Value& root, std::string_view path);
 
 /// The name in `root`, a value's or that of a module, nearest to `path`, which

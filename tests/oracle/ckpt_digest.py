@@ -22,6 +22,11 @@ OLD_NAMES = {
     "complex128": "ComplexDouble", "complex64": "ComplexFloat", "qint8": "QInt8", "quint8": "QUInt8",
     "qint32": "QInt32",
 }
+LAYOUT_PARTS = {
+    torch.sparse_coo: ["_indices", "_values"],
+    torch.sparse_csr: ["crow_indices", "col_indices", "values"],
+    torch.sparse_bsc: ["ccol_indices", "row_indices", "values"],
+}
 DICTS = (dict, collections.OrderedDict, collections.Counter)
 SCALARS = (str, bytes, bytearray, int, float, complex, bool, type(None), set, frozenset, torch.Size,
            torch.dtype, torch.device, type)
@@ -53,6 +58,8 @@ def tensors(value, name="", seen=None):
     seen = set() if seen is None else seen
     if isinstance(value, torch.Tensor):
         yield name, value
+        for part in LAYOUT_PARTS.get(value.layout, []):
+            yield below(name, part.strip("_")), getattr(value, part)()
         return
     if isinstance(value, SCALARS):
         return
@@ -64,10 +71,20 @@ def tensors(value, name="", seen=None):
         yield from tensors(item, name if step is None else below(name, step), seen)
 
 
+def quantizer(tensor):
+    """What the integers stand for."""
+    if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        return f"\t{tensor.q_scale():.17g}\t{tensor.q_zero_point()}".encode()
+    return (f"\taxis {tensor.q_per_channel_axis()}".encode() + raw(tensor.q_per_channel_scales()) +
+            raw(tensor.q_per_channel_zero_points()))
+
+
 def raw(tensor):
+    if tensor.layout != torch.strided or tensor.is_meta:
+        return b""
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     if plain.is_quantized:
-        plain = plain.int_repr()
+        return raw(plain.int_repr()) + quantizer(plain)
     return bytes(plain.flatten().view(torch.uint8).numpy()) if plain.numel() else b""
 
 
@@ -129,7 +146,21 @@ def strides():
             torch.ones(1).expand(1000, 3), torch.randn(400_001).view(-1)[1:]]
 
 
-CASES = {"objects": objects, "model": model, "keys": keys, "strides": strides, "bare": lambda: torch.arange(5),
+def quantized():
+    grid = torch.arange(6.0).reshape(2, 3)
+    scales, zeros = torch.tensor([0.1, 0.25]), torch.tensor([3, 0])
+    return {"tensor": torch.quantize_per_tensor(grid, 0.1, 2, torch.quint8),
+            "channels": torch.quantize_per_channel(grid, scales.double(), zeros, 0, torch.qint8),
+            "floats": torch.quantize_per_channel(grid, scales, zeros.float(), 0, torch.quint8)}
+
+
+def layouts():
+    grid = torch.eye(4)
+    return {"coo": grid.to_sparse().coalesce(), "csr": grid.to_sparse_csr(), "bsc": grid.to_sparse_bsc((2, 2)),
+            "meta": torch.ones(3, device="meta")}
+
+
+CASES = {"quantized": quantized, "layouts": layouts, "objects": objects, "model": model, "keys": keys, "strides": strides, "bare": lambda: torch.arange(5),
          "nothing": lambda: {"epoch": 3}}
 
 

@@ -88,14 +88,21 @@ class TensorWalk final : public ValueWalk {
       is_beside_ = outer;
     }
     if (seen.layout) {
-      return parts(*seen.layout);
+      return parts(*seen.layout, is_new);
     }
     // Other objects once: a second name says nothing new.
     return is_new || seen.is_module ? enter(value) : Status();
   }
 
   // A sparse tensor shows as `name.indices`, `name.values`.
-  Status parts(const LayoutTensor& tensor) {
+  Status parts(const LayoutTensor& tensor, bool is_new) {
+    const bool is_found = is_new || !only_new_;
+    if (visitors_.wholes != nullptr && tensor.sizes && is_found) {
+      Tensor whole;
+      whole.dtype = tensor.dtype.value_or(whole.dtype);
+      whole.sizes = *tensor.sizes;
+      (*visitors_.wholes)(name(), whole);
+    }
     for (const auto& [part, value] : tensor.parts) {
       LOCKSTEP_TRY(part.empty() ? walk(*value) : below(part, *value));
     }

@@ -16,6 +16,23 @@ bool is_unread(const Value& value) {
          object->args == nullptr && object->state == nullptr;
 }
 
+class ArrayWalk : public ValueWalk {
+ public:
+  std::vector<std::string> names;
+
+ private:
+  Status visit(const Value& value) override {
+    const Object* object = value.as_object();
+    // In numpy.core, numpy._core or a class of NumPy's own.
+    if (object != nullptr && object->global.starts_with("numpy.") &&
+        object->global.ends_with(".multiarray._reconstruct")) {
+      names.push_back(name());
+      return {};
+    }
+    return enter(value);
+  }
+};
+
 Error not_read(std::string_view what, std::string hint) {
   Error error = save_error(
       ErrorCode::kUnsupported,
@@ -40,6 +57,12 @@ std::vector<std::string> unread_arrays(const Value& root) {
     }
   }
   return names;
+}
+
+Result<std::vector<std::string>> pickled_arrays(const Value& root) {
+  ArrayWalk walk;
+  LOCKSTEP_TRY(walk.walk(root));
+  return std::move(walk.names);
 }
 
 Status check_arrays_read(const Value& root) {

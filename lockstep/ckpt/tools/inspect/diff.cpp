@@ -14,6 +14,7 @@
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/ckpt/tools/inspect/map_hint.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
@@ -192,6 +193,8 @@ struct Named {
 // Tensors of a file by their mapped names, in file order.
 struct Side {
   std::vector<Named> tensors = {};
+  // Of other layouts: what is not in their parts.
+  std::map<std::string, Tensor> wholes = {};
   std::map<std::string, std::size_t, std::less<>> index = {};
   // How often a name was there before.
   std::map<std::string, int> twice = {};
@@ -245,15 +248,24 @@ std::string mapped(const std::string& name, const DiffOptions& options) {
 Result<Side> collect(const Value& root, const DiffOptions& options) {
   Side side;
   std::string twice;
+  const TensorVisitor add = [&](const std::string& name, const Tensor& tensor) {
+    const std::string key = mapped(name, options);
+    twice = side.add(key, tensor) ? twice : key;
+    for (const auto& [part, value] : channel_parts(tensor)) {
+      side.add(key + part, value);
+    }
+  };
+  const TensorVisitor add_whole = [&](const std::string& name,
+                                      const Tensor& whole) {
+    side.wholes.emplace(mapped(name, options), whole);
+  };
   LOCKSTEP_TRY(for_each_tensor(
       root,
-      [&](const std::string& name, const Tensor& tensor) {
-        const std::string key = mapped(name, options);
-        twice = side.add(key, tensor) ? twice : key;
-        for (const auto& [part, value] : channel_parts(tensor)) {
-          side.add(key + part, value);
-        }
-      },
+      TensorVisitors{
+          .named = &add,
+          .placed = &add,
+          .beside = &add,
+          .wholes = &add_whole},
       options.limits.max_nodes));
   if (!twice.empty() && !options.maps.empty()) {
     return Error{
@@ -275,46 +287,6 @@ DiffRow absent(DiffKind kind, const Named& named) {
   DiffRow row{.kind = kind, .name = named.name};
   (kind == DiffKind::kOnlyA ? row.a : row.b) = text_of(named.tensor);
   return row;
-}
-
-// What stands before the name of every tensor in `longer` that `shorter` has
-// without it; "" if there is no such text.
-std::string common_prefix(
-    const std::vector<DiffRow>& rows,
-    DiffKind longer,
-    DiffKind shorter) {
-  std::map<std::string, std::uint64_t> votes;
-  std::vector<std::string> names;
-  for (const DiffRow& row : rows) {
-    if (row.kind == shorter) {
-      names.push_back(row.name);
-    }
-  }
-  std::ranges::sort(names);
-  for (const DiffRow& row : rows) {
-    if (row.kind != longer) {
-      continue;
-    }
-    for (std::size_t dot = row.name.find('.'); dot != std::string::npos;
-         dot = row.name.find('.', dot + 1)) {
-      if (std::ranges::binary_search(names, row.name.substr(dot + 1))) {
-        ++votes[row.name.substr(0, dot + 1)];
-        break;
-      }
-    }
-  }
-  const auto best = std::ranges::max_element(votes, {}, [](const auto& vote) {
-    return vote.second;
-  });
-  return best != votes.end() && best->second == names.size() ? best->first : "";
-}
-
-std::string map_hint(const std::vector<DiffRow>& rows) {
-  std::string prefix = common_prefix(rows, DiffKind::kOnlyA, DiffKind::kOnlyB);
-  if (prefix.empty()) {
-    prefix = common_prefix(rows, DiffKind::kOnlyB, DiffKind::kOnlyA);
-  }
-  return prefix.empty() ? "" : prefix + "=";
 }
 
 // The row of two tensors of one name, nothing if they are equal.
@@ -346,10 +318,41 @@ Result<std::optional<DiffRow>> compare(
   return row.different == 0 ? std::optional<DiffRow>() : std::optional(row);
 }
 
-// Of both files, each name once.
-std::vector<std::string> unread_in(const Value& a, const Value& b) {
-  std::vector<std::string> names = internal::unread_arrays(a);
-  std::ranges::copy(internal::unread_arrays(b), std::back_inserter(names));
+// Tensors of other layouts: their shapes; their parts were compared.
+void compare_wholes(const Side& a, const Side& b, std::vector<DiffRow>& rows) {
+  for (const auto& [name, whole] : a.wholes) {
+    const auto other = b.wholes.find(name);
+    if (other == b.wholes.end()) {
+      if (b.find(name) == nullptr) {
+        rows.push_back(absent(DiffKind::kOnlyA, {name, whole}));
+      }
+    } else if (const auto theirs = describe(other->second);
+               describe(whole) != theirs) {
+      const bool is_shape = whole.sizes != other->second.sizes;
+      rows.push_back(
+          {.kind = is_shape ? DiffKind::kShape : DiffKind::kDType,
+           .name = name,
+           .a = describe(whole),
+           .b = theirs});
+    }
+  }
+  for (const auto& [name, whole] : b.wholes) {
+    if (!a.wholes.contains(name) && a.find(name) == nullptr) {
+      rows.push_back(absent(DiffKind::kOnlyB, {name, whole}));
+    }
+  }
+}
+
+// Arrays of both files, each name once.
+Result<std::vector<std::string>> unread_in(const Value& a, const Value& b) {
+  std::vector<std::string> names;
+  for (const Value* side : {&a, &b}) {
+    std::ranges::move(
+        internal::unread_arrays(*side),
+        std::back_inserter(names));
+    LOCKSTEP_ASSIGN(auto pickled, internal::pickled_arrays(*side));
+    std::ranges::move(pickled, std::back_inserter(names));
+  }
   std::ranges::sort(names);
   names.erase(std::ranges::unique(names).begin(), names.end());
   return names;
@@ -391,8 +394,9 @@ diff(const Value& a, const Value& b, const DiffOptions& options) {
       report.rows.push_back(absent(DiffKind::kOnlyB, named));
     }
   }
-  report.map_hint = map_hint(report.rows);
-  report.unread = unread_in(a, b);
+  compare_wholes(left, right, report.rows);
+  report.map_hint = internal::map_hint(report.rows);
+  LOCKSTEP_ASSIGN(report.unread, unread_in(a, b));
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include <nettle/sha2.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/verify.h"
@@ -55,7 +56,8 @@ using ViewKey = std::tuple<
     std::vector<std::int64_t>,
     DType,
     bool,
-    bool>;
+    bool,
+    const Value*>;
 
 ViewKey key_of(const Tensor& tensor) {
   return {
@@ -65,7 +67,8 @@ ViewKey key_of(const Tensor& tensor) {
       tensor.strides,
       tensor.dtype,
       tensor.is_conj,
-      tensor.is_neg};
+      tensor.is_neg,
+      tensor.quantizer.get()};
 }
 
 class Digester {
@@ -94,6 +97,15 @@ class Digester {
     return {};
   }
 
+  // Its parts are rows of their own.
+  void add_whole(const std::string& name, const Tensor& whole) {
+    rows_.push_back(
+        {.name = name,
+         .type = digest_type(whole.dtype),
+         .shape = shape_text(whole),
+         .sha256 = Sha256().hex()});
+  }
+
   std::vector<DigestRow> finish() {
     std::ranges::sort(rows_, [](const DigestRow& a, const DigestRow& b) {
       return std::tie(a.name, a.type, a.shape, a.sha256) <
@@ -106,11 +118,44 @@ class Digester {
   Result<std::string> hash_of(const Tensor& tensor) {
     LOCKSTEP_TRY(budget_.add(tensor));
     Sha256 hash;
-    LOCKSTEP_TRY(for_each_block(tensor, [&hash](ByteSpan block) {
+    LOCKSTEP_TRY(add_elements(tensor, hash));
+    if (tensor.quantizer != nullptr) {
+      LOCKSTEP_TRY(add_quantizer(tensor, hash));
+    }
+    return hash.hex();
+  }
+
+  static Status add_elements(const Tensor& tensor, Sha256& hash) {
+    return for_each_block(tensor, [&hash](ByteSpan block) {
       hash.update(block);
       return Status();
-    }));
-    return hash.hex();
+    });
+  }
+
+  // What the integers stand for. Nothing where it is broken: `verify` says so.
+  Status add_quantizer(const Tensor& tensor, Sha256& hash) {
+    const auto quantizer = read_quantizer(tensor);
+    if (!quantizer) {
+      return {};
+    }
+    if (!quantizer->is_per_channel) {
+      hash.update(as_byte_span(
+          format("\t{:.17g}\t{}", quantizer->scale, quantizer->zero_point)));
+      return {};
+    }
+    hash.update(as_byte_span(format("\taxis {}", quantizer->axis)));
+    for (const Value* part : {&quantizer->scales, &quantizer->zero_points}) {
+      if (const Tensor* numbers = part->as_tensor()) {
+        LOCKSTEP_TRY(budget_.add(*numbers));
+        LOCKSTEP_TRY(add_elements(*numbers, hash));
+      } else if (const List* list = part->as_list()) {
+        for (const Value& number : list->items) {
+          hash.update(
+              as_byte_span(format("\t{:.17g}", number.number().value_or(0))));
+        }
+      }
+    }
+    return {};
   }
 
   ExpansionBudget budget_;
@@ -130,9 +175,14 @@ Result<std::vector<DigestRow>> digest_rows(
       first = digester.add(name, tensor);
     }
   };
+  const TensorVisitor add_whole =
+      [&digester](const std::string& name, const Tensor& whole) {
+        digester.add_whole(name, whole);
+      };
   // A whole model has the digest of its state_dict.
-  LOCKSTEP_TRY(
-      for_each_tensor(root, TensorVisitors{.named = &add, .placed = &add}));
+  LOCKSTEP_TRY(for_each_tensor(
+      root,
+      TensorVisitors{.named = &add, .placed = &add, .wholes = &add_whole}));
   LOCKSTEP_TRY(std::move(first));
   return digester.finish();
 }

@@ -197,5 +197,40 @@ TEST(Diff, NamesArraysThatWereNotRead) {
   EXPECT_THAT(report_of(Value::dict({}), Value::dict({})).unread, IsEmpty());
 }
 
+// As NumPy pickles an array: numpy.core before NumPy 2.
+TEST(Diff, NamesArraysOfPickles) {
+  for (const char* core : {"numpy.core", "numpy._core"}) {
+    const Value array = Object{
+        .global = std::string(core) + ".multiarray._reconstruct",
+        .args = std::make_shared<Value>(Value::tuple({}))};
+    const Value a = Value::dict({{"n", Value::list({1, array})}});
+    EXPECT_THAT(report_of(a, a).unread, testing::ElementsAre("n.1"));
+  }
+}
+
+Value sparse(std::int64_t rows) {
+  const Tensor indices =
+      tensor_of<std::int64_t>(DType::kInt64, {0, 1, 1, 0}, {2, 2});
+  return Object{
+      .global = "torch._utils._rebuild_sparse_tensor",
+      .args = std::make_shared<Value>(Value::tuple(
+          {Object{
+               .global = "torch.serialization._get_layout",
+               .args =
+                   std::make_shared<Value>(Value::tuple({"torch.sparse_coo"}))},
+           Value::tuple({indices, floats({1, 2}), Size{{rows, 2}}})}))};
+}
+
+TEST(Diff, SparseTensorsOfAnotherShapeDiffer) {
+  EXPECT_THAT(report_of(sparse(2), sparse(2)).rows, IsEmpty());
+  const DiffReport report = report_of(
+      Value::dict({{"w", sparse(2)}}),
+      Value::dict({{"w", sparse(3)}}));
+  ASSERT_EQ(report.rows.size(), 1U);
+  EXPECT_EQ(report.rows[0].kind, DiffKind::kShape);
+  EXPECT_EQ(report.rows[0].name, "w");
+  EXPECT_EQ(report.compared, 2U); // indices and values
+}
+
 } // namespace
 } // namespace lockstep::ckpt

@@ -4,10 +4,12 @@
 // strides, sharing and lazy flags do not count.
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/verify.h"
 #include "tests/ckpt/value_fixture.h"
@@ -62,6 +64,30 @@ TEST(Digest, StridesDoNotCount) {
   Tensor columns = tensor_of<float>(DType::kFloat32, {1, 3, 2, 4}, {2, 2});
   columns.strides = {1, 2};
   EXPECT_EQ(digest_of(rows), digest_of(columns));
+}
+
+TEST(Digest, WhatIntegersStandForCounts) {
+  std::set<std::string> all;
+  for (const double scale : {0.1, 0.2}) {
+    for (const std::int64_t zero : {0, 1}) {
+      Tensor tensor = tensor_of<std::int8_t>(DType::kQInt8, {1, 2}, {2});
+      tensor.quantizer = std::make_shared<Value>(
+          quantizer_value({.scale = scale, .zero_point = zero}));
+      all.insert(digest_of(tensor));
+      for (const std::int64_t axis : {0, 1}) {
+        Tensor grid =
+            tensor_of<std::int8_t>(DType::kQInt8, {1, 2, 3, 4}, {2, 2});
+        grid.quantizer = std::make_shared<Value>(quantizer_value(
+            {.is_per_channel = true,
+             .scales = tensor_of<double>(DType::kFloat64, {scale, 1}, {2}),
+             .zero_points =
+                 tensor_of<std::int64_t>(DType::kInt64, {zero, 0}, {2}),
+             .axis = axis}));
+        all.insert(digest_of(grid));
+      }
+    }
+  }
+  EXPECT_EQ(all.size(), 12U);
 }
 
 TEST(Digest, LazyFlagsAreApplied) {
