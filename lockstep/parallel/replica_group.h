@@ -75,8 +75,9 @@ struct ReplicaOutputs {
 /// - Random operations: see Note [Replica streams] in random_stream.h for the
 ///   CPU; other devices draw from the device's own generator.
 /// - Plain members changed after construction (a dropout rate) are seen by
-///   replicas 1.. after `rebuild()`; parameters, buffers, `requires_grad`,
-///   `train()`, replaced children and tensors are followed by themselves.
+///   replicas 1.. after `rebuild()` if the module has `clone()`, else if
+///   `factory` sets them; parameters, buffers, `requires_grad`, `train()`,
+///   replaced children and tensors are followed by themselves.
 ///
 /// Note [Teams that spin]
 /// After an operation of several threads OpenMP's team stays awake for the next
