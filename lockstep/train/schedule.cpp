@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -86,8 +87,14 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
   }
   std::vector<ParamGroup>& groups = optimizer_.param_groups();
   const std::vector<double> loaded = rates_of(groups);
+  const bool has_several_rates =
+      std::ranges::adjacent_find(loaded, std::not_equal_to()) != loaded.end();
   for (std::size_t i = 0; i < groups.size(); ++i) {
     // What a schedule keeps in the groups; the file knows the first rate best.
+    // As in PyTorch, groups of several rates begin with their own.
+    if (has_several_rates && groups[i].find("initial_lr") == nullptr) {
+      groups[i].set("initial_lr", loaded[i]);
+    }
     for (const auto& [name, value] : first_groups_[i].options) {
       if (groups[i].find(name) == nullptr) {
         groups[i].set(name, value);
