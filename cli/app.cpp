@@ -2,7 +2,6 @@
 //
 // The command line: which command it names, its parser, help and version.
 #include <algorithm>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/reading_flags.h"
 #include "cli/usage_errors.h"
+#include "lockstep/base/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
 
@@ -92,15 +92,7 @@ Result<Choice> choose(Args args) {
 Result<int> run_parsed(const Runner& runner, Common& common) {
   LOCKSTEP_ASSIGN(common.color, wants_color(common.color_mode));
   apply_reading_flags(common);
-  try {
-    return runner();
-  } catch (const std::bad_alloc&) {
-    return Error{
-        .code = ErrorCode::kIo,
-        .op = "cli.run",
-        .message = "the system gives no more memory",
-        .hint = "free memory, or allow more with 'ulimit -v'"};
-  }
+  return caught("cli.run", runner);
 }
 
 // -o "$OUT" with a variable that is not set must not change the input.

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "lockstep/base/atomic_file.h"
+#include "lockstep/base/caught.h"
 
 int main(int argc, char** argv) {
   using lockstep::ErrorCode;
@@ -26,14 +27,9 @@ int main(int argc, char** argv) {
           false);
     }
     return status;
-  } catch (const lockstep::Exception& exception) {
-    return cli::print_error(exception.error(), "lockstep.error/1", false);
   } catch (const std::exception& exception) {
     return cli::print_error(
-        {.code = ErrorCode::kInternal,
-         .op = "cli.run",
-         .message = exception.what(),
-         .hint = "this is a bug in Lockstep; please report it"},
+        lockstep::error_of(exception, "cli.run"),
         "lockstep.error/1",
         false);
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/atomic_file.h"
+#include "lockstep/base/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/load.h"
@@ -224,7 +225,14 @@ ScanReport scan(
     const std::string& name,
     const Limits& limits) {
   ScanCollector out(name, limits);
-  Status status = scan_all(source, out);
+  Status status;
+  Status ended = caught("ckpt.scan", [&]() -> Status {
+    status = scan_all(source, out);
+    return {};
+  });
+  if (!ended) {
+    out.add_unreadable(std::move(ended).error());
+  }
   ScanReport report = out.finish();
   if (!status) {
     report.notes.push_back(status.error());
