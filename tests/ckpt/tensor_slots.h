@@ -69,6 +69,29 @@ inline void put_typed(Pickle& pickle, const Put& inner) {
   pickle.op('s').op('t').op('R');
 }
 
+/// A tensor whose attributes are set twice: a `_rebuild_from_type_v2` of a
+/// `_rebuild_from_type_v2`.
+inline void put_typed_twice(Pickle& pickle, const Put& inner) {
+  pickle.global("torch._tensor", "_rebuild_from_type_v2").mark();
+  pickle.global("torch._tensor", "_rebuild_from_type_v2");
+  pickle.global("torch", "Tensor").mark();
+  pickle.global("torch._utils", "_rebuild_tensor_v2");
+  pickle.global("torch", "Tensor").mark();
+  pickle.storage("FloatStorage", "0", 4).int8(0);
+  bad_inputs::put_ints(pickle, {2, 2});
+  bad_inputs::put_ints(pickle, {2, 1});
+  pickle.op(0x89).hooks().op('t').op('}').text("ema");
+  inner(pickle);
+  pickle.op('s').op('t').op('}').text("step").int8(1).op('s').op('t').op('R');
+}
+
+/// Hooks with what `inner` leaves.
+inline void put_hooks(Pickle& pickle, const Put& inner) {
+  pickle.hooks().int8(1);
+  inner(pickle);
+  pickle.op('s');
+}
+
 /// `{'w': tensor, 'x': ...}` of the slots' parts.
 inline constexpr std::array kSlots{
     Slot{
@@ -185,6 +208,13 @@ inline constexpr std::array kSlots{
           p.op('s').op('b');
         }},
     Slot{
+        "state of an object before more state",
+        [](Pickle& p, const Put& inner) {
+          put_class(p).op(')').op(0x81).op('}').text("k");
+          inner(p);
+          p.op('s').op('b').op('}').text("j").int8(1).op('s').op('b');
+        }},
+    Slot{
         "slots of an object",
         [](Pickle& p, const Put& inner) {
           put_class(p).op(')').op(0x81).op('N').op('}').text("k");
@@ -230,9 +260,28 @@ inline constexpr std::array kSlots{
           p.storage("FloatStorage", "0", 4).int8(0);
           bad_inputs::put_ints(p, {2, 2});
           bad_inputs::put_ints(p, {2, 1});
-          p.op(0x89).hooks().int8(1);
-          inner(p);
-          p.op('s').op('t').op('R');
+          p.op(0x89);
+          put_hooks(p, inner);
+          p.op('t').op('R');
+        }},
+    Slot{"attribute of a tensor that gets more", put_typed_twice},
+    Slot{
+        "hook of a parameter with state",
+        [](Pickle& p, const Put& inner) {
+          p.global("torch.nn.parameter", "Parameter");
+          put_plain(p);
+          p.tuple(1).op('R').op(0x88).op(0x89);
+          put_hooks(p, inner);
+          p.tuple(3).op('b');
+        }},
+    Slot{
+        "hook of a parameter of torch 0.1",
+        [](Pickle& p, const Put& inner) {
+          p.global("torch.nn.parameter", "Parameter").op(')').op('R').mark();
+          put_plain(p);
+          p.op('N');
+          put_hooks(p, inner);
+          p.op(0x88).op(0x89).op('t').op('b');
         }},
     Slot{
         "array of objects",

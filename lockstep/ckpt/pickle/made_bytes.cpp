@@ -120,8 +120,8 @@ std::uint64_t bytes_of_call(std::string_view name, const Tuple& args) {
   return bytes;
 }
 
-std::uint64_t bytes_of_id(const Value& id) {
-  return copied_bytes(id, 1);
+std::uint64_t bytes_of_copy(const Value& value) {
+  return copied_bytes(value, 1);
 }
 
 } // namespace lockstep::ckpt::internal

@@ -50,7 +50,8 @@ std::uint64_t bytes_of_node(const Value& value);
 /// What a call of `name` copies of its arguments. Units: bytes.
 std::uint64_t bytes_of_call(std::string_view name, const Tuple& args);
 
-/// What the parts of a persistent id take that are copied. Units: bytes.
-std::uint64_t bytes_of_id(const Value& id);
+/// What a copy of `value` takes, those of a tuple's items, too: a persistent
+/// id, a state. Units: bytes.
+std::uint64_t bytes_of_copy(const Value& value);
 
 } // namespace lockstep::ckpt::internal

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
@@ -47,7 +48,10 @@ std::shared_ptr<Tensor> variable_tensor(const Object& object) {
     modern->requires_grad =
         requires_grad == nullptr ? is_parameter : *requires_grad;
   }
-  return modern;
+  constexpr std::size_t kHooksAt = 2; // in both orders
+  const bool are_kept = state == nullptr || state->size() <= kHooksAt ||
+                        keep_hooks(*modern, (*state)[kHooksAt]);
+  return are_kept ? modern : nullptr;
 }
 
 class Modernizer {

@@ -8,8 +8,9 @@
 
 namespace lockstep::ckpt {
 
-/// Replaces them below `root`; one that is shared stays shared. Gradients and
-/// hooks, which torch 0.1 kept beside the data, are left out.
+/// Replaces them below `root`; one that is shared stays shared. Gradients,
+/// which torch 0.1 kept beside the data, are left out; hooks become an
+/// attribute.
 void modernize_variables(Value& root);
 
 } // namespace lockstep::ckpt

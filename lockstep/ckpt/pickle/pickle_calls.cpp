@@ -8,6 +8,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
+#include "lockstep/ckpt/pickle/python_state.h"
 #include "lockstep/ckpt/pickle/rebuild_tensor.h"
 #include "lockstep/ckpt/pickle/tree_builder.h"
 
@@ -63,7 +64,7 @@ Status build_tensor(Tensor& tensor, const Value& state) {
     tensor.is_parameter = is_parameter;
   }
   tensor.requires_grad = *requires_grad;
-  return {};
+  return keep_hooks(tensor, parts->items[2]);
 }
 
 TreeSlot tuple_of(std::span<TreeSlot> slots) {
@@ -210,7 +211,14 @@ Status TreeBuilder::build(TreeSlot& target, TreeSlot& state) {
     return bad_type(
         format("state for a value of type {}", target.value.type_name()));
   }
-  object->state = std::make_shared<Value>(std::move(state.value));
+  if (object->state == nullptr) {
+    object->state = std::make_shared<Value>(std::move(state.value));
+    return {};
+  }
+  LOCKSTEP_TRY(
+      made_.add(bytes_of_copy(*object->state) + bytes_of_copy(state.value)));
+  LOCKSTEP_ASSIGN(Value joined, joined_state(*object->state, state.value));
+  object->state = std::make_shared<Value>(std::move(joined));
   return {};
 }
 
@@ -218,7 +226,7 @@ Result<TreeSlot> TreeBuilder::persistent(const Value& id) {
   if (handler_ == nullptr) {
     return bad_type("persistent id outside a checkpoint");
   }
-  LOCKSTEP_TRY(made_.add(bytes_of_id(id)));
+  LOCKSTEP_TRY(made_.add(bytes_of_copy(id)));
   LOCKSTEP_ASSIGN(Value value, handler_->resolve(id));
   constexpr std::uint64_t kStorageDepth = 3;
   return TreeSlot{std::move(value), kStorageDepth};

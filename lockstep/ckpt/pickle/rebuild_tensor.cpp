@@ -10,6 +10,8 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle/globals.h"
+#include "lockstep/ckpt/pickle/names.h"
+#include "lockstep/ckpt/pickle/python_state.h"
 #include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
@@ -83,20 +85,15 @@ CallResult finish(Tensor tensor) {
   return std::optional<Value>(std::move(tensor));
 }
 
-constexpr std::string_view kHooks = "_backward_hooks";
-
-// Hooks that were saved with a tensor are its attribute, as in Python, so that
-// nothing in them is lost. Mostly there are none.
-void keep_hooks(Tensor& tensor, const Value& hooks) {
-  if (child_count(hooks) == 0) {
-    return;
+// Python sets them one by one, beside what the tensor has.
+Status add_attributes(Tensor& tensor, const Value& state) {
+  if (tensor.attributes == nullptr) {
+    tensor.attributes = std::make_shared<Value>(state);
+    return {};
   }
-  Value attributes = Value::dict({});
-  if (tensor.attributes != nullptr && tensor.attributes->as_dict() != nullptr) {
-    attributes = *tensor.attributes->as_dict();
-  }
-  attributes.set(Value(kHooks), hooks);
-  tensor.attributes = std::make_shared<Value>(std::move(attributes));
+  LOCKSTEP_ASSIGN(Value joined, joined_state(*tensor.attributes, state));
+  tensor.attributes = std::make_shared<Value>(std::move(joined));
+  return {};
 }
 
 // The tensor as a parameter: a node of its own, as in Python.
@@ -109,6 +106,25 @@ CallResult parameter_from(const Value& data, bool requires_grad) {
   parameter.is_parameter = true;
   parameter.requires_grad = requires_grad;
   return std::optional<Value>(std::move(parameter));
+}
+
+// How many calls of `rebuild_from_type` are the function of one another. Their
+// copies are counted to the second (`bytes_of_call`); Python writes one.
+constexpr int kMostTypedLevels = 2;
+
+int typed_levels(const Tuple& args) {
+  int levels = 1;
+  for (const Tuple* at = &args; at != nullptr && at->items.size() == 4;
+       at = at->items[2].as_tuple()) {
+    const Object* function = at->items[0].as_object();
+    const NameRow* row =
+        function == nullptr ? nullptr : find_name(function->global);
+    if (row == nullptr || row->call != rebuild_from_type) {
+      break;
+    }
+    ++levels;
+  }
+  return levels;
 }
 
 // Classes whose attributes are all that is special.
@@ -133,6 +149,13 @@ constexpr std::array kNativeLayouts{
 
 } // namespace
 
+Status keep_hooks(Tensor& tensor, const Value& hooks) {
+  if (child_count(hooks) == 0) {
+    return {};
+  }
+  return add_attributes(tensor, Value::dict({{"_backward_hooks", hooks}}));
+}
+
 CallResult rebuild_tensor(const Tuple& args) {
   LOCKSTEP_ASSIGN(Tensor tensor, read_view(args, 4));
   return finish(std::move(tensor));
@@ -144,7 +167,7 @@ CallResult rebuild_tensor_v2(const Tuple& args) {
   if (args.items.size() > 6) {
     LOCKSTEP_TRY(read_metadata(tensor, args.items[6]));
   }
-  keep_hooks(tensor, args.items[5]);
+  LOCKSTEP_TRY(keep_hooks(tensor, args.items[5]));
   return finish(std::move(tensor));
 }
 
@@ -159,7 +182,7 @@ CallResult rebuild_tensor_v3(const Tuple& args) {
   if (args.items.size() > 7) {
     LOCKSTEP_TRY(read_metadata(tensor, args.items[7]));
   }
-  keep_hooks(tensor, args.items[5]);
+  LOCKSTEP_TRY(keep_hooks(tensor, args.items[5]));
   return finish(std::move(tensor));
 }
 
@@ -171,7 +194,7 @@ CallResult rebuild_parameter(const Tuple& args) {
   }
   LOCKSTEP_ASSIGN(auto value, parameter_from(args.items[0], *requires_grad));
   if (value) {
-    keep_hooks(*value->as_tensor(), args.items[2]);
+    LOCKSTEP_TRY(keep_hooks(*value->as_tensor(), args.items[2]));
   }
   return value;
 }
@@ -184,8 +207,10 @@ CallResult rebuild_parameter_with_state(const Tuple& args) {
   }
   LOCKSTEP_ASSIGN(auto value, parameter_from(args.items[0], *requires_grad));
   if (value) {
-    value->as_tensor()->attributes = std::make_shared<Value>(args.items[3]);
-    keep_hooks(*value->as_tensor(), args.items[2]);
+    // A parameter shares the data of what it is made of, nothing else.
+    value->as_tensor()->attributes = nullptr;
+    LOCKSTEP_TRY(keep_hooks(*value->as_tensor(), args.items[2]));
+    LOCKSTEP_TRY(add_attributes(*value->as_tensor(), args.items[3]));
   }
   return value;
 }
@@ -217,16 +242,22 @@ CallResult rebuild_from_type(const Tuple& args) {
       find_global(function->global).kind != GlobalKind::kCallable) {
     return std::optional<Value>(); // no strided tensor: kept as an object
   }
+  if (typed_levels(args) > kMostTypedLevels) {
+    return read_error(
+        ErrorCode::kUnsupported,
+        "E_PICKLE_TYPE",
+        format(
+            "a tensor with {} calls of _rebuild_from_type_v2 in each other; "
+            "expected at most {}",
+            typed_levels(args),
+            kMostTypedLevels));
+  }
   LOCKSTEP_ASSIGN(Value made, call_global(function->global, args.items[2]));
   Tensor* tensor = made.as_tensor();
   if (tensor == nullptr) {
     return std::optional<Value>();
   }
-  const auto hooks =
-      std::exchange(tensor->attributes, std::make_shared<Value>(args.items[3]));
-  if (hooks != nullptr) {
-    keep_hooks(*tensor, *hooks->find(kHooks));
-  }
+  LOCKSTEP_TRY(add_attributes(*tensor, args.items[3]));
   if (std::ranges::find(kPlainClasses, type->global) == kPlainClasses.end()) {
     tensor->class_name = type->global;
   }
@@ -238,7 +269,7 @@ CallResult rebuild_qtensor(const Tuple& args) {
   LOCKSTEP_TRY(read_requires_grad(tensor, args.items[5]));
   tensor.quantizer = std::make_shared<Value>(args.items[4]);
   LOCKSTEP_ASSIGN([[maybe_unused]] auto checked, read_quantizer(tensor));
-  keep_hooks(tensor, args.items[6]);
+  LOCKSTEP_TRY(keep_hooks(tensor, args.items[6]));
   return finish(std::move(tensor));
 }
 

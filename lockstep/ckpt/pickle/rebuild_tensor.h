@@ -33,4 +33,9 @@ CallResult rebuild_qtensor(const Tuple& args);
 /// every other stay as they are.
 CallResult rebuild_sparse(const Tuple& args);
 
+/// Hooks that were saved with a tensor become its attribute, as in Python, so
+/// that nothing in them is lost. Mostly there are none. Errors: as
+/// `joined_state`.
+Status keep_hooks(Tensor& tensor, const Value& hooks);
+
 } // namespace lockstep::ckpt
