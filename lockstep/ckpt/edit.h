@@ -39,13 +39,15 @@ struct WeightsPlace {
 };
 
 /// The first of the usual keys ("state_dict", "model_state_dict", "model",
-/// "net", "module", "weights", "model_state", Composer's "state.model", and
-/// averages: "params_ema", "params", "ema", ...) that holds a dict of tensors
-/// or a whole model; else the first that holds a dict; else the top level.
+/// "net", "module", "weights", "model_state", Composer's "state.model") that
+/// holds a dict with tensors, nested ones too, or a whole model; else the top
+/// level if tensors are entries of it; else the first of the averages
+/// ("params_ema", "params", "ema", ...) that does; else the first usual key
+/// that holds a dict; else the top level.
 WeightsPlace locate_weights(const Value& root);
 
 /// The same for those who change keys: only a dict will do. `key` names the
-/// place instead of the usual keys; "" searches.
+/// place instead of the usual keys, as `WeightsPlace::key` does; "" searches.
 /// Errors: kNotFound (E_NO_KEY); kUnsupported (E_NO_WEIGHTS) for a whole model
 /// or a value without keys.
 Result<WeightsPlace> weights_to_edit(

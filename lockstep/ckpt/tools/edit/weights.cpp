@@ -6,6 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/model.h"
+#include "lockstep/ckpt/walk.h"
 
 namespace lockstep::ckpt {
 namespace {
@@ -42,13 +43,18 @@ const Value* find_entry(const Value& root, std::string_view name) {
   return outer == nullptr ? nullptr : outer->find(name.substr(dot + 1));
 }
 
+// A dict with tensors at any depth, or a whole model.
 bool holds_weights(const Value& value) {
-  const Dict* dict = value.as_dict();
   return module_in(value) != nullptr ||
-         (dict != nullptr &&
-          std::ranges::any_of(dict->items, [](const Item& item) {
-            return item.second.as_tensor() != nullptr;
-          }));
+         (value.as_dict() != nullptr && holds_tensor(value));
+}
+
+bool has_tensor_entry(const Value& value) {
+  const Dict* dict = value.as_dict();
+  return dict != nullptr &&
+         std::ranges::any_of(dict->items, [](const Item& item) {
+           return item.second.as_tensor() != nullptr;
+         });
 }
 
 // A dict with `value` in the place of an entry.
@@ -86,6 +92,10 @@ WeightsPlace locate_weights(const Value& root) {
       place = {.key = std::string(key), .value = *value};
     }
   }
+  // Weights themselves, one of which may have such a name.
+  if (has_tensor_entry(root)) {
+    return {.value = root};
+  }
   for (const std::string_view key : kOtherKeys) {
     const Value* value = find_entry(root, key);
     if (value != nullptr && holds_weights(*value)) {
@@ -98,7 +108,7 @@ WeightsPlace locate_weights(const Value& root) {
 Result<WeightsPlace> weights_to_edit(const Value& root, std::string_view key) {
   WeightsPlace place = locate_weights(root);
   if (!key.empty()) {
-    const Value* value = root.find(key);
+    const Value* value = find_entry(root, key);
     if (value == nullptr) {
       return Error{
           .code = ErrorCode::kNotFound,

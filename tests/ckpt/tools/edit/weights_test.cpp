@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "lockstep/ckpt/edit.h"
@@ -76,6 +78,84 @@ TEST(WeightsPlace, IsWhereTheTensorsAre) {
   }
   EXPECT_EQ(locate_weights(Value::dict({{"net", config}})).key, "net");
   EXPECT_EQ(locate_weights(Value::dict({{"params", config}})).key, "");
+}
+
+struct Layout {
+  const char* name = "";
+  Value root = {};
+  const char* key = "";
+  bool is_usual = true;
+};
+
+Value nested() {
+  return Value::dict({{"enc", weights()}, {"dec", weights()}});
+}
+
+// The model before its averages, however its tensors are arranged.
+std::vector<Layout> layouts(const char* usual, const char* other) {
+  const Value tensor = tensor_of<float>(DType::kFloat32, {1}, {1});
+  const Value config = Value::dict({{"depth", 18}});
+  return {
+      {"both flat",
+       Value::dict({{other, weights()}, {usual, weights()}}),
+       usual},
+      {"model nested",
+       Value::dict({{other, weights()}, {usual, nested()}}),
+       usual},
+      {"both nested",
+       Value::dict({{other, nested()}, {usual, nested()}}),
+       usual},
+      {"model beside a tensor",
+       Value::dict({{usual, weights()}, {"rng_state", tensor}}),
+       usual},
+      {"nested model beside a tensor",
+       Value::dict({{usual, nested()}, {"rng_state", tensor}}),
+       usual},
+      {"average alone", Value::dict({{other, weights()}}), other, false},
+      {"average nested", Value::dict({{other, nested()}}), other, false},
+      {"average and configuration",
+       Value::dict({{usual, config}, {other, weights()}}),
+       other,
+       false},
+      {"weights beside a part of that name",
+       Value::dict({{other, weights()}, {"fc.weight", tensor}}),
+       ""},
+      {"weights beside a nested part",
+       Value::dict({{other, nested()}, {"fc.weight", tensor}}),
+       ""},
+      {"weights beside a configuration",
+       Value::dict({{usual, config}, {"fc.weight", tensor}}),
+       ""},
+      {"configuration alone", Value::dict({{usual, config}}), usual},
+  };
+}
+
+TEST(WeightsPlace, IsTheModelBeforeItsAverages) {
+  for (const char* usual :
+       {"state_dict", "model_state_dict", "model", "net", "module"}) {
+    for (const char* other : {"params_ema", "params", "ema", "model_ema"}) {
+      for (const Layout& layout : layouts(usual, other)) {
+        SCOPED_TRACE(
+            testing::Message()
+            << layout.name << ": " << usual << ", " << other);
+        const auto place = locate_weights(layout.root);
+        EXPECT_EQ(place.key, layout.key);
+        EXPECT_EQ(place.is_usual, layout.is_usual);
+      }
+    }
+  }
+}
+
+TEST(WeightsToEdit, TakesTheKeyThatReportsName) {
+  const Value root = Value::dict(
+      {{"model", weights()},
+       {"state", Value::dict({{"model", weights()}, {"step", 7}})}});
+  const auto place = weights_to_edit(root, "state.model");
+  ASSERT_TRUE(place) << to_string(place.error());
+  EXPECT_EQ(place->key, "state.model");
+  const Value changed = with_weights(root, *place, Value::dict({{"w", 1}}));
+  EXPECT_NE(changed.find("state")->find("model")->find("w"), nullptr);
+  EXPECT_EQ(weights_to_edit(root, "state.none").error().detail, "E_NO_KEY");
 }
 
 TEST(WeightsPlace, OfComposerIsBelowAnotherKey) {
