@@ -269,21 +269,22 @@ Status merge_attributes(
     Dict& result,
     const Dict& second,
     const MergeOptions& options) {
+  std::map<std::string, std::size_t> places;
   std::vector<std::string> in_both;
+  for (std::size_t i = 0; i < result.attributes.size(); ++i) {
+    places.emplace(key_text(result.attributes[i].first), i);
+  }
   for (const auto& [key, value] : second.attributes) {
     const std::string name = key_text(key);
-    const auto there =
-        std::ranges::find(result.attributes, name, [](const Item& item) {
-          return key_text(item.first);
-        });
     if (name == kStateMetadata) {
       continue;
     }
-    if (there == result.attributes.end()) {
+    const auto [place, is_new] = places.emplace(name, result.attributes.size());
+    if (is_new) {
       result.kind = Dict::Kind::kOrderedDict; // a plain dict has none
       result.attributes.emplace_back(key, value);
     } else if (options.replace) {
-      there->second = value;
+      result.attributes[place->second].second = value;
     } else {
       in_both.push_back("<attributes>." + name);
     }
