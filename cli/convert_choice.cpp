@@ -18,6 +18,11 @@ bool is_versions(std::string_view name) {
   return name.substr(name.rfind('.') + 1) == ckpt::kStateMetadata;
 }
 
+bool is_at_or_below(std::string_view name, std::string_view place) {
+  return name.starts_with(place) &&
+         (name.size() == place.size() || name[place.size()] == '.');
+}
+
 // Those of `root` that the weights alone are taken out of, too, if the weights
 // have the front of a name.
 Result<std::vector<std::string>> attributes_without_place(
@@ -78,6 +83,17 @@ Status note_changes(
     return {};
   }
   LOCKSTEP_ASSIGN(chosen.unnamed, ckpt::unnamed_tensors(chosen.root));
+  // What lies in an attribute that is left out is left out with it.
+  std::erase_if(chosen.unnamed, [&](const std::string& name) {
+    return std::ranges::any_of(
+        chosen.attributes,
+        [&](const std::string& attribute) {
+          return attribute.starts_with(front) &&
+                 is_at_or_below(
+                     name,
+                     "<attributes>." + attribute.substr(front.size()));
+        });
+  });
   for (std::string& name : chosen.unnamed) {
     name.insert(0, front);
   }

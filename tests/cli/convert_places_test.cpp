@@ -66,6 +66,68 @@ TEST_F(ConvertPlaces, ConvertTellsAttributesAroundTheWeightsFromTheirOwn) {
                 R"("state_dict.note"])"));
 }
 
+// Once: as the attribute, not again as the tensor in it.
+TEST_F(ConvertPlaces, ConvertNamesATensorInAnAttributeOnce) {
+  using ckpt::Dict;
+  using ckpt::Value;
+  const Dict root{
+      .kind = Dict::Kind::kOrderedDict,
+      .items = {{"w", ckpt::bytes_tensor("ab", {2})}},
+      .attributes = {
+          {"ema", ckpt::bytes_tensor("cd", {2})},
+          {"more", Value::dict({{"x", ckpt::bytes_tensor("ef", {2})}})}}};
+  ASSERT_TRUE(ckpt::save(path("m.pt"), root));
+  ASSERT_EQ(run("convert m.pt m.safetensors --json"), 0) << text("err.txt");
+  EXPECT_THAT(text("out.txt"), HasSubstr(R"("left_out":["ema","more"])"));
+}
+
+// What is chosen, and that the rest is named.
+TEST_F(ConvertPlaces, ConvertTakesTheModelAndNamesItsAverages) {
+  using ckpt::Value;
+  struct TakenRow {
+    Value root = {};
+    std::vector<std::string> taken = {};
+    const char* left_out = "";
+  };
+  const Value w = ckpt::bytes_tensor("ab", {2});
+  const Value flat = Value::dict({{"w", w}});
+  const auto copy = [] {
+    return Value::dict({{"w", ckpt::bytes_tensor("cd", {2})}});
+  };
+  int number = 0;
+  for (const TakenRow& row :
+       {TakenRow{
+            Value::dict({{"model", flat}, {"ema", copy()}}),
+            {"w"},
+            R"("ema")"},
+        TakenRow{
+            Value::dict(
+                {{"model", Value::dict({{"enc", flat}, {"dec", copy()}})},
+                 {"ema", copy()}}),
+            {"enc.w", "dec.w"},
+            R"("ema")"},
+        TakenRow{
+            Value::dict({{"params", flat}, {"epoch", 3}}),
+            {"w"},
+            R"("epoch")"},
+        TakenRow{
+            Value::dict(
+                {{"params", flat},
+                 {"fc.weight", ckpt::bytes_tensor("ef", {2})}}),
+            {"params.w", "fc.weight"}}}) {
+    const std::string name = format("m{}", ++number);
+    ASSERT_TRUE(ckpt::save(path(name + ".pt"), row.root));
+    ASSERT_EQ(run(format("convert {}.pt {}.safetensors --json", name, name)), 0)
+        << text("err.txt");
+    EXPECT_THAT(
+        text("out.txt"),
+        HasSubstr(format(R"("left_out":[{}])", row.left_out)));
+    EXPECT_THAT(
+        names(name + ".safetensors"),
+        testing::UnorderedElementsAreArray(row.taken));
+  }
+}
+
 TEST_F(ConvertPlaces, ConvertKeepsTheVersionsOfModulesOrSaysThatItCannot) {
   put("training.pth.tar", "m.pt");
   ASSERT_EQ(run("pick m.pt state_dict -o w.pt"), 0) << text("err.txt");
