@@ -12,6 +12,7 @@
 #include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "lockstep/base/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
@@ -110,14 +111,16 @@ Result<int> digest_one(
 }
 
 // As sha256sum prints: the digest, then the path.
-Result<int> run_digest(const DigestArgs& args, const Common& common) {
+Result<int> run_digest(const DigestArgs& args, Common common) {
+  common.load.beside = ckpt::make_folder_facts();
   LOCKSTEP_ASSIGN(const FileList list, list_files(args.paths));
   if (!list.is_several) {
     return digest_one(list.files[0], args, common);
   }
   FileAnswers answers("ckpt.digest", "readable");
   for (const std::string& path : list.files) {
-    const auto file = digest_file(path, path, common);
+    const auto file =
+        caught("ckpt.digest", [&] { return digest_file(path, path, common); });
     answers.add(
         path,
         file ? digest_json(*file, args.lines) : Json(),

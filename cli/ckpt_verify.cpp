@@ -14,6 +14,7 @@
 #include "cli/file_list.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "lockstep/base/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"
@@ -205,7 +206,8 @@ FileCheck check_file(
     const VerifyArgs& args,
     const Common& common) {
   FileCheck result{.name = path};
-  Status status = check(path, args, common, result);
+  Status status =
+      caught("ckpt.verify", [&] { return check(path, args, common, result); });
   if (!status) {
     result.error = std::move(status).error();
     result.error->path =
@@ -285,7 +287,8 @@ std::string file_text(const FileCheck& check, bool color) {
   return text + "\n";
 }
 
-Result<int> verify(const VerifyArgs& args, const Common& common) {
+Result<int> verify(const VerifyArgs& args, Common common) {
+  common.load.beside = ckpt::make_folder_facts();
   LOCKSTEP_ASSIGN(const FileList list, list_files(args.paths));
   if (!list.is_several) {
     return verify_one(check_file(list.files[0], args, common), common);

@@ -33,6 +33,9 @@ Result<Checkpoint> load(
     const std::string& name,
     const LoadOptions& options = {});
 
+/// For `LoadOptions::beside`, to load many files of a folder.
+std::shared_ptr<FolderFacts> make_folder_facts();
+
 /// Writes PyTorch's zip format (stored, 64-byte aligned, protocol 2): Python
 /// reads it with `torch.load(weights_only=True, mmap=True)`. Atomic: a failure
 /// leaves the old file. Equal trees and names give equal bytes.

@@ -79,6 +79,8 @@ Limits expanding(Limits limits);
 
 // How a checkpoint is opened and written.
 
+class FolderFacts;
+
 /// How a checkpoint is opened.
 struct LoadOptions {
   /// Map the file and alias tensors (fast). Off: read tensors when asked for,
@@ -101,6 +103,11 @@ struct LoadOptions {
   bool refuse_unknown_globals = false;
   /// Refuse files with any warning: the first becomes the error.
   bool strict = false;
+  /// What loads of several files share of what lies beside them
+  /// (`make_folder_facts`): each index and each shard's header is read once.
+  /// Not for folders that change meanwhile. Null: each load looks by itself.
+  /// Threads: one at a time.
+  std::shared_ptr<FolderFacts> beside = {};
 };
 
 /// How a checkpoint is written.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/unread_array.h"
@@ -46,7 +47,7 @@ Error folder_error(const ReadInput& input) {
     if (!is_checkpoint_name(name)) {
       continue;
     }
-    if (is_shard_name(name)) {
+    if (shard_number(name)) {
       ++parts;
     } else if (found == nullptr || name.size() < found->size()) {
       found = &name;
@@ -78,7 +79,7 @@ Error file_error(const ReadInput& input) {
 Result<Checkpoint> read_any(const ReadInput& input) {
   LOCKSTEP_ASSIGN(const Format* format, find_format(input));
   if (format != nullptr) {
-    return format->read(input);
+    return caught("ckpt.read", [&] { return format->read(input); });
   }
   return input.source == nullptr ? folder_error(input) : file_error(input);
 }
@@ -91,10 +92,14 @@ Result<Checkpoint> read_source(ReadInput input) {
   return read_any(input);
 }
 
-// All pickles of a file count together, those of its shards, too.
+// All pickles of a file count together, those of its shards, too, and what lies
+// beside it is read once.
 LoadOptions counting(LoadOptions options) {
   if (options.limits.made == nullptr) {
     options.limits.made = std::make_shared<MadeBytes>();
+  }
+  if (options.beside == nullptr) {
+    options.beside = make_folder_facts();
   }
   return options;
 }
@@ -145,6 +150,10 @@ Result<Checkpoint> finished(
 
 } // namespace
 
+std::shared_ptr<FolderFacts> make_folder_facts() {
+  return std::make_shared<FolderFacts>();
+}
+
 Result<Checkpoint> load(
     const std::shared_ptr<ByteSource>& source,
     const std::string& name,
@@ -175,13 +184,15 @@ load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
   LOCKSTEP_ASSIGN(
       const auto source,
       open_source(path, {.use_mmap = options.use_mmap}, fs));
+  const LoadOptions shared = counting(options);
   auto file = read_source(
       {.source = source,
        .path = path,
-       .options = counting(options),
+       .options = shared,
        .fs = &fs,
        .load_part = load});
-  if (auto warning = file ? warn_of_shard(path, fs) : std::nullopt) {
+  if (auto warning =
+          file ? warn_of_shard(path, fs, *shared.beside) : std::nullopt) {
     file->warnings.push_back(*std::move(warning));
   }
   return finished(std::move(file), path, options);

@@ -63,6 +63,9 @@ class PiecesReader {
     for (const std::string& name : names) {
       LOCKSTEP_TRY(add_file(name));
     }
+    std::ranges::move(
+        warn_of_missing(names),
+        std::back_inserter(file_.warnings));
     Dict root;
     for (const std::string& name : order_) {
       LOCKSTEP_ASSIGN(Tensor tensor, whole_tensor(pieces_.at(name)));

@@ -5,6 +5,7 @@
 // does.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/format.h"
+#include "lockstep/ckpt/formats/safetensors/folder_facts.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/value.h"
 
@@ -47,12 +49,18 @@ Result<bool> claims_sharded_index(const ReadInput& input);
 /// the files.
 Result<Checkpoint> read_sharded_index(const ReadInput& input);
 
-/// True for the name of one file of several: "model-00001-of-00002.bin".
-bool is_shard_name(std::string_view name);
+/// "model-00001-of-00002.bin": number 1 of 2.
+struct ShardNumber {
+  std::uint32_t number = 0;
+  std::uint32_t of = 0;
+};
+/// Nothing for the name of what is not one file of several.
+std::optional<ShardNumber> shard_number(std::string_view name);
 
 /// Says (W_SHARD) that the file `path` is one of those that an index beside it
 /// names; nothing for other files, and for names that no shard has.
-std::optional<Warning> warn_of_shard(const std::string& path, FileSystem& fs);
+std::optional<Warning>
+warn_of_shard(const std::string& path, FileSystem& fs, FolderFacts& facts);
 
 /// Flattens `root` to dotted names. Values that are not tensors become text in
 /// `__metadata__`, as does `_metadata` of the dicts (state_metadata.h); without

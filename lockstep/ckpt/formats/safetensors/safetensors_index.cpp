@@ -5,10 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/file_name.h"
 #include "lockstep/ckpt/core/json_scanner.h"
 #include "lockstep/ckpt/formats/safetensors/safetensors.h"
+#include "lockstep/ckpt/formats/safetensors/shard_attributes.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
@@ -110,7 +112,10 @@ class ShardedReader {
       root.items.emplace_back(placement.name, found->second);
     }
     warn_of_others();
-    root.attributes = std::move(attributes_);
+    root.attributes = attributes_.take();
+    std::ranges::copy(
+        attributes_.warnings(),
+        std::back_inserter(file_.warnings));
     if (!root.attributes.empty()) {
       root.kind = Dict::Kind::kOrderedDict;
     }
@@ -185,9 +190,7 @@ class ShardedReader {
           shard.tensors.emplace(*key.as_string(), value);
         }
       }
-      if (attributes_.empty()) {
-        attributes_ = dict->attributes;
-      }
+      attributes_.add(name, dict->attributes);
     }
     return shard;
   }
@@ -218,7 +221,7 @@ class ShardedReader {
   const ReadInput& input_;
   Checkpoint file_;
   std::map<std::string, Shard> shards_;
-  std::vector<Item> attributes_;
+  internal::ShardAttributes attributes_;
 };
 
 Result<bool> has_weight_map(ByteSource& source) {
@@ -267,6 +270,23 @@ Result<std::vector<std::string>> indices_in(const ReadInput& folder) {
   return found;
 }
 
+// One that cannot be read names no file.
+std::vector<FolderFacts::Index> read_indices(const ReadInput& folder) {
+  std::vector<FolderFacts::Index> indices;
+  const auto names = indices_in(folder);
+  for (std::size_t i = 0; names && i < names->size(); ++i) {
+    FolderFacts::Index index{.name = (*names)[i]};
+    const auto text = read_text(*folder.fs, folder.path + "/" + index.name);
+    const auto placements = text ? parse_index(*text)
+                                 : Result<std::vector<Placement>>(text.error());
+    for (std::size_t p = 0; placements && p < placements->size(); ++p) {
+      index.files.insert((*placements)[p].file);
+    }
+    indices.push_back(std::move(index));
+  }
+  return indices;
+}
+
 // Of the same model in two formats, transformers reads the safetensors.
 Result<std::string> choose_index(const std::vector<std::string>& names) {
   std::vector<std::string> safe = names;
@@ -309,43 +329,43 @@ Result<bool> claims_sharded_index(const ReadInput& input) {
   return has_weight_map(*input.source);
 }
 
-bool is_shard_name(std::string_view name) {
+std::optional<ShardNumber> shard_number(std::string_view name) {
   constexpr std::string_view kOf = "-of-";
   constexpr std::size_t kDigits = 5;
-  const auto is_number = [name](std::size_t at) {
+  const auto number = [name](std::size_t at) {
     const std::string_view text =
         name.substr(std::min(at, name.size()), kDigits);
-    return text.size() == kDigits &&
-           text.find_first_not_of("0123456789") == std::string_view::npos;
+    return text.size() == kDigits ? parse_number<std::uint32_t>(text)
+                                  : std::nullopt;
   };
   const std::size_t at = name.rfind(kOf);
-  return at != std::string_view::npos && at >= kDigits &&
-         is_number(at - kDigits) && is_number(at + kOf.size());
+  if (at == std::string_view::npos || at < kDigits) {
+    return std::nullopt;
+  }
+  const auto first = number(at - kDigits);
+  const auto of = number(at + kOf.size());
+  return first && of ? std::optional(ShardNumber{.number = *first, .of = *of})
+                     : std::nullopt;
 }
 
-std::optional<Warning> warn_of_shard(const std::string& path, FileSystem& fs) {
+std::optional<Warning>
+warn_of_shard(const std::string& path, FileSystem& fs, FolderFacts& facts) {
   const std::string own = base_name(path);
-  if (!is_shard_name(own)) {
+  if (!shard_number(own)) {
     return std::nullopt;
   }
   const ReadInput folder{.path = parent_directory(path), .fs = &fs};
-  const auto names = indices_in(folder);
-  for (std::size_t i = 0; names && i < names->size(); ++i) {
-    const auto text = read_text(fs, folder.path + "/" + (*names)[i]);
-    const auto placements = text ? parse_index(*text)
-                                 : Result<std::vector<Placement>>(text.error());
-    std::set<std::string> files;
-    for (std::size_t p = 0; placements && p < placements->size(); ++p) {
-      files.insert((*placements)[p].file);
-    }
-    if (files.size() > 1 && files.contains(own)) {
+  const auto& indices =
+      facts.indices(folder.path, [&folder] { return read_indices(folder); });
+  for (const FolderFacts::Index& index : indices) {
+    if (index.files.size() > 1 && index.files.contains(own)) {
       return Warning{
           .name = "W_SHARD",
           .text = format(
               "this is one of the {} files of '{}': name that, or the folder, "
               "for the whole model",
-              files.size(),
-              escape((*names)[i]))};
+              index.files.size(),
+              escape(index.name))};
     }
   }
   return std::nullopt;

@@ -2,10 +2,13 @@
 #include "lockstep/ckpt/formats/safetensors/saved_offsets.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/json_scanner.h"
+#include "lockstep/ckpt/formats/safetensors/safetensors.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::ckpt {
@@ -52,86 +55,114 @@ const Extents* offsets_of(
              : nullptr;
 }
 
+// Where a piece ends; nothing if that is beyond what counts elements.
+std::optional<Extents> end_of(const Extents& begin, const Extents& shape) {
+  Extents end(begin.size());
+  for (std::size_t d = 0; d < begin.size(); ++d) {
+    if (__builtin_add_overflow(begin[d], shape[d], &end[d])) {
+      return std::nullopt;
+    }
+  }
+  return end;
+}
+
+void grow(Extents& whole, const Extents& end) {
+  whole.resize(std::max(whole.size(), end.size()));
+  for (std::size_t d = 0; d < end.size(); ++d) {
+    whole[d] = std::max(whole[d], end[d]);
+  }
+}
+
+// What cannot be read is told when it is read itself.
+void add_file(
+    FolderFacts::Pieces& pieces,
+    const ReadInput& input,
+    const std::string& path) {
+  const auto source = open_source(path, {.use_mmap = false}, *input.fs);
+  if (!source) {
+    return;
+  }
+  const auto header = read_safetensors_header(**source, input.options.limits);
+  const std::string* text = header ? info_of(*header) : nullptr;
+  const auto offsets =
+      text == nullptr ? SavedOffsets() : parse_saved_offsets(*text);
+  if (text == nullptr || !offsets) {
+    return;
+  }
+  pieces.files.insert(base_name(path));
+  for (const SafetensorsEntry& entry : header->tensors) {
+    const Extents* begin = offsets_of(*offsets, entry);
+    const auto end =
+        begin == nullptr ? std::nullopt : end_of(*begin, entry.shape);
+    if (end) {
+      grow(pieces.extents[entry.name], *end);
+    }
+  }
+}
+
 // Extents of whole tensors, as far as the shards in a folder tell.
-class WholeSizes {
- public:
-  void add(const SafetensorsHeader& header, const SavedOffsets& offsets) {
-    for (const SafetensorsEntry& entry : header.tensors) {
-      const Extents* begin = offsets_of(offsets, entry);
-      if (begin == nullptr) {
-        continue;
-      }
-      Extents& whole = sizes_[entry.name];
-      whole.resize(std::max(whole.size(), begin->size()));
-      for (std::size_t d = 0; d < begin->size(); ++d) {
-        std::int64_t end = 0;
-        if (!__builtin_add_overflow((*begin)[d], entry.shape[d], &end)) {
-          whole[d] = std::max(whole[d], end);
-        }
-      }
+FolderFacts::Pieces read_pieces_in(
+    const ReadInput& input,
+    const std::string& folder) {
+  FolderFacts::Pieces pieces;
+  const auto names = input.fs->list(folder);
+  for (std::size_t i = 0; names && i < names->size(); ++i) {
+    if ((*names)[i].ends_with(kEnding) && pieces.files.size() < kMaxShards) {
+      add_file(pieces, input, folder + "/" + (*names)[i]);
     }
   }
-
-  // The shards beside the input, not it itself. Returns their number.
-  std::size_t add_others(const ReadInput& input) {
-    const std::string folder = parent_directory(input.path);
-    const auto names = input.fs->list(folder);
-    std::size_t count = 0;
-    if (!names) {
-      return 0;
-    }
-    for (const std::string& name : *names) {
-      if (name.ends_with(kEnding) && name != base_name(input.path) &&
-          count < kMaxShards && add_file(input, folder + "/" + name)) {
-        ++count;
-      }
-    }
-    return count;
+  if (pieces.files.size() < kMaxShards) {
+    pieces.missing = warn_of_missing(
+        std::vector<std::string>(pieces.files.begin(), pieces.files.end()));
   }
+  return pieces;
+}
 
-  [[nodiscard]] const Extents& of(const std::string& name) const {
-    return sizes_.at(name);
-  }
-
- private:
-  // What cannot be read is told when it is read itself.
-  bool add_file(const ReadInput& input, const std::string& path) {
-    const auto source = open_source(path, {.use_mmap = false}, *input.fs);
-    if (!source) {
-      return false;
-    }
-    const auto header = read_safetensors_header(**source, input.options.limits);
-    const std::string* text = header ? info_of(*header) : nullptr;
-    const auto offsets =
-        text == nullptr ? SavedOffsets() : parse_saved_offsets(*text);
-    if (text == nullptr || !offsets) {
-      return false;
-    }
-    add(*header, *offsets);
-    return true;
-  }
-
-  std::map<std::string, Extents> sizes_;
-};
+Extents whole_of(
+    const FolderFacts::Pieces& pieces,
+    const std::string& name,
+    const Extents& own_end) {
+  const auto found = pieces.extents.find(name);
+  Extents whole = found == pieces.extents.end() ? Extents() : found->second;
+  grow(whole, own_end);
+  return whole;
+}
 
 // "rows 0..4 of 7", or "[0:4, 2:5] of [7, 5]" if more than rows are cut.
 std::string
-piece_text(const Extents& begin, const Extents& shape, const Extents& whole) {
-  bool is_rows = !shape.empty();
+piece_text(const Extents& begin, const Extents& end, const Extents& whole) {
+  bool is_rows = !end.empty();
   std::vector<std::string> ranges;
   std::vector<std::string> sizes;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    is_rows = is_rows && (d == 0 || shape[d] == whole[d]);
-    ranges.push_back(format("{}:{}", begin[d], begin[d] + shape[d]));
+  for (std::size_t d = 0; d < end.size(); ++d) {
+    is_rows = is_rows && (d == 0 || (begin[d] == 0 && end[d] == whole[d]));
+    ranges.push_back(format("{}:{}", begin[d], end[d]));
     sizes.push_back(std::to_string(whole[d]));
   }
   return is_rows
-             ? format(
-                   "rows {}..{} of {}",
-                   begin[0],
-                   begin[0] + shape[0],
-                   whole[0])
+             ? format("rows {}..{} of {}", begin[0], end[0], whole[0])
              : format("[{}] of [{}]", join(ranges, ", "), join(sizes, ", "));
+}
+
+// Empty for a tensor that is whole.
+std::string describe_piece(
+    const SafetensorsEntry& entry,
+    const Extents& begin,
+    const FolderFacts::Pieces& pieces) {
+  const auto end = end_of(begin, entry.shape);
+  if (!end) {
+    return format(
+        "'{}' is said to begin at {}, behind which it has no place",
+        escape(entry.name),
+        std::ranges::max(begin));
+  }
+  const Extents whole = whole_of(pieces, entry.name, *end);
+  return entry.shape == whole
+             ? ""
+             : format(
+                   "'{}' is {}: read the folder for the whole tensor",
+                   escape(entry.name),
+                   piece_text(begin, *end, whole));
 }
 
 Warning shard_warning(std::string text) {
@@ -160,6 +191,34 @@ Result<SavedOffsets> parse_saved_offsets(std::string_view text) {
   return all;
 }
 
+std::vector<Warning> warn_of_missing(std::span<const std::string> files) {
+  std::map<std::uint32_t, std::set<std::uint32_t>> present; // by their count
+  for (const std::string& name : files) {
+    const auto shard = shard_number(name);
+    if (shard && shard->number >= 1 && shard->number <= shard->of) {
+      present[shard->of].insert(shard->number);
+    }
+  }
+  std::vector<Warning> warnings;
+  for (const auto& [of, numbers] : present) {
+    std::vector<std::string> missing;
+    for (std::uint32_t i = 1; i <= of && missing.size() < kMaxNamed; ++i) {
+      if (!numbers.contains(i)) {
+        missing.push_back(format("{:05d}-of-{:05d}", i, of));
+      }
+    }
+    if (!missing.empty() && warnings.size() < kMaxNamed) {
+      warnings.push_back(shard_warning(format(
+          "{} of {} files of the model are in the folder: tensors or rows are "
+          "missing with {}",
+          numbers.size(),
+          of,
+          some_names(missing))));
+    }
+  }
+  return warnings;
+}
+
 std::vector<Warning> warn_of_pieces(
     const SafetensorsHeader& header,
     const ReadInput& input) {
@@ -167,28 +226,28 @@ std::vector<Warning> warn_of_pieces(
   if (text == nullptr) {
     return {};
   }
-  WholeSizes whole;
   const auto offsets = parse_saved_offsets(*text);
-  const std::size_t others =
-      offsets && input.fs != nullptr ? whole.add_others(input) : 0;
-  if (others == 0) {
+  const std::string folder = parent_directory(input.path);
+  const FolderFacts::Pieces none;
+  FolderFacts own;
+  FolderFacts& facts = input.options.beside ? *input.options.beside : own;
+  const FolderFacts::Pieces& all =
+      offsets && input.fs != nullptr
+          ? facts.pieces(folder, [&] { return read_pieces_in(input, folder); })
+          : none;
+  if (all.files.size() == all.files.count(base_name(input.path))) {
     return {shard_warning(
         "this is one file of a distributed checkpoint, and no other is beside "
         "it: its tensors may be pieces")};
   }
-  whole.add(header, *offsets);
-  std::vector<Warning> warnings;
+  std::vector<Warning> warnings = all.missing;
   std::size_t pieces = 0;
   for (const SafetensorsEntry& entry : header.tensors) {
     const Extents* begin = offsets_of(*offsets, entry);
-    if (begin == nullptr || entry.shape == whole.of(entry.name)) {
-      continue;
-    }
-    if (++pieces <= kMaxNamed) {
-      warnings.push_back(shard_warning(format(
-          "'{}' is {}: read the folder for the whole tensor",
-          escape(entry.name),
-          piece_text(*begin, entry.shape, whole.of(entry.name)))));
+    std::string said =
+        begin == nullptr ? "" : describe_piece(entry, *begin, all);
+    if (!said.empty() && ++pieces <= kMaxNamed) {
+      warnings.push_back(shard_warning(std::move(said)));
     }
   }
   if (pieces > kMaxNamed) {

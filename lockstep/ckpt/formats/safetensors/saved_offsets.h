@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,13 @@ using SavedOffsets = std::map<std::string, std::vector<std::int64_t>>;
 /// Errors: kCorrupt (E_DCP_METADATA) for text of another form.
 Result<SavedOffsets> parse_saved_offsets(std::string_view text);
 
+/// Says that not all files of a model are among `files` (W_SHARD), whose names
+/// count them: "...-00001-of-00003.safetensors".
+std::vector<Warning> warn_of_missing(std::span<const std::string> files);
+
 /// Says which rows the tensors of one such file are (W_SHARD); the shards
-/// beside it tell how large the whole ones are. Empty for other files.
+/// beside it tell how large the whole ones are. Empty for other files. Also
+/// says what `warn_of_missing` does.
 std::vector<Warning> warn_of_pieces(
     const SafetensorsHeader& header,
     const ReadInput& input);

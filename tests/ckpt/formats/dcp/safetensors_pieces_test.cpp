@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
+#include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
+#include "lockstep/base/strings.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
@@ -75,6 +77,65 @@ TEST_F(Pieces, OfOneFileAreNamed) {
   ASSERT_TRUE(fs_.remove(name(3)));
   EXPECT_THAT(warning(2), HasSubstr("its tensors may be pieces"));
   EXPECT_TRUE(load(name(2), {.strict = true}, fs_).error().detail == "W_SHARD");
+}
+
+TEST_F(Pieces, OfSomeFilesAreNamedAsAPart) {
+  ASSERT_TRUE(fs_.create_directories("d"));
+  const auto put_part = [this](const std::string& path, const char* offsets) {
+    auto file = fs_.create(path, 0644);
+    ASSERT_TRUE(file);
+    const std::string bytes = piece("[1]", offsets, "a");
+    ASSERT_TRUE((*file)->write(as_byte_span(bytes)));
+  };
+  const auto warning = [this] {
+    const auto file = load("d", {}, fs_);
+    return file && file->warnings.size() == 1 ? to_string(file->warnings[0])
+                                              : "";
+  };
+  put_part("d/shard-00000-model-00001-of-00003.safetensors", "[0]");
+  put_part("d/shard-00001-model-00002-of-00003.safetensors", "[1]");
+  EXPECT_THAT(warning(), HasSubstr("W_SHARD: 2 of 3 files of the model are"));
+  EXPECT_THAT(warning(), HasSubstr("'00003-of-00003'"));
+  const auto one =
+      load("d/shard-00001-model-00002-of-00003.safetensors", {}, fs_);
+  ASSERT_TRUE(one);
+  EXPECT_THAT(to_string(one->warnings.at(0)), HasSubstr("2 of 3 files"));
+  put_part("d/shard-00000-model-00003-of-00003.safetensors", "[2]");
+  EXPECT_EQ(warning(), "");
+}
+
+TEST_F(Pieces, ThatEndNowhereAreNamed) {
+  put(1, piece("[1]", "[9223372036854775807]", "a"));
+  put(2, piece("[1]", "[0]", "b"));
+  const auto file = load(name(1), {}, fs_);
+  ASSERT_TRUE(file) << to_string(file.error());
+  ASSERT_EQ(file->warnings.size(), 1U);
+  EXPECT_THAT(
+      to_string(file->warnings[0]),
+      HasSubstr("'w' is said to begin at 9223372036854775807, behind which"));
+  EXPECT_THAT(error(), HasSubstr("ends nowhere"));
+}
+
+// Each header is read for itself and once for all others.
+TEST_F(Pieces, OfManyFilesAreReadOnce) {
+  const auto opened = [this](int files_before, int files) {
+    for (int i = files_before; i < files; ++i) {
+      put(i, piece("[1]", format("[{}]", i), "a"));
+    }
+    int opens = 0;
+    FaultFs counted(fs_, {.before = [&opens](std::string_view op) {
+                      opens += op == "fs.open" ? 1 : 0;
+                    }});
+    const LoadOptions options{.use_mmap = false, .beside = make_folder_facts()};
+    for (int i = 0; i < files; ++i) {
+      const auto file = load(name(i), options, counted);
+      EXPECT_TRUE(file);
+      EXPECT_EQ(file->warnings.size(), 1U);
+    }
+    return opens;
+  };
+  EXPECT_EQ(opened(0, 4), 8);
+  EXPECT_EQ(opened(4, 8), 16);
 }
 
 TEST_F(Pieces, ThatDoNotMakeATensorAreRefused) {

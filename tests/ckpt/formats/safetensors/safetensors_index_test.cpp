@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
+#include "lockstep/base/fault_fs.h"
 #include "lockstep/base/memory_fs.h"
+#include "lockstep/ckpt/print.h"
 #include "tests/ckpt/formats/safetensors/safetensors_fixture.h"
 #include "tests/ckpt/value_fixture.h"
 
@@ -95,6 +97,67 @@ TEST(ShardedFolder, IsReadByItsIndex) {
     EXPECT_THAT(file->warnings, testing::IsEmpty());
     EXPECT_EQ(file->format, "sharded");
   }
+}
+
+// A shard with this `__metadata__`.
+void put_shard(MemoryFs& fs, const std::string& name, std::string metadata) {
+  put_file(
+      fs,
+      name,
+      safetensors(
+          R"({"__metadata__":)" + metadata + R"(,"w)" + name +
+              R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+          "a"));
+}
+
+TEST(ShardedIndex, JoinsTheMetadataOfItsFiles) {
+  struct MetadataRow {
+    const char* second = "";
+    const char* joined = "";
+    const char* warning = "";
+  };
+  for (const MetadataRow& row :
+       {MetadataRow{R"({"k2":"y"})", R"({"k1":"x","k2":"y"})"},
+        MetadataRow{R"({"k1":"x","k2":"y"})", R"({"k1":"x","k2":"y"})"},
+        MetadataRow{R"({"k1":"x"})", R"({"k1":"x"})"},
+        MetadataRow{
+            R"({"k1":"z","k2":"y"})",
+            R"({"k1":"x","k2":"y"})",
+            "W_INDEX_UNUSED: 'b' has other values than the files before it, "
+            "which are left out: '__metadata__.k1'"}}) {
+    MemoryFs fs;
+    put_shard(fs, "a", R"({"k1":"x"})");
+    put_shard(fs, "b", row.second);
+    put_file(fs, "index.json", R"({"weight_map":{"wa":"a","wb":"b"}})");
+    const auto file = load("index.json", {}, fs);
+    ASSERT_TRUE(file) << to_string(file.error());
+    const auto& attributes = file->root.as_dict()->attributes;
+    ASSERT_EQ(attributes.size(), 1U);
+    EXPECT_EQ(to_json(attributes[0].second)->dump(), row.joined);
+    EXPECT_EQ(
+        file->warnings.empty() ? "" : to_string(file->warnings[0]),
+        row.warning);
+  }
+}
+
+// One parse of the index for all files that it names.
+TEST(ShardedFolder, HasItsIndexReadOnceForAllFiles) {
+  MemoryFs fs;
+  put_model(fs, ".bin");
+  const auto opened = [&fs](int times) {
+    int opens = 0;
+    FaultFs counted(fs, {.before = [&opens](std::string_view op) {
+                      opens += op == "fs.open" ? 1 : 0;
+                    }});
+    const LoadOptions options{.use_mmap = false, .beside = make_folder_facts()};
+    for (int i = 0; i < times; ++i) {
+      const auto part = load("m/model-00002-of-00002.bin", options, counted);
+      EXPECT_TRUE(part);
+      EXPECT_EQ(part->warnings.size(), 1U);
+    }
+    return opens;
+  };
+  EXPECT_EQ(opened(5) - opened(1), 4);
 }
 
 TEST(ShardedFolder, OneFileOfItIsNamedAsAPart) {
