@@ -73,6 +73,10 @@ class PickleDecoder {
   [[nodiscard]] std::uint64_t position() const noexcept {
     return position_;
   }
+  /// True if a frame goes on behind what was read (grammars but `kWritten`).
+  [[nodiscard]] bool is_in_frame() const noexcept {
+    return position_ < buffer_end_;
+  }
   /// True if an instruction crossed the end of a frame: Python's unpicklers do
   /// not agree on what it says (grammars but `kWritten`).
   [[nodiscard]] bool crosses_frames() const noexcept {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/tools/scan/array_wrapper.h"
 
-#include <algorithm>
-
 #include "lockstep/base/numbers.h"
 
 namespace lockstep::ckpt {
@@ -24,7 +22,7 @@ std::optional<WrappedType> wrapped_type(std::string_view letters) {
   const char kind = letters[0];
   letters.remove_prefix(1);
   if (kind == 'O') {
-    return WrappedType{.is_object = true};
+    return WrappedType{.kind = kind, .is_object = true};
   }
   const auto size = parse_number<std::uint32_t>(letters);
   if (!size || kPlain.find(kind) == std::string_view::npos) {
@@ -32,30 +30,31 @@ std::optional<WrappedType> wrapped_type(std::string_view letters) {
   }
   constexpr std::uint64_t kTextUnit = 4;
   return WrappedType{
-      .item_bytes = *size * (kind == 'U' ? kTextUnit : 1),
-      .is_structure = kind == 'V'};
+      .kind = kind,
+      .item_bytes = *size * (kind == 'U' ? kTextUnit : 1)};
 }
 
-namespace {
-
-// joblib writes how many bytes of ones fill up to 16, and those.
-bool has_fill(ByteSpan rest) {
-  constexpr std::size_t kMost = 16;
-  const auto count = static_cast<std::size_t>(rest[0]);
-  return count >= 1 && count <= kMost && count < rest.size() &&
-         std::ranges::all_of(rest.subspan(1, count), [](std::byte byte) {
-           return byte == std::byte{0xFF};
-         });
+std::optional<WrappedType> built_type(
+    WrappedType type,
+    const WrappedTypeState& state) {
+  constexpr std::string_view kSized = "SUV";
+  constexpr std::uint32_t kHasObject = 1;
+  const bool is_structure = type.kind == 'V';
+  const bool is_sized = kSized.find(type.kind) != std::string_view::npos;
+  const bool is_object = (state.flags & kHasObject) != 0;
+  if ((is_sized && state.item_bytes != type.item_bytes) ||
+      (!is_structure && (state.has_fields || is_object != type.is_object))) {
+    return std::nullopt;
+  }
+  type.is_object = is_object;
+  return type;
 }
-
-} // namespace
 
 std::optional<std::uint64_t> wrapped_bytes(
     const WrappedArray& array,
     ByteSpan rest) {
   if (!array.count || !array.type || array.type->is_object ||
-      (array.is_aligned && rest.empty()) ||
-      (array.type->is_structure && !(array.is_aligned && has_fill(rest)))) {
+      (array.is_aligned && rest.empty())) {
     return std::nullopt;
   }
   const std::uint64_t fill =

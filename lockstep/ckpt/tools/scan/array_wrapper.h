@@ -16,12 +16,20 @@ namespace lockstep::ckpt {
 
 /// The type of the elements.
 struct WrappedType {
+  /// NumPy's letter: 'f' for floats.
+  char kind = 0;
   /// Units: bytes.
   std::uint64_t item_bytes = 0;
   /// A pickle of its own follows, not elements.
   bool is_object = false;
-  /// A structure, which may hold objects: either may follow.
-  bool is_structure = false;
+};
+
+/// What the state of a `numpy.dtype` says.
+struct WrappedTypeState {
+  /// Units: bytes; nothing if it is no size.
+  std::optional<std::uint32_t> item_bytes = {};
+  std::uint32_t flags = 0;
+  bool has_fields = false;
 };
 
 /// What the wrapper's state says, as far as it is known.
@@ -38,9 +46,15 @@ bool is_array_wrapper(std::string_view name);
 /// The type of `numpy.dtype(letters, ...)`; nothing for what is not spelled so.
 std::optional<WrappedType> wrapped_type(std::string_view letters);
 
+/// The type after BUILD with the state; nothing if NumPy does not write such a
+/// state for it, which may change the size of elements.
+std::optional<WrappedType> built_type(
+    WrappedType type,
+    const WrappedTypeState& state);
+
 /// Units: bytes between the wrapper and the next opcode, for an array that
 /// holds no objects. `rest`: what follows the BUILD. Nothing if that is not
-/// known, as of structures without the fill bytes of elements.
+/// known.
 std::optional<std::uint64_t> wrapped_bytes(
     const WrappedArray& array,
     ByteSpan rest);

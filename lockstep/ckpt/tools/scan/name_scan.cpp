@@ -81,6 +81,8 @@ Result<Sketch> NameScan::plain(const Instruction& in) {
     case Op::kBinInt1:
     case Op::kBinInt2:
       return small_number(in.number);
+    case Op::kNone:
+      return Sketch{.kind = Kind::kNone};
     case Op::kInt:
     case Op::kLong:
       return small_number(
@@ -100,6 +102,9 @@ Result<Sketch> NameScan::container(
     case Op::kTuple2:
     case Op::kTuple3:
       return tuple(taken);
+    case Op::kEmptyDict:
+    case Op::kDict:
+      return new_dict(taken);
     default:
       return Sketch{};
   }
@@ -143,7 +148,7 @@ NameScan::add(const Instruction& in, Sketch& target, std::span<Sketch> taken) {
       }
       return {};
     case Op::kBuild:
-      return skip_array(target, taken[0]);
+      return build(target, taken[0]);
     default:
       return {};
   }
@@ -161,6 +166,11 @@ Status NameScan::pushed(const Sketch& /*sketch*/) const {
 }
 
 void NameScan::reused(const Sketch& sketch) {
+  if (sketch.kind == Kind::kDict) {
+    is_reused_[sketch.index] = true;
+  } else if (sketch.kind == Kind::kState) {
+    is_reused_[states_[sketch.index].dict] = true;
+  }
   open_getattrs_ += is_getattr(sketch) ? 1 : 0;
   if (options_.collect_texts && sketch.kind == Kind::kText) {
     result_.texts.push_back(shared_.at(sketch.index));
@@ -250,7 +260,7 @@ Sketch NameScan::reduce(std::span<const Sketch> taken) {
   }
   if (text_of(taken[0]) == "numpy.dtype" && taken[1].kind == Kind::kTexts) {
     const auto type = wrapped_type(text_of(taken[1]));
-    return type ? Sketch::of_row(Kind::kType, types_, *type) : Sketch{};
+    return type ? Sketch::of_row(Kind::kType, types_, type) : Sketch{};
   }
   // How protocols 0 and 1 make an instance: (class, base, state).
   const bool is_remade = text_of(taken[0]) == "copy_reg._reconstructor" ||
@@ -260,10 +270,18 @@ Sketch NameScan::reduce(std::span<const Sketch> taken) {
              : instance_of(taken[0]);
 }
 
-Sketch NameScan::instance_of(const Sketch& type) const {
-  const bool is_wrapper =
-      type.kind == Kind::kName && is_array_wrapper(text_of(type));
-  return {.kind = is_wrapper ? Kind::kWrapper : Kind::kOther};
+Sketch NameScan::instance_of(const Sketch& type) {
+  if (type.kind != Kind::kName || !is_array_wrapper(text_of(type))) {
+    return {};
+  }
+  if (wrapper_.empty()) {
+    wrapper_ = text_of(type);
+  }
+  has_two_wrappers_ = has_two_wrappers_ || wrapper_ != text_of(type);
+  is_built_.push_back(false);
+  return {
+      .kind = Kind::kWrapper,
+      .index = static_cast<std::uint32_t>(is_built_.size() - 1)};
 }
 
 Sketch NameScan::tuple(std::span<const Sketch> parts) {
@@ -343,6 +361,7 @@ void NameScan::look_inside(std::string_view bytes, std::uint64_t offset) {
   PickleScanOptions inner = options_;
   --inner.nesting;
   inner.collect_texts = false;
+  inner.has_joblib_arrays = false;
   const PickleScan scan = scan_pickle(as_byte_span(bytes), inner);
   const bool is_whole = !scan.broken && scan.consumed == bytes.size();
   const bool is_pickle =

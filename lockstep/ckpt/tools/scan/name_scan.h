@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -35,19 +36,23 @@ struct Sketch {
     kStorageId,
     /// A tuple (name, text).
     kMember,
-    /// What joblib's arrays are made of: a number below 2^32, a tuple of
-    /// numbers, tuples (text, ...) and (name, ...), `numpy.dtype(...)`, a dict
-    /// with shape and type, and the wrapper.
+    /// What joblib's arrays are made of: a number below 2^32, None, a tuple of
+    /// numbers, tuples (text, ...) and (name, ...), `numpy.dtype(...)` and its
+    /// state, a new dict, one with nothing but parts of a wrapper's state, and
+    /// the wrapper.
     kNumber,
+    kNone,
     kShape,
     kTexts,
     kNames,
     kType,
+    kTypeState,
+    kDict,
     kState,
     kWrapper,
   };
   Kind kind = Kind::kOther;
-  /// The number, or a row of the list of the kind.
+  /// The number, a row of the list of the kind, or how many came before it.
   std::uint32_t index = 0;
 
   template <class Row>
@@ -68,8 +73,8 @@ class NameScan {
         name_bytes_(
             options_.limits.made ? options_.limits.made->made : own_bytes_) {}
 
-  /// Raw bytes of arrays are skipped there.
-  void attach(PickleDecoder& decoder) {
+  /// Raw bytes of arrays are skipped there; without it they are opcodes.
+  void skip_in(PickleDecoder& decoder) {
     decoder_ = &decoder;
   }
 
@@ -89,6 +94,14 @@ class NameScan {
   PickleScan finish() &&;
 
  private:
+  // The state of joblib's wrapper, as far as a dict holds it.
+  struct ArrayState {
+    std::uint32_t dict = 0;
+    std::optional<std::uint64_t> count = {};
+    std::optional<std::uint32_t> type = {};
+    bool is_aligned = false;
+  };
+
   Sketch keep(Sketch::Kind kind, std::string_view text);
   std::string_view own(std::string text);
   [[nodiscard]] std::string_view text_of(const Sketch& sketch) const {
@@ -98,11 +111,17 @@ class NameScan {
   Sketch name(std::string full, std::uint64_t offset);
   Sketch stack_global(std::span<const Sketch> taken, std::uint64_t offset);
   Sketch reduce(std::span<const Sketch> taken);
-  Sketch instance_of(const Sketch& type) const;
+  Sketch instance_of(const Sketch& type);
   Sketch tuple(std::span<const Sketch> parts);
   Sketch shape(std::span<const Sketch> parts);
-  void set_item(Sketch& target, const Sketch& key, const Sketch& value);
-  Status skip_array(const Sketch& target, const Sketch& state);
+  Sketch new_dict(std::span<const Sketch> items);
+  void set_item(Sketch& dict, const Sketch& key, const Sketch& value);
+  bool set_part(Sketch& dict, const Sketch& key, const Sketch& value);
+  Status build(Sketch& target, const Sketch& state);
+  [[nodiscard]] WrappedArray array_of(
+      const Sketch& wrapper,
+      const Sketch& state) const;
+  Status skip_array(const WrappedArray& array);
   Status scan_objects();
   [[nodiscard]] bool is_getattr(const Sketch& sketch) const;
   [[nodiscard]] bool is_member_of_enum(const Sketch& args) const;
@@ -134,11 +153,19 @@ class NameScan {
   // but a harmless call.
   std::vector<std::uint64_t> getattrs_;
   std::uint64_t open_getattrs_ = 0;
-  // Numbers of elements (first that of the shape ()), types and states of
-  // joblib's arrays.
+  // Numbers of elements (first that of the shape ()), types (nothing if it is
+  // not known) and their states, and states of joblib's arrays.
   std::vector<std::uint64_t> counts_{1};
-  std::vector<WrappedType> types_;
-  std::vector<WrappedArray> arrays_;
+  std::vector<std::optional<WrappedType>> types_;
+  std::vector<WrappedTypeState> type_states_;
+  std::vector<ArrayState> states_;
+  // Of each dict, if it was used again and may have more items; of each
+  // wrapper, if its array was read, after which it keeps its state.
+  std::vector<bool> is_reused_;
+  std::vector<bool> is_built_;
+  // The first one; a second copy of joblib reads its own alone.
+  std::string_view wrapper_;
+  bool has_two_wrappers_ = false;
   bool has_arrays_ = false;
 };
 

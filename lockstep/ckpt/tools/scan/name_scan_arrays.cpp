@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the scan keeps of joblib's arrays, whose elements stand in the pickle.
+// Whatever Python may know better than the scan makes an array unknown.
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -11,9 +14,25 @@ namespace lockstep::ckpt::internal {
 
 using Kind = Sketch::Kind;
 
+// A tuple of numbers, or the state of a type: (version, order, None, names,
+// fields, bytes, alignment, flags), and more in version 4.
 Sketch NameScan::shape(std::span<const Sketch> parts) {
+  constexpr std::size_t kStateParts = 8;
+  constexpr std::uint32_t kOldestVersion = 3;
   if (parts.empty()) {
     return {.kind = Kind::kShape, .index = 0};
+  }
+  if (parts.size() >= kStateParts && parts[0].kind == Kind::kNumber &&
+      parts[0].index >= kOldestVersion && parts[1].kind == Kind::kText &&
+      parts[2].kind == Kind::kNone && parts[7].kind == Kind::kNumber) {
+    WrappedTypeState state{
+        .flags = parts[7].index,
+        .has_fields =
+            parts[3].kind != Kind::kNone || parts[4].kind != Kind::kNone};
+    if (parts[5].kind == Kind::kNumber) {
+      state.item_bytes = parts[5].index;
+    }
+    return Sketch::of_row(Kind::kTypeState, type_states_, state);
   }
   std::uint64_t count = 1;
   for (const Sketch& part : parts) {
@@ -25,47 +44,99 @@ Sketch NameScan::shape(std::span<const Sketch> parts) {
   return Sketch::of_row(Kind::kShape, counts_, count);
 }
 
-void NameScan::set_item(
-    Sketch& target,
-    const Sketch& key,
-    const Sketch& value) {
-  if (key.kind != Kind::kText) {
-    return;
+Sketch NameScan::new_dict(std::span<const Sketch> items) {
+  is_reused_.push_back(false);
+  Sketch dict{
+      .kind = Kind::kDict,
+      .index = static_cast<std::uint32_t>(is_reused_.size() - 1)};
+  for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+    set_item(dict, items[i], items[i + 1]);
   }
+  return dict;
+}
+
+void NameScan::set_item(Sketch& dict, const Sketch& key, const Sketch& value) {
+  const bool may_be_state =
+      dict.kind == Kind::kDict || dict.kind == Kind::kState;
+  if (may_be_state &&
+      !(key.kind == Kind::kText && set_part(dict, key, value))) {
+    dict = {};
+  }
+}
+
+// False for what does not belong to the state, or is not known: a key may also
+// hide a method of the wrapper.
+bool NameScan::set_part(Sketch& dict, const Sketch& key, const Sketch& value) {
+  constexpr std::array<std::string_view, 3> kOthers{
+      "subclass",
+      "order",
+      "allow_mmap"};
   const std::string_view word = text_of(key);
   const bool is_shape = word == "shape" && value.kind == Kind::kShape;
   const bool is_type = word == "dtype" && value.kind == Kind::kType;
   const bool is_aligned =
       word == "numpy_array_alignment_bytes" && value.kind == Kind::kNumber;
-  if (!is_shape && !is_type && !is_aligned) {
-    return;
+  if (!is_shape && !is_type && !is_aligned &&
+      std::ranges::find(kOthers, word) == kOthers.end()) {
+    return false;
   }
-  if (target.kind != Kind::kState) {
-    target = Sketch::of_row(Kind::kState, arrays_, WrappedArray{});
+  if (dict.kind == Kind::kDict) {
+    dict =
+        Sketch::of_row(Kind::kState, states_, ArrayState{.dict = dict.index});
   }
-  WrappedArray& array = arrays_[target.index];
+  ArrayState& state = states_[dict.index];
   if (is_shape) {
-    array.count = counts_[value.index];
+    state.count = counts_[value.index];
   } else if (is_type) {
-    array.type = types_[value.index];
-  } else {
-    array.is_aligned = true;
+    state.type = value.index;
+  } else if (is_aligned) {
+    state.is_aligned = true;
   }
+  return true;
 }
 
-// joblib reads the elements of an array as soon as its wrapper is complete.
-Status NameScan::skip_array(const Sketch& target, const Sketch& state) {
+Status NameScan::build(Sketch& target, const Sketch& state) {
+  if (target.kind == Kind::kType) {
+    std::optional<WrappedType>& type = types_[target.index];
+    type = type && state.kind == Kind::kTypeState
+               ? built_type(*type, type_states_[state.index])
+               : std::nullopt;
+  }
   if (target.kind != Kind::kWrapper || decoder_ == nullptr) {
     return {};
   }
   has_arrays_ = true;
-  const WrappedArray array =
-      state.kind == Kind::kState ? arrays_[state.index] : WrappedArray{};
-  const auto bytes = wrapped_bytes(array, bytes_.subspan(decoder_->position()));
-  if (!bytes && array.type &&
-      (array.type->is_object || array.type->is_structure)) {
+  const WrappedArray array = array_of(target, state);
+  is_built_[target.index] = true;
+  target = {}; // the array is in its place
+  return skip_array(array);
+}
+
+WrappedArray NameScan::array_of(const Sketch& wrapper, const Sketch& state)
+    const {
+  if (has_two_wrappers_ || is_built_[wrapper.index] ||
+      state.kind != Kind::kState) {
+    return {};
+  }
+  const ArrayState& known = states_[state.index];
+  return is_reused_[known.dict]
+             ? WrappedArray{}
+             : WrappedArray{
+                   .count = known.count,
+                   .type = known.type ? types_[*known.type] : std::nullopt,
+                   .is_aligned = known.is_aligned};
+}
+
+// joblib reads the elements of an array as soon as its wrapper is complete,
+// behind the frame.
+Status NameScan::skip_array(const WrappedArray& array) {
+  const bool is_known = array.count && !decoder_->is_in_frame();
+  if (is_known && array.type && array.type->is_object) {
     return scan_objects();
   }
+  const auto bytes =
+      is_known ? wrapped_bytes(array, bytes_.subspan(decoder_->position()))
+               : std::nullopt;
   if (!bytes) {
     return corrupt_file(
         "E_PICKLE",
@@ -74,16 +145,10 @@ Status NameScan::skip_array(const Sketch& target, const Sketch& state) {
   return decoder_->skip(*bytes);
 }
 
-// An array of objects is a pickle of its own.
+// An array of objects is a pickle of its own, which joblib gives to pickle.
 Status NameScan::scan_objects() {
-  if (options_.nesting == 0) {
-    return read_error(
-        ErrorCode::kUnsafe,
-        "E_LIMIT",
-        "arrays of objects are nested too deeply");
-  }
   PickleScanOptions inner = options_;
-  --inner.nesting;
+  inner.has_joblib_arrays = false;
   inner.collect_texts = false;
   const std::uint64_t at = decoder_->position();
   const PickleScan scan = scan_pickle(bytes_.subspan(at), inner);

@@ -2,8 +2,10 @@
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/stack_machine.h"
+#include "lockstep/ckpt/pickle/text_codec.h"
 #include "lockstep/ckpt/tools/scan/name_scan.h"
 
 namespace lockstep::ckpt {
@@ -41,7 +44,9 @@ Pass scan_once(
       options.limits.max_opcodes,
       names,
       std::move(reads));
-  names.attach(machine.decoder());
+  if (options.has_joblib_arrays) {
+    names.skip_in(machine.decoder());
+  }
   const Status status = machine.run();
   if (!status) {
     names.note_last(machine.decoder().instruction(), status.error());
@@ -57,8 +62,10 @@ Pass scan_once(
   return pass;
 }
 
-// Adds what only the other reading of the same bytes names.
-void add_names(PickleScan& scan, const PickleScan& other) {
+// What only the other reading of the same bytes names.
+std::vector<PickleName> added_names(
+    const PickleScan& scan,
+    const PickleScan& other) {
   std::set<std::pair<std::string_view, bool>> known;
   for (const PickleName& name : scan.names) {
     known.emplace(name.name, name.is_nested);
@@ -70,7 +77,15 @@ void add_names(PickleScan& scan, const PickleScan& other) {
       [&known](const PickleName& name) {
         return !known.contains({name.name, name.is_nested});
       });
+  return added;
+}
+
+void add_names(PickleScan& scan, std::vector<PickleName> added) {
   std::ranges::move(added, std::back_inserter(scan.names));
+}
+
+void add_buffered(PickleScan& scan, const PickleScan& other) {
+  add_names(scan, added_names(scan, other));
   if (!scan.broken) {
     scan.broken = corrupt_file(
         "E_FRAME",
@@ -80,7 +95,57 @@ void add_names(PickleScan& scan, const PickleScan& other) {
   }
 }
 
+// To all but joblib the elements of its arrays are opcodes, up to the first
+// error; behind a STOP among them the next load goes on.
+PickleScan scan_plainly(ByteSpan bytes, PickleScanOptions options) {
+  options.has_joblib_arrays = false;
+  options.collect_texts = false;
+  PickleScan all;
+  std::set<std::pair<std::string, bool>> known;
+  while (!all.broken && all.consumed < bytes.size()) {
+    PickleScan next = scan_pickle(bytes.subspan(all.consumed), options);
+    for (PickleName& name : next.names) {
+      if (known.emplace(name.name, name.is_nested).second) {
+        name.offset += all.consumed;
+        all.names.push_back(std::move(name));
+      }
+    }
+    all.nested += next.nested;
+    all.consumed += next.consumed;
+    all.broken = std::move(next.broken);
+  }
+  return all;
+}
+
+// Numbers may spell a name by chance, but none that a module could have.
+void add_plain(PickleScan& scan, const PickleScan& plain) {
+  auto added = added_names(scan, plain);
+  if (std::ranges::any_of(added, may_be_name, &PickleName::name)) {
+    add_names(scan, std::move(added));
+    scan.nested = std::max(scan.nested, plain.nested);
+  }
+}
+
+bool has_only(std::string_view text, std::string_view marks) {
+  return std::ranges::all_of(text, [marks](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return std::isalnum(byte) != 0 || byte >= 0x80 ||
+           marks.find(c) != std::string_view::npos;
+  });
+}
+
 } // namespace
+
+bool may_be_name(std::string_view full) {
+  const std::size_t colon = full.find(':'); // before a dotted name
+  const std::size_t end =
+      colon == std::string_view::npos ? full.rfind('.') : colon;
+  const std::string_view module = full.substr(0, end);
+  const std::string_view name = full.substr(end + 1);
+  return !module.empty() && !name.empty() && has_only(module, "_-.") &&
+         has_only(name, "_.") && (name[0] < '0' || name[0] > '9') &&
+         internal::is_utf8_with_surrogates(full);
+}
 
 PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options) {
   Pass pass = scan_once(
@@ -90,11 +155,12 @@ PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options) {
   if (pass.has_arrays) {
     // The search for reads ended at the first elements: keep all.
     pass = scan_once(bytes, options, MemoReads());
+    add_plain(pass.scan, scan_plainly(bytes, options));
   }
   if (pass.crosses_frames) {
     const Pass other =
         scan_once(bytes, options, MemoReads(), Grammar::kBuffered);
-    add_names(pass.scan, other.scan);
+    add_buffered(pass.scan, other.scan);
   }
   return std::move(pass.scan);
 }

@@ -62,11 +62,20 @@ struct PickleScanOptions {
   bool collect_texts = false;
   /// Levels of pickles inside strings that are followed.
   int nesting = 4;
+  /// The file may be one of joblib, which skips the elements of its arrays;
+  /// others run them as opcodes. Names of both readings are listed; what is
+  /// broken and where the pickle ends is joblib's. Without it the elements are
+  /// opcodes.
+  bool has_joblib_arrays = true;
 };
 
+/// True if a module and a name in it may be called so: "my-module.f", but not
+/// what stands in a sentence, a table or a program.
+bool may_be_name(std::string_view full);
+
 /// Scans the pickle at the front of `bytes`, which is all that there is of it.
-/// The elements of joblib's arrays are skipped. Never fails: what is wrong is
-/// in `broken`, with the same codes as `read_pickle`.
+/// Never fails: what is wrong is in `broken`, with the same codes as
+/// `read_pickle`.
 PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options = {});
 
 /// The same of the pickle at `offset`, whose end is not known: views grow until

@@ -3,7 +3,6 @@
 // Pickles in a row: plain pickles, and the legacy checkpoints that have blobs
 // of bytes between them.
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,27 +24,6 @@ namespace {
 using Place = ScanCollector::Place;
 
 constexpr int kMaxObjects = 1000;
-
-bool has_only(std::string_view text, std::string_view marks) {
-  return std::ranges::all_of(text, [marks](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return std::isalnum(byte) != 0 || byte >= 0x80 ||
-           marks.find(c) != std::string_view::npos;
-  });
-}
-
-// True if a module and a name in it may be called so: "my-module.f", but not
-// what stands in a sentence, a table or a program.
-bool may_be_name(std::string_view full) {
-  const std::size_t colon = full.find(':'); // before a dotted name
-  const std::size_t end =
-      colon == std::string_view::npos ? full.rfind('.') : colon;
-  const std::string_view module = full.substr(0, end);
-  const std::string_view name = full.substr(end + 1);
-  return !module.empty() && !name.empty() && has_only(module, "_-.") &&
-         has_only(name, "_.") && (name[0] < '0' || name[0] > '9') &&
-         is_utf8_with_surrogates(full);
-}
 
 // True for the name at which the scan broke: Python's unpickler in C does not
 // get so far.
@@ -99,7 +77,9 @@ class LegacyScan {
       auto scan = scan_pickle_at(
           source_,
           at,
-          {.limits = out_.limits(), .collect_texts = i + 1 == kPickles});
+          {.limits = out_.limits(),
+           .collect_texts = i + 1 == kPickles,
+           .has_joblib_arrays = false});
       if (!scan) {
         return fail(std::move(scan).error());
       }
@@ -265,7 +245,10 @@ class StreamScan {
     here.offset += at_;
     std::vector<std::byte> scratch;
     const std::uint64_t rest = source_.size() - at_;
-    auto scan = scan_pickle_at(source_, at_, {.limits = out_.limits()});
+    auto scan = scan_pickle_at(
+        source_,
+        at_,
+        {.limits = out_.limits(), .has_joblib_arrays = place_.record.empty()});
     const auto head = source_.view(
         at_,
         std::min<std::uint64_t>(rest, kLegacyHeadBytes),

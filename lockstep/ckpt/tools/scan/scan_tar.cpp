@@ -57,7 +57,10 @@ class MemberScan {
   // Gives the offset after the pickle at `at` and its raw bytes; nothing if
   // something is broken.
   std::optional<std::uint64_t> scan_next(std::uint64_t at) {
-    auto scan = scan_pickle_at(source_, at, {.limits = out_.limits()});
+    auto scan = scan_pickle_at(
+        source_,
+        at,
+        {.limits = out_.limits(), .has_joblib_arrays = false});
     if (!scan) {
       out_.add_unreadable(std::move(scan).error());
       return std::nullopt;
@@ -113,7 +116,10 @@ void scan_blocks(ByteSource& source, ScanCollector& out) {
   // A pickle may stand at each block, and seem to go on to the end.
   std::uint64_t work = kTarHeadBytes + 4 * source.size();
   for (std::uint64_t at = 0; at < source.size();) {
-    const auto scan = scan_pickle_at(source, at, {.limits = out.limits()});
+    const auto scan = scan_pickle_at(
+        source,
+        at,
+        {.limits = out.limits(), .has_joblib_arrays = false});
     if (!scan) {
       out.add_unreadable(scan.error());
       return;

@@ -110,62 +110,6 @@ INSTANTIATE_TEST_SUITE_P(
     testing::ValuesIn(rows()),
     [](const auto& row) { return std::string(row.param.title); });
 
-// joblib: the elements of an array follow its wrapper, and the pickle goes on.
-std::string joblib_array(
-    const std::string& dtype,
-    const std::string& elements) {
-  return "\x80\x04(cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81}("
-         "\x8c\x05shapeK\x02K\x03\x86\x8c\x05"
-         "dtypecnumpy\ndtype\n(\x8c\x02" +
-         dtype + "\x89\x88tR}b\x8c\x1bnumpy_array_alignment_bytesK\x10ub" +
-         elements + "cos\nsystem\n(Vid\ntRt.";
-}
-
-std::vector<std::string> names_of(const PickleScan& scan) {
-  std::vector<std::string> names;
-  for (const PickleName& name : scan.names) {
-    names.push_back(name.name);
-  }
-  return names;
-}
-
-TEST(PythonNamesOfJoblib, BehindElementsAreSeen) {
-  const std::string bytes =
-      joblib_array("f8", "\x03\xff\xff\xff" + std::string(6 * 8, '\xfe'));
-  const PickleScan scan = scan_pickle(as_byte_span(bytes));
-  EXPECT_FALSE(scan.broken) << to_string(*scan.broken);
-  EXPECT_EQ(scan.consumed, bytes.size());
-  EXPECT_THAT(names_of(scan), testing::Contains("os.system"));
-}
-
-TEST(PythonNamesOfJoblib, InObjectsOfAnArrayAreSeen) {
-  const std::string bytes =
-      joblib_array("O8", "\x80\x02"s + "csubprocess\nrun\n.");
-  const PickleScan scan = scan_pickle(as_byte_span(bytes));
-  EXPECT_FALSE(scan.broken) << to_string(*scan.broken);
-  EXPECT_THAT(
-      names_of(scan),
-      testing::IsSupersetOf({"subprocess.run", "os.system"}));
-}
-
-TEST(PythonNamesOfJoblib, BehindAStructureAreSeen) {
-  const std::string elements = "\x03\xff\xff\xff" + std::string(6 * 8, '\xfe');
-  const std::string objects = "\x80\x02N.";
-  for (const std::string& content : {elements, objects}) {
-    const std::string bytes = joblib_array("V8", content);
-    const PickleScan scan = scan_pickle(as_byte_span(bytes));
-    EXPECT_FALSE(scan.broken) << to_string(*scan.broken);
-    EXPECT_THAT(names_of(scan), testing::Contains("os.system"));
-  }
-}
-
-TEST(PythonNamesOfJoblib, UnknownElementsEndTheScanInWords) {
-  const std::string bytes = joblib_array("Q8", std::string(60, '\xfe'));
-  const PickleScan scan = scan_pickle(as_byte_span(bytes));
-  ASSERT_TRUE(scan.broken);
-  EXPECT_THAT(scan.broken->message, testing::HasSubstr("elements"));
-}
-
 TEST(PythonNamesOfStrings, ArePutTogetherOnce) {
   // Two texts of a megabyte, put together 20,000 times.
   const std::string text = "X\0\0\x10\0"s + std::string(1 << 20, 'a');
