@@ -12,12 +12,6 @@
 namespace lockstep::ckpt {
 namespace {
 
-Error truncated(std::uint64_t need, std::uint64_t have) {
-  return corrupt_file(
-      "E_TRUNCATED",
-      format("operand is truncated; expected {} bytes, got {}", need, have));
-}
-
 // Bytes are copied to where they stay, from a frame and from behind it.
 bool is_bytes(Op op) {
   return op == Op::kBinBytes || op == Op::kShortBinBytes ||
@@ -54,7 +48,18 @@ const Instruction* PickleDecoder::next() {
   return is_read ? &instruction_ : nullptr;
 }
 
+Error PickleDecoder::truncated(std::uint64_t need) {
+  touches_end_ = true;
+  return corrupt_file(
+      "E_TRUNCATED",
+      format(
+          "operand is truncated; expected {} bytes, got {}",
+          need,
+          remaining()));
+}
+
 void PickleDecoder::note_no_opcode() {
+  touches_end_ = touches_end_ || remaining() == 0;
   error_ = remaining() == 0
                ? corrupt_file("E_PICKLE", "pickle ends without STOP")
                : read_error(
@@ -69,7 +74,7 @@ void PickleDecoder::note_no_opcode() {
 
 Status PickleDecoder::skip(std::uint64_t bytes) {
   if (bytes > remaining()) {
-    Error error = truncated(bytes, remaining());
+    Error error = truncated(bytes);
     error.offset = position_;
     return error;
   }
@@ -115,7 +120,7 @@ void PickleDecoder::reach(std::uint64_t bytes, bool is_copied) {
 bool PickleDecoder::read_number(std::size_t width) {
   reach(width);
   if (remaining() < width) {
-    return fail(truncated(width, remaining()));
+    return fail(truncated(width));
   }
   const std::uint64_t number =
       internal::read_number(bytes_.subspan(position_), width);
@@ -140,7 +145,7 @@ bool PickleDecoder::read_bytes() {
   }
   reach(length, is_bytes(instruction_.info->op));
   if (length > remaining()) {
-    return fail(truncated(length, remaining()));
+    return fail(truncated(length));
   }
   instruction_.text = as_text(bytes_.subspan(position_, length));
   position_ += length;
@@ -156,6 +161,7 @@ bool PickleDecoder::read_line(std::string_view& line) {
     end = rest.find('\n');
   }
   if (end == std::string_view::npos) {
+    touches_end_ = true;
     return fail(corrupt_file(
         "E_TRUNCATED",
         "operand is truncated; expected a line feed, got the end of the "
@@ -227,8 +233,9 @@ bool PickleDecoder::enter_frame() {
     return true; // inside of the other
   }
   reach(length);
+  touches_end_ = touches_end_ || length > remaining();
   if (grammar_ == Grammar::kBuffered && length > remaining()) {
-    return fail(truncated(length, remaining()));
+    return fail(truncated(length));
   }
   const std::uint64_t held = std::min(length, remaining());
   buffer_end_ = held == 0 ? 0 : position_ + held;

@@ -82,6 +82,11 @@ class PickleDecoder {
   [[nodiscard]] bool crosses_frames() const noexcept {
     return crosses_frames_;
   }
+  /// True if the end of the bytes was in the way of an instruction or a frame:
+  /// with more bytes behind it they could say something else.
+  [[nodiscard]] bool touches_end() const noexcept {
+    return touches_end_;
+  }
   /// Declared protocol; 0 or 1 need no declaration.
   [[nodiscard]] int protocol() const noexcept {
     return protocol_.value_or(0);
@@ -99,6 +104,7 @@ class PickleDecoder {
   void reach(std::uint64_t bytes, bool is_copied = false);
   bool fail(Error error);
   void note_no_opcode();
+  Error truncated(std::uint64_t need);
   [[nodiscard]] std::uint64_t remaining() const noexcept {
     return bytes_.size() - position_;
   }
@@ -112,6 +118,7 @@ class PickleDecoder {
   // Where the bytes end that the unpickler in C has in memory; 0 in no frame.
   std::uint64_t buffer_end_ = 0;
   bool crosses_frames_ = false;
+  bool touches_end_ = false;
   Error error_ = {};
 };
 

@@ -90,6 +90,12 @@ class StackMachine {
     return root;
   }
 
+  /// What STOP gives Python, whatever lies below a mark; null if nothing.
+  [[nodiscard]] const Slot* top() const {
+    const std::size_t floor = marks_.empty() ? 0 : marks_.back();
+    return slots_.size() > floor ? &slots_.back() : nullptr;
+  }
+
   [[nodiscard]] const PickleDecoder& decoder() const noexcept {
     return decoder_;
   }

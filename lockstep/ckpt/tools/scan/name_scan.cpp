@@ -9,6 +9,7 @@
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/pickle/dangerous_names.h"
@@ -38,6 +39,18 @@ Sketch small_number(std::optional<std::uint64_t> value) {
   return value && *value <= std::numeric_limits<std::uint32_t>::max()
              ? Sketch{.kind = Kind::kNumber, .index = static_cast<std::uint32_t>(*value)}
              : Sketch{};
+}
+
+// Of the bytes of a LONG1, lowest first.
+Sketch small_long(std::string_view bytes) {
+  constexpr std::size_t kMost = sizeof(std::uint32_t);
+  constexpr unsigned char kSign = 0x80;
+  if (bytes.size() > kMost ||
+      (!bytes.empty() &&
+       (static_cast<unsigned char>(bytes.back()) & kSign) != 0)) {
+    return {};
+  }
+  return small_number(read_number(as_byte_span(bytes), bytes.size()));
 }
 
 // The lines of an operand that the end of the bytes cuts: Python's own
@@ -81,6 +94,8 @@ Result<Sketch> NameScan::plain(const Instruction& in) {
     case Op::kBinInt1:
     case Op::kBinInt2:
       return small_number(in.number);
+    case Op::kLong1:
+      return small_long(in.text);
     case Op::kNone:
       return Sketch{.kind = Kind::kNone};
     case Op::kInt:
@@ -105,6 +120,9 @@ Result<Sketch> NameScan::container(
     case Op::kEmptyDict:
     case Op::kDict:
       return new_dict(taken);
+    case Op::kEmptyList:
+    case Op::kList:
+      return new_list(taken);
     default:
       return Sketch{};
   }
@@ -140,6 +158,12 @@ Result<Sketch> NameScan::call(const Instruction& in, std::span<Sketch> taken) {
 
 Status
 NameScan::add(const Instruction& in, Sketch& target, std::span<Sketch> taken) {
+  if (target.kind == Kind::kKeys) {
+    const bool is_append =
+        in.info->op == Op::kAppend || in.info->op == Op::kAppends;
+    is_append ? add_keys(taken) : spoil_keys();
+    return {};
+  }
   switch (in.info->op) {
     case Op::kSetItem:
     case Op::kSetItems:
@@ -171,10 +195,10 @@ void NameScan::reused(const Sketch& sketch) {
   } else if (sketch.kind == Kind::kState) {
     is_reused_[states_[sketch.index].dict] = true;
   }
-  open_getattrs_ += is_getattr(sketch) ? 1 : 0;
-  if (options_.collect_texts && sketch.kind == Kind::kText) {
-    result_.texts.push_back(shared_.at(sketch.index));
+  if (sketch.kind == Kind::kKeys) {
+    spoil_keys();
   }
+  open_getattrs_ += is_getattr(sketch) ? 1 : 0;
 }
 
 void NameScan::note_last(const Instruction& in, const Error& error) {
@@ -211,13 +235,7 @@ Sketch NameScan::text(std::string_view text, std::uint64_t offset) {
   // How protocol 2 spells bytes: a text of code points below 256.
   const auto bytes = latin1_from_utf8(text);
   look_inside(bytes ? std::string_view(*bytes) : text, offset);
-  const Sketch kept = keep(Kind::kText, text);
-  if (options_.collect_texts) {
-    const auto shared = std::make_shared<const std::string>(text);
-    shared_.emplace(kept.index, shared);
-    result_.texts.push_back(shared);
-  }
-  return kept;
+  return keep(Kind::kText, text);
 }
 
 Sketch NameScan::name(std::string full, std::uint64_t offset) {
@@ -289,18 +307,24 @@ Sketch NameScan::tuple(std::span<const Sketch> parts) {
       parts.size() == 2 && starts_with(parts, {Kind::kName, Kind::kText});
   if (is_member ||
       starts_with(parts, {Kind::kText, Kind::kName, Kind::kText})) {
-    std::array<Sketch, 3> kept;
+    constexpr std::size_t kView = 5;
+    std::array<Sketch, 4> kept;
     std::ranges::copy(parts.first(is_member ? 2 : 3), kept.begin());
+    kept.back() =
+        parts.size() > kView ? parts[kView] : Sketch{.kind = Kind::kNone};
     return Sketch::of_row(
         is_member ? Kind::kMember : Kind::kStorageId,
         tuples_,
         kept);
   }
-  if (starts_with(parts, {Kind::kText}) || starts_with(parts, {Kind::kName})) {
-    const bool is_text = parts[0].kind == Kind::kText;
-    return {
-        .kind = is_text ? Kind::kTexts : Kind::kNames,
-        .index = parts[0].index};
+  if (starts_with(parts, {Kind::kName})) {
+    return {.kind = Kind::kNames, .index = parts[0].index};
+  }
+  if (parts.size() == 3 && parts[2].kind == Kind::kName) {
+    return {.kind = Kind::kTriple, .index = parts[2].index};
+  }
+  if (starts_with(parts, {Kind::kText})) {
+    return {.kind = Kind::kTexts, .index = parts[0].index};
   }
   return shape(parts);
 }
@@ -315,19 +339,6 @@ bool NameScan::is_member_of_enum(const Sketch& args) const {
   }
   const auto& parts = tuples_[args.index];
   return is_enum_member(format("{}.{}", text_of(parts[0]), text_of(parts[1])));
-}
-
-void NameScan::note_storage(const Sketch& id) {
-  if (id.kind != Kind::kStorageId) {
-    return;
-  }
-  // ("storage", class, key)
-  const auto& parts = tuples_[id.index];
-  if (keys_.insert(parts[2].index).second) {
-    result_.storages.push_back(
-        {.key = std::string(text_of(parts[2])),
-         .dtype = storage_class_dtype(text_of(parts[1]))});
-  }
 }
 
 // The view stays valid.

@@ -34,6 +34,10 @@ struct Sketch {
     kName,
     /// A tuple (text, name, text, ...).
     kStorageId,
+    /// A tuple of three that ends with a name, and the list whose texts are
+    /// collected.
+    kTriple,
+    kKeys,
     /// A tuple (name, text).
     kMember,
     /// What joblib's arrays are made of: a number below 2^32, None, a tuple of
@@ -91,6 +95,16 @@ class NameScan {
   [[nodiscard]] bool has_arrays() const noexcept {
     return has_arrays_;
   }
+  /// True if the end of the bytes was in the way of elements.
+  [[nodiscard]] bool touches_end() const noexcept {
+    return touches_end_;
+  }
+  /// True if the first array was one of objects.
+  [[nodiscard]] bool begins_with_objects() const noexcept {
+    return begins_with_objects_;
+  }
+  /// What STOP gives.
+  void note_root(const Sketch& root);
   PickleScan finish() &&;
 
  private:
@@ -125,7 +139,12 @@ class NameScan {
   Status scan_objects();
   [[nodiscard]] bool is_getattr(const Sketch& sketch) const;
   [[nodiscard]] bool is_member_of_enum(const Sketch& args) const;
+  Sketch new_list(std::span<const Sketch> items);
+  void add_keys(std::span<const Sketch> items);
+  void spoil_keys();
+  [[nodiscard]] bool is_module_id(const Sketch& id) const;
   void note_storage(const Sketch& id);
+  void add_storage(const Sketch& key, std::optional<DType> dtype);
   std::string_view note(std::string name, std::uint64_t offset, bool is_nested);
   void look_inside(std::string_view bytes, std::uint64_t offset);
 
@@ -136,8 +155,9 @@ class NameScan {
   // Views point into the pickle, or to what stays.
   std::vector<std::string_view> texts_;
   std::deque<std::string> owned_;
-  // Those that may be ids of storages or arguments of `getattr`.
-  std::vector<std::array<Sketch, 3>> tuples_;
+  // Those that may be ids of storages, with the view if there is one, or
+  // arguments of `getattr`.
+  std::vector<std::array<Sketch, 4>> tuples_;
   std::map<std::string, std::size_t, std::less<>> rows_;
   // Rows of `texts_` that STACK_GLOBAL put together before.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Sketch> joined_;
@@ -145,10 +165,12 @@ class NameScan {
   // Of all pickles of the file, if it counts them.
   std::uint64_t own_bytes_ = 0;
   std::uint64_t& name_bytes_;
-  // Keys of the storages and, if collected, copies of the texts, both by rows
-  // of `texts_`.
+  // Keys of the storages and copies of the texts that are collected, both by
+  // rows of `texts_`.
   std::set<std::uint32_t> keys_;
   std::map<std::uint32_t, std::shared_ptr<const std::string>> shared_;
+  bool has_list_ = false;
+  bool is_list_spoiled_ = false;
   // Where `getattr` is named, and how often it came onto the stack for anything
   // but a harmless call.
   std::vector<std::uint64_t> getattrs_;
@@ -167,6 +189,8 @@ class NameScan {
   std::string_view wrapper_;
   bool has_two_wrappers_ = false;
   bool has_arrays_ = false;
+  bool begins_with_objects_ = false;
+  bool touches_end_ = false;
 };
 
 } // namespace lockstep::ckpt::internal

@@ -105,8 +105,10 @@ Status NameScan::build(Sketch& target, const Sketch& state) {
   if (target.kind != Kind::kWrapper || decoder_ == nullptr) {
     return {};
   }
-  has_arrays_ = true;
   const WrappedArray array = array_of(target, state);
+  begins_with_objects_ =
+      has_arrays_ ? begins_with_objects_ : array.type && array.type->is_object;
+  has_arrays_ = true;
   is_built_[target.index] = true;
   target = {}; // the array is in its place
   return skip_array(array);
@@ -131,6 +133,7 @@ WrappedArray NameScan::array_of(const Sketch& wrapper, const Sketch& state)
 // behind the frame.
 Status NameScan::skip_array(const WrappedArray& array) {
   const bool is_known = array.count && !decoder_->is_in_frame();
+  touches_end_ = touches_end_ || decoder_->position() == bytes_.size();
   if (is_known && array.type && array.type->is_object) {
     return scan_objects();
   }
@@ -156,6 +159,7 @@ Status NameScan::scan_objects() {
     note(found.name, at + found.offset, found.is_nested);
   }
   result_.nested += scan.nested;
+  touches_end_ = touches_end_ || scan.is_cut;
   if (scan.broken) {
     Error error = *scan.broken;
     error.offset = at + error.offset.value_or(0);

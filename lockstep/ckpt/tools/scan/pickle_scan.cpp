@@ -12,6 +12,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/pickle/dangerous_names.h"
 #include "lockstep/ckpt/pickle/stack_machine.h"
 #include "lockstep/ckpt/pickle/text_codec.h"
 #include "lockstep/ckpt/tools/scan/name_scan.h"
@@ -23,13 +24,10 @@ namespace {
 constexpr std::uint64_t kFirstWindow = 1ULL << 9;
 constexpr std::uint64_t kWindowGrowth = 8;
 
-bool may_be_cut(const Error& error) {
-  return error.detail == "E_TRUNCATED" || error.detail == "E_PICKLE";
-}
-
 struct Pass {
   PickleScan scan = {};
   bool has_arrays = false;
+  bool begins_with_objects = false;
   bool crosses_frames = false;
 };
 
@@ -50,15 +48,20 @@ Pass scan_once(
   const Status status = machine.run();
   if (!status) {
     names.note_last(machine.decoder().instruction(), status.error());
+  } else if (const internal::Sketch* root = machine.top()) {
+    names.note_root(*root);
   }
   Pass pass{
       .has_arrays = names.has_arrays(),
+      .begins_with_objects = names.begins_with_objects(),
       .crosses_frames = machine.decoder().crosses_frames()};
   pass.scan = std::move(names).finish();
   pass.scan.consumed = machine.decoder().position();
   if (!status) {
     pass.scan.broken = status.error();
   }
+  pass.scan.is_cut = names.touches_end() || ((!status || pass.crosses_frames) &&
+                                             machine.decoder().touches_end());
   return pass;
 }
 
@@ -80,12 +83,13 @@ std::vector<PickleName> added_names(
   return added;
 }
 
-void add_names(PickleScan& scan, std::vector<PickleName> added) {
+void append_names(PickleScan& scan, std::vector<PickleName> added) {
   std::ranges::move(added, std::back_inserter(scan.names));
 }
 
 void add_buffered(PickleScan& scan, const PickleScan& other) {
-  add_names(scan, added_names(scan, other));
+  append_names(scan, added_names(scan, other));
+  scan.is_cut = scan.is_cut || other.is_cut;
   if (!scan.broken) {
     scan.broken = corrupt_file(
         "E_FRAME",
@@ -113,17 +117,30 @@ PickleScan scan_plainly(ByteSpan bytes, PickleScanOptions options) {
     all.nested += next.nested;
     all.consumed += next.consumed;
     all.broken = std::move(next.broken);
+    all.is_cut = next.is_cut;
   }
   return all;
 }
 
-// Numbers may spell a name by chance, but none that a module could have.
-void add_plain(PickleScan& scan, const PickleScan& plain) {
+// Numbers may spell a name by chance, but none that a module could have; the
+// pickle of an array takes texts out of the wrong memo.
+void add_plain(
+    PickleScan& scan,
+    const PickleScan& plain,
+    bool begins_with_objects) {
   auto added = added_names(scan, plain);
-  if (std::ranges::any_of(added, may_be_name, &PickleName::name)) {
-    add_names(scan, std::move(added));
+  const bool is_telling =
+      std::ranges::any_of(added, [&](const PickleName& name) {
+        return begins_with_objects ? is_dangerous_path(name.name)
+                                   : may_be_name(name.name);
+      });
+  if (is_telling) {
+    append_names(scan, std::move(added));
     scan.nested = std::max(scan.nested, plain.nested);
+  } else if (begins_with_objects) {
+    scan.unlikely = std::move(added);
   }
+  scan.is_cut = scan.is_cut || plain.is_cut;
 }
 
 bool has_only(std::string_view text, std::string_view marks) {
@@ -155,7 +172,10 @@ PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options) {
   if (pass.has_arrays) {
     // The search for reads ended at the first elements: keep all.
     pass = scan_once(bytes, options, MemoReads());
-    add_plain(pass.scan, scan_plainly(bytes, options));
+    add_plain(
+        pass.scan,
+        scan_plainly(bytes, options),
+        pass.begins_with_objects);
   }
   if (pass.crosses_frames) {
     const Pass other =
@@ -172,19 +192,21 @@ Result<PickleScan> scan_pickle_at(
   const std::uint64_t rest = source.size() - offset;
   const std::uint64_t most = std::min(rest, options.limits.max_pickle_bytes);
   std::vector<std::byte> scratch;
+  std::uint64_t viewed = 0;
   for (std::uint64_t window = std::min(kFirstWindow, most);;
        window = std::min(window * kWindowGrowth, most)) {
     LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(offset, window, scratch));
     PickleScan scan = scan_pickle(bytes, options);
-    const bool is_cut = scan.broken && may_be_cut(*scan.broken);
-    if (is_cut && window == most && most < rest) {
+    viewed += window;
+    scan.viewed = viewed;
+    if (scan.is_cut && window == most && most < rest) {
       scan.broken = read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("pickle is larger than {} bytes", most),
           "--max-pickle-bytes allows more");
     }
-    if (!is_cut || window == most) {
+    if (!scan.is_cut || window == most) {
       return scan;
     }
   }

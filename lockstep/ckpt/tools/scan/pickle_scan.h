@@ -40,20 +40,44 @@ struct PickleStorage {
   std::optional<DType> dtype = {};
 };
 
+/// The value that STOP gives, of which the length of raw bytes behind a pickle
+/// may depend.
+enum class PickleRoot : std::uint8_t {
+  kOther,
+  /// None, a small number or a text.
+  kPlain,
+  /// A tuple of three, the last of which is a name.
+  kTriple,
+  /// A list of texts and nothing else, if texts are collected.
+  kTexts,
+};
+
 /// What a pickle mentions.
 struct PickleScan {
   std::vector<PickleName> names = {};
-  /// Each text of a key once.
+  /// Each text of a key once; those of views of storages, too.
   std::vector<PickleStorage> storages = {};
-  /// Texts in the order of their use, if asked for: one that is used again is
-  /// shared.
+  /// A persistent id may name more than `storages` says.
+  bool has_unknown_ids = false;
+  /// Only of a pickle that is not broken.
+  PickleRoot root = PickleRoot::kOther;
+  /// The third of `kTriple`.
+  std::string root_class = {};
+  /// Those of `kTexts`: one that is used again is shared.
   std::vector<std::shared_ptr<const std::string>> texts = {};
+  /// What pickle asks for, but joblib does not, in a file that joblib may have
+  /// written: the memo of an array of objects seems to be that around it.
+  std::vector<PickleName> unlikely = {};
   /// Pickles inside strings.
   std::uint64_t nested = 0;
   /// Units: bytes up to and with STOP, or up to what is broken.
   std::uint64_t consumed = 0;
   /// Why the scan ended before STOP.
   std::optional<Error> broken = {};
+  /// More bytes behind the end could change any of it.
+  bool is_cut = false;
+  /// Units: bytes that `scan_pickle_at` looked at.
+  std::uint64_t viewed = 0;
 };
 
 /// What `scan_pickle` collects.

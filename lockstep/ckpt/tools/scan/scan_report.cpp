@@ -48,6 +48,14 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
            .count = name.count});
     }
   }
+  for (const PickleName& name : scan.unlikely) {
+    add_warning(
+        "W_UNLIKELY",
+        format(
+            "pickle, unlike joblib, would ask for '{}'",
+            escape(name.name, 100)),
+        {.record = place.record, .offset = place.offset + name.offset});
+  }
   if (scan.nested != 0) {
     is_hiding_ = true;
     add_warning(

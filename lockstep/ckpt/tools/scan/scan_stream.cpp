@@ -24,6 +24,9 @@ namespace {
 using Place = ScanCollector::Place;
 
 constexpr int kMaxObjects = 1000;
+// A pickle may seem to go on to the end of the file, and end soon.
+constexpr std::uint64_t kViewsPerByte = 16;
+constexpr std::uint64_t kFreeViews = 1 << 20;
 
 // True for the name at which the scan broke: Python's unpickler in C does not
 // get so far.
@@ -51,15 +54,15 @@ bool is_pickle(
          });
 }
 
-std::map<std::string, std::uint64_t> element_sizes(
-    const std::vector<PickleStorage>& storages) {
-  std::map<std::string, std::uint64_t> sizes;
+using DTypes = std::map<std::string, std::optional<DType>>;
+
+// The first storage of a key stays, as in Python.
+DTypes dtypes_of(const std::vector<PickleStorage>& storages) {
+  DTypes dtypes;
   for (const PickleStorage& storage : storages) {
-    if (storage.dtype) {
-      sizes.try_emplace(storage.key, dtype_info(*storage.dtype).size);
-    }
+    dtypes.try_emplace(storage.key, storage.dtype);
   }
-  return sizes;
+  return dtypes;
 }
 
 // Walks through the pickles and blobs of one legacy checkpoint.
@@ -71,8 +74,8 @@ class LegacyScan {
   // The offset after its last blob; nothing if it is broken.
   std::optional<std::uint64_t> run(std::uint64_t at) {
     constexpr int kPickles = 4; // protocol, system, object, keys
-    std::vector<PickleStorage> storages;
-    std::vector<std::shared_ptr<const std::string>> keys;
+    PickleScan object;
+    PickleScan keys;
     for (int i = 0; i < kPickles; ++i) {
       auto scan = scan_pickle_at(
           source_,
@@ -88,18 +91,20 @@ class LegacyScan {
         return std::nullopt;
       }
       at += scan->consumed;
-      if (!scan->storages.empty()) {
-        storages = std::move(scan->storages);
-      }
-      keys = std::move(scan->texts);
+      object = std::exchange(keys, *std::move(scan));
     }
-    return skip_blobs(at, element_sizes(storages), keys);
+    if (at != source_.size() &&
+        (object.has_unknown_ids || keys.root != PickleRoot::kTexts)) {
+      return fail(
+          blob_error(at, "E_PICKLE", "nothing tells the lengths of storages"));
+    }
+    return skip_blobs(at, dtypes_of(object.storages), keys.texts);
   }
 
  private:
   std::optional<std::uint64_t> skip_blobs(
       std::uint64_t at,
-      const std::map<std::string, std::uint64_t>& sizes,
+      const DTypes& dtypes,
       const std::vector<std::shared_ptr<const std::string>>& keys) {
     // By address: a text of a megabyte may be there a thousand times.
     std::map<const std::string*, std::uint64_t> known;
@@ -107,38 +112,50 @@ class LegacyScan {
       const std::string& key = *shared;
       const auto [row, is_new] = known.try_emplace(shared.get(), 0);
       if (is_new) {
-        const auto size = sizes.find(key);
-        if (size == sizes.end()) {
-          return fail(blob_error(at, "E_NO_STORAGE", key, "nothing uses it"));
+        const auto dtype = dtypes.find(key);
+        if (dtype == dtypes.end() || !dtype->second) {
+          return fail(key_error(
+              at,
+              "E_NO_STORAGE",
+              key,
+              dtype == dtypes.end() ? "nothing uses it"
+                                    : "its class is not known"));
         }
-        row->second = size->second;
+        row->second = dtype_info(*dtype->second).size;
       }
       std::vector<std::byte> scratch;
       auto head = source_.view(at, sizeof(std::uint64_t), scratch);
       if (!head) {
         return fail(
-            blob_error(at, "E_TRUNCATED", key, "its length is truncated"));
+            key_error(at, "E_TRUNCATED", key, "its length is truncated"));
       }
       at += head->size();
       const auto numel = read_le<std::uint64_t>(*head, 0);
       if (numel > (source_.size() - at) / row->second) {
         return fail(
-            blob_error(at, "E_TRUNCATED", key, "its bytes are truncated"));
+            key_error(at, "E_TRUNCATED", key, "its bytes are truncated"));
       }
       at += numel * row->second;
     }
     return at;
   }
 
-  static Error blob_error(
+  static Error
+  blob_error(std::uint64_t at, std::string_view detail, std::string what) {
+    Error error = corrupt_file(detail, std::move(what));
+    error.offset = at;
+    return error;
+  }
+
+  static Error key_error(
       std::uint64_t at,
       std::string_view detail,
       const std::string& key,
       std::string_view what) {
-    Error error =
-        corrupt_file(detail, format("storage '{}': {}", escape(key), what));
-    error.offset = at;
-    return error;
+    return blob_error(
+        at,
+        detail,
+        format("storage '{}': {}", escape(key), what));
   }
 
   std::nullopt_t fail(Error error) {
@@ -220,7 +237,10 @@ namespace {
 class StreamScan {
  public:
   StreamScan(ByteSource& source, const Place& place, ScanCollector& out)
-      : source_(source), place_(place), out_(out) {}
+      : source_(source),
+        place_(place),
+        out_(out),
+        work_(kFreeViews + kViewsPerByte * source.size()) {}
 
   bool run() {
     for (int object = 0; at_ < source_.size(); ++object) {
@@ -258,6 +278,15 @@ class StreamScan {
       is_known_ = true;
       return false;
     }
+    if (scan->viewed > work_) {
+      out_.add_unreadable(read_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("too many pickles seem to end behind {:#x}", at_)));
+      is_known_ = true;
+      return false;
+    }
+    work_ -= scan->viewed;
     const bool is_legacy = starts_like_legacy(*head);
     const bool looks_right =
         is_legacy || is_pickle(*scan, *head, rest, place_.is_sure);
@@ -297,6 +326,7 @@ class StreamScan {
   ByteSource& source_;
   Place place_;
   ScanCollector& out_;
+  std::uint64_t work_;
   std::uint64_t at_ = 0;
   bool is_known_ = false;
   std::vector<std::pair<PickleScan, Place>> values_;

@@ -13,7 +13,6 @@
 #include "lockstep/ckpt/core/storage_class.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/tar/tar_members.h"
-#include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
 
@@ -37,11 +36,18 @@ Error bad_tar(std::uint64_t offset, std::string message) {
 }
 
 // The members `storages` and `tensors`: pickles with raw bytes in between,
-// whose length the pickle before them tells.
+// whose length the value of the pickle before them tells.
 class MemberScan {
  public:
-  MemberScan(ByteSource& source, Place place, ScanCollector& out)
-      : source_(source), place_(std::move(place)), out_(out) {}
+  MemberScan(
+      ByteSource& source,
+      Place place,
+      bool has_tensors,
+      ScanCollector& out)
+      : source_(source),
+        place_(std::move(place)),
+        has_tensors_(has_tensors),
+        out_(out) {}
 
   void run() {
     for (std::uint64_t at = 0; at < source_.size();) {
@@ -72,8 +78,10 @@ class MemberScan {
     at += scan->consumed;
     const auto raw = raw_bytes(*scan, at);
     if (!raw) {
-      out_.add_unreadable(
-          bad_tar(place_.offset + at, "the bytes of a tensor are truncated"));
+      out_.add_unreadable(bad_tar(
+          place_.offset + at,
+          "the bytes behind a pickle are truncated, or nothing tells how many "
+          "they are"));
       return std::nullopt;
     }
     return at + *raw;
@@ -84,37 +92,36 @@ class MemberScan {
   std::optional<std::uint64_t> raw_bytes(
       const PickleScan& scan,
       std::uint64_t at) {
-    for (const PickleName& name : scan.names) {
-      const auto dtype = storage_class_dtype(name.name);
-      if (!dtype && find_global(name.name).kind != GlobalKind::kTensorClass) {
-        continue;
-      }
-      std::vector<std::byte> scratch;
-      const auto head = source_.view(at, sizeof(std::uint64_t), scratch);
-      if (!head) {
-        return std::nullopt;
-      }
-      const std::uint64_t rest = source_.size() - at - head->size();
-      const std::uint64_t count =
-          dtype ? read_le<std::uint64_t>(*head, 0)
-                : 2 * std::uint64_t{read_le<std::uint32_t>(*head, 0)} + 1;
-      const std::uint64_t size =
-          dtype ? dtype_info(*dtype).size : sizeof(std::int64_t);
-      return count <= rest / size ? std::optional(head->size() + count * size)
-                                  : std::nullopt;
+    if (scan.root == PickleRoot::kPlain || at == source_.size()) {
+      return 0;
     }
-    return 0;
+    const auto dtype =
+        has_tensors_ ? DType::kInt64 : storage_class_dtype(scan.root_class);
+    std::vector<std::byte> scratch;
+    const auto head = source_.view(at, sizeof(std::uint64_t), scratch);
+    if (scan.root != PickleRoot::kTriple || !dtype || !head) {
+      return std::nullopt;
+    }
+    const std::uint64_t rest = source_.size() - at - head->size();
+    const std::uint64_t count =
+        has_tensors_ ? 2 * std::uint64_t{read_le<std::uint32_t>(*head, 0)} + 1
+                     : read_le<std::uint64_t>(*head, 0);
+    const std::uint64_t size = dtype_info(*dtype).size;
+    return count <= rest / size ? std::optional(head->size() + count * size)
+                                : std::nullopt;
   }
 
   ByteSource& source_;
   Place place_;
+  bool has_tensors_;
   ScanCollector& out_;
 };
 
 // A tar file whose headers cannot be trusted: content starts at every block.
 void scan_blocks(ByteSource& source, ScanCollector& out) {
   // A pickle may stand at each block, and seem to go on to the end.
-  std::uint64_t work = kTarHeadBytes + 4 * source.size();
+  constexpr std::uint64_t kViews = 16;
+  std::uint64_t work = kTarHeadBytes + kViews * source.size();
   for (std::uint64_t at = 0; at < source.size();) {
     const auto scan = scan_pickle_at(
         source,
@@ -129,14 +136,14 @@ void scan_blocks(ByteSource& source, ScanCollector& out) {
     }
     const std::uint64_t step = scan->broken ? 1 : scan->consumed;
     at += (step + kTarHeadBytes - 1) / kTarHeadBytes * kTarHeadBytes;
-    if (work <= scan->consumed) {
+    if (work <= scan->viewed) {
       out.add_unreadable(read_error(
           ErrorCode::kUnsafe,
           "E_LIMIT",
           format("too many pickles seem to start in front of {:#x}", at)));
       return;
     }
-    work -= scan->consumed;
+    work -= scan->viewed;
   }
 }
 
@@ -224,7 +231,7 @@ void scan_tar(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
         std::string_view(name).substr(name.rfind('/') + 1);
     const Place place{.record = name, .is_sure = base == "pickle"};
     if (base == "storages" || base == "tensors") {
-      MemberScan(*member, place, out).run();
+      MemberScan(*member, place, base == "tensors", out).run();
     } else if (!scan_member(member, place, 0, out)) {
       note_packed(*member, place, out);
     }

@@ -127,6 +127,28 @@ TEST(JoblibNames, InObjectsOfAnArrayAreSeen) {
       IsSupersetOf({"subprocess.run", "os.system"}));
 }
 
+// To pickle the memo of the objects is that of the pickle around them.
+TEST(JoblibNames, OfTheWrongMemoAreNotes) {
+  const auto objects_of = [](const std::string& module) {
+    const std::string in_front =
+        "U" + std::string(1, static_cast<char>(module.size())) + module +
+        "\x94"
+        "0";
+    return "\x80\x04" + in_front + kWrapper + "}(" + kShape +
+           type_of("O8", kObjectState) +
+           "ub\x80\x04U\x05numpy\x94"
+           "0h"s +
+           '\0' + "U\x06system\x93.0N.";
+  };
+  const ScanReport other = scan_joblib(objects_of("mine"));
+  EXPECT_TRUE(
+      other.findings.size() == 1 && other.findings[0].name == "numpy.system");
+  ASSERT_FALSE(other.notes.empty());
+  EXPECT_EQ(other.notes[0].detail, "W_UNLIKELY");
+  EXPECT_THAT(other.notes[0].message, testing::HasSubstr("mine.system"));
+  EXPECT_EQ(scan_joblib(objects_of("os")).findings.size(), 2U);
+}
+
 // pickle.load and torch.load run the elements.
 TEST(JoblibNames, AmongElementsAreSeen) {
   for (const std::string& evil :

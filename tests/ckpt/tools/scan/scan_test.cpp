@@ -212,18 +212,16 @@ TEST(Scan, ManyHeadersWithoutAnEndAreGivenUp) {
   EXPECT_THAT(notes_in(report), Contains("E_LIMIT"));
 }
 
-TEST(PickleScan, FindsStoragesAndTexts) {
+TEST(PickleScan, FindsStorages) {
   const std::string bytes =
       "\x80\x02(U\x07storagectorch\nFloatStorage\nU\x03"
       "123U\x03"
       "cpuK\x04tQ.";
-  const PickleScan scan =
-      scan_pickle(as_byte_span(bytes), {.collect_texts = true});
+  const PickleScan scan = scan_pickle(as_byte_span(bytes));
   EXPECT_FALSE(scan.broken) << to_string(*scan.broken);
   ASSERT_EQ(scan.storages.size(), 1U);
   EXPECT_EQ(scan.storages[0].key, "123");
   EXPECT_EQ(scan.storages[0].dtype, DType::kFloat32);
-  EXPECT_EQ(scan.texts.size(), 3U);
   EXPECT_EQ(scan.consumed, bytes.size());
 }
 
