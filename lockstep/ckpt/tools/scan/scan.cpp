@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -129,7 +130,7 @@ class FolderWalk {
 
   Status scan_folder(const Folder& folder) {
     // A folder reached twice, by links, is scanned once.
-    LOCKSTEP_ASSIGN(const std::string real, fs_.resolve(folder.path));
+    LOCKSTEP_ASSIGN(const std::string real, real_path(folder.path));
     if (!visited_.insert(real).second) {
       return {};
     }
@@ -159,6 +160,43 @@ class FolderWalk {
         std::make_move_iterator(below.rbegin()),
         std::make_move_iterator(below.rend()));
     return {};
+  }
+
+  // The one path of a folder that has no links and dots in it.
+  Result<std::string> real_path(std::filesystem::path path) {
+    constexpr int kMaxLinks = 40;
+    for (int links = 0; links <= kMaxLinks; ++links) {
+      LOCKSTEP_ASSIGN(auto next, without_first_link(path));
+      if (next == path) {
+        return std::filesystem::absolute(next).lexically_normal().string();
+      }
+      path = std::move(next);
+    }
+    return read_error(
+        ErrorCode::kUnsafe,
+        "E_DEPTH",
+        format("more than {} links lead to the folder", kMaxLinks));
+  }
+
+  Result<std::filesystem::path> without_first_link(
+      const std::filesystem::path& path) {
+    std::filesystem::path done;
+    for (auto part = path.begin(); part != path.end(); ++part) {
+      if (*part == ".." && !done.empty() && done.filename() != "..") {
+        done = done.parent_path();
+        continue;
+      }
+      const std::filesystem::path next = done / *part;
+      LOCKSTEP_ASSIGN(std::filesystem::path real, fs_.resolve(next.string()));
+      if (real != next) {
+        while (++part != path.end()) {
+          real /= *part;
+        }
+        return real;
+      }
+      done = *part == "." ? done : next;
+    }
+    return done;
   }
 
   static Error no_file() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Records of zip files that hold pickles, whatever they are called, and
-// archives inside archives. Only the bytes of tensors are left out. A broken
+// archives inside archives. The bytes of tensors are left out unless they start
+// as an array, an archive or a pickle that names something. A broken
 // archive is scanned by its local headers: names are worth more than order.
 #include <algorithm>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/torchscript/script_era.h"
+#include "lockstep/ckpt/pickle.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
@@ -26,6 +28,7 @@ using Place = ScanCollector::Place;
 constexpr int kMaxArchives = 3;
 // Units: bytes.
 constexpr std::uint64_t kMaxJsonBytes = 1 << 26;
+constexpr std::uint64_t kTensorHeadBytes = 16;
 constexpr std::string_view kData = "data/";
 constexpr std::string_view kTensors = "tensors/";
 
@@ -100,7 +103,42 @@ class ZipScan {
     return name.starts_with(kData) || name.starts_with(kTensors);
   }
 
-  // The bytes of a tensor: PyTorch never unpickles them.
+  // The bytes of a tensor: PyTorch never unpickles them. NumPy and others read
+  // them all the same if they say what they are; numbers seldom name anything.
+  Status scan_tensor(
+      const std::shared_ptr<ByteSource>& content,
+      const Place& place) {
+    std::vector<std::byte> scratch;
+    for (std::uint64_t at = 0; at < content->size();) {
+      LOCKSTEP_ASSIGN(
+          const ByteSpan head,
+          content->view(
+              at,
+              std::min<std::uint64_t>(content->size() - at, kTensorHeadBytes),
+              scratch));
+      if (at == 0 && (starts_like_zip(head) || is_npy(head))) {
+        scan_member(content, place, depth_, out_);
+        return {};
+      }
+      if (!starts_like_pickle(as_text(head))) {
+        return {};
+      }
+      LOCKSTEP_ASSIGN(
+          const PickleScan scan,
+          scan_pickle_at(
+              *content,
+              at,
+              {.limits = out_.limits(), .has_joblib_arrays = false}));
+      if (std::ranges::any_of(scan.names, may_be_name, &PickleName::name)) {
+        scan_stream(*content, place, out_);
+        return {};
+      }
+      at = scan.broken ? content->size() : at + scan.consumed;
+    }
+    return {};
+  }
+
+  // True if a pickle has the record as a storage.
   bool is_tensor(const std::string& name) {
     if (name.starts_with(kData)) {
       return out_.storage_keys().contains(name.substr(kData.size()));
@@ -143,7 +181,7 @@ class ZipScan {
 
   Status scan_record(const ZipRecord& record) {
     const bool is_named = is_named_pickle(record.name);
-    if (record.size == 0 || (!is_named && is_tensor(record.name))) {
+    if (record.size == 0) {
       return {};
     }
     std::vector<std::byte> scratch;
@@ -152,6 +190,9 @@ class ZipScan {
         .record = full_name(record),
         .is_script = is_script_,
         .is_sure = is_named};
+    if (!is_named && is_tensor(record.name)) {
+      return scan_tensor(content, place);
+    }
     if (!scan_member(content, place, depth_, out_)) {
       if (!may_be_tensor(record.name)) {
         note_packed(*content, place, out_);

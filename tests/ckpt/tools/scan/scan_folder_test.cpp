@@ -126,6 +126,26 @@ TEST(ScanFolder, SaysWhatIsTooDeep) {
   EXPECT_EQ(worst(reports), Verdict::kUnreadable);
 }
 
+TEST(ScanFolder, ReachesAFolderOnceThroughLinks) {
+  MemoryFs disk;
+  ASSERT_TRUE(disk.create_directories("runs/b"));
+  for (const char* path : {"runs/x.pkl", "runs/b/y.pkl"}) {
+    auto file = disk.create(path, 0644);
+    ASSERT_TRUE(file && (*file)->write(as_byte_span("\x80\x02N.")));
+  }
+  for (const auto& [target, path] : std::map<std::string, std::string>{
+           {".", "runs/a"},
+           {"../b", "runs/b/c"},
+           {"../../runs", "runs/b/d"},
+           {"b/d/b", "runs/e"}}) {
+    ASSERT_TRUE(disk.symlink(target, path));
+  }
+  const auto reports = scan_path("runs", {}, disk);
+  ASSERT_TRUE(reports) << to_string(reports.error());
+  EXPECT_EQ(reports->size(), 2U);
+  EXPECT_EQ(worst(*reports), Verdict::kClean);
+}
+
 TEST(ScanArchive, ReadsEveryRecordByItsBytes) {
   for (const char* name :
        {"a/tensors.bin",
@@ -144,18 +164,39 @@ TEST(ScanArchive, ReadsEveryRecordByItsBytes) {
 }
 
 TEST(ScanArchive, LeavesTheBytesOfTensorsAlone) {
-  // Elements that look like a pickle.
+  // Elements that begin like a pickle.
   const std::string pickle =
       "\x80\x02(U\x07storagectorch\nFloatStorage\nU\x01"
       "0U\x03"
       "cpuK\x04tQ.";
-  const std::string elements = "\x80\x02" + kNoProto.substr(0, 14);
+  const std::string elements =
+      "\x80\x02(\x93"
+      "c\xff\n\x01\n"s;
   const ScanReport report =
       scan_bytes(zip_of({{"a/data.pkl", pickle}, {"a/data/0", elements}}));
   EXPECT_EQ(report.verdict, Verdict::kClean);
   const ScanReport other =
       scan_bytes(zip_of({{"a/data.pkl", pickle}, {"a/data/1", elements}}));
   EXPECT_NE(other.verdict, Verdict::kClean);
+}
+
+TEST(ScanArchive, LooksAtTensorsThatSayWhatTheyAre) {
+  const std::string pickle =
+      "\x80\x02(U\x07storagectorch\nFloatStorage\nU\x05"
+      "x.npyU\x03"
+      "cpuK\x04tQ.";
+  std::string header = "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}";
+  header.resize(118, ' ');
+  const std::string evil = "\x80\x02" + kNoProto;
+  for (const std::string& bytes :
+       {"\x93NUMPY\x01\0v\0"s + header + evil,
+        zip_of({{"b/data.pkl", evil}}),
+        evil,
+        "\x80\x02N." + evil}) {
+    const ScanReport report =
+        scan_bytes(zip_of({{"data.pkl", pickle}, {"data/x.npy", bytes}}));
+    EXPECT_EQ(report.verdict, Verdict::kFound) << bytes.substr(0, 8);
+  }
 }
 
 TEST(ScanArchive, AnArchiveInsideDoesNotSpeakForTheOuterOne) {
