@@ -22,6 +22,8 @@ namespace {
 using Kind = Sketch::Kind;
 
 constexpr std::string_view kGetattr = "builtins.getattr";
+// What a different name takes here and in the report. Units: bytes.
+constexpr std::uint64_t kNameCost = 512;
 
 bool starts_with(
     std::span<const Sketch> parts,
@@ -78,11 +80,17 @@ Result<Sketch> NameScan::plain(const Instruction& in) {
       return text(in.text, in.offset);
     case Op::kString: {
       auto plain = unquote(in.text);
-      return text(plain ? own(*std::move(plain)) : in.text, in.offset);
+      const std::string_view inside =
+          in.text.substr(in.text.empty() ? 0 : 1, plain ? plain->size() : 0);
+      const bool is_inside = !plain || inside == *plain;
+      return text(
+          is_inside ? (plain ? inside : in.text) : own(*std::move(plain)),
+          in.offset);
     }
     case Op::kUnicode: {
       auto plain = unescape_unicode(in.text);
-      return text(plain ? own(*std::move(plain)) : in.text, in.offset);
+      const bool is_same = !plain || *plain == in.text;
+      return text(is_same ? in.text : own(*std::move(plain)), in.offset);
     }
     case Op::kBinBytes:
     case Op::kShortBinBytes:
@@ -180,7 +188,7 @@ NameScan::add(const Instruction& in, Sketch& target, std::span<Sketch> taken) {
 
 Status NameScan::pushed(const Sketch& /*sketch*/) const {
   const std::uint64_t most = options_.limits.max_made_bytes;
-  return name_bytes_ <= most
+  return name_bytes_ <= most && rows_.size() <= most / kNameCost
              ? Status()
              : Status(read_error(
                    ErrorCode::kUnsafe,
@@ -224,6 +232,9 @@ PickleScan NameScan::finish() && {
 }
 
 Sketch NameScan::keep(Kind kind, std::string_view text) {
+  if (text.empty()) {
+    return {.kind = kind, .index = 0}; // two bytes of a file each
+  }
   return Sketch::of_row(kind, texts_, text);
 }
 

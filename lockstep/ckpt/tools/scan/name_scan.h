@@ -59,8 +59,8 @@ struct Sketch {
   /// The number, a row of the list of the kind, or how many came before it.
   std::uint32_t index = 0;
 
-  template <class Row>
-  static Sketch of_row(Kind kind, std::vector<Row>& rows, Row row) {
+  template <class Rows>
+  static Sketch of_row(Kind kind, Rows& rows, typename Rows::value_type row) {
     rows.push_back(std::move(row));
     return {.kind = kind, .index = static_cast<std::uint32_t>(rows.size() - 1)};
   }
@@ -153,7 +153,8 @@ class NameScan {
   PickleDecoder* decoder_ = nullptr;
   PickleScan result_;
   // Views point into the pickle, or to what stays.
-  std::vector<std::string_view> texts_;
+  // The first is the empty one. A deque does not copy as it grows.
+  std::deque<std::string_view> texts_{{}};
   std::deque<std::string> owned_;
   // Those that may be ids of storages, with the view if there is one, or
   // arguments of `getattr`.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/globals.h"
 
 namespace lockstep::ckpt::internal {
@@ -38,7 +39,7 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
       continue;
     }
     const GlobalInfo info = find_global(name.name);
-    if (!info.is_harmless()) {
+    if (!info.is_harmless() && has_room_for(name, place)) {
       report_.findings.push_back(
           {.name = name.name,
            .is_dangerous = info.is_dangerous(),
@@ -71,6 +72,22 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
     error.offset = place.offset + error.offset.value_or(0);
     add_unreadable(std::move(error));
   }
+}
+
+bool ScanCollector::has_room_for(const PickleName& name, const Place& place) {
+  const std::uint64_t most = limits_.max_made_bytes;
+  const bool had_room = finding_bytes_ <= most;
+  finding_bytes_ +=
+      sizeof(ScanFinding) + name.name.size() + place.record.size();
+  const bool has_room = finding_bytes_ <= most;
+  if (had_room && !has_room) {
+    add_unreadable(read_error(
+        ErrorCode::kUnsafe,
+        "E_LIMIT",
+        format("the findings have more than {} bytes", most),
+        "--max-made-bytes allows more"));
+  }
+  return has_room;
 }
 
 void ScanCollector::note_unlikely(const PickleScan& scan, const Place& place) {

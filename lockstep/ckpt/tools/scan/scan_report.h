@@ -70,11 +70,16 @@ class ScanCollector {
   ScanReport finish();
 
  private:
+  // False if there is no room for it.
+  bool has_room_for(const PickleName& name, const Place& place);
+
   ScanReport report_;
   Limits limits_;
   std::set<std::string> names_;
   std::set<std::string> script_classes_;
   std::set<std::string> storage_keys_;
+  // Units: bytes.
+  std::uint64_t finding_bytes_ = 0;
   bool is_unreadable_ = false;
   bool is_hiding_ = false;
 };

@@ -269,6 +269,31 @@ TEST(PickleScan, BoundsTheBytesOfNames) {
   EXPECT_LT(scan.names.size(), 100U);
 }
 
+TEST(PickleScan, BoundsTheNumberOfNames) {
+  Limits limits;
+  limits.max_made_bytes = 1 << 16;
+  std::string bytes = "\x80\x02";
+  for (int i = 0; i < 10'000; ++i) {
+    bytes += format("cm\nx{}\n0", i);
+  }
+  const PickleScan scan =
+      scan_pickle(as_byte_span(bytes + "N."), {.limits = limits});
+  ASSERT_TRUE(scan.broken);
+  EXPECT_EQ(scan.broken->detail, "E_LIMIT");
+  EXPECT_LT(scan.names.size(), 200U);
+  // Each pickle for itself has few.
+  std::string storages;
+  for (int i = 0; i < 10'000; ++i) {
+    storages += format("cm\nx{}\n0N.", i);
+  }
+  const std::string tar = test::tar_of("storages", storages);
+  const ScanReport report =
+      ckpt::scan(make_source(as_byte_span(tar)), "many.tar", limits);
+  EXPECT_EQ(report.verdict, Verdict::kFound);
+  EXPECT_LT(report.findings.size(), 1000U);
+  EXPECT_THAT(notes_in(report), Contains("E_LIMIT"));
+}
+
 TEST(Scan, ReadsManyPicklesInATarInTurn) {
   constexpr std::uint64_t kPickles = 20'000;
   std::string storages;
