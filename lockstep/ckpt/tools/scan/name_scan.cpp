@@ -299,20 +299,6 @@ Sketch NameScan::reduce(std::span<const Sketch> taken) {
              : instance_of(taken[0]);
 }
 
-Sketch NameScan::instance_of(const Sketch& type) {
-  if (type.kind != Kind::kName || !is_array_wrapper(text_of(type))) {
-    return {};
-  }
-  if (wrapper_.empty()) {
-    wrapper_ = text_of(type);
-  }
-  has_two_wrappers_ = has_two_wrappers_ || wrapper_ != text_of(type);
-  is_built_.push_back(false);
-  return {
-      .kind = Kind::kWrapper,
-      .index = static_cast<std::uint32_t>(is_built_.size() - 1)};
-}
-
 Sketch NameScan::tuple(std::span<const Sketch> parts) {
   const bool is_member =
       parts.size() == 2 && starts_with(parts, {Kind::kName, Kind::kText});

@@ -44,6 +44,20 @@ Sketch NameScan::shape(std::span<const Sketch> parts) {
   return Sketch::of_row(Kind::kShape, counts_, count);
 }
 
+Sketch NameScan::instance_of(const Sketch& type) {
+  if (type.kind != Kind::kName || !is_array_wrapper(text_of(type))) {
+    return {};
+  }
+  if (wrapper_.empty()) {
+    wrapper_ = text_of(type);
+  }
+  has_two_wrappers_ = has_two_wrappers_ || wrapper_ != text_of(type);
+  is_built_.push_back(false);
+  return {
+      .kind = Kind::kWrapper,
+      .index = static_cast<std::uint32_t>(is_built_.size() - 1)};
+}
+
 Sketch NameScan::new_dict(std::span<const Sketch> items) {
   is_reused_.push_back(false);
   Sketch dict{
