@@ -75,6 +75,23 @@ SavedGroup saved_group(const ckpt::Value& group, const ckpt::Value* states) {
   return saved;
 }
 
+std::vector<Param> params_of(const torch::nn::Module& model) {
+  std::vector<Param> params;
+  collect(model, "", params);
+  return params;
+}
+
+std::vector<SavedGroup> groups_of(const ckpt::Value& saved) {
+  const ckpt::Value* list = saved.find("param_groups");
+  const std::vector<ckpt::Value>* given =
+      list == nullptr ? nullptr : list->elements();
+  std::vector<SavedGroup> groups;
+  for (std::size_t i = 0; given != nullptr && i < given->size(); ++i) {
+    groups.push_back(saved_group((*given)[i], saved.find("state")));
+  }
+  return groups;
+}
+
 /// The parameters of each group of the file, in its order, by their numbers in
 /// the model.
 using Places = std::vector<std::vector<std::size_t>>;
@@ -157,24 +174,32 @@ GroupFit in_groups(
   return fit;
 }
 
+// "'biases, and the others', 'one part after the other'".
+std::string names_of(const std::vector<UsualGrouping>& ways) {
+  std::vector<std::string> names;
+  for (const UsualGrouping& way : ways) {
+    const std::string name = "'" + way.name + "'";
+    if (std::ranges::find(names, name) == names.end()) {
+      names.push_back(name);
+    }
+  }
+  return join(names, ", ") +
+         (names.size() < ways.size() ? ", the groups in several orders" : "");
+}
+
 } // namespace
 
 std::optional<GroupFit> fit_groups(
     const ckpt::Value& saved,
     const torch::nn::Module& model) {
-  const ckpt::Value* list = saved.find("param_groups");
-  const std::vector<ckpt::Value>* given =
-      list == nullptr ? nullptr : list->elements();
-  if (given == nullptr || given->size() < 2) {
+  const std::vector<SavedGroup> groups = groups_of(saved);
+  if (groups.empty()) {
     return std::nullopt;
   }
-  std::vector<Param> params;
-  collect(model, "", params);
-  std::vector<SavedGroup> groups;
+  std::vector<Param> params = params_of(model);
   std::size_t total = 0;
-  for (const ckpt::Value& group : *given) {
-    groups.push_back(saved_group(group, saved.find("state")));
-    total += groups.back().shapes.size();
+  for (const SavedGroup& group : groups) {
+    total += group.shapes.size();
   }
   if (total != params.size()) {
     // timm leaves out what is frozen.
@@ -182,14 +207,19 @@ std::optional<GroupFit> fit_groups(
       return !param.tensor.requires_grad();
     });
   }
+  const auto named = places_by_names(params, groups);
+  if (groups.size() == 1 &&
+      (!named || std::ranges::is_sorted(named->front()))) {
+    return std::nullopt;
+  }
+  if (named) {
+    return in_groups(params, *named, groups, "by their names");
+  }
   if (total != params.size()) {
     refuse(format(
         "the optimizer of the file has {}, the model {} parameters in all",
         sizes_text(groups),
         params.size()));
-  }
-  if (const auto named = places_by_names(params, groups)) {
-    return in_groups(params, *named, groups, "by their names");
   }
   const std::vector<Assignment> ways = ways_by_shapes(params, groups);
   if (ways.size() == 1) {
@@ -205,7 +235,8 @@ std::optional<GroupFit> fit_groups(
         "the optimizer of the file has {}, and {}",
         sizes_text(groups),
         usual.empty() ? "no usual way to group the model's parameters fits"
-                      : "several ways to group the model's parameters fit"));
+                      : "several ways to group the model's parameters fit: " +
+                            names_of(usual)));
   }
   return in_groups(
       params,

@@ -27,8 +27,10 @@ struct GroupFit {
 /// Finds the parameter of `model` behind each number in the optimizer state
 /// `saved`: by the names in the file, else by the shapes of its tensors if they
 /// leave one way, else by the usual groupings (`kGroupings`) if one fits.
-/// Nothing for a state of one group or none: its order is the model's.
-/// Errors: throws kMismatch (E_PARAM_GROUPS) if no way fits, or several.
+/// Nothing for a state without groups, and for one group in the model's order:
+/// names alone give one group another order.
+/// Errors: throws kMismatch (E_PARAM_GROUPS) if no way fits, or
+/// several: it names them.
 std::optional<GroupFit> fit_groups(
     const ckpt::Value& saved,
     const torch::nn::Module& model);

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <string_view>
 
 namespace lockstep::train {
 namespace {
@@ -44,11 +46,37 @@ constexpr std::array kGroupings{
 };
 
 // A way and whether the class that scripts spare has no weight decay, and the
-// others do.
+// others do. Decays do not tell whether a script made groups by such classes.
 struct Candidate {
   UsualGrouping way = {};
+  bool by_classes = true;
   bool spares_decay = false;
 };
+
+/// Numbers of the model's parameters.
+using Order = std::vector<std::size_t>;
+
+std::string_view layer_of(const Param& param) {
+  const std::string_view name = param.name;
+  return name.substr(0, name.rfind('.') + 1);
+}
+
+// The model's order, or the last layer first.
+Order by_layers(const std::vector<Param>& params, bool is_reversed) {
+  Order order(params.size());
+  std::iota(order.begin(), order.end(), 0U);
+  Order layers(params.size(), 0);
+  for (std::size_t i = 1; i < params.size(); ++i) {
+    layers[i] =
+        layers[i - 1] + (layer_of(params[i]) != layer_of(params[i - 1]));
+  }
+  if (is_reversed) {
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) {
+      return layers[i];
+    });
+  }
+  return order;
+}
 
 // Whether parameter `param` can be number `place` of `group`.
 bool takes(const SavedGroup& group, std::size_t place, const Param& param) {
@@ -115,12 +143,25 @@ class Dealing {
   std::size_t visits_ = 0;
 };
 
-// Groups one after the other in the model's order, or the last one first.
-Assignment in_blocks(const std::vector<SavedGroup>& groups, bool is_reversed) {
-  Assignment assignment;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const std::size_t g = is_reversed ? groups.size() - 1 - i : i;
-    assignment.insert(assignment.end(), groups[g].shapes.size(), g);
+// Groups one after the other, each of whole layers or of one parameter. Empty
+// if one ends within a layer.
+Assignment in_blocks(
+    const std::vector<Param>& params,
+    const std::vector<SavedGroup>& groups,
+    const Order& order) {
+  const bool is_single = std::ranges::all_of(
+      groups,
+      [](const SavedGroup& group) { return group.shapes.size() == 1; });
+  Assignment assignment(params.size());
+  std::size_t next = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (!is_single && next != 0 && next < order.size() &&
+        layer_of(params[order[next - 1]]) == layer_of(params[order[next]])) {
+      return {};
+    }
+    for (std::size_t i = 0; i < groups[g].shapes.size(); ++i) {
+      assignment[order[next++]] = g;
+    }
   }
   return assignment;
 }
@@ -130,6 +171,7 @@ void add_candidate(std::vector<Candidate>& candidates, Candidate candidate) {
     if (known.way.assignment != candidate.way.assignment) {
       return false;
     }
+    known.by_classes &= candidate.by_classes;
     known.spares_decay |= candidate.spares_decay;
     return true;
   });
@@ -176,16 +218,17 @@ void add_grouping(
 // opened by its first parameter. Empty if it does not work out.
 Assignment in_layers(
     const std::vector<Param>& params,
-    const std::vector<SavedGroup>& groups) {
+    const std::vector<SavedGroup>& groups,
+    const Order& order) {
   struct Open {
     std::size_t group = 0;
     std::size_t room = 0;
   };
   std::array<Open, 2> open = {};
   std::size_t next = 0;
-  Assignment assignment;
-  for (const Param& param : params) {
-    const bool is_spared = param.tensor.dim() <= 1;
+  Assignment assignment(params.size());
+  for (const std::size_t i : order) {
+    const bool is_spared = params[i].tensor.dim() <= 1;
     Open& own = open.at(is_spared ? 1 : 0);
     if (own.room == 0) {
       if (next == groups.size() ||
@@ -196,7 +239,7 @@ Assignment in_layers(
       ++next;
     }
     --own.room;
-    assignment.push_back(own.group);
+    assignment[i] = own.group;
   }
   return assignment;
 }
@@ -225,23 +268,24 @@ std::vector<UsualGrouping> usual_groupings(
   for (const Grouping& grouping : kGroupings) {
     add_grouping(candidates, grouping, params, groups);
   }
-  const std::array<UsualGrouping, 3> parts{{
-      {in_blocks(groups, /*is_reversed=*/false), "one part after the other"},
-      {in_blocks(groups, /*is_reversed=*/true), "one part after the other"},
-      {in_layers(params, groups), "one layer after the other"},
-  }};
-  for (const UsualGrouping& way : parts) {
-    if (fits(params, groups, way.assignment)) {
-      add_candidate(
-          candidates,
-          {.way = way, .spares_decay = &way == &parts.back()});
+  for (const bool is_reversed : {false, true}) {
+    const Order order = by_layers(params, is_reversed);
+    const std::string end = is_reversed ? ", the last one first" : "";
+    for (UsualGrouping& way : std::vector<UsualGrouping>{
+             {in_blocks(params, groups, order),
+              "one part after the other" + end},
+             {in_layers(params, groups, order),
+              "one layer after the other" + end}}) {
+      if (fits(params, groups, way.assignment)) {
+        add_candidate(candidates, {.way = way, .by_classes = false});
+      }
     }
   }
   const bool some_spare =
       std::ranges::any_of(candidates, &Candidate::spares_decay);
   std::vector<UsualGrouping> ways;
   for (Candidate& candidate : candidates) {
-    if (candidate.spares_decay || !some_spare) {
+    if (!candidate.by_classes || candidate.spares_decay || !some_spare) {
       ways.push_back(std::move(candidate.way));
     }
   }

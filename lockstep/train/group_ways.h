@@ -45,9 +45,10 @@ std::vector<Assignment> ways_by_shapes(
     const std::vector<Param>& params,
     const std::vector<SavedGroup>& groups);
 
-/// How scripts group parameters, as far as it fits sizes and shapes: timm,
-/// torchvision, ultralytics; parts of the model, layers. If some of these give
-/// no weight decay to just those parameters that scripts spare, only these.
+/// How scripts group parameters, as far as it fits sizes and shapes: by classes
+/// as timm, torchvision and ultralytics do; parts of the model or layers, from
+/// the first or from the last one on. If some of the classes give no weight
+/// decay to just those parameters that scripts spare, of classes only these.
 std::vector<UsualGrouping> usual_groupings(
     const std::vector<Param>& params,
     const std::vector<SavedGroup>& groups);

@@ -4,6 +4,7 @@
 #include "lockstep/train/group_fit.h"
 
 #include <functional>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
@@ -130,8 +131,8 @@ TEST(GroupFit, FindsTheUsualGroupings) {
   }
 }
 
-TEST(GroupFit, NeedsNoStateWhereSizesAndDecaysTellIt) {
-  for (const std::size_t i : {0U, 1U, 3U, 4U, 5U}) {
+TEST(GroupFit, NeedsNoStateWhereSizesTellIt) {
+  for (const std::size_t i : {0U, 1U, 4U, 5U}) {
     SCOPED_TRACE(cases()[i].name);
     nn::Sequential net = network();
     const auto groups = grouped(*net, cases()[i]);
@@ -154,6 +155,44 @@ TEST(GroupFit, NamesCountMoreThanOrder) {
   groups[0].set("param_names", names[0]);
   groups[1].set("param_names", names[1]);
   expect_fits(groups, state_of(net, groups, /*has_state=*/true), *net);
+}
+
+/// One group as a script gave it: the parameters `order`, with their names if
+/// `prefix` says how these begin.
+ckpt::Value one_group(
+    nn::Sequential& net,
+    const std::vector<std::size_t>& order,
+    const std::optional<std::string>& prefix) {
+  const auto named = net->named_parameters();
+  ParamGroup group;
+  ckpt::List names;
+  for (const std::size_t i : order) {
+    group.params.push_back(named[i].value());
+    names.items.emplace_back(prefix.value_or("") + named[i].key());
+  }
+  if (prefix) {
+    group.set("param_names", std::move(names));
+  }
+  return state_of(net, {group}, /*has_state=*/true);
+}
+
+TEST(GroupFit, NamesCountMoreThanOrderInOneGroupToo) {
+  nn::Sequential net(nn::Linear(4, 4), nn::Linear(4, 4));
+  const std::vector<std::size_t> last_first{2, 3, 0, 1};
+  for (const char* prefix : {"", "module.", "_orig_mod.module."}) {
+    SCOPED_TRACE(prefix);
+    const auto fit = fit_groups(one_group(net, last_first, prefix), *net);
+    ASSERT_TRUE(fit);
+    ASSERT_EQ(fit->groups.size(), 1U);
+    for (std::size_t i = 0; i < last_first.size(); ++i) {
+      EXPECT_TRUE(
+          fit->groups[0].params[i].is_same(net->parameters()[last_first[i]]));
+    }
+    EXPECT_THAT(fit->note, HasSubstr("by their names"));
+    EXPECT_FALSE(fit_groups(one_group(net, {0, 1, 2, 3}, prefix), *net));
+  }
+  // Nothing says that it is not the model's order.
+  EXPECT_FALSE(fit_groups(one_group(net, last_first, std::nullopt), *net));
 }
 
 TEST(GroupFit, OneGroupIsInTheModelsOrder) {
@@ -202,6 +241,69 @@ TEST(GroupFit, WhatCannotBeToldApartIsRefused) {
       refusal(state_of(net, grouped(*net, cases()[0]), true), *larger).message,
       "the optimizer of the file has 2 groups with 7, 3 parameters, the model "
       "12 parameters in all");
+}
+
+// Decays and rates do not tell how a script grouped.
+TEST(GroupFit, WaysThatFitAsWellAreNamedNotChosen) {
+  constexpr const char* kClasses =
+      "'parameters of one dimension, and the others'";
+  constexpr const char* kParts = "'one part after the other'";
+  struct Unclear {
+    const char* name = "";
+    /// The group of each parameter: two weights and two biases, in turn.
+    std::vector<std::size_t> group_of = {};
+    std::vector<double> decays = {};
+    bool has_state = false;
+    std::vector<const char*> named = {};
+  };
+  const std::vector<Unclear> all{
+      {"a new head without decay",
+       {0, 0, 1, 1},
+       {1e-4, 0},
+       false,
+       {kClasses, kParts}},
+      {"decay on the head alone",
+       {0, 0, 1, 1},
+       {0, 1e-4},
+       false,
+       {kClasses, kParts}},
+      {"no decay for biases", {0, 1, 0, 1}, {1e-4, 0}, false, {kParts}},
+      {"the head first", {1, 1, 0, 0}, {0, 0}, true, {kParts}},
+      {"a group for each, from the last layer on",
+       {2, 3, 0, 1},
+       {1e-4, 0, 1e-4, 0},
+       true,
+       {kParts, ", the last one first'"}},
+      {"from the first layer on",
+       {0, 1, 2, 3},
+       {1e-4, 0, 1e-4, 0},
+       true,
+       {kParts, ", the last one first'"}},
+      {"the same without decay",
+       {0, 1, 2, 3},
+       {0, 0, 0, 0},
+       true,
+       {kParts, ", the last one first'"}}};
+  for (const Unclear& one : all) {
+    SCOPED_TRACE(one.name);
+    nn::Sequential net(nn::Linear(4, 4), nn::Linear(4, 4));
+    std::size_t i = 0;
+    const Case grouping{
+        one.name,
+        [&](auto&, auto&) -> std::size_t { return one.group_of[i++]; },
+        one.decays};
+    const Error error =
+        refusal(state_of(net, grouped(*net, grouping), one.has_state), *net);
+    EXPECT_EQ(error.detail, "E_PARAM_GROUPS");
+    for (const char* way : one.named) {
+      EXPECT_THAT(error.message, HasSubstr(way));
+    }
+  }
+  nn::Sequential net = network();
+  EXPECT_THAT(
+      refusal(state_of(net, grouped(*net, cases()[3]), false), *net).message,
+      HasSubstr(
+          "'parameters of norms, and the others', " + std::string(kParts)));
 }
 
 TEST(GroupFit, WhatIsFrozenMayBeLeftOut) {
