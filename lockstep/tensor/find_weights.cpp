@@ -2,6 +2,8 @@
 //
 // Where things are in what a file holds.
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -72,11 +74,36 @@ FoundWeights found_at(ckpt::Value value, std::string key) {
       .is_uncalled = model.facts.is_uncalled};
 }
 
+// What optimizers keep of parameters, and gradients: by the parameters' names,
+// it looks like weights.
+bool is_of_training(std::string_view key) {
+  constexpr std::array<std::string_view, 15> kNames{
+      "optim",
+      "exp_inf",
+      "momentum_buffer",
+      "momentum_buffers",
+      "square_avg",
+      "grad_avg",
+      "acc_delta",
+      "sum",
+      "ax",
+      "prev",
+      "step",
+      "step_size",
+      "grad",
+      "grads",
+      "gradients"};
+  return key.find("exp_avg") != std::string_view::npos ||
+         key.starts_with("optim_") ||
+         key.find("optimizer") != std::string_view::npos ||
+         std::ranges::find(kNames, key) != kNames.end();
+}
+
 // The entries of the top level that are weights themselves.
 std::vector<std::string> entries_with_weights(const ckpt::Value& root) {
   std::vector<std::string> keys;
   for (const std::string& key : string_keys(root)) {
-    if (has_weights(*root.find(key), kHalf)) {
+    if (!is_of_training(key) && has_weights(*root.find(key), kHalf)) {
       keys.push_back(key);
     }
   }

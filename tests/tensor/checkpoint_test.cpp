@@ -151,6 +151,40 @@ TEST(FindStateDict, TakesModelAndRefusesOtherKeys) {
   EXPECT_THAT(error.message, testing::HasSubstr("its keys are epoch, model"));
 }
 
+// What an optimizer keeps for each parameter has their names and shapes.
+TEST(FindStateDict, StatesOfOptimizersAreNoWeights) {
+  const ckpt::Value tensors = to_value(state_dict(test::MyModule()));
+  for (const char* key :
+       {"exp_avg",
+        "exp_avg_sq",
+        "max_exp_avg_sq",
+        "exp_inf",
+        "momentum_buffer",
+        "square_avg",
+        "grad_avg",
+        "acc_delta",
+        "sum",
+        "optimizer",
+        "optimizer_state",
+        "optim",
+        "optim_state",
+        "grads",
+        "gradients",
+        "grad"}) {
+    SCOPED_TRACE(key);
+    const Error error = error_of([&] {
+      (void)find_state_dict(ckpt::Value::dict({{"epoch", 1}, {key, tensors}}));
+    });
+    EXPECT_EQ(error.code, ErrorCode::kNotFound);
+    EXPECT_THAT(error.message, testing::HasSubstr("no weights found"));
+    EXPECT_EQ(
+        find_state_dict(
+            ckpt::Value::dict({{"generator", tensors}, {key, tensors}}))
+            .key,
+        "generator");
+  }
+}
+
 TEST(OurFiles, LoadStrictlyInPython) {
   const test::ScratchDir dir;
   const auto net = test::fill(std::make_shared<Net>());
