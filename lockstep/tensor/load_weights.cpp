@@ -128,19 +128,37 @@ std::string renaming_text(const Keys& from, const Keys& to) {
                           count == 1 ? "" : ", ...");
 }
 
+// "'student', 'teacher'".
+std::string without_dots(Keys prefixes) {
+  for (std::string& prefix : prefixes) {
+    prefix.pop_back();
+  }
+  return "'" + escape(join(prefixes, "', '")) + "'";
+}
+
 // The names of the module in place of the file's. Returns what was done.
-std::string fit(const torch::nn::Module& module, ckpt::Dict& weights) {
+std::string fit(const Keys& module_keys, ckpt::Dict& weights) {
   const Keys from = text_keys(weights);
-  KeyFit fitted = fit_keys(state_dict(module).keys(), from);
+  const KeyFit fitted = fit_keys(module_keys, from);
   if (!fitted.rivals.empty()) {
-    for (std::string& rival : fitted.rivals) {
-      rival.pop_back(); // the dot
-    }
+    const std::string first = fitted.rivals.front();
     mismatch(
         format(
-            "the file has weights for this module more than once, under '{}'",
-            escape(join(fitted.rivals, "', '"))),
-        format(".key = \"{}\" takes these", escape(fitted.rivals.front())),
+            "the file has weights for this module more than once, under {}",
+            without_dots(fitted.rivals)),
+        format(
+            ".key = \"{}\" takes these",
+            escape(first.substr(0, first.size() - 1))),
+        "E_AMBIGUOUS");
+  }
+  if (!fitted.places.empty()) {
+    mismatch(
+        format(
+            "the file's weights fit the module in several places: {}",
+            without_dots(fitted.places)),
+        format(
+            "load into the part that is meant: {}",
+            without_dots({fitted.places.front()})),
         "E_AMBIGUOUS");
   }
   if (fitted.keys != from) {
@@ -208,8 +226,9 @@ LoadReport load_fitting(
     return load_state_dict(module, weights, how);
   }
   ckpt::Dict own = *dict;
+  const Keys module_keys = state_dict(module).keys();
   add_left_out(own);
-  std::string note = fit(module, own);
+  std::string note = fit(module_keys, own);
   LoadReport report = load_state_dict(module, ckpt::Value(std::move(own)), how);
   if (!note.empty()) {
     report.notes.push_back(std::move(note));

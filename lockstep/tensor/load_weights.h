@@ -52,8 +52,8 @@ struct LoadWeightsOptions {
 /// Warns if the method `state_dict` was saved uncalled, and takes the weights
 /// from its model. No code of the file runs; its GPUs need not be here.
 /// Errors: throws what `load` throws; as `find_state_dict`; kMismatch
-/// (E_AMBIGUOUS) if several parts of the file fit as well; as
-/// `load_state_dict`. The module is then unchanged.
+/// (E_AMBIGUOUS) if several parts of the file fit, or the file several parts of
+/// the module; as `load_state_dict`. The module is then unchanged.
 LoadReport load_weights(
     torch::nn::Module& module,
     const std::string& path,

@@ -7,14 +7,22 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
+#include "lockstep/tensor/internal/key_prefixes.h"
 
 namespace lockstep {
 namespace {
 
 using Keys = std::vector<std::string>;
+using internal::all_start_with;
+using internal::Cover;
+using internal::covering_prefixes;
+using internal::covers;
+using internal::has_dot;
+using internal::shared_prefixes;
 
 // Names that wrappers give their only child: DataParallel and DDP, compile,
 // FSDP, activation checkpointing, Lightning's strategies.
@@ -32,26 +40,23 @@ bool is_wrapper(std::string_view name) {
   return std::ranges::find(kWrappers, name) != kWrappers.end();
 }
 
-// "a.b." of "a.b.weight", then "a."; longest first.
-Keys dotted_prefixes(std::string_view key) {
-  Keys prefixes;
-  for (std::size_t dot = key.rfind('.'); dot != std::string_view::npos;
-       dot = dot == 0 ? std::string_view::npos : key.rfind('.', dot - 1)) {
-    prefixes.emplace_back(key.substr(0, dot + 1));
-  }
-  return prefixes;
-}
-
 // True if the last name of "a.module." is a wrapper's.
 bool ends_in_wrapper(std::string_view prefix) {
   prefix.remove_suffix(1);
   return is_wrapper(prefix.substr(prefix.rfind('.') + 1));
 }
 
-bool is_usual(std::string_view prefix) {
-  return std::ranges::any_of(kUsualNames, [&](std::string_view name) {
-    return prefix.substr(0, prefix.size() - 1) == name;
-  });
+// True for "module.", "model.module.": no name of these is a network's own.
+bool says_nothing(std::string_view prefix) {
+  while (!prefix.empty()) {
+    const std::string_view name = prefix.substr(0, prefix.find('.'));
+    if (!is_wrapper(name) &&
+        std::ranges::find(kUsualNames, name) == kUsualNames.end()) {
+      return false;
+    }
+    prefix.remove_prefix(name.size() + 1);
+  }
+  return true;
 }
 
 // The key without the names of wrappers.
@@ -81,53 +86,12 @@ std::optional<Keys> unwrapped(std::span<const std::string> keys) {
   return bare;
 }
 
-// The longest prefix that all keys share, then the shorter ones.
-Keys shared_prefixes(std::span<const std::string> keys) {
-  Keys shared;
-  for (const std::string& prefix :
-       keys.empty() ? Keys() : dotted_prefixes(keys.front())) {
-    if (std::ranges::all_of(keys, [&](const std::string& key) {
-          return key.starts_with(prefix);
-        })) {
-      shared.push_back(prefix);
-    }
-  }
-  return shared;
-}
-
-// The prefixes that turn each of `bare` into one of `longer`.
-Keys covering_prefixes(
-    std::span<const std::string> bare,
-    std::span<const std::string> longer) {
-  Keys prefixes;
-  if (bare.empty()) {
-    return prefixes;
-  }
-  const std::unordered_set<std::string> known(longer.begin(), longer.end());
-  for (const std::string& key : longer) {
-    if (key.size() <= bare[0].size() || !key.ends_with(bare[0])) {
-      continue;
-    }
-    std::string prefix = key.substr(0, key.size() - bare[0].size());
-    if (prefix.ends_with('.') && std::ranges::all_of(bare, [&](const auto& k) {
-          return known.contains(prefix + k);
-        })) {
-      prefixes.push_back(std::move(prefix));
-    }
-  }
-  return prefixes;
-}
-
-bool has_dot(std::span<const std::string> keys, std::size_t from) {
-  return std::ranges::any_of(keys, [&](const std::string& key) {
-    return key.find('.', from) != std::string::npos;
-  });
-}
-
 // One way to rename: what goes from the front, and what comes there.
 struct Edit {
   std::string strip = {};
   std::string add = {};
+  // It fits a part only: never taken, but another one is then no sure choice.
+  bool is_partial = false;
 
   [[nodiscard]] std::string of(std::string_view key) const {
     if (key.starts_with(strip)) {
@@ -155,21 +119,31 @@ Keys module_prefixes(const Spelling& names) {
   return prefixes;
 }
 
-Keys file_prefixes(const Spelling& names, std::string_view module_prefix) {
-  Keys prefixes = shared_prefixes(names.file);
+std::vector<Edit> strips(const Spelling& names, const std::string& add) {
+  std::vector<Edit> edits;
+  for (std::string& prefix : shared_prefixes(names.file)) {
+    edits.push_back({.strip = std::move(prefix), .add = add});
+  }
   Keys bare;
   for (const std::string& key : names.model) {
-    if (key.starts_with(module_prefix)) {
-      bare.push_back(key.substr(module_prefix.size()));
+    if (key.starts_with(add)) {
+      bare.push_back(key.substr(add.size()));
     }
   }
-  for (std::string& prefix : covering_prefixes(bare, names.file)) {
-    prefixes.push_back(std::move(prefix));
+  for (Cover& cover : covers(bare, names.file)) {
+    edits.push_back(
+        {.strip = std::move(cover.prefix),
+         .add = add,
+         .is_partial = cover.count < bare.size()});
   }
   for (const auto& known : {kUsualNames[0], kUsualNames[1], kWrappers[0]}) {
-    prefixes.push_back(std::string(known) + ".");
+    edits.push_back({.strip = std::string(known) + ".", .add = add});
   }
-  return prefixes;
+  // A name is exchanged for another only if one of them says nothing.
+  std::erase_if(edits, [&](const Edit& edit) {
+    return !says_nothing(edit.strip) && !says_nothing(add);
+  });
+  return edits;
 }
 
 // Likeliest first: of two that fit as many keys, the first counts.
@@ -179,21 +153,29 @@ std::vector<Edit> edits_of(const Spelling& names) {
     if (!add.empty()) {
       edits.push_back({.add = add});
     }
-    for (const std::string& strip : file_prefixes(names, add)) {
-      // A name is exchanged for another only if one of them says nothing.
-      if (add.empty() || is_usual(strip) || is_usual(add) ||
-          ends_in_wrapper(strip) || ends_in_wrapper(add)) {
-        edits.push_back({.strip = strip, .add = add});
-      }
+    for (Edit& edit : strips(names, add)) {
+      edits.push_back(std::move(edit));
     }
   }
-  for (const std::string& add : covering_prefixes(names.file, names.model)) {
-    edits.push_back({.add = add});
+  for (Cover& cover : covers(names.file, names.model)) {
+    edits.push_back(
+        {.add = std::move(cover.prefix),
+         .is_partial = cover.count < names.file.size()});
   }
   return edits;
 }
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+// What an edit fits.
+struct Way {
+  Edit edit = {};
+  // Numbers of a key of the file and of one of the module.
+  std::vector<std::pair<std::size_t, std::size_t>> pairs = {};
+  // Keys of the module.
+  std::size_t count = 0;
+  // What goes and what comes is around all keys of its side: no choice of one
+  // part among others.
+  bool is_around_all = false;
+};
 
 // Finds the edit that fits most keys.
 class Search {
@@ -204,72 +186,96 @@ class Search {
       : model_(model_keys), file_(file_keys) {}
 
   void look(const Spelling& names) {
-    std::unordered_map<std::string, std::size_t> index;
+    std::unordered_map<std::string_view, std::size_t> index;
     for (std::size_t i = 0; i < names.model.size(); ++i) {
       index.emplace(names.model[i], i);
     }
-    for (const Edit& edit : edits_of(names)) {
-      KeyFit fit;
-      std::vector<std::size_t> source(names.model.size(), kNone);
-      std::size_t count = 0;
+    for (Edit& edit : edits_of(names)) {
+      Way way{
+          .is_around_all = all_start_with(names.file, edit.strip) &&
+                           all_start_with(names.model, edit.add)};
+      std::vector<bool> is_known(names.model.size(), false);
       for (std::size_t i = 0; i < names.file.size(); ++i) {
         const auto found = index.find(edit.of(names.file[i]));
-        if (found == index.end()) {
-          fit.keys.push_back(file_[i]); // messages name what is in the file
-          continue;
+        if (found != index.end()) {
+          way.pairs.emplace_back(i, found->second);
+          way.count += is_known[found->second] ? 0 : 1;
+          is_known[found->second] = true;
         }
-        std::size_t& from = source[found->second];
-        count += from == kNone ? 1 : 0;
-        from = from == kNone ? i : from;
-        fit.keys.push_back(model_[found->second]);
       }
-      compare(std::move(fit), source, count, edit.strip);
+      way.edit = std::move(edit);
+      ways_.push_back(std::move(way));
     }
   }
 
   KeyFit best() && {
-    if (rivals_.size() > 1) {
-      return {
-          .keys = Keys(file_.begin(), file_.end()),
-          .rivals = std::move(rivals_)};
+    const Way& best = *std::ranges::max_element(ways_, {}, [](const Way& way) {
+      return way.edit.is_partial ? 0 : way.count;
+    });
+    KeyFit fit{.keys = Keys(file_.begin(), file_.end())};
+    const bool is_whole =
+        best.count == model_.size() && best.pairs.size() == file_.size();
+    if (!best.is_around_all && !is_whole) {
+      fit.rivals = rivals_of(best, &Edit::strip);
+      fit.places = rivals_of(best, &Edit::add);
     }
-    return std::move(best_);
+    if (fit.rivals.empty() && fit.places.empty()) {
+      for (const auto& [from, to] : best.pairs) {
+        fit.keys[from] = model_[to];
+      }
+    }
+    return fit;
   }
 
  private:
-  void compare(
-      KeyFit fit,
-      const std::vector<std::size_t>& source,
-      std::size_t count,
-      const std::string& strip) {
-    if (!is_first_ && count <= count_) {
-      const bool is_rival = count == count_ && !rivals_.empty() &&
-                            !std::ranges::equal(
-                                source,
-                                source_,
-                                [](std::size_t a, std::size_t b) {
-                                  return a == b || a == kNone || b == kNone;
-                                });
-      if (is_rival && std::ranges::find(rivals_, strip) == rivals_.end()) {
-        rivals_.push_back(strip);
+  // For what one of the two keys is, the other one.
+  using Table = std::unordered_map<std::size_t, std::size_t>;
+
+  // Of prefixes of the file: by the key of the module; of those of the module:
+  // by the key of the file.
+  static Table table_of(const Way& way, std::string Edit::*side) {
+    Table table;
+    for (const auto& [from, to] : way.pairs) {
+      if (side == &Edit::strip) {
+        table.emplace(to, from);
+      } else {
+        table.emplace(from, to);
       }
-      return;
     }
-    is_first_ = false;
-    best_ = std::move(fit);
-    source_ = source;
-    count_ = count;
-    rivals_ = strip.empty() ? Keys() : Keys{strip};
+    return table;
+  }
+
+  // The prefixes of ways that take other keys for the same ones; none if they
+  // are not two.
+  Keys rivals_of(const Way& best, std::string Edit::*side) const {
+    constexpr std::size_t kMostNamed = 8;
+    Keys names{best.edit.*side};
+    std::vector<Table> tables{table_of(best, side)};
+    for (const Way& way : ways_) {
+      if (names.front().empty() || names.size() == kMostNamed) {
+        break;
+      }
+      if (way.count * 2 < best.count || (way.edit.*side).empty()) {
+        continue;
+      }
+      Table table = table_of(way, side);
+      const bool is_new = std::ranges::all_of(tables, [&](const Table& other) {
+        return std::ranges::any_of(table, [&](const auto& item) {
+          const auto found = other.find(item.first);
+          return found != other.end() && found->second != item.second;
+        });
+      });
+      if (is_new) {
+        names.push_back(way.edit.*side);
+        tables.push_back(std::move(table));
+      }
+    }
+    return names.size() > 1 ? names : Keys();
   }
 
   std::span<const std::string> model_;
   std::span<const std::string> file_;
-  KeyFit best_;
-  /// The file's key for each of the module's.
-  std::vector<std::size_t> source_;
-  std::size_t count_ = 0;
-  bool is_first_ = true;
-  Keys rivals_;
+  std::vector<Way> ways_ = {};
 };
 
 // The hint where one side has more than the other.

@@ -20,12 +20,17 @@ struct KeyFit {
   /// Two or more prefixes of the file below which the module's keys are, each
   /// with other tensors ("student.", "teacher."): then no key is changed.
   std::vector<std::string> rivals = {};
+  /// The same of the module: prefixes below which the file's keys are, each
+  /// with other tensors ("encoder.", "target.").
+  std::vector<std::string> places = {};
 
   friend bool operator==(const KeyFit&, const KeyFit&) = default;
 };
 
 /// The names under which most keys fit; the file's own where that many fit as
-/// they are. A layer's name is never exchanged for another's.
+/// they are. A name is never exchanged for another one, but for those of
+/// wrappers and the usual "model" and "net". Parts with half as many keys are
+/// rivals, too.
 KeyFit fit_keys(
     std::span<const std::string> model_keys,
     std::span<const std::string> file_keys);

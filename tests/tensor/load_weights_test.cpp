@@ -46,17 +46,21 @@ TEST(FitKeys, TakesTheNamesUnderWhichMostKeysFit) {
       {{"net.a.w", "net.b.w", "head.w"},
        {"a.w", "b.w"},
        {"net.a.w", "net.b.w"}},
-      // One prefix for another, where one of them is a wrapper's.
+      // One prefix for another, where one of them says nothing.
       {{"module.0.w", "module.1.w"},
        {"model.0.w", "model.1.w"},
        {"module.0.w", "module.1.w"}},
-      {{"held.module.a.w"}, {"x.y.a.w"}, {"held.module.a.w"}},
+      {{"module.net.a.w"}, {"x.y.a.w"}, {"module.net.a.w"}},
       // Wrappers of layers, on either side.
       {{"a.module.w", "b.w"}, {"a.w", "b.w"}, {"a.module.w", "b.w"}},
       {{"a.w", "b.w"}, {"a._orig_mod.w", "module.b.w"}, {"a.w", "b.w"}},
       // No layer takes the name of another one.
       {{"fc.w", "fc.b"}, {"linear.w", "linear.b"}, {"linear.w", "linear.b"}},
       {{"encoder.a.w"}, {"decoder.a.w"}, {"decoder.a.w"}},
+      {{"encoder.a.w"}, {"decoder.module.a.w"}, {"decoder.module.a.w"}},
+      {{"encoder._orig_mod.a.w"}, {"decoder.a.w"}, {"decoder.a.w"}},
+      {{"encoder.module.a.w"}, {"decoder.module.a.w"}, {"decoder.module.a.w"}},
+      {{"held.module.a.w"}, {"x.y.a.w"}, {"x.y.a.w"}},
       {{"a.w", "fc.w"}, {"a.w", "aux.fc.w"}, {"a.w", "aux.fc.w"}},
       {{"x"}, {"y"}, {"y"}},
       {{}, {"y"}, {"y"}},
@@ -74,6 +78,56 @@ TEST(FitKeys, SeveralPartsThatFitAsWellAreNamed) {
       Keys{"student.a.w", "student.b.w", "teacher.a.w", "teacher.b.w"});
   EXPECT_THAT(fit.rivals, testing::ElementsAre("student.", "teacher."));
   EXPECT_TRUE(fit_keys(Keys{"a.w"}, Keys{"a.w", "student.a.w"}).rivals.empty());
+}
+
+TEST(FitKeys, APartThatIsPartlyThereIsNamedToo) {
+  EXPECT_THAT(
+      fit_keys(
+          Keys{"a.w", "b.w", "c.w"},
+          Keys{
+              "student.a.w",
+              "student.b.w",
+              "teacher.a.w",
+              "teacher.b.w",
+              "teacher.c.w"})
+          .rivals,
+      testing::ElementsAre("teacher.", "student."));
+  // A few equal names, as numbers of layers have them, are no other network.
+  EXPECT_EQ(
+      fit_keys(
+          Keys{"0.w", "2.w", "4.w"},
+          Keys{
+              "features.0.w",
+              "features.2.w",
+              "features.4.w",
+              "classifier.0.w"}),
+      (KeyFit{.keys = {"0.w", "2.w", "4.w", "classifier.0.w"}}));
+}
+
+TEST(FitKeys, SeveralPlacesInTheModuleAreNamed) {
+  const auto places = [](const Keys& model, const Keys& file) {
+    const KeyFit fit = fit_keys(model, file);
+    EXPECT_EQ(fit.keys, file);
+    EXPECT_TRUE(fit.rivals.empty());
+    return fit.places;
+  };
+  EXPECT_EQ(
+      places({"encoder.0.w", "target.0.w"}, {"0.w"}),
+      (Keys{"encoder.", "target."}));
+  EXPECT_EQ(
+      places({"fc1.w", "fc1.b", "fc2.w", "fc2.b"}, {"w", "b"}),
+      (Keys{"fc1.", "fc2."}));
+  EXPECT_EQ(
+      places({"encoder.0.w", "encoder.1.w", "target.0.w"}, {"0.w", "1.w"}),
+      (Keys{"encoder.", "target."}))
+      << "partly there";
+  EXPECT_EQ(
+      places({"module.encoder.0.w", "module.target.0.w"}, {"module.0.w"}),
+      (Keys{"encoder.", "target."}));
+  // All of both sides in one way is no matter of choice.
+  EXPECT_EQ(
+      fit_keys(Keys{"a.0.w", "a.0.0.w"}, Keys{"0.w", "0.0.w"}),
+      (KeyFit{.keys = {"a.0.w", "a.0.0.w"}}));
 }
 
 TEST(PrefixHint, IsGivenOnlyWhereItHelps) {
@@ -203,6 +257,26 @@ TEST_F(LoadWeights, MoreThanNewEndsMustBeAskedFor) {
         load_weights(net, file(), {.may_differ = MayDiffer::kEnds});
       }).message,
       testing::HasSubstr("Unexpected key(s) in state_dict: \"aux.weight\""));
+}
+
+TEST_F(LoadWeights, AFileThatFitsInSeveralPlacesIsRefused) {
+  struct Pair : torch::nn::Module {
+    Pair() {
+      register_module("encoder", std::make_shared<MyModule>());
+      register_module("target", std::make_shared<MyModule>());
+    }
+  } pair;
+  save(to_value(state_dict(MyModule())), file());
+  for (const bool strict : {true, false}) {
+    const Error error =
+        test::error_of([&] { load_weights(pair, file(), {.strict = strict}); });
+    EXPECT_EQ(error.detail, "E_AMBIGUOUS");
+    EXPECT_EQ(
+        error.message,
+        "the file's weights fit the module in several places: 'encoder', "
+        "'target'");
+    EXPECT_EQ(error.hint, "load into the part that is meant: 'encoder'");
+  }
 }
 
 TEST_F(LoadWeights, AFileOfWhichNothingFitsIsRefused) {

@@ -78,13 +78,29 @@ TEST_F(WrappedWeights, OfEachKindGoIntoEachWrapper) {
       {"wrapped", wrapped},
       {"wrapped twice", std::make_shared<Wrapper>(wrapped)},
       {"held", std::make_shared<Held>("model", net)},
-      {"wrapped, held", std::make_shared<Held>("anything", wrapped)},
+      {"wrapped, held", std::make_shared<Held>("model", wrapped)},
       {"held, wrapped",
        std::make_shared<Wrapper>(std::make_shared<Held>("net", net))}};
   for (const std::string& file : files) {
     for (const auto& [name, module] : modules) {
       SCOPED_TRACE(file + " into " + name);
       ASSERT_NO_THROW(expect_loaded(*module, *net, file));
+    }
+  }
+}
+
+// What is around them has a name of its own, and so has what they are to go in.
+TEST_F(WrappedWeights, OfAnotherNameAreRefused) {
+  const auto net = network();
+  Held module("anything", std::make_shared<Wrapper>(net));
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    if (file.find("any") == std::string::npos) {
+      ASSERT_NO_THROW(expect_loaded(module, *net, file));
+    } else {
+      EXPECT_EQ(
+          test::error_of([&] { load_weights(module, *folder / file); }).detail,
+          "E_STATE_DICT");
     }
   }
 }
