@@ -36,18 +36,38 @@ const ckpt::Value* attribute_of(const ckpt::Dict& dict, std::string_view name) {
   return found == dict.attributes.end() ? nullptr : &found->second;
 }
 
+std::string_view last_name(std::string_view key) {
+  return key.substr(key.rfind('.') + 1);
+}
+
 // The names that `safetensors.torch.save_model` left out, since another one
-// has the same memory: its metadata says {"b.weight": "a.weight"}.
-void add_left_out(ckpt::Dict& weights) {
+// has the same memory: its metadata says {"b.weight": "a.weight"}. Metadata may
+// say other things of a tensor: only what the module calls so counts.
+void add_left_out(ckpt::Dict& weights, const Keys& module_keys) {
   const ckpt::Value* metadata = attribute_of(weights, "__metadata__");
   if (metadata == nullptr || metadata->as_dict() == nullptr) {
     return;
   }
   const ckpt::Value written(weights);
+  const std::size_t count = weights.items.size();
   for (const auto& [name, kept] : metadata->as_dict()->items) {
     const ckpt::Value* value = written.find(kept.text());
-    if (value != nullptr && written.find(name.text()) == nullptr) {
+    if (value != nullptr && written.find(name.text()) == nullptr &&
+        std::ranges::any_of(module_keys, [&](const std::string& key) {
+          return last_name(key) == last_name(name.text());
+        })) {
       weights.items.emplace_back(name, *value);
+    }
+  }
+  if (weights.items.size() == count) {
+    return;
+  }
+  const Keys fitted = fit_keys(module_keys, text_keys(weights)).keys;
+  for (std::size_t i = fitted.size(); i-- > count;) {
+    if (std::ranges::find(module_keys, fitted[i]) == module_keys.end() ||
+        std::ranges::count(fitted, fitted[i]) > 1) {
+      weights.items.erase(
+          weights.items.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
 }
@@ -227,7 +247,7 @@ LoadReport load_fitting(
   }
   ckpt::Dict own = *dict;
   const Keys module_keys = state_dict(module).keys();
-  add_left_out(own);
+  add_left_out(own, module_keys);
   std::string note = fit(module_keys, own);
   LoadReport report = load_state_dict(module, ckpt::Value(std::move(own)), how);
   if (!note.empty()) {

@@ -279,6 +279,25 @@ TEST_F(LoadWeights, AFileThatFitsInSeveralPlacesIsRefused) {
   }
 }
 
+// What metadata say of a tensor is a name only where the module has it.
+TEST_F(LoadWeights, MetadataThatNamesATensorIsNoWeight) {
+  const MyModule trained;
+  for (const char* note :
+       {"quantized_from", "base.weight", "weight", "module"}) {
+    for (const char* prefix : {"", "module.", "backbone."}) {
+      SCOPED_TRACE(std::string(note) + " " + prefix);
+      ckpt::Value weights = to_value(add_prefix(state_dict(trained), prefix));
+      ckpt::Dict dict = *weights.as_dict();
+      dict.attributes.emplace_back(
+          "__metadata__",
+          ckpt::Value::dict({{note, std::string(prefix) + "fc.weight"}}));
+      MyModule net;
+      EXPECT_NO_THROW(load_fitting(net, ckpt::Value(std::move(dict))));
+      EXPECT_TRUE(net.fc->weight.equal(trained.fc->weight));
+    }
+  }
+}
+
 TEST_F(LoadWeights, AFileOfWhichNothingFitsIsRefused) {
   save(checkpoint({{"other", torch::ones({1})}}), file());
   Chain net(1, 10);
