@@ -4,7 +4,11 @@
 
 #include <torch/optim/optimizer.h>
 
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/print.h"
 #include "lockstep/dist/zero_redundancy_optimizer.h"
+#include "lockstep/optim/torch_groups.h"
 #include "lockstep/optim/torch_optim_state.h"
 
 namespace lockstep {
@@ -16,7 +20,7 @@ class TorchOptimizer final : public Optimizer {
  public:
   explicit TorchOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer)
       : optimizer_(std::move(optimizer)) {
-    read_options();
+    groups_ = seen_ = given_ = lockstep::param_groups(*optimizer_);
   }
 
   [[nodiscard]] std::optional<std::int64_t> step_calls()
@@ -25,8 +29,11 @@ class TorchOptimizer final : public Optimizer {
   }
 
   void step() override {
+    take_changes();
+    refuse_two_changes();
     ++step_calls_;
     set_options(*optimizer_, groups_);
+    mark_as_seen();
     optimizer_->step();
     count_changes();
   }
@@ -35,6 +42,7 @@ class TorchOptimizer final : public Optimizer {
   }
   /// The groups are Python's: with what schedulers keep in them.
   [[nodiscard]] ckpt::Value state_dict() const override {
+    take_changes();
     ckpt::Value state = lockstep::state_dict(*optimizer_);
     ckpt::List groups;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -52,13 +60,16 @@ class TorchOptimizer final : public Optimizer {
   }
   void load_state_dict(const ckpt::Value& state) override {
     groups_ = lockstep::load_state_dict(*optimizer_, state);
+    mark_as_seen();
   }
   void use_workers(Workers /*workers*/) override {}
   std::vector<ParamGroup>& param_groups() noexcept override {
+    take_changes();
     return groups_;
   }
   [[nodiscard]] const std::vector<ParamGroup>& param_groups()
       const noexcept override {
+    take_changes();
     return groups_;
   }
 
@@ -76,23 +87,73 @@ class TorchOptimizer final : public Optimizer {
     }
   }
 
-  void read_options() {
-    groups_.clear();
-    const ckpt::Value state = lockstep::state_dict(*optimizer_);
-    const auto options = state.find("param_groups")->elements();
-    for (std::size_t i = 0; i < options->size(); ++i) {
-      ParamGroup group{.params = optimizer_->param_groups()[i].params()};
-      for (const auto& [key, value] : options->at(i).as_dict()->items) {
-        if (key.text() != "params") {
-          group.set(key.text(), value);
+  // LibTorch's schedulers, and who kept a pointer, write into LibTorch's
+  // groups; ours write into `groups_`. What changed on one side is the other
+  // side's, too.
+  void take_changes() const {
+    std::vector<ParamGroup> theirs = lockstep::param_groups(*optimizer_);
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      for (const auto& [name, value] : theirs[i].options) {
+        if (!equal(value, seen_[i].find(name)) && !is_changed_here(i, name)) {
+          groups_[i].set(name, value);
+          given_[i].set(name, value);
+          seen_[i].set(name, value);
         }
       }
-      groups_.push_back(std::move(group));
+    }
+    for (std::size_t i = seen_.size(); i < theirs.size(); ++i) {
+      groups_.push_back(theirs[i]);
+      given_.push_back(theirs[i]);
+      seen_.push_back(std::move(theirs[i]));
     }
   }
 
+  void refuse_two_changes() const {
+    const std::vector<ParamGroup> theirs = lockstep::param_groups(*optimizer_);
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      for (const auto& [name, value] : theirs[i].options) {
+        if (!equal(value, seen_[i].find(name)) &&
+            !equal(value, groups_[i].find(name))) {
+          raise(
+              {.code = ErrorCode::kInvalidArgument,
+               .op = "optim.step",
+               .message = format(
+                   "'{}' of parameter group {} was changed twice since the "
+                   "last "
+                   "step: to {} in LibTorch's optimizer, to {} in "
+                   "param_groups()",
+                   name,
+                   i,
+                   ckpt::to_text(value),
+                   ckpt::to_text(*groups_[i].find(name))),
+               .hint =
+                   "change it in one of them: with LibTorch's schedulers or "
+                   "with Lockstep's"});
+        }
+      }
+    }
+  }
+
+  void mark_as_seen() {
+    seen_ = lockstep::param_groups(*optimizer_);
+    given_ = groups_;
+  }
+
+  [[nodiscard]] bool is_changed_here(std::size_t group, std::string_view name)
+      const {
+    const ckpt::Value* own = groups_[group].find(name);
+    return own == nullptr || !equal(*own, given_[group].find(name));
+  }
+
+  static bool equal(const ckpt::Value& value, const ckpt::Value* other) {
+    return other != nullptr && ckpt::to_text(value) == ckpt::to_text(*other);
+  }
+
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  std::vector<ParamGroup> groups_ = {};
+  mutable std::vector<ParamGroup> groups_ = {};
+  /// LibTorch's and ours when they were last the same.
+  mutable std::vector<ParamGroup> seen_ = {};
+  mutable std::vector<ParamGroup> given_ = {};
   std::int64_t step_calls_ = 0;
 };
 

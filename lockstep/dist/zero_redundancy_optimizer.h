@@ -91,8 +91,10 @@ class ZeroRedundancyOptimizer final : public Optimizer {
 };
 
 /// One of LibTorch's optimizers as ours. Changed options in `param_groups()`
-/// count from the next step on, those that LibTorch has.
-/// Errors: as `state_dict(const torch::optim::Optimizer&)`.
+/// count from the next step on, those that LibTorch has; so do changes of
+/// LibTorch's groups, by its schedulers or by whoever kept a pointer.
+/// Errors: as `state_dict(const torch::optim::Optimizer&)`; `step` throws
+/// kInvalidArgument if both sides changed one option since the last step.
 std::unique_ptr<Optimizer> from_torch(
     std::unique_ptr<torch::optim::Optimizer> optimizer);
 

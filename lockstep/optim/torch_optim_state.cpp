@@ -8,6 +8,7 @@
 
 #include "lockstep/optim/internal/packed_state.h"
 #include "lockstep/optim/internal/torch_kinds.h"
+#include "lockstep/optim/torch_groups.h"
 
 namespace lockstep {
 
@@ -102,6 +103,10 @@ std::vector<ParamGroup> load_state_dict(
   set_options(optimizer, loaded);
   optimizer.state() = std::move(map);
   return std::move(loaded);
+}
+
+std::vector<ParamGroup> param_groups(const torch::optim::Optimizer& optimizer) {
+  return groups_of(optimizer, internal::torch_kind(optimizer, "optim.options"));
 }
 
 void set_options(

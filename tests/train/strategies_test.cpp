@@ -221,6 +221,79 @@ TEST(FromTorch, ItsStepsAreCounted) {
   }
 }
 
+// LibTorch's schedulers write into LibTorch's groups, ours into ours.
+TEST(FromTorch, GroupsOfBothSidesAreOne) {
+  const auto make = [](const at::Tensor& param) {
+    return std::make_unique<torch::optim::SGD>(
+        std::vector<at::Tensor>{param},
+        torch::optim::SGDOptions(1.0));
+  };
+  const at::Tensor param = torch::ones({1}).requires_grad_();
+  const at::Tensor expected = torch::ones({1}).requires_grad_();
+  auto sgd = make(param);
+  torch::optim::Optimizer& raw = *sgd;
+  const auto alone = make(expected);
+  torch::optim::StepLR schedule(raw, /*step_size=*/1, /*gamma=*/0.1);
+  torch::optim::StepLR same(*alone, /*step_size=*/1, /*gamma=*/0.1);
+  const auto optimizer = from_torch(std::move(sgd));
+  const auto step = [&] {
+    param.mutable_grad() = torch::ones({1});
+    optimizer->step();
+    return param.item<float>();
+  };
+  for (int i = 0; i < 4; ++i) {
+    expected.mutable_grad() = torch::ones({1});
+    alone->step();
+    EXPECT_EQ(step(), expected.item<float>()) << i;
+    schedule.step();
+    same.step();
+    EXPECT_EQ(
+        optimizer->param_groups()[0].lr(),
+        alone->param_groups()[0].options().get_lr());
+  }
+  EXPECT_LT(optimizer->param_groups()[0].lr(), 0.01);
+  static_cast<torch::optim::SGDOptions&>(raw.param_groups()[0].options())
+      .weight_decay(0.5);
+  const ckpt::Value state = optimizer->state_dict();
+  const ckpt::Value& saved = state.find("param_groups")->elements()->at(0);
+  EXPECT_EQ(saved.find("weight_decay")->number(), 0.5);
+  const float before = param.item<float>();
+  optimizer->param_groups()[0].set_lr(0);
+  EXPECT_EQ(step(), before);
+  EXPECT_EQ(raw.param_groups()[0].options().get_lr(), 0);
+  // Two schedules at once: neither knows of the other's.
+  raw.param_groups()[0].options().set_lr(0.3);
+  ParamGroup& group = optimizer->param_groups()[0];
+  EXPECT_EQ(group.lr(), 0.3);
+  raw.param_groups()[0].options().set_lr(0.4);
+  group.set_lr(0.2);
+  try {
+    step();
+    ADD_FAILURE() << "one of them was dropped";
+  } catch (const Exception& error) {
+    EXPECT_EQ(
+        error.error().message,
+        "'lr' of parameter group 0 was changed twice since the last step: to "
+        "0.4 in LibTorch's optimizer, to 0.2 in param_groups()");
+  }
+}
+
+// A layer that is thawed later.
+TEST(FromTorch, AGroupThatIsAddedToLibTorchsIsThere) {
+  const at::Tensor first = torch::ones({1}).requires_grad_();
+  const at::Tensor second = torch::ones({1}).requires_grad_();
+  auto sgd = std::make_unique<torch::optim::SGD>(
+      std::vector<at::Tensor>{first},
+      torch::optim::SGDOptions(1.0));
+  torch::optim::Optimizer& raw = *sgd;
+  const auto optimizer = from_torch(std::move(sgd));
+  raw.add_param_group(torch::optim::OptimizerParamGroup({second}));
+  ASSERT_EQ(optimizer->param_groups().size(), 2U);
+  EXPECT_TRUE(optimizer->param_groups()[1].params.at(0).is_same(second));
+  const ckpt::Value state = optimizer->state_dict();
+  EXPECT_EQ(state.find("param_groups")->elements()->size(), 2U);
+}
+
 TEST(Strategy, WithoutClassesNoHitsAreCounted) {
   const auto net = linear();
   const auto strategy = make_strategy(net, {.has_classes = false});
