@@ -48,10 +48,12 @@ class Optimizer {
   /// Ownership: tensors alias the live state; save or copy before `step`.
   [[nodiscard]] virtual ckpt::Value state_dict() const = 0;
 
-  /// Takes over saved state and options, by position. Make schedulers before.
+  /// Takes over saved state and options: groups by position, parameters by
+  /// their names ("param_names") where both sides have the same ones, else by
+  /// position. Make schedulers before.
   /// Errors: throws kMismatch with PyTorch's text (number of groups, sizes of
-  /// groups), for shapes and for another optimizer's state; the optimizer is
-  /// unchanged then.
+  /// groups), for a name in another group, for shapes and for another
+  /// optimizer's state; the optimizer is unchanged then.
   virtual void load_state_dict(const ckpt::Value& state) = 0;
 
   /// Lends threads to `step`: each updates whole parameters, so the numbers do

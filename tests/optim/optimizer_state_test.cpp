@@ -208,6 +208,47 @@ TEST(OptimizerState, NamesStayWhenTheFileHasNone) {
       "['weight', 'bias']");
 }
 
+/// Groups of named parameters: {{"b", "a"}}.
+std::vector<ParamGroup> named_groups(
+    const std::vector<std::vector<std::string>>& groups) {
+  std::vector<ParamGroup> made;
+  for (const std::vector<std::string>& names : groups) {
+    ParamGroup& group = made.emplace_back();
+    ckpt::List list;
+    for (const std::string& name : names) {
+      group.params.push_back(torch::ones({2}).requires_grad_());
+      group.params.back().mutable_grad() =
+          torch::full({2}, name == "a" ? 1 : 2);
+      list.items.emplace_back(name);
+    }
+    group.set("param_names", std::move(list));
+  }
+  return made;
+}
+
+TEST(OptimizerState, NamesDecideWhereBothHaveThem) {
+  SGD saved(named_groups({{"b", "a"}}), {.lr = 0.1, .momentum = 0.9});
+  saved.step();
+  SGD loaded(named_groups({{"a", "b"}}), {.lr = 0.1, .momentum = 0.9});
+  loaded.load_state_dict(saved.state_dict());
+  EXPECT_EQ(repr(*loaded.param_groups()[0].find("param_names")), "['a', 'b']");
+  const Value state = *loaded.state_dict().find("state");
+  for (const std::int64_t i : {0, 1}) {
+    const ckpt::Value& entry = *state.find(i);
+    EXPECT_EQ(
+        to_tensor(*entry.find("momentum_buffer")->as_tensor())[0].item<float>(),
+        i + 1);
+  }
+}
+
+TEST(OptimizerState, NamesInOtherGroupsAreRefused) {
+  SGD saved(named_groups({{"a"}, {"b"}}), {.lr = 0.1, .momentum = 0.9});
+  SGD loaded(named_groups({{"b"}, {"a"}}), {.lr = 0.1, .momentum = 0.9});
+  EXPECT_EQ(
+      error_of([&] { loaded.load_state_dict(saved.state_dict()); }).message,
+      "'a' is in group 0 of the file, in group 1 of the optimizer");
+}
+
 TEST(OptimizerState, StateWithoutAParameterIsSavedAgain) {
   TrainedSGD sgd({.momentum = 0.9});
   Value saved = without(sgd.optimizer.state_dict(), "");

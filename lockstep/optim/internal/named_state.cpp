@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -72,6 +73,16 @@ class Table {
 const std::vector<ckpt::Value>* names_of(const ParamGroup& group) {
   const ckpt::Value* names = group.find("param_names");
   return names == nullptr ? nullptr : names->elements();
+}
+
+/// "param_names" of a group of a file, else its ids, which may be names.
+const std::vector<ckpt::Value>& saved_names(const ckpt::Value& group) {
+  const std::vector<ckpt::Value>& ids =
+      StateReader(group, "a loaded parameter group").items("params");
+  const ckpt::Value* names = group.find("param_names");
+  const std::vector<ckpt::Value>* given =
+      names == nullptr ? nullptr : names->elements();
+  return given != nullptr && given->size() == ids.size() ? *given : ids;
 }
 
 /// The names of `live`'s parameters if the file has all of them; else the
@@ -170,21 +181,54 @@ ckpt::Value nested_state(
 }
 
 std::vector<std::size_t> places_of(
-    const std::vector<ckpt::Value>& ids,
+    const ckpt::Value& saved,
     const ParamGroup& group) {
+  const std::vector<ckpt::Value>& names = saved_names(saved);
   std::unordered_map<std::string_view, std::size_t> index;
-  const auto* names = names_of(group);
-  for (std::size_t i = 0; names != nullptr && i < names->size(); ++i) {
-    index.emplace((*names)[i].text(), i);
+  const auto* own = names_of(group);
+  for (std::size_t i = 0; own != nullptr && i < own->size(); ++i) {
+    index.emplace((*own)[i].text(), i);
   }
-  const bool has_all = std::ranges::all_of(ids, [&](const ckpt::Value& id) {
-    return id.as_string() != nullptr && index.contains(id.text());
-  });
   std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    places.push_back(has_all ? index.at(ids[i].text()) : i);
+  for (const ckpt::Value& name : names) {
+    const auto found = index.find(name.text());
+    if (name.as_string() != nullptr && found != index.end()) {
+      places.push_back(found->second);
+      index.erase(found);
+    }
+  }
+  if (places.size() != names.size()) {
+    places.resize(names.size());
+    std::iota(places.begin(), places.end(), 0U);
   }
   return places;
+}
+
+void refuse_other_groups(
+    const std::vector<ckpt::Value>& saved,
+    const std::vector<ParamGroup>& live) {
+  std::unordered_map<std::string_view, std::size_t> group_of;
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    const auto* own = names_of(live[i]);
+    for (std::size_t k = 0; own != nullptr && k < own->size(); ++k) {
+      group_of.emplace((*own)[k].text(), i);
+    }
+  }
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    for (const ckpt::Value& name : saved_names(saved[i])) {
+      const auto found = group_of.find(name.text());
+      if (name.as_string() != nullptr && found != group_of.end() &&
+          found->second != i) {
+        mismatch(
+            format(
+                "'{}' is in group {} of the file, in group {} of the optimizer",
+                escape(name.text()),
+                i,
+                found->second),
+            "give the parameters in the groups of the saved run");
+      }
+    }
+  }
 }
 
 std::string id_text(const ckpt::Value& id) {

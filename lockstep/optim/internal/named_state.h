@@ -22,11 +22,17 @@ ckpt::Value nested_state(
     const ckpt::Value& saved,
     const std::vector<ParamGroup>& live);
 
-/// Where each of the saved `ids` of a group is in `group`: by name if both have
-/// names, and the same ones, else in order.
+/// Where each parameter of the group `saved` is in `group`: by name if both
+/// have names, and the same ones, else in order.
 std::vector<std::size_t> places_of(
-    const std::vector<ckpt::Value>& ids,
+    const ckpt::Value& saved,
     const ParamGroup& group);
+
+/// Errors: throws kMismatch for a name that is in another group of `live` than
+/// of the file: groups are matched by position.
+void refuse_other_groups(
+    const std::vector<ckpt::Value>& saved,
+    const std::vector<ParamGroup>& live);
 
 /// An id as the key of a table: "0.weight", "#3". Empty for any other value.
 std::string id_text(const ckpt::Value& id);

@@ -185,11 +185,14 @@ ParamGroup loaded_group(
 void add_owners(
     Owners& owners,
     const ckpt::Value& saved,
-    const ParamGroup& group,
+    ParamGroup& group,
     const ParamGroup& live) {
   const StateReader reader(saved, "a loaded parameter group");
   const std::vector<ckpt::Value>& ids = reader.items("params");
-  const std::vector<std::size_t> places = places_of(ids, live);
+  const std::vector<std::size_t> places = places_of(saved, live);
+  if (!std::ranges::is_sorted(places)) {
+    group.set("param_names", *live.find("param_names"));
+  }
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (id_text(ids[i]).empty()) {
       reader.refuse("params", "integers or names", ids[i]);
@@ -347,6 +350,7 @@ Unpacked unpack(
             counted(groups.size(), "group"),
             live.size()));
   }
+  refuse_other_groups(groups, live);
   Unpacked result;
   result.groups.reserve(groups.size()); // `Owner` keeps pointers
   Owners owners;

@@ -24,9 +24,10 @@ ckpt::Value pack(
     const StateTable& state);
 
 /// Fits `given` to the parameters of `live`, by position, or by name where both
-/// have names. Groups of older files are completed; `defaults` names what each
-/// must have then; options that are tensors of one element become numbers.
-/// Errors: throws kMismatch, and kUnsupported if `kind.check` does.
+/// have the same names in a group. Groups of older files are completed;
+/// `defaults` names what each must have then; options that are tensors of one
+/// element become numbers. Errors: throws kMismatch, and kUnsupported if
+/// `kind.check` does.
 Unpacked unpack(
     const ckpt::Value& given,
     const std::vector<ParamGroup>& live,
