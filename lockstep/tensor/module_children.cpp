@@ -75,6 +75,24 @@ std::shared_ptr<Module> clone_parameters(
   return copy;
 }
 
+// What Cloneable<M>, if the module is one, asks for the copy to assign.
+struct CloneAsked {};
+struct CloneProbe : Module {
+  std::shared_ptr<Module> clone(const Device& /*device*/) const override {
+    throw CloneAsked();
+  }
+};
+
+bool is_cloneable(Module& module) {
+  CloneProbe probe;
+  try {
+    Registered::assign_clone(module, probe);
+  } catch (const CloneAsked&) {
+    return true;
+  }
+  return false;
+}
+
 } // namespace
 
 bool clones_another_list(const Module& module) {
@@ -102,31 +120,40 @@ std::shared_ptr<Module> clone_tree(const Module& module, const Device& device) {
   return module.clone(device);
 }
 
+ChildStandIn::ChildStandIn(std::shared_ptr<Module> child)
+    : Module(child->name()), child_(std::move(child)) {
+  train(child_->is_training());
+  const auto mine = Registered::tensors_of(*this);
+  const auto tensors = Registered::tensors_of(*child_);
+  *mine[0] = *tensors[0];
+  *mine[1] = *tensors[1];
+  Registered::children_of(*this) = Registered::children_of(*child_);
+}
+
 std::shared_ptr<Module> ChildStandIn::clone(const Device& device) const {
   is_cloned_ = true;
   if (child_.use_count() > holders_) {
-    const auto tensors = Registered::tensors_of(*child_);
-    kept_ = Kept{
-        .tensors = {*tensors[0], *tensors[1]},
-        .children = Registered::children_of(*child_)};
+    is_held_ = true;
     return child_;
   }
   return clone_tree(*child_, device);
 }
 
 void ChildStandIn::restore() const {
-  if (!kept_) {
+  if (!is_held_) {
     return;
   }
+  const auto mine = Registered::tensors_of(*this);
   const auto tensors = Registered::tensors_of(*child_);
-  *tensors[0] = kept_->tensors[0];
-  *tensors[1] = kept_->tensors[1];
+  *tensors[0] = *mine[0];
+  *tensors[1] = *mine[1];
+  const auto& my_children = Registered::children_of(*this);
   auto& children = Registered::children_of(*child_);
   auto* const dict = dynamic_cast<ModuleDictImpl*>(child_.get());
   if (dict != nullptr && children.is_empty()) {
-    dict->update(kept_->children.pairs()); // its own list is empty, too
+    dict->update(my_children.pairs()); // its own list is empty, too
   } else {
-    children = kept_->children;
+    children = my_children;
   }
 }
 
@@ -161,7 +188,9 @@ void ChildrenGuard::exchange_children(const Module& parent) {
   if (!seen_.insert(&parent).second) {
     return;
   }
-  const bool keeps = clones_another_list(parent);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): put back
+  auto* const mine = const_cast<Module*>(&parent);
+  const bool keeps = clones_another_list(parent) || !is_cloneable(*mine);
   for (const auto& child : parent.named_children()) {
     if (child.value() == nullptr ||
         dynamic_cast<const ChildStandIn*>(child.value().get()) != nullptr) {
@@ -169,9 +198,10 @@ void ChildrenGuard::exchange_children(const Module& parent) {
     }
     exchange_children(*child.value());
     if (!keeps) {
-      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): put back
-      auto* const mine = const_cast<Module*>(&parent);
-      auto stand_in = std::make_shared<ChildStandIn>(child.value());
+      auto& stand_in = stand_ins_[child.value().get()];
+      if (stand_in == nullptr) {
+        stand_in = std::make_shared<ChildStandIn>(child.value());
+      }
       mine->replace_module(child.key(), std::shared_ptr<Module>(stand_in));
       places_.push_back(
           {.parent = mine, .name = child.key(), .stand_in = stand_in});

@@ -3,7 +3,7 @@
 // A module's children while LibTorch's clone() runs.
 #pragma once
 
-#include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -26,10 +26,10 @@ bool clones_another_list(const torch::nn::Module& module);
 /// Stands for a child in clone(), which assigns its copy to the child that
 /// `reset()` registered. If the copy holds the child itself, that child may be
 /// the one that is assigned to: it is given as it is, and nothing is lost.
+/// Registers what the child does, for a clone() that reads it.
 class ChildStandIn : public torch::nn::Module {
  public:
-  explicit ChildStandIn(std::shared_ptr<torch::nn::Module> child)
-      : Module(child->name()), child_(std::move(child)) {}
+  explicit ChildStandIn(std::shared_ptr<torch::nn::Module> child);
 
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<c10::Device>& device = std::nullopt) const override;
@@ -40,7 +40,7 @@ class ChildStandIn : public torch::nn::Module {
     return child_;
   }
   [[nodiscard]] bool is_held() const {
-    return kept_.has_value();
+    return is_held_;
   }
   /// Gives a held child back what it registers: LibTorch's OrderedDict, which
   /// is assigned to itself, is empty then.
@@ -50,21 +50,17 @@ class ChildStandIn : public torch::nn::Module {
   }
 
  private:
-  struct Kept {
-    std::array<torch::OrderedDict<std::string, at::Tensor>, 2> tensors;
-    torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>
-        children;
-  };
-
   std::shared_ptr<torch::nn::Module> child_;
   long holders_ = 0;
-  mutable std::optional<Kept> kept_ = {};
+  mutable bool is_held_ = false;
   mutable bool is_cloned_ = false;
 };
 
-/// Exchanges all children of a tree while it lives. Containers, which clone
-/// another list of theirs, keep them.
-/// Threads: no other thread may look at the module's children.
+/// Exchanges all children of a tree while it lives: a child has one stand-in,
+/// however often it is registered. Modules to whose children nothing is
+/// assigned keep them: containers, which clone another list of theirs, and
+/// classes with a clone() of their own, which may look at the children
+/// themselves. Threads: no other thread may look at the module's children.
 class ChildrenGuard {
  public:
   explicit ChildrenGuard(const torch::nn::Module& root);
@@ -85,6 +81,8 @@ class ChildrenGuard {
   void exchange_children(const torch::nn::Module& parent);
 
   std::vector<Place> places_ = {};
+  std::map<const torch::nn::Module*, std::shared_ptr<ChildStandIn>> stand_ins_ =
+      {};
   std::set<const torch::nn::Module*> seen_ = {};
 };
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <torch/nn/cloneable.h>
@@ -24,9 +25,18 @@ class Cloneable<lockstep::Registrations> {
   static auto tensors_of(M& module) {
     return std::array{&module.parameters_, &module.buffers_};
   }
-  static OrderedDict<std::string, std::shared_ptr<Module>>& children_of(
-      Module& module) {
+  template <class M>
+  static auto& children_of(M& module) {
     return module.children_;
+  }
+  /// As train(), but of this module alone, whatever its class makes of that.
+  static void set_training(Module& module, bool on) {
+    module.is_training_ = on;
+  }
+  /// What a Cloneable does with a child of another, `other`: `module` becomes
+  /// its copy. Does nothing for a class that is no Cloneable.
+  static void assign_clone(Module& module, Module& other) {
+    module.clone_(other, std::nullopt);
   }
 };
 } // namespace torch::nn
