@@ -38,7 +38,9 @@ void check_same_classes(const Module& made, const Module& master) {
 }
 
 void copy_flags(const Module& from, Module& to) {
-  to.train(from.is_training());
+  if (to.is_training() != from.is_training()) {
+    to.train(from.is_training());
+  }
   const auto children = children_of(from);
   const auto copies = children_of(to);
   for (std::size_t i = 0; i < children.size(); ++i) {
@@ -76,7 +78,7 @@ struct CopyBegun {
 // What members of the copy hold, and what they are to compute with.
 void find_stand_ins(
     const Module& module,
-    const KeptTensors& kept,
+    const KeptParts& kept,
     const OwnParts& own,
     ModuleCopy& copy) {
   kept.each_held([&](const std::string& name, const at::Tensor& tensor) {
@@ -110,7 +112,7 @@ ModuleCopy copy_of(
   const at::NoGradGuard no_grad;
   const RngStateGuard generator;
   const CopyBegun inside;
-  const KeptTensors kept(module);
+  const KeptParts kept(module);
   ModuleCopy result;
   OwnParts::Children clones;
   {
@@ -136,7 +138,7 @@ ModuleCopy copy_made_by(
     const Module& module) {
   const at::NoGradGuard no_grad;
   const CopyBegun inside;
-  const KeptTensors kept(module);
+  const KeptParts kept(module);
   ModuleCopy result{.module = make()};
   kept.restore();
   OwnParts own(kept, std::nullopt, {}, [](const Module& child) {

@@ -18,7 +18,10 @@
 // - members of LibTorch's modules that hold them get the copy's;
 // - members of other classes cannot be reached. Whether there are any, the
 //   reference counts tell. The copy's forward uses the module's tensors then,
-//   and works under a StandInGuard (stand_in.h).
+//   and works under a StandInGuard (stand_in.h);
+// - such a member that is a child is one object in both: what its forward keeps
+//   (a hidden state, a cache, a counter) is one, too. LibTorch's own classes
+//   keep nothing; of others `ModuleCopy::shared` tells.
 #pragma once
 
 #include <functional>
@@ -59,6 +62,9 @@ struct ModuleCopy {
   /// Those among them beside which the copy made others: a `reset()` that
   /// appends to a list holds both.
   std::vector<std::string> stale = {};
+  /// Given children with code of the user's, which are one object in the copy
+  /// and in the module, and their classes: "'backbone' (Backbone)".
+  std::vector<std::string> shared = {};
 };
 
 /// As `clone_module`, but no error where the copy needs stand-ins.

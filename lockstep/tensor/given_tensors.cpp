@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/given_tensors.h"
 
+#include <algorithm>
+#include <typeinfo>
 #include <utility>
 
+#include <c10/util/Type.h>
+#include <torch/nn/modules/container/functional.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/loss.h>
 #include <torch/nn/modules/pooling.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/internal/registrations.h"
 #include "lockstep/tensor/module_children.h"
@@ -56,20 +61,30 @@ void exchange_members(Module& module, const Exchange& exchange) {
   with<nn::FractionalMaxPool3dImpl>(module, samples);
 }
 
-void each_tensor(
-    const Module& module,
-    const std::string& prefix,
-    const std::function<void(const std::string&, const at::Tensor&)>& tell) {
-  for (const auto& tensors :
-       {module.named_parameters(/*recurse=*/false),
-        module.named_buffers(/*recurse=*/false)}) {
-    for (const auto& item : tensors) {
-      tell(prefix + item.key(), item.value());
-    }
+// The function that a Functional calls, which it does not show.
+template <auto kMember>
+struct FunctionOf {
+  friend auto& function_of(nn::FunctionalImpl& module) {
+    return module.*kMember;
   }
-  for (const auto& [name, child] : children_of(module)) {
-    each_tensor(*child, prefix + name + ".", tell);
+};
+template struct FunctionOf<&nn::FunctionalImpl::function_>;
+auto& function_of(nn::FunctionalImpl& module);
+
+// Code of the user's in a tree: other classes than LibTorch's and ours, and
+// functions that are objects.
+bool has_own_code(Module& module) {
+  const std::string name = c10::demangle(typeid(module).name());
+  if (auto* const functional = dynamic_cast<nn::FunctionalImpl*>(&module)) {
+    const std::string target = function_of(*functional).target_type().name();
+    return !target.starts_with("PF") && !target.starts_with("St5_BindIFPF");
   }
+  const bool is_known =
+      name.starts_with("torch::nn::") || name.starts_with("lockstep::");
+  return !is_known ||
+         std::ranges::any_of(children_of(module), [](const auto& child) {
+           return has_own_code(*child.second);
+         });
 }
 
 bool same_type_and_sizes(const at::Tensor& a, const at::Tensor& b) {
@@ -91,6 +106,22 @@ std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_of(
     }
   }
   return children;
+}
+
+void each_tensor(
+    const Module& module,
+    const std::string& prefix,
+    const std::function<void(const std::string&, const at::Tensor&)>& tell) {
+  for (const auto& tensors :
+       {module.named_parameters(/*recurse=*/false),
+        module.named_buffers(/*recurse=*/false)}) {
+    for (const auto& item : tensors) {
+      tell(prefix + item.key(), item.value());
+    }
+  }
+  for (const auto& [name, child] : children_of(module)) {
+    each_tensor(*child, prefix + name + ".", tell);
+  }
 }
 
 bool each_pair(
@@ -124,50 +155,8 @@ bool each_pair(
   return is_alike;
 }
 
-KeptTensors::KeptTensors(const Module& module) {
-  each_tensor(
-      module,
-      "",
-      [this](const std::string& name, const at::Tensor& tensor) {
-        const bool is_new =
-            place_of_.try_emplace(tensor.unsafeGetTensorImpl(), kept_.size())
-                .second;
-        if (is_new) {
-          kept_.push_back(
-              {.name = name,
-               .tensor = tensor,
-               .data = tensor.variable_data(),
-               .requires_grad = tensor.requires_grad()});
-        }
-      });
-  for (Kept& kept : kept_) {
-    kept.holders = kept.tensor.use_count();
-  }
-}
-
-void KeptTensors::restore() const {
-  for (const Kept& kept : kept_) {
-    if (kept.tensor.has_storage() && !kept.tensor.is_alias_of(kept.data)) {
-      kept.tensor.set_data(kept.data);
-    }
-    if (kept.tensor.requires_grad() != kept.requires_grad) {
-      kept.tensor.set_requires_grad(kept.requires_grad);
-    }
-  }
-}
-
-void KeptTensors::each_held(
-    const std::function<void(const std::string&, const at::Tensor&)>& tell)
-    const {
-  for (const Kept& kept : kept_) {
-    if (kept.tensor.use_count() > kept.holders) {
-      tell(kept.name, kept.tensor);
-    }
-  }
-}
-
 OwnParts::OwnParts(
-    const KeptTensors& kept,
+    const KeptParts& kept,
     const std::optional<c10::Device>& device,
     Children children,
     CopyChild copy_child)
@@ -197,6 +186,9 @@ at::Tensor OwnParts::own(const at::Tensor& tensor) {
 std::shared_ptr<Module> OwnParts::own_child(const Module& child) {
   std::shared_ptr<Module>& mine = children_[&child];
   if (mine == nullptr) {
+    each_tensor(child, "", [this](const std::string&, const at::Tensor& own) {
+      of_children_.insert(own.unsafeGetTensorImpl());
+    });
     try {
       mine = copy_child_(child).module;
     } catch (const c10::Error&) {
@@ -300,6 +292,12 @@ void OwnParts::visit_children(
     }
     to.replace_module(item.key(), own_child(*child));
     result_->borrowed.push_back(prefix + name);
+    if (has_own_code(*child)) {
+      result_->shared.push_back(format(
+          "'{}' ({})",
+          prefix + name,
+          c10::demangle(typeid(*child).name())));
+    }
     if (copy != child) {
       result_->stale.push_back(prefix + name);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A module's tensors while a copy is made of it, and the copy's own in their
-// place: Note [What a module was given] in clone.h.
+// The copy's own tensors and children in place of the module's: Note [What a
+// module was given] in clone.h.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "lockstep/tensor/kept_parts.h"
+
 namespace torch::nn {
 class Module;
 } // namespace torch::nn
@@ -22,38 +24,6 @@ class Module;
 namespace lockstep {
 
 struct ModuleCopy;
-
-/// The tensors of a module, which get their memory and `requires_grad` back.
-/// Threads: nobody else may use them meanwhile.
-class KeptTensors {
- public:
-  explicit KeptTensors(const torch::nn::Module& module);
-  ~KeptTensors() {
-    restore();
-  }
-  KeptTensors(const KeptTensors&) = delete;
-  KeptTensors& operator=(const KeptTensors&) = delete;
-
-  void restore() const;
-  [[nodiscard]] bool contains(const at::Tensor& tensor) const {
-    return place_of_.contains(tensor.unsafeGetTensorImpl());
-  }
-  /// Calls `tell(name, tensor)` for those that have more holders than before.
-  void each_held(
-      const std::function<void(const std::string&, const at::Tensor&)>& tell)
-      const;
-
- private:
-  struct Kept {
-    std::string name = {};
-    at::Tensor tensor = {};
-    at::Tensor data = {};
-    bool requires_grad = false;
-    std::size_t holders = 0;
-  };
-  std::vector<Kept> kept_ = {};
-  std::unordered_map<const c10::TensorImpl*, std::size_t> place_of_ = {};
-};
 
 /// Registers in a copy tensors and children of its own where they are the
 /// module's, and gives members of LibTorch's modules the copy's tensors.
@@ -73,16 +43,18 @@ class OwnParts {
   /// On `device`, if given; `copy_child` copies a child that is held or that
   /// both trees register.
   OwnParts(
-      const KeptTensors& kept,
+      const KeptParts& kept,
       const std::optional<c10::Device>& device,
       Children children,
       CopyChild copy_child);
 
   /// Adds what members of the copy may hold to `result.borrowed`.
   void give(const torch::nn::Module& from, ModuleCopy& result);
-  /// True if the copy had registered the module's `tensor` itself.
+  /// True if the copy had registered the module's `tensor` itself, or a given
+  /// child that has it.
   [[nodiscard]] bool replaced(const at::Tensor& tensor) const {
-    return own_.contains(tensor.unsafeGetTensorImpl());
+    return own_.contains(tensor.unsafeGetTensorImpl()) ||
+           of_children_.contains(tensor.unsafeGetTensorImpl());
   }
 
  private:
@@ -99,7 +71,7 @@ class OwnParts {
   void fill(const torch::nn::Module& from, const torch::nn::Module& to) const;
   at::Tensor own(const at::Tensor& tensor);
 
-  const KeptTensors& kept_;
+  const KeptParts& kept_;
   std::optional<c10::Device> device_;
   Children clones_;
   CopyChild copy_child_;
@@ -109,12 +81,19 @@ class OwnParts {
       const torch::nn::Module*,
       std::shared_ptr<torch::nn::Module>>
       children_ = {};
+  std::set<const c10::TensorImpl*> of_children_ = {};
   std::set<const torch::nn::Module*> seen_ = {};
 };
 
 /// Children in order, with their names; those behind a ChildStandIn themselves.
 std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>>
 children_of(const torch::nn::Module& module);
+
+/// Calls `tell(name, tensor)` for the parameters and buffers of a tree.
+void each_tensor(
+    const torch::nn::Module& module,
+    const std::string& prefix,
+    const std::function<void(const std::string&, const at::Tensor&)>& tell);
 
 /// Calls `tell(name, ours, theirs)` for the parameters and buffers of two trees
 /// that are built alike; says whether they are.
