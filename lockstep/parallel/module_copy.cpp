@@ -54,6 +54,16 @@ std::shared_ptr<Module> call(
              made == nullptr ? "no module" : "a " + made->name(),
              master.name())});
   }
+  if (made.get() == &master) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = kCopyOp,
+         .message = "the factory returned the module itself, expected another",
+         .hint = format(
+             "make one in each call: .factory = [] {{ return "
+             "std::make_shared<{}>(...); }}",
+             master.name())});
+  }
   return made;
 }
 
@@ -87,6 +97,18 @@ void warn_of_stale(const Module& master, const ModuleCopy& copy) {
 }
 
 } // namespace
+
+void warn_of_shared(const ModuleCopy& copy) {
+  if (!copy.shared.empty()) {
+    TORCH_WARN(format(
+        "the module was given {}, and its replicas call the same object: what "
+        "its forward() keeps between passes (a state, a cache, a counter) is "
+        "one for all replicas, and they run one after the other. To let them "
+        "run at the same time, make it in reset(), or pass a .factory that "
+        "makes the module whole",
+        lockstep::join(copy.shared, ", ")));
+  }
+}
 
 ModuleCopy copy_module(
     const Module& master,

@@ -26,13 +26,16 @@ namespace parallel {
 /// where that does not work, what `default_factory` makes, if it has the
 /// master's parameters, buffers and layer options. The master stays as it is.
 /// Warns of members of a clone that hold the master's beside its own.
-/// Errors: throws kInvalidArgument for a factory that returns nothing or
-/// another class, kUnsupported with the line to write if there is no way.
+/// Errors: throws kInvalidArgument for a factory that returns nothing, another
+/// class or the master, kUnsupported with the line to write if there is no way.
 ModuleCopy copy_module(
     const torch::nn::Module& master,
     c10::Device device,
     const ModuleFactory& factory,
     const ModuleFactory& default_factory);
+
+/// Warns of children that the copy shares with the master.
+void warn_of_shared(const ModuleCopy& copy);
 
 } // namespace parallel
 } // namespace lockstep

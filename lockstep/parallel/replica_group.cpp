@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include <ATen/Parallel.h>
+#include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
@@ -21,6 +22,7 @@
 #include "lockstep/parallel/join_node.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/turns.h"
 #include "lockstep/parallel/worker_pool.h"
 #include "lockstep/tensor/compat.h"
 
@@ -250,6 +252,7 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
     begin_graph(pass, shards, inputs);
   }
   const auto before = replicas.fingerprint(index);
+  pass.begin = at::sequence_number::peek();
   ReplicaOutputs outputs = [&] {
     const StandInGuard own(replicas.stand_ins(index));
     return call(index, replicas.module(index), pass.inputs);
@@ -329,7 +332,9 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
       .nccl = self.nccl};
   plan.passes.resize(shards.size());
   PassStreams random;
+  Turns turns(self.replicas.shares_children());
   const auto errors = self.pool->run(shards.size(), [&](std::size_t i) {
+    const Turns::Mine turn(turns, i);
     const RandomStreamGuard numbers(random, i);
     const c10::StreamGuard stream(plan.streams[i]);
     plan.passes[i] = self.run_replica(i, inputs, shards[i], call, forms[i]);
@@ -339,6 +344,7 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
   count_batch(plan);
   check_same_forms(forms);
   if (self.is_connected) {
+    check_same_graphs(plan.passes);
     return gather_all(plan);
   }
   self.check_strangers(plan.passes, self.replicas.parameters());

@@ -63,7 +63,9 @@ Ends ends_of(std::span<const ParameterRow> rows, std::size_t replica) {
 // Goes through one replica's graph, from its outputs to its ends.
 class Walk {
  public:
-  Walk(ReplicaPass& pass, Ends ends) : pass_(pass), ends_(std::move(ends)) {
+  Walk(ReplicaPass& pass, Ends ends, std::size_t rows)
+      : pass_(pass), ends_(std::move(ends)) {
+    pass.ways.resize(rows);
     for (const autograd::Edge& edge : pass.input_edges) {
       inputs_.insert(edge.function.get());
     }
@@ -80,6 +82,7 @@ class Walk {
         visit(node->next_edge(i));
         if (at_end_.contains(node->next_edge(i).function.get())) {
           pass_.joints.push_back({.node = node, .place = i});
+          note_way(*node, *node->next_edge(i).function);
         }
       }
     }
@@ -118,6 +121,20 @@ class Walk {
     }
   }
 
+  void note_way(const autograd::Node& from, const autograd::Node& to) {
+    const auto known =
+        ends_.find(is_gate(to) ? to.next_edge(0).function.get() : &to);
+    if (known == ends_.end()) {
+      return;
+    }
+    const bool is_older = from.sequence_nr() < pass_.begin;
+    for (const GraphExit& exit : known->second) {
+      Ways& ways = pass_.ways[exit.row];
+      ++ways.count;
+      ways.older = is_older ? &from : ways.older;
+    }
+  }
+
   ReplicaPass& pass_;
   Ends ends_;
   Nodes inputs_ = {};
@@ -135,6 +152,40 @@ class Walk {
            "takes a gradient: its graph belongs to no replica",
            node.name()),
        .hint = "compute it in forward, or set .connected_graph = true"});
+}
+
+[[noreturn]] void raise_derived(const std::string& what, std::size_t replica) {
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = kForwardOp,
+       .message = format(
+           "forward uses {} of the module, and replica {} has no graph in its "
+           "place: the gradient would be lost",
+           what,
+           replica),
+       .hint = "a member that is computed from a parameter in reset() or "
+               "between passes (half = table.narrow(0, 0, 4)) has a graph in "
+               "the module only: compute it in forward"});
+}
+
+// Ways to a parameter that were there before the pass, in replica 0 only.
+void check_derived(
+    std::span<const ReplicaPass> passes,
+    std::span<const ParameterRow> rows) {
+  const std::vector<Ways>& first = passes.front().ways;
+  for (std::size_t row = 0; row < first.size(); ++row) {
+    for (std::size_t r = 1; first[row].older && r < passes.size(); ++r) {
+      const auto& ways = passes[r].ways;
+      if (ways.empty() || ways[row].count < first[row].count) {
+        raise_derived(
+            format(
+                "a tensor that was computed from '{}' before ({})",
+                rows[row].name,
+                first[row].older->name()),
+            r);
+      }
+    }
+  }
 }
 
 [[noreturn]] void raise_lone(const at::Tensor& leaf, std::size_t replica) {
@@ -243,7 +294,7 @@ void find_exits(
     has_graph = has_graph || is_root;
   }
   if (has_graph) {
-    Walk(pass, ends_of(rows, replica)).run();
+    Walk(pass, ends_of(rows, replica), rows.size()).run();
   }
 }
 
@@ -257,6 +308,7 @@ void StrangerCheck::operator()(
   if (!has_graph) {
     return; // an evaluation tells nothing
   }
+  check_derived(passes, rows);
   check_shared_nodes(passes);
   const auto is_known = [](const std::vector<WeakTensor>& list,
                            const at::Tensor& leaf) {
@@ -281,6 +333,20 @@ void StrangerCheck::operator()(
         raise_lone(stranger.leaf, r);
       }
       lone_.emplace_back(stranger.leaf.getIntrusivePtr());
+    }
+  }
+}
+
+void check_same_graphs(std::span<const ReplicaPass> passes) {
+  const ReplicaPass& first = passes.front();
+  for (std::size_t r = 1; r < passes.size(); ++r) {
+    for (std::size_t k = 0; k < first.returned; ++k) {
+      const at::Tensor& ours = first.outputs[k];
+      const at::Tensor& theirs = passes[r].outputs[k];
+      if (ours.defined() && theirs.defined() && ours.requires_grad() &&
+          !theirs.requires_grad()) {
+        raise_derived("a tensor with a graph", r);
+      }
     }
   }
 }

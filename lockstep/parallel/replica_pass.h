@@ -13,12 +13,15 @@
 // factory made anew: the module's has a part of the gradient only, which is an
 // error. So is a layer that was assigned to a member after wrapping, which
 // replica 0 alone uses, and a tensor that was computed outside of forward: its
-// graph belongs to no replica. A tensor that an earlier forward computed and
+// graph belongs to no replica. One that was computed from a parameter, in
+// reset() for example, has a graph in the module only: the replicas' gradients
+// would be lost. A tensor that an earlier forward computed and
 // the module kept (a hidden state) leads to that pass's inputs, whose gradient
 // nobody would pick up: an error, too.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -37,6 +40,13 @@ struct GraphExit {
   at::Tensor leaf = {};
   /// Of the parameter, in `ReplicaSet::parameters()`.
   std::size_t row = 0;
+};
+
+/// How a graph leads to the parameter of a row.
+struct Ways {
+  std::size_t count = 0;
+  /// One whose last node was there before the pass, if any.
+  const torch::autograd::Node* older = nullptr;
 };
 
 /// A leaf that is neither a parameter nor an input.
@@ -77,11 +87,15 @@ struct ReplicaPass {
   std::vector<Stranger> strangers = {};
   /// All edges to ends.
   std::vector<Joint> joints = {};
+  /// What LibTorch's numbers of nodes began with, in this thread.
+  std::uint64_t begin = 0;
+  /// By the row; empty without a graph.
+  std::vector<Ways> ways = {};
 };
 
 /// Fills in where the graph of `pass.outputs` begins and where it leads to:
-/// roots, exits, strangers and joints. Errors: throws kUnsupported if it leads
-/// to an input of another pass.
+/// roots, exits, strangers, joints and ways. Errors: throws kUnsupported if it
+/// leads to an input of another pass.
 void find_exits(
     ReplicaPass& pass,
     std::span<const ParameterRow> rows,
@@ -91,8 +105,9 @@ void find_exits(
 /// Threads: one at a time.
 class StrangerCheck {
  public:
-  /// Errors: throws kUnsupported for a node that several replicas reach and for
-  /// a leaf that came back, kMismatch where replica 0 uses a leaf in place of a
+  /// Errors: throws kUnsupported for a node that several replicas reach, for
+  /// a leaf that came back and for a graph to a parameter that only the
+  /// module's member has, kMismatch where replica 0 uses a leaf in place of a
   /// parameter; see Note [Leaves of nobody].
   void operator()(
       std::span<const ReplicaPass> passes,
@@ -104,6 +119,10 @@ class StrangerCheck {
   std::vector<WeakTensor> shared_ = {};
   std::vector<WeakTensor> lone_ = {};
 };
+
+/// What can be told of connected graphs. Errors: throws kUnsupported if only
+/// some replicas' results have a graph.
+void check_same_graphs(std::span<const ReplicaPass> passes);
 
 /// The strangers of all passes, each once.
 std::vector<torch::autograd::Edge> all_strangers(

@@ -2,6 +2,8 @@
 #include "lockstep/parallel/replica_set.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -19,6 +21,7 @@
 #include "lockstep/parallel/module_copy.h"
 #include "lockstep/parallel/renormed_rows.h"
 #include "lockstep/parallel/replica_error.h"
+#include "lockstep/tensor/kept_parts.h"
 #include "lockstep/tensor/replaced_child.h"
 #include "lockstep/tensor/rng.h"
 
@@ -51,6 +54,35 @@ struct Copies {
 Moved copy_unseen(const Copies& copies) {
   const at::AutoDispatchBelowADInplaceOrView below;
   return copy_coalesced(copies.from, copies.to);
+}
+
+// A factory may return the same module in each call, or give all the same
+// child.
+void check_apart(
+    const Module& copy,
+    const std::vector<std::shared_ptr<Module>>& others) {
+  std::set<const Module*> known;
+  for (const auto& other : others) {
+    for (const auto& module : other->modules()) {
+      known.insert(module.get());
+    }
+  }
+  const auto check = [&known](const std::string& path, const Module& module) {
+    if (known.contains(&module)) {
+      raise(
+          {.code = ErrorCode::kInvalidArgument,
+           .op = "parallel.replicate",
+           .message = format(
+               "two calls of the factory gave the same {}{}",
+               module.name(),
+               path.empty() ? "" : ", '" + path + "'"),
+           .hint = "make another one in each call"});
+    }
+  };
+  check("", copy);
+  for (const auto& child : copy.named_modules("", /*include_self=*/false)) {
+    check(child.key(), *child.value());
+  }
 }
 
 torch::autograd::Edge accumulator_of(const at::Tensor& master) {
@@ -97,6 +129,12 @@ void ReplicaSet::make_replicas() {
         devices_[i],
         options_.factory,
         options_.default_factory);
+    check_apart(*copy.module, modules_);
+    if (options_.warns) {
+      warn_of_shared(copy);
+      options_.warns = false;
+    }
+    shares_children_ = shares_children_ || !copy.shared.empty();
     modules_.push_back(std::move(copy.module));
     stand_ins_[i] = std::move(copy.stand_ins);
     if (!devices_[i].is_cpu()) {
@@ -241,11 +279,17 @@ void ReplicaSet::follow_flags(std::size_t replica) {
   // Parents come first and train() is recursive, so a child set apart from its
   // parent is set again, rightly, when its own turn comes.
   const auto& mine = submodules_[replica];
+  std::optional<KeptModes> masters;
   for (std::size_t m = 0; m < mine.size(); ++m) {
     const auto master = master_parts_->modules[m].lock();
     const bool training = master != nullptr && master->is_training();
     if (mine[m]->is_training() != training) {
+      if (!masters) {
+        masters.emplace(*modules_.front());
+      }
+      // The user's train() may switch a layer that it shares with the master.
       mine[m]->train(training);
+      masters->restore();
     }
   }
 }

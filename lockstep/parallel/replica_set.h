@@ -46,6 +46,8 @@ struct ReplicaSetOptions {
   bool is_connected = false;
   /// See Note [Following the master].
   bool trusts_versions = false;
+  /// Of children that replicas share.
+  bool warns = true;
 };
 
 /// Threads: `follow` by one thread while no replica runs; the rest may be read
@@ -92,6 +94,11 @@ class ReplicaSet {
   /// The next `follow` sends all parameters.
   void forget_sent();
 
+  /// True if forward of several replicas calls the same object of a user's
+  /// class: they may not run at the same time.
+  [[nodiscard]] bool shares_children() const noexcept {
+    return shares_children_;
+  }
   /// For a guard around the forward of replica `replica`.
   [[nodiscard]] const StandIns& stand_ins(std::size_t replica) const {
     return stand_ins_[replica];
@@ -124,6 +131,7 @@ class ReplicaSet {
   ReplicaSetOptions options_;
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
   std::vector<StandIns> stand_ins_;
+  bool shares_children_ = false;
   std::unique_ptr<ModuleParts> master_parts_;
   std::vector<ParameterRow> rows_;
   // [replica][row]: what the replica's copy was made from.
