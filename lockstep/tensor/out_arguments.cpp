@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/out_arguments.h"
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::structure {
+
+bool Values::is_other_than(const Values& before) const {
+  return !std::ranges::equal(
+      parts_,
+      before.parts_,
+      [](const Part& a, const Part& b) {
+        return a.is_other == b.is_other && !a.is_other(a.value, b.value);
+      });
+}
 
 void refuse_changed_value(std::size_t place) {
   raise(

@@ -8,15 +8,16 @@
 // variables themselves. Replicas on other devices, and several, get copies,
 // each with its shard; whatever forward has put in place of a tensor of such a
 // copy is joined like a result, with its gradient, and the caller's variable
-// gets it. Tensors that it left alone stay the caller's. A value (a number, a
-// text) differs from replica to replica, so one that changed is an error, and
-// so is a pointer to tensors, to which all replicas would write.
+// gets it. Tensors that it left alone stay the caller's. One device gives back
+// the whole argument. Of several, a value (a number, a text), alone or beside
+// tensors, differs from replica to replica, so one that changed is an error,
+// and so is a pointer to tensors, to which all replicas would write. What
+// cannot be compared (members that `Fields` does not name, classes of the
+// user's) is warned of where forward takes a T&.
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -27,6 +28,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
+#include "lockstep/tensor/argument_values.h"
 #include "lockstep/tensor/structure.h"
 
 namespace lockstep::structure {
@@ -40,29 +42,6 @@ struct CallOutputs {
 /// Errors: throws kUnsupported: argument `place`, from 0, of forward.
 [[noreturn]] void refuse_changed_value(std::size_t place);
 [[noreturn]] void refuse_tensor_pointer(std::size_t place);
-
-/// Values whose changes can be seen.
-template <class T>
-inline constexpr bool kIsComparable =
-    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>;
-template <>
-inline constexpr bool kIsComparable<std::string> = true;
-template <class T>
-inline constexpr bool kIsComparable<std::optional<T>> = kIsComparable<T>;
-template <class T>
-inline constexpr bool kIsComparable<std::vector<T>> = kIsComparable<T>;
-template <class T, std::size_t N>
-inline constexpr bool kIsComparable<std::array<T, N>> = kIsComparable<T>;
-
-/// NaN is not equal to itself.
-template <class T>
-bool is_other(const T& now, const T& before) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return now != before && !(std::isnan(now) && std::isnan(before));
-  } else {
-    return now != before;
-  }
-}
 
 template <class F>
 struct ParametersOf;
@@ -213,7 +192,9 @@ class CallerArguments {
     // With its namespace: `at::flatten` would take a tensor.
     const TensorList now = structure::flatten(own);
     const TensorList before = structure::flatten(given);
-    change.is_any = now.size() != before.size();
+    // Names, too.
+    change.is_any = now.size() != before.size() ||
+                    structure::describe(own) != structure::describe(given);
     for (std::size_t k = 0; k < now.size(); ++k) {
       std::ptrdiff_t place = -1;
       for (std::size_t j = 0; j < before.size() && place < 0; ++j) {
@@ -237,9 +218,13 @@ class CallerArguments {
     if constexpr (!kIsVariable<Argument<I>>) {
       return;
     } else if constexpr (kHasTensors<T>) {
-      const Change change = change_of(own, given);
+      Change change = change_of(own, given);
+      change.is_any = change.is_any || (is_alone_ && !Values(own).is_empty());
       if (index == 0) {
         changes_[I] = change;
+      }
+      if (!is_alone_) {
+        check_values<I>(own, given, change.is_any);
       }
       if (!change.is_any) {
         return;
@@ -252,24 +237,30 @@ class CallerArguments {
           outputs.tensors.push_back(now[k]);
         }
       }
+    } else if (!is_alone_) {
+      check_values<I>(own, given, false);
     } else if constexpr (kIsComparable<T>) {
-      if (!is_other(own, given)) {
-        return;
-      }
-      if (!is_alone_) {
-        refuse_changed_value(I);
-      }
-      changes_[I].is_any = true;
-    } else if constexpr (is_reference_parameter<M, I>()) {
-      if (is_alone_) {
-        changes_[I].is_any = true;
-      } else {
-        TORCH_WARN_ONCE(
-            "forward takes argument ",
-            I,
-            " as T&; on several devices each replica has a copy, and what "
-            "forward writes to it is dropped: return it");
-      }
+      changes_[I].is_any = is_other(own, given);
+    } else {
+      changes_[I].is_any = is_reference_parameter<M, I>();
+    }
+  }
+
+  /// Of one of several replicas: what is no tensor in an argument.
+  template <std::size_t I, class T>
+  void check_values(const T& own, const T& given, bool is_given_back) const {
+    const Values now(own);
+    if (now.is_other_than(Values(given))) {
+      refuse_changed_value(I);
+    }
+    if (now.has_unknown() &&
+        (is_given_back || is_reference_parameter<M, I>())) {
+      TORCH_WARN_ONCE(
+          "forward takes argument ",
+          I,
+          " as T&; on several devices each replica has a copy, and what "
+          "forward writes to values in it is dropped, or that of the first is "
+          "taken: return it as a tensor");
     }
   }
 

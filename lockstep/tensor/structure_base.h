@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <complex>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -125,9 +126,16 @@ inline constexpr bool kIsJoinable = Structure<T>::kIsJoinable;
 
 namespace structure {
 
+/// Calls `f(tensor)` for each tensor; and `f.value(part)`, if there is such a
+/// member, for each part that has none.
 template <class V, class F>
 void visit_tensors(V& value, const F& f) {
-  Structure<std::remove_const_t<V>>::visit(value, f);
+  using S = Structure<std::remove_const_t<V>>;
+  if constexpr (!S::kHasTensors && requires { f.value(value); }) {
+    f.value(value);
+  } else {
+    S::visit(value, f);
+  }
 }
 
 template <class T>
@@ -170,6 +178,15 @@ struct Fields {
   template <class V, class F>
   static void visit(V& value, const F& f) {
     (structure::visit_tensors(value.*Members, f), ...);
+    if constexpr (requires { f.unnamed(); }) {
+      constexpr std::size_t kNamed =
+          (sizeof(typename structure::MemberPointer<
+                  decltype(Members)>::MemberType) +
+           ...);
+      if (sizeof(V) - kNamed >= alignof(V)) { // not padding alone
+        f.unnamed();
+      }
+    }
   }
   template <class T>
   static std::string describe(const T& value) {
