@@ -26,9 +26,11 @@ class Turns {
       }
     }
     ~Mine() {
-      const std::lock_guard lock(turns_.mutex_);
-      ++turns_.next_;
-      turns_.ended_.notify_all();
+      if (turns_.in_order_) {
+        const std::lock_guard lock(turns_.mutex_);
+        ++turns_.next_;
+        turns_.ended_.notify_all();
+      }
     }
     Mine(const Mine&) = delete;
     Mine& operator=(const Mine&) = delete;
