@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/core/unread_array.h"
 
+#include <set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -59,10 +60,16 @@ std::vector<std::string> unread_arrays(const Value& root) {
   return names;
 }
 
-Result<std::vector<std::string>> pickled_arrays(const Value& root) {
-  ArrayWalk walk;
-  LOCKSTEP_TRY(walk.walk(root));
-  return std::move(walk.names);
+Result<std::vector<std::string>> arrays_in(const Value& a, const Value& b) {
+  std::set<std::string> names;
+  for (const Value* side : {&a, &b}) {
+    ArrayWalk walk;
+    LOCKSTEP_TRY(walk.walk(*side));
+    for (const auto& found : {walk.names, unread_arrays(*side)}) {
+      names.insert(found.begin(), found.end());
+    }
+  }
+  return std::vector(names.begin(), names.end());
 }
 
 Status check_arrays_read(const Value& root) {

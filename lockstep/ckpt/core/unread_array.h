@@ -18,9 +18,10 @@ inline constexpr std::string_view kUnreadArray = "numpy.ndarray";
 /// Names of those in `root`, in its order.
 std::vector<std::string> unread_arrays(const Value& root);
 
-/// Names of the arrays that a pickle holds, each as the call that makes it.
-/// Errors: kUnsafe (E_DEPTH, E_LIMIT).
-Result<std::vector<std::string>> pickled_arrays(const Value& root);
+/// Names of these and of the arrays in pickles, each of which stands there as
+/// the call that makes it, of both trees, each once. Errors: kUnsafe (E_DEPTH,
+/// E_LIMIT).
+Result<std::vector<std::string>> arrays_in(const Value& a, const Value& b);
 
 /// Errors: kUnsupported (E_NOT_TENSOR) if there is one: no format holds it.
 Status check_arrays_read(const Value& root);

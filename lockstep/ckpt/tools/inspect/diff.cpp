@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -326,14 +325,13 @@ void compare_wholes(const Side& a, const Side& b, std::vector<DiffRow>& rows) {
       if (b.find(name) == nullptr) {
         rows.push_back(absent(DiffKind::kOnlyA, {name, whole}));
       }
-    } else if (const auto theirs = describe(other->second);
-               describe(whole) != theirs) {
+    } else if (describe(whole) != describe(other->second)) {
       const bool is_shape = whole.sizes != other->second.sizes;
       rows.push_back(
           {.kind = is_shape ? DiffKind::kShape : DiffKind::kDType,
            .name = name,
            .a = describe(whole),
-           .b = theirs});
+           .b = describe(other->second)});
     }
   }
   for (const auto& [name, whole] : b.wholes) {
@@ -341,21 +339,6 @@ void compare_wholes(const Side& a, const Side& b, std::vector<DiffRow>& rows) {
       rows.push_back(absent(DiffKind::kOnlyB, {name, whole}));
     }
   }
-}
-
-// Arrays of both files, each name once.
-Result<std::vector<std::string>> unread_in(const Value& a, const Value& b) {
-  std::vector<std::string> names;
-  for (const Value* side : {&a, &b}) {
-    std::ranges::move(
-        internal::unread_arrays(*side),
-        std::back_inserter(names));
-    LOCKSTEP_ASSIGN(auto pickled, internal::pickled_arrays(*side));
-    std::ranges::move(pickled, std::back_inserter(names));
-  }
-  std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
-  return names;
 }
 
 } // namespace
@@ -396,7 +379,7 @@ diff(const Value& a, const Value& b, const DiffOptions& options) {
   }
   compare_wholes(left, right, report.rows);
   report.map_hint = internal::map_hint(report.rows);
-  LOCKSTEP_ASSIGN(report.unread, unread_in(a, b));
+  LOCKSTEP_ASSIGN(report.unread, internal::arrays_in(a, b));
   return report;
 }
 
