@@ -159,7 +159,7 @@ class Walk {
       {.code = ErrorCode::kUnsupported,
        .op = kForwardOp,
        .message = format(
-           "forward uses {} of the module, and replica {} has no graph in its "
+           "the module's forward uses {}, and replica {} has no graph in its "
            "place: the gradient would be lost",
            what,
            replica),
@@ -179,7 +179,7 @@ void check_derived(
       if (ways.empty() || ways[row].count < first[row].count) {
         raise_derived(
             format(
-                "a tensor that was computed from '{}' before ({})",
+                "a tensor that was computed from '{}' before the pass ({})",
                 rows[row].name,
                 first[row].older->name()),
             r);
@@ -308,8 +308,8 @@ void StrangerCheck::operator()(
   if (!has_graph) {
     return; // an evaluation tells nothing
   }
-  check_derived(passes, rows);
   check_shared_nodes(passes);
+  check_derived(passes, rows);
   const auto is_known = [](const std::vector<WeakTensor>& list,
                            const at::Tensor& leaf) {
     return std::ranges::any_of(list, [&leaf](const WeakTensor& tensor) {
