@@ -79,6 +79,12 @@ def main():
                    folder / f"{grouping.__name__}.pth.tar")
         losses = [loss.hex() for loss in run.train(1)]
         print(grouping.__name__, *losses)
+        if grouping is rates:  # a script without a scheduler has no initial_lr
+            state = train_layouts.imagenet(run)
+            del state["scheduler"]
+            for group in state["optimizer"]["param_groups"]:
+                del group["initial_lr"]
+            torch.save(state, folder / "rates_alone.pth.tar")
         if grouping is timm:
             torch.save(
                 {"epoch": 0, "arch": "mlp", "version": 2,

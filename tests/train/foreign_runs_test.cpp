@@ -72,6 +72,25 @@ TEST_F(ForeignGroups, SettingsAreThoseOfTheLargestGroups) {
   EXPECT_EQ((*args_of("rates").find("lr")).number(), 0.1);
 }
 
+// As in PyTorch, where a scheduler is made for groups that say no first rate.
+TEST_F(ForeignGroups, OfSeveralRatesBeginWithTheirOwn) {
+  test::python_lines("train_groups.py", {dir_.path()});
+  const auto rates_of = [](const ckpt::Value& file, const char* name) {
+    std::vector<double> rates;
+    const auto groups = file.find("optimizer")->find("param_groups");
+    for (const ckpt::Value& group : *groups->elements()) {
+      rates.push_back(group.find(name)->number().value());
+    }
+    return rates;
+  };
+  const ckpt::Value before =
+      ckpt::load(dir_ / "rates_alone.pth.tar").value().root;
+  train(next("rates_alone"));
+  const auto first = rates_of(checkpoint("rates_alone-run"), "initial_lr");
+  EXPECT_EQ(first, rates_of(before, "lr"));
+  EXPECT_NE(first[0], first[1]);
+}
+
 // timm's file has no schedule, and its metric is no accuracy of the first
 // guess.
 TEST_F(ForeignGroups, WithoutAScheduleGoOnToo) {
