@@ -43,6 +43,23 @@ class Sub(torch.Tensor):
     pass
 
 
+def quantizer(tensor):
+    """What the integers stand for, as the digest has it (docs/ckpt_reading.md)."""
+    if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        return f"\t{tensor.q_scale():.17g}\t{tensor.q_zero_point()}".encode()
+    return (f"\taxis {tensor.q_per_channel_axis()}".encode() + raw_bytes(tensor.q_per_channel_scales()) +
+            raw_bytes(tensor.q_per_channel_zero_points()))
+
+
+def type_and_shape(tensor):
+    kind = str(tensor.dtype)[6:] if tensor.dtype in UNTYPED else CLASSES[tensor.dtype]
+    return [kind, str(list(tensor.shape))]
+
+
+def whole_row(name, tensor):
+    return "\t".join([name, *type_and_shape(tensor), hashlib.sha256(b"").hexdigest()])
+
+
 def raw_bytes(tensor):
     tensor = tensor.detach().resolve_conj().resolve_neg()
     packed = tensor.dtype in (torch.quint4x2, torch.quint2x4)
@@ -62,9 +79,11 @@ def raw_bytes(tensor):
 
 def tensor_rows(name, tensor, rows):
     if tensor.device.type == "meta":
+        rows.append(whole_row(name, tensor))
         return
     below = name + "." if name else ""
     if tensor.layout in PARTS:
+        rows.append(whole_row(name, tensor))
         for part in PARTS[tensor.layout]:
             tensor_rows(below + part.lstrip("_"), getattr(tensor, part)().detach(), rows)
     elif tensor.is_nested and tensor.layout == torch.jagged:
@@ -79,9 +98,8 @@ def tensor_rows(name, tensor, rows):
         tensor_rows(below + "offsets", tensor._nested_tensor_storage_offsets(), rows)
     else:
         plain = tensor.detach().as_subclass(torch.Tensor)
-        kind = str(plain.dtype)[6:] if plain.dtype in UNTYPED else CLASSES[plain.dtype]
-        shape = str(list(plain.shape))
-        rows.append("\t".join([name, kind, shape, hashlib.sha256(raw_bytes(plain)).hexdigest()]))
+        content = raw_bytes(plain) + (quantizer(plain) if plain.is_quantized else b"")
+        rows.append("\t".join([name, *type_and_shape(plain), hashlib.sha256(content).hexdigest()]))
 
 
 def walk(name, value, rows):

@@ -88,16 +88,16 @@ class TensorWalk final : public ValueWalk {
       is_beside_ = outer;
     }
     if (seen.layout) {
-      return parts(*seen.layout, is_new);
+      return parts(*seen.layout);
     }
     // Other objects once: a second name says nothing new.
     return is_new || seen.is_module ? enter(value) : Status();
   }
 
   // A sparse tensor shows as `name.indices`, `name.values`.
-  Status parts(const LayoutTensor& tensor, bool is_new) {
-    const bool is_found = is_new || !only_new_;
-    if (visitors_.wholes != nullptr && tensor.sizes && is_found) {
+  Status parts(const LayoutTensor& tensor) {
+    // A parameter's own tensor lies among its arguments, too.
+    if (visitors_.wholes != nullptr && tensor.sizes && !only_new_) {
       Tensor whole;
       whole.dtype = tensor.dtype.value_or(whole.dtype);
       whole.sizes = *tensor.sizes;

@@ -168,7 +168,9 @@ class FolderWalk {
     for (int links = 0; links <= kMaxLinks; ++links) {
       LOCKSTEP_ASSIGN(auto next, without_first_link(path));
       if (next == path) {
-        return std::filesystem::absolute(next).lexically_normal().string();
+        return std::filesystem::absolute(next.empty() ? "." : next)
+            .lexically_normal()
+            .string();
       }
       path = std::move(next);
     }
