@@ -4,6 +4,8 @@
 // come. Ranks are threads.
 #include <array>
 #include <chrono>
+#include <latch>
+#include <memory>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
@@ -133,11 +135,17 @@ TEST(DistributedTest, test_monitored_barrier_gloo) {
 
 TEST(DistributedTest, test_monitored_barrier_gloo_subgroup) {
   for (const char* backend : kBackends) {
-    const auto errors = over(backend, 3, [](const ProcessGroup& group) {
+    std::latch tried(1);
+    const auto errors = over(backend, 3, [&](const ProcessGroup& group) {
       const ProcessGroup pair = group.new_group({0, 1});
-      if (pair && pair.rank() == 0) {
-        pair.monitored_barrier(std::chrono::milliseconds(100));
+      if (group.rank() != 0) {
+        tried.wait(); // a group that is gone is another error
+        return;
       }
+      const std::shared_ptr<void> end(nullptr, [&](void*) {
+        tried.count_down();
+      });
+      pair.monitored_barrier(std::chrono::milliseconds(100));
     });
     EXPECT_THAT(
         errors[0],

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/bridge.h"
@@ -91,6 +92,11 @@ TEST(WrappedWeights, GoIntoDataParallelAndWhatHoldsIt) {
           static_cast<torch::nn::Module*>(&held)}) {
       SCOPED_TRACE(file);
       clear(*net);
+      // 'backbone.' is not 'detector.'.
+      if (module == &held && file.find("any") != std::string::npos) {
+        EXPECT_THROW(load_weights(*module, folder / file), Exception);
+        continue;
+      }
       EXPECT_EQ(load_weights(*module, folder / file).taken, 7);
       expect_same(state_dict(*net), expected);
     }
