@@ -112,6 +112,7 @@ class Copy : public std::optional<T> {
   }
   T operator*() && {
     check();
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): it is checked
     return *static_cast<std::optional<T>&&>(*this);
   }
   const T* operator->() const& {

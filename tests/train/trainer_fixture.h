@@ -39,6 +39,7 @@ class RecordingObserver : public Observer {
   }
   [[nodiscard]] std::vector<float> losses() const {
     std::vector<float> values;
+    values.reserve(steps.size());
     for (const StepRecord& step : steps) {
       values.push_back(step.loss);
     }

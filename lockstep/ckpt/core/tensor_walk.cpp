@@ -44,8 +44,9 @@ class TensorWalk final : public ValueWalk {
       const std::vector<Pending>& pending,
       const TensorVisitor* found) {
     found_ = found;
-    for (std::size_t i = 0; i < pending.size(); ++i) {
-      const Pending next = pending[i];
+    // It grows meanwhile.
+    for (std::size_t i = 0; i < pending.size(); ++i) { // NOLINT
+      const Pending next = pending[i]; // NOLINT
       only_new_ = next.only_new;
       LOCKSTEP_TRY(below(next.name, *next.value));
     }

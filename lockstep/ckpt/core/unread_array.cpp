@@ -17,7 +17,7 @@ bool is_unread(const Value& value) {
          object->args == nullptr && object->state == nullptr;
 }
 
-class ArrayWalk : public ValueWalk {
+class ArrayWalk final : public ValueWalk {
  public:
   std::vector<std::string> names;
 

@@ -43,7 +43,7 @@ constexpr std::array kPacked{
     Magic{0, "7z\xbc\xaf"sv, "a 7z archive", "unpack it first: 7z x"},
     Magic{0, "Rar!\x1a\x07"sv, "a RAR archive", "unpack it first: unrar x"},
     Magic{0, "x\x01"sv, kZlib, kZlibHint},
-    Magic{0, "x\x5e"sv, kZlib, kZlibHint},
+    Magic{0, "x^"sv, kZlib, kZlibHint},
     Magic{0, "x\x9c"sv, kZlib, kZlibHint},
     Magic{0, "x\xda"sv, kZlib, kZlibHint},
 };

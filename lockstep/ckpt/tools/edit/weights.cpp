@@ -58,7 +58,7 @@ bool has_tensor_entry(const Value& value) {
 }
 
 // A dict with `value` in the place of an entry.
-Value with_entry(const Value& root, std::string_view key, Value value) {
+Value with_entry(const Value& root, std::string_view key, const Value& value) {
   Dict copy = *root.as_dict();
   for (auto& [name, old] : copy.items) {
     const std::string* text = name.as_string();
@@ -147,13 +147,13 @@ Value with_weights(
   const std::string_view key = place.key;
   const std::size_t dot = key.find('.');
   if (root.find(key) != nullptr || dot == std::string_view::npos) {
-    return with_entry(root, key, std::move(weights));
+    return with_entry(root, key, weights);
   }
   const std::string_view outer = key.substr(0, dot);
   return with_entry(
       root,
       outer,
-      with_entry(*root.find(outer), key.substr(dot + 1), std::move(weights)));
+      with_entry(*root.find(outer), key.substr(dot + 1), weights));
 }
 
 } // namespace lockstep::ckpt

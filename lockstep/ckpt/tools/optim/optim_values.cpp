@@ -40,7 +40,8 @@ Result<std::optional<double>> loaded_number(const Value& value) {
   const Tensor* tensor = value.as_tensor();
   if (tensor == nullptr || tensor->numel() != 1 ||
       tensor->storage->source == nullptr) {
-    return value.number();
+    const auto number = value.number();
+    return number ? std::optional(*number) : std::nullopt;
   }
   LOCKSTEP_ASSIGN(const ByteSpan bytes, tensor->storage->source->load());
   const std::size_t size = dtype_info(tensor->dtype).size;

@@ -55,13 +55,14 @@ Pass scan_once(
       .has_arrays = names.has_arrays(),
       .begins_with_objects = names.begins_with_objects(),
       .crosses_frames = machine.decoder().crosses_frames()};
+  const bool names_touch_end = names.touches_end();
   pass.scan = std::move(names).finish();
   pass.scan.consumed = machine.decoder().position();
   if (!status) {
     pass.scan.broken = status.error();
   }
-  pass.scan.is_cut = names.touches_end() || ((!status || pass.crosses_frames) &&
-                                             machine.decoder().touches_end());
+  pass.scan.is_cut = names_touch_end || ((!status || pass.crosses_frames) &&
+                                         machine.decoder().touches_end());
   return pass;
 }
 

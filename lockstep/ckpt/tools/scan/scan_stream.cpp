@@ -121,6 +121,7 @@ class LegacyScan {
               dtype == dtypes.end() ? "nothing uses it"
                                     : "its class is not known"));
         }
+        // NOLINTNEXTLINE(bugprone-unchecked-optional-access): see above
         row->second = dtype_info(*dtype->second).size;
       }
       std::vector<std::byte> scratch;

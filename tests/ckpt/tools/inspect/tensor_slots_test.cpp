@@ -145,7 +145,7 @@ TEST(TensorSlots, AreAllPlacesThatChildrenHave) {
 // and digests of files without such tensors are as before.
 TEST(TensorSlots, HaveNamesOfTheirPlaces) {
   const auto name_in = [](std::string_view place) {
-    const auto slot = std::ranges::find(kSlots, place, &Slot::name);
+    const auto* const slot = std::ranges::find(kSlots, place, &Slot::name);
     return hidden_names(Loaded(in_slot(*slot)).root()).at(0);
   };
   EXPECT_EQ(name_in("element of a list"), "x.0");

@@ -191,7 +191,7 @@ TEST(RawBytesOfLegacy, AreThoseOfTheFirstStorageOfAKey) {
 
 TEST(CutPickles, HaveNoFinalError) {
   // Python's unpickler in C takes the last text from behind the frame.
-  for (const std::size_t gap : {1, 400, 1000, 10'000}) {
+  for (const std::size_t gap : {1U, 400U, 1000U, 10'000U}) {
     std::string bytes = "\x80\x04\x95\x08\0\0\0\0\0\0\0N0X\x04\0\0\0abcd.0"s;
     for (std::size_t i = 0; i < gap; ++i) {
       bytes += "N0";
