@@ -299,7 +299,7 @@ std::vector<double> train(
     };
     change.apply(net, i, evaluate);
     step([&] {
-      const Tensor loss = loss_of(forward(x), y);
+      Tensor loss = loss_of(forward(x), y);
       loss.backward();
       if (change.after_backward) {
         change.after_backward(net);

@@ -117,9 +117,9 @@ TEST_P(GivenChildren, OfACloneThatThrowsStayWhole) {
 std::map<std::string, std::vector<double>> state_of(program::Writing& net) {
   const auto numbers = [](const Tensor& tensor) {
     const Tensor flat = tensor.detach().cpu().to(torch::kDouble).flatten();
-    const double* begin = flat.const_data_ptr<double>();
+    const auto* begin = flat.const_data_ptr<double>();
     std::vector<double> all(begin, begin + flat.numel());
-    all.push_back(tensor._version());
+    all.push_back(static_cast<double>(tensor._version()));
     all.push_back(tensor.requires_grad());
     return all;
   };

@@ -36,13 +36,13 @@ Tensor ramp(torch::IntArrayRef sizes) {
 // Everything at once: buffers and parameters that members hold or do not hold,
 // a frozen one, one tensor under two names, a count that forward changes.
 struct GivenImpl : nn::Cloneable<GivenImpl> {
-  GivenImpl(const torch::Device& device, nn::Sequential body_)
+  GivenImpl(const torch::Device& device, nn::Sequential given_body)
       : scale(ramp({4}).to(device)),
         shift(torch::zeros({4}, device)),
         table(ramp({6, 4}).to(device)),
         position(ramp({4}).to(device)),
         count(torch::zeros({1}, device)),
-        body(std::move(body_)) {
+        body(std::move(given_body)) {
     body->to(device);
     reset();
     shift.set_requires_grad(false);
@@ -180,8 +180,8 @@ TEST_P(GivenParts, OfAFactoryAreCopiedToo) {
 }
 
 struct KeeperImpl : nn::Cloneable<KeeperImpl> {
-  KeeperImpl(nn::Sequential body_, Tensor weight_)
-      : body(std::move(body_)), weight(std::move(weight_)) {
+  KeeperImpl(nn::Sequential given_body, Tensor given_weight)
+      : body(std::move(given_body)), weight(std::move(given_weight)) {
     reset();
   }
   void reset() override {
@@ -245,7 +245,7 @@ struct AppendingImpl : nn::Cloneable<AppendingImpl> {
     reset();
   }
   void reset() override {
-    layers.push_back(register_module("fc", nn::Linear(4, 4)));
+    layers.emplace_back(register_module("fc", nn::Linear(4, 4)));
   }
   Tensor forward(Tensor x) {
     for (auto& layer : layers) {
