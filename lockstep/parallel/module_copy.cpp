@@ -45,7 +45,8 @@ std::shared_ptr<Module> call(
     const ModuleFactory& factory,
     const Module& master) {
   auto made = factory();
-  if (made == nullptr || typeid(*made) != typeid(master)) {
+  const Module* const module = made.get();
+  if (module == nullptr || typeid(*module) != typeid(master)) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = kCopyOp,
