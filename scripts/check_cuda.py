@@ -57,7 +57,7 @@ def fetch():
 
 
 def command(entry, own):
-    """Compiles `own` as `entry` compiles what stands in for it, into nothing."""
+    """The command that checks `own` as `entry` compiles what stands in for it."""
     words = for_clang(entry)["arguments"]
     del words[words.index("-o"):words.index("-o") + 2]
     words[words.index("-c") + 1] = str(own)

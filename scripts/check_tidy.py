@@ -25,8 +25,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = int(os.environ.get("LOCKSTEP_JOBS", "2"))
 # GCC's precompiled header means nothing to clang; nor do some warnings.
 DROPPED = {"-Winvalid-pch", "-Werror", "-Wno-restrict"}
+# A batch is a file that includes sources.
 OPTIONS = ["--quiet", "--extra-arg=-Wno-unknown-warning-option",
-           "--checks=-bugprone-suspicious-include"]  # what a batch consists of
+           "--checks=-bugprone-suspicious-include"]
 
 
 def for_clang(entry):

@@ -29,8 +29,7 @@ class TorchOptimizer final : public Optimizer {
   }
 
   void step() override {
-    take_changes();
-    refuse_two_changes();
+    refuse_two_changes(take_changes());
     ++step_calls_;
     set_options(*optimizer_, groups_);
     mark_as_seen();
@@ -89,8 +88,8 @@ class TorchOptimizer final : public Optimizer {
 
   // LibTorch's schedulers, and who kept a pointer, write into LibTorch's
   // groups; ours write into `groups_`. What changed on one side is the other
-  // side's, too.
-  void take_changes() const {
+  // side's, too. Returns LibTorch's groups.
+  std::vector<ParamGroup> take_changes() const {
     std::vector<ParamGroup> theirs = lockstep::param_groups(*optimizer_);
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       for (const auto& [name, value] : theirs[i].options) {
@@ -104,12 +103,12 @@ class TorchOptimizer final : public Optimizer {
     for (std::size_t i = seen_.size(); i < theirs.size(); ++i) {
       groups_.push_back(theirs[i]);
       given_.push_back(theirs[i]);
-      seen_.push_back(std::move(theirs[i]));
+      seen_.push_back(theirs[i]);
     }
+    return theirs;
   }
 
-  void refuse_two_changes() const {
-    const std::vector<ParamGroup> theirs = lockstep::param_groups(*optimizer_);
+  void refuse_two_changes(const std::vector<ParamGroup>& theirs) const {
     for (std::size_t i = 0; i < theirs.size(); ++i) {
       for (const auto& [name, value] : theirs[i].options) {
         if (!equal(value, seen_[i].find(name)) &&
@@ -119,8 +118,7 @@ class TorchOptimizer final : public Optimizer {
                .op = "optim.step",
                .message = format(
                    "'{}' of parameter group {} was changed twice since the "
-                   "last "
-                   "step: to {} in LibTorch's optimizer, to {} in "
+                   "last step: to {} in LibTorch's optimizer, to {} in "
                    "param_groups()",
                    name,
                    i,

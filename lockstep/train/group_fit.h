@@ -29,8 +29,8 @@ struct GroupFit {
 /// leave one way, else by the usual groupings (`kGroupings`) if one fits.
 /// Nothing for a state without groups, and for one group in the model's order:
 /// names alone give one group another order.
-/// Errors: throws kMismatch (E_PARAM_GROUPS) if no way fits, or
-/// several: it names them.
+/// Errors: throws kMismatch (E_PARAM_GROUPS) if no way fits, and with their
+/// names if several do.
 std::optional<GroupFit> fit_groups(
     const ckpt::Value& saved,
     const torch::nn::Module& model);

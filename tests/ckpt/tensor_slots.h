@@ -56,16 +56,22 @@ inline void put_module(Pickle& pickle, const Put& fill) {
   pickle.op('s').op('b');
 }
 
-/// A tensor with attributes: `_rebuild_from_type_v2(f, Tensor, args, state)`.
-inline void put_typed(Pickle& pickle, const Put& inner) {
-  pickle.global("torch._tensor", "_rebuild_from_type_v2").mark();
-  pickle.global("torch._utils", "_rebuild_tensor_v2");
+/// The class, the arguments and the beginning of the state {"ema": inner},
+/// which is left open.
+inline void put_plain_with(Pickle& pickle, const Put& inner) {
   pickle.global("torch", "Tensor").mark();
   pickle.storage("FloatStorage", "0", 4).int8(0);
   bad_inputs::put_ints(pickle, {2, 2});
   bad_inputs::put_ints(pickle, {2, 1});
   pickle.op(0x89).hooks().op('t').op('}').text("ema");
   inner(pickle);
+}
+
+/// A tensor with attributes: `_rebuild_from_type_v2(f, Tensor, args, state)`.
+inline void put_typed(Pickle& pickle, const Put& inner) {
+  pickle.global("torch._tensor", "_rebuild_from_type_v2").mark();
+  pickle.global("torch._utils", "_rebuild_tensor_v2");
+  put_plain_with(pickle, inner);
   pickle.op('s').op('t').op('R');
 }
 
@@ -76,12 +82,7 @@ inline void put_typed_twice(Pickle& pickle, const Put& inner) {
   pickle.global("torch._tensor", "_rebuild_from_type_v2");
   pickle.global("torch", "Tensor").mark();
   pickle.global("torch._utils", "_rebuild_tensor_v2");
-  pickle.global("torch", "Tensor").mark();
-  pickle.storage("FloatStorage", "0", 4).int8(0);
-  bad_inputs::put_ints(pickle, {2, 2});
-  bad_inputs::put_ints(pickle, {2, 1});
-  pickle.op(0x89).hooks().op('t').op('}').text("ema");
-  inner(pickle);
+  put_plain_with(pickle, inner);
   pickle.op('s').op('t').op('}').text("step").int8(1).op('s').op('t').op('R');
 }
 

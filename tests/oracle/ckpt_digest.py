@@ -15,18 +15,9 @@ import warnings
 
 import torch
 
+import ckpt_content
+
 warnings.filterwarnings("ignore")
-OLD_NAMES = {
-    "float64": "Double", "float32": "Float", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
-    "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
-    "complex128": "ComplexDouble", "complex64": "ComplexFloat", "qint8": "QInt8", "quint8": "QUInt8",
-    "qint32": "QInt32",
-}
-LAYOUT_PARTS = {
-    torch.sparse_coo: ["_indices", "_values"],
-    torch.sparse_csr: ["crow_indices", "col_indices", "values"],
-    torch.sparse_bsc: ["ccol_indices", "row_indices", "values"],
-}
 DICTS = (dict, collections.OrderedDict, collections.Counter)
 SCALARS = (str, bytes, bytearray, int, float, complex, bool, type(None), set, frozenset, torch.Size,
            torch.dtype, torch.device, type)
@@ -58,7 +49,7 @@ def tensors(value, name="", seen=None):
     seen = set() if seen is None else seen
     if isinstance(value, torch.Tensor):
         yield name, value
-        for part in LAYOUT_PARTS.get(value.layout, []):
+        for part in ckpt_content.PARTS.get(value.layout, []):
             yield below(name, part.strip("_")), getattr(value, part)()
         return
     if isinstance(value, SCALARS):
@@ -71,29 +62,17 @@ def tensors(value, name="", seen=None):
         yield from tensors(item, name if step is None else below(name, step), seen)
 
 
-def quantizer(tensor):
-    """What the integers stand for."""
-    if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
-        return f"\t{tensor.q_scale():.17g}\t{tensor.q_zero_point()}".encode()
-    return (f"\taxis {tensor.q_per_channel_axis()}".encode() + raw(tensor.q_per_channel_scales()) +
-            raw(tensor.q_per_channel_zero_points()))
-
-
 def raw(tensor):
     if tensor.layout != torch.strided or tensor.is_meta:
         return b""
-    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    if plain.is_quantized:
-        return raw(plain.int_repr()) + quantizer(plain)
-    return bytes(plain.flatten().view(torch.uint8).numpy()) if plain.numel() else b""
+    return ckpt_content.raw_bytes(tensor) + (ckpt_content.quantizer(tensor) if tensor.is_quantized else b"")
 
 
 def digest(value):
     rows = []
     for name, tensor in tensors(value):
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        shape = str(list(tensor.shape))
-        rows.append((name, OLD_NAMES.get(dtype, dtype), shape, hashlib.sha256(raw(tensor)).hexdigest()))
+        kind, shape = ckpt_content.type_and_shape(tensor)
+        rows.append((name, kind, shape, hashlib.sha256(raw(tensor)).hexdigest()))
     rows.sort(key=lambda row: tuple(part.encode() for part in row))
     return hashlib.sha256("".join("\t".join(row) + "\n" for row in rows).encode()).hexdigest()
 

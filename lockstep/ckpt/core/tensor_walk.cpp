@@ -44,9 +44,11 @@ class TensorWalk final : public ValueWalk {
       const std::vector<Pending>& pending,
       const TensorVisitor* found) {
     found_ = found;
-    // It grows meanwhile.
-    for (std::size_t i = 0; i < pending.size(); ++i) { // NOLINT
-      const Pending next = pending[i]; // NOLINT
+    // It grows meanwhile: no iterator and no reference stays valid.
+    // NOLINTNEXTLINE(modernize-loop-convert)
+    for (std::size_t i = 0; i < pending.size(); ++i) {
+      // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+      const Pending next = pending[i];
       only_new_ = next.only_new;
       LOCKSTEP_TRY(below(next.name, *next.value));
     }

@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/core/unread_array.h"
 
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -17,14 +18,19 @@ bool is_unread(const Value& value) {
          object->args == nullptr && object->state == nullptr;
 }
 
+// An object is looked at once, as when tensors are visited.
 class ArrayWalk final : public ValueWalk {
  public:
+  using ValueWalk::ValueWalk;
   std::vector<std::string> names;
 
  private:
   Status visit(const Value& value) override {
     const Object* object = value.as_object();
-    // In numpy.core, numpy._core or a class of NumPy's own.
+    if (object != nullptr && !seen_.insert(object).second) {
+      return {};
+    }
+    // In numpy.core before NumPy 2, in numpy._core since.
     if (object != nullptr && object->global.starts_with("numpy.") &&
         object->global.ends_with(".multiarray._reconstruct")) {
       names.push_back(name());
@@ -32,6 +38,8 @@ class ArrayWalk final : public ValueWalk {
     }
     return enter(value);
   }
+
+  std::unordered_set<const Object*> seen_;
 };
 
 Error not_read(std::string_view what, std::string hint) {
@@ -60,10 +68,11 @@ std::vector<std::string> unread_arrays(const Value& root) {
   return names;
 }
 
-Result<std::vector<std::string>> arrays_in(const Value& a, const Value& b) {
+Result<std::vector<std::string>>
+arrays_in(const Value& a, const Value& b, std::uint64_t max_visits) {
   std::set<std::string> names;
   for (const Value* side : {&a, &b}) {
-    ArrayWalk walk;
+    ArrayWalk walk(WalkBounds{.max_visits = max_visits});
     LOCKSTEP_TRY(walk.walk(*side));
     for (const auto& found : {walk.names, unread_arrays(*side)}) {
       names.insert(found.begin(), found.end());

@@ -4,6 +4,8 @@
 // its content, so that no copy loses it without a word.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,10 +20,11 @@ inline constexpr std::string_view kUnreadArray = "numpy.ndarray";
 /// Names of those in `root`, in its order.
 std::vector<std::string> unread_arrays(const Value& root);
 
-/// Names of these and of the arrays in pickles, each of which stands there as
-/// the call that makes it, of both trees, each once. Errors: kUnsafe (E_DEPTH,
-/// E_LIMIT).
-Result<std::vector<std::string>> arrays_in(const Value& a, const Value& b);
+/// Names of the arrays of two trees that are no tensors, each once: unread
+/// ones, and those of pickles, which stand there as the call that makes them.
+/// Errors: kUnsafe (E_DEPTH); kUnsafe (E_LIMIT) after `max_visits` values.
+Result<std::vector<std::string>>
+arrays_in(const Value& a, const Value& b, std::uint64_t max_visits);
 
 /// Errors: kUnsupported (E_NOT_TENSOR) if there is one: no format holds it.
 Status check_arrays_read(const Value& root);

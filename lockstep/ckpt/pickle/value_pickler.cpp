@@ -33,10 +33,10 @@ Status ValuePickler::write(const Value& value) {
   }
   // An object that comes again is a reference, as in Python's pickler.
   return value.visit([this](const auto& part) {
-    constexpr bool kIsInside =
-        std::is_scalar_v<std::remove_cvref_t<decltype(part)>>; // bool, int and
-                                                               // float
-    return !kIsInside && out_.get(&part) ? Status() : save(part);
+    // A bool, an int and a float have no identity.
+    constexpr bool kIsNumber =
+        std::is_scalar_v<std::remove_cvref_t<decltype(part)>>;
+    return !kIsNumber && out_.get(&part) ? Status() : save(part);
   });
 }
 

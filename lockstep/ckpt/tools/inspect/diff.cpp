@@ -379,7 +379,9 @@ diff(const Value& a, const Value& b, const DiffOptions& options) {
   }
   compare_wholes(left, right, report.rows);
   report.map_hint = internal::map_hint(report.rows);
-  LOCKSTEP_ASSIGN(report.unread, internal::arrays_in(a, b));
+  LOCKSTEP_ASSIGN(
+      report.unread,
+      internal::arrays_in(a, b, options.limits.max_nodes));
   return report;
 }
 
