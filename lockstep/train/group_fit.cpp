@@ -146,6 +146,7 @@ std::optional<Places> places_by_names(
 
 std::string sizes_text(const std::vector<SavedGroup>& groups) {
   std::vector<std::string> sizes;
+  sizes.reserve(groups.size());
   for (const SavedGroup& group : groups) {
     sizes.push_back(format("{}", group.shapes.size()));
   }

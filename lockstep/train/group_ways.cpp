@@ -80,9 +80,11 @@ Order by_layers(const std::vector<Param>& params, bool is_reversed) {
 
 // Whether parameter `param` can be number `place` of `group`.
 bool takes(const SavedGroup& group, std::size_t place, const Param& param) {
-  return place < group.shapes.size() &&
-         (!group.shapes[place] ||
-          param.tensor.sizes() == at::IntArrayRef(*group.shapes[place]));
+  if (place >= group.shapes.size()) {
+    return false;
+  }
+  const auto& shape = group.shapes[place];
+  return !shape || param.tensor.sizes() == at::IntArrayRef(*shape);
 }
 
 // Whether each group has its size and, in the order of the model, its shapes.

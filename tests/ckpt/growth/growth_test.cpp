@@ -293,7 +293,7 @@ TEST(SoundFiles, MakeFarLessThanIsAllowed) {
       continue;
     }
     const auto made = static_cast<double>(count.made);
-    const double free = static_cast<double>(options.limits.max_made_bytes);
+    const auto free = static_cast<double>(options.limits.max_made_bytes);
     const double ratio =
         made / (free + kMadePerByte * static_cast<double>(count.read));
     EXPECT_LE(ratio, 0.1) << path;
