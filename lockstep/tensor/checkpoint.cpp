@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/checkpoint.h"
 
+#include <c10/util/Exception.h>
+
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/compat.h"
@@ -34,6 +37,9 @@ load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
                                .byteorder = options.byteorder},
                               fs)
                               .value();
+  for (const ckpt::Warning& warning : file.warnings) {
+    TORCH_WARN(escape(path), ": ", to_string(warning));
+  }
   map_locations(file.root, options.map_location);
   return {std::move(file.root), path};
 }

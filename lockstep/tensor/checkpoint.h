@@ -66,6 +66,7 @@ struct LoadOptions {
 };
 
 /// Opens a checkpoint; tensors are read when asked for. No code in it runs.
+/// Warnings of `ckpt::load` (what is not read, half a model) are LibTorch's.
 /// Errors: throws what `ckpt::load` returns, and as `location_device`.
 Checkpoint load(
     const std::string& path,

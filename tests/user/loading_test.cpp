@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Files that do not fit, and what the error tells their owner to do.
+#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -133,6 +134,19 @@ TEST(Loading, LoadWeightsTakesThemFromTheModelAndWarns) {
         warnings.text,
         HasSubstr("holds model.state_dict, saved without a call"));
   }
+}
+
+TEST(Loading, WhatIsNotReadIsSaid) {
+  const test::ScratchDir folder;
+  const std::string path = folder.path() + "/long.pth";
+  save(state_dict(*nn::Linear(3, 2)), path);
+  std::ofstream(path, std::ios::app) << "more";
+  test::Warnings warnings;
+  const Checkpoint file = load(path);
+  EXPECT_TRUE(file.contains("weight"));
+  EXPECT_THAT(
+      warnings.text,
+      HasSubstr("long.pth: W_TRAILING: 4 foreign bytes"));
 }
 
 } // namespace
