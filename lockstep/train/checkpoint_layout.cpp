@@ -324,6 +324,18 @@ void guess_rate(RunCheckpoint& checkpoint) {
       shortest(*rate)));
 }
 
+/// Why the file's best value is not the best accuracy; empty if it may be.
+std::string why_no_accuracy(const ckpt::Value& root, const ckpt::Value& best) {
+  if (!has_accuracy(root)) {
+    return format(
+        "is another metric ({})",
+        escape(arg_of(root, "eval_metric")));
+  }
+  const auto number = number_in(best);
+  const bool is_known = number && std::isfinite(*number);
+  return is_known || best.is_none() ? "" : "is no finite number";
+}
+
 /// What the log says of a file that is not ours.
 std::vector<std::string>
 notes_of(const ckpt::Value& root, const Layout& layout, std::int64_t epochs) {
@@ -336,11 +348,12 @@ notes_of(const ckpt::Value& root, const Layout& layout, std::int64_t epochs) {
   for (const auto& [key, value] : root.as_dict()->items) {
     const std::string name(key.text());
     const bool is_best = name == layout.best;
-    if (is_best ? !has_accuracy(root) : name.starts_with("best_")) {
-      notes.push_back(format(
-          "'{}' is another metric{}: the best accuracy begins fresh",
-          escape(name),
-          is_best ? format(" ({})", escape(arg_of(root, "eval_metric"))) : ""));
+    const std::string why = is_best ? why_no_accuracy(root, value)
+                            : name.starts_with("best_") ? "is another metric"
+                                                        : "";
+    if (!why.empty()) {
+      notes.push_back(
+          format("'{}' {}: the best accuracy begins fresh", escape(name), why));
       continue;
     }
     const bool is_used = is_best || name == layout.weights ||

@@ -2,11 +2,15 @@
 //
 // Runs that go on from files whose optimizers have several parameter groups
 // (tests/oracle/train_groups.py).
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <sstream>
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/load.h"
+#include "lockstep/train/checkpoint_layout.h"
 #include "tests/support/python.h"
 #include "tests/train/trainer_fixture.h"
 
@@ -104,6 +108,24 @@ TEST_F(ForeignGroups, WithoutAScheduleGoOnToo) {
       log.lines[LogLevel::kInfo],
       Contains(
           "'metric' is another metric (top5): the best accuracy begins fresh"));
+}
+
+TEST_F(ForeignGroups, ABestThatIsNoNumberIsSaid) {
+  test::python_lines("train_groups.py", {dir_.path()});
+  const std::string path = dir_ / "top5.pth.tar";
+  ckpt::Value root = ckpt::load(path).value().root;
+  root.set("args", ckpt::Value::dict({}));
+  const auto is_said = [&](const ckpt::Value& best) {
+    root.set("metric", best);
+    return std::ranges::count(
+               to_run_checkpoint(root, path).notes,
+               "'metric' is no finite number: the best accuracy begins "
+               "fresh") == 1;
+  };
+  EXPECT_TRUE(is_said("high"));
+  EXPECT_TRUE(is_said(std::nan("")));
+  EXPECT_FALSE(is_said(ckpt::Value()));
+  EXPECT_FALSE(is_said(51.5));
 }
 
 } // namespace
