@@ -94,7 +94,8 @@ std::optional<double> best_accuracy(const CsvTable& table) {
         train::kTestAccuracyColumn}) {
     const auto cells = table.cells(name);
     for (std::size_t row = 0; row < cells.size(); ++row) {
-      if (cells[row] && !std::isfinite(*cells[row])) {
+      const auto& cell = cells[row];
+      if (cell && !std::isfinite(*cell)) {
         accuracy[row].reset();
       }
     }

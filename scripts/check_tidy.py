@@ -23,6 +23,7 @@ from check_common import finish
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = int(os.environ.get("LOCKSTEP_JOBS", "2"))
+TIDY = ROOT / ".venv/bin/clang-tidy"
 # GCC's precompiled header means nothing to clang; nor do some warnings.
 DROPPED = {"-Winvalid-pch", "-Werror", "-Wno-restrict"}
 # A batch is a file that includes sources.
@@ -109,8 +110,7 @@ def run_tidy(database, entry):
     name = entry["file"]
     start = time.monotonic()
     result = subprocess.run(
-        ["clang-tidy-16", *OPTIONS, *own_options(entry), "-p", str(database),
-         name],
+        [TIDY, *OPTIONS, *own_options(entry), "-p", database, name],
         capture_output=True, text=True, check=False)
     # stderr only counts suppressed warnings, unless the run itself failed.
     text = result.stdout + (result.stderr if result.returncode else "")

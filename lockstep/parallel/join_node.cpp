@@ -318,6 +318,7 @@ TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
   TensorList targets = results;
   std::ranges::copy(rewritten(plan), std::back_inserter(targets));
   std::vector<bool> differentiable;
+  differentiable.reserve(targets.size());
   for (std::size_t k = 0; k < targets.size(); ++k) {
     differentiable.push_back(
         targets[k].defined() && any_requires_grad(plan.passes, k));

@@ -252,8 +252,8 @@ std::vector<double> axis_ticks(double low, double high, int count, bool whole) {
   std::vector<double> ticks;
   const double first = std::floor(low / step + 1e-9);
   const double last = std::ceil(high / step - 1e-9);
-  for (double i = first; i <= last; ++i) {
-    ticks.push_back(i * step);
+  for (int i = 0; first + i <= last; ++i) {
+    ticks.push_back((first + i) * step);
   }
   return ticks;
 }

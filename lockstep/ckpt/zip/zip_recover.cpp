@@ -110,7 +110,7 @@ class Recovery {
                       "the archive has more than {} records; "
                       "--max-records allows more",
                       limits_.max_records),
-            *header);
+            header);
       }
       LOCKSTEP_ASSIGN(at, read_record(*header));
     }

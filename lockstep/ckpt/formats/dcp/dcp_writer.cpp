@@ -336,10 +336,11 @@ Status write_dcp(
   }
   LOCKSTEP_ASSIGN(const auto names, fs.list(path));
   const std::string data = new_data_file(names);
-  made.add(path + "/" + data);
+  const std::string data_path = format("{}/{}", path, data);
+  made.add(data_path);
   LOCKSTEP_TRY(write_file_atomically(
       fs,
-      path + "/" + data,
+      data_path,
       [&](WritableFile& file) { return write_items(file, data, plan->leaves); },
       {.expected_bytes = tensor_bytes(plan->leaves),
        .durable = options.durable,

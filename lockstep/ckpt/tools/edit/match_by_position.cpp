@@ -186,6 +186,7 @@ bool is_identity(Shapes file, Shapes model) {
 Result<std::vector<PositionPair>> find_pairs(Shapes file, Shapes model) {
   if (is_identity(file, model)) {
     std::vector<PositionPair> pairs;
+    pairs.reserve(file.size());
     for (std::size_t i = 0; i < file.size(); ++i) {
       pairs.push_back({.from = i, .to = i});
     }
