@@ -7,6 +7,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
@@ -253,6 +254,7 @@ ReplicaPass ReplicaGroup::Impl::run_replica(
   }
   const auto before = replicas.fingerprint(index);
   pass.begin = at::sequence_number::peek();
+  pass.thread = at::RecordFunction::currentThreadId();
   ReplicaOutputs outputs = [&] {
     const StandInGuard own(replicas.stand_ins(index));
     return call(index, replicas.module(index), pass.inputs);

@@ -127,7 +127,8 @@ class Walk {
     if (known == ends_.end()) {
       return;
     }
-    const bool is_older = from.sequence_nr() < pass_.begin;
+    const bool is_older =
+        from.thread_id() != pass_.thread || from.sequence_nr() < pass_.begin;
     for (const GraphExit& exit : known->second) {
       Ways& ways = pass_.ways[exit.row];
       ++ways.count;

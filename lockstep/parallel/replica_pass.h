@@ -87,8 +87,9 @@ struct ReplicaPass {
   std::vector<Stranger> strangers = {};
   /// All edges to ends.
   std::vector<Joint> joints = {};
-  /// What LibTorch's numbers of nodes began with, in this thread.
+  /// What LibTorch's numbers of nodes began with, in the thread of this number.
   std::uint64_t begin = 0;
+  std::uint64_t thread = 0;
   /// By the row; empty without a graph.
   std::vector<Ways> ways = {};
 };

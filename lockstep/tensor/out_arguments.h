@@ -5,7 +5,8 @@
 //
 // Note [Arguments that forward fills in]
 // On the CPU alone (DistributedDataParallel's too) forward gets the caller's
-// variables themselves. Replicas on other devices, and several, get copies,
+// variables themselves; the tensors that it puts there count as results, whose
+// graph is looked at. Replicas on other devices, and several, get copies,
 // each with its shard; whatever forward has put in place of a tensor of such a
 // copy is joined like a result, with its gradient, and the caller's variable
 // gets it. Tensors that it left alone stay the caller's. One device gives back
@@ -127,16 +128,13 @@ class CallerArguments {
     if (index == 0) {
       results_ = outputs.tensors.size();
     }
-    if (is_direct_) {
-      return;
-    }
     each([&]<std::size_t... I>(std::index_sequence<I...>) {
-      (collect_one<I>(index, std::get<I>(own), std::get<I>(given), outputs),
+      (collect_one<I>(index, variable<I>(own), std::get<I>(given), outputs),
        ...);
+      if (index == 0) {
+        own_.emplace(variable<I>(own)...);
+      }
     });
-    if (index == 0) {
-      own_.emplace(own);
-    }
   }
 
   /// Gives the caller's variables their part of the joined outputs, and returns
@@ -176,14 +174,16 @@ class CallerArguments {
     }
   }
 
-  template <std::size_t I>
-  std::tuple_element_t<I, Inputs>& variable(Inputs& own) {
+  /// `Own` is Inputs, const or not.
+  template <std::size_t I, class Own>
+  decltype(auto) variable(Own& own) {
+    using Variable = std::remove_reference_t<decltype(std::get<I>(own))>;
     if constexpr (kIsVariable<Argument<I>>) {
       if (is_direct_) {
-        return std::get<I>(args_);
+        return static_cast<Variable&>(std::get<I>(args_));
       }
     }
-    return std::get<I>(own);
+    return static_cast<Variable&>(std::get<I>(own));
   }
 
   template <class T>
@@ -219,7 +219,9 @@ class CallerArguments {
       return;
     } else if constexpr (kHasTensors<T>) {
       Change change = change_of(own, given);
-      change.is_any = change.is_any || (is_alone_ && !Values(own).is_empty());
+      const bool gives_values = is_alone_ && !is_direct_;
+      change.is_any =
+          change.is_any || (gives_values && !Values(own).is_empty());
       if (index == 0) {
         changes_[I] = change;
       }
@@ -237,6 +239,8 @@ class CallerArguments {
           outputs.tensors.push_back(now[k]);
         }
       }
+    } else if (is_direct_) {
+      return; // it is the caller's
     } else if (!is_alone_) {
       check_values<I>(own, given, false);
     } else if constexpr (kIsComparable<T>) {

@@ -261,6 +261,38 @@ TEST(
       Each(AllOf(HasSubstr(kNotFinished), HasSubstr(": 0"))));
 }
 
+/// An auxiliary head whose result forward puts into an argument.
+struct Auxiliary : Layers {
+  at::Tensor forward(const at::Tensor& x, at::Tensor& auxiliary) {
+    auxiliary = Layers::forward(x, "b");
+    return Layers::forward(x, "a");
+  }
+};
+
+TEST(DistributedTest, TensorsInArgumentsAreResults) {
+  for (const bool finds_unused : {false, true}) {
+    const auto errors = run_thread_ranks(2, [&](const ProcessGroup& group) {
+      const auto net = std::make_shared<Auxiliary>();
+      DistributedDataParallel model(
+          net,
+          {.process_group = group,
+           .find_unused_parameters = finds_unused,
+           .ignored = {"c.weight"}});
+      for (int step = 0; step < 3; ++step) {
+        net->zero_grad();
+        at::Tensor auxiliary;
+        const at::Tensor y = model->forward(row_of(group), auxiliary);
+        (y.sum() + auxiliary.sum()).backward();
+        for (const char name : {'a', 'b'}) {
+          EXPECT_TRUE(
+              torch::equal(net->gradient(name), torch::full({2, 2}, 1.5)));
+        }
+      }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+  }
+}
+
 /// One parameter under two names, and one that is never used.
 struct Shared : torch::nn::Module {
   Shared() {

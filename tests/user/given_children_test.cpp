@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -307,7 +308,25 @@ TEST(MemberComputedFromAParameter, IsNamed) {
       EXPECT_TRUE(close(model->forward(batch), net->forward(batch)));
     }
   }
+  // LibTorch counts the nodes of each thread by themselves.
+  std::thread([&] {
+    DataParallel model(
+        seeded<program::View>(false, true),
+        {.devices = "cpu*2"});
+    for (int i = 0; i < 100; ++i) {
+      (void)(torch::ones(1, torch::requires_grad()) * 2);
+    }
+    EXPECT_THAT(
+        error_of([&] { model->forward(batch); }).message,
+        HasSubstr("'table'"));
+  }).join();
   const auto net = seeded<program::View>(false, false);
+  std::thread([&] {
+    DataParallel model(net, {.devices = "cpu*2"});
+    EXPECT_THAT(
+        error_of([&] { model->forward(batch); }).message,
+        HasSubstr("'table'"));
+  }).join();
   DataParallel model(net, {.devices = "cpu*2", .connected_graph = true});
   EXPECT_EQ(
       error_of([&] { model->forward(batch); }).code,
