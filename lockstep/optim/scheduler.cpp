@@ -117,6 +117,20 @@ std::vector<double> Scheduler::scaled_lrs(double factor) const {
   return result;
 }
 
+const std::vector<double>& Scheduler::base_lrs() const {
+  if (base_lrs_.size() != groups().size()) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "optim.schedule",
+         .message = format(
+             "the schedule began with {}, the optimizer has {} now",
+             counted(base_lrs_.size(), "parameter group"),
+             groups().size()),
+         .hint = "call add_param_group before the schedule is made"});
+  }
+  return base_lrs_;
+}
+
 ckpt::Value Scheduler::state_dict() const {
   ckpt::Dict state = {.items = own_state()};
   state.items.emplace_back("base_lrs", list_of(base_lrs_));
@@ -130,7 +144,8 @@ ckpt::Value Scheduler::state_dict() const {
 
 void Scheduler::load_state_dict(const ckpt::Value& state) {
   const internal::StateReader reader(state, "scheduler state");
-  std::vector<double> base_lrs = per_group(reader, "base_lrs", groups().size());
+  // A group that was added after the schedule began has none.
+  std::vector<double> base_lrs = reader.numbers("base_lrs");
   const std::int64_t last_epoch = reader.integer("last_epoch");
   // PyTorch 1.0 saved no counter, and none before 1.4 the last rates.
   const std::int64_t step_count = reader.has("_step_count")

@@ -66,9 +66,9 @@ class Scheduler {
   }
   /// The groups' current learning rates, each times `factor`.
   [[nodiscard]] std::vector<double> scaled_lrs(double factor) const;
-  [[nodiscard]] const std::vector<double>& base_lrs() const noexcept {
-    return base_lrs_;
-  }
+  /// The first rates of the groups. Errors: throws kInvalidArgument if a group
+  /// was added since.
+  [[nodiscard]] const std::vector<double>& base_lrs() const;
   /// True within the constructor's step.
   [[nodiscard]] bool is_initial() const noexcept {
     return is_initial_;

@@ -144,8 +144,26 @@ TEST_F(SchedulerTest, StateOfOtherGroupsIsRefused) {
   StepLR target(sgd_, {.step_size = 2});
   EXPECT_EQ(
       mismatch(target, source.state_dict()),
-      "'base_lrs' of scheduler state: expected 1 values, one per parameter "
+      "'_last_lr' of scheduler state: expected 1 values, one per parameter "
       "group, got 2");
+}
+
+// As in Python, where StepLR takes them and CosineAnnealingLR's zip() does not.
+TEST_F(SchedulerTest, GroupsThatAreAddedLater) {
+  CosineAnnealingLR cosine(sgd_, {.t_max = 2});
+  StepLR decay(sgd_, {.step_size = 1});
+  sgd_.add_param_group({.params = make_params(), .options = {{"lr", 0.5}}});
+  decay.step();
+  EXPECT_DOUBLE_EQ(decay.get_last_lr().at(1), 0.05);
+  decay.load_state_dict(decay.state_dict());
+  EXPECT_THAT(
+      refused([&] {
+        for (int i = 0; i < 4; ++i) {
+          cosine.step();
+        }
+      }),
+      HasSubstr("the schedule began with 1 parameter group, the optimizer has "
+                "2 now"));
 }
 
 TEST_F(SchedulerTest, OldStateWithVerboseLoads) {
