@@ -155,7 +155,7 @@ at::Tensor TensorReader::tensor(const ckpt::Tensor& tensor) {
   check_bounds(tensor);
   const c10::Storage& storage = impl_->storage(tensor.storage);
   at::Tensor out =
-      at::empty({0}, at::TensorOptions(storage.device()).dtype(*type));
+      at::empty({0}, at::TensorOptions(storage.device()).dtype(type));
   out.set_(storage, tensor.offset, tensor.sizes, tensor.strides);
   if (tensor.is_conj) {
     out._set_conj(true);

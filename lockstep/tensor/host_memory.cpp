@@ -37,7 +37,7 @@ void reserve_huge_pages() {
   const std::uintptr_t aligned = (begin + kHugePage - 1) & ~(kHugePage - 1);
   const std::size_t skipped = aligned - begin;
   ::madvise(
-      reinterpret_cast<void*>(aligned),
+      static_cast<char*>(block) + skipped,
       (bytes - skipped) & ~(kHugePage - 1),
       MADV_HUGEPAGE);
   std::free(block);
@@ -48,10 +48,12 @@ void reserve_huge_pages() {
 void keep_freed_host_memory() {
   constexpr int kNever = -1;
   constexpr int kLargest = INT32_MAX;
+  // NOLINTBEGIN(concurrency-mt-unsafe): before other threads begin
   mallopt(M_ARENA_MAX, 1); // other arenas give their heaps back
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_MMAP_THRESHOLD, kLargest);
   mallopt(M_TRIM_THRESHOLD, kNever);
+  // NOLINTEND(concurrency-mt-unsafe)
   reserve_huge_pages();
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/layer_text.h"
 
+#include <array>
+
 #include <torch/nn/modules.h>
 
 #include "lockstep/tensor/internal/layer_fields.h"
@@ -151,7 +153,7 @@ std::string elman_cell_text(const nn::RNNCellImpl& layer) {
          (name == "tanh" ? "" : ", nonlinearity=" + name);
 }
 
-constexpr Printer kPrinters[] = {
+constexpr std::array kPrinters{
     Printer{try_layer<nn::Conv1dImpl, conv_text>},
     Printer{try_layer<nn::Conv2dImpl, conv_text>},
     Printer{try_layer<nn::Conv3dImpl, conv_text>},

@@ -43,9 +43,9 @@ void add_rows(
   }
   for (std::size_t i = 0; i < count; ++i) {
     const auto& [name, text] = rows[i];
-    std::string line = kind + "  " + name;
+    std::string line = format("{}  {}", kind, name);
     if (!text.empty()) {
-      line += std::string(width - name.size() + 2, ' ') + text;
+      line.append(width - name.size() + 2, ' ').append(text);
     }
     lines.push_back(std::move(line));
   }
@@ -88,6 +88,7 @@ std::vector<std::string> to_lines(const LoadReport& report, std::size_t shown) {
       report.taken + std::ssize(made_new))};
   lines.insert(lines.end(), report.notes.begin(), report.notes.end());
   std::vector<Row> rows;
+  rows.reserve(report.mismatched.size());
   for (const ShapeDifference& both : report.mismatched) {
     rows.emplace_back(
         both.key,

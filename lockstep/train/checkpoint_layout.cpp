@@ -272,7 +272,8 @@ std::optional<double> number_in(const std::optional<ckpt::Value>& value) {
   if (!value) {
     return std::nullopt;
   }
-  return value->number();
+  const auto number = value->number();
+  return number ? std::optional(*number) : std::nullopt;
 }
 
 /// What was set for most of the model: scripts lower the rate of some groups,
@@ -314,7 +315,7 @@ void guess_rate(RunCheckpoint& checkpoint) {
   constexpr KeptSetting kNow{"lr", kOptimizer, "lr"};
   const auto lr = largest_value(parts_of(checkpoint.root, kOptimizer), kNow);
   const auto rate = number_in(lr);
-  if (!rate || checkpoint.root.find("args")->find("lr") != nullptr) {
+  if (!lr || !rate || checkpoint.root.find("args")->find("lr") != nullptr) {
     return;
   }
   checkpoint.guessed_args.set("lr", *lr);
@@ -331,9 +332,8 @@ std::string why_no_accuracy(const ckpt::Value& root, const ckpt::Value& best) {
         "is another metric ({})",
         escape(arg_of(root, "eval_metric")));
   }
-  const auto number = number_in(best);
-  const bool is_known = number && std::isfinite(*number);
-  return is_known || best.is_none() ? "" : "is no finite number";
+  const double number = number_in(best).value_or(NAN);
+  return best.is_none() || std::isfinite(number) ? "" : "is no finite number";
 }
 
 /// What the log says of a file that is not ours.

@@ -52,7 +52,6 @@ struct Way {
 
 const std::array kWays{
     Way{"throw", throw_error},
-    // NOLINTNEXTLINE(bugprone-std-exception-baseclass): as a user might
     Way{"throw-int", [] { throw 1; }},
     Way{"peer", [] { lose_a_peer(); }},
     Way{"caught", catch_error},

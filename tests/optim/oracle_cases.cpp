@@ -130,7 +130,7 @@ std::vector<double> numbers(const Value& list) {
   return result;
 }
 
-/// Copies an argument that is there: `read(args, as_int, "epochs", n)`.
+/// Copies an argument that is there: `read(args, kAsInt, "epochs", n)`.
 template <class Accessor, class U>
 void read(
     const Value& args,
@@ -143,24 +143,24 @@ void read(
   }
 }
 
-constexpr auto as_int = [](const Value& value) { return *value.as_int(); };
-constexpr auto as_bool = [](const Value& value) { return *value.as_bool(); };
-constexpr auto as_float = [](const Value& v) { return *v.as_float(); };
-constexpr auto as_string = [](const Value& v) { return *v.as_string(); };
+constexpr auto kAsInt = [](const Value& value) { return *value.as_int(); };
+constexpr auto kAsBool = [](const Value& value) { return *value.as_bool(); };
+constexpr auto kAsFloat = [](const Value& v) { return *v.as_float(); };
+constexpr auto kAsString = [](const Value& v) { return *v.as_string(); };
 
 std::unique_ptr<Scheduler> make_one_cycle(
     Optimizer& optimizer,
     const Value& args) {
   OneCycleLROptions options = {.max_lr = numbers(*args.find("max_lr"))};
-  read(args, as_int, "total_steps", options.total_steps);
-  read(args, as_int, "epochs", options.epochs);
-  read(args, as_int, "steps_per_epoch", options.steps_per_epoch);
-  read(args, as_float, "pct_start", options.pct_start);
-  read(args, as_string, "anneal_strategy", options.anneal_strategy);
-  read(args, as_bool, "cycle_momentum", options.cycle_momentum);
-  read(args, as_bool, "three_phase", options.three_phase);
-  read(args, as_float, "div_factor", options.div_factor);
-  read(args, as_float, "final_div_factor", options.final_div_factor);
+  read(args, kAsInt, "total_steps", options.total_steps);
+  read(args, kAsInt, "epochs", options.epochs);
+  read(args, kAsInt, "steps_per_epoch", options.steps_per_epoch);
+  read(args, kAsFloat, "pct_start", options.pct_start);
+  read(args, kAsString, "anneal_strategy", options.anneal_strategy);
+  read(args, kAsBool, "cycle_momentum", options.cycle_momentum);
+  read(args, kAsBool, "three_phase", options.three_phase);
+  read(args, kAsFloat, "div_factor", options.div_factor);
+  read(args, kAsFloat, "final_div_factor", options.final_div_factor);
   if (args.find("max_momentum") != nullptr) {
     options.base_momentum = numbers(*args.find("base_momentum"));
     options.max_momentum = numbers(*args.find("max_momentum"));
@@ -248,8 +248,8 @@ std::unique_ptr<Scheduler> make_case_scheduler(
   const Value& args = test_case.schedule;
   if (test_case.scheduler == "StepLR") {
     StepLROptions options;
-    read(args, as_int, "step_size", options.step_size);
-    read(args, as_float, "gamma", options.gamma);
+    read(args, kAsInt, "step_size", options.step_size);
+    read(args, kAsFloat, "gamma", options.gamma);
     return std::make_unique<StepLR>(optimizer, options);
   }
   if (test_case.scheduler == "MultiStepLR") {
@@ -257,19 +257,19 @@ std::unique_ptr<Scheduler> make_case_scheduler(
     for (const Value& item : args.find("milestones")->as_list()->items) {
       options.milestones.push_back(*item.as_int());
     }
-    read(args, as_float, "gamma", options.gamma);
+    read(args, kAsFloat, "gamma", options.gamma);
     return std::make_unique<MultiStepLR>(optimizer, options);
   }
   if (test_case.scheduler == "ConstantLR") {
     ConstantLROptions options;
-    read(args, as_float, "factor", options.factor);
-    read(args, as_int, "total_iters", options.total_iters);
+    read(args, kAsFloat, "factor", options.factor);
+    read(args, kAsInt, "total_iters", options.total_iters);
     return std::make_unique<ConstantLR>(optimizer, options);
   }
   if (test_case.scheduler == "CosineAnnealingLR") {
     CosineAnnealingLROptions options;
-    read(args, as_int, "T_max", options.t_max);
-    read(args, as_float, "eta_min", options.eta_min);
+    read(args, kAsInt, "T_max", options.t_max);
+    read(args, kAsFloat, "eta_min", options.eta_min);
     return std::make_unique<CosineAnnealingLR>(optimizer, options);
   }
   return test_case.scheduler.empty() ? nullptr

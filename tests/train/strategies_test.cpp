@@ -257,7 +257,7 @@ TEST(FromTorch, GroupsOfBothSidesAreOne) {
   const ckpt::Value state = optimizer->state_dict();
   const ckpt::Value& saved = state.find("param_groups")->elements()->at(0);
   EXPECT_EQ(saved.find("weight_decay")->number(), 0.5);
-  const float before = param.item<float>();
+  const auto before = param.item<float>();
   optimizer->param_groups()[0].set_lr(0);
   EXPECT_EQ(step(), before);
   EXPECT_EQ(raw.param_groups()[0].options().get_lr(), 0);

@@ -78,9 +78,9 @@ void Heap::free(std::span<std::byte> block) {
     end = next->second;
     free_.erase(next);
   }
-  auto before = free_.upper_bound(begin);
-  if (before != free_.begin() && (--before)->second == begin) {
-    before->second = end;
+  const auto after = free_.upper_bound(begin);
+  if (after != free_.begin() && std::prev(after)->second == begin) {
+    std::prev(after)->second = end;
   } else {
     free_.emplace(begin, end);
   }

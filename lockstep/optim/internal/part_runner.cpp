@@ -9,7 +9,7 @@ namespace lockstep::internal {
 namespace {
 
 // Below this, waking the workers costs more than the update itself.
-constexpr std::int64_t kMinParallelElements = 64 * 1024;
+constexpr std::int64_t kMinParallelElements = 65'536;
 
 bool is_worth_workers(const std::vector<Update>& updates) {
   std::int64_t elements = 0;
@@ -31,6 +31,7 @@ std::vector<Part> PartRunner::split(std::vector<Update> updates) {
       std::ranges::greater(),
       [](const Update& update) { return update.param.numel(); });
   std::vector<Part> parts;
+  parts.reserve(workers_.count);
   std::vector<std::int64_t> load(workers_.count, 0);
   for (std::size_t i = 0; i < workers_.count; ++i) {
     parts.push_back({.scratch = scratch_[i]});
