@@ -225,7 +225,8 @@ Result<std::vector<ExtraRecord>> merge_records(
 /// What `convert_tensors` changes.
 struct ConvertOptions {
   /// New element type of tensors of float64, float32, float16 and bfloat16, one
-  /// of these four; other tensors stay. Rounds to nearest even, as PyTorch.
+  /// of these four; other tensors stay, and the scales of quantized ones. Typed
+  /// storages and tensors on "meta" follow. Rounds to nearest even, as PyTorch.
   std::optional<DType> dtype = {};
   /// New device tag of all tensors ("cpu", "cuda:0"); empty keeps them.
   std::string map_location = {};

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "lockstep/base/strings.h"
+
 namespace lockstep::ckpt {
 namespace {
 
@@ -64,6 +66,13 @@ std::optional<DType> storage_class_dtype(std::string_view name) {
     }
   }
   return std::nullopt;
+}
+
+std::string storage_class_of(std::string_view name, DType dtype) {
+  return format(
+      "{}{}Storage",
+      name.substr(0, name.rfind('.') + 1),
+      dtype_info(dtype).storage);
 }
 
 std::string_view native_storage(DType dtype) {

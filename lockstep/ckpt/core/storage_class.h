@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "lockstep/ckpt/value.h"
@@ -20,6 +21,10 @@ std::optional<std::string_view> class_stem(
 /// Dtype of a storage class ("torch.FloatStorage", "torch.cuda.HalfStorage");
 /// untyped storages count bytes and give kUInt8. Nothing for another name.
 std::optional<DType> storage_class_dtype(std::string_view name);
+
+/// The class of another dtype in the module of a typed one: of
+/// "torch.cuda.FloatStorage" and kFloat64 "torch.cuda.DoubleStorage".
+std::string storage_class_of(std::string_view name, DType dtype);
 
 /// LibTorch's storage class of a dtype without "Storage": "Float", and also
 /// "UInt16" or "Float8_e5m2", which Python does not have.

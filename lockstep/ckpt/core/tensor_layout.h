@@ -33,6 +33,8 @@ inline constexpr std::string_view kRebuildWrapper =
     "torch._utils._rebuild_wrapper_subclass";
 inline constexpr std::string_view kRebuildDevice =
     "torch._utils._rebuild_device_tensor_from_cpu_tensor";
+inline constexpr std::string_view kRebuildDeviceFromNumpy =
+    "torch._utils._rebuild_device_tensor_from_numpy";
 inline constexpr std::string_view kRebuildParameter =
     "torch._utils._rebuild_parameter";
 inline constexpr std::string_view kRebuildParameterWithState =

@@ -39,7 +39,7 @@ constexpr std::array kNames{
     Row{names::kRebuildMeta, kSafe, nullptr, kAsCall},
     Row{names::kRebuildNested, kSafe, nullptr, kAsCall},
     Row{names::kRebuildDevice, kSafe, nullptr, kAsCall},
-    Row{"torch._utils._rebuild_device_tensor_from_numpy", kSafe, nullptr, kAsCall},
+    Row{names::kRebuildDeviceFromNumpy, kSafe, nullptr, kAsCall},
     Row{names::kRebuildJagged, kSafe, nullptr, kAsCall},
     Row{"torch.Tensor", kSafe},
     Row{"torch.per_tensor_affine", kSafe},

@@ -6,6 +6,8 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/made_source.h"
+#include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/tools/edit/float_cast.h"
@@ -104,7 +106,13 @@ std::string tag_of(const Tensor& tensor) {
 class Converter {
  public:
   explicit Converter(ConvertOptions options)
-      : options_(std::move(options)), budget_(options_.max_expanded_bytes) {}
+      : options_(std::move(options)), budget_(options_.max_expanded_bytes) {
+    if (options_.dtype) {
+      ConvertOptions rest = options_;
+      rest.dtype.reset();
+      places_ = std::make_unique<Converter>(std::move(rest));
+    }
+  }
 
   Result<Value> convert(const Value& value, std::uint64_t depth = 0) {
     if (depth > kMaxTreeDepth) {
@@ -136,7 +144,50 @@ class Converter {
       Value& child = child_at(copy, i);
       LOCKSTEP_ASSIGN(child, convert(child, depth + 1));
     }
+    if (storage_of(copy) != nullptr) {
+      convert_class(copy.as_object()->global);
+    } else if (const Object* call = copy.as_object(); call && call->args) {
+      convert_call(call->global, *call->args);
+    }
     return copy;
+  }
+
+  // The class of a storage says its type.
+  void convert_class(std::string& name) const {
+    const auto dtype = storage_class_dtype(name);
+    if (options_.dtype && dtype && internal::is_castable(*dtype)) {
+      name = storage_class_of(name, *options_.dtype);
+    }
+  }
+
+  // Type and device of a tensor that is no view of a storage are arguments of
+  // the call that makes it.
+  void convert_call(std::string_view function, const Value& args) const {
+    const Tuple* parts = args.as_tuple();
+    if (parts == nullptr) {
+      return;
+    }
+    constexpr std::size_t kTypedParts = 4; // function, class, arguments, state
+    if (function == names::kRebuildFromType &&
+        parts->items.size() == kTypedParts &&
+        parts->items[0].as_object() != nullptr) {
+      convert_call(parts->items[0].as_object()->global, parts->items[2]);
+    }
+    const bool is_device = function == names::kRebuildDevice ||
+                           function == names::kRebuildDeviceFromNumpy;
+    if (!is_device && function != names::kRebuildMeta) {
+      return;
+    }
+    for (Value& part : args.as_tuple()->items) {
+      const DTypeValue* dtype = part.as_dtype();
+      if (dtype != nullptr && options_.dtype &&
+          internal::is_castable(dtype->dtype)) {
+        part = DTypeValue{*options_.dtype};
+      } else if (
+          part.as_string() != nullptr && !options_.map_location.empty()) {
+        part = options_.map_location;
+      }
+    }
   }
 
   // A node of its own with the same children.
@@ -161,6 +212,11 @@ class Converter {
     if (old.attributes != nullptr) {
       LOCKSTEP_ASSIGN(Value attributes, convert(*old.attributes, depth + 1));
       tensor.attributes = std::make_shared<Value>(std::move(attributes));
+    }
+    if (old.quantizer != nullptr) {
+      Converter& other = places_ == nullptr ? *this : *places_;
+      LOCKSTEP_ASSIGN(Value parts, other.convert(*old.quantizer, depth + 1));
+      tensor.quantizer = std::make_shared<Value>(std::move(parts));
     }
     if (old.storage == nullptr) {
       return Value(std::move(tensor));
@@ -244,6 +300,8 @@ class Converter {
 
   ConvertOptions options_;
   ExpansionBudget budget_;
+  // For what keeps its type: the scales of quantized tensors. Null if all does.
+  std::unique_ptr<Converter> places_;
   std::unordered_map<const void*, Value> done_;
   std::unordered_map<const Storage*, Known> storages_;
   // Keeps the addresses of `storages_` alive.

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/storage_class.h"
+#include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/edit.h"
 #include "tests/ckpt/logical_bytes.h"
 #include "tests/ckpt/value_fixture.h"
@@ -158,6 +161,136 @@ TEST(ConvertTensors, MapsLocationsAndKeepsSharedNodes) {
   EXPECT_EQ(items[0].as_dict(), items[1].as_dict());
   EXPECT_EQ(items[0].find("w")->as_tensor()->storage->location, "cpu");
   EXPECT_EQ(tensor.storage->location, "cuda:3");
+}
+
+// torch.FloatStorage(...) as an entry: its class says the type of its bytes.
+TEST(ConvertTensors, TypedStoragesGetTheClassOfTheirType) {
+  struct Row {
+    std::string before = {};
+    DType dtype = DType::kFloat32;
+    std::string after = {};
+  };
+  for (const Row& row : std::vector<Row>{
+           {"torch.DoubleStorage", DType::kFloat64, "torch.HalfStorage"},
+           {"torch.FloatStorage", DType::kFloat32, "torch.HalfStorage"},
+           {"torch.HalfStorage", DType::kFloat16, "torch.HalfStorage"},
+           {"torch.BFloat16Storage", DType::kBFloat16, "torch.HalfStorage"},
+           {"torch.cuda.FloatStorage",
+            DType::kFloat32,
+            "torch.cuda.HalfStorage"},
+           {"torch.LongStorage", DType::kInt64, "torch.LongStorage"},
+           {"torch.ByteStorage", DType::kUInt8, "torch.ByteStorage"},
+           {"torch.ComplexFloatStorage",
+            DType::kComplex64,
+            "torch.ComplexFloatStorage"},
+           {"torch.storage.UntypedStorage",
+            DType::kUInt8,
+            "torch.storage.UntypedStorage"}}) {
+    const auto storage = storage_of(std::string(32, '\0'), row.dtype);
+    storage->class_name = row.before;
+    const Value root = Value::dict({{"s", storage_object(storage)}});
+    const auto result = convert_tensors(root, {.dtype = DType::kFloat16});
+    ASSERT_TRUE(result) << to_string(result.error());
+    const Object& made = *result->root.find("s")->as_object();
+    EXPECT_EQ(made.global, row.after) << row.before;
+    EXPECT_EQ(
+        made.args->as_tuple()->items.at(0).as_tensor()->dtype,
+        storage_class_dtype(row.after))
+        << row.before;
+    EXPECT_EQ(root.find("s")->as_object()->global, row.before);
+  }
+  const Value type = Object{.global = "torch.FloatStorage"};
+  const auto same = convert_tensors(type, {.dtype = DType::kFloat16});
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->root.as_object()->global, "torch.FloatStorage");
+}
+
+Tensor on_cuda(Tensor tensor) {
+  tensor.storage->location = "cuda:0";
+  return tensor;
+}
+
+Value call_of(std::string name, std::initializer_list<Value> arguments) {
+  return Object{
+      .global = std::move(name),
+      .args = std::make_shared<Value>(Value::tuple(arguments))};
+}
+
+// Every place of a tensor's device and type.
+TEST(ConvertTensors, MapsWhatLiesInsideOfTensors) {
+  const auto part = [] { return on_cuda(floats({1})); };
+  Tensor quantized =
+      on_cuda(tensor_of<std::int8_t>(DType::kQInt8, {1, 2}, {2}));
+  quantized.quantizer = std::make_shared<Value>(quantizer_value(
+      {.is_per_channel = true,
+       .scales = on_cuda(tensor_of<double>(DType::kFloat64, {1, 2}, {2})),
+       .zero_points =
+           on_cuda(tensor_of<std::int64_t>(DType::kInt64, {0, 0}, {2}))}));
+  Tensor marked = part();
+  marked.attributes = std::make_shared<Value>(Value::dict({{"ema", part()}}));
+  const Value root = Value::dict(
+      {{"quantized", quantized},
+       {"marked", marked},
+       {"sparse",
+        call_of(
+            "torch._utils._rebuild_sparse_tensor",
+            {call_of("torch.serialization._get_layout", {"torch.sparse_coo"}),
+             Value::tuple({part(), part(), Size{{2}}})})},
+       {"nested",
+        call_of(
+            "torch._utils._rebuild_nested_tensor",
+            {part(), part(), part(), part()})},
+       {"device",
+        call_of(
+            "torch._utils._rebuild_device_tensor_from_cpu_tensor",
+            {part(), DTypeValue{DType::kFloat32}, "cuda:0", false})}});
+  const auto result =
+      convert_tensors(root, {.dtype = DType::kFloat16, .map_location = "cpu"});
+  ASSERT_TRUE(result) << to_string(result.error());
+  std::size_t tensors = 0;
+  NodeWalk().run(result->root, [&](const Value& node) {
+    EXPECT_NE(node.text(), "cuda:0");
+    if (const Tensor* tensor = node.as_tensor()) {
+      EXPECT_EQ(tensor->storage->location, "cpu");
+      ++tensors;
+    }
+    return true;
+  });
+  EXPECT_EQ(tensors, 12U);
+  const Quantizer scales =
+      *read_quantizer(*result->root.find("quantized")->as_tensor());
+  EXPECT_EQ(scales.scales.as_tensor()->dtype, DType::kFloat64);
+}
+
+TEST(ConvertTensors, TypesOfTensorsWithoutAStorageAreArguments) {
+  const DTypeValue before{DType::kFloat32};
+  const Value meta = call_of(
+      "torch._utils._rebuild_meta_tensor_no_storage",
+      {before, Size{{2}}});
+  const Value typed = call_of(
+      "torch._tensor._rebuild_from_type_v2",
+      {Object{.global = meta.as_object()->global},
+       Object{.global = "torch.Tensor"},
+       *meta.as_object()->args,
+       Value::dict({})});
+  const Value device = call_of(
+      "torch._utils._rebuild_device_tensor_from_cpu_tensor",
+      {floats({1}), before, "xla:0", false});
+  const Value counts = call_of(
+      "torch._utils._rebuild_meta_tensor_no_storage",
+      {DTypeValue{DType::kInt64}, Size{{2}}});
+  const Value root = Value::list({meta, typed, device, counts, before});
+  const auto result = convert_tensors(root, {.dtype = DType::kFloat16});
+  ASSERT_TRUE(result) << to_string(result.error());
+  const auto& made = result->root.as_list()->items;
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    EXPECT_EQ(layout_tensor(made[i])->dtype, DType::kFloat16) << i;
+  }
+  const auto& arguments = made[2].as_object()->args->as_tuple()->items;
+  EXPECT_EQ(arguments[1].as_dtype()->dtype, DType::kFloat16);
+  EXPECT_EQ(arguments[2].text(), "xla:0");
+  EXPECT_EQ(layout_tensor(made[3])->dtype, DType::kInt64);
+  EXPECT_EQ(made[4].as_dtype()->dtype, DType::kFloat32) << "a setting";
 }
 
 TEST(ConvertTensors, RefusesWhatCannotBe) {
