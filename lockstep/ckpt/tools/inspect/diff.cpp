@@ -9,6 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/quantizer.h"
+#include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/core/unread_array.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/inspect.h"
@@ -43,6 +44,22 @@ struct Parts {
         count(dtype == whole ? 1 : 2),
         bytes(dtype_info(dtype).size) {}
 };
+
+// A 64-bit integer does not fit in a double, and differences of such would be
+// lost: the parts are compared as what holds both.
+static_assert(std::numeric_limits<long double>::digits >= 64);
+
+std::optional<long double> exact_number(const std::byte* bytes, DType dtype) {
+  const ByteSpan element(bytes, dtype_info(dtype).size);
+  switch (dtype) {
+    case DType::kInt64:
+      return internal::read_le<std::int64_t>(element, 0);
+    case DType::kUInt64:
+      return internal::read_le<std::uint64_t>(element, 0);
+    default:
+      return read_number(bytes, dtype);
+  }
+}
 
 Result<ByteSpan> named(std::string_view side, Result<ByteSpan> block) {
   if (!block) {
@@ -122,37 +139,32 @@ class Comparison {
   }
 
   // A real number has an imaginary part of 0. Nothing for packed types.
-  static std::optional<double>
+  static std::optional<long double>
   part_of(const std::byte* element, const Parts& parts, std::size_t part) {
     return part < parts.count
-               ? read_number(element + part * parts.bytes, parts.dtype)
-               : std::optional(0.0);
+               ? exact_number(element + part * parts.bytes, parts.dtype)
+               : std::optional<long double>(0);
   }
 
-  bool add_part(std::optional<double> x, std::optional<double> y) {
+  bool add_part(std::optional<long double> x, std::optional<long double> y) {
     if (!x || !y) {
       return true; // packed bytes that are not equal
     }
-    if (std::isnan(*x) && std::isnan(*y)) {
+    if (*x == *y || (std::isnan(*x) && std::isnan(*y))) {
       return false;
     }
-    double distance = std::abs(*x - *y);
-    if (std::isnan(distance)) { // of NaN and a number, or of two infinities
-      distance = *x == *y ? 0 : std::numeric_limits<double>::infinity();
-    }
-    if (distance == 0 && is_wide_integer()) {
-      distance = 1; // beyond the 53 bits of a double
-    }
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    const bool has_nan = std::isnan(*x) || std::isnan(*y);
+    const auto size = static_cast<double>(std::abs(*y));
+    const double distance =
+        has_nan ? kInf : static_cast<double>(std::abs(*x - *y));
     row_.max_abs = std::max(row_.max_abs, distance);
-    if (distance != 0) { // infinite where B has 0
-      row_.max_rel = std::max(row_.max_rel, distance / std::abs(*y));
-    }
-    return !(distance <= options_.atol + options_.rtol * std::abs(*y));
-  }
-
-  [[nodiscard]] bool is_wide_integer() const {
-    return a_.dtype == b_.dtype &&
-           (a_.dtype == DType::kInt64 || a_.dtype == DType::kUInt64);
+    // Infinite where B has 0.
+    row_.max_rel = std::max(row_.max_rel, distance / size);
+    // No tolerance reaches from a number to infinity (torch.allclose).
+    return !(
+        std::isfinite(distance) &&
+        distance <= options_.atol + options_.rtol * size);
   }
 
   const Tensor& a_;

@@ -118,6 +118,36 @@ TEST(Diff, NanEqualsNanAndZerosAreEqual) {
   EXPECT_FALSE(equal(floats({inf}), floats({-inf}), {.atol = 1e9}));
 }
 
+// As torch.allclose: no tolerance reaches from a number to infinity.
+TEST(Diff, NoNumberIsNearInfinity) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const DiffOptions& options : std::vector<DiffOptions>{
+           {.rtol = 1e-3},
+           {.rtol = 1e300},
+           {.atol = 1e300},
+           {.rtol = 1, .atol = 1}}) {
+    EXPECT_FALSE(equal(floats({1, 2}), floats({1, kInf}), options));
+    EXPECT_FALSE(equal(floats({1, -kInf}), floats({1, 2}), options));
+    EXPECT_FALSE(equal(floats({kInf}), floats({-kInf}), options));
+    EXPECT_TRUE(equal(floats({kInf, 1}), floats({kInf, 1}), options));
+  }
+}
+
+TEST(Diff, InfinityIsOneNumberInAllTypes) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const Tensor wide = floats({1, kInf, -kInf});
+  const std::vector<std::uint16_t> half{0x3C00, 0x7C00, 0xFC00};
+  const std::vector<std::uint16_t> brain{0x3F80, 0x7F80, 0xFF80};
+  for (const Tensor& narrow :
+       {tensor_of<std::uint16_t>(DType::kFloat16, half, {3}),
+        tensor_of<std::uint16_t>(DType::kBFloat16, brain, {3})}) {
+    const DiffRow row = row_of(wide, narrow);
+    EXPECT_EQ(row.kind, DiffKind::kDType);
+    EXPECT_EQ(row.different, 0U);
+    EXPECT_EQ(row.elements, 3U);
+  }
+}
+
 TEST(Diff, TypesThatHoldEqualNumbersDifferInTypeOnly) {
   const Tensor ints = tensor_of<std::int32_t>(DType::kInt32, {1, 2}, {2});
   const DiffRow row = row_of(floats({1, 2}), ints);
@@ -133,6 +163,41 @@ TEST(Diff, WideIntegersAreComparedExactly) {
       tensor_of<std::int64_t>(DType::kInt64, {big - 1}, {1}));
   EXPECT_EQ(row.different, 1U);
   EXPECT_EQ(row.max_abs, 1.0);
+}
+
+template <class T>
+Tensor one(DType dtype, T number) {
+  return tensor_of<T>(dtype, {number}, {1});
+}
+
+TEST(Diff, IntegersBeyond53BitsKeepTheirDistance) {
+  constexpr std::int64_t kBig = 1LL << 60;
+  constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
+  struct Pair {
+    Tensor a = {};
+    Tensor b = {};
+    double distance = 0;
+  };
+  const auto i64 = [](std::int64_t x) { return one(DType::kInt64, x); };
+  const auto u64 = [](std::uint64_t x) { return one(DType::kUInt64, x); };
+  for (const Pair& pair : std::vector<Pair>{
+           {i64(kBig + 200), i64(kBig + 264), 64},
+           {i64(-kBig - 200), i64(-kBig - 264), 64},
+           {u64(kMax), u64(kMax - 5), 5},
+           {u64(kMax), i64(-1), 0x1p64},
+           {u64(static_cast<std::uint64_t>(kBig) + 1), i64(kBig), 1},
+           {i64((1LL << 53) + 1), one(DType::kFloat64, 0x1p53), 1},
+           {one(DType::kFloat32, 0x1p60F), i64(kBig - 3), 3}}) {
+    const DiffRow row = row_of(pair.a, pair.b);
+    EXPECT_EQ(row.different, 1U) << row.first_a << " " << row.first_b;
+    EXPECT_EQ(row.max_abs, pair.distance);
+    const DiffRow near = row_of(pair.a, pair.b, {.atol = pair.distance / 2});
+    EXPECT_EQ(near.different, 1U) << row.first_a << " " << row.first_b;
+    const auto reached =
+        report_of(pair.a, pair.b, {.atol = pair.distance}).rows;
+    EXPECT_TRUE(reached.empty() || reached[0].different == 0);
+  }
+  EXPECT_EQ(row_of(i64(kBig), one(DType::kFloat64, 0x1p60)).different, 0U);
 }
 
 TEST(Diff, ComplexPartsCount) {
