@@ -63,9 +63,10 @@ Json digest_json(const Digested& file, bool lines) {
 std::string digest_rows_text(const std::vector<ckpt::DigestRow>& rows) {
   std::string text;
   for (const ckpt::DigestRow& row : rows) {
-    ckpt::DigestRow shown = row;
-    shown.name = escape(row.name, std::string::npos);
-    text += ckpt::digest_line(shown);
+    const std::string line = ckpt::digest_line(row);
+    const std::size_t name_end = line.find('\t');
+    text += escape(line.substr(0, name_end), std::string::npos) +
+            line.substr(name_end);
   }
   return text;
 }

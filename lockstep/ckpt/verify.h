@@ -71,9 +71,10 @@ Result<VerifyReport> verify(
 //   auto rows = digest_rows(file.root);             // Result<...>
 //   digest_text(*rows);                             // 64 hex digits
 // It is the SHA-256 of the lines "name TAB type TAB shape TAB sha256 LF",
-// sorted by name bytewise. Location, requires_grad, storages, metadata and
-// quantization parameters do not count, nor what a module holds beside its
-// state_dict (`tensors_beside_state`).
+// sorted by name bytewise; backslash, tab, line feed and carriage return in a
+// name are written \\, \t, \n and \r. Location, requires_grad, storages and
+// metadata do not count, nor what a module holds beside its state_dict
+// (`tensors_beside_state`).
 
 /// One tensor of a digest.
 struct DigestRow {
@@ -84,7 +85,8 @@ struct DigestRow {
   std::string type = {};
   /// "[2, 3]"
   std::string shape = {};
-  /// SHA-256 of the row-major little-endian bytes, 64 hex digits.
+  /// SHA-256 of the row-major little-endian bytes, and of what the integers of
+  /// a quantized tensor stand for; 64 hex digits.
   std::string sha256 = {};
   /// Units: bytes that were hashed.
   std::uint64_t bytes = 0;
@@ -102,7 +104,7 @@ Result<std::vector<DigestRow>> digest_rows(
 /// Storage class without "Storage", or the dtype's name where there is none.
 std::string digest_type(DType dtype);
 
-/// The line of a row, with its line feed.
+/// The line of a row, its name escaped, with its line feed.
 std::string digest_line(const DigestRow& row);
 
 /// SHA-256 over the lines of sorted `rows`, 64 hex digits.

@@ -68,13 +68,20 @@ def raw(tensor):
     return ckpt_content.raw_bytes(tensor) + (ckpt_content.quantizer(tensor) if tensor.is_quantized else b"")
 
 
+ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def line(name, *rest):
+    return "\t".join((name.translate(ESCAPES),) + rest) + "\n"
+
+
 def digest(value):
     rows = []
     for name, tensor in tensors(value):
         kind, shape = ckpt_content.type_and_shape(tensor)
         rows.append((name, kind, shape, hashlib.sha256(raw(tensor)).hexdigest()))
     rows.sort(key=lambda row: tuple(part.encode() for part in row))
-    return hashlib.sha256("".join("\t".join(row) + "\n" for row in rows).encode()).hexdigest()
+    return hashlib.sha256("".join(line(*row) for row in rows).encode()).hexdigest()
 
 
 class Holder:
@@ -114,7 +121,7 @@ def model():
 def keys():
     return {1: torch.ones(1), True: torch.zeros(1), 2.5: torch.ones(2), None: torch.ones(3),
             ("a", 1): torch.ones(4), ("b",): torch.ones(5), "a.b": torch.ones(6),
-            "a": {"b": torch.ones(7)}, "": torch.ones(8)}
+            "a": {"b": torch.ones(7)}, "": torch.ones(8), "t\tn\nr\rb\\n": torch.ones(9)}
 
 
 def strides():

@@ -163,6 +163,30 @@ class Digester {
   std::map<ViewKey, std::string> known_;
 };
 
+// Without what parts a line from the next, and a cell from the next.
+std::string line_name(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    switch (c) {
+      case '\\':
+        text += "\\\\";
+        break;
+      case '\t':
+        text += "\\t";
+        break;
+      case '\n':
+        text += "\\n";
+        break;
+      case '\r':
+        text += "\\r";
+        break;
+      default:
+        text += c;
+    }
+  }
+  return text;
+}
+
 } // namespace
 
 Result<std::vector<DigestRow>> digest_rows(
@@ -193,8 +217,8 @@ std::string digest_type(DType dtype) {
 }
 
 std::string digest_line(const DigestRow& row) {
-  return row.name + "\t" + row.type + "\t" + row.shape + "\t" + row.sha256 +
-         "\n";
+  return line_name(row.name) + "\t" + row.type + "\t" + row.shape + "\t" +
+         row.sha256 + "\n";
 }
 
 std::string digest_text(std::span<const DigestRow> rows) {

@@ -52,6 +52,24 @@ TEST(Digest, LinesAreSortedByNameBytewise) {
   EXPECT_THAT(digest_line((*rows)[2]), HasSubstr("b\tFloat\t[1]\t"));
 }
 
+// A name cannot look like the end of a line and the start of another.
+TEST(Digest, NamesAreEscapedInLines) {
+  EXPECT_EQ(
+      digest_line({.name = "a\tb\nc\rd\\e", .type = "Float", .shape = "[1]"}),
+      "a\\tb\\nc\\rd\\\\e\tFloat\t[1]\t\n");
+  const Tensor one = tensor_of<float>(DType::kFloat32, {1}, {1});
+  const Tensor two = tensor_of<float>(DType::kFloat32, {2}, {1});
+  const Value both = Value::dict({{"a", one}, {"b", two}});
+  const auto rows = digest_rows(both);
+  ASSERT_TRUE(rows);
+  const std::string row = (*rows)[0].name + "\t" + (*rows)[0].type + "\t" +
+                          (*rows)[0].shape + "\t" + (*rows)[0].sha256;
+  EXPECT_NE(digest_of(both), digest_of(Value::dict({{row + "\nb", two}})));
+  EXPECT_NE(
+      digest_of(Value::dict({{"a\nb", one}})),
+      digest_of(Value::dict({{"a\\nb", one}})));
+}
+
 TEST(Digest, NewerTypesUseTheNameOfTheDtype) {
   EXPECT_EQ(digest_type(DType::kBFloat16), "BFloat16");
   EXPECT_EQ(digest_type(DType::kQUInt8), "QUInt8");
