@@ -59,7 +59,7 @@ char simple_escape(char letter) {
 
 } // namespace
 
-Status JsonScanner::members(const MemberVisitor& visit) {
+Status JsonScanner::members(const MemberVisitor& visit, Repeats repeats) {
   LOCKSTEP_TRY(expect('{'));
   if (accept('}')) {
     return {};
@@ -68,7 +68,7 @@ Status JsonScanner::members(const MemberVisitor& visit) {
   do {
     const std::uint64_t at = offset();
     LOCKSTEP_ASSIGN(const std::string key, string());
-    if (!seen.insert(key).second) {
+    if (repeats == Repeats::kRefused && !seen.insert(key).second) {
       Error twice = error("");
       twice.message = format("key `{}` appears twice", escape(key));
       twice.detail = std::string(options_.duplicate_detail);

@@ -2,7 +2,7 @@
 //
 // Reads hostile JSON as a stream of expected tokens: nothing is built that the
 // caller did not ask for, depth is bounded, every error has its offset, and a
-// key that appears twice is an error.
+// key that appears twice is an error unless asked for.
 //   JsonScanner json(text, {.detail = "E_INDEX", .what = "the index"});
 //   json.members([&](const std::string& key) { return json.skip_value(); });
 #pragma once
@@ -28,6 +28,13 @@ struct JsonScannerOptions {
   std::uint64_t base_offset = 0;
 };
 
+/// What becomes of a key that an object has twice.
+enum class Repeats {
+  kRefused,
+  /// The visitor is given each of them.
+  kGiven,
+};
+
 /// Views `text`, which must be UTF-8. After an error the scanner is of no use.
 /// Errors of all: kCorrupt with the offset.
 class JsonScanner {
@@ -38,7 +45,9 @@ class JsonScanner {
   /// Called before the value of each member; must consume it.
   using MemberVisitor = std::function<Status(const std::string& key)>;
   /// Reads an object.
-  Status members(const MemberVisitor& visit);
+  Status members(
+      const MemberVisitor& visit,
+      Repeats repeats = Repeats::kRefused);
   /// Reads an array; `visit` must consume one element.
   Status elements(const std::function<Status()>& visit);
   Result<std::string> string();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -106,11 +107,24 @@ class HeaderParser {
     if (json_.starts_with('n')) { // null: there is none
       return json_.skip_value();
     }
-    return json_.members([this](const std::string& key) -> Status {
-      LOCKSTEP_ASSIGN(std::string value, json_.string());
-      header_.metadata.emplace_back(key, std::move(value));
-      return {};
-    });
+    // The package keeps the last value of a key.
+    std::unordered_map<std::string, std::size_t> rows;
+    return json_.members(
+        [&](const std::string& key) -> Status {
+          LOCKSTEP_ASSIGN(std::string value, json_.string());
+          const auto [row, is_new] =
+              rows.try_emplace(key, header_.metadata.size());
+          if (is_new) {
+            header_.metadata.emplace_back(key, std::move(value));
+          } else {
+            header_.metadata[row->second].second = std::move(value);
+            warn(format(
+                "__metadata__ has the key `{}` twice: its last value counts",
+                escape(key)));
+          }
+          return {};
+        },
+        Repeats::kGiven);
   }
 
   Status tensor(const std::string& name) {
@@ -219,15 +233,18 @@ class HeaderParser {
   }
 
   Status unknown_field(const std::string& tensor, const std::string& field) {
+    warn(format(
+        "tensor `{}` has the unknown field `{}`",
+        escape(tensor),
+        escape(field)));
+    return json_.skip_value();
+  }
+
+  void warn(std::string text) {
     if (header_.warnings.size() < kMaxWarnings) {
       header_.warnings.push_back(
-          {.name = "W_SAFETENSORS_FIELD",
-           .text = format(
-               "tensor `{}` has the unknown field `{}`",
-               escape(tensor),
-               escape(field))});
+          {.name = "W_SAFETENSORS_FIELD", .text = std::move(text)});
     }
-    return json_.skip_value();
   }
 
   JsonScanner json_;

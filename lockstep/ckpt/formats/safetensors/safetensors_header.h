@@ -43,7 +43,7 @@ struct SafetensorsHeader {
   std::vector<std::pair<std::string, std::string>> metadata = {};
   /// In the order of their bytes; they tile the data.
   std::vector<SafetensorsEntry> tensors = {};
-  /// W_SAFETENSORS_FIELD for unknown fields.
+  /// W_SAFETENSORS_FIELD for unknown fields and repeated keys of metadata.
   std::vector<Warning> warnings = {};
 };
 

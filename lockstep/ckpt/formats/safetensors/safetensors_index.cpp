@@ -16,6 +16,8 @@
 namespace lockstep::ckpt {
 namespace {
 
+constexpr std::string_view kIndexEnding = ".index.json";
+
 constexpr std::uint64_t kMaxIndexBytes = 100'000'000;
 constexpr std::string_view kMap = "weight_map";
 
@@ -176,10 +178,7 @@ class ShardedReader {
     Shard& shard = shards_[name];
     file_.file_bytes += part.file_bytes;
     const auto append = [](auto& to, auto& from) {
-      to.insert(
-          to.end(),
-          std::make_move_iterator(from.begin()),
-          std::make_move_iterator(from.end()));
+      std::ranges::move(from, std::back_inserter(to));
     };
     append(file_.storages, part.storages);
     append(file_.warnings, part.warnings);
@@ -214,6 +213,17 @@ class ShardedReader {
                  some_names(others))});
       }
     }
+    std::string whole = base_name(input_.path); // the model in one file
+    whole.resize(
+        whole.size() -
+        (whole.ends_with(kIndexEnding) ? kIndexEnding.size() : 0));
+    if (!shards_.contains(whole) && whole.ends_with(".safetensors") &&
+        input_.fs->stat(parent_directory(input_.path) + "/" + whole)) {
+      file_.warnings.push_back(
+          {.name = "W_INDEX_UNUSED",
+           .text =
+               format("'{}' is not in the index and left out", escape(whole))});
+    }
   }
 
   static constexpr std::uint64_t kMaxHead = 512;
@@ -232,8 +242,6 @@ Result<bool> has_weight_map(ByteSource& source) {
   LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(0, source.size(), scratch));
   return as_text(bytes).find("\"weight_map\"") != std::string_view::npos;
 }
-
-constexpr std::string_view kIndexEnding = ".index.json";
 
 Result<ReadInput> open_index(const ReadInput& folder, const std::string& name) {
   ReadInput index = folder;

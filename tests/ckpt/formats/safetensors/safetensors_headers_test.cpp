@@ -69,7 +69,8 @@ std::vector<Header> metadata_headers() {
       {with_metadata("0"), kNobody},
       {with_metadata(R"(null,"__metadata__":null)"), kNobody},
       {with_metadata(R"({"a":"1"},"__metadata__":{})"), kNobody},
-      {with_metadata(R"({"a":"1","a":"2"})"), kPackageOnly},
+      {with_metadata(R"({"a":"1","a":"2"})")},
+      {with_metadata(R"({"a":"1","a":2})"), kNobody},
   };
 }
 

@@ -99,6 +99,41 @@ TEST(ShardedFolder, IsReadByItsIndex) {
   }
 }
 
+// As `convert ... model.safetensors` leaves it in a folder of an old model.
+TEST(ShardedIndex, WarnsOfAFileThatTheIndexIsNamedAfter) {
+  MemoryFs fs;
+  ASSERT_TRUE(fs.create_directories("m"));
+  for (const char* path : {"m/old.safetensors", "m/model.safetensors"}) {
+    ASSERT_TRUE(save(path, one_tensor("a"), {.format = "safetensors"}, fs));
+  }
+  put_file(
+      fs,
+      "m/model.safetensors.index.json",
+      R"({"weight_map":{"a":"old.safetensors"}})");
+  for (const char* path : {"m", "m/model.safetensors.index.json"}) {
+    const auto file = load(path, {}, fs);
+    ASSERT_TRUE(file) << to_string(file.error());
+    ASSERT_EQ(file->warnings.size(), 1U) << path;
+    EXPECT_EQ(
+        to_string(file->warnings[0]),
+        "W_INDEX_UNUSED: 'model.safetensors' is not in the index and left "
+        "out");
+  }
+  MemoryFs own; // the only file, with an index of its own
+  ASSERT_TRUE(save(
+      "model.safetensors",
+      one_tensor("a"),
+      {.format = "safetensors"},
+      own));
+  put_file(
+      own,
+      "model.safetensors.index.json",
+      R"({"weight_map":{"a":"model.safetensors"}})");
+  const auto file = load("model.safetensors.index.json", {}, own);
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_TRUE(file->warnings.empty());
+}
+
 // A shard with this `__metadata__`.
 void put_shard(MemoryFs& fs, const std::string& name, std::string metadata) {
   put_file(

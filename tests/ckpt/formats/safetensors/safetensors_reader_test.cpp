@@ -86,6 +86,25 @@ TEST(SafetensorsReader, WarnsOfUnknownFields) {
           .text = "tensor `a` has the unknown field `x`"}));
 }
 
+TEST(SafetensorsReader, TakesTheLastValueOfAKeyOfTheMetadata) {
+  const std::string bytes = safetensors(
+      R"({"__metadata__":{"k":"1","n":"x","k":"2"},)"
+      R"("a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})",
+      "a");
+  const auto file = load_bytes(bytes);
+  ASSERT_TRUE(file) << to_string(file.error());
+  const auto& attributes = file->root.as_dict()->attributes;
+  ASSERT_EQ(attributes.size(), 1U);
+  EXPECT_EQ(attributes[0].second.find("k")->text(), "2");
+  EXPECT_EQ(attributes[0].second.as_dict()->items.size(), 2U);
+  EXPECT_THAT(
+      file->warnings,
+      ElementsAre(Warning{
+          .name = "W_SAFETENSORS_FIELD",
+          .text = "__metadata__ has the key `k` twice: its last value "
+                  "counts"}));
+}
+
 TEST(SafetensorsReader, LeavesJsonToTheDiagnosis) {
   const std::string json = R"({"meta":{"error":404}})";
   const auto file = load_bytes(json);
