@@ -13,17 +13,14 @@
 namespace lockstep::ckpt::internal {
 namespace {
 
-// c10::Layout, as LibTorch writes it.
+// c10::Layout, as LibTorch writes it; it reads no other sparse tensors.
 struct NativeLayout {
   std::string_view name = {};
   std::int64_t number = 0;
 };
 constexpr std::array kNativeLayouts{
     NativeLayout{"sparse_coo", 1},
-    NativeLayout{"sparse_csr", 2},
-    NativeLayout{"sparse_csc", 4},
-    NativeLayout{"sparse_bsr", 5},
-    NativeLayout{"sparse_bsc", 6}};
+    NativeLayout{"sparse_csr", 2}};
 
 // Lists with a function of their own; others carry their type as text.
 struct ListFunction {
@@ -199,6 +196,17 @@ Status ScriptPickler::tensor(const Tensor& tensor) {
 Status ScriptPickler::sparse(const LayoutTensor& tensor) {
   const auto* row =
       std::ranges::find(kNativeLayouts, tensor.layout, &NativeLayout::name);
+  if (row == kNativeLayouts.end()) {
+    Error error = refuse(
+        ErrorCode::kUnsupported,
+        "E_NOT_SCRIPT",
+        format(
+            "LibTorch reads sparse tensors of the layouts sparse_coo and "
+            "sparse_csr; got {}",
+            tensor.layout));
+    error.hint = "call to_sparse() or to_sparse_csr() before saving";
+    return error;
+  }
   out_.global("torch._utils._rebuild_sparse_tensor");
   out_.op(Op::kMark);
   integer(row->number);

@@ -238,5 +238,40 @@ TEST_F(LibtorchWriter, RefusesWhatLibTorchCannotHold) {
   EXPECT_EQ(refusal(Value::list({other, same})), "E_NOT_SCRIPT");
 }
 
+Value sparse_of(const std::string& layout) {
+  const auto call_of = [](const char* name, const Value& args) {
+    return Object{.global = name, .args = std::make_shared<Value>(args)};
+  };
+  const Tensor indices = tensor_of<std::int64_t>(DType::kInt64, {0, 1}, {2});
+  Tuple parts{.items = {indices, indices, Size{{1, 2}}}};
+  if (layout != "sparse_coo") {
+    parts.items.insert(parts.items.begin(), indices);
+  }
+  return Object{call_of(
+      "torch._utils._rebuild_sparse_tensor",
+      Value::tuple(
+          {call_of(
+               "torch.serialization._get_layout",
+               Value::tuple({"torch." + layout})),
+           std::move(parts)}))};
+}
+
+// torch::jit::load takes sparse_coo and sparse_csr alone.
+TEST_F(LibtorchWriter, RefusesSparseLayoutsThatLibTorchDoesNotRead) {
+  for (const char* layout : {"sparse_coo", "sparse_csr"}) {
+    const Value root = Value::dict({{"w", sparse_of(layout)}});
+    const Status saved = save("m.pt", root, {.format = "libtorch"}, fs_);
+    EXPECT_TRUE(saved) << to_string(saved.error());
+  }
+  for (const char* layout : {"sparse_csc", "sparse_bsr", "sparse_bsc"}) {
+    const Value root = Value::dict({{"w", sparse_of(layout)}});
+    const Status saved = save("m.pt", root, {.format = "libtorch"}, fs_);
+    ASSERT_FALSE(saved) << layout;
+    EXPECT_EQ(saved.error().detail, "E_NOT_SCRIPT");
+    EXPECT_THAT(saved.error().message, HasSubstr(layout));
+    EXPECT_THAT(saved.error().hint, HasSubstr("to_sparse_csr"));
+  }
+}
+
 } // namespace
 } // namespace lockstep::ckpt
