@@ -229,6 +229,7 @@ Result<int> show(
 
 // The value of that name, else the tensors of the module of that name.
 Result<ckpt::Value> find(const ckpt::Value& root, const std::string& key) {
+  LOCKSTEP_TRY(ckpt::check_unambiguous(root, key));
   auto value = ckpt::find_path(root, key);
   if (value) {
     return value;

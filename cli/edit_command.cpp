@@ -27,17 +27,29 @@ std::string alone_text(const ckpt::Edited& edited) {
                    escape(edited.report.weights_key));
 }
 
+// What lies beside the weights of a second file.
+std::string others_text(const ckpt::KeyReport& report) {
+  return report.left_out.empty()
+             ? ""
+             : format(
+                   "left out: {} of the second file; the first has its own, "
+                   "or weights alone\n",
+                   names_text(report.left_out));
+}
+
 void print_edit(
     const Common& common,
     const EditJob& job,
     const ckpt::Edited& edited,
     const Written& written) {
   const ckpt::KeyReport& report = edited.report;
-  const auto left_out = records_without_place(
+  const auto records = records_without_place(
       job.records,
       ckpt::format_to_write(written.format)->writer);
   if (common.json) {
     Json result = ckpt::to_json(report);
+    std::vector<std::string> left_out = report.left_out;
+    left_out.insert(left_out.end(), records.begin(), records.end());
     if (!left_out.empty()) {
       result.set("left_out", Json::array(left_out));
     }
@@ -50,8 +62,8 @@ void print_edit(
            ? ckpt::to_text(report, kMaxReportRows) + "would have "
            : "") +
       ckpt::counts_text(report) + "\n" + ckpt::prefixes_text(report) +
-      alone_text(edited) + left_out_text(left_out, written.format) +
-      wrote_text(written));
+      alone_text(edited) + others_text(report) +
+      left_out_text(records, written.format) + wrote_text(written));
 }
 
 // FILE itself, unless there is another name.

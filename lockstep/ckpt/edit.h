@@ -48,8 +48,9 @@ WeightsPlace locate_weights(const Value& root);
 
 /// The same for those who change keys: only a dict will do. `key` names the
 /// place instead of the usual keys, as `WeightsPlace::key` does; "" searches.
-/// Errors: kNotFound (E_NO_KEY); kUnsupported (E_NO_WEIGHTS) for a whole model
-/// or a value without keys.
+/// Errors: kNotFound (E_NO_KEY); kInvalidArgument (E_AMBIGUOUS) if two entries
+/// have that name; kUnsupported (E_NO_WEIGHTS) for a whole model or a value
+/// without keys.
 Result<WeightsPlace> weights_to_edit(
     const Value& root,
     std::string_view key = {});
@@ -79,6 +80,8 @@ struct KeyReport {
   std::vector<std::string> replaced = {};
   /// Keys that stay as they are.
   std::uint64_t kept = 0;
+  /// Entries of a second file that have no place in the result (`merge`).
+  std::vector<std::string> left_out = {};
   /// What `strip_prefix` took off: "module.", "_orig_mod.module.".
   std::string stripped = {};
   /// A wrapper's prefix that all keys have afterwards, too: that of another
@@ -186,13 +189,15 @@ Result<Edited> rename_keys(
 /// name is a weight, or a module with all weights below it ("layer1" keeps
 /// "layer1.0.conv1.weight"), and the dict of the weights with these is the
 /// tree; `_metadata` follows.
-/// Errors: kNotFound (E_NO_KEY); kInvalidArgument without names.
+/// Errors: kNotFound (E_NO_KEY); kInvalidArgument without names, and for a name
+/// that two entries have (E_AMBIGUOUS).
 Result<Edited> pick(const Value& root, std::span<const std::string> names);
 
 /// Takes away what `names` say: entries of the tree by their dotted names
 /// ("optimizer", "state_dict.fc.bias"), or weights and modules by theirs, also
 /// with the key of the weights in front ("state_dict.fc").
-/// Errors: kNotFound (E_NO_KEY); kInvalidArgument without names.
+/// Errors: kNotFound (E_NO_KEY); kInvalidArgument without names, and for a name
+/// that two entries have (E_AMBIGUOUS).
 Result<Edited> drop(const Value& root, std::span<const std::string> names);
 
 /// How `merge` treats keys that both have.
@@ -202,8 +207,12 @@ struct MergeOptions {
 };
 
 /// The weights of both, in the order of `first`, then `second`; beside them
-/// the other entries of both checkpoints.
-/// Errors: kInvalidArgument (E_KEY_COLLISION); as `weights_to_edit`.
+/// the other entries of both checkpoints. Those of `second` are left out, and
+/// named in the report, where `first` has an entry of that name that is not to
+/// be replaced, or is nothing but weights.
+/// Errors: kInvalidArgument (E_KEY_COLLISION; E_AMBIGUOUS if both have a key
+/// and one of them another that looks like it: 1 and '1'); as
+/// `weights_to_edit`.
 Result<Edited> merge(
     const Value& first,
     const Value& second,

@@ -272,17 +272,18 @@ std::string first_tensor_of(const Value& root, const Storage* storage);
 /// The value at `path`, its dotted name: "optimizer.param_groups.0.lr"; keys
 /// may hold dots themselves. "" is `root` itself. Modules are entered by the
 /// names of their state_dict, other objects by their state. Ownership: shared
-/// with `root`. Errors: kNotFound, with the nearest names.
+/// with `root`. Errors: kNotFound, with the nearest names; as the next.
 Result<Value> find_path(const Value& root, std::string_view path);
 
-/// The name in `root`, a value's or that of a module, nearest to `path`, which
-/// nothing has; "" if none is near. The name of an entry that holds the weights
-/// may be missing from `path`.
+/// Errors: kInvalidArgument (E_AMBIGUOUS) if two values have that name.
+Status check_unambiguous(const Value& root, std::string_view path);
+
+/// The name of a value or module in `root` nearest to `path`, which nothing
+/// has, or "". The entry that holds the weights may be missing from `path`.
 std::string near_name(const Value& root, std::string_view path);
 
 /// The tensors whose names begin with `prefix` and a dot, as a dict of the rest
-/// of their names: "layer1.0" of a flat state_dict. Null if there are none.
-/// Errors: kUnsafe (E_LIMIT).
+/// of their names; null if there are none. Errors: kUnsafe (E_LIMIT).
 Result<std::optional<Value>> find_below(
     const Value& root,
     std::string_view prefix);

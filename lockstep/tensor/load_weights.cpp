@@ -220,7 +220,8 @@ FoundWeights weights_of(const ckpt::Value& root, const std::string& key) {
     found.note.clear(); // it was named
     return found;
   }
-  if (auto part = named_part(root, key)) {
+  const bool is_absent = entry.error().code == ErrorCode::kNotFound;
+  if (auto part = is_absent ? named_part(root, key) : std::nullopt) {
     return *std::move(part);
   }
   raise(std::move(entry).error());

@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxSteps = 100'000;
 class Search {
  public:
   Found find(const Value& value, std::string_view path) {
-    if (++steps_ > kMaxSteps) {
+    if (is_ambiguous_ || ++steps_ > kMaxSteps) {
       return std::nullopt;
     }
     if (const Dict* dict = value.as_dict()) {
@@ -37,8 +37,14 @@ class Search {
     return std::nullopt;
   }
 
+  // Whether another value has the name of the one that was found.
+  [[nodiscard]] bool is_ambiguous() const {
+    return is_ambiguous_;
+  }
+
  private:
   Found in_items(const std::vector<Item>& items, std::string_view path) {
+    Found first;
     for (const auto& [key, value] : items) {
       const std::string name = key_text(key);
       const bool is_front =
@@ -50,11 +56,10 @@ class Search {
       auto found = path.size() == name.size()
                        ? Found(value)
                        : find(value, path.substr(name.size() + 1));
-      if (found) {
-        return found;
-      }
+      is_ambiguous_ |= first && found;
+      first = first ? first : std::move(found);
     }
-    return std::nullopt;
+    return first;
   }
 
   Found in_elements(const std::vector<Value>& values, std::string_view path) {
@@ -102,7 +107,20 @@ class Search {
   }
 
   std::uint64_t steps_ = 0;
+  bool is_ambiguous_ = false;
 };
+
+Error ambiguous(std::string_view path) {
+  return {
+      .code = ErrorCode::kInvalidArgument,
+      .op = "ckpt.show",
+      .message = format(
+          "two values are named '{}', whose keys look alike: as 1 and '1' do, "
+          "or 'a.b' and 'b' in 'a'",
+          escape(path)),
+      .hint = "load the file in Python and rename one of the keys",
+      .detail = "E_AMBIGUOUS"};
+}
 
 // Names that might be meant.
 class Candidates {
@@ -183,8 +201,13 @@ Result<Value> find_path(const Value& root, std::string_view path) {
   if (path.empty()) {
     return root;
   }
-  if (auto found = Search().find(root, path)) {
-    return *std::move(found);
+  Search search;
+  auto named = search.find(root, path);
+  if (search.is_ambiguous()) {
+    return ambiguous(path);
+  }
+  if (named) {
+    return *std::move(named);
   }
   if (auto found = unnamed_tensor(root, path)) {
     return *std::move(found);
@@ -197,6 +220,12 @@ Result<Value> find_path(const Value& root, std::string_view path) {
       .hint = near.empty() ? "run 'lockstep ckpt ls FILE' to see all names"
                            : format("did you mean '{}'?", escape(near)),
       .detail = "E_NO_KEY"};
+}
+
+Status check_unambiguous(const Value& root, std::string_view path) {
+  Search search;
+  search.find(root, path);
+  return search.is_ambiguous() ? Status(ambiguous(path)) : Status();
 }
 
 Result<std::optional<Value>> find_below(

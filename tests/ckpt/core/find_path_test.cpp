@@ -70,6 +70,24 @@ TEST(FindPath, TriesEveryWayThroughKeysWithDots) {
   EXPECT_EQ(at(root, "c."), 5);
 }
 
+TEST(FindPath, RefusesANameThatTwoValuesHave) {
+  const Value root = Value::dict(
+      {{"a", Value::dict({{"b", 1}, {"c", 2}})},
+       {"a.b", 3},
+       {"7", 4},
+       {7, 5},
+       {"deep", Value::list({Value::dict({{"x.y", 6}, {"x", 7}})})}});
+  for (const char* path : {"a.b", "7"}) {
+    EXPECT_EQ(find_path(root, path).error().detail, "E_AMBIGUOUS") << path;
+    EXPECT_FALSE(check_unambiguous(root, path)) << path;
+    const Value outer = Value::list({root});
+    EXPECT_FALSE(check_unambiguous(outer, std::string("0.") + path)) << path;
+  }
+  EXPECT_EQ(at(root, "a.c"), 2);
+  EXPECT_EQ(at(root, "deep.0.x.y"), 6);
+  EXPECT_TRUE(check_unambiguous(root, "nothing"));
+}
+
 TEST(FindPath, TakesWholeStepsOnly) {
   const Value root = Value::dict(
       {{"ab", 1},
@@ -142,7 +160,7 @@ TEST(FindPath, GivesUpOnKeysThatMatchWithoutEnd) {
     path += "a.a.";
   }
   EXPECT_FALSE(find_path(node, path + "missing"));
-  EXPECT_EQ(at(node, path + "end"), 1);
+  EXPECT_EQ(find_path(node, path + "end").error().detail, "E_AMBIGUOUS");
 }
 
 TEST(FindBelow, GathersTensorsUnderTheRestOfTheirNames) {

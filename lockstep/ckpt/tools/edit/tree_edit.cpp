@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -33,6 +31,18 @@ Status check_names(std::span<const std::string> names) {
                    .hint = "'lockstep ckpt FILE' and 'lockstep ckpt ls FILE' "
                            "list the names"})
              : Status();
+}
+
+// No name may mean two entries of the tree, nor two of its weights.
+Status check_clear(const Value& root, std::span<const std::string> names) {
+  const WeightsPlace place = locate_weights(root);
+  for (const std::string& name : names) {
+    LOCKSTEP_TRY(check_unambiguous(root, name));
+    if (!place.key.empty()) {
+      LOCKSTEP_TRY(check_unambiguous(place.value, name));
+    }
+  }
+  return {};
 }
 
 // Of names that are met by no key among those that an edit looks at.
@@ -196,102 +206,6 @@ Edited whole(Value value, const std::string& name) {
   return edited;
 }
 
-// What lies beside the weights: the first file's stays unless the second's is
-// asked for.
-void add_others(
-    Dict& result,
-    const Value& second,
-    const std::string& weights_key,
-    const MergeOptions& options,
-    KeyReport& report) {
-  std::unordered_map<std::string, std::size_t> rows;
-  for (const Item& item : result.items) {
-    rows.try_emplace(
-        key_text(item.first),
-        static_cast<std::size_t>(&item - result.items.data()));
-  }
-  for (const auto& [key, value] : second.as_dict()->items) {
-    const std::string name = key_text(key);
-    if (name == weights_key) {
-      continue;
-    }
-    const auto [row, is_new] = rows.try_emplace(name, result.items.size());
-    if (is_new) {
-      result.items.emplace_back(key, value);
-      report.changes.push_back({.to = name});
-    } else if (options.replace && name != report.weights_key) {
-      result.items[row->second].second = value;
-      report.replaced.push_back(name);
-    }
-  }
-}
-
-Error collisions(const std::vector<std::string>& names) {
-  return {
-      .code = ErrorCode::kInvalidArgument,
-      .op = "ckpt.edit",
-      .message = format(
-          "both files have {}: {}",
-          counted(names.size(), "key"),
-          some_names(names)),
-      .hint = "--replace takes the second file's values",
-      .detail = "E_KEY_COLLISION"};
-}
-
-Status merge_items(
-    Dict& result,
-    const Dict& second,
-    const MergeOptions& options,
-    KeyReport& report) {
-  std::map<std::string, std::size_t> places;
-  std::vector<std::string> in_both;
-  for (std::size_t i = 0; i < result.items.size(); ++i) {
-    places.emplace(key_text(result.items[i].first), i);
-  }
-  for (const auto& [key, value] : second.items) {
-    const std::string name = key_text(key);
-    const auto [place, is_new] = places.emplace(name, result.items.size());
-    if (is_new) {
-      result.items.emplace_back(key, value);
-      report.changes.push_back({.to = name});
-    } else if (options.replace) {
-      result.items[place->second].second = value;
-      report.replaced.push_back(name);
-    } else {
-      in_both.push_back(name);
-    }
-  }
-  return in_both.empty() ? Status() : Status(collisions(in_both));
-}
-
-// Python attributes other than `_metadata`.
-Status merge_attributes(
-    Dict& result,
-    const Dict& second,
-    const MergeOptions& options) {
-  std::map<std::string, std::size_t> places;
-  std::vector<std::string> in_both;
-  for (std::size_t i = 0; i < result.attributes.size(); ++i) {
-    places.emplace(key_text(result.attributes[i].first), i);
-  }
-  for (const auto& [key, value] : second.attributes) {
-    const std::string name = key_text(key);
-    if (name == kStateMetadata) {
-      continue;
-    }
-    const auto [place, is_new] = places.emplace(name, result.attributes.size());
-    if (is_new) {
-      result.kind = Dict::Kind::kOrderedDict; // a plain dict has none
-      result.attributes.emplace_back(key, value);
-    } else if (options.replace) {
-      result.attributes[place->second].second = value;
-    } else {
-      in_both.push_back("<attributes>." + name);
-    }
-  }
-  return in_both.empty() ? Status() : Status(collisions(in_both));
-}
-
 // Whether `names` are entries of a checkpoint, whose weights lie in one of its
 // entries, and not weights.
 bool are_entries(const Value& root, std::span<const std::string> names) {
@@ -305,6 +219,7 @@ bool are_entries(const Value& root, std::span<const std::string> names) {
 
 Result<Edited> pick(const Value& root, std::span<const std::string> names) {
   LOCKSTEP_TRY(check_names(names));
+  LOCKSTEP_TRY(check_clear(root, names));
   if (names.size() == 1) {
     if (auto value = find_path(root, names[0])) {
       return whole(*std::move(value), names[0]);
@@ -325,6 +240,7 @@ Result<Edited> pick(const Value& root, std::span<const std::string> names) {
 
 Result<Edited> drop(const Value& root, std::span<const std::string> names) {
   LOCKSTEP_TRY(check_names(names));
+  LOCKSTEP_TRY(check_clear(root, names));
   Edited edited{.root = root};
   std::vector<std::string> rest;
   std::vector<KeyChange> gone;
@@ -359,26 +275,6 @@ Result<Edited> drop(const Value& root, std::span<const std::string> names) {
       gone.begin(),
       gone.end());
   return edited;
-}
-
-Result<Edited>
-merge(const Value& first, const Value& second, const MergeOptions& options) {
-  LOCKSTEP_ASSIGN(const WeightsPlace a, weights_to_edit(first));
-  LOCKSTEP_ASSIGN(const WeightsPlace b, weights_to_edit(second));
-  KeyReport report{.weights_key = a.key};
-  Dict weights = *a.value.as_dict();
-  const std::size_t before = weights.items.size();
-  LOCKSTEP_TRY(merge_items(weights, *b.value.as_dict(), options, report));
-  report.kept = before - report.replaced.size();
-  internal::merge_metadata(weights, *b.value.as_dict());
-  LOCKSTEP_TRY(merge_attributes(weights, *b.value.as_dict(), options));
-  Value root = with_weights(first, a, std::move(weights));
-  if (!a.key.empty() && !b.key.empty()) {
-    Dict whole_dict = *root.as_dict();
-    add_others(whole_dict, second, b.key, options, report);
-    root = std::move(whole_dict);
-  }
-  return Edited{.root = std::move(root), .report = std::move(report)};
 }
 
 } // namespace lockstep::ckpt

@@ -108,6 +108,7 @@ WeightsPlace locate_weights(const Value& root) {
 Result<WeightsPlace> weights_to_edit(const Value& root, std::string_view key) {
   WeightsPlace place = locate_weights(root);
   if (!key.empty()) {
+    LOCKSTEP_TRY(check_unambiguous(root, key));
     const Value* value = find_entry(root, key);
     if (value == nullptr) {
       return Error{

@@ -194,6 +194,119 @@ TEST(Merge, RefusesOrReplacesWhatBothHave) {
   EXPECT_TRUE(to_text(report, 1).starts_with("= a."));
 }
 
+Tensor sized(std::int64_t size) {
+  return tensor_of<float>(
+      DType::kFloat32,
+      std::vector<float>(static_cast<std::size_t>(size)),
+      {size});
+}
+
+// 0 and '0' are two keys of a dict.
+TEST(Merge, KeepsKeysOfTheSecondThatLookAlike) {
+  const Value first = Value::dict({{"w", sized(1)}});
+  const Value second = Value::dict({{0, sized(2)}, {"0", sized(3)}});
+  for (const bool replace : {false, true}) {
+    const auto merged = merge(first, second, {.replace = replace});
+    ASSERT_TRUE(merged) << to_string(merged.error());
+    EXPECT_THAT(keys_of(merged->root), ElementsAre("w", "0", "0"));
+    EXPECT_EQ(merged->root.find(0)->as_tensor()->numel(), 2);
+    EXPECT_EQ(merged->root.find("0")->as_tensor()->numel(), 3);
+    EXPECT_EQ(merged->report.changes.size(), 2U);
+  }
+  const auto with_attributes = [](const Value& root) {
+    return Value(Dict{
+        .kind = Dict::Kind::kOrderedDict,
+        .items = {{"only", sized(1)}},
+        .attributes = root.as_dict()->items});
+  };
+  const auto merged = merge(first, with_attributes(second), {.replace = true});
+  ASSERT_TRUE(merged) << to_string(merged.error());
+  EXPECT_EQ(merged->root.as_dict()->attributes.size(), 2U);
+}
+
+TEST(Merge, RefusesToGuessWhichOfTwoKeysIsMeant) {
+  const Value one = Value::dict({{"0", sized(1)}});
+  const Value two = Value::dict({{0, sized(2)}, {"0", sized(3)}});
+  for (const bool replace : {false, true}) {
+    for (const auto& [first, second] :
+         {std::pair(one, two), std::pair(two, one)}) {
+      const auto merged = merge(first, second, {.replace = replace});
+      ASSERT_FALSE(merged);
+      EXPECT_EQ(merged.error().detail, "E_AMBIGUOUS");
+    }
+  }
+}
+
+// All pairs of bare weights and checkpoints.
+TEST(Merge, NamesWhatTheResultHasNoPlaceFor) {
+  const auto left_out = [](const Value& a, const Value& b, bool replace) {
+    const auto merged = merge(a, b, {.replace = replace});
+    EXPECT_TRUE(merged) << to_string(merged.error());
+    return merged->report.left_out;
+  };
+  const Value bare = Value::dict({{"w", sized(1)}});
+  const Value full = Value::dict(
+      {{"state_dict", Value::dict({{"v", sized(1)}})},
+       {"epoch", 5},
+       {"opt", Value::dict({{"m", sized(4)}})}});
+  const Value composer = Value::dict(
+      {{"state",
+        Value::dict({{"model", Value::dict({{"u", sized(1)}})}, {"step", 3}})},
+       {"rng", 1}});
+  Value marked =
+      Value::ordered_dict({{"model", Value::dict({{"t", sized(1)}})}});
+  marked.as_dict()->attributes.emplace_back("note", "x");
+  for (const bool replace : {false, true}) {
+    EXPECT_THAT(left_out(bare, part("b"), replace), ElementsAre());
+    EXPECT_THAT(left_out(full, bare, replace), ElementsAre());
+    EXPECT_THAT(left_out(bare, full, replace), ElementsAre("epoch", "opt"));
+    EXPECT_THAT(
+        left_out(bare, composer, replace),
+        ElementsAre("state.step", "rng"));
+    EXPECT_THAT(left_out(full, composer, replace), ElementsAre());
+    EXPECT_THAT(
+        left_out(bare, marked, replace),
+        ElementsAre("<attributes>.note"));
+  }
+  const Value later = Value::dict(
+      {{"model", Value::dict({{"b", sized(1)}})},
+       {"state_dict", "a setting"},
+       {"epoch", 6}});
+  EXPECT_THAT(left_out(full, later, false), ElementsAre("state_dict", "epoch"));
+  EXPECT_THAT(left_out(full, later, true), ElementsAre("state_dict"));
+}
+
+// The weights of both, and what lies beside them, one level down.
+TEST(Merge, JoinsCheckpointsWhoseWeightsAreNested) {
+  const auto file = [](const char* name, int step, const char* other) {
+    return Value::dict(
+        {{"state",
+          Value::dict(
+              {{"model", Value::dict({{name, sized(1)}})},
+               {"step", step},
+               {other, 1}})}});
+  };
+  for (const bool replace : {false, true}) {
+    const auto merged =
+        merge(file("a", 1, "x"), file("b", 2, "y"), {.replace = replace});
+    ASSERT_TRUE(merged) << to_string(merged.error());
+    const Value& state = *merged->root.find("state");
+    EXPECT_THAT(keys_of(state), ElementsAre("model", "step", "x", "y"));
+    EXPECT_THAT(keys_of(*state.find("model")), ElementsAre("a", "b"));
+    EXPECT_EQ(*state.find("step")->as_int(), replace ? 2 : 1);
+    const auto& report = merged->report;
+    EXPECT_THAT(
+        replace ? report.replaced : report.left_out,
+        ElementsAre("state.step"));
+  }
+  const Value flat = Value::dict(
+      {{"model", Value::dict({{"c", sized(1)}})}, {"state", "old"}});
+  const auto merged = merge(flat, file("b", 2, "y"), {.replace = true});
+  ASSERT_TRUE(merged) << to_string(merged.error());
+  EXPECT_THAT(keys_of(*merged->root.find("state")), ElementsAre("step", "y"));
+  EXPECT_THAT(keys_of(*merged->root.find("model")), ElementsAre("c", "b"));
+}
+
 TEST(Merge, TakesOtherAttributesOfTheSecond) {
   const Value first = Value::dict({{"a", tensor()}});
   Value second = Value::ordered_dict({{"b", tensor()}});
@@ -234,6 +347,39 @@ TEST(TreeEdit, TakesNoMoreThanTheKeysThatHaveTheName) {
   const auto picked = pick(root, Names{"module.0"});
   ASSERT_TRUE(picked) << to_string(picked.error());
   EXPECT_THAT(keys_of(picked->root), ElementsAre("module.0.w"));
+}
+
+// Keys that look alike: a name must not mean one of them in one command and
+// the other in the next.
+TEST(TreeEdit, RefusesANameThatTwoEntriesHave) {
+  const Value nested =
+      Value::dict({{"a", Value::dict({{"b", sized(1)}})}, {"a.b", sized(2)}});
+  const Value typed = Value::dict({{"1", sized(1)}, {1, sized(2)}});
+  const Value none = Value::dict({{"None", sized(1)}, {Value(), sized(2)}});
+  for (const auto& [weights, name] :
+       {std::pair(nested, "a.b"),
+        std::pair(typed, "1"),
+        std::pair(none, "None")}) {
+    const Value file =
+        Value::dict({{"state_dict", weights}, {"epoch", 1}, {"opt", 2}});
+    const Names inner{std::string("state_dict.") + name};
+    for (const auto& result :
+         {pick(weights, Names{name}),
+          pick(weights, Names{"x", name}),
+          drop(weights, Names{name}),
+          pick(file, Names{name}),
+          drop(file, Names{name}),
+          pick(file, inner),
+          drop(file, inner)}) {
+      ASSERT_FALSE(result) << name;
+      EXPECT_EQ(result.error().detail, "E_AMBIGUOUS") << name;
+    }
+    EXPECT_EQ(find_path(weights, name).error().detail, "E_AMBIGUOUS");
+    EXPECT_EQ(weights_to_edit(weights, name).error().detail, "E_AMBIGUOUS");
+    EXPECT_TRUE(drop(file, Names{"epoch"}));
+    EXPECT_TRUE(pick(file, Names{"state_dict"}));
+  }
+  EXPECT_TRUE(pick(nested, Names{"a"}));
 }
 
 } // namespace
