@@ -4,9 +4,7 @@
 
 #include <torch/optim/optimizer.h>
 
-#include "lockstep/base/error.h"
-#include "lockstep/base/strings.h"
-#include "lockstep/ckpt/print.h"
+#include "lockstep/dist/internal/two_sided_groups.h"
 #include "lockstep/dist/zero_redundancy_optimizer.h"
 #include "lockstep/optim/torch_groups.h"
 #include "lockstep/optim/torch_optim_state.h"
@@ -20,7 +18,8 @@ class TorchOptimizer final : public Optimizer {
  public:
   explicit TorchOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer)
       : optimizer_(std::move(optimizer)) {
-    groups_ = seen_ = given_ = lockstep::param_groups(*optimizer_);
+    both_.groups = lockstep::param_groups(*optimizer_);
+    both_.mark_as_seen(both_.groups);
   }
 
   [[nodiscard]] std::optional<std::int64_t> step_calls()
@@ -29,10 +28,10 @@ class TorchOptimizer final : public Optimizer {
   }
 
   void step() override {
-    refuse_two_changes(take_changes());
+    both_.refuse_two_changes(take_changes());
     ++step_calls_;
-    set_options(*optimizer_, groups_);
-    mark_as_seen();
+    set_options(*optimizer_, both_.groups);
+    both_.mark_as_seen(lockstep::param_groups(*optimizer_));
     optimizer_->step();
     count_changes();
   }
@@ -44,9 +43,9 @@ class TorchOptimizer final : public Optimizer {
     take_changes();
     ckpt::Value state = lockstep::state_dict(*optimizer_);
     ckpt::List groups;
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
+    for (std::size_t i = 0; i < both_.groups.size(); ++i) {
       ckpt::Dict group;
-      for (const NamedOption& option : groups_[i].options) {
+      for (const NamedOption& option : both_.groups[i].options) {
         group.items.emplace_back(option.first, option.second);
       }
       group.items.emplace_back(
@@ -58,18 +57,18 @@ class TorchOptimizer final : public Optimizer {
     return state;
   }
   void load_state_dict(const ckpt::Value& state) override {
-    groups_ = lockstep::load_state_dict(*optimizer_, state);
-    mark_as_seen();
+    both_.groups = lockstep::load_state_dict(*optimizer_, state);
+    both_.mark_as_seen(lockstep::param_groups(*optimizer_));
   }
   void use_workers(Workers /*workers*/) override {}
   std::vector<ParamGroup>& param_groups() noexcept override {
     take_changes();
-    return groups_;
+    return both_.groups;
   }
   [[nodiscard]] const std::vector<ParamGroup>& param_groups()
       const noexcept override {
     take_changes();
-    return groups_;
+    return both_.groups;
   }
 
  private:
@@ -77,7 +76,7 @@ class TorchOptimizer final : public Optimizer {
   // not see; who holds copies of the parameters asks them, and so does a graph
   // that saved them.
   void count_changes() const {
-    for (const ParamGroup& group : groups_) {
+    for (const ParamGroup& group : both_.groups) {
       for (const at::Tensor& param : group.params) {
         if (param.grad().defined() && !param.is_inference()) {
           param.unsafeGetTensorImpl()->bump_version();
@@ -86,72 +85,14 @@ class TorchOptimizer final : public Optimizer {
     }
   }
 
-  // LibTorch's schedulers, and who kept a pointer, write into LibTorch's
-  // groups; ours write into `groups_`. What changed on one side is the other
-  // side's, too. Returns LibTorch's groups.
   std::vector<ParamGroup> take_changes() const {
     std::vector<ParamGroup> theirs = lockstep::param_groups(*optimizer_);
-    for (std::size_t i = 0; i < seen_.size(); ++i) {
-      for (const auto& [name, value] : theirs[i].options) {
-        if (!equal(value, seen_[i].find(name)) && !is_changed_here(i, name)) {
-          groups_[i].set(name, value);
-          given_[i].set(name, value);
-          seen_[i].set(name, value);
-        }
-      }
-    }
-    for (std::size_t i = seen_.size(); i < theirs.size(); ++i) {
-      groups_.push_back(theirs[i]);
-      given_.push_back(theirs[i]);
-      seen_.push_back(theirs[i]);
-    }
+    both_.take(theirs);
     return theirs;
   }
 
-  void refuse_two_changes(const std::vector<ParamGroup>& theirs) const {
-    for (std::size_t i = 0; i < theirs.size(); ++i) {
-      for (const auto& [name, value] : theirs[i].options) {
-        if (!equal(value, seen_[i].find(name)) &&
-            !equal(value, groups_[i].find(name))) {
-          raise(
-              {.code = ErrorCode::kInvalidArgument,
-               .op = "optim.step",
-               .message = format(
-                   "'{}' of parameter group {} was changed twice since the "
-                   "last step: to {} in LibTorch's optimizer, to {} in "
-                   "param_groups()",
-                   name,
-                   i,
-                   ckpt::to_text(value),
-                   ckpt::to_text(*groups_[i].find(name))),
-               .hint =
-                   "change it in one of them: with LibTorch's schedulers or "
-                   "with Lockstep's"});
-        }
-      }
-    }
-  }
-
-  void mark_as_seen() {
-    seen_ = lockstep::param_groups(*optimizer_);
-    given_ = groups_;
-  }
-
-  [[nodiscard]] bool is_changed_here(std::size_t group, std::string_view name)
-      const {
-    const ckpt::Value* own = groups_[group].find(name);
-    return own == nullptr || !equal(*own, given_[group].find(name));
-  }
-
-  static bool equal(const ckpt::Value& value, const ckpt::Value* other) {
-    return other != nullptr && ckpt::to_text(value) == ckpt::to_text(*other);
-  }
-
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  mutable std::vector<ParamGroup> groups_ = {};
-  /// LibTorch's and ours when they were last the same.
-  mutable std::vector<ParamGroup> seen_ = {};
-  mutable std::vector<ParamGroup> given_ = {};
+  mutable dist::internal::TwoSidedGroups both_ = {};
   std::int64_t step_calls_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/group_impl.h"
+#include "lockstep/dist/internal/two_sided_groups.h"
 #include "lockstep/dist/objects.h"
 
 namespace lockstep {
@@ -43,16 +44,36 @@ Value list_of(const std::vector<std::int64_t>& numbers) {
   return list;
 }
 
-/// A group's options, with `params` for its parameters.
-Value with_params(const Value& group, const std::vector<std::int64_t>& params) {
+constexpr std::string_view kNames = "param_names";
+
+/// A group's options, with `params` for its parameters, and their names as in
+/// `named`, where that has any.
+Value with_params(
+    const Value& group,
+    const std::vector<std::int64_t>& params,
+    const ParamGroup& named) {
   Value changed = ckpt::Dict();
   if (const ckpt::Dict* dict = group.as_dict()) {
     for (const auto& [key, value] : dict->items) {
       changed.set(key, value);
     }
   }
+  if (const Value* names = named.find(kNames)) {
+    changed.set(std::string(kNames), *names);
+  }
   changed.set("params", list_of(params));
   return changed;
+}
+
+/// Parameters are matched by position.
+void check_names(const Value& saved, const ParamGroup& group) {
+  const Value* names = saved.find(kNames);
+  if (names != nullptr && group.find(kNames) != nullptr &&
+      !group.has(kNames, *names)) {
+    refuse_state(
+        "loaded state dict names the parameters of a group otherwise, or in "
+        "another order");
+  }
 }
 
 /// The numbers that a rank's own optimizer gives its parameters: a group of
@@ -75,21 +96,15 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
     const MakeOptimizer& make,
     dist::ProcessGroup group)
     : group_(dist::group_or_default(std::move(group))),
-      groups_(std::move(params).groups()) {
+      both_(std::make_unique<dist::internal::TwoSidedGroups>()) {
+  both_->groups = std::move(params).groups();
   share_out();
   std::vector<ParamGroup> own;
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    ParamGroup part{.options = groups_[i].options};
-    for (const std::int64_t number : own_part()[i]) {
-      part.params.push_back(params_[static_cast<std::size_t>(number)]);
-    }
-    if (part.params.empty()) {
-      part.params.push_back(at::empty({0}).requires_grad_());
-    }
-    own.push_back(std::move(part));
+  for (std::size_t i = 0; i < both_->groups.size(); ++i) {
+    own.push_back(own_group(i));
   }
   own_ = make(Params(std::move(own)));
-  if (own_ == nullptr || own_->param_groups().size() != groups_.size()) {
+  if (own_ == nullptr || own_->param_groups().size() != both_->groups.size()) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "dist.zero",
@@ -98,23 +113,48 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
              own_ == nullptr
                  ? "no parameter groups"
                  : counted(own_->param_groups().size(), "parameter group"),
-             groups_.size()),
+             both_->groups.size()),
          .hint = "make it of all groups of the Params that it is given",
          .detail = "E_ZERO_GROUPS"});
   }
-  // With the optimizer's defaults.
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    groups_[i].options = own_->param_groups()[i].options;
+  take_options();
+}
+
+ZeroRedundancyOptimizer::~ZeroRedundancyOptimizer() = default;
+
+std::vector<ParamGroup>& ZeroRedundancyOptimizer::param_groups() noexcept {
+  take_changes();
+  return both_->groups;
+}
+
+const std::vector<ParamGroup>& ZeroRedundancyOptimizer::param_groups()
+    const noexcept {
+  take_changes();
+  return both_->groups;
+}
+
+/// Those of this rank's own optimizer, with its defaults.
+void ZeroRedundancyOptimizer::take_options() {
+  for (std::size_t i = 0; i < both_->groups.size(); ++i) {
+    const Value* names = both_->groups[i].find(kNames);
+    ParamGroup taken{.options = own_->param_groups()[i].options};
+    if (names != nullptr) {
+      taken.set(kNames, *names);
+    }
+    both_->groups[i].options = std::move(taken.options);
   }
+  both_->mark_as_seen(std::as_const(*own_).param_groups());
 }
 
 /// The largest first, each to the rank that has least.
 void ZeroRedundancyOptimizer::share_out() {
-  parts_.assign(static_cast<std::size_t>(group_.size()), Part(groups_.size()));
+  parts_.assign(
+      static_cast<std::size_t>(group_.size()),
+      Part(both_->groups.size()));
   std::vector<std::int64_t> sizes(parts_.size());
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
+  for (std::size_t i = 0; i < both_->groups.size(); ++i) {
     std::vector<std::int64_t> numbers;
-    for (const at::Tensor& param : groups_[i].params) {
+    for (const at::Tensor& param : both_->groups[i].params) {
       numbers.push_back(static_cast<std::int64_t>(params_.size()));
       params_.push_back(param);
     }
@@ -135,10 +175,51 @@ const ZeroRedundancyOptimizer::Part& ZeroRedundancyOptimizer::own_part() const {
   return parts_[static_cast<std::size_t>(group_.rank())];
 }
 
-void ZeroRedundancyOptimizer::set_options() {
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    own_->param_groups()[i].options = groups_[i].options;
+/// Group `index` as this rank's own optimizer has it.
+ParamGroup ZeroRedundancyOptimizer::own_group(std::size_t index) const {
+  const std::vector<std::int64_t>& part = own_part()[index];
+  ParamGroup own{.options = both_->groups[index].options};
+  for (const std::int64_t number : part) {
+    own.params.push_back(params_[static_cast<std::size_t>(number)]);
   }
+  if (part.empty()) {
+    own.params.push_back(at::empty({0}).requires_grad_());
+  }
+  const Value* names = own.find(kNames);
+  if (names == nullptr || names->elements() == nullptr ||
+      names->elements()->size() != both_->groups[index].params.size()) {
+    return own;
+  }
+  // The number of the group's first parameter.
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < index; ++i) {
+    first += std::ssize(both_->groups[i].params);
+  }
+  ckpt::List own_names;
+  for (const std::int64_t number : part) {
+    own_names.items.push_back(
+        names->elements()->at(static_cast<std::size_t>(number - first)));
+  }
+  if (part.empty()) {
+    own_names.items.emplace_back("");
+  }
+  own.set(kNames, std::move(own_names));
+  return own;
+}
+
+std::vector<ParamGroup> ZeroRedundancyOptimizer::take_changes() const {
+  std::vector<ParamGroup> own = std::as_const(*own_).param_groups();
+  own.resize(parts_.front().size()); // those that it was given
+  both_->take(own);
+  return own;
+}
+
+void ZeroRedundancyOptimizer::set_options() {
+  both_->refuse_two_changes(take_changes());
+  for (std::size_t i = 0; i < both_->groups.size(); ++i) {
+    own_->param_groups()[i].options = own_group(i).options;
+  }
+  both_->mark_as_seen(std::as_const(*own_).param_groups());
 }
 
 void ZeroRedundancyOptimizer::step() {
@@ -202,10 +283,11 @@ void ZeroRedundancyOptimizer::consolidate_state_dict(int to) {
       entry(states[static_cast<std::size_t>(to)], "param_groups").elements();
   ckpt::List groups;
   std::int64_t next = 0;
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    std::vector<std::int64_t> numbers(groups_[i].params.size());
+  for (std::size_t i = 0; i < both_->groups.size(); ++i) {
+    std::vector<std::int64_t> numbers(both_->groups[i].params.size());
     std::ranges::generate(numbers, [&] { return next++; });
-    groups.items.push_back(with_params(own_groups->at(i), numbers));
+    groups.items.push_back(
+        with_params(own_groups->at(i), numbers, both_->groups[i]));
   }
   consolidated_ =
       Value::dict({{"state", state}, {"param_groups", std::move(groups)}});
@@ -228,27 +310,29 @@ Value ZeroRedundancyOptimizer::state_dict() const {
 
 void ZeroRedundancyOptimizer::load_state_dict(const Value& given) {
   const auto given_groups = entry(given, "param_groups").elements();
-  if (given_groups == nullptr || given_groups->size() != groups_.size()) {
+  if (given_groups == nullptr || given_groups->size() != both_->groups.size()) {
     refuse_state(
         "loaded state dict has a different number of parameter groups");
   }
   std::vector<std::int64_t> saved_numbers; // by position
   ckpt::List groups;
   std::int64_t next = 0;
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
+  for (std::size_t i = 0; i < both_->groups.size(); ++i) {
     const auto numbers = entry(given_groups->at(i), "params").elements();
-    if (numbers == nullptr || numbers->size() != groups_[i].params.size()) {
+    if (numbers == nullptr ||
+        numbers->size() != both_->groups[i].params.size()) {
       refuse_state(
           "loaded state dict contains a parameter group that doesn't match "
           "the size of optimizer's group");
     }
+    check_names(given_groups->at(i), both_->groups[i]);
     for (const Value& number : *numbers) {
       saved_numbers.push_back(number.as_int() ? *number.as_int() : -1);
     }
     std::vector<std::int64_t> own(
         std::max<std::size_t>(own_part()[i].size(), 1));
     std::ranges::generate(own, [&] { return next++; });
-    groups.items.push_back(with_params(given_groups->at(i), own));
+    groups.items.push_back(with_params(given_groups->at(i), own, own_group(i)));
   }
   Value state = ckpt::Dict();
   number_own(own_part(), [&](std::int64_t own, std::int64_t number) {
@@ -259,9 +343,7 @@ void ZeroRedundancyOptimizer::load_state_dict(const Value& given) {
   });
   own_->load_state_dict(
       Value::dict({{"state", state}, {"param_groups", std::move(groups)}}));
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    groups_[i].options = own_->param_groups()[i].options;
-  }
+  take_options();
   consolidated_.reset();
 }
 

@@ -24,6 +24,9 @@ class Optimizer;
 } // namespace torch::optim
 
 namespace lockstep {
+namespace dist::internal {
+class TwoSidedGroups;
+} // namespace dist::internal
 
 /// Makes an optimizer of a rank's part of the parameters, in as many groups as
 /// there are in all; a group of which the rank has nothing holds an empty
@@ -43,8 +46,13 @@ class ZeroRedundancyOptimizer final : public Optimizer {
       Params params,
       const MakeOptimizer& make,
       dist::ProcessGroup group = {});
+  ZeroRedundancyOptimizer(const ZeroRedundancyOptimizer&) = delete;
+  ZeroRedundancyOptimizer& operator=(const ZeroRedundancyOptimizer&) = delete;
+  ~ZeroRedundancyOptimizer() override;
 
   /// Updates this rank's part and takes over the others'. A collective.
+  /// Errors: throws kInvalidArgument if an option was changed to one value here
+  /// and to another in the groups of the optimizer that `make` made.
   void step() override;
   void zero_grad(bool set_to_none = true) override;
 
@@ -64,25 +72,25 @@ class ZeroRedundancyOptimizer final : public Optimizer {
       const noexcept override {
     return own_->step_calls();
   }
-  /// All parameters. Options are changed here.
-  std::vector<ParamGroup>& param_groups() noexcept override {
-    return groups_;
-  }
+  /// All parameters. Options are changed here, or in LibTorch's groups under
+  /// `from_torch`.
+  std::vector<ParamGroup>& param_groups() noexcept override;
   [[nodiscard]] const std::vector<ParamGroup>& param_groups()
-      const noexcept override {
-    return groups_;
-  }
+      const noexcept override;
 
  private:
   /// The numbers of a rank's parameters among all, group by group.
   using Part = std::vector<std::vector<std::int64_t>>;
 
   void share_out();
+  void take_options();
+  std::vector<ParamGroup> take_changes() const;
   void set_options();
+  [[nodiscard]] ParamGroup own_group(std::size_t index) const;
   [[nodiscard]] const Part& own_part() const;
 
   dist::ProcessGroup group_;
-  std::vector<ParamGroup> groups_;
+  std::unique_ptr<dist::internal::TwoSidedGroups> both_;
   /// By their numbers.
   std::vector<at::Tensor> params_ = {};
   std::vector<Part> parts_ = {};

@@ -8,14 +8,17 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/print.h"
 #include "lockstep/tensor/bridge.h"
 
 namespace lockstep {
 
 namespace {
 
-[[noreturn]] void
-raise_option(std::string_view name, std::string_view want, std::string got) {
+[[noreturn]] void raise_option(
+    std::string_view name,
+    std::string_view want,
+    std::string_view got) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "optim.option",
@@ -85,6 +88,11 @@ std::pair<double, double> ParamGroup::betas() const {
     raise_option("betas", "two numbers", type_of(value));
   }
   return {*first, *second};
+}
+
+bool ParamGroup::has(std::string_view name, const ckpt::Value& value) const {
+  const ckpt::Value* own = find(name);
+  return own != nullptr && ckpt::to_text(*own) == ckpt::to_text(value);
 }
 
 void ParamGroup::set(std::string_view name, ckpt::Value value) {

@@ -39,6 +39,8 @@ struct ParamGroup {
 
   /// The option's value; null if there is none.
   [[nodiscard]] const ckpt::Value* find(std::string_view name) const noexcept;
+  /// True if the option is there, with a value of the same text.
+  [[nodiscard]] bool has(std::string_view name, const ckpt::Value& value) const;
   /// The option as a number; a tensor of one element is one. Errors: throws
   /// kInvalidArgument if it is none.
   [[nodiscard]] double number(std::string_view name) const;

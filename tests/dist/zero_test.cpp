@@ -15,45 +15,21 @@
 #include "lockstep/optim/sgd.h"
 #include "lockstep/optim/torch_optim_state.h"
 #include "lockstep/tensor/bridge.h"
+#include "tests/dist/three_layers.h"
 
 namespace lockstep {
 namespace {
 
 using dist::ProcessGroup;
 using dist::run_thread_ranks;
+using test::backward;
+using test::batch_of;
+using test::expect_equal_nets;
+using test::make_sgd;
+using test::three_layers;
 using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-torch::nn::Sequential three_layers() {
-  torch::nn::Sequential net(
-      torch::nn::Linear(4, 6),
-      torch::nn::Linear(6, 5),
-      torch::nn::Linear(5, 2));
-  const torch::NoGradGuard no_grad;
-  for (at::Tensor& parameter : net->parameters()) {
-    parameter.copy_(
-        torch::linspace(-0.6, 0.5, parameter.numel()).view_as(parameter));
-  }
-  return net;
-}
-
-at::Tensor batch_of(int step) {
-  return torch::arange(12.0).reshape({3, 4}).mul(0.3).sin() + 0.2 * step;
-}
-
-void backward(torch::nn::Sequential& net, int step) {
-  net->forward(batch_of(step)).pow(2).mean().backward();
-}
-
-void expect_equal_nets(
-    const torch::nn::Sequential& found,
-    const torch::nn::Sequential& expected) {
-  for (std::size_t i = 0; i < expected->parameters().size(); ++i) {
-    EXPECT_TRUE(torch::equal(found->parameters()[i], expected->parameters()[i]))
-        << i;
-  }
-}
 
 /// The state's tensors, by parameter and name, and which parameters have any.
 void expect_equal_states(const ckpt::Value& found, const ckpt::Value& whole) {
@@ -83,11 +59,6 @@ void expect_equal_states(const ckpt::Value& found, const ckpt::Value& whole) {
 
 std::unique_ptr<Optimizer> make_adamw(Params part) {
   return std::make_unique<AdamW>(std::move(part), AdamOptions{.lr = 0.05});
-}
-std::unique_ptr<Optimizer> make_sgd(Params part) {
-  return std::make_unique<SGD>(
-      std::move(part),
-      SGDOptions{.lr = 0.05, .momentum = 0.9});
 }
 std::unique_ptr<Optimizer> make_torch_adam(const Params& part) {
   return from_torch(std::make_unique<torch::optim::Adam>(
@@ -277,75 +248,6 @@ TEST(Zero, RefusesAnOptimizerOfOtherGroups) {
     }
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
-}
-
-class WarningCount : public c10::WarningHandler {
- public:
-  void process(const c10::Warning& /*warning*/) override {
-    ++count;
-  }
-  int count = 0;
-};
-
-// What schedulers keep in the groups, and what only Python knows.
-TEST(FromTorch, KeepsAllKeysOfTheGroups) {
-  torch::nn::Sequential net = three_layers();
-  SGD python(net->parameters(), {.lr = 0.4, .momentum = 0.9, .fused = true});
-  const OneCycleLR cycle(python, {.max_lr = {0.4}, .total_steps = 9});
-  python.param_groups()[0].set("comment", "mine");
-  const auto optimizer =
-      from_torch(std::make_unique<torch::optim::SGD>(net->parameters(), 0.1));
-  optimizer->load_state_dict(python.state_dict());
-  const auto text = [](const Optimizer& one) {
-    return ckpt::to_text(*one.state_dict().find("param_groups"));
-  };
-  EXPECT_EQ(text(*optimizer), text(python));
-  for (const char* key :
-       {"initial_lr", "max_lr", "min_lr", "max_momentum", "comment"}) {
-    EXPECT_NE(optimizer->param_groups()[0].find(key), nullptr) << key;
-  }
-}
-
-// A one-cycle schedule moves the momentum, too.
-TEST(FromTorch, StepsWithTheOptionsOfItsGroups) {
-  torch::nn::Sequential net = three_layers();
-  torch::nn::Sequential other = three_layers();
-  const auto torch_sgd = from_torch(std::make_unique<torch::optim::SGD>(
-      net->parameters(),
-      torch::optim::SGDOptions(0.1).momentum(0.9)));
-  SGD own(other->parameters(), {.lr = 0.1, .momentum = 0.9});
-  OneCycleLR first(*torch_sgd, {.max_lr = {0.4}, .total_steps = 9});
-  OneCycleLR second(own, {.max_lr = {0.4}, .total_steps = 9});
-  for (int step = 0; step < 5; ++step) {
-    torch_sgd->zero_grad();
-    own.zero_grad();
-    backward(net, step);
-    backward(other, step);
-    torch_sgd->step();
-    own.step();
-    first.step();
-    second.step();
-  }
-  for (std::size_t i = 0; i < net->parameters().size(); ++i) {
-    EXPECT_TRUE(
-        torch::allclose(net->parameters()[i], other->parameters()[i], 0, 1e-6));
-  }
-}
-
-TEST(FromTorch, AScheduleThatStepsFirstWarns) {
-  WarningCount warnings;
-  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
-  torch::nn::Sequential net = three_layers();
-  const auto optimizer =
-      from_torch(std::make_unique<torch::optim::SGD>(net->parameters(), 0.1));
-  StepLR early(*optimizer, {.step_size = 2});
-  early.step();
-  early.step();
-  EXPECT_EQ(warnings.count, 1);
-  StepLR right(*optimizer, {.step_size = 2});
-  optimizer->step();
-  right.step();
-  EXPECT_EQ(warnings.count, 1);
 }
 
 } // namespace

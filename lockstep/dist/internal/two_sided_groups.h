@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Parameter groups that two sides change: schedules of ours, and the optimizer
+// below, whose options LibTorch's schedules change, or who kept a pointer.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "lockstep/optim/param_group.h"
+
+namespace lockstep::dist::internal {
+
+/// Threads: one at a time.
+class TwoSidedGroups {
+ public:
+  /// Ours.
+  std::vector<ParamGroup> groups = {};
+
+  /// Both sides have told each other their changes; theirs are `theirs` now.
+  void mark_as_seen(std::vector<ParamGroup> theirs);
+  /// Takes over what changed in theirs alone, and groups that they added.
+  void take(const std::vector<ParamGroup>& theirs);
+  /// Errors: throws kInvalidArgument if both sides changed one option since
+  /// `mark_as_seen`, to different values.
+  void refuse_two_changes(const std::vector<ParamGroup>& theirs) const;
+
+ private:
+  [[nodiscard]] bool is_changed_here(std::size_t group, std::string_view name)
+      const;
+
+  /// Theirs and ours at `mark_as_seen`.
+  std::vector<ParamGroup> seen_ = {};
+  std::vector<ParamGroup> given_ = {};
+};
+
+} // namespace lockstep::dist::internal
