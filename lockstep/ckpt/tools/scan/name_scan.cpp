@@ -21,7 +21,6 @@ namespace {
 
 using Kind = Sketch::Kind;
 
-constexpr std::string_view kGetattr = "builtins.getattr";
 // What a different name takes here and in the report. Units: bytes.
 constexpr std::uint64_t kNameCost = 512;
 
@@ -151,8 +150,7 @@ Result<Sketch> NameScan::call(const Instruction& in, std::span<Sketch> taken) {
     case Op::kObj:
       return taken.empty() ? Sketch{} : instance_of(taken[0]);
     case Op::kBinPersId:
-      note_storage(taken[0]);
-      return Sketch{};
+      return persistent(taken[0]);
     case Op::kExt1:
     case Op::kExt2:
     case Op::kExt4:
@@ -170,6 +168,10 @@ NameScan::add(const Instruction& in, Sketch& target, std::span<Sketch> taken) {
     const bool is_append =
         in.info->op == Op::kAppend || in.info->op == Op::kAppends;
     is_append ? add_keys(taken) : spoil_keys();
+    return {};
+  }
+  if (target.kind == Kind::kName) {
+    result_.has_changed_names = true; // Python has one class for all uses
     return {};
   }
   switch (in.info->op) {
@@ -280,25 +282,6 @@ Sketch NameScan::stack_global(
   return known->second;
 }
 
-Sketch NameScan::reduce(std::span<const Sketch> taken) {
-  if (is_getattr(taken[0]) && is_member_of_enum(taken[1])) {
-    --open_getattrs_;
-  }
-  if (taken[0].kind != Kind::kName) {
-    return {};
-  }
-  if (text_of(taken[0]) == "numpy.dtype" && taken[1].kind == Kind::kTexts) {
-    const auto type = wrapped_type(text_of(taken[1]));
-    return type ? Sketch::of_row(Kind::kType, types_, type) : Sketch{};
-  }
-  // How protocols 0 and 1 make an instance: (class, base, state).
-  const bool is_remade = text_of(taken[0]) == "copy_reg._reconstructor" ||
-                         text_of(taken[0]) == "copyreg._reconstructor";
-  return is_remade && taken[1].kind == Kind::kNames
-             ? instance_of({.kind = Kind::kName, .index = taken[1].index})
-             : instance_of(taken[0]);
-}
-
 Sketch NameScan::tuple(std::span<const Sketch> parts) {
   const bool is_member =
       parts.size() == 2 && starts_with(parts, {Kind::kName, Kind::kText});
@@ -320,22 +303,14 @@ Sketch NameScan::tuple(std::span<const Sketch> parts) {
   if (parts.size() == 3 && parts[2].kind == Kind::kName) {
     return {.kind = Kind::kTriple, .index = parts[2].index};
   }
+  if (parts.size() == 2 && parts[0].kind == Kind::kType &&
+      types_[parts[0].index] && types_[parts[0].index]->kind != 'O') {
+    return {.kind = Kind::kTypePair};
+  }
   if (starts_with(parts, {Kind::kText})) {
     return {.kind = Kind::kTexts, .index = parts[0].index};
   }
   return shape(parts);
-}
-
-bool NameScan::is_getattr(const Sketch& sketch) const {
-  return sketch.kind == Kind::kName && text_of(sketch) == kGetattr;
-}
-
-bool NameScan::is_member_of_enum(const Sketch& args) const {
-  if (args.kind != Kind::kMember) {
-    return false;
-  }
-  const auto& parts = tuples_[args.index];
-  return is_enum_member(format("{}.{}", text_of(parts[0]), text_of(parts[1])));
 }
 
 // The view stays valid.

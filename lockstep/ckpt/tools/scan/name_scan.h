@@ -41,9 +41,9 @@ struct Sketch {
     /// A tuple (name, text).
     kMember,
     /// What joblib's arrays are made of: a number below 2^32, None, a tuple of
-    /// numbers, tuples (text, ...) and (name, ...), `numpy.dtype(...)` and its
-    /// state, a new dict, one with nothing but parts of a wrapper's state, and
-    /// the wrapper.
+    /// numbers, tuples (text, ...) and (name, ...), `numpy.dtype(...)`, its
+    /// state and a pair that begins with it, a new dict, one with nothing but
+    /// parts of a wrapper's state, and the wrapper.
     kNumber,
     kNone,
     kShape,
@@ -51,6 +51,7 @@ struct Sketch {
     kNames,
     kType,
     kTypeState,
+    kTypePair,
     kDict,
     kState,
     kWrapper,
@@ -75,7 +76,9 @@ class NameScan {
       : bytes_(bytes),
         options_(options),
         name_bytes_(
-            options_.limits.made ? options_.limits.made->made : own_bytes_) {}
+            options_.limits.made ? options_.limits.made->made : own_bytes_) {
+    result_.has_changed_names = options.has_changed_names;
+  }
 
   /// Raw bytes of arrays are skipped there; without it they are opcodes.
   void skip_in(PickleDecoder& decoder) {
@@ -108,6 +111,8 @@ class NameScan {
   PickleScan finish() &&;
 
  private:
+  static constexpr std::string_view kGetattr = "builtins.getattr";
+
   // The state of joblib's wrapper, as far as a dict holds it.
   struct ArrayState {
     std::uint32_t dict = 0;
@@ -125,6 +130,8 @@ class NameScan {
   Sketch name(std::string full, std::uint64_t offset);
   Sketch stack_global(std::span<const Sketch> taken, std::uint64_t offset);
   Sketch reduce(std::span<const Sketch> taken);
+  [[nodiscard]] bool may_give_back(const Sketch& function, const Sketch& args)
+      const;
   Sketch instance_of(const Sketch& type);
   Sketch tuple(std::span<const Sketch> parts);
   Sketch shape(std::span<const Sketch> parts);
@@ -143,7 +150,7 @@ class NameScan {
   void add_keys(std::span<const Sketch> items);
   void spoil_keys();
   [[nodiscard]] bool is_module_id(const Sketch& id) const;
-  void note_storage(const Sketch& id);
+  Sketch persistent(const Sketch& id);
   void add_storage(const Sketch& key, std::optional<DType> dtype);
   std::string_view note(std::string name, std::uint64_t offset, bool is_nested);
   void look_inside(std::string_view bytes, std::uint64_t offset);

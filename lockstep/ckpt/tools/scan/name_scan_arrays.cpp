@@ -46,13 +46,15 @@ Sketch NameScan::shape(std::span<const Sketch> parts) {
 }
 
 Sketch NameScan::instance_of(const Sketch& type) {
-  if (type.kind != Kind::kName || !is_array_wrapper(text_of(type))) {
+  const bool is_name = type.kind == Kind::kName;
+  if (is_name ? !is_array_wrapper(text_of(type)) : !result_.has_changed_names) {
     return {};
   }
-  if (wrapper_.empty()) {
+  if (is_name && wrapper_.empty()) {
     wrapper_ = text_of(type);
   }
-  has_two_wrappers_ = has_two_wrappers_ || wrapper_ != text_of(type);
+  has_two_wrappers_ =
+      has_two_wrappers_ || (is_name && wrapper_ != text_of(type));
   is_built_.push_back(false);
   return {
       .kind = Kind::kWrapper,
@@ -131,8 +133,8 @@ Status NameScan::build(Sketch& target, const Sketch& state) {
 
 WrappedArray NameScan::array_of(const Sketch& wrapper, const Sketch& state)
     const {
-  if (has_two_wrappers_ || is_built_[wrapper.index] ||
-      state.kind != Kind::kState) {
+  if (result_.has_changed_names || has_two_wrappers_ ||
+      is_built_[wrapper.index] || state.kind != Kind::kState) {
     return {};
   }
   const ArrayState& known = states_[state.index];
@@ -174,6 +176,8 @@ Status NameScan::scan_objects() {
     note(found.name, at + found.offset, found.is_nested);
   }
   result_.nested += scan.nested;
+  result_.has_changed_names =
+      result_.has_changed_names || scan.has_changed_names;
   touches_end_ = touches_end_ || scan.is_cut;
   if (scan.broken) {
     Error error = *scan.broken;

@@ -44,7 +44,7 @@ void NameScan::note_root(const Sketch& root) {
   if (root.kind == Kind::kNumber || root.kind == Kind::kNone ||
       root.kind == Kind::kText) {
     result_.root = PickleRoot::kPlain;
-  } else if (root.kind == Kind::kTriple) {
+  } else if (root.kind == Kind::kTriple && !result_.has_changed_names) {
     result_.root = PickleRoot::kTriple;
     result_.root_class = text_of(root);
   } else if (root.kind == Kind::kKeys && !is_list_spoiled_) {
@@ -61,15 +61,15 @@ bool NameScan::is_module_id(const Sketch& id) const {
 }
 
 // ("storage", class, key, location, elements, view), where a view is None or
-// (key, offset, elements).
-void NameScan::note_storage(const Sketch& id) {
+// (key, offset, elements). Gives what Python has in its place.
+Sketch NameScan::persistent(const Sketch& id) {
   if (is_module_id(id)) {
-    return;
+    return id.kind == Kind::kStorageId ? tuples_[id.index][1] : Sketch{};
   }
   if (id.kind != Kind::kStorageId ||
       text_of(tuples_[id.index][0]) != "storage") {
     result_.has_unknown_ids = true;
-    return;
+    return {};
   }
   const auto& [word, type, key, view] = tuples_[id.index];
   const auto dtype = storage_class_dtype(text_of(type));
@@ -79,6 +79,7 @@ void NameScan::note_storage(const Sketch& id) {
   } else if (view.kind != Kind::kNone) {
     result_.has_unknown_ids = true;
   }
+  return {};
 }
 
 void NameScan::add_storage(const Sketch& key, std::optional<DType> dtype) {

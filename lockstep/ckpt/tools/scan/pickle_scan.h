@@ -59,6 +59,9 @@ struct PickleScan {
   std::vector<PickleStorage> storages = {};
   /// A persistent id may name more than `storages` says.
   bool has_unknown_ids = false;
+  /// What a name stands for was changed, here or before: no length that comes
+  /// from a class is known any more.
+  bool has_changed_names = false;
   /// Only of a pickle that is not broken.
   PickleRoot root = PickleRoot::kOther;
   /// The third of `kTriple`.
@@ -91,6 +94,8 @@ struct PickleScanOptions {
   /// broken and where the pickle ends is joblib's. Without it the elements are
   /// opcodes.
   bool has_joblib_arrays = true;
+  /// A pickle before this one changed names.
+  bool has_changed_names = false;
 };
 
 /// True if a module and a name in it may be called so: "my-module.f", but not

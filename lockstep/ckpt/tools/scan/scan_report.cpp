@@ -29,6 +29,7 @@ ScanCollector::ScanCollector(std::string path, const Limits& limits)
 
 void ScanCollector::add(const PickleScan& scan, const Place& place) {
   ++report_.pickles;
+  has_changed_names_ = has_changed_names_ || scan.has_changed_names;
   for (const PickleStorage& storage : scan.storages) {
     storage_keys_.insert(storage.key);
   }

@@ -48,6 +48,11 @@ class ScanCollector {
   [[nodiscard]] const std::set<std::string>& storage_keys() const noexcept {
     return storage_keys_;
   }
+  /// A pickle that was added changed what names stand for: Python has them so
+  /// in all that it loads afterwards.
+  [[nodiscard]] bool has_changed_names() const noexcept {
+    return has_changed_names_;
+  }
   /// The bytes are taken for something else than a pickle, as a text that
   /// starts like one: notes what Python's unpickler would ask for in them.
   void note_unlikely(const PickleScan& scan, const Place& place);
@@ -82,6 +87,7 @@ class ScanCollector {
   std::uint64_t finding_bytes_ = 0;
   bool is_unreadable_ = false;
   bool is_hiding_ = false;
+  bool has_changed_names_ = false;
 };
 
 /// Scans the pickles of a stream: a plain pickle, a legacy checkpoint with its

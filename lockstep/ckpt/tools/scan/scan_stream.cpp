@@ -82,7 +82,8 @@ class LegacyScan {
           at,
           {.limits = out_.limits(),
            .collect_texts = i + 1 == kPickles,
-           .has_joblib_arrays = false});
+           .has_joblib_arrays = false,
+           .has_changed_names = out_.has_changed_names()});
       if (!scan) {
         return fail(std::move(scan).error());
       }
@@ -94,7 +95,8 @@ class LegacyScan {
       object = std::exchange(keys, *std::move(scan));
     }
     if (at != source_.size() &&
-        (object.has_unknown_ids || keys.root != PickleRoot::kTexts)) {
+        (object.has_unknown_ids || out_.has_changed_names() ||
+         keys.root != PickleRoot::kTexts)) {
       return fail(
           blob_error(at, "E_PICKLE", "nothing tells the lengths of storages"));
     }
@@ -269,7 +271,9 @@ class StreamScan {
     auto scan = scan_pickle_at(
         source_,
         at_,
-        {.limits = out_.limits(), .has_joblib_arrays = place_.record.empty()});
+        {.limits = out_.limits(),
+         .has_joblib_arrays = place_.record.empty(),
+         .has_changed_names = out_.has_changed_names()});
     const auto head = source_.view(
         at_,
         std::min<std::uint64_t>(rest, kLegacyHeadBytes),

@@ -66,7 +66,9 @@ class MemberScan {
     auto scan = scan_pickle_at(
         source_,
         at,
-        {.limits = out_.limits(), .has_joblib_arrays = false});
+        {.limits = out_.limits(),
+         .has_joblib_arrays = false,
+         .has_changed_names = out_.has_changed_names()});
     if (!scan) {
       out_.add_unreadable(std::move(scan).error());
       return std::nullopt;

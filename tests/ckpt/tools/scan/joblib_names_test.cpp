@@ -24,7 +24,9 @@ const std::string kEvil = "cos\nsystem\n(Vid\ntR";
 const std::string kSubclass = "\x8c\x08subclasscnumpy\nndarray\n";
 const std::string kShape = "\x8c\x05shapeK\x02K\x03\x86";
 const std::string kAligned = "\x8c\x1bnumpy_array_alignment_bytesK\x10";
-const std::string kWrapper = "cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81";
+const std::string kWrapperClass = "cjoblib.numpy_pickle\nNumpyArrayWrapper\n";
+const std::string kWrapper = kWrapperClass + ")\x81";
+const std::string kTag = "ctorch.jit._pickle\nrestore_type_tag\n";
 const std::string kFill = "\x03\xff\xff\xff";
 
 std::string type_of(const std::string& letters, const std::string& state) {
@@ -253,6 +255,27 @@ const std::vector<UnknownRow>& unknown_rows() {
       {"in_a_frame",
        "\x80\x04\x95\xc0\0\0\0\0\0\0\0"s + kWrapper + "}(" + kDict + "ub" +
            kElements + std::string(40, '0') + "N."},
+      {"wrapper_has_another_reader",
+       "\x80\x04" + kWrapperClass + "N}U\x0aread_arraycnumpy\ndtype\ns\x86" +
+           "b0" + kWrapper + "}(" + kDict + "ub" + kElements + "0N."},
+      {"wrapper_under_another_name",
+       "\x80\x04" + kTag + "(" + kWrapperClass + "U\0tR)\x81}("s + kDict +
+           "ub" + kElements + "0N."},
+      {"wrapper_called_under_another_name",
+       "\x80\x04" + kTag + "(" + kWrapperClass + "U\0tR)R}("s + kDict + "ub" +
+           kElements + "0N."},
+      {"type_under_another_name",
+       "\x80\x04"
+       "cnumpy\ndtype\n(\x8c\x02S8\x89\x88tRq\x01"
+       "0cnumpy\ndtype\nh\x01\x85R" +
+           type_state("NN", "K\x01", '\0') + "b0" + kWrapper + "}(" + kShape +
+           "\x8c\x05"
+           "dtypeh\x01u" +
+           "b" + kElements + "0N."},
+      {"changed_in_the_objects_of_an_array",
+       "\x80\x04" + kWrapper + "}(" + kShape + type_of("O8", kObjectState) +
+           "ub" + kWrapperClass + "}b0N." + "0" + kWrapper + "}(" + kDict +
+           "ub" + kElements + "0N."},
       {"two_copies_of_joblib",
        "\x80\x04"
        "csklearn.externals.joblib.numpy_pickle\nNumpyArrayWrapper\n"
@@ -278,6 +301,28 @@ INSTANTIATE_TEST_SUITE_P(
     UnknownJoblib,
     testing::ValuesIn(unknown_rows()),
     [](const auto& row) { return std::string(row.param.title); });
+
+TEST(JoblibNames, OfAClassMeanTheSameInTheNextPickle) {
+  const std::string array =
+      pickle_of(kShape + kFloat, std::string(48, '\xfe'), "N.");
+  EXPECT_EQ(scan_joblib("\x80\x04N." + array).verdict, Verdict::kClean);
+  EXPECT_EQ(
+      scan_joblib("\x80\x04" + kWrapperClass + "}b0N." + array).verdict,
+      Verdict::kUnreadable);
+}
+
+TEST(JoblibNames, OfNumbersOfNumPyChangeNoClass) {
+  const std::string number =
+      "cnumpy.core.multiarray\nscalar\ncnumpy\ndtype\n(\x8c\x02"
+      "f8\x89\x88tR" +
+      kPlainState + "bC\x08" + std::string(8, '\0') + "\x86R0";
+  EXPECT_EQ(
+      scan_joblib(
+          "\x80\x04" + number +
+          pickle_of(kShape + kFloat, std::string(48, '\xfe'), "N."))
+          .verdict,
+      Verdict::kClean);
+}
 
 } // namespace
 } // namespace lockstep::ckpt

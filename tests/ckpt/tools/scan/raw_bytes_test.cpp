@@ -5,6 +5,7 @@
 // whose end is not known yet has no final error.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -187,6 +188,83 @@ TEST(RawBytesOfLegacy, AreThoseOfTheFirstStorageOfAKey) {
         Verdict::kClean)
         << first;
   }
+}
+
+struct ChangeRow {
+  const char* title = "";
+  /// Leaves nothing on the stack.
+  std::string change = {};
+};
+
+// What a class says of its storages can be changed, under any of its names.
+const std::vector<ChangeRow>& changes() {
+  static const std::string kClass = "ctorch\nFloatStorage\n";
+  static const std::string kTagged =
+      "ctorch.jit._pickle\nrestore_type_tag\n(" + kClass + "U\0tR"s;
+  static const std::string kObjects =
+      "cnumpy\ndtype\n(U\x02O8\x89\x88tR" + kClass + "\x86R";
+  static const std::vector<ChangeRow> kRows{
+      {"build", kClass + "N}U\x06_dtypectorch\nuint8\ns\x86" + "b0"},
+      {"build_of_the_memo", kClass + "q\x07" + "0h\x07}b0"},
+      {"build_of_a_double", kClass + "2}b00"},
+      {"setitem", kClass + "U\x01kNs0"},
+      {"setitems", kClass + "(U\x01kNu0"},
+      {"append", kClass + "Na0"},
+      {"appends", kClass + "(Ne0"},
+      {"additems", kClass + "(N\x90" + "0"},
+      {"tagged", kTagged + "}b0"},
+      {"scalar", "cnumpy._core.multiarray\nscalar\n" + kObjects + "}b0"},
+      {"old_scalar", "cnumpy.core.multiarray\nscalar\n" + kObjects + "}b0"},
+  };
+  return kRows;
+}
+
+class ChangedClass : public testing::TestWithParam<ChangeRow> {};
+
+TEST_P(ChangedClass, TellsNoLengths) {
+  const std::string change = GetParam().change;
+  const std::string sound =
+      "(U\x01kU\x03"
+      "cpuctorch\nDoubleStorage\nt.";
+  const auto tar = [](const std::string& arguments) {
+    return scan_raw(test::tar_of("storages", storages_of(arguments))).verdict;
+  };
+  EXPECT_EQ(tar("N0" + sound), Verdict::kClean);
+  EXPECT_NE(tar(change + sound), Verdict::kClean);
+  EXPECT_NE(tar(change + "N.\x80\x02" + sound), Verdict::kClean);
+  const std::string raw = raw_length(6) + std::string(48, 'x');
+  const std::string id = id_of("storage", "Double") + ".";
+  const std::string keys =
+      "](U\x01"
+      "0e.";
+  const auto legacy = [&](const std::string& ids, const std::string& last) {
+    return scan_raw(legacy_of(ids, last, raw)).verdict;
+  };
+  EXPECT_EQ(legacy("N0" + id, "N0" + keys), Verdict::kClean);
+  EXPECT_NE(legacy(change + id, keys), Verdict::kClean);
+  EXPECT_NE(legacy(id, change + keys), Verdict::kClean);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows,
+    ChangedClass,
+    testing::ValuesIn(changes()),
+    [](const auto& row) { return std::string(row.param.title); });
+
+// torch gives the class of a module's id back.
+TEST(RawBytesOfLegacy, AreUnknownBehindAChangedModule) {
+  const std::string module = "(U\x06modulectorch\nFloatStorage\nU\0U\0tQ"s;
+  const std::string id = id_of("storage", "Double") + ".";
+  const auto legacy = [&](const std::string& ids) {
+    return scan_raw(legacy_of(
+                        ids,
+                        "](U\x01"
+                        "0e.",
+                        raw_length(6) + std::string(48, 'x')))
+        .verdict;
+  };
+  EXPECT_EQ(legacy(module + "0" + id), Verdict::kClean);
+  EXPECT_NE(legacy(module + "}b0" + id), Verdict::kClean);
 }
 
 TEST(CutPickles, HaveNoFinalError) {
