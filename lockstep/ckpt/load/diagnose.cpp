@@ -37,11 +37,17 @@ constexpr std::array kPacked{
     Magic{0, "\x1f\x8b"sv, "gzip data", "unpack it first: gunzip"},
     Magic{0, "BZh"sv, "bzip2 data", "unpack it first: bunzip2"},
     Magic{0, "\xfd\x37zXZ"sv, "xz data", "unpack it first: unxz"},
-    Magic{0, "\x5d\0\0"sv, "lzma data", "unpack it first: unlzma"},
+    // joblib goes by two bytes, whatever the size of the dictionary.
+    Magic{0, "\x5d\0"sv, "lzma data", "unpack it first: unlzma"},
     Magic{0, "\x04\x22\x4d\x18"sv, "lz4 data", "unpack it first: unlz4"},
     Magic{0, "\x28\xb5\x2f\xfd"sv, "zstd data", "unpack it first: unzstd"},
     Magic{0, "7z\xbc\xaf"sv, "a 7z archive", "unpack it first: 7z x"},
     Magic{0, "Rar!\x1a\x07"sv, "a RAR archive", "unpack it first: unrar x"},
+    Magic{
+        0,
+        "ZF0x"sv,
+        "zlib data of joblib before 0.9.3",
+        "load it with joblib where you trust it, and save the weights alone"},
     Magic{0, "x\x01"sv, kZlib, kZlibHint},
     Magic{0, "x^"sv, kZlib, kZlibHint},
     Magic{0, "x\x9c"sv, kZlib, kZlibHint},

@@ -5,30 +5,19 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/tar/tar_header.h"
 
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::uint64_t kBlock = 512;
 // Extended headers hold a few short records.
 constexpr std::uint64_t kMaxExtended = 1U << 16;
-
-// Fields of a header: first byte and length.
-struct Field {
-  std::size_t begin = 0;
-  std::size_t length = 0;
-};
-constexpr Field kName{0, 100};
-constexpr Field kSize{124, 12};
-constexpr Field kChecksum{148, 8};
-constexpr Field kMagicField{257, 5};
-constexpr Field kPrefix{345, 155};
-constexpr std::size_t kType = 156;
 
 // What is not a plain file, and why nobody should want it here.
 struct Refused {
@@ -90,53 +79,6 @@ class PartSource final : public ByteSource {
   std::uint64_t size_;
 };
 
-std::string_view field_text(ByteSpan header, Field field) {
-  const std::string_view text =
-      as_text(header.subspan(field.begin, field.length));
-  return text.substr(0, text.find('\0'));
-}
-
-// Octal digits between blanks; nothing for anything else.
-std::optional<std::uint64_t> octal(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) {
-    return std::nullopt;
-  }
-  const std::size_t end = text.find_last_not_of(' ') + 1;
-  std::uint64_t value = 0;
-  const auto [stop, error] =
-      std::from_chars(text.data() + begin, text.data() + end, value, 8);
-  return error == std::errc{} && stop == text.data() + end
-             ? std::optional(value)
-             : std::nullopt;
-}
-
-// Large sizes: the first bit set, then a big-endian number.
-std::optional<std::uint64_t> size_of(ByteSpan header) {
-  const ByteSpan bytes = header.subspan(kSize.begin, kSize.length);
-  if (bytes[0] != std::byte{0x80}) {
-    return octal(field_text(header, kSize));
-  }
-  std::uint64_t value = 0;
-  for (std::size_t i = 1; i < bytes.size(); ++i) {
-    if (value >> 56 != 0) {
-      return std::nullopt;
-    }
-    value = value << 8 | static_cast<std::uint64_t>(bytes[i]);
-  }
-  return value;
-}
-
-bool has_right_checksum(ByteSpan header) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < header.size(); ++i) {
-    const bool is_own =
-        i >= kChecksum.begin && i < kChecksum.begin + kChecksum.length;
-    sum += is_own ? std::uint64_t{' '} : static_cast<std::uint64_t>(header[i]);
-  }
-  return octal(field_text(header, kChecksum)) == sum;
-}
-
 bool is_zero(ByteSpan bytes) {
   return std::ranges::all_of(bytes, [](std::byte b) {
     return b == std::byte{0};
@@ -152,17 +94,12 @@ bool is_plain_name(std::string_view name) {
 
 // Before POSIX a folder was a file whose name ends in a slash.
 bool is_folder(ByteSpan header) {
-  const char type = static_cast<char>(header[kType]);
+  const char type = static_cast<char>(header[kTarType]);
   return type == '5' ||
-         (type == '\0' && field_text(header, kName).ends_with('/'));
+         (type == '\0' && tar_text(header, kTarName).ends_with('/'));
 }
 
 } // namespace
-
-bool is_tar(ByteSpan head) {
-  return head.size() >= kMagicField.begin + kMagicField.length &&
-         field_text(head, kMagicField) == "ustar";
-}
 
 class TarParser {
  public:
@@ -191,48 +128,50 @@ class TarParser {
     if (remaining() == 0) {
       return false; // the two empty blocks at the end were lost: no harm
     }
-    if (remaining() < kBlock) {
+    if (remaining() < kTarBlock) {
       return tar_error(
           format(
               "header is truncated; expected {} bytes, got {}",
-              kBlock,
+              kTarBlock,
               remaining()),
           position_);
     }
     LOCKSTEP_ASSIGN(
         const ByteSpan header,
-        source_->view(position_, kBlock, scratch_));
+        source_->view(position_, kTarBlock, scratch_));
     if (is_zero(header)) {
       return read_end();
     }
-    if (!is_tar(header) || !has_right_checksum(header)) {
+    const bool is_header = is_tar(header) || special_ == SpecialMembers::kNote;
+    if (!is_header || !has_right_checksum(header)) {
       return tar_error("wrong header checksum", position_);
     }
-    const char type = static_cast<char>(header[kType]);
+    const char type = static_cast<char>(header[kTarType]);
     const bool is_extension = type == 'x' || type == 'g';
     const auto size =
-        extended_size_ && !is_extension ? extended_size_ : size_of(header);
-    if (!size || *size > remaining() - kBlock) {
+        extended_size_ && !is_extension ? extended_size_ : tar_size(header);
+    if (!size || *size > remaining() - kTarBlock) {
       return tar_error(
           format(
               "member '{}' is larger than the rest of the file; expected at "
               "most {} bytes, got {}",
-              escape(field_text(header, kName)),
-              remaining() - kBlock,
+              escape(tar_text(header, kTarName)),
+              remaining() - kTarBlock,
               size ? std::to_string(*size) : "no number"),
           position_);
     }
     LOCKSTEP_TRY(
         is_extension ? read_extended(*size, type == 'g') : take(header, *size));
-    const std::uint64_t blocks = (*size + kBlock - 1) / kBlock * kBlock;
-    position_ += kBlock + std::min(blocks, remaining() - kBlock);
+    const std::uint64_t blocks =
+        (*size + kTarBlock - 1) / kTarBlock * kTarBlock;
+    position_ += kTarBlock + std::min(blocks, remaining() - kTarBlock);
     return true;
   }
 
   Status take(ByteSpan header, std::uint64_t size) {
-    const char type = static_cast<char>(header[kType]);
-    const std::string prefix(field_text(header, kPrefix));
-    std::string name(field_text(header, kName));
+    const char type = static_cast<char>(header[kTarType]);
+    const std::string prefix(tar_text(header, kTarPrefix));
+    std::string name(tar_text(header, kTarName));
     if (!prefix.empty()) {
       name = prefix + "/" + name;
     }
@@ -240,14 +179,14 @@ class TarParser {
       name = std::exchange(extended_name_, "");
     }
     extended_size_.reset();
-    const bool is_skipped = special_ == SpecialMembers::kSkip && type >= '1' &&
-                            type <= '6' && type != '5';
-    if (!is_skipped) {
+    const bool is_noted = special_ == SpecialMembers::kNote && type >= '1' &&
+                          type <= '6' && type != '5';
+    if (!is_noted) {
       LOCKSTEP_TRY(check_member(name, type));
     }
     // By POSIX a folder may announce bytes, and other readers look for the next
     // header in them.
-    if ((is_folder(header) || is_skipped) && size != 0) {
+    if ((is_folder(header) || is_noted) && size != 0) {
       return tar_error(
           format(
               "'{}', which is not a file, has {} bytes of its own",
@@ -255,7 +194,10 @@ class TarParser {
               size),
           position_);
     }
-    if (type == '5' || is_skipped) {
+    if (is_noted) {
+      return note_special(std::move(name), header);
+    }
+    if (type == '5') {
       return {};
     }
     if (result_.names_.size() >= limits_.max_records) {
@@ -267,14 +209,32 @@ class TarParser {
               limits_.max_records));
     }
     const auto part =
-        std::make_shared<PartSource>(source_, position_ + kBlock, size);
-    if (!result_.members_.emplace(name, part).second) {
-      return tar_error(
-          format("member '{}' appears twice", escape(name)),
-          position_);
-    }
+        std::make_shared<PartSource>(source_, position_ + kTarBlock, size);
+    LOCKSTEP_TRY(take_name(name));
+    result_.members_.emplace(name, part);
     result_.names_.push_back(std::move(name));
     return {};
+  }
+
+  Status note_special(std::string name, ByteSpan header) {
+    LOCKSTEP_TRY(take_name(name));
+    std::string target(tar_text(header, kTarLink));
+    const std::size_t folder = name.rfind('/');
+    const bool is_symbolic = static_cast<char>(header[kTarType]) == '2';
+    if (is_symbolic && folder != std::string::npos) {
+      target.insert(0, name, 0, folder + 1);
+    }
+    result_.specials_.push_back(
+        {.name = std::move(name), .target = std::move(target)});
+    return {};
+  }
+
+  Status take_name(const std::string& name) {
+    return known_.insert(name).second
+               ? Status()
+               : Status(tar_error(
+                     format("member '{}' appears twice", escape(name)),
+                     position_));
   }
 
   [[nodiscard]] Status check_member(const std::string& name, char type) const {
@@ -300,7 +260,7 @@ class TarParser {
 
   // Lines "LENGTH KEY=VALUE\n" for the next member, or for all of them.
   Status read_extended(std::uint64_t size, bool is_global) {
-    const std::uint64_t begin = position_ + kBlock;
+    const std::uint64_t begin = position_ + kTarBlock;
     if (size > kMaxExtended) {
       return tar_error(format("extended header of {} bytes", size), position_);
     }
@@ -380,6 +340,7 @@ class TarParser {
   std::vector<std::byte> scratch_;
   std::string extended_name_;
   std::optional<std::uint64_t> extended_size_ = {};
+  std::set<std::string> known_;
   TarMembers result_;
 };
 

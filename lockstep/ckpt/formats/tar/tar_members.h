@@ -20,12 +20,20 @@
 
 namespace lockstep::ckpt {
 
-/// True if `head` starts a tar archive (POSIX or GNU). `head`: the first bytes
-/// of a file.
-bool is_tar(ByteSpan head);
-
 /// What becomes of links, devices and pipes, which have no content.
-enum class SpecialMembers { kRefuse, kSkip };
+enum class SpecialMembers {
+  kRefuse,
+  /// They are listed; headers without a magic number, from before POSIX, are
+  /// read, too.
+  kNote,
+};
+
+/// One of those.
+struct SpecialMember {
+  std::string name = {};
+  /// The member to which a link leads.
+  std::string target = {};
+};
 
 /// A checked directory. Threads: const calls are safe.
 class TarMembers {
@@ -45,6 +53,9 @@ class TarMembers {
   [[nodiscard]] const std::vector<std::string>& names() const noexcept {
     return names_;
   }
+  [[nodiscard]] const std::vector<SpecialMember>& specials() const noexcept {
+    return specials_;
+  }
   /// W_TRAILING if something follows the end of the archive.
   [[nodiscard]] const std::vector<Warning>& warnings() const noexcept {
     return warnings_;
@@ -56,6 +67,7 @@ class TarMembers {
 
   std::map<std::string, std::shared_ptr<ByteSource>, std::less<>> members_;
   std::vector<std::string> names_;
+  std::vector<SpecialMember> specials_;
   std::vector<Warning> warnings_;
 };
 

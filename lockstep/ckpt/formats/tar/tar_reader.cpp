@@ -7,6 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/tar/tar_header.h"
 #include "lockstep/ckpt/formats/tar/tar_members.h"
 #include "lockstep/ckpt/formats/tar/tar_objects.h"
 #include "lockstep/ckpt/pickle/allow_list.h"

@@ -12,6 +12,7 @@
 #include "lockstep/base/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/tar/tar_header.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
@@ -57,14 +58,34 @@ Result<bool> names_nothing(ByteSource& source, const Limits& limits) {
   return scan.broken && scan.names.empty();
 }
 
+// Whatever else the file is: its first block may also be the header of a tar
+// file, to Python.
+void scan_as_tar(
+    const std::shared_ptr<ByteSource>& source,
+    ScanCollector& out) {
+  out.set_format("tar");
+  internal::scan_tar(source, out);
+}
+
+// joblib goes by the first bytes, which may be the length that a file of
+// tensors begins with: of those gzip alone can go on from there.
+bool may_be_packed(ByteSpan head, bool is_pickle_free) {
+  return is_packed(head) &&
+         (!is_pickle_free || as_text(head).starts_with("\x1f\x8b\x08"));
+}
+
 Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   std::vector<std::byte> scratch;
   LOCKSTEP_ASSIGN(
       const ByteSpan head,
       source->view(0, std::min(source->size(), kDiagnoseBytes), scratch));
+  const bool is_tar_file = starts_like_tar(head);
   if (starts_like_zip(head)) {
     out.set_format("zip");
     internal::scan_zip(source, "", 0, out);
+    if (is_tar_file) {
+      scan_as_tar(source, out);
+    }
     return {};
   }
   const ReadInput input{
@@ -78,12 +99,20 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
     unread = scan_as(*format, input, out);
     is_pickle_free = format->pickles == PicklePlace::kNowhere && !unread;
   }
+  if (is_tar_file &&
+      (format == nullptr || format->pickles != PicklePlace::kMembers)) {
+    scan_as_tar(source, out);
+  }
+  if (may_be_packed(head, is_pickle_free)) {
+    internal::note_packed(*source, {}, out);
+  }
   if (is_pickle_free) {
     LOCKSTEP_ASSIGN(is_pickle_free, names_nothing(*source, out.limits()));
   }
   // Whatever else the bytes are: if they are also a pickle, it counts.
   const ScanCollector::Place place{
-      .is_sure = format == nullptr && promises_checkpoint(out.path())};
+      .is_sure =
+          format == nullptr && !is_tar_file && promises_checkpoint(out.path())};
   const bool is_stream =
       !is_pickle_free && internal::scan_stream(*source, place, out);
   // Some readers find an archive after foreign bytes.
@@ -91,11 +120,8 @@ Status scan_all(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   if (is_zip) {
     out.set_format("zip");
     internal::scan_zip(source, "", 0, out);
-  } else if (!is_stream && !out.has_format()) {
-    if (!is_packed(head)) {
-      return unread ? *unread : diagnose(head, source->size());
-    }
-    internal::note_packed(*source, {}, out);
+  } else if (!is_stream && !out.has_format() && !is_packed(head)) {
+    return unread ? *unread : diagnose(head, source->size());
   }
   return {};
 }

@@ -7,7 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
-#include "lockstep/ckpt/formats/tar/tar_members.h"
+#include "lockstep/ckpt/formats/tar/tar_header.h"
 #include "lockstep/ckpt/load/diagnose.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
@@ -47,7 +47,7 @@ bool scan_member(
   }
   // A tar file starts with a name, which may spell opcodes.
   const bool is_stream = scan_stream(*member, place, out);
-  if (is_tar(*head)) {
+  if (is_tar(*head) || starts_like_tar(*head)) {
     out.add_unreadable(not_read(
         place,
         "this is a tar file, not looked into: unpack it first"));

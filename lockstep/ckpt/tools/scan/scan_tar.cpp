@@ -213,11 +213,52 @@ bool scan_after_array(
   return false;
 }
 
+std::string_view base_of(std::string_view name) {
+  return name.substr(name.rfind('/') + 1);
+}
+
+void scan_content(
+    const std::string& name,
+    const std::shared_ptr<ByteSource>& content,
+    ScanCollector& out) {
+  const std::string_view base = base_of(name);
+  const Place place{.record = name, .is_sure = base == "pickle"};
+  if (base == "storages" || base == "tensors") {
+    MemberScan(*content, place, base == "tensors", out).run();
+  } else if (!scan_member(content, place, 0, out)) {
+    note_packed(*content, place, out);
+  }
+}
+
+// torch follows a link that is called like a part of a checkpoint.
+void scan_special(
+    const TarMembers& tar,
+    const SpecialMember& special,
+    ScanCollector& out) {
+  const std::string_view base = base_of(special.name);
+  if (base != "storages" && base != "tensors" && base != "pickle") {
+    return;
+  }
+  const auto content = tar.find(special.target);
+  if (content != nullptr) {
+    scan_content(special.name, content, out);
+    return;
+  }
+  Error error = read_error(
+      ErrorCode::kUnsupported,
+      "E_TAR",
+      format(
+          "it leads to '{}'; expected a file of the archive",
+          escape(special.target)));
+  error.record = special.name;
+  out.add_unreadable(std::move(error));
+}
+
 } // namespace
 
 void scan_tar(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
   const auto tar =
-      TarMembers::open(source, out.limits(), SpecialMembers::kSkip);
+      TarMembers::open(source, out.limits(), SpecialMembers::kNote);
   if (!tar) {
     out.add_unreadable(tar.error());
     scan_blocks(*source, out);
@@ -228,15 +269,10 @@ void scan_tar(const std::shared_ptr<ByteSource>& source, ScanCollector& out) {
         read_error(ErrorCode::kUnsupported, "E_TRAILING", warning.text));
   }
   for (const std::string& name : tar->names()) {
-    const auto member = tar->find(name);
-    const std::string_view base =
-        std::string_view(name).substr(name.rfind('/') + 1);
-    const Place place{.record = name, .is_sure = base == "pickle"};
-    if (base == "storages" || base == "tensors") {
-      MemberScan(*member, place, base == "tensors", out).run();
-    } else if (!scan_member(member, place, 0, out)) {
-      note_packed(*member, place, out);
-    }
+    scan_content(name, tar->find(name), out);
+  }
+  for (const SpecialMember& special : tar->specials()) {
+    scan_special(*tar, special, out);
   }
 }
 
