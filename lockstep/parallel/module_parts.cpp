@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/module_parts.h"
 
+#include <algorithm>
+
 #include <torch/nn/module.h>
 
 namespace lockstep::parallel {
@@ -120,6 +122,31 @@ ModuleParts::Changes ModuleParts::changes() const {
   }
   return Comparison(modules, parameters, own_parameters_)
       .of(root, all_buffers_.size());
+}
+
+std::string ModuleParts::added() const {
+  const auto root = modules.front().lock();
+  if (root == nullptr || !changes().in_structure) {
+    return {};
+  }
+  const auto all = root->named_modules("", /*include_self=*/false);
+  for (const auto& item : all) {
+    const bool is_known = std::ranges::any_of(modules, [&](const auto& known) {
+      return is_same(known, item.value());
+    });
+    if (!is_known && all.size() >= modules.size()) {
+      return item.key();
+    }
+  }
+  for (const auto& item : root->named_parameters()) {
+    const bool is_known = std::ranges::any_of(
+        parameters,
+        [&](const auto& known) { return known.first == item.key(); });
+    if (!is_known) {
+      return item.key();
+    }
+  }
+  return {};
 }
 
 } // namespace lockstep::parallel

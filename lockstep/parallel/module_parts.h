@@ -47,6 +47,9 @@ struct ModuleParts {
     bool has_lone_child = false;
   };
   [[nodiscard]] Changes changes() const;
+  /// The name of a module or parameter that was registered since; empty without
+  /// one.
+  [[nodiscard]] std::string added() const;
 
  private:
   NamedTensors all_buffers_ = {};

@@ -342,6 +342,7 @@ TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
     plan.passes[i] = self.run_replica(i, inputs, shards[i], call, forms[i]);
   });
   rethrow_lowest(errors, devices, "parallel.forward");
+  self.replicas.check_registered(shards.size());
   self.replicas.take_renormed(shards.size());
   count_batch(plan);
   check_same_forms(forms);

@@ -142,10 +142,10 @@ void ReplicaSet::make_replicas() {
     }
     parts.emplace_back(modules_.back(), parts.data());
   }
-  link(parts);
+  link(std::move(parts));
 }
 
-void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
+void ReplicaSet::link(std::vector<ModuleParts> parts) {
   rows_ = make_rows(parts);
   mark_renormed(*modules_.front(), rows_);
   sent_.assign(parts.size(), std::vector<SourceMark>(rows_.size()));
@@ -157,8 +157,8 @@ void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
       buffers_[r].push_back(buffer);
     }
   }
-  master_parts_ = std::make_unique<ModuleParts>(parts.front());
-  for (std::size_t r = 1; r < parts.size(); ++r) {
+  parts_ = std::move(parts);
+  for (std::size_t r = 1; r < parts_.size(); ++r) {
     follow_flags(r);
     if (options_.is_connected) {
       connect(rows_, r, devices_.front());
@@ -174,7 +174,7 @@ void ReplicaSet::link(const std::vector<ModuleParts>& parts) {
 }
 
 void ReplicaSet::follow_structure() {
-  const ModuleParts::Changes changes = master_parts_->changes();
+  const ModuleParts::Changes changes = parts_.front().changes();
   if (changes.has_lone_child) {
     warn_of_replaced_children(*modules_.front());
   }
@@ -193,7 +193,7 @@ bool ReplicaSet::try_link_again() {
       return false;
     }
   }
-  link(parts);
+  link(std::move(parts));
   return true;
 }
 
@@ -281,7 +281,7 @@ void ReplicaSet::follow_flags(std::size_t replica) {
   const auto& mine = submodules_[replica];
   std::optional<KeptModes> masters;
   for (std::size_t m = 0; m < mine.size(); ++m) {
-    const auto master = master_parts_->modules[m].lock();
+    const auto master = parts_.front().modules[m].lock();
     const bool training = master != nullptr && master->is_training();
     if (mine[m]->is_training() != training) {
       if (!masters) {
@@ -298,7 +298,7 @@ Moved ReplicaSet::follow_buffers(std::size_t replica) {
   auto& mine = buffers_[replica];
   Copies buffers;
   for (std::size_t b = 0; b < mine.size(); ++b) {
-    const at::Tensor& master = master_parts_->buffers[b].second;
+    const at::Tensor& master = parts_.front().buffers[b].second;
     if (!same_form(mine[b], master)) {
       mine[b].set_data(at::empty_like(master, mine[b].device()));
     }
@@ -327,12 +327,32 @@ void ReplicaSet::check_devices() const {
       }
     }
   };
-  check(master_parts_->parameters);
-  check(master_parts_->buffers);
+  check(parts_.front().parameters);
+  check(parts_.front().buffers);
 }
 
 void ReplicaSet::take_renormed(std::size_t used) {
   lockstep::parallel::take_renormed(rows_, used);
+}
+
+void ReplicaSet::check_registered(std::size_t used) const {
+  for (std::size_t r = 0; r < used; ++r) {
+    const std::string name = parts_[r].added();
+    if (!name.empty()) {
+      raise(
+          {.code = ErrorCode::kUnsupported,
+           .op = "parallel.forward",
+           .message = format(
+               "forward registered '{}' in replica {}: expected what the "
+               "module had when it was wrapped, since each replica makes one "
+               "of its own",
+               name,
+               r),
+           .hint = "register it in reset(); or make one pass before wrapping, "
+                   "and pass a .factory that returns a module which has made "
+                   "one, too"});
+    }
+  }
 }
 
 std::vector<std::uint64_t> ReplicaSet::fingerprint(std::size_t replica) const {

@@ -106,6 +106,10 @@ class ReplicaSet {
   /// After a pass of the first `used` replicas: the master gets the rows that
   /// replicas shortened. See Note [Renormed rows] in renormed_rows.h.
   void take_renormed(std::size_t used);
+  /// After a pass of the first `used` replicas.
+  /// Errors: throws kUnsupported that names a module or parameter that forward
+  /// registered: each replica has another one.
+  void check_registered(std::size_t used) const;
 
   /// Versions and addresses of a replica's parameters, to compare later.
   [[nodiscard]] std::vector<std::uint64_t> fingerprint(
@@ -118,7 +122,7 @@ class ReplicaSet {
 
  private:
   void make_replicas();
-  void link(const std::vector<ModuleParts>& parts);
+  void link(std::vector<ModuleParts> parts);
   void follow_structure();
   bool try_link_again();
   [[nodiscard]] bool graph_is_old() const;
@@ -132,11 +136,12 @@ class ReplicaSet {
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
   std::vector<StandIns> stand_ins_;
   bool shares_children_ = false;
-  std::unique_ptr<ModuleParts> master_parts_;
+  // Of each replica; the master's come first.
+  std::vector<ModuleParts> parts_;
   std::vector<ParameterRow> rows_;
   // [replica][row]: what the replica's copy was made from.
   std::vector<std::vector<SourceMark>> sent_;
-  // [replica][place in master_parts_]
+  // [replica][place in the master's parts]
   std::vector<std::vector<at::Tensor>> buffers_;
   std::vector<std::vector<std::shared_ptr<torch::nn::Module>>> submodules_;
 };

@@ -186,6 +186,62 @@ TEST_P(Copies, ABufferThatTheProgramRegistersIsNeverMissed) {
   EXPECT_THAT(error.message, HasSubstr("number of buffers"));
 }
 
+template <bool kHasParameter>
+struct LazyHead : nn::Cloneable<LazyHead<kHasParameter>> {
+  LazyHead() {
+    reset();
+  }
+  void reset() override {
+    fc = this->register_module("fc", nn::Linear(4, 4));
+    head = nullptr;
+    scale = Tensor();
+  }
+  Tensor forward(const Tensor& x) {
+    if (kHasParameter && !scale.defined()) {
+      scale = this->register_parameter("scale", torch::randn_like(x[0]));
+    } else if (!kHasParameter && head.is_empty()) {
+      head = this->register_module("head", nn::Linear(4, 4));
+      head->to(x.device());
+    }
+    return kHasParameter ? fc(x) * scale : head(fc(x));
+  }
+  nn::Linear fc = nullptr;
+  nn::Linear head = nullptr;
+  Tensor scale = {};
+};
+
+template <bool kHasParameter>
+void expect_late_is_named(const char* devices, const Tensor& x) {
+  using Net = LazyHead<kHasParameter>;
+  const torch::NoGradGuard no_grad;
+  const auto make = [&x] {
+    auto net = std::make_shared<Net>();
+    net->to(x.device());
+    return net;
+  };
+  const auto net = make();
+  DataParallel<Net> model(net, {.devices = devices});
+  const Error error = error_of([&] { model->forward(x); });
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_THAT(
+      error.message,
+      HasSubstr(kHasParameter ? "registered 'scale'" : "registered 'head'"));
+  EXPECT_THAT(error.hint, HasSubstr("one pass before wrapping"));
+  EXPECT_EQ(error_of([&] { model->forward(x); }).code, ErrorCode::kUnsupported);
+  // As the hint says.
+  DataParallel<Net> second(net, {.devices = devices, .factory = [&] {
+                                   auto made = make();
+                                   made->forward(x);
+                                   return made;
+                                 }});
+  EXPECT_TRUE(close(second->forward(x), net->forward(x)));
+}
+
+TEST_P(Copies, WhatForwardRegistersInEachReplicaIsNamed) {
+  expect_late_is_named<false>(GetParam(), eight());
+  expect_late_is_named<true>(GetParam(), eight());
+}
+
 TEST_P(Copies, AnAssignedBufferIsWarnedOf) {
   nn::BatchNorm1d net(4);
   net->running_mean = torch::full({4}, 3.0);
