@@ -77,7 +77,7 @@ std::string table_text(
   return text;
 }
 
-std::string names_text(const std::vector<ckpt::ListRow>& rows) {
+std::string row_names(const std::vector<ckpt::ListRow>& rows) {
   std::string text;
   for (const ckpt::ListRow& row : rows) {
     text += escape(row.name, std::string::npos) + "\n";
@@ -126,7 +126,7 @@ Result<int> run_ls(const ListArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   LOCKSTEP_ASSIGN(const auto rows, list_rows(file, args));
   if (args.names_only && !common.json) {
-    print_list(file, names_text(rows));
+    print_list(file, row_names(rows));
     return 0;
   }
   if (args.depth == 0) {

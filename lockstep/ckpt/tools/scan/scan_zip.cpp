@@ -30,7 +30,7 @@ constexpr int kMaxArchives = 3;
 constexpr std::uint64_t kMaxJsonBytes = 1 << 26;
 constexpr std::uint64_t kTensorHeadBytes = 16;
 constexpr std::string_view kData = "data/";
-constexpr std::string_view kTensors = "tensors/";
+constexpr std::string_view kTensorFolder = "tensors/";
 
 Error refusal(
     ErrorCode code,
@@ -100,7 +100,7 @@ class ZipScan {
   }
 
   static bool may_be_tensor(std::string_view name) {
-    return name.starts_with(kData) || name.starts_with(kTensors);
+    return name.starts_with(kData) || name.starts_with(kTensorFolder);
   }
 
   // The bytes of a tensor: PyTorch never unpickles them. NumPy and others read
@@ -143,7 +143,7 @@ class ZipScan {
     if (name.starts_with(kData)) {
       return out_.storage_keys().contains(name.substr(kData.size()));
     }
-    return name.starts_with(kTensors) &&
+    return name.starts_with(kTensorFolder) &&
            model_json().find('"' + name + '"') != std::string::npos;
   }
 
