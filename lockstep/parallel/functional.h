@@ -90,8 +90,9 @@ std::vector<std::shared_ptr<torch::nn::Module>> replicate_module(
 
 /// One module per device: `module` itself on the first, where it must be, and
 /// copies with its values on the others. Gradients of a copy's parameters flow
-/// to the module's, unless detached.
-/// Errors: throws kMismatch if the module is not on the first device,
+/// to the module's, unless detached. Replicas of a module that was given layers
+/// or tensors are to be called by `parallel_apply`, which knows what they
+/// share. Errors: throws kMismatch if the module is not on the first device,
 /// kUnsupported if it cannot be cloned and there is no factory.
 template <class M>
 std::vector<std::shared_ptr<M>> replicate(
@@ -106,12 +107,13 @@ std::vector<std::shared_ptr<M>> replicate(
   return replicas;
 }
 
-/// Runs task(i) for each device at the same time, in threads with the caller's
-/// modes, and waits.
+/// Runs task(i), which calls modules[i], for each device at the same time, in
+/// threads with the caller's modes, and waits. One after the other where
+/// `replicate` warned of a child that its replicas share.
 /// Errors: throws ReplicaError for the lowest task that threw; kMismatch if
-/// there are more or fewer devices than tasks.
+/// there are more or fewer devices than modules.
 void run_on_devices(
-    std::size_t tasks,
+    std::span<const std::shared_ptr<torch::nn::Module>> modules,
     std::span<const c10::Device> devices,
     const std::function<void(std::size_t)>& task);
 
@@ -144,11 +146,14 @@ auto parallel_apply(
   const std::vector<c10::Device> cpu(
       modules.size(),
       c10::Device(c10::DeviceType::CPU));
+  const std::vector<std::shared_ptr<torch::nn::Module>> called(
+      modules.begin(),
+      modules.end());
   std::vector<std::unique_ptr<Result>> results(modules.size());
   const auto task = [&](std::size_t i) {
     results[i] = std::make_unique<Result>(call_with(*modules[i], inputs.at(i)));
   };
-  run_on_devices(modules.size(), devices.empty() ? cpu : devices, task);
+  run_on_devices(called, devices.empty() ? cpu : devices, task);
   std::vector<Result> values;
   values.reserve(results.size());
   for (auto& result : results) {
