@@ -9,6 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/given_tensors.h"
+#include "lockstep/tensor/held_parts.h"
 #include "lockstep/tensor/module_children.h"
 #include "lockstep/tensor/rng.h"
 
@@ -75,6 +76,28 @@ struct CopyBegun {
   CopyBegun& operator=(const CopyBegun&) = delete;
 };
 
+// Note [Displaced parts] in held_parts.h.
+void check_members(
+    const Module& module,
+    const std::optional<c10::Device>& device,
+    const HeldParts& parts,
+    const Module& copy) {
+  const auto names = parts.displaced_in(copy, [&] {
+    const ChildrenGuard children(module);
+    return clone_tree(module, device);
+  });
+  TORCH_CHECK(
+      names.empty(),
+      "members of ",
+      module.name(),
+      " hold '",
+      join(names, "', '"),
+      "', which a child registers; clone() assigns copies to the children that "
+      "reset() makes, and members of the copy would keep what it displaces, "
+      "with random values. Register each in reset() under a name of its own, "
+      "too, as register_module(\"a\", a) or register_parameter(\"w\", w)");
+}
+
 // What members of the copy hold, and what they are to compute with.
 void find_stand_ins(
     const Module& module,
@@ -112,6 +135,7 @@ ModuleCopy copy_of(
   const at::NoGradGuard no_grad;
   const RngStateGuard generator;
   const CopyBegun inside;
+  const HeldParts parts(module);
   const KeptParts kept(module);
   ModuleCopy result;
   OwnParts::Children clones;
@@ -124,10 +148,13 @@ ModuleCopy copy_of(
   }
   kept.restore();
   check_same_classes(*result.module, module);
+  check_members(module, device, parts, *result.module);
+  kept.restore();
   OwnParts own(kept, device, std::move(clones), [&device](const Module& child) {
     return copy_of(child, device);
   });
   own.give(module, result);
+  own.note_held(parts);
   copy_all_flags(module, *result.module);
   find_stand_ins(module, kept, own, result);
   return result;
@@ -138,6 +165,7 @@ ModuleCopy copy_made_by(
     const Module& module) {
   const at::NoGradGuard no_grad;
   const CopyBegun inside;
+  const HeldParts parts(module);
   const KeptParts kept(module);
   ModuleCopy result{.module = make()};
   kept.restore();
@@ -145,6 +173,7 @@ ModuleCopy copy_made_by(
     return copy_of(child);
   });
   own.give(module, result);
+  own.note_held(parts);
   find_stand_ins(module, kept, own, result);
   return result;
 }

@@ -22,6 +22,8 @@
 // - such a member that is a child is one object in both: what its forward keeps
 //   (a hidden state, a cache, a counter) is one, too. LibTorch's own classes
 //   keep nothing; of others `ModuleCopy::shared` tells.
+// What members hold of parts that `reset()` makes: Note [Displaced parts] in
+// held_parts.h.
 #pragma once
 
 #include <functional>
@@ -46,8 +48,8 @@ namespace lockstep {
 /// Threads: no other thread may use the module or draw from the default
 /// generator meanwhile; the generator's state is the same afterwards.
 /// Errors: what `module.clone()` throws; c10::Error if that makes another
-/// class, as for a class that inherits it, and if members of the copy would
-/// hold the module's tensors or children.
+/// class, as for a class that inherits it, if members of the copy would hold
+/// the module's tensors or children, and if they would hold what it displaces.
 std::shared_ptr<torch::nn::Module> clone_module(
     const torch::nn::Module& module,
     const std::optional<c10::Device>& device = std::nullopt);

@@ -189,6 +189,9 @@ std::shared_ptr<Module> OwnParts::own_child(const Module& child) {
     each_tensor(child, "", [this](const std::string&, const at::Tensor& own) {
       of_children_.insert(own.unsafeGetTensorImpl());
     });
+    for (const auto& module : child.modules(/*include_self=*/false)) {
+      below_children_.insert(module.get());
+    }
     try {
       mine = copy_child_(child).module;
     } catch (const c10::Error&) {
@@ -291,17 +294,30 @@ void OwnParts::visit_children(
       continue;
     }
     to.replace_module(item.key(), own_child(*child));
-    result_->borrowed.push_back(prefix + name);
-    if (has_own_code(*child)) {
-      result_->shared.push_back(format(
-          "'{}' ({})",
-          prefix + name,
-          c10::demangle(typeid(*child).name())));
-    }
-    if (copy != child) {
-      result_->stale.push_back(prefix + name);
-    }
+    note(prefix + name, *child, copy != child);
   }
+}
+
+void OwnParts::note(const std::string& name, Module& child, bool is_stale) {
+  result_->borrowed.push_back(name);
+  if (has_own_code(child)) {
+    result_->shared.push_back(
+        format("'{}' ({})", name, c10::demangle(typeid(child).name())));
+  }
+  if (is_stale) {
+    result_->stale.push_back(name);
+  }
+}
+
+void OwnParts::note_held(const HeldParts& parts) {
+  parts.each_held([this](const std::string& name, Module& child) {
+    // What a given child has it has in the copy, too.
+    const auto& known = result_->borrowed;
+    if (!below_children_.contains(&child) &&
+        std::ranges::find(known, name) == known.end()) {
+      note(name, child, /*is_stale=*/!children_.contains(&child));
+    }
+  });
 }
 
 } // namespace lockstep

@@ -15,6 +15,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "lockstep/tensor/held_parts.h"
 #include "lockstep/tensor/kept_parts.h"
 
 namespace torch::nn {
@@ -50,6 +51,8 @@ class OwnParts {
 
   /// Adds what members of the copy may hold to `result.borrowed`.
   void give(const torch::nn::Module& from, ModuleCopy& result);
+  /// Adds modules below the root that members of the copy hold.
+  void note_held(const HeldParts& parts);
   /// True if the copy had registered the module's `tensor` itself, or a given
   /// child that has it.
   [[nodiscard]] bool replaced(const at::Tensor& tensor) const {
@@ -66,6 +69,7 @@ class OwnParts {
       const torch::nn::Module& from,
       torch::nn::Module& to,
       const std::string& prefix);
+  void note(const std::string& name, torch::nn::Module& child, bool is_stale);
   std::shared_ptr<torch::nn::Module> own_child(const torch::nn::Module& child);
   std::shared_ptr<torch::nn::Module> outline(const torch::nn::Module& child);
   void fill(const torch::nn::Module& from, const torch::nn::Module& to) const;
@@ -81,7 +85,9 @@ class OwnParts {
       const torch::nn::Module*,
       std::shared_ptr<torch::nn::Module>>
       children_ = {};
+  // What those have.
   std::set<const c10::TensorImpl*> of_children_ = {};
+  std::set<const torch::nn::Module*> below_children_ = {};
   std::set<const torch::nn::Module*> seen_ = {};
 };
 

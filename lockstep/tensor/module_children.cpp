@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/module_children.h"
 
+#include <utility>
+
 #include <torch/nn/modules/container/moduledict.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/container/parameterdict.h>
@@ -11,6 +13,9 @@
 
 namespace lockstep {
 namespace {
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+thread_local const ChildrenGuard* children_here = nullptr;
 
 using torch::nn::Module;
 using torch::nn::ModuleDictImpl;
@@ -30,11 +35,21 @@ std::shared_ptr<Module> clone_sequential(
     const Device& device) {
   auto copy = std::make_shared<SequentialImpl>();
   auto module = sequential.begin();
-  for (const auto& child : sequential.named_children()) {
-    copy->push_back(child.key(), module->clone(device));
+  for (const auto& child : Registered::children_of(sequential)) {
+    copy->push_back(
+        child.key(),
+        ChildrenGuard::is_in_container(*child.value()) ? *module
+                                                       : module->clone(device));
     ++module;
   }
   return copy;
+}
+
+std::shared_ptr<Module> clone_listed(
+    const std::shared_ptr<Module>& child,
+    const Device& device) {
+  return ChildrenGuard::is_in_container(*child) ? child
+                                                : clone_tree(*child, device);
 }
 
 std::shared_ptr<Module> clone_list(
@@ -42,7 +57,7 @@ std::shared_ptr<Module> clone_list(
     const Device& device) {
   auto copy = std::make_shared<ModuleListImpl>();
   for (const auto& child : list) {
-    copy->push_back(clone_tree(*child, device));
+    copy->push_back(clone_listed(child, device));
   }
   return copy;
 }
@@ -52,7 +67,7 @@ std::shared_ptr<Module> clone_dict(
     const Device& device) {
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children;
   for (const auto& child : dict) {
-    children.emplace_back(child.key(), clone_tree(*child.value(), device));
+    children.emplace_back(child.key(), clone_listed(child.value(), device));
   }
   return std::make_shared<ModuleDictImpl>(children);
 }
@@ -83,6 +98,8 @@ struct CloneProbe : Module {
   }
 };
 
+} // namespace
+
 bool is_cloneable(Module& module) {
   CloneProbe probe;
   try {
@@ -92,8 +109,6 @@ bool is_cloneable(Module& module) {
   }
   return false;
 }
-
-} // namespace
 
 bool clones_another_list(const Module& module) {
   return as<SequentialImpl>(module) != nullptr ||
@@ -162,9 +177,14 @@ ChildrenGuard::ChildrenGuard(const Module& root) {
   for (const Place& place : places_) {
     place.stand_in->count_holders();
   }
+  for (const Module* module : seen_) {
+    holders_[module] = module->weak_from_this().use_count();
+  }
+  outer_ = std::exchange(children_here, this);
 }
 
 ChildrenGuard::~ChildrenGuard() {
+  children_here = outer_;
   for (const Place& place : places_) {
     place.stand_in->restore();
   }
@@ -182,6 +202,20 @@ std::set<const Module*> ChildrenGuard::those_that(bool (ChildStandIn::*is)()
     }
   }
   return children;
+}
+
+// The container holds it as a child and in its list; a member brought it there.
+bool ChildrenGuard::is_in_container(const Module& child) {
+  constexpr long kByContainerAndMember = 3;
+  for (const auto* guard = children_here; guard != nullptr;
+       guard = guard->outer_) {
+    const auto known = guard->holders_.find(&child);
+    if (known != guard->holders_.end()) {
+      return child.weak_from_this().use_count() >=
+             known->second + kByContainerAndMember;
+    }
+  }
+  return false;
 }
 
 void ChildrenGuard::exchange_children(const Module& parent) {

@@ -23,6 +23,9 @@ std::shared_ptr<torch::nn::Module> clone_tree(
 /// True for containers whose children are those of a list of their own.
 bool clones_another_list(const torch::nn::Module& module);
 
+/// True for a class that is LibTorch's Cloneable of itself or of a base.
+bool is_cloneable(torch::nn::Module& module);
+
 /// Stands for a child in clone(), which assigns its copy to the child that
 /// `reset()` registered. If the copy holds the child itself, that child may be
 /// the one that is assigned to: it is given as it is, and nothing is lost.
@@ -60,7 +63,9 @@ class ChildStandIn : public torch::nn::Module {
 /// however often it is registered. Modules to whose children nothing is
 /// assigned keep them: containers, which clone another list of theirs, and
 /// classes with a clone() of their own, which may look at the children
-/// themselves. Threads: no other thread may look at the module's children.
+/// themselves. Children of containers are given as they are, too, where the
+/// copy's container holds them. Threads: no other thread may look at the
+/// module's children.
 class ChildrenGuard {
  public:
   explicit ChildrenGuard(const torch::nn::Module& root);
@@ -71,6 +76,9 @@ class ChildrenGuard {
   /// Children that a test of their stand-in says something of.
   [[nodiscard]] std::set<const torch::nn::Module*> those_that(
       bool (ChildStandIn::*is)() const) const;
+  /// True if the container that reset() of the copy made holds the module's
+  /// `child`: it was given. For a container's own clone().
+  static bool is_in_container(const torch::nn::Module& child);
 
  private:
   struct Place {
@@ -80,6 +88,8 @@ class ChildrenGuard {
   };
   void exchange_children(const torch::nn::Module& parent);
 
+  const ChildrenGuard* outer_ = nullptr;
+  std::map<const torch::nn::Module*, long> holders_ = {};
   std::vector<Place> places_ = {};
   std::map<const torch::nn::Module*, std::shared_ptr<ChildStandIn>> stand_ins_ =
       {};

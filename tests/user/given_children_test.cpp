@@ -15,7 +15,9 @@
 #include <torch/torch.h>
 
 #include "lockstep/parallel/data_parallel.h"
+#include "lockstep/parallel/functional.h"
 #include "lockstep/tensor/clone.h"
+#include "tests/user/as_alone.h"
 #include "tests/user/given_nets.h"
 #include "tests/user/programs.h"
 #include "tests/user/support.h"
@@ -26,67 +28,14 @@ namespace {
 namespace nn = torch::nn;
 using test::close;
 using test::error_of;
+using test::names_of;
+using test::seeded;
 using test::Warnings;
 using testing::HasSubstr;
 using testing::Not;
 using torch::Tensor;
 
-template <class T, class... Args>
-std::shared_ptr<T> seeded(Args&&... args) {
-  torch::manual_seed(3);
-  return std::make_shared<T>(std::forward<Args>(args)...);
-}
-
-class GivenChildren : public test::OnDevices {
- protected:
-  [[nodiscard]] Tensor batch() const {
-    return here(torch::linspace(-1, 1, 24).view({6, 4}));
-  }
-
-  static std::vector<std::string> names_of(const nn::Module& net) {
-    std::vector<std::string> names = net.named_parameters().keys();
-    const auto buffers = net.named_buffers().keys();
-    names.insert(names.end(), buffers.begin(), buffers.end());
-    return names;
-  }
-
-  template <class Model>
-  std::vector<Tensor> numbers_of(Model& model, nn::Module& net) const {
-    net.zero_grad();
-    const Tensor y = model.forward(batch());
-    y.square().sum().backward();
-    std::vector<Tensor> numbers{y.detach()};
-    for (const Tensor& parameter : net.parameters()) {
-      numbers.push_back(parameter.grad().clone());
-    }
-    return numbers;
-  }
-
-  /// Wrapped, `net` registers what it did and computes as it did.
-  template <class M>
-  void expect_as_alone(const std::shared_ptr<M>& net) {
-    SCOPED_TRACE(net->name());
-    net->to(home());
-    net->eval(); // statistics of a batch are those of a part
-    const auto names = names_of(*net);
-    const auto expected = numbers_of(*net, *net);
-    const ModuleCopy copy = copy_of(*net);
-    EXPECT_EQ(names_of(*copy.module), names);
-    EXPECT_EQ(names_of(*net), names);
-    DataParallel<M> model(net, {.devices = GetParam()});
-    EXPECT_EQ(names_of(*net), names);
-    EXPECT_EQ(names_of(model->group().replica(1)), names);
-    for (int pass = 0; pass < 2; ++pass) {
-      const auto got = numbers_of(*model, *net);
-      ASSERT_EQ(got.size(), expected.size());
-      for (std::size_t i = 0; i < got.size(); ++i) {
-        EXPECT_TRUE(close(got[i], expected[i])) << i;
-      }
-      model->group().rebuild();
-      EXPECT_EQ(names_of(*net), names);
-    }
-  }
-};
+class GivenChildren : public test::AsAlone {};
 INSTANTIATE_TEST_SUITE_P(
     Programs,
     GivenChildren,
@@ -103,6 +52,34 @@ TEST_P(GivenChildren, UnderSeveralNamesStayWhole) {
   expect_as_alone(seeded<program::Twice>(stack()));
   expect_as_alone(
       seeded<program::Outer>(std::make_shared<program::Twice>(stack())));
+}
+
+TEST_P(GivenChildren, InContainersComputeAsAlone) {
+  using program::BackboneHolder;
+  using program::GivenList;
+  const std::vector<nn::Linear> plain{nn::Linear(4, 4), nn::Linear(4, 4)};
+  const std::vector<BackboneHolder> keeping{BackboneHolder(), BackboneHolder()};
+  const std::vector<std::pair<program::Where, bool>> ways{
+      {program::Where::kList, false},
+      {program::Where::kList, true},
+      {program::Where::kDict, false},
+      {program::Where::kStack, false}};
+  for (const auto& [where, has_names] : ways) {
+    SCOPED_TRACE(static_cast<int>(where));
+    SCOPED_TRACE(has_names);
+    expect_as_alone(seeded<GivenList<nn::Linear>>(plain, where, has_names));
+    const auto net =
+        seeded<GivenList<BackboneHolder>>(keeping, where, has_names);
+    const auto names = names_of(*net);
+    Warnings warnings;
+    expect_as_alone(net);
+    EXPECT_THAT(warnings.text, HasSubstr("'layers.0' (program::Backbone)"));
+    EXPECT_THAT(warnings.text, Not(HasSubstr("beside")));
+    EXPECT_THAT(
+        test::torch_error([&] { clone_module(*net); }),
+        HasSubstr("'layers.0'"));
+    EXPECT_EQ(names_of(*net), names);
+  }
 }
 
 TEST_P(GivenChildren, OfACloneThatThrowsStayWhole) {
@@ -240,6 +217,37 @@ TEST_P(GivenChildren, ThatKeepSomethingAreFoundInListsAndFactories) {
   EXPECT_THAT(warnings.text, HasSubstr("'body'"));
 }
 
+TEST_P(GivenChildren, OfReplicasOfTheFunctionsComputeAsAlone) {
+  const auto backbone = seeded<program::Given<program::BackboneHolder>>(
+      program::BackboneHolder());
+  const auto shifted =
+      seeded<program::Given<std::shared_ptr<program::Shifted>>>(
+          std::make_shared<program::Shifted>(torch::ones({4})));
+  const auto devices = parse_devices(GetParam());
+  const auto check = [&](const auto& net) {
+    SCOPED_TRACE(net->name());
+    net->to(home());
+    const auto expected = numbers_of(*net, *net);
+    const auto replicas = parallel::replicate(net, devices);
+    const auto parts = parallel::scatter(batch(), devices);
+    for (int pass = 0; pass < 5; ++pass) {
+      const auto got = parallel::gather(
+          parallel::parallel_apply(replicas, parts, devices),
+          home());
+      ASSERT_TRUE(close(got, expected.front())) << pass;
+      if (pass == 0) {
+        net->zero_grad();
+        got.square().sum().backward();
+        for (std::size_t i = 0; i < net->parameters().size(); ++i) {
+          EXPECT_TRUE(close(net->parameters()[i].grad(), expected[i + 1])) << i;
+        }
+      }
+    }
+  };
+  check(backbone);
+  check(shifted);
+}
+
 TEST_P(GivenChildren, OfLibTorchRunAtTheSameTime) {
   const auto net = seeded<program::Given<nn::Sequential>>(nn::Sequential(
       nn::Linear(4, 4),
@@ -255,8 +263,12 @@ TEST_P(GivenChildren, WithAGivenBufferAreNotWarnedOf) {
   const auto net = seeded<program::Given<std::shared_ptr<program::Shifted>>>(
       std::make_shared<program::Shifted>(torch::ones({4})));
   net->to(home());
+  const auto outer = seeded<program::Outer>(
+      std::make_shared<program::Twice>(nn::Sequential(nn::Linear(4, 4))));
+  outer->to(home());
   Warnings warnings;
   const DataParallel model(net, {.devices = GetParam()});
+  const DataParallel second(outer, {.devices = GetParam()});
   EXPECT_THAT(warnings.text, Not(HasSubstr("beside")));
 }
 

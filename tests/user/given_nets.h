@@ -3,12 +3,14 @@
 // Nets that register layers they were given, or copy themselves.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -193,6 +195,55 @@ struct Given : nn::Cloneable<Given<Body>> {
   }
   Body body;
   nn::Linear head = nullptr;
+};
+
+/// Given layers in a container, called and looked at by members.
+enum class Where : std::uint8_t { kList, kDict, kStack };
+
+template <class Layer>
+struct GivenList : nn::Cloneable<GivenList<Layer>> {
+  GivenList(std::vector<Layer> layers_, Where where_, bool has_names_)
+      : layers(std::move(layers_)), where(where_), has_names(has_names_) {
+    reset();
+  }
+  void reset() override {
+    for (std::size_t i = 0; has_names && i < layers.size(); ++i) {
+      this->register_module("l" + std::to_string(i), layers[i]);
+    }
+    nn::ModuleList list;
+    nn::ModuleDict dict;
+    nn::Sequential stack;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      using Named = std::pair<std::string, std::shared_ptr<nn::Module>>;
+      list->push_back(layers[i]);
+      dict->update(std::vector<Named>{{std::to_string(i), layers[i].ptr()}});
+      stack->push_back(layers[i]);
+    }
+    if (where == Where::kStack) {
+      called = this->register_module("layers", stack);
+      return;
+    }
+    container = where == Where::kDict ? std::shared_ptr<nn::Module>(dict.ptr())
+                                      : list.ptr();
+    this->register_module("layers", container);
+  }
+  Tensor forward(Tensor x) {
+    if (!called.is_empty()) {
+      x = called->forward(x);
+    }
+    for (Layer& layer : layers) {
+      x = torch::tanh(layer(x));
+      if constexpr (!std::is_same_v<Layer, nn::Linear>) {
+        x = x + layer->features;
+      }
+    }
+    return x;
+  }
+  std::vector<Layer> layers;
+  Where where;
+  bool has_names;
+  nn::Sequential called = nullptr;
+  std::shared_ptr<nn::Module> container;
 };
 
 /// A buffer that a given child was given.
