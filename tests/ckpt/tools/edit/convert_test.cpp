@@ -165,12 +165,12 @@ TEST(ConvertTensors, MapsLocationsAndKeepsSharedNodes) {
 
 // torch.FloatStorage(...) as an entry: its class says the type of its bytes.
 TEST(ConvertTensors, TypedStoragesGetTheClassOfTheirType) {
-  struct Row {
+  struct TypedRow {
     std::string before = {};
     DType dtype = DType::kFloat32;
     std::string after = {};
   };
-  for (const Row& row : std::vector<Row>{
+  for (const TypedRow& row : std::vector<TypedRow>{
            {"torch.DoubleStorage", DType::kFloat64, "torch.HalfStorage"},
            {"torch.FloatStorage", DType::kFloat32, "torch.HalfStorage"},
            {"torch.HalfStorage", DType::kFloat16, "torch.HalfStorage"},
