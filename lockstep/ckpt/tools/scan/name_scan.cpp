@@ -96,7 +96,7 @@ Result<Sketch> NameScan::plain(const Instruction& in) {
     case Op::kBinBytes8:
     case Op::kByteArray8:
       look_inside(in.text, in.offset);
-      return Sketch{};
+      return Sketch{.kind = Kind::kNoText};
     case Op::kBinInt:
     case Op::kBinInt1:
     case Op::kBinInt2:
@@ -131,7 +131,7 @@ Result<Sketch> NameScan::container(
     case Op::kList:
       return new_list(taken);
     default:
-      return Sketch{};
+      return Sketch{.kind = Kind::kNoText};
   }
 }
 
@@ -147,6 +147,7 @@ Result<Sketch> NameScan::call(const Instruction& in, std::span<Sketch> taken) {
       return reduce(taken);
     case Op::kNewObj:
     case Op::kNewObjEx:
+      return new_object(taken[0]);
     case Op::kObj:
       return taken.empty() ? Sketch{} : instance_of(taken[0]);
     case Op::kBinPersId:
@@ -260,12 +261,14 @@ Sketch NameScan::name(std::string full, std::uint64_t offset) {
   return keep(Kind::kName, note(std::move(full), offset, /*is_nested=*/false));
 }
 
-Sketch NameScan::stack_global(
+Result<Sketch> NameScan::stack_global(
     std::span<const Sketch> taken,
     std::uint64_t offset) {
   if (!starts_with(taken, {Kind::kText, Kind::kText})) {
     note("?", offset, /*is_nested=*/false);
-    return {};
+    return may_be_text(taken[0]) && may_be_text(taken[1])
+               ? Result<Sketch>(Sketch{})
+               : corrupt_file("E_PICKLE", "a name of values that are no texts");
   }
   const std::pair parts(taken[0].index, taken[1].index);
   const auto known = joined_.find(parts);

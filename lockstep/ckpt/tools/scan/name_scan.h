@@ -55,6 +55,8 @@ struct Sketch {
     kDict,
     kState,
     kWrapper,
+    /// Anything else that is no text.
+    kNoText,
   };
   Kind kind = Kind::kOther;
   /// The number, a row of the list of the kind, or how many came before it.
@@ -128,7 +130,11 @@ class NameScan {
   }
   Sketch text(std::string_view text, std::uint64_t offset);
   Sketch name(std::string full, std::uint64_t offset);
-  Sketch stack_global(std::span<const Sketch> taken, std::uint64_t offset);
+  Result<Sketch> stack_global(
+      std::span<const Sketch> taken,
+      std::uint64_t offset);
+  [[nodiscard]] bool may_be_text(const Sketch& sketch) const;
+  Sketch new_object(const Sketch& type);
   Sketch reduce(std::span<const Sketch> taken);
   [[nodiscard]] bool may_give_back(const Sketch& function, const Sketch& args)
       const;

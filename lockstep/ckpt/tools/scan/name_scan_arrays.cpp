@@ -39,7 +39,7 @@ Sketch NameScan::shape(std::span<const Sketch> parts) {
   for (const Sketch& part : parts) {
     if (part.kind != Kind::kNumber ||
         __builtin_mul_overflow(count, part.index, &count)) {
-      return {};
+      return {.kind = Kind::kNoText};
     }
   }
   return Sketch::of_row(Kind::kShape, counts_, count);
@@ -77,7 +77,7 @@ void NameScan::set_item(Sketch& dict, const Sketch& key, const Sketch& value) {
       dict.kind == Kind::kDict || dict.kind == Kind::kState;
   if (may_be_state &&
       !(key.kind == Kind::kText && set_part(dict, key, value))) {
-    dict = {};
+    dict = {.kind = Kind::kNoText};
   }
 }
 
@@ -127,7 +127,7 @@ Status NameScan::build(Sketch& target, const Sketch& state) {
       has_arrays_ ? begins_with_objects_ : array.type && array.type->is_object;
   has_arrays_ = true;
   is_built_[target.index] = true;
-  target = {}; // the array is in its place
+  target = {.kind = Kind::kNoText}; // the array is in its place
   return skip_array(array);
 }
 

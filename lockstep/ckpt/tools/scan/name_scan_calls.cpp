@@ -2,6 +2,7 @@
 //
 // What the scan knows of the value of a call.
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/names.h"
 #include "lockstep/ckpt/tools/scan/name_scan.h"
 
@@ -43,6 +44,23 @@ bool NameScan::may_give_back(const Sketch& function, const Sketch& args) const {
                          name == "numpy._core.multiarray.scalar";
   return is_scalar ? args.kind != Kind::kTypePair // one of type 'O'
                    : name.starts_with("torch.jit._pickle.");
+}
+
+// False where Python finds no module or name and stops.
+bool NameScan::may_be_text(const Sketch& sketch) const {
+  return sketch.kind == Kind::kText || sketch.kind == Kind::kOther ||
+         (sketch.kind == Kind::kName &&
+          !find_global(text_of(sketch)).is_harmless());
+}
+
+// An object of the class, which may be that of texts.
+Sketch NameScan::new_object(const Sketch& type) {
+  const Sketch made = instance_of(type);
+  const bool is_known = type.kind == Kind::kName &&
+                        !text_of(type).ends_with(".str") &&
+                        !text_of(type).ends_with(".unicode");
+  return made.kind == Kind::kOther && is_known ? Sketch{.kind = Kind::kNoText}
+                                               : made;
 }
 
 bool NameScan::is_getattr(const Sketch& sketch) const {

@@ -11,7 +11,7 @@ using Kind = Sketch::Kind;
 
 Sketch NameScan::new_list(std::span<const Sketch> items) {
   if (!options_.collect_texts || has_list_) {
-    return {};
+    return {.kind = Kind::kNoText};
   }
   has_list_ = true;
   add_keys(items);

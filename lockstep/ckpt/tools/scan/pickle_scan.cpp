@@ -13,6 +13,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/pickle/dangerous_names.h"
+#include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/stack_machine.h"
 #include "lockstep/ckpt/pickle/text_codec.h"
 #include "lockstep/ckpt/tools/scan/name_scan.h"
@@ -116,23 +117,57 @@ PickleScan scan_plainly(ByteSpan bytes, PickleScanOptions options) {
       }
     }
     all.nested += next.nested;
-    all.consumed += next.consumed;
     all.broken = std::move(next.broken);
+    if (all.broken) {
+      all.broken->offset = all.consumed + all.broken->offset.value_or(0);
+    }
+    all.consumed += next.consumed;
     all.is_cut = next.is_cut;
   }
   return all;
 }
 
-// Numbers may spell a name by chance, but none that a module could have; the
-// pickle of an array takes texts out of the wrong memo.
+std::string_view last_part(std::string_view full) {
+  const std::size_t colon = full.find(':'); // before a dotted name
+  return full.substr(
+      (colon == std::string_view::npos ? full.rfind('.') : colon) + 1);
+}
+
+// What a pickle of objects would name if its texts came out of the wrong memo:
+// values that are no texts, where Python stops, or names in foreign modules
+// that are called like the harmless ones that it has.
+class Misreadings {
+ public:
+  Misreadings(const PickleScan& scan, const PickleScan& plain) : plain_(plain) {
+    for (const PickleName& name : scan.names) {
+      if (find_global(name.name).is_harmless()) {
+        parts_.insert(last_part(name.name));
+      }
+    }
+  }
+
+  [[nodiscard]] bool contain(const PickleName& name) const {
+    return name.name == "?"
+               ? plain_.broken && plain_.broken->offset == name.offset
+               : !is_dangerous_path(name.name) &&
+                     parts_.contains(last_part(name.name));
+  }
+
+ private:
+  const PickleScan& plain_;
+  std::set<std::string_view> parts_;
+};
+
+// Numbers may spell a name by chance, but none that a module could have.
 void add_plain(
     PickleScan& scan,
     const PickleScan& plain,
     bool begins_with_objects) {
   auto added = added_names(scan, plain);
+  const Misreadings misreadings(scan, plain);
   const bool is_telling =
       std::ranges::any_of(added, [&](const PickleName& name) {
-        return begins_with_objects ? is_dangerous_path(name.name)
+        return begins_with_objects ? !misreadings.contain(name)
                                    : may_be_name(name.name);
       });
   if (is_telling) {

@@ -129,26 +129,55 @@ TEST(JoblibNames, InObjectsOfAnArrayAreSeen) {
       IsSupersetOf({"subprocess.run", "os.system"}));
 }
 
-// To pickle the memo of the objects is that of the pickle around them.
+// To pickle the memo of the objects is that of the pickle around them: what
+// `module` leaves on the stack is its first entry there, numpy here.
+ScanReport scan_objects(const std::string& module, const std::string& name) {
+  return scan_joblib(
+      "\x80\x04" + module + "\x94" + "0" + kWrapper + "}(" + kShape +
+      type_of("O8", kObjectState) + "ub\x80\x04U\x05numpy\x94" + "0h"s + '\0' +
+      "U" + static_cast<char>(name.size()) + name + "\x93.0N.");
+}
+
 TEST(JoblibNames, OfTheWrongMemoAreNotes) {
-  const auto objects_of = [](const std::string& module) {
-    const std::string in_front =
-        "U" + std::string(1, static_cast<char>(module.size())) + module +
-        "\x94"
-        "0";
-    return "\x80\x04" + in_front + kWrapper + "}(" + kShape +
-           type_of("O8", kObjectState) +
-           "ub\x80\x04U\x05numpy\x94"
-           "0h"s +
-           '\0' + "U\x06system\x93.0N.";
-  };
-  const ScanReport other = scan_joblib(objects_of("mine"));
-  EXPECT_TRUE(
-      other.findings.size() == 1 && other.findings[0].name == "numpy.system");
-  ASSERT_FALSE(other.notes.empty());
-  EXPECT_EQ(other.notes[0].detail, "W_UNLIKELY");
-  EXPECT_THAT(other.notes[0].message, testing::HasSubstr("mine.system"));
-  EXPECT_EQ(scan_joblib(objects_of("os")).findings.size(), 2U);
+  const ScanReport misread = scan_objects("U\x04mine", "ndarray");
+  EXPECT_EQ(misread.verdict, Verdict::kClean);
+  ASSERT_EQ(misread.notes.size(), 1U);
+  EXPECT_EQ(misread.notes[0].detail, "W_UNLIKELY");
+  EXPECT_THAT(misread.notes[0].message, testing::HasSubstr("mine.ndarray"));
+  // Python stops.
+  for (const std::string& value :
+       {"]"s,
+        "}"s,
+        ")"s,
+        "K\x01\x85"s,
+        "C\x01x"s,
+        kWrapper,
+        "ctorch\nSize\n"s}) {
+    const ScanReport stopped = scan_objects(value, "ndarray");
+    EXPECT_EQ(stopped.verdict, Verdict::kClean) << value;
+    ASSERT_EQ(stopped.notes.size(), 1U) << value;
+    EXPECT_THAT(stopped.notes[0].message, testing::HasSubstr("'?'"));
+  }
+}
+
+TEST(JoblibNames, OfTheWrongMemoAreSeenIfTheyAreNoMisreadings) {
+  EXPECT_EQ(scan_objects("U\x04mine", "system").findings.size(), 2U);
+  EXPECT_EQ(scan_objects("U\x02os", "system").findings.size(), 2U);
+  const ScanReport hidden =
+      scan_objects("c_codecs\nencode\n(Vzvar\nVrot13\ntR", "ndarray");
+  EXPECT_EQ(hidden.verdict, Verdict::kFound);
+  // Both texts are those of the pickle around.
+  const std::string objects =
+      "\x80\x04U\x05numpy\x94"
+      "0U\x07ndarray\x94"
+      "0h\0h\x01\x93.0N."s;
+  const ScanReport both = scan_joblib(
+      "\x80\x04U\x04mine\x94"
+      "0U\x03run\x94"
+      "0" +
+      kWrapper + "}(" + kShape + type_of("O8", kObjectState) + "ub" + objects);
+  ASSERT_EQ(both.findings.size(), 1U);
+  EXPECT_EQ(both.findings[0].name, "mine.run");
 }
 
 // pickle.load and torch.load run the elements.
