@@ -306,9 +306,11 @@ Sketch NameScan::tuple(std::span<const Sketch> parts) {
   if (parts.size() == 3 && parts[2].kind == Kind::kName) {
     return {.kind = Kind::kTriple, .index = parts[2].index};
   }
-  if (parts.size() == 2 && parts[0].kind == Kind::kType &&
-      types_[parts[0].index] && types_[parts[0].index]->kind != 'O') {
-    return {.kind = Kind::kTypePair};
+  if (parts.size() == 2 && parts[0].kind == Kind::kType) {
+    const std::optional<WrappedType>& type = types_[parts[0].index];
+    if (type && type->kind != 'O') {
+      return {.kind = Kind::kTypePair};
+    }
   }
   if (starts_with(parts, {Kind::kText})) {
     return {.kind = Kind::kTexts, .index = parts[0].index};
