@@ -33,7 +33,7 @@ TEST_F(OddRequests, NamesAreNeverCut) {
   EXPECT_EQ(run("ls --names m.pt"), 0);
   EXPECT_EQ(text("out.txt"), "a\\x0a\\x0a\\x0a\\x0abcdef\n");
   EXPECT_EQ(run("digest --lines m.pt"), 0);
-  EXPECT_THAT(text("out.txt"), HasSubstr("a\\x0a\\x0a\\x0a\\x0abcdef"));
+  EXPECT_THAT(text("out.txt"), HasSubstr("a\\n\\n\\n\\nbcdef\t"));
 }
 
 TEST_F(OddRequests, TwoWaysToPrintAreRefused) {
