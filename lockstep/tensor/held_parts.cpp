@@ -23,8 +23,7 @@ using Owners = std::vector<std::shared_ptr<Module>>;
 
 // What a Cloneable assigns to itself when it is to become a copy of this.
 struct Source : Module {
-  explicit Source(std::shared_ptr<Module> module_)
-      : module(std::move(module_)) {}
+  explicit Source(std::shared_ptr<Module> source) : module(std::move(source)) {}
   std::shared_ptr<Module> clone(
       const std::optional<c10::Device>& /*device*/) const override {
     return module;

@@ -239,14 +239,14 @@ class CallerArguments {
           outputs.tensors.push_back(now[k]);
         }
       }
-    } else if (is_direct_) {
-      return; // it is the caller's
     } else if (!is_alone_) {
       check_values<I>(own, given, false);
-    } else if constexpr (kIsComparable<T>) {
-      changes_[I].is_any = is_other(own, given);
-    } else {
-      changes_[I].is_any = is_reference_parameter<M, I>();
+    } else if (!is_direct_) { // else it is the caller's
+      if constexpr (kIsComparable<T>) {
+        changes_[I].is_any = is_other(own, given);
+      } else {
+        changes_[I].is_any = is_reference_parameter<M, I>();
+      }
     }
   }
 
