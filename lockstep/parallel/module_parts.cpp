@@ -61,15 +61,19 @@ class Comparison {
 
  private:
   bool visit(const std::shared_ptr<Module>& module) {
-    if (module_ == modules_.size() || !is_same(modules_[module_++], module)) {
+    if (module_ == modules_.size() || !is_same(modules_[module_], module)) {
       return false;
     }
+    ++module_;
     for (const auto& item : Registered::parameters_of(*module)) {
-      if (item.value().defined() &&
-          (parameter_ == own_parameters_ ||
-           !parameters_[parameter_++].second.is_same(item.value()))) {
+      if (!item.value().defined()) {
+        continue;
+      }
+      if (parameter_ == own_parameters_ ||
+          !parameters_[parameter_].second.is_same(item.value())) {
         return false;
       }
+      ++parameter_;
     }
     buffers_ += module->buffers(/*recurse=*/false).size();
     // The registration refers to a child, and this copy of it does.

@@ -43,11 +43,12 @@ void take_renormed(std::span<const ParameterRow> rows, std::size_t used) {
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
   for (const ParameterRow& row : rows) {
-    for (std::size_t r = 1; row.norm && r < used; ++r) {
+    const auto norm = row.norm;
+    for (std::size_t r = 1; norm && r < used; ++r) {
       const at::Tensor& master = row.master;
       const at::Tensor mine = row.leaves[r].front().to(master.device());
       const at::Tensor is_shorter =
-          at::lt(lengths(mine, *row.norm), lengths(master, *row.norm));
+          at::lt(lengths(mine, *norm), lengths(master, *norm));
       master.copy_(at::where(is_shorter, mine, master));
     }
   }
