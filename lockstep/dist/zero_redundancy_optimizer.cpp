@@ -100,6 +100,7 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
   both_->groups = std::move(params).groups();
   share_out();
   std::vector<ParamGroup> own;
+  own.reserve(both_->groups.size());
   for (std::size_t i = 0; i < both_->groups.size(); ++i) {
     own.push_back(own_group(i));
   }

@@ -4,6 +4,7 @@
 // CPU: it comes out right, or is refused on all ranks with a text that names
 // it, and the group goes on. Over Gloo what Python's functions carry is carried
 // (torch 2.13, and gather of complex numbers in addition).
+#include <array>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -166,7 +167,7 @@ std::vector<Collective> collectives() {
            }}};
 }
 
-constexpr at::ScalarType kTypes[] = {
+constexpr std::array kTypes{
     at::kByte,
     at::kChar,
     at::kShort,
