@@ -108,7 +108,7 @@ class Values {
     void value(const T& value) const {
       if constexpr (kIsComparable<T>) {
         values.parts_.push_back(
-            {.value = &value,
+            {.value = static_cast<const void*>(&value),
              .is_other = [](const void* now, const void* before) {
                return structure::is_other(
                    *static_cast<const T*>(now),

@@ -188,7 +188,7 @@ TEST(DistributedTest, test_ddp_hook_parity_powerSGD) {
 
 TEST(PowerSGD, OptionsThatPythonRefusesAreRefusedInItsWords) {
   try {
-    dist::PowerSGDState({.start_power_sgd_iter = 1});
+    const dist::PowerSGDState state({.start_power_sgd_iter = 1});
     ADD_FAILURE() << "no error";
   } catch (const std::exception& error) {
     EXPECT_THAT(

@@ -127,7 +127,7 @@ TEST(
 }
 
 TEST(DistributedTest, test_DistributedDataParallel_SyncBatchNorm_No_Affine) {
-  expect_as_full_batch({}, [] { return NormNet(/*affine=*/false); });
+  expect_as_full_batch({}, [] { return NormNet(false); });
 }
 
 TEST(DistributedTest, test_DistributedDataParallel_SyncBatchNorm_2D_Input) {
