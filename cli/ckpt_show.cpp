@@ -229,9 +229,8 @@ Result<int> show(
 
 // The value of that name, else the tensors of the module of that name.
 Result<ckpt::Value> find(const ckpt::Value& root, const std::string& key) {
-  LOCKSTEP_TRY(ckpt::check_unambiguous(root, key));
   auto value = ckpt::find_path(root, key);
-  if (value) {
+  if (value || value.error().code != ErrorCode::kNotFound) {
     return value;
   }
   LOCKSTEP_ASSIGN(auto below, ckpt::find_below(root, key));

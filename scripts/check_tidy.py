@@ -3,7 +3,7 @@
 """Runs clang-tidy: check_tidy.py COMPILE_COMMANDS [FILE...]
 
 It checks the batches that the build compiles: what LibTorch's headers cost is
-paid once for each. The whole tree takes an hour, so what was changed last is
+paid once for each. The whole tree takes too long for CI, so what was changed last is
 checked first, and what LOCKSTEP_TIDY_SECONDS (480) do not suffice for is left
 out and counted: half of them are for torch-free files. LOCKSTEP_TIDY=all checks
 everything, LOCKSTEP_TIDY=core everything that is torch-free. The batches of FILEs

@@ -85,6 +85,7 @@ class TorchOptimizer final : public Optimizer {
     }
   }
 
+  // Returns LibTorch's groups.
   std::vector<ParamGroup> take_changes() const {
     std::vector<ParamGroup> theirs = lockstep::param_groups(*optimizer_);
     both_.take(theirs);

@@ -144,7 +144,7 @@ void ZeroRedundancyOptimizer::take_options() {
     }
     both_->groups[i].options = std::move(taken.options);
   }
-  both_->mark_as_seen(std::as_const(*own_).param_groups());
+  both_->mark_as_seen(own_groups());
 }
 
 /// The largest first, each to the rank that has least.
@@ -208,9 +208,15 @@ ParamGroup ZeroRedundancyOptimizer::own_group(std::size_t index) const {
   return own;
 }
 
-std::vector<ParamGroup> ZeroRedundancyOptimizer::take_changes() const {
+/// The groups that this rank's own optimizer was made of, without later ones.
+std::vector<ParamGroup> ZeroRedundancyOptimizer::own_groups() const {
   std::vector<ParamGroup> own = std::as_const(*own_).param_groups();
-  own.resize(parts_.front().size()); // those that it was given
+  own.resize(parts_.front().size());
+  return own;
+}
+
+std::vector<ParamGroup> ZeroRedundancyOptimizer::take_changes() const {
+  std::vector<ParamGroup> own = own_groups();
   both_->take(own);
   return own;
 }
@@ -220,7 +226,7 @@ void ZeroRedundancyOptimizer::set_options() {
   for (std::size_t i = 0; i < both_->groups.size(); ++i) {
     own_->param_groups()[i].options = own_group(i).options;
   }
-  both_->mark_as_seen(std::as_const(*own_).param_groups());
+  both_->mark_as_seen(own_groups());
 }
 
 void ZeroRedundancyOptimizer::step() {

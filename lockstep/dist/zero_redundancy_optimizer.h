@@ -84,6 +84,7 @@ class ZeroRedundancyOptimizer final : public Optimizer {
 
   void share_out();
   void take_options();
+  [[nodiscard]] std::vector<ParamGroup> own_groups() const;
   std::vector<ParamGroup> take_changes() const;
   void set_options();
   [[nodiscard]] ParamGroup own_group(std::size_t index) const;

@@ -87,8 +87,10 @@ struct ReplicaPass {
   std::vector<Stranger> strangers = {};
   /// All edges to ends.
   std::vector<Joint> joints = {};
-  /// What LibTorch's numbers of nodes began with, in the thread of this number.
+  /// The number of the first node that the pass made: LibTorch numbers those of
+  /// each thread by themselves.
   std::uint64_t begin = 0;
+  /// LibTorch's number of the thread that ran the pass.
   std::uint64_t thread = 0;
   /// By the row; empty without a graph.
   std::vector<Ways> ways = {};

@@ -17,6 +17,7 @@
 // user's) is warned of where forward takes a T&.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -131,7 +132,7 @@ class CallerArguments {
     each([&]<std::size_t... I>(std::index_sequence<I...>) {
       (collect_one<I>(index, variable<I>(own), std::get<I>(given), outputs),
        ...);
-      if (index == 0) {
+      if (index == 0 && std::ranges::any_of(changes_, &Change::is_any)) {
         own_.emplace(variable<I>(own)...);
       }
     });

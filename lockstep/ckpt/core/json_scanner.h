@@ -2,7 +2,7 @@
 //
 // Reads hostile JSON as a stream of expected tokens: nothing is built that the
 // caller did not ask for, depth is bounded, every error has its offset, and a
-// key that appears twice is an error unless asked for.
+// key that appears twice is an error, unless `Repeats` allows it.
 //   JsonScanner json(text, {.detail = "E_INDEX", .what = "the index"});
 //   json.members([&](const std::string& key) { return json.skip_value(); });
 #pragma once

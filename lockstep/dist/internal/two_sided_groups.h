@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Parameter groups that two sides change: schedules of ours, and the optimizer
-// below, whose options LibTorch's schedules change, or who kept a pointer.
+// Parameter groups of an optimizer around another one. Our schedules change the
+// outer one's; LibTorch's, or whoever kept a pointer, change the inner one's.
 #pragma once
 
 #include <string_view>

@@ -45,8 +45,8 @@ struct Parts {
         bytes(dtype_info(dtype).size) {}
 };
 
-// A 64-bit integer does not fit in a double, and differences of such would be
-// lost: the parts are compared as what holds both.
+// A double loses the last bits of a 64-bit integer; a long double holds all
+// values of both.
 static_assert(std::numeric_limits<long double>::digits >= 64);
 
 std::optional<long double> exact_number(const std::byte* bytes, DType dtype) {
