@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,7 @@ constexpr std::string_view kPictureHint = "download the checkpoint itself";
 constexpr std::string_view kZlib = "zlib data (joblib?)";
 constexpr std::string_view kZlibHint =
     "unpack it first: zlib-flate -uncompress";
+constexpr std::string_view kOldZlib = "zlib data of joblib before 0.9.3";
 constexpr std::array kPacked{
     Magic{0, "\x1f\x8b"sv, "gzip data", "unpack it first: gunzip"},
     Magic{0, "BZh"sv, "bzip2 data", "unpack it first: bunzip2"},
@@ -45,8 +47,8 @@ constexpr std::array kPacked{
     Magic{0, "Rar!\x1a\x07"sv, "a RAR archive", "unpack it first: unrar x"},
     Magic{
         0,
-        "ZF0x"sv,
-        "zlib data of joblib before 0.9.3",
+        "ZF"sv,
+        kOldZlib,
         "load it with joblib where you trust it, and save the weights alone"},
     Magic{0, "x\x01"sv, kZlib, kZlibHint},
     Magic{0, "x^"sv, kZlib, kZlibHint},
@@ -220,11 +222,24 @@ const Magic* find_magic(
   return found == magics.end() ? nullptr : &*found;
 }
 
+// Behind "ZF": what Python takes for a number in base 16.
+bool has_length(std::string_view text) {
+  constexpr std::size_t kDigits = 19;
+  constexpr std::string_view kMarks = "xX_+- \t\n\v\f\r";
+  const std::string_view digits = text.substr(0, kDigits);
+  return digits.size() == kDigits && std::ranges::all_of(digits, [&](char c) {
+           return std::isxdigit(static_cast<unsigned char>(c)) != 0 ||
+                  kMarks.find(c) != std::string_view::npos;
+         });
+}
+
 // A text may start like zlib's data.
 const Magic* find_packed(std::string_view text) {
   const Magic* const found = find_magic(kPacked, text);
   const bool is_words =
-      found != nullptr && found->what == kZlib && is_text(text);
+      found != nullptr &&
+      ((found->what == kZlib && is_text(text)) ||
+       (found->what == kOldZlib && !has_length(text.substr(2))));
   return is_words ? nullptr : found;
 }
 

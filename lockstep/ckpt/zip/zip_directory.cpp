@@ -70,6 +70,14 @@ Status check_kind(const ZipEntry& entry) {
         record.header_offset,
         record.name);
   }
+  if (entry.disk > 1) { // 1 as in PyTorch's reader
+    return zip_error(
+        ErrorCode::kUnsupported,
+        "E_BOUNDS",
+        "the record is on another disk of an archive of several",
+        record.header_offset,
+        record.name);
+  }
   if (record.method != kStored && record.method != kDeflated) {
     return zip_error(
         ErrorCode::kUnsupported,
@@ -231,7 +239,8 @@ parse_entry(ByteSpan rest, std::uint64_t offset, std::uint64_t index) {
            .crc = header->crc,
            .method = header->method,
            .header_offset = header->header_offset},
-      .flags = header->flags};
+      .flags = header->flags,
+      .disk = header->disk};
   LOCKSTEP_TRY(apply_zip64(
       rest.subspan(header->name_bytes, header->extra_bytes),
       offset,

@@ -40,6 +40,7 @@ Result<ZipEnd> read_zip_end(ByteSource& source);
 struct ZipEntry {
   ZipRecord record = {};
   std::uint16_t flags = 0;
+  std::uint16_t disk = 0;
 };
 
 /// An entry that `zip -r` and `shutil.make_archive` write for a folder: a name

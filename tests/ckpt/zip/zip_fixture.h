@@ -35,6 +35,8 @@ struct EntryLies {
   std::optional<std::uint32_t> header_offset = {};
   std::uint16_t flags = 0;
   std::uint16_t method = 0;
+  /// Where the record is said to be, of an archive of several disks.
+  std::uint16_t disk = 0;
   /// Zip64 extra field of the central entry.
   std::string extra = {};
 };
@@ -78,7 +80,9 @@ class ZipBytes {
     put_le<std::uint16_t>(
         directory_,
         static_cast<std::uint16_t>(lies.extra.size()));
-    directory_.append(10, '\0');
+    put_le<std::uint16_t>(directory_, 0);
+    put_le<std::uint16_t>(directory_, lies.disk);
+    directory_.append(6, '\0');
     put_le<std::uint32_t>(directory_, lies.header_offset.value_or(offset));
     directory_ += name + lies.extra;
     ++count_;

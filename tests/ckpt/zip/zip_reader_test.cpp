@@ -274,6 +274,7 @@ TEST(ZipReader, RejectsEncryptionAndUnknownMethods) {
     EXPECT_EQ(zip.error().record, "a/data.pkl");
   }
   EXPECT_EQ(detail_of(with_lies({.method = 12})), "E_METHOD");
+  EXPECT_EQ(detail_of(with_lies({.disk = 2})), "E_BOUNDS"); // as PyTorch
 }
 
 TEST(ZipReader, RejectsSizesAndOffsetsOutsideTheFile) {

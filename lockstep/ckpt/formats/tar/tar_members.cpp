@@ -261,11 +261,23 @@ class TarParser {
   // Lines "LENGTH KEY=VALUE\n" for the next member, or for all of them.
   Status read_extended(std::uint64_t size, bool is_global) {
     const std::uint64_t begin = position_ + kTarBlock;
+    if (!extended_name_.empty() || extended_size_) {
+      return tar_error("two extended headers for one member", position_);
+    }
     if (size > kMaxExtended) {
       return tar_error(format("extended header of {} bytes", size), position_);
     }
-    LOCKSTEP_ASSIGN(const ByteSpan bytes, source_->view(begin, size, scratch_));
-    std::string_view rest = as_text(bytes);
+    // Python reads records up to the end of the block.
+    const std::uint64_t whole = std::min(
+        (size + kTarBlock - 1) / kTarBlock * kTarBlock,
+        remaining() - kTarBlock);
+    LOCKSTEP_ASSIGN(
+        const ByteSpan bytes,
+        source_->view(begin, whole, scratch_));
+    if (!is_zero(bytes.subspan(size))) {
+      return tar_error("bytes behind the records of an extended header", begin);
+    }
+    std::string_view rest = as_text(bytes.first(size));
     while (!rest.empty()) {
       std::size_t length = 0;
       const char* stop =
@@ -299,7 +311,8 @@ class TarParser {
           offset);
     }
     if (key == "path") {
-      extended_name_ = value;
+      // Python does not see the slashes.
+      extended_name_ = value.substr(0, value.find_last_not_of('/') + 1);
     } else if (key == "size") {
       const auto size = parse_number<std::uint64_t>(value);
       if (!size) {

@@ -39,7 +39,7 @@ bool starts_with(
 Sketch small_number(std::optional<std::uint64_t> value) {
   return value && *value <= std::numeric_limits<std::uint32_t>::max()
              ? Sketch{.kind = Kind::kNumber, .index = static_cast<std::uint32_t>(*value)}
-             : Sketch{};
+             : Sketch{.kind = Kind::kNoText};
 }
 
 // Of the bytes of a LONG1, lowest first.
@@ -49,7 +49,7 @@ Sketch small_long(std::string_view bytes) {
   if (bytes.size() > kMost ||
       (!bytes.empty() &&
        (static_cast<unsigned char>(bytes.back()) & kSign) != 0)) {
-    return {};
+    return {.kind = Kind::kNoText};
   }
   return small_number(read_number(as_byte_span(bytes), bytes.size()));
 }
@@ -110,13 +110,14 @@ Result<Sketch> NameScan::plain(const Instruction& in) {
       return small_number(
           parse_number<std::uint64_t>(in.text.substr(0, in.text.find('L'))));
     default:
-      return Sketch{};
+      return Sketch{.kind = Kind::kNoText};
   }
 }
 
 Result<Sketch> NameScan::container(
     const Instruction& in,
     std::span<Sketch> taken) {
+  note_use(in, taken);
   switch (in.info->op) {
     case Op::kEmptyTuple:
     case Op::kTuple:
@@ -136,11 +137,16 @@ Result<Sketch> NameScan::container(
 }
 
 Result<Sketch> NameScan::call(const Instruction& in, std::span<Sketch> taken) {
+  note_use(in, taken);
   switch (in.info->op) {
     case Op::kGlobal:
       return name(dotted_name(in.text, in.second), in.offset);
-    case Op::kInst:
-      return instance_of(name(dotted_name(in.text, in.second), in.offset));
+    case Op::kInst: {
+      const Sketch type = name(dotted_name(in.text, in.second), in.offset);
+      result_.has_changed_names =
+          result_.has_changed_names || (holds_wrapper(type) && !taken.empty());
+      return instance_of(type);
+    }
     case Op::kStackGlobal:
       return stack_global(taken, in.offset);
     case Op::kReduce:
@@ -165,6 +171,7 @@ Result<Sketch> NameScan::call(const Instruction& in, std::span<Sketch> taken) {
 
 Status
 NameScan::add(const Instruction& in, Sketch& target, std::span<Sketch> taken) {
+  note_use(in, taken);
   if (target.kind == Kind::kKeys) {
     const bool is_append =
         in.info->op == Op::kAppend || in.info->op == Op::kAppends;
@@ -173,6 +180,10 @@ NameScan::add(const Instruction& in, Sketch& target, std::span<Sketch> taken) {
   }
   if (target.kind == Kind::kName) {
     result_.has_changed_names = true; // Python has one class for all uses
+    return {};
+  }
+  if (target.kind == Kind::kStorage) {
+    result_.has_unknown_ids = true; // it may have another type now
     return {};
   }
   switch (in.info->op) {
@@ -258,6 +269,7 @@ Sketch NameScan::name(std::string full, std::uint64_t offset) {
     ++open_getattrs_;
     return keep(Kind::kName, kGetattr);
   }
+  names_wrapper_ = names_wrapper_ || is_array_wrapper(full);
   return keep(Kind::kName, note(std::move(full), offset, /*is_nested=*/false));
 }
 
@@ -302,6 +314,9 @@ Sketch NameScan::tuple(std::span<const Sketch> parts) {
   }
   if (starts_with(parts, {Kind::kName})) {
     return {.kind = Kind::kNames, .index = parts[0].index};
+  }
+  if (starts_with(parts, {Kind::kStorage})) {
+    return {.kind = Kind::kStorages};
   }
   if (parts.size() == 3 && parts[2].kind == Kind::kName) {
     return {.kind = Kind::kTriple, .index = parts[2].index};

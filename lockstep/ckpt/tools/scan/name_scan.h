@@ -40,6 +40,9 @@ struct Sketch {
     kKeys,
     /// A tuple (name, text).
     kMember,
+    /// What the reader fills with raw bytes, and a tuple that begins with it.
+    kStorage,
+    kStorages,
     /// What joblib's arrays are made of: a number below 2^32, None, a tuple of
     /// numbers, tuples (text, ...) and (name, ...), `numpy.dtype(...)`, its
     /// state and a pair that begins with it, a new dict, one with nothing but
@@ -157,6 +160,9 @@ class NameScan {
   void spoil_keys();
   [[nodiscard]] bool is_module_id(const Sketch& id) const;
   Sketch persistent(const Sketch& id);
+  void note_use(const Instruction& in, std::span<const Sketch> taken);
+  [[nodiscard]] bool holds_wrapper(const Sketch& sketch) const;
+  [[nodiscard]] bool is_for_rebuilding(const Sketch& function) const;
   void add_storage(const Sketch& key, std::optional<DType> dtype);
   std::string_view note(std::string name, std::uint64_t offset, bool is_nested);
   void look_inside(std::string_view bytes, std::uint64_t offset);
@@ -202,6 +208,7 @@ class NameScan {
   // The first one; a second copy of joblib reads its own alone.
   std::string_view wrapper_;
   bool has_two_wrappers_ = false;
+  bool names_wrapper_ = false;
   bool has_arrays_ = false;
   bool begins_with_objects_ = false;
   bool touches_end_ = false;

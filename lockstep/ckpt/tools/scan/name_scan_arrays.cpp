@@ -118,15 +118,20 @@ Status NameScan::build(Sketch& target, const Sketch& state) {
     type = type && state.kind == Kind::kTypeState
                ? built_type(*type, type_states_[state.index])
                : std::nullopt;
+    return {};
   }
-  if (target.kind != Kind::kWrapper || decoder_ == nullptr) {
+  const bool is_wrapper = target.kind == Kind::kWrapper;
+  const bool may_be_wrapper = result_.has_changed_names && names_wrapper_;
+  if (decoder_ == nullptr || (!is_wrapper && !may_be_wrapper)) {
     return {};
   }
   const WrappedArray array = array_of(target, state);
   begins_with_objects_ =
       has_arrays_ ? begins_with_objects_ : array.type && array.type->is_object;
   has_arrays_ = true;
-  is_built_[target.index] = true;
+  if (is_wrapper) {
+    is_built_[target.index] = true;
+  }
   target = {.kind = Kind::kNoText}; // the array is in its place
   return skip_array(array);
 }
@@ -138,7 +143,9 @@ WrappedArray NameScan::array_of(const Sketch& wrapper, const Sketch& state)
     return {};
   }
   const ArrayState& known = states_[state.index];
-  return is_reused_[known.dict]
+  // The copy of joblib in scikit-learn was older than alignment.
+  const bool is_foreign = known.is_aligned && wrapper_.starts_with("sklearn.");
+  return is_reused_[known.dict] || is_foreign
              ? WrappedArray{}
              : WrappedArray{
                    .count = known.count,
@@ -174,6 +181,7 @@ Status NameScan::scan_objects() {
   const PickleScan scan = scan_pickle(bytes_.subspan(at), inner);
   for (const PickleName& found : scan.names) {
     note(found.name, at + found.offset, found.is_nested);
+    names_wrapper_ = names_wrapper_ || is_array_wrapper(found.name);
   }
   result_.nested += scan.nested;
   result_.has_changed_names =

@@ -64,11 +64,15 @@ bool NameScan::is_module_id(const Sketch& id) const {
 // (key, offset, elements). Gives what Python has in its place.
 Sketch NameScan::persistent(const Sketch& id) {
   if (is_module_id(id)) {
+    // The class of one that is no name may be changed unseen.
+    result_.has_changed_names =
+        result_.has_changed_names || id.kind != Kind::kStorageId;
     return id.kind == Kind::kStorageId ? tuples_[id.index][1] : Sketch{};
   }
   if (id.kind != Kind::kStorageId ||
       text_of(tuples_[id.index][0]) != "storage") {
     result_.has_unknown_ids = true;
+    result_.has_changed_names = true;
     return {};
   }
   const auto& [word, type, key, view] = tuples_[id.index];
@@ -79,7 +83,7 @@ Sketch NameScan::persistent(const Sketch& id) {
   } else if (view.kind != Kind::kNone) {
     result_.has_unknown_ids = true;
   }
-  return {};
+  return {.kind = Kind::kStorage};
 }
 
 void NameScan::add_storage(const Sketch& key, std::optional<DType> dtype) {

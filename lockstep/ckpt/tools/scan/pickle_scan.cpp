@@ -147,10 +147,9 @@ class Misreadings {
   }
 
   [[nodiscard]] bool contain(const PickleName& name) const {
-    return name.name == "?"
-               ? plain_.broken && plain_.broken->offset == name.offset
-               : !is_dangerous_path(name.name) &&
-                     parts_.contains(last_part(name.name));
+    return name.name == "?" ? !may_be_asked_for(name, plain_)
+                            : !is_dangerous_path(name.name) &&
+                                  parts_.contains(last_part(name.name));
   }
 
  private:
@@ -168,7 +167,7 @@ void add_plain(
   const bool is_telling =
       std::ranges::any_of(added, [&](const PickleName& name) {
         return begins_with_objects ? !misreadings.contain(name)
-                                   : may_be_name(name.name);
+                                   : may_be_asked_for(name, plain);
       });
   if (is_telling) {
     append_names(scan, std::move(added));
@@ -198,6 +197,13 @@ bool may_be_name(std::string_view full) {
   return !module.empty() && !name.empty() && has_only(module, "_-.") &&
          has_only(name, "_.") && (name[0] < '0' || name[0] > '9') &&
          internal::is_utf8_with_surrogates(full);
+}
+
+bool may_be_asked_for(const PickleName& name, const PickleScan& scan) {
+  // Where a name of other values is asked for, Python stops.
+  return name.name == "?"
+             ? !scan.broken || scan.broken->offset != std::optional(name.offset)
+             : may_be_name(name.name);
 }
 
 PickleScan scan_pickle(ByteSpan bytes, const PickleScanOptions& options) {

@@ -102,6 +102,10 @@ struct PickleScanOptions {
 /// what stands in a sentence, a table or a program.
 bool may_be_name(std::string_view full);
 
+/// True if Python asks for the name, whatever it is: one that may be called so,
+/// or is put together from values that may be texts.
+bool may_be_asked_for(const PickleName& name, const PickleScan& scan);
+
 /// Scans the pickle at the front of `bytes`, which is all that there is of it.
 /// Never fails: what is wrong is in `broken`, with the same codes as
 /// `read_pickle`.

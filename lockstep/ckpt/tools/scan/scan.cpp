@@ -12,6 +12,7 @@
 #include "lockstep/base/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/dcp/dcp_metadata.h"
 #include "lockstep/ckpt/formats/tar/tar_header.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/load/diagnose.h"
@@ -177,6 +178,14 @@ class FolderWalk {
         below.push_back({.path = std::move(path), .depth = folder.depth + 1});
       } else if (kind == FileInfo::Kind::kFile) {
         scan_file(path);
+        if (name == kDcpMetadataFile &&
+            reports_.back().verdict == Verdict::kClean) {
+          internal::scan_dcp_objects(
+              folder.path,
+              options_.limits,
+              fs_,
+              reports_);
+        }
       } else {
         reports_.push_back({.path = path, .notes = {no_file()}});
       }

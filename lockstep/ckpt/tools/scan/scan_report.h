@@ -16,7 +16,8 @@
 namespace lockstep::ckpt::internal {
 
 /// Endings of pickles: files that are no checkpoints, and records.
-inline constexpr std::array<std::string_view, 4> kPickleEndings{
+inline constexpr std::array<std::string_view, 5> kPickleEndings{
+    ".joblib",
     ".pkl",
     ".pickle",
     ".p",
@@ -139,5 +140,15 @@ void scan_npy(
     const std::shared_ptr<ByteSource>& source,
     const ScanCollector::Place& place,
     ScanCollector& out);
+
+/// Scans what `.metadata` in `folder` has PyTorch unpickle besides, and adds
+/// the objects that are not clean. The last of `reports` is that of
+/// `.metadata`; it is `kUnreadable` after that if the file does not tell where
+/// they are.
+void scan_dcp_objects(
+    const std::string& folder,
+    const Limits& limits,
+    FileSystem& fs,
+    std::vector<ScanReport>& reports);
 
 } // namespace lockstep::ckpt::internal

@@ -37,7 +37,7 @@ bool is_last(const PickleName& name, const PickleScan& scan) {
 // Whether a name says that the bytes are a pickle. Texts may start like GLOBAL,
 // noise like EXT.
 bool is_telling(const PickleName& name, const PickleScan& scan) {
-  return may_be_name(name.name) &&
+  return may_be_asked_for(name, scan) &&
          (!is_last(name, scan) || is_dangerous_path(name.name));
 }
 

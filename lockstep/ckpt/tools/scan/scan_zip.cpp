@@ -129,7 +129,9 @@ class ZipScan {
               *content,
               at,
               {.limits = out_.limits(), .has_joblib_arrays = false}));
-      if (std::ranges::any_of(scan.names, may_be_name, &PickleName::name)) {
+      if (std::ranges::any_of(scan.names, [&](const PickleName& name) {
+            return may_be_asked_for(name, scan);
+          })) {
         scan_stream(*content, place, out_);
         return {};
       }

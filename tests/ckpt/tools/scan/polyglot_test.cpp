@@ -98,6 +98,13 @@ const std::vector<PolyglotRow>& polyglots() {
        Verdict::kUnreadable},
       {"zlib", "x\x9c\x01\x02\x03", Verdict::kUnreadable},
       {"old_zlib", "ZF0x1f               x\x9c\x01", Verdict::kUnreadable},
+      {"old_zlib_without_0x",
+       "ZF1f                 x\x9c\x01",
+       Verdict::kUnreadable},
+      {"old_zlib_begins_blank",
+       "ZF 0X1F_0            x\x9c\x01",
+       Verdict::kUnreadable},
+      {"text_begins_like_it", "ZFS is a file system.", Verdict::kOther},
       {"gzip", "\x1f\x8b\x08\x01", Verdict::kUnreadable},
       {"bzip2", "BZh91AY&SY\x01", Verdict::kUnreadable},
       {"xz", "\xfd\x37zXZ\0\0"s, Verdict::kUnreadable},
@@ -196,23 +203,31 @@ const std::vector<LinkRow>& links() {
   return kRows;
 }
 
+// Plain pickles end at the dot; storages have raw bytes there.
+std::string storages_that_run() {
+  return "\x80\x02(K\x01K\x01"
+         "ctorch\nByteStorage\nt.\xf7\0\0\0\0\0\0\0"s +
+         "\x80\x03"
+         "B\xf1\0\0\0"s +
+         std::string(240, '\0') + kRunsId;
+}
+
+void set_type(std::string& header, char type) {
+  header[156] = type;
+  header.replace(148, 8, 8, ' ');
+  const unsigned sum =
+      std::accumulate(header.begin(), header.begin() + kTarBlock, 0U);
+  header.replace(148, 7, format("{:06o} ", sum));
+}
+
 class LinkInATar : public testing::TestWithParam<LinkRow> {};
 
-// Plain pickles end at the dot; storages have raw bytes there.
 TEST_P(LinkInATar, IsTheMember) {
   const LinkRow& row = GetParam();
-  const std::string content =
-      "\x80\x02(K\x01K\x01"
-      "ctorch\nByteStorage\nt.\xf7\0\0\0\0\0\0\0"s +
-      "\x80\x03"
-      "B\xf1\0\0\0"s +
-      std::string(240, '\0') + kRunsId;
+  const std::string content = storages_that_run();
   std::string link = test::tar_of(row.name, "").substr(0, kTarBlock);
-  link[156] = row.type;
   link.replace(157, row.target.size(), row.target);
-  link.replace(148, 8, 8, ' ');
-  const unsigned sum = std::accumulate(link.begin(), link.end(), 0U);
-  link.replace(148, 7, format("{:06o} ", sum));
+  set_type(link, row.type);
   const std::string plain = "\x80\x02N.";
   const std::string& member = row.verdict == Verdict::kFound ? content : plain;
   const ScanReport report = scan(
@@ -226,6 +241,42 @@ INSTANTIATE_TEST_SUITE_P(
     LinkInATar,
     testing::ValuesIn(links()),
     [](const auto& row) { return std::string(row.param.title); });
+
+// An extended header with one record, of at most 89 bytes.
+std::string extended(const std::string& record, const std::string& behind) {
+  const std::string line = format("{:02} {}\n", record.size() + 4, record);
+  std::string member = test::tar_of("pax", line);
+  set_type(member, 'x');
+  return member.replace(kTarBlock + line.size(), behind.size(), behind);
+}
+
+TEST(ExtendedTar, HasTheNamesThatPythonGives) {
+  for (const std::string name : {"storages", "storages/", "a/storages//"}) {
+    const std::string tar =
+        extended("path=" + name, "") + test::tar_of("x", storages_that_run());
+    EXPECT_EQ(
+        scan(make_source(as_byte_span(tar)), "m.tar").verdict,
+        Verdict::kFound)
+        << name;
+  }
+}
+
+// Of two headers Python takes the first, and it reads the fill bytes.
+TEST(ExtendedTar, IsRefusedWherePythonReadsAnother) {
+  const std::string member = test::tar_of("x", "\x80\x02N.");
+  const auto scan_of = [&member](const std::string& headers) {
+    return scan(make_source(as_byte_span(headers + member)), "m.tar").verdict;
+  };
+  const std::string one = extended("path=a", "");
+  EXPECT_EQ(scan_of(one), Verdict::kClean);
+  EXPECT_EQ(scan_of(extended("mtime=1", "") + one), Verdict::kClean);
+  EXPECT_EQ(scan_of(one + extended("mtime=1", "")), Verdict::kUnreadable);
+  EXPECT_EQ(scan_of(extended("size=4", "") + one), Verdict::kUnreadable);
+  EXPECT_EQ(scan_of(one + one), Verdict::kUnreadable);
+  EXPECT_EQ(
+      scan_of(extended("mtime=1", "17 path=storages\n")),
+      Verdict::kUnreadable);
+}
 
 } // namespace
 } // namespace lockstep::ckpt

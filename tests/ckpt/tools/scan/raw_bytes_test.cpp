@@ -267,6 +267,40 @@ TEST(RawBytesOfLegacy, AreUnknownBehindAChangedModule) {
   EXPECT_NE(legacy(module + "}b0" + id), Verdict::kClean);
 }
 
+// torch asks the storage itself for the size of an element.
+TEST(RawBytesOfLegacy, AreUnknownBehindAChangedStorage) {
+  const std::string id = id_of("storage", "Double");
+  const std::string type =
+      "}U\x05"
+      "dtypectorch\nuint8\ns";
+  const auto legacy = [](const std::string& ids) {
+    return scan_raw(legacy_of(
+                        ids + ".",
+                        "](U\x01"
+                        "0e.",
+                        raw_length(6) + std::string(48, 'x')))
+        .verdict;
+  };
+  const std::string set = "ctorch._utils\n_set_obj_state\n";
+  const std::string by_type = "ctorch._tensor\n_rebuild_from_type_v2\n(";
+  const std::string tensor = "ctorch._utils\n_rebuild_tensor_v2\n";
+  const std::string view = "(" + id + "K\0K\x06\x85K\x01\x85\x89NtR"s;
+  EXPECT_EQ(legacy(tensor + view), Verdict::kClean);
+  EXPECT_EQ(
+      legacy(
+          by_type + tensor + "ctorch\nFloatTensor\n" +
+          view.substr(0, view.size() - 1) + "}tR"),
+      Verdict::kClean);
+  for (const std::string& changed :
+       {id + type + "b",
+        id + "K\0K\x01s"s,
+        id + "q\x07" + "0h\x07" + type + "b",
+        set + id + type + "\x86R",
+        by_type + set + "ctorch\nDoubleStorage\n" + id + type + "\x86NtR"}) {
+    EXPECT_NE(legacy(changed), Verdict::kClean) << changed;
+  }
+}
+
 TEST(CutPickles, HaveNoFinalError) {
   // Python's unpickler in C takes the last text from behind the frame.
   for (const std::size_t gap : {1U, 400U, 1000U, 10'000U}) {
