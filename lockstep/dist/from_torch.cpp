@@ -93,7 +93,7 @@ class TorchOptimizer final : public Optimizer {
   }
 
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  mutable dist::internal::TwoSidedGroups both_ = {};
+  mutable dist::internal::TwoSidedGroups both_{"LibTorch's optimizer"};
   std::int64_t step_calls_ = 0;
 };
 

@@ -21,7 +21,7 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr int kTickMs = 1000;
-constexpr double kFirstWarning = 5.0;
+constexpr double kFirstHangWarning = 5.0;
 // What the backend says by itself comes first: it knows more.
 constexpr milliseconds kGrace{500};
 
@@ -29,7 +29,7 @@ constexpr milliseconds kGrace{500};
 struct Seen {
   std::uint64_t ticket = 0;
   bool is_new = true;
-  double next_warning = kFirstWarning;
+  double next_warning = kFirstHangWarning;
   /// Since when it cannot end any more.
   std::optional<steady_clock::time_point> hopeless_since = {};
 };

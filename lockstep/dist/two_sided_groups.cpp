@@ -41,13 +41,14 @@ void TwoSidedGroups::refuse_two_changes(
              .op = "optim.step",
              .message = format(
                  "'{}' of parameter group {} was changed twice since the last "
-                 "step: to {} in LibTorch's optimizer, to {} in param_groups()",
+                 "step: to {} in {}, to {} in param_groups()",
                  name,
                  i,
                  ckpt::to_text(value),
+                 inner_,
                  ckpt::to_text(*groups[i].find(name))),
-             .hint = "change it in one of them: with LibTorch's schedulers or "
-                     "with Lockstep's"});
+             .hint = "change it in one of them, with the schedulers of one of "
+                     "them"});
       }
     }
   }

@@ -96,7 +96,8 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
     const MakeOptimizer& make,
     dist::ProcessGroup group)
     : group_(dist::group_or_default(std::move(group))),
-      both_(std::make_unique<dist::internal::TwoSidedGroups>()) {
+      both_(std::make_unique<dist::internal::TwoSidedGroups>(
+          "the optimizer within")) {
   both_->groups = std::move(params).groups();
   share_out();
   std::vector<ParamGroup> own;
@@ -208,6 +209,29 @@ ParamGroup ZeroRedundancyOptimizer::own_group(std::size_t index) const {
   return own;
 }
 
+/// Refuses groups that were added after the parameters were shared out.
+void ZeroRedundancyOptimizer::check_groups() const {
+  const std::size_t expected = parts_.front().size();
+  const auto check = [&](std::size_t found, std::string_view where) {
+    if (found != expected) {
+      raise(
+          {.code = ErrorCode::kInvalidArgument,
+           .op = "dist.zero",
+           .message = format(
+               "{} has {}, expected {}: the parameters are shared out when "
+               "ZeroRedundancyOptimizer is made",
+               where,
+               counted(found, "parameter group"),
+               expected),
+           .hint = "give it all groups, or make another one of them and load "
+                   "the state",
+           .detail = "E_ZERO_GROUPS"});
+    }
+  };
+  check(both_->groups.size(), "param_groups()");
+  check(std::as_const(*own_).param_groups().size(), "the optimizer within");
+}
+
 /// The groups that this rank's own optimizer was made of, without later ones.
 std::vector<ParamGroup> ZeroRedundancyOptimizer::own_groups() const {
   std::vector<ParamGroup> own = std::as_const(*own_).param_groups();
@@ -222,6 +246,7 @@ std::vector<ParamGroup> ZeroRedundancyOptimizer::take_changes() const {
 }
 
 void ZeroRedundancyOptimizer::set_options() {
+  check_groups();
   both_->refuse_two_changes(take_changes());
   for (std::size_t i = 0; i < both_->groups.size(); ++i) {
     own_->param_groups()[i].options = own_group(i).options;

@@ -52,7 +52,8 @@ class ZeroRedundancyOptimizer final : public Optimizer {
 
   /// Updates this rank's part and takes over the others'. A collective.
   /// Errors: throws kInvalidArgument if an option was changed to one value here
-  /// and to another in the groups of the optimizer that `make` made.
+  /// and to another in the groups of the optimizer that `make` made, or if a
+  /// group was added since.
   void step() override;
   void zero_grad(bool set_to_none = true) override;
 
@@ -84,6 +85,7 @@ class ZeroRedundancyOptimizer final : public Optimizer {
 
   void share_out();
   void take_options();
+  void check_groups() const;
   [[nodiscard]] std::vector<ParamGroup> own_groups() const;
   std::vector<ParamGroup> take_changes() const;
   void set_options();

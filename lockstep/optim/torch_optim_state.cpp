@@ -6,6 +6,8 @@
 
 #include <torch/optim/optimizer.h>
 
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/optim/internal/packed_state.h"
 #include "lockstep/optim/internal/torch_kinds.h"
 #include "lockstep/optim/torch_groups.h"
@@ -113,6 +115,17 @@ void set_options(
     torch::optim::Optimizer& optimizer,
     const std::vector<ParamGroup>& groups) {
   const TorchKind& kind = internal::torch_kind(optimizer, "optim.options");
+  const std::size_t expected = optimizer.param_groups().size();
+  if (groups.size() != expected) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "optim.options",
+         .message = format(
+             "param_groups() has {}, expected {} as in LibTorch's optimizer",
+             counted(groups.size(), "parameter group"),
+             expected),
+         .hint = "add groups to LibTorch's optimizer: they appear here"});
+  }
   for (std::size_t i = 0; i < groups.size(); ++i) {
     kind.set_options(optimizer.param_groups()[i].options(), groups[i]);
   }

@@ -45,7 +45,7 @@ std::vector<ParamGroup> load_state_dict(
 
 /// Gives the groups of `optimizer` those options of `groups`, one for each,
 /// that LibTorch has. Errors: throws kInvalidArgument for one that is no
-/// number.
+/// number, and for more or fewer groups.
 void set_options(
     torch::optim::Optimizer& optimizer,
     const std::vector<ParamGroup>& groups);

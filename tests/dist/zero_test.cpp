@@ -250,5 +250,35 @@ TEST(Zero, RefusesAnOptimizerOfOtherGroups) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
+// Its parameters would be trained on no rank, or on all.
+TEST(Zero, RefusesAGroupThatIsAddedLater) {
+  for (const bool within : {false, true}) {
+    const auto errors = run_thread_ranks(2, [&](const ProcessGroup& group) {
+      const at::Tensor weight = at::ones({1}).requires_grad_();
+      const at::Tensor thawed = at::ones({1}).requires_grad_();
+      SGD* inner = nullptr;
+      ZeroRedundancyOptimizer zero(
+          std::vector{weight},
+          [&](const Params& part) {
+            auto sgd = std::make_unique<SGD>(part, SGDOptions{.lr = 0.1});
+            inner = sgd.get();
+            return sgd;
+          },
+          group);
+      zero.step();
+      if (within) {
+        inner->add_param_group({.params = {thawed}});
+      } else {
+        zero.param_groups().push_back({.params = {thawed}});
+      }
+      zero.step();
+    });
+    EXPECT_THAT(
+        errors,
+        Each(HasSubstr("has 2 parameter groups, expected 1: the parameters are "
+                       "shared out when ZeroRedundancyOptimizer is made")));
+  }
+}
+
 } // namespace
 } // namespace lockstep

@@ -14,6 +14,9 @@ namespace lockstep::dist::internal {
 /// Threads: one at a time.
 class TwoSidedGroups {
  public:
+  /// `inner` names the other optimizer in errors.
+  explicit TwoSidedGroups(std::string_view inner) : inner_(inner) {}
+
   /// Ours.
   std::vector<ParamGroup> groups = {};
 
@@ -29,6 +32,7 @@ class TwoSidedGroups {
   [[nodiscard]] bool is_changed_here(std::size_t group, std::string_view name)
       const;
 
+  std::string_view inner_;
   /// Theirs and ours at `mark_as_seen`.
   std::vector<ParamGroup> seen_ = {};
   std::vector<ParamGroup> given_ = {};
