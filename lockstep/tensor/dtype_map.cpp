@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-struct Row {
+struct DTypeRow {
   ckpt::DType dtype = ckpt::DType::kFloat32;
   c10::ScalarType type = c10::ScalarType::Float;
 };
@@ -16,39 +16,39 @@ using ckpt::DType;
 
 // Quantized types are absent: their tensors need a quantizer, too.
 constexpr std::array kRows{
-    Row{DType::kFloat64, ScalarType::Double},
-    Row{DType::kFloat32, ScalarType::Float},
-    Row{DType::kFloat16, ScalarType::Half},
-    Row{DType::kBFloat16, ScalarType::BFloat16},
-    Row{DType::kInt64, ScalarType::Long},
-    Row{DType::kInt32, ScalarType::Int},
-    Row{DType::kInt16, ScalarType::Short},
-    Row{DType::kInt8, ScalarType::Char},
-    Row{DType::kUInt8, ScalarType::Byte},
-    Row{DType::kBool, ScalarType::Bool},
-    Row{DType::kComplex128, ScalarType::ComplexDouble},
-    Row{DType::kComplex64, ScalarType::ComplexFloat},
-    Row{DType::kUInt16, ScalarType::UInt16},
-    Row{DType::kUInt32, ScalarType::UInt32},
-    Row{DType::kUInt64, ScalarType::UInt64},
-    Row{DType::kFloat8E5M2, ScalarType::Float8_e5m2},
-    Row{DType::kFloat8E4M3FN, ScalarType::Float8_e4m3fn},
-    Row{DType::kFloat8E5M2FNUZ, ScalarType::Float8_e5m2fnuz},
-    Row{DType::kFloat8E4M3FNUZ, ScalarType::Float8_e4m3fnuz},
-    Row{DType::kFloat8E8M0FNU, ScalarType::Float8_e8m0fnu},
-    Row{DType::kFloat4E2M1FNX2, ScalarType::Float4_e2m1fn_x2},
-    Row{DType::kComplex32, ScalarType::ComplexHalf},
-    Row{DType::kBits8, ScalarType::Bits8},
-    Row{DType::kBits16, ScalarType::Bits16},
-    Row{DType::kBits1x8, ScalarType::Bits1x8},
-    Row{DType::kBits2x4, ScalarType::Bits2x4},
-    Row{DType::kBits4x2, ScalarType::Bits4x2},
+    DTypeRow{DType::kFloat64, ScalarType::Double},
+    DTypeRow{DType::kFloat32, ScalarType::Float},
+    DTypeRow{DType::kFloat16, ScalarType::Half},
+    DTypeRow{DType::kBFloat16, ScalarType::BFloat16},
+    DTypeRow{DType::kInt64, ScalarType::Long},
+    DTypeRow{DType::kInt32, ScalarType::Int},
+    DTypeRow{DType::kInt16, ScalarType::Short},
+    DTypeRow{DType::kInt8, ScalarType::Char},
+    DTypeRow{DType::kUInt8, ScalarType::Byte},
+    DTypeRow{DType::kBool, ScalarType::Bool},
+    DTypeRow{DType::kComplex128, ScalarType::ComplexDouble},
+    DTypeRow{DType::kComplex64, ScalarType::ComplexFloat},
+    DTypeRow{DType::kUInt16, ScalarType::UInt16},
+    DTypeRow{DType::kUInt32, ScalarType::UInt32},
+    DTypeRow{DType::kUInt64, ScalarType::UInt64},
+    DTypeRow{DType::kFloat8E5M2, ScalarType::Float8_e5m2},
+    DTypeRow{DType::kFloat8E4M3FN, ScalarType::Float8_e4m3fn},
+    DTypeRow{DType::kFloat8E5M2FNUZ, ScalarType::Float8_e5m2fnuz},
+    DTypeRow{DType::kFloat8E4M3FNUZ, ScalarType::Float8_e4m3fnuz},
+    DTypeRow{DType::kFloat8E8M0FNU, ScalarType::Float8_e8m0fnu},
+    DTypeRow{DType::kFloat4E2M1FNX2, ScalarType::Float4_e2m1fn_x2},
+    DTypeRow{DType::kComplex32, ScalarType::ComplexHalf},
+    DTypeRow{DType::kBits8, ScalarType::Bits8},
+    DTypeRow{DType::kBits16, ScalarType::Bits16},
+    DTypeRow{DType::kBits1x8, ScalarType::Bits1x8},
+    DTypeRow{DType::kBits2x4, ScalarType::Bits2x4},
+    DTypeRow{DType::kBits4x2, ScalarType::Bits4x2},
 };
 
 } // namespace
 
 std::optional<c10::ScalarType> to_scalar_type(ckpt::DType dtype) {
-  for (const Row& row : kRows) {
+  for (const DTypeRow& row : kRows) {
     if (row.dtype == dtype) {
       return row.type;
     }
@@ -57,7 +57,7 @@ std::optional<c10::ScalarType> to_scalar_type(ckpt::DType dtype) {
 }
 
 std::optional<ckpt::DType> to_dtype(c10::ScalarType type) {
-  for (const Row& row : kRows) {
+  for (const DTypeRow& row : kRows) {
     if (row.type == type) {
       return row.dtype;
     }

@@ -280,11 +280,15 @@ class CallerArguments {
       T& target = std::get<I>(args_);
       T& source = std::get<I>(*own_);
       if constexpr (kHasTensors<T>) {
-        const TensorList callers = structure::flatten(target);
+        // The caller's own variable was changed already.
+        const TensorList left =
+            structure::flatten(is_direct_ ? source : target);
         TensorList tensors;
-        for (const std::ptrdiff_t place : change.places) {
-          tensors.push_back(
-              place < 0 ? *next++ : callers[static_cast<std::size_t>(place)]);
+        for (std::size_t k = 0; k < change.places.size(); ++k) {
+          const std::ptrdiff_t place = change.places[k];
+          const std::size_t at =
+              is_direct_ ? k : static_cast<std::size_t>(place);
+          tensors.push_back(place < 0 ? *next++ : left[at]);
         }
         target = rebuild(std::move(source), tensors);
       } else {

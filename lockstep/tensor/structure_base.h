@@ -150,6 +150,32 @@ struct MemberPointer<Member Owner::*> {
   using MemberType = Member;
 };
 
+/// Stands for the initial value of any member.
+struct AnyMember {
+  template <class T>
+  // NOLINTNEXTLINE(google-explicit-constructor): stands for the value
+  operator T() const;
+};
+
+template <class T, std::size_t... I>
+consteval bool takes_members(std::index_sequence<I...> /*count*/) {
+  return requires { T{(static_cast<void>(I), AnyMember())...}; };
+}
+
+/// How many members `T` has at least; exact for structs without constructors
+/// whose members are copied freely.
+template <class T, std::size_t Count = 0>
+consteval std::size_t count_members() {
+  if constexpr (!std::is_aggregate_v<T>) {
+    return 0;
+  } else if constexpr (takes_members<T>(
+                           std::make_index_sequence<Count + 1>())) {
+    return count_members<T, Count + 1>();
+  } else {
+    return Count;
+  }
+}
+
 /// What `as_is` returns: turns into the value where forward takes it.
 template <class T>
 struct Whole {
@@ -183,7 +209,9 @@ struct Fields {
           (sizeof(typename structure::MemberPointer<
                   decltype(Members)>::MemberType) +
            ...);
-      if (sizeof(V) - kNamed >= alignof(V)) { // not padding alone
+      // More is left out than padding, or members that stand in it.
+      if (sizeof(V) - kNamed >= alignof(V) ||
+          structure::count_members<V>() > sizeof...(Members)) {
         f.unnamed();
       }
     }

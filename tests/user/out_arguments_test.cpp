@@ -6,9 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -19,26 +17,6 @@
 #include "tests/user/support.h"
 
 namespace lockstep {
-namespace {
-
-/// Numbers beside tensors, in the structures that hold both.
-struct Noted {
-  torch::Tensor hidden = {};
-  std::int64_t rows = 0;
-};
-struct Loose {
-  torch::Tensor hidden = {};
-  std::int64_t rows = 0;
-  double best = 0;
-};
-
-} // namespace
-
-template <>
-struct Structure<Noted> : Fields<&Noted::hidden, &Noted::rows> {};
-template <>
-struct Structure<Loose> : Fields<&Loose::hidden> {};
-
 namespace {
 
 namespace nn = torch::nn;
@@ -163,6 +141,45 @@ TEST_P(OutArguments, WhatForwardLeavesAloneStaysTheCallers) {
   EXPECT_TRUE(close(seen, batch()));
 }
 
+/// Moves, drops and sorts the tensors that it is given.
+struct Mover : nn::Module {
+  Tensor forward(
+      const Tensor& x,
+      std::vector<Tensor>& queue,
+      Named& named,
+      std::vector<Tensor>& last) {
+    queue.erase(queue.begin());
+    queue.push_back(x * 2);
+    named["a"] = x * 3;
+    last = {last.back()};
+    return x * 4;
+  }
+};
+
+TEST_P(OutArguments, MovedTensorsAreTheCallers) {
+  auto net = std::make_shared<Mover>();
+  DataParallel model(net, {.devices = GetParam()});
+  const Tensor x = batch();
+  std::vector<Tensor> given;
+  for (int i = 0; i < 7; ++i) {
+    given.push_back(torch::full_like(x, i));
+  }
+  std::vector<Tensor> queue{given[0], given[1], given[2]};
+  Named named{{"b", given[3]}, {"c", given[4]}};
+  std::vector<Tensor> last{given[5], given[6]};
+  model->forward(x, queue, named, last);
+  ASSERT_EQ(queue.size(), 3U);
+  EXPECT_TRUE(queue[0].is_same(given[1]));
+  EXPECT_TRUE(queue[1].is_same(given[2]));
+  EXPECT_TRUE(close(queue[2], x * 2));
+  ASSERT_EQ(named.size(), 3U);
+  EXPECT_TRUE(close(named["a"], x * 3));
+  EXPECT_TRUE(named["b"].is_same(given[3]));
+  EXPECT_TRUE(named["c"].is_same(given[4]));
+  ASSERT_EQ(last.size(), 1U);
+  EXPECT_TRUE(last[0].is_same(given[6]));
+}
+
 /// Writes nothing, though it could.
 struct Reader : nn::Module {
   Tensor forward(Tensor& x, std::vector<Tensor>& more, double& factor) {
@@ -252,146 +269,6 @@ TEST_P(OutArguments, ReplicasThatFillInDifferentlyAreRefused) {
       error_of([&] { model->forward(x, out); }).code,
       ErrorCode::kMismatch);
   EXPECT_TRUE(out.empty());
-}
-
-using Counted = std::pair<Tensor, std::int64_t>;
-
-void note(Counted& out, const Tensor& /*x*/, std::int64_t rows) {
-  out.second += rows;
-}
-void note(
-    std::tuple<Tensor, double, std::string>& out,
-    const Tensor& x,
-    std::int64_t rows) {
-  std::get<0>(out) = x * 2;
-  std::get<1>(out) += static_cast<double>(rows);
-  std::get<2>(out) += "x";
-}
-void note(
-    std::variant<Tensor, std::int64_t>& out,
-    const Tensor& /*x*/,
-    std::int64_t rows) {
-  out = rows;
-}
-void note(std::optional<Counted>& out, const Tensor& /*x*/, std::int64_t rows) {
-  out->second += rows;
-}
-void note(
-    std::map<std::string, Counted>& out,
-    const Tensor& /*x*/,
-    std::int64_t rows) {
-  out["a"].second += rows;
-}
-void note(std::vector<Counted>& out, const Tensor& /*x*/, std::int64_t rows) {
-  out[0].second += rows;
-}
-void note(Noted& out, const Tensor& x, std::int64_t rows) {
-  out.hidden = x * 2;
-  out.rows += rows;
-}
-void note(Loose& out, const Tensor& /*x*/, std::int64_t rows) {
-  out.rows += rows;
-  out.best = 2;
-}
-void note(
-    std::map<std::string, std::int64_t>& out,
-    const Tensor& /*x*/,
-    std::int64_t rows) {
-  out["rows"] += rows;
-}
-
-template <class Out>
-struct Notes : nn::Module {
-  Tensor forward(const Tensor& x, Out& out) {
-    if (writes) {
-      note(out, x, x.size(0));
-    }
-    return x * 2;
-  }
-  bool writes = true;
-};
-
-// The text of the error or warning; empty where all came back.
-template <class Out, class IsBack>
-void expect_back(
-    const char* devices,
-    const Tensor& batch,
-    const Out& begin,
-    const IsBack& is_back) {
-  auto net = std::make_shared<Notes<Out>>();
-  auto reader = std::make_shared<Notes<Out>>();
-  reader->writes = false;
-  const auto factory_of = [](bool writes) {
-    return [writes] {
-      auto made = std::make_shared<Notes<Out>>();
-      made->writes = writes;
-      return made;
-    };
-  };
-  DataParallel model(net, {.devices = devices, .factory = factory_of(true)});
-  DataParallel reading(
-      reader,
-      {.devices = devices, .factory = factory_of(false)});
-  Out out = begin;
-  reading->forward(batch, out);
-  EXPECT_FALSE(is_back(out));
-  if (model->devices().size() == 1) {
-    model->forward(batch, out);
-    EXPECT_TRUE(is_back(out));
-    return;
-  }
-  EXPECT_THAT(
-      error_of([&] { model->forward(batch, out); }).message,
-      HasSubstr("forward changed its argument 1"));
-  EXPECT_FALSE(is_back(out)) << "nothing of one replica alone";
-}
-
-TEST_P(OutArguments, NumbersBesideTensorsComeBackOrAreRefused) {
-  const auto expect = [this]<class Out>(const Out& begin, const auto& is_back) {
-    expect_back(GetParam(), batch(), begin, is_back);
-  };
-  const auto counts = [](const auto& pair) { return pair.second == 6; };
-  expect(Counted(batch(), 0), counts);
-  expect(std::tuple<Tensor, double, std::string>(), [](const auto& out) {
-    return std::get<0>(out).defined() && std::get<1>(out) == 6 &&
-           std::get<2>(out) == "x";
-  });
-  expect(std::variant<Tensor, std::int64_t>(batch()), [](const auto& out) {
-    return out.index() == 1;
-  });
-  expect(std::optional<Counted>(Counted(batch(), 0)), [&](const auto& out) {
-    return counts(*out);
-  });
-  expect(
-      std::map<std::string, Counted>{{"a", {batch(), 0}}},
-      [&](const auto& out) { return counts(out.at("a")); });
-  expect(std::vector<Counted>{{batch(), 0}}, [&](const auto& out) {
-    return counts(out[0]);
-  });
-  expect(Noted{.hidden = batch()}, [](const auto& out) {
-    return out.rows == 6;
-  });
-  expect(std::map<std::string, std::int64_t>{{"rows", 0}}, [](const auto& out) {
-    return out.at("rows") == 6;
-  });
-}
-
-// Lockstep cannot see members that the Structure does not name.
-TEST_P(OutArguments, MembersWithoutANameComeBackOrAreWarnedOf) {
-  auto net = std::make_shared<Notes<Loose>>();
-  DataParallel model(net, {.devices = GetParam(), .factory = [] {
-                             return std::make_shared<Notes<Loose>>();
-                           }});
-  Loose out{.hidden = batch()};
-  const c10::WarningUtils::WarnAlways always(true);
-  test::Warnings warnings;
-  model->forward(batch(), out);
-  if (is_alone()) {
-    EXPECT_EQ(out.rows, 6);
-    EXPECT_EQ(out.best, 2);
-  } else {
-    EXPECT_THAT(warnings.text, HasSubstr("forward takes argument 1 as T&"));
-  }
 }
 
 } // namespace
