@@ -23,10 +23,10 @@
 namespace lockstep::cli_train {
 namespace {
 
-constexpr const train::TrainCommand& kCommand = train::kTrainCommands[2];
-static_assert(kCommand.name == "bench");
+constexpr const train::TrainCommand& kBench = train::kTrainCommands[2];
+static_assert(kBench.name == "bench");
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kBenchAbout =
     "Trains a model on random images and says what a step costs on this\n"
     "machine: images per second, the share of the machine's peak, and the "
     "time\n"
@@ -69,9 +69,9 @@ BenchRequest read_request(const CommandFlags& flags) {
 } // namespace
 
 int bench_command(Arguments args) {
-  const CommandFlags flags(kCommand, args);
+  const CommandFlags flags(kBench, args);
   if (flags.has("--help")) {
-    flags.print_help(kAbout);
+    flags.print_help(kBenchAbout);
     return 0;
   }
   const BenchRequest request = read_request(flags);

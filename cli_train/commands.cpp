@@ -31,7 +31,7 @@ std::string version_text() {
       torch_library_version());
 }
 
-std::string help_text() {
+std::string overview_text() {
   std::string text = "Usage: lockstep-train COMMAND [flags]\n\n";
   for (const train::TrainCommand& command : kTrainCommands) {
     text += format("  {:<8} {}\n", command.name, command.help);
@@ -59,7 +59,7 @@ int run_command(Arguments args) {
     return 0;
   }
   if (name == "--help" || name == "-h") {
-    print(help_text());
+    print(overview_text());
     return 0;
   }
   const auto* found =

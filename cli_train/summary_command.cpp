@@ -14,10 +14,10 @@
 namespace lockstep::cli_train {
 namespace {
 
-constexpr const train::TrainCommand& kCommand = train::kTrainCommands[1];
-static_assert(kCommand.name == "summary");
+constexpr const train::TrainCommand& kSummary = train::kTrainCommands[1];
+static_assert(kSummary.name == "summary");
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kSummaryAbout =
     "Runs a model once on an empty image and shows its layers: shapes,\n"
     "parameters and multiplications with additions, counted as torchinfo does.";
 
@@ -50,9 +50,9 @@ Json summary_json(const std::string& model, const ModelSummary& summary) {
 } // namespace
 
 int summary_command(Arguments args) {
-  const CommandFlags flags(kCommand, args);
+  const CommandFlags flags(kSummary, args);
   if (flags.has("--help")) {
-    flags.print_help(kAbout);
+    flags.print_help(kSummaryAbout);
     return 0;
   }
   const ModelRequest request = read_model_request(flags, {});

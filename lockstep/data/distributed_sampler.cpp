@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-void invalid(std::string message) {
+void invalid_sampler(std::string message) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "data.sampler",
@@ -43,20 +43,21 @@ DistributedSampler::DistributedSampler(
       rank_(options.rank ? *options.rank : job_rank().value().rank),
       options_(options) {
   if (dataset_size < 0) {
-    invalid(format("dataset size must not be negative, got {}", dataset_size));
+    invalid_sampler(
+        format("dataset size must not be negative, got {}", dataset_size));
   }
   const std::int64_t replicas = num_replicas_;
   if (replicas < 1) {
-    invalid(format("num_replicas must be 1 or more, got {}", replicas));
+    invalid_sampler(format("num_replicas must be 1 or more, got {}", replicas));
   }
   if (rank_ < 0 || rank_ >= replicas) {
-    invalid(format(
+    invalid_sampler(format(
         "Invalid rank {}, rank should be in the interval [0, {}]",
         rank_,
         replicas - 1));
   }
   if (options.drop_last && options.exact) {
-    invalid("drop_last leaves samples out, which exact does not");
+    invalid_sampler("drop_last leaves samples out, which exact does not");
   }
   const std::int64_t rest = dataset_size % replicas;
   const bool has_more =

@@ -18,7 +18,7 @@ constexpr std::int64_t kMaxPadding = 1024;
 constexpr std::size_t kImagesAhead = 2;
 constexpr std::int64_t kCacheLine = 64;
 
-void invalid(std::string message) {
+void invalid_transform(std::string message) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "data.transform",
@@ -88,7 +88,7 @@ void augment_plane(
 void check(const ImageShape& shape, const TransformOptions& options) {
   const auto channels = static_cast<std::size_t>(shape.channels);
   if (options.mean.size() != channels || options.std.size() != channels) {
-    invalid(format(
+    invalid_transform(format(
         "expected one mean and one std per channel ({}), got {} and {}",
         shape.channels,
         options.mean.size(),
@@ -98,10 +98,10 @@ void check(const ImageShape& shape, const TransformOptions& options) {
   if (!std::ranges::all_of(options.mean, finite) ||
       !std::ranges::all_of(options.std, finite) ||
       std::ranges::find(options.std, 0.0F) != options.std.end()) {
-    invalid("mean and std must be finite, and std not 0");
+    invalid_transform("mean and std must be finite, and std not 0");
   }
   if (options.crop_padding < 0 || options.crop_padding > kMaxPadding) {
-    invalid(format(
+    invalid_transform(format(
         "crop_padding must be 0 to {}, got {}",
         kMaxPadding,
         options.crop_padding));

@@ -99,7 +99,7 @@ Sums sums_as_libtorch(MemoryFormat layout) {
 }
 
 // [n, c, h, w] as [h * w, n, c].
-Tensor by_position(const Tensor& map) {
+Tensor copied_by_position(const Tensor& map) {
   return map.permute({2, 3, 0, 1}).contiguous().flatten(0, 1);
 }
 
@@ -232,8 +232,8 @@ Tensor ConvolutionProducts::input_gradient(const Tensor& grad_output) const {
 
 Tensor ConvolutionProducts::weight_gradient(const Tensor& grad_output) const {
   const auto runs_of_taps = TapTable(down_, across_).runs_of_taps();
-  const Tensor grads = by_position(grad_output);
-  const Tensor pixels = by_position(input());
+  const Tensor grads = copied_by_position(grad_output);
+  const Tensor pixels = copied_by_position(input());
   const auto product = [&](const std::vector<TapRun>& runs) {
     return matrix_product(
         rows_of(grads, runs, &TapRun::output).t(),

@@ -11,7 +11,7 @@ namespace lockstep::kernels {
 namespace {
 
 // Few enough that a sum in float32 loses nothing that counts.
-constexpr std::int64_t kRows = 32;
+constexpr std::int64_t kTileRows = 32;
 constexpr std::int64_t kPiece = 512;
 constexpr std::int64_t kMaxColumns = 512;
 // Planes from here on are worth a row of their own, and smaller ones if there
@@ -52,12 +52,12 @@ std::int64_t NormTiles::pieces() const {
 }
 
 std::int64_t NormTiles::blocks() const {
-  return plane_ > 0 ? rows_ * pieces() : at::ceil_div(rows_, kRows);
+  return plane_ > 0 ? rows_ * pieces() : at::ceil_div(rows_, kTileRows);
 }
 
 std::int64_t NormTiles::values_of_block(std::int64_t block) const {
   return plane_ > 0 ? std::min(kPiece, plane_ - block % pieces() * kPiece)
-                    : std::min(kRows, rows_ - block * kRows);
+                    : std::min(kTileRows, rows_ - block * kTileRows);
 }
 
 NormTile NormTiles::tile(std::int64_t index) const {
@@ -80,7 +80,7 @@ NormTile NormTiles::tile(std::int64_t index) const {
           {.rows = values_of_block(block),
            .columns = std::min(kMaxColumns, columns_ - column),
            .stride = columns_},
-      .offset = block * kRows * columns_ + column,
+      .offset = block * kTileRows * columns_ + column,
       .sums_offset = block * columns_ + column,
       .column = column};
 }
@@ -89,9 +89,9 @@ void NormTiles::for_each(c10::function_ref<void(const NormTile&)> work) const {
   const std::int64_t across =
       plane_ > 0 ? columns_ : at::ceil_div(columns_, kMaxColumns);
   const std::int64_t count = blocks() * across;
-  const std::int64_t numbers = plane_ > 0
-                                   ? std::min(plane_, kPiece)
-                                   : kRows * std::min(columns_, kMaxColumns);
+  const std::int64_t numbers =
+      plane_ > 0 ? std::min(plane_, kPiece)
+                 : kTileRows * std::min(columns_, kMaxColumns);
   in_threads(
       count,
       at::ceil_div(kGrain, numbers),

@@ -35,7 +35,7 @@ struct Memory {
   std::set<StreamKey> kept_for = {};
 };
 
-struct State {
+struct Clocks {
   std::mutex mutex = {};
   std::map<StreamKey, StreamClock> streams = {};
   StreamClock host = {};
@@ -48,8 +48,8 @@ std::atomic<bool> is_checking{false};
 thread_local const char* current_operation = "";
 
 // Never destroyed: tensors may outlive main().
-State& state() {
-  static auto* const instance = new State();
+Clocks& clocks() {
+  static auto* const instance = new Clocks();
   return *instance;
 }
 
@@ -58,22 +58,22 @@ class Entry {
  public:
   Entry() {
     if (checks_streams()) {
-      state_ = &state();
+      state_ = &clocks();
       lock_ = std::unique_lock(state_->mutex);
     }
   }
   explicit operator bool() const noexcept {
     return state_ != nullptr;
   }
-  State& operator*() const noexcept {
+  Clocks& operator*() const noexcept {
     return *state_;
   }
-  State* operator->() const noexcept {
+  Clocks* operator->() const noexcept {
     return state_;
   }
 
  private:
-  State* state_ = nullptr;
+  Clocks* state_ = nullptr;
   std::unique_lock<std::mutex> lock_ = {};
 };
 
@@ -106,7 +106,7 @@ bool is_after(StreamClock& clock, const StreamKey& user, const Use& use) {
 }
 
 void check_order(
-    State& s,
+    Clocks& s,
     const StreamKey& here,
     const StreamKey& other,
     const Use& use) {
@@ -126,7 +126,7 @@ void check_order(
 } // namespace
 
 void check_streams(bool is_on) {
-  State& s = state();
+  Clocks& s = clocks();
   const std::lock_guard lock(s.mutex);
   s.streams.clear();
   s.host.clear();

@@ -105,7 +105,7 @@ CudaAnswers::CudaAnswers() {
 }
 
 void CudaAnswers::save_optimizers() const {
-  ckpt::save(path("cases.pth"), to_value(cuda_cases())).value();
+  ckpt::save(path("cases.pth"), cases_value(cuda_cases())).value();
   for (const OracleCase& test_case : cuda_cases()) {
     CudaSession session = CudaSession::start(test_case);
     session.steps(0, 5);

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-using testing::error_of;
+using test::error_if_any;
 using ::testing::HasSubstr;
 
 SharedBytes bytes(std::vector<std::uint8_t> values) {
@@ -36,7 +36,7 @@ ImageDataset two_images(
 }
 
 std::string invalid_message(const std::function<void()>& action) {
-  const auto error = error_of(action);
+  const auto error = error_if_any(action);
   return error && error->code == ErrorCode::kInvalidArgument ? error->message
                                                              : "no error";
 }

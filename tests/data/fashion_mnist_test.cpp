@@ -13,20 +13,20 @@
 namespace lockstep {
 namespace {
 
+using test::error_if_any;
+using test::gzip;
+using test::idx;
+using test::IdxFolder;
+using test::image_pixels;
+using test::kTrainImages;
+using test::kTrainLabels;
+using test::label_values;
+using test::packed;
 using ::testing::ElementsAre;
-using testing::error_of;
-using testing::gzip;
 using ::testing::HasSubstr;
-using testing::idx;
-using testing::IdxFolder;
-using testing::image_pixels;
-using testing::kTrainImages;
-using testing::kTrainLabels;
-using testing::label_values;
-using testing::packed;
 
 Error open_error(const std::string& directory) {
-  const auto error = error_of([&] { fashion_mnist(directory); });
+  const auto error = error_if_any([&] { fashion_mnist(directory); });
   EXPECT_TRUE(error);
   return error.value_or(Error{});
 }
@@ -108,7 +108,7 @@ TEST(FashionMnist, MissingFileNamesWhatWasLookedFor) {
 TEST(FashionMnist, MissingTestSetNamesItsFiles) {
   const IdxFolder folder;
   const auto error =
-      error_of([&] { fashion_mnist(folder.path(), {.train = false}); });
+      error_if_any([&] { fashion_mnist(folder.path(), {.train = false}); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->message, HasSubstr("t10k-images-idx3-ubyte.gz"));
 }
@@ -194,7 +194,7 @@ TEST(FashionMnist, InstalledFilesCutAnywhereAreCorrupt) {
     const auto step_bytes = static_cast<std::size_t>(step);
     for (std::size_t size = 0; size < bytes.size(); size += step_bytes) {
       const ByteSpan cut = as_byte_span(bytes).first(size);
-      const auto error = error_of([&] { gunzip(cut, path); });
+      const auto error = error_if_any([&] { gunzip(cut, path); });
       ASSERT_TRUE(error) << name << " cut at " << size;
       EXPECT_EQ(error->code, ErrorCode::kCorrupt) << size;
       EXPECT_EQ(error->path, path);
@@ -203,7 +203,7 @@ TEST(FashionMnist, InstalledFilesCutAnywhereAreCorrupt) {
 }
 
 TEST(Mnist, NeedsAFolder) {
-  const auto error = error_of([] { mnist(""); });
+  const auto error = error_if_any([] { mnist(""); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, ErrorCode::kNotFound);
   EXPECT_THAT(error->hint, HasSubstr("--data-dir"));
@@ -223,7 +223,8 @@ TEST(Registry, OpensByName) {
 }
 
 TEST(Registry, UnknownNameGetsTheNearestOne) {
-  const auto error = error_of([] { open_dataset("fashion_mnist", "", true); });
+  const auto error =
+      error_if_any([] { open_dataset("fashion_mnist", "", true); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(

@@ -9,9 +9,9 @@
 namespace lockstep {
 namespace {
 
-using testing::error_of;
-using testing::flip;
-using testing::gzip;
+using test::error_if_any;
+using test::flip;
+using test::gzip;
 
 std::string text(const SharedBytes& bytes) {
   return {
@@ -52,7 +52,7 @@ TEST(Gunzip, DecodesSeveralMembersAndPadding) {
 TEST(Gunzip, RejectsEveryCut) {
   const std::string packed = gzip(sample(3000));
   for (std::size_t size = 0; size < packed.size(); ++size) {
-    const auto error = error_of([&] { decode(packed.substr(0, size)); });
+    const auto error = error_if_any([&] { decode(packed.substr(0, size)); });
     ASSERT_TRUE(error) << size;
     EXPECT_EQ(error->code, ErrorCode::kCorrupt) << size;
     EXPECT_EQ(error->path, "x.gz");
@@ -70,7 +70,7 @@ TEST(Gunzip, FlippedBitGivesErrorOrTheSameBytes) {
     const std::string spoiled =
         flip(packed, bit / 8, static_cast<char>(1 << bit % 8));
     const auto error =
-        error_of([&] { EXPECT_EQ(decode(spoiled), bytes) << bit; });
+        error_if_any([&] { EXPECT_EQ(decode(spoiled), bytes) << bit; });
     if (error) {
       EXPECT_EQ(error->code, ErrorCode::kCorrupt) << bit;
     }
@@ -80,7 +80,7 @@ TEST(Gunzip, FlippedBitGivesErrorOrTheSameBytes) {
 
 TEST(Gunzip, RejectsForeignBytesBehindTheStream) {
   const std::string packed = gzip(sample(100));
-  const auto error = error_of([&] { decode(packed + "junk"); });
+  const auto error = error_if_any([&] { decode(packed + "junk"); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, ErrorCode::kCorrupt);
   EXPECT_EQ(error->offset, packed.size());
@@ -90,7 +90,7 @@ TEST(Gunzip, RejectsForeignBytesBehindTheStream) {
 TEST(Gunzip, RefusesMoreThanTheLimit) {
   const std::string packed = gzip(std::string(1'000'000, 'a'));
   EXPECT_EQ(decode(packed, 1'000'000).size(), 1'000'000);
-  const auto error = error_of([&] { decode(packed, 999'999); });
+  const auto error = error_if_any([&] { decode(packed, 999'999); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, ErrorCode::kUnsafe);
 }
@@ -100,11 +100,11 @@ TEST(Gunzip, DoesNotTrustTheDeclaredSize) {
   for (std::size_t i = 1; i <= 4; ++i) {
     packed[packed.size() - i] = '\xFF'; // declares 4 GiB
   }
-  EXPECT_EQ(error_of([&] { decode(packed); })->code, ErrorCode::kCorrupt);
+  EXPECT_EQ(error_if_any([&] { decode(packed); })->code, ErrorCode::kCorrupt);
   for (std::size_t i = 1; i <= 4; ++i) {
     packed[packed.size() - i] = '\0'; // declares nothing
   }
-  EXPECT_EQ(error_of([&] { decode(packed); })->code, ErrorCode::kCorrupt);
+  EXPECT_EQ(error_if_any([&] { decode(packed); })->code, ErrorCode::kCorrupt);
 }
 
 } // namespace

@@ -9,11 +9,11 @@
 namespace lockstep {
 namespace {
 
+using test::error_if_any;
+using test::flip;
+using test::idx;
 using ::testing::ElementsAre;
-using testing::error_of;
-using testing::flip;
 using ::testing::HasSubstr;
-using testing::idx;
 
 SharedBytes shared(const std::string& bytes) {
   auto copy = std::make_shared<std::string>(bytes);
@@ -27,7 +27,7 @@ IdxArray parse(const std::string& bytes, std::int64_t dimensions = 1) {
 }
 
 Error parse_error(const std::string& bytes, std::int64_t dimensions = 1) {
-  const auto error = error_of([&] { parse(bytes, dimensions); });
+  const auto error = error_if_any([&] { parse(bytes, dimensions); });
   EXPECT_TRUE(error);
   return error.value_or(Error{});
 }
@@ -41,9 +41,9 @@ TEST(IdxFile, ParsesSizesAndElements) {
 }
 
 TEST(IdxFile, ReadsPlainAndPackedAlike) {
-  const testing::IdxFolder folder;
+  const test::IdxFolder folder;
   folder.write("plain", idx({3}, "abc"));
-  folder.write("packed", testing::gzip(idx({3}, "abc")));
+  folder.write("packed", test::gzip(idx({3}, "abc")));
   for (const char* name : {"plain", "packed"}) {
     const IdxArray array = read_idx(real_fs(), folder.path() + "/" + name, 1);
     ASSERT_EQ(array.elements.size, 3) << name;
@@ -136,7 +136,7 @@ TEST(IdxFile, FlippedHeaderBitsAreErrors) {
 
 TEST(IdxFile, MissingFileIsNotFound) {
   const auto error =
-      error_of([] { read_idx(real_fs(), "/nonexistent/x.idx", 1); });
+      error_if_any([] { read_idx(real_fs(), "/nonexistent/x.idx", 1); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, ErrorCode::kNotFound);
   EXPECT_EQ(error->path, "/nonexistent/x.idx");

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/strings.h"
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 std::string idx(const std::vector<std::uint32_t>& sizes, std::string elements) {
   std::string bytes{'\0', '\0', '\x08', static_cast<char>(sizes.size())};
@@ -66,7 +66,7 @@ std::string flip(std::string bytes, std::size_t offset, char mask) {
   return bytes;
 }
 
-std::optional<Error> error_of(const std::function<void()>& action) {
+std::optional<Error> error_if_any(const std::function<void()>& action) {
   try {
     action();
   } catch (const Exception& exception) {
@@ -92,4 +92,4 @@ void IdxFolder::remove(const std::string& name) const {
   std::filesystem::remove(dir_ / name);
 }
 
-} // namespace lockstep::testing
+} // namespace lockstep::test

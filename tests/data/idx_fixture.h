@@ -15,7 +15,7 @@
 #include "lockstep/base/error.h"
 #include "tests/support/scratch_dir.h"
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 /// Bytes of an IDX file of unsigned bytes with these sizes.
 std::string idx(const std::vector<std::uint32_t>& sizes, std::string elements);
@@ -36,7 +36,7 @@ std::string label_values(std::uint32_t count);
 std::string flip(std::string bytes, std::size_t offset, char mask = '\x01');
 
 /// The error that `action` throws, or nothing.
-std::optional<Error> error_of(const std::function<void()>& action);
+std::optional<Error> error_if_any(const std::function<void()>& action);
 
 /// A folder with a whole MNIST-like training set of `kCount` samples.
 class IdxFolder {
@@ -57,4 +57,4 @@ class IdxFolder {
 inline constexpr const char* kTrainImages = "train-images-idx3-ubyte";
 inline constexpr const char* kTrainLabels = "train-labels-idx1-ubyte";
 
-} // namespace lockstep::testing
+} // namespace lockstep::test

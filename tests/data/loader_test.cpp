@@ -17,10 +17,10 @@
 namespace lockstep {
 namespace {
 
+using test::error_if_any;
+using test::IdxFolder;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::IdxFolder;
 using ::testing::IsEmpty;
 
 std::vector<std::int64_t> count_to(std::int64_t end) {
@@ -154,7 +154,7 @@ TEST_P(LoaderWorkers, RejectsSkippingTooFar) {
   Loader loader(std::make_shared<Numbers>(10), options(4));
   loader.start_epoch(count_to(10), 0);
   for (const std::int64_t count : {-1, 4}) {
-    const auto error = error_of([&] { loader.skip(count); });
+    const auto error = error_if_any([&] { loader.skip(count); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code, ErrorCode::kInvalidArgument);
   }
@@ -168,7 +168,7 @@ TEST_P(LoaderWorkers, RethrowsInTurnAndStays) {
   EXPECT_TRUE(loader.next());
   EXPECT_TRUE(loader.next());
   for (int again = 0; again < 2; ++again) {
-    const auto error = error_of([&] { loader.next(); });
+    const auto error = error_if_any([&] { loader.next(); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->message, "sample is bad");
     EXPECT_EQ(loader.position(), 2);
@@ -242,7 +242,7 @@ TEST_P(LoaderWorkers, ReadsBatchesThatWerePutTogether) {
 TEST(Loader, RefusesBatchesItHasNoRoomFor) {
   Loader loader(std::make_shared<Numbers>(9), {.batch_size = 2});
   const auto refusal = [&](const IndexBatches& batches) {
-    return error_of([&] { loader.start_batches(batches, 0); })->message;
+    return error_if_any([&] { loader.start_batches(batches, 0); })->message;
   };
   EXPECT_EQ(
       refusal({{1}, {1, 2, 3}}),
@@ -334,17 +334,17 @@ TEST(Loader, AugmentationIsEqualForAllThreadCounts) {
 TEST(Loader, RejectsBadArguments) {
   const auto data = std::make_shared<Numbers>(3);
   const auto message = [&](const LoaderOptions& options) {
-    const auto error = error_of([&] { Loader(data, options); });
+    const auto error = error_if_any([&] { Loader(data, options); });
     return error && error->code == ErrorCode::kInvalidArgument ? error->message
                                                                : "no error";
   };
   EXPECT_THAT(message({.batch_size = 0}), HasSubstr("batch_size"));
   EXPECT_THAT(message({.workers = -1}), HasSubstr("workers"));
   EXPECT_THAT(message({.prefetch = 0}), HasSubstr("prefetch"));
-  EXPECT_TRUE(error_of([] { Loader(nullptr); }));
+  EXPECT_TRUE(error_if_any([] { Loader(nullptr); }));
   Loader loader(data);
   for (const std::int64_t index : {-1, 3}) {
-    const auto error = error_of([&] { loader.start_epoch({0, index}, 0); });
+    const auto error = error_if_any([&] { loader.start_epoch({0, index}, 0); });
     ASSERT_TRUE(error);
     EXPECT_THAT(error->message, HasSubstr("outside the dataset of 3"));
   }

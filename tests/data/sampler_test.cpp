@@ -21,8 +21,8 @@
 namespace lockstep {
 namespace {
 
+using test::error_if_any;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -64,7 +64,9 @@ TEST(DistributedSampler, DealsToTheRanksOfTheLaunchersJob) {
   EXPECT_EQ(DistributedSampler(100, {.rank = 0}).size(), 50);
   // As in Python: rank 1 of one.
   EXPECT_THAT(
-      error_of([] { DistributedSampler(100, {.num_replicas = 1}); })->message,
+      error_if_any([] {
+        DistributedSampler(100, {.num_replicas = 1});
+      })->message,
       HasSubstr("Invalid rank 1"));
 }
 
@@ -160,7 +162,7 @@ TEST(DistributedSampler, LeavesTheDefaultGeneratorAlone) {
 TEST(DistributedSampler, RejectsBadArgumentsInPytorchsWords) {
   const auto message = [](std::int64_t size,
                           DistributedSamplerOptions options) {
-    const auto error = error_of([&] { DistributedSampler(size, options); });
+    const auto error = error_if_any([&] { DistributedSampler(size, options); });
     return error && error->code == ErrorCode::kInvalidArgument ? error->message
                                                                : "no error";
   };
@@ -219,13 +221,13 @@ TEST(BatchSampler, MakesPythonsBatches) {
   EXPECT_EQ(make_batches(order, 9), (IndexBatches{order}));
   EXPECT_EQ(make_batches({}, 3), IndexBatches());
   EXPECT_EQ(
-      error_of([&] { make_batches(order, 0); })->message,
+      error_if_any([&] { make_batches(order, 0); })->message,
       "batch_size should be a positive integer value, but got batch_size=0");
 }
 
 TEST(RandomSampler, RejectsANegativeSize) {
   EXPECT_EQ(
-      error_of([] { RandomSampler(-1); })->code,
+      error_if_any([] { RandomSampler(-1); })->code,
       ErrorCode::kInvalidArgument);
 }
 

@@ -16,8 +16,8 @@
 namespace lockstep {
 namespace {
 
+using test::error_if_any;
 using ::testing::ElementsAre;
-using testing::error_of;
 
 // Published test vectors of the generator (Random123, kat_vectors).
 TEST(Philox, EqualsThePublishedVectors) {
@@ -207,7 +207,7 @@ TEST(Augmentation, OffMeansNotMoved) {
 
 TEST(Transform, RejectsWrongOptions) {
   const auto code = [](TransformOptions options) {
-    const auto error = error_of([&] { Transform(kShape, options); });
+    const auto error = error_if_any([&] { Transform(kShape, options); });
     return error ? error->code : ErrorCode::kInternal;
   };
   EXPECT_EQ(

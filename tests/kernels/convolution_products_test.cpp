@@ -48,9 +48,9 @@ class Draw {
 };
 
 // A convolution and the gradient that reaches it.
-struct Shape : ConvolutionCase {
+struct ConvolutionShape : ConvolutionCase {
   // Images and channels: from `batch` and `channels` on.
-  explicit Shape(
+  explicit ConvolutionShape(
       Draw& draw,
       std::int64_t batch = 1,
       std::int64_t channels = 1) {
@@ -119,7 +119,7 @@ TEST(ConvolutionProducts, AreRightForAnyShape) {
   torch::manual_seed(11);
   Draw draw(11);
   for (int done = 0; done < kCases;) {
-    const Shape c(draw);
+    const ConvolutionShape c(draw);
     if (!c.products) {
       continue;
     }
@@ -141,7 +141,7 @@ TEST(ConvolutionProducts, AreAsCloseToFloat64AsLibTorch) {
   const OneThread one_thread;
   int done = 0;
   while (done < 150) {
-    const Shape c(draw, 128, 64);
+    const ConvolutionShape c(draw, 128, 64);
     const bool is_used =
         c.products && std::ranges::any_of(kPasses, [&](Pass pass) {
           return c.products->is_better(pass);
@@ -200,7 +200,7 @@ TEST(ConvolutionProducts, HaveLibTorchsStrides) {
   torch::manual_seed(12);
   Draw draw(12);
   for (int i = 0; i < 200; ++i) {
-    const Shape c(draw);
+    const ConvolutionShape c(draw);
     if (c.products) {
       const auto theirs = c.libtorchs(c.input.scalar_type());
       const auto ours = c.ours();
@@ -215,7 +215,7 @@ TEST(ConvolutionProducts, RepeatBitForBit) {
   torch::manual_seed(13);
   Draw draw(13);
   for (int i = 0; i < 100; ++i) {
-    const Shape c(draw);
+    const ConvolutionShape c(draw);
     if (c.products) {
       const auto first = c.ours();
       const auto second = c.ours();
@@ -231,7 +231,7 @@ TEST(ConvolutionProducts, CarryInfAndNanWhereTheyAreSeenOnly) {
   Draw draw(14);
   int done = 0;
   for (int i = 0; i < 300; ++i) {
-    Shape c(draw);
+    ConvolutionShape c(draw);
     if (!c.products) {
       continue;
     }

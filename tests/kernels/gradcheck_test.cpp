@@ -72,7 +72,7 @@ void expect_gradients_of(
   }
 }
 
-struct Shape {
+struct LayerShape {
   std::int64_t batch;
   std::int64_t in;
   std::int64_t out;
@@ -82,7 +82,7 @@ struct Shape {
 };
 
 // What each way takes with channels last, and products with packed maps.
-constexpr std::array<Shape, 10> kShapes{{
+constexpr std::array<LayerShape, 10> kShapes{{
     {64, 64, 64, 7, 3, 1},
     {64, 128, 128, 4, 3, 1},
     {33, 64, 96, 2, 3, 1},
@@ -100,7 +100,7 @@ TEST_F(Gradcheck, OfConvolutions) {
   std::array<bool, kConvolutionWays.size()> has_way{};
   for (const auto format :
        {MemoryFormat::ChannelsLast, MemoryFormat::Contiguous}) {
-    for (const Shape& of : kShapes) {
+    for (const LayerShape& of : kShapes) {
       const std::vector<std::int64_t> stride{of.stride, of.stride};
       const std::vector<std::int64_t> padding{of.kernel / 2, of.kernel / 2};
       const std::vector<std::int64_t> ones{1, 1};

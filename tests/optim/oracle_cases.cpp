@@ -212,7 +212,7 @@ const std::vector<OracleCase>& oracle_cases() {
   return kCases;
 }
 
-Value to_value(const std::vector<OracleCase>& cases) {
+Value cases_value(const std::vector<OracleCase>& cases) {
   ckpt::List list;
   for (const OracleCase& test_case : cases) {
     list.items.push_back(Value::dict(

@@ -29,7 +29,7 @@ struct OracleCase {
 /// All optimizer variants, and all schedulers on two of them.
 const std::vector<OracleCase>& oracle_cases();
 /// The table for Python.
-ckpt::Value to_value(const std::vector<OracleCase>& cases);
+ckpt::Value cases_value(const std::vector<OracleCase>& cases);
 
 std::unique_ptr<Optimizer> make_case_optimizer(
     const OracleCase& test_case,

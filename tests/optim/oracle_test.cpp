@@ -92,7 +92,7 @@ class Answers {
  private:
   Answers() {
     at::set_num_threads(2);
-    ckpt::save(folder_ / "cases.pth", to_value(oracle_cases())).value();
+    ckpt::save(folder_ / "cases.pth", cases_value(oracle_cases())).value();
     for (const OracleCase& test_case : oracle_cases()) {
       Session session = Session::start(test_case);
       session.steps(0, 5);

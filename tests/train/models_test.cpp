@@ -14,7 +14,7 @@
 namespace lockstep::train {
 namespace {
 
-using testing::IdxFolder;
+using test::IdxFolder;
 
 constexpr std::int64_t kSamples = 2;
 
@@ -23,10 +23,10 @@ void write_test_set(const IdxFolder& folder) {
   const std::uint32_t count = IdxFolder::kCount;
   folder.write(
       "t10k-images-idx3-ubyte",
-      testing::idx({count, 28, 28}, testing::image_pixels(count)));
+      test::idx({count, 28, 28}, test::image_pixels(count)));
   folder.write(
       "t10k-labels-idx1-ubyte",
-      testing::idx({count}, testing::label_values(count)));
+      test::idx({count}, test::label_values(count)));
 }
 
 void run_once(Setup& setup) {

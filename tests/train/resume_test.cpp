@@ -141,12 +141,12 @@ TEST_F(ResumeTest, WhatContradictsTheCheckpointIsRefused) {
   TrainConfig config = small("run");
   train(config);
   config.resume = config.output;
-  struct Case {
+  struct Contradiction {
     std::function<void(TrainConfig&)> change = {};
     std::string detail = {};
     std::string message = {};
   };
-  for (const Case& c : std::initializer_list<Case>{
+  for (const Contradiction& c : std::initializer_list<Contradiction>{
            {[](auto& wanted) { wanted.model = "vgg11"; },
             "E_OTHER_MODEL",
             "the checkpoint is arch 'mlp', the run asks for 'vgg11'"},
