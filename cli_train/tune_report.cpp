@@ -123,7 +123,7 @@ Json to_json(const TunedConvolution& one) {
           .set("chosen", is_chosen);
       ways.push(std::move(object));
     }
-    passes.set(std::string(kPassNames[pass]), std::move(ways));
+    passes.set(kPassNames[pass], std::move(ways));
   }
   Json object = Json::object();
   object.set("input", Json::array(one.input_sizes))

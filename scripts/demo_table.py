@@ -12,7 +12,8 @@ ROW = "{:<10} {:<8} {:>11} {:>11} {:>11} {:>9} {:>11}   {}".format
 
 
 def clock(seconds):
-    return f"{int(seconds) // 60}min {int(seconds) % 60:02}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}min {rest:02}s"
 
 
 class Run:

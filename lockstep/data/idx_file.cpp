@@ -65,6 +65,7 @@ class Parser {
     const auto rank = static_cast<std::uint64_t>(dimensions);
     need(kMagicBytes + 4 * rank);
     std::vector<std::int64_t> sizes;
+    sizes.reserve(rank);
     for (std::uint64_t i = 0; i < rank; ++i) {
       sizes.push_back(big_endian(file_.data.get() + kMagicBytes + 4 * i));
     }

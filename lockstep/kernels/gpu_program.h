@@ -44,7 +44,8 @@ class GpuProgram {
       c10::Device device,
       const GpuGrid& grid,
       Arguments... arguments) {
-    std::array<void*, sizeof...(Arguments)> places{&arguments...};
+    std::array<void*, sizeof...(Arguments)> places{
+        static_cast<void*>(&arguments)...};
     launch_with(kernel, device, grid, places);
   }
 

@@ -9,6 +9,7 @@
 #include <ATen/core/stack.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
+#include <c10/util/Exception.h>
 
 #include "lockstep/tensor/cpu_features.h"
 
@@ -74,7 +75,11 @@ at::Tensor inner_product(
   stack.emplace_back("none");
   stack.emplace_back(c10::List<std::optional<at::Scalar>>());
   stack.emplace_back("");
-  inner_product_operator()->callBoxed(stack);
+  const auto& product = inner_product_operator();
+  if (!product) {
+    TORCH_CHECK(false, "has_inner_product() says that there is none");
+  }
+  product->callBoxed(stack);
   return std::move(stack.front()).toTensor();
 }
 

@@ -12,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/module_children.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -97,6 +98,19 @@ void warn_of_stale(const Module& master, const ModuleCopy& copy) {
   }
 }
 
+// Of a class that says that it can be copied.
+void warn_of_construction(const Module& master, const c10::Error& reason) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): looks, no more
+  if (is_cloneable(const_cast<Module&>(master))) {
+    TORCH_WARN(format(
+        "{}. Replicas of {} are constructed anew; a plain member that was "
+        "changed since is as the constructor leaves it: pass .factory if there "
+        "are any",
+        reason.what_without_backtrace(),
+        master.name()));
+  }
+}
+
 } // namespace
 
 void warn_of_shared(const ModuleCopy& copy) {
@@ -133,6 +147,7 @@ ModuleCopy copy_module(
     if (!is_built_like(*made.module, master)) {
       raise_no_copy(master, e);
     }
+    warn_of_construction(master, e);
     return made;
   }
 }

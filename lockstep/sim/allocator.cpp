@@ -90,13 +90,13 @@ class Allocator final : public c10::DeviceAllocator {
     fill(stats.requested_bytes, now);
     return stats;
   }
+  // None are kept.
   void resetAccumulatedStats(DeviceIndex device) override {
     check_index(device);
-    reset_counters(device);
   }
   void resetPeakStats(DeviceIndex device) override {
     check_index(device);
-    reset_counters(device);
+    reset_peak(device);
   }
   std::pair<std::size_t, std::size_t> getMemoryInfo(
       DeviceIndex device) override {

@@ -243,9 +243,14 @@ SimCounters counters(DeviceIndex index) {
       .copy_seconds = static_cast<double>(self.copy_nanoseconds.load()) / 1e9};
 }
 
-void reset_counters(DeviceIndex index) {
+void reset_peak(DeviceIndex index) {
   State& self = state(index);
   self.peak.store(self.used.load());
+}
+
+void reset_counters(DeviceIndex index) {
+  State& self = state(index);
+  reset_peak(index);
   // A script counts from where it was set, so it moves with the zero point.
   const std::uint64_t done = self.operations.exchange(0);
   if (const std::uint64_t at = self.fails_at.load(); at != kNever) {

@@ -62,6 +62,8 @@ void charge_copy(c10::Device from, c10::Device to, std::uint64_t bytes);
 
 SimCounters counters(c10::DeviceIndex index);
 void reset_counters(c10::DeviceIndex index);
+/// The peak of the memory alone.
+void reset_peak(c10::DeviceIndex index);
 void set_memory_limit(c10::DeviceIndex index, std::uint64_t bytes);
 void set_link(const SimLink& link);
 void fail_at(c10::DeviceIndex index, std::uint64_t operation);

@@ -105,6 +105,7 @@ const Tensor& resize(
   if (format) {
     impl->empty_tensor_restride(*format);
   }
+  // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): as LibTorch's
   return self;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Options of the layers without parameters.
+#include <array>
+
 #include <torch/nn/modules.h>
 
 #include "lockstep/tensor/internal/layer_fields.h"
@@ -171,10 +173,12 @@ std::string unfold_text(const nn::UnfoldImpl& layer) {
 
 std::string upsample_text(const nn::UpsampleImpl& layer) {
   const auto& o = layer.options;
-  const std::string size =
-      o.scale_factor() ? "scale_factor=" + equal_or_tuple(*o.scale_factor())
-                       : "size=" + equal_or_tuple(*o.size());
-  return size + ", mode=" + python_repr(enum_text(o.mode()));
+  const auto size = o.size();
+  const auto factor = o.scale_factor();
+  const std::string target =
+      factor ? "scale_factor=" + equal_or_tuple(*factor)
+             : "size=" + (size ? equal_or_tuple(*size) : "None");
+  return target + ", mode=" + python_repr(enum_text(o.mode()));
 }
 
 std::string shuffle_text(const nn::PixelShuffleImpl& layer) {
@@ -191,7 +195,7 @@ std::string response_norm_text(const Layer& layer) {
          field("beta", o.beta()) + ", " + field("k", o.k());
 }
 
-constexpr Printer kStatelessPrinters[] = {
+constexpr std::array kStatelessPrinters{
     Printer{try_layer<nn::LocalResponseNormImpl, response_norm_text>},
     Printer{try_layer<nn::CrossMapLRN2dImpl, response_norm_text>},
     Printer{try_layer<nn::ReLUImpl, inplace_text>},

@@ -59,7 +59,7 @@ class OneImage : public Dataset {
       std::span<float> images,
       std::span<std::int64_t> targets) const override {
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      std::ranges::copy(pixels_, images.begin() + std::ssize(pixels_) * i);
+      std::ranges::copy(pixels_, images.subspan(pixels_.size() * i).begin());
       targets[i] = indices[i] % 7;
     }
   }

@@ -81,7 +81,8 @@ TYPED_TEST(NormLoopsOf, Moments) {
            .squares = Fixture::floats(squares)});
       const at::Tensor tile = tile_of(x, size);
       const at::Tensor total = sum_of(tile, size);
-      const auto count = static_cast<double>(tile.numel() / results);
+      const std::int64_t summands = tile.numel() / results;
+      const auto count = static_cast<double>(summands);
       EXPECT_TRUE(is_near(sums, total, 1e-4));
       EXPECT_TRUE(is_near(
           squares,

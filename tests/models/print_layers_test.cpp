@@ -182,6 +182,7 @@ std::string shapes() {
                        .scale_factor({{1.5, 2}})
                        .mode(torch::kBilinear)),
       nn::Upsample(nn::UpsampleOptions().size({{4, 6}})),
+      nn::Upsample(nn::UpsampleOptions()),
       nn::PixelShuffle(3),
       nn::PixelUnshuffle(2));
 }

@@ -135,6 +135,7 @@ MODULES = [
     nn.Upsample(scale_factor=2),
     nn.Upsample(scale_factor=(1.5, 2), mode="bilinear"),
     nn.Upsample(size=(4, 6)),
+    nn.Upsample(),
     nn.PixelShuffle(3),
     nn.PixelUnshuffle(2),
     nn.ConvTranspose1d(2, 4, 3),

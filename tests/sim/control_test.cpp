@@ -87,6 +87,16 @@ TEST_F(SimDevice, LibTorchSeesTheCounters) {
   EXPECT_EQ(at::accelerator::deviceCount(), 8);
 }
 
+TEST_F(SimDevice, LibTorchResetsThePeakAlone) {
+  torch::ones({1000}, sim(kDevice));
+  const std::uint64_t copied = sim_counters(kDevice).bytes_in;
+  const auto a = torch::ones({10}).to(sim(kDevice));
+  at::accelerator::resetPeakStats(kDevice);
+  at::accelerator::resetAccumulatedStats(kDevice);
+  EXPECT_EQ(sim_counters(kDevice).peak_bytes, before_ + 40U);
+  EXPECT_EQ(sim_counters(kDevice).bytes_in, copied + 40U);
+}
+
 TEST_F(SimDevice, RefusesMemoryPastTheLimit) {
   set_sim_memory_limit(kDevice, before_ + (std::uint64_t{3} << 20));
   const auto a = torch::ones({1 << 19}, sim(kDevice));

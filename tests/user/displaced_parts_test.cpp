@@ -188,6 +188,7 @@ class DisplacedParts : public test::AsAlone {
   template <template <class...> class Net>
   void expect_right() {
     expect_wrapped_as_alone(seeded<Net<>>());
+    expect_told<Net<>>();
     const auto net = seeded<Net<int>>(1);
     SCOPED_TRACE(net->name());
     net->to(home());
@@ -203,6 +204,15 @@ class DisplacedParts : public test::AsAlone {
         HasSubstr("'list."));
     EXPECT_EQ(test::names_of(*net), names);
     expect_wrapped_as_alone(net, [] { return seeded<Net<int>>(1); });
+  }
+  /// What the program changed since is not in what is constructed.
+  template <class Net>
+  void expect_told() {
+    const auto net = seeded<Net>();
+    net->to(home());
+    const Warnings warnings;
+    const DataParallel model(net, {.devices = GetParam()});
+    EXPECT_THAT(warnings.text, HasSubstr("are constructed anew"));
   }
 };
 INSTANTIATE_TEST_SUITE_P(
