@@ -12,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/made_tensors.h"
 #include "lockstep/tensor/module_children.h"
 
 namespace lockstep::parallel {
@@ -125,6 +126,18 @@ void warn_of_shared(const ModuleCopy& copy) {
   }
 }
 
+void warn_of_unlike(const Module& master, const ModuleCopy& copy) {
+  if (!copy.unlike.empty()) {
+    TORCH_WARN(format(
+        "members of {} hold tensors that are not registered ({}), and each "
+        "replica makes others, with other values: it computes something else. "
+        "Register them, as register_buffer(\"t\", t), or pass a .factory that "
+        "gives them the module's values",
+        master.name(),
+        lockstep::join(copy.unlike, ", ")));
+  }
+}
+
 ModuleCopy copy_module(
     const Module& master,
     c10::Device device,
@@ -142,11 +155,13 @@ ModuleCopy copy_module(
     if (!default_factory) {
       raise_no_copy(master, e);
     }
-    ModuleCopy made =
-        copy_made_by([&] { return call(default_factory, master); }, master);
+    const auto make = [&] { return call(default_factory, master); };
+    const MadeTensors tensors;
+    ModuleCopy made = copy_made_by(make, master);
     if (!is_built_like(*made.module, master)) {
       raise_no_copy(master, e);
     }
+    made.unlike = unlike_members(tensors, *made.module, make);
     warn_of_construction(master, e);
     return made;
   }

@@ -37,5 +37,8 @@ ModuleCopy copy_module(
 /// Warns of children that the copy shares with the master.
 void warn_of_shared(const ModuleCopy& copy);
 
+/// Warns of what reset() or the constructor draws at random for members.
+void warn_of_unlike(const torch::nn::Module& master, const ModuleCopy& copy);
+
 } // namespace parallel
 } // namespace lockstep

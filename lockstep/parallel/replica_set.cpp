@@ -132,6 +132,7 @@ void ReplicaSet::make_replicas() {
     check_apart(*copy.module, modules_);
     if (options_.warns) {
       warn_of_shared(copy);
+      warn_of_unlike(*master, copy);
       options_.warns = false;
     }
     shares_children_ = shares_children_ || !copy.shared.empty();

@@ -10,6 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/given_tensors.h"
 #include "lockstep/tensor/held_parts.h"
+#include "lockstep/tensor/made_tensors.h"
 #include "lockstep/tensor/module_children.h"
 #include "lockstep/tensor/rng.h"
 
@@ -76,16 +77,15 @@ struct CopyBegun {
   CopyBegun& operator=(const CopyBegun&) = delete;
 };
 
+using MakeModule = std::function<std::shared_ptr<Module>()>;
+
 // Note [Displaced parts] in held_parts.h.
 void check_members(
     const Module& module,
-    const std::optional<c10::Device>& device,
     const HeldParts& parts,
-    const Module& copy) {
-  const auto names = parts.displaced_in(copy, [&] {
-    const ChildrenGuard children(module);
-    return clone_tree(module, device);
-  });
+    const Module& copy,
+    const MakeModule& make_spare) {
+  const auto names = parts.displaced_in(copy, make_spare);
   TORCH_CHECK(
       names.empty(),
       "members of ",
@@ -139,6 +139,7 @@ ModuleCopy copy_of(
   const KeptParts kept(module);
   ModuleCopy result;
   OwnParts::Children clones;
+  const MadeTensors made;
   {
     const ChildrenGuard children(module);
     result.module = clone_tree(module, device);
@@ -147,8 +148,14 @@ ModuleCopy copy_of(
         .cloned = children.those_that(&ChildStandIn::is_cloned)};
   }
   kept.restore();
+  const MakeModule make_spare = [&] {
+    const ChildrenGuard children(module);
+    return clone_tree(module, device);
+  };
   check_same_classes(*result.module, module);
-  check_members(module, device, parts, *result.module);
+  check_members(module, parts, *result.module, make_spare);
+  kept.restore();
+  result.unlike = unlike_members(made, *result.module, make_spare);
   kept.restore();
   OwnParts own(kept, device, std::move(clones), [&device](const Module& child) {
     return copy_of(child, device);
@@ -190,6 +197,14 @@ std::shared_ptr<Module> clone_module(
       join(copy.borrowed, "', '"),
       "', and members of its copy would share it: copy it in reset(), "
       "w = register_buffer(\"w\", w.clone())");
+  if (!is_nested && !copy.unlike.empty()) {
+    TORCH_WARN(
+        "members of the copy of ",
+        module.name(),
+        " hold tensors that are not registered, with other values than its "
+        "own: ",
+        join(copy.unlike, ", "));
+  }
   return std::move(copy.module);
 }
 

@@ -64,6 +64,9 @@ struct ModuleCopy {
   /// Those among them beside which the copy made others: a `reset()` that
   /// appends to a list holds both.
   std::vector<std::string> stale = {};
+  /// Tensors of members that are not registered, and have other values in each
+  /// copy: "Float [4, 4]". Note [Tensors of members] in made_tensors.h.
+  std::vector<std::string> unlike = {};
   /// Given children with code of the user's, which are one object in the copy
   /// and in the module, and their classes: "'backbone' (Backbone)".
   std::vector<std::string> shared = {};

@@ -16,6 +16,15 @@ constexpr c10::DispatchKey kStandInKey =
 
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local const StandIns* stand_ins_here = nullptr;
+using Tell = void (*)(const at::Tensor&);
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+thread_local Tell tell_here = nullptr;
+
+void include_key() {
+  c10::impl::tls_set_dispatch_key_included(
+      kStandInKey,
+      stand_ins_here != nullptr || tell_here != nullptr);
+}
 
 void take_own(at::Tensor& tensor) {
   const auto known = stand_ins_here->find(tensor.unsafeGetTensorImpl());
@@ -47,6 +56,19 @@ void take_own(c10::IValue& value) {
   }
 }
 
+void tell_results(std::size_t count, torch::jit::Stack& stack) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const c10::IValue& value = torch::jit::peek(stack, i, count);
+    if (value.isTensor()) {
+      tell_here(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) {
+        tell_here(tensor);
+      }
+    }
+  }
+}
+
 void call_with_stand_ins(
     const c10::OperatorHandle& operation,
     torch::jit::Stack* stack) {
@@ -56,8 +78,13 @@ void call_with_stand_ins(
       take_own(torch::jit::peek(*stack, i, count));
     }
   }
-  const c10::impl::ExcludeDispatchKeyGuard below(kStandInKey);
-  operation.callBoxed(stack);
+  {
+    const c10::impl::ExcludeDispatchKeyGuard below(kStandInKey);
+    operation.callBoxed(stack);
+  }
+  if (tell_here != nullptr) {
+    tell_results(operation.schema().returns().size(), *stack);
+  }
 }
 
 } // namespace
@@ -78,18 +105,19 @@ void install_stand_ins() {
   (void)library;
 }
 
-StandInGuard::StandInGuard(const StandIns& stand_ins)
-    : outer_(stand_ins_here),
-      was_included_(c10::impl::tls_is_dispatch_key_included(kStandInKey)) {
-  if (!stand_ins.empty()) {
-    c10::impl::tls_set_dispatch_key_included(kStandInKey, true);
-  }
+void watch_results(void (*tell)(const at::Tensor&)) {
+  tell_here = tell;
+  include_key();
+}
+
+StandInGuard::StandInGuard(const StandIns& stand_ins) : outer_(stand_ins_here) {
   stand_ins_here = stand_ins.empty() ? outer_ : &stand_ins;
+  include_key();
 }
 
 StandInGuard::~StandInGuard() {
   stand_ins_here = outer_;
-  c10::impl::tls_set_dispatch_key_included(kStandInKey, was_included_);
+  include_key();
 }
 
 } // namespace lockstep

@@ -23,6 +23,10 @@ using StandIns = std::unordered_map<const c10::TensorImpl*, StandIn>;
 /// Threads: while no other thread calls operations.
 void install_stand_ins();
 
+/// From now on `tell` gets each tensor that an operation of this thread returns
+/// to who called it; nobody does if it is null. After `install_stand_ins`.
+void watch_results(void (*tell)(const at::Tensor& tensor));
+
 /// While it lives, LibTorch's operations in this thread take the stand-ins of
 /// their arguments. What asks a tensor itself (`w.device()`, `w.data_ptr()`)
 /// sees the original. Costs nothing if `stand_ins` is empty, else a look at the
@@ -38,7 +42,6 @@ class StandInGuard {
 
  private:
   const StandIns* outer_ = nullptr;
-  bool was_included_ = false;
 };
 
 } // namespace lockstep
