@@ -96,6 +96,7 @@ void find_changes(
 
 std::string changes_text(const ReplicaPass& pass) {
   std::vector<std::string> places;
+  places.reserve(pass.rewritten.size());
   for (const std::size_t place : pass.rewritten) {
     places.push_back(std::to_string(place));
   }
