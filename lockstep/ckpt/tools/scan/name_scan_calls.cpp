@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the scan knows of the value of a call.
+#include <algorithm>
+
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/pickle/globals.h"
 #include "lockstep/ckpt/pickle/names.h"
