@@ -6,7 +6,7 @@ preset=${1:-release}
 shift || true
 
 launcher=()
-if command -v ccache >/dev/null; then # costs a tenth of a clean build
+if command -v ccache >/dev/null; then
   # The precompiled header defeats ccache unless told that it is safe.
   export CCACHE_SLOPPINESS=pch_defines,time_macros
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)

@@ -26,8 +26,8 @@ namespace lockstep {
 
 /// Notes what LibTorch's operations return in this thread while it lives, the
 /// innermost one only. Holds none of it.
-/// Threads: to be made while no other thread calls operations for the first
-/// time in the process: it installs stand-ins (stand_in.h).
+/// Threads: the first one of a process installs stand-ins (stand_in.h), while
+/// no other thread calls operations.
 class MadeTensors {
  public:
   MadeTensors();
@@ -39,6 +39,7 @@ class MadeTensors {
   /// in the order in which they were made.
   [[nodiscard]] std::vector<at::Tensor> unregistered_in(
       const torch::nn::Module& module) const;
+  /// Called with each result; an undefined one is passed over.
   void note(const at::Tensor& tensor);
 
  private:

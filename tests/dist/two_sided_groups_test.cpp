@@ -125,6 +125,23 @@ TEST(FromTorch, KeepsAllKeysOfTheGroups) {
   }
 }
 
+// LibTorch would never step it.
+TEST(FromTorch, RefusesAGroupThatLibTorchHasNot) {
+  const at::Tensor weight = torch::ones({1}).requires_grad_();
+  const at::Tensor thawed = torch::ones({1}).requires_grad_();
+  const auto optimizer =
+      from_torch(std::make_unique<torch::optim::SGD>(std::vector{weight}, 0.1));
+  optimizer->param_groups().push_back({.params = {thawed}});
+  try {
+    optimizer->step();
+    ADD_FAILURE();
+  } catch (const Exception& error) {
+    EXPECT_THAT(
+        error.error().message,
+        HasSubstr("has 2 parameter groups, expected 1"));
+  }
+}
+
 // A one-cycle schedule moves the momentum, too.
 TEST(FromTorch, StepsWithTheOptionsOfItsGroups) {
   torch::nn::Sequential net = three_layers();

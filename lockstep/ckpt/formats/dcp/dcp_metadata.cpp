@@ -336,4 +336,22 @@ Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits) {
   return result;
 }
 
+Result<DcpMetadata> read_dcp_metadata(
+    ByteSource& source,
+    const Limits& limits) {
+  if (source.size() > limits.max_pickle_bytes) {
+    return Error{
+        .code = ErrorCode::kUnsafe,
+        .op = "ckpt.read",
+        .message = format(
+            "the metadata has {} bytes, more than the limit",
+            source.size()),
+        .record = kDcpMetadataFile,
+        .detail = "E_LIMIT"};
+  }
+  std::vector<std::byte> scratch;
+  LOCKSTEP_ASSIGN(const ByteSpan bytes, source.view(0, source.size(), scratch));
+  return read_dcp_metadata(bytes, limits);
+}
+
 } // namespace lockstep::ckpt

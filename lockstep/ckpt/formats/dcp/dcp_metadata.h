@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/checkpoint.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/walk.h"
@@ -78,5 +79,9 @@ struct DcpMetadata {
 /// (E_UNSAFE_GLOBAL, E_DEPTH for a path, E_LIMIT for names and paths that are
 /// far larger than the pickle), kUnsupported (E_DTYPE, E_DCP_TRANSFORM).
 Result<DcpMetadata> read_dcp_metadata(ByteSpan bytes, const Limits& limits);
+
+/// The same of a file. Errors: also kUnsafe (E_LIMIT) for one of more bytes
+/// than a pickle may have, kIo.
+Result<DcpMetadata> read_dcp_metadata(ByteSource& source, const Limits& limits);
 
 } // namespace lockstep::ckpt

@@ -53,23 +53,9 @@ class FolderReader {
             input_.path + "/" + kDcpMetadataFile,
             {.use_mmap = input_.options.use_mmap},
             *input_.fs));
-    if (source->size() > input_.options.limits.max_pickle_bytes) {
-      return Error{
-          .code = ErrorCode::kUnsafe,
-          .op = "ckpt.read",
-          .message = format(
-              "the metadata has {} bytes, more than the limit",
-              source->size()),
-          .record = kDcpMetadataFile,
-          .detail = "E_LIMIT"};
-    }
-    std::vector<std::byte> scratch;
-    LOCKSTEP_ASSIGN(
-        const ByteSpan bytes,
-        source->view(0, source->size(), scratch));
     LOCKSTEP_ASSIGN(
         DcpMetadata metadata,
-        read_dcp_metadata(bytes, input_.options.limits));
+        read_dcp_metadata(*source, input_.options.limits));
     file_.file_bytes = source->size();
     file_.globals = std::move(metadata.globals);
     file_.warnings = std::move(metadata.warnings);

@@ -123,6 +123,14 @@ class TarParser {
     return source_->size() - position_;
   }
 
+  // Units: bytes of the blocks of a member behind its header, as far as the
+  // file has them.
+  [[nodiscard]] std::uint64_t padded(std::uint64_t size) const {
+    return std::min(
+        (size + kTarBlock - 1) / kTarBlock * kTarBlock,
+        remaining() - kTarBlock);
+  }
+
   // False at the end of the archive.
   Result<bool> read_entry() {
     if (remaining() == 0) {
@@ -162,9 +170,7 @@ class TarParser {
     }
     LOCKSTEP_TRY(
         is_extension ? read_extended(*size, type == 'g') : take(header, *size));
-    const std::uint64_t blocks =
-        (*size + kTarBlock - 1) / kTarBlock * kTarBlock;
-    position_ += kTarBlock + std::min(blocks, remaining() - kTarBlock);
+    position_ += kTarBlock + padded(*size);
     return true;
   }
 
@@ -268,12 +274,9 @@ class TarParser {
       return tar_error(format("extended header of {} bytes", size), position_);
     }
     // Python reads records up to the end of the block.
-    const std::uint64_t whole = std::min(
-        (size + kTarBlock - 1) / kTarBlock * kTarBlock,
-        remaining() - kTarBlock);
     LOCKSTEP_ASSIGN(
         const ByteSpan bytes,
-        source_->view(begin, whole, scratch_));
+        source_->view(begin, padded(size), scratch_));
     if (!is_zero(bytes.subspan(size))) {
       return tar_error("bytes behind the records of an extended header", begin);
     }

@@ -186,8 +186,7 @@ bool has_only(std::string_view text, std::string_view marks) {
   });
 }
 
-} // namespace
-
+// "my-module.f", but no sentence.
 bool may_be_name(std::string_view full) {
   const std::size_t colon = full.find(':'); // before a dotted name
   const std::size_t end =
@@ -198,6 +197,8 @@ bool may_be_name(std::string_view full) {
          has_only(name, "_.") && (name[0] < '0' || name[0] > '9') &&
          internal::is_utf8_with_surrogates(full);
 }
+
+} // namespace
 
 bool may_be_asked_for(const PickleName& name, const PickleScan& scan) {
   // Where a name of other values is asked for, Python stops.

@@ -98,12 +98,9 @@ struct PickleScanOptions {
   bool has_changed_names = false;
 };
 
-/// True if a module and a name in it may be called so: "my-module.f", but not
-/// what stands in a sentence, a table or a program.
-bool may_be_name(std::string_view full);
-
-/// True if Python asks for the name, whatever it is: one that may be called so,
-/// or is put together from values that may be texts.
+/// True if Python may ask for the name: if a module and a name in it may be
+/// called so ("my-module.f", but not what stands in a sentence, a table or a
+/// program), or if it is put together from values that may be texts.
 bool may_be_asked_for(const PickleName& name, const PickleScan& scan);
 
 /// Scans the pickle at the front of `bytes`, which is all that there is of it.

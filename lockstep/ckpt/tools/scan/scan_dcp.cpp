@@ -23,11 +23,7 @@ class ObjectScan {
   // In the order of the files.
   Result<std::vector<DcpPlace>> places() {
     LOCKSTEP_ASSIGN(const auto source, open(kDcpMetadataFile));
-    std::vector<std::byte> scratch;
-    LOCKSTEP_ASSIGN(
-        const ByteSpan bytes,
-        source->view(0, source->size(), scratch));
-    LOCKSTEP_ASSIGN(DcpMetadata metadata, read_dcp_metadata(bytes, limits_));
+    LOCKSTEP_ASSIGN(DcpMetadata metadata, read_dcp_metadata(*source, limits_));
     std::vector<DcpPlace> places;
     for (DcpItem& item : metadata.items) {
       if (!item.is_tensor) { // of a tensor PyTorch reads the weights alone

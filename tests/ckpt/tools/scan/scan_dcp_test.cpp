@@ -40,7 +40,8 @@ DcpItem object_at(
 
 std::vector<ScanReport> scan_dcp(
     const std::string& metadata,
-    const std::string& data) {
+    const std::string& data,
+    const ScanPathOptions& options = {}) {
   MemoryFs disk;
   EXPECT_TRUE(disk.create_directories("d"));
   for (const auto& [name, bytes] :
@@ -49,7 +50,7 @@ std::vector<ScanReport> scan_dcp(
     auto file = disk.create("d/" + name, 0644);
     EXPECT_TRUE(file && (*file)->write(as_byte_span(bytes)));
   }
-  const auto reports = scan_path("d", {}, disk);
+  const auto reports = scan_path("d", options, disk);
   EXPECT_TRUE(reports);
   return reports ? *reports : std::vector<ScanReport>();
 }
@@ -93,6 +94,13 @@ TEST(ScanDcp, SaysWhatItCannotFollow) {
     EXPECT_EQ(verdict(item), Verdict::kUnreadable) << item.place.offset;
   }
   EXPECT_EQ(worst(scan_dcp("\x80\x02}.", data)), Verdict::kUnreadable);
+  // Zeros behind the pickle, more than one may have.
+  EXPECT_EQ(
+      worst(scan_dcp(
+          dcp_metadata_pickle({sound}) + std::string(1 << 20, '\0'),
+          data,
+          {.limits = {.max_pickle_bytes = 1 << 16}})),
+      Verdict::kUnreadable);
 }
 
 } // namespace
