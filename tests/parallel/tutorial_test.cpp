@@ -84,7 +84,8 @@ TEST(Tutorial, SequentialByNameInsideTheWrapper) {
       keys_of(*model),
       ElementsAre("module.conv1.weight", "module.conv1.bias"));
   const auto x = torch::randn({4, 1, 6, 6});
-  EXPECT_TRUE(torch::allclose(model->forward(x), net->forward(x)));
+  // A batch of another size may meet another kernel: other roundings.
+  EXPECT_TRUE(torch::allclose(model->forward(x), net->forward(x), 1e-5, 1e-5));
 }
 
 // A method beside forward, and a member that is no parameter.
