@@ -4,9 +4,10 @@
     ranks_test.py PROGRAM
 
 A job is a group of processes that trains a model for every scenario, one after
-another: to start a rank of Python takes longer than to train all of them.
+another: to start a rank takes longer than to train one of them.
 """
 
+import multiprocessing
 import os
 import pathlib
 import subprocess
@@ -27,19 +28,59 @@ SCENARIOS = (
     "plain", "views", "unused", "static", "no_sync", "small_buckets", "evaluation",
     "adamw", "fp16", "bf16", "power_sgd", "power_sgd_qr", "join", "join_divide",
     "groups", "zero")
-PYTHON_RANK = pathlib.Path(__file__).parent.parent / "oracle/dist_rank.py"
-sys.path.insert(0, str(PYTHON_RANK.parent))
+ORACLE = pathlib.Path(__file__).parent.parent / "oracle"
+sys.path.insert(0, str(ORACLE))
 import dist_rank  # noqa: E402
+
+# Ranks of Python are forks of a process that has imported torch once, and what
+# an optimizer's first step imports.
+os.environ["PYTHONPATH"] = str(ORACLE)
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["dist_rank", "torch._dynamo"])
+
+
+def environment(job, rank, port):
+    return {"RANK": str(rank), "WORLD_SIZE": str(len(job)),
+            "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(len(job)),
+            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+
+
+def run_python_rank(variables, arguments):
+    os.environ.update(variables)
+    dist_rank.main(arguments)
+
+
+class PythonRank:
+    """A rank with the methods of a subprocess.Popen that are used here."""
+
+    def __init__(self, variables, arguments):
+        self.process = FORKS.Process(target=run_python_rank, args=(variables, arguments))
+        self.process.start()
+
+    def poll(self):
+        return self.process.exitcode
+
+    def kill(self):
+        self.process.kill()
 
 
 def start_rank(program, job, rank, folder, port):
-    command = [sys.executable, PYTHON_RANK] if job[rank] == "p" else [program]
     is_mixed = "c" in job and "p" in job
     backend = "mixed" if is_mixed else "shm" if job[rank] == "s" else "gloo"
-    return subprocess.Popen([*command, folder, backend, *SCENARIOS], env={
-        **os.environ, "RANK": str(rank), "WORLD_SIZE": str(len(job)),
-        "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(len(job)),
-        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+    arguments = [folder, backend, *SCENARIOS]
+    variables = environment(job, rank, port)
+    if job[rank] == "p":
+        return PythonRank(variables, arguments)
+    return subprocess.Popen([program, *arguments], env={**os.environ, **variables})
+
+
+def exit_codes(ranks):
+    """Those of all ranks, or as they are when one fails."""
+    while True:
+        codes = [rank.poll() for rank in ranks]
+        if any(codes) or None not in codes:
+            return codes
+        time.sleep(0.02)
 
 
 def run_job(program, job):
@@ -49,7 +90,7 @@ def run_job(program, job):
         ranks = [start_rank(program, job, rank, folder, port)
                  for rank in range(len(job))]
         try:
-            codes = [rank.wait(timeout=300) for rank in ranks]
+            codes = exit_codes(ranks)
         finally:
             for rank in ranks:
                 rank.kill()

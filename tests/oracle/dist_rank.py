@@ -12,6 +12,7 @@ import torch
 from torch import distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -70,7 +71,6 @@ def train(model, scenario, steps):
     if scenario == "adamw":
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     elif scenario == "zero":
-        from torch.distributed.optim import ZeroRedundancyOptimizer  # slow
         optimizer = ZeroRedundancyOptimizer(
             model.parameters(), optimizer_class=torch.optim.AdamW, lr=0.01)
     else:
@@ -180,18 +180,18 @@ def run(scenario, folder, mixed):
     torch.save(model.state_dict(), f"{folder}/{scenario}_{dist.get_rank()}.pt")
 
 
-def main():
-    folder, backend, *scenarios = sys.argv[1:]
+def main(arguments):
+    """Never returns. Python's own end aborts now and then when a thread of Gloo's
+    still lets go of an object ("terminate called without an active exception")."""
+    folder, backend, *scenarios = arguments
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     for scenario in scenarios:
         run(scenario, folder, backend == "mixed")
     dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
-    main()
-    # Python's own end aborts now and then when a thread of Gloo's still lets go
-    # of an object ("terminate called without an active exception").
-    sys.stdout.flush()
-    os._exit(0)
+    main(sys.argv[1:])

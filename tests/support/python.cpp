@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/support/python.h"
 
+#include <fcntl.h>
+#include <spawn.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <optional>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "lockstep/base/strings.h"
 #include "tests/support/scratch_dir.h"
@@ -13,34 +22,65 @@
 namespace lockstep::test {
 namespace {
 
-// In single quotes the shell changes nothing.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return out + "'";
-}
-
-std::string read_all(std::FILE* file) {
-  std::string text;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t n =
-             std::fread(buffer.data(), 1, buffer.size(), file)) {
-    text.append(buffer.data(), n);
-  }
-  return text;
-}
-
 std::string read_file(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) {
-    return {};
-  }
-  std::string text = read_all(file);
-  (void)std::fclose(file);
-  return text;
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
+
+// python_server.py and both ends of the lines to and from it. One for a
+// process, from the first script on; it ends with this process, whose end
+// closes `to`.
+class Server {
+ public:
+  Server() {
+    std::array<int, 2> requests{};
+    std::array<int, 2> answers{};
+    if (::pipe2(requests.data(), O_CLOEXEC) != 0 ||
+        ::pipe2(answers.data(), O_CLOEXEC) != 0) {
+      return;
+    }
+    posix_spawn_file_actions_t actions{};
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, requests[0], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, answers[1], STDOUT_FILENO);
+    std::string program = python_program();
+    std::string script = LOCKSTEP_SOURCE_DIR "/tests/support/python_server.py";
+    std::array<char*, 3> arguments{program.data(), script.data(), nullptr};
+    pid_t process = 0;
+    (void)::posix_spawn(
+        &process,
+        program.c_str(),
+        &actions,
+        nullptr,
+        arguments.data(),
+        environ);
+    posix_spawn_file_actions_destroy(&actions);
+    (void)::close(requests[0]);
+    (void)::close(answers[1]);
+    to_ = ::fdopen(requests[1], "w");
+    from_ = ::fdopen(answers[0], "r");
+  }
+
+  // The exit status of a script; nullopt if the server is gone.
+  std::optional<int> run(const nlohmann::json& request) {
+    const std::lock_guard lock(mutex_);
+    if (to_ == nullptr || from_ == nullptr ||
+        std::fputs((request.dump() + "\n").c_str(), to_) < 0 ||
+        std::fflush(to_) != 0) {
+      return std::nullopt;
+    }
+    std::array<char, 32> line{};
+    if (std::fgets(line.data(), line.size(), from_) == nullptr) {
+      return std::nullopt;
+    }
+    return std::atoi(line.data());
+  }
+
+ private:
+  std::mutex mutex_ = {};
+  std::FILE* to_ = nullptr;
+  std::FILE* from_ = nullptr;
+};
 
 } // namespace
 
@@ -53,27 +93,22 @@ std::string python_program() {
 std::string run_python(
     const std::string& script,
     const std::vector<std::string>& args) {
+  static Server server;
   const ScratchDir scratch;
-  const std::string errors = scratch / "stderr.txt";
-  std::string command =
-      quoted(python_program()) + " " +
-      quoted(std::string(LOCKSTEP_SOURCE_DIR) + "/tests/oracle/" + script);
-  for (const std::string& arg : args) {
-    command += " " + quoted(arg);
-  }
-  command += " 2>" + quoted(errors);
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) {
-    ADD_FAILURE() << "no shell for " << command;
-    return {};
-  }
-  std::string output = read_all(pipe);
-  const int status = ::pclose(pipe);
+  const std::string path = LOCKSTEP_SOURCE_DIR "/tests/oracle/" + script;
+  const std::optional<int> status = server.run(
+      {{"script", path},
+       {"args", args},
+       {"out", scratch / "stdout.txt"},
+       {"err", scratch / "stderr.txt"}});
   if (status != 0) {
-    ADD_FAILURE() << command << " ended with status " << status << "\n"
-                  << read_file(errors);
+    ADD_FAILURE() << script << " "
+                  << (status ? "ended with status " + std::to_string(*status)
+                             : "was not run: the Python server has ended")
+                  << "\n"
+                  << read_file(scratch / "stderr.txt");
   }
-  return output;
+  return read_file(scratch / "stdout.txt");
 }
 
 std::vector<std::string> python_lines(

@@ -13,7 +13,9 @@ namespace lockstep::test {
 /// CMake's `LOCKSTEP_PYTHON`, or the environment's if set.
 std::string python_program();
 
-/// Standard output of `tests/oracle/<script> args...`, run by that program.
+/// Standard output of `tests/oracle/<script> args...`, run by that program with
+/// the environment and folder of the process's first call: one Python for the
+/// process has imported torch, and a fork of it runs the script.
 /// Errors: a nonzero exit fails the running test and shows standard error.
 std::string run_python(
     const std::string& script,
