@@ -39,8 +39,20 @@ std::vector<fs::path> all_pages() {
   return pages;
 }
 
+// Without what stands in backticks, or between fences of three.
+std::string without_code(const std::string& text) {
+  std::string rest;
+  bool is_code = false;
+  for (const char c : text) {
+    is_code = is_code != (c == '`');
+    rest += is_code ? '`' : c;
+  }
+  return rest;
+}
+
 // What stands between "](" and ")", without what follows a '#'.
-std::vector<std::string> link_targets(const std::string& text) {
+std::vector<std::string> link_targets(const std::string& page) {
+  const std::string text = without_code(page);
   std::vector<std::string> targets;
   for (auto at = text.find("]("); at != std::string::npos;
        at = text.find("](", at)) {
