@@ -62,7 +62,7 @@ double first_batch_ms() {
   return first && touch(*first) != 0 ? 1e3 * seconds_since(start) : 0;
 }
 
-std::uint64_t epoch_checksum(Loader& loader) {
+std::uint64_t epoch_checksum(Loader<Batch>& loader) {
   std::uint64_t sum = 0;
   std::int64_t place = 0;
   while (const std::optional<Batch> batch = loader.next()) {
@@ -71,7 +71,9 @@ std::uint64_t epoch_checksum(Loader& loader) {
   return sum;
 }
 
-nlohmann::json measure(Loader& loader, const std::vector<std::int64_t>& order) {
+nlohmann::json measure(
+    Loader<Batch>& loader,
+    const std::vector<std::int64_t>& order) {
   constexpr int kEpochs = 5;
   double touched = 0;
   const auto start = Clock::now();

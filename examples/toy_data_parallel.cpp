@@ -13,7 +13,6 @@
 
 #include "lockstep/data/loader.h"
 #include "lockstep/data/random_dataset.h"
-#include "lockstep/data/random_sampler.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/data_parallel.h"
@@ -65,16 +64,13 @@ int main(int argc, char** argv) {
   Model net(5, 2);
   ls::DataParallel model(net); // all devices, or the CPU
   model->to(model->devices().front());
-  ls::RandomSampler sampler(dataset->size());
-  ls::Loader loader(dataset, {.batch_size = 30});
-  loader.start_epoch(sampler.next_epoch(), /*epoch=*/0);
-  while (const auto batch = loader.next()) {
-    const auto images = batch->images; // NOLINT: the condition checks it
-    const auto output = model->forward(images);
+  ls::Loader loader(dataset, {.batch_size = 30, .shuffle = true});
+  for (const auto& batch : loader) {
+    const auto output = model->forward(batch.images);
     for (const auto& [device, line] : std::exchange(net->said->lines, {})) {
       std::cout << line;
     }
-    std::cout << "Outside: input size " << size_text(images.sizes())
+    std::cout << "Outside: input size " << size_text(batch.images.sizes())
               << " output_size " << size_text(output.sizes()) << "\n";
   }
 }

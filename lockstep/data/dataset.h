@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a loader reads from: numbered samples that become float32 batches.
+// Numbered images that become float32 batches. Samples of any other type:
+// made_dataset.h.
 // A dataset is immutable once built, so loader threads share it freely.
 //   auto train = open_dataset("fashion-mnist", dir, /*train=*/true);
 //   Loader loader(train, {.batch_size = 64, .workers = 1});
@@ -12,6 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lockstep/data/batch_source.h"
 #include "lockstep/tensor/structure_base.h"
 
 namespace lockstep {
@@ -33,16 +35,9 @@ struct Batch {
 template <>
 struct Structure<Batch> : Fields<&Batch::images, &Batch::targets> {};
 
-/// Numbered samples. Threads: `read` may run in several threads at once.
-class Dataset {
+/// Numbered images. Threads: `read` may run in several threads at once.
+class Dataset : public BatchSource<Batch> {
  public:
-  Dataset() = default;
-  virtual ~Dataset() = default;
-  Dataset(const Dataset&) = delete;
-  Dataset& operator=(const Dataset&) = delete;
-
-  /// Units: samples.
-  [[nodiscard]] virtual std::int64_t size() const = 0;
   /// Shape of one sample without the batch dimension: {1, 28, 28}.
   [[nodiscard]] virtual std::vector<std::int64_t> sample_shape() const = 0;
   /// Classes that targets count; 0 means that samples have no target.
@@ -57,6 +52,9 @@ class Dataset {
       std::int64_t epoch,
       std::span<float> images,
       std::span<std::int64_t> targets) const = 0;
+
+  [[nodiscard]] internal::ReadBatch reader(
+      const LoaderOptions& options) const override;
 };
 
 } // namespace lockstep

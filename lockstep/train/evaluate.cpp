@@ -11,7 +11,7 @@ namespace lockstep::train {
 
 Score evaluate(
     Strategy& strategy,
-    Loader& loader,
+    Loader<Batch>& loader,
     std::int64_t samples,
     World& world) {
   using Clock = std::chrono::steady_clock;

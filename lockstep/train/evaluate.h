@@ -18,7 +18,7 @@ namespace lockstep::train {
 /// Errors: as `Strategy::test`, `Loader::next` and `World::sum`.
 Score evaluate(
     Strategy& strategy,
-    Loader& loader,
+    Loader<Batch>& loader,
     std::int64_t samples,
     World& world = world_of_one());
 

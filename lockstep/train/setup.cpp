@@ -94,7 +94,7 @@ void open_data(Setup& setup, const TrainConfig& config, const OwnParts& own) {
   }
   setup.train_samples = limited(train->size(), config.max_train_samples);
   const auto loader = [&](const auto& data, std::int64_t batch_size) {
-    return std::make_unique<Loader>(
+    return std::make_unique<Loader<Batch>>(
         data,
         LoaderOptions{
             .batch_size = batch_size,
@@ -102,6 +102,7 @@ void open_data(Setup& setup, const TrainConfig& config, const OwnParts& own) {
             .pin_memory = setup.devices.front().is_cuda()});
   };
   const std::int64_t own_batch = batch_share(config.batch_size, setup.ranks);
+  setup.train_set = train;
   setup.train_data = loader(train, own_batch);
   if (test_set == nullptr) {
     setup.lines.push_back({.text = "no test: the program gave no test data"});
@@ -164,8 +165,7 @@ void build_model(
   if (setup.model.is_empty()) {
     // Its initial weights are the generator's first numbers.
     seed_generators(static_cast<std::uint64_t>(config.seed), setup.devices);
-    setup.model =
-        make_model(config.model, options_for(setup.train_data->dataset()));
+    setup.model = make_model(config.model, options_for(*setup.train_set));
     if (const int rank = setup.ranks.place.rank; rank > 0) {
       // What dropout leaves out differs from rank to rank.
       seed_generators(

@@ -42,9 +42,10 @@ struct Setup {
   /// What was decided on the way.
   std::vector<StartLine> lines = {};
   std::vector<c10::Device> devices = {};
-  std::unique_ptr<Loader> train_data = {};
+  std::shared_ptr<const Dataset> train_set = {};
+  std::unique_ptr<Loader<Batch>> train_data = {};
   /// Null in a run without a test.
-  std::unique_ptr<Loader> test_data = {};
+  std::unique_ptr<Loader<Batch>> test_data = {};
   /// How many samples of the data sets are used.
   std::int64_t train_samples = 0;
   std::int64_t test_samples = 0;

@@ -47,7 +47,7 @@ void check_smallest_batch(const Setup& setup) {
   if (share > 1 || !has_batch_norm(setup.model.module())) {
     return;
   }
-  std::vector<std::int64_t> shape = setup.train_data->dataset().sample_shape();
+  std::vector<std::int64_t> shape = setup.train_set->sample_shape();
   shape.insert(shape.begin(), 1);
   try {
     const at::NoGradGuard no_grad;

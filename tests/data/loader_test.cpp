@@ -65,7 +65,7 @@ class Numbers : public Dataset {
   std::int64_t bad_;
 };
 
-std::vector<std::int64_t> drain_sizes(Loader& loader) {
+std::vector<std::int64_t> drain_sizes(Loader<Batch>& loader) {
   std::vector<std::int64_t> sizes;
   while (const auto batch = loader.next()) {
     sizes.push_back(batch->size());
@@ -73,7 +73,7 @@ std::vector<std::int64_t> drain_sizes(Loader& loader) {
   return sizes;
 }
 
-std::vector<std::int64_t> drain_targets(Loader& loader) {
+std::vector<std::int64_t> drain_targets(Loader<Batch>& loader) {
   std::vector<std::int64_t> all;
   while (const auto batch = loader.next()) {
     const auto* first = batch->targets.const_data_ptr<std::int64_t>();
@@ -341,7 +341,7 @@ TEST(Loader, RejectsBadArguments) {
   EXPECT_THAT(message({.batch_size = 0}), HasSubstr("batch_size"));
   EXPECT_THAT(message({.workers = -1}), HasSubstr("workers"));
   EXPECT_THAT(message({.prefetch = 0}), HasSubstr("prefetch"));
-  EXPECT_TRUE(error_if_any([] { Loader(nullptr); }));
+  EXPECT_TRUE(error_if_any([] { Loader<Batch>(nullptr); }));
   Loader loader(data);
   for (const std::int64_t index : {-1, 3}) {
     const auto error = error_if_any([&] { loader.start_epoch({0, index}, 0); });

@@ -30,7 +30,8 @@ void write_test_set(const IdxFolder& folder) {
 }
 
 void run_once(Setup& setup) {
-  for (Loader* loader : {setup.train_data.get(), setup.test_data.get()}) {
+  for (Loader<Batch>* loader :
+       {setup.train_data.get(), setup.test_data.get()}) {
     std::vector<std::int64_t> order(kSamples);
     std::iota(order.begin(), order.end(), 0);
     loader->start_epoch(order, /*epoch=*/0);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/collate.h"
+
+#include <ATen/ops/stack.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/python_text.h"
+
+namespace lockstep::internal {
+namespace {
+
+[[noreturn]] void cannot_collate(std::string message) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "data.collate",
+       .message = std::move(message),
+       .detail = "E_DATA_OPTION"});
+}
+
+} // namespace
+
+at::Tensor stack_samples(const std::vector<const at::Tensor*>& samples) {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(samples.size());
+  for (const at::Tensor* sample : samples) {
+    if (!sample->defined()) {
+      cannot_collate(format(
+          "sample {} of the batch is an undefined tensor",
+          tensors.size()));
+    }
+    if (sample->sizes() != samples.front()->sizes()) {
+      cannot_collate(format(
+          "samples of one batch must have one shape: sample 0 has {}, sample "
+          "{} {}",
+          tuple_text(samples.front()->sizes()),
+          tensors.size(),
+          tuple_text(sample->sizes())));
+    }
+    tensors.push_back(*sample);
+  }
+  return at::stack(tensors);
+}
+
+void raise_other_parts(std::size_t first, std::size_t other) {
+  cannot_collate(format(
+      "samples of one batch must have as many parts: sample 0 has {}, another "
+      "{}",
+      first,
+      other));
+}
+
+void raise_no_key() {
+  cannot_collate("samples of one batch must have the same keys");
+}
+
+} // namespace lockstep::internal

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/dataset.h"
+
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/set.h>
+
+#include "lockstep/data/internal/buffer_pool.h"
+#include "lockstep/data/loader_options.h"
+
+namespace lockstep {
+namespace {
+
+// Batches that a training step holds while the next ones are made.
+constexpr std::size_t kHeldByConsumer = 2;
+
+// A batch in memory of the pools.
+struct RawBatch {
+  at::DataPtr images = {};
+  at::DataPtr targets = {};
+  std::int64_t size = 0;
+};
+
+at::Tensor
+tensor_on(at::DataPtr memory, at::IntArrayRef sizes, at::ScalarType type) {
+  at::Tensor tensor = at::empty({0}, type);
+  const auto bytes = c10::multiply_integers(sizes) * tensor.element_size();
+  tensor.set_(
+      at::Storage(
+          at::Storage::use_byte_size_t(),
+          static_cast<std::size_t>(bytes),
+          std::move(memory),
+          /*allocator=*/nullptr,
+          /*resizable=*/false),
+      /*storage_offset=*/0,
+      sizes);
+  return tensor;
+}
+
+// Reads a dataset into memory that comes back.
+class Reader {
+ public:
+  Reader(const Dataset& dataset, const LoaderOptions& options)
+      : dataset_(dataset),
+        has_targets_(dataset.num_classes() > 0),
+        shape_(dataset.sample_shape()),
+        numel_(std::accumulate(
+            shape_.begin(),
+            shape_.end(),
+            std::int64_t{1},
+            std::multiplies<>())),
+        images_(
+            static_cast<std::uint64_t>(options.batch_size * numel_) *
+                sizeof(float),
+            batches_of(options),
+            internal::pins(options)),
+        targets_(
+            static_cast<std::uint64_t>(options.batch_size) *
+                sizeof(std::int64_t),
+            batches_of(options),
+            internal::pins(options)) {}
+
+  RawBatch read(std::span<const std::int64_t> indices, std::int64_t epoch);
+  // Made in the consumer's thread: workers never enter LibTorch.
+  [[nodiscard]] Batch to_tensors(RawBatch raw) const;
+
+ private:
+  static std::size_t batches_of(const LoaderOptions& options) {
+    const std::int64_t ahead = options.workers * options.prefetch;
+    return static_cast<std::size_t>(std::max<std::int64_t>(ahead, 1)) +
+           kHeldByConsumer;
+  }
+
+  const Dataset& dataset_;
+  bool has_targets_;
+  std::vector<std::int64_t> shape_;
+  std::int64_t numel_;
+  internal::BufferPool images_;
+  internal::BufferPool targets_;
+};
+
+RawBatch Reader::read(
+    std::span<const std::int64_t> indices,
+    std::int64_t epoch) {
+  const std::size_t size = indices.size();
+  RawBatch raw{
+      .images = images_.take(),
+      .targets = targets_.take(),
+      .size = std::ssize(indices)};
+  // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): raw memory
+  dataset_.read(
+      indices,
+      epoch,
+      {reinterpret_cast<float*>(raw.images.get()),
+       size * static_cast<std::size_t>(numel_)},
+      {reinterpret_cast<std::int64_t*>(raw.targets.get()), size});
+  // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
+  return raw;
+}
+
+Batch Reader::to_tensors(RawBatch raw) const {
+  std::vector<std::int64_t> sizes{raw.size};
+  sizes.insert(sizes.end(), shape_.begin(), shape_.end());
+  Batch batch;
+  batch.images = tensor_on(std::move(raw.images), sizes, at::kFloat);
+  if (has_targets_) {
+    batch.targets = tensor_on(std::move(raw.targets), {raw.size}, at::kLong);
+  }
+  return batch;
+}
+
+} // namespace
+
+internal::ReadBatch Dataset::reader(const LoaderOptions& options) const {
+  const auto reader = std::make_shared<Reader>(*this, options);
+  return [reader](std::span<const std::int64_t> indices, std::int64_t epoch) {
+    const auto raw = std::make_shared<RawBatch>(reader->read(indices, epoch));
+    return internal::GiveBatch([reader, raw](void* batch) {
+      *static_cast<std::optional<Batch>*>(batch) =
+          reader->to_tensors(std::move(*raw));
+    });
+  };
+}
+
+} // namespace lockstep

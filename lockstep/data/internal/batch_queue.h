@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Batches of any type, made ahead of the consumer in threads of the queue's
+// own. What comes out depends on the order and the epoch only, never on the
+// number of threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "lockstep/data/batch_sampler.h"
+
+namespace lockstep {
+struct LoaderOptions;
+} // namespace lockstep
+
+namespace lockstep::internal {
+
+/// True for pinned memory that there is.
+bool pins(const LoaderOptions& options);
+/// Errors: throws kInvalidArgument (E_DATA_OPTION).
+[[noreturn]] void raise_bad_option(std::string message);
+/// Errors: throws kInvalidArgument for an option out of range.
+const LoaderOptions& checked_options(const LoaderOptions& options);
+/// Errors: throws kInvalidArgument for a negative size.
+std::int64_t checked_size(std::int64_t samples);
+
+/// Puts a batch that was read into the consumer's variable, in its thread.
+using GiveBatch = std::function<void(void* batch)>;
+/// Reads samples of an epoch: in a thread of the queue, several at once.
+using ReadBatch = std::function<
+    GiveBatch(std::span<const std::int64_t> indices, std::int64_t epoch)>;
+
+/// Threads: one thread calls the functions.
+class BatchQueue {
+ public:
+  /// `options` are checked.
+  BatchQueue(
+      ReadBatch read,
+      std::int64_t samples,
+      const LoaderOptions& options);
+  /// Ends the threads, at any moment.
+  ~BatchQueue();
+  BatchQueue(const BatchQueue&) = delete;
+  BatchQueue& operator=(const BatchQueue&) = delete;
+
+  /// As those of `Loader`.
+  void start_batches(IndexBatches batches, std::int64_t epoch);
+  void skip(std::int64_t count);
+  [[nodiscard]] std::int64_t batches() const;
+  [[nodiscard]] std::int64_t position() const;
+  [[nodiscard]] const LoaderOptions& options() const;
+  /// False at the end of the epoch; else gives the next batch.
+  bool next(void* batch);
+  /// Samples in the batches before `position`.
+  [[nodiscard]] std::int64_t samples_given() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace lockstep::internal
