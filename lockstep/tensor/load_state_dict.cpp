@@ -286,6 +286,16 @@ std::string partial_hint(
                    : std::string();
 }
 
+void check_options(const LoadStateDictOptions& options) {
+  if (options.first != 0 && !options.by_position) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = std::string(kOp),
+         .message = "first: names say which tensors go where, so the first few "
+                    "are those of .by_position = true alone"});
+  }
+}
+
 // `classes` holds Python's class of each entry that is no tensor.
 LoadReport load(
     torch::nn::Module& module,
@@ -294,13 +304,14 @@ LoadReport load(
     const LoadStateDictOptions& options,
     const std::string& fallback_hint) {
   check_torch_version();
+  check_options(options);
   const StateDict file = edited(std::move(weights), options);
   const StateDict model = state_dict(module);
   LoadReport report;
   std::vector<Entry> entries;
   auto versions = file.versions;
   if (options.by_position) {
-    Positioned found = lay_by_position(file, model);
+    Positioned found = lay_by_position(file, model, options.first);
     entries = entries_of(found.weights, {});
     versions = std::move(found.weights.versions);
     report.unexpected_keys = std::move(found.unexpected_keys);
@@ -321,7 +332,9 @@ LoadReport load(
       loader.accepts(options.may_differ, model.keys())
           ? ""
           : load_message(
-                loader.problems(class_name(module), options.strict),
+                loader.problems(
+                    class_name(module),
+                    options.strict && options.first == 0),
                 options.shown_names);
   if (!message.empty()) {
     raise(

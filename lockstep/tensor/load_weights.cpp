@@ -236,6 +236,7 @@ LoadReport load_fitting(
   LoadStateDictOptions how{
       .strict = options.strict,
       .by_position = options.by_position,
+      .first = options.first,
       .may_differ = options.may_differ,
       .may_share = true};
   const ckpt::Dict* dict = weights.as_dict();

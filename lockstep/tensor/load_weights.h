@@ -10,6 +10,7 @@
 #pragma once
 
 #include <bit>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -31,6 +32,8 @@ struct LoadWeightsOptions {
   bool strict = true;
   /// As `LoadStateDictOptions::by_position`.
   bool by_position = false;
+  /// As `LoadStateDictOptions::first`: `{.by_position = true, .first = 20}`.
+  std::int64_t first = 0;
   /// As `LoadStateDictOptions::may_differ`: kEnds takes a network for 1000
   /// classes and three channels into one for other classes and images.
   MayDiffer may_differ = MayDiffer::kNothing;
@@ -61,7 +64,7 @@ LoadReport load_weights(
     FileSystem& fs = real_fs());
 
 /// The same for weights that were found already: a dict of tensors. Only
-/// `strict`, `by_position` and `may_differ` of `options` count.
+/// `strict`, `by_position`, `first` and `may_differ` of `options` count.
 LoadReport load_fitting(
     torch::nn::Module& module,
     const ckpt::Value& weights,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/position.h"
 
+#include <span>
 #include <unordered_map>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/match.h"
 
 namespace lockstep {
@@ -28,9 +30,49 @@ StateDict tensors_of(const StateDict& file) {
   return tensors;
 }
 
+ckpt::PositionMatch match_first(
+    std::span<const ckpt::NamedShape> file,
+    std::span<const ckpt::NamedShape> model,
+    std::int64_t first) {
+  if (first < 0 || first > std::ssize(file) || first > std::ssize(model)) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "tensor.load",
+         .message = format(
+             "the first {} tensors: the file has {}, the model {}",
+             first,
+             file.size(),
+             model.size())});
+  }
+  const auto count = static_cast<std::size_t>(first);
+  const std::string difference =
+      ckpt::first_difference_text(file.first(count), model.first(count));
+  if (!difference.empty()) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "tensor.load",
+         .message = format(
+             "the first {} tensors do not have the same shapes: {}",
+             first,
+             difference),
+         .detail = "E_NO_MATCH"});
+  }
+  ckpt::PositionMatch match;
+  for (std::size_t i = 0; i < count; ++i) {
+    match.pairs.push_back({.from = i, .to = i});
+  }
+  for (const ckpt::NamedShape& rest : file.subspan(count)) {
+    match.unexpected_keys.push_back(rest.name);
+  }
+  return match;
+}
+
 } // namespace
 
-Positioned lay_by_position(const StateDict& file, const StateDict& model) {
+Positioned lay_by_position(
+    const StateDict& file,
+    const StateDict& model,
+    std::int64_t first) {
   Positioned out;
   const StateDict tensors = tensors_of(file);
   for (const auto& [key, tensor] : file.entries) {
@@ -39,7 +81,9 @@ Positioned lay_by_position(const StateDict& file, const StateDict& model) {
     }
   }
   const ckpt::PositionMatch match =
-      ckpt::match_by_position(shapes_of(tensors), shapes_of(model)).value();
+      first == 0 ? ckpt::match_by_position(shapes_of(tensors), shapes_of(model))
+                       .value()
+                 : match_first(shapes_of(tensors), shapes_of(model), first);
   std::unordered_map<std::string, std::string> modules{{"", ""}};
   for (const ckpt::PositionPair& pair : match.pairs) {
     const auto& [from, tensor] = tensors.entries[pair.from];

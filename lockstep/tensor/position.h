@@ -4,6 +4,7 @@
 // (`ckpt::match_by_position` proves it), under the model's names.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,9 +23,15 @@ struct Positioned {
   std::vector<std::string> unexpected_keys = {};
 };
 
-/// Ownership: tensors alias those of `file`.
-/// Errors: throws what `ckpt::match_by_position` returns.
-Positioned lay_by_position(const StateDict& file, const StateDict& model);
+/// With `first` above 0 that many tensors of the file go to as many of the
+/// model, the i-th to the i-th, and the rest of the file nowhere. Ownership:
+/// tensors alias those of `file`. Errors: throws what `ckpt::match_by_position`
+/// returns; with `first` kInvalidArgument if a side has fewer, kMismatch
+/// (E_NO_MATCH) if two shapes differ.
+Positioned lay_by_position(
+    const StateDict& file,
+    const StateDict& model,
+    std::int64_t first = 0);
 
 /// What a load that failed on names or shapes should try or look at: by
 /// position, if that is `by_position`'s absence alone; where the shapes first

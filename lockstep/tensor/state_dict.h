@@ -54,6 +54,10 @@ struct LoadStateDictOptions {
   /// The file's names do not count, only order and shapes: the i-th entry goes
   /// to the model's i-th, as far as the shapes leave one way to do so.
   bool by_position = false;
+  /// With `by_position`: only the first tensors of the file, that many, go to
+  /// the first of the model, whose others stay as they are, as those of a new
+  /// head. The report names the rest of both. 0: all.
+  std::int64_t first = 0;
   /// What need not fit; then the report says what was taken.
   MayDiffer may_differ = MayDiffer::kNothing;
   /// Of the names that the module has for one tensor, one is enough.

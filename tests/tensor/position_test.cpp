@@ -151,5 +151,61 @@ TEST(ByPosition, RefusesWhatShapesDoNotDecide) {
       "E_NO_MATCH");
 }
 
+// `front` convolutions, then a classifier or heads, as in a pose network that
+// starts from VGG19's first twenty tensors.
+nn::Sequential network(int front, std::initializer_list<int> ends) {
+  nn::Sequential net;
+  for (int i = 0; i < front; ++i) {
+    net->push_back(nn::Conv2d(nn::Conv2dOptions(i + 1, i + 2, 3)));
+  }
+  for (const int classes : ends) {
+    net->push_back(nn::Linear(front + 1, classes));
+  }
+  return net;
+}
+
+TEST(ByPosition, TheFirstFewGoToTheFirstFew) {
+  const auto pretrained = network(16, {4, 4, 10});
+  auto net = network(10, {3, 5});
+  const auto head = net->parameters().back().clone();
+  const LoadReport report = load_state_dict(
+      *net,
+      state_dict(*pretrained),
+      {.by_position = true, .first = 20});
+  for (std::size_t i = 0; i < 20; ++i) {
+    EXPECT_TRUE(net->parameters()[i].equal(pretrained->parameters()[i])) << i;
+  }
+  EXPECT_TRUE(net->parameters().back().equal(head));
+  EXPECT_EQ(report.taken, 20);
+  EXPECT_EQ(report.mapping.size(), 20U);
+  EXPECT_THAT(
+      report.missing_keys,
+      ElementsAre("10.weight", "10.bias", "11.weight", "11.bias"));
+  EXPECT_EQ(report.unexpected_keys.size(), 18U);
+}
+
+TEST(ByPosition, TheFirstFewMustFit) {
+  const auto pretrained = state_dict(*network(16, {10}));
+  auto net = network(10, {3});
+  const auto before = net->parameters().front().clone();
+  const auto error = [&](const LoadStateDictOptions& options) {
+    return error_of([&] { load_state_dict(*net, pretrained, options); });
+  };
+  EXPECT_THAT(
+      error({.by_position = true, .first = 21}).message,
+      HasSubstr("entry 21 is '10.weight' [12, 11, 3, 3] in the file, "
+                "'10.weight' [3, 11] in the model"));
+  EXPECT_THAT(
+      error({.by_position = true, .first = 23}).message,
+      HasSubstr("the first 23 tensors: the file has 34, the model 22"));
+  EXPECT_THAT(
+      error({.by_position = true, .first = -1}).message,
+      HasSubstr("the first -1 tensors"));
+  EXPECT_THAT(
+      error({.first = 20}).message,
+      HasSubstr(".by_position = true alone"));
+  EXPECT_TRUE(net->parameters().front().equal(before));
+}
+
 } // namespace
 } // namespace lockstep
