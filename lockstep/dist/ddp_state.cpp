@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/dist/internal/ddp_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -10,13 +11,37 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/hook_adapter.h"
+#include "lockstep/tensor/module_children.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
 namespace {
 
 using dist::internal::ModuleParts;
+using dist::internal::NamedTensor;
+using dist::internal::parts_of;
 using dist::internal::tensors_of;
+using Known = std::unordered_map<const c10::TensorImpl*, at::Tensor>;
+
+// A parameter that takes gradients and is not among them; undefined if none.
+// For each pass: copies no name, as named_parameters() does.
+at::Tensor find_unknown(const torch::nn::Module& module, const Known& known) {
+  for (const auto& item : own_parameters_of(module)) {
+    const at::Tensor& own = item.value();
+    if (own.defined() && own.requires_grad() &&
+        !known.contains(own.unsafeGetTensorImpl())) {
+      return own;
+    }
+  }
+  for (const auto& child : module.children()) {
+    const at::Tensor unknown =
+        child == nullptr ? at::Tensor() : find_unknown(*child, known);
+    if (unknown.defined()) {
+      return unknown;
+    }
+  }
+  return {};
+}
 
 } // namespace
 
@@ -47,6 +72,10 @@ void DistributedDataParallelBase::State::reduce_by(
   reducer = nullptr;
   parameters = parts.parameters;
   trained = dist::internal::tensors_of(parts.trained);
+  known.clear();
+  for (const at::Tensor& parameter : trained) {
+    known.emplace(parameter.unsafeGetTensorImpl(), parameter);
+  }
   reducer = dist::internal::make_reducer(
       parts,
       options,
@@ -139,6 +168,36 @@ void DistributedDataParallelBase::State::check_first_pass() const {
          .hint = "make one pass without no_sync first, for example of a "
                  "smaller batch, or leave static_graph out",
          .detail = "E_COLLECTIVE_ARGUMENT"});
+  }
+}
+
+void DistributedDataParallelBase::State::check_parameters() {
+  const at::Tensor unknown = find_unknown(*module, known);
+  if (!unknown.defined()) {
+    return;
+  }
+  for (const NamedTensor& part : parts_of(*module, options).trained) {
+    if (known.contains(part.tensor.unsafeGetTensorImpl())) {
+      continue;
+    }
+    const bool was_frozen =
+        std::ranges::any_of(parameters, [&part](const NamedTensor& other) {
+          return other.tensor.is_same(part.tensor);
+        });
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "dist.ddp",
+         .message = format(
+             "parameter '{}' {} since the module was wrapped: its gradients "
+             "would not be averaged",
+             part.name,
+             was_frozen ? "was thawed" : "came into the module"),
+         .hint = "thaw and replace layers before they are wrapped, or wrap the "
+                 "module again",
+         .detail = "E_CANNOT_WRAP"});
+  }
+  for (const at::Tensor& ignored : module->parameters()) {
+    known.emplace(ignored.unsafeGetTensorImpl(), ignored);
   }
 }
 

@@ -136,6 +136,7 @@ void DistributedDataParallelBase::before_forward() {
   State& state = *state_;
   if (at::GradMode::is_enabled()) {
     state.check_first_pass();
+    state.check_parameters();
     if (state.averages) {
       state.compare_hooks();
       state.logger->set_runtime_stats_and_log();

@@ -5,6 +5,8 @@
 
 #include <torch/nn/module.h>
 
+#include "lockstep/tensor/module_children.h"
+
 namespace lockstep::parallel {
 namespace {
 
@@ -19,14 +21,6 @@ NamedTensors to_list(const TensorDict& dict) {
   }
   return list;
 }
-
-// LibTorch's named_parameters() makes a new dictionary with new names for each
-// call; a class derived from Module may name the member itself.
-struct Registered : Module {
-  static const TensorDict& parameters_of(const Module& module) {
-    return module.*(&Registered::parameters_);
-  }
-};
 
 bool is_same(
     const std::weak_ptr<Module>& known,
@@ -65,7 +59,7 @@ class Comparison {
       return false;
     }
     ++module_;
-    for (const auto& item : Registered::parameters_of(*module)) {
+    for (const auto& item : own_parameters_of(*module)) {
       if (!item.value().defined()) {
         continue;
       }
@@ -133,12 +127,11 @@ std::string ModuleParts::added() const {
   if (root == nullptr || !changes().in_structure) {
     return {};
   }
-  const auto all = root->named_modules("", /*include_self=*/false);
-  for (const auto& item : all) {
+  for (const auto& item : root->named_modules("", /*include_self=*/false)) {
     const bool is_known = std::ranges::any_of(modules, [&](const auto& known) {
       return is_same(known, item.value());
     });
-    if (!is_known && all.size() >= modules.size()) {
+    if (!is_known) {
       return item.key();
     }
   }

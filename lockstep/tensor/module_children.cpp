@@ -98,7 +98,26 @@ struct CloneProbe : Module {
   }
 };
 
+// Gives Cloneable, which assigns a clone, the module itself.
+struct Source : Module {
+  explicit Source(std::shared_ptr<Module> source) : module(std::move(source)) {}
+  std::shared_ptr<Module> clone(const Device& /*device*/) const override {
+    return module;
+  }
+  std::shared_ptr<Module> module;
+};
+
 } // namespace
+
+const torch::OrderedDict<std::string, at::Tensor>& own_parameters_of(
+    const Module& module) {
+  return *Registered::tensors_of(module)[0];
+}
+
+void assign_module(Module& to, const std::shared_ptr<Module>& from) {
+  Source source(from);
+  Registered::assign_clone(to, source);
+}
 
 bool is_cloneable(Module& module) {
   CloneProbe probe;

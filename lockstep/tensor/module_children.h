@@ -20,11 +20,22 @@ std::shared_ptr<torch::nn::Module> clone_tree(
     const torch::nn::Module& module,
     const std::optional<c10::Device>& device);
 
+/// The parameters that `module` registers itself; copies no name, as LibTorch's
+/// named_parameters() does. Ownership: the module's; defined or not.
+const torch::OrderedDict<std::string, at::Tensor>& own_parameters_of(
+    const torch::nn::Module& module);
+
 /// True for containers whose children are those of a list of their own.
 bool clones_another_list(const torch::nn::Module& module);
 
 /// True for a class that is LibTorch's Cloneable of itself or of a base.
 bool is_cloneable(torch::nn::Module& module);
+
+/// `to`, of a Cloneable class, becomes `from`, of the same class: its members
+/// are assigned, and both have the same tensors and children.
+void assign_module(
+    torch::nn::Module& to,
+    const std::shared_ptr<torch::nn::Module>& from);
 
 /// Stands for a child in clone(), which assigns its copy to the child that
 /// `reset()` registered. If the copy holds the child itself, that child may be

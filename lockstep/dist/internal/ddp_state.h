@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -37,6 +38,9 @@ struct DistributedDataParallelBase::State {
   std::vector<dist::internal::NamedTensor> parameters = {};
   /// The reducer's, in its order: those that were not frozen when it was made.
   std::vector<at::Tensor> trained = {};
+  /// Parameters that the next pass need not look at again: those, and ignored
+  /// ones.
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> known = {};
   /// Of the current or the last `join`.
   JoinOptions join = {.enable = false};
   /// The communication hook; empty without one.
@@ -82,6 +86,10 @@ struct DistributedDataParallelBase::State {
   void use_hook();
   /// Once, before the first pass that averages: all ranks have the same hook.
   void compare_hooks();
+  /// Errors: throws kInvalidArgument if a parameter was thawed, or came into
+  /// the module, since the Reducer was made: nobody would average its
+  /// gradients.
+  void check_parameters();
   /// Errors: throws kInvalidArgument if a static graph begins in no_sync: the
   /// Reducer counts the pass, but learns nothing in it.
   void check_first_pass() const;
