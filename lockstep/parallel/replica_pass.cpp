@@ -250,33 +250,40 @@ bool reaches(const ReplicaPass& pass, const at::Tensor& leaf) {
   });
 }
 
+using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;
+
+bool is_known(const std::vector<WeakTensor>& list, const at::Tensor& leaf) {
+  return std::ranges::any_of(list, [&leaf](const WeakTensor& tensor) {
+    return tensor._unsafe_get_target() == leaf.unsafeGetTensorImpl();
+  });
+}
+
 // A stranger that replica 0 alone reaches and a parameter that it alone does
-// not.
+// not: of the same sizes, or of others if the stranger is no leaf of this pass,
+// as an expert that some shards use and a leaf that forward made would be.
 void check_replaced(
     std::span<const ReplicaPass> passes,
-    std::span<const ParameterRow> rows) {
+    std::span<const ParameterRow> rows,
+    const std::vector<WeakTensor>& seen) {
   const ReplicaPass& first = passes.front();
+  const auto is_alone = [&](const GraphExit& other) {
+    return std::ranges::find(first.exits, other.row, &GraphExit::row) ==
+           first.exits.end();
+  };
   for (std::size_t r = 1; r < passes.size(); ++r) {
-    const auto stranger = std::ranges::find_if(
-        first.strangers,
-        [&](const Stranger& other) { return !reaches(passes[r], other.leaf); });
-    const auto is_alone = [&](const GraphExit& other) {
-      return std::ranges::find(first.exits, other.row, &GraphExit::row) ==
-             first.exits.end();
-    };
-    if (stranger == first.strangers.end()) {
-      continue;
-    }
-    auto exit =
-        std::ranges::find_if(passes[r].exits, [&](const GraphExit& other) {
-          return is_alone(other) &&
-                 other.leaf.sizes() == stranger->leaf.sizes();
-        });
-    if (exit == passes[r].exits.end()) {
-      exit = std::ranges::find_if(passes[r].exits, is_alone);
-    }
-    if (exit != passes[r].exits.end()) {
-      raise_replaced(stranger->leaf, rows[exit->row].name, r);
+    for (const Stranger& stranger : first.strangers) {
+      if (reaches(passes[r], stranger.leaf)) {
+        continue;
+      }
+      const bool was_seen = is_known(seen, stranger.leaf);
+      const auto exit =
+          std::ranges::find_if(passes[r].exits, [&](const GraphExit& other) {
+            return is_alone(other) &&
+                   (was_seen || other.leaf.sizes() == stranger.leaf.sizes());
+          });
+      if (exit != passes[r].exits.end()) {
+        raise_replaced(stranger.leaf, rows[exit->row].name, r);
+      }
     }
   }
 }
@@ -302,7 +309,7 @@ void find_exits(
 void StrangerCheck::operator()(
     std::span<const ReplicaPass> passes,
     std::span<const ParameterRow> rows) {
-  check_replaced(passes, rows);
+  check_replaced(passes, rows, shared_);
   const bool has_graph = std::ranges::any_of(passes, [](const auto& pass) {
     return std::ranges::any_of(pass.roots, &autograd::Edge::is_valid);
   });
@@ -311,12 +318,6 @@ void StrangerCheck::operator()(
   }
   check_shared_nodes(passes);
   check_derived(passes, rows);
-  const auto is_known = [](const std::vector<WeakTensor>& list,
-                           const at::Tensor& leaf) {
-    return std::ranges::any_of(list, [&leaf](const WeakTensor& tensor) {
-      return tensor._unsafe_get_target() == leaf.unsafeGetTensorImpl();
-    });
-  };
   for (auto* list : {&shared_, &lone_}) {
     std::erase_if(*list, [](const WeakTensor& leaf) { return leaf.expired(); });
   }

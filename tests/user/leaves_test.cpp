@@ -166,6 +166,37 @@ TEST_P(Leaves, LeavesMadeInForwardAreFine) {
   }
   EXPECT_TRUE(close(net->fc->weight.grad(), alone->fc->weight.grad()));
 }
+
+// Each shard uses an expert of its own, so that replica 0 does not use all
+// parameters, and a leaf that nobody else knows.
+TEST_P(Leaves, LeavesMadeBesideExpertsOfAShardAreFine) {
+  struct ExpertsImpl : nn::Cloneable<ExpertsImpl> {
+    ExpertsImpl() {
+      reset();
+    }
+    void reset() override {
+      a = register_module("a", nn::Linear(4, 4));
+      b = register_module("b", nn::Linear(4, 4));
+    }
+    Tensor forward(const Tensor& x) {
+      const auto shift = torch::zeros_like(x).set_requires_grad(true);
+      return (x[0][0].item<double>() > 0 ? a : b)(x + shift);
+    }
+    nn::Linear a = nullptr;
+    nn::Linear b = nullptr;
+  };
+  auto net = std::make_shared<ExpertsImpl>();
+  net->to(home());
+  DataParallel model(net, {.devices = GetParam()});
+  const auto x = here(torch::linspace(1, -1, 24).view({6, 4}));
+  for (int pass = 0; pass < 3; ++pass) {
+    model->forward(x).sum().backward();
+  }
+  EXPECT_TRUE(close(
+      net->a->bias.grad() + net->b->bias.grad(),
+      here(torch::full({4}, 18.0))));
+}
+
 // Embeddings with sparse gradients; simulated devices have no sparse tensors.
 TEST_P(LeavesOnCpu, SparseGradientsAreSummed) {
   const auto make = [] {
