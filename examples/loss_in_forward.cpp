@@ -11,6 +11,7 @@
 #include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/device_table.h"
+#include "lockstep/tensor/make_module.h"
 
 namespace ls = lockstep;
 namespace nn = torch::nn;
@@ -18,11 +19,8 @@ namespace nn = torch::nn;
 constexpr std::int64_t kClasses = 10000;
 
 // A network with its loss. Targets are an input: they are split as images are.
-struct WithLossImpl : nn::Cloneable<WithLossImpl> {
-  WithLossImpl() {
-    reset();
-  }
-  void reset() override {
+struct WithLoss : nn::Module {
+  WithLoss() {
     net = register_module("net", nn::Linear(32, kClasses));
   }
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& target) {
@@ -31,7 +29,6 @@ struct WithLossImpl : nn::Cloneable<WithLossImpl> {
   }
   nn::Linear net = nullptr;
 };
-TORCH_MODULE(WithLoss);
 
 // Two steps, of which the second is measured: replicas hold parameters by then.
 template <class Model, class LossOf>
@@ -63,7 +60,7 @@ int main() {
     });
   }
   torch::manual_seed(1);
-  ls::DataParallel model{WithLoss()};
+  ls::DataParallel model(ls::make_module<WithLoss>());
   measure("loss inside", model, [&] {
     return model->forward(x, target).mean();
   });

@@ -12,19 +12,16 @@
 #include "lockstep/models/registry.h"
 #include "lockstep/models/resnet.h"
 #include "lockstep/parallel/data_parallel.h"
+#include "lockstep/tensor/make_module.h"
 #include "lockstep/tensor/print.h"
 
 namespace ls = lockstep;
 namespace nn = torch::nn;
 
-struct NetImpl : nn::Cloneable<NetImpl> {
-  NetImpl() {
-    reset();
-  }
-  void reset() override {
+struct Net : nn::Module {
+  Net() {
     body =
         register_module("body", nn::Sequential(nn::Linear(4, 3), nn::ReLU()));
-    name = "my net";
   }
   torch::Tensor forward(const torch::Tensor& x) {
     return body->forward(x);
@@ -36,16 +33,15 @@ struct NetImpl : nn::Cloneable<NetImpl> {
     return nn::functional::mse_loss(output, target);
   }
   nn::Sequential body = nullptr;
-  std::string name;
+  std::string name = "my net";
 };
-TORCH_MODULE(Net);
 
 int main() {
   at::set_num_threads(1);
   ls::start_sim({.devices = 2});
   torch::manual_seed(1);
   std::cout << std::setprecision(4);
-  ls::DataParallel model{Net()};
+  ls::DataParallel model(ls::make_module<Net>());
   model->to(model->devices().front());
 
   // `model->loss(...)` does not compile: the wrapper has forward and nothing

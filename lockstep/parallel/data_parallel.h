@@ -58,10 +58,10 @@ struct DataParallelOptions {
   /// Threads inside one operation of one replica. 0: the process's number
   /// divided by the replicas, at least 1.
   int threads_per_replica = 0;
-  /// Makes replicas of a module that cannot be cloned and whose class has
-  /// constructors with arguments. A class with none is constructed again, its
-  /// layers' options compared; plain members are then as the constructor leaves
-  /// them, parameters and buffers follow the module.
+  /// Makes replicas of a module that `make_module` did not make, that cannot be
+  /// cloned and whose class has constructors with arguments. A class with none
+  /// is constructed again, its layers' options compared; plain members are then
+  /// as the constructor leaves them, parameters and buffers follow the module.
   ModuleFactory factory = {};
   /// Gradients of gradients through several replicas, at the price of speed:
   /// Note [Connected graph] in connected_graph.h.

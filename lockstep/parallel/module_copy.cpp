@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/module_copy.h"
 
-#include <algorithm>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <typeinfo>
 
@@ -12,7 +10,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/made_tensors.h"
 #include "lockstep/tensor/module_children.h"
 
 namespace lockstep::parallel {
@@ -21,27 +18,6 @@ namespace {
 using Module = torch::nn::Module;
 
 constexpr const char* kCopyOp = "parallel.replicate";
-
-// Equal names and shapes, in the same order.
-template <class Dict>
-bool same_entries(const Dict& a, const Dict& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x.key() == y.key() && x.value().sizes() == y.value().sizes();
-  });
-}
-
-// With the options of LibTorch's layers.
-std::string text_of(const Module& module) {
-  std::ostringstream text;
-  text << module;
-  return text.str();
-}
-
-bool is_built_like(const Module& made, const Module& master) {
-  return text_of(made) == text_of(master) &&
-         same_entries(made.named_parameters(), master.named_parameters()) &&
-         same_entries(made.named_buffers(), master.named_buffers());
-}
 
 std::shared_ptr<Module> call(
     const ModuleFactory& factory,
@@ -79,24 +55,21 @@ std::shared_ptr<Module> call(
            master.name(),
            why.what_without_backtrace()),
        .hint = format(
-           "pass .factory = [] {{ return std::make_shared<{}>(...); }} with "
-           "the arguments that made the module; if it was changed since, by "
-           "replace_module or options, the factory makes the same changes "
-           "before it returns",
+           "make it by make_module<{}>(...); or pass .factory = [] {{ return "
+           "std::make_shared<{}>(...); }} with the arguments that made the "
+           "module: if it was changed since, by replace_module or options, the "
+           "factory makes the same changes before it returns",
+           master.name(),
            master.name())});
 }
 
-// A reset() that appends to a list of layers makes a copy of twice the layers.
-void warn_of_stale(const Module& master, const ModuleCopy& copy) {
-  if (!copy.stale.empty()) {
-    TORCH_WARN(format(
-        "a member of {} holds '{}' of the module beside what reset() made; "
-        "replicas compute with theirs in its place. If reset() appends to a "
-        "list, let it clear the list first; else capture no layer or tensor "
-        "of the module in a function",
-        master.name(),
-        lockstep::join(copy.stale, "', '")));
-  }
+void warn_of_changes(const Module& master) {
+  TORCH_WARN(format(
+      "members of {} were changed after make_module made it. Replicas are made "
+      "by the same arguments and do not have the change: give it to the "
+      "constructor, keep it in a registered buffer, or pass a .factory that "
+      "makes it, too",
+      master.name()));
 }
 
 // Of a class that says that it can be copied.
@@ -149,21 +122,22 @@ ModuleCopy copy_module(
   try {
     ModuleCopy copy =
         copy_of(master, device.is_cpu() ? std::nullopt : std::optional(device));
-    warn_of_stale(master, copy);
+    if (copy.lacks_changes) {
+      warn_of_changes(master);
+    }
     return copy;
   } catch (const c10::Error& e) {
     if (!default_factory) {
       raise_no_copy(master, e);
     }
-    const auto make = [&] { return call(default_factory, master); };
-    const MadeTensors tensors;
-    ModuleCopy made = copy_made_by(make, master);
-    if (!is_built_like(*made.module, master)) {
+    auto made = copy_constructed_by(
+        [&] { return call(default_factory, master); },
+        master);
+    if (!made) {
       raise_no_copy(master, e);
     }
-    made.unlike = unlike_members(tensors, *made.module, make);
     warn_of_construction(master, e);
-    return made;
+    return std::move(*made);
   }
 }
 

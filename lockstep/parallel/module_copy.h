@@ -3,22 +3,18 @@
 // How a replica's module is made from the user's.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include <c10/core/Device.h>
 
 #include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/make_module.h"
 
 namespace torch::nn {
 class Module;
 } // namespace torch::nn
 
 namespace lockstep {
-
-/// Makes a module with the same structure as the user's; its values are
-/// replaced. For modules that `clone()` cannot copy.
-using ModuleFactory = std::function<std::shared_ptr<torch::nn::Module>()>;
 
 namespace parallel {
 

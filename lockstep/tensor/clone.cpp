@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/clone.h"
 
+#include <algorithm>
+#include <sstream>
+#include <string>
 #include <typeinfo>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
@@ -11,6 +15,7 @@
 #include "lockstep/tensor/given_tensors.h"
 #include "lockstep/tensor/held_parts.h"
 #include "lockstep/tensor/made_tensors.h"
+#include "lockstep/tensor/make_module.h"
 #include "lockstep/tensor/module_children.h"
 #include "lockstep/tensor/rng.h"
 
@@ -62,6 +67,50 @@ void copy_all_flags(const Module& from, Module& to) {
       });
 }
 
+// Equal names and shapes, in the same order.
+template <class Dict>
+bool same_entries(const Dict& a, const Dict& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.key() == y.key() && x.value().sizes() == y.value().sizes();
+  });
+}
+
+// With the options of LibTorch's layers.
+std::string text_of(const Module& module) {
+  std::ostringstream text;
+  text << module;
+  return text.str();
+}
+
+bool is_built_like(const Module& made, const Module& master) {
+  return text_of(made) == text_of(master) &&
+         same_entries(made.named_parameters(), master.named_parameters()) &&
+         same_entries(made.named_buffers(), master.named_buffers());
+}
+
+// The module's parameters and buffers, with their types and flags.
+void copy_values(
+    const Module& from,
+    Module& to,
+    const std::optional<c10::Device>& device) {
+  each_pair(
+      from,
+      to,
+      [&device](
+          const std::string&,
+          const at::Tensor& ours,
+          const at::Tensor& theirs) {
+        if (!ours.is_same(theirs)) {
+          theirs.set_data(ours.detach().to(
+              device.value_or(ours.device()),
+              ours.scalar_type(),
+              /*non_blocking=*/false,
+              /*copy=*/true));
+        }
+      });
+  copy_all_flags(from, to);
+}
+
 // A clone() may copy its children by `clone_module`; the outermost copy tells.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local int copies_begun = 0;
@@ -85,13 +134,21 @@ void check_members(
     const HeldParts& parts,
     const Module& copy,
     const MakeModule& make_spare) {
-  const auto names = parts.displaced_in(copy, make_spare);
+  const auto found = parts.differences_in(copy, make_spare);
   TORCH_CHECK(
-      names.empty(),
+      found.doubled.empty(),
+      "members of a copy of ",
+      module.name(),
+      " hold '",
+      join(found.doubled, "', '"),
+      "' of the module beside its own: reset() appends to a list, which has "
+      "that of the module already. Let it clear the list first");
+  TORCH_CHECK(
+      found.displaced.empty(),
       "members of ",
       module.name(),
       " hold '",
-      join(names, "', '"),
+      join(found.displaced, "', '"),
       "', which a child registers; clone() assigns copies to the children that "
       "reset() makes, and members of the copy would keep what it displaces, "
       "with random values. Register each in reset() under a name of its own, "
@@ -102,13 +159,9 @@ void check_members(
 void find_stand_ins(
     const Module& module,
     const KeptParts& kept,
-    const OwnParts& own,
     ModuleCopy& copy) {
-  kept.each_held([&](const std::string& name, const at::Tensor& tensor) {
+  kept.each_held([&](const std::string& name, const at::Tensor&) {
     copy.borrowed.push_back(name);
-    if (!own.replaced(tensor)) {
-      copy.stale.push_back(name);
-    }
   });
   if (copy.borrowed.empty()) {
     return;
@@ -127,16 +180,13 @@ void find_stand_ins(
       });
 }
 
-} // namespace
-
-ModuleCopy copy_of(
+// By the module's own clone().
+ModuleCopy copy_cloned(
     const Module& module,
     const std::optional<c10::Device>& device) {
-  const at::NoGradGuard no_grad;
-  const RngStateGuard generator;
-  const CopyBegun inside;
-  const HeldParts parts(module);
+  HeldParts parts(module);
   const KeptParts kept(module);
+  parts.begin();
   ModuleCopy result;
   OwnParts::Children clones;
   const MadeTensors made;
@@ -163,8 +213,48 @@ ModuleCopy copy_of(
   own.give(module, result);
   own.note_held(parts);
   copy_all_flags(module, *result.module);
-  find_stand_ins(module, kept, own, result);
+  find_stand_ins(module, kept, result);
   return result;
+}
+
+std::optional<ModuleCopy> copy_made_again(
+    const internal::ModuleMaker& maker,
+    const Module& module,
+    const std::optional<c10::Device>& device) {
+  auto made = copy_constructed_by(maker.make(), module);
+  if (made) {
+    copy_values(module, *made->module, device);
+  }
+  return made;
+}
+
+} // namespace
+
+ModuleCopy copy_of(
+    const Module& module,
+    const std::optional<c10::Device>& device) {
+  const at::NoGradGuard no_grad;
+  const RngStateGuard generator;
+  const CopyBegun inside;
+  const internal::ModuleMaker* const maker = internal::maker_of(module);
+  const bool is_changed =
+      maker != nullptr && maker->has_changed_members(module);
+  if (maker != nullptr && !is_changed) {
+    if (auto made = copy_made_again(*maker, module, device)) {
+      return std::move(*made);
+    }
+  }
+  try {
+    return copy_cloned(module, device);
+  } catch (const c10::Error&) {
+    auto made = is_changed ? copy_made_again(*maker, module, device)
+                           : std::optional<ModuleCopy>();
+    if (!made) {
+      throw;
+    }
+    made->lacks_changes = true;
+    return std::move(*made);
+  }
 }
 
 ModuleCopy copy_made_by(
@@ -181,8 +271,20 @@ ModuleCopy copy_made_by(
   });
   own.give(module, result);
   own.note_held(parts);
-  find_stand_ins(module, kept, own, result);
+  find_stand_ins(module, kept, result);
   return result;
+}
+
+std::optional<ModuleCopy> copy_constructed_by(
+    const std::function<std::shared_ptr<Module>()>& make,
+    const Module& module) {
+  const MadeTensors tensors;
+  ModuleCopy made = copy_made_by(make, module);
+  if (!is_built_like(*made.module, module)) {
+    return std::nullopt;
+  }
+  made.unlike = unlike_members(tensors, *made.module, make);
+  return made;
 }
 
 std::shared_ptr<Module> clone_module(
@@ -204,6 +306,13 @@ std::shared_ptr<Module> clone_module(
         " hold tensors that are not registered, with other values than its "
         "own: ",
         join(copy.unlike, ", "));
+  }
+  if (!is_nested && copy.lacks_changes) {
+    TORCH_WARN(
+        "members of ",
+        module.name(),
+        " were changed after make_module made it, and its copy does not have "
+        "the change");
   }
   return std::move(copy.module);
 }

@@ -61,18 +61,19 @@ struct ModuleCopy {
   StandIns stand_ins = {};
   /// What members of the copy hold: "pe", "backbone".
   std::vector<std::string> borrowed = {};
-  /// Those among them beside which the copy made others: a `reset()` that
-  /// appends to a list holds both.
-  std::vector<std::string> stale = {};
   /// Tensors of members that are not registered, and have other values in each
   /// copy: "Float [4, 4]". Note [Tensors of members] in made_tensors.h.
   std::vector<std::string> unlike = {};
+  /// The constructor made it, and the program has changed members of the module
+  /// since: Note [What a made module remembers] in make_module.h.
+  bool lacks_changes = false;
   /// Given children with code of the user's, which are one object in the copy
   /// and in the module, and their classes: "'backbone' (Backbone)".
   std::vector<std::string> shared = {};
 };
 
-/// As `clone_module`, but no error where the copy needs stand-ins.
+/// As `clone_module`, but no error where the copy needs stand-ins. A module
+/// that `make_module` made is made again.
 ModuleCopy copy_of(
     const torch::nn::Module& module,
     const std::optional<c10::Device>& device = std::nullopt);
@@ -80,6 +81,12 @@ ModuleCopy copy_of(
 /// The same for what `make` returns in place of clone(). Where that is not
 /// built like `module` it is left as it is.
 ModuleCopy copy_made_by(
+    const std::function<std::shared_ptr<torch::nn::Module>()>& make,
+    const torch::nn::Module& module);
+
+/// The same, and a note of unlike members; nullopt if what `make` returns is
+/// not built like `module`: other parameters, buffers or options of layers.
+std::optional<ModuleCopy> copy_constructed_by(
     const std::function<std::shared_ptr<torch::nn::Module>()>& make,
     const torch::nn::Module& module);
 

@@ -87,6 +87,10 @@ bool has_own_code(Module& module) {
          });
 }
 
+bool is_assignable(Module& to, const Module& from) {
+  return typeid(to) == typeid(from) && is_cloneable(to);
+}
+
 bool same_type_and_sizes(const at::Tensor& a, const at::Tensor& b) {
   return a.dtype() == b.dtype() && a.sizes() == b.sizes();
 }
@@ -186,9 +190,6 @@ at::Tensor OwnParts::own(const at::Tensor& tensor) {
 std::shared_ptr<Module> OwnParts::own_child(const Module& child) {
   std::shared_ptr<Module>& mine = children_[&child];
   if (mine == nullptr) {
-    each_tensor(child, "", [this](const std::string&, const at::Tensor& own) {
-      of_children_.insert(own.unsafeGetTensorImpl());
-    });
     for (const auto& module : child.modules(/*include_self=*/false)) {
       below_children_.insert(module.get());
     }
@@ -293,19 +294,21 @@ void OwnParts::visit_children(
       }
       continue;
     }
-    to.replace_module(item.key(), own_child(*child));
-    note(prefix + name, *child, copy != child);
+    const auto own = own_child(*child);
+    if (copy != child && is_assignable(*copy, *own)) {
+      assign_module(*copy, own); // members of the copy may hold this, too
+    } else {
+      to.replace_module(item.key(), own);
+    }
+    note(prefix + name, *child);
   }
 }
 
-void OwnParts::note(const std::string& name, Module& child, bool is_stale) {
+void OwnParts::note(const std::string& name, Module& child) {
   result_->borrowed.push_back(name);
   if (has_own_code(child)) {
     result_->shared.push_back(
         format("'{}' ({})", name, c10::demangle(typeid(child).name())));
-  }
-  if (is_stale) {
-    result_->stale.push_back(name);
   }
 }
 
@@ -315,7 +318,7 @@ void OwnParts::note_held(const HeldParts& parts) {
     const auto& known = result_->borrowed;
     if (!below_children_.contains(&child) &&
         std::ranges::find(known, name) == known.end()) {
-      note(name, child, /*is_stale=*/!children_.contains(&child));
+      note(name, child);
     }
   });
 }

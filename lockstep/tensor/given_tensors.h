@@ -53,12 +53,6 @@ class OwnParts {
   void give(const torch::nn::Module& from, ModuleCopy& result);
   /// Adds modules below the root that members of the copy hold.
   void note_held(const HeldParts& parts);
-  /// True if the copy had registered the module's `tensor` itself, or a given
-  /// child that has it.
-  [[nodiscard]] bool replaced(const at::Tensor& tensor) const {
-    return own_.contains(tensor.unsafeGetTensorImpl()) ||
-           of_children_.contains(tensor.unsafeGetTensorImpl());
-  }
 
  private:
   void visit(
@@ -69,7 +63,7 @@ class OwnParts {
       const torch::nn::Module& from,
       torch::nn::Module& to,
       const std::string& prefix);
-  void note(const std::string& name, torch::nn::Module& child, bool is_stale);
+  void note(const std::string& name, torch::nn::Module& child);
   std::shared_ptr<torch::nn::Module> own_child(const torch::nn::Module& child);
   std::shared_ptr<torch::nn::Module> outline(const torch::nn::Module& child);
   void fill(const torch::nn::Module& from, const torch::nn::Module& to) const;
@@ -86,7 +80,6 @@ class OwnParts {
       std::shared_ptr<torch::nn::Module>>
       children_ = {};
   // What those have.
-  std::set<const c10::TensorImpl*> of_children_ = {};
   std::set<const torch::nn::Module*> below_children_ = {};
   std::set<const torch::nn::Module*> seen_ = {};
 };

@@ -2,6 +2,7 @@
 #include "lockstep/tensor/held_parts.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,32 +22,22 @@ namespace {
 using torch::nn::Module;
 using Owners = std::vector<std::shared_ptr<Module>>;
 
-// What a Cloneable assigns to itself when it is to become a copy of this.
-struct Source : Module {
-  explicit Source(std::shared_ptr<Module> source) : module(std::move(source)) {}
-  std::shared_ptr<Module> clone(
-      const std::optional<c10::Device>& /*device*/) const override {
-    return module;
-  }
-  std::shared_ptr<Module> module;
-};
-
-void assign(Module& to, const std::shared_ptr<Module>& from) {
-  Source source(from);
-  Registered::assign_clone(to, source);
+bool registers_nothing(const Module& module) {
+  const auto tensors = Registered::tensors_of(module);
+  return children_of(module).empty() && tensors[0]->is_empty() &&
+         tensors[1]->is_empty();
 }
 
-// Modules of classes that LibTorch does not know and that have children: others
-// hold nothing below a child.
+// Modules of classes that LibTorch does not know, and whose members may hold
+// what is registered.
 void collect_owners(const std::shared_ptr<Module>& module, Owners& owners) {
   const Module& mine = *module;
-  const auto children = children_of(mine);
-  if (!children.empty() &&
+  if (!registers_nothing(mine) &&
       !c10::demangle(typeid(mine).name()).starts_with("torch::nn::") &&
       is_cloneable(*module)) {
     owners.push_back(module);
   }
-  for (const auto& [name, child] : children) {
+  for (const auto& [name, child] : children_of(mine)) {
     collect_owners(child, owners);
   }
 }
@@ -122,27 +113,37 @@ bool HeldParts::is_held_more(const HeldParts& copies) const {
   return false;
 }
 
-// How many holders each part has more afterwards.
-HeldParts::Counts HeldParts::gained_by(
-    const std::function<void()>& assign) const {
+HeldParts::Counts HeldParts::counts() const {
   Counts counts;
+  counts.reserve(parts_.size());
   for (const Part& part : parts_) {
-    counts.push_back(part.count());
-  }
-  assign();
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    counts[i] = std::max(parts_[i].count(), counts[i]) - counts[i];
+    counts.push_back(static_cast<std::int64_t>(part.count()));
   }
   return counts;
 }
 
-std::vector<std::string> HeldParts::displaced_in(
+void HeldParts::begin() {
+  begun_ = counts();
+}
+
+std::vector<bool> HeldParts::borrowed() const {
+  std::vector<bool> borrowed;
+  borrowed.reserve(parts_.size());
+  const Counts now = counts();
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    borrowed.push_back(now[i] > begun_.at(i));
+  }
+  return borrowed;
+}
+
+HeldParts::Differences HeldParts::differences_in(
     const Module& copy,
     const std::function<std::shared_ptr<Module>()>& make_spare) const {
+  const std::vector<bool> is_borrowed = borrowed();
   const Owners owners = owners_of(root_);
   const HeldParts copies(copy);
   if (owners.empty() || copies.parts_.size() != parts_.size() ||
-      !is_held_more(copies)) {
+      (!is_held_more(copies) && std::ranges::count(is_borrowed, true) == 0)) {
     return {};
   }
   const Owners made = owners_of(copy);
@@ -151,28 +152,42 @@ std::vector<std::string> HeldParts::displaced_in(
   if (made.size() != owners.size() || spares.size() != owners.size()) {
     return {};
   }
-  std::set<std::string> names;
+  std::set<std::string> displaced;
+  std::set<std::string> doubled;
   for (std::size_t k = 0; k < owners.size(); ++k) {
     // A given child is one object everywhere.
     if (contains(*spares[k]) || copies.contains(*spares[k])) {
       continue;
     }
-    const Counts ours = gained_by([&] { assign(*spares[k], owners[k]); });
-    const Counts theirs =
-        copies.gained_by([&] { assign(*spares[k], made[k]); });
+    assign_module(*spares[k], made[k]);
+    Counts ours = counts();
+    Counts theirs = copies.counts();
+    assign_module(*spares[k], owners[k]);
+    // What the module's members hold of each part beyond what the copy's hold
+    // of it, and what the copy's hold of their own.
+    std::ranges::transform(counts(), ours, ours.begin(), std::minus<>());
+    std::ranges::transform(
+        theirs,
+        copies.counts(),
+        theirs.begin(),
+        std::minus<>());
     // A part may have several names, and the copy a part for each.
-    std::map<const void*, std::size_t> most;
+    std::map<const void*, std::int64_t> most;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      std::size_t& known = most[parts_[i].address()];
+      std::int64_t& known = most[parts_[i].address()];
       known = std::max(known, theirs[i]);
     }
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       if (ours[i] > most[parts_[i].address()]) {
-        names.insert(parts_[i].name);
+        displaced.insert(parts_[i].name);
+      } else if (is_borrowed[i] && theirs[i] > ours[i]) {
+        doubled.insert(parts_[i].name);
       }
     }
   }
-  return {names.begin(), names.end()};
+  return {
+      .displaced = {displaced.begin(), displaced.end()},
+      .doubled = {doubled.begin(), doubled.end()}};
 }
 
 } // namespace lockstep

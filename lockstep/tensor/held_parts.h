@@ -9,12 +9,15 @@
 // numbers:
 //   Linear l(4, 4); v.push_back(l); list->push_back(l); // forward calls v
 //   w = fc->weight;
-// To find them, objects of the module's classes are assigned to those of a
-// spare copy: that copies the members and counts what they hold. Where a
-// module's hold a registered part more often than the copy's hold theirs, the
-// copy's hold another.
+// The other way round, a `reset()` that appends to a list leaves the module's
+// parts in the copy's list, before its own.
+// To find both, objects of the module's classes are assigned to those of a
+// spare copy: that copies the members and counts what they hold. A member of
+// the copy should hold the copy's part, or the module's, where the module's
+// holds its part: with less it holds a displaced one, with more it holds both.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,15 +37,25 @@ class HeldParts {
  public:
   explicit HeldParts(const torch::nn::Module& root);
 
+  /// Who holds parts from now on is the copy. To be called before it is made,
+  /// and when all others that keep parts meanwhile have them.
+  void begin();
   /// Calls `tell(name, child)` for modules that have more holders than at the
   /// start.
   void each_held(
       const std::function<void(const std::string&, torch::nn::Module&)>& tell)
       const;
-  /// Names of the parts that members of `root` hold and members of `copy`, made
-  /// by its clone(), do not: Note [Displaced parts]. `make_spare` makes another
-  /// copy; it is called only if some part has holders that the copy's has not.
-  [[nodiscard]] std::vector<std::string> displaced_in(
+  /// Names of parts that the copy's members hold otherwise: Note [Displaced
+  /// parts].
+  struct Differences {
+    /// In their place the copy's members hold what nothing registers.
+    std::vector<std::string> displaced = {};
+    /// Those of the module, and the copy's as well.
+    std::vector<std::string> doubled = {};
+  };
+  /// `copy` was made by clone() since; `make_spare` makes another, and is
+  /// called only if the holders of some part leave a doubt.
+  [[nodiscard]] Differences differences_in(
       const torch::nn::Module& copy,
       const std::function<std::shared_ptr<torch::nn::Module>()>& make_spare)
       const;
@@ -60,15 +73,19 @@ class HeldParts {
     [[nodiscard]] std::size_t count() const;
     [[nodiscard]] const void* address() const;
   };
-  using Counts = std::vector<std::size_t>;
+  using Counts = std::vector<std::int64_t>;
 
   void add(const torch::nn::Module& module, const std::string& prefix);
+  /// How many hold each part now.
+  [[nodiscard]] Counts counts() const;
+  /// Which parts have more holders than when it began.
+  [[nodiscard]] std::vector<bool> borrowed() const;
   [[nodiscard]] bool is_held_more(const HeldParts& copies) const;
-  [[nodiscard]] Counts gained_by(const std::function<void()>& assign) const;
   [[nodiscard]] bool contains(const torch::nn::Module& module) const;
 
   const torch::nn::Module& root_;
   std::vector<Part> parts_ = {};
+  Counts begun_ = {};
 };
 
 } // namespace lockstep

@@ -242,6 +242,35 @@ TEST_P(Copies, WhatForwardRegistersInEachReplicaIsNamed) {
   expect_late_is_named<true>(GetParam(), eight());
 }
 
+struct ConvertsImpl : nn::Cloneable<ConvertsImpl> {
+  ConvertsImpl() {
+    reset();
+  }
+  void reset() override {
+    fc = register_module("fc", nn::Linear(4, 4));
+    is_converted = false;
+  }
+  Tensor forward(const Tensor& x) {
+    if (!is_converted) {
+      fc = replace_module("fc", nn::Linear(4, 4));
+      fc->to(x.device());
+      is_converted = true;
+    }
+    return fc(x);
+  }
+  nn::Linear fc = nullptr;
+  bool is_converted = false;
+};
+
+TEST_P(Copies, WhatForwardReplacesInEachReplicaIsNamed) {
+  const auto net = std::make_shared<ConvertsImpl>();
+  net->to(home());
+  DataParallel<ConvertsImpl> model(net, {.devices = GetParam()});
+  const Error error = error_of([&] { model->forward(eight()); });
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error.message, HasSubstr("registered 'fc'"));
+}
+
 TEST_P(Copies, AnAssignedBufferIsWarnedOf) {
   nn::BatchNorm1d net(4);
   net->running_mean = torch::full({4}, 3.0);

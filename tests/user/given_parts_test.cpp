@@ -239,33 +239,6 @@ TEST(GivenPart, ThatMembersOfACloneWouldShareIsNamed) {
   EXPECT_THAT(error, testing::Not(HasSubstr("embedding")));
 }
 
-// reset() of such a net appends: its copy has twice the layers.
-struct AppendingImpl : nn::Cloneable<AppendingImpl> {
-  AppendingImpl() {
-    reset();
-  }
-  void reset() override {
-    layers.emplace_back(register_module("fc", nn::Linear(4, 4)));
-  }
-  Tensor forward(Tensor x) {
-    for (auto& layer : layers) {
-      x = layer->forward(x);
-    }
-    return x;
-  }
-  std::vector<nn::Linear> layers = {};
-};
-
-TEST(GivenPart, ThatACopyHoldsBesideItsOwnIsWarnedOf) {
-  Warnings warnings;
-  const auto net = std::make_shared<AppendingImpl>();
-  const auto weight = net->layers[0]->weight;
-  const DataParallel model(net, {.devices = "cpu*2"});
-  EXPECT_THAT(warnings.text, HasSubstr("'fc'"));
-  EXPECT_THAT(warnings.text, HasSubstr("clear the list"));
-  EXPECT_TRUE(net->layers[0]->weight.is_same(weight));
-}
-
 TEST(MaxNorm, ShortensRowsAsOneDeviceDoes) {
   for (const char* devices : {"cpu*2", "sim*2"}) {
     const auto home = parse_devices(devices).front();
