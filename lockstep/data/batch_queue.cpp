@@ -203,19 +203,19 @@ void BatchQueue::start_batches(IndexBatches batches, std::int64_t epoch) {
       }
     }
   }
-  auto next = std::make_shared<const Epoch>(
-      Epoch{.batches = std::move(batches), .number = epoch});
-  {
-    const std::scoped_lock lock(impl_->mutex);
-    impl_->epoch = std::move(next);
-    impl_->restart(0);
-  }
   // Started late, so that a loader that is only described costs nothing.
   auto& workers = impl_->workers;
   while (std::ssize(workers) < impl_->options.workers) {
     workers.emplace_back([impl = impl_.get()](const std::stop_token& stop) {
       impl->work(stop);
     });
+  }
+  auto next = std::make_shared<const Epoch>(
+      Epoch{.batches = std::move(batches), .number = epoch});
+  {
+    const std::scoped_lock lock(impl_->mutex);
+    impl_->epoch = std::move(next);
+    impl_->restart(0);
   }
 }
 

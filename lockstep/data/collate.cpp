@@ -54,4 +54,22 @@ void raise_no_key() {
   cannot_collate("samples of one batch must have the same keys");
 }
 
+void raise_other_form(const std::string& first, const std::string& other) {
+  cannot_collate(format(
+      "samples of one batch must be built alike: sample 0 is {}, another {}",
+      first,
+      other));
+}
+
+void raise_unnamed() {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "data.collate",
+       .message = "the Structure of a sample leaves members out: the batch "
+                  "would have those of its first sample",
+       .hint = "name all members in it, as tensors, or write a "
+               "lockstep::Collate for the type",
+       .detail = "E_DATA_OPTION"});
+}
+
 } // namespace lockstep::internal

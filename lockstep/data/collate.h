@@ -16,6 +16,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <string>
@@ -49,6 +50,18 @@ at::Tensor stack_samples(const std::vector<const at::Tensor*>& samples);
 /// Errors: throws kMismatch: samples of one batch have as many parts.
 [[noreturn]] void raise_other_parts(std::size_t first, std::size_t other);
 [[noreturn]] void raise_no_key();
+[[noreturn]] void raise_other_form(
+    const std::string& first,
+    const std::string& other);
+[[noreturn]] void raise_unnamed();
+
+/// Looks whether a struct's Structure names all members.
+struct NamesAll {
+  void operator()(const at::Tensor& /*tensor*/) const {}
+  void unnamed() const {
+    raise_unnamed();
+  }
+};
 
 /// The part of each sample that `part` picks.
 template <class T, class Part>
@@ -179,6 +192,22 @@ struct Collate<std::vector<T>> {
   }
 };
 
+/// Its elements are no objects.
+template <>
+struct Collate<std::vector<bool>> {
+  using Batch = std::vector<at::Tensor>;
+  static Batch of(const std::vector<const std::vector<bool>*>& samples) {
+    std::vector<std::deque<bool>> copies;
+    std::vector<const std::deque<bool>*> pointers;
+    copies.reserve(samples.size());
+    for (const std::vector<bool>* sample : samples) {
+      copies.emplace_back(sample->begin(), sample->end());
+      pointers.push_back(&copies.back());
+    }
+    return internal::collate_sequence(pointers, Batch(copies.front().size()));
+  }
+};
+
 template <class T, std::size_t N>
 struct Collate<std::array<T, N>> {
   using Batch = std::array<Collated<T>, N>;
@@ -229,7 +258,9 @@ struct Collate<torch::data::Example<D, torch::data::example::NoTarget>> {
   }
 };
 
-/// Structs of the user's. What is no tensor would be that of the first sample.
+/// Structs of the user's. Errors: throws kInvalidArgument if their Structure
+/// leaves members out, which would be those of the first sample; kMismatch for
+/// samples of other structures.
 template <class T>
 struct Collate {
   static_assert(
@@ -240,8 +271,13 @@ struct Collate {
       "or say it in a lockstep::Collate<MyType>");
   using Batch = T;
   static Batch of(const std::vector<const T*>& samples) {
+    structure::visit_tensors(*samples.front(), internal::NamesAll());
+    const std::string form = structure::describe(*samples.front());
     std::vector<TensorList> columns;
     for (const T* sample : samples) {
+      if (structure::describe(*sample) != form) {
+        internal::raise_other_form(form, structure::describe(*sample));
+      }
       const TensorList tensors = structure::flatten(*sample);
       columns.resize(std::max(columns.size(), tensors.size()));
       for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -250,9 +286,6 @@ struct Collate {
     }
     TensorList batch;
     for (const TensorList& column : columns) {
-      if (column.size() != samples.size()) {
-        internal::raise_other_parts(samples.size(), column.size());
-      }
       batch.push_back(internal::stack_samples(pointers_to(column)));
     }
     return structure::rebuild(*samples.front(), batch);

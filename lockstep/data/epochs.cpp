@@ -33,28 +33,40 @@ void Epochs::begin() {
   if (!options.sampler.draws()) {
     draw_seed();
   }
-  seed_ = options.shuffle ? draw_seed() : 0;
+  const std::int64_t seed = options.shuffle ? draw_seed() : 0;
   const std::int64_t next = epoch_ + 1;
-  start_at(order_of(next, seed_), next, 0);
+  start_at(order_of(next, seed), next, 0);
+  seed_ = seed;
 }
 
 void Epochs::start(
     const std::vector<std::int64_t>& indices,
     std::int64_t epoch) {
   start_at(indices, epoch, 0);
+  is_by_hand_ = true;
 }
 
 void Epochs::start_batches(IndexBatches batches, std::int64_t epoch) {
   queue_.start_batches(std::move(batches), epoch);
   epoch_ = epoch;
   before_ = 0;
+  is_by_hand_ = true;
   is_resumed_ = false;
 }
 
+// Of a whole epoch all samples, also those that drop_last left out.
 LoaderState Epochs::state() const {
+  if (is_by_hand_) {
+    cannot_resume(
+        ErrorCode::kUnsupported,
+        "the program gave the loader its order by start_epoch or "
+        "start_batches, so the loader cannot say how to find it again: use "
+        ".shuffle or .sampler");
+  }
+  const bool is_whole = queue_.position() == queue_.batches();
   return {
       .epoch = epoch_,
-      .samples = before_ + queue_.samples_given(),
+      .samples = is_whole ? size_ : before_ + queue_.samples_given(),
       .seed = seed_};
 }
 
@@ -75,10 +87,9 @@ void Epochs::resume(const LoaderState& state) {
         "loader cannot go on in an old one: use .shuffle, or a sampler that "
         "knows the epoch");
   }
-  is_resumed_ = false;
-  seed_ = state.seed;
   if (state.epoch < 0) {
     epoch_ = state.epoch;
+    is_resumed_ = false;
     return;
   }
   std::vector<std::int64_t> order = order_of(state.epoch, state.seed);
@@ -91,6 +102,7 @@ void Epochs::resume(const LoaderState& state) {
             order.size()));
   }
   start_at(std::move(order), state.epoch, state.samples);
+  seed_ = state.seed;
   is_resumed_ = queue_.batches() > 0;
 }
 
@@ -113,12 +125,15 @@ void Epochs::start_at(
     std::vector<std::int64_t> order,
     std::int64_t epoch,
     std::int64_t first) {
+  const std::int64_t size = std::ssize(order);
   order.erase(order.begin(), order.begin() + first);
   const LoaderOptions& options = queue_.options();
   start_batches(
       make_batches(order, options.batch_size, options.drop_last),
       epoch);
+  size_ = size;
   before_ = first;
+  is_by_hand_ = false;
 }
 
 } // namespace lockstep::internal

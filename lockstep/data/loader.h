@@ -104,6 +104,7 @@ class Loader {
     return epochs_.epoch();
   }
   /// Where the epoch is: after the batches that were taken so far.
+  /// Errors: throws kUnsupported after `start_epoch` and `start_batches`.
   [[nodiscard]] LoaderState state() const {
     return epochs_.state();
   }

@@ -49,6 +49,11 @@ class SampleOrder {
  private:
   template <class Sampler>
   static Indices order(Sampler& sampler, std::int64_t epoch) {
+    using Own = std::remove_const_t<Sampler>;
+    static_assert(
+        !std::is_const_v<Sampler> ||
+            !requires(Own& own) { own.set_epoch(epoch); },
+        "a pointer to a const sampler cannot be told the epoch");
     if constexpr (requires { sampler.indices(); }) {
       if constexpr (requires { sampler.set_epoch(epoch); }) {
         sampler.set_epoch(epoch);
@@ -64,11 +69,8 @@ class SampleOrder {
   }
   template <class Sampler>
   static consteval bool has_next_epoch() {
-    if constexpr (requires(Sampler& sampler) { *sampler.get(); }) {
-      return requires(Sampler& sampler) { sampler->next_epoch(); };
-    } else {
-      return requires(Sampler& sampler) { sampler.next_epoch(); };
-    }
+    return requires(Sampler& sampler) { sampler.next_epoch(); } ||
+           requires(Sampler& sampler) { sampler->next_epoch(); };
   }
 
   bool draws_ = false;

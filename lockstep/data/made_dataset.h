@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -54,8 +55,7 @@ internal::ReadBatch MadeDataset<Sample>::reader(
   return [this, is_pinned](
              std::span<const std::int64_t> indices,
              std::int64_t /*epoch*/) -> internal::GiveBatch {
-    std::vector<Sample> samples;
-    samples.reserve(indices.size());
+    std::deque<Sample> samples; // a vector of bool has no elements
     for (const std::int64_t index : indices) {
       samples.push_back(get_(index));
     }
@@ -79,7 +79,9 @@ internal::ReadBatch MadeDataset<Sample>::reader(
 
 /// `size` samples; `get(i)` gives sample `i`: a tensor, a number, a text, or a
 /// tuple, map, vector or struct of these. How they become a batch: collate.h.
-/// Threads: loaders with several workers call `get` in all of them.
+/// Threads: loaders with several workers call `get` in all of them. Random
+/// numbers from the default generator come in the order of the threads: draw
+/// them from a generator that `i` seeds.
 /// Errors: `Loader::next` rethrows what `get` throws.
 template <class F>
   requires std::invocable<F&, std::int64_t>

@@ -197,7 +197,9 @@ void DistributedDataParallelBase::State::check_parameters() {
          .detail = "E_CANNOT_WRAP"});
   }
   for (const at::Tensor& ignored : module->parameters()) {
-    known.emplace(ignored.unsafeGetTensorImpl(), ignored);
+    if (ignored.requires_grad()) {
+      known.emplace(ignored.unsafeGetTensorImpl(), ignored);
+    }
   }
 }
 

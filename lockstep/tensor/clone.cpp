@@ -217,6 +217,15 @@ ModuleCopy copy_cloned(
   return result;
 }
 
+// Of the module or of what is below, so far as make_module made it.
+bool has_changed_members(const Module& module) {
+  const internal::ModuleMaker* const maker = internal::maker_of(module);
+  return (maker != nullptr && maker->has_changed_members(module)) ||
+         std::ranges::any_of(children_of(module), [](const auto& child) {
+           return has_changed_members(*child.second);
+         });
+}
+
 std::optional<ModuleCopy> copy_made_again(
     const internal::ModuleMaker& maker,
     const Module& module,
@@ -237,8 +246,7 @@ ModuleCopy copy_of(
   const RngStateGuard generator;
   const CopyBegun inside;
   const internal::ModuleMaker* const maker = internal::maker_of(module);
-  const bool is_changed =
-      maker != nullptr && maker->has_changed_members(module);
+  const bool is_changed = maker != nullptr && has_changed_members(module);
   if (maker != nullptr && !is_changed) {
     if (auto made = copy_made_again(*maker, module, device)) {
       return std::move(*made);

@@ -30,8 +30,17 @@ struct Sample {
   std::vector<at::Tensor> maps = {};
 };
 
+/// Its Structure names the image alone.
+struct Labelled {
+  at::Tensor image = {};
+  std::int64_t label = 0;
+};
+
 } // namespace program
 
+template <>
+struct lockstep::Structure<program::Labelled>
+    : lockstep::Fields<&program::Labelled::image> {};
 template <>
 struct lockstep::Structure<program::Sample>
     : lockstep::Fields<&program::Sample::image, &program::Sample::maps> {};
@@ -121,6 +130,52 @@ TEST_P(MadeDatasets, GiveStructsAndPlainTensors) {
   }
   Loader plain(make_dataset(4, numbered), {.batch_size = 2});
   EXPECT_EQ(plain.begin().operator*().sizes(), (at::IntArrayRef{2, 2}));
+}
+
+TEST_P(MadeDatasets, GiveBools) {
+  const LoaderOptions how{.batch_size = 4, .workers = GetParam()};
+  Loader loader(
+      make_dataset(4, [](std::int64_t i) { return i % 2 == 0; }),
+      how);
+  for (const at::Tensor& batch : loader) {
+    EXPECT_THAT(to_list(batch), ElementsAre(1, 0, 1, 0));
+  }
+  Loader rows(
+      make_dataset(
+          4,
+          [](std::int64_t i) {
+            return std::vector<bool>{i == 3, true};
+          }),
+      how);
+  for (const auto& columns : rows) {
+    EXPECT_THAT(to_list(columns.at(0)), ElementsAre(0, 0, 0, 1));
+    EXPECT_THAT(to_list(columns.at(1)), ElementsAre(1, 1, 1, 1));
+  }
+}
+
+TEST_P(MadeDatasets, RefuseStructsThatWouldBeMixed) {
+  const LoaderOptions how{.batch_size = 2, .workers = GetParam()};
+  Loader ragged(
+      make_dataset(
+          2,
+          [](std::int64_t i) {
+            const std::vector<at::Tensor> maps(
+                static_cast<std::size_t>(i + 1),
+                numbered(i));
+            return program::Sample{numbered(i), maps};
+          }),
+      how);
+  EXPECT_THAT(message_of([&] { ragged.begin(); }), HasSubstr("built alike"));
+  Loader labelled(
+      make_dataset(
+          2,
+          [](std::int64_t i) {
+            return program::Labelled{numbered(i), i};
+          }),
+      how);
+  EXPECT_THAT(
+      message_of([&] { labelled.begin(); }),
+      HasSubstr("leaves members out"));
 }
 
 TEST_P(MadeDatasets, OfLibTorchAreWrapped) {
@@ -254,6 +309,29 @@ TEST_P(MadeDatasets, GoOnWithTheNextEpochAfterAWholeOne) {
   set_rng_state(generator);
   EXPECT_EQ(epoch_of(resumed), next);
   EXPECT_EQ(resumed.epoch(), 1);
+}
+
+TEST_P(MadeDatasets, CountAnEpochThatDropsTheLastAsWhole) {
+  Loader loader(
+      numbers(10),
+      {.batch_size = 4, .workers = GetParam(), .drop_last = true});
+  epoch_of(loader);
+  EXPECT_EQ(loader.state(), (LoaderState{.epoch = 0, .samples = 10}));
+  Loader other(numbers(10), {.batch_size = 2, .workers = GetParam()});
+  other.resume(loader.state());
+  EXPECT_EQ(epoch_of(other).size(), 10U);
+  EXPECT_EQ(other.epoch(), 1);
+}
+
+TEST_P(MadeDatasets, SayThatAnOrderByHandCannotBeFoundAgain) {
+  Loader loader(numbers(4), {.batch_size = 2, .workers = GetParam()});
+  loader.start_epoch({3, 2, 1, 0}, 5);
+  loader.next();
+  EXPECT_THAT(
+      message_of([&] { (void)loader.state(); }),
+      HasSubstr("start_epoch"));
+  epoch_of(loader);
+  EXPECT_EQ(loader.state().epoch, 6);
 }
 
 TEST(MadeDataset, RefusesWhatCannotBe) {

@@ -55,6 +55,20 @@ TEST(ChangedParameters, ThatNobodyWouldAverageAreNamed) {
       "parameter '1.weight' came into the module since");
 }
 
+TEST(ChangedParameters, AreNamedBesideIgnoredOnes) {
+  const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+    torch::nn::Sequential net(torch::nn::Linear(3, 3), torch::nn::Linear(3, 1));
+    net->parameters()[1].set_requires_grad(false);
+    DistributedDataParallel model(
+        net,
+        {.process_group = group, .ignored = {"1.bias"}});
+    model->forward(torch::ones({1, 3})).sum().backward();
+    net->parameters()[1].set_requires_grad(true);
+    model->forward(torch::ones({1, 3}));
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("parameter '0.bias' was thawed since")));
+}
+
 TEST(ChangedParameters, MayBeIgnoredOnes) {
   const auto errors = run_thread_ranks(2, [](const dist::ProcessGroup& group) {
     torch::nn::Linear net(3, 1);

@@ -159,6 +159,15 @@ TEST_P(MadeModules, OfWhichAMemberChangedAreNotPassedOverInSilence) {
   EXPECT_FALSE(wrapped(plain));
   EXPECT_THAT(warnings.text, HasSubstr("Plain were changed after make_module"));
   warnings.text.clear();
+  const auto body = make_module<program::Plain>(4, 4);
+  body->scale = 3;
+  const auto head = make_module<program::Head>(
+      body,
+      make_module<torch::nn::Linear>(4, 2),
+      "");
+  EXPECT_FALSE(wrapped(head));
+  EXPECT_THAT(warnings.text, HasSubstr("were changed after make_module"));
+  warnings.text.clear();
   // A clone() copies the member.
   auto scaled = make_module<program::Scaled>(4);
   scaled->factor = 3;

@@ -41,8 +41,11 @@ class Epochs {
   std::int64_t samples_;
   std::int64_t epoch_ = -1;
   std::int64_t seed_ = 0;
-  // Samples of the epoch that came before what the queue was given.
+  // Samples of the epoch, and those that came before what the queue was given.
+  std::int64_t size_ = 0;
   std::int64_t before_ = 0;
+  // The options do not say the order.
+  bool is_by_hand_ = false;
   bool is_resumed_ = false;
 };
 
