@@ -67,7 +67,7 @@ void raise_bad_option(std::string message) {
        .detail = "E_DATA_OPTION"});
 }
 
-const LoaderOptions& checked_options(const LoaderOptions& options) {
+LoaderOptions checked_options(LoaderOptions options) {
   check_range("batch_size", options.batch_size, 1, kMaxBatch);
   check_range("workers", options.workers, 0, kMaxWorkers);
   check_range("prefetch", options.prefetch, 1, kMaxPrefetch);
@@ -86,10 +86,10 @@ std::int64_t checked_size(std::int64_t samples) {
 }
 
 struct BatchQueue::Impl {
-  Impl(ReadBatch read_, std::int64_t samples_, const LoaderOptions& how)
+  Impl(ReadBatch how_to_read, std::int64_t size, const LoaderOptions& how)
       : options(how),
-        read(std::move(read_)),
-        samples(samples_),
+        read(std::move(how_to_read)),
+        samples(size),
         ring(static_cast<std::size_t>(
             std::max<std::int64_t>(options.workers * options.prefetch, 1))) {}
 

@@ -51,9 +51,11 @@ class Loader {
   /// Goes through the batches that are left of an epoch.
   class Iterator {
    public:
+    // NOLINTBEGIN(readability-identifier-naming): the standard's names
     using iterator_concept = std::input_iterator_tag;
     using value_type = B;
     using difference_type = std::ptrdiff_t;
+    // NOLINTEND(readability-identifier-naming)
 
     explicit Iterator(Loader& loader)
         : loader_(&loader), batch_(loader.next()) {}

@@ -14,9 +14,7 @@ namespace torch::nn {
 class Module;
 } // namespace torch::nn
 
-namespace lockstep {
-
-namespace parallel {
+namespace lockstep::parallel {
 
 /// What `factory` makes, if given; else `copy_of(master)`, on `device`; else,
 /// where that does not work, what `default_factory` makes, if it has the
@@ -36,5 +34,4 @@ void warn_of_shared(const ModuleCopy& copy);
 /// Warns of what reset() or the constructor draws at random for members.
 void warn_of_unlike(const torch::nn::Module& master, const ModuleCopy& copy);
 
-} // namespace parallel
-} // namespace lockstep
+} // namespace lockstep::parallel

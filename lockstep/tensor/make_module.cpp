@@ -6,6 +6,11 @@ namespace {
 
 using torch::nn::Module;
 
+const std::byte* bytes_of(const Module& module) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its bytes
+  return reinterpret_cast<const std::byte*>(&module);
+}
+
 // Where a class may place its first member: Module's own end with a bool.
 std::size_t end_of_module() {
   struct Derived : Module {
@@ -13,17 +18,14 @@ std::size_t end_of_module() {
   };
   const Derived derived;
   const Module& base = derived;
-  return static_cast<std::size_t>(
-      &derived.first -
-      static_cast<const std::byte*>(static_cast<const void*>(&base)));
+  return static_cast<std::size_t>(&derived.first - bytes_of(base));
 }
 
 // What the class and its bases but Module have, as bytes.
 std::vector<std::byte> members_of(const Module& module, std::size_t size) {
   const auto* const whole =
       static_cast<const std::byte*>(dynamic_cast<const void*>(&module));
-  const auto* const base =
-      static_cast<const std::byte*>(static_cast<const void*>(&module));
+  const std::byte* const base = bytes_of(module);
   static const std::size_t end = end_of_module();
   std::vector<std::byte> members(whole, base);
   members.insert(members.end(), base + end, whole + size);

@@ -24,7 +24,7 @@ bool pins(const LoaderOptions& options);
 /// Errors: throws kInvalidArgument (E_DATA_OPTION).
 [[noreturn]] void raise_bad_option(std::string message);
 /// Errors: throws kInvalidArgument for an option out of range.
-const LoaderOptions& checked_options(const LoaderOptions& options);
+LoaderOptions checked_options(LoaderOptions options);
 /// Errors: throws kInvalidArgument for a negative size.
 std::int64_t checked_size(std::int64_t samples);
 
