@@ -258,13 +258,4 @@ const LoaderOptions& BatchQueue::options() const {
   return impl_->options;
 }
 
-std::int64_t BatchQueue::samples_given() const {
-  const std::scoped_lock lock(impl_->mutex);
-  std::int64_t samples = 0;
-  for (std::int64_t b = 0; b < impl_->consumed; ++b) {
-    samples += std::ssize(impl_->epoch->batches[static_cast<std::size_t>(b)]);
-  }
-  return samples;
-}
-
 } // namespace lockstep::internal

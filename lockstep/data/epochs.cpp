@@ -12,9 +12,9 @@
 namespace lockstep::internal {
 namespace {
 
-[[noreturn]] void cannot_resume(ErrorCode code, std::string message) {
+[[noreturn]] void cannot_resume(std::string message) {
   raise(
-      {.code = code,
+      {.code = ErrorCode::kUnsupported,
        .op = "data.loader",
        .message = std::move(message),
        .detail = "E_DATA_OPTION"});
@@ -58,31 +58,29 @@ void Epochs::start_batches(IndexBatches batches, std::int64_t epoch) {
 LoaderState Epochs::state() const {
   if (is_by_hand_) {
     cannot_resume(
-        ErrorCode::kUnsupported,
         "the program gave the loader its order by start_epoch or "
         "start_batches, so the loader cannot say how to find it again: use "
         ".shuffle or .sampler");
   }
-  const bool is_whole = queue_.position() == queue_.batches();
+  const std::int64_t batches = queue_.position();
+  const bool is_whole = batches == queue_.batches();
   return {
       .epoch = epoch_,
-      .samples = is_whole ? size_ : before_ + queue_.samples_given(),
+      .samples =
+          is_whole ? size_ : before_ + batches * queue_.options().batch_size,
       .seed = seed_};
 }
 
 void Epochs::resume(const LoaderState& state) {
   const LoaderOptions& options = queue_.options();
   if (state.epoch < -1 || state.samples < 0) {
-    cannot_resume(
-        ErrorCode::kInvalidArgument,
-        format(
-            "a loader cannot resume at epoch {}, sample {}",
-            state.epoch,
-            state.samples));
+    raise_bad_option(format(
+        "a loader cannot resume at epoch {}, sample {}",
+        state.epoch,
+        state.samples));
   }
   if (state.epoch >= 0 && options.sampler.draws()) {
     cannot_resume(
-        ErrorCode::kUnsupported,
         "a sampler with next_epoch() draws another order each time, so a "
         "loader cannot go on in an old one: use .shuffle, or a sampler that "
         "knows the epoch");
@@ -94,12 +92,10 @@ void Epochs::resume(const LoaderState& state) {
   }
   std::vector<std::int64_t> order = order_of(state.epoch, state.seed);
   if (state.samples > std::ssize(order)) {
-    cannot_resume(
-        ErrorCode::kInvalidArgument,
-        format(
-            "a loader cannot resume after {} samples of an epoch of {}",
-            state.samples,
-            order.size()));
+    raise_bad_option(format(
+        "a loader cannot resume after {} samples of an epoch of {}",
+        state.samples,
+        order.size()));
   }
   start_at(std::move(order), state.epoch, state.samples);
   seed_ = state.seed;

@@ -34,8 +34,8 @@ class SampleOrder {
         of_epoch_([sampler = std::make_shared<Sampler>(std::move(sampler))](
                       std::int64_t epoch) { return order(*sampler, epoch); }) {}
 
-  /// An order of its own from the default generator each time, as a sampler
-  /// with `next_epoch()` does.
+  /// True if the sampler draws its order anew each time, from the default
+  /// generator: one with `next_epoch()`.
   [[nodiscard]] bool draws() const {
     return draws_;
   }

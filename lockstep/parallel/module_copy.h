@@ -19,7 +19,8 @@ namespace lockstep::parallel {
 /// What `factory` makes, if given; else `copy_of(master)`, on `device`; else,
 /// where that does not work, what `default_factory` makes, if it has the
 /// master's parameters, buffers and layer options. The master stays as it is.
-/// Warns of members of a clone that hold the master's beside its own.
+/// Warns where a plain member that the program changed may be lost: the module
+/// was constructed again.
 /// Errors: throws kInvalidArgument for a factory that returns nothing, another
 /// class or the master, kUnsupported with the line to write if there is no way.
 ModuleCopy copy_module(

@@ -88,29 +88,6 @@ bool is_built_like(const Module& made, const Module& master) {
          same_entries(made.named_buffers(), master.named_buffers());
 }
 
-// The module's parameters and buffers, with their types and flags.
-void copy_values(
-    const Module& from,
-    Module& to,
-    const std::optional<c10::Device>& device) {
-  each_pair(
-      from,
-      to,
-      [&device](
-          const std::string&,
-          const at::Tensor& ours,
-          const at::Tensor& theirs) {
-        if (!ours.is_same(theirs)) {
-          theirs.set_data(ours.detach().to(
-              device.value_or(ours.device()),
-              ours.scalar_type(),
-              /*non_blocking=*/false,
-              /*copy=*/true));
-        }
-      });
-  copy_all_flags(from, to);
-}
-
 // A clone() may copy its children by `clone_module`; the outermost copy tells.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local int copies_begun = 0;
@@ -233,6 +210,7 @@ std::optional<ModuleCopy> copy_made_again(
   auto made = copy_constructed_by(maker.make(), module);
   if (made) {
     copy_values(module, *made->module, device);
+    copy_all_flags(module, *made->module);
   }
   return made;
 }

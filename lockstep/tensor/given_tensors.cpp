@@ -222,16 +222,18 @@ std::shared_ptr<Module> OwnParts::outline(const Module& child) {
   return copy;
 }
 
-// As clone() does for others.
-void OwnParts::fill(const Module& from, const Module& to) const {
+void copy_values(
+    const Module& from,
+    const Module& to,
+    const std::optional<c10::Device>& to_device) {
   each_pair(
       from,
       to,
-      [this](
+      [&to_device](
           const std::string&,
           const at::Tensor& ours,
           const at::Tensor& theirs) {
-        const auto device = device_.value_or(ours.device());
+        const auto device = to_device.value_or(ours.device());
         if (theirs.device() == device && same_type_and_sizes(ours, theirs)) {
           theirs.copy_(ours);
         } else {
@@ -290,7 +292,7 @@ void OwnParts::visit_children(
       visit(*child, *copy, prefix + name + ".");
       if (clones_.cloned && !clones_.cloned->contains(child.get()) &&
           !clones_another_list(from)) {
-        fill(*child, *copy);
+        copy_values(*child, *copy, device_); // as clone() does for others
       }
       continue;
     }

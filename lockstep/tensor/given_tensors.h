@@ -66,7 +66,6 @@ class OwnParts {
   void note(const std::string& name, torch::nn::Module& child);
   std::shared_ptr<torch::nn::Module> own_child(const torch::nn::Module& child);
   std::shared_ptr<torch::nn::Module> outline(const torch::nn::Module& child);
-  void fill(const torch::nn::Module& from, const torch::nn::Module& to) const;
   at::Tensor own(const at::Tensor& tensor);
 
   const KeptParts& kept_;
@@ -93,6 +92,14 @@ void each_tensor(
     const torch::nn::Module& module,
     const std::string& prefix,
     const std::function<void(const std::string&, const at::Tensor&)>& tell);
+
+/// Gives `to`, which is built like `from`, its parameters and buffers; on
+/// `to_device` if given. In place where type, sizes and device agree: members
+/// of `to` may be views of them.
+void copy_values(
+    const torch::nn::Module& from,
+    const torch::nn::Module& to,
+    const std::optional<c10::Device>& to_device);
 
 /// Calls `tell(name, ours, theirs)` for the parameters and buffers of two trees
 /// that are built alike; says whether they are.

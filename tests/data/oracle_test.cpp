@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/data/made_dataset.h"
 #include "lockstep/data/random_dataset.h"
 #include "lockstep/data/random_sampler.h"
 #include "lockstep/data/weighted_sampler.h"
@@ -200,6 +202,51 @@ TEST(OracleTransforms, AugmentationEqualsPython) {
     append(ours, loader.next()->images);
   }
   expect_same(ours, file_bytes(folder / "augment.bin"));
+}
+
+// Type, shape and sum of a part of a batch, as data_loader.py prints them.
+std::string part_text(const at::Tensor& part) {
+  std::ostringstream text;
+  text << c10::toString(part.scalar_type()) << " [";
+  for (std::int64_t i = 0; i < part.dim(); ++i) {
+    text << (i > 0 ? ", " : "") << part.size(i);
+  }
+  text << "] " << part.sum().item<double>();
+  return text.str();
+}
+
+TEST(OracleLoader, BatchesAreThoseOfPython) {
+  const auto samples = make_dataset(11, [](std::int64_t i) {
+    return std::tuple{
+        torch::full({2, 3}, static_cast<float>(i)),
+        i,
+        static_cast<double>(i) / 4,
+        i % 2 == 0};
+  });
+  std::vector<std::string> ours;
+  Loader loader(samples, {.batch_size = 4});
+  for (const auto& [tensor, number, exact, flag] : loader) {
+    ours.push_back(
+        part_text(tensor) + ", " + part_text(number) + ", " + part_text(exact) +
+        ", " + part_text(flag));
+  }
+  for (const bool shuffle : {false, true}) {
+    torch::manual_seed(5);
+    Loader plain(
+        make_dataset(11, [](std::int64_t i) { return i; }),
+        {.batch_size = 4, .shuffle = shuffle});
+    std::ostringstream line;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      for (const at::Tensor& batch : plain) {
+        for (std::int64_t i = 0; i < batch.numel(); ++i) {
+          line << batch[i].item<std::int64_t>() << ' ';
+        }
+      }
+    }
+    line << torch::randint(1000000, {1}, torch::kLong).item<std::int64_t>();
+    ours.push_back(line.str());
+  }
+  EXPECT_EQ(ours, test::python_lines("data_loader.py"));
 }
 
 } // namespace

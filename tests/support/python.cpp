@@ -47,7 +47,7 @@ class Server {
     std::string script = LOCKSTEP_SOURCE_DIR "/tests/support/python_server.py";
     std::array<char*, 3> arguments{program.data(), script.data(), nullptr};
     pid_t process = 0;
-    (void)::posix_spawn(
+    const int failed = ::posix_spawn(
         &process,
         program.c_str(),
         &actions,
@@ -57,8 +57,10 @@ class Server {
     posix_spawn_file_actions_destroy(&actions);
     (void)::close(requests[0]);
     (void)::close(answers[1]);
-    to_ = ::fdopen(requests[1], "w");
-    from_ = ::fdopen(answers[0], "r");
+    if (failed == 0) {
+      to_ = ::fdopen(requests[1], "w");
+      from_ = ::fdopen(answers[0], "r");
+    }
   }
 
   // The exit status of a script; nullopt if the server is gone.

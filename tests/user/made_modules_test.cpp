@@ -84,6 +84,21 @@ struct Head : nn::Module {
   std::string title;
 };
 
+/// A member that is a part of a registered buffer.
+struct HalfOfTable : nn::Module {
+  HalfOfTable() {
+    table = register_buffer("table", torch::randn({8, 4}));
+    fc = register_module("fc", nn::Linear(4, 4));
+    half = table.narrow(0, 0, 1);
+  }
+  Tensor forward(const Tensor& x) {
+    return fc(x) + half;
+  }
+  Tensor table;
+  Tensor half;
+  nn::Linear fc = nullptr;
+};
+
 struct ScaledImpl : nn::Cloneable<ScaledImpl> {
   explicit ScaledImpl(int width_) : width(width_) {
     reset();
@@ -215,6 +230,19 @@ TEST(MadeModule, IsClonedWithItsValuesTypesAndFlags) {
   EXPECT_FALSE(copy->norm->is_training());
   // A copy remembers, too, and no longer needs the first.
   EXPECT_NE(clone_module(*copy), nullptr);
+}
+
+TEST(MadeModule, KeepsPartsOfABufferInItsCopies) {
+  const auto net = make_module<program::HalfOfTable>();
+  net->table.fill_(7);
+  const auto x = torch::linspace(-1, 1, 24).view({6, 4});
+  const auto copy =
+      std::dynamic_pointer_cast<program::HalfOfTable>(clone_module(*net));
+  EXPECT_TRUE(close(copy->forward(x), net->forward(x)));
+  EXPECT_FALSE(copy->half.is_alias_of(net->half));
+  DataParallel model(net, {.devices = "cpu*2"});
+  net->table.fill_(3);
+  EXPECT_TRUE(close(model->forward(x), net->forward(x)));
 }
 
 TEST(MadeModule, GivesACopyModulesOfItsOwn) {

@@ -19,7 +19,7 @@ struct LoaderOptions;
 
 namespace lockstep::internal {
 
-/// True for pinned memory that there is.
+/// True if batches are to lie in pinned memory and there is a CUDA device.
 bool pins(const LoaderOptions& options);
 /// Errors: throws kInvalidArgument (E_DATA_OPTION).
 [[noreturn]] void raise_bad_option(std::string message);
@@ -55,8 +55,6 @@ class BatchQueue {
   [[nodiscard]] const LoaderOptions& options() const;
   /// False at the end of the epoch; else gives the next batch.
   bool next(void* batch);
-  /// Samples in the batches before `position`.
-  [[nodiscard]] std::int64_t samples_given() const;
 
  private:
   struct Impl;
