@@ -13,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "bench/serve.h"
+#include "lockstep/base/numbers.h"
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"
@@ -92,7 +93,8 @@ nlohmann::json measure(
 } // namespace
 
 int main(int argc, char** argv) {
-  const std::int64_t workers = argc > 1 ? std::atoll(argv[1]) : 0;
+  const std::int64_t workers =
+      argc > 1 ? lockstep::parse_number<std::int64_t>(argv[1], 0).value() : 0;
   const bool augments = argc > 2 && std::string_view(argv[2]) == "augment";
   const auto data = lockstep::fashion_mnist(
       "",

@@ -60,6 +60,7 @@ class Loader {
     explicit Iterator(Loader& loader)
         : loader_(&loader), batch_(loader.next()) {}
     B& operator*() const {
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): not at the end
       return *batch_;
     }
     Iterator& operator++() {

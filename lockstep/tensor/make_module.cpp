@@ -6,9 +6,8 @@ namespace {
 
 using torch::nn::Module;
 
-const std::byte* bytes_of(const Module& module) {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its bytes
-  return reinterpret_cast<const std::byte*>(&module);
+const std::byte* bytes_of(const void* object) {
+  return static_cast<const std::byte*>(object);
 }
 
 // Where a class may place its first member: Module's own end with a bool.
@@ -17,15 +16,14 @@ std::size_t end_of_module() {
     std::byte first = {};
   };
   const Derived derived;
-  const Module& base = derived;
+  const Module* const base = &derived;
   return static_cast<std::size_t>(&derived.first - bytes_of(base));
 }
 
 // What the class and its bases but Module have, as bytes.
 std::vector<std::byte> members_of(const Module& module, std::size_t size) {
-  const auto* const whole =
-      static_cast<const std::byte*>(dynamic_cast<const void*>(&module));
-  const std::byte* const base = bytes_of(module);
+  const std::byte* const whole = bytes_of(dynamic_cast<const void*>(&module));
+  const std::byte* const base = bytes_of(&module);
   static const std::size_t end = end_of_module();
   std::vector<std::byte> members(whole, base);
   members.insert(members.end(), base + end, whole + size);

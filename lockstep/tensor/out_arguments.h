@@ -274,7 +274,7 @@ class CallerArguments {
     using T = std::tuple_element_t<I, Inputs>;
     if constexpr (kIsVariable<Argument<I>> && std::is_copy_assignable_v<T>) {
       const Change& change = changes_[I];
-      if (!change.is_any) {
+      if (!change.is_any || !own_) {
         return;
       }
       T& target = std::get<I>(args_);
