@@ -94,7 +94,8 @@ nlohmann::json measure(
 
 int main(int argc, char** argv) {
   const std::int64_t workers =
-      argc > 1 ? lockstep::parse_number<std::int64_t>(argv[1], 0).value() : 0;
+      argc > 1 ? lockstep::parse_number<std::int64_t>(argv[1], 0).value_or(0)
+               : 0;
   const bool augments = argc > 2 && std::string_view(argv[2]) == "augment";
   const auto data = lockstep::fashion_mnist(
       "",

@@ -193,12 +193,10 @@ StatePart number_part(const std::string& key, std::int64_t& number) {
 }
 
 StatePart number_part(const std::string& key, double& number) {
-  return part_of<double>(
-      key,
-      number,
-      [](const ckpt::Value& saved) -> std::optional<double> {
-        return saved.number();
-      });
+  return part_of<double>(key, number, [](const ckpt::Value& saved) {
+    const auto value = saved.number();
+    return value ? std::optional(*value) : std::nullopt;
+  });
 }
 
 StatePart model_part(torch::nn::Module& model) {

@@ -275,7 +275,7 @@ class AnyModel {
   // Implicit on purpose: `{.model = net}`.
   template <class M>
   // NOLINTNEXTLINE(google-explicit-constructor)
-  AnyModel(std::shared_ptr<M> model)
+  AnyModel(const std::shared_ptr<M>& model)
       : module_(model),
         make_([model](StrategyOptions options) {
           return make_strategy(model, std::move(options));

@@ -95,6 +95,7 @@ Trainer::Trainer(TrainConfig config, TrainerOptions options)
           options_.own,
           *options_.fs,
           {.size = options_.world->size(),
+           // NOLINTNEXTLINE(bugprone-unchecked-optional-access): with_world
            .place = *options_.place,
            .group = options_.group})),
       identity_(

@@ -12,10 +12,12 @@
 #include <iterator>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "tests/support/scratch_dir.h"
 
@@ -75,7 +77,8 @@ class Server {
     if (std::fgets(line.data(), line.size(), from_) == nullptr) {
       return std::nullopt;
     }
-    return std::atoi(line.data());
+    const std::string_view text(line.data());
+    return parse_number<int>(text.substr(0, text.find('\n')));
   }
 
  private:
