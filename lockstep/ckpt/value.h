@@ -10,6 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +22,7 @@
 
 #include "lockstep/base/result.h"
 #include "lockstep/ckpt/tensor.h"
+#include "lockstep/ckpt/value_parts.h"
 #include "lockstep/ckpt/value_ref.h"
 
 namespace lockstep::ckpt {
@@ -27,39 +31,19 @@ namespace lockstep::ckpt {
 /// integers.
 using Item = std::pair<Value, Value>;
 
+class Entry;
+class EntryIterator;
 struct Dict;
 struct Object;
 struct List;
 struct Tuple;
 struct Set;
 
-struct None {
-  friend bool operator==(None, None) = default;
-};
-/// Integer beyond 64 bits: two's complement, little-endian, minimal length.
-struct BigInt {
-  std::string bytes = {};
-};
-struct Bytes {
-  std::string data = {};
-};
-struct Complex {
-  double real = 0;
-  double imag = 0;
-};
-/// `torch.Size`, written as such.
-struct Size {
-  std::vector<std::int64_t> sizes = {};
-};
-/// `torch.device('cuda', 1)`; index -1 if absent.
-struct Device {
-  std::string type = "cpu";
-  int index = -1;
-};
-/// `torch.float32` as a value.
-struct DTypeValue {
-  DType dtype = DType::kFloat32;
-};
+/// How a T becomes a value: `static Value get(const T&)`. convert.h has the
+/// types of C++; specialise it for your own.
+template <class T>
+struct ToValue;
+
 /// One node of the tree. Copying shares containers: copies are cheap, and a
 /// node reached twice stays one node (a memo reference in the file). Strings
 /// are shared the same way, since Python's pickler goes by identity, too.
@@ -75,9 +59,23 @@ class Value {
   // A template takes a bool as it is, not what converts to one: no pointers.
   template <std::same_as<bool> T>
   Value(T v) : scalar_{.boolean = v}, type_(Type::kBool) {}
-  Value(int v) : Value(std::int64_t{v}) {}
-  Value(std::int64_t v) : scalar_{.integer = v}, type_(Type::kInt) {}
-  Value(double v) : scalar_{.real = v}, type_(Type::kFloat) {}
+  template <IntegerType T>
+  Value(T v)
+      : scalar_{.integer = static_cast<std::int64_t>(v)}, type_(Type::kInt) {
+    if constexpr (!std::in_range<std::int64_t>(std::numeric_limits<T>::max())) {
+      set_unsigned(v);
+    }
+  }
+  template <std::floating_point T>
+  Value(T v) : scalar_{.real = static_cast<double>(v)}, type_(Type::kFloat) {}
+  template <class T>
+    requires requires(const T& v) {
+      { ToValue<T>::get(v) } -> std::same_as<Value>;
+    }
+  Value(const T& v) : Value(ToValue<T>::get(v)) {}
+  /// Nothing would become None without a word: `*value.as_int()`.
+  template <class T>
+  Value(const Copy<T>& v) = delete;
   Value(DTypeValue v) : scalar_{.dtype = v}, type_(Type::kDType) {}
   Value(const char* v) : Value(std::string(v)) {}
   Value(std::string v);
@@ -259,6 +257,20 @@ class Value {
   /// kInvalidArgument if this is not a dict.
   void set(Value key, Value value);
 
+  /// As in Python, with errors that name the place: those of `Entry`, which
+  /// entry.h has; include convert.h for `to`.
+  [[nodiscard]] Entry operator[](std::string_view key) const;
+  [[nodiscard]] Entry operator[](std::int64_t index) const;
+  template <class T>
+  [[nodiscard]] T to() const;
+  [[nodiscard]] std::int64_t size() const;
+  [[nodiscard]] std::vector<std::string> keys() const;
+  [[nodiscard]] std::vector<std::pair<Value, Entry>> items() const;
+  [[nodiscard]] EntryIterator begin() const;
+  [[nodiscard]] std::default_sentinel_t end() const noexcept {
+    return {};
+  }
+
   /// Python's word for the type: "dict", "int", "Tensor".
   [[nodiscard]] std::string_view type_name() const noexcept;
 
@@ -288,6 +300,7 @@ class Value {
         asked(type)};
   }
   void release();
+  void set_unsigned(std::uint64_t number);
 
   std::shared_ptr<void> node_ = {};
   Scalar scalar_ = {};
@@ -329,6 +342,10 @@ struct Tuple {
 struct Set {
   std::vector<Value> items = {};
 };
+
+/// A text as it is, with its control characters escaped; everything else as
+/// `to_text` prints it.
+std::ostream& operator<<(std::ostream& out, const Value& value);
 
 template <class Visitor>
 decltype(auto) Value::visit(Visitor&& visitor) const {

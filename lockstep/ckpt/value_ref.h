@@ -93,7 +93,7 @@ class Ref {
 /// A copy of what a value holds, or nothing: what the accessors of a temporary
 /// value give, so that nothing points into it. What the copy contains is shared
 /// with the tree. `->` needs a name:
-///   auto dict = load(path).root().as_dict();
+///   auto dict = load(path).as_dict();
 ///   for (auto& [key, value] : dict->items) { ... }
 /// Errors: as those of `Ref`.
 template <class T>

@@ -172,6 +172,18 @@ Value::Value(Set v) : Value(std::make_shared<Set>(std::move(v))) {}
 Value::Value(Dict v) : Value(std::make_shared<Dict>(std::move(v))) {}
 Value::Value(Object v) : Value(std::make_shared<Object>(std::move(v))) {}
 
+void Value::set_unsigned(std::uint64_t number) {
+  if (std::in_range<std::int64_t>(number)) {
+    return;
+  }
+  BigInt big;
+  for (std::size_t i = 0; i < sizeof(number); ++i) {
+    big.bytes += static_cast<char>(number >> (8 * i) & 0xffU);
+  }
+  big.bytes += '\0'; // the sign
+  *this = std::move(big);
+}
+
 void Value::release() {
   if (owners() != 1 || is_flat(*this)) {
     return;
