@@ -36,9 +36,7 @@ void print_ends(const char* name, const nn::Module& net) {
 int main() {
   ls::start_sim({.devices = 2});
   const auto trained = ls::resnet18();
-  ls::save(
-      ls::checkpoint({{"state_dict", ls::state_dict(*trained)}}),
-      "resnet18.pth");
+  ls::save({{"state_dict", trained}}, "resnet18.pth");
 
   const auto net = ls::resnet18();
   ls::load_weights(*net, "resnet18.pth");

@@ -42,7 +42,7 @@ void try_load(
 }
 
 void save(const torch::nn::Module& module) {
-  ls::save(ls::checkpoint({{"state_dict", ls::state_dict(module)}}), kFile);
+  ls::save({{"state_dict", module}}, kFile);
 }
 
 int main() {

@@ -5,8 +5,7 @@
 //   target_link_libraries(app PRIVATE lockstep::lockstep)
 //   #include <lockstep/lockstep.h>
 // It takes narrow headers of LibTorch; include <torch/torch.h> before it if you
-// use more. The trainer behind `lockstep train` is lockstep::train, with
-// headers of its own.
+// use more. The trainer behind `lockstep train` is in lockstep::train.
 #pragma once
 
 // IWYU pragma: begin_exports
@@ -60,4 +59,10 @@
 #include "lockstep/tensor/python_text.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/tensor/state_dict.h"
+#include "lockstep/train/checkpoint_writer.h"
+#include "lockstep/train/observer.h"
+#include "lockstep/train/resume.h"
+#include "lockstep/train/sample_order.h"
+#include "lockstep/train/state_parts.h"
+#include "lockstep/train/trainer.h"
 // IWYU pragma: end_exports

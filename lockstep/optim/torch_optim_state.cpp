@@ -111,6 +111,10 @@ std::vector<ParamGroup> param_groups(const torch::optim::Optimizer& optimizer) {
   return groups_of(optimizer, internal::torch_kind(optimizer, "optim.options"));
 }
 
+void load_state(torch::optim::Optimizer& optimizer, const ckpt::Value& state) {
+  static_cast<void>(load_state_dict(optimizer, state));
+}
+
 void set_options(
     torch::optim::Optimizer& optimizer,
     const std::vector<ParamGroup>& groups) {

@@ -3,14 +3,16 @@
 // State dictionaries of LibTorch's own optimizers, as Python writes them: what
 // one side saves, the other side's `load_state_dict` takes and goes on with.
 //   torch::optim::Adam optimizer(net->parameters(), 1e-3);
-//   save(state_dict(optimizer), "optimizer.pth");
-//   load_state_dict(optimizer, load("optimizer.pth").root());
+//   save(optimizer, "optimizer.pth");
+//   load_state(optimizer, load("optimizer.pth"));
 #pragma once
 
+#include <concepts>
 #include <vector>
 
 #include "lockstep/ckpt/value.h"
 #include "lockstep/optim/param_group.h"
+#include "lockstep/tensor/checkpoint.h"
 
 namespace torch::optim {
 class Optimizer;
@@ -42,6 +44,15 @@ ckpt::Value state_dict(const torch::optim::Optimizer& optimizer);
 std::vector<ParamGroup> load_state_dict(
     torch::optim::Optimizer& optimizer,
     const ckpt::Value& state);
+
+/// For `save` and `load_state`, as if these were members.
+template <std::convertible_to<const torch::optim::Optimizer&> T>
+struct SavedAs<T> {
+  static ckpt::Value value(const torch::optim::Optimizer& optimizer) {
+    return state_dict(optimizer);
+  }
+};
+void load_state(torch::optim::Optimizer& optimizer, const ckpt::Value& state);
 
 /// Gives the groups of `optimizer` those options of `groups`, one for each,
 /// that LibTorch has. Errors: throws kInvalidArgument for one that is no

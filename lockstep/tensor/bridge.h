@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "lockstep/ckpt/convert.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/tensor/state_dict.h"
 
@@ -66,6 +67,14 @@ class TensorReader {
 
 /// Shorthand for a reader used once.
 at::Tensor to_tensor(const ckpt::Tensor& tensor);
+
+/// `entry.to<at::Tensor>()`; each shares no storage with another.
+template <>
+struct ckpt::FromValue<at::Tensor> {
+  static at::Tensor get(const ckpt::Entry& entry) {
+    return to_tensor(entry.to<ckpt::Tensor>());
+  }
+};
 
 /// An int, a float, or a real tensor of one element, as scripts save numbers;
 /// nothing for any other value. Errors: as `TensorReader::tensor`.

@@ -3,29 +3,77 @@
 
 #include <c10/util/Exception.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/compat.h"
 
 namespace lockstep {
-namespace {
 
-struct Convert {
+// One builder for the whole file: shared storages stay shared.
+struct CheckpointEntry::Convert {
   ValueBuilder& builder;
+  std::string place = {};
 
   ckpt::Value operator()(const ckpt::Value& value) const {
     return value;
   }
   ckpt::Value operator()(const StateDict& weights) const {
-    return builder.state_dict(weights);
+    return here([&] { return builder.state_dict(weights); });
   }
   ckpt::Value operator()(const at::Tensor& tensor) const {
-    return builder.tensor(tensor);
+    return here([&] { return builder.tensor(tensor); });
+  }
+  ckpt::Value operator()(const Items& items) const {
+    ckpt::Value dict = ckpt::Dict();
+    for (const auto& [key, entry] : items) {
+      dict.set(key, below(key, entry));
+    }
+    return dict;
+  }
+  ckpt::Value operator()(const std::vector<CheckpointEntry>& entries) const {
+    ckpt::List list;
+    for (const CheckpointEntry& entry : entries) {
+      list.items.push_back(below(std::to_string(list.items.size()), entry));
+    }
+    return list;
+  }
+
+ private:
+  [[nodiscard]] ckpt::Value below(
+      const std::string& key,
+      const CheckpointEntry& entry) const {
+    const std::string inside = place.empty() ? key : place + "." + key;
+    return std::visit(Convert{builder, inside}, entry.data_);
+  }
+
+  // What fails says where.
+  template <class F>
+  ckpt::Value here(const F& convert) const {
+    try {
+      return convert();
+    } catch (const Exception& failure) {
+      Error error = failure.error();
+      if (!place.empty()) {
+        error.message = format("'{}': {}", escape(place), error.message);
+      }
+      raise(std::move(error));
+    }
   }
 };
 
-} // namespace
+void internal::raise_empty_part() {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "tensor.save",
+       .message = "a module or optimizer to save is null"});
+}
+
+ckpt::Value CheckpointEntry::value() const {
+  ValueBuilder builder;
+  return std::visit(Convert{builder}, data_);
+}
 
 Checkpoint
 load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
@@ -41,17 +89,10 @@ load(const std::string& path, const LoadOptions& options, FileSystem& fs) {
     TORCH_WARN(escape(path), ": ", to_string(warning));
   }
   map_locations(file.root, options.map_location);
-  return {std::move(file.root), path};
-}
-
-ckpt::Value checkpoint(
-    std::initializer_list<std::pair<std::string, CheckpointEntry>> entries) {
-  ValueBuilder builder;
-  ckpt::Dict dict;
-  for (const auto& [key, entry] : entries) {
-    dict.items.emplace_back(key, std::visit(Convert{builder}, entry.data()));
-  }
-  return dict;
+  return Checkpoint(
+      std::move(file.root),
+      "",
+      std::make_shared<const std::string>(path));
 }
 
 void save(
@@ -59,9 +100,7 @@ void save(
     const std::string& path,
     FileSystem& fs) {
   check_torch_version();
-  ValueBuilder builder;
-  ckpt::save(path, std::visit(Convert{builder}, content.data()), {}, fs)
-      .value();
+  ckpt::save(path, content.value(), {}, fs).value();
 }
 
 } // namespace lockstep

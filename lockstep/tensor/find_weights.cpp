@@ -112,25 +112,6 @@ std::vector<std::string> entries_with_weights(const ckpt::Value& root) {
 
 } // namespace
 
-ckpt::Value Checkpoint::operator[](std::string_view key) && {
-  const Checkpoint& self = *this;
-  return self[key];
-}
-
-const ckpt::Value& Checkpoint::operator[](std::string_view key) const& {
-  if (const ckpt::Value* value = root_.find(key)) {
-    return *value;
-  }
-  const std::string near = nearest(key, string_keys(root_));
-  raise(
-      {.code = ErrorCode::kNotFound,
-       .op = "tensor.load",
-       .message = format("the file has no key '{}'", escape(key)),
-       .hint = near.empty() ? contents(root_)
-                            : "did you mean '" + escape(near) + "'?",
-       .path = path_});
-}
-
 FoundWeights find_state_dict(const ckpt::Value& root) {
   const ckpt::WeightsPlace place = ckpt::locate_weights(root);
   const double share = place.key.empty() ? kHalf : 0;

@@ -267,9 +267,16 @@ LoadReport load_weights(
       path,
       {.map_location = options.map_location, .byteorder = options.byteorder},
       fs);
-  const FoundWeights found = weights_of(file.root(), options.key);
+  return load_weights(module, file, options);
+}
+
+LoadReport load_weights(
+    torch::nn::Module& module,
+    const ckpt::Entry& file,
+    const LoadWeightsOptions& options) {
+  const FoundWeights found = weights_of(file, options.key);
   if (found.is_uncalled) {
-    TORCH_WARN(escape(path), " ", ckpt::kUncalledText);
+    TORCH_WARN(escape(file.file()), " ", ckpt::kUncalledText);
   }
   LoadReport report = load_fitting(module, found.weights, options);
   if (!found.note.empty()) {

@@ -18,6 +18,10 @@
 #include "lockstep/tensor/map_location.h"
 #include "lockstep/tensor/state_dict.h"
 
+namespace lockstep::ckpt {
+class Entry;
+} // namespace lockstep::ckpt
+
 namespace torch::nn {
 class Module;
 } // namespace torch::nn
@@ -62,6 +66,14 @@ LoadReport load_weights(
     const std::string& path,
     const LoadWeightsOptions& options = {},
     FileSystem& fs = real_fs());
+
+/// The same from a file that was opened, or an entry of it. Tensors go where
+/// `load` was told to put them: only `key`, `strict`, `by_position`, `first`
+/// and `may_differ` of `options` count.
+LoadReport load_weights(
+    torch::nn::Module& module,
+    const ckpt::Entry& file,
+    const LoadWeightsOptions& options = {});
 
 /// The same for weights that were found already: a dict of tensors. Only
 /// `strict`, `by_position`, `first` and `may_differ` of `options` count.

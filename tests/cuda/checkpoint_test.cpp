@@ -36,7 +36,7 @@ std::vector<at::Tensor> loaded(
     const std::string& file,
     const LoadOptions& options) {
   const Checkpoint found = load(CudaAnswers::get().path(file), options);
-  return tensors_of(find_state_dict(found.root()).weights);
+  return tensors_of(find_state_dict(found).weights);
 }
 
 TEST_F(Checkpoint_CUDA, PythonReadsOurFiles) {
@@ -90,7 +90,7 @@ TEST_F(Checkpoint_CUDA, ModulesTakeFilesOfAnyDevice) {
       const Checkpoint found = load(CudaAnswers::get().path(file));
       load_state_dict(
           *net,
-          find_state_dict(found.root()).weights,
+          find_state_dict(found).weights,
           {.strip_prefix = "module."});
       test::expect_on(test::state_of(*net), device);
       test::expect_same(test::state_of(*net), CudaAnswers::get().state());
@@ -101,7 +101,8 @@ TEST_F(Checkpoint_CUDA, ModulesTakeFilesOfAnyDevice) {
 TEST_F(Checkpoint_CUDA, ViewsOfOneStorageStayViews) {
   const test::ScratchDir folder;
   const at::Tensor base = torch::arange(12.0, kGpu).view({3, 4});
-  ckpt::Value root = checkpoint({{"base", base}, {"row", base[1]}});
+  ckpt::Value root =
+      CheckpointEntry({{"base", base}, {"row", base[1]}}).value();
   for (const bool is_cuda : {false, true}) {
     if (is_cuda) {
       map_locations(root, kGpu);
@@ -131,7 +132,7 @@ TEST_F(Checkpoint_CUDA, OtherDtypesAndLayoutsKeepTheirBits) {
     save(tensor, folder / "tensor.pth");
     const Checkpoint found =
         load(folder / "tensor.pth", {.map_location = kGpu});
-    const at::Tensor again = to_tensor(*found.root().as_tensor());
+    const at::Tensor again = to_tensor(*found.as_tensor());
     EXPECT_EQ(again.device(), kGpu);
     EXPECT_EQ(again.strides(), tensor.strides());
     EXPECT_TRUE(equal_bits(again, tensor));
@@ -159,8 +160,8 @@ TEST_F(Rng_CUDA, WeTakePythonsGenerators) {
   const std::vector devices{kGpu};
   train::RunState state;
   state.add(train::generator_part(devices));
-  EXPECT_EQ(to_tensor(*saved["rng"].find("cuda:0")->as_tensor()).numel(), 16);
-  EXPECT_TRUE(state.load(saved.root()).empty());
+  EXPECT_EQ(saved["rng"]["cuda:0"].to<at::Tensor>().numel(), 16);
+  EXPECT_TRUE(state.load(saved).empty());
   EXPECT_TRUE(equal_bits(
       torch::rand({100}, kGpu),
       to_tensor(*saved["next"].as_tensor())));

@@ -25,11 +25,11 @@ class TorchOptim_CUDA : public CudaTest,
                         public ::testing::WithParamInterface<TorchCase> {};
 
 Value on_host(const std::string& file) {
-  return load(CudaAnswers::get().path(file), {.map_location = "cpu"}).root();
+  return load(CudaAnswers::get().path(file), {.map_location = "cpu"});
 }
 
 Value as_saved(const std::string& file) {
-  return load(CudaAnswers::get().path(file)).root();
+  return load(CudaAnswers::get().path(file));
 }
 
 TEST_P(OptimOracle_CUDA, PythonContinuesOurFile) {

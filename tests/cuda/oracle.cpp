@@ -125,10 +125,10 @@ void CudaAnswers::save_weights() {
       .backward();
   optimizer.step();
   state_ = copies(state_of(*net));
-  const ckpt::Value all = checkpoint(
-      {{"epoch", 3},
-       {"state_dict", state_dict(*net)},
-       {"optimizer", optimizer.state_dict()}});
+  const ckpt::Value all =
+      CheckpointEntry(
+          {{"epoch", 3}, {"state_dict", net}, {"optimizer", optimizer}})
+          .value();
   ckpt::save(path("ours.pth"), all).value();
   map_locations(all, "cuda:0");
   ckpt::save(path("ours_cuda.pth"), all).value();

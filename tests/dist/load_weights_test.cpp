@@ -21,8 +21,7 @@ TEST(DdpWeights, TakeTheWeightsOfEveryWrapper) {
   ASSERT_GT(files.size(), 35U);
   const auto errors =
       dist::run_thread_ranks(1, [&](const dist::ProcessGroup& group) {
-        const StateDict expected =
-            to_state_dict(load(folder / "bare.pt").root());
+        const StateDict expected = to_state_dict(load(folder / "bare.pt"));
         const torch::nn::Sequential net(
             torch::nn::Linear(2, 2),
             torch::nn::BatchNorm1d(2));

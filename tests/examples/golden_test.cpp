@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The examples from the outside. Each file of examples/golden is a session of
-// one example: lines "$ [VARIABLE=value...] name [arguments]", or with
-// `lockstep run` in front of the name, and standard output, standard error and
-// exit status below. Set LOCKSTEP_UPDATE_GOLDEN=1 to write them anew. Code that
-// README.md and the pages of docs/ show is a part of an example, or of a
-// project in examples/projects, whose sessions tests/consumer runs. The
-// commands of docs/resume.md are run here, and so is scripts/same_bits.sh.
+// The examples from the outside. Each file of examples/golden and of
+// examples/notes/golden is a session of one example: lines "$
+// [VARIABLE=value...] name [arguments]", or with `lockstep run` in front of the
+// name, and standard output, standard error and exit status below. Set
+// LOCKSTEP_UPDATE_GOLDEN=1 to write them anew. Code that README.md and the
+// pages of docs/ show is a part of an example, or of a project in
+// examples/projects, whose sessions tests/consumer runs. The commands of
+// docs/resume.md are run here, and so is scripts/same_bits.sh.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -40,9 +41,11 @@ std::string session_of(const std::string& line) {
   const test::ShellOutcome outcome = test::run_shell(
       "cd '" + folder.path() + "' && unset LOCKSTEP_SIM_DEVICES " +
       "LOCKSTEP_VISIBLE_DEVICES LOCKSTEP_PLUGIN_PATH && PATH='" + kPrograms +
+      "/notes:" + kPrograms +
       ":" LOCKSTEP_BINARY_DIR "/bin':$PATH && TESTDATA='" LOCKSTEP_SOURCE_DIR
-      "/testdata' && " +
-      line);
+      "/testdata' && NOTES='" LOCKSTEP_SOURCE_DIR
+      "/examples/notes' && PYTHON='" +
+      test::python_program() + "' && " + line);
   std::string text = "$ " + line + "\n" + outcome.out;
   for (const std::string& error : split(outcome.err, '\n')) {
     text += error.empty() ? "" : "stderr: " + error + "\n";
@@ -94,10 +97,26 @@ std::vector<std::string> split_by_fence(const std::string& page) {
   return parts;
 }
 
-class Example : public testing::TestWithParam<std::string> {};
+struct Program {
+  std::string folder = {};
+  std::string stem = {};
+};
+
+std::vector<Program> programs() {
+  std::vector<Program> found;
+  for (const char* folder : {"examples", "examples/notes"}) {
+    for (const std::string& stem : stems_of(folder, ".cpp")) {
+      found.push_back({folder, stem});
+    }
+  }
+  return found;
+}
+
+class Example : public testing::TestWithParam<Program> {};
 
 TEST_P(Example, PrintsWhatItPrinted) {
-  const std::string path = "examples/golden/" + GetParam() + ".txt";
+  const std::string path =
+      GetParam().folder + "/golden/" + GetParam().stem + ".txt";
   const std::string expected = file_text(path);
   std::string actual;
   for (const std::string& line : split(expected, '\n')) {
@@ -111,17 +130,23 @@ TEST_P(Example, PrintsWhatItPrinted) {
     return;
   }
   EXPECT_EQ(actual, expected);
-  EXPECT_NE(actual, "") << "no line \"$ " << GetParam() << "\"";
+  EXPECT_NE(actual, "") << "no line \"$ " << GetParam().stem << "\"";
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All,
     Example,
-    testing::ValuesIn(stems_of("examples", ".cpp")),
-    [](const auto& param) { return param.param; });
+    testing::ValuesIn(programs()),
+    [](const auto& param) {
+      const bool is_note = param.param.folder.ends_with("notes");
+      return (is_note ? "notes_" : "") + param.param.stem;
+    });
 
 TEST(Examples, EverySessionBelongsToOne) {
   EXPECT_EQ(stems_of("examples/golden", ".txt"), stems_of("examples", ".cpp"));
+  const auto notes = stems_of("examples/notes", ".cpp");
+  EXPECT_EQ(stems_of("examples/notes/golden", ".txt"), notes);
+  EXPECT_EQ(stems_of("examples/notes", ".py"), notes);
 }
 
 // README.md and the pages below docs.

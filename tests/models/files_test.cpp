@@ -25,13 +25,10 @@ TEST(WeightFiles, FromPythonLoadBareAndWrapped) {
   const std::string wrapped = dir / "wrapped.pth";
   (void)test::run_python("models_files.py", {"write", bare, wrapped, "5"});
   const auto net = made(0);
-  (void)load_state_dict(*net, load(bare).root());
+  (void)load_state_dict(*net, load(bare));
   EXPECT_EQ(test::digest(*net), test::digest(*made(5)));
   const auto other = made(1);
-  (void)load_state_dict(
-      *other,
-      load(wrapped).root(),
-      {.strip_prefix = "module."});
+  (void)load_state_dict(*other, load(wrapped), {.strip_prefix = "module."});
   EXPECT_EQ(test::digest(*other), test::digest(*made(5)));
 }
 

@@ -45,7 +45,7 @@ class ForeignState : public testing::Test {
     folder.reset();
   }
   static Value file(const std::string& name) {
-    return load(*folder / (name + ".pt")).root();
+    return load(*folder / (name + ".pt"));
   }
 
   static std::unique_ptr<ScratchDir> folder;

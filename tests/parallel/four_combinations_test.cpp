@@ -82,7 +82,7 @@ TEST(WrappedWeights, GoIntoDataParallelAndWhatHoldsIt) {
   const test::ScratchDir folder;
   const auto files = test::python_lines("tensor_wrapped.py", {folder.path()});
   ASSERT_GT(files.size(), 35U);
-  const StateDict expected = to_state_dict(load(folder / "bare.pt").root());
+  const StateDict expected = to_state_dict(load(folder / "bare.pt"));
   torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::BatchNorm1d(2));
   DataParallel model(net, {.devices = "cpu*2"});
   Held held(model.ptr());

@@ -208,17 +208,14 @@ TEST(SimFiles, TensorsAreSavedAsCpu) {
   MemoryFs fs;
   auto net = nn::Linear(4, 3);
   net->to(sim(1));
-  save(checkpoint({{"state_dict", state_dict(*net)}}), "a.pth", fs);
+  save({{"state_dict", state_dict(*net)}}, "a.pth", fs);
   const Checkpoint as_stored = load("a.pth", {}, fs);
-  const ckpt::Value* weight = as_stored["state_dict"].find("weight");
-  ASSERT_NE(weight, nullptr);
-  ASSERT_NE(weight->as_tensor(), nullptr);
-  EXPECT_EQ(weight->as_tensor()->storage->location, "cpu");
-  EXPECT_TRUE(same_bits(to_tensor(*weight->as_tensor()), net->weight));
+  const auto weight = as_stored["state_dict"]["weight"];
+  EXPECT_EQ(weight.to<ckpt::Tensor>().storage->location, "cpu");
+  EXPECT_TRUE(same_bits(weight.to<at::Tensor>(), net->weight));
 
   const Checkpoint mapped = load("a.pth", {.map_location = sim(3)}, fs);
-  const auto there =
-      to_tensor(*mapped["state_dict"].find("weight")->as_tensor());
+  const auto there = mapped["state_dict"]["weight"].to<at::Tensor>();
   EXPECT_EQ(there.device(), sim(3));
   EXPECT_TRUE(same_bits(there, net->weight));
   auto other = nn::Linear(4, 3);

@@ -49,7 +49,7 @@ TEST_F(PythonFiles, OfWeightsLoadStrictly) {
   for (const char* name : {"net.pt", "plain.pt"}) {
     Net net;
     const Checkpoint file = load(path(name));
-    EXPECT_EQ(to_string(load_state_dict(net, file.root())), kAllMatched);
+    EXPECT_EQ(to_string(load_state_dict(net, file)), kAllMatched);
     expect_filled(net);
   }
 }
@@ -58,21 +58,20 @@ TEST_F(PythonFiles, OfAWrapperLoadWrappedOrStripped) {
   const Checkpoint file = load(path("wrapped.pt"));
   const auto inner = std::make_shared<Net>();
   Wrapper wrapped(inner);
-  EXPECT_EQ(to_string(load_state_dict(wrapped, file.root())), kAllMatched);
+  EXPECT_EQ(to_string(load_state_dict(wrapped, file)), kAllMatched);
   expect_filled(*inner);
   Net bare;
   EXPECT_EQ(
-      to_string(
-          load_state_dict(bare, file.root(), {.strip_prefix = "module."})),
+      to_string(load_state_dict(bare, file, {.strip_prefix = "module."})),
       kAllMatched);
   expect_filled(bare);
 }
 
 TEST_F(PythonFiles, CarryTheVersionsOfModules) {
   EXPECT_EQ(
-      to_state_dict(load(path("net.pt")).root()).versions,
+      to_state_dict(load(path("net.pt"))).versions,
       state_dict(Net()).versions);
-  EXPECT_TRUE(to_state_dict(load(path("plain.pt")).root()).versions.empty());
+  EXPECT_TRUE(to_state_dict(load(path("plain.pt"))).versions.empty());
 }
 
 TEST_F(PythonFiles, OfAWholeRunOpenByKey) {
@@ -119,22 +118,21 @@ TEST_F(PythonFiles, FromAGpuNeedAMapLocation) {
   EXPECT_EQ(error.message + "\n", cuda_text);
   test::MyModule net;
   EXPECT_EQ(
-      to_string(load_state_dict(
-          net,
-          load(path("cuda.pt"), {.map_location = "cpu"}).root())),
+      to_string(
+          load_state_dict(net, load(path("cuda.pt"), {.map_location = "cpu"}))),
       kAllMatched);
 }
 
 TEST_F(PythonFiles, TellWhereTheirWeightsAre) {
   const Checkpoint run = load(path("checkpoint.pth.tar"));
-  const FoundWeights found = find_state_dict(run.root());
+  const FoundWeights found = find_state_dict(run);
   EXPECT_EQ(found.key, "state_dict");
-  EXPECT_EQ(found.weights.as_dict(), run["state_dict"].as_dict());
+  EXPECT_EQ(found.weights.address(), run["state_dict"].address());
   const Checkpoint bare = load(path("net.pt"));
-  EXPECT_EQ(find_state_dict(bare.root()).key, "");
+  EXPECT_EQ(find_state_dict(bare).key, "");
   const Checkpoint list = load(path("list.pt"));
   EXPECT_EQ(
-      error_of([&] { (void)find_state_dict(list.root()); }).message,
+      error_of([&] { (void)find_state_dict(list); }).message,
       "no weights found: expected a dict of tensors or a model, or one under "
       "'state_dict' or 'model'; it holds a list, no dict");
 }
@@ -193,13 +191,12 @@ TEST(OurFiles, LoadStrictlyInPython) {
   save(state_dict(Wrapper(net)), dir / "wrapped.pt");
   const at::Tensor base = torch::arange(6).reshape({2, 3});
   save(
-      checkpoint(
-          {{"epoch", 4},
-           {"lr", 0.25},
-           {"name", "net"},
-           {"state_dict", weights},
-           {"alias", net->scale.detach()},
-           {"view", base.t()}}),
+      {{"epoch", 4},
+       {"lr", 0.25},
+       {"name", "net"},
+       {"state_dict", weights},
+       {"alias", net->scale.detach()},
+       {"view", base.t()}},
       dir / "checkpoint.pth.tar");
   EXPECT_EQ(
       test::run_python("tensor_files.py", {"read", dir.path()}),
@@ -216,7 +213,7 @@ TEST(OurFiles, LoadStrictlyInPython) {
 TEST(OurFiles, LoadBackEqual) {
   const test::ScratchDir dir;
   const auto net = test::fill(std::make_shared<Net>());
-  save(checkpoint({{"state_dict", state_dict(*net)}}), dir / "a.pt");
+  save({{"state_dict", state_dict(*net)}}, dir / "a.pt");
   Net copy;
   (void)load_state_dict(copy, load(dir / "a.pt")["state_dict"]);
   EXPECT_TRUE(test::equal(state_dict(copy), state_dict(*net)));
@@ -234,7 +231,7 @@ TEST(Load, ReadsAFileOfTheOtherByteOrderThatDoesNotSaySo) {
   zip.add("a/version", "3\n");
   write_file_atomically(real_fs(), dir / "a.pt", zip.finish()).value();
   const Checkpoint file = load(dir / "a.pt", {.byteorder = std::endian::big});
-  EXPECT_EQ(to_tensor(*file.root().as_tensor()).item<float>(), 1.0F);
+  EXPECT_EQ(to_tensor(*file.as_tensor()).item<float>(), 1.0F);
 }
 
 TEST(Load, NamesAFileThatIsNotThere) {

@@ -163,7 +163,7 @@ TEST_F(LoadWeights, FindsThemUnderAKeyWithOrWithoutPrefix) {
   const StateDict weights = state_dict(trained);
   for (const StateDict& saved : {weights, add_prefix(weights, "module.")}) {
     for (const char* key : {"state_dict", "model", "net"}) {
-      save(checkpoint({{"epoch", 3}, {key, saved}}), file());
+      save({{"epoch", 3}, {key, saved}}, file());
       MyModule net;
       load_weights(net, file());
       EXPECT_TRUE(net.fc->weight.equal(trained.fc->weight)) << key;
@@ -180,7 +180,7 @@ TEST_F(LoadWeights, KeepsTheModuleOnErrors) {
       test::error_of([&] { load_weights(net, file()); }).message,
       testing::HasSubstr("size mismatch for fc.weight"));
   EXPECT_TRUE(net.fc->weight.equal(before));
-  save(checkpoint({{"epoch", 3}}), file());
+  save({{"epoch", 3}}, file());
   EXPECT_EQ(
       test::error_of([&] { load_weights(net, file()); }).code,
       ErrorCode::kNotFound);
@@ -196,7 +196,7 @@ TEST_F(LoadWeights, ByPositionAndNotStrictly) {
   const LoadReport report = load_weights(net, file(), {.by_position = true});
   EXPECT_EQ(report.mapping.size(), 2U);
   EXPECT_TRUE(net.fc->bias.equal(trained.fc->bias));
-  save(checkpoint({{"fc.weight", trained.fc->weight.detach()}}), file());
+  save({{"fc.weight", trained.fc->weight.detach()}}, file());
   EXPECT_EQ(
       load_weights(net, file(), {.strict = false}).missing_keys,
       Keys{"fc.bias"});
@@ -299,7 +299,7 @@ TEST_F(LoadWeights, MetadataThatNamesATensorIsNoWeight) {
 }
 
 TEST_F(LoadWeights, AFileOfWhichNothingFitsIsRefused) {
-  save(checkpoint({{"other", torch::ones({1})}}), file());
+  save({{"other", torch::ones({1})}}, file());
   Chain net(1, 10);
   const Error error = test::error_of(
       [&] { load_weights(net, file(), {.may_differ = MayDiffer::kAnything}); });

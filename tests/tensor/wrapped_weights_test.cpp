@@ -53,7 +53,7 @@ class WrappedWeights : public testing::Test {
       const std::string& file,
       const LoadWeightsOptions& options = {}) {
     const StateDict expected =
-        to_state_dict(lockstep::load(*folder / "bare.pt").root());
+        to_state_dict(lockstep::load(*folder / "bare.pt"));
     for (const auto& [key, tensor] : state_dict(net).entries) {
       const torch::NoGradGuard no_grad;
       tensor.zero_();
@@ -169,8 +169,7 @@ TEST_F(WrappedWeights, TwoKeysForOneTensorAreRefused) {
 }
 
 TEST_F(WrappedWeights, TiedLayersAreInTheFileOnce) {
-  const StateDict expected =
-      to_state_dict(lockstep::load(*folder / "tied.pt").root());
+  const StateDict expected = to_state_dict(lockstep::load(*folder / "tied.pt"));
   for (const char* file :
        {"tied.safetensors",
         "tied_module.safetensors",

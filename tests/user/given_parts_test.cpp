@@ -116,7 +116,7 @@ run_training(Model& model, nn::Module& net, const Tensor& ids, bool reloads) {
     losses.push_back(loss.template item<float>());
     if (reloads && step == 0) {
       const test::ScratchDir folder;
-      save(checkpoint({{"net", state_dict(model)}}), folder.path() + "/n.pth");
+      save({{"net", state_dict(model)}}, folder.path() + "/n.pth");
       load_weights(model, folder.path() + "/n.pth");
     }
   }

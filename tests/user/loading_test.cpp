@@ -42,7 +42,7 @@ TEST(Loading, ARenamedFileSuggestsByPosition) {
   const test::ScratchDir folder;
   const std::string path = folder.path() + "/renamed.pth";
   const nn::Sequential other = numbers();
-  save(checkpoint({{"state_dict", state_dict(*other)}}), path);
+  save({{"state_dict", state_dict(*other)}}, path);
   Names net;
   const Error error = error_of([&] { load_weights(*net, path); });
   EXPECT_THAT(error.message, HasSubstr("Missing key(s) in state_dict: "));
@@ -110,7 +110,7 @@ TEST(Loading, AnUncalledStateDictIsNamed) {
   const std::string python = test::run_python("user_files.py", {folder.path()});
   const Checkpoint file = load(folder.path() + "/uncalled.pt");
   nn::Linear net(3, 2);
-  const Error error = error_of([&] { load_state_dict(*net, file.root()); });
+  const Error error = error_of([&] { load_state_dict(*net, file); });
   EXPECT_EQ(error.message + "\n", python);
   EXPECT_THAT(
       error.hint,

@@ -24,8 +24,7 @@ int main(int argc, char** argv) try {
     sgd.step();
     std::printf("step %d: loss %.2f\n", step, loss.item<double>());
   }
-  const auto state = ls::checkpoint({{"state_dict", ls::state_dict(*net)}});
-  ls::save(state, "checkpoint.pth.tar");
+  ls::save({{"state_dict", net}, {"optimizer", sgd}}, "checkpoint.pth.tar");
   // Any file: with or without "module.", a whole model, from GPUs not here.
   ls::load_weights(*net, argc > 1 ? argv[1] : "checkpoint.pth.tar");
 } catch (const ls::Exception& error) {
