@@ -11,8 +11,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/group_impl.h"
-#include "lockstep/dist/internal/two_sided_groups.h"
 #include "lockstep/dist/objects.h"
+#include "lockstep/optim/two_sided_groups.h"
 
 namespace lockstep {
 namespace {
@@ -96,8 +96,7 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
     const MakeOptimizer& make,
     dist::ProcessGroup group)
     : group_(dist::group_or_default(std::move(group))),
-      both_(std::make_unique<dist::internal::TwoSidedGroups>(
-          "the optimizer within")) {
+      both_(std::make_unique<TwoSidedGroups>("the optimizer within")) {
   both_->groups = std::move(params).groups();
   share_out();
   std::vector<ParamGroup> own;

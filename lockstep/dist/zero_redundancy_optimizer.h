@@ -18,15 +18,11 @@
 
 #include "lockstep/dist/process_group.h"
 #include "lockstep/optim/optimizer.h"
-
-namespace torch::optim {
-class Optimizer;
-} // namespace torch::optim
+#include "lockstep/optim/torch_optimizer.h"
 
 namespace lockstep {
-namespace dist::internal {
+
 class TwoSidedGroups;
-} // namespace dist::internal
 
 /// Makes an optimizer of a rank's part of the parameters, in as many groups as
 /// there are in all; a group of which the rank has nothing holds an empty
@@ -93,20 +89,12 @@ class ZeroRedundancyOptimizer final : public Optimizer {
   [[nodiscard]] const Part& own_part() const;
 
   dist::ProcessGroup group_;
-  std::unique_ptr<dist::internal::TwoSidedGroups> both_;
+  std::unique_ptr<TwoSidedGroups> both_;
   /// By their numbers.
   std::vector<at::Tensor> params_ = {};
   std::vector<Part> parts_ = {};
   std::unique_ptr<Optimizer> own_;
   std::optional<ckpt::Value> consolidated_ = {};
 };
-
-/// One of LibTorch's optimizers as ours. Changed options in `param_groups()`
-/// count from the next step on, those that LibTorch has; so do changes of
-/// LibTorch's groups, by its schedulers or by whoever kept a pointer.
-/// Errors: as `state_dict(const torch::optim::Optimizer&)`; `step` throws
-/// kInvalidArgument if both sides changed one option since the last step.
-std::unique_ptr<Optimizer> from_torch(
-    std::unique_ptr<torch::optim::Optimizer> optimizer);
 
 } // namespace lockstep

@@ -4,59 +4,28 @@
 #include <cmath>
 #include <numbers>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
 
 namespace lockstep {
 
+using internal::refuse_schedule;
+using internal::require_positive;
+using internal::spread;
+
 namespace {
-
-[[noreturn]] void refuse_cycle(std::string message) {
-  raise(
-      {.code = ErrorCode::kInvalidArgument,
-       .op = "optim.schedule",
-       .message = std::move(message)});
-}
-
-std::int64_t positive(std::string_view name, std::int64_t value) {
-  if (value <= 0) {
-    refuse_cycle(
-        format("Expected positive integer {}, but got {}", name, value));
-  }
-  return value;
-}
 
 std::int64_t total_of(const OneCycleLROptions& options) {
   if (options.total_steps) {
-    return positive("total_steps", *options.total_steps);
+    return require_positive("total_steps", *options.total_steps);
   }
   if (!options.epochs || !options.steps_per_epoch) {
-    refuse_cycle(
+    refuse_schedule(
         "You must define either total_steps OR (epochs AND steps_per_epoch)");
   }
-  const std::int64_t epochs = positive("epochs", *options.epochs);
-  return epochs * positive("steps_per_epoch", *options.steps_per_epoch);
-}
-
-/// One value for each group.
-std::vector<double> spread(
-    std::string_view name,
-    const std::vector<double>& values,
-    std::size_t num_groups) {
-  if (values.size() == 1) {
-    return std::vector<double>(num_groups, values[0]);
-  }
-  if (values.size() != num_groups) {
-    refuse_cycle(format(
-        "{} must have the same length as optimizer.param_groups. {} has {} "
-        "values, param_groups has {}.",
-        name,
-        name,
-        values.size(),
-        num_groups));
-  }
-  return values;
+  const std::int64_t epochs = require_positive("epochs", *options.epochs);
+  return epochs * require_positive("steps_per_epoch", *options.steps_per_epoch);
 }
 
 /// PyTorch up to 2.0 saved the function itself, as the attribute
@@ -85,18 +54,18 @@ std::string saved_strategy(const ckpt::Value& state, const std::string& own) {
 
 } // namespace
 
-OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
-    : Scheduler(optimizer),
+OneCycleLR::OneCycleLR(OptimizerRef optimizer, const OneCycleLROptions& options)
+    : Scheduler(std::move(optimizer)),
       total_steps_(total_of(options)),
       anneal_strategy_(options.anneal_strategy),
       cycle_momentum_(options.cycle_momentum) {
   if (!(options.pct_start >= 0 && options.pct_start <= 1)) {
-    refuse_cycle(format(
+    refuse_schedule(format(
         "Expected float between 0 and 1 pct_start, but got {}",
         shortest(options.pct_start)));
   }
   if (anneal_strategy_ != "cos" && anneal_strategy_ != "linear") {
-    refuse_cycle(format(
+    refuse_schedule(format(
         "anneal_strategy must be one of 'cos' or 'linear', instead got {}",
         escape(anneal_strategy_)));
   }
@@ -148,12 +117,7 @@ void OneCycleLR::set_bounds(const OneCycleLROptions& options) {
   const std::vector<double> max_lr = spread("max_lr", options.max_lr, count);
   const bool is_start = options.last_epoch == -1;
   if (cycle_momentum_) {
-    use_beta1_ = groups()[0].find("betas") != nullptr;
-    if (!use_beta1_ && groups()[0].find("momentum") == nullptr) {
-      refuse_cycle(
-          "optimizer must support momentum or beta1 with `cycle_momentum` "
-          "option enabled");
-    }
+    use_beta1_ = internal::uses_beta1(groups()[0]);
   }
   const auto base = spread("base_momentum", options.base_momentum, count);
   const auto max = spread("max_momentum", options.max_momentum, count);
@@ -164,7 +128,7 @@ void OneCycleLR::set_bounds(const OneCycleLROptions& options) {
     group.set("max_lr", max_lr[i]);
     group.set("min_lr", initial_lr / options.final_div_factor);
     if (cycle_momentum_) {
-      set_momentum(group, max[i]);
+      internal::set_momentum(group, use_beta1_, max[i]);
       group.set("max_momentum", max[i]);
       group.set("base_momentum", base[i]);
     }
@@ -179,17 +143,9 @@ double OneCycleLR::anneal(double start, double end, double share) const {
   return end + (start - end) / 2.0 * wave;
 }
 
-void OneCycleLR::set_momentum(ParamGroup& group, double momentum) const {
-  if (use_beta1_) {
-    group.set("betas", ckpt::Value::tuple({momentum, group.betas().second}));
-  } else {
-    group.set("momentum", momentum);
-  }
-}
-
 std::vector<double> OneCycleLR::get_lr() {
   if (last_epoch() > total_steps_) {
-    refuse_cycle(format(
+    refuse_schedule(format(
         "Tried to step {} times. The specified number of total steps is {}",
         last_epoch(),
         total_steps_));
@@ -203,7 +159,8 @@ std::vector<double> OneCycleLR::get_lr() {
   }
   const Phase& phase = phases_[index];
   if (phase.end_step == start_step) {
-    refuse_cycle("float division by zero: a phase of the cycle has no steps");
+    refuse_schedule(
+        "float division by zero: a phase of the cycle has no steps");
   }
   const double share = (step - start_step) / (phase.end_step - start_step);
   std::vector<double> lrs;
@@ -213,8 +170,9 @@ std::vector<double> OneCycleLR::get_lr() {
         group.number(phase.end_lr),
         share));
     if (cycle_momentum_) {
-      set_momentum(
+      internal::set_momentum(
           group,
+          use_beta1_,
           anneal(
               group.number(phase.start_momentum),
               group.number(phase.end_momentum),

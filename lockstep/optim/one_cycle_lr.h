@@ -44,7 +44,7 @@ struct OneCycleLROptions {
 class OneCycleLR final : public Scheduler {
  public:
   /// Errors: throws kInvalidArgument with PyTorch's text.
-  OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options);
+  OneCycleLR(OptimizerRef optimizer, const OneCycleLROptions& options);
 
  private:
   /// A stretch of the run; names are options of the parameter groups.
@@ -65,7 +65,6 @@ class OneCycleLR final : public Scheduler {
   [[nodiscard]] std::vector<Phase> saved_phases(const ckpt::Value& state) const;
   void set_bounds(const OneCycleLROptions& options);
   [[nodiscard]] double anneal(double start, double end, double share) const;
-  void set_momentum(ParamGroup& group, double momentum) const;
 
   std::int64_t total_steps_ = 0;
   std::vector<Phase> phases_;

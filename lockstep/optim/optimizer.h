@@ -9,13 +9,20 @@
 //   save(optimizer.state_dict(), "optimizer.pth");
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/workers.h"
 #include "lockstep/ckpt/value.h"
 #include "lockstep/optim/param_group.h"
+
+namespace torch::optim {
+class Optimizer;
+} // namespace torch::optim
 
 namespace lockstep {
 
@@ -61,14 +68,58 @@ class Optimizer {
   /// the caller.
   virtual void use_workers(Workers workers) = 0;
 
+  /// Options in them may be changed. A wrapper of another optimizer gives it
+  /// the changes at its next `step`, or by `apply_options`.
   virtual std::vector<ParamGroup>& param_groups() noexcept = 0;
   [[nodiscard]] virtual const std::vector<ParamGroup>& param_groups()
       const noexcept = 0;
+  /// Gives the optimizer within, if there is one, what was changed in
+  /// `param_groups()`. Schedulers call it.
+  virtual void apply_options() {}
+  /// Equal for all wrappers of one optimizer of LibTorch's.
+  [[nodiscard]] virtual const void* identity() const noexcept {
+    return this;
+  }
 
  private:
   friend class Scheduler;
   /// `step_calls()` when the first schedule began.
   std::optional<std::int64_t> calls_before_schedules_ = {};
+};
+
+/// An optimizer as an argument: what takes one of these takes an `Optimizer&`
+/// or one of LibTorch's (`from_torch`), which must outlive it, or shares a
+/// `std::shared_ptr<Optimizer>`.
+class OptimizerRef {
+ public:
+  // Implicit on purpose: `StepLR scheduler(sgd, {.step_size = 30})`.
+  // NOLINTBEGIN(google-explicit-constructor)
+  OptimizerRef(Optimizer& optimizer)
+      : optimizer_(std::shared_ptr<Optimizer>(), &optimizer) {}
+  /// Errors: throws kUnsupported for a class that `from_torch` does not know.
+  OptimizerRef(torch::optim::Optimizer& optimizer);
+  /// Errors: throws kInvalidArgument for null.
+  template <std::derived_from<Optimizer> T>
+  OptimizerRef(std::shared_ptr<T> optimizer)
+      : optimizer_(not_null(std::move(optimizer))) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  Optimizer& operator*() const noexcept {
+    return *optimizer_;
+  }
+  Optimizer* operator->() const noexcept {
+    return optimizer_.get();
+  }
+  /// True if both are one optimizer.
+  friend bool operator==(const OptimizerRef& a, const OptimizerRef& b) {
+    return a->identity() == b->identity();
+  }
+
+ private:
+  static std::shared_ptr<Optimizer> not_null(
+      std::shared_ptr<Optimizer> optimizer);
+
+  std::shared_ptr<Optimizer> optimizer_;
 };
 
 } // namespace lockstep

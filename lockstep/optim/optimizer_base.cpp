@@ -127,6 +127,17 @@ std::vector<NamedOption> merged(
 
 } // namespace
 
+std::shared_ptr<Optimizer> OptimizerRef::not_null(
+    std::shared_ptr<Optimizer> optimizer) {
+  if (optimizer == nullptr) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "optim.schedule",
+         .message = "NoneType is not an Optimizer"});
+  }
+  return optimizer;
+}
+
 at::Tensor& ParamState::operator[](std::string_view key) {
   const auto found = std::ranges::find_if(tensors, [&](const auto& entry) {
     return entry.first == key;

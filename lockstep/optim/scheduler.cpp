@@ -29,29 +29,6 @@ constexpr const char* kOrderText =
     "See more details at "
     "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate";
 
-ckpt::Value list_of(const std::vector<double>& numbers) {
-  return ckpt::List{.items = {numbers.begin(), numbers.end()}};
-}
-
-std::vector<double> per_group(
-    const internal::StateReader& reader,
-    std::string_view key,
-    std::size_t num_groups) {
-  std::vector<double> numbers = reader.numbers(key);
-  if (numbers.size() != num_groups) {
-    raise(
-        {.code = ErrorCode::kMismatch,
-         .op = "optim.load",
-         .message = format(
-             "'{}' of scheduler state: expected {} values, one per parameter "
-             "group, got {}",
-             key,
-             num_groups,
-             numbers.size())});
-  }
-  return numbers;
-}
-
 } // namespace
 
 void Scheduler::begin(std::int64_t last_epoch) {
@@ -70,43 +47,60 @@ void Scheduler::begin(std::int64_t last_epoch) {
     ++index;
   }
   last_epoch_ = last_epoch;
-  if (!optimizer_.calls_before_schedules_) {
-    optimizer_.calls_before_schedules_ = optimizer_.step_calls();
+  if (!optimizer_->calls_before_schedules_) {
+    optimizer_->calls_before_schedules_ = optimizer_->step_calls();
   }
+  initial_step();
+}
+
+void Scheduler::initial_step() {
+  step_count_ = 0;
   is_initial_ = true;
-  advance();
+  advance(Order::kGiven);
   is_initial_ = false;
 }
 
 void Scheduler::step() {
-  if (step_count_ == 1) {
-    warn_of_order();
-  }
-  advance();
+  advance(Order::kChecked);
 }
 
 void Scheduler::fast_forward(std::int64_t steps) {
   for (std::int64_t i = 0; i < steps; ++i) {
-    advance();
+    advance(Order::kGiven);
   }
 }
 
 void Scheduler::warn_of_order() const {
-  const auto steps = optimizer_.step_calls();
-  if (steps && steps == optimizer_.calls_before_schedules_) {
+  const auto steps = optimizer_->step_calls();
+  if (steps && steps == optimizer_->calls_before_schedules_) {
     TORCH_WARN(kOrderText);
   }
 }
 
-void Scheduler::advance() {
+void Scheduler::advance(Order order) {
+  if (order == Order::kChecked && step_count_ == 1) {
+    warn_of_order();
+  }
   ++step_count_;
   ++last_epoch_;
-  const std::vector<double> values = get_lr();
-  LOCKSTEP_CHECK(values.size() == groups().size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    groups()[i].set_lr(values[i]);
+  go_to(last_epoch_, get_lr());
+}
+
+void Scheduler::restart() {
+  last_epoch_ = 0;
+  go_to(0, closed_form_lr());
+}
+
+void Scheduler::go_to(
+    std::int64_t last_epoch,
+    const std::vector<double>& rates) {
+  std::vector<ParamGroup>& all = groups();
+  LOCKSTEP_CHECK(rates.size() == all.size());
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    all[i].set_lr(rates[i]);
   }
-  last_lr_ = values;
+  optimizer_->apply_options();
+  set_position(last_epoch, rates);
 }
 
 std::vector<double> Scheduler::scaled_lrs(double factor) const {
@@ -133,12 +127,15 @@ const std::vector<double>& Scheduler::base_lrs() const {
 
 ckpt::Value Scheduler::state_dict() const {
   ckpt::Dict state = {.items = own_state()};
-  state.items.emplace_back("base_lrs", list_of(base_lrs_));
+  state.items.emplace_back("base_lrs", internal::list_of(base_lrs_));
   state.items.emplace_back("last_epoch", last_epoch_);
   state.items.emplace_back("_step_count", step_count_);
   state.items.emplace_back("_is_initial", false);
   state.items.emplace_back("_get_lr_called_within_step", false);
-  state.items.emplace_back("_last_lr", list_of(last_lr_));
+  state.items.emplace_back("_last_lr", internal::list_of(last_lr_));
+  for (ckpt::Item& item : late_state()) {
+    state.items.push_back(std::move(item));
+  }
   return state;
 }
 
@@ -152,7 +149,7 @@ void Scheduler::load_state_dict(const ckpt::Value& state) {
                                       ? reader.integer("_step_count")
                                       : last_epoch + 1;
   std::vector<double> last_lr =
-      reader.has("_last_lr") ? per_group(reader, "_last_lr", groups().size())
+      reader.has("_last_lr") ? reader.per_group("_last_lr", groups().size())
                              : scaled_lrs(1.0);
   load_own_state(state);
   base_lrs_ = std::move(base_lrs);

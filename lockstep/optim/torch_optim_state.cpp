@@ -10,7 +10,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/internal/packed_state.h"
 #include "lockstep/optim/internal/torch_kinds.h"
-#include "lockstep/optim/torch_groups.h"
+#include "lockstep/optim/internal/torch_memory.h"
+#include "lockstep/optim/torch_optimizer.h"
 
 namespace lockstep {
 
@@ -20,17 +21,6 @@ using internal::TorchKind;
 using torch::optim::OptimizerParamGroup;
 using StateMap = std::remove_cvref_t<
     decltype(std::declval<torch::optim::Optimizer&>().state())>;
-
-std::vector<ParamGroup> groups_of(
-    const torch::optim::Optimizer& optimizer,
-    const TorchKind& kind) {
-  std::vector<ParamGroup> groups;
-  for (const OptimizerParamGroup& group : optimizer.param_groups()) {
-    groups.push_back(
-        {.params = group.params(), .options = kind.options(group.options())});
-  }
-  return groups;
-}
 
 bool has_content(const ParamState& entry) {
   return std::ranges::any_of(entry.tensors, [](const auto& item) {
@@ -86,9 +76,15 @@ StateMap to_map(
 
 } // namespace
 
+ckpt::Value internal::pack_torch(
+    const torch::optim::Optimizer& optimizer,
+    const std::vector<ParamGroup>& groups) {
+  return pack(groups, state_of(optimizer, torch_kind(optimizer, "optim.save")));
+}
+
 ckpt::Value state_dict(const torch::optim::Optimizer& optimizer) {
-  const TorchKind& kind = internal::torch_kind(optimizer, "optim.save");
-  return internal::pack(groups_of(optimizer, kind), state_of(optimizer, kind));
+  static_cast<void>(internal::torch_kind(optimizer, "optim.save"));
+  return internal::pack_torch(optimizer, param_groups(optimizer));
 }
 
 std::vector<ParamGroup> load_state_dict(
@@ -97,18 +93,32 @@ std::vector<ParamGroup> load_state_dict(
   const TorchKind& kind = internal::torch_kind(optimizer, "optim.load");
   auto [loaded, table] = internal::unpack(
       state,
-      groups_of(optimizer, kind),
+      internal::torch_groups(optimizer),
       kind.options(optimizer.defaults()),
       kind.rules);
   StateMap map = to_map(optimizer, table, kind);
   // Nothing below fails: the rules have read every option.
   set_options(optimizer, loaded);
   optimizer.state() = std::move(map);
+  const bool has_schedule = std::ranges::any_of(loaded, [](const auto& group) {
+    return group.find("initial_lr") != nullptr;
+  });
+  if (has_schedule || internal::find_memory(optimizer) != nullptr) {
+    const auto memory = internal::memory_of(optimizer);
+    memory->groups = loaded;
+    memory->mark_as_seen(internal::torch_groups(optimizer));
+  }
   return std::move(loaded);
 }
 
 std::vector<ParamGroup> param_groups(const torch::optim::Optimizer& optimizer) {
-  return groups_of(optimizer, internal::torch_kind(optimizer, "optim.options"));
+  std::vector<ParamGroup> groups = internal::torch_groups(optimizer);
+  const auto memory = internal::find_memory(optimizer);
+  if (memory != nullptr) {
+    memory->take(groups);
+    groups = memory->groups;
+  }
+  return groups;
 }
 
 void load_state(torch::optim::Optimizer& optimizer, const ckpt::Value& state) {

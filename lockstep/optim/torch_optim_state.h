@@ -24,6 +24,8 @@ namespace lockstep {
 /// RMSprop, Adagrad or a class derived from one of them. Options that only
 /// Python has get Python's defaults; `step` becomes a tensor. State is in the
 /// order of the parameters, since LibTorch does not keep that of first use.
+/// What a scheduler on it keeps in the groups, `initial_lr` and the like, is
+/// saved.
 ///
 /// Ownership: tensors alias the live state; save or copy before `step`.
 /// Errors: throws kUnsupported for another optimizer and for sparse state;
@@ -31,10 +33,12 @@ namespace lockstep {
 ckpt::Value state_dict(const torch::optim::Optimizer& optimizer);
 
 /// Takes over saved state and options, by position, as Python does: tensors are
-/// copied to their parameter's device and dtype. What LibTorch has no place for
-/// is only in the groups that are returned, with all options as Python would
-/// have them now: `initial_lr` and the like, names of parameters, `foreach` and
-/// `fused`, which choose how a step is computed and not what it computes.
+/// copied to their parameter's device and dtype. Returns the groups with all
+/// options as Python would have them now, also what LibTorch has no place for:
+/// `initial_lr` and the like, names of parameters, `foreach` and `fused`, which
+/// choose how a step is computed and not what it computes. If a scheduler is on
+/// `optimizer`, or was on the saved one, that is kept for the next scheduler
+/// and `state_dict`, as `from_torch` says.
 ///
 /// Errors: throws kMismatch with PyTorch's text (number of groups, sizes of
 /// groups), for shapes and for another optimizer's state; kUnsupported for

@@ -8,11 +8,15 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
+
+#include "lockstep/optim/torch_optim_state.h"
 
 namespace lockstep {
 
-/// A shared optimizer behind the name `module()`.
+/// A shared optimizer behind the name `module()`: ours, or one of
+/// torch::optim's SGD, Adam, AdamW, RMSprop and Adagrad.
 template <class Optimizer>
 class DataParallelOptimizer {
  public:
@@ -30,15 +34,26 @@ class DataParallelOptimizer {
 
   /// The inner optimizer's state.
   [[nodiscard]] auto state_dict() const {
-    return optimizer_->state_dict();
+    if constexpr (kIsTorchs) {
+      return lockstep::state_dict(*optimizer_);
+    } else {
+      return optimizer_->state_dict();
+    }
   }
   /// Loads the inner optimizer's state.
   template <class State>
   void load_state_dict(const State& state) const {
-    optimizer_->load_state_dict(state);
+    if constexpr (kIsTorchs) {
+      static_cast<void>(lockstep::load_state_dict(*optimizer_, state));
+    } else {
+      optimizer_->load_state_dict(state);
+    }
   }
 
  private:
+  static constexpr bool kIsTorchs =
+      std::is_base_of_v<torch::optim::Optimizer, Optimizer>;
+
   std::shared_ptr<Optimizer> optimizer_;
 };
 

@@ -2,8 +2,8 @@
 #include "tests/optim/oracle_cases.h"
 
 #include "lockstep/optim/adam.h"
-#include "lockstep/optim/one_cycle_lr.h"
 #include "lockstep/optim/sgd.h"
+#include "tests/optim/make_schedule.h"
 
 namespace lockstep::test {
 
@@ -122,52 +122,6 @@ void add_scheduled(std::vector<OracleCase>& cases, const OracleCase& base) {
   cases.push_back(std::move(fixed_momentum));
 }
 
-std::vector<double> numbers(const Value& list) {
-  std::vector<double> result;
-  for (const Value& item : list.as_list()->items) {
-    result.push_back(*item.number());
-  }
-  return result;
-}
-
-/// Copies an argument that is there: `read(args, kAsInt, "epochs", n)`.
-template <class Accessor, class U>
-void read(
-    const Value& args,
-    const Accessor& accessor,
-    std::string_view key,
-    U& target) {
-  const Value* value = args.find(key);
-  if (value != nullptr) {
-    target = accessor(*value);
-  }
-}
-
-constexpr auto kAsInt = [](const Value& value) { return *value.as_int(); };
-constexpr auto kAsBool = [](const Value& value) { return *value.as_bool(); };
-constexpr auto kAsFloat = [](const Value& v) { return *v.as_float(); };
-constexpr auto kAsString = [](const Value& v) { return *v.as_string(); };
-
-std::unique_ptr<Scheduler> make_one_cycle(
-    Optimizer& optimizer,
-    const Value& args) {
-  OneCycleLROptions options = {.max_lr = numbers(*args.find("max_lr"))};
-  read(args, kAsInt, "total_steps", options.total_steps);
-  read(args, kAsInt, "epochs", options.epochs);
-  read(args, kAsInt, "steps_per_epoch", options.steps_per_epoch);
-  read(args, kAsFloat, "pct_start", options.pct_start);
-  read(args, kAsString, "anneal_strategy", options.anneal_strategy);
-  read(args, kAsBool, "cycle_momentum", options.cycle_momentum);
-  read(args, kAsBool, "three_phase", options.three_phase);
-  read(args, kAsFloat, "div_factor", options.div_factor);
-  read(args, kAsFloat, "final_div_factor", options.final_div_factor);
-  if (args.find("max_momentum") != nullptr) {
-    options.base_momentum = numbers(*args.find("base_momentum"));
-    options.max_momentum = numbers(*args.find("max_momentum"));
-  }
-  return std::make_unique<OneCycleLR>(optimizer, options);
-}
-
 Value to_dict(const Options& options) {
   ckpt::Dict dict;
   for (const NamedOption& option : options) {
@@ -242,38 +196,14 @@ std::unique_ptr<Optimizer> make_case_optimizer(
   return std::make_unique<AdamW>(std::move(groups));
 }
 
-std::unique_ptr<Scheduler> make_case_scheduler(
+std::shared_ptr<Scheduler> make_case_scheduler(
     const OracleCase& test_case,
     Optimizer& optimizer) {
-  const Value& args = test_case.schedule;
-  if (test_case.scheduler == "StepLR") {
-    StepLROptions options;
-    read(args, kAsInt, "step_size", options.step_size);
-    read(args, kAsFloat, "gamma", options.gamma);
-    return std::make_unique<StepLR>(optimizer, options);
-  }
-  if (test_case.scheduler == "MultiStepLR") {
-    MultiStepLROptions options;
-    for (const Value& item : args.find("milestones")->as_list()->items) {
-      options.milestones.push_back(*item.as_int());
-    }
-    read(args, kAsFloat, "gamma", options.gamma);
-    return std::make_unique<MultiStepLR>(optimizer, options);
-  }
-  if (test_case.scheduler == "ConstantLR") {
-    ConstantLROptions options;
-    read(args, kAsFloat, "factor", options.factor);
-    read(args, kAsInt, "total_iters", options.total_iters);
-    return std::make_unique<ConstantLR>(optimizer, options);
-  }
-  if (test_case.scheduler == "CosineAnnealingLR") {
-    CosineAnnealingLROptions options;
-    read(args, kAsInt, "T_max", options.t_max);
-    read(args, kAsFloat, "eta_min", options.eta_min);
-    return std::make_unique<CosineAnnealingLR>(optimizer, options);
-  }
   return test_case.scheduler.empty() ? nullptr
-                                     : make_one_cycle(optimizer, args);
+                                     : make_schedule(
+                                           test_case.scheduler,
+                                           test_case.schedule,
+                                           optimizer);
 }
 
 } // namespace lockstep::test

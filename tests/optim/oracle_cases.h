@@ -35,7 +35,7 @@ std::unique_ptr<Optimizer> make_case_optimizer(
     const OracleCase& test_case,
     const std::vector<at::Tensor>& params);
 /// Null if the case has none.
-std::unique_ptr<Scheduler> make_case_scheduler(
+std::shared_ptr<Scheduler> make_case_scheduler(
     const OracleCase& test_case,
     Optimizer& optimizer);
 

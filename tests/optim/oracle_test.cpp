@@ -25,7 +25,7 @@ using ckpt::Value;
 struct Session {
   std::vector<at::Tensor> params = {};
   std::unique_ptr<Optimizer> optimizer = {};
-  std::unique_ptr<Scheduler> scheduler = {};
+  std::shared_ptr<Scheduler> scheduler = {};
 
   static Session start(const OracleCase& test_case) {
     Session session = {.params = make_params()};

@@ -21,11 +21,11 @@ def set_grads(params, step):
         param.grad = grad if i != 5 and (i != 4 or step > 0) else None
 
 
-def difference(ours, theirs, path=""):
+def difference(ours, theirs, path="", exact=False):
     """None if equal: types, order of keys, values, bits of tensors.
 
-    An int and a float of the same value are equal: Python's defaults are ints
-    (`momentum=0`), ours are floats.
+    An int and a float of the same value are equal, unless `exact`: Python's
+    defaults are ints (`momentum=0`), ours are floats.
     """
     if isinstance(theirs, torch.Tensor):
         if not isinstance(ours, torch.Tensor) or ours.dtype != theirs.dtype:
@@ -35,7 +35,7 @@ def difference(ours, theirs, path=""):
             theirs.detach().reshape(-1).view(torch.uint8),
         )
         return None if same else f"{path}: bits differ"
-    numbers = {int, float}
+    numbers = set() if exact else {int, float}
     if type(ours) is not type(theirs) and {type(ours), type(theirs)} != numbers:
         return f"{path}: {type(ours)} is not {type(theirs)}"
     if isinstance(theirs, dict):
@@ -48,5 +48,5 @@ def difference(ours, theirs, path=""):
         pairs = [(f"{path}/{i}", a, b) for i, (a, b) in enumerate(zip(ours, theirs))]
     else:
         return None if ours == theirs else f"{path}: {ours!r} is not {theirs!r}"
-    found = (difference(a, b, p) for p, a, b in pairs)
+    found = (difference(a, b, p, exact) for p, a, b in pairs)
     return next((d for d in found if d), None)

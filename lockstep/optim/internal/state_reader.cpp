@@ -119,4 +119,23 @@ std::vector<double> StateReader::numbers(std::string_view key) const {
   return result;
 }
 
+std::vector<double> StateReader::per_group(
+    std::string_view key,
+    std::size_t num_groups) const {
+  std::vector<double> result = numbers(key);
+  if (result.size() != num_groups) {
+    mismatch(format(
+        "'{}' of {}: expected {} values, one per parameter group, got {}",
+        key,
+        what_,
+        num_groups,
+        result.size()));
+  }
+  return result;
+}
+
+ckpt::Value list_of(const std::vector<double>& numbers) {
+  return ckpt::List{.items = {numbers.begin(), numbers.end()}};
+}
+
 } // namespace lockstep::internal

@@ -33,6 +33,10 @@ class StateReader {
   [[nodiscard]] const std::vector<ckpt::Value>& items(
       std::string_view key) const;
   [[nodiscard]] std::vector<double> numbers(std::string_view key) const;
+  /// As many numbers as there are parameter groups.
+  [[nodiscard]] std::vector<double> per_group(
+      std::string_view key,
+      std::size_t num_groups) const;
 
   /// Throws kMismatch: "KEY of WHAT: expected WANT, got TYPE".
   [[noreturn]] void refuse(
@@ -44,5 +48,8 @@ class StateReader {
   const ckpt::Value& state_;
   std::string what_;
 };
+
+/// Python's list of these.
+ckpt::Value list_of(const std::vector<double>& numbers);
 
 } // namespace lockstep::internal

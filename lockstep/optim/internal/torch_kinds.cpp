@@ -283,6 +283,33 @@ std::unique_ptr<OptimizerParamState> first_adagrad_state(
   return state;
 }
 
+/// A copy, as LibTorch makes one for another group, is LibTorch's class again:
+/// without the memory.
+template <class Fields>
+struct Remembering final : Fields::Options {
+  Remembering(const typename Fields::Options& options, Memory kept)
+      : Fields::Options(options), memory(std::move(kept)) {}
+  Memory memory;
+};
+
+template <class Fields>
+Memory memory_in(const OptimizerOptions& options) {
+  const auto* const own = dynamic_cast<const Remembering<Fields>*>(&options);
+  return own == nullptr ? nullptr : own->memory;
+}
+
+template <class Fields>
+std::unique_ptr<OptimizerOptions> remember(
+    const OptimizerOptions& options,
+    Memory memory) {
+  if (typeid(options) != typeid(typename Fields::Options)) {
+    return nullptr;
+  }
+  return std::make_unique<Remembering<Fields>>(
+      as<const typename Fields::Options>(options),
+      std::move(memory));
+}
+
 template <class Fields>
 TorchKind kind_of() {
   TorchKind kind = {
@@ -291,7 +318,9 @@ TorchKind kind_of() {
       .options = options_of<Fields>,
       .set_options = set_options<Fields>,
       .read_state = read_state<Fields>,
-      .make_state = make_state<Fields>};
+      .make_state = make_state<Fields>,
+      .memory = memory_in<Fields>,
+      .remembering = remember<Fields>};
   kind.rules.check = check<Fields>;
   return kind;
 }

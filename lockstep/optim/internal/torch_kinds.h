@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/optim/optimizer_base.h"
+#include "lockstep/optim/two_sided_groups.h"
 
 namespace torch::optim {
 class Optimizer;
@@ -16,6 +17,8 @@ class OptimizerParamState;
 } // namespace torch::optim
 
 namespace lockstep::internal {
+
+using Memory = std::shared_ptr<TwoSidedGroups>;
 
 /// One class of optimizers.
 struct TorchKind {
@@ -40,6 +43,12 @@ struct TorchKind {
   std::unique_ptr<torch::optim::OptimizerParamState> (*first_state)(
       const torch::optim::Optimizer& optimizer,
       const at::Tensor& param) = nullptr;
+  /// What torch_memory.h keeps in these options; null if nothing.
+  Memory (*memory)(const torch::optim::OptimizerOptions& options) = nullptr;
+  /// Equal options that keep it; null for options of a derived class.
+  std::unique_ptr<torch::optim::OptimizerOptions> (*remembering)(
+      const torch::optim::OptimizerOptions& options,
+      Memory memory) = nullptr;
 };
 
 /// Errors: throws kUnsupported for a class that is in no row; `op` is the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/dist/internal/two_sided_groups.h"
+#include "lockstep/optim/two_sided_groups.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/print.h"
 
-namespace lockstep::dist::internal {
+namespace lockstep {
 
 void TwoSidedGroups::mark_as_seen(std::vector<ParamGroup> theirs) {
   seen_ = std::move(theirs);
@@ -60,4 +60,4 @@ bool TwoSidedGroups::is_changed_here(std::size_t group, std::string_view name)
   return own == nullptr || !given_[group].has(name, *own);
 }
 
-} // namespace lockstep::dist::internal
+} // namespace lockstep

@@ -2,6 +2,9 @@
 //
 // Parameter groups of an optimizer around another one. Our schedules change the
 // outer one's; LibTorch's, or whoever kept a pointer, change the inner one's.
+// For who writes such a wrapper:
+//   both.take(inner_groups());
+//   both.refuse_two_changes(inner_groups());
 #pragma once
 
 #include <string_view>
@@ -9,7 +12,7 @@
 
 #include "lockstep/optim/param_group.h"
 
-namespace lockstep::dist::internal {
+namespace lockstep {
 
 /// Threads: one at a time.
 class TwoSidedGroups {
@@ -38,4 +41,4 @@ class TwoSidedGroups {
   std::vector<ParamGroup> given_ = {};
 };
 
-} // namespace lockstep::dist::internal
+} // namespace lockstep
