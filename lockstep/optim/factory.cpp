@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/optim/cyclic_lr.h"
 #include "lockstep/optim/internal/named_state.h"
 #include "lockstep/optim/one_cycle_lr.h"
 #include "lockstep/optim/sgd.h"
@@ -97,17 +98,78 @@ std::unique_ptr<Scheduler> make_one_cycle(
           .pct_start = o.pct_start});
 }
 
+std::unique_ptr<Scheduler> make_linear(
+    Optimizer& optimizer,
+    const SchedulerOptions& o) {
+  return std::make_unique<LinearLR>(
+      optimizer,
+      LinearLROptions{
+          .start_factor = o.start_factor,
+          .end_factor = o.end_factor,
+          .total_iters = o.total_iters});
+}
+
+std::unique_ptr<Scheduler> make_exponential(
+    Optimizer& optimizer,
+    const SchedulerOptions& o) {
+  return std::make_unique<ExponentialLR>(
+      optimizer,
+      ExponentialLROptions{.gamma = o.gamma});
+}
+
+std::unique_ptr<Scheduler> make_polynomial(
+    Optimizer& optimizer,
+    const SchedulerOptions& o) {
+  return std::make_unique<PolynomialLR>(
+      optimizer,
+      PolynomialLROptions{.total_iters = o.total_iters, .power = o.power});
+}
+
+std::unique_ptr<Scheduler> make_restarts(
+    Optimizer& optimizer,
+    const SchedulerOptions& o) {
+  return std::make_unique<CosineAnnealingWarmRestarts>(
+      optimizer,
+      CosineAnnealingWarmRestartsOptions{
+          .t_0 = o.t_0,
+          .t_mult = o.t_mult,
+          .eta_min = o.eta_min});
+}
+
+std::unique_ptr<Scheduler> make_cyclic(
+    Optimizer& optimizer,
+    const SchedulerOptions& o) {
+  if (!o.base_lr) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "optim.create",
+         .message = "cycliclr: expected base_lr, its lowest rate, got none"});
+  }
+  const double lr = optimizer.param_groups().front().lr();
+  return std::make_unique<CyclicLR>(
+      optimizer,
+      CyclicLROptions{
+          .base_lr = {*o.base_lr},
+          .max_lr = {o.max_lr.value_or(lr)},
+          .step_size_up = o.step_size_up});
+}
+
 constexpr std::array<Row<OptimizerMaker>, 3> kOptimizers = {{
     {"sgd", make_sgd},
     {"adam", make_adam<Adam>},
     {"adamw", make_adam<AdamW>},
 }};
 
-constexpr std::array<Row<SchedulerMaker>, 5> kSchedulers = {{
+constexpr std::array<Row<SchedulerMaker>, 10> kSchedulers = {{
     {"constant", make_constant},
     {"steplr", make_step},
     {"multisteplr", make_multi_step},
+    {"linearlr", make_linear},
+    {"exponentiallr", make_exponential},
+    {"polynomiallr", make_polynomial},
     {"cosineannealinglr", make_cosine},
+    {"cosineannealingwarmrestarts", make_restarts},
+    {"cycliclr", make_cyclic},
     {"onecyclelr", make_one_cycle},
 }};
 
@@ -148,8 +210,10 @@ Maker find_maker(
 }
 
 // A key that no row above has, and whose it is.
-constexpr std::array<std::array<std::string_view, 2>, 12> kSchedulerMarks = {{
-    {"_schedulers", "SequentialLR"},
+constexpr std::array<std::array<std::string_view, 2>, 14> kSchedulerMarks = {{
+    {"_milestones", "SequentialLR"},
+    {"_schedulers", "ChainedScheduler"},
+    {"max_lrs", "CyclicLR"},
     {"T_max", "cosineannealinglr"},
     {"T_0", "CosineAnnealingWarmRestarts"},
     {"milestones", "multisteplr"},

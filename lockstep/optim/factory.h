@@ -52,18 +52,36 @@ struct SchedulerOptions {
   std::int64_t step_size = 30;
   /// multisteplr: epochs of decay.
   std::vector<std::int64_t> milestones = {};
-  /// steplr, multisteplr.
+  /// steplr, multisteplr, exponentiallr.
   double gamma = 0.1;
   /// cosineannealinglr: epochs; onecyclelr: batches.
   std::int64_t total_steps = 0;
-  /// cosineannealinglr.
+  /// cosineannealinglr, cosineannealingwarmrestarts.
   double eta_min = 0;
-  /// onecyclelr; none: the first group's lr.
+  /// onecyclelr, cycliclr; none: the first group's lr.
   std::optional<double> max_lr = {};
+  /// onecyclelr.
   double pct_start = 0.3;
+  /// linearlr, polynomiallr: epochs.
+  std::int64_t total_iters = 5;
+  /// linearlr.
+  double start_factor = 1.0 / 3;
+  double end_factor = 1.0;
+  /// polynomiallr.
+  double power = 1.0;
+  /// cosineannealingwarmrestarts: epochs until the first restart, and how many
+  /// times as many until each next one.
+  std::int64_t t_0 = 0;
+  std::int64_t t_mult = 1;
+  /// cycliclr: lowest rate, which it must be given, and batches up (and down).
+  std::optional<double> base_lr = {};
+  std::int64_t step_size_up = 2000;
 };
 
-/// "constant", "steplr", "multisteplr", "cosineannealinglr", "onecyclelr".
+/// "constant" and Python's classes in lower case: "steplr", "multisteplr",
+/// "linearlr", "exponentiallr", "polynomiallr", "cosineannealinglr",
+/// "cosineannealingwarmrestarts", "cycliclr", "onecyclelr". The command line
+/// has some of them.
 std::vector<std::string> scheduler_names();
 /// Upper and lower case do not matter. "constant" is Python's ConstantLR with
 /// factor 1. Ownership: `optimizer` must outlive the scheduler.
@@ -73,8 +91,9 @@ std::unique_ptr<Scheduler> make_scheduler(
     Optimizer& optimizer,
     const SchedulerOptions& options = {});
 
-/// The name of the scheduler that saved `state`: one of `scheduler_names`, or
-/// Python's class, "ExponentialLR"; empty if its keys are nobody's.
+/// The name of the scheduler that saved `state`: the command line's, or
+/// Python's class, "ExponentialLR"; empty if its keys are nobody's. A state of
+/// MultiplicativeLR looks like one of LambdaLR, which is the answer.
 std::string saved_scheduler(const ckpt::Value& state);
 
 } // namespace lockstep

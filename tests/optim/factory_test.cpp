@@ -1,12 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/optim/factory.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "lockstep/optim/sgd.h"
+#include "tests/optim/make_schedule.h"
+#include "tests/optim/schedule_cases.h"
 #include "tests/optim/support.h"
 
 namespace lockstep::test {
+
+namespace {
+
+bool is_same_word(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+} // namespace
 
 TEST(Factory, MakesEveryOptimizerItNames) {
   for (const std::string& name : optimizer_names()) {
@@ -36,12 +52,44 @@ TEST(Factory, MakesEverySchedulerItNames) {
     const auto scheduler = make_scheduler(
         name,
         *optimizer,
-        {.step_size = 3, .milestones = {3}, .total_steps = 6});
+        {.step_size = 3,
+         .milestones = {3},
+         .total_steps = 6,
+         .total_iters = 7,
+         .t_0 = 5,
+         .base_lr = 0.1});
     for (int i = 0; i < 3; ++i) {
       scheduler->step();
     }
     const double lr = optimizer->param_groups()[0].lr();
     EXPECT_EQ(lr == 0.5, name == "constant") << name << " " << lr;
+  }
+}
+
+TEST(Factory, ACycleNeedsItsLowestRate) {
+  const auto optimizer = make_optimizer("sgd", make_params());
+  EXPECT_EQ(
+      error_of([&] { make_scheduler("CyclicLR", *optimizer); }).message,
+      "cycliclr: expected base_lr, its lowest rate, got none");
+}
+
+// Also for `make_scheduler`, which does not mind upper case.
+TEST(Factory, KnowsTheStateOfEveryScheduler) {
+  for (const ScheduleCase& test_case : schedule_cases()) {
+    const std::string kind(test_case.schedule.find("kind")->text());
+    std::vector<ParamGroup> groups(test_case.groups.size());
+    for (ParamGroup& group : groups) {
+      group.params = {torch::zeros({1}).requires_grad_()};
+      group.set("initial_lr", 0.1);
+    }
+    SGD optimizer(std::move(groups), {.lr = 0.1, .momentum = 0.9});
+    const auto scheduler = make_schedule(test_case.schedule, optimizer);
+    const std::string expected = kind == "ConstantLR"         ? "constant"
+                                 : kind == "MultiplicativeLR" ? "LambdaLR"
+                                                              : kind;
+    EXPECT_TRUE(
+        is_same_word(saved_scheduler(scheduler->state_dict()), expected))
+        << kind;
   }
 }
 

@@ -17,7 +17,7 @@ namespace lockstep::test {
 namespace {
 
 using ckpt::Value;
-using Made = std::shared_ptr<Scheduler>;
+using MadeSchedule = std::shared_ptr<Scheduler>;
 
 /// Keyword arguments: each call takes one that is there.
 class Arguments {
@@ -94,7 +94,7 @@ void Arguments::take(const char* key, std::vector<LrLambda>& target) const {
   }
 }
 
-Made step(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_step(const OptimizerRef& optimizer, const Arguments& args) {
   StepLROptions options;
   args.take("step_size", options.step_size);
   args.take("gamma", options.gamma);
@@ -102,7 +102,9 @@ Made step(const OptimizerRef& optimizer, const Arguments& args) {
   return std::make_shared<StepLR>(optimizer, options);
 }
 
-Made multi_step(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_multi_step(
+    const OptimizerRef& optimizer,
+    const Arguments& args) {
   MultiStepLROptions options;
   args.take("milestones", options.milestones);
   args.take("gamma", options.gamma);
@@ -110,7 +112,9 @@ Made multi_step(const OptimizerRef& optimizer, const Arguments& args) {
   return std::make_shared<MultiStepLR>(optimizer, options);
 }
 
-Made constant(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_constant(
+    const OptimizerRef& optimizer,
+    const Arguments& args) {
   ConstantLROptions options;
   args.take("factor", options.factor);
   args.take("total_iters", options.total_iters);
@@ -118,7 +122,7 @@ Made constant(const OptimizerRef& optimizer, const Arguments& args) {
   return std::make_shared<ConstantLR>(optimizer, options);
 }
 
-Made linear(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_linear(const OptimizerRef& optimizer, const Arguments& args) {
   LinearLROptions options;
   args.take("start_factor", options.start_factor);
   args.take("end_factor", options.end_factor);
@@ -127,14 +131,18 @@ Made linear(const OptimizerRef& optimizer, const Arguments& args) {
   return std::make_shared<LinearLR>(optimizer, options);
 }
 
-Made exponential(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_exponential(
+    const OptimizerRef& optimizer,
+    const Arguments& args) {
   ExponentialLROptions options;
   args.take("gamma", options.gamma);
   args.take("last_epoch", options.last_epoch);
   return std::make_shared<ExponentialLR>(optimizer, options);
 }
 
-Made polynomial(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_polynomial(
+    const OptimizerRef& optimizer,
+    const Arguments& args) {
   PolynomialLROptions options;
   args.take("total_iters", options.total_iters);
   args.take("power", options.power);
@@ -142,7 +150,7 @@ Made polynomial(const OptimizerRef& optimizer, const Arguments& args) {
   return std::make_shared<PolynomialLR>(optimizer, options);
 }
 
-Made cosine(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_cosine(const OptimizerRef& optimizer, const Arguments& args) {
   CosineAnnealingLROptions options;
   args.take("T_max", options.t_max);
   args.take("eta_min", options.eta_min);
@@ -151,14 +159,16 @@ Made cosine(const OptimizerRef& optimizer, const Arguments& args) {
 }
 
 template <class T>
-Made by_function(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule by_function(const OptimizerRef& optimizer, const Arguments& args) {
   LambdaLROptions options;
   args.take("lr_lambda", options.lr_lambda);
   args.take("last_epoch", options.last_epoch);
   return std::make_shared<T>(optimizer, options);
 }
 
-Made one_cycle(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_one_cycle(
+    const OptimizerRef& optimizer,
+    const Arguments& args) {
   OneCycleLROptions options;
   args.take("max_lr", options.max_lr);
   args.take("total_steps", options.total_steps);
@@ -175,7 +185,7 @@ Made one_cycle(const OptimizerRef& optimizer, const Arguments& args) {
   return std::make_shared<OneCycleLR>(optimizer, options);
 }
 
-Made cyclic(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_cyclic(const OptimizerRef& optimizer, const Arguments& args) {
   CyclicLROptions options;
   args.take("base_lr", options.base_lr);
   args.take("max_lr", options.max_lr);
@@ -192,7 +202,9 @@ Made cyclic(const OptimizerRef& optimizer, const Arguments& args) {
   return std::make_shared<CyclicLR>(optimizer, options);
 }
 
-Made warm_restarts(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_warm_restarts(
+    const OptimizerRef& optimizer,
+    const Arguments& args) {
   CosineAnnealingWarmRestartsOptions options;
   args.take("T_0", options.t_0);
   args.take("T_mult", options.t_mult);
@@ -201,7 +213,9 @@ Made warm_restarts(const OptimizerRef& optimizer, const Arguments& args) {
   return std::make_shared<CosineAnnealingWarmRestarts>(optimizer, options);
 }
 
-Made plateau(const OptimizerRef& optimizer, const Arguments& args) {
+MadeSchedule make_plateau(
+    const OptimizerRef& optimizer,
+    const Arguments& args) {
   ReduceLROnPlateauOptions options;
   args.take("mode", options.mode);
   args.take("factor", options.factor);
@@ -216,23 +230,24 @@ Made plateau(const OptimizerRef& optimizer, const Arguments& args) {
 
 struct Maker {
   std::string_view kind = {};
-  Made (*make)(const OptimizerRef& optimizer, const Arguments& args) = nullptr;
+  MadeSchedule (*make)(const OptimizerRef& optimizer, const Arguments& args) =
+      nullptr;
 };
 
 constexpr std::array kMakers = {
-    Maker{"StepLR", step},
-    Maker{"MultiStepLR", multi_step},
-    Maker{"ConstantLR", constant},
-    Maker{"LinearLR", linear},
-    Maker{"ExponentialLR", exponential},
-    Maker{"PolynomialLR", polynomial},
-    Maker{"CosineAnnealingLR", cosine},
+    Maker{"StepLR", make_step},
+    Maker{"MultiStepLR", make_multi_step},
+    Maker{"ConstantLR", make_constant},
+    Maker{"LinearLR", make_linear},
+    Maker{"ExponentialLR", make_exponential},
+    Maker{"PolynomialLR", make_polynomial},
+    Maker{"CosineAnnealingLR", make_cosine},
     Maker{"LambdaLR", by_function<LambdaLR>},
     Maker{"MultiplicativeLR", by_function<MultiplicativeLR>},
-    Maker{"CosineAnnealingWarmRestarts", warm_restarts},
-    Maker{"CyclicLR", cyclic},
-    Maker{"OneCycleLR", one_cycle},
-    Maker{"ReduceLROnPlateau", plateau}};
+    Maker{"CosineAnnealingWarmRestarts", make_warm_restarts},
+    Maker{"CyclicLR", make_cyclic},
+    Maker{"OneCycleLR", make_one_cycle},
+    Maker{"ReduceLROnPlateau", make_plateau}};
 
 } // namespace
 
@@ -270,20 +285,20 @@ std::shared_ptr<Scheduler> make_schedule(
 }
 
 void step_schedule(Scheduler& scheduler, const Value& argument) {
-  if (auto* restarts = dynamic_cast<CosineAnnealingWarmRestarts*>(&scheduler);
-      restarts != nullptr && !argument.is_none()) {
-    if (argument.as_int() != nullptr) {
-      restarts->step(*argument.as_int());
-    } else {
-      restarts->step(*argument.number());
-    }
+  if (argument.is_none()) {
+    scheduler.step();
     return;
   }
-  if (auto* on_metric = dynamic_cast<ReduceLROnPlateau*>(&scheduler)) {
-    on_metric->step(*argument.number());
+  if (auto* plateau = dynamic_cast<ReduceLROnPlateau*>(&scheduler)) {
+    plateau->step(*argument.number());
     return;
   }
-  scheduler.step();
+  auto& restarts = dynamic_cast<CosineAnnealingWarmRestarts&>(scheduler);
+  if (argument.as_int() != nullptr) {
+    restarts.step(*argument.as_int());
+  } else {
+    restarts.step(*argument.number());
+  }
 }
 
 } // namespace lockstep::test

@@ -13,7 +13,10 @@ namespace lockstep::test {
 
 struct ScheduleCase {
   std::string name = {};
+  /// Python's class.
   std::string optimizer = "SGD";
+  /// LibTorch's optimizer instead of ours.
+  bool is_torchs = false;
   /// Options of each group.
   std::vector<std::vector<NamedOption>> groups = {};
   /// For `make_schedule`.
@@ -31,6 +34,6 @@ const std::vector<ScheduleCase>& schedule_cases();
 /// Arguments that Python refuses, or that end in an error after `steps`.
 const std::vector<ScheduleCase>& refused_cases();
 /// A list for Python.
-ckpt::Value to_value(const std::vector<ScheduleCase>& cases);
+ckpt::Value table_value(const std::vector<ScheduleCase>& cases);
 
 } // namespace lockstep::test

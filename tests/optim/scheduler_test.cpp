@@ -2,13 +2,20 @@
 #include "lockstep/optim/scheduler.h"
 
 #include <array>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/optim/adam.h"
+#include "lockstep/optim/composed_schedules.h"
+#include "lockstep/optim/cyclic_lr.h"
 #include "lockstep/optim/one_cycle_lr.h"
+#include "lockstep/optim/reduce_lr_on_plateau.h"
 #include "lockstep/optim/sgd.h"
+#include "tests/optim/make_schedule.h"
+#include "tests/optim/schedule_rows.h"
 #include "tests/optim/support.h"
 
 namespace lockstep::test {
@@ -135,6 +142,114 @@ TEST_F(SchedulerTest, StateOfAnotherSchedulerIsRefused) {
   EXPECT_EQ(
       mismatch(step, Value::list({})),
       "scheduler state: expected a dict, got 'list'");
+}
+
+// Two differ in their numbers alone: LambdaLR and MultiplicativeLR.
+TEST_F(SchedulerTest, NoSchedulerTakesTheStateOfAnotherKind) {
+  std::map<std::string, Value> kinds;
+  for (const ScheduleRow& row : all_schedule_rows()) {
+    kinds.emplace(row.schedule.find("kind")->text(), row.schedule);
+  }
+  EXPECT_EQ(kinds.size(), 15U);
+  const auto is_lambda = [](const std::string& kind) {
+    return kind == "LambdaLR" || kind == "MultiplicativeLR";
+  };
+  for (const auto& [kind, schedule] : kinds) {
+    const auto saved = make_schedule(schedule, sgd_);
+    for (const auto& [other, its_schedule] : kinds) {
+      if (other != kind && !(is_lambda(kind) && is_lambda(other))) {
+        SCOPED_TRACE(format("{} into {}", kind, other));
+        mismatch(*make_schedule(its_schedule, sgd_), saved->state_dict());
+      }
+    }
+  }
+}
+
+TEST_F(SchedulerTest, AttributesOfCallableObjectsAreRefused) {
+  LambdaLR lambda(sgd_, {.lr_lambda = {[](std::int64_t) { return 0.5; }}});
+  CyclicLR cycle(sgd_, {.base_lr = {0.1}, .max_lr = {1}});
+  const auto check =
+      [](Scheduler& scheduler, const char* key, const Value& bad) {
+        const std::string before = repr(scheduler.state_dict());
+        Value state = scheduler.state_dict();
+        state.set(key, bad);
+        const Error error = error_of([&] { scheduler.load_state_dict(state); });
+        EXPECT_EQ(error.code, ErrorCode::kUnsupported) << error.message;
+        EXPECT_THAT(error.message, HasSubstr("of a callable object"));
+        EXPECT_EQ(repr(scheduler.state_dict()), before);
+      };
+  const Value attributes = Value::dict({{"decay", 0.5}});
+  check(lambda, "lr_lambdas", Value::list({attributes}));
+  check(cycle, "_scale_fn_custom", attributes);
+}
+
+TEST_F(SchedulerTest, AComposedStateIsTakenAsAWholeOrNotAtAll) {
+  const auto warmup = std::make_shared<LinearLR>(sgd_);
+  const auto decay =
+      std::make_shared<ExponentialLR>(sgd_, ExponentialLROptions{.gamma = 0.5});
+  SequentialLR scheduler(
+      sgd_,
+      {.schedulers = {warmup, decay}, .milestones = {3}});
+  const auto other =
+      std::make_shared<StepLR>(sgd_, StepLROptions{.step_size = 1});
+  SequentialLR source(
+      sgd_,
+      {.schedulers =
+           {std::make_shared<LinearLR>(sgd_, LinearLROptions{.total_iters = 9}),
+            other},
+       .milestones = {3}});
+  EXPECT_THAT(
+      mismatch(scheduler, source.state_dict()),
+      HasSubstr("is of another scheduler"));
+  SequentialLR shorter(sgd_, {.schedulers = {warmup}});
+  EXPECT_EQ(
+      mismatch(scheduler, shorter.state_dict()),
+      "'_schedulers' of SequentialLR state: expected 2 schedulers, got 1");
+}
+
+// As a `Scheduler` it can be told of no metric.
+TEST_F(SchedulerTest, APlateauWithoutItsMetricIsRefused) {
+  ReduceLROnPlateau plateau(sgd_);
+  Scheduler& scheduler = plateau;
+  EXPECT_THAT(
+      refused([&] { scheduler.step(); }),
+      HasSubstr("missing 1 required positional argument: 'metrics'"));
+  EXPECT_THAT(
+      refused([&] { scheduler.fast_forward(1); }),
+      HasSubstr("'metrics'"));
+  EXPECT_EQ(plateau.last_epoch(), 0);
+}
+
+TEST_F(SchedulerTest, WhatCannotBeginAtAMilestoneIsRefusedAtOnce) {
+  const auto warmup = std::make_shared<LinearLR>(sgd_);
+  const auto chain = std::make_shared<ChainedScheduler>(
+      std::vector<std::shared_ptr<Scheduler>>{
+          std::make_shared<LinearLR>(sgd_)});
+  const Error error = error_of([&] {
+    SequentialLR(sgd_, {.schedulers = {warmup, chain}, .milestones = {3}});
+  });
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_EQ(
+      error.message,
+      "SequentialLR cannot begin the ChainedScheduler at index 1 at a "
+      "milestone");
+}
+
+TEST_F(SchedulerTest, AGroupAddedToAPlateauHasTheRateOfAll) {
+  ReduceLROnPlateau all(sgd_, {.factor = 0.5, .patience = 0, .min_lr = {0.2}});
+  sgd_.add_param_group({.params = make_params(), .options = {{"lr", 0.8}}});
+  all.step(1);
+  all.step(1);
+  EXPECT_THAT(all.get_last_lr(), ElementsAre(0.1, 0.4));
+  SGD two(
+      {{.params = {make_params()[0]}}, {.params = {make_params()[1]}}},
+      {.lr = 0.1});
+  ReduceLROnPlateau own(two, {.patience = 0, .min_lr = {0.1, 0.2}});
+  two.add_param_group({.params = {make_params()[2]}});
+  own.step(1);
+  EXPECT_THAT(
+      refused([&] { own.step(1); }),
+      HasSubstr("differs from when `ReduceLROnPlateau` was initialized (2)"));
 }
 
 TEST_F(SchedulerTest, StateOfOtherGroupsIsRefused) {

@@ -12,6 +12,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/ckpt/print.h"
+#include "lockstep/optim/scheduler.h"
 #include "lockstep/parallel/data_parallel_optimizer.h"
 #include "tests/parallel/nets.h"
 
@@ -335,6 +337,38 @@ TEST(DataParallelOptimizer, IsTheNotesWay) {
   optimizer->module()->step();
   EXPECT_FALSE(torch::equal(net->parameters()[0], before));
   EXPECT_EQ(optimizer->module()->param_groups().size(), 1U);
+}
+
+/// What the optimizer and its schedule save after a step, and after loading
+/// that into others like them.
+template <class T>
+void expect_a_round_trip() {
+  auto net = test::mlp();
+  const DataParallelOptimizer optimizer(
+      std::make_shared<T>(net->parameters(), 0.5));
+  StepLR schedule(*optimizer->module(), {.step_size = 1, .gamma = 0.5});
+  net->forward(test::images(2)).sum().backward();
+  optimizer->module()->step();
+  schedule.step();
+  const ckpt::Value state = optimizer.state_dict();
+  const ckpt::Value group = state.find("param_groups")->elements()->at(0);
+  EXPECT_EQ(*group.find("lr")->number(), 0.25);
+  EXPECT_EQ(*group.find("initial_lr")->number(), 0.5);
+
+  const DataParallelOptimizer other(
+      std::make_shared<T>(net->parameters(), 0.1));
+  other.load_state_dict(state);
+  EXPECT_EQ(ckpt::to_text(other.state_dict()), ckpt::to_text(state));
+  const StepLR second(*other->module(), {.step_size = 1, .last_epoch = 1});
+  EXPECT_EQ(other->module()->param_groups()[0].options().get_lr(), 0.025);
+}
+
+TEST(DataParallelOptimizer, SavesLibTorchsOptimizers) {
+  expect_a_round_trip<torch::optim::SGD>();
+  expect_a_round_trip<torch::optim::Adam>();
+  expect_a_round_trip<torch::optim::AdamW>();
+  expect_a_round_trip<torch::optim::RMSprop>();
+  expect_a_round_trip<torch::optim::Adagrad>();
 }
 
 } // namespace
