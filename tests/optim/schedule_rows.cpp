@@ -78,10 +78,10 @@ std::vector<ScheduleRow> restart_rows() {
 }
 
 Value cyclic(std::initializer_list<ckpt::Item> more) {
-  ckpt::Dict args = {
-      .items = {{"base_lr", 0.01}, {"max_lr", 0.13}, {"step_size_up", 3}}};
+  Value args =
+      Value::dict({{"base_lr", 0.01}, {"max_lr", 0.13}, {"step_size_up", 3}});
   for (const ckpt::Item& item : more) {
-    args.items.push_back(item);
+    args.set(item.first, item.second);
   }
   return Value::dict({{"kind", "CyclicLR"}, {"args", std::move(args)}});
 }
@@ -111,9 +111,9 @@ std::vector<ScheduleRow> cyclic_rows() {
 
 Value plateau(std::initializer_list<ckpt::Item> more) {
   // Python's default of min_lr is an int.
-  ckpt::Dict args = {.items = {{"min_lr", 0.0}}};
+  Value args = Value::dict({{"min_lr", 0.0}});
   for (const ckpt::Item& item : more) {
-    args.items.push_back(item);
+    args.set(item.first, item.second);
   }
   return Value::dict(
       {{"kind", "ReduceLROnPlateau"}, {"args", std::move(args)}});
