@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Parameter groups of optimizers around others: ours around LibTorch's, and
-// those of one rank's part.
+// Parameter groups of an optimizer around one rank's part.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -10,8 +9,6 @@
 #include "lockstep/ckpt/print.h"
 #include "lockstep/dist/thread_ranks.h"
 #include "lockstep/dist/zero_redundancy_optimizer.h"
-#include "lockstep/optim/one_cycle_lr.h"
-#include "lockstep/optim/scheduler.h"
 #include "tests/dist/three_layers.h"
 
 namespace lockstep {
@@ -96,92 +93,6 @@ TEST(Zero, ScheduleOfLibTorchCounts) {
     zero.step();
   });
   EXPECT_THAT(errors, Each(HasSubstr("was changed twice since the last step")));
-}
-
-class WarningCount : public c10::WarningHandler {
- public:
-  void process(const c10::Warning& /*warning*/) override {
-    ++count;
-  }
-  int count = 0;
-};
-
-// What schedulers keep in the groups, and what only Python knows.
-TEST(FromTorch, KeepsAllKeysOfTheGroups) {
-  torch::nn::Sequential net = three_layers();
-  SGD python(net->parameters(), {.lr = 0.4, .momentum = 0.9, .fused = true});
-  const OneCycleLR cycle(python, {.max_lr = {0.4}, .total_steps = 9});
-  python.param_groups()[0].set("comment", "mine");
-  const auto optimizer =
-      from_torch(std::make_unique<torch::optim::SGD>(net->parameters(), 0.1));
-  optimizer->load_state_dict(python.state_dict());
-  const auto text = [](const Optimizer& one) {
-    return ckpt::to_text(*one.state_dict().find("param_groups"));
-  };
-  EXPECT_EQ(text(*optimizer), text(python));
-  for (const char* key :
-       {"initial_lr", "max_lr", "min_lr", "max_momentum", "comment"}) {
-    EXPECT_NE(optimizer->param_groups()[0].find(key), nullptr) << key;
-  }
-}
-
-// LibTorch would never step it.
-TEST(FromTorch, RefusesAGroupThatLibTorchHasNot) {
-  const at::Tensor weight = torch::ones({1}).requires_grad_();
-  const at::Tensor thawed = torch::ones({1}).requires_grad_();
-  const auto optimizer =
-      from_torch(std::make_unique<torch::optim::SGD>(std::vector{weight}, 0.1));
-  optimizer->param_groups().push_back({.params = {thawed}});
-  try {
-    optimizer->step();
-    ADD_FAILURE();
-  } catch (const Exception& error) {
-    EXPECT_THAT(
-        error.error().message,
-        HasSubstr("has 2 parameter groups, expected 1"));
-  }
-}
-
-// A one-cycle schedule moves the momentum, too.
-TEST(FromTorch, StepsWithTheOptionsOfItsGroups) {
-  torch::nn::Sequential net = three_layers();
-  torch::nn::Sequential other = three_layers();
-  const auto torch_sgd = from_torch(std::make_unique<torch::optim::SGD>(
-      net->parameters(),
-      torch::optim::SGDOptions(0.1).momentum(0.9)));
-  SGD own(other->parameters(), {.lr = 0.1, .momentum = 0.9});
-  OneCycleLR first(*torch_sgd, {.max_lr = {0.4}, .total_steps = 9});
-  OneCycleLR second(own, {.max_lr = {0.4}, .total_steps = 9});
-  for (int step = 0; step < 5; ++step) {
-    torch_sgd->zero_grad();
-    own.zero_grad();
-    backward(net, step);
-    backward(other, step);
-    torch_sgd->step();
-    own.step();
-    first.step();
-    second.step();
-  }
-  for (std::size_t i = 0; i < net->parameters().size(); ++i) {
-    EXPECT_TRUE(
-        torch::allclose(net->parameters()[i], other->parameters()[i], 0, 1e-6));
-  }
-}
-
-TEST(FromTorch, AScheduleThatStepsFirstWarns) {
-  WarningCount warnings;
-  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
-  torch::nn::Sequential net = three_layers();
-  const auto optimizer =
-      from_torch(std::make_unique<torch::optim::SGD>(net->parameters(), 0.1));
-  StepLR early(*optimizer, {.step_size = 2});
-  early.step();
-  early.step();
-  EXPECT_EQ(warnings.count, 1);
-  StepLR right(*optimizer, {.step_size = 2});
-  optimizer->step();
-  right.step();
-  EXPECT_EQ(warnings.count, 1);
 }
 
 } // namespace
