@@ -36,7 +36,7 @@ void check_inner(
         kind,
         index));
   }
-  if (!(optimizer == inner_optimizer)) {
+  if (optimizer != inner_optimizer) {
     internal::refuse_schedule(format(
         "{} expects all schedulers to belong to the same optimizer, but got "
         "scheduler {} at index {} has {}, which is different from {}.",
@@ -252,7 +252,7 @@ void SequentialLR::load_own_state(const ckpt::Value& state) {
 }
 
 ChainedScheduler::ChainedScheduler(
-    std::vector<std::shared_ptr<Scheduler>> schedulers)
+    const std::vector<std::shared_ptr<Scheduler>>& schedulers)
     : ChainedScheduler(schedulers, optimizer_of(first_of(schedulers))) {}
 
 ChainedScheduler::ChainedScheduler(

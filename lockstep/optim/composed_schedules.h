@@ -98,7 +98,8 @@ class ChainedScheduler final : public ComposedScheduler {
  public:
   /// Without `optimizer` that of the first scheduler. Errors: throws
   /// kInvalidArgument with PyTorch's text.
-  explicit ChainedScheduler(std::vector<std::shared_ptr<Scheduler>> schedulers);
+  explicit ChainedScheduler(
+      const std::vector<std::shared_ptr<Scheduler>>& schedulers);
   ChainedScheduler(
       std::vector<std::shared_ptr<Scheduler>> schedulers,
       OptimizerRef optimizer);

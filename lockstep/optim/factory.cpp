@@ -18,8 +18,9 @@ namespace {
 
 using OptimizerMaker =
     std::unique_ptr<Optimizer> (*)(Params, const OptimizerOptions&);
-using SchedulerMaker =
-    std::unique_ptr<Scheduler> (*)(Optimizer&, const SchedulerOptions&);
+using SchedulerMaker = std::unique_ptr<Scheduler> (*)(
+    const OptimizerRef&,
+    const SchedulerOptions&);
 
 template <class Maker>
 struct Row {
@@ -55,7 +56,7 @@ std::unique_ptr<Optimizer> make_adam(Params params, const OptimizerOptions& o) {
 }
 
 std::unique_ptr<Scheduler> make_constant(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& /*options*/) {
   return std::make_unique<ConstantLR>(
       optimizer,
@@ -63,7 +64,7 @@ std::unique_ptr<Scheduler> make_constant(
 }
 
 std::unique_ptr<Scheduler> make_step(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
   return std::make_unique<StepLR>(
       optimizer,
@@ -71,7 +72,7 @@ std::unique_ptr<Scheduler> make_step(
 }
 
 std::unique_ptr<Scheduler> make_multi_step(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
   return std::make_unique<MultiStepLR>(
       optimizer,
@@ -79,7 +80,7 @@ std::unique_ptr<Scheduler> make_multi_step(
 }
 
 std::unique_ptr<Scheduler> make_cosine(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
   return std::make_unique<CosineAnnealingLR>(
       optimizer,
@@ -87,9 +88,9 @@ std::unique_ptr<Scheduler> make_cosine(
 }
 
 std::unique_ptr<Scheduler> make_one_cycle(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
-  const double lr = optimizer.param_groups().front().lr();
+  const double lr = optimizer->param_groups().front().lr();
   return std::make_unique<OneCycleLR>(
       optimizer,
       OneCycleLROptions{
@@ -99,7 +100,7 @@ std::unique_ptr<Scheduler> make_one_cycle(
 }
 
 std::unique_ptr<Scheduler> make_linear(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
   return std::make_unique<LinearLR>(
       optimizer,
@@ -110,7 +111,7 @@ std::unique_ptr<Scheduler> make_linear(
 }
 
 std::unique_ptr<Scheduler> make_exponential(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
   return std::make_unique<ExponentialLR>(
       optimizer,
@@ -118,7 +119,7 @@ std::unique_ptr<Scheduler> make_exponential(
 }
 
 std::unique_ptr<Scheduler> make_polynomial(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
   return std::make_unique<PolynomialLR>(
       optimizer,
@@ -126,7 +127,7 @@ std::unique_ptr<Scheduler> make_polynomial(
 }
 
 std::unique_ptr<Scheduler> make_restarts(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
   return std::make_unique<CosineAnnealingWarmRestarts>(
       optimizer,
@@ -137,7 +138,7 @@ std::unique_ptr<Scheduler> make_restarts(
 }
 
 std::unique_ptr<Scheduler> make_cyclic(
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
   if (!o.base_lr) {
     raise(
@@ -145,7 +146,7 @@ std::unique_ptr<Scheduler> make_cyclic(
          .op = "optim.create",
          .message = "cycliclr: expected base_lr, its lowest rate, got none"});
   }
-  const double lr = optimizer.param_groups().front().lr();
+  const double lr = optimizer->param_groups().front().lr();
   return std::make_unique<CyclicLR>(
       optimizer,
       CyclicLROptions{
@@ -249,7 +250,7 @@ std::vector<std::string> scheduler_names() {
 
 std::unique_ptr<Scheduler> make_scheduler(
     std::string_view name,
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& options) {
   return find_maker(
       std::span<const Row<SchedulerMaker>>(kSchedulers),

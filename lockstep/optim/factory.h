@@ -84,11 +84,11 @@ struct SchedulerOptions {
 /// has some of them.
 std::vector<std::string> scheduler_names();
 /// Upper and lower case do not matter. "constant" is Python's ConstantLR with
-/// factor 1. Ownership: `optimizer` must outlive the scheduler.
+/// factor 1. Ownership: as `OptimizerRef` says.
 /// Errors: as `make_optimizer`.
 std::unique_ptr<Scheduler> make_scheduler(
     std::string_view name,
-    Optimizer& optimizer,
+    const OptimizerRef& optimizer,
     const SchedulerOptions& options = {});
 
 /// The name of the scheduler that saved `state`: the command line's, or

@@ -66,6 +66,13 @@ TEST(Factory, MakesEverySchedulerItNames) {
   }
 }
 
+TEST(Factory, SchedulersTakeLibTorchsOptimizers) {
+  torch::optim::SGD sgd(make_params(), torch::optim::SGDOptions(0.5));
+  const auto scheduler = make_scheduler("exponentiallr", sgd, {.gamma = 0.25});
+  scheduler->step();
+  EXPECT_EQ(sgd.param_groups()[0].options().get_lr(), 0.125);
+}
+
 TEST(Factory, ACycleNeedsItsLowestRate) {
   const auto optimizer = make_optimizer("sgd", make_params());
   EXPECT_EQ(
