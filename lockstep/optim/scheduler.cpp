@@ -56,7 +56,12 @@ void Scheduler::begin(std::int64_t last_epoch) {
 void Scheduler::initial_step() {
   step_count_ = 0;
   is_initial_ = true;
-  advance(Order::kGiven);
+  try {
+    advance(Order::kGiven);
+  } catch (...) {
+    is_initial_ = false; // it may be in a SequentialLR that was not made
+    throw;
+  }
   is_initial_ = false;
 }
 
