@@ -100,14 +100,9 @@ std::vector<ParamGroup> load_state_dict(
   // Nothing below fails: the rules have read every option.
   set_options(optimizer, loaded);
   optimizer.state() = std::move(map);
-  const bool has_schedule = std::ranges::any_of(loaded, [](const auto& group) {
-    return group.find("initial_lr") != nullptr;
-  });
-  if (has_schedule || internal::find_memory(optimizer) != nullptr) {
-    const auto memory = internal::memory_of(optimizer);
-    memory->groups = loaded;
-    memory->mark_as_seen(internal::torch_groups(optimizer));
-  }
+  const auto memory = internal::memory_of(optimizer);
+  memory->groups = loaded;
+  memory->mark_as_seen(internal::torch_groups(optimizer));
   return std::move(loaded);
 }
 

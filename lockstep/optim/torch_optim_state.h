@@ -36,9 +36,8 @@ ckpt::Value state_dict(const torch::optim::Optimizer& optimizer);
 /// copied to their parameter's device and dtype. Returns the groups with all
 /// options as Python would have them now, also what LibTorch has no place for:
 /// `initial_lr` and the like, names of parameters, `foreach` and `fused`, which
-/// choose how a step is computed and not what it computes. If a scheduler is on
-/// `optimizer`, or was on the saved one, that is kept for the next scheduler
-/// and `state_dict`, as `from_torch` says.
+/// choose how a step is computed and not what it computes. Schedulers and
+/// `state_dict` find that later, as `from_torch` says.
 ///
 /// Errors: throws kMismatch with PyTorch's text (number of groups, sizes of
 /// groups), for shapes and for another optimizer's state; kUnsupported for

@@ -27,9 +27,8 @@ namespace lockstep {
 ///
 /// What LibTorch has no place for is kept with LibTorch's optimizer itself, so
 /// all that wrap one optimizer see one `initial_lr`, and `state_dict` of
-/// torch_optim_state.h saves it. For that the first wrapper replaces the
-/// options object of the first group by an equal one of a derived class: fetch
-/// references to options after it.
+/// torch_optim_state.h saves it. For that the first wrapper replaces the object
+/// behind LibTorch's `defaults()` by an equal one of a derived class.
 ///
 /// Ownership: takes a std::unique_ptr, or shares.
 /// Errors: as `state_dict(const torch::optim::Optimizer&)`; kInvalidArgument

@@ -9,6 +9,17 @@
 
 namespace lockstep::internal {
 
+namespace {
+
+/// The default options, which derived classes may replace.
+struct Defaults : torch::optim::Optimizer {
+  static auto member() {
+    return &Defaults::defaults_;
+  }
+};
+
+} // namespace
+
 std::vector<ParamGroup> torch_groups(const torch::optim::Optimizer& optimizer) {
   const TorchKind& kind = torch_kind(optimizer, "optim.options");
   std::vector<ParamGroup> groups;
@@ -21,10 +32,7 @@ std::vector<ParamGroup> torch_groups(const torch::optim::Optimizer& optimizer) {
 
 std::shared_ptr<TwoSidedGroups> find_memory(
     const torch::optim::Optimizer& optimizer) {
-  const auto& groups = optimizer.param_groups();
-  return groups.empty() ? nullptr
-                        : torch_kind(optimizer, "optim.options")
-                              .memory(groups.front().options());
+  return torch_kind(optimizer, "optim.options").memory(optimizer.defaults());
 }
 
 std::shared_ptr<TwoSidedGroups> memory_of(torch::optim::Optimizer& optimizer) {
@@ -34,13 +42,10 @@ std::shared_ptr<TwoSidedGroups> memory_of(torch::optim::Optimizer& optimizer) {
   auto memory = std::make_shared<TwoSidedGroups>("LibTorch's optimizer");
   memory->groups = torch_groups(optimizer);
   memory->mark_as_seen(memory->groups);
-  if (!optimizer.param_groups().empty()) {
-    auto& first = optimizer.param_groups().front();
-    auto options = torch_kind(optimizer, "optim.options")
-                       .remembering(first.options(), memory);
-    if (options != nullptr) {
-      first.set_options(std::move(options));
-    }
+  auto options = torch_kind(optimizer, "optim.options")
+                     .remembering(optimizer.defaults(), memory);
+  if (options != nullptr) {
+    optimizer.*Defaults::member() = std::move(options);
   }
   return memory;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What our side keeps of one of LibTorch's optimizers: its groups as Python has
-// them. It is in the options of the first group, where it lives as long as the
+// them. It is in the optimizer's default options, where it lives as long as the
 // optimizer and is found by all that wrap it.
 #pragma once
 
@@ -24,7 +24,7 @@ std::vector<ParamGroup> torch_groups(const torch::optim::Optimizer& optimizer);
 std::shared_ptr<TwoSidedGroups> find_memory(
     const torch::optim::Optimizer& optimizer);
 
-/// Made if there is none yet. An optimizer whose first group has options of the
+/// Made if there is none yet. An optimizer whose default options are of the
 /// program's own class keeps none: each call makes another one.
 /// Errors: throws kUnsupported for a class that we do not know.
 std::shared_ptr<TwoSidedGroups> memory_of(torch::optim::Optimizer& optimizer);
