@@ -12,7 +12,8 @@ ROW = "{:<10} {:<8} {:>11} {:>11} {:>11} {:>9} {:>11}   {}".format
 
 
 def clock(seconds):
-    minutes, rest = divmod(round(seconds), 60)
+    """To the nearest second, a half up as in log.txt; round() takes the even one."""
+    minutes, rest = divmod(int(seconds + 0.5), 60)
     return f"{minutes}min {rest:02}s"
 
 
@@ -41,6 +42,8 @@ print(ROW("model", "devices", "time", "user", "system", "speed-up",
 one.row("1 CPU")
 two.row("2 CPUs", one)
 ranks.row("2 ranks", one)
+print("2 CPUs: one process with two replicas (DataParallel). 2 ranks: two processes "
+      "with one CPU each, started by 'lockstep run --nproc-per-node 2'.")
 print("The experiment as it was published, in Python on GPUs, 20 epochs:")
 print(ROW("resnet18", "1 GPU", "6min 36s", "", "", "", "", "").rstrip())
 print(ROW("resnet18", "2 GPUs", "5min 02s", "5min 19s", "0min 22s", "1.31x",
