@@ -28,6 +28,8 @@ SCENARIOS = (
     "plain", "views", "unused", "static", "no_sync", "small_buckets", "evaluation",
     "adamw", "fp16", "bf16", "power_sgd", "power_sgd_qr", "join", "join_divide",
     "groups", "zero")
+# Seconds that a job may take on a busy machine; it takes less than a minute.
+HANGS = 20 * 60
 ORACLE = pathlib.Path(__file__).parent.parent / "oracle"
 sys.path.insert(0, str(ORACLE))
 import dist_rank  # noqa: E402
@@ -63,6 +65,9 @@ class PythonRank:
     def kill(self):
         self.process.kill()
 
+    def wait(self):
+        self.process.join()
+
 
 def start_rank(program, job, rank, folder, port):
     is_mixed = "c" in job and "p" in job
@@ -75,10 +80,12 @@ def start_rank(program, job, rank, folder, port):
 
 
 def exit_codes(ranks):
-    """Those of all ranks, or as they are when one fails."""
+    """Those of all ranks, or as they are when one fails or they hang: None for a
+    rank that still runs."""
+    deadline = time.monotonic() + HANGS
     while True:
         codes = [rank.poll() for rank in ranks]
-        if any(codes) or None not in codes:
+        if any(codes) or None not in codes or time.monotonic() > deadline:
             return codes
         time.sleep(0.02)
 
@@ -94,10 +101,13 @@ def run_job(program, job):
         finally:
             for rank in ranks:
                 rank.kill()
-        if any(codes):
+            for rank in ranks:
+                rank.wait()
+        if any(codes) or None in codes:
             done = [name for name in SCENARIOS
                     if os.path.exists(f"{folder}/{name}_0.pt")]
-            sys.exit(f"{job}: exit codes {codes} after {done}")
+            hung = "" if any(codes) else f", hung for {HANGS} s"
+            sys.exit(f"{job}: exit codes {codes}{hung} after {done}")
         states = {name: [torch.load(f"{folder}/{name}_{rank}.pt")
                          for rank in range(len(job))] for name in SCENARIOS}
         if len(set(job)) == 1:
