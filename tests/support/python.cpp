@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/support/python.h"
 
-#include <fcntl.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -31,20 +33,20 @@ std::string read_file(const std::string& path) {
 
 // python_server.py and both ends of the lines to and from it. One for a
 // process, from the first script on; it ends with this process, whose end
-// closes `to`.
+// closes `to`. Lines go through a socket, which can be told not to raise
+// SIGPIPE: a Python that has died fails the test, with words.
 class Server {
  public:
   Server() {
-    std::array<int, 2> requests{};
-    std::array<int, 2> answers{};
-    if (::pipe2(requests.data(), O_CLOEXEC) != 0 ||
-        ::pipe2(answers.data(), O_CLOEXEC) != 0) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) !=
+        0) {
       return;
     }
     posix_spawn_file_actions_t actions{};
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, requests[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, answers[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     std::string program = python_program();
     std::string script = LOCKSTEP_SOURCE_DIR "/tests/support/python_server.py";
     std::array<char*, 3> arguments{program.data(), script.data(), nullptr};
@@ -57,20 +59,17 @@ class Server {
         arguments.data(),
         environ);
     posix_spawn_file_actions_destroy(&actions);
-    (void)::close(requests[0]);
-    (void)::close(answers[1]);
+    (void)::close(ends[1]);
     if (failed == 0) {
-      to_ = ::fdopen(requests[1], "w");
-      from_ = ::fdopen(answers[0], "r");
+      socket_ = ends[0];
+      from_ = ::fdopen(socket_, "r");
     }
   }
 
   // The exit status of a script; nullopt if the server is gone.
   std::optional<int> run(const nlohmann::json& request) {
     const std::lock_guard lock(mutex_);
-    if (to_ == nullptr || from_ == nullptr ||
-        std::fputs((request.dump() + "\n").c_str(), to_) < 0 ||
-        std::fflush(to_) != 0) {
+    if (from_ == nullptr || !send(request.dump() + "\n")) {
       return std::nullopt;
     }
     std::array<char, 32> line{};
@@ -82,8 +81,20 @@ class Server {
   }
 
  private:
+  [[nodiscard]] bool send(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t sent =
+          ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent < 0 && errno != EINTR) {
+        return false;
+      }
+      text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)));
+    }
+    return true;
+  }
+
   std::mutex mutex_ = {};
-  std::FILE* to_ = nullptr;
+  int socket_ = -1;
   std::FILE* from_ = nullptr;
 };
 
