@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <new>
@@ -21,7 +22,7 @@ namespace lockstep::dist::internal {
 namespace {
 
 // Changes with the layout of the page: another build may read it.
-constexpr std::uint64_t kLayout = 0x4c53464c49470004;
+constexpr std::uint64_t kLayout = 0x4c53464c49470005;
 
 } // namespace
 
@@ -93,48 +94,56 @@ std::unique_ptr<FlightLog> FlightLog::open(const std::string& path) {
   return log->page_->layout == kLayout ? std::move(log) : nullptr;
 }
 
-void FlightLog::Slot::store(const FlightEntry& entry) {
+void FlightLog::Slot::store(std::uint64_t number, const FlightEntry& entry) {
   std::array<std::uint64_t, kWords> plain{};
   std::memcpy(plain.data(), &entry, sizeof entry);
-  version.fetch_add(1, std::memory_order_acq_rel);
+  ticket.store(0, std::memory_order_relaxed);
   // Who sees a word of what follows sees that it is being written.
   std::atomic_thread_fence(std::memory_order_release);
+  end.store(0, std::memory_order_relaxed);
   for (std::size_t i = 0; i < kWords; ++i) {
     words[i].store(plain[i], std::memory_order_relaxed);
   }
-  version.fetch_add(1, std::memory_order_release);
+  ticket.store(number + 1, std::memory_order_release);
 }
 
-FlightEntry FlightLog::Slot::load() const {
+std::optional<FlightEntry> FlightLog::Slot::load(std::uint64_t number) const {
+  if (ticket.load(std::memory_order_acquire) != number + 1) {
+    return std::nullopt;
+  }
   std::array<std::uint64_t, kWords> plain{};
   for (std::size_t i = 0; i < kWords; ++i) {
     plain[i] = words[i].load(std::memory_order_relaxed);
   }
+  const std::int64_t ended = end.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (ticket.load(std::memory_order_relaxed) != number + 1) {
+    return std::nullopt;
+  }
   FlightEntry entry;
   std::memcpy(static_cast<void*>(&entry), plain.data(), sizeof entry);
+  entry.end = std::abs(ended);
+  entry.has_failed = ended < 0;
   return entry;
 }
 
 std::uint64_t FlightLog::begin(FlightEntry entry) {
   const std::scoped_lock lock(writing_);
   const std::uint64_t ticket = page_->count.load(std::memory_order_relaxed);
-  Slot& slot = page_->slots[ticket % kCapacity];
   entry.start = now_ns();
-  slot.store(entry);
+  page_->slots[ticket % kCapacity].store(ticket, entry);
   page_->count.store(ticket + 1, std::memory_order_release);
   return ticket;
 }
 
 void FlightLog::end(std::uint64_t ticket, bool has_failed) {
   const std::scoped_lock lock(writing_);
-  if (ticket + kCapacity < page_->count.load(std::memory_order_relaxed)) {
-    return; // overwritten by later ones
-  }
   Slot& slot = page_->slots[ticket % kCapacity];
-  FlightEntry entry = slot.load();
-  entry.end = now_ns();
-  entry.has_failed = has_failed;
-  slot.store(entry);
+  if (slot.ticket.load(std::memory_order_relaxed) == ticket + 1) {
+    slot.end.store(
+        has_failed ? -now_ns() : now_ns(),
+        std::memory_order_relaxed);
+  } // else overwritten by a later one
 }
 
 void FlightLog::leave() {
@@ -161,22 +170,6 @@ std::optional<Blame> FlightLog::blame() const {
                                        : std::nullopt;
 }
 
-std::optional<FlightEntry> FlightLog::read(std::uint64_t ticket) const {
-  // A rank that was killed while it wrote leaves an odd version for good.
-  constexpr int kTries = 1000;
-  const Slot& slot = page_->slots[ticket % kCapacity];
-  for (int i = 0; i < kTries; ++i) {
-    const auto before = slot.version.load(std::memory_order_acquire);
-    const FlightEntry copy = slot.load();
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (before % 2 == 0 &&
-        before == slot.version.load(std::memory_order_relaxed)) {
-      return copy;
-    }
-  }
-  return std::nullopt;
-}
-
 std::vector<FlightEntry> FlightLog::entries() const {
   const std::uint64_t count = page_->count.load(std::memory_order_acquire);
   std::vector<FlightEntry> found;
@@ -189,8 +182,15 @@ std::vector<FlightEntry> FlightLog::entries() const {
 }
 
 std::optional<FlightEntry> FlightLog::last() const {
-  const std::uint64_t count = page_->count.load(std::memory_order_acquire);
-  return count == 0 ? std::nullopt : read(count - 1);
+  const auto count = [this] {
+    return page_->count.load(std::memory_order_acquire);
+  };
+  std::uint64_t now = count();
+  std::optional<FlightEntry> found;
+  while (now != 0 && !(found = read(now - 1))) {
+    now = count(); // so many have begun meanwhile
+  }
+  return found;
 }
 
 std::optional<FlightEntry> FlightLog::last_of(std::string_view group) const {

@@ -133,17 +133,21 @@ class FlightLog {
   [[nodiscard]] std::uint64_t first_open(std::string_view group) const;
 
  private:
-  /// An entry that is written while others read it: whole words, of which a
-  /// reader knows by `version` whether they belong together.
+  /// An entry that is written while others read it. Its place is that of older
+  /// ones, too, and `ticket` says whose it is. Only `begin` writes the words;
+  /// `end` writes one number, so that it hides the entry from nobody.
   struct Slot {
     static constexpr std::size_t kWords =
         sizeof(FlightEntry) / sizeof(std::uint64_t);
 
-    void store(const FlightEntry& entry);
-    [[nodiscard]] FlightEntry load() const;
+    void store(std::uint64_t number, const FlightEntry& entry);
+    /// Nothing if it is another's by now.
+    [[nodiscard]] std::optional<FlightEntry> load(std::uint64_t number) const;
 
-    /// Odd while it is written.
-    std::atomic<std::uint64_t> version = 0;
+    /// Plus 1; 0 while it is written.
+    std::atomic<std::uint64_t> ticket = 0;
+    /// When it ended, negative if it failed; 0 while it runs.
+    std::atomic<std::int64_t> end = 0;
     std::array<std::atomic<std::uint64_t>, kWords> words = {};
   };
   static_assert(sizeof(FlightEntry) % sizeof(std::uint64_t) == 0);
@@ -156,7 +160,9 @@ class FlightLog {
     std::array<Slot, kCapacity> slots = {};
   };
   FlightLog(Descriptor file, Page* page);
-  [[nodiscard]] std::optional<FlightEntry> read(std::uint64_t ticket) const;
+  [[nodiscard]] std::optional<FlightEntry> read(std::uint64_t ticket) const {
+    return page_->slots[ticket % kCapacity].load(ticket);
+  }
 
   Descriptor file_;
   Page* page_ = nullptr;

@@ -4,7 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <functional>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -100,6 +104,41 @@ TEST(FlightLog, KeepsTheNewest) {
   EXPECT_EQ(entries.front().number, 11U);
   EXPECT_EQ(entries.back().number, FlightLog::kCapacity + 10);
   EXPECT_FALSE(entries.back().has_failed);
+}
+
+// A place is written anew while it is read: what is found there belongs to a
+// later collective.
+TEST(FlightLog, WhatIsOverwrittenMeanwhileIsNotTakenForAnOlderOne) {
+  const auto log = FlightLog::create();
+  std::atomic<bool> goes_on = true;
+  const std::jthread writer([&] {
+    std::uint64_t before = log->begin(call(1));
+    for (std::uint64_t number = 2; goes_on; ++number) {
+      const std::uint64_t next = log->begin(call(number));
+      log->end(before, /*has_failed=*/number % 2 == 0);
+      before = next;
+    }
+  });
+  while (!log->last()) {
+    std::this_thread::yield();
+  }
+  for (int i = 0; i < 2000; ++i) {
+    const auto entries = log->entries();
+    EXPECT_EQ(
+        std::ranges::adjacent_find(
+            entries,
+            std::ranges::greater_equal(),
+            &FlightEntry::number),
+        entries.end())
+        << i;
+    // Those that have ended are whole.
+    EXPECT_TRUE(std::ranges::all_of(entries, [](const FlightEntry& entry) {
+      return entry.end == 0 ||
+             (entry.end > 0 && entry.has_failed == (entry.number % 2 == 1));
+    })) << i;
+    EXPECT_TRUE(log->last()) << i;
+  }
+  goes_on = false;
 }
 
 TEST(FlightLog, LongTextIsCutOff) {
