@@ -77,9 +77,9 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 [[noreturn]] void out_of_memory(DeviceIndex index, std::uint64_t bytes) {
-  const State& self = state(index);
-  const std::uint64_t limit = self.limit.load();
-  const std::uint64_t used = self.used.load();
+  const SimCounters now = counters(index);
+  const std::uint64_t limit = now.limit_bytes;
+  const std::uint64_t used = now.used_bytes;
   TORCH_CHECK_WITH(
       OutOfMemoryError,
       false,
@@ -94,7 +94,7 @@ std::string size_text(std::uint64_t bytes) {
       " is free. ",
       size_text(used),
       " is in use, ",
-      size_text(self.peak.load()),
+      size_text(now.peak_bytes),
       " was the most in use.");
   std::abort(); // not reached: the check throws
 }
@@ -229,10 +229,12 @@ void charge_copy(c10::Device from, c10::Device to, std::uint64_t bytes) {
 
 SimCounters counters(DeviceIndex index) {
   const State& self = state(index);
+  const std::uint64_t used = self.used.load();
   return {
       .physical = self.physical,
-      .used_bytes = self.used.load(),
-      .peak_bytes = self.peak.load(),
+      .used_bytes = used,
+      // A thread that has taken memory may be about to raise the peak.
+      .peak_bytes = std::max(self.peak.load(), used),
       .limit_bytes = self.limit.load(),
       .allocations = self.allocations.load(),
       .operations = self.operations.load(),
@@ -245,7 +247,9 @@ SimCounters counters(DeviceIndex index) {
 
 void reset_peak(DeviceIndex index) {
   State& self = state(index);
-  self.peak.store(self.used.load());
+  self.peak.store(0);
+  // Who allocates meanwhile raises it, too.
+  raise_to(self.peak, self.used.load());
 }
 
 void reset_counters(DeviceIndex index) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Counters, limits, links, failures and numbering of simulated devices.
+#include <atomic>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
@@ -95,6 +98,27 @@ TEST_F(SimDevice, LibTorchResetsThePeakAlone) {
   at::accelerator::resetAccumulatedStats(kDevice);
   EXPECT_EQ(sim_counters(kDevice).peak_bytes, before_ + 40U);
   EXPECT_EQ(sim_counters(kDevice).bytes_in, copied + 40U);
+}
+
+// As CUDA's: the peak becomes what is in use, of this device alone; never
+// less, whoever allocates meanwhile.
+TEST_F(SimDevice, APeakThatIsResetIsWhatIsInUse) {
+  torch::ones({1000}, sim(kOther));
+  const std::uint64_t other_peak = sim_counters(kOther).peak_bytes;
+  std::atomic<bool> goes_on = true;
+  const std::jthread resets([&] {
+    while (goes_on) {
+      at::accelerator::resetPeakStats(kDevice);
+    }
+  });
+  int below = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const auto a = torch::empty({1000}, sim(kDevice));
+    below += peak() < 4000U ? 1 : 0;
+  }
+  goes_on = false;
+  EXPECT_EQ(below, 0) << "of 20000";
+  EXPECT_EQ(sim_counters(kOther).peak_bytes, other_peak);
 }
 
 TEST_F(SimDevice, RefusesMemoryPastTheLimit) {
