@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/dist/timed_store.h"
 
-#include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -25,10 +27,65 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 /// What the store says itself, of a key that does not come, is first.
 constexpr milliseconds kGrace{1000};
 
-/// Makes the calls of one connection in threads that can be left behind.
+/// The calls of one connection, and the threads that make them.
+/// Ownership: shared with the threads, some of which may be left behind.
+struct Calls {
+  struct Call {
+    std::function<void()> run = {};
+    bool has_ended = false;
+    bool is_left = false;
+  };
+
+  std::mutex mutex = {};
+  std::condition_variable has_next = {};
+  std::condition_variable has_ended = {};
+  /// Guarded by `mutex`, as all that follows and the members of a call.
+  std::deque<std::shared_ptr<Call>> next = {};
+  /// Threads that wait for a call.
+  std::size_t idle = 0;
+  /// How many calls were left behind, and still wait.
+  int left = 0;
+  bool is_over = false;
+
+  /// Makes calls; one thread stays for the calls to come.
+  void work() {
+    std::unique_lock lock(mutex);
+    while (idle == 0 || !next.empty()) {
+      ++idle;
+      has_next.wait(lock, [this] { return is_over || !next.empty(); });
+      --idle;
+      if (next.empty()) {
+        break;
+      }
+      const std::shared_ptr<Call> call = std::move(next.front());
+      next.pop_front();
+      lock.unlock();
+      std::exchange(call->run, {})();
+      lock.lock();
+      call->has_ended = true;
+      left -= call->is_left ? 1 : 0;
+      has_ended.notify_all();
+    }
+    has_ended.notify_all();
+  }
+};
+
+/// Makes the calls of one connection in a thread that can be left behind.
 class Caller {
  public:
   explicit Caller(std::string name) : name_(std::move(name)) {}
+  Caller(Caller&&) = default;
+  Caller& operator=(Caller&&) = delete;
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  ~Caller() {
+    if (calls_ != nullptr) {
+      std::unique_lock lock(calls_->mutex);
+      calls_->is_over = true;
+      calls_->has_next.notify_all();
+      calls_->has_ended.wait(lock, [this] { return calls_->idle == 0; });
+    }
+  }
 
   [[nodiscard]] const std::string& name() const {
     return name_;
@@ -37,29 +94,10 @@ class Caller {
   template <class Function>
   auto call(milliseconds timeout, Function function) const {
     using T = std::invoke_result_t<Function>;
-    if (left_->load() != 0) {
-      raise_late("an earlier call still waits");
-    }
-    const auto work = std::make_shared<Work<T>>(std::move(function));
-    auto end = work->task.get_future();
-    std::thread thread([work, left = left_] {
-      work->task();
-      if (work->is_settled.test_and_set()) {
-        --*left;
-      }
-    });
-    const milliseconds most = timeout + kGrace;
-    if (end.wait_for(most) == std::future_status::timeout) {
-      ++*left_;
-      if (!work->is_settled.test_and_set()) {
-        thread.detach();
-        raise_late(format(
-            "it has not for {:.1f} s",
-            std::chrono::duration<double>(most).count()));
-      }
-      --*left_; // it has ended just now
-    }
-    thread.join();
+    const auto task =
+        std::make_shared<std::packaged_task<T()>>(std::move(function));
+    auto end = task->get_future();
+    run(timeout, [task] { (*task)(); });
     return end.get();
   }
 
@@ -76,14 +114,31 @@ class Caller {
   }
 
  private:
-  template <class T>
-  struct Work {
-    template <class Function>
-    explicit Work(Function function) : task(std::move(function)) {}
-    std::packaged_task<T()> task;
-    /// By the end of the call, or by leaving it behind.
-    std::atomic_flag is_settled = {};
-  };
+  /// Returns when `function` has.
+  void run(milliseconds timeout, std::function<void()> function) const {
+    const auto call =
+        std::make_shared<Calls::Call>(Calls::Call{.run = std::move(function)});
+    std::unique_lock lock(calls_->mutex);
+    if (calls_->left != 0) {
+      raise_late("an earlier call still waits");
+    }
+    if (calls_->idle <= calls_->next.size()) {
+      std::thread([calls = calls_] { calls->work(); }).detach();
+    }
+    calls_->next.push_back(call);
+    calls_->has_next.notify_one();
+    const milliseconds most = timeout + kGrace;
+    const bool has_ended = calls_->has_ended.wait_for(lock, most, [&call] {
+      return call->has_ended;
+    });
+    if (!has_ended) {
+      call->is_left = true;
+      ++calls_->left;
+      raise_late(format(
+          "it has not for {:.1f} s",
+          std::chrono::duration<double>(most).count()));
+    }
+  }
 
   [[noreturn]] void raise_late(const std::string& how) const {
     raise(
@@ -95,9 +150,7 @@ class Caller {
   }
 
   std::string name_;
-  /// How many calls were left behind, and still wait.
-  std::shared_ptr<std::atomic<int>> left_ =
-      std::make_shared<std::atomic<int>>(0);
+  std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
 };
 
 class TimedStore final : public c10d::Store {
@@ -195,10 +248,11 @@ StorePtr timed_store(
     const std::string& name,
     milliseconds timeout,
     const std::function<StorePtr()>& make) {
-  const Caller caller(name);
+  Caller caller(name);
+  StorePtr inner = caller.call(timeout, make);
   return c10::make_intrusive<TimedStore>(
-      caller.call(timeout, make),
-      caller,
+      std::move(inner),
+      std::move(caller),
       timeout);
 }
 

@@ -16,7 +16,8 @@ namespace lockstep::dist::internal {
 /// What `make` makes. No call lasts longer than its timeout (mostly the
 /// store's) and a second, nor does `make`. `name`, for messages: "the store at
 /// HOST, which rank 0 holds".
-/// Ownership: `make` owns what it uses; its thread may be left behind.
+/// Ownership: `make` owns what it uses. One thread makes the calls, others only
+/// while it is busy; a thread may be left behind with its call.
 /// Threads: safe to call from several.
 /// Errors: those of the store; throws kTimeout when the time is over, and at
 /// once while an earlier call still waits.

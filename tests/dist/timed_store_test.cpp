@@ -27,6 +27,15 @@ class StoppedStore final : public c10d::HashStore {
   std::latch goes_on{1};
 };
 
+/// Says how many calls its thread has made.
+class CountingStore final : public c10d::HashStore {
+ public:
+  std::int64_t getNumKeys() override {
+    thread_local std::int64_t calls = 0;
+    return ++calls;
+  }
+};
+
 template <class Call>
 Error error_of(const Call& call) {
   try {
@@ -61,6 +70,30 @@ TEST(TimedStore, ACallThatDoesNotEndIsLeftBehind) {
     std::this_thread::yield();
   }
   EXPECT_EQ(store->getNumKeys(), 1);
+}
+
+TEST(TimedStore, CallsOneAfterAnotherShareAThread) {
+  const auto store = timed_store("the store", std::chrono::minutes(10), [] {
+    return c10::intrusive_ptr<c10d::Store>(
+        c10::make_intrusive<CountingStore>());
+  });
+  for (const std::int64_t call : {1, 2, 3}) {
+    EXPECT_EQ(store->getNumKeys(), call);
+  }
+}
+
+// One thread waits for what another one sets.
+TEST(TimedStore, CallsOfSeveralThreadsRunAtTheSameTime) {
+  const auto store = timed_store("the store", std::chrono::minutes(10), [] {
+    return c10::intrusive_ptr<c10d::Store>(
+        c10::make_intrusive<c10d::HashStore>());
+  });
+  const std::jthread waits([&] {
+    store->wait({"first"});
+    store->set("second", std::string("2"));
+  });
+  const std::jthread sets([&] { store->set("first", std::string("1")); });
+  EXPECT_EQ(store->get_to_str("second"), "2");
 }
 
 TEST(TimedStore, WhatMakesItMayNotEndEither) {
