@@ -86,8 +86,8 @@ void Epochs::resume(const LoaderState& state) {
         "knows the epoch");
   }
   if (state.epoch < 0) {
-    epoch_ = state.epoch;
-    is_resumed_ = false;
+    start_at({}, state.epoch, 0); // as a new loader
+    seed_ = 0;
     return;
   }
   std::vector<std::int64_t> order = order_of(state.epoch, state.seed);

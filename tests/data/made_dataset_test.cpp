@@ -311,6 +311,37 @@ TEST_P(MadeDatasets, GoOnWithTheNextEpochAfterAWholeOne) {
   EXPECT_EQ(resumed.epoch(), 1);
 }
 
+TEST_P(MadeDatasets, StartAnewWithTheStateOfANewLoader) {
+  const LoaderOptions how{
+      .batch_size = 4,
+      .workers = GetParam(),
+      .shuffle = true};
+  const LoaderState anew = Loader(numbers(10), how).state();
+  EXPECT_EQ(anew, (LoaderState{.epoch = -1}));
+  const auto as_new = [&](auto& loader) {
+    loader.resume(anew);
+    EXPECT_EQ(loader.state(), anew);
+    EXPECT_EQ(loader.epoch(), -1);
+    EXPECT_EQ(loader.batches(), 0);
+    EXPECT_EQ(loader.position(), 0);
+    EXPECT_FALSE(loader.next());
+    EXPECT_EQ(epoch_of(loader).size(), 10U);
+    EXPECT_EQ(loader.epoch(), 0);
+  };
+  Loader whole(numbers(10), how);
+  epoch_of(whole);
+  as_new(whole);
+  Loader cut(numbers(10), how);
+  cut.begin();
+  as_new(cut);
+  Loader resumed(numbers(10), how);
+  resumed.resume({.epoch = 2, .samples = 3});
+  as_new(resumed);
+  Loader by_hand(numbers(10), how);
+  by_hand.start_epoch({1, 2}, 7);
+  as_new(by_hand);
+}
+
 TEST_P(MadeDatasets, CountAnEpochThatDropsTheLastAsWhole) {
   Loader loader(
       numbers(10),
