@@ -52,6 +52,16 @@ Status failure_of(const Work& work) {
   }
 }
 
+/// For a checkpoint that waited for `best`, which has failed again.
+Error blocked_by(const CheckpointOutcome& best) {
+  Error error = best.status.error();
+  error.message = format(
+      "not written: {}, the best, must be written first, and failed again: {}",
+      base_name(best.record.path),
+      error.message);
+  return error;
+}
+
 } // namespace
 
 CheckpointWriter::CheckpointWriter(
@@ -87,6 +97,9 @@ void CheckpointWriter::write(const ckpt::Value& live, CheckpointRecord record) {
     start(lock, std::exchange(owed_, {}));
     changed_.wait(lock, [this] { return !job_; });
     if (owed_) {
+      Error error = blocked_by(finished_.back());
+      finished_.push_back(
+          {.record = std::move(record), .status = std::move(error)});
       return;
     }
   }

@@ -23,7 +23,8 @@
 // Note [A best checkpoint that failed]
 // All checkpoints after it claim its accuracy, and no other can hold it. So its
 // copy is kept, and the next `write` tries it again first. As long as that
-// fails, nothing after it is written; a better one takes its place.
+// fails, nothing after it is written, and each of them has that error as its
+// outcome; a better one takes its place.
 #pragma once
 
 #include <condition_variable>
@@ -82,8 +83,9 @@ class CheckpointWriter {
 
   /// Copies `live` and returns; the file follows. Waits first until the
   /// checkpoint before is written: there is one copy, never two. `record.path`
-  /// is set here. See Note [A best checkpoint that failed] for what else may be
-  /// written, and have an outcome.
+  /// is set here. It has one outcome; an earlier best checkpoint that failed is
+  /// tried again first and has another. See Note [A best checkpoint that
+  /// failed].
   void write(const ckpt::Value& live, CheckpointRecord record);
 
   /// Outcomes since the last call, in order. Does not wait.

@@ -273,6 +273,7 @@ TEST(BackgroundWriter, TheLastCheckpointIsFinishedBeforeTheWriterIsGone) {
       1);
 }
 
+// Every checkpoint has an outcome, also one that waits in vain for the best.
 TEST(BackgroundWriter, ABestThatFailedIsWrittenBeforeTheNext) {
   for (const bool in_background : {true, false}) {
     MemoryFs fs = with_folder();
@@ -292,8 +293,9 @@ TEST(BackgroundWriter, ABestThatFailedIsWrittenBeforeTheNext) {
       state.fill(step);
       writer.write(state.value(step), {.step = step, .is_best = step == 1});
     }
+    const std::vector<CheckpointOutcome> outcomes = writer.wait();
     std::vector<std::pair<std::int64_t, bool>> seen;
-    for (const CheckpointOutcome& outcome : writer.wait()) {
+    for (const CheckpointOutcome& outcome : outcomes) {
       seen.emplace_back(outcome.record.step, outcome.status.has_value());
     }
     using Seen = std::pair<std::int64_t, bool>;
@@ -302,8 +304,14 @@ TEST(BackgroundWriter, ABestThatFailedIsWrittenBeforeTheNext) {
         ElementsAre(
             Seen(1, false),
             Seen(1, false),
+            Seen(2, false),
             Seen(1, true),
             Seen(3, true)));
+    EXPECT_EQ(outcomes[2].record.path, path_of(2));
+    EXPECT_EQ(
+        outcomes[2].status.error().message,
+        "not written: checkpoint-00000001.pth.tar, the best, must be written "
+        "first, and failed again: no disk");
     const auto best = ckpt::load("run/model_best.pth.tar", {}, fs).value();
     const ckpt::Tensor& counts =
         *best.root.find("state_dict")->find("counts")->as_tensor();
