@@ -207,7 +207,7 @@ std::optional<ModuleCopy> copy_made_again(
     const internal::ModuleMaker& maker,
     const Module& module,
     const std::optional<c10::Device>& device) {
-  auto made = copy_constructed_by(maker.make(), module);
+  auto made = copy_constructed_by([&maker] { return maker.make(); }, module);
   if (made) {
     copy_values(module, *made->module, device);
     copy_all_flags(module, *made->module);

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/make_module.h"
 
+#include <algorithm>
+#include <typeinfo>
+
+#include "lockstep/tensor/given_tensors.h"
+
 namespace lockstep::internal {
 namespace {
 
@@ -31,6 +36,50 @@ std::vector<std::byte> members_of(const Module& module, std::size_t size) {
 }
 
 } // namespace
+
+void Copies::add(const Module& module, const std::shared_ptr<Module>& copy) {
+  add_modules(module, copy);
+  each_pair(
+      module,
+      *copy,
+      [this](const std::string&, const at::Tensor& ours, const at::Tensor& of) {
+        tensors_[ours.unsafeGetTensorImpl()] = of;
+      });
+}
+
+void Copies::add_modules(
+    const Module& module,
+    const std::shared_ptr<Module>& copy) {
+  modules_[&module] = copy;
+  const auto children = children_of(module);
+  const auto copies = children_of(*copy);
+  const std::size_t count = std::min(children.size(), copies.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& [name, child] = children[i];
+    const auto& other = copies[i].second;
+    if (name == copies[i].first && typeid(*child) == typeid(*other)) {
+      add_modules(*child, other);
+    }
+  }
+}
+
+std::shared_ptr<Module> Copies::find(const Module& module) const {
+  const auto found = modules_.find(&module);
+  return found == modules_.end() ? nullptr : found->second;
+}
+
+at::Tensor Copies::find(const at::Tensor& tensor) const {
+  const auto found = tensors_.find(tensor.unsafeGetTensorImpl());
+  return found == tensors_.end() ? at::Tensor() : found->second;
+}
+
+void make_again(const Module* argument, Copies& copies) {
+  const ModuleMaker* const maker =
+      argument == nullptr ? nullptr : maker_of(*argument);
+  if (maker != nullptr && copies.find(*argument) == nullptr) {
+    copies.add(*argument, maker->make(copies));
+  }
+}
 
 void ModuleMaker::remember_members(const Module& module, std::size_t size) {
   members_ = members_of(module, size);

@@ -15,6 +15,14 @@
 // others are constructed, and a warning says that copies lack the change. What
 // forward leaves in a member counts as a change, what changes behind a pointer
 // does not.
+//
+// Note [Ties between arguments]
+// A module may be given twice, or two arguments may have a part in common: an
+// embedding that is the encoder's and the decoder's. What is one object in the
+// module is one object in its copy. So each call that makes a module again
+// keeps which copy stands for which module and which parameter or buffer
+// (`Copies`), also for the modules that it makes for that. Those that
+// `make_module` made come first: another argument may be a part of one of them.
 #pragma once
 
 #include <concepts>
@@ -23,9 +31,11 @@
 #include <memory>
 #include <tuple>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/tensor/module_owner.h"
@@ -37,23 +47,57 @@ using ModuleFactory = std::function<std::shared_ptr<torch::nn::Module>()>;
 
 namespace internal {
 
+/// What stands for modules, parameters and buffers in a module that is made
+/// again: Note [Ties between arguments].
+class Copies {
+ public:
+  /// `copy` stands for `module`, and so do its parts for the module's as far as
+  /// both are built alike.
+  void add(
+      const torch::nn::Module& module,
+      const std::shared_ptr<torch::nn::Module>& copy);
+  /// Null if there is none.
+  [[nodiscard]] std::shared_ptr<torch::nn::Module> find(
+      const torch::nn::Module& module) const;
+  /// Undefined if there is none.
+  [[nodiscard]] at::Tensor find(const at::Tensor& tensor) const;
+
+ private:
+  void add_modules(
+      const torch::nn::Module& module,
+      const std::shared_ptr<torch::nn::Module>& copy);
+
+  std::unordered_map<
+      const torch::nn::Module*,
+      std::shared_ptr<torch::nn::Module>>
+      modules_ = {};
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> tensors_ = {};
+};
+
 /// Deletes a module and remembers how it was made: the deleter that all owners
 /// of its shared_ptr have in common. Note [What a made module remembers].
 class ModuleMaker {
  public:
-  explicit ModuleMaker(ModuleFactory make) : make_(std::move(make)) {}
+  using Make = std::function<std::shared_ptr<torch::nn::Module>(Copies&)>;
+
+  explicit ModuleMaker(Make make) : make_(std::move(make)) {}
   void operator()(torch::nn::Module* module) const {
     delete module;
   }
-  [[nodiscard]] const ModuleFactory& make() const {
-    return make_;
+  [[nodiscard]] std::shared_ptr<torch::nn::Module> make() const {
+    Copies copies;
+    return make_(copies);
+  }
+  /// As a part of what is made with `copies`.
+  [[nodiscard]] std::shared_ptr<torch::nn::Module> make(Copies& copies) const {
+    return make_(copies);
   }
   /// Once, when the constructor is done. Units: bytes of the whole object.
   void remember_members(const torch::nn::Module& module, std::size_t size);
   [[nodiscard]] bool has_changed_members(const torch::nn::Module& module) const;
 
  private:
-  ModuleFactory make_;
+  Make make_;
   std::vector<std::byte> members_ = {};
   std::size_t size_ = 0;
 };
@@ -70,41 +114,82 @@ struct Implementation<M> {
   using Type = typename M::ContainedType;
 };
 
-/// What a copy's constructor gets for an argument: of a module that
-/// `make_module` made another one, else the same.
+/// The module or the tensor that an argument is; null for another.
 template <class T>
-T again(const T& argument) {
-  return argument;
+const torch::nn::Module* module_in(const T& /*argument*/) {
+  return nullptr;
 }
 template <std::derived_from<torch::nn::Module> T>
-std::shared_ptr<T> again(const std::shared_ptr<T>& argument) {
-  const ModuleMaker* const maker =
-      argument == nullptr ? nullptr : maker_of(*argument);
-  return maker == nullptr ? argument
-                          : std::dynamic_pointer_cast<T>(maker->make()());
+const torch::nn::Module* module_in(const std::shared_ptr<T>& argument) {
+  return argument.get();
 }
 template <IsModuleHolder T>
-T again(const T& argument) {
-  return argument.is_empty() ? argument : T(again(argument.ptr()));
+const torch::nn::Module* module_in(const T& argument) {
+  return argument.is_empty() ? nullptr : argument.get();
+}
+
+/// Makes the module that an argument is again, if `make_module` made it.
+void make_again(const torch::nn::Module* argument, Copies& copies);
+
+/// What a copy's constructor gets for an argument: what stands for it, else the
+/// same.
+template <class T>
+T again(const T& argument, const Copies& /*copies*/) {
+  return argument;
+}
+inline at::Tensor again(const at::Tensor& argument, const Copies& copies) {
+  const at::Tensor found = copies.find(argument);
+  return found.defined() ? found : argument;
+}
+template <std::derived_from<torch::nn::Module> T>
+std::shared_ptr<T> again(
+    const std::shared_ptr<T>& argument,
+    const Copies& copies) {
+  const auto found = argument == nullptr ? nullptr : copies.find(*argument);
+  return found == nullptr ? argument : std::dynamic_pointer_cast<T>(found);
+}
+template <IsModuleHolder T>
+T again(const T& argument, const Copies& copies) {
+  return argument.is_empty() ? argument : T(again(argument.ptr(), copies));
+}
+
+/// Whether anything stands for an argument.
+template <class T>
+bool has_copy(const T& argument, const Copies& copies) {
+  const torch::nn::Module* const module = module_in(argument);
+  return module != nullptr && copies.find(*module) != nullptr;
+}
+inline bool has_copy(const at::Tensor& argument, const Copies& copies) {
+  return copies.find(argument).defined();
 }
 
 template <class Impl, class... Args>
-std::shared_ptr<Impl> make_from(const Args&... args) {
+std::shared_ptr<Impl> make_from(
+    const std::shared_ptr<const std::tuple<Args...>>& args) {
   static_assert(
       std::is_constructible_v<Impl, const Args&...>,
       "make_module calls the constructor again for each copy: it must take "
       "these arguments, which stay as they are");
-  const auto kept = std::make_shared<const std::tuple<Args...>>(args...);
-  const auto make = [kept] {
+  const auto make = [args](Copies& copies) {
     return std::apply(
-        [](const Args&... given) {
-          return make_from<Impl, Args...>(again(given)...);
+        [&](const Args&... given) {
+          (make_again(module_in(given), copies), ...);
+          // Copies that keep the same arguments share them: what these hold
+          // counts as held by a member otherwise.
+          return make_from<Impl>(
+              (has_copy(given, copies) || ...)
+                  ? std::make_shared<const std::tuple<Args...>>(
+                        again(given, copies)...)
+                  : args);
         },
-        *kept);
+        *args);
   };
-  std::shared_ptr<Impl> made(new Impl(args...), ModuleMaker(make));
-  std::get_deleter<ModuleMaker>(made)->remember_members(*made, sizeof(Impl));
-  return made;
+  Impl* const made = std::apply(
+      [](const Args&... given) { return new Impl(given...); },
+      *args);
+  std::shared_ptr<Impl> owner(made, ModuleMaker(make));
+  std::get_deleter<ModuleMaker>(owner)->remember_members(*made, sizeof(Impl));
+  return owner;
 }
 
 } // namespace internal
@@ -113,14 +198,17 @@ std::shared_ptr<Impl> make_from(const Args&... args) {
 /// shared_ptr, or the holder. Copies for replicas are made by the same
 /// arguments and get the module's parameters and buffers.
 /// Ownership: the module owns copies of `args`. A module among them is made
-/// again for each copy if `make_module` made it; else all copies share it.
+/// again for each copy if `make_module` made it; else all copies share it,
+/// unless it is a part of one that is. What is given twice, or is in several of
+/// them, is one object in a copy, too.
 /// Errors: throws what the constructor throws.
 template <class M, class... Args>
 auto make_module(Args&&... args) {
   using Impl = typename internal::Implementation<M>::Type;
   static_assert(std::derived_from<Impl, torch::nn::Module>);
-  auto made = internal::make_from<Impl, std::decay_t<Args>...>(
-      std::forward<Args>(args)...);
+  auto made = internal::make_from<Impl>(
+      std::make_shared<const std::tuple<std::decay_t<Args>...>>(
+          std::forward<Args>(args)...));
   if constexpr (IsModuleHolder<M>) {
     return M(std::move(made));
   } else {
