@@ -39,6 +39,9 @@ struct FileInfo {
   std::uint64_t size = 0;
   /// Permission bits, 0644 for example.
   std::uint32_t mode = 0;
+  /// When the contents were last written. Units: nanoseconds since 1970 on a
+  /// disk; a `MemoryFs` counts its changes.
+  std::int64_t modified = 0;
 
   friend bool operator==(const FileInfo&, const FileInfo&) = default;
 };

@@ -55,6 +55,7 @@ MemoryFs MemoryFs::after_power_loss(const PowerLoss& loss) const {
   MemoryFs later;
   later.disk_->directories = disk_->directories;
   later.disk_->has_locks = disk_->has_locks;
+  later.disk_->changes = disk_->changes;
   const auto& names = loss.keep_names ? disk_->names : disk_->durable_names;
   for (const auto& [path, node] : names) {
     auto copy = std::make_shared<MemoryNode>(*node);
@@ -74,7 +75,10 @@ Result<FileInfo> MemoryFs::stat(const std::string& path) {
     return FileInfo{.kind = FileInfo::Kind::kDirectory, .mode = 0755};
   }
   LOCKSTEP_ASSIGN(const auto node, disk_->find("fs.stat", path));
-  return FileInfo{.size = node->data.size(), .mode = node->mode};
+  return FileInfo{
+      .size = node->data.size(),
+      .mode = node->mode,
+      .modified = node->modified};
 }
 
 Result<std::unique_ptr<ReadableFile>> MemoryFs::open_read(
@@ -147,6 +151,7 @@ Status MemoryFs::truncate(const std::string& path, std::uint64_t size) {
   const std::scoped_lock lock(disk_->mutex);
   LOCKSTEP_ASSIGN(const auto node, disk_->find("fs.truncate", path));
   node->data.resize(size);
+  disk_->touch(*node);
   return {};
 }
 

@@ -159,7 +159,9 @@ class RealFs final : public FileSystem {
                 : S_ISDIR(status.st_mode) ? FileInfo::Kind::kDirectory
                                           : FileInfo::Kind::kOther,
         .size = static_cast<std::uint64_t>(status.st_size),
-        .mode = status.st_mode & 07777U};
+        .mode = status.st_mode & 07777U,
+        .modified = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} +
+                    status.st_mtim.tv_nsec};
   }
 
   Result<std::unique_ptr<ReadableFile>> open_read(

@@ -18,13 +18,18 @@ std::string inside(const std::string& folder, std::string_view name) {
   return (std::filesystem::path(folder) / name).lexically_normal();
 }
 
+/// Nothing if nothing is there.
 /// Errors: throws what keeps the answer from being known.
-bool exists(FileSystem& fs, const std::string& path) {
-  const auto info = fs.stat(path);
-  if (!info && info.error().code != ErrorCode::kNotFound) {
-    raise(info.error());
+template <class T>
+std::optional<T> known(Result<T> answer) {
+  if (!answer && answer.error().code == ErrorCode::kNotFound) {
+    return std::nullopt;
   }
-  return info.has_value();
+  return std::move(answer).value();
+}
+
+bool exists(FileSystem& fs, const std::string& path) {
+  return known(fs.stat(path)).has_value();
 }
 
 [[noreturn]] void
@@ -41,18 +46,20 @@ nothing_there(const std::string& path, std::string message, std::string hint) {
 /// The run below `runs/` that was written to last.
 std::optional<std::string> newest_run(FileSystem& fs) {
   const std::string root(kRunsFolder);
-  const auto names = fs.list(root);
   std::optional<std::string> newest;
-  std::filesystem::file_time_type newest_time{};
-  for (const std::string& name : names ? *names : std::vector<std::string>{}) {
+  std::int64_t newest_time = 0;
+  for (const std::string& name :
+       known(fs.list(root)).value_or(std::vector<std::string>())) {
     const std::string folder = inside(root, name);
     for (const std::string_view file : {kLatestFile, kArgsFile}) {
-      std::error_code missing;
-      const auto time =
-          std::filesystem::last_write_time(inside(folder, file), missing);
-      if (!missing && (!newest || time > newest_time)) {
+      auto answer = fs.stat(inside(folder, file));
+      if (!answer && answer.error().detail == "E_PERMISSION") {
+        continue; // somebody else's folder
+      }
+      const auto info = known(std::move(answer));
+      if (info && (!newest || info->modified > newest_time)) {
         newest = folder;
-        newest_time = time;
+        newest_time = info->modified;
       }
     }
   }

@@ -2,7 +2,6 @@
 #include "lockstep/train/run_outputs.h"
 
 #include <exception>
-#include <filesystem>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"

@@ -72,6 +72,7 @@ TEST_F(RealFsTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(get(path), "hello");
   EXPECT_EQ(fs_.stat(path)->size, 5U);
   EXPECT_EQ(fs_.stat(path)->kind, FileInfo::Kind::kFile);
+  EXPECT_GT(fs_.stat(path)->modified, 0);
   std::array<std::byte, 3> middle = {};
   ASSERT_TRUE(fs_.open_read(path).value()->read_at(1, middle));
   EXPECT_EQ(text_of(middle), "ell");

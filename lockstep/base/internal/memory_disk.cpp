@@ -71,6 +71,7 @@ class MemoryWritableFile final : public WritableFile {
   Status write(ByteSpan bytes) override {
     const std::scoped_lock lock(disk_->mutex);
     node_->data.append(as_text(bytes));
+    disk_->touch(*node_);
     return {};
   }
   Status write_at(std::uint64_t offset, ByteSpan bytes) override {
@@ -83,6 +84,7 @@ class MemoryWritableFile final : public WritableFile {
     std::ranges::copy(
         as_text(bytes),
         data.begin() + static_cast<std::ptrdiff_t>(offset));
+    disk_->touch(*node_);
     return {};
   }
   Status sync() override {
@@ -245,6 +247,7 @@ Result<std::shared_ptr<MemoryNode>> MemoryDisk::make(
   }
   auto node = std::make_shared<MemoryNode>();
   node->mode = mode;
+  touch(*node);
   names[target] = node;
   return node;
 }

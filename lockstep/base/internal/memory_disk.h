@@ -21,6 +21,8 @@ struct MemoryNode {
   /// As of the last sync; what was never synced is an empty file.
   std::string durable = {};
   std::uint32_t mode = 0644;
+  /// Number of the disk's change that was the last one of `data`.
+  std::int64_t modified = 0;
   /// The text of a symbolic link; empty for a file.
   std::string link = {};
   /// On while a file from `open_update` is open.
@@ -64,7 +66,13 @@ struct MemoryDisk {
       const std::string& path,
       std::uint32_t mode);
 
+  /// Notes that `node` has other data now.
+  void touch(MemoryNode& node) {
+    node.modified = ++changes;
+  }
+
   mutable std::mutex mutex = {};
+  std::int64_t changes = 0;
   Names names = {};
   Names durable_names = {};
   std::set<std::string> directories{".", "/"};
