@@ -101,6 +101,13 @@ struct FromValue<Value> {
 };
 
 template <>
+struct FromValue<Entry> {
+  static Entry get(const Entry& entry) {
+    return entry;
+  }
+};
+
+template <>
 struct FromValue<Tensor> {
   static Tensor get(const Entry& entry) {
     const Tensor* tensor = entry.as_tensor();
@@ -161,15 +168,20 @@ template <class T>
       T map,
       typename T::key_type key,
       typename T::mapped_type v) {
-    map.insert_or_assign(std::move(key), std::move(v));
+    map.try_emplace(std::move(key), std::move(v));
   }
 struct FromValue<T> {
   static T get(const Entry& entry) {
     T map;
     for (const auto& [key, value] : entry.items()) {
-      map.insert_or_assign(
-          Entry(key, value.place()).template to<typename T::key_type>(),
-          value.template to<typename T::mapped_type>());
+      const Entry name = internal::key_of(entry, key);
+      const bool is_new = map.try_emplace(
+                                 name.template to<typename T::key_type>(),
+                                 value.template to<typename T::mapped_type>())
+                              .second;
+      if (!is_new) {
+        internal::raise_type(name, "keys that differ");
+      }
     }
     return map;
   }

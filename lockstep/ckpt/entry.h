@@ -28,12 +28,13 @@ template <class T>
 struct FromValue;
 
 /// A value, and the place where it was found. An object of another class
-/// (`argparse.Namespace`, a `defaultdict`) is read as the dict of its entries,
-/// or else of its attributes. Ownership: holds the value.
+/// (`argparse.Namespace`, a `defaultdict`, a `deque`) is read as the dict or
+/// list of its entries, or else as the dict of its attributes.
+/// Ownership: holds the value.
 class Entry : public Value {
  public:
   Entry() = default;
-  /// `place`: a dotted name, as `find_path` takes it; "" is the whole tree.
+  /// `place`: its keys, with dots between; "" is the whole tree.
   /// `file`: what the tree was read from, for errors; null for none.
   explicit Entry(
       Value value,
@@ -43,13 +44,13 @@ class Entry : public Value {
         place_(std::move(place)),
         file_(std::move(file)) {}
 
-  /// "optimizer.param_groups.0.lr".
-  [[nodiscard]] const std::string& place() const noexcept {
+  /// "optimizer.param_groups.0.lr"; keys of over 256 bytes are cut.
+  [[nodiscard]] std::string place() const {
     return place_;
   }
   /// Path of the file; empty if there is none.
-  [[nodiscard]] std::string_view file() const noexcept {
-    return file_ == nullptr ? std::string_view() : *file_;
+  [[nodiscard]] std::string file() const {
+    return file_ == nullptr ? std::string() : *file_;
   }
 
   /// The entry of a dict under a text. Errors: throws kNotFound, with the
@@ -57,12 +58,21 @@ class Entry : public Value {
   [[nodiscard]] Entry operator[](std::string_view key) const;
   /// The element of a list or tuple, from the end if negative, or the entry of
   /// a dict under a number. Errors: as above.
-  [[nodiscard]] Entry operator[](std::int64_t index) const;
+  template <IntegerType T>
+  [[nodiscard]] Entry operator[](T index) const {
+    return at(Value(index));
+  }
+  /// Under a key that a loop gave. Errors: as above.
+  template <std::derived_from<Value> T>
+  [[nodiscard]] Entry operator[](const T& key) const {
+    return at(key);
+  }
 
   /// The value as a T: bool, any number type, std::string, std::optional (None
   /// is nothing), std::vector, std::array, std::map, std::unordered_map,
   /// std::pair, std::tuple, `Value`, `Tensor`; with LibTorch `at::Tensor`. An
-  /// int is a float, too; a tensor of one element is its number.
+  /// int is a float, too, rounded as Python's float() rounds it; a real tensor
+  /// of one element is its number.
   /// Errors: throws kMismatch for another type, and for a number outside T,
   /// with the place, what was found and a hint.
   template <class T>
@@ -74,7 +84,11 @@ class Entry : public Value {
   /// Errors: throws kMismatch for another type.
   [[nodiscard]] std::int64_t size() const;
   /// Whether this is a dict with the key.
-  [[nodiscard]] bool contains(std::string_view key) const noexcept;
+  [[nodiscard]] bool contains(std::string_view key) const;
+  template <IntegerType T>
+  [[nodiscard]] bool contains(T key) const {
+    return contains_key(Value(key));
+  }
   /// The keys of a dict in order, as text. Errors: throws kMismatch if this is
   /// no dict.
   [[nodiscard]] std::vector<std::string> keys() const;
@@ -89,6 +103,8 @@ class Entry : public Value {
 
  private:
   friend class EntryIterator;
+  [[nodiscard]] Entry at(const Value& key) const;
+  [[nodiscard]] bool contains_key(const Value& key) const;
   [[nodiscard]] Entry below(std::string_view key, Value value) const;
 
   std::string place_ = {};
@@ -106,8 +122,11 @@ class EntryIterator {
   // NOLINTEND(readability-identifier-naming)
 
   explicit EntryIterator(Entry container);
-  const Entry& operator*() const noexcept {
+  const Entry& operator*() const& noexcept {
     return current_;
+  }
+  Entry operator*() && noexcept {
+    return std::move(current_);
   }
   const Entry* operator->() const noexcept {
     return &current_;
@@ -131,7 +150,18 @@ class EntryIterator {
   std::size_t size_ = 0;
 };
 
+template <IntegerType T>
+Entry Value::operator[](T index) const {
+  return Entry(*this)[index];
+}
+template <IntegerType T>
+bool Value::contains(T key) const {
+  return Entry(*this).contains(key);
+}
+
 namespace internal {
+/// A key of a dict, with a place that says so.
+Entry key_of(const Entry& dict, Value key);
 /// Throws kMismatch: "'epoch': expected EXPECTED, got str 'ten'".
 [[noreturn]] void raise_type(const Entry& entry, std::string_view expected);
 } // namespace internal

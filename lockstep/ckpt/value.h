@@ -77,7 +77,9 @@ class Value {
   template <class T>
   Value(const Copy<T>& v) = delete;
   Value(DTypeValue v) : scalar_{.dtype = v}, type_(Type::kDType) {}
-  Value(const char* v) : Value(std::string(v)) {}
+  /// Errors: throws kInvalidArgument for null.
+  Value(const char* v);
+  Value(std::nullptr_t) = delete;
   Value(std::string v);
   Value(std::string_view v) : Value(std::string(v)) {}
   Value(BigInt v);
@@ -257,13 +259,16 @@ class Value {
   /// kInvalidArgument if this is not a dict.
   void set(Value key, Value value);
 
-  /// As in Python, with errors that name the place: those of `Entry`, which
-  /// entry.h has; include convert.h for `to`.
+  /// As in Python: see `Entry` in entry.h; include convert.h for `to`.
   [[nodiscard]] Entry operator[](std::string_view key) const;
-  [[nodiscard]] Entry operator[](std::int64_t index) const;
+  template <IntegerType T>
+  [[nodiscard]] Entry operator[](T index) const;
   template <class T>
   [[nodiscard]] T to() const;
   [[nodiscard]] std::int64_t size() const;
+  [[nodiscard]] bool contains(std::string_view key) const;
+  template <IntegerType T>
+  [[nodiscard]] bool contains(T key) const;
   [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] std::vector<std::pair<Value, Entry>> items() const;
   [[nodiscard]] EntryIterator begin() const;
@@ -327,11 +332,9 @@ struct Object {
   std::shared_ptr<Value> state = {};
   /// Items appended or set on the object, in order.
   std::vector<Item> items = {};
+  /// They were appended: a `deque`, whose keys are 0, 1, ...
+  bool is_sequence = false;
 };
-
-/// Class name of the node that stands for a value inside itself; its only
-/// argument counts the levels up to that value.
-inline constexpr const char* kReferenceGlobal = "<ref>";
 
 struct List {
   std::vector<Value> items = {};

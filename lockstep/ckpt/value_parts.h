@@ -47,4 +47,8 @@ struct DTypeValue {
   DType dtype = DType::kFloat32;
 };
 
+/// Class name of the node that stands for a value inside itself; its only
+/// argument counts the levels up to that value.
+inline constexpr const char* kReferenceGlobal = "<ref>";
+
 } // namespace lockstep::ckpt

@@ -68,7 +68,9 @@ class TensorReader {
 /// Shorthand for a reader used once.
 at::Tensor to_tensor(const ckpt::Tensor& tensor);
 
-/// `entry.to<at::Tensor>()`; each shares no storage with another.
+/// `entry.to<at::Tensor>()`, for one after another without their common
+/// storage. Ownership: aliases the file's (privately mapped) bytes where they
+/// are aligned, so that a change in place is seen by whoever asks again.
 template <>
 struct ckpt::FromValue<at::Tensor> {
   static at::Tensor get(const ckpt::Entry& entry) {

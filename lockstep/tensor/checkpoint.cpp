@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/checkpoint.h"
 
+#include <unordered_set>
+
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/walk.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/compat.h"
 
@@ -26,9 +29,17 @@ struct CheckpointEntry::Convert {
     return here([&] { return builder.tensor(tensor); });
   }
   ckpt::Value operator()(const Items& items) const {
-    ckpt::Value dict = ckpt::Dict();
+    ckpt::Dict dict;
+    std::unordered_set<std::string> names;
     for (const auto& [key, entry] : items) {
-      dict.set(key, below(key, entry));
+      const std::string name = key_text(key);
+      if (!names.insert(name).second) {
+        raise(
+            {.code = ErrorCode::kInvalidArgument,
+             .op = "tensor.save",
+             .message = format("two entries are called '{}'", escape(name))});
+      }
+      dict.items.emplace_back(key, below(name, entry));
     }
     return dict;
   }
@@ -38,6 +49,14 @@ struct CheckpointEntry::Convert {
       list.items.push_back(below(std::to_string(list.items.size()), entry));
     }
     return list;
+  }
+  ckpt::Value operator()(Missing /*pointer*/) const {
+    return here([]() -> ckpt::Value {
+      raise(
+          {.code = ErrorCode::kInvalidArgument,
+           .op = "tensor.save",
+           .message = "the pointer to what is saved is null"});
+    });
   }
 
  private:
@@ -62,13 +81,6 @@ struct CheckpointEntry::Convert {
     }
   }
 };
-
-void internal::raise_empty_part() {
-  raise(
-      {.code = ErrorCode::kInvalidArgument,
-       .op = "tensor.save",
-       .message = "a module or optimizer to save is null"});
-}
 
 ckpt::Value CheckpointEntry::value() const {
   ValueBuilder builder;

@@ -56,8 +56,8 @@ Checkpoint load(
     const LoadOptions& options = {},
     FileSystem& fs = real_fs());
 
-/// What `save` writes of a T that has no `state_dict()`: `static ckpt::Value
-/// value(const T&)`. Specialise it for your own types.
+/// What `save` writes of a T: `static ckpt::Value value(const T&)`. Specialise
+/// it for your own types; it goes before their `state_dict()`.
 template <class T>
 struct SavedAs {};
 
@@ -67,8 +67,9 @@ template <class T>
 concept IsModule = std::convertible_to<const T*, const torch::nn::Module*>;
 
 template <class T>
-concept HasStateDict = requires(const T& part) {
-  { part.state_dict() } -> std::convertible_to<ckpt::Value>;
+concept HasState = requires(const T& part) {
+  requires std::convertible_to<decltype(part.state_dict()), ckpt::Value> ||
+               std::convertible_to<decltype(part.state_dict()), StateDict>;
 };
 
 template <class T>
@@ -77,26 +78,15 @@ concept HasSavedAs = requires(const T& part) {
 };
 
 template <class T>
-concept IsPart = IsModule<T> || HasStateDict<T> || HasSavedAs<T>;
-
-[[noreturn]] void raise_empty_part();
+concept IsPart = IsModule<T> || HasState<T> || HasSavedAs<T>;
 
 /// A pointer or holder of one: `std::shared_ptr<Net>`, `Linear`,
 /// `DataParallel`.
 template <class T>
-concept HoldsPart = !IsPart<T> && requires(const T& holder) {
-  requires IsPart<std::remove_cvref_t<decltype(*holder)>>;
-};
-
-template <HoldsPart T>
-const auto& held_part(const T& holder) {
-  if constexpr (std::constructible_from<bool, const T&>) {
-    if (!static_cast<bool>(holder)) {
-      raise_empty_part();
-    }
-  }
-  return *holder;
-}
+concept HoldsPart =
+    !IsPart<T> && !std::is_array_v<T> && requires(const T& holder) {
+      requires IsPart<std::remove_cvref_t<decltype(*holder)>>;
+    };
 
 } // namespace internal
 
@@ -105,11 +95,18 @@ const auto& held_part(const T& holder) {
 /// Ownership: tensors alias live memory.
 class CheckpointEntry {
  public:
-  using Item = std::pair<std::string, CheckpointEntry>;
+  /// Key (a text, or as in Python a number) and content.
+  using Item = std::pair<ckpt::Value, CheckpointEntry>;
+  using Items = std::vector<Item>;
 
   // Implicit on purpose: in calls of `save`.
   // NOLINTBEGIN(google-explicit-constructor)
   CheckpointEntry(std::initializer_list<Item> items) : data_(Items(items)) {}
+  /// Braces make a dict; a list is a `std::vector`.
+  template <class T>
+    requires(!std::same_as<T, Item> && !std::same_as<T, CheckpointEntry>)
+  CheckpointEntry(std::initializer_list<T> list) = delete;
+  CheckpointEntry(Items items) : data_(std::move(items)) {}
   CheckpointEntry(StateDict weights) : data_(std::move(weights)) {}
   CheckpointEntry(at::Tensor tensor) : data_(std::move(tensor)) {}
   CheckpointEntry(const std::vector<at::Tensor>& tensors)
@@ -117,39 +114,52 @@ class CheckpointEntry {
   CheckpointEntry(const std::map<std::string, at::Tensor>& tensors)
       : data_(Items(tensors.begin(), tensors.end())) {}
   template <class T>
-    requires std::constructible_from<ckpt::Value, const T&>
+    requires std::constructible_from<ckpt::Value, const T&> &&
+             (!internal::IsPart<T>)
   CheckpointEntry(const T& value) : data_(ckpt::Value(value)) {}
   template <internal::IsPart T>
   CheckpointEntry(const T& part) : data_(data_of(part)) {}
   template <internal::HoldsPart T>
-  CheckpointEntry(const T& holder)
-      : CheckpointEntry(internal::held_part(holder)) {}
+  CheckpointEntry(const T& holder) : data_(data_in(holder)) {}
   // NOLINTEND(google-explicit-constructor)
 
-  /// As it is written. Tensors that share a storage share it in the file; no
-  /// bytes are copied for CPU tensors. Errors: as `ValueBuilder`, with the
-  /// entry's name.
+  /// As it is written. Weights and tensors that share a storage share it in
+  /// the file; no bytes are copied for CPU tensors. Errors: as `ValueBuilder`,
+  /// and kInvalidArgument for an empty pointer, with the entry's name.
   [[nodiscard]] ckpt::Value value() const;
 
  private:
-  using Items = std::vector<Item>;
+  /// A pointer to nothing.
+  struct Missing {};
   using Data = std::variant<
       ckpt::Value,
       StateDict,
       at::Tensor,
       Items,
-      std::vector<CheckpointEntry>>;
+      std::vector<CheckpointEntry>,
+      Missing>;
   struct Convert;
 
   template <class T>
   static Data data_of(const T& part) {
     if constexpr (internal::HasSavedAs<T>) {
       return ckpt::Value(SavedAs<T>::value(part));
-    } else if constexpr (internal::IsModule<T>) {
-      return state_dict(part);
+    } else if constexpr (internal::HasState<T>) {
+      return part.state_dict();
     } else {
-      return ckpt::Value(part.state_dict());
+      return state_dict(part);
     }
+  }
+  template <class T>
+  static Data data_in(const T& holder) {
+    if constexpr (std::constructible_from<bool, const T&>) {
+      if (!static_cast<bool>(holder)) {
+        // An optional may be empty, a pointer may not.
+        constexpr bool kIsOptional = requires { holder.has_value(); };
+        return kIsOptional ? Data(ckpt::Value()) : Data(Missing());
+      }
+    }
+    return data_of(*holder);
   }
 
   Data data_;
@@ -172,6 +182,14 @@ template <class Part>
   }
 void load_state(Part& part, const ckpt::Value& saved) {
   part.load_state_dict(saved);
+}
+/// The same for a part whose state is weights.
+template <class Part>
+  requires requires(Part& part, const StateDict& saved) {
+    part.load_state_dict(saved);
+  }
+void load_state(Part& part, const ckpt::Value& saved) {
+  part.load_state_dict(to_state_dict(saved));
 }
 
 /// Weights inside a file, and where they were.

@@ -377,18 +377,6 @@ TEST(TorchOptimState, DerivedClassesAreWhatTheyDeriveFrom) {
   EXPECT_EQ(repr(state_dict(target)), repr(state_dict(source.optimizer)));
 }
 
-TEST(TorchOptimState, OptionsOfAnotherClassAreRefused) {
-  to::Adam optimizer(make_params());
-  optimizer.param_groups()[0].set_options(
-      std::make_unique<to::AdamWOptions>(0.1));
-  const Error error = error_of([&] { state_dict(optimizer); });
-  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(
-      error.message,
-      HasSubstr("expected torch::optim::AdamOptions, got "
-                "torch::optim::AdamWOptions"));
-}
-
 TEST(TorchOptimState, OtherOptimizersAreUnsupported) {
   to::LBFGS lbfgs(make_params());
   const Error error = error_of([&] { load_state_dict(lbfgs, Value()); });

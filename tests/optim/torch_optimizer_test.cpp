@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/optim/one_cycle_lr.h"
 #include "lockstep/optim/scheduler.h"
@@ -23,6 +24,22 @@ class WarningCount : public c10::WarningHandler {
   }
   int count = 0;
 };
+
+TEST(FromTorch, RefusesOptionsOfAnotherClass) {
+  torch::optim::Adam optimizer(three_layers()->parameters());
+  optimizer.param_groups()[0].set_options(
+      std::make_unique<torch::optim::AdamWOptions>(0.1));
+  try {
+    (void)state_dict(optimizer);
+    ADD_FAILURE() << "options of AdamW were taken for Adam's";
+  } catch (const Exception& e) {
+    EXPECT_EQ(e.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(
+        e.error().message,
+        HasSubstr("expected torch::optim::AdamOptions, got "
+                  "torch::optim::AdamWOptions"));
+  }
+}
 
 // What schedulers keep in the groups, and what only Python knows.
 TEST(FromTorch, KeepsAllKeysOfTheGroups) {

@@ -117,7 +117,9 @@ TEST_F(CheckpointValues, OfEveryKindAreReadByPython) {
        {"scheduler", scheduler},
        {"tensor", torch::arange(3)},
        {"tensors", std::vector<torch::Tensor>{torch::ones({1}), named.at("a")}},
-       {"named", named}},
+       {"named", named},
+       {"ids", {{0, "cat"}, {1, "dog"}}},
+       {"no_metrics", std::optional<Metrics>()}},
       path());
   EXPECT_EQ(
       lockstep::test::run_python("user_checkpoint.py", {path()}),
@@ -144,6 +146,8 @@ TEST_F(CheckpointValues, OfEveryKindAreReadByPython) {
       "tensor Tensor [0, 1, 2]\n"
       "tensors list [[1.0], [1.0, 1.0]]\n"
       "named dict {'a': [1.0, 1.0], 'b': [0.0]}\n"
+      "ids dict {0: 'cat', 1: 'dog'}\n"
+      "no_metrics NoneType None\n"
       "one memory True True\n");
 }
 
@@ -192,9 +196,29 @@ TEST_F(CheckpointValues, GoBackIntoTheirParts) {
       file["state_dict"].to<std::map<std::string, torch::Tensor>>()["weight"]));
 }
 
+// Braces of one element would be that element: a list is a vector.
+template <class T>
+concept TakesAListInBraces = requires(T element) {
+  ls::CheckpointEntry::Item{"key", {element}};
+};
+static_assert(!TakesAListInBraces<int>);
+static_assert(!TakesAListInBraces<const char*>);
+static_assert(!TakesAListInBraces<torch::Tensor>);
+
 TEST_F(CheckpointValues, WithoutAPartAreAnError) {
   const std::shared_ptr<nn::LinearImpl> none;
-  EXPECT_THROW(ls::save({{"state_dict", none}}, path()), ls::Exception);
+  try {
+    ls::save({{"nets", {{"state_dict", none}}}}, path());
+    ADD_FAILURE() << "a null pointer was saved";
+  } catch (const ls::Exception& e) {
+    EXPECT_THAT(e.error().message, HasSubstr("'nets.state_dict': "));
+  }
+  try {
+    ls::save({{"a", 1}, {"b", 2}, {"a", 3}}, path());
+    ADD_FAILURE() << "one of two entries was lost";
+  } catch (const ls::Exception& e) {
+    EXPECT_THAT(e.error().message, HasSubstr("two entries are called 'a'"));
+  }
   try {
     ls::save(
         {{"extra", {{"adjacency", torch::ones({2, 2}).to_sparse()}}}},

@@ -121,8 +121,8 @@ std::vector<Entry> elements_in(
       elements.emplace_back(dimension, entry.place());
     }
   } else if (
-      entry.as_list() != nullptr || entry.as_tuple() != nullptr ||
-      entry.as_set() != nullptr) {
+      entry.elements() != nullptr || entry.as_set() != nullptr ||
+      (entry.as_object() != nullptr && entry.as_object()->is_sequence)) {
     for (const Entry& element : entry) {
       elements.push_back(element);
     }

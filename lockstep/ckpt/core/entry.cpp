@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 #include <ostream>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/value_equal.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -22,7 +26,7 @@ constexpr std::array<std::string_view, 18> kReadAs{
     "read it as std::int64_t",
     "read it as double",
     "read it by as_dtype()",
-    "read it by as_big_int()",
+    "read it as std::uint64_t, or by as_big_int()",
     "read it as std::string",
     "read it by as_bytes()",
     "read it as std::complex<double>",
@@ -46,7 +50,8 @@ std::string at_place(const Entry& entry) {
 // "str 'abc'", "dict with 3 items", "Tensor float32 [3]", "None".
 std::string found(const Value& value) {
   constexpr std::size_t kShown = 80;
-  const std::string text = describe(value).substr(0, kShown);
+  std::string text = describe(value);
+  text.resize(utf8_prefix(std::string_view(text).substr(0, kShown)));
   const bool says_its_type = value.is_none() || value.is_container();
   return says_its_type ? text : format("{} {}", value.type_name(), text);
 }
@@ -70,39 +75,6 @@ std::string subject(const Entry& entry) {
   return entry.file().empty() ? "the dict" : "the file";
 }
 
-[[noreturn]] void raise_no_key(const Entry& entry, std::string_view key) {
-  const std::vector<std::string> keys = entry.keys();
-  const std::string near = nearest(key, keys);
-  raise(
-      {.code = ErrorCode::kNotFound,
-       .op = kOp,
-       .message = format("{} has no key '{}'", subject(entry), escape(key)),
-       .hint = near.empty() ? some_keys(keys)
-                            : "did you mean '" + escape(near) + "'?",
-       .path = std::string(entry.file())});
-}
-
-[[noreturn]] void
-raise_no_element(const Entry& entry, std::int64_t index, std::size_t size) {
-  raise(
-      {.code = ErrorCode::kNotFound,
-       .op = kOp,
-       .message = at_place(entry) + format(
-                                        "expected an element {}, got a {} of "
-                                        "{}",
-                                        index,
-                                        entry.type_name(),
-                                        size),
-       .path = std::string(entry.file())});
-}
-
-const std::vector<Value>* values_in(const Value& value) {
-  const Set* set = value.as_set();
-  return set == nullptr
-             ? static_cast<const std::vector<Value>*>(value.elements())
-             : &set->items;
-}
-
 // What is read by key: the entries of a dict; of an object of another class its
 // entries, or else its attributes.
 const std::vector<Item>* items_in(const Value& value) {
@@ -118,9 +90,61 @@ const std::vector<Item>* items_in(const Value& value) {
   return attributes == nullptr ? nullptr : &attributes->items;
 }
 
+std::string hint_of_keys(const Entry& entry, const Value& key) {
+  std::vector<std::string> alike;
+  for (const auto& [candidate, value] : *items_in(entry)) {
+    if (candidate.type() == key.type()) {
+      alike.push_back(key_text(candidate));
+    } else if (key_text(candidate) == key_text(key)) {
+      return format("the key is of type {}", candidate.type_name());
+    }
+  }
+  const std::string near =
+      key.as_string() == nullptr ? "" : nearest(key.text(), alike);
+  return near.empty() ? some_keys(entry.keys())
+                      : "did you mean '" + escape(near) + "'?";
+}
+
+[[noreturn]] void raise_no_key(const Entry& entry, const Value& key) {
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = kOp,
+       .message =
+           format("{} has no key '{}'", subject(entry), escape(key_text(key))),
+       .hint = hint_of_keys(entry, key),
+       .path = entry.file()});
+}
+
+[[noreturn]] void
+raise_no_element(const Entry& entry, std::int64_t index, std::size_t size) {
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = kOp,
+       .message = at_place(entry) + format(
+                                        "expected an element {}, got a {} of "
+                                        "{}",
+                                        index,
+                                        entry.type_name(),
+                                        size),
+       .path = entry.file()});
+}
+
+// The elements of a list, tuple or set, or null.
+const std::vector<Value>* values_in(const Value& value) {
+  const Set* set = value.as_set();
+  return set == nullptr
+             ? static_cast<const std::vector<Value>*>(value.elements())
+             : &set->items;
+}
+
+bool is_sequence(const Value& value) {
+  const Object* object = value.as_object();
+  return object != nullptr && object->is_sequence;
+}
+
 const std::vector<Item>& items_of(
     const Entry& entry,
-    const std::string& expected) {
+    std::string_view expected = "a dict") {
   const std::vector<Item>* items = items_in(entry);
   if (items == nullptr) {
     internal::raise_type(entry, expected);
@@ -128,12 +152,19 @@ const std::vector<Item>& items_of(
   return *items;
 }
 
-template <class Matches>
-const Value* find_in(const std::vector<Item>& items, const Matches& matches) {
+const Value* find_in(const std::vector<Item>& items, const Value& key) {
   const auto found = std::ranges::find_if(items, [&](const Item& item) {
-    return matches(item.first);
+    return internal::equal_keys(item.first, key);
   });
   return found == items.end() ? nullptr : &found->second;
+}
+
+// What an index means, from the end if negative; nothing outside.
+std::optional<std::size_t> place_in(std::int64_t index, std::size_t size) {
+  const auto count = static_cast<std::int64_t>(size);
+  const std::int64_t at = index < 0 ? index + count : index;
+  return at < 0 || at >= count ? std::nullopt
+                               : std::optional(static_cast<std::size_t>(at));
 }
 
 } // namespace
@@ -145,49 +176,57 @@ void internal::raise_type(const Entry& entry, std::string_view expected) {
        .message = at_place(entry) +
                   format("expected {}, got {}", expected, found(entry)),
        .hint = std::string(kReadAs.at(static_cast<std::size_t>(entry.type()))),
-       .path = std::string(entry.file())});
+       .path = entry.file()});
+}
+
+Entry internal::key_of(const Entry& dict, Value key) {
+  const std::string place = dict.place();
+  return Entry(
+      std::move(key),
+      place.empty() ? "(a key)" : place + " (a key)",
+      dict.file().empty() ? nullptr
+                          : std::make_shared<const std::string>(dict.file()));
 }
 
 Entry Entry::below(std::string_view key, Value value) const {
-  return Entry(
-      std::move(value),
-      place_.empty() ? std::string(key) : place_ + "." + std::string(key),
-      file_);
+  // Each of many elements has a place of its own.
+  constexpr std::size_t kLongest = 256;
+  std::string place = place_;
+  place += place.empty() ? "" : ".";
+  place += key.substr(0, kLongest);
+  return Entry(std::move(value), std::move(place), file_);
 }
 
 Entry Entry::operator[](std::string_view key) const {
-  const auto& items = items_of(*this, format("a dict with '{}'", escape(key)));
-  const Value* value = find_in(items, [key](const Value& candidate) {
-    const std::string* text = candidate.as_string();
-    return text != nullptr && *text == key;
-  });
+  return at(Value(key));
+}
+
+Entry Entry::at(const Value& key) const {
+  const std::int64_t* index = key.as_int();
+  const std::vector<Value>* values = elements();
+  if (index != nullptr && (values != nullptr || is_sequence(*this))) {
+    const std::size_t count =
+        values != nullptr ? values->size() : items_in(*this)->size();
+    const auto at = place_in(*index, count);
+    if (!at) {
+      raise_no_element(*this, *index, count);
+    }
+    return below(
+        std::to_string(*at),
+        values != nullptr ? (*values)[*at] : (*items_in(*this))[*at].second);
+  }
+  const std::vector<Item>* items = items_in(*this);
+  if (items == nullptr) {
+    internal::raise_type(
+        *this,
+        index != nullptr ? format("a list, tuple or dict with {}", *index)
+                         : format("a dict with '{}'", escape(key_text(key))));
+  }
+  const Value* value = find_in(*items, key);
   if (value == nullptr) {
     raise_no_key(*this, key);
   }
-  return below(key, *value);
-}
-
-Entry Entry::operator[](std::int64_t index) const {
-  const std::string name = std::to_string(index);
-  const std::vector<Value>* values = elements();
-  if (values == nullptr) {
-    const auto& items =
-        items_of(*this, "a list, tuple or dict with element " + name);
-    const Value* value = find_in(items, [index](const Value& candidate) {
-      const std::int64_t* number = candidate.as_int();
-      return number != nullptr && *number == index;
-    });
-    if (value == nullptr) {
-      raise_no_key(*this, name);
-    }
-    return below(name, *value);
-  }
-  const auto count = static_cast<std::int64_t>(values->size());
-  const std::int64_t at = index < 0 ? index + count : index;
-  if (at < 0 || at >= count) {
-    raise_no_element(*this, index, values->size());
-  }
-  return below(std::to_string(at), (*values)[static_cast<std::size_t>(at)]);
+  return below(key_text(key), *value);
 }
 
 std::int64_t Entry::size() const {
@@ -198,17 +237,18 @@ std::int64_t Entry::size() const {
       items_of(*this, "a dict, list, tuple or set").size());
 }
 
-bool Entry::contains(std::string_view key) const noexcept {
+bool Entry::contains(std::string_view key) const {
+  return contains_key(Value(key));
+}
+
+bool Entry::contains_key(const Value& key) const {
   const std::vector<Item>* items = items_in(*this);
-  return items != nullptr && find_in(*items, [key](const Value& candidate) {
-                               const std::string* text = candidate.as_string();
-                               return text != nullptr && *text == key;
-                             }) != nullptr;
+  return items != nullptr && find_in(*items, key) != nullptr;
 }
 
 std::vector<std::string> Entry::keys() const {
   std::vector<std::string> keys;
-  for (const auto& [key, value] : items_of(*this, "a dict")) {
+  for (const auto& [key, value] : items_of(*this)) {
     keys.push_back(key_text(key));
   }
   return keys;
@@ -216,7 +256,7 @@ std::vector<std::string> Entry::keys() const {
 
 std::vector<std::pair<Value, Entry>> Entry::items() const {
   std::vector<std::pair<Value, Entry>> items;
-  for (const auto& [key, value] : items_of(*this, "a dict")) {
+  for (const auto& [key, value] : items_of(*this)) {
     items.emplace_back(key, below(key_text(key), value));
   }
   return items;
@@ -245,19 +285,22 @@ void EntryIterator::find_current() {
     index_ = size_;
     return;
   }
+  const std::string place = std::to_string(index_);
   const std::vector<Item>* items = items_in(container_);
-  const Value& value = items != nullptr ? (*items)[index_].first
-                                        : (*values_in(container_))[index_];
-  current_ = container_.below(
-      items != nullptr ? key_text(value) : std::to_string(index_),
-      value);
+  if (items == nullptr) {
+    current_ = container_.below(place, (*values_in(container_))[index_]);
+  } else if (is_sequence(container_)) {
+    current_ = container_.below(place, (*items)[index_].second);
+  } else {
+    current_ = internal::key_of(container_, (*items)[index_].first);
+  }
 }
 
 Entry Value::operator[](std::string_view key) const {
   return Entry(*this)[key];
 }
-Entry Value::operator[](std::int64_t index) const {
-  return Entry(*this)[index];
+bool Value::contains(std::string_view key) const {
+  return Entry(*this).contains(key);
 }
 std::int64_t Value::size() const {
   return Entry(*this).size();

@@ -154,6 +154,15 @@ void internal::raise_absent(Asked asked) {
 
 // The pickler and readers share strings and never change them: const is a
 // matter of the accessors.
+Value::Value(const char* v)
+    : Value(v == nullptr ? std::string_view() : std::string_view(v)) {
+  if (v == nullptr) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "ckpt.value",
+         .message = "a text is null"});
+  }
+}
 Value::Value(std::string v)
     : Value(Type::kString, std::make_shared<std::string>(std::move(v))) {}
 Value::Value(BigInt v)

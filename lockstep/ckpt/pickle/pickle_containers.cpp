@@ -128,6 +128,9 @@ Status TreeBuilder::append_all(TreeSlot& target, std::span<TreeSlot> taken)
   if (list != nullptr) {
     reserve_first(list->items, taken.size());
   }
+  if (object != nullptr && object->items.empty()) {
+    object->is_sequence = !taken.empty();
+  }
   for (TreeSlot& slot : taken) {
     if (list != nullptr) {
       list->items.push_back(std::move(slot.value));
@@ -150,6 +153,9 @@ Status TreeBuilder::set_all(TreeSlot& target, std::span<TreeSlot> taken) const {
   Object* object = made_object(target.value);
   if (dict == nullptr && object == nullptr) {
     return wrong_target("a dict", target.value);
+  }
+  if (object != nullptr && !taken.empty()) {
+    object->is_sequence = false;
   }
   auto& items = dict != nullptr ? dict->items : object->items;
   reserve_first(items, taken.size() / 2);

@@ -285,6 +285,62 @@ TEST(Entry, ReadsObjectsAsTheirEntriesOrAttributes) {
       "'args' has no key 'epochs'");
 }
 
+TEST(Entry, TakesTheKeysOfItsOwnLoops) {
+  const Value state = Value::dict({{0, 1.5}, {"a", 2.5}, {true, 3.5}});
+  double sum = 0;
+  for (const auto& key : state) {
+    sum += Entry(state)[key].to<double>();
+  }
+  EXPECT_EQ(sum, 7.5);
+  EXPECT_TRUE(Entry(state).contains(0));
+  EXPECT_FALSE(Entry(state).contains(2));
+  EXPECT_TRUE(state.contains(0));
+  EXPECT_TRUE(state.contains("a"));
+  EXPECT_EQ(
+      error_of_call([&] { (void)state["0"]; }).hint,
+      "the key is of type int");
+  const Error key = error_of_call([&] {
+    const Value root = Value::dict({{"state", state}});
+    (void)root["state"].to<std::map<std::string, double>>();
+  });
+  EXPECT_EQ(key.message, "'state (a key)': expected a str, got int 0");
+  EXPECT_EQ(
+      error_of_call([&] {
+        (void)Value::dict({{16777216, 1}, {16777217, 2}})
+            .to<std::map<float, int>>();
+      }).message,
+      "'(a key)': expected keys that differ, got int 16777217");
+}
+
+TEST(Entry, ReadsWhatWasAppendedToAnObjectAsAList) {
+  const Value deque = Object{
+      .global = "collections.deque",
+      .items = {{0, 0.5}, {1, 1.5}},
+      .is_sequence = true};
+  double sum = 0;
+  for (const auto& element : deque) {
+    sum += element.to<double>();
+  }
+  EXPECT_EQ(sum, 2);
+  EXPECT_EQ(deque[-1].to<double>(), 1.5);
+  EXPECT_THAT(deque.to<std::vector<double>>(), ElementsAre(0.5, 1.5));
+}
+
+TEST(Entry, OutlivesWhatItWasTakenFrom) {
+  const Entry& first = *tree()["optimizer"]["param_groups"].begin();
+  EXPECT_EQ(first["lr"].to<double>(), 0.1);
+  const std::string& place = tree()["optimizer"]["param_groups"][0].place();
+  EXPECT_EQ(place, "optimizer.param_groups.0");
+}
+
+TEST(Entry, OfNoTextIsAnError) {
+  const char* nothing = nullptr;
+  EXPECT_EQ(
+      error_of_call([&] { (void)Value(nothing); }).message,
+      "a text is null");
+  static_assert(!std::is_constructible_v<Value, std::nullptr_t>);
+}
+
 TEST(Entry, ANumberBeyondItsTypeIsAnError) {
   EXPECT_EQ(Value(1e38).to<float>(), 1e38F);
   EXPECT_TRUE(
