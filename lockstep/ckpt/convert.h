@@ -151,6 +151,7 @@ struct FromValue<std::array<T, N>> {
 
 /// std::pair and std::tuple.
 template <class T>
+// NOLINTNEXTLINE(modernize-type-traits): tuple_size_v fails for other types
   requires requires { std::tuple_size<T>::value; }
 struct FromValue<T> {
   static T get(const Entry& entry) {

@@ -60,11 +60,10 @@ std::vector<double> StepLR::get_lr() {
 }
 
 std::vector<double> StepLR::closed_form_lr() {
+  const std::int64_t decays = last_epoch() / options_.step_size;
   return times(
       base_lrs(),
-      std::pow(
-          options_.gamma,
-          static_cast<double>(last_epoch() / options_.step_size)));
+      std::pow(options_.gamma, static_cast<double>(decays)));
 }
 
 std::vector<ckpt::Item> StepLR::own_state() const {

@@ -72,7 +72,10 @@ LrLambda function_of(std::string_view name) {
     return [](std::int64_t x) { return std::pow(0.95, x); };
   }
   if (name == "stairs") {
-    return [](std::int64_t x) { return static_cast<double>(x / 3 + 1); };
+    return [](std::int64_t x) {
+      const std::int64_t stair = x / 3 + 1;
+      return static_cast<double>(stair);
+    };
   }
   if (name == "half") {
     return [](std::int64_t) { return 0.5; };
