@@ -162,6 +162,8 @@ bool Value::contains(T key) const {
 namespace internal {
 /// A key of a dict, with a place that says so.
 Entry key_of(const Entry& dict, Value key);
+/// "its keys are epoch, best, ...": the first of them.
+std::string some_keys(const std::vector<std::string>& keys);
 /// Throws kMismatch: "'epoch': expected EXPECTED, got str 'ten'".
 [[noreturn]] void raise_type(const Entry& entry, std::string_view expected);
 } // namespace internal

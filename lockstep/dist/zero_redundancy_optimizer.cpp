@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/convert.h"
 #include "lockstep/dist/internal/group_impl.h"
 #include "lockstep/dist/objects.h"
 #include "lockstep/optim/two_sided_groups.h"
@@ -36,14 +37,6 @@ const Value& entry(const Value& state, const char* key) {
   return *value;
 }
 
-Value list_of(const std::vector<std::int64_t>& numbers) {
-  ckpt::List list;
-  for (const std::int64_t number : numbers) {
-    list.items.emplace_back(number);
-  }
-  return list;
-}
-
 constexpr std::string_view kNames = "param_names";
 
 /// A group's options, with `params` for its parameters, and their names as in
@@ -61,7 +54,7 @@ Value with_params(
   if (const Value* names = named.find(kNames)) {
     changed.set(std::string(kNames), *names);
   }
-  changed.set("params", list_of(params));
+  changed.set("params", params);
   return changed;
 }
 

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
 #include "lockstep/optim/reduce_lr_on_plateau.h"
@@ -95,14 +96,15 @@ void ComposedScheduler::undo() {
   }
 }
 
-// Not reached: `SequentialLR` refuses what would come here.
+// Python's NotImplementedError: `SequentialLR` refuses it when it is made, but
+// the milestones of a loaded state may say so, too.
 void ComposedScheduler::restart() {
   internal::refuse_schedule(format("{} cannot begin at a milestone", kind_));
 }
 
 ckpt::Value ComposedScheduler::state_dict() const {
   ckpt::Dict state = {.items = own_state()};
-  state.items.emplace_back("_last_lr", internal::list_of(get_last_lr()));
+  state.items.emplace_back("_last_lr", get_last_lr());
   if (has_initial_step_) {
     state.items.emplace_back("_step_count", 0);
     state.items.emplace_back("_is_initial", false);
@@ -226,10 +228,7 @@ void SequentialLR::advance(Order order) {
 }
 
 std::vector<ckpt::Item> SequentialLR::own_state() const {
-  return {
-      {"_milestones",
-       ckpt::List{.items = {milestones_.begin(), milestones_.end()}}},
-      {"last_epoch", last_epoch()}};
+  return {{"_milestones", milestones_}, {"last_epoch", last_epoch()}};
 }
 
 void SequentialLR::load_own_state(const ckpt::Value& state) {

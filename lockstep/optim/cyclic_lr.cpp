@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
 
@@ -110,7 +111,7 @@ std::vector<double> CyclicLR::get_lr() {
 
 std::vector<ckpt::Item> CyclicLR::own_state() const {
   std::vector<ckpt::Item> state = {
-      {"max_lrs", internal::list_of(cycle_.max_lrs)},
+      {"max_lrs", cycle_.max_lrs},
       {"total_size", cycle_.total_size},
       {"step_ratio", cycle_.step_ratio},
       {"mode", cycle_.mode},
@@ -119,12 +120,8 @@ std::vector<ckpt::Item> CyclicLR::own_state() const {
       {"cycle_momentum", cycle_.cycle_momentum}};
   if (cycle_.cycle_momentum) {
     state.emplace_back("use_beta1", cycle_.use_beta1);
-    state.emplace_back(
-        "base_momentums",
-        internal::list_of(cycle_.base_momentums));
-    state.emplace_back(
-        "max_momentums",
-        internal::list_of(cycle_.max_momentums));
+    state.emplace_back("base_momentums", cycle_.base_momentums);
+    state.emplace_back("max_momentums", cycle_.max_momentums);
   }
   return state;
 }

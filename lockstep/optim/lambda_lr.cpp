@@ -3,6 +3,7 @@
 // Schedules by functions of the caller's.
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
 #include "lockstep/optim/scheduler.h"
@@ -51,9 +52,7 @@ std::vector<double> by_lambdas(
 }
 
 std::vector<ckpt::Item> lambda_state(const std::vector<LrLambda>& lambdas) {
-  return {
-      {"lr_lambdas",
-       ckpt::List{.items = std::vector<ckpt::Value>(lambdas.size())}}};
+  return {{"lr_lambdas", std::vector<ckpt::Value>(lambdas.size())}};
 }
 
 void check_lambda_state(

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
 
@@ -118,14 +119,13 @@ bool ReduceLROnPlateau::is_better(double metric) const {
 ckpt::Value ReduceLROnPlateau::state_dict() const {
   return ckpt::Value::dict(
       {{"factor", options_.factor},
-       {"default_min_lr",
-        default_min_lr_ ? ckpt::Value(*default_min_lr_) : ckpt::Value()},
-       {"min_lrs", internal::list_of(min_lrs_)},
+       {"default_min_lr", default_min_lr_},
+       {"min_lrs", min_lrs_},
        {"patience", options_.patience},
        {"cooldown", options_.cooldown},
        {"eps", options_.eps},
        {"last_epoch", last_epoch()},
-       {"_last_lr", internal::list_of(get_last_lr())},
+       {"_last_lr", get_last_lr()},
        {"mode_worse", worst(options_.mode)},
        {"mode", options_.mode},
        {"threshold", options_.threshold},

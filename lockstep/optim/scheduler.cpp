@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/internal/state_reader.h"
 
 namespace lockstep {
@@ -132,12 +133,12 @@ const std::vector<double>& Scheduler::base_lrs() const {
 
 ckpt::Value Scheduler::state_dict() const {
   ckpt::Dict state = {.items = own_state()};
-  state.items.emplace_back("base_lrs", internal::list_of(base_lrs_));
+  state.items.emplace_back("base_lrs", base_lrs_);
   state.items.emplace_back("last_epoch", last_epoch_);
   state.items.emplace_back("_step_count", step_count_);
   state.items.emplace_back("_is_initial", false);
   state.items.emplace_back("_get_lr_called_within_step", false);
-  state.items.emplace_back("_last_lr", internal::list_of(last_lr_));
+  state.items.emplace_back("_last_lr", last_lr_);
   for (ckpt::Item& item : late_state()) {
     state.items.push_back(std::move(item));
   }

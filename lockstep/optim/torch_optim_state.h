@@ -51,8 +51,8 @@ std::vector<ParamGroup> load_state_dict(
 /// For `save` and `load_state`, as if these were members.
 template <std::convertible_to<const torch::optim::Optimizer&> T>
   requires(!internal::HasState<T>)
-struct SavedAs<T> {
-  static ckpt::Value value(const torch::optim::Optimizer& optimizer) {
+struct ckpt::ToValue<T> {
+  static ckpt::Value get(const torch::optim::Optimizer& optimizer) {
     return state_dict(optimizer);
   }
 };

@@ -56,6 +56,7 @@ class TorchOptimizer final : public Optimizer {
     return internal::pack_torch(*optimizer_, both_->groups);
   }
   void load_state_dict(const ckpt::Value& state) override {
+    // Ours may be another memory than LibTorch's: torch_memory.h.
     both_->groups = lockstep::load_state_dict(*optimizer_, state);
     both_->mark_as_seen(internal::torch_groups(*optimizer_));
   }

@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/compat.h"
@@ -30,10 +31,10 @@ struct CheckpointEntry::Convert {
   }
   ckpt::Value operator()(const Items& items) const {
     ckpt::Dict dict;
-    std::unordered_set<std::string> names;
+    std::unordered_set<std::string> keys; // 0 is not "0"
     for (const auto& [key, entry] : items) {
       const std::string name = key_text(key);
-      if (!names.insert(name).second) {
+      if (!keys.insert(ckpt::to_text(key)).second) {
         raise(
             {.code = ErrorCode::kInvalidArgument,
              .op = "tensor.save",

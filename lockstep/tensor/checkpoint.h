@@ -56,11 +56,6 @@ Checkpoint load(
     const LoadOptions& options = {},
     FileSystem& fs = real_fs());
 
-/// What `save` writes of a T: `static ckpt::Value value(const T&)`. Specialise
-/// it for your own types; it goes before their `state_dict()`.
-template <class T>
-struct SavedAs {};
-
 namespace internal {
 
 template <class T>
@@ -73,12 +68,7 @@ concept HasState = requires(const T& part) {
 };
 
 template <class T>
-concept HasSavedAs = requires(const T& part) {
-  { SavedAs<T>::value(part) } -> std::convertible_to<ckpt::Value>;
-};
-
-template <class T>
-concept IsPart = IsModule<T> || HasState<T> || HasSavedAs<T>;
+concept IsPart = IsModule<T> || HasState<T>;
 
 /// A pointer or holder of one: `std::shared_ptr<Net>`, `Linear`,
 /// `DataParallel`.
@@ -91,8 +81,9 @@ concept HoldsPart =
 } // namespace internal
 
 /// What a file or an entry of a checkpoint holds: a module or its weights, an
-/// optimizer or a scheduler, a tensor, plain data, or a dict of such entries.
-/// Ownership: tensors alias live memory.
+/// optimizer or a scheduler, a tensor, plain data, what a `ckpt::ToValue` of
+/// the program's own makes a value of, or a dict of such entries. Ownership:
+/// tensors alias live memory.
 class CheckpointEntry {
  public:
   /// Key (a text, or as in Python a number) and content.
@@ -114,12 +105,13 @@ class CheckpointEntry {
   CheckpointEntry(const std::map<std::string, at::Tensor>& tensors)
       : data_(Items(tensors.begin(), tensors.end())) {}
   template <class T>
-    requires std::constructible_from<ckpt::Value, const T&> &&
-             (!internal::IsPart<T>)
+    requires std::constructible_from<ckpt::Value, const T&>
   CheckpointEntry(const T& value) : data_(ckpt::Value(value)) {}
   template <internal::IsPart T>
+    requires(!std::constructible_from<ckpt::Value, const T&>)
   CheckpointEntry(const T& part) : data_(data_of(part)) {}
   template <internal::HoldsPart T>
+    requires(!std::constructible_from<ckpt::Value, const T&>)
   CheckpointEntry(const T& holder) : data_(data_in(holder)) {}
   // NOLINTEND(google-explicit-constructor)
 
@@ -142,9 +134,7 @@ class CheckpointEntry {
 
   template <class T>
   static Data data_of(const T& part) {
-    if constexpr (internal::HasSavedAs<T>) {
-      return ckpt::Value(SavedAs<T>::value(part));
-    } else if constexpr (internal::HasState<T>) {
+    if constexpr (internal::HasState<T>) {
       return part.state_dict();
     } else {
       return state_dict(part);
@@ -159,7 +149,7 @@ class CheckpointEntry {
         return kIsOptional ? Data(ckpt::Value()) : Data(Missing());
       }
     }
-    return data_of(*holder);
+    return CheckpointEntry(*holder).data_;
   }
 
   Data data_;

@@ -28,15 +28,9 @@ std::vector<std::string> string_keys(const ckpt::Value& value) {
 
 // What the file has instead of what was asked for.
 std::string contents(const ckpt::Value& value) {
-  constexpr std::size_t kShown = 8;
-  if (value.as_dict() == nullptr) {
-    return format("it holds a {}, no dict", value.type_name());
-  }
-  std::vector<std::string> keys = string_keys(value);
-  const bool is_long = keys.size() > kShown;
-  keys.resize(std::min(keys.size(), kShown));
-  return "its keys are " + escape(join(keys, ", "), 400) +
-         (is_long ? ", ..." : "");
+  return value.as_dict() == nullptr
+             ? format("it holds a {}, no dict", value.type_name())
+             : ckpt::internal::some_keys(value.keys());
 }
 
 // True for a dict of which `share` or more are tensors.

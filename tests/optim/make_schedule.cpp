@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/optim/make_schedule.h"
 
-#include <array>
 #include <cmath>
-#include <optional>
+#include <functional>
+#include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/composed_schedules.h"
 #include "lockstep/optim/cyclic_lr.h"
 #include "lockstep/optim/one_cycle_lr.h"
@@ -18,54 +20,6 @@ namespace {
 
 using ckpt::Value;
 using MadeSchedule = std::shared_ptr<Scheduler>;
-
-/// Keyword arguments: each call takes one that is there.
-class Arguments {
- public:
-  explicit Arguments(const Value& args) : args_(args) {}
-
-  void take(const char* key, std::int64_t& target) const {
-    if (const Value* value = args_.find(key)) {
-      target = *value->as_int();
-    }
-  }
-  void take(const char* key, std::optional<std::int64_t>& target) const {
-    if (const Value* value = args_.find(key)) {
-      target = *value->as_int();
-    }
-  }
-  void take(const char* key, double& target) const {
-    if (const Value* value = args_.find(key)) {
-      target = *value->number();
-    }
-  }
-  void take(const char* key, bool& target) const {
-    if (const Value* value = args_.find(key)) {
-      target = *value->as_bool();
-    }
-  }
-  void take(const char* key, std::string& target) const {
-    if (const Value* value = args_.find(key)) {
-      target = *value->as_string();
-    }
-  }
-  /// A number is a list of one.
-  template <class T>
-  void take(const char* key, std::vector<T>& target) const {
-    if (const Value* value = args_.find(key)) {
-      target.clear();
-      for (const Value& item :
-           value->elements() ? *value->elements() : std::vector{*value}) {
-        target.push_back(static_cast<T>(*item.number()));
-      }
-    }
-  }
-  void take(const char* key, LrLambda& target) const;
-  void take(const char* key, std::vector<LrLambda>& target) const;
-
- private:
-  const Value& args_;
-};
 
 LrLambda function_of(std::string_view name) {
   if (name == "decay") {
@@ -83,174 +37,157 @@ LrLambda function_of(std::string_view name) {
   return nullptr;
 }
 
-void Arguments::take(const char* key, LrLambda& target) const {
-  if (const Value* value = args_.find(key)) {
-    target = function_of(value->text());
-  }
-}
-
-void Arguments::take(const char* key, std::vector<LrLambda>& target) const {
-  if (const Value* value = args_.find(key)) {
-    for (const Value& item : *value->elements()) {
-      target.push_back(function_of(item.text()));
-    }
-  }
-}
-
-MadeSchedule make_step(const OptimizerRef& optimizer, const Arguments& args) {
-  StepLROptions options;
-  args.take("step_size", options.step_size);
-  args.take("gamma", options.gamma);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<StepLR>(optimizer, options);
-}
-
-MadeSchedule make_multi_step(
-    const OptimizerRef& optimizer,
-    const Arguments& args) {
-  MultiStepLROptions options;
-  args.take("milestones", options.milestones);
-  args.take("gamma", options.gamma);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<MultiStepLR>(optimizer, options);
-}
-
-MadeSchedule make_constant(
-    const OptimizerRef& optimizer,
-    const Arguments& args) {
-  ConstantLROptions options;
-  args.take("factor", options.factor);
-  args.take("total_iters", options.total_iters);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<ConstantLR>(optimizer, options);
-}
-
-MadeSchedule make_linear(const OptimizerRef& optimizer, const Arguments& args) {
-  LinearLROptions options;
-  args.take("start_factor", options.start_factor);
-  args.take("end_factor", options.end_factor);
-  args.take("total_iters", options.total_iters);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<LinearLR>(optimizer, options);
-}
-
-MadeSchedule make_exponential(
-    const OptimizerRef& optimizer,
-    const Arguments& args) {
-  ExponentialLROptions options;
-  args.take("gamma", options.gamma);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<ExponentialLR>(optimizer, options);
-}
-
-MadeSchedule make_polynomial(
-    const OptimizerRef& optimizer,
-    const Arguments& args) {
-  PolynomialLROptions options;
-  args.take("total_iters", options.total_iters);
-  args.take("power", options.power);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<PolynomialLR>(optimizer, options);
-}
-
-MadeSchedule make_cosine(const OptimizerRef& optimizer, const Arguments& args) {
-  CosineAnnealingLROptions options;
-  args.take("T_max", options.t_max);
-  args.take("eta_min", options.eta_min);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<CosineAnnealingLR>(optimizer, options);
-}
-
+/// The argument as the option's type. A number is a list of one; functions are
+/// texts.
 template <class T>
-MadeSchedule by_function(const OptimizerRef& optimizer, const Arguments& args) {
-  LambdaLROptions options;
-  args.take("lr_lambda", options.lr_lambda);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<T>(optimizer, options);
+void take(const ckpt::Entry& argument, T& target) {
+  target = argument.to<T>();
+}
+void take(const ckpt::Entry& argument, std::vector<double>& target) {
+  target = argument.as_list() == nullptr ? std::vector{argument.to<double>()}
+                                         : argument.to<std::vector<double>>();
+}
+void take(const ckpt::Entry& argument, LrLambda& target) {
+  target = function_of(argument.text());
+}
+void take(const ckpt::Entry& argument, std::vector<LrLambda>& target) {
+  target.clear();
+  for (const ckpt::Entry& function : argument) {
+    target.push_back(function_of(function.text()));
+  }
 }
 
-MadeSchedule make_one_cycle(
-    const OptimizerRef& optimizer,
-    const Arguments& args) {
-  OneCycleLROptions options;
-  args.take("max_lr", options.max_lr);
-  args.take("total_steps", options.total_steps);
-  args.take("epochs", options.epochs);
-  args.take("steps_per_epoch", options.steps_per_epoch);
-  args.take("pct_start", options.pct_start);
-  args.take("anneal_strategy", options.anneal_strategy);
-  args.take("cycle_momentum", options.cycle_momentum);
-  args.take("three_phase", options.three_phase);
-  args.take("div_factor", options.div_factor);
-  args.take("final_div_factor", options.final_div_factor);
-  args.take("base_momentum", options.base_momentum);
-  args.take("max_momentum", options.max_momentum);
-  return std::make_shared<OneCycleLR>(optimizer, options);
-}
-
-MadeSchedule make_cyclic(const OptimizerRef& optimizer, const Arguments& args) {
-  CyclicLROptions options;
-  args.take("base_lr", options.base_lr);
-  args.take("max_lr", options.max_lr);
-  args.take("step_size_up", options.step_size_up);
-  args.take("step_size_down", options.step_size_down);
-  args.take("mode", options.mode);
-  args.take("gamma", options.gamma);
-  args.take("scale_fn", options.scale_fn);
-  args.take("scale_mode", options.scale_mode);
-  args.take("cycle_momentum", options.cycle_momentum);
-  args.take("base_momentum", options.base_momentum);
-  args.take("max_momentum", options.max_momentum);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<CyclicLR>(optimizer, options);
-}
-
-MadeSchedule make_warm_restarts(
-    const OptimizerRef& optimizer,
-    const Arguments& args) {
-  CosineAnnealingWarmRestartsOptions options;
-  args.take("T_0", options.t_0);
-  args.take("T_mult", options.t_mult);
-  args.take("eta_min", options.eta_min);
-  args.take("last_epoch", options.last_epoch);
-  return std::make_shared<CosineAnnealingWarmRestarts>(optimizer, options);
-}
-
-MadeSchedule make_plateau(
-    const OptimizerRef& optimizer,
-    const Arguments& args) {
-  ReduceLROnPlateauOptions options;
-  args.take("mode", options.mode);
-  args.take("factor", options.factor);
-  args.take("patience", options.patience);
-  args.take("threshold", options.threshold);
-  args.take("threshold_mode", options.threshold_mode);
-  args.take("cooldown", options.cooldown);
-  args.take("min_lr", options.min_lr);
-  args.take("eps", options.eps);
-  return std::make_shared<ReduceLROnPlateau>(optimizer, options);
-}
-
-struct Maker {
-  std::string_view kind = {};
-  MadeSchedule (*make)(const OptimizerRef& optimizer, const Arguments& args) =
-      nullptr;
+/// Python's name of an option, and where it goes.
+template <class Options, class T>
+struct Field {
+  std::string_view name = {};
+  T Options::*member = nullptr;
 };
 
-constexpr std::array kMakers = {
-    Maker{"StepLR", make_step},
-    Maker{"MultiStepLR", make_multi_step},
-    Maker{"ConstantLR", make_constant},
-    Maker{"LinearLR", make_linear},
-    Maker{"ExponentialLR", make_exponential},
-    Maker{"PolynomialLR", make_polynomial},
-    Maker{"CosineAnnealingLR", make_cosine},
-    Maker{"LambdaLR", by_function<LambdaLR>},
-    Maker{"MultiplicativeLR", by_function<MultiplicativeLR>},
-    Maker{"CosineAnnealingWarmRestarts", make_warm_restarts},
-    Maker{"CyclicLR", make_cyclic},
-    Maker{"OneCycleLR", make_one_cycle},
-    Maker{"ReduceLROnPlateau", make_plateau}};
+/// Options from keyword arguments; throws for one that there is not.
+template <class Options, class... T>
+Options options_of(const Value& args, const Field<Options, T>&... fields) {
+  Options options;
+  for (const auto& [key, argument] : args.items()) {
+    const auto take_if = [&](const auto& field) {
+      if (field.name != key.text()) {
+        return false;
+      }
+      take(argument, options.*field.member);
+      return true;
+    };
+    if (!(take_if(fields) || ...)) {
+      throw std::out_of_range("no option " + std::string(key.text()));
+    }
+  }
+  return options;
+}
+
+template <class Schedule, class Options, class... T>
+auto maker(const Field<Options, T>&... fields) {
+  return [=](const OptimizerRef& optimizer, const Value& args) -> MadeSchedule {
+    return std::make_shared<Schedule>(
+        optimizer,
+        options_of<Options>(args, fields...));
+  };
+}
+
+template <class Options, class T>
+Field<Options, T> field(std::string_view name, T Options::*member) {
+  return {name, member};
+}
+
+using Maker =
+    std::function<MadeSchedule(const OptimizerRef&, const Value& args)>;
+
+const std::map<std::string_view, Maker> kMakers = {
+    {"StepLR",
+     maker<StepLR>(
+         field("step_size", &StepLROptions::step_size),
+         field("gamma", &StepLROptions::gamma),
+         field("last_epoch", &StepLROptions::last_epoch))},
+    {"MultiStepLR",
+     maker<MultiStepLR>(
+         field("milestones", &MultiStepLROptions::milestones),
+         field("gamma", &MultiStepLROptions::gamma),
+         field("last_epoch", &MultiStepLROptions::last_epoch))},
+    {"ConstantLR",
+     maker<ConstantLR>(
+         field("factor", &ConstantLROptions::factor),
+         field("total_iters", &ConstantLROptions::total_iters),
+         field("last_epoch", &ConstantLROptions::last_epoch))},
+    {"LinearLR",
+     maker<LinearLR>(
+         field("start_factor", &LinearLROptions::start_factor),
+         field("end_factor", &LinearLROptions::end_factor),
+         field("total_iters", &LinearLROptions::total_iters),
+         field("last_epoch", &LinearLROptions::last_epoch))},
+    {"ExponentialLR",
+     maker<ExponentialLR>(
+         field("gamma", &ExponentialLROptions::gamma),
+         field("last_epoch", &ExponentialLROptions::last_epoch))},
+    {"PolynomialLR",
+     maker<PolynomialLR>(
+         field("total_iters", &PolynomialLROptions::total_iters),
+         field("power", &PolynomialLROptions::power),
+         field("last_epoch", &PolynomialLROptions::last_epoch))},
+    {"CosineAnnealingLR",
+     maker<CosineAnnealingLR>(
+         field("T_max", &CosineAnnealingLROptions::t_max),
+         field("eta_min", &CosineAnnealingLROptions::eta_min),
+         field("last_epoch", &CosineAnnealingLROptions::last_epoch))},
+    {"LambdaLR",
+     maker<LambdaLR>(
+         field("lr_lambda", &LambdaLROptions::lr_lambda),
+         field("last_epoch", &LambdaLROptions::last_epoch))},
+    {"MultiplicativeLR",
+     maker<MultiplicativeLR>(
+         field("lr_lambda", &LambdaLROptions::lr_lambda),
+         field("last_epoch", &LambdaLROptions::last_epoch))},
+    {"CosineAnnealingWarmRestarts",
+     maker<CosineAnnealingWarmRestarts>(
+         field("T_0", &CosineAnnealingWarmRestartsOptions::t_0),
+         field("T_mult", &CosineAnnealingWarmRestartsOptions::t_mult),
+         field("eta_min", &CosineAnnealingWarmRestartsOptions::eta_min),
+         field("last_epoch", &CosineAnnealingWarmRestartsOptions::last_epoch))},
+    {"CyclicLR",
+     maker<CyclicLR>(
+         field("base_lr", &CyclicLROptions::base_lr),
+         field("max_lr", &CyclicLROptions::max_lr),
+         field("step_size_up", &CyclicLROptions::step_size_up),
+         field("step_size_down", &CyclicLROptions::step_size_down),
+         field("mode", &CyclicLROptions::mode),
+         field("gamma", &CyclicLROptions::gamma),
+         field("scale_fn", &CyclicLROptions::scale_fn),
+         field("scale_mode", &CyclicLROptions::scale_mode),
+         field("cycle_momentum", &CyclicLROptions::cycle_momentum),
+         field("base_momentum", &CyclicLROptions::base_momentum),
+         field("max_momentum", &CyclicLROptions::max_momentum),
+         field("last_epoch", &CyclicLROptions::last_epoch))},
+    {"OneCycleLR",
+     maker<OneCycleLR>(
+         field("max_lr", &OneCycleLROptions::max_lr),
+         field("total_steps", &OneCycleLROptions::total_steps),
+         field("epochs", &OneCycleLROptions::epochs),
+         field("steps_per_epoch", &OneCycleLROptions::steps_per_epoch),
+         field("pct_start", &OneCycleLROptions::pct_start),
+         field("anneal_strategy", &OneCycleLROptions::anneal_strategy),
+         field("cycle_momentum", &OneCycleLROptions::cycle_momentum),
+         field("three_phase", &OneCycleLROptions::three_phase),
+         field("div_factor", &OneCycleLROptions::div_factor),
+         field("final_div_factor", &OneCycleLROptions::final_div_factor),
+         field("base_momentum", &OneCycleLROptions::base_momentum),
+         field("max_momentum", &OneCycleLROptions::max_momentum))},
+    {"ReduceLROnPlateau",
+     maker<ReduceLROnPlateau>(
+         field("mode", &ReduceLROnPlateauOptions::mode),
+         field("factor", &ReduceLROnPlateauOptions::factor),
+         field("patience", &ReduceLROnPlateauOptions::patience),
+         field("threshold", &ReduceLROnPlateauOptions::threshold),
+         field("threshold_mode", &ReduceLROnPlateauOptions::threshold_mode),
+         field("cooldown", &ReduceLROnPlateauOptions::cooldown),
+         field("min_lr", &ReduceLROnPlateauOptions::min_lr),
+         field("eps", &ReduceLROnPlateauOptions::eps))}};
 
 } // namespace
 
@@ -258,12 +195,7 @@ std::shared_ptr<Scheduler> make_schedule(
     std::string_view kind,
     const Value& args,
     const OptimizerRef& optimizer) {
-  for (const Maker& maker : kMakers) {
-    if (maker.kind == kind) {
-      return maker.make(optimizer, Arguments(args));
-    }
-  }
-  throw std::out_of_range("no maker for " + std::string(kind));
+  return kMakers.at(kind)(optimizer, args);
 }
 
 std::shared_ptr<Scheduler> make_schedule(
@@ -275,15 +207,18 @@ std::shared_ptr<Scheduler> make_schedule(
   if (inner == nullptr) {
     return make_schedule(kind, args, optimizer);
   }
-  SequentialLROptions options;
+  std::vector<std::shared_ptr<Scheduler>> schedulers;
   for (const Value& one : inner->as_list()->items) {
-    options.schedulers.push_back(make_schedule(one, optimizer));
+    schedulers.push_back(make_schedule(one, optimizer));
   }
   if (kind == "ChainedScheduler") {
-    return std::make_shared<ChainedScheduler>(std::move(options.schedulers));
+    return std::make_shared<ChainedScheduler>(std::move(schedulers));
   }
-  Arguments(args).take("milestones", options.milestones);
-  Arguments(args).take("last_epoch", options.last_epoch);
+  auto options = options_of<SequentialLROptions>(
+      args,
+      field("milestones", &SequentialLROptions::milestones),
+      field("last_epoch", &SequentialLROptions::last_epoch));
+  options.schedulers = std::move(schedulers);
   return std::make_shared<SequentialLR>(optimizer, std::move(options));
 }
 

@@ -60,9 +60,9 @@ class CheckpointValues : public testing::Test {
 } // namespace program
 
 template <>
-struct lockstep::SavedAs<program::Metrics> {
-  static ckpt::Value value(const program::Metrics& metrics) {
-    return ckpt::Value::dict({{"iou", metrics.iou}, {"name", metrics.name}});
+struct lockstep::ckpt::ToValue<program::Metrics> {
+  static Value get(const program::Metrics& metrics) {
+    return Value::dict({{"iou", metrics.iou}, {"name", metrics.name}});
   }
 };
 

@@ -112,29 +112,4 @@ std::complex<double> complex_in(const Entry& entry) {
   return *number;
 }
 
-std::vector<Entry> elements_in(
-    const Entry& entry,
-    std::optional<std::size_t> count) {
-  std::vector<Entry> elements;
-  if (const Size* size = entry.as_size()) {
-    for (const std::int64_t dimension : size->sizes) {
-      elements.emplace_back(dimension, entry.place());
-    }
-  } else if (
-      entry.elements() != nullptr || entry.as_set() != nullptr ||
-      (entry.as_object() != nullptr && entry.as_object()->is_sequence)) {
-    for (const Entry& element : entry) {
-      elements.push_back(element);
-    }
-  } else {
-    raise_type(entry, "a list or tuple");
-  }
-  if (count && *count != elements.size()) {
-    raise_type(
-        entry,
-        format("a list or tuple of {}", counted(*count, "element")));
-  }
-  return elements;
-}
-
 } // namespace lockstep::ckpt::internal

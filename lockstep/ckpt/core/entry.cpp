@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -10,6 +11,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/convert.h"
 #include "lockstep/ckpt/core/value_equal.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"
@@ -56,23 +58,18 @@ std::string found(const Value& value) {
   return says_its_type ? text : format("{} {}", value.type_name(), text);
 }
 
-std::string some_keys(const std::vector<std::string>& keys) {
-  constexpr std::size_t kShown = 8;
-  if (keys.empty()) {
-    return "it has no keys";
-  }
-  std::vector<std::string> shown = keys;
-  shown.resize(std::min(keys.size(), kShown));
-  return "its keys are " + escape(join(shown, ", "), 400) +
-         (keys.size() > kShown ? ", ..." : "");
-}
-
 // What has no such key: "'optimizer'", "the file".
 std::string subject(const Entry& entry) {
   if (!entry.place().empty()) {
     return "'" + escape(entry.place()) + "'";
   }
   return entry.file().empty() ? "the dict" : "the file";
+}
+
+// What was appended to an object: the values of its entries, in order.
+const std::vector<Item>* appended_in(const Value& value) {
+  const Object* object = value.as_object();
+  return object != nullptr && object->is_sequence ? &object->items : nullptr;
 }
 
 // What is read by key: the entries of a dict; of an object of another class its
@@ -82,12 +79,37 @@ const std::vector<Item>* items_in(const Value& value) {
     return &dict->items;
   }
   const Object* object = value.as_object();
-  if (object == nullptr || !object->items.empty()) {
-    return object == nullptr ? nullptr : &object->items;
+  if (object == nullptr || object->is_sequence) {
+    return nullptr;
+  }
+  if (!object->items.empty()) {
+    return &object->items;
   }
   const Dict* attributes =
       object->state == nullptr ? nullptr : object->state->as_dict();
   return attributes == nullptr ? nullptr : &attributes->items;
+}
+
+// The elements of a list, tuple, set or what was appended to an object: how
+// many there are, or nothing for another value; and one of them.
+std::optional<std::size_t> element_count(const Value& value) {
+  if (const std::vector<Value>* values = value.elements()) {
+    return values->size();
+  }
+  if (const Set* set = value.as_set()) {
+    return set->items.size();
+  }
+  const std::vector<Item>* appended = appended_in(value);
+  return appended == nullptr ? std::nullopt : std::optional(appended->size());
+}
+
+const Value& element(const Value& value, std::size_t index) {
+  if (const std::vector<Value>* values = value.elements()) {
+    return (*values)[index];
+  }
+  const Set* set = value.as_set();
+  return set == nullptr ? (*appended_in(value))[index].second
+                        : set->items[index];
 }
 
 std::string hint_of_keys(const Entry& entry, const Value& key) {
@@ -101,7 +123,7 @@ std::string hint_of_keys(const Entry& entry, const Value& key) {
   }
   const std::string near =
       key.as_string() == nullptr ? "" : nearest(key.text(), alike);
-  return near.empty() ? some_keys(entry.keys())
+  return near.empty() ? internal::some_keys(entry.keys())
                       : "did you mean '" + escape(near) + "'?";
 }
 
@@ -129,25 +151,18 @@ raise_no_element(const Entry& entry, std::int64_t index, std::size_t size) {
        .path = entry.file()});
 }
 
-// The elements of a list, tuple or set, or null.
-const std::vector<Value>* values_in(const Value& value) {
-  const Set* set = value.as_set();
-  return set == nullptr
-             ? static_cast<const std::vector<Value>*>(value.elements())
-             : &set->items;
-}
-
-bool is_sequence(const Value& value) {
-  const Object* object = value.as_object();
-  return object != nullptr && object->is_sequence;
-}
-
+// `key`: what is looked for, for the error.
 const std::vector<Item>& items_of(
     const Entry& entry,
-    std::string_view expected = "a dict") {
+    const std::string& expected = "a dict",
+    const Value* key = nullptr) {
   const std::vector<Item>* items = items_in(entry);
   if (items == nullptr) {
-    internal::raise_type(entry, expected);
+    internal::raise_type(
+        entry,
+        key == nullptr
+            ? expected
+            : format("{} with '{}'", expected, escape(key_text(*key))));
   }
   return *items;
 }
@@ -179,6 +194,17 @@ void internal::raise_type(const Entry& entry, std::string_view expected) {
        .path = entry.file()});
 }
 
+std::string internal::some_keys(const std::vector<std::string>& keys) {
+  constexpr std::size_t kShown = 8;
+  if (keys.empty()) {
+    return "it has no keys";
+  }
+  std::vector<std::string> shown = keys;
+  shown.resize(std::min(keys.size(), kShown));
+  return "its keys are " + escape(join(shown, ", "), 400) +
+         (keys.size() > kShown ? ", ..." : "");
+}
+
 Entry internal::key_of(const Entry& dict, Value key) {
   const std::string place = dict.place();
   return Entry(
@@ -203,26 +229,19 @@ Entry Entry::operator[](std::string_view key) const {
 
 Entry Entry::at(const Value& key) const {
   const std::int64_t* index = key.as_int();
-  const std::vector<Value>* values = elements();
-  if (index != nullptr && (values != nullptr || is_sequence(*this))) {
-    const std::size_t count =
-        values != nullptr ? values->size() : items_in(*this)->size();
-    const auto at = place_in(*index, count);
+  const auto count = element_count(*this);
+  if (index != nullptr && count && as_set() == nullptr) {
+    const auto at = place_in(*index, *count);
     if (!at) {
-      raise_no_element(*this, *index, count);
+      raise_no_element(*this, *index, *count);
     }
-    return below(
-        std::to_string(*at),
-        values != nullptr ? (*values)[*at] : (*items_in(*this))[*at].second);
+    return below(std::to_string(*at), element(*this, *at));
   }
-  const std::vector<Item>* items = items_in(*this);
-  if (items == nullptr) {
-    internal::raise_type(
-        *this,
-        index != nullptr ? format("a list, tuple or dict with {}", *index)
-                         : format("a dict with '{}'", escape(key_text(key))));
-  }
-  const Value* value = find_in(*items, key);
+  const std::vector<Item>& items = items_of(
+      *this,
+      index != nullptr ? "a list, tuple or dict" : "a dict",
+      &key);
+  const Value* value = find_in(items, key);
   if (value == nullptr) {
     raise_no_key(*this, key);
   }
@@ -230,11 +249,9 @@ Entry Entry::at(const Value& key) const {
 }
 
 std::int64_t Entry::size() const {
-  if (const std::vector<Value>* values = values_in(*this)) {
-    return static_cast<std::int64_t>(values->size());
-  }
+  const auto count = element_count(*this);
   return static_cast<std::int64_t>(
-      items_of(*this, "a dict, list, tuple or set").size());
+      count ? *count : items_of(*this, "a dict, list, tuple or set").size());
 }
 
 bool Entry::contains(std::string_view key) const {
@@ -285,15 +302,33 @@ void EntryIterator::find_current() {
     index_ = size_;
     return;
   }
-  const std::string place = std::to_string(index_);
-  const std::vector<Item>* items = items_in(container_);
-  if (items == nullptr) {
-    current_ = container_.below(place, (*values_in(container_))[index_]);
-  } else if (is_sequence(container_)) {
-    current_ = container_.below(place, (*items)[index_].second);
+  if (element_count(container_)) {
+    current_ =
+        container_.below(std::to_string(index_), element(container_, index_));
   } else {
-    current_ = internal::key_of(container_, (*items)[index_].first);
+    current_ = internal::key_of(container_, items_of(container_)[index_].first);
   }
+}
+
+std::vector<Entry> internal::elements_in(
+    const Entry& entry,
+    std::optional<std::size_t> count) {
+  std::vector<Entry> elements;
+  if (const Size* size = entry.as_size()) {
+    for (const std::int64_t dimension : size->sizes) {
+      elements.emplace_back(dimension, entry.place());
+    }
+  } else if (element_count(entry)) {
+    std::ranges::copy(entry, std::back_inserter(elements));
+  } else {
+    raise_type(entry, "a list or tuple");
+  }
+  if (count && *count != elements.size()) {
+    raise_type(
+        entry,
+        format("a list or tuple of {}", counted(*count, "element")));
+  }
+  return elements;
 }
 
 Entry Value::operator[](std::string_view key) const {

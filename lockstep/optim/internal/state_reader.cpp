@@ -134,8 +134,4 @@ std::vector<double> StateReader::per_group(
   return result;
 }
 
-ckpt::Value list_of(const std::vector<double>& numbers) {
-  return ckpt::List{.items = {numbers.begin(), numbers.end()}};
-}
-
 } // namespace lockstep::internal

@@ -49,7 +49,4 @@ class StateReader {
   std::string what_;
 };
 
-/// Python's list of these.
-ckpt::Value list_of(const std::vector<double>& numbers);
-
 } // namespace lockstep::internal

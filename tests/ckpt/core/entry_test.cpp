@@ -324,6 +324,10 @@ TEST(Entry, ReadsWhatWasAppendedToAnObjectAsAList) {
   EXPECT_EQ(sum, 2);
   EXPECT_EQ(deque[-1].to<double>(), 1.5);
   EXPECT_THAT(deque.to<std::vector<double>>(), ElementsAre(0.5, 1.5));
+  EXPECT_FALSE(deque.contains(0));
+  EXPECT_EQ(
+      error_of_call([&] { (void)deque.keys(); }).message,
+      "expected a dict, got collections.deque");
 }
 
 TEST(Entry, OutlivesWhatItWasTakenFrom) {
