@@ -126,12 +126,12 @@ Result<ckpt::Checkpoint> open_whole(FileSystem& fs, const std::string& path) {
   return ckpt::load(path, {}, fs);
 }
 
-/// The first of `paths` that is whole.
+/// The first of `paths`, one at least, that is whole.
 FoundCheckpoint first_whole(
     FileSystem& fs,
     const std::vector<std::string>& paths) {
   FoundCheckpoint found;
-  std::optional<Error> first_error;
+  std::vector<Error> errors;
   for (const std::string& path : paths) {
     auto file = open_whole(fs, path);
     if (file) {
@@ -143,11 +143,9 @@ FoundCheckpoint first_whole(
     }
     found.warnings.push_back(
         "a checkpoint cannot be used: " + to_string(file.error()));
-    if (!first_error) {
-      first_error = std::move(file).error();
-    }
+    errors.push_back(std::move(file).error());
   }
-  raise(*std::move(first_error));
+  raise(std::move(errors.front()));
 }
 
 Resumption open_first(FileSystem& fs, const std::vector<std::string>& paths) {
