@@ -3,7 +3,6 @@
 // What is inside a wrapped model: its text, its layers, its own methods:
 //   access [DEVICES]
 #include <iostream>
-#include <string>
 
 #include <lockstep/lockstep.h>
 #include <torch/torch.h>
@@ -29,9 +28,8 @@ struct Net : nn::Module {
 };
 
 int main(int argc, char** argv) {
-  ls::DataParallel model(
-      ls::make_module<Net>(),
-      {.devices = argc > 1 ? argv[1] : ""});
+  const char* devices = argc > 1 ? argv[1] : "";
+  ls::DataParallel model(ls::make_module<Net>(), {.devices = devices});
   std::cout << ls::to_string(*model) << "\n";
   std::cout << model->module()->name << "\n";
   const auto layers = model->module()->features->named_children();

@@ -18,10 +18,9 @@ struct MyModule : nn::Module {
 };
 
 int main(int argc, char** argv) {
+  const char* devices = argc > 1 ? argv[1] : "";
   torch::manual_seed(0);
-  ls::DataParallel model(
-      ls::make_module<MyModule>(),
-      {.devices = argc > 1 ? argv[1] : ""});
+  ls::DataParallel model(ls::make_module<MyModule>(), {.devices = devices});
   model->to(model->devices().front());
   ls::SGD optimizer(*model, {.lr = 0.01, .momentum = 0.9});
   double best_mIoU = 0;

@@ -2,8 +2,7 @@
 //
 // ResNet18 on FashionMNIST, on one device or many: fashion IMAGES [DEVICES]
 #include <iostream>
-#include <numeric>
-#include <vector>
+#include <ranges>
 
 #include <lockstep/lockstep.h>
 #include <torch/torch.h>
@@ -13,23 +12,20 @@ namespace nn = torch::nn;
 
 int main(int argc, char** argv) {
   torch::manual_seed(0);
-  std::vector<std::int64_t> some(argc > 1 ? std::stoul(argv[1]) : 256);
-  std::iota(some.begin(), some.end(), 0);
-  const auto first = [some](std::int64_t /*epoch*/) { return some; };
-  ls::Loader train_loader(
-      ls::fashion_mnist(),
-      {.batch_size = 64, .sampler = first});
-  ls::Loader val_loader(
-      ls::fashion_mnist("", {.train = false}),
-      {.batch_size = 64, .sampler = first});
+  const int count = argc > 1 ? std::stoi(argv[1]) : 256;
+  const char* devices = argc > 2 ? argv[2] : "";
+  const auto some = std::views::iota(0, count);
+  const auto train_set = ls::fashion_mnist();
+  const auto val_set = ls::fashion_mnist("", {.train = false});
+  ls::Loader train_loader(ls::subset(train_set, some), {.batch_size = 64});
+  ls::Loader val_loader(ls::subset(val_set, some), {.batch_size = 64});
   const auto net =
       ls::make_model("resnet18", {.num_classes = 10, .in_channels = 1});
-  ls::DataParallel model(net, {.devices = argc > 2 ? argv[2] : ""});
+  ls::DataParallel model(net, {.devices = devices});
   const auto device = model->devices().front();
   model->to(device);
-  torch::optim::SGD optimizer(
-      model->parameters(),
-      torch::optim::SGDOptions(0.01).momentum(0.9));
+  nn::CrossEntropyLoss criterion;
+  ls::SGD optimizer(*model, {.lr = 0.01, .momentum = 0.9});
   std::vector<double> train_losses, val_losses, accuracies;
 
   const auto train = [&] {
@@ -38,12 +34,12 @@ int main(int argc, char** argv) {
     for (auto& [images, targets] : train_loader) {
       const auto labels = targets.to(device);
       optimizer.zero_grad();
-      auto loss = torch::cross_entropy_loss(model->forward(images), labels);
+      const auto loss = criterion(model->forward(images), labels);
       loss.backward();
       optimizer.step();
-      total += loss.item<double>() * double(labels.numel());
+      total += loss.item<double>() * double(labels.size(0));
     }
-    train_losses.push_back(total / double(some.size()));
+    train_losses.push_back(total / count);
   };
 
   const auto val = [&] {
@@ -53,19 +49,16 @@ int main(int argc, char** argv) {
     for (auto& [images, targets] : val_loader) {
       const auto labels = targets.to(device);
       const auto output = model->forward(images);
-      total += torch::cross_entropy_loss(output, labels).item<double>() *
-               double(labels.numel());
+      const double loss = criterion(output, labels).item<double>();
+      total += loss * double(labels.size(0));
       correct += output.argmax(1).eq(labels).sum().item<double>();
     }
-    val_losses.push_back(total / double(some.size()));
-    accuracies.push_back(100 * correct / double(some.size()));
+    val_losses.push_back(total / count);
+    accuracies.push_back(100 * correct / count);
   };
 
-  std::int64_t parameters = 0;
-  for (const auto& parameter : model->parameters()) {
-    parameters += parameter.numel();
-  }
-  std::cout << parameters << " parameters\n";
+  const auto all = nn::utils::parameters_to_vector(model->parameters());
+  std::cout << all.numel() << " parameters\n";
   for (int epoch = 1; epoch <= 3; ++epoch) {
     train();
     val();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Each process trains on its part: lockstep run --nproc-per-node 2 ranks
-#include <cstdio>
+#include <iomanip>
+#include <iostream>
 
 #include <lockstep/lockstep.h>
 #include <torch/torch.h>
@@ -14,9 +15,7 @@ int main() {
   torch::manual_seed(0);
   torch::set_num_threads(1);
   const auto rows = torch::randn({100, 5});
-  const auto dataset = ls::make_dataset(100, [rows](std::int64_t i) {
-    return std::tuple{rows[i], rows[i].slice(0, 0, 1)};
-  });
+  const auto dataset = ls::make_dataset(rows, rows.slice(1, 0, 1));
   const ls::DistributedSampler sampler(100);
   ls::Loader loader(dataset, {.batch_size = 10, .sampler = sampler});
   ls::DistributedDataParallel model(torch::nn::Linear(5, 1));
@@ -31,11 +30,9 @@ int main() {
     }
     dist::all_reduce(loss = loss.detach());
     if (dist::get_rank() == 0) {
-      std::printf(
-          "epoch %d samples %ld loss %.3f\n",
-          epoch,
-          sampler.size(),
-          loss.item<double>());
+      std::cout << "epoch " << epoch << " samples " << sampler.size()
+                << " loss " << std::fixed << std::setprecision(3)
+                << loss.item<double>() << "\n";
     }
   }
   if (dist::get_rank() == 0) {
@@ -47,8 +44,8 @@ int main() {
   ls::load_weights(*net, "weights.pth");
   ls::load_weights(*model, "with_prefix.pth");
   if (dist::get_rank() == 0) {
-    std::puts(
-        torch::equal(net->weight, model->module()->weight) ? "equal" : "");
+    const bool is_equal = torch::equal(net->weight, model->module()->weight);
+    std::cout << (is_equal ? "equal\n" : "\n");
   }
   dist::destroy_process_group();
 }

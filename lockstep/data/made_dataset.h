@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Datasets from a function, or from a dataset of LibTorch:
+// Datasets from a function, from tensors, from a dataset of LibTorch, or from
+// some samples of another:
 //   auto data = make_dataset(100, [&](std::int64_t i) {
 //     return std::tuple{image(i), mask(i), label(i)};
 //   });
 //   Loader loader(data, {.batch_size = 30, .shuffle = true});
 //   for (auto& [images, masks, labels] : loader) { ... }
+//   auto rows = make_dataset(inputs, targets); // tensors of 100 rows
+//   auto first = subset(rows, std::views::iota(0, 80));
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +19,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "lockstep/data/batch_source.h"
 #include "lockstep/data/collate.h"
+#include "lockstep/data/dataset.h"
 
 namespace lockstep {
 
@@ -108,6 +118,134 @@ auto make_dataset(D data) {
   return make_dataset(size, [kept](std::int64_t index) {
     return kept->get(static_cast<std::size_t>(index));
   });
+}
+
+namespace internal {
+
+/// Rows that all tensors have. Errors: throws kInvalidArgument for tensors of
+/// different numbers of rows, and for one without dimensions.
+std::int64_t common_rows(std::span<const at::Tensor> tensors);
+/// `tensor[indices]`.
+at::Tensor rows_of(
+    const at::Tensor& tensor,
+    std::span<const std::int64_t> indices,
+    bool is_pinned);
+/// Errors: throws kInvalidArgument for an index outside `size` samples.
+std::vector<std::int64_t> checked_part(
+    std::vector<std::int64_t> indices,
+    std::int64_t size);
+/// Reads `indices[i]` where sample i is asked for.
+ReadBatch part_reader(
+    ReadBatch whole,
+    std::shared_ptr<const std::vector<std::int64_t>> indices);
+/// Errors: as `checked_part`.
+std::shared_ptr<Dataset> part_of(
+    std::shared_ptr<const Dataset> whole,
+    std::vector<std::int64_t> indices);
+
+} // namespace internal
+
+/// Rows of one or more tensors, as those of Python's `TensorDataset`. A batch
+/// is a tensor, or a tuple of as many tensors.
+template <std::size_t N>
+class TensorDataset
+    : public BatchSource<std::conditional_t<
+          N == 1,
+          at::Tensor,
+          decltype(std::tuple_cat(std::array<at::Tensor, N>()))>> {
+ public:
+  using Tensors = std::array<at::Tensor, N>;
+
+  /// Ownership: shares the tensors. Errors: throws kInvalidArgument for tensors
+  /// of different numbers of rows, and for one without dimensions.
+  explicit TensorDataset(Tensors tensors)
+      : rows_(internal::common_rows(tensors)), tensors_(std::move(tensors)) {}
+
+  [[nodiscard]] std::int64_t size() const override {
+    return rows_;
+  }
+  [[nodiscard]] const Tensors& tensors() const {
+    return tensors_;
+  }
+  [[nodiscard]] internal::ReadBatch reader(
+      const LoaderOptions& options) const override {
+    return [this, is_pinned = internal::pins(options)](
+               std::span<const std::int64_t> indices,
+               std::int64_t /*epoch*/) -> internal::GiveBatch {
+      Tensors batch;
+      for (std::size_t i = 0; i < N; ++i) {
+        batch[i] = internal::rows_of(tensors_[i], indices, is_pinned);
+      }
+      return [batch](void* to) {
+        using Whole = typename TensorDataset::BatchType;
+        auto& given = *static_cast<std::optional<Whole>*>(to);
+        if constexpr (N == 1) {
+          given = batch[0];
+        } else {
+          given = std::tuple_cat(batch);
+        }
+      };
+    };
+  }
+
+ private:
+  std::int64_t rows_;
+  Tensors tensors_;
+};
+
+/// Sample i is row i of each tensor.
+/// Errors: as `TensorDataset`.
+template <std::same_as<at::Tensor>... More>
+auto make_dataset(at::Tensor first, More... more) {
+  using Data = TensorDataset<1 + sizeof...(More)>;
+  return std::make_shared<Data>(
+      typename Data::Tensors{std::move(first), std::move(more)...});
+}
+
+/// Some samples of a dataset whose batches are of type `B`.
+template <class B>
+class Subset : public BatchSource<B> {
+ public:
+  /// Errors: as `subset`.
+  Subset(
+      std::shared_ptr<const BatchSource<B>> whole,
+      std::vector<std::int64_t> indices)
+      : whole_(std::move(whole)),
+        indices_(std::make_shared<const std::vector<std::int64_t>>(
+            internal::checked_part(std::move(indices), whole_->size()))) {}
+
+  [[nodiscard]] std::int64_t size() const override {
+    return std::ssize(*indices_);
+  }
+  [[nodiscard]] internal::ReadBatch reader(
+      const LoaderOptions& options) const override {
+    return internal::part_reader(whole_->reader(options), indices_);
+  }
+
+ private:
+  std::shared_ptr<const BatchSource<B>> whole_;
+  std::shared_ptr<const std::vector<std::int64_t>> indices_;
+};
+
+/// The samples `indices` of `data` in this order, each as often as it is there,
+/// as Python's `Subset`. Of a `Dataset` it is a `Dataset`, whose random
+/// transforms are those of the sample in `data`.
+/// Ownership: shares `data`. Errors: throws kInvalidArgument for an index
+/// outside.
+template <class D, std::ranges::input_range Indices>
+  requires std::integral<std::ranges::range_value_t<Indices>>
+auto subset(std::shared_ptr<D> data, Indices&& indices) {
+  std::vector<std::int64_t> list;
+  for (const auto index : indices) {
+    list.push_back(static_cast<std::int64_t>(index));
+  }
+  if constexpr (std::derived_from<D, Dataset>) {
+    return internal::part_of(std::move(data), std::move(list));
+  } else {
+    return std::make_shared<Subset<typename D::BatchType>>(
+        std::move(data),
+        std::move(list));
+  }
 }
 
 } // namespace lockstep

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/made_dataset.h"
+
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::internal {
+namespace {
+
+// Samples of another dataset of images.
+class PartDataset : public Dataset {
+ public:
+  PartDataset(
+      std::shared_ptr<const Dataset> whole,
+      std::vector<std::int64_t> indices)
+      : whole_(std::move(whole)),
+        indices_(checked_part(std::move(indices), whole_->size())) {}
+
+  [[nodiscard]] std::int64_t size() const override {
+    return std::ssize(indices_);
+  }
+  [[nodiscard]] std::vector<std::int64_t> sample_shape() const override {
+    return whole_->sample_shape();
+  }
+  [[nodiscard]] std::int64_t num_classes() const override {
+    return whole_->num_classes();
+  }
+  void read(
+      std::span<const std::int64_t> indices,
+      std::int64_t epoch,
+      std::span<float> images,
+      std::span<std::int64_t> targets) const override {
+    whole_->read(places(indices, indices_), epoch, images, targets);
+  }
+
+  static std::vector<std::int64_t> places(
+      std::span<const std::int64_t> numbers,
+      std::span<const std::int64_t> indices) {
+    std::vector<std::int64_t> found;
+    found.reserve(numbers.size());
+    for (const std::int64_t number :
+         checked_part({numbers.begin(), numbers.end()}, std::ssize(indices))) {
+      found.push_back(indices[static_cast<std::size_t>(number)]);
+    }
+    return found;
+  }
+
+ private:
+  std::shared_ptr<const Dataset> whole_;
+  std::vector<std::int64_t> indices_;
+};
+
+} // namespace
+
+std::int64_t common_rows(std::span<const at::Tensor> tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined() || tensor.dim() == 0) {
+      raise_bad_option("a tensor of samples has no rows: its first dimension");
+    }
+    if (tensor.size(0) != tensors.front().size(0)) {
+      raise_bad_option(format(
+          "tensors of one dataset have as many rows; one has {}, another {}",
+          tensors.front().size(0),
+          tensor.size(0)));
+    }
+  }
+  return tensors.front().size(0);
+}
+
+at::Tensor rows_of(
+    const at::Tensor& tensor,
+    std::span<const std::int64_t> indices,
+    bool is_pinned) {
+  const at::Tensor rows =
+      at::tensor(c10::IntArrayRef(indices.data(), indices.size()), at::kLong)
+          .to(tensor.device());
+  const at::Tensor batch = at::index_select(tensor, /*dim=*/0, rows);
+  return is_pinned && batch.is_cpu() ? batch.pin_memory() : batch;
+}
+
+std::vector<std::int64_t> checked_part(
+    std::vector<std::int64_t> indices,
+    std::int64_t size) {
+  for (const std::int64_t index : indices) {
+    if (index < 0 || index >= size) {
+      raise(
+          {.code = ErrorCode::kInvalidArgument,
+           .op = "data.read",
+           .message = format(
+               "index {} is outside the dataset of {} samples",
+               index,
+               size)});
+    }
+  }
+  return indices;
+}
+
+ReadBatch part_reader(
+    ReadBatch whole,
+    std::shared_ptr<const std::vector<std::int64_t>> indices) {
+  return [whole = std::move(whole), indices = std::move(indices)](
+             std::span<const std::int64_t> numbers,
+             std::int64_t epoch) {
+    return whole(PartDataset::places(numbers, *indices), epoch);
+  };
+}
+
+std::shared_ptr<Dataset> part_of(
+    std::shared_ptr<const Dataset> whole,
+    std::vector<std::int64_t> indices) {
+  return std::make_shared<PartDataset>(std::move(whole), std::move(indices));
+}
+
+} // namespace lockstep::internal
