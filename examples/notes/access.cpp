@@ -30,6 +30,7 @@ struct Net : nn::Module {
 int main(int argc, char** argv) {
   const char* devices = argc > 1 ? argv[1] : "";
   ls::DataParallel model(ls::make_module<Net>(), {.devices = devices});
+  model->to(model->devices().front());
   std::cout << ls::to_string(*model) << "\n";
   std::cout << model->module()->name << "\n";
   const auto layers = model->module()->features->named_children();
