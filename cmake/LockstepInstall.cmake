@@ -67,4 +67,5 @@ configure_file("${CMAKE_CURRENT_LIST_DIR}/LockstepTorch.cmake.in"
 install(FILES
   "${_made}/LockstepTorch.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/FindWebP.cmake"
   DESTINATION "${_package}" COMPONENT torch)

@@ -14,6 +14,8 @@
 #include "lockstep/data/batch_sampler.h"
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/fashion_mnist.h"
+#include "lockstep/data/image_file.h"
+#include "lockstep/data/image_folder.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
 #include "lockstep/data/random_dataset.h"

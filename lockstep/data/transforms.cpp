@@ -141,36 +141,43 @@ void Transform::normalise(const std::uint8_t* image, float* out) const {
   }
 }
 
+void Transform::apply(
+    const std::uint8_t* image,
+    std::int64_t index,
+    std::int64_t epoch,
+    std::vector<std::uint8_t>& scratch,
+    float* out) const {
+  if (options_.crop_padding > 0 || options_.horizontal_flip) {
+    const std::int64_t plane = shape_.height * shape_.width;
+    scratch.resize(static_cast<std::size_t>(shape_.numel()));
+    const Augmentation choice = augmentation(options_, epoch, index);
+    for (std::int64_t c = 0; c < shape_.channels; ++c) {
+      augment_plane(
+          image + c * plane,
+          shape_,
+          options_.crop_padding,
+          choice,
+          scratch.data() + c * plane);
+    }
+    image = scratch.data();
+  }
+  normalise(image, out);
+}
+
 void Transform::gather(
     std::span<const std::uint8_t> pixels,
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
     std::span<float> out) const {
   const std::int64_t numel = shape_.numel();
-  const std::int64_t plane = shape_.height * shape_.width;
-  const bool moves = options_.crop_padding > 0 || options_.horizontal_flip;
-  std::vector<std::uint8_t> scratch(
-      moves ? static_cast<std::size_t>(numel) : 0);
+  std::vector<std::uint8_t> scratch;
   float* target = out.data();
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (i + kImagesAhead < indices.size()) {
       prefetch(pixels.data() + indices[i + kImagesAhead] * numel, numel);
     }
     const std::int64_t index = indices[i];
-    const std::uint8_t* image = pixels.data() + index * numel;
-    if (moves) {
-      const Augmentation choice = augmentation(options_, epoch, index);
-      for (std::int64_t c = 0; c < shape_.channels; ++c) {
-        augment_plane(
-            image + c * plane,
-            shape_,
-            options_.crop_padding,
-            choice,
-            scratch.data() + c * plane);
-      }
-      image = scratch.data();
-    }
-    normalise(image, target);
+    apply(pixels.data() + index * numel, index, epoch, scratch, target);
     target += numel;
   }
 }

@@ -81,6 +81,16 @@ class Transform {
       std::int64_t epoch,
       std::span<float> out) const;
 
+  /// The same for one image, sample `index`. `scratch` is made as large as it
+  /// needs; one for each thread.
+  /// Shape: `image` [C, H, W], `out` the same.
+  void apply(
+      const std::uint8_t* image,
+      std::int64_t index,
+      std::int64_t epoch,
+      std::vector<std::uint8_t>& scratch,
+      float* out) const;
+
   [[nodiscard]] const ImageShape& shape() const {
     return shape_;
   }

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/image_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/data/internal/permutation.h"
+#include "lockstep/data/resize.h"
+
+namespace lockstep {
+namespace {
+
+FileSystem& files_of(const ImageFolderOptions& options) {
+  return options.fs == nullptr ? real_fs() : *options.fs;
+}
+
+[[noreturn]] void no_data(std::string message, const std::string& path) {
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = "data.open",
+       .message = std::move(message),
+       .hint = "expected one folder for each class, with .jpg, .png or .webp "
+               "files in it",
+       .path = path,
+       .detail = "E_NO_DATA"});
+}
+
+[[noreturn]] void bad_option(std::string message) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "data.open",
+       .message = std::move(message),
+       .detail = "E_DATA_OPTION"});
+}
+
+bool is_directory(FileSystem& fs, const std::string& path) {
+  const Result<FileInfo> info = fs.stat(path);
+  return info && info->kind == FileInfo::Kind::kDirectory;
+}
+
+// Folders in `directory`, sorted.
+std::vector<std::string> folders_in(
+    FileSystem& fs,
+    const std::string& directory) {
+  std::vector<std::string> folders;
+  for (const std::string& name : fs.list(directory).value()) {
+    if (!name.starts_with(".") && !has_image_ending(name) &&
+        is_directory(fs, directory + "/" + name)) {
+      folders.push_back(name);
+    }
+  }
+  return folders;
+}
+
+// Paths of all images below `directory`: folder by folder in the order of their
+// paths, as torchvision lists them.
+std::vector<std::string> images_below(
+    FileSystem& fs,
+    const std::string& directory) {
+  std::vector<std::string> pending{directory};
+  std::vector<std::string> folders;
+  while (!pending.empty()) {
+    const std::string folder = std::move(pending.back());
+    pending.pop_back();
+    for (const std::string& name : folders_in(fs, folder)) {
+      pending.push_back(folder + "/" + name);
+    }
+    folders.push_back(folder);
+  }
+  std::ranges::sort(folders);
+  std::vector<std::string> images;
+  for (const std::string& folder : folders) {
+    for (const std::string& name : fs.list(folder).value()) {
+      if (!name.starts_with(".") && has_image_ending(name)) {
+        images.push_back(folder + "/" + name);
+      }
+    }
+  }
+  return images;
+}
+
+// ImageNet's, as torchvision's recipes have them; grey: their means.
+TransformOptions with_defaults(ImageFolderOptions& options) {
+  TransformOptions transform = options.transform;
+  const bool is_grey = options.decode.channels == 1;
+  if (transform.mean.empty()) {
+    transform.mean =
+        is_grey ? std::vector{0.449F} : std::vector{0.485F, 0.456F, 0.406F};
+  }
+  if (transform.std.empty()) {
+    transform.std =
+        is_grey ? std::vector{0.226F} : std::vector{0.229F, 0.224F, 0.225F};
+  }
+  return transform;
+}
+
+ImageFolderOptions checked(ImageFolderOptions options) {
+  constexpr std::int64_t kMaxSize = 8192;
+  if (options.size < 1 || options.size > kMaxSize) {
+    bad_option(format(
+        "the size of images must be 1 to {}, got {}",
+        kMaxSize,
+        options.size));
+  }
+  // Twice what is needed, as Pillow's `thumbnail` keeps it.
+  options.decode.min_side = 2 * options.size;
+  options.transform = with_defaults(options);
+  return options;
+}
+
+// Python's `round`.
+std::int64_t half_to_even(double value) {
+  return static_cast<std::int64_t>(std::nearbyint(value));
+}
+
+std::vector<float> planes_of(const Image& image) {
+  const std::int64_t channels = image.shape.channels;
+  const std::int64_t pixels = image.shape.height * image.shape.width;
+  std::vector<float> planes(image.pixels.size());
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      planes[static_cast<std::size_t>(c * pixels + i)] =
+          image.pixels[static_cast<std::size_t>(i * channels + c)];
+    }
+  }
+  return planes;
+}
+
+// The image with its shorter side resized to `size`, and the middle of it.
+std::vector<std::uint8_t> fitted(const Image& image, std::int64_t size) {
+  const ImageShape& from = image.shape;
+  const std::int64_t shorter = std::min(from.height, from.width);
+  const auto scaled = [&](std::int64_t side) { return size * side / shorter; };
+  const Resize resize(from, scaled(from.height), scaled(from.width));
+  const ImageShape& to = resize.to();
+  std::vector<float> resized(static_cast<std::size_t>(to.numel()));
+  resize.apply(planes_of(image).data(), resized.data());
+  const std::int64_t top =
+      half_to_even(static_cast<double>(to.height - size) / 2);
+  const std::int64_t left =
+      half_to_even(static_cast<double>(to.width - size) / 2);
+  std::vector<std::uint8_t> out;
+  out.reserve(static_cast<std::size_t>(to.channels * size * size));
+  for (std::int64_t c = 0; c < to.channels; ++c) {
+    for (std::int64_t y = 0; y < size; ++y) {
+      const auto row =
+          static_cast<std::size_t>((c * to.height + top + y) * to.width + left);
+      for (std::size_t x = row; x < row + static_cast<std::size_t>(size); ++x) {
+        out.push_back(static_cast<std::uint8_t>(
+            std::clamp(std::nearbyint(resized[x]), 0.0F, 255.0F)));
+      }
+    }
+  }
+  return out;
+}
+
+std::optional<Error> decode_error(
+    const ImageSample& sample,
+    const ImageFolderOptions& options) {
+  try {
+    read_image(sample.path, options.decode, files_of(options));
+    return std::nullopt;
+  } catch (const Exception& exception) {
+    return exception.error();
+  }
+}
+
+// Takes those out that cannot be decoded, and gives their errors.
+std::vector<Error> take_out_bad(
+    std::vector<ImageSample>& samples,
+    const ImageFolderOptions& options) {
+  std::vector<std::optional<Error>> errors(samples.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < samples.size(); i = next++) {
+      errors[i] = decode_error(samples[i], options);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const unsigned count = std::max(1U, std::thread::hardware_concurrency());
+    for (unsigned i = 1; i < count; ++i) {
+      threads.emplace_back(work);
+    }
+    work();
+  }
+  std::vector<Error> bad;
+  std::vector<ImageSample> good;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (errors[i]) {
+      bad.push_back(*std::move(errors[i]));
+    } else {
+      good.push_back(std::move(samples[i]));
+    }
+  }
+  samples = std::move(good);
+  return bad;
+}
+
+} // namespace
+
+ImageFolder::ImageFolder(
+    std::vector<ImageSample> samples,
+    std::vector<std::string> classes,
+    ImageFolderOptions options)
+    : samples_(std::move(samples)),
+      classes_(std::move(classes)),
+      options_(checked(std::move(options))),
+      transform_(
+          {.channels = options_.decode.channels,
+           .height = options_.size,
+           .width = options_.size},
+          options_.transform) {
+  for (const ImageSample& sample : samples_) {
+    if (sample.label < 0 || sample.label >= num_classes()) {
+      bad_option(format(
+          "the label of {} is no class; expected 0 to {}, got {}",
+          sample.path,
+          num_classes() - 1,
+          sample.label));
+    }
+  }
+  if (options_.skip_bad_images) {
+    bad_images_ = take_out_bad(samples_, options_);
+  }
+}
+
+std::int64_t ImageFolder::size() const {
+  return std::ssize(samples_);
+}
+
+std::vector<std::int64_t> ImageFolder::sample_shape() const {
+  return {options_.decode.channels, options_.size, options_.size};
+}
+
+std::int64_t ImageFolder::num_classes() const {
+  return std::ssize(classes_);
+}
+
+void ImageFolder::read(
+    std::span<const std::int64_t> indices,
+    std::int64_t epoch,
+    std::span<float> images,
+    std::span<std::int64_t> targets) const {
+  const std::int64_t numel = transform_.shape().numel();
+  std::vector<std::uint8_t> scratch;
+  float* out = images.data();
+  for (std::size_t i = 0; i < indices.size(); ++i, out += numel) {
+    const std::int64_t index = indices[i];
+    if (index < 0 || index >= size()) {
+      bad_option(format(
+          "index {} is outside the dataset of {} samples",
+          index,
+          size()));
+    }
+    const ImageSample& sample = samples_[static_cast<std::size_t>(index)];
+    const Image image =
+        read_image(sample.path, options_.decode, files_of(options_));
+    transform_
+        .apply(fitted(image, options_.size).data(), index, epoch, scratch, out);
+    targets[i] = sample.label;
+  }
+}
+
+std::shared_ptr<ImageFolder> image_folder(
+    const std::string& directory,
+    const ImageFolderOptions& options) {
+  FileSystem& fs = files_of(options);
+  const std::vector<std::string> classes = folders_in(fs, directory);
+  if (classes.empty()) {
+    no_data("the folder has no folders, so there are no classes", directory);
+  }
+  std::vector<ImageSample> samples;
+  for (std::size_t label = 0; label < classes.size(); ++label) {
+    const std::string folder = directory + "/" + classes[label];
+    std::vector<std::string> paths = images_below(fs, folder);
+    if (paths.empty()) {
+      no_data("the class has no images", folder);
+    }
+    for (std::string& path : paths) {
+      samples.push_back(
+          {.path = std::move(path), .label = static_cast<std::int64_t>(label)});
+    }
+  }
+  return std::make_shared<ImageFolder>(std::move(samples), classes, options);
+}
+
+} // namespace lockstep

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pictures in folders, one folder for each class, as torchvision's ImageFolder:
+//   animals/train/cat/1.jpg   animals/train/dog/7.png   animals/val/cat/2.jpg
+//   const auto [train, val] = image_folders("animals", {.size = 64});
+//   Loader loader(train, {.batch_size = 32, .workers = 4, .shuffle = true});
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/fs.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/image_file.h"
+#include "lockstep/data/transforms.h"
+
+namespace lockstep {
+
+/// How the pictures of a folder become samples.
+struct ImageFolderOptions {
+  /// Units: pixels of both sides. The shorter side is resized to it (bilinear,
+  /// antialiased), then the middle is cut out, as torchvision's `Resize` and
+  /// `CenterCrop` do.
+  std::int64_t size = 224;
+  /// `min_side` is decided by `size`.
+  DecodeOptions decode = {};
+  /// Mean and std, when empty, are ImageNet's, for grey images their means.
+  TransformOptions transform = {};
+  /// Leaves out files that cannot be decoded: all are decoded once when the
+  /// folder is opened. Off: the first one ends the reading with its error.
+  bool skip_bad_images = false;
+  /// Where files are; null: the file system of this machine.
+  FileSystem* fs = nullptr;
+};
+
+/// A picture and its class.
+struct ImageSample {
+  std::string path = {};
+  std::int64_t label = 0;
+};
+
+/// A `Dataset` of picture files, which are decoded when they are read.
+class ImageFolder : public Dataset {
+ public:
+  /// `classes` are the labels' names.
+  /// Errors: throws kInvalidArgument for a wrong option, and for a label that
+  /// is no class.
+  ImageFolder(
+      std::vector<ImageSample> samples,
+      std::vector<std::string> classes,
+      ImageFolderOptions options);
+
+  [[nodiscard]] std::int64_t size() const override;
+  [[nodiscard]] std::vector<std::int64_t> sample_shape() const override;
+  [[nodiscard]] std::int64_t num_classes() const override;
+  /// Errors: as `read_image`, with the file's path; kInvalidArgument for an
+  /// index outside the dataset.
+  void read(
+      std::span<const std::int64_t> indices,
+      std::int64_t epoch,
+      std::span<float> images,
+      std::span<std::int64_t> targets) const override;
+
+  /// Sorted, as Python sorts them: label i is classes()[i].
+  [[nodiscard]] const std::vector<std::string>& classes() const {
+    return classes_;
+  }
+  [[nodiscard]] const std::vector<ImageSample>& samples() const {
+    return samples_;
+  }
+  /// What was left out, with `skip_bad_images`: each file's error.
+  [[nodiscard]] const std::vector<Error>& bad_images() const {
+    return bad_images_;
+  }
+
+ private:
+  std::vector<ImageSample> samples_;
+  std::vector<std::string> classes_;
+  ImageFolderOptions options_;
+  Transform transform_;
+  std::vector<Error> bad_images_;
+};
+
+/// The classes of `directory`, one folder each, with all images below them
+/// (`has_image_ending`), sorted. Files and folders whose names begin with a dot
+/// are passed over.
+/// Errors: throws kNotFound (E_NO_DATA) for a folder without classes and for a
+/// class without images; kIo.
+std::shared_ptr<ImageFolder> image_folder(
+    const std::string& directory,
+    const ImageFolderOptions& options = {});
+
+/// Which samples are for validation, where a folder does not say it.
+struct SplitOptions {
+  /// Share of each class, at least one image of it.
+  double val_share = 0.2;
+  std::int64_t seed = 0;
+};
+
+/// Training and validation parts of `directory`: its folders `train` and `val`
+/// (or `valid`, `validation`, `test`) if it has both, else all its images,
+/// split class by class. Random transforms are for training only. Errors: as
+/// `image_folder`; kMismatch (E_CLASSES) for parts with different classes;
+/// kInvalidArgument for a share outside (0, 1), and for a class with one image.
+std::pair<std::shared_ptr<ImageFolder>, std::shared_ptr<ImageFolder>>
+image_folders(
+    const std::string& directory,
+    const ImageFolderOptions& options = {},
+    const SplitOptions& split = {});
+
+} // namespace lockstep

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pixels of image files against Pillow's, and what is refused.
+#include "lockstep/data/image_file.h"
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <libdeflate.h>
+
+#include "lockstep/base/fs.h"
+#include "tests/data/idx_fixture.h"
+#include "tests/support/python.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+
+std::string text_of(const std::string& path) {
+  return read_text(real_fs(), path).value();
+}
+
+std::string pixels_of(const Image& image) {
+  return {image.pixels.begin(), image.pixels.end()};
+}
+
+// The folder that data_images.py fills, and what it printed.
+class ImageFiles : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<test::ScratchDir>();
+    lines_ = test::python_lines("data_images.py", {folder_->path()});
+  }
+  static void TearDownTestSuite() {
+    folder_.reset();
+  }
+  static std::string file(const std::string& name) {
+    return folder_->path() + "/files/" + name;
+  }
+  static std::unique_ptr<test::ScratchDir> folder_;
+  static std::vector<std::string> lines_;
+};
+std::unique_ptr<test::ScratchDir> ImageFiles::folder_;
+std::vector<std::string> ImageFiles::lines_;
+
+TEST_F(ImageFiles, HavePillowsPixels) {
+  EXPECT_GT(lines_.size(), 40U);
+  for (const std::string& line : lines_) {
+    SCOPED_TRACE(line);
+    std::istringstream words(line);
+    std::string name;
+    ImageShape shape;
+    words >> name >> shape.height >> shape.width;
+    for (const auto& [channels, ending] :
+         {std::pair{3, ".rgb"}, std::pair{1, ".l"}}) {
+      const Image image = read_image(file(name), {.channels = channels});
+      shape.channels = channels;
+      EXPECT_EQ(image.shape, shape);
+      EXPECT_TRUE(
+          pixels_of(image) ==
+          text_of(folder_->path() + "/pixels/" + name + ending))
+          << channels;
+    }
+  }
+}
+
+TEST_F(ImageFiles, StayAsTheyAreIfAsked) {
+  const Image upright = read_image(file("turned1.png"));
+  const Image turned = read_image(file("turned6.png"), {.orient = false});
+  EXPECT_EQ(turned.shape, upright.shape);
+  EXPECT_TRUE(turned.pixels == upright.pixels);
+  EXPECT_NE(read_image(file("turned6.png")).shape, upright.shape);
+}
+
+TEST_F(ImageFiles, AreDecodedSmallerWhereThatSuffices) {
+  // 37 x 51 pixels
+  for (const auto& [min_side, height] :
+       {std::pair{38, 37},
+        std::pair{19, 19},
+        std::pair{10, 10},
+        std::pair{5, 5},
+        std::pair{1, 5}}) {
+    const Image image = read_image(file("best.jpg"), {.min_side = min_side});
+    EXPECT_EQ(image.shape.height, height) << min_side;
+  }
+  EXPECT_EQ(read_image(file("RGB.png"), {.min_side = 5}).shape.height, 37);
+}
+
+TEST_F(ImageFiles, ThatAreCutAreDamaged) {
+  for (const std::string name :
+       {"sampled0.jpg",
+        "progressive.jpg",
+        "RGB.png",
+        "P.png",
+        "losslessTrue.webp",
+        "losslessFalse.webp"}) {
+    const std::string whole = text_of(file(name));
+    for (std::size_t size = 0; size < whole.size(); size += 1 + size / 7) {
+      const auto error = test::error_if_any([&] {
+        decode_image(as_byte_span(whole).first(size), "cut/" + name);
+      });
+      ASSERT_TRUE(error) << name << " " << size;
+      EXPECT_EQ(error->path, "cut/" + name);
+      EXPECT_THAT(error->detail, testing::AnyOf("E_IMAGE", "E_IMAGE_FORMAT"));
+    }
+  }
+}
+
+TEST_F(ImageFiles, WithOtherBytesNeverDoHarm) {
+  for (const std::string& line : lines_) {
+    const std::string name = line.substr(0, line.find(' '));
+    const std::string whole = text_of(file(name));
+    for (std::size_t at = 0; at < whole.size(); at += 1 + at / 5) {
+      const std::string bytes = test::flip(whole, at, '\x55');
+      test::error_if_any([&] { decode_image(as_byte_span(bytes), name); });
+    }
+  }
+}
+
+TEST(ImageFile, OfAnotherFormatIsNamed) {
+  for (const std::string bytes : {"", "GIF89a", "RIFF....WAVE", "\xff\xd8"}) {
+    const auto error =
+        test::error_if_any([&] { decode_image(as_byte_span(bytes), "a.jpg"); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code, ErrorCode::kUnsupported);
+    EXPECT_EQ(error->detail, "E_IMAGE_FORMAT");
+    EXPECT_THAT(error->hint, HasSubstr("JPEG, PNG or WebP"));
+  }
+}
+
+TEST_F(ImageFiles, WithTooManyPixelsAreRefusedBeforeMemoryIsTaken) {
+  std::string bytes = text_of(file("RGB.png"));
+  bytes.replace(16, 8, std::string("\0\0\x7f\xff\0\0\x7f\xff", 8));
+  const std::uint32_t sum = libdeflate_crc32(0, &bytes[12], 17);
+  for (std::size_t i = 0; i < 4; ++i) {
+    bytes[29 + i] = static_cast<char>(sum >> (24 - 8 * i));
+  }
+  const auto error = test::error_if_any(
+      [&] { decode_image(as_byte_span(bytes), "bomb.png"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->detail, "E_IMAGE_PIXELS");
+  EXPECT_EQ(error->code, ErrorCode::kUnsafe);
+  EXPECT_THAT(error->message, HasSubstr("32767 x 32767"));
+}
+
+TEST(ImageFile, WithTwoChannelsIsNotMade) {
+  const auto error =
+      test::error_if_any([] { decode_image({}, "a.png", {.channels = 2}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, ErrorCode::kInvalidArgument);
+}
+
+TEST(ImageFile, IsKnownByItsEnding) {
+  for (const char* name : {"a.jpg", "a.JPEG", "b/c.png", "x.y.WebP"}) {
+    EXPECT_TRUE(has_image_ending(name)) << name;
+  }
+  for (const char* name : {".jpg", "jpg", "a.gif", "a.png.txt", ""}) {
+    EXPECT_FALSE(has_image_ending(name)) << name;
+  }
+}
+
+} // namespace
+} // namespace lockstep
