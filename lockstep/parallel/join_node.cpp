@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/StreamGuard.h>
@@ -134,6 +134,7 @@ at::Tensor JoinNode::move_counted(
 std::vector<TensorList> JoinNode::split(
     const Branches& branches,
     const autograd::variable_list& grads) const {
+  const at::AutoDispatchBelowADInplaceOrView unrecorded;
   std::vector<TensorList> parts(branches.size());
   for (std::size_t k = 0; k < grads.size(); ++k) {
     std::int64_t start = 0;
@@ -248,6 +249,7 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   for (std::size_t edge = leaf_edges_; edge < needed.size(); ++edge) {
     inputs.push_back(join_input_gradient(*branches, edge, gradients));
   }
+  const at::AutoDispatchBelowADInplaceOrView unrecorded;
   // Each where its leaf is.
   const TensorList strangers = sum_in_replica_order(
       // Note [Backward on devices]

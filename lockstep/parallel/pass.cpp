@@ -7,7 +7,6 @@
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
@@ -220,7 +219,7 @@ TensorList Pass::join() {
   }
   TensorList results;
   {
-    const at::NoGradGuard no_grad;
+    const at::AutoDispatchBelowADInplaceOrView unrecorded;
     results = gather_all(plan_);
   }
   TensorList targets = results;

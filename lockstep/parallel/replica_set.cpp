@@ -294,8 +294,11 @@ void ReplicaSet::bring(
 }
 
 Moved ReplicaSet::send(std::size_t replica) {
-  Moved moved = copy_coalesced(changed_.from, changed_.to);
+  Moved moved = copy_unseen(changed_.from, changed_.to);
   moved += copy_unseen(as_before_.from, as_before_.to);
+  for (const at::Tensor& leaf : changed_.to) {
+    leaf.unsafeGetTensorImpl()->bump_version();
+  }
   for (const Sending* sending : {&changed_, &as_before_}) {
     for (const std::size_t row : sending->rows) {
       sent_[replica][row] = SourceMark(rows_[row].master);
@@ -303,7 +306,7 @@ Moved ReplicaSet::send(std::size_t replica) {
   }
   if (!changed_.rows.empty()) {
     for (LeafMark& mark : marks_[replica]) {
-      mark.version = version_of(*mark.leaf); // the transfer counted
+      mark.version = version_of(*mark.leaf);
     }
   }
   return moved;

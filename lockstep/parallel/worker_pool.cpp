@@ -157,7 +157,6 @@ void WorkerPool::perform(std::size_t index) {
   const Inside here{.pool = this, .outer = callers_inside_};
   const Inside* const before = std::exchange(inside, &here);
   try {
-    const ThreadStateGuard guard(state_);
     (*task_)(index);
   } catch (...) {
     workers_[index].error = std::current_exception();
@@ -171,6 +170,7 @@ void WorkerPool::loop(std::size_t index) {
   // also over a number that the thread set before: ask first.
   static_cast<void>(at::get_num_threads());
   at::set_num_threads(intra_op_threads_);
+  const ThreadState idle = ThreadState::capture();
   finish_one();
   while (true) {
     const std::uint32_t seen = worker.offer.load();
@@ -179,8 +179,10 @@ void WorkerPool::loop(std::size_t index) {
     } else if (stop_.load()) {
       return;
     } else if (take(index)) {
+      state_.apply();
       perform(index);
       finish_one();
+      idle.apply();
     }
   }
 }
@@ -202,9 +204,11 @@ std::vector<std::exception_ptr> WorkerPool::run(
   if (first > 0) {
     const IntraOpThreadsGuard threads(intra_op_threads_);
     perform(0);
+    state_.restore();
     for (std::size_t i = first; i < count; ++i) {
       if (take(i)) {
         perform(i);
+        state_.restore();
         finish_one();
       }
     }
