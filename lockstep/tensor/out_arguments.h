@@ -164,7 +164,7 @@ class CallerArguments {
       CallOutputs& outputs) {
     return each([&]<std::size_t... I>(std::index_sequence<I...>) {
       Copies own;
-      std::array<Before, kCount> before;
+      [[maybe_unused]] std::array<Before, kCount> before;
       [[maybe_unused]] auto next = shards.begin();
       (begin_one<I>(index, own, next, before[I]), ...);
       auto result = module.forward(argument<I>(own)...);
