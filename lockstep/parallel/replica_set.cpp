@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -43,44 +42,6 @@ bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
 Moved copy_unseen(const TensorList& from, const TensorList& to) {
   const at::AutoDispatchBelowADInplaceOrView below;
   return copy_coalesced(from, to);
-}
-
-const c10::StorageImpl* memory_of(const c10::TensorImpl& tensor) {
-  return tensor.unsafe_storage().unsafeGetStorageImpl();
-}
-
-std::uint32_t version_of(const c10::TensorImpl& tensor) {
-  const c10::VariableVersion& version = tensor.version_counter();
-  return version.enabled() ? version.current_version() : 0;
-}
-
-// A factory may return the same module in each call, or give all the same
-// child.
-void check_apart(
-    const Module& copy,
-    const std::vector<std::shared_ptr<Module>>& others) {
-  std::set<const Module*> known;
-  for (const auto& other : others) {
-    for (const auto& module : other->modules()) {
-      known.insert(module.get());
-    }
-  }
-  const auto check = [&known](const std::string& path, const Module& module) {
-    if (known.contains(&module)) {
-      raise(
-          {.code = ErrorCode::kInvalidArgument,
-           .op = "parallel.replicate",
-           .message = format(
-               "two calls of the factory gave the same {}{}",
-               module.name(),
-               path.empty() ? "" : ", '" + path + "'"),
-           .hint = "make another one in each call"});
-    }
-  };
-  check("", copy);
-  for (const auto& child : copy.named_modules("", /*include_self=*/false)) {
-    check(child.key(), *child.value());
-  }
 }
 
 void follow_flags(ParameterRow& row, std::size_t replica) {
@@ -226,11 +187,10 @@ void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
   }
   const c10::InferenceMode no_inference(false);
   const torch::NoGradGuard no_grad;
-  walk(0);
+  follow_parameters(0);
   for (std::size_t r = 1; r < used; ++r) {
     try {
-      walk(r);
-      traffic.add(Cargo::kParameters, r, send(r));
+      traffic.add(Cargo::kParameters, r, follow_parameters(r));
       follow_modes(r);
       traffic.add(Cargo::kBuffers, r, follow_buffers(r));
     } catch (...) {
@@ -241,48 +201,67 @@ void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
   }
 }
 
-void ReplicaSet::walk(std::size_t replica) {
+Moved ReplicaSet::follow_parameters(std::size_t replica) {
   std::vector<LeafMark>& marks = marks_[replica];
   marks.clear();
-  changed_.clear();
-  as_before_.clear();
+  Sending changed;
+  Sending as_before;
   for (std::size_t place = 0; place < rows_.size(); ++place) {
     ParameterRow& row = rows_[place];
     if (replica == 0) {
       check_device(row.name, row.master);
     } else {
-      bring(row, place, replica);
+      bring(place, replica, changed, as_before);
       follow_flags(row, replica);
     }
     for (const at::Tensor& leaf : row.leaves[replica]) {
-      if (!row.norm) {
-        marks.emplace_back(leaf, place);
+      if (!row.norm && !leaf.is_inference()) {
+        marks.push_back(
+            {.leaf = &leaf, .mark = SourceMark(leaf), .row = place});
       }
     }
   }
+  Moved moved = copy_unseen(changed.from, changed.to);
+  moved += copy_unseen(as_before.from, as_before.to);
+  for (const Sending* sending : {&changed, &as_before}) {
+    for (const std::size_t row : sending->rows) {
+      sent_[replica][row] = SourceMark(rows_[row].master);
+    }
+  }
+  for (const at::Tensor& leaf : changed.to) {
+    leaf.unsafeGetTensorImpl()->bump_version();
+  }
+  if (!changed.to.empty()) {
+    for (LeafMark& mark : marks) {
+      mark.mark = SourceMark(*mark.leaf);
+    }
+  }
+  return moved;
 }
 
 // On the master's device leaves share its memory. Elsewhere the first leaf
 // of a row holds the copy, and the others share that.
 void ReplicaSet::bring(
-    ParameterRow& row,
-    std::size_t place,
-    std::size_t replica) {
-  auto& leaves = row.leaves[replica];
-  const at::Tensor& master = row.master;
-  const bool is_own = row.norm.has_value();
+    std::size_t row,
+    std::size_t replica,
+    Sending& changed,
+    Sending& as_before) {
+  auto& leaves = rows_[row].leaves[replica];
+  const at::Tensor& master = rows_[row].master;
+  const bool is_own = rows_[row].norm.has_value();
   const bool is_shared = devices_[replica] == devices_.front() && !is_own;
   if (!is_shared) {
     const bool is_like = same_form(leaves.front(), master);
-    const bool is_known = is_like && sent_[replica][place].is_of(master);
+    const bool is_known = is_like && sent_[replica][row].is_of(master);
     if (!(is_known && options_.trust_versions && !is_own)) {
       if (!is_like) {
         leaves.front().set_data(
             at::empty_like(master.detach(), leaves.front().device()));
       }
-      Sending& sending = is_known ? as_before_ : changed_;
-      sending.add(master.detach(), leaves.front());
-      sending.rows.push_back(place);
+      Sending& sending = is_known ? as_before : changed;
+      sending.from.push_back(master.detach());
+      sending.to.push_back(leaves.front());
+      sending.rows.push_back(row);
     }
   }
   const at::Tensor& source = is_shared ? master : leaves.front();
@@ -291,25 +270,6 @@ void ReplicaSet::bring(
       leaf.set_data(source.detach());
     }
   }
-}
-
-Moved ReplicaSet::send(std::size_t replica) {
-  Moved moved = copy_unseen(changed_.from, changed_.to);
-  moved += copy_unseen(as_before_.from, as_before_.to);
-  for (const at::Tensor& leaf : changed_.to) {
-    leaf.unsafeGetTensorImpl()->bump_version();
-  }
-  for (const Sending* sending : {&changed_, &as_before_}) {
-    for (const std::size_t row : sending->rows) {
-      sent_[replica][row] = SourceMark(rows_[row].master);
-    }
-  }
-  if (!changed_.rows.empty()) {
-    for (LeafMark& mark : marks_[replica]) {
-      mark.version = version_of(*mark.leaf);
-    }
-  }
-  return moved;
 }
 
 // A connected replica's graph holds the flags, devices and dtypes of its time.
@@ -349,15 +309,14 @@ void ReplicaSet::follow_modes(std::size_t replica) {
 
 Moved ReplicaSet::follow_buffers(std::size_t replica) {
   auto& mine = buffers_[replica];
-  changed_.clear();
+  TensorList masters;
   for (std::size_t b = 0; b < mine.size(); ++b) {
-    const at::Tensor& master = parts_.front().buffers[b].second;
-    if (!same_form(mine[b], master)) {
-      mine[b].set_data(at::empty_like(master, mine[b].device()));
+    masters.push_back(parts_.front().buffers[b].second);
+    if (!same_form(mine[b], masters.back())) {
+      mine[b].set_data(at::empty_like(masters.back(), mine[b].device()));
     }
-    changed_.add(master, mine[b]);
   }
-  return copy_unseen(changed_.from, changed_.to);
+  return copy_unseen(masters, mine);
 }
 
 void ReplicaSet::check_device(const std::string& name, const at::Tensor& tensor)
@@ -403,19 +362,9 @@ void ReplicaSet::check_registered(std::size_t used) const {
   }
 }
 
-ReplicaSet::LeafMark::LeafMark(const at::Tensor& parameter, std::size_t its_row)
-    : leaf(parameter.unsafeGetTensorImpl()),
-      memory(memory_of(*leaf)),
-      version(version_of(*leaf)),
-      row(its_row) {}
-
-bool ReplicaSet::LeafMark::is_same_now() const {
-  return memory == memory_of(*leaf) && version == version_of(*leaf);
-}
-
 void ReplicaSet::check_unchanged(std::size_t replica) const {
   for (const LeafMark& mark : marks_[replica]) {
-    if (!mark.is_same_now()) {
+    if (!mark.mark.is_of(*mark.leaf)) {
       raise(
           {.code = ErrorCode::kInvalidArgument,
            .op = "parallel.forward",

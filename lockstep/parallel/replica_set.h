@@ -114,30 +114,16 @@ class ReplicaSet {
   void check_unchanged(std::size_t replica) const;
 
  private:
-  /// What goes to one replica.
+  /// Copies to one replica, and their rows.
   struct Sending {
     TensorList from = {};
     TensorList to = {};
     std::vector<std::size_t> rows = {};
-
-    void add(const at::Tensor& source, const at::Tensor& target) {
-      from.push_back(source);
-      to.push_back(target);
-    }
-    void clear() {
-      from.clear();
-      to.clear();
-      rows.clear();
-    }
   };
-  /// A parameter of a replica as forward finds it.
+  /// A parameter of a replica, as forward finds it.
   struct LeafMark {
-    explicit LeafMark(const at::Tensor& parameter, std::size_t its_row);
-    [[nodiscard]] bool is_same_now() const;
-
-    const c10::TensorImpl* leaf = nullptr;
-    const c10::StorageImpl* memory = nullptr;
-    std::uint32_t version = 0;
+    const at::Tensor* leaf = nullptr;
+    SourceMark mark = {};
     std::size_t row = 0;
   };
 
@@ -146,9 +132,12 @@ class ReplicaSet {
   void follow_structure();
   bool try_link_again();
   [[nodiscard]] bool graph_is_old() const;
-  void walk(std::size_t replica);
-  void bring(ParameterRow& row, std::size_t place, std::size_t replica);
-  Moved send(std::size_t replica);
+  Moved follow_parameters(std::size_t replica);
+  void bring(
+      std::size_t row,
+      std::size_t replica,
+      Sending& changed,
+      Sending& as_before);
   void follow_modes(std::size_t replica);
   Moved follow_buffers(std::size_t replica);
   void check_device(const std::string& name, const at::Tensor& tensor) const;
@@ -168,10 +157,6 @@ class ReplicaSet {
   std::vector<std::vector<LeafMark>> marks_;
   // [replica][row]: what the replica's copy was made from.
   std::vector<std::vector<SourceMark>> sent_;
-  // Of the replica that is being followed: what counts as a change of its
-  // copies, and what was sent before.
-  Sending changed_ = {};
-  Sending as_before_ = {};
   // [replica][place in the master's parts]
   std::vector<std::vector<at::Tensor>> buffers_;
   std::vector<std::vector<std::shared_ptr<torch::nn::Module>>> submodules_;
