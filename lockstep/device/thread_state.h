@@ -3,15 +3,14 @@
 // Carries what LibTorch keeps per thread from the caller to a worker: gradient
 // and inference mode, autocast and its dtypes, profiler, dispatch keys, and the
 // CPU's treatment of denormals. A new thread has none of these.
-//   ThreadState state = ThreadState::capture();        // in the caller
-//   worker: ThreadStateGuard guard(state);             // restored at its end
+//   const ThreadState state = ThreadState::capture();  // in the caller
+//   state.apply();                                     // in the worker
 #pragma once
 
 #include <memory>
 
 namespace at {
 class ThreadLocalState;
-class ThreadLocalStateGuard;
 } // namespace at
 
 namespace lockstep {
@@ -23,24 +22,16 @@ class ThreadState {
   /// The state of the calling thread. Capture for each job: modes change.
   static ThreadState capture();
 
+  /// Gives it to the calling thread.
+  void apply() const;
+  /// The same where the thread has other modes, dtypes, dispatch keys or hooks
+  /// now, which is cheaper to see than `apply` is.
+  void restore() const;
+
  private:
-  friend class ThreadStateGuard;
+  struct Signs;
   std::shared_ptr<const at::ThreadLocalState> state_ = {};
-  /// Bits of the floating-point control register: flush denormals or not.
-  unsigned denormals_ = 0;
-};
-
-/// Puts a captured state on this thread for the guard's lifetime.
-class ThreadStateGuard {
- public:
-  explicit ThreadStateGuard(const ThreadState& state);
-  ~ThreadStateGuard();
-  ThreadStateGuard(const ThreadStateGuard&) = delete;
-  ThreadStateGuard& operator=(const ThreadStateGuard&) = delete;
-
- private:
-  std::unique_ptr<at::ThreadLocalStateGuard> guard_;
-  unsigned saved_denormals_ = 0;
+  std::shared_ptr<const Signs> signs_ = {};
 };
 
 } // namespace lockstep

@@ -197,22 +197,17 @@ class DistributedDataParallelImpl : public DistributedDataParallelBase {
   template <class... Args>
   auto forward(Args&&... args) {
     structure::CallerArguments<M, Args...> caller(
-        /*is_direct=*/device().is_cpu(),
-        /*is_alone=*/true,
+        {.is_direct = device().is_cpu()},
         args...);
-    std::tuple<std::decay_t<Args>...> inputs(std::forward<Args>(args)...);
     before_forward();
+    TensorList inputs = caller.tensors();
     if (!device().is_cpu()) {
-      structure::visit_tensors(inputs, [this](at::Tensor& tensor) {
+      for (at::Tensor& tensor : inputs) {
         tensor = tensor.to(device());
-      });
+      }
     }
-    const auto given = inputs;
-    auto result = std::apply(
-        [this](auto&... each) { return module_->forward(each...); },
-        caller.to_call(inputs));
-    structure::CallOutputs outputs{.tensors = structure::flatten(result)};
-    caller.collect(/*index=*/0, inputs, given, outputs);
+    structure::CallOutputs outputs;
+    auto result = caller.call(*module_, /*index=*/0, inputs, outputs);
     return structure::rebuild(
         std::move(result),
         caller.take(after_forward(outputs.tensors)));

@@ -2,7 +2,6 @@
 #include "lockstep/parallel/data_parallel.h"
 
 #include <algorithm>
-#include <optional>
 
 #include <ATen/DeviceAccelerator.h>
 #include <c10/util/Exception.h>
@@ -38,22 +37,6 @@ std::vector<c10::Device> choose_devices(const DataParallelOptions& options) {
   }
   return parse_devices(
       (type.empty() ? "cuda" : type) + ":" + join(numbers, ","));
-}
-
-std::optional<c10::Device> choose_output(const DeviceSpec& spec) {
-  if (spec.is_empty()) {
-    return std::nullopt;
-  }
-  const auto devices = spec.resolve();
-  if (devices.size() != 1) {
-    raise(
-        {.code = ErrorCode::kInvalidArgument,
-         .op = "parallel.wrap",
-         .message = format(
-             "output_device: expected one device, got \"{}\"",
-             to_string(devices))});
-  }
-  return devices.front();
 }
 
 // Python warns below this ratio of the smallest to the largest memory.
@@ -96,7 +79,7 @@ void warn_of_replaced_tensors(const torch::nn::Module& module) {
 
 DataParallelBase::DataParallelBase(
     const std::shared_ptr<torch::nn::Module>& module,
-    DataParallelOptions options,
+    const DataParallelOptions& options,
     ModuleFactory default_factory)
     : Module("DataParallel") {
   if (module == nullptr) {
@@ -112,16 +95,9 @@ DataParallelBase::DataParallelBase(
   warn_if_unbalanced(devices);
   group_ = std::make_unique<ReplicaGroup>(
       module,
-      ReplicaGroupOptions{
-          .devices = devices,
-          .output_device = choose_output(options.output_device),
-          .dim = options.dim,
-          .threads_per_replica = options.threads_per_replica,
-          .factory = std::move(options.factory),
-          .default_factory = std::move(default_factory),
-          .connected_graph = options.connected_graph,
-          .nccl = options.nccl,
-          .trust_versions = options.trust_versions});
+      devices,
+      options,
+      std::move(default_factory));
 }
 
 DataParallelBase::~DataParallelBase() = default;

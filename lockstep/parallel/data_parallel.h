@@ -22,7 +22,6 @@
 #include <ostream>
 #include <span>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -33,7 +32,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
-#include "lockstep/device/device_list.h"
+#include "lockstep/parallel/options.h"
 #include "lockstep/parallel/replica_group.h"
 #include "lockstep/tensor/module_owner.h"
 #include "lockstep/tensor/out_arguments.h"
@@ -41,44 +40,6 @@
 #include "lockstep/tensor/structure.h"
 
 namespace lockstep {
-
-/// How `DataParallel` uses devices.
-struct DataParallelOptions {
-  /// In the grammar of `parse_devices`, "cpu*2" or "cuda:1,3", or a vector of
-  /// torch::Device. Empty: all CUDA devices, else all simulated ones if they
-  /// are started, else the CPU, where calls pass straight through.
-  DeviceSpec devices = {};
-  /// Numbers of CUDA (or started simulated) devices, as in PyTorch, instead of
-  /// `devices`.
-  std::vector<std::int64_t> device_ids = {};
-  /// Where results are gathered, with one device, too; the first if empty.
-  DeviceSpec output_device = {};
-  /// Dimension that is split and joined.
-  std::int64_t dim = 0;
-  /// Threads inside one operation of one replica. 0: the process's number
-  /// divided by the replicas, at least 1.
-  int threads_per_replica = 0;
-  /// Makes replicas of a module that `make_module` did not make, that cannot be
-  /// cloned and whose class has constructors with arguments. A class with none
-  /// is constructed again, its layers' options compared; plain members are then
-  /// as the constructor leaves them, parameters and buffers follow the module.
-  ModuleFactory factory = {};
-  /// Gradients of gradients through several replicas, at the price of speed:
-  /// Note [Connected graph] in connected_graph.h.
-  bool connected_graph = false;
-  /// Sums gradients with NCCL, along the links between GPUs, instead of copying
-  /// them to the first: device/nccl.h. NCCL chooses the order of additions. Not
-  /// with `connected_graph`, whose sums are autograd's.
-  bool nccl = false;
-  /// A promise: between two passes parameters change only in ways that
-  /// LibTorch's version counters see. Then devices get a parameter only after
-  /// it changed, and passes without a step between them (evaluation, gradient
-  /// accumulation) copy none. Lockstep's optimizers and loaders keep it, as do
-  /// operations on the parameters themselves; LibTorch's SGD, which writes
-  /// through `p.data()`, and raw pointers do not. CPU replicas share the memory
-  /// and need no promise.
-  bool trust_versions = false;
-};
 
 /// What `DataParallelBase::share_threads` lends, until its end. Of several, the
 /// last made ends first.
@@ -122,7 +83,7 @@ class DataParallelBase : public torch::nn::Module {
   /// `default_factory`, if any, makes replicas where `clone()` does not work.
   DataParallelBase(
       const std::shared_ptr<torch::nn::Module>& module,
-      DataParallelOptions options,
+      const DataParallelOptions& options,
       ModuleFactory default_factory);
   ~DataParallelBase() override;
   DataParallelBase(const DataParallelBase&) = delete;
@@ -202,36 +163,38 @@ class DataParallelImpl : public DataParallelBase {
  public:
   explicit DataParallelImpl(
       std::shared_ptr<M> module,
-      DataParallelOptions options = {})
+      const DataParallelOptions& options = {})
       : DataParallelBase(
             module,
-            std::move(options),
+            options,
             parallel::default_factory(module.get())),
         module_(std::move(module)) {}
   /// A module that no shared_ptr owns, on the stack for example.
   /// Ownership: it outlives this wrapper.
-  explicit DataParallelImpl(M& module, DataParallelOptions options = {})
+  explicit DataParallelImpl(M& module, const DataParallelOptions& options = {})
     requires std::derived_from<M, torch::nn::Module>
-      : DataParallelImpl(share_module(module), std::move(options)) {}
+      : DataParallelImpl(share_module(module), options) {}
 
   /// Calls the module's forward on all devices. Tensors in `args` are split
   /// along `dim`, everything else is given to every replica; the results'
-  /// tensors are joined along `dim`. With one device the module is called with
-  /// the arguments themselves. What forward puts into an argument `T&`:
+  /// tensors are joined along `dim`. On the CPU alone this is the module's
+  /// forward and no more. What forward puts into an argument `T&`:
   /// Note [Arguments that forward fills in] in out_arguments.h.
   /// Errors: see `ReplicaGroup::forward`.
   template <class... Args>
   auto forward(Args&&... args) {
-    using Inputs = std::tuple<std::decay_t<Args>...>;
     using Result = std::decay_t<decltype(std::declval<M&>().forward(
         std::declval<std::decay_t<Args>&>()...))>;
-    const bool is_alone = devices().size() == 1;
-    // First the variables: the copies take what is none.
-    structure::CallerArguments<M, Args...> caller(
-        /*is_direct=*/is_alone && devices().front().is_cpu(),
-        is_alone,
-        args...);
-    return run<Result>(Inputs(std::forward<Args>(args)...), caller);
+    static_assert(
+        kIsJoinable<Result>,
+        "DataParallel joins tensors: forward must return tensors, containers "
+        "of tensors, or a struct with a lockstep::Structure; return numbers as "
+        "0-dimensional tensors");
+    structure::CallerArguments<M, Args...> caller(group().placement(), args...);
+    if (group().is_plain()) {
+      return Result(caller.call_plain(*module_));
+    }
+    return run<Result>(caller);
   }
 
   /// The wrapped module, or, typed, what it is: `model->module<Net>()`.
@@ -246,44 +209,28 @@ class DataParallelImpl : public DataParallelBase {
   }
 
  private:
-  template <class Result, class Inputs, class Caller>
-  Result run(const Inputs& like, Caller& caller);
+  template <class Result, class Caller>
+  Result run(Caller& caller);
 
   std::shared_ptr<M> module_;
 };
 
 template <class M>
-template <class Result, class Inputs, class Caller>
-Result DataParallelImpl<M>::run(const Inputs& like, Caller& caller) {
-  static_assert(
-      kIsJoinable<Result>,
-      "DataParallel joins tensors: forward must return tensors, containers of "
-      "tensors, or a struct with a lockstep::Structure; return numbers as "
-      "0-dimensional tensors");
-  TensorList inputs = structure::flatten(like);
+template <class Result, class Caller>
+Result DataParallelImpl<M>::run(Caller& caller) {
+  TensorList inputs = caller.tensors();
   // One undefined tensor stands for "only values": all replicas get those.
-  const bool only_values = inputs.empty() && std::tuple_size_v<Inputs> > 0;
-  if (only_values) {
+  if (inputs.empty() && Caller::kCount > 0) {
     inputs.emplace_back();
   }
   std::vector<std::unique_ptr<Result>> results(devices().size());
   const auto call = [&](std::size_t index,
                         torch::nn::Module& replica,
                         const TensorList& shards) {
-    Inputs own = structure::rebuild(like, only_values ? TensorList() : shards);
-    const Inputs given = own;
-    results[index] = std::make_unique<Result>(std::apply(
-        [&replica](auto&... args) {
-          return dynamic_cast<M&>(replica).forward(args...);
-        },
-        caller.to_call(own)));
-    structure::CallOutputs outputs{
-        .tensors = structure::flatten(*results[index]),
-        .form = structure::describe(*results[index])};
-    caller.collect(index, own, given, outputs);
-    return ReplicaOutputs{
-        .tensors = std::move(outputs.tensors),
-        .form = std::move(outputs.form)};
+    structure::CallOutputs outputs;
+    results[index] = std::make_unique<Result>(
+        caller.call(dynamic_cast<M&>(replica), index, shards, outputs));
+    return outputs;
   };
   const TensorList outputs = caller.take(group().forward(inputs, call));
   return structure::rebuild(std::move(*results.front()), outputs);
@@ -303,20 +250,20 @@ class DataParallel : public torch::nn::ModuleHolder<DataParallelImpl<M>> {
       : Holder(std::move(impl)) {}
   explicit DataParallel(
       std::shared_ptr<M> module,
-      DataParallelOptions options = {})
-      : Holder(std::make_shared<DataParallelImpl<M>>(
-            std::move(module),
-            std::move(options))) {}
+      const DataParallelOptions& options = {})
+      : Holder(
+            std::make_shared<DataParallelImpl<M>>(std::move(module), options)) {
+  }
   explicit DataParallel(
       const torch::nn::ModuleHolder<M>& module,
-      DataParallelOptions options = {})
-      : DataParallel(module.ptr(), std::move(options)) {}
+      const DataParallelOptions& options = {})
+      : DataParallel(module.ptr(), options) {}
   // A template: of a constructor with M& clang 16 makes a deduction guide that
   // forgets what M must be.
   template <std::derived_from<torch::nn::Module> T>
     requires std::same_as<T, M>
-  explicit DataParallel(T& module, DataParallelOptions options = {})
-      : DataParallel(share_module(module), std::move(options)) {}
+  explicit DataParallel(T& module, const DataParallelOptions& options = {})
+      : DataParallel(share_module(module), options) {}
 
   /// `model(x)`: forward.
   template <class... Args>

@@ -12,6 +12,7 @@
 #include "lockstep/device/streams.h"
 #include "lockstep/parallel/random_stream.h"
 #include "lockstep/parallel/replica_error.h"
+#include "lockstep/parallel/replica_set.h"
 #include "lockstep/parallel/turns.h"
 #include "lockstep/parallel/worker_pool.h"
 #include "lockstep/tensor/stand_in.h"
@@ -42,7 +43,8 @@ std::vector<std::shared_ptr<torch::nn::Module>> replicate_module(
   ReplicaSet set(
       std::move(module),
       {devices.begin(), devices.end()},
-      {.factory = std::move(options.factory), .is_connected = !options.detach});
+      {.factory = std::move(options.factory),
+       .connected_graph = !options.detach});
   Traffic uncounted(devices.size());
   set.follow(devices.size(), uncounted);
   std::vector<std::shared_ptr<Module>> replicas = set.modules();

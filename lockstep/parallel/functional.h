@@ -168,9 +168,9 @@ auto parallel_apply(
 template <class M, class... Args>
 auto data_parallel(
     std::shared_ptr<M> module,
-    DataParallelOptions options,
+    const DataParallelOptions& options,
     Args&&... args) {
-  return DataParallelImpl<M>(std::move(module), std::move(options))
+  return DataParallelImpl<M>(std::move(module), options)
       .forward(std::forward<Args>(args)...);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/parallel/gradient_gates.h"
 
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -19,10 +21,13 @@ namespace {
 
 namespace autograd = torch::autograd;
 
+// As an AccumulateGrad's: the node belongs to no pass.
+constexpr std::uint64_t kEndNumber = std::numeric_limits<std::uint64_t>::max();
+
 class Gate final : public autograd::Node {
  public:
   explicit Gate(autograd::Edge end)
-      : Node(autograd::edge_list{std::move(end)}) {}
+      : Node(kEndNumber, autograd::edge_list{std::move(end)}) {}
 
   std::string name() const override {
     return "LockstepGate";
@@ -58,7 +63,7 @@ class NoGradient final : public autograd::PostAccumulateGradHook {
 // Where the gradient of a shard arrives; the join node takes it from there.
 class InputGate final : public autograd::Node {
  public:
-  InputGate() : Node(autograd::edge_list{}) {}
+  InputGate() : Node(kEndNumber) {}
 
   std::string name() const override {
     return "LockstepInputGate";

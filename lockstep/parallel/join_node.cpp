@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/StreamGuard.h>
@@ -83,12 +83,8 @@ class JoinNode final : public autograd::Node {
       std::size_t replica,
       c10::Device device) const;
 
-  std::shared_ptr<WorkerPool> pool_;
-  std::vector<c10::Device> devices_;
+  std::shared_ptr<PassContext> context_;
   std::vector<c10::Stream> streams_;
-  std::shared_ptr<Traffic> traffic_;
-  std::shared_ptr<NcclReduce> nccl_;
-  std::int64_t dim_ = 0;
   // Edges lead to parameters, then to strangers, then to inputs.
   std::size_t parameter_edges_ = 0;
   std::size_t leaf_edges_ = 0;
@@ -106,12 +102,8 @@ JoinNode::JoinNode(
     const TensorList& used,
     autograd::edge_list next_edges)
     : Node(std::move(next_edges)),
-      pool_(std::move(plan.pool)),
-      devices_(std::move(plan.devices)),
+      context_(std::move(plan.context)),
       streams_(std::move(plan.streams)),
-      traffic_(std::move(plan.traffic)),
-      nccl_(std::move(plan.nccl)),
-      dim_(plan.dim),
       watch_(plan.passes, plan.inputs) {
   BranchPlan made = make_branches(plan.passes, used);
   parameter_edges_ = made.parameter_edges;
@@ -130,18 +122,19 @@ at::Tensor JoinNode::move_counted(
     std::size_t replica,
     c10::Device device) const {
   if (gradient.device() != device) {
-    traffic_->add(
+    context_->traffic.add(
         Cargo::kBatchGradients,
         replica,
         {.copies = 1, .bytes = bytes_of(gradient)});
   }
-  return gradient.to(device);
+  return gradient.device() == device ? gradient : gradient.to(device);
 }
 
 // The incoming gradients, cut like the outputs they belong to.
 std::vector<TensorList> JoinNode::split(
     const Branches& branches,
     const autograd::variable_list& grads) const {
+  const at::AutoDispatchBelowADInplaceOrView unrecorded;
   std::vector<TensorList> parts(branches.size());
   for (std::size_t k = 0; k < grads.size(); ++k) {
     std::int64_t start = 0;
@@ -152,13 +145,15 @@ std::vector<TensorList> JoinNode::split(
       } else if (output.dim() == 0) {
         parts[r].push_back(grads[k].select(0, static_cast<std::int64_t>(r)));
       } else {
-        parts[r].push_back(grads[k].narrow(dim_, start, output.size(dim_)));
+        parts[r].push_back(
+            grads[k].narrow(context_->dim, start, output.size(context_->dim)));
       }
       if (output.defined() && output.dim() > 0) {
-        start += output.size(dim_);
+        start += output.size(context_->dim);
       }
       if (parts[r].back().defined()) {
-        parts[r].back() = move_counted(parts[r].back(), r, devices_[r]);
+        parts[r].back() =
+            move_counted(parts[r].back(), r, context_->devices[r]);
       }
     }
   }
@@ -177,12 +172,12 @@ std::vector<TensorList> JoinNode::run_all(
     const std::vector<bool>& needed,
     bool keep_graph) const {
   const std::size_t count = branches.size();
-  if (!devices_.front().is_cpu()) {
+  if (!context_->devices.front().is_cpu()) {
     return run_branches(branches, grads, needed, keep_graph);
   }
   std::vector<TensorList> gradients(count);
   PassStreams streams;
-  const auto errors = pool_->run(count, [&](std::size_t r) {
+  const auto errors = context_->pool->run(count, [&](std::size_t r) {
     const RandomStreamGuard stream(streams, r);
     gradients[r] = std::move(run_branches(
                                  std::span(branches).subspan(r, 1),
@@ -191,7 +186,7 @@ std::vector<TensorList> JoinNode::run_all(
                                  keep_graph)
                                  .front());
   });
-  rethrow_lowest(errors, devices_, "parallel.backward");
+  rethrow_lowest(errors, context_->devices, "parallel.backward");
   return gradients;
 }
 
@@ -219,7 +214,7 @@ at::Tensor JoinNode::join_input_gradient(
       }
     }
   }
-  return at::cat(parts, dim_);
+  return at::cat(parts, context_->dim);
 }
 
 std::shared_ptr<const JoinNode::Branches> JoinNode::take_branches() {
@@ -254,16 +249,17 @@ autograd::variable_list JoinNode::apply(autograd::variable_list&& grads) {
   for (std::size_t edge = leaf_edges_; edge < needed.size(); ++edge) {
     inputs.push_back(join_input_gradient(*branches, edge, gradients));
   }
+  const at::AutoDispatchBelowADInplaceOrView unrecorded;
   // Each where its leaf is.
   const TensorList strangers = sum_in_replica_order(
       // Note [Backward on devices]
-      devices_.front().is_cpu() ? pool_.get() : nullptr,
+      context_->devices.front().is_cpu() ? context_->pool.get() : nullptr,
       take_edges(gradients, parameter_edges_, leaf_edges_));
   TensorList result = sum_on_first_device(
-      {.pool = *pool_,
-       .devices = devices_,
-       .traffic = *traffic_,
-       .nccl = nccl_.get()},
+      {.pool = *context_->pool,
+       .devices = context_->devices,
+       .traffic = context_->traffic,
+       .nccl = context_->nccl.get()},
       take_edges(gradients, 0, parameter_edges_));
   result.insert(result.end(), strangers.begin(), strangers.end());
   result.insert(result.end(), inputs.begin(), inputs.end());
@@ -286,66 +282,11 @@ autograd::edge_list edges_of(const JoinPlan& plan, const TensorList& used) {
   return edges;
 }
 
-// The caller's tensors behind the outputs that forward did not return.
-TensorList rewritten(const JoinPlan& plan) {
-  TensorList inputs;
-  for (const std::size_t place : plan.passes.front().rewritten) {
-    inputs.push_back(plan.inputs[place]);
-  }
-  return inputs;
-}
-
 } // namespace
 
-TensorList gather_all(const JoinPlan& plan) {
-  TensorList results;
-  for (std::size_t k = 0; k < plan.passes.front().returned; ++k) {
-    TensorList parts;
-    for (const ReplicaPass& pass : plan.passes) {
-      parts.push_back(pass.outputs[k]);
-    }
-    results.push_back(gather(parts, plan.output_device, plan.dim));
-  }
-  return results;
-}
-
-TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters) {
-  TensorList results;
-  {
-    const at::NoGradGuard no_grad;
-    results = gather_all(plan);
-  }
-  TensorList targets = results;
-  std::ranges::copy(rewritten(plan), std::back_inserter(targets));
-  std::vector<bool> differentiable;
-  differentiable.reserve(targets.size());
-  for (std::size_t k = 0; k < targets.size(); ++k) {
-    differentiable.push_back(
-        targets[k].defined() && any_requires_grad(plan.passes, k));
-  }
-  if (std::ranges::find(differentiable, true) == differentiable.end()) {
-    return results;
-  }
-  const TensorList used = used_masters(plan.passes, parameters);
+autograd::Edge make_join_node(JoinPlan plan, const TensorList& used) {
   autograd::edge_list edges = edges_of(plan, used);
-  const auto node =
-      make_node<JoinNode>(std::move(plan), used, std::move(edges));
-  for (std::size_t k = 0; k < targets.size(); ++k) {
-    if (differentiable[k]) {
-      autograd::Edge edge(node, node->add_input_metadata(targets[k]));
-      if (k < results.size()) {
-        autograd::impl::set_gradient_edge(targets[k], std::move(edge));
-      } else {
-        // LibTorch takes what was changed in place for a node's only output.
-        autograd::impl::rebase_history(
-            targets[k],
-            gate_before(std::move(edge), targets[k]));
-      }
-    } else {
-      node->add_input_metadata(autograd::Node::undefined_input{});
-    }
-  }
-  return results;
+  return {make_node<JoinNode>(std::move(plan), used, std::move(edges)), 0};
 }
 
 } // namespace lockstep::parallel

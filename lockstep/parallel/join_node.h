@@ -6,44 +6,54 @@
 // accumulation and torch::autograd::grad work as on one device.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
+#include <torch/csrc/autograd/edge.h>
 
 #include "lockstep/device/nccl.h"
 #include "lockstep/parallel/replica_pass.h"
-#include "lockstep/parallel/replica_set.h"
 #include "lockstep/parallel/scatter_gather.h"
 #include "lockstep/parallel/traffic.h"
 #include "lockstep/parallel/worker_pool.h"
 
 namespace lockstep::parallel {
 
+/// What the passes of a group share with their graphs, which may outlive it.
+struct PassContext {
+  explicit PassContext(std::vector<c10::Device> its_devices)
+      : devices(std::move(its_devices)),
+        output_device(devices.front()),
+        traffic(devices.size()) {}
+
+  std::vector<c10::Device> devices;
+  c10::Device output_device;
+  std::int64_t dim = 0;
+  Traffic traffic;
+  /// Null with one device.
+  std::unique_ptr<WorkerPool> pool = {};
+  /// Null: see gradient_sum.h.
+  std::unique_ptr<NcclReduce> nccl = {};
+};
+
 /// One forward of the group, as the node needs it.
 struct JoinPlan {
-  std::shared_ptr<WorkerPool> pool = {};
-  std::vector<c10::Device> devices = {};
+  std::shared_ptr<PassContext> context = {};
   /// The caller's, one per device.
   std::vector<c10::Stream> streams = {};
-  c10::Device output_device = c10::Device(c10::DeviceType::CPU);
-  std::int64_t dim = 0;
   /// The caller's tensors that were scattered.
   TensorList inputs = {};
   std::vector<ReplicaPass> passes = {};
-  std::shared_ptr<Traffic> traffic = {};
-  /// Null: see gradient_sum.h.
-  std::shared_ptr<NcclReduce> nccl = {};
 };
 
-/// Gathers the outputs of all passes.
-TensorList gather_all(const JoinPlan& plan);
-
-/// As `gather_all`, but with gradients on and something to differentiate the
-/// results hang on one new node.
-TensorList join(JoinPlan plan, std::span<const ParameterRow> parameters);
+/// A new node behind the results of `plan`, which takes it over: its edges lead
+/// to the parameters, strangers and inputs that take gradients. `used` are the
+/// parameters that a replica reaches (`used_masters`).
+torch::autograd::Edge make_join_node(JoinPlan plan, const TensorList& used);
 
 } // namespace lockstep::parallel

@@ -2,6 +2,7 @@
 #include "lockstep/parallel/module_copy.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <typeinfo>
 
@@ -86,6 +87,35 @@ void warn_of_construction(const Module& master, const c10::Error& reason) {
 }
 
 } // namespace
+
+// A factory may return the same module in each call, or give all the same
+// child.
+void check_apart(
+    const Module& copy,
+    const std::vector<std::shared_ptr<Module>>& others) {
+  std::set<const Module*> known;
+  for (const auto& other : others) {
+    for (const auto& module : other->modules()) {
+      known.insert(module.get());
+    }
+  }
+  const auto check = [&known](const std::string& path, const Module& module) {
+    if (known.contains(&module)) {
+      raise(
+          {.code = ErrorCode::kInvalidArgument,
+           .op = "parallel.replicate",
+           .message = format(
+               "two calls of the factory gave the same {}{}",
+               module.name(),
+               path.empty() ? "" : ", '" + path + "'"),
+           .hint = "make another one in each call"});
+    }
+  };
+  check("", copy);
+  for (const auto& child : copy.named_modules("", /*include_self=*/false)) {
+    check(child.key(), *child.value());
+  }
+}
 
 void warn_of_shared(const ModuleCopy& copy) {
   if (!copy.shared.empty()) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <c10/core/Device.h>
 
@@ -28,6 +29,11 @@ ModuleCopy copy_module(
     c10::Device device,
     const ModuleFactory& factory,
     const ModuleFactory& default_factory);
+
+/// Errors: throws kInvalidArgument if `copy` shares a module with `others`.
+void check_apart(
+    const torch::nn::Module& copy,
+    const std::vector<std::shared_ptr<torch::nn::Module>>& others);
 
 /// Warns of children that the copy shares with the master.
 void warn_of_shared(const ModuleCopy& copy);

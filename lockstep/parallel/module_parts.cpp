@@ -69,12 +69,12 @@ class Comparison {
       }
       ++parameter_;
     }
-    buffers_ += module->buffers(/*recurse=*/false).size();
-    // The registration refers to a child, and this copy of it does.
-    constexpr long kOurs = 2;
-    for (const auto& child : module->children()) {
-      changes_.has_lone_child |= child.use_count() == kOurs;
-      if (!visit(child)) {
+    for (const auto& item : own_buffers_of(*module)) {
+      buffers_ += item.value().defined() ? 1 : 0;
+    }
+    for (const auto& child : own_children_of(*module)) {
+      changes_.has_lone_child |= child.value().use_count() == 1;
+      if (!visit(child.value())) {
         return false;
       }
     }

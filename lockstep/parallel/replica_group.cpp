@@ -5,26 +5,16 @@
 #include <mutex>
 
 #include <ATen/Parallel.h>
-#include <ATen/SequenceNumber.h>
-#include <ATen/core/grad_mode.h>
-#include <ATen/record_function.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/InferenceMode.h>
-#include <c10/core/StreamGuard.h>
-#include <torch/csrc/autograd/variable.h>
 #include <torch/nn/module.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/streams.h"
-#include "lockstep/parallel/changed_inputs.h"
-#include "lockstep/parallel/gradient_gates.h"
-#include "lockstep/parallel/join_node.h"
+#include "lockstep/parallel/pass.h"
 #include "lockstep/parallel/random_stream.h"
-#include "lockstep/parallel/replica_error.h"
-#include "lockstep/parallel/turns.h"
-#include "lockstep/parallel/worker_pool.h"
+#include "lockstep/parallel/scatter_gather.h"
 #include "lockstep/tensor/compat.h"
 
 namespace lockstep {
@@ -57,141 +47,102 @@ void check_devices(const std::vector<c10::Device>& devices) {
   }
 }
 
-// The shards that went to other devices and the outputs that come back.
-void count_batch(const JoinPlan& plan) {
-  for (std::size_t r = 0; r < plan.passes.size(); ++r) {
-    const auto count = [&](Cargo cargo, const at::Tensor& part, bool is_moved) {
-      if (part.defined() && is_moved) {
-        plan.traffic->add(cargo, r, {.copies = 1, .bytes = bytes_of(part)});
-      }
-    };
-    const ReplicaPass& pass = plan.passes[r];
-    for (std::size_t i = 0; i < pass.inputs.size(); ++i) {
-      const at::Tensor& whole = plan.inputs[i];
-      count(
-          Cargo::kInputs,
-          pass.inputs[i],
-          whole.defined() && whole.device() != plan.devices[r]);
-    }
-    for (std::size_t k = 0; k < pass.returned; ++k) {
-      const at::Tensor& output = pass.outputs[k];
-      count(
-          Cargo::kOutputs,
-          output,
-          output.defined() && output.device() != plan.output_device);
-    }
+c10::Device one_device(const DeviceSpec& spec) {
+  const auto devices = spec.resolve();
+  if (devices.size() != 1) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "parallel.wrap",
+         .message = format(
+             "output_device: expected one device, got \"{}\"",
+             to_string(devices))});
   }
+  return devices.front();
 }
 
-// The shards as inputs of a replica's own graph. With gradients off, too:
-// forward may turn them on.
-void begin_graph(
-    ReplicaPass& pass,
-    const TensorList& shards,
-    const TensorList& inputs) {
-  const bool can_have_graph = !c10::InferenceMode::is_enabled();
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const at::Tensor& shard = shards[i];
-    if (!shard.defined()) {
-      pass.inputs.emplace_back();
-      pass.input_edges.emplace_back();
-      continue;
-    }
-    const bool takes_gradient = can_have_graph && inputs[i].requires_grad();
-    pass.inputs.push_back(
-        takes_gradient ? gated_input(shard) : shard.variable_data());
-    pass.input_edges.push_back(
-        takes_gradient
-            ? torch::autograd::impl::gradient_edge(pass.inputs.back())
-            : torch::autograd::Edge());
-  }
-}
-
-int intra_op_threads(const ReplicaGroupOptions& options) {
-  if (options.threads_per_replica < 0) {
+int intra_op_threads(int threads_per_replica, std::size_t replicas) {
+  if (threads_per_replica < 0) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = kOp,
          .message = format(
              "threads_per_replica is {}, expected 1 or more, or 0 for the "
              "process's threads divided by the replicas",
-             options.threads_per_replica)});
+             threads_per_replica)});
   }
-  if (options.threads_per_replica > 0) {
-    return options.threads_per_replica;
+  if (threads_per_replica > 0) {
+    return threads_per_replica;
   }
-  const auto replicas = static_cast<int>(options.devices.size());
-  return std::max(1, at::get_num_threads() / replicas);
+  return std::max(1, at::get_num_threads() / static_cast<int>(replicas));
+}
+
+std::shared_ptr<PassContext> make_context(
+    std::vector<c10::Device> devices,
+    const DataParallelOptions& options) {
+  auto context = std::make_shared<PassContext>(std::move(devices));
+  context->dim = options.dim;
+  if (!options.output_device.is_empty()) {
+    context->output_device = one_device(options.output_device);
+  }
+  const std::size_t replicas = context->devices.size();
+  if (replicas > 1) {
+    install_random_streams();
+    context->pool = std::make_unique<WorkerPool>(
+        replicas,
+        intra_op_threads(options.threads_per_replica, replicas));
+    if (options.nccl) {
+      context->nccl = std::make_unique<NcclReduce>(context->devices);
+    }
+  }
+  return context;
 }
 
 } // namespace
 
-struct ReplicaGroup::Impl {
-  c10::Device output_device;
+struct ReplicaGroup::Impl : PassParts {
   bool is_output_named = false;
-  std::int64_t dim = 0;
-  bool is_connected = false;
   std::mutex mutex = {};
-  ReplicaSet replicas;
-  // For batches on their way from the host.
-  std::vector<c10::Stream> streams;
-  // Shared with the graphs of past forwards, which may outlive the group.
-  std::shared_ptr<WorkerPool> pool = {};
-  std::shared_ptr<Traffic> traffic;
-  std::shared_ptr<NcclReduce> nccl = {};
-  StrangerCheck check_strangers = {};
 
-  Impl(std::shared_ptr<torch::nn::Module> module, ReplicaGroupOptions options)
-      : output_device(options.output_device.value_or(options.devices.front())),
-        is_output_named(options.output_device.has_value()),
-        dim(options.dim),
-        is_connected(options.connected_graph),
-        replicas(
-            std::move(module),
-            options.devices,
-            {.factory = std::move(options.factory),
-             .default_factory = std::move(options.default_factory),
-             .is_connected = options.connected_graph,
-             .trusts_versions = options.trust_versions}),
-        streams(copy_streams(options.devices)),
-        traffic(std::make_shared<Traffic>(options.devices.size())) {
-    if (options.devices.size() == 1 && !options.devices.front().is_cpu()) {
-      replicas.module(0).to(options.devices.front());
-    }
-    if (options.devices.size() > 1) {
-      install_random_streams();
-      pool = std::make_shared<WorkerPool>(
-          options.devices.size(),
-          intra_op_threads(options));
-    }
-    if (options.nccl && options.devices.size() > 1) {
-      nccl = std::make_shared<NcclReduce>(options.devices);
-    }
-  }
+  Impl(PassParts parts, bool names_output)
+      : PassParts(std::move(parts)), is_output_named(names_output) {}
 
-  ReplicaPass run_replica(
-      std::size_t index,
-      const TensorList& inputs,
-      const TensorList& shards,
-      const Call& call,
-      std::string& form);
-  std::vector<TensorList> split(const TensorList& inputs) const;
   TensorList forward_on_one(const TensorList& inputs, const Call& call);
-  TensorList give_out(TensorList outputs) const;
 };
 
 ReplicaGroup::ReplicaGroup(
     std::shared_ptr<torch::nn::Module> module,
-    ReplicaGroupOptions options) {
+    std::vector<c10::Device> devices,
+    const DataParallelOptions& options,
+    ModuleFactory default_factory) {
   check_torch_version();
-  check_devices(options.devices);
-  impl_ = std::make_unique<Impl>(std::move(module), std::move(options));
+  check_devices(devices);
+  ReplicaSet replicas(
+      std::move(module),
+      devices,
+      options,
+      std::move(default_factory));
+  const bool is_alone = devices.size() == 1;
+  const bool is_on_cpu = devices.front().is_cpu();
+  if (is_alone && !is_on_cpu) {
+    replicas.module(0).to(devices.front());
+  }
+  auto streams = copy_streams(devices);
+  auto context = make_context(std::move(devices), options);
+  placement_ = {.is_direct = is_alone && is_on_cpu, .is_alone = is_alone};
+  is_plain_ = placement_.is_direct && context->output_device.is_cpu();
+  impl_ = std::make_unique<Impl>(
+      PassParts{
+          .context = std::move(context),
+          .replicas = std::move(replicas),
+          .copy_streams = std::move(streams),
+          .is_connected = options.connected_graph},
+      !options.output_device.is_empty());
 }
 
 ReplicaGroup::~ReplicaGroup() = default;
 
 std::span<const c10::Device> ReplicaGroup::devices() const {
-  return impl_->replicas.devices();
+  return impl_->context->devices;
 }
 
 torch::nn::Module& ReplicaGroup::replica(std::size_t index) const {
@@ -199,22 +150,24 @@ torch::nn::Module& ReplicaGroup::replica(std::size_t index) const {
 }
 
 std::unique_ptr<IntraOpThreadsGuard> ReplicaGroup::share_threads() const {
-  if (impl_->pool == nullptr || !devices().front().is_cpu() ||
+  const WorkerPool* const pool = impl_->context->pool.get();
+  if (pool == nullptr || !devices().front().is_cpu() ||
       !IntraOpThreadsGuard::is_available()) {
     return nullptr;
   }
-  return std::make_unique<IntraOpThreadsGuard>(impl_->pool->intra_op_threads());
+  return std::make_unique<IntraOpThreadsGuard>(pool->intra_op_threads());
 }
 
 Workers ReplicaGroup::workers() const {
-  const std::shared_ptr<WorkerPool> pool = impl_->pool;
-  if (pool == nullptr) {
+  if (impl_->context->pool == nullptr) {
     return {};
   }
   return {
-      .count = pool->size(),
-      .run = [pool](std::size_t tasks, const Workers::Task& task) {
-        for (const auto& error : pool->run(tasks, task)) {
+      .count = impl_->context->pool->size(),
+      .run = [context = impl_->context](
+                 std::size_t tasks,
+                 const Workers::Task& task) {
+        for (const auto& error : context->pool->run(tasks, task)) {
           if (error != nullptr) {
             std::rethrow_exception(error);
           }
@@ -223,12 +176,12 @@ Workers ReplicaGroup::workers() const {
 }
 
 Traffic& ReplicaGroup::traffic() const {
-  return *impl_->traffic;
+  return impl_->context->traffic;
 }
 
 void ReplicaGroup::rebuild() {
-  if (impl_->pool != nullptr) {
-    impl_->pool->check_outside();
+  if (impl_->context->pool != nullptr) {
+    impl_->context->pool->check_outside();
   }
   const std::lock_guard lock(impl_->mutex);
   impl_->replicas.rebuild();
@@ -239,121 +192,48 @@ void ReplicaGroup::forget_sent() {
   impl_->replicas.forget_sent();
 }
 
-// Runs in the replica's thread, under the caller's state.
-ReplicaPass ReplicaGroup::Impl::run_replica(
-    std::size_t index,
-    const TensorList& inputs,
-    const TensorList& shards,
-    const Call& call,
-    std::string& form) {
-  ReplicaPass pass;
-  if (is_connected) {
-    pass.inputs = shards;
-  } else {
-    begin_graph(pass, shards, inputs);
-  }
-  const auto before = replicas.fingerprint(index);
-  pass.begin = at::sequence_number::peek();
-  pass.thread = at::RecordFunction::currentThreadId();
-  ReplicaOutputs outputs = [&] {
-    const StandInGuard own(replicas.stand_ins(index));
-    return call(index, replicas.module(index), pass.inputs);
-  }();
-  replicas.check_unchanged(index, before);
-  pass.outputs = std::move(outputs.tensors);
-  pass.returned = pass.outputs.size();
-  form = std::move(outputs.form);
-  if (!is_connected) {
-    find_changes(pass, shards, inputs, replicas.devices().front());
-    form += changes_text(pass);
-    find_exits(pass, replicas.parameters(), index);
-  }
-  return pass;
-}
-
-// Copies made in inference mode would not count what forward does to them.
-std::vector<TensorList> ReplicaGroup::Impl::split(
-    const TensorList& inputs) const {
-  if (!c10::InferenceMode::is_enabled()) {
-    return scatter(inputs, replicas.devices(), dim, streams);
-  }
-  const c10::InferenceMode no_inference(false);
-  const at::NoGradGuard no_grad;
-  return scatter(inputs, replicas.devices(), dim, streams);
-}
-
 TensorList ReplicaGroup::Impl::forward_on_one(
     const TensorList& inputs,
     const Call& call) {
-  const auto& devices = replicas.devices();
-  if (devices.front().is_cpu()) {
-    return give_out(call(0, replicas.module(0), inputs).tensors);
-  }
-  {
-    const std::lock_guard lock(mutex);
-    replicas.follow(1, *traffic); // PyTorch, too, looks where the module is
-  }
-  const c10::DeviceGuard device(devices.front());
-  const auto shards = scatter(inputs, devices, dim, streams);
-  return give_out(call(0, replicas.module(0), shards.front()).tensors);
-}
-
-TensorList ReplicaGroup::Impl::give_out(TensorList outputs) const {
+  TensorList outputs = [&] {
+    const c10::Device device = context->devices.front();
+    if (device.is_cpu()) {
+      return call(0, replicas.module(0), inputs).tensors;
+    }
+    {
+      const std::lock_guard lock(mutex);
+      replicas.follow(1, context->traffic); // PyTorch, too, looks where it is
+    }
+    const c10::DeviceGuard guard(device);
+    const auto shards =
+        scatter(inputs, context->devices, context->dim, copy_streams);
+    return call(0, replicas.module(0), shards.front()).tensors;
+  }();
   for (at::Tensor& output : outputs) {
     if (is_output_named && output.defined() &&
-        output.device() != output_device) {
-      traffic->add(
+        output.device() != context->output_device) {
+      context->traffic.add(
           Cargo::kOutputs,
           0,
           {.copies = 1, .bytes = bytes_of(output)});
-      output = output.to(output_device);
+      output = output.to(context->output_device);
     }
   }
   return outputs;
 }
 
 TensorList ReplicaGroup::forward(const TensorList& inputs, const Call& call) {
-  Impl& self = *impl_;
-  if (self.pool == nullptr) {
-    return self.forward_on_one(inputs, call);
+  if (impl_->context->pool == nullptr) {
+    return impl_->forward_on_one(inputs, call);
   }
-  self.pool->check_outside();
-  const std::lock_guard lock(self.mutex);
-  const auto& devices = self.replicas.devices();
-  const std::vector<TensorList> shards = self.split(inputs);
-  self.replicas.follow(shards.size(), *self.traffic);
-  std::vector<std::string> forms(shards.size());
-  JoinPlan plan{
-      .pool = self.pool,
-      .devices = devices,
-      .streams = current_streams(devices),
-      .output_device = self.output_device,
-      .dim = self.dim,
-      .inputs = inputs,
-      .traffic = self.traffic,
-      .nccl = self.nccl};
-  plan.passes.resize(shards.size());
-  PassStreams random;
-  Turns turns(self.replicas.shares_children());
-  const auto errors = self.pool->run(shards.size(), [&](std::size_t i) {
-    const Turns::Mine turn(turns, i);
-    const RandomStreamGuard numbers(random, i);
-    const c10::StreamGuard stream(plan.streams[i]);
-    plan.passes[i] = self.run_replica(i, inputs, shards[i], call, forms[i]);
-  });
-  rethrow_lowest(errors, devices, "parallel.forward");
-  self.replicas.check_registered(shards.size());
-  self.replicas.take_renormed(shards.size());
-  count_batch(plan);
-  check_same_forms(forms);
-  if (self.is_connected) {
-    check_same_graphs(plan.passes);
-    return gather_all(plan);
-  }
-  self.check_strangers(plan.passes, self.replicas.parameters());
-  std::ranges::for_each(plan.passes, &set_gates);
-  write_back(plan.passes, inputs, self.dim);
-  return join(std::move(plan), self.replicas.parameters());
+  impl_->context->pool->check_outside();
+  const std::lock_guard lock(impl_->mutex);
+  Pass pass(*impl_, inputs, call);
+  pass.split();
+  pass.follow();
+  pass.run();
+  pass.gate();
+  return pass.join();
 }
 
 } // namespace lockstep

@@ -3,16 +3,14 @@
 // Copies of a module that run at the same time on several devices, made once
 // and kept. CPU replicas share the parameters' memory; those on other devices
 // get the parameters in each pass.
-//   ReplicaGroup group(net, {.devices = parse_devices("cpu*2")});
+//   ReplicaGroup group(net, parse_devices("cpu*2"));
 //   TensorList out = group.forward({images}, call);
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -20,41 +18,15 @@
 
 #include "lockstep/base/workers.h"
 #include "lockstep/parallel/intra_op_threads.h"
-#include "lockstep/parallel/replica_set.h"
-#include "lockstep/parallel/scatter_gather.h"
+#include "lockstep/parallel/options.h"
 #include "lockstep/parallel/traffic.h"
+#include "lockstep/tensor/out_arguments.h"
 
 namespace lockstep {
 
-/// How a group is made.
-struct ReplicaGroupOptions {
-  /// One replica each; the module lives on the first.
-  std::vector<c10::Device> devices = {};
-  /// Where results are gathered; the first device if not given.
-  std::optional<c10::Device> output_device = {};
-  /// Dimension that is split and joined.
-  std::int64_t dim = 0;
-  /// Threads inside one operation of one replica. 0: the process's number
-  /// divided by the replicas, at least 1.
-  int threads_per_replica = 0;
-  /// Makes replicas in place of the module's `clone()`.
-  ModuleFactory factory = {};
-  /// Makes them where `clone()` does not work and there is no `factory`.
-  ModuleFactory default_factory = {};
-  /// See Note [Connected graph] in connected_graph.h.
-  bool connected_graph = false;
-  /// Sums gradients with NCCL: device/nccl.h.
-  bool nccl = false;
-  /// See `DataParallelOptions::trust_versions`.
-  bool trust_versions = false;
-};
-
-/// What one replica returned.
-struct ReplicaOutputs {
-  TensorList tensors = {};
-  /// Their structure in words; has to be the same in all replicas.
-  std::string form = {};
-};
+/// What one replica returned, with its structure in words, which has to be the
+/// same in all replicas.
+using ReplicaOutputs = structure::CallOutputs;
 
 /// Note [Replicas]
 /// - Replica 0 is the module itself. With one device `forward` is a plain call;
@@ -94,13 +66,18 @@ class ReplicaGroup {
   using Call = std::function<
       ReplicaOutputs(std::size_t index, torch::nn::Module&, const TensorList&)>;
 
-  /// Starts the threads and makes the replicas; draws no random number.
+  /// One replica on each of `devices`; the module lives on the first. What
+  /// `options` say of devices, but for the output's, is the caller's affair.
+  /// `default_factory` makes replicas where `clone()` does not work and there
+  /// is no `factory`. Starts the threads; draws no random number.
   /// Errors: throws kInvalidArgument without devices or for devices of several
   /// types, kUnsupported for a module that cannot be copied; and as
   /// `NcclReduce`.
   ReplicaGroup(
       std::shared_ptr<torch::nn::Module> module,
-      ReplicaGroupOptions options);
+      std::vector<c10::Device> devices,
+      const DataParallelOptions& options = {},
+      ModuleFactory default_factory = {});
   ~ReplicaGroup();
   ReplicaGroup(const ReplicaGroup&) = delete;
   ReplicaGroup& operator=(const ReplicaGroup&) = delete;
@@ -115,6 +92,13 @@ class ReplicaGroup {
   TensorList forward(const TensorList& inputs, const Call& call);
 
   [[nodiscard]] std::span<const c10::Device> devices() const;
+  [[nodiscard]] structure::Placement placement() const noexcept {
+    return placement_;
+  }
+  /// True if forward is the module's and no more: on the CPU alone.
+  [[nodiscard]] bool is_plain() const noexcept {
+    return is_plain_;
+  }
   /// Replica `index`; 0 is the user's module.
   [[nodiscard]] torch::nn::Module& replica(std::size_t index) const;
   /// The replicas' threads, the caller's for replica 0, to lend to an optimizer
@@ -140,6 +124,8 @@ class ReplicaGroup {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  structure::Placement placement_ = {};
+  bool is_plain_ = false;
 };
 
 } // namespace lockstep

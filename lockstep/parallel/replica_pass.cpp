@@ -7,14 +7,13 @@
 #include <unordered_set>
 #include <utility>
 
+#include <ATen/SequenceNumber.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/strings.h"
 #include "lockstep/parallel/gradient_gates.h"
-#include "lockstep/tensor/python_text.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -22,32 +21,6 @@ namespace {
 namespace autograd = torch::autograd;
 
 constexpr const char* kForwardOp = "parallel.forward";
-
-// As impl::gradient_edge, but makes no node for a leaf that has none.
-autograd::Edge known_edge(const at::Tensor& leaf) {
-  if (leaf.grad_fn() != nullptr) {
-    return autograd::impl::gradient_edge(leaf);
-  }
-  return {autograd::impl::try_get_grad_accumulator(leaf), 0};
-}
-
-// The rows whose leaves a graph may end in, by the node there.
-using Ends = std::unordered_map<const autograd::Node*, std::vector<GraphExit>>;
-
-Ends ends_of(std::span<const ParameterRow> rows, std::size_t replica) {
-  Ends ends;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    for (const at::Tensor& leaf : rows[row].leaves[replica]) {
-      autograd::Edge edge = known_edge(leaf);
-      if (leaf.requires_grad() && edge.is_valid()) {
-        const autograd::Node* node = edge.function.get();
-        ends[node].push_back(
-            {.edge = std::move(edge), .leaf = leaf, .row = row});
-      }
-    }
-  }
-  return ends;
-}
 
 [[noreturn]] void raise_kept_state() {
   raise(
@@ -63,12 +36,11 @@ Ends ends_of(std::span<const ParameterRow> rows, std::size_t replica) {
 // Goes through one replica's graph, from its outputs to its ends.
 class Walk {
  public:
-  Walk(ReplicaPass& pass, Ends ends, std::size_t rows)
-      : pass_(pass), ends_(std::move(ends)) {
-    pass.ways.resize(rows);
-    for (const autograd::Edge& edge : pass.input_edges) {
-      inputs_.insert(edge.function.get());
-    }
+  Walk(ReplicaPass& pass, const GraphEnds& ends)
+      : pass_(pass),
+        ends_(ends),
+        made_(at::sequence_number::peek() - pass.begin) {
+    pass.ways.resize(ends.rows());
   }
 
   void run() {
@@ -79,10 +51,10 @@ class Walk {
       autograd::Node* node = open_.back();
       open_.pop_back();
       for (std::size_t i = 0; i < node->num_outputs(); ++i) {
-        visit(node->next_edge(i));
-        if (at_end_.contains(node->next_edge(i).function.get())) {
+        const End* end = visit(node->next_edge(i));
+        if (end != nullptr && end->is_reached) {
           pass_.joints.push_back({.node = node, .place = i});
-          note_way(*node, *node->next_edge(i).function);
+          note_way(*node, *end);
         }
       }
     }
@@ -90,210 +62,122 @@ class Walk {
   }
 
  private:
-  using Nodes = std::unordered_set<const autograd::Node*>;
+  // A node that the pass did not make.
+  struct End {
+    bool is_reached = false;
+    std::vector<std::size_t> rows = {};
+  };
 
-  void visit(const autograd::Edge& edge) {
+  [[nodiscard]] bool is_made_here(const autograd::Node& node) const {
+    return node.thread_id() == pass_.thread &&
+           node.sequence_nr() >= pass_.begin &&
+           node.sequence_nr() - pass_.begin < made_.size();
+  }
+
+  // The end to which `edge` leads, if it is none of the pass's own nodes.
+  const End* visit(const autograd::Edge& edge) {
     autograd::Node* node = edge.function.get();
-    if (node == nullptr || !seen_.insert(node).second ||
-        inputs_.contains(node)) {
+    if (node == nullptr) {
+      return nullptr;
+    }
+    if (is_made_here(*node)) {
+      const autograd::Node*& seen = made_[node->sequence_nr() - pass_.begin];
+      if (seen != node) {
+        seen = node;
+        open_.push_back(node);
+      }
+      return nullptr;
+    }
+    const auto [known, is_new] = older_.try_emplace(node);
+    if (is_new) {
+      begin(edge, known->second);
+    }
+    return &known->second;
+  }
+
+  void begin(const autograd::Edge& edge, End& end) {
+    autograd::Node* node = edge.function.get();
+    const bool is_input = std::ranges::any_of(
+        pass_.input_edges,
+        [node](const auto& input) { return input.function.get() == node; });
+    if (is_input) {
       return;
     }
     if (is_input_gate(*node)) {
       raise_kept_state();
     }
     // A former pass may have set a gate before an end.
-    const autograd::Edge& end = is_gate(*node) ? node->next_edge(0) : edge;
-    const auto known = ends_.find(end.function.get());
-    if (known != ends_.end()) {
-      at_end_.insert(node);
-      for (GraphExit exit : known->second) {
-        exit.edge = is_gate(*node) ? edge : exit.edge;
-        pass_.exits.push_back(std::move(exit));
-      }
-    } else if (
-        const auto* leaf =
-            dynamic_cast<const autograd::AccumulateGrad*>(end.function.get())) {
-      at_end_.insert(node);
-      pass_.strangers.push_back(
-          {.edge = end, .leaf = leaf->variable, .gate = edge});
-    } else {
+    const bool has_gate = is_gate(*node);
+    const autograd::Edge& last = has_gate ? node->next_edge(0) : edge;
+    for (GraphExit& exit : ends_.at(last)) {
+      exit.edge = has_gate ? edge : std::move(exit.edge);
+      end.rows.push_back(exit.row);
+      pass_.exits.push_back(std::move(exit));
+    }
+    const auto* leaf =
+        dynamic_cast<const autograd::AccumulateGrad*>(last.function.get());
+    end.is_reached = leaf != nullptr || !end.rows.empty();
+    if (!end.is_reached) {
       open_.push_back(node);
+    } else if (end.rows.empty()) {
+      pass_.strangers.push_back(
+          {.edge = last, .leaf = leaf->variable, .gate = edge});
     }
   }
 
-  void note_way(const autograd::Node& from, const autograd::Node& to) {
-    const auto known =
-        ends_.find(is_gate(to) ? to.next_edge(0).function.get() : &to);
-    if (known == ends_.end()) {
-      return;
-    }
-    const bool is_older =
-        from.thread_id() != pass_.thread || from.sequence_nr() < pass_.begin;
-    for (const GraphExit& exit : known->second) {
-      Ways& ways = pass_.ways[exit.row];
+  void note_way(const autograd::Node& from, const End& end) {
+    for (const std::size_t row : end.rows) {
+      Ways& ways = pass_.ways[row];
       ++ways.count;
-      ways.older = is_older ? &from : ways.older;
+      ways.older = is_made_here(from) ? ways.older : &from;
     }
   }
 
   ReplicaPass& pass_;
-  Ends ends_;
-  Nodes inputs_ = {};
-  Nodes seen_ = {};
-  Nodes at_end_ = {};
+  const GraphEnds& ends_;
+  // By number: those that were visited.
+  std::vector<const autograd::Node*> made_;
+  std::unordered_map<const autograd::Node*, End> older_ = {};
   std::vector<autograd::Node*> open_ = {};
 };
 
-[[noreturn]] void raise_outside(const autograd::Node& node) {
-  raise(
-      {.code = ErrorCode::kUnsupported,
-       .op = kForwardOp,
-       .message = format(
-           "forward uses a tensor that was computed outside of it ({}) and "
-           "takes a gradient: its graph belongs to no replica",
-           node.name()),
-       .hint = "compute it in forward, or set .connected_graph = true"});
-}
-
-[[noreturn]] void raise_derived(const std::string& what, std::size_t replica) {
-  raise(
-      {.code = ErrorCode::kUnsupported,
-       .op = kForwardOp,
-       .message = format(
-           "the module's forward uses {}, and replica {} has no graph in its "
-           "place: the gradient would be lost",
-           what,
-           replica),
-       .hint = "a member that is computed from a parameter in reset() or "
-               "between passes (half = table.narrow(0, 0, 4)) has a graph in "
-               "the module only: compute it in forward"});
-}
-
-// Ways to a parameter that were there before the pass, in replica 0 only.
-void check_derived(
-    std::span<const ReplicaPass> passes,
-    std::span<const ParameterRow> rows) {
-  const std::vector<Ways>& first = passes.front().ways;
-  for (std::size_t row = 0; row < first.size(); ++row) {
-    for (std::size_t r = 1; first[row].older && r < passes.size(); ++r) {
-      const auto& ways = passes[r].ways;
-      if (ways.empty() || ways[row].count < first[row].count) {
-        raise_derived(
-            format(
-                "a tensor that was computed from '{}' before the pass ({})",
-                rows[row].name,
-                first[row].older->name()),
-            r);
-      }
-    }
-  }
-}
-
-[[noreturn]] void raise_lone(const at::Tensor& leaf, std::size_t replica) {
-  raise(
-      {.code = ErrorCode::kUnsupported,
-       .op = kForwardOp,
-       .message = format(
-           "replica {} has a tensor {} of its own that takes a gradient and is "
-           "neither a parameter nor an input: that gradient would be lost",
-           replica,
-           size_text(leaf.sizes())),
-       .hint = "register it with register_parameter"});
-}
-
-[[noreturn]] void raise_replaced(
-    const at::Tensor& leaf,
-    const std::string& parameter,
-    std::size_t replica) {
-  raise(
-      {.code = ErrorCode::kMismatch,
-       .op = kForwardOp,
-       .message = format(
-           "the module uses a tensor {} that is registered nowhere where "
-           "replica {} uses the parameter '{}'",
-           size_text(leaf.sizes()),
-           replica,
-           parameter),
-       .hint =
-           "a layer that is assigned to a member stays unregistered; write "
-           "net->fc = net->replace_module(\"fc\", torch::nn::Linear(...))"});
-}
-
-bool is_master(std::span<const ParameterRow> rows, const at::Tensor& leaf) {
-  return std::ranges::any_of(rows, [&leaf](const ParameterRow& row) {
-    return row.master.is_same(leaf);
-  });
-}
-
-// A node that two replicas reach leads to a leaf that both reach, which is a
-// stranger to one of them.
-void check_shared_nodes(std::span<const ReplicaPass> passes) {
-  const bool has_strangers = std::ranges::any_of(passes, [](const auto& pass) {
-    return !pass.strangers.empty();
-  });
-  if (!has_strangers) {
-    return;
-  }
-  std::unordered_map<const autograd::Node*, std::size_t> owner;
-  for (std::size_t r = 0; r < passes.size(); ++r) {
-    for (const Joint& joint : passes[r].joints) {
-      if (owner.try_emplace(joint.node, r).first->second != r) {
-        raise_outside(*joint.node);
-      }
-    }
-  }
-}
-
-bool reaches(const ReplicaPass& pass, const at::Tensor& leaf) {
-  return std::ranges::any_of(pass.strangers, [&leaf](const Stranger& other) {
-    return other.leaf.is_same(leaf);
-  });
-}
-
-using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;
-
-bool is_known(const std::vector<WeakTensor>& list, const at::Tensor& leaf) {
-  return std::ranges::any_of(list, [&leaf](const WeakTensor& tensor) {
-    return tensor._unsafe_get_target() == leaf.unsafeGetTensorImpl();
-  });
-}
-
-// A stranger that replica 0 alone reaches and a parameter that it alone does
-// not: of the same sizes, or of others if the stranger is no leaf of this pass,
-// as an expert that some shards use and a leaf that forward made would be.
-void check_replaced(
-    std::span<const ReplicaPass> passes,
-    std::span<const ParameterRow> rows,
-    const std::vector<WeakTensor>& seen) {
-  const ReplicaPass& first = passes.front();
-  const auto is_alone = [&](const GraphExit& other) {
-    return std::ranges::find(first.exits, other.row, &GraphExit::row) ==
-           first.exits.end();
-  };
-  for (std::size_t r = 1; r < passes.size(); ++r) {
-    for (const Stranger& stranger : first.strangers) {
-      if (reaches(passes[r], stranger.leaf)) {
-        continue;
-      }
-      const bool was_seen = is_known(seen, stranger.leaf);
-      const auto exit =
-          std::ranges::find_if(passes[r].exits, [&](const GraphExit& other) {
-            return is_alone(other) &&
-                   (was_seen || other.leaf.sizes() == stranger.leaf.sizes());
-          });
-      if (exit != passes[r].exits.end()) {
-        raise_replaced(stranger.leaf, rows[exit->row].name, r);
-      }
-    }
-  }
-}
-
 } // namespace
 
-void find_exits(
-    ReplicaPass& pass,
-    std::span<const ParameterRow> rows,
-    std::size_t replica) {
+GraphEnds::GraphEnds(std::span<const ParameterRow> rows, std::size_t replica)
+    : rows_(rows), replica_(replica) {
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (const at::Tensor& leaf : rows[row].leaves[replica]) {
+      row_of_.emplace(leaf.unsafeGetTensorImpl(), row);
+    }
+  }
+}
+
+std::vector<GraphExit> GraphEnds::at(const autograd::Edge& edge) const {
+  const autograd::Node* node = edge.function.get();
+  if (const auto* leaf = dynamic_cast<const autograd::AccumulateGrad*>(node)) {
+    const at::Tensor& variable = leaf->variable;
+    const auto known = row_of_.find(variable.unsafeGetTensorImpl());
+    if (known == row_of_.end() || !variable.requires_grad()) {
+      return {};
+    }
+    return {{.edge = edge, .leaf = variable, .row = known->second}};
+  }
+  // A parameter that was computed; its node may give others, too.
+  std::vector<GraphExit> exits;
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    for (const at::Tensor& leaf : rows_[row].leaves[replica_]) {
+      if (leaf.grad_fn().get() == node) {
+        exits.push_back(
+            {.edge = autograd::impl::gradient_edge(leaf),
+             .leaf = leaf,
+             .row = row});
+      }
+    }
+  }
+  return exits;
+}
+
+void find_exits(ReplicaPass& pass, const GraphEnds& ends) {
   bool has_graph = false;
   for (const at::Tensor& output : pass.outputs) {
     const bool is_root = output.defined() && output.requires_grad();
@@ -302,54 +186,7 @@ void find_exits(
     has_graph = has_graph || is_root;
   }
   if (has_graph) {
-    Walk(pass, ends_of(rows, replica), rows.size()).run();
-  }
-}
-
-void StrangerCheck::operator()(
-    std::span<const ReplicaPass> passes,
-    std::span<const ParameterRow> rows) {
-  check_replaced(passes, rows, shared_);
-  const bool has_graph = std::ranges::any_of(passes, [](const auto& pass) {
-    return std::ranges::any_of(pass.roots, &autograd::Edge::is_valid);
-  });
-  if (!has_graph) {
-    return; // an evaluation tells nothing
-  }
-  check_shared_nodes(passes);
-  check_derived(passes, rows);
-  for (auto* list : {&shared_, &lone_}) {
-    std::erase_if(*list, [](const WeakTensor& leaf) { return leaf.expired(); });
-  }
-  for (const Stranger& stranger : passes.front().strangers) {
-    if (!is_known(shared_, stranger.leaf)) {
-      shared_.emplace_back(stranger.leaf.getIntrusivePtr());
-    }
-  }
-  for (std::size_t r = 1; r < passes.size(); ++r) {
-    for (const Stranger& stranger : passes[r].strangers) {
-      if (is_known(shared_, stranger.leaf) || is_master(rows, stranger.leaf)) {
-        continue;
-      }
-      if (is_known(lone_, stranger.leaf)) {
-        raise_lone(stranger.leaf, r);
-      }
-      lone_.emplace_back(stranger.leaf.getIntrusivePtr());
-    }
-  }
-}
-
-void check_same_graphs(std::span<const ReplicaPass> passes) {
-  const ReplicaPass& first = passes.front();
-  for (std::size_t r = 1; r < passes.size(); ++r) {
-    for (std::size_t k = 0; k < first.returned; ++k) {
-      const at::Tensor& ours = first.outputs[k];
-      const at::Tensor& theirs = passes[r].outputs[k];
-      if (ours.defined() && theirs.defined() && ours.requires_grad() &&
-          !theirs.requires_grad()) {
-        raise_derived("a tensor with a graph", r);
-      }
-    }
+    Walk(pass, ends).run();
   }
 }
 

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -96,13 +97,32 @@ struct ReplicaPass {
   std::vector<Ways> ways = {};
 };
 
+/// The parameters of one replica, to know them at the end of a graph.
+/// Ownership: `rows` outlive it.
+class GraphEnds {
+ public:
+  GraphEnds(std::span<const ParameterRow> rows, std::size_t replica);
+
+  [[nodiscard]] std::size_t rows() const noexcept {
+    return rows_.size();
+  }
+  /// Those to which `edge`, or its gate, leads.
+  [[nodiscard]] std::vector<GraphExit> at(
+      const torch::autograd::Edge& edge) const;
+
+ private:
+  std::span<const ParameterRow> rows_;
+  std::size_t replica_ = 0;
+  std::unordered_map<const c10::TensorImpl*, std::size_t> row_of_ = {};
+};
+
 /// Fills in where the graph of `pass.outputs` begins and where it leads to:
-/// roots, exits, strangers, joints and ways. Errors: throws kUnsupported if it
-/// leads to an input of another pass.
-void find_exits(
-    ReplicaPass& pass,
-    std::span<const ParameterRow> rows,
-    std::size_t replica);
+/// roots, exits, strangers, joints and ways. Goes through the nodes that the
+/// pass made; without a graph, in an evaluation, there is nothing to go
+/// through.
+/// Threads: that of the pass.
+/// Errors: throws kUnsupported if it leads to an input of another pass.
+void find_exits(ReplicaPass& pass, const GraphEnds& ends);
 
 /// Finds gradients that would be lost from pass to pass.
 /// Threads: one at a time.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -37,51 +36,19 @@ bool is_alias(const at::Tensor& leaf, const at::Tensor& master) {
          leaf.strides() == master.strides();
 }
 
-// What goes to one replica.
-struct Copies {
-  TensorList from = {};
-  TensorList to = {};
-
-  void add(const at::Tensor& source, const at::Tensor& target) {
-    from.push_back(source);
-    to.push_back(target);
-  }
-};
-
 // Below autograd, which counts no change: where the master's version is the one
 // that was sent, graphs of earlier passes stay usable, as on one device.
 // BatchNorm updates its statistics in this way, too.
-Moved copy_unseen(const Copies& copies) {
+Moved copy_unseen(const TensorList& from, const TensorList& to) {
   const at::AutoDispatchBelowADInplaceOrView below;
-  return copy_coalesced(copies.from, copies.to);
+  return copy_coalesced(from, to);
 }
 
-// A factory may return the same module in each call, or give all the same
-// child.
-void check_apart(
-    const Module& copy,
-    const std::vector<std::shared_ptr<Module>>& others) {
-  std::set<const Module*> known;
-  for (const auto& other : others) {
-    for (const auto& module : other->modules()) {
-      known.insert(module.get());
+void follow_flags(ParameterRow& row, std::size_t replica) {
+  for (at::Tensor& leaf : row.leaves[replica]) {
+    if (leaf.requires_grad() != row.master.requires_grad()) {
+      leaf.set_requires_grad(row.master.requires_grad());
     }
-  }
-  const auto check = [&known](const std::string& path, const Module& module) {
-    if (known.contains(&module)) {
-      raise(
-          {.code = ErrorCode::kInvalidArgument,
-           .op = "parallel.replicate",
-           .message = format(
-               "two calls of the factory gave the same {}{}",
-               module.name(),
-               path.empty() ? "" : ", '" + path + "'"),
-           .hint = "make another one in each call"});
-    }
-  };
-  check("", copy);
-  for (const auto& child : copy.named_modules("", /*include_self=*/false)) {
-    check(child.key(), *child.value());
   }
 }
 
@@ -94,8 +61,13 @@ torch::autograd::Edge accumulator_of(const at::Tensor& master) {
 ReplicaSet::ReplicaSet(
     std::shared_ptr<Module> master,
     std::vector<c10::Device> devices,
-    ReplicaSetOptions options)
-    : devices_(std::move(devices)), options_(std::move(options)) {
+    DataParallelOptions options,
+    ModuleFactory default_factory,
+    bool warns)
+    : devices_(std::move(devices)),
+      options_(std::move(options)),
+      default_factory_(std::move(default_factory)),
+      warns_(warns) {
   modules_.push_back(std::move(master));
   make_replicas();
 }
@@ -105,7 +77,12 @@ ReplicaSet::ReplicaSet(ReplicaSet&&) noexcept = default;
 ReplicaSet& ReplicaSet::operator=(ReplicaSet&&) noexcept = default;
 
 void ReplicaSet::rebuild() {
-  *this = ReplicaSet(modules_.front(), devices_, options_);
+  *this = ReplicaSet(
+      modules_.front(),
+      devices_,
+      options_,
+      default_factory_,
+      warns_);
 }
 
 void ReplicaSet::forget_sent() {
@@ -124,16 +101,13 @@ void ReplicaSet::make_replicas() {
   parts.emplace_back(master);
   stand_ins_.resize(devices_.size());
   for (std::size_t i = 1; i < devices_.size(); ++i) {
-    ModuleCopy copy = copy_module(
-        *master,
-        devices_[i],
-        options_.factory,
-        options_.default_factory);
+    ModuleCopy copy =
+        copy_module(*master, devices_[i], options_.factory, default_factory_);
     check_apart(*copy.module, modules_);
-    if (options_.warns) {
+    if (warns_) {
       warn_of_shared(copy);
       warn_of_unlike(*master, copy);
-      options_.warns = false;
+      warns_ = false;
     }
     shares_children_ = shares_children_ || !copy.shared.empty();
     modules_.push_back(std::move(copy.module));
@@ -152,6 +126,11 @@ void ReplicaSet::link(std::vector<ModuleParts> parts) {
   sent_.assign(parts.size(), std::vector<SourceMark>(rows_.size()));
   buffers_.assign(parts.size(), {});
   submodules_.assign(parts.size(), {});
+  ends_.clear();
+  for (std::size_t r = 0; r < parts.size(); ++r) {
+    ends_.emplace_back(rows_, r);
+  }
+  marks_.assign(parts.size(), {});
   for (std::size_t r = 1; r < parts.size(); ++r) {
     submodules_[r] = modules_[r]->modules();
     for (const auto& [name, buffer] : parts[r].buffers) {
@@ -160,14 +139,17 @@ void ReplicaSet::link(std::vector<ModuleParts> parts) {
   }
   parts_ = std::move(parts);
   for (std::size_t r = 1; r < parts_.size(); ++r) {
-    follow_flags(r);
-    if (options_.is_connected) {
+    for (ParameterRow& row : rows_) {
+      follow_flags(row, r);
+    }
+    follow_modes(r);
+    if (options_.connected_graph) {
       connect(rows_, r, devices_.front());
     } else {
       refuse_gradients(rows_, r);
     }
   }
-  if (options_.is_connected) {
+  if (options_.connected_graph) {
     for (ParameterRow& row : rows_) {
       row.sent_to = accumulator_of(row.master);
     }
@@ -200,62 +182,99 @@ bool ReplicaSet::try_link_again() {
 
 void ReplicaSet::follow(std::size_t used, Traffic& traffic) {
   follow_structure();
-  check_devices();
+  for (const auto& [name, buffer] : parts_.front().buffers) {
+    check_device(name, buffer);
+  }
   const c10::InferenceMode no_inference(false);
   const torch::NoGradGuard no_grad;
-  std::vector<std::exception_ptr> errors(devices_.size());
+  follow_parameters(0);
   for (std::size_t r = 1; r < used; ++r) {
     try {
       traffic.add(Cargo::kParameters, r, follow_parameters(r));
-      follow_flags(r);
+      follow_modes(r);
       traffic.add(Cargo::kBuffers, r, follow_buffers(r));
     } catch (...) {
+      std::vector<std::exception_ptr> errors(devices_.size());
       errors[r] = std::current_exception();
       rethrow_lowest(errors, devices_, "parallel.forward");
     }
   }
 }
 
-// On the master's device leaves share its memory. Elsewhere the first leaf
-// of a row holds the copy, and the others share that.
 Moved ReplicaSet::follow_parameters(std::size_t replica) {
-  const bool is_here = devices_[replica] == devices_.front();
-  std::vector<std::pair<std::size_t, SourceMark>> sent;
-  Copies changed;
-  Copies as_before;
-  for (std::size_t row = 0; row < rows_.size(); ++row) {
-    auto& leaves = rows_[row].leaves[replica];
-    const at::Tensor& master = rows_[row].master;
-    const bool is_own = rows_[row].norm.has_value();
-    const bool is_known =
-        sent_[replica][row].is_of(master) && same_form(leaves.front(), master);
-    const bool is_shared = is_here && !is_own;
-    if (!is_shared && !(is_known && options_.trusts_versions && !is_own)) {
-      if (!same_form(leaves.front(), master)) {
-        leaves.front().set_data(
-            at::empty_like(master.detach(), leaves.front().device()));
-      }
-      (is_known ? as_before : changed).add(master.detach(), leaves.front());
-      sent.emplace_back(row, SourceMark(master));
+  std::vector<LeafMark>& marks = marks_[replica];
+  marks.clear();
+  Sending changed;
+  Sending as_before;
+  for (std::size_t place = 0; place < rows_.size(); ++place) {
+    ParameterRow& row = rows_[place];
+    if (replica == 0) {
+      check_device(row.name, row.master);
+    } else {
+      bring(place, replica, changed, as_before);
+      follow_flags(row, replica);
     }
-    const at::Tensor source = is_shared ? master : leaves.front();
-    for (at::Tensor& leaf : leaves) {
-      if (!leaf.is_same(source) && !is_alias(leaf, source)) {
-        leaf.set_data(source.detach());
+    for (const at::Tensor& leaf : row.leaves[replica]) {
+      if (!row.norm && !leaf.is_inference()) {
+        marks.push_back(
+            {.leaf = &leaf, .mark = SourceMark(leaf), .row = place});
       }
     }
   }
-  Moved moved = copy_coalesced(changed.from, changed.to);
-  moved += copy_unseen(as_before);
-  for (auto& [row, mark] : sent) {
-    sent_[replica][row] = std::move(mark);
+  Moved moved = copy_unseen(changed.from, changed.to);
+  moved += copy_unseen(as_before.from, as_before.to);
+  for (const Sending* sending : {&changed, &as_before}) {
+    for (const std::size_t row : sending->rows) {
+      sent_[replica][row] = SourceMark(rows_[row].master);
+    }
+  }
+  for (const at::Tensor& leaf : changed.to) {
+    leaf.unsafeGetTensorImpl()->bump_version();
+  }
+  if (!changed.to.empty()) {
+    for (LeafMark& mark : marks) {
+      mark.mark = SourceMark(*mark.leaf);
+    }
   }
   return moved;
 }
 
+// On the master's device leaves share its memory. Elsewhere the first leaf
+// of a row holds the copy, and the others share that.
+void ReplicaSet::bring(
+    std::size_t row,
+    std::size_t replica,
+    Sending& changed,
+    Sending& as_before) {
+  auto& leaves = rows_[row].leaves[replica];
+  const at::Tensor& master = rows_[row].master;
+  const bool is_own = rows_[row].norm.has_value();
+  const bool is_shared = devices_[replica] == devices_.front() && !is_own;
+  if (!is_shared) {
+    const bool is_like = same_form(leaves.front(), master);
+    const bool is_known = is_like && sent_[replica][row].is_of(master);
+    if (!(is_known && options_.trust_versions && !is_own)) {
+      if (!is_like) {
+        leaves.front().set_data(
+            at::empty_like(master.detach(), leaves.front().device()));
+      }
+      Sending& sending = is_known ? as_before : changed;
+      sending.from.push_back(master.detach());
+      sending.to.push_back(leaves.front());
+      sending.rows.push_back(row);
+    }
+  }
+  const at::Tensor& source = is_shared ? master : leaves.front();
+  for (at::Tensor& leaf : leaves) {
+    if (!leaf.is_same(source) && !is_alias(leaf, source)) {
+      leaf.set_data(source.detach());
+    }
+  }
+}
+
 // A connected replica's graph holds the flags, devices and dtypes of its time.
 bool ReplicaSet::graph_is_old() const {
-  if (!options_.is_connected || devices_.size() == 1) {
+  if (!options_.connected_graph || devices_.size() == 1) {
     return false;
   }
   return std::ranges::any_of(rows_, [](const ParameterRow& row) {
@@ -269,14 +288,7 @@ bool ReplicaSet::graph_is_old() const {
   });
 }
 
-void ReplicaSet::follow_flags(std::size_t replica) {
-  for (ParameterRow& row : rows_) {
-    for (at::Tensor& leaf : row.leaves[replica]) {
-      if (leaf.requires_grad() != row.master.requires_grad()) {
-        leaf.set_requires_grad(row.master.requires_grad());
-      }
-    }
-  }
+void ReplicaSet::follow_modes(std::size_t replica) {
   // Parents come first and train() is recursive, so a child set apart from its
   // parent is set again, rightly, when its own turn comes.
   const auto& mine = submodules_[replica];
@@ -297,39 +309,33 @@ void ReplicaSet::follow_flags(std::size_t replica) {
 
 Moved ReplicaSet::follow_buffers(std::size_t replica) {
   auto& mine = buffers_[replica];
-  Copies buffers;
+  TensorList masters;
   for (std::size_t b = 0; b < mine.size(); ++b) {
-    const at::Tensor& master = parts_.front().buffers[b].second;
-    if (!same_form(mine[b], master)) {
-      mine[b].set_data(at::empty_like(master, mine[b].device()));
+    masters.push_back(parts_.front().buffers[b].second);
+    if (!same_form(mine[b], masters.back())) {
+      mine[b].set_data(at::empty_like(masters.back(), mine[b].device()));
     }
-    buffers.add(master, mine[b]);
   }
-  return copy_unseen(buffers);
+  return copy_unseen(masters, mine);
 }
 
-void ReplicaSet::check_devices() const {
+void ReplicaSet::check_device(const std::string& name, const at::Tensor& tensor)
+    const {
   const c10::Device expected = devices_.front();
-  const auto check = [&expected](const NamedTensors& tensors) {
-    for (const auto& [name, tensor] : tensors) {
-      if (tensor.device() != expected) {
-        raise(
-            {.code = ErrorCode::kMismatch,
-             .op = "parallel.forward",
-             .message = format(
-                 "module must have its parameters and buffers on device {} "
-                 "(device_ids[0]) but found one of them on device: {}",
-                 expected.str(),
-                 tensor.device().str()),
-             .hint = format(
-                 "{} is there; call module->to(torch::Device(\"{}\"))",
-                 name,
-                 expected.str())});
-      }
-    }
-  };
-  check(parts_.front().parameters);
-  check(parts_.front().buffers);
+  if (tensor.device() != expected) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "parallel.forward",
+         .message = format(
+             "module must have its parameters and buffers on device {} "
+             "(device_ids[0]) but found one of them on device: {}",
+             expected.str(),
+             tensor.device().str()),
+         .hint = format(
+             "{} is there; call module->to(torch::Device(\"{}\"))",
+             name,
+             expected.str())});
+  }
 }
 
 void ReplicaSet::take_renormed(std::size_t used) {
@@ -356,41 +362,19 @@ void ReplicaSet::check_registered(std::size_t used) const {
   }
 }
 
-std::vector<std::uint64_t> ReplicaSet::fingerprint(std::size_t replica) const {
-  std::vector<std::uint64_t> print;
-  print.reserve(rows_.size() * 2);
-  for (const ParameterRow& row : rows_) {
-    for (const at::Tensor& leaf : row.leaves[replica]) {
-      print.push_back(
-          leaf.is_inference() ? 0
-                              : static_cast<std::uint64_t>(leaf._version()));
-      print.push_back(reinterpret_cast<std::uintptr_t>(
-          leaf.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()));
-    }
-  }
-  return print;
-}
-
-void ReplicaSet::check_unchanged(
-    std::size_t replica,
-    const std::vector<std::uint64_t>& before) const {
-  const std::vector<std::uint64_t> now = fingerprint(replica);
-  std::size_t place = 0;
-  for (const ParameterRow& row : rows_) {
-    for (std::size_t i = 0; i < row.leaves[replica].size(); ++i, place += 2) {
-      if (!row.norm && (now[place] != before[place] ||
-                        now[place + 1] != before[place + 1])) {
-        raise(
-            {.code = ErrorCode::kInvalidArgument,
-             .op = "parallel.forward",
-             .message = format(
-                 "parameter '{}' was changed inside forward by replica {}",
-                 row.name,
-                 replica),
-             .hint = "replicas share parameters: change them outside of "
-                     "forward, or register what changes as a buffer; for "
-                     "max_norm use torch::nn::Embedding or EmbeddingBag"});
-      }
+void ReplicaSet::check_unchanged(std::size_t replica) const {
+  for (const LeafMark& mark : marks_[replica]) {
+    if (!mark.mark.is_of(*mark.leaf)) {
+      raise(
+          {.code = ErrorCode::kInvalidArgument,
+           .op = "parallel.forward",
+           .message = format(
+               "parameter '{}' was changed inside forward by replica {}",
+               rows_[mark.row].name,
+               replica),
+           .hint = "replicas share parameters: change them outside of "
+                   "forward, or register what changes as a buffer; for "
+                   "max_norm use torch::nn::Embedding or EmbeddingBag"});
     }
   }
 }

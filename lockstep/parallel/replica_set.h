@@ -11,12 +11,11 @@
 // parameter changed. LibTorch counts versions, but `p.data()`, through which
 // its SGD writes, starts a count of its own, and a pointer is not counted at
 // all. To compare the values costs what sending them does. Who knows that all
-// changes are counted may promise it (`trusts_versions`): a parameter is then
+// changes are counted may promise it (`trust_versions`): a parameter is then
 // sent when its count or its memory is another one than at the last transfer.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +26,9 @@
 #include "lockstep/parallel/broadcast.h"
 #include "lockstep/parallel/module_copy.h"
 #include "lockstep/parallel/module_parts.h"
+#include "lockstep/parallel/options.h"
 #include "lockstep/parallel/parameter_rows.h"
+#include "lockstep/parallel/replica_pass.h"
 
 namespace torch::nn {
 class Module;
@@ -35,31 +36,21 @@ class Module;
 
 namespace lockstep::parallel {
 
-/// How replicas are made and kept.
-struct ReplicaSetOptions {
-  /// Makes replicas in place of the module's `clone()`.
-  ModuleFactory factory = {};
-  /// Makes them where `clone()` does not work, if they have the module's
-  /// parameters and buffers.
-  ModuleFactory default_factory = {};
-  /// See Note [Connected graph] in connected_graph.h.
-  bool is_connected = false;
-  /// See Note [Following the master].
-  bool trusts_versions = false;
-  /// Of children that replicas share.
-  bool warns = true;
-};
-
 /// Threads: `follow` by one thread while no replica runs; the rest may be read
 /// by all replicas.
 class ReplicaSet {
  public:
+  /// `default_factory` makes replicas where `clone()` does not work, if they
+  /// have the module's parameters and buffers. Warns of children that replicas
+  /// share if it `warns`.
   /// Errors: throws kUnsupported if `master` cannot be cloned and there is no
   /// factory, kMismatch if the factory's module has other parameters.
   ReplicaSet(
       std::shared_ptr<torch::nn::Module> master,
       std::vector<c10::Device> devices,
-      ReplicaSetOptions options);
+      DataParallelOptions options,
+      ModuleFactory default_factory = {},
+      bool warns = true);
   ~ReplicaSet();
   ReplicaSet(ReplicaSet&&) noexcept;
   ReplicaSet& operator=(ReplicaSet&&) noexcept;
@@ -80,9 +71,15 @@ class ReplicaSet {
     return rows_;
   }
 
+  /// Where the graphs of replica `replica` end.
+  [[nodiscard]] const GraphEnds& ends(std::size_t replica) const noexcept {
+    return ends_[replica];
+  }
+
   /// Brings the first `used` replicas in line with the master: replaced
   /// children or parameters, memory, values, `requires_grad`, `train()`,
-  /// buffers. `traffic` counts what was sent.
+  /// buffers. One walk over the parameters, whose marks `check_unchanged`
+  /// compares. `traffic` counts what was sent.
   /// Errors: throws kMismatch if a tensor of the master is not on device 0, and
   /// ReplicaError for a copy that fails (out of memory); the next call makes up
   /// for it.
@@ -111,34 +108,53 @@ class ReplicaSet {
   /// registered: each replica has another one.
   void check_registered(std::size_t used) const;
 
-  /// Versions and addresses of a replica's parameters, to compare later.
-  [[nodiscard]] std::vector<std::uint64_t> fingerprint(
-      std::size_t replica) const;
-  /// Errors: throws kInvalidArgument that names the parameter if replica
-  /// `replica` no longer has the fingerprint `before`.
-  void check_unchanged(
-      std::size_t replica,
-      const std::vector<std::uint64_t>& before) const;
+  /// After forward of replica `replica`, in its thread.
+  /// Errors: throws kInvalidArgument that names a parameter that is not as
+  /// `follow` left it.
+  void check_unchanged(std::size_t replica) const;
 
  private:
+  /// Copies to one replica, and their rows.
+  struct Sending {
+    TensorList from = {};
+    TensorList to = {};
+    std::vector<std::size_t> rows = {};
+  };
+  /// A parameter of a replica, as forward finds it.
+  struct LeafMark {
+    const at::Tensor* leaf = nullptr;
+    SourceMark mark = {};
+    std::size_t row = 0;
+  };
+
   void make_replicas();
   void link(std::vector<ModuleParts> parts);
   void follow_structure();
   bool try_link_again();
   [[nodiscard]] bool graph_is_old() const;
-  void follow_flags(std::size_t replica);
   Moved follow_parameters(std::size_t replica);
+  void bring(
+      std::size_t row,
+      std::size_t replica,
+      Sending& changed,
+      Sending& as_before);
+  void follow_modes(std::size_t replica);
   Moved follow_buffers(std::size_t replica);
-  void check_devices() const;
+  void check_device(const std::string& name, const at::Tensor& tensor) const;
 
   std::vector<c10::Device> devices_;
-  ReplicaSetOptions options_;
+  DataParallelOptions options_;
+  ModuleFactory default_factory_;
+  bool warns_ = true;
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
   std::vector<StandIns> stand_ins_;
   bool shares_children_ = false;
   // Of each replica; the master's come first.
   std::vector<ModuleParts> parts_;
   std::vector<ParameterRow> rows_;
+  std::vector<GraphEnds> ends_;
+  // [replica][leaf]
+  std::vector<std::vector<LeafMark>> marks_;
   // [replica][row]: what the replica's copy was made from.
   std::vector<std::vector<SourceMark>> sent_;
   // [replica][place in the master's parts]

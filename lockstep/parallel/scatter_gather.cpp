@@ -68,6 +68,9 @@ at::Tensor send(
     c10::Device device,
     std::size_t place,
     std::span<const c10::Stream> streams) {
+  if (part.device() == device) {
+    return part;
+  }
   if (streams.empty() || !part.is_cpu() || part.requires_grad()) {
     return part.to(device);
   }
@@ -133,7 +136,7 @@ gather(const TensorList& parts, c10::Device device, std::int64_t dim) {
   TensorList here;
   here.reserve(parts.size());
   for (const at::Tensor& part : parts) {
-    here.push_back(part.to(device));
+    here.push_back(part.device() == device ? part : part.to(device));
   }
   const bool all_scalars = std::ranges::all_of(here, [](const at::Tensor& t) {
     return t.dim() == 0;

@@ -4,13 +4,12 @@
 // they call is one object.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstddef>
-#include <mutex>
 
 namespace lockstep::parallel {
 
-/// Threads: all tasks 0 .. n of a job take their turn, each in its own thread.
+/// Threads: all tasks 0 .. n of a job take their turn.
 class Turns {
  public:
   /// Where not `in_order`, nobody waits.
@@ -20,17 +19,14 @@ class Turns {
   class Mine {
    public:
     Mine(Turns& turns, std::size_t index) : turns_(turns) {
-      if (turns.in_order_) {
-        std::unique_lock lock(turns.mutex_);
-        turns.ended_.wait(lock, [&] { return turns.next_ == index; });
+      std::size_t next = 0;
+      while (turns.in_order_ && (next = turns.next_.load()) != index) {
+        turns.next_.wait(next);
       }
     }
     ~Mine() {
-      if (turns_.in_order_) {
-        const std::lock_guard lock(turns_.mutex_);
-        ++turns_.next_;
-        turns_.ended_.notify_all();
-      }
+      ++turns_.next_;
+      turns_.next_.notify_all();
     }
     Mine(const Mine&) = delete;
     Mine& operator=(const Mine&) = delete;
@@ -41,9 +37,7 @@ class Turns {
 
  private:
   bool in_order_;
-  std::size_t next_ = 0;
-  std::mutex mutex_ = {};
-  std::condition_variable ended_ = {};
+  std::atomic<std::size_t> next_ = 0;
 };
 
 } // namespace lockstep::parallel

@@ -21,10 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A bit longer than the caller's own part of a very small step. Longer gains
-// little: on a busy machine, where both threads may share a core, a wait that
-// ends asleep has lost this much.
-constexpr std::chrono::microseconds kAwake{30};
+// Note [Waiting]
+constexpr std::chrono::microseconds kAwake{100};
 
 // Cores that this process may use, which containers and taskset restrict.
 std::size_t usable_cores() {
@@ -46,16 +44,17 @@ void wait_while(
     const std::atomic<std::uint32_t>& word,
     std::uint32_t old,
     std::chrono::nanoseconds awake) {
-  constexpr int kLooksPerClock = 64;
+  constexpr int kLooksPerYield = 64;
   if (awake.count() > 0) {
     const Clock::time_point end = Clock::now() + awake;
     do {
-      for (int i = 0; i < kLooksPerClock; ++i) {
+      for (int i = 0; i < kLooksPerYield; ++i) {
         if (word.load() != old) {
           return;
         }
         pause();
       }
+      std::this_thread::yield();
     } while (Clock::now() < end);
   }
   word.wait(old);
@@ -121,9 +120,16 @@ WorkerPool::~WorkerPool() {
 void WorkerPool::stop() {
   stop_.store(true);
   for (Worker& worker : workers_) {
-    worker.ticket.fetch_add(1);
-    worker.ticket.notify_one();
+    worker.offer.fetch_add(1);
+    worker.offer.notify_one();
   }
+}
+
+// Task `index` is done by one thread: its own, or the caller's.
+bool WorkerPool::take(std::size_t index) {
+  std::uint32_t offer = workers_[index].offer.load();
+  return offer % 2 == 1 &&
+         workers_[index].offer.compare_exchange_strong(offer, offer + 1);
 }
 
 void WorkerPool::finish_one() {
@@ -151,7 +157,6 @@ void WorkerPool::perform(std::size_t index) {
   const Inside here{.pool = this, .outer = callers_inside_};
   const Inside* const before = std::exchange(inside, &here);
   try {
-    const ThreadStateGuard guard(state_);
     (*task_)(index);
   } catch (...) {
     workers_[index].error = std::current_exception();
@@ -165,16 +170,20 @@ void WorkerPool::loop(std::size_t index) {
   // also over a number that the thread set before: ask first.
   static_cast<void>(at::get_num_threads());
   at::set_num_threads(intra_op_threads_);
-  std::uint32_t done = worker.ticket.load();
+  const ThreadState idle = ThreadState::capture();
   finish_one();
   while (true) {
-    wait_while(worker.ticket, done, awake_);
-    ++done;
-    if (stop_.load()) {
+    const std::uint32_t seen = worker.offer.load();
+    if (seen % 2 == 0) {
+      wait_while(worker.offer, seen, awake_);
+    } else if (stop_.load()) {
       return;
+    } else if (take(index)) {
+      state_.apply();
+      perform(index);
+      finish_one();
+      idle.apply();
     }
-    perform(index);
-    finish_one();
   }
 }
 
@@ -189,12 +198,20 @@ std::vector<std::exception_ptr> WorkerPool::run(
   task_ = &task;
   pending_.store(static_cast<std::uint32_t>(count - first));
   for (std::size_t i = first; i < count; ++i) {
-    workers_[i].ticket.fetch_add(1);
-    workers_[i].ticket.notify_one();
+    workers_[i].offer.fetch_add(1);
+    workers_[i].offer.notify_one();
   }
   if (first > 0) {
     const IntraOpThreadsGuard threads(intra_op_threads_);
     perform(0);
+    state_.restore();
+    for (std::size_t i = first; i < count; ++i) {
+      if (take(i)) {
+        perform(i);
+        state_.restore();
+        finish_one();
+      }
+    }
   }
   for (std::uint32_t left = pending_.load(); left != 0;
        left = pending_.load()) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Threads that live as long as the pool, for replicas that compute at the same
-// time. A job runs task(0) in the caller's thread and hands task(i) to thread
-// i, always the same i to the same thread; all compute under the caller's
-// thread-local state. It returns when all tasks have ended.
+// time. A job offers task(i) to thread i and runs task(0) in the caller's, all
+// under the caller's thread-local state. It returns when all tasks have ended.
 #pragma once
 
 #include <atomic>
@@ -19,12 +18,18 @@
 
 namespace lockstep::parallel {
 
-/// Note [The caller's thread]
-/// A pool of R has R - 1 threads of its own: waking a thread that sleeps costs
-/// more than a small net's whole forward pass, and R threads on R cores can
-/// afford to stay awake for a moment between two jobs. The caller's number of
-/// intra-op threads is another than the replicas'; where it cannot be set for
-/// one thread (intra_op_threads.h) the pool has R threads and the caller waits.
+/// Note [Waiting]
+/// Waking a thread that sleeps costs more than a small net's whole forward
+/// pass, and on a busy machine a woken thread gets a core milliseconds later.
+/// So nobody waits for a thread that has not begun:
+/// - A pool of R has R - 1 threads of its own; the caller's runs task 0, and
+///   then each other task that its thread has not taken yet.
+/// - A thread without work looks for the next job for 100 us, a little more
+///   than the caller's own part of a small step, then it sleeps. Between two
+///   looks it yields: a busy machine loses nothing to it.
+/// The caller's number of intra-op threads is another than the replicas'; where
+/// it cannot be set for one thread (intra_op_threads.h) the pool has R threads
+/// and the caller waits.
 
 /// Note [Inside a pool]
 /// A task that gave its own pool another job would wait for itself. Each thread
@@ -56,9 +61,9 @@ class WorkerPool {
     return intra_op_threads_;
   }
 
-  /// Runs task(0) .. task(count - 1) at the same time and waits for all; the
-  /// caller's thread is afterwards as it was. Returns what task i threw in
-  /// place i, null if nothing.
+  /// Runs task(0) .. task(count - 1), begun in this order, and waits for all;
+  /// the caller's thread is afterwards as it was. Tasks may wait for those
+  /// before them. Returns what task i threw in place i, null if nothing.
   /// Threads: jobs of several callers run one after the other.
   /// Errors: throws as `check_outside`.
   std::vector<std::exception_ptr> run(std::size_t count, const Task& task);
@@ -74,16 +79,18 @@ class WorkerPool {
     const Inside* outer = nullptr;
   };
 
-  // One cache line each: a worker waits on its own ticket only. The first has
-  // no thread if the caller's does its work.
+  // One cache line each: a worker waits on its own offer only. The first has no
+  // thread if the caller's does its work.
   struct alignas(64) Worker {
-    std::atomic<std::uint32_t> ticket{0};
+    // Odd: a task waits to be taken.
+    std::atomic<std::uint32_t> offer{0};
     std::exception_ptr error = {};
     std::jthread thread = {};
   };
 
   void start(std::size_t index);
   void loop(std::size_t index);
+  bool take(std::size_t index);
   void perform(std::size_t index);
   void finish_one();
   void stop();

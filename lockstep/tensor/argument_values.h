@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is no tensor in an argument, and whether forward changed it.
+// What forward can change of an argument, and whether it changed what is no
+// tensor in it.
 #pragma once
 
 #include <array>
@@ -26,6 +27,67 @@
 #include "lockstep/tensor/structure.h"
 
 namespace lockstep::structure {
+
+template <class F>
+struct ParametersOf;
+template <class R, class M, class... Ps>
+struct ParametersOf<R (M::*)(Ps...)> {
+  using Types = std::tuple<Ps...>;
+};
+template <class R, class M, class... Ps>
+struct ParametersOf<R (M::*)(Ps...) const> : ParametersOf<R (M::*)(Ps...)> {};
+
+/// The type of parameter `I` of `M::forward`; void where it is not one function
+/// but several, or a template.
+template <class M, std::size_t I>
+struct ParameterOf {
+  using Type = void;
+};
+template <class M, std::size_t I>
+  requires requires {
+    typename std::
+        tuple_element_t<I, typename ParametersOf<decltype(&M::forward)>::Types>;
+  }
+struct ParameterOf<M, I> {
+  using Type = std::
+      tuple_element_t<I, typename ParametersOf<decltype(&M::forward)>::Types>;
+};
+
+/// Whether parameter `I` of `M::forward` is known to be a `T&`.
+template <class M, std::size_t I, class P = typename ParameterOf<M, I>::Type>
+inline constexpr bool kIsReference =
+    std::is_lvalue_reference_v<P> &&
+    !std::is_const_v<std::remove_reference_t<P>>;
+
+/// Whether parameter `I` of `M::forward` is known to take a `T` without being
+/// able to change it: as a value or a `const T&`.
+template <
+    class M,
+    std::size_t I,
+    class T,
+    class P = typename ParameterOf<M, I>::Type>
+inline constexpr bool kIsRead =
+    !std::is_void_v<P> && !kIsReference<M, I> && !std::is_pointer_v<T> &&
+    std::is_convertible_v<const T&, P>;
+
+template <class T>
+inline constexpr bool kIsTensorPointer = false;
+template <>
+inline constexpr bool kIsTensorPointer<at::Tensor*> = true;
+template <>
+inline constexpr bool kIsTensorPointer<std::vector<at::Tensor>*> = true;
+
+template <class T>
+inline constexpr bool kIsWhole = false;
+template <class T>
+inline constexpr bool kIsWhole<Whole<T>> = true;
+
+/// An argument that is a variable of the caller, which forward may change.
+template <class Arg>
+inline constexpr bool kIsVariable =
+    std::is_lvalue_reference_v<Arg> &&
+    std::is_same_v<std::remove_reference_t<Arg>, std::decay_t<Arg>> &&
+    !kIsWhole<std::decay_t<Arg>>;
 
 /// Values whose changes can be seen.
 template <class T>

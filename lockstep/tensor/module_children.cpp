@@ -114,6 +114,16 @@ const torch::OrderedDict<std::string, at::Tensor>& own_parameters_of(
   return *Registered::tensors_of(module)[0];
 }
 
+const torch::OrderedDict<std::string, at::Tensor>& own_buffers_of(
+    const Module& module) {
+  return *Registered::tensors_of(module)[1];
+}
+
+const torch::OrderedDict<std::string, std::shared_ptr<Module>>& own_children_of(
+    const Module& module) {
+  return Registered::children_of(module);
+}
+
 void assign_module(Module& to, const std::shared_ptr<Module>& from) {
   Source source(from);
   Registered::assign_clone(to, source);

@@ -20,10 +20,15 @@ std::shared_ptr<torch::nn::Module> clone_tree(
     const torch::nn::Module& module,
     const std::optional<c10::Device>& device);
 
-/// The parameters that `module` registers itself; copies no name, as LibTorch's
-/// named_parameters() does. Ownership: the module's; defined or not.
+/// What `module` registers itself; copies nothing, as LibTorch's
+/// named_parameters(), named_buffers() and children() do. Ownership: the
+/// module's; tensors may be undefined.
 const torch::OrderedDict<std::string, at::Tensor>& own_parameters_of(
     const torch::nn::Module& module);
+const torch::OrderedDict<std::string, at::Tensor>& own_buffers_of(
+    const torch::nn::Module& module);
+const torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>&
+own_children_of(const torch::nn::Module& module);
 
 /// True for containers whose children are those of a list of their own.
 bool clones_another_list(const torch::nn::Module& module);

@@ -45,96 +45,76 @@ struct CallOutputs {
 [[noreturn]] void refuse_changed_value(std::size_t place);
 [[noreturn]] void refuse_tensor_pointer(std::size_t place);
 
-template <class F>
-struct ParametersOf;
-template <class R, class M, class... Ps>
-struct ParametersOf<R (M::*)(Ps...)> {
-  using Types = std::tuple<Ps...>;
+/// Where forward runs.
+struct Placement {
+  /// On the CPU alone.
+  bool is_direct = true;
+  /// On one device.
+  bool is_alone = true;
 };
-template <class R, class M, class... Ps>
-struct ParametersOf<R (M::*)(Ps...) const> : ParametersOf<R (M::*)(Ps...)> {};
-
-/// Whether parameter `I` of `M::forward` is a `T&`; false where it is not one
-/// function but several, or a template.
-template <class M, std::size_t I>
-constexpr bool is_reference_parameter() {
-  if constexpr (requires {
-                  typename std::tuple_element_t<
-                      I,
-                      typename ParametersOf<decltype(&M::forward)>::Types>;
-                }) {
-    using P = std::
-        tuple_element_t<I, typename ParametersOf<decltype(&M::forward)>::Types>;
-    return std::is_lvalue_reference_v<P> &&
-           !std::is_const_v<std::remove_reference_t<P>>;
-  } else {
-    return false;
-  }
-}
-
-template <class T>
-inline constexpr bool kIsTensorPointer = false;
-template <>
-inline constexpr bool kIsTensorPointer<at::Tensor*> = true;
-template <>
-inline constexpr bool kIsTensorPointer<std::vector<at::Tensor>*> = true;
-
-template <class T>
-inline constexpr bool kIsWhole = false;
-template <class T>
-inline constexpr bool kIsWhole<Whole<T>> = true;
-
-/// An argument that is a variable of the caller, which forward may change.
-template <class Arg>
-inline constexpr bool kIsVariable =
-    std::is_lvalue_reference_v<Arg> &&
-    std::is_same_v<std::remove_reference_t<Arg>, std::decay_t<Arg>> &&
-    !kIsWhole<std::decay_t<Arg>>;
 
 /// One call of forward of an `M`: see Note [Arguments that forward fills in].
-/// Ownership: borrows the caller's arguments.
+/// Ownership: borrows the caller's arguments. They are copied for who could
+/// change them, or has a shard in them, and for no one else.
 template <class M, class... Args>
 class CallerArguments {
  public:
-  using Inputs = std::tuple<std::decay_t<Args>...>;
+  static constexpr std::size_t kCount = sizeof...(Args);
 
-  CallerArguments(
-      bool is_direct,
-      bool is_alone,
-      std::remove_reference_t<Args>&... args)
-      : is_direct_(is_direct), is_alone_(is_alone), args_(args...) {
-    if (!is_alone) {
+  CallerArguments(Placement placement, std::remove_reference_t<Args>&... args)
+      : is_direct_(placement.is_direct),
+        is_alone_(placement.is_alone),
+        args_(args...) {
+    if (!is_alone_) {
       each([&]<std::size_t... I>(std::index_sequence<I...>) {
         (check_pointer<I>(), ...);
       });
     }
   }
 
-  /// What forward gets: the caller's variables, or those of a replica.
-  std::tuple<std::decay_t<Args>&...> to_call(Inputs& own) {
+  /// The tensors in all arguments.
+  [[nodiscard]] TensorList tensors() const {
+    TensorList all;
+    each([&]<std::size_t... I>(std::index_sequence<I...>) {
+      (add_tensors<I>(all), ...);
+    });
+    return all;
+  }
+
+  /// The module's forward with the caller's arguments.
+  auto call_plain(M& module) {
     return each([&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::tuple<std::decay_t<Args>&...>(variable<I>(own)...);
+      Copies own;
+      (copy_one<I>(0, own), ...);
+      return module.forward(argument<I>(own)...);
     });
   }
 
-  /// Adds what forward has put into `own`, which was `given` before, to the
-  /// outputs of replica `index`. Threads: each replica calls it at once.
+  /// Forward of replica `index` with `shards` in place of the tensors, in an
+  /// argument that it can change in copies of its own. `outputs` are the
+  /// result's tensors and what forward has put into arguments.
+  /// Threads: each replica calls it at once.
   /// Errors: throws kUnsupported for a changed value of one of several
   /// replicas.
-  void collect(
+  auto call(
+      M& module,
       std::size_t index,
-      const Inputs& own,
-      const Inputs& given,
+      const TensorList& shards,
       CallOutputs& outputs) {
-    if (index == 0) {
-      results_ = outputs.tensors.size();
-    }
-    each([&]<std::size_t... I>(std::index_sequence<I...>) {
-      (collect_one<I>(index, variable<I>(own), std::get<I>(given), outputs),
-       ...);
-      if (index == 0 && std::ranges::any_of(changes_, &Change::is_any)) {
-        own_.emplace(variable<I>(own)...);
+    return each([&]<std::size_t... I>(std::index_sequence<I...>) {
+      Copies own;
+      [[maybe_unused]] std::array<Before, kCount> before;
+      [[maybe_unused]] auto next = shards.begin();
+      (begin_one<I>(index, own, next, before[I]), ...);
+      auto result = module.forward(argument<I>(own)...);
+      outputs = {
+          .tensors = structure::flatten(result),
+          .form = structure::describe(result)};
+      if (index == 0) {
+        results_ = outputs.tensors.size();
       }
+      (collect_one<I>(index, own, before[I], outputs), ...);
+      return result;
     });
   }
 
@@ -152,7 +132,28 @@ class CallerArguments {
  private:
   template <std::size_t I>
   using Argument = std::tuple_element_t<I, std::tuple<Args...>>;
+  template <std::size_t I>
+  using Value = std::decay_t<Argument<I>>;
+  /// Those of one replica, where it does not get the caller's.
+  using Copies = std::tuple<std::optional<std::decay_t<Args>>...>;
 
+  template <std::size_t I>
+  static constexpr bool kReads = kIsRead<M, I, Value<I>>;
+  /// What forward puts there comes back.
+  template <std::size_t I>
+  static constexpr bool kIsFilled = kIsVariable<Argument<I>> && !kReads<I>;
+  /// Whether the caller's own object can be given to forward.
+  template <std::size_t I>
+  static constexpr bool kCanBorrow =
+      !std::is_array_v<std::remove_reference_t<Argument<I>>> &&
+      (kReads<I> || kIsVariable<Argument<I>> ||
+       !std::is_lvalue_reference_v<Argument<I>>);
+
+  /// Of a variable, before forward.
+  struct Before {
+    TensorList tensors = {};
+    std::string form = {};
+  };
   /// Of replica 0: for each tensor of the argument the place of the caller's
   /// that it still is, or -1.
   struct Change {
@@ -166,43 +167,90 @@ class CallerArguments {
   }
 
   template <std::size_t I>
+  void add_tensors(TensorList& all) const {
+    if constexpr (kHasTensors<Value<I>>) {
+      const Value<I>& given = std::get<I>(args_);
+      visit_tensors(given, [&all](const at::Tensor& t) { all.push_back(t); });
+    }
+  }
+
+  template <std::size_t I>
   void check_pointer() const {
-    if constexpr (kIsTensorPointer<std::tuple_element_t<I, Inputs>>) {
-      const std::tuple_element_t<I, Inputs> pointer = std::get<I>(args_);
+    if constexpr (kIsTensorPointer<Value<I>>) {
+      const Value<I> pointer = std::get<I>(args_);
       if (pointer != nullptr) {
         refuse_tensor_pointer(I);
       }
     }
   }
 
-  /// `Own` is Inputs, const or not.
-  template <std::size_t I, class Own>
-  decltype(auto) variable(Own& own) {
-    using Variable = std::remove_reference_t<decltype(std::get<I>(own))>;
-    if constexpr (kIsVariable<Argument<I>>) {
-      if (is_direct_) {
-        return static_cast<Variable&>(std::get<I>(args_));
+  template <std::size_t I>
+  [[nodiscard]] bool borrows(std::size_t index) const {
+    if constexpr (!kCanBorrow<I>) {
+      return false;
+    } else if constexpr (kHasTensors<Value<I>>) {
+      return is_direct_;
+    } else {
+      return is_alone_ || (kReads<I> && index == 0);
+    }
+  }
+
+  template <std::size_t I>
+  void copy_one(std::size_t index, Copies& own) const {
+    if (!borrows<I>(index)) {
+      std::get<I>(own).emplace(std::get<I>(args_));
+    }
+  }
+
+  /// What forward gets.
+  template <std::size_t I>
+  auto& argument(Copies& own) {
+    using Given = std::conditional_t<kReads<I>, const Value<I>, Value<I>>;
+    if constexpr (kCanBorrow<I>) {
+      if (!std::get<I>(own)) {
+        return static_cast<Given&>(std::get<I>(args_));
       }
     }
-    return static_cast<Variable&>(std::get<I>(own));
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): `copy_one` made it
+    return static_cast<Given&>(*std::get<I>(own));
+  }
+
+  template <std::size_t I>
+  void begin_one(
+      std::size_t index,
+      Copies& own,
+      TensorList::const_iterator& next,
+      Before& before) {
+    copy_one<I>(index, own);
+    if constexpr (kHasTensors<Value<I>>) {
+      if (auto& copy = std::get<I>(own); copy && !is_direct_) {
+        visit_tensors(*copy, [&next](at::Tensor& t) { t = *next++; });
+      }
+      if constexpr (kIsFilled<I>) {
+        before = {
+            .tensors = structure::flatten(argument<I>(own)),
+            .form = structure::describe(argument<I>(own))};
+      }
+    }
   }
 
   template <class T>
-  static Change change_of(const T& own, const T& given) {
+  static Change change_of(const T& own, const Before& before) {
     Change change;
     // With its namespace: `at::flatten` would take a tensor.
     const TensorList now = structure::flatten(own);
-    const TensorList before = structure::flatten(given);
+    const std::size_t count = before.tensors.size();
     // Names, too.
-    change.is_any = now.size() != before.size() ||
-                    structure::describe(own) != structure::describe(given);
+    change.is_any =
+        now.size() != count || structure::describe(own) != before.form;
     for (std::size_t k = 0; k < now.size(); ++k) {
       std::ptrdiff_t place = -1;
-      for (std::size_t j = 0; j < before.size() && place < 0; ++j) {
+      for (std::size_t j = 0; j < count && place < 0; ++j) {
         // The same place first: several may be the same tensor.
-        const std::size_t at = (k + j) % before.size();
-        place =
-            now[k].is_same(before[at]) ? static_cast<std::ptrdiff_t>(at) : -1;
+        const std::size_t at = (k + j) % count;
+        place = now[k].is_same(before.tensors[at])
+                    ? static_cast<std::ptrdiff_t>(at)
+                    : -1;
       }
       change.is_any = change.is_any || place != static_cast<std::ptrdiff_t>(k);
       change.places.push_back(place);
@@ -210,56 +258,62 @@ class CallerArguments {
     return change;
   }
 
-  template <std::size_t I, class T>
+  template <std::size_t I>
   void collect_one(
       std::size_t index,
-      const T& own,
-      const T& given,
+      Copies& copies,
+      const Before& before,
       CallOutputs& outputs) {
-    if constexpr (!kIsVariable<Argument<I>>) {
-      return;
-    } else if constexpr (kHasTensors<T>) {
-      Change change = change_of(own, given);
-      const bool gives_values = is_alone_ && !is_direct_;
-      change.is_any =
-          change.is_any || (gives_values && !Values(own).is_empty());
-      if (index == 0) {
-        changes_[I] = change;
-      }
-      if (!is_alone_) {
-        check_values<I>(own, given, change.is_any);
-      }
-      if (!change.is_any) {
-        return;
-      }
-      outputs.form += ", argument " + std::to_string(I) + ": " + describe(own);
-      const TensorList now = structure::flatten(own);
-      for (std::size_t k = 0; k < now.size(); ++k) {
-        outputs.form += " " + std::to_string(change.places[k]);
-        if (change.places[k] < 0) {
-          outputs.tensors.push_back(now[k]);
+    if constexpr (kIsFilled<I>) {
+      const Value<I>& own = argument<I>(copies);
+      bool is_any = false;
+      if constexpr (kHasTensors<Value<I>>) {
+        Change change = change_of(own, before);
+        const bool gives_values = is_alone_ && !is_direct_;
+        change.is_any =
+            change.is_any || (gives_values && !Values(own).is_empty());
+        is_any = change.is_any;
+        if (is_any) {
+          add_changed(I, own, change, outputs);
+        }
+        if (index == 0) {
+          changes_[I] = std::move(change);
         }
       }
-    } else if (!is_alone_) {
-      check_values<I>(own, given, false);
-    } else if (!is_direct_) { // else it is the caller's
-      if constexpr (kIsComparable<T>) {
-        changes_[I].is_any = is_other(own, given);
-      } else {
-        changes_[I].is_any = is_reference_parameter<M, I>();
+      if (!is_alone_) {
+        check_values<I>(own, is_any);
+      }
+      if (index == 0 && is_any && !is_direct_) {
+        std::get<I>(filled_) = std::move(std::get<I>(copies));
+      }
+    }
+  }
+
+  template <class T>
+  static void add_changed(
+      std::size_t place,
+      const T& own,
+      const Change& change,
+      CallOutputs& outputs) {
+    outputs.form += ", argument " + std::to_string(place) + ": ";
+    outputs.form += structure::describe(own);
+    const TensorList now = structure::flatten(own);
+    for (std::size_t k = 0; k < now.size(); ++k) {
+      outputs.form += " " + std::to_string(change.places[k]);
+      if (change.places[k] < 0) {
+        outputs.tensors.push_back(now[k]);
       }
     }
   }
 
   /// Of one of several replicas: what is no tensor in an argument.
-  template <std::size_t I, class T>
-  void check_values(const T& own, const T& given, bool is_given_back) const {
+  template <std::size_t I>
+  void check_values(const Value<I>& own, bool is_given_back) const {
     const Values now(own);
-    if (now.is_other_than(Values(given))) {
+    if (now.is_other_than(Values(std::get<I>(args_)))) {
       refuse_changed_value(I);
     }
-    if (now.has_unknown() &&
-        (is_given_back || is_reference_parameter<M, I>())) {
+    if (now.has_unknown() && (is_given_back || kIsReference<M, I>)) {
       TORCH_WARN_ONCE(
           "forward takes argument ",
           I,
@@ -271,29 +325,27 @@ class CallerArguments {
 
   template <std::size_t I>
   void take_one(TensorList::iterator& next) {
-    using T = std::tuple_element_t<I, Inputs>;
-    if constexpr (kIsVariable<Argument<I>> && std::is_copy_assignable_v<T>) {
+    using T = Value<I>;
+    if constexpr (
+        kIsFilled<I> && kHasTensors<T> && std::is_copy_assignable_v<T>) {
       const Change& change = changes_[I];
-      if (!change.is_any || !own_) {
+      if (!change.is_any) {
         return;
       }
       T& target = std::get<I>(args_);
-      T& source = std::get<I>(*own_);
-      if constexpr (kHasTensors<T>) {
-        // The caller's own variable was changed already.
-        const TensorList left =
-            structure::flatten(is_direct_ ? source : target);
-        TensorList tensors;
-        for (std::size_t k = 0; k < change.places.size(); ++k) {
-          const std::ptrdiff_t place = change.places[k];
-          const std::size_t at =
-              is_direct_ ? k : static_cast<std::size_t>(place);
-          tensors.push_back(place < 0 ? *next++ : left[at]);
-        }
-        target = rebuild(std::move(source), tensors);
-      } else {
-        target = source;
+      const TensorList left = structure::flatten(target);
+      if (auto& filled = std::get<I>(filled_)) {
+        target = std::move(*filled);
       }
+      std::size_t k = 0;
+      visit_tensors(target, [&](at::Tensor& tensor) {
+        const std::ptrdiff_t place = change.places[k++];
+        if (place < 0) {
+          tensor = *next++;
+        } else if (!is_direct_) { // else it is the caller's
+          tensor = left[static_cast<std::size_t>(place)];
+        }
+      });
     }
   }
 
@@ -301,8 +353,8 @@ class CallerArguments {
   bool is_alone_;
   std::tuple<std::remove_reference_t<Args>&...> args_;
   std::size_t results_ = 0;
-  std::optional<Inputs> own_ = {};
-  std::array<Change, sizeof...(Args)> changes_ = {};
+  Copies filled_ = {};
+  std::array<Change, kCount> changes_ = {};
 };
 
 } // namespace lockstep::structure

@@ -4,6 +4,7 @@
 // scatter, gather, the device threads of backward; and NCCL on one GPU.
 #include "lockstep/device/nccl.h"
 #include "lockstep/device/streams.h"
+#include "lockstep/parallel/broadcast.h"
 #include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/replica_error.h"
 #include "lockstep/parallel/replica_group.h"
@@ -42,9 +43,7 @@ std::vector<at::Tensor> pass_over(
   torch::manual_seed(7);
   auto net = test::mlp();
   net->to(devices.front());
-  ReplicaGroup group(
-      net.ptr(),
-      {.devices = devices, .connected_graph = connected});
+  ReplicaGroup group(net.ptr(), devices, {.connected_graph = connected});
   at::Tensor out = group.forward({images}, call_net).front();
   EXPECT_EQ(out.device(), devices.front());
   const at::Tensor labels = torch::arange(images.size(0)).remainder(10);
@@ -81,7 +80,7 @@ TEST_F(Replicas_CUDA, StatisticsAreThoseOfTheFirst) {
   net->to(kGpu);
   auto alone = std::dynamic_pointer_cast<nn::SequentialImpl>(net->clone());
   const at::Tensor images = test::images(8).to(kGpu);
-  ReplicaGroup group(net.ptr(), {.devices = kTwice});
+  ReplicaGroup group(net.ptr(), kTwice);
   for (int step = 0; step < 3; ++step) {
     group.forward({images}, call_net);
     alone->forward(images.slice(0, 0, 4));
@@ -102,7 +101,7 @@ TEST_F(Replicas_CUDA, ComputeInTheStreamOfTheCaller) {
 TEST_F(Replicas_CUDA, AnErrorNamesTheReplica) {
   auto net = test::mlp();
   net->to(kGpu);
-  ReplicaGroup group(net.ptr(), {.devices = kTwice});
+  ReplicaGroup group(net.ptr(), kTwice);
   try {
     group.forward({torch::ones({4, 1, 9, 9})}, call_net);
     FAIL() << "no error";

@@ -16,7 +16,7 @@ auto in_thread(F look) {
   const ThreadState state = ThreadState::capture();
   decltype(look()) result{};
   std::thread([&] {
-    const ThreadStateGuard guard(state);
+    state.apply();
     result = look();
   }).join();
   return result;
@@ -63,16 +63,24 @@ TEST(ThreadState, CarriesTheTreatmentOfDenormals) {
   EXPECT_GT(in_thread(doubled_denormal), 0.0F);
 }
 
-TEST(ThreadStateGuard, RestoresTheThreadsOwnState) {
-  const ThreadState outer = ThreadState::capture();
-  {
-    const torch::NoGradGuard no_grad;
-    {
-      const ThreadStateGuard guard(outer);
-      EXPECT_TRUE(torch::GradMode::is_enabled());
-    }
-    EXPECT_FALSE(torch::GradMode::is_enabled());
-  }
+TEST(ThreadState, IsRestoredWhereATaskChangedIt) {
+  const ThreadState before = ThreadState::capture();
+  at::GradMode::set_enabled(false);
+  before.restore();
+  EXPECT_TRUE(torch::GradMode::is_enabled());
+
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  before.restore();
+  EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+
+  const at::ScalarType dtype = at::autocast::get_autocast_dtype(at::kCPU);
+  at::autocast::set_autocast_dtype(at::kCPU, at::kHalf);
+  before.restore();
+  EXPECT_EQ(at::autocast::get_autocast_dtype(at::kCPU), dtype);
+
+  at::globalContext().setFlushDenormal(true);
+  before.restore();
+  EXPECT_GT(doubled_denormal(), 0.0F);
 }
 
 } // namespace

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/parallel/intra_op_threads.h"
 #include "lockstep/parallel/worker_pool.h"
 
 namespace lockstep::parallel {
@@ -80,65 +79,6 @@ TEST(GradientSum, UndefinedCountsAsZero) {
   const auto sums = sum_in_replica_order(&pool, std::move(gradients));
   EXPECT_TRUE(torch::equal(sums[0], torch::full({2}, 2.0F)));
   EXPECT_FALSE(sums[1].defined());
-}
-
-TEST(WorkerPool, EachTaskHasItsOwnThreadForEver) {
-  WorkerPool pool(4, 1);
-  std::vector<std::thread::id> first(4);
-  pool.run(4, [&](std::size_t i) { first[i] = std::this_thread::get_id(); });
-  EXPECT_EQ(
-      first[0] == std::this_thread::get_id(),
-      IntraOpThreadsGuard::is_available());
-  for (int round = 0; round < 100; ++round) {
-    std::vector<std::thread::id> now(4);
-    pool.run(3, [&](std::size_t i) { now[i] = std::this_thread::get_id(); });
-    for (std::size_t i = 0; i < 3; ++i) {
-      ASSERT_EQ(now[i], first[i]);
-    }
-    EXPECT_EQ(now[3], std::thread::id());
-  }
-}
-
-TEST(WorkerPool, ErrorsStayWithTheirTask) {
-  WorkerPool pool(3, 1);
-  const auto errors = pool.run(3, [](std::size_t i) {
-    if (i == 1) {
-      throw std::runtime_error("one");
-    }
-  });
-  EXPECT_EQ(errors[0], nullptr);
-  EXPECT_NE(errors[1], nullptr);
-  EXPECT_EQ(errors[2], nullptr);
-  EXPECT_EQ(pool.run(3, [](std::size_t) {})[1], nullptr);
-}
-
-TEST(WorkerPool, TheCallersStateIsAsItWas) {
-  WorkerPool pool(2, 1);
-  const torch::AutoGradMode with_gradients(true);
-  const auto errors = pool.run(2, [](std::size_t) {
-    at::GradMode::set_enabled(false);
-    throw std::runtime_error("in the middle");
-  });
-  EXPECT_NE(errors[0], nullptr);
-  EXPECT_TRUE(at::GradMode::is_enabled());
-}
-
-TEST(WorkerPool, CallersTakeTurns) {
-  WorkerPool pool(2, 1);
-  std::atomic<int> inside{0};
-  std::atomic<int> most{0};
-  const auto job = [&] {
-    for (int i = 0; i < 50; ++i) {
-      pool.run(2, [&](std::size_t) {
-        most = std::max(most.load(), ++inside);
-        --inside;
-      });
-    }
-  };
-  std::thread other(job);
-  job();
-  other.join();
-  EXPECT_LE(most.load(), 2);
 }
 
 } // namespace

@@ -18,7 +18,7 @@ std::vector<ParameterRow> rows_of(const std::vector<at::Tensor>& parameters) {
 
 ReplicaPass pass_of(TensorList outputs, const std::vector<ParameterRow>& rows) {
   ReplicaPass pass{.outputs = std::move(outputs)};
-  find_exits(pass, rows, 0);
+  find_exits(pass, GraphEnds(rows, 0));
   return pass;
 }
 

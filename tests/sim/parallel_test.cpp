@@ -228,9 +228,7 @@ TEST(SimDataParallel, UnbalancedDevicesAreWarnedOf) {
 TEST(SimDataParallel, MixedTypesAreRefused) {
   EXPECT_THAT(
       message_of([] {
-        const ReplicaGroup group(
-            Where().ptr(),
-            {.devices = {sim(0), torch::Device("cpu")}});
+        const ReplicaGroup group(Where().ptr(), {sim(0), torch::Device("cpu")});
       }),
       HasSubstr("expected devices of one type"));
 }
