@@ -12,7 +12,7 @@
 #include <torch/torch.h>
 
 #include "bench/serve.h"
-#include "lockstep/kernels/convolution_times.h"
+#include "lockstep/kernels/install.h"
 #include "lockstep/tensor/host_memory.h"
 #include "lockstep/tensor/memory_format.h"
 

@@ -14,7 +14,6 @@
 #include "cli_train/tune.h"
 #include "cli_train/tune_report.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/kernels/install.h"
 #include "lockstep/report/console.h"
 #include "lockstep/train/precision.h"
 #include "lockstep/train/settings/commands.h"

@@ -8,7 +8,7 @@
 #include <ATen/ops/randn.h>
 
 #include "lockstep/device/autocast.h"
-#include "lockstep/kernels/install.h"
+#include "lockstep/tensor/kernel_choice.h"
 #include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::cli_train {
@@ -17,8 +17,7 @@ BenchJob::BenchJob(const BenchRequest& request, const std::string& kernels)
     : net_(make_requested(request.model)),
       optimizer_(net_->parameters(), {.lr = 1e-4, .momentum = 0.9}),
       is_autocast_(request.amp != "off"),
-      has_channels_last_(
-          request.channels_last || kernels::want_channels_last(kernels)) {
+      has_channels_last_(request.channels_last || want_channels_last(kernels)) {
   if (has_channels_last_) {
     // Images come packed, as from a loader.
     to_memory_format(*net_, at::MemoryFormat::ChannelsLast);

@@ -11,8 +11,8 @@
 
 #include "cli_train/bench_job.h"
 #include "cli_train/machine_peak.h"
-#include "lockstep/kernels/install.h"
 #include "lockstep/models/summary.h"
+#include "lockstep/tensor/kernel_choice.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -28,7 +28,7 @@ double seconds_of(const std::function<void()>& work) {
 /// Observes steps for the sake of their layers.
 void observe(BenchJob& job, std::int64_t steps, BenchSide& side) {
   LayerClock clock(job.net());
-  kernels::install_choice(side.kernels);
+  choose_kernels(side.kernels);
   for (std::int64_t step = 0; step < steps; ++step) {
     clock.observe([&] { job.make_gradients(); });
     side.update_seconds += seconds_of([&] { job.update(); });
@@ -88,7 +88,7 @@ BenchResult run_bench(
   for (std::int64_t step = 0; step < kWarmUps + request.steps; ++step) {
     progress(step, all);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      kernels::install_choice(request.kernels[i]);
+      choose_kernels(request.kernels[i]);
       const double took = seconds_of([&] {
         jobs[i].make_gradients();
         jobs[i].update();

@@ -15,6 +15,7 @@
 #include "lockstep/base/answer.h"
 #include "lockstep/base/program_text.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/kernels/install.h"
 #include "lockstep/launch/error_file.h"
 #include "lockstep/tensor/host_memory.h"
 #include "lockstep/train/settings/commands.h"
@@ -76,6 +77,7 @@ int main(int argc, char** argv) {
   lockstep::launch::install_error_file();
   const std::vector<std::string> args(argv + 1, argv + argc);
   try {
+    lockstep::kernels::install(); // and `--kernels` has a choice
     return lockstep::cli_train::run_command(args);
   } catch (const lockstep::Exception& error) {
     lockstep::launch::write_error_file(error);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli_train/bench_request.h"
-#include "lockstep/kernels/convolution_times.h"
+#include "lockstep/kernels/install.h"
 
 namespace lockstep::cli_train {
 

@@ -6,11 +6,12 @@
 #include "cli_train/bench_text.h"
 #include "lockstep/base/answer.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/kernels/convolution_ways.h"
+#include "lockstep/kernels/install.h"
 
 namespace lockstep::cli_train {
 namespace {
 
+using kernels::kWays;
 using kernels::WayTime;
 using kernels::WayTimes;
 
@@ -19,14 +20,6 @@ constexpr std::array<std::string_view, 3> kPassNames{
     "forward",
     "input gradient",
     "weight gradient"};
-
-// The columns.
-constexpr std::array<std::string_view, 4> kWays{
-    "exact",
-    "winograd",
-    "direct",
-    "product"};
-static_assert(kWays.size() == 1 + kernels::kConvolutionWays.size());
 
 // How much longer than the best a choice may take before it is worth a look.
 constexpr double kTolerated = 1.1;

@@ -3,10 +3,10 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <optional>
 #include <utility>
 
+#include "lockstep/base/process.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/utc.h"
 
@@ -14,12 +14,10 @@ namespace lockstep {
 namespace {
 
 std::string owner_text() {
-  std::array<char, 256> host{};
-  static_cast<void>(::gethostname(host.data(), host.size() - 1));
   return format(
       "pid {} on {} since {}",
       static_cast<std::int64_t>(::getpid()),
-      host.data(),
+      host_name(),
       utc_text(utc_now()));
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <vector>
 
+#include "lockstep/base/shared_library.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -19,14 +20,14 @@ std::string name_of(int number) {
   if (driver == nullptr) {
     return "?";
   }
-  const auto device =
-      reinterpret_cast<int (*)(int*, int)>(::dlsym(driver, "cuDeviceGet"));
-  const auto name = reinterpret_cast<int (*)(char*, int, int)>(
-      ::dlsym(driver, "cuDeviceGetName"));
+  int (*device)(int*, int) = nullptr;
+  int (*name)(char*, int, int) = nullptr;
   int handle = 0;
   std::array<char, 256> text{};
   const bool is_known =
-      device != nullptr && name != nullptr && device(&handle, number) == 0 &&
+      find_function(driver, "cuDeviceGet", device) &&
+      find_function(driver, "cuDeviceGetName", name) &&
+      device(&handle, number) == 0 &&
       name(text.data(), static_cast<int>(text.size()), handle) == 0;
   return is_known ? text.data() : "?";
 }

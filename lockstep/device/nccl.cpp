@@ -14,6 +14,7 @@
 #include <c10/core/Stream.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shared_library.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/streams.h"
@@ -99,10 +100,8 @@ void* open_library(c10::DeviceType type) {
     library = ::dlopen(named != nullptr ? named : kLibrary, kMode);
   }
   if (library == nullptr) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps the text per thread
-    const char* const why = ::dlerror();
     unavailable(
-        format("NCCL does not load: {}", why == nullptr ? "" : why),
+        format("NCCL does not load: {}", loader_error()),
         format("install it, or set {} to its file", kLibraryVariable));
   }
   return library;
@@ -110,8 +109,7 @@ void* open_library(c10::DeviceType type) {
 
 template <class Function>
 void find(void* library, Function& function, const char* name) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr) {
+  if (!find_function(library, name, function)) {
     unavailable(
         format("the NCCL library has no {}", name),
         "use NCCL 2 or newer");

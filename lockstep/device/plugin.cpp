@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shared_library.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -22,12 +23,6 @@ constexpr const char* kPluginOp = "device.plugin";
 fs::path program_folder() {
   std::error_code error;
   return fs::read_symlink("/proc/self/exe", error).parent_path();
-}
-
-std::string loader_error() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps the text per thread
-  const char* text = dlerror();
-  return text == nullptr ? "unknown error" : text;
 }
 
 // A path, or a file name alone: then the system's loader looks for it in the

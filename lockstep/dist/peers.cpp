@@ -2,19 +2,17 @@
 #include "lockstep/dist/internal/peers.h"
 
 #include <poll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <climits>
 #include <fstream>
 #include <iterator>
 #include <utility>
 
 #include "lockstep/base/numbers.h"
+#include "lockstep/base/process.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::dist::internal {
@@ -27,29 +25,6 @@ std::string first_line(const char* path) {
   std::ifstream file(path);
   std::getline(file, line);
   return line;
-}
-
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  ::gethostname(name.data(), HOST_NAME_MAX);
-  return name.data();
-}
-
-// Ranks with the same one see each other's processes: this boot of the machine,
-// and the container.
-std::string host_id() {
-  std::array<char, 64> space{};
-  static_cast<void>(
-      !::readlink("/proc/self/ns/pid", space.data(), space.size() - 1));
-  return format(
-      "{} {}",
-      first_line("/proc/sys/kernel/random/boot_id"),
-      space.data());
-}
-
-Descriptor open_end(pid_t pid) {
-  // glibc 2.36 declares pidfd_open for C alone.
-  return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
 bool has_ended(const Descriptor& end) {
@@ -150,7 +125,7 @@ void Peers::attach() {
       const auto bytes = store_->get(key);
       attach_one(peers_[i], std::string(bytes.begin(), bytes.end()));
     }
-    has_remote_ |= !peers_[i].host_id.empty() && peers_[i].log == nullptr;
+    has_remote_ |= !peers_[i].host.empty() && peers_[i].log == nullptr;
   }
   if (has_remote_) {
     // A connection of its own: this one may be waiting for something else. Who
@@ -166,15 +141,14 @@ void Peers::attach_one(Peer& peer, const std::string& text) const {
   if (parts.size() != 4) {
     return;
   }
-  peer.host_id = parts[0];
   peer.host = parts[1];
   const auto pid = parse_number<pid_t>(parts[2], 1);
-  if (!pid || parts[0] != host_id()) {
+  if (!pid || parts[0].empty() || parts[0] != host_id()) {
     return;
   }
   peer.pid = *pid;
   if (peer.pid != ::getpid()) {
-    peer.end = open_end(peer.pid);
+    peer.end = process_handle(peer.pid);
   }
   peer.log = FlightLog::open(format("/proc/{}/fd/{}", peer.pid, parts[3]));
 }

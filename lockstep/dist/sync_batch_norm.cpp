@@ -19,13 +19,13 @@
 
 #include <ATen/ops/batch_norm_native.h>
 #include <c10/util/intrusive_ptr.h>
-#include <torch/library.h>
 #include <torch/nn/modules/batchnorm.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/dist/internal/group_impl.h"
 #include "lockstep/dist/internal/sync_norm.h"
+#include "lockstep/tensor/replaced_operators.h"
 
 namespace lockstep {
 namespace dist::internal {
@@ -58,6 +58,11 @@ class SyncLayers {
                 mark.getIntrusivePtr()),
             .module = module.weak_from_this(),
             .group = group.impl().weak_from_this()});
+  }
+
+  void clear() {
+    const std::scoped_lock lock(mutex_);
+    layers_.clear();
   }
 
   [[nodiscard]] std::optional<SyncLayer> find(const at::Tensor& mark) const {
@@ -146,25 +151,9 @@ at::Tensor batch_norm(
        .eps = eps});
 }
 
-void install_batch_norm() {
-  static const bool is_done = [] {
-    for (const auto key :
-         {c10::DispatchKey::AutogradCPU,
-          c10::DispatchKey::AutogradCUDA,
-          c10::DispatchKey::AutogradPrivateUse1}) {
-      // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): lives for ever
-      auto* const library = new torch::Library(
-          torch::Library::IMPL,
-          "aten",
-          key,
-          __FILE__,
-          __LINE__);
-      library->impl("batch_norm", &batch_norm);
-    }
-    return true;
-  }();
-  static_cast<void>(is_done);
-}
+OperatorSwitch sync_operators{
+    kSyncBatchNormOperators,
+    [](torch::Library& library) { library.impl("batch_norm", &batch_norm); }};
 
 /// What marks `module`; nothing if it is no BatchNorm.
 template <class Layer>
@@ -230,7 +219,7 @@ std::int64_t convert_sync_batchnorm(
     torch::nn::Module& module,
     const dist::ProcessGroup& group) {
   const dist::ProcessGroup used = dist::group_or_default(group);
-  dist::internal::install_batch_norm();
+  dist::internal::sync_operators.turn_on();
   std::int64_t count = dist::internal::convert_layer(module, "", used) ? 1 : 0;
   for (const auto& child : module.named_modules("", /*include_self=*/false)) {
     count += dist::internal::convert_layer(*child.value(), child.key(), used)
@@ -238,6 +227,11 @@ std::int64_t convert_sync_batchnorm(
                  : 0;
   }
   return count;
+}
+
+void uninstall_sync_batchnorm() {
+  dist::internal::sync_operators.turn_off();
+  dist::internal::sync_layers().clear();
 }
 
 } // namespace lockstep

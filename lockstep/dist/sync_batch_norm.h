@@ -28,9 +28,14 @@ namespace lockstep {
 /// Threads: call it before other threads use BatchNorm.
 /// Errors: throws kUnsupported (E_SYNC_BATCH_NORM) for a layer without weights
 /// and without running statistics; LibTorch itself refuses, on the rank
-/// concerned, a batch with one value per channel.
+/// concerned, a batch with one value per channel; E_OPERATORS if LibTorch's
+/// aten::batch_norm is another than ours was written for.
 std::int64_t convert_sync_batchnorm(
     torch::nn::Module& module,
     const dist::ProcessGroup& group = {});
+
+/// LibTorch's own aten::batch_norm again: every converted layer of the process
+/// is a plain one. Threads: as `convert_sync_batchnorm`.
+void uninstall_sync_batchnorm();
 
 } // namespace lockstep

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/kernels/batch_norm.h"
 
-#include <atomic>
 #include <tuple>
 #include <vector>
 
@@ -12,11 +11,10 @@
 #include <ATen/ops/zeros_like.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include "lockstep/kernels/cpu_norm.h"
 #include "lockstep/kernels/gpu_norm.h"
-#include "lockstep/tensor/replace_kernels.h"
+#include "lockstep/tensor/norm_relu.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -24,9 +22,6 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-std::atomic<bool> ours_in_use{false};
-thread_local Following* following = nullptr;
 
 // How profilers see that it was ours.
 constexpr const char* kNormName = "lockstep::batch_norm";
@@ -225,9 +220,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
         eps,
         cudnn_enabled);
   };
-  if (!ours_in_use) {
-    return libtorchs_way();
-  }
   const Call call{
       .x = input,
       .layer =
@@ -263,52 +255,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm_impl_index(
 
 } // namespace
 
-Following::Following(Tensor addend) : addend_(std::move(addend)) {
-  following = this;
-}
-
-Following::~Following() {
-  if (following == this) {
-    following = nullptr;
-  }
-}
-
-Following* Following::take() {
-  return std::exchange(following, nullptr);
-}
-
-Tensor Following::complete(Tensor normalised) const {
-  if (is_done_) {
-    return normalised;
-  }
-  if (addend_.defined()) {
-    normalised += addend_;
-  }
-  return normalised.relu_();
-}
-
-void use_batch_norms(bool are_ours) {
-  if (are_ours) {
-    static const bool are_added = [] {
-      const auto add = [](torch::Library& library) {
-        library.impl("_batch_norm_impl_index", &batch_norm_impl_index);
-      };
-      for (const c10::DispatchKey key :
-           {c10::DispatchKey::CPU, // of inference mode
-            c10::DispatchKey::AutogradCPU,
-            c10::DispatchKey::CUDA,
-            c10::DispatchKey::AutogradCUDA}) {
-        replace_kernels(add, key);
-      }
-      return true;
-    }();
-    static_cast<void>(are_added);
-  }
-  ours_in_use = are_ours;
-}
-
-bool are_batch_norms_ours() {
-  return ours_in_use;
+void add_batch_norms(torch::Library& library) {
+  library.impl("_batch_norm_impl_index", &batch_norm_impl_index);
 }
 
 } // namespace lockstep::kernels

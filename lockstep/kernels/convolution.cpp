@@ -19,7 +19,7 @@ namespace {
 using at::IntArrayRef;
 using at::Tensor;
 
-std::atomic<Convolutions> in_use{Convolutions::kTorch};
+std::atomic<bool> products_are_used{false};
 
 // Undefined if LibTorch's kernel is better.
 Tensor forward(
@@ -74,7 +74,7 @@ Tensor convolution(
     bool transposed,
     IntArrayRef output_padding,
     std::int64_t groups) {
-  if (in_use == Convolutions::kProducts && !transposed && groups == 1) {
+  if (products_are_used && !transposed && groups == 1) {
     Tensor output = forward(
         input,
         weight,
@@ -109,7 +109,6 @@ Gradients convolution_backward(
     IntArrayRef output_padding,
     std::int64_t groups,
     std::array<bool, 3> wanted) {
-  const Convolutions convolutions = in_use;
   const KernelSteps steps{
       .stride = stride,
       .padding = padding,
@@ -130,12 +129,12 @@ Gradients convolution_backward(
         output_padding,
         groups,
         outputs);
-    if (convolutions != Convolutions::kTorch && !transposed) {
+    if (!transposed) {
       clear_dead_taps(std::get<1>(found), input_part, steps);
     }
     return found;
   };
-  if (convolutions == Convolutions::kTorch || transposed || groups != 1) {
+  if (transposed || groups != 1) {
     return libtorchs_way(grad_output, input, weight, wanted);
   }
   const ConvolutionInputs inputs{
@@ -144,7 +143,7 @@ Gradients convolution_backward(
       .weight = weight,
       .steps = steps};
   Gradients found;
-  if (convolutions == Convolutions::kProducts) {
+  if (products_are_used) {
     found = gradients(inputs, wanted);
   }
   auto& [of_input, of_weight, of_bias] = found;
@@ -168,8 +167,8 @@ void add_convolutions(torch::Library& library) {
   library.impl("convolution_backward", &convolution_backward);
 }
 
-void use_convolutions(Convolutions convolutions) {
-  in_use = convolutions;
+void use_products(bool are_used) {
+  products_are_used = are_used;
 }
 
 } // namespace lockstep::kernels

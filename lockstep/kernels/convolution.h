@@ -16,13 +16,11 @@
 
 namespace lockstep::kernels {
 
-/// Whose convolutions a process computes on the CPU.
-enum class Convolutions { kTorch, kSameBits, kProducts };
-
 /// Adds both operations.
 void add_convolutions(torch::Library& library);
 
-/// Which kernels they are from now on. Threads: any.
-void use_convolutions(Convolutions convolutions);
+/// Whether they take ways that give other bits than LibTorch's, from now on.
+/// Threads: any.
+void use_products(bool are_used);
 
 } // namespace lockstep::kernels

@@ -9,20 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include <c10/util/ArrayRef.h>
+#include "lockstep/kernels/install.h"
 
 namespace lockstep::kernels {
-
-/// What is computed of a convolution.
-enum class Pass { kForward, kInputGradient, kWeightGradient };
-
-/// Where a convolution applies its kernel. Units: pixels, [height, width], or
-/// one number for both.
-struct KernelSteps {
-  at::IntArrayRef stride = {};
-  at::IntArrayRef padding = {};
-  at::IntArrayRef dilation = {};
-};
 
 /// Whether LibTorch takes them.
 bool are_valid(const KernelSteps& steps);

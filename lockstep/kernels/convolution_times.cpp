@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/convolution_times.h"
-
 #include <algorithm>
 #include <cstring>
 #include <ctime>
@@ -16,6 +14,7 @@
 #include <ATen/ops/randn_like.h>
 
 #include "lockstep/kernels/convolution_ways.h"
+#include "lockstep/kernels/install.h"
 #include "lockstep/kernels/weight_gradient.h"
 
 namespace lockstep::kernels {
@@ -28,6 +27,7 @@ constexpr std::array kPasses{
     Pass::kInputGradient,
     Pass::kWeightGradient};
 constexpr std::array<std::int64_t, 2> kNone{0, 0};
+static_assert(kWays.size() == 1 + kConvolutionWays.size());
 
 double now(clockid_t clock) {
   timespec time{};

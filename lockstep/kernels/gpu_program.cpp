@@ -10,6 +10,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shared_library.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::kernels {
@@ -96,19 +97,15 @@ void* open_library() {
   void* const library =
       ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps the text per thread
-    const char* const why = ::dlerror();
-    unavailable(format(
-        "CUDA's run-time compiler does not load: {}",
-        why == nullptr ? "" : why));
+    unavailable(
+        format("CUDA's run-time compiler does not load: {}", loader_error()));
   }
   return library;
 }
 
 template <class Function>
 void find(void* library, Function& function, const char* name) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr) {
+  if (!find_function(library, name, function)) {
     unavailable(format("CUDA has no {}: version 12 or newer is needed", name));
   }
 }

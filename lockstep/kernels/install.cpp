@@ -1,35 +1,60 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/kernels/install.h"
 
+#include "lockstep/base/strings.h"
 #include "lockstep/kernels/batch_norm.h"
 #include "lockstep/kernels/convolution.h"
-#include "lockstep/tensor/replace_kernels.h"
+#include "lockstep/tensor/kernel_choice.h"
+#include "lockstep/tensor/norm_relu.h"
+#include "lockstep/tensor/replaced_operators.h"
 
 namespace lockstep::kernels {
+namespace {
 
-void install(const InstallOptions& options) {
-  static const bool are_added = [] {
-    replace_kernels(&add_convolutions);
-    return true;
-  }();
-  static_cast<void>(are_added);
-  use_batch_norms(options.batch_norm);
-  use_convolutions(
-      options.convolution ? Convolutions::kProducts : Convolutions::kSameBits);
-}
+OperatorSwitch convolutions{kConvolutionOperators, &add_convolutions};
+OperatorSwitch batch_norms{kBatchNormOperators, &add_batch_norms};
 
-void uninstall() {
-  use_batch_norms(false);
-  use_convolutions(Convolutions::kTorch);
-}
-
-void install_choice(std::string_view choice) {
+void choose(std::string_view choice) {
   if (choice == "torch") {
     uninstall();
   } else {
     const bool are_ours = choice == "lockstep";
     install({.convolution = are_ours, .batch_norm = are_ours});
   }
+}
+
+// A change of the rules by which ways are chosen, or of the order of a norm's
+// sums, changes its part: the same program may compute other bits, and a run
+// keeps what it began with.
+constexpr OwnKernels kOwnKernels{
+    .choose = &choose,
+    .rules = "products 3, direct 3, winograd 2, norms 1"};
+
+} // namespace
+
+void install(const InstallOptions& options) {
+  set_own_kernels(kOwnKernels);
+  if (options.batch_norm) {
+    batch_norms.turn_on();
+  } else {
+    batch_norms.turn_off();
+  }
+  set_norms_followed(options.batch_norm);
+  const std::string found = signature_differences(kConvolutionOperators);
+  if (!options.convolution && !found.empty()) {
+    TORCH_WARN_ONCE(format(
+        "LibTorch's own convolutions are used, in the same bits: {}",
+        found));
+    return;
+  }
+  use_products(options.convolution);
+  convolutions.turn_on();
+}
+
+void uninstall() {
+  batch_norms.turn_off();
+  set_norms_followed(false);
+  convolutions.turn_off();
 }
 
 } // namespace lockstep::kernels

@@ -4,65 +4,93 @@
 //   lockstep::kernels::install();                       // the same bits
 //   lockstep::kernels::install({.convolution = true});  // faster, other bits
 // Replaced are `aten::convolution` and `aten::convolution_backward` on the CPU
-// (convolution.h). What has no faster way is LibTorch's own call, one function
-// call later. Nothing in Lockstep installs them but `lockstep train`, which
-// has `--kernels exact`, `lockstep` and `torch` for the three.
+// and the operator in which a batch norm ends. What has no faster way is
+// LibTorch's own call, one function call later. Nothing in Lockstep installs
+// them but the program `lockstep train`, which has `--kernels exact`,
+// `lockstep` and `torch` for the three (tensor/kernel_choice.h). Built without
+// kernels (LOCKSTEP_WITH_KERNELS=OFF), `install()` does nothing and what is
+// asked for beyond throws kUnavailable.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/ArrayRef.h>
 
 namespace lockstep::kernels {
 
-/// The rules by which `InstallOptions::convolution` chooses between its ways
-/// and LibTorch's kernels. Another name says that the same program may compute
-/// other bits: a run keeps it.
-inline constexpr std::string_view kConvolutionRules =
-    "products 3, direct 3, winograd 2";
-
-/// The order of the sums of `InstallOptions::batch_norm`, likewise.
-inline constexpr std::string_view kBatchNormRules = "norms 1";
-
 struct InstallOptions {
-  /// Convolutions over small maps become matrix products, float32 and bfloat16
-  /// (convolution_products.h), or with channels last loops of our own
-  /// (direct_convolution.h); over larger maps with channels last fewer
-  /// multiplications, float32 (winograd.h). Sums are rounded in another order:
-  /// results are as exact as LibTorch's and repeat bit for bit, but are not its
-  /// bits.
+  /// Convolutions over small maps become matrix products, float32 and bfloat16,
+  /// or with channels last loops of our own; over larger maps with channels
+  /// last fewer multiplications, float32 (Winograd's). Sums are rounded in
+  /// another order: results are as exact as LibTorch's and repeat bit for bit,
+  /// but are not its bits.
   bool convolution = false;
   /// Batch normalisation in fewer and faster passes, float32 and bfloat16, with
-  /// ReLU and addition where a model asks for it (batch_norm.h); exact and
-  /// repeatable as above, with any number of threads. Also on CUDA devices,
-  /// with channels last (gpu_norm.h).
+  /// ReLU and addition where a model asks for it (tensor/norm_relu.h); exact
+  /// and repeatable as above, with any number of threads. Also on CUDA devices,
+  /// with channels last.
   bool batch_norm = false;
 };
 
 /// Makes LibTorch use Lockstep's kernels in the whole process: in every
 /// thread and for every module, Lockstep's or not. Without options results keep
 /// every bit: only gradients of weights over small maps are computed in less
-/// time (weight_products.h, weight_gradient.h). The last call decides.
-/// Threads: any, while no other thread computes a convolution.
+/// time. The last call decides.
+/// Threads: any, while no other thread computes a convolution or a batch norm.
+/// Errors: if LibTorch's operators are others than the kernels were written for
+/// (docs/process_state.md), throws kUnsupported (E_OPERATORS) for an option;
+/// without options LibTorch's kernels stay, with a warning.
 void install(const InstallOptions& options = {});
 
 /// LibTorch's own kernels again. Threads: as `install`.
 void uninstall();
 
-/// What `--kernels` takes, and what each stands for: `install()`,
-/// `install` with all options, `uninstall()`.
-inline constexpr std::array<std::string_view, 3> kKernelChoices{
+/// What is computed of a convolution.
+enum class Pass { kForward, kInputGradient, kWeightGradient };
+
+/// Where a convolution applies its kernel. Units: pixels, [height, width], or
+/// one number for both.
+struct KernelSteps {
+  at::IntArrayRef stride = {};
+  at::IntArrayRef padding = {};
+  at::IntArrayRef dilation = {};
+};
+
+/// The ways to compute a convolution. The first is LibTorch's kernel or what
+/// gives its bits sooner, as `install()` has it; of the others the first that
+/// is better computes with `InstallOptions::convolution`.
+inline constexpr std::array<std::string_view, 4> kWays{
     "exact",
-    "lockstep",
-    "torch"};
+    "winograd",
+    "direct",
+    "product"};
 
-/// Whether the kernels that a word of `kKernelChoices` stands for are fastest
-/// with channels last.
-constexpr bool want_channels_last(std::string_view choice) {
-  return choice == "lockstep";
-}
+struct WayTime {
+  /// Of `kWays`.
+  std::string_view way = {};
+  /// The best of all repeats. Units: seconds.
+  double seconds = 0;
+  /// Whether `InstallOptions::convolution` computes it so.
+  bool is_chosen = false;
+};
 
-/// Installs or uninstalls what a word of `kKernelChoices` stands for.
-/// Threads: as `install`.
-void install_choice(std::string_view choice);
+/// "exact" comes first, then every way of ours that can compute it.
+using WayTimes = std::vector<WayTime>;
+
+/// How long each way takes on this machine: what the limits by which they are
+/// chosen are made from. Of a two-dimensional convolution with one group and no
+/// bias, by Pass. The ways take turns, `repeats` times each. One thread is
+/// timed by its processor time, which other jobs on the machine disturb less.
+/// Shape: `input` [batch, in, h, w], `weight` [out, in, kh, kw].
+/// Errors: throws what LibTorch throws for a wrong convolution.
+std::array<WayTimes, 3> time_convolution(
+    const at::Tensor& input,
+    const at::Tensor& weight,
+    const KernelSteps& steps,
+    std::int64_t repeats);
 
 } // namespace lockstep::kernels

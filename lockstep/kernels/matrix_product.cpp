@@ -11,7 +11,9 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <c10/util/Exception.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/tensor/cpu_features.h"
+#include "lockstep/tensor/replaced_operators.h"
 
 namespace lockstep::kernels {
 namespace internal {
@@ -22,13 +24,19 @@ constexpr std::size_t kArguments = 6;
 std::optional<c10::OperatorHandle> find_inner_product() {
   auto found = c10::Dispatcher::singleton().findSchema(
       {"mkldnn::_linear_pointwise", ""});
-  const bool is_usable =
-      found && found->hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
-      found->schema().arguments().size() == kArguments;
-  return is_usable ? found : std::nullopt;
+  if (!found || !found->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+    return std::nullopt;
+  }
+  const std::string differences = signature_differences(kInnerProductOperators);
+  if (!differences.empty()) {
+    TORCH_WARN(format(
+        "matrix products take LibTorch's other way, with other bits: {}",
+        differences));
+    return std::nullopt;
+  }
+  return found;
 }
 
-// LibTorch promises this operator to nobody but its own compiler.
 const std::optional<c10::OperatorHandle>& inner_product_operator() {
   static const auto found = find_inner_product();
   return found;

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "lockstep/base/process.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::launch {
@@ -53,11 +53,6 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   const int code = errno;
   static_cast<void>(!::write(report, &code, sizeof code));
   ::_exit(127);
-}
-
-// glibc 2.36 declares pidfd_open for C alone.
-int open_handle(pid_t pid) {
-  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
 }
 
 Error does_not_start(const std::string& program, int code) {
@@ -112,7 +107,7 @@ Result<RankProcess> RankProcess::start(const ProcessStart& start) {
     become(start, program.data(), environment.data(), launcher, writing.get());
   }
   writing.reset();
-  RankProcess process(pid, Descriptor(open_handle(pid)));
+  RankProcess process(pid, process_handle(pid));
   int code = 0;
   if (::read(reading.get(), &code, sizeof code) == sizeof code) {
     return does_not_start(start.program.front(), code);

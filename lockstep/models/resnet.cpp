@@ -5,15 +5,13 @@
 
 #include <torch/nn/init.h>
 
-#include "lockstep/kernels/batch_norm.h"
 #include "lockstep/models/internal/build.h"
+#include "lockstep/tensor/norm_relu.h"
 
 namespace lockstep {
 
 using internal::adapted;
 using internal::inplace_relu;
-using kernels::batch_norm_add_relu;
-using kernels::batch_norm_relu;
 
 namespace {
 

@@ -17,8 +17,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/kernels/batch_norm.h"
 #include "lockstep/models/internal/build.h"
+#include "lockstep/tensor/norm_relu.h"
 
 namespace lockstep {
 
@@ -109,7 +109,7 @@ at::Tensor through(nn::Sequential& features, at::Tensor x) {
     const bool is_relu =
         next != features->end() && next->ptr()->as<nn::ReLU>() != nullptr;
     if (norm != nullptr && is_relu) {
-      x = kernels::batch_norm_relu(norm, x);
+      x = batch_norm_relu(norm, x);
       layer = next;
     } else {
       x = layer->forward(x);

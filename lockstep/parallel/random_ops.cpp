@@ -22,7 +22,7 @@
 #include <ATen/ops/uniform_cpu_dispatch.h>
 
 #include "lockstep/parallel/random_stream.h"
-#include "lockstep/tensor/replace_kernels.h"
+#include "lockstep/tensor/replaced_operators.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -139,12 +139,7 @@ Tensor& rrelu_in_place(
 
 using OneFn = Tensor& (*)(Tensor&, double, Generator);
 
-// Replacing kernels prints one warning per process; ours is on purpose.
-class Silence final : public c10::WarningHandler {
-  void process(const c10::Warning& /*warning*/) override {}
-};
-
-void register_kernels(torch::Library& lib) {
+void add_random_kernels(torch::Library& lib) {
   lib.impl("bernoulli_.float", &with_one<OneFn{&at::cpu::bernoulli_}>);
   lib.impl("bernoulli_.Tensor", &bernoulli_tensor);
   lib.impl("bernoulli.out", &bernoulli_out);
@@ -170,16 +165,16 @@ void register_kernels(torch::Library& lib) {
   lib.impl("binomial", &of_tensors<&at::cpu::binomial>);
 }
 
+OperatorSwitch random_operators{kRandomOperators, &add_random_kernels};
+
 } // namespace
 
 void install_random_streams() {
-  static const bool is_done = [] {
-    Silence silence;
-    const c10::WarningUtils::WarningHandlerGuard guard(&silence);
-    replace_kernels(&register_kernels);
-    return true;
-  }();
-  static_cast<void>(is_done);
+  random_operators.turn_on();
+}
+
+void uninstall_random_streams() {
+  random_operators.turn_off();
 }
 
 } // namespace lockstep::parallel

@@ -14,11 +14,11 @@
 // No module asks for a generator, so replicas get theirs below the modules: the
 // first group of several devices, or `parallel_apply`, replaces the 23
 // operations of `aten` on the CPU that draw numbers (random_ops.cpp), for the
-// whole process. Each calls the kernel it replaced, and outside replicas with
-// the caller's own arguments: values and generators keep every bit. Four
-// elements on one core of an AMD EPYC, without and with that step (medians of
-// 13 processes each that took turns): `uniform_` 137 and 141 ns, dropout in
-// inference mode 2.11 and 2.13 us.
+// whole process (docs/process_state.md). Each calls the kernel it replaced, and
+// outside replicas with the caller's own arguments: values and generators keep
+// every bit. Four elements on one core of an AMD EPYC, without and with that
+// step (medians of 13 processes each that took turns): `uniform_` 137 and 141
+// ns, dropout in inference mode 2.11 and 2.13 us.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +62,14 @@ class RandomStreamGuard {
 /// `given`, or the stream of this thread's replica, or nothing (the default).
 std::optional<at::Generator> pick_generator(std::optional<at::Generator> given);
 
-/// Makes LibTorch's random CPU operations ask `pick_generator`. Done once per
-/// process, before the first worker runs; further calls do nothing.
+/// Makes LibTorch's random CPU operations ask `pick_generator`, before the
+/// first worker runs; further calls do nothing. Errors: throws kUnsupported
+/// (E_OPERATORS) if LibTorch's are others than ours were written for: replicas
+/// would share one stream.
 void install_random_streams();
+
+/// LibTorch's own operations again. Groups that are alive have no streams then.
+/// Threads: while no other thread draws random numbers.
+void uninstall_random_streams();
 
 } // namespace lockstep::parallel

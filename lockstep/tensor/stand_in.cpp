@@ -6,11 +6,12 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include "lockstep/tensor/replaced_operators.h"
+
 namespace lockstep {
 namespace {
 
-// Before all of autograd and autocast. LibTorch itself registers nothing here:
-// the key is for extensions that look at every operation, as its own tests do.
+// That of kStandInOperators.
 constexpr c10::DispatchKey kStandInKey =
     c10::DispatchKey::TESTING_ONLY_GenericMode;
 
@@ -90,19 +91,13 @@ void call_with_stand_ins(
 } // namespace
 
 void install_stand_ins() {
-  static const auto* const library = [] {
-    // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): lives for ever
-    auto* const made = new torch::Library(
-        torch::Library::IMPL,
-        "_",
-        kStandInKey,
-        __FILE__,
-        __LINE__);
-    made->fallback(
-        torch::CppFunction::makeFromBoxedFunction<&call_with_stand_ins>());
-    return made;
-  }();
-  (void)library;
+  static OperatorSwitch all_operators{
+      kStandInOperators,
+      [](torch::Library& library) {
+        library.fallback(
+            torch::CppFunction::makeFromBoxedFunction<&call_with_stand_ins>());
+      }};
+  all_operators.turn_on();
 }
 
 void watch_results(void (*tell)(const at::Tensor&)) {

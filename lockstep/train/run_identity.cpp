@@ -12,9 +12,9 @@
 #include "lockstep/base/version.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/gpu_names.h"
-#include "lockstep/kernels/install.h"
 #include "lockstep/tensor/compat.h"
 #include "lockstep/tensor/cpu_features.h"
+#include "lockstep/tensor/kernel_choice.h"
 #include "lockstep/train/precision.h"
 
 namespace lockstep::train {
@@ -52,11 +52,10 @@ std::string planned_epochs(const TrainConfig& config) {
 
 /// With the rules of their arithmetic: they decide about bits.
 std::string kernels_text(const TrainConfig& config) {
-  return config.kernels == "lockstep" ? format(
-                                            "lockstep, {}, {}",
-                                            kernels::kConvolutionRules,
-                                            kernels::kBatchNormRules)
-                                      : config.kernels;
+  const OwnKernels* const own = own_kernels();
+  return config.kernels == "lockstep" && own != nullptr
+             ? format("lockstep, {}", own->rules)
+             : config.kernels;
 }
 
 /// "NVIDIA H100 80GB HBM3, cuDNN 91900, TF32 in convolutions"; empty on the
@@ -85,7 +84,7 @@ std::string yes_or_no(bool value) {
 } // namespace
 
 bool has_channels_last(const TrainConfig& config) {
-  return config.channels_last || kernels::want_channels_last(config.kernels);
+  return config.channels_last || want_channels_last(config.kernels);
 }
 
 RunIdentity::RunIdentity(

@@ -11,9 +11,9 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/tensor/cpu_features.h"
+#include "lockstep/tensor/kernel_choice.h"
 #include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/train/device_choice.h"
@@ -247,7 +247,7 @@ Setup set_up(
   if (config.threads > 0) {
     at::set_num_threads(static_cast<int>(config.threads));
   }
-  kernels::install_choice(config.kernels);
+  choose_kernels(config.kernels);
   set_precision(config);
   Setup setup;
   setup.ranks = ranks;

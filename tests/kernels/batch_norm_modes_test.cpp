@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/kernels/batch_norm.h"
+#include "lockstep/tensor/norm_relu.h"
 #include "tests/kernels/installed_norms.h"
 
 namespace lockstep::kernels {

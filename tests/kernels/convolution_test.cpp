@@ -2,8 +2,6 @@
 //
 // Convolutions of LibTorch's own modules and functions while products are
 // installed, beside the same calls with LibTorch's kernels.
-#include "lockstep/kernels/convolution.h"
-
 #include <array>
 #include <random>
 #include <tuple>
@@ -268,9 +266,8 @@ TEST(Convolution, HasNoGradientWhereATapSeesPaddingOnly) {
 
 TEST(Convolution, IsNotRoundedByAutocastBelowIt) {
   const Layer layer;
-  for (const Convolutions whose :
-       {Convolutions::kSameBits, Convolutions::kProducts}) {
-    install({.convolution = whose == Convolutions::kProducts});
+  for (const bool are_products : {false, true}) {
+    install({.convolution = are_products});
     const auto y = layer.forward();
     const auto outside = torch::autograd::grad(
         {y},

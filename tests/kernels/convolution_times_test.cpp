@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/convolution_times.h"
-
 #include <algorithm>
 #include <string>
 
@@ -8,6 +6,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/kernels/convolution_products.h"
+#include "lockstep/kernels/install.h"
 #include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::kernels {

@@ -13,9 +13,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/kernels/batch_norm.h"
 #include "lockstep/kernels/convolution_ways.h"
 #include "lockstep/kernels/install.h"
+#include "lockstep/tensor/norm_relu.h"
 
 namespace lockstep::kernels {
 namespace {

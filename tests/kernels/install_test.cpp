@@ -10,10 +10,13 @@
 namespace lockstep::kernels {
 namespace {
 
-bool is_replaced() {
-  const auto operation = c10::Dispatcher::singleton().findSchema(
-      {"aten::convolution_backward", ""});
-  return operation->hasKernelForDispatchKey(c10::DispatchKey::CPU);
+bool is_replaced(const char* name = "aten::convolution_backward") {
+  const auto operation = c10::Dispatcher::singleton().findSchema({name, ""});
+  return operation && operation->hasKernelForDispatchKey(c10::DispatchKey::CPU);
+}
+
+bool are_norms_replaced() {
+  return is_replaced("aten::_batch_norm_impl_index");
 }
 
 at::Tensor weight_gradient_of_a_layer() {
@@ -34,14 +37,14 @@ at::Tensor output_of_a_layer() {
 
 // Status 0 if all is as documented, else the number of the first surprise.
 int before_and_after() {
-  if (is_replaced()) {
+  if (is_replaced() || are_norms_replaced()) {
     return 1;
   }
   const at::Tensor stock = weight_gradient_of_a_layer();
   const at::Tensor stock_output = output_of_a_layer();
   install();
   install();
-  if (!is_replaced()) {
+  if (!is_replaced() || are_norms_replaced()) {
     return 2;
   }
   // The first call of a shape may be a comparison, the second its result.
@@ -61,9 +64,15 @@ int before_and_after() {
   if (!torch::equal(output_of_a_layer(), stock_output)) {
     return 6;
   }
-  install({.convolution = true});
+  install({.convolution = true, .batch_norm = true});
+  if (!are_norms_replaced()) {
+    return 7;
+  }
   uninstall();
-  return torch::equal(output_of_a_layer(), stock_output) ? 0 : 7;
+  if (is_replaced() || are_norms_replaced()) {
+    return 8;
+  }
+  return torch::equal(output_of_a_layer(), stock_output) ? 0 : 9;
 }
 
 TEST(Install, ReplacesWhenAskedToAndTheLastCallDecides) {

@@ -12,7 +12,7 @@
 
 #include <torch/torch.h>
 
-#include "lockstep/kernels/batch_norm.h"
+#include "lockstep/tensor/norm_relu.h"
 #include "tests/kernels/installed_norms.h"
 
 namespace lockstep::kernels {

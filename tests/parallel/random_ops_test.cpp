@@ -16,6 +16,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/parallel/data_parallel.h"
+#include "lockstep/parallel/random_stream.h"
 
 namespace lockstep {
 namespace {
@@ -129,7 +130,8 @@ std::set<std::string> replaced_operations() {
   std::set<std::string> names;
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto operation = dispatcher.findOp(name);
-    if (operation->dumpState().find("replace_kernels.h") != std::string::npos) {
+    if (operation->dumpState().find("replaced_operators.cpp") !=
+        std::string::npos) {
       names.insert(toString(name).substr(std::string("aten::").size()));
     }
   }
@@ -162,6 +164,15 @@ int compare_before_and_after() {
     return 1;
   }
   const auto after = draw_in_two_threads();
+  parallel::uninstall_random_streams();
+  if (!replaced_operations().empty()) {
+    std::fprintf(stderr, "something stays replaced\n");
+    return 1;
+  }
+  if (!torch::equal(draw_all().front(), before.front())) {
+    std::fprintf(stderr, "LibTorch's own did not come back\n");
+    return 1;
+  }
   const std::size_t values = before.size() / 2 / kOps.size();
   int different = 0;
   for (std::size_t i = 0; i < before.size(); ++i) {

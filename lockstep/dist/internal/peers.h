@@ -56,7 +56,7 @@ class Peers {
 
  private:
   struct Peer {
-    std::string host_id = {};
+    /// Empty for one that does not say, as ranks of Python.
     std::string host = {};
     pid_t pid = 0;
     /// Of its process, if that is on this host and not this one.

@@ -6,11 +6,11 @@
 
 #include <array>
 #include <climits>
-#include <fstream>
 #include <string_view>
 #include <utility>
 
 #include "lockstep/base/numbers.h"
+#include "lockstep/base/process.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::dist::shm {
@@ -38,13 +38,8 @@ struct Guest {
 };
 
 std::string this_host() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  struct stat processes = {};
-  if (::stat("/proc/self/ns/pid", &processes) != 0) {
-    return {};
-  }
-  return format("{}/{}/{}", boot, processes.st_ino, ::geteuid());
+  const std::string host = host_id();
+  return host.empty() ? host : format("{}/{}", host, ::geteuid());
 }
 
 std::string text_of(const Guest& guest) {

@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
+#include "lockstep/base/process.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::dist::shm {
@@ -95,8 +95,7 @@ Mapping::map(const Descriptor& file, std::size_t bytes, Pages pages) {
 }
 
 Result<Descriptor> open_process(pid_t pid) {
-  // glibc 2.36 declares pidfd_open for C alone.
-  Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  Descriptor process = process_handle(pid);
   if (!process) {
     return refused(format("process {} cannot be watched", pid));
   }
