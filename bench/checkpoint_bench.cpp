@@ -36,7 +36,7 @@ class Job {
   explicit Job(const std::string& folder)
       : model_(make_seeded_model()),
         optimizer_(*model_, {.lr = 0.01, .momentum = 0.9}),
-        strategy_(train::make_strategy(model_)),
+        strategy_(train::make_strategy(model_, {.optimizer = optimizer_})),
         writer_(real_fs(), folder, {.keep = 1}) {
     state_.add(train::model_part(*model_))
         .add(train::optimizer_part(optimizer_));
@@ -99,7 +99,7 @@ class Job {
   void step() {
     optimizer_.zero_grad();
     const auto result = strategy_->step(batch_);
-    strategy_->update(optimizer_);
+    strategy_->update();
     loss_ = result.read().loss;
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -12,47 +11,37 @@
 #include "cli_train/flags.h"
 #include "cli_train/request.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/base/world.h"
 #include "lockstep/dist/process_group.h"
-#include "lockstep/dist/world.h"
 #include "lockstep/launch/job_note.h"
 #include "lockstep/report/console_log.h"
 #include "lockstep/train/bar_observer.h"
 #include "lockstep/train/config_file.h"
 #include "lockstep/train/interrupt.h"
 #include "lockstep/train/line_observer.h"
+#include "lockstep/train/named_parts.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::cli_train {
 namespace {
 
 /// The ranks that a launcher has started; or, if `--strategy distributed` asks
-/// for it, this process alone. None otherwise. Waits for the others.
-dist::ProcessGroup join_ranks(
-    const train::TrainConfig& config,
-    const RankInfo& info) {
+/// for it, this process alone as one. Waits for the others.
+dist::ProcessGroup join_ranks(const train::TrainConfig& config) {
   const bool is_asked =
       config.strategy == "distributed" || config.strategy == "ddp";
-  return info.size > 1 || is_asked ? dist::init_process_group()
-                                   : dist::ProcessGroup();
+  return is_asked && !dist::is_initialized() ? dist::init_process_group()
+                                             : dist::job_group();
 }
 
 /// Of an earlier attempt of this job, which its launcher has started again: the
 /// folder that rank 0 trained in; "" if there is none.
 std::string begun_folder(const dist::ProcessGroup& group) {
-  std::string note = launch::is_restarted() ? launch::read_job_note() : "";
-  if (!group) {
-    return note;
-  }
-  const auto bytes = as_byte_span(note);
-  std::vector<std::byte> folder(bytes.begin(), bytes.end());
-  dist::GroupWorld(group).broadcast(folder);
-  std::string text(folder.size(), '\0');
-  std::ranges::transform(folder, text.begin(), [](std::byte letter) {
-    return static_cast<char>(letter);
-  });
-  return text;
+  const std::string note =
+      launch::is_restarted() ? launch::read_job_note() : "";
+  const auto notes = group.all_gather_bytes(as_byte_span(note));
+  return std::string(as_text(notes.front()));
 }
 
 /// Keeps the run's folder for the next attempt of the job.
@@ -65,8 +54,8 @@ class FolderNote final : public train::Observer {
 
 /// What the console shows of a rank: of one that does not write, only what ends
 /// it.
-LogLevel console_level(const train::TrainConfig& config, const RankInfo& info) {
-  return config.quiet || info.rank != 0 ? LogLevel::kError : LogLevel::kInfo;
+LogLevel console_level(const train::TrainConfig& config, int rank) {
+  return config.quiet || rank != 0 ? LogLevel::kError : LogLevel::kInfo;
 }
 
 /// Shows steps as `--progress` says; nothing with `--quiet`. Of ranks that do
@@ -180,41 +169,35 @@ int train_command(Arguments args) {
   // errors of a write, and no reason to lose the run.
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
-  const RankInfo info = rank_info_from_environment().value();
-  dist::ProcessGroup group;
-  if (launch::is_restarted() && info.size > 1) {
-    group = dist::init_process_group();
-  }
+  dist::ProcessGroup group =
+      launch::is_restarted() ? dist::job_group() : dist::ProcessGroup();
   Request request = resolve(line, begun_folder(group));
   const train::TrainConfig& config = request.config;
   if (line.wants_dump) {
     print(train::to_yaml(config));
     return 0;
   }
+  // After all have looked for what to resume: then rank 0 may make a folder.
+  group.barrier();
+  group = join_ranks(config);
   report::Console console(STDERR_FILENO);
   const auto log = report::ConsoleLog::open(
                        console,
-                       {.console_level = console_level(config, info)})
+                       {.console_level = console_level(config, group.rank())})
                        .value();
-  // After all have looked for what to resume: then rank 0 may make a folder.
-  if (group) {
-    group.barrier();
-  } else {
-    group = join_ranks(config, info);
-  }
   // Not before: who waits for other ranks ends at once.
   const train::InterruptGuard interrupt;
   train::Trainer trainer(
       config,
       {.group = group,
-       .place = info,
        .log = log.get(),
-       .observers = make_observers(config, info.rank, console, *log),
+       .observers = make_observers(config, group.rank(), console, *log),
        .should_stop = [&] { return interrupt.signal() != 0; },
+       .own = train::named_parts(config, /*given=*/{}, group),
        .resumption = std::move(request.resumption),
        .sources = request.sources});
   if (line.wants_dry_run) {
-    if (info.rank == 0) {
+    if (group.rank() == 0) {
       print_plan(trainer, request);
     }
     return 0;
@@ -223,7 +206,7 @@ int train_command(Arguments args) {
   if (result.was_stopped && result.epochs < config.epochs) {
     return stopped_status(interrupt.signal(), result, *log);
   }
-  if (info.rank == 0) {
+  if (group.rank() == 0) {
     print_result(config, result);
   }
   return 0;

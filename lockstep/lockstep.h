@@ -66,6 +66,7 @@
 #include "lockstep/tensor/rng.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/checkpoint_writer.h"
+#include "lockstep/train/named_parts.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/sample_order.h"

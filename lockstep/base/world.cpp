@@ -106,26 +106,6 @@ Result<RankInfo> read_variables(const Launcher& launcher) {
   return info;
 }
 
-class WorldOfOne final : public World {
- public:
-  [[nodiscard]] int rank() const override {
-    return 0;
-  }
-  [[nodiscard]] int size() const override {
-    return 1;
-  }
-  void sum(std::span<double> /*values*/) override {}
-  bool any(bool value) override {
-    return value;
-  }
-  void broadcast(std::vector<std::byte>& /*bytes*/) override {}
-  [[nodiscard]] std::vector<std::vector<std::byte>> gather(
-      std::span<const std::byte> bytes) override {
-    return {{bytes.begin(), bytes.end()}};
-  }
-  void barrier() override {}
-};
-
 // As c10d, which has one for the process.
 struct DefaultGroup {
   std::mutex mutex;
@@ -164,11 +144,6 @@ Result<RankInfo> rank_info_from_environment() {
   const auto* const launcher = std::ranges::find_if(kLaunchers, has_started_us);
   return launcher == kLaunchers.end() ? Result<RankInfo>(RankInfo())
                                       : read_variables(*launcher);
-}
-
-World& world_of_one() {
-  static WorldOfOne world;
-  return world;
 }
 
 } // namespace lockstep

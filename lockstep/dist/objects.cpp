@@ -52,7 +52,7 @@ at::Tensor tensor_of(
     std::int64_t size) {
   at::Tensor tensor = at::empty({size}, at::kByte);
   std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-  return tensor.to(group.impl().object_device());
+  return tensor.to(internal::object_device(group));
 }
 
 std::span<const std::byte> bytes_in(
@@ -66,7 +66,7 @@ std::span<const std::byte> bytes_in(
 at::Tensor size_tensor(const ProcessGroup& group, std::size_t size) {
   return at::scalar_tensor(
       static_cast<std::int64_t>(size),
-      at::TensorOptions(group.impl().object_device()).dtype(at::kLong));
+      at::TensorOptions(internal::object_device(group)).dtype(at::kLong));
 }
 
 } // namespace

@@ -16,20 +16,9 @@
 namespace lockstep::dist {
 namespace {
 
-void check_peer(const char* op, int peer, int size) {
-  if (peer < 0 || peer >= size) {
-    raise(
-        {.code = ErrorCode::kInvalidArgument,
-         .op = std::string("dist.") + op,
-         .message =
-             format("rank {} is out of range: the group has {}", peer, size),
-         .detail = "E_COLLECTIVE_ARGUMENT"});
-  }
-}
-
 /// c10d would wait for good.
 void check_other(const char* op, int peer, int tag, const ProcessGroup& group) {
-  check_peer(op, peer, group.size());
+  internal::check_peer(op, peer, group.size());
   if (tag < 0) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
@@ -48,9 +37,25 @@ void check_other(const char* op, int peer, int tag, const ProcessGroup& group) {
 
 } // namespace
 
+namespace internal {
+void check_peer(const char* op, int peer, int size) {
+  if (peer < 0 || peer >= size) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = std::string("dist.") + op,
+         .message =
+             format("rank {} is out of range: the group has {}", peer, size),
+         .detail = "E_COLLECTIVE_ARGUMENT"});
+  }
+}
+} // namespace internal
+
 std::vector<at::Tensor> ProcessGroup::gather(const at::Tensor& tensor, int dst)
     const {
-  check_peer("gather", dst, size());
+  internal::check_peer("gather", dst, size());
+  if (is_alone()) {
+    return all_gather(tensor);
+  }
   std::vector<std::vector<at::Tensor>> outputs;
   if (rank() == dst) {
     outputs.emplace_back();
@@ -71,7 +76,7 @@ void ProcessGroup::scatter(
     at::Tensor& tensor,
     const std::vector<at::Tensor>& inputs,
     int src) const {
-  check_peer("scatter", src, size());
+  internal::check_peer("scatter", src, size());
   const std::size_t expected =
       rank() == src ? static_cast<std::size_t>(size()) : 0;
   if (inputs.size() != expected) {
@@ -86,6 +91,11 @@ void ProcessGroup::scatter(
              expected,
              src),
          .detail = "E_COLLECTIVE_ARGUMENT"});
+  }
+  if (is_alone()) {
+    const at::NoGradGuard no_grad;
+    tensor.copy_(inputs.front());
+    return;
   }
   impl().collective("scatter", [&] {
     internal::Replaced replaced(tensor);
@@ -120,6 +130,9 @@ void ProcessGroup::recv(at::Tensor& tensor, int src, int tag) const {
 void ProcessGroup::monitored_barrier(
     std::chrono::milliseconds timeout,
     bool wait_all_ranks) const {
+  if (is_alone()) {
+    return;
+  }
   impl().collective("monitored_barrier", [&] {
     c10d::BarrierOptions options;
     options.timeout = timeout.count() > 0 ? timeout : impl().timeout;

@@ -161,18 +161,37 @@ ProcessGroup::Impl& ProcessGroup::impl() const {
 }
 
 int ProcessGroup::rank() const {
-  return impl().group->getRank();
+  return is_alone() ? 0 : impl().group->getRank();
 }
 
 int ProcessGroup::size() const {
-  return impl().group->getSize();
+  return is_alone() ? 1 : impl().group->getSize();
+}
+
+RankInfo ProcessGroup::place() const {
+  if (is_alone()) {
+    return {};
+  }
+  const auto told = job_rank();
+  if (told && told->size == size() && told->rank == rank()) {
+    return *told;
+  }
+  return {
+      .rank = rank(),
+      .size = size(),
+      .local_rank = rank(),
+      .local_size = 0};
 }
 
 const std::string& ProcessGroup::backend() const {
-  return impl().backend;
+  static const std::string none;
+  return is_alone() ? none : impl().backend;
 }
 
 void ProcessGroup::all_reduce(at::Tensor& tensor, ReduceOp op) const {
+  if (is_alone()) {
+    return;
+  }
   impl().collective("all_reduce", [&] {
     internal::Replaced replaced(tensor, impl().has_python_ranks);
     std::vector<at::Tensor> tensors = replaced.list();
@@ -185,6 +204,10 @@ void ProcessGroup::all_reduce(at::Tensor& tensor, ReduceOp op) const {
 }
 
 void ProcessGroup::broadcast(at::Tensor& tensor, int src) const {
+  internal::check_peer("broadcast", src, size());
+  if (is_alone()) {
+    return;
+  }
   impl().collective("broadcast", [&] {
     internal::Replaced replaced(tensor, impl().has_python_ranks);
     std::vector<at::Tensor> tensors = replaced.list();
@@ -197,6 +220,9 @@ void ProcessGroup::broadcast(at::Tensor& tensor, int src) const {
 
 std::vector<at::Tensor> ProcessGroup::all_gather(
     const at::Tensor& tensor) const {
+  if (is_alone()) {
+    return {internal::in_order(tensor).clone()};
+  }
   std::vector<std::vector<at::Tensor>> outputs(1);
   for (int i = 0; i < size(); ++i) {
     outputs.front().push_back(
@@ -221,6 +247,9 @@ at::Tensor ProcessGroup::reduce_scatter(
              inputs.size()),
          .detail = "E_COLLECTIVE_ARGUMENT"});
   }
+  if (is_alone()) {
+    return internal::in_order(inputs.front()).clone();
+  }
   std::vector<at::Tensor> outputs{at::empty_like(
       inputs[static_cast<std::size_t>(rank())],
       at::MemoryFormat::Contiguous)};
@@ -235,7 +264,7 @@ at::Tensor ProcessGroup::reduce_scatter(
 std::vector<std::vector<std::byte>> ProcessGroup::all_gather_bytes(
     std::span<const std::byte> bytes) const {
   const auto own_size = static_cast<std::int64_t>(bytes.size());
-  const c10::Device device = impl().object_device();
+  const c10::Device device = internal::object_device(*this);
   std::vector<std::int64_t> sizes;
   for (const at::Tensor& size : all_gather(at::scalar_tensor(
            own_size,
@@ -255,6 +284,9 @@ std::vector<std::vector<std::byte>> ProcessGroup::all_gather_bytes(
 }
 
 void ProcessGroup::barrier() const {
+  if (is_alone()) {
+    return;
+  }
   c10d::BarrierOptions options;
   options.device = impl().object_device();
   if (options.device->is_cuda()) {
@@ -272,10 +304,10 @@ at::Tensor ProcessGroup::allocate_tensor(
             .view({numel, 2}));
   }
   const at::TensorOptions options(dtype);
-  c10d::ProcessGroup& group = *impl().group;
-  if (!has_cpu_backend(group)) {
+  if (is_alone() || !has_cpu_backend(*impl().group)) {
     return at::empty({numel}, options);
   }
+  c10d::ProcessGroup& group = *impl().group;
   const auto backend = group.getBackend(c10::DeviceType::CPU);
   return backend->supportsTensorAlloc(options.device().index())
              ? backend->allocateTensor(numel, options)
@@ -304,13 +336,21 @@ ProcessGroup init_process_group(const InitOptions& options) {
   return group;
 }
 
+ProcessGroup job_group() {
+  if (is_initialized()) {
+    return slot().size() > 1 ? slot() : ProcessGroup();
+  }
+  return rank_info_from_environment().value().size > 1 ? init_process_group()
+                                                       : ProcessGroup();
+}
+
 ProcessGroup default_group() {
   static_cast<void>(slot().impl()); // throws without one
   return slot();
 }
 
 ProcessGroup group_or_default(ProcessGroup group) {
-  if (group.impl_ == nullptr && !group.is_outside_) {
+  if (group.is_alone()) {
     return default_group();
   }
   static_cast<void>(group.impl()); // throws if this rank is not in it

@@ -19,6 +19,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lockstep/base/world.h"
+
 namespace lockstep::dist {
 
 /// How the processes find each other.
@@ -52,24 +54,32 @@ struct InitOptions {
 enum class ReduceOp { kSum, kProduct, kMin, kMax };
 
 /// Processes that act together. A handle: copies name the same group. Every
-/// rank makes the same calls in the same order.
+/// rank makes the same calls in the same order. A process that is alone is a
+/// group, too, so nobody asks for the special case: rank 0 of 1, with
+/// collectives that leave their arguments as they are.
 /// Threads: one at a time.
 /// Errors of the collectives: throw kTimeout if a rank does not answer in time,
 /// kUnavailable if one is gone, both with the collective, its number and this
 /// rank; the group is of no use then.
 class ProcessGroup {
  public:
-  /// No group.
+  /// This process alone.
   ProcessGroup() = default;
 
+  /// False for a process that is alone, and for one that is outside of a group
+  /// (`new_group`).
   [[nodiscard]] explicit operator bool() const {
     return impl_ != nullptr;
   }
   [[nodiscard]] int rank() const;
   /// Ranks, at least 1.
   [[nodiscard]] int size() const;
+  /// The rank, and its place on its machine. The ranks of a group that is not
+  /// the job's count as those of one machine.
+  [[nodiscard]] RankInfo place() const;
   /// How the ranks talk to each other: "shm", "gloo", "nccl",
-  /// "cpu:shm,cuda:nccl" or "cpu:gloo,cuda:nccl".
+  /// "cpu:shm,cuda:nccl" or "cpu:gloo,cuda:nccl"; "" for a process that is
+  /// alone.
   [[nodiscard]] const std::string& backend() const;
 
   /// Replaces `tensor` by the element-wise result over all ranks.
@@ -103,6 +113,12 @@ class ProcessGroup {
   /// for the other.
   void send(const at::Tensor& tensor, int dst, int tag = 0) const;
   void recv(at::Tensor& tensor, int src, int tag = 0) const;
+  /// Replaces each number by the sum over all ranks, added in the order of the
+  /// ranks, so that it is the same on all of them and at each run. All give as
+  /// many numbers.
+  void sum(std::span<double> numbers) const;
+  /// True on all ranks if any of them says true.
+  [[nodiscard]] bool any(bool value) const;
   /// Returns when all ranks have called it.
   void barrier() const;
   /// `numel` numbers on the CPU, not set, that `all_reduce` adds up fastest:
@@ -140,6 +156,9 @@ class ProcessGroup {
   [[nodiscard]] Impl& impl() const;
 
  private:
+  [[nodiscard]] bool is_alone() const {
+    return impl_ == nullptr && !is_outside_;
+  }
   /// What `new_group` gives to ranks that are not in the group.
   static ProcessGroup outside();
   friend ProcessGroup group_or_default(ProcessGroup group);
@@ -156,6 +175,13 @@ class ProcessGroup {
 /// PyTorch's words where it has some), kTimeout that names the ranks that did
 /// not come, kMismatch on every rank if versions differ.
 ProcessGroup init_process_group(const InitOptions& options = {});
+
+/// The group of the job that this process is a rank of: the default group, or,
+/// if a launcher has started several processes and there is none yet,
+/// `init_process_group()`, which waits for all of them. A process that is alone
+/// where no other was started.
+/// Errors: as `init_process_group` and `rank_info_from_environment`.
+ProcessGroup job_group();
 
 /// The group that `init_process_group` made. Errors: throws kInvalidArgument
 /// without one.

@@ -59,6 +59,9 @@ ProcessGroup ProcessGroup::new_group(
     std::chrono::milliseconds timeout) const {
   std::ranges::sort(ranks);
   check_ranks(ranks, size());
+  if (is_alone()) {
+    return *this;
+  }
   Impl& parent = impl();
   // Counted by all ranks, so that later groups have equal names everywhere.
   const std::string name = std::to_string(parent.groups++);

@@ -169,7 +169,9 @@ StatePart best_part(Cursor& cursor) {
 
 } // namespace
 
-std::vector<StatePart> cursor_parts(Cursor& cursor, World& world) {
+std::vector<StatePart> cursor_parts(
+    Cursor& cursor,
+    const dist::ProcessGroup& group) {
   const auto count_part = [](const std::string& key, std::int64_t& member) {
     return StatePart{
         .key = key,
@@ -187,15 +189,15 @@ std::vector<StatePart> cursor_parts(Cursor& cursor, World& world) {
       best_part(cursor),
       {.key = "cursor",
        .save =
-           [&cursor, &world](ValueBuilder&) {
+           [&cursor, group](ValueBuilder&) {
              Cursor all = cursor;
-             all.sums = cursor.sums.over(world);
+             all.sums = cursor.sums.over(group);
              return save_fields(all);
            },
        .load =
-           [&cursor, &world](const ckpt::Value& saved) {
+           [&cursor, group](const ckpt::Value& saved) {
              load_fields(saved, cursor);
-             if (world.rank() != 0) {
+             if (group.rank() != 0) {
                cursor.sums = {};
              }
            },

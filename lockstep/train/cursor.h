@@ -58,6 +58,8 @@ struct Cursor {
 /// warning, in a run that goes on from a checkpoint of another best.
 /// Errors of loading: throws kMismatch for what is no number.
 /// Ownership: borrow `cursor`, whose `best_by` is set.
-std::vector<StatePart> cursor_parts(Cursor& cursor, World& world);
+std::vector<StatePart> cursor_parts(
+    Cursor& cursor,
+    const dist::ProcessGroup& group);
 
 } // namespace lockstep::train

@@ -13,13 +13,13 @@ Score evaluate(
     Strategy& strategy,
     Loader<Batch>& loader,
     std::int64_t samples,
-    World& world) {
+    const dist::ProcessGroup& group) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const DistributedSampler sampler(
       samples,
-      {.num_replicas = world.size(),
-       .rank = world.rank(),
+      {.num_replicas = group.size(),
+       .rank = group.rank(),
        .shuffle = false,
        .exact = true});
   loader.start_epoch(sampler.indices(), /*epoch=*/0);
@@ -38,7 +38,7 @@ Score evaluate(
   if (last) {
     scoring.add(last->read());
   }
-  const Scoring all = scoring.over(world);
+  const Scoring all = scoring.over(group);
   const std::chrono::duration<double> elapsed = Clock::now() - start;
   return all.score(elapsed.count(), strategy.has_classes());
 }

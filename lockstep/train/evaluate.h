@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "lockstep/base/world.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/train/strategy.h"
 
 namespace lockstep::train {
@@ -15,11 +15,11 @@ namespace lockstep::train {
 /// Tests the first `samples` of the loader's data set, each rank its share,
 /// and gives all ranks the result of all. No accuracy for a strategy without
 /// classes.
-/// Errors: as `Strategy::test`, `Loader::next` and `World::sum`.
+/// Errors: as `Strategy::test`, `Loader::next` and `ProcessGroup::sum`.
 Score evaluate(
     Strategy& strategy,
     Loader<Batch>& loader,
     std::int64_t samples,
-    World& world = world_of_one());
+    const dist::ProcessGroup& group = {});
 
 } // namespace lockstep::train

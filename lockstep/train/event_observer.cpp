@@ -2,14 +2,43 @@
 #include "lockstep/train/event_observer.h"
 
 #include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "lockstep/train/metric_row.h"
 
 namespace lockstep::train {
 namespace {
 
-report::Scalar scalar(std::string_view tag, double value) {
-  return {.tag = tag, .value = static_cast<float>(value)};
+/// What TensorBoard calls a column of a row.
+struct Tag {
+  std::string_view tag = {};
+  std::string_view column = {};
+};
+
+constexpr std::array kStepTags{
+    Tag{"Loss/batch", "loss"},
+    Tag{"LearningRate", kRateColumn}};
+constexpr std::array kEpochTags{
+    Tag{"Loss/train", kTrainLossColumn},
+    Tag{"Loss/test", kTestLossColumn},
+    Tag{"Accuracy/train", kTrainAccuracyColumn},
+    Tag{"Accuracy/test", kTestAccuracyColumn},
+    Tag{"Accuracy/test top 5", "val_top5"},
+    Tag{"ImagesPerSecond", "images_per_s"}};
+
+/// What was not measured has no point.
+std::vector<report::Scalar> points_of(
+    const MetricRow& row,
+    std::span<const Tag> tags) {
+  std::vector<report::Scalar> points;
+  for (const auto& [tag, column] : tags) {
+    if (const auto number = row.number(column)) {
+      points.push_back({.tag = tag, .value = static_cast<float>(*number)});
+    }
+  }
+  return points;
 }
 
 } // namespace
@@ -36,28 +65,12 @@ void EventObserver::on_start(const StartRecord& record) {
 
 void EventObserver::on_step(const StepRecord& record) {
   if (record.is_logged(log_interval_)) {
-    add(record.step,
-        std::array{
-            scalar("Loss/batch", record.loss),
-            scalar("LearningRate", record.lr)});
+    add(record.step, points_of(row_of(record), kStepTags));
   }
 }
 
 void EventObserver::on_epoch(const EpochRecord& record) {
-  const Score test = record.test.value_or(Score());
-  std::vector<report::Scalar> scalars{scalar("Loss/train", record.train.loss)};
-  const auto add_known =
-      [&scalars](std::string_view tag, const std::optional<double>& value) {
-        if (value) {
-          scalars.push_back(scalar(tag, *value));
-        }
-      };
-  add_known("Loss/test", record.test ? std::optional(test.loss) : std::nullopt);
-  add_known("Accuracy/train", record.train.top1);
-  add_known("Accuracy/test", test.top1);
-  add_known("Accuracy/test top 5", test.top5);
-  scalars.push_back(scalar("ImagesPerSecond", record.images_per_second));
-  add(record.step, scalars);
+  add(record.step, points_of(row_of(record), kEpochTags));
 }
 
 void EventObserver::add(

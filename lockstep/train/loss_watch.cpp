@@ -46,9 +46,9 @@ bool is_finite(const EpochRecord& record) {
 
 LossWatch::LossWatch(
     const TrainConfig& config,
-    World& world,
+    const dist::ProcessGroup& group,
     std::function<std::string()> checkpoint)
-    : config_(config), world_(world), checkpoint_(std::move(checkpoint)) {}
+    : config_(config), group_(group), checkpoint_(std::move(checkpoint)) {}
 
 bool LossWatch::stops() const {
   return config_.on_nan == "stop";
@@ -98,7 +98,7 @@ void LossWatch::check_state(const torch::nn::Module& module, std::int64_t step)
     return;
   }
   const bool is_finite = has_finite_state(module);
-  if (world_.any(!is_finite)) {
+  if (group_.any(!is_finite)) {
     refuse(format(
         "{} are not finite after step {}",
         is_finite ? "the weights of another process" : "the weights",
@@ -109,7 +109,7 @@ void LossWatch::check_state(const torch::nn::Module& module, std::int64_t step)
 void LossWatch::check_loaded(
     const torch::nn::Module& module,
     const std::string& path) const {
-  if (stops() && world_.any(!has_finite_state(module))) {
+  if (stops() && group_.any(!has_finite_state(module))) {
     raise(
         {.code = ErrorCode::kMismatch,
          .op = "train.resume",

@@ -2,7 +2,7 @@
 //
 // Whether a run still computes finite numbers: what becomes of a loss that is
 // NaN or infinite, as `--on-nan` says.
-//   LossWatch watch(config, world, [] { return newest_checkpoint; });
+//   LossWatch watch(config, group, [] { return newest_checkpoint; });
 //   if (!std::isfinite(record.loss)) { watch.bad_step(record); } // may throw
 //   warning = watch.end_epoch(epoch_record);                     // may throw
 //   watch.check_state(*model, record.step);                      // may throw
@@ -14,7 +14,7 @@
 
 #include <torch/nn/module.h>
 
-#include "lockstep/base/world.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/settings/config.h"
 
@@ -29,10 +29,10 @@ bool has_finite_state(const torch::nn::Module& module);
 class LossWatch {
  public:
   /// `checkpoint` is asked for the newest one when the run stops; "" if there
-  /// is none. Ownership: borrows `config` and `world`.
+  /// is none. Ownership: borrows `config`.
   LossWatch(
       const TrainConfig& config,
-      World& world,
+      const dist::ProcessGroup& group,
       std::function<std::string()> checkpoint);
 
   /// After a step whose loss, over all ranks, was not finite.
@@ -52,7 +52,7 @@ class LossWatch {
   [[noreturn]] void refuse(const std::string& what) const;
 
   const TrainConfig& config_;
-  World& world_;
+  const dist::ProcessGroup group_;
   std::function<std::string()> checkpoint_;
   /// Of this epoch.
   std::int64_t bad_steps_ = 0;

@@ -7,7 +7,8 @@
 #include <c10/util/Type.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/registry.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/optim/factory.h"
 
 namespace lockstep::train {
 namespace {
@@ -27,20 +28,35 @@ std::string own_name(std::string name) {
   return std::string(kOwnPrefix) + name;
 }
 
-TransformOptions transform_of(const TrainConfig& config) {
-  if (config.augment == "none") {
-    return {};
-  }
-  return {.crop_padding = 4, .horizontal_flip = true, .seed = config.seed};
+// "own:SGD" of one whose options tell, else its class.
+std::string own_optimizer(Optimizer& optimizer) {
+  const std::string kind = saved_optimizer(optimizer.state_dict());
+  return own_name(
+      kind.empty() ? c10::demangle(typeid(optimizer).name()) : kind);
 }
 
 [[noreturn]] void refuse_own(std::string message, std::string hint) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
-       .op = "train.data",
+       .op = "train.parts",
        .message = std::move(message),
        .hint = std::move(hint),
        .detail = "E_OWN_PARTS"});
+}
+
+/// `name`: of the settings, which are those of a run of another program.
+void refuse_missing(
+    std::string_view field,
+    const std::string& name,
+    bool is_there) {
+  if (name.starts_with(kOwnPrefix) && !is_there) {
+    refuse_own(
+        format(
+            "the settings name the {} of a program, '{}', and there is none",
+            field,
+            escape(name)),
+        format("go on in that program, which sets .own.{}", field));
+  }
 }
 
 } // namespace
@@ -53,25 +69,36 @@ BestBy OwnParts::best_by() const {
 
 TrainConfig with_own_names(TrainConfig config, const OwnParts& own) {
   if (!own.model.is_empty()) {
-    config.model = own_name(own.model.module().name());
+    config.model = own.model_name.empty() ? own_name(own.model.module().name())
+                                          : own.model_name;
   }
   if (own.has_data()) {
-    const Dataset& data = own.train_data ? *own.train_data : *own.test_data;
-    config.data = own_name(c10::demangle(typeid(data).name()));
+    const Dataset& data = *own.first_data();
+    config.data = own.data_name.empty()
+                      ? own_name(c10::demangle(typeid(data).name()))
+                      : own.data_name;
+  }
+  if (own.optimizer) {
+    config.opt = own_optimizer(**own.optimizer);
+  }
+  if (own.schedule) {
+    const Scheduler& schedule = *own.schedule;
+    config.lr_scheduler = own_name(c10::demangle(typeid(schedule).name()));
   }
   return config;
 }
 
-std::pair<std::shared_ptr<const Dataset>, std::shared_ptr<const Dataset>>
-open_data_of(const TrainConfig& config, const OwnParts& own) {
+void check_parts(const TrainConfig& config, const OwnParts& own) {
+  if (own.model.is_empty()) {
+    refuse_own(
+        "the run has no model",
+        "set .own.model; named_parts(config) makes the one that settings name");
+  }
   if (!own.has_data()) {
-    return {
-        open_dataset(
-            config.data,
-            config.data_dir,
-            /*train=*/true,
-            transform_of(config)),
-        open_dataset(config.data, config.data_dir, /*train=*/false)};
+    refuse_own(
+        "the run has no data",
+        "set .own.train_data; named_parts(config) opens those that settings "
+        "name");
   }
   if (own.train_data == nullptr && !config.test_only) {
     refuse_own(
@@ -83,15 +110,19 @@ open_data_of(const TrainConfig& config, const OwnParts& own) {
         "a test only, and the program gave no test data",
         "set .own.test_data");
   }
-  const auto& train =
-      own.train_data == nullptr ? own.test_data : own.train_data;
-  if (train->num_classes() == 0 && !own.loss) {
+  if (own.first_data()->num_classes() == 0 && !own.loss) {
     refuse_own(
         "the program's data have no targets, which the settings' loss, cross "
         "entropy, needs",
         "set .own.loss, or give the data targets");
   }
-  return {train, own.has_test() ? own.test_data : nullptr};
+  if (own.schedule && !own.optimizer) {
+    refuse_own(
+        "the program gave a schedule without the optimizer that it is of",
+        "set .own.optimizer, too");
+  }
+  refuse_missing("optimizer", config.opt, own.optimizer.has_value());
+  refuse_missing("schedule", config.lr_scheduler, own.schedule != nullptr);
 }
 
 } // namespace lockstep::train

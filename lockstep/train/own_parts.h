@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a program brings itself to a run, and what follows from it: the names of
-// the run, its data, whether there is a test, what the best epoch is.
+// What a run consists of, and what follows from it: the names of the run,
+// whether there is a test, what the best epoch is.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
-#include <utility>
 
 #include "lockstep/data/dataset.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/optim/scheduler.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/strategy.h"
 
 namespace lockstep::train {
 
-/// What a program brings itself. A model, data and a loss that are absent come
-/// from the settings, each as a whole: with training data of its own a program
-/// tests on test data of its own, or not at all. The run's files name parts of
-/// the program "own:" and their class; settings that they leave without effect
-/// are told in a warning.
+/// The parts of a run. A program gives a model and data: its own, or those that
+/// settings name (`named_parts`), as the command line does. A loss, an
+/// optimizer and a schedule that are absent are made as the settings say. The
+/// run's files name parts of the program "own:" and their class; settings that
+/// they leave without effect are told in a warning.
 struct OwnParts {
   /// Any module with `Tensor forward(Tensor)`, as DataParallel takes it. Its
   /// random numbers are the program's: `config.seed` is not set.
@@ -34,35 +37,46 @@ struct OwnParts {
   /// epoch. Otherwise the lowest loss of the test does, or of the training if
   /// there is no test. The settings' loss always classifies.
   bool classifies = false;
+  /// Over parameters of the model: one of Lockstep's, or `torch::optim`'s SGD,
+  /// Adam, AdamW, RMSprop or Adagrad. The trainer makes its steps; checkpoints
+  /// hold its state. Ownership: as `OptimizerRef`; it must outlive the trainer.
+  std::optional<OptimizerRef> optimizer = {};
+  /// Of `optimizer`. Without one its rates are those of
+  /// `config.lr_scheduler`.
+  std::shared_ptr<Scheduler> schedule = {};
+  /// Of `schedule`: it steps after each step of the optimizer, not after each
+  /// epoch.
+  bool schedules_steps = false;
+  /// What the settings call a model and data that they name; empty: the
+  /// program's own, which are called by their class.
+  std::string model_name = {};
+  std::string data_name = {};
 
-  /// Whether the data are the program's, and there is a test.
+  /// Whether there are data, and a test.
   [[nodiscard]] bool has_data() const {
     return train_data != nullptr || test_data != nullptr;
   }
   [[nodiscard]] bool has_test() const {
-    return !has_data() || (test_data != nullptr && test_data->size() > 0);
+    return test_data != nullptr && test_data->size() > 0;
   }
   [[nodiscard]] bool has_classes() const {
     return !loss || classifies;
   }
   [[nodiscard]] BestBy best_by() const;
+  /// The training data, or those of a test without any, which have their shape.
+  [[nodiscard]] const std::shared_ptr<const Dataset>& first_data() const {
+    return train_data == nullptr ? test_data : train_data;
+  }
 };
 
-/// `config` with "own:" and a class's name as the names of the model and the
-/// data that a program brings itself.
+/// `config` with the names of the parts: `kOwnPrefix` and a class's name for
+/// those that a program brings itself.
 TrainConfig with_own_names(TrainConfig config, const OwnParts& own);
 
-/// What `with_own_names` gives; no model or data set of Lockstep is called so.
-inline constexpr std::string_view kOwnPrefix = "own:";
-
-/// For training and for testing; the second is null in a run without a test.
-/// Both are the program's, or both are the settings': a run is what it was
-/// given. Without training data a test has them in their place, for their
-/// shape.
-/// Errors: throws kInvalidArgument (E_OWN_PARTS) for test data alone in a run
-/// that trains, for a test without data, and for data without targets with the
-/// settings' loss; and as `open_dataset`.
-std::pair<std::shared_ptr<const Dataset>, std::shared_ptr<const Dataset>>
-open_data_of(const TrainConfig& config, const OwnParts& own);
+/// Errors: throws kInvalidArgument (E_OWN_PARTS), naming the field, for a part
+/// that is missing (a model; training data in a run that trains; data for a
+/// test only) and for parts that do not go together: data without targets with
+/// the settings' loss, a schedule without its optimizer.
+void check_parts(const TrainConfig& config, const OwnParts& own);
 
 } // namespace lockstep::train

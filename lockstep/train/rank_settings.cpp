@@ -45,9 +45,12 @@ std::string text_of(const TrainConfig& config) {
 
 } // namespace
 
-void refuse_different_settings(const TrainConfig& config, World& world) {
+void refuse_different_settings(
+    const TrainConfig& config,
+    const dist::ProcessGroup& group) {
   std::vector<std::vector<std::string>> settings;
-  for (const auto& bytes : world.gather(as_byte_span(text_of(config)))) {
+  for (const auto& bytes :
+       group.all_gather_bytes(as_byte_span(text_of(config)))) {
     settings.push_back(split(as_text(bytes), '\n'));
   }
   for (std::size_t rank = 1; rank < settings.size(); ++rank) {
@@ -70,10 +73,10 @@ void refuse_different_settings(const TrainConfig& config, World& world) {
 void refuse_different_data(
     std::int64_t train_samples,
     std::int64_t test_samples,
-    World& world) {
+    const dist::ProcessGroup& group) {
   const std::string own =
       format("{} training and {} test samples", train_samples, test_samples);
-  const auto all = world.gather(as_byte_span(own));
+  const auto all = group.all_gather_bytes(as_byte_span(own));
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (as_text(all[rank]) != as_text(all.front())) {
       raise(

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "lockstep/base/world.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {
@@ -14,7 +14,9 @@ namespace lockstep::train {
 /// Each rank would train in its own way, and their weights would part. Folders,
 /// threads and devices may be a rank's own. All ranks call it.
 /// Errors: throws kMismatch (E_RANKS_DIFFER), on all ranks.
-void refuse_different_settings(const TrainConfig& config, World& world);
+void refuse_different_settings(
+    const TrainConfig& config,
+    const dist::ProcessGroup& group);
 
 /// The trainer deals one data set to all ranks. A rank that brings its own part
 /// would have that dealt again, and make another number of steps. All ranks
@@ -23,6 +25,6 @@ void refuse_different_settings(const TrainConfig& config, World& world);
 void refuse_different_data(
     std::int64_t train_samples,
     std::int64_t test_samples,
-    World& world);
+    const dist::ProcessGroup& group);
 
 } // namespace lockstep::train

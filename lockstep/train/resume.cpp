@@ -9,6 +9,7 @@
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/tensor/map_location.h"
 #include "lockstep/train/checkpoint_files.h"
+#include "lockstep/train/observer.h"
 #include "lockstep/train/run_folder.h"
 
 namespace lockstep::train {
@@ -148,12 +149,38 @@ FoundCheckpoint first_whole(
   raise(std::move(errors.front()));
 }
 
+/// As `ResumePoint` has it.
+bool ends_first_epoch(const ckpt::Value& root) {
+  const auto is = [](const ckpt::Value* value, std::int64_t number) {
+    const std::int64_t* found = value != nullptr ? value->as_int() : nullptr;
+    return found != nullptr && *found == number;
+  };
+  const auto number = [&root](const std::string& key) -> std::optional<double> {
+    const ckpt::Value* found = root.find(key);
+    if (found == nullptr) {
+      return std::nullopt;
+    }
+    return found->number();
+  };
+  const auto loss_by = [&number](BestBy by) {
+    return number(format("best_{}", best_column(by)));
+  };
+  const ckpt::Value* cursor = root.find("cursor");
+  const bool has_best = number("best_acc1").value_or(0.0) > 0.0 ||
+                        loss_by(BestBy::kTestLoss) ||
+                        loss_by(BestBy::kTrainLoss);
+  return is(root.find("epoch"), 1) && cursor != nullptr &&
+         is(cursor->find("batch"), 0) && has_best;
+}
+
 Resumption open_first(FileSystem& fs, const std::vector<std::string>& paths) {
   FoundCheckpoint found = first_whole(fs, paths);
   Resumption resumption;
   resumption.checkpoint = to_run_checkpoint(found.root, found.path);
   resumption.path = std::move(found.path);
+  resumption.ends_first_epoch = ends_first_epoch(resumption.checkpoint.root);
   resumption.warnings = std::move(found.warnings);
+  resumption.notes = resumption.checkpoint.notes;
   return resumption;
 }
 

@@ -21,14 +21,13 @@
 
 namespace lockstep::train {
 
-/// What was found. Opened once; tensors alias the mapped file.
-struct Resumption {
+/// Where a run goes on.
+struct ResumePoint {
   /// The run's folder; empty if the file lies outside of one.
   std::string folder = {};
   /// The checkpoint; empty if the run was killed before its first one: then it
   /// begins again in `folder`.
   std::string path = {};
-  RunCheckpoint checkpoint = {};
   /// Whether the run goes on in `folder`. Not from an older checkpoint, nor
   /// from a file outside or of another program: theirs stay, a new folder is
   /// made.
@@ -37,8 +36,18 @@ struct Resumption {
   bool is_best = false;
   /// The newest checkpoint of `folder`, usable or not; empty if there is none.
   std::string newest = {};
+  /// Whether the checkpoint was taken right after the first epoch: then that is
+  /// the best one so far.
+  bool ends_first_epoch = false;
   /// What was passed over, and why.
   std::vector<std::string> warnings = {};
+  /// What was understood of a form that is not ours.
+  std::vector<std::string> notes = {};
+};
+
+/// What was found there. Opened once; tensors alias the mapped file.
+struct Resumption : ResumePoint {
+  RunCheckpoint checkpoint = {};
 };
 
 /// The newest checkpoint in `folder`, whole or not; empty if there is none.

@@ -125,7 +125,10 @@ void refuse_contradictions(TrainConfig& config, const Resumption& from) {
     const Flag& flag = *find_key(key);
     const std::string was = get_flag(saved, flag);
     const std::string now = get_flag(config, flag);
-    if (was != now && was != "0") {
+    // Whether a program's own part takes a named one's state, that part says.
+    const bool is_own =
+        now.starts_with(kOwnPrefix) && !was.starts_with(kOwnPrefix);
+    if (was != now && was != "0" && !is_own) {
       refuse(
           from.path,
           "E_OTHER_SETTING",
@@ -157,7 +160,8 @@ std::string state_hint(const Resumption& from, const TrainConfig& config) {
                             const std::string& asked,
                             const std::vector<std::string>& known) {
     // Older files do not tell Adam from AdamW.
-    if (saved.empty() || asked.starts_with(saved)) {
+    if (saved.empty() || asked.starts_with(saved) ||
+        asked.starts_with(kOwnPrefix)) {
       return std::string();
     }
     return std::ranges::find(known, saved) != known.end()
@@ -177,6 +181,26 @@ std::string state_hint(const Resumption& from, const TrainConfig& config) {
                    saved_scheduler(*scheduler),
                    config.lr_scheduler,
                    scheduler_names());
+}
+
+Error naming(Error error, const Resumption& from, const TrainConfig& config) {
+  if (error.path.empty()) {
+    error.path = from.path;
+  }
+  const std::string hint = state_hint(from, config);
+  if (error.op == "optim.load" && !hint.empty()) {
+    error.hint = hint;
+  }
+  if (error.hint.empty()) {
+    error.hint = error.op == "tensor.load"
+                     ? "--model must be the checkpoint's"
+                     : "--model, --opt, --lr-scheduler must be the "
+                       "checkpoint's";
+  }
+  if (error.detail.empty()) {
+    error.detail = "E_BAD_STATE";
+  }
+  return error;
 }
 
 std::vector<StartLine> take_settings(

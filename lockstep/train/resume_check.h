@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/train/cursor.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run_identity.h"
+#include "lockstep/train/run_start.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/settings/sources.h"
-#include "lockstep/train/setup.h"
 
 namespace lockstep::train {
 
@@ -20,8 +21,8 @@ namespace lockstep::train {
 /// `config.model` is as `with_own_names` has it.
 /// Errors: throws kMismatch for what the run cannot go on with: another model
 /// (E_OTHER_MODEL), optimizer, schedule or image size (E_OTHER_SETTING). A
-/// program's own model may go on from a checkpoint that names one of Lockstep's
-/// or a foreign one: programs have classes of these names, too.
+/// program's own parts may go on from a checkpoint that names Lockstep's or
+/// foreign ones: programs have classes of these names, too.
 void refuse_contradictions(TrainConfig& config, const Resumption& from);
 
 /// Gives settings that the saved optimizer and schedule decide (rates,
@@ -36,6 +37,23 @@ std::vector<StartLine> take_settings(
 /// fits where that of `config` does not; what to do if there is none. Empty if
 /// both are of the classes that `config` asks for.
 std::string state_hint(const Resumption& from, const TrainConfig& config);
+
+/// `error`, with the checkpoint and a hint where it has none.
+Error naming(Error error, const Resumption& from, const TrainConfig& config);
+
+/// `work()`, whose errors say where what does not fit comes from, and which
+/// flag would fit.
+template <class Work>
+void naming_the_file(
+    const Resumption& from,
+    const TrainConfig& config,
+    const Work& work) {
+  try {
+    work();
+  } catch (const Exception& exception) {
+    raise(naming(exception.error(), from, config));
+  }
+}
 
 /// What is known once a checkpoint is loaded.
 struct ResumeCheck {

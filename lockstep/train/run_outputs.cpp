@@ -22,35 +22,10 @@ bool same_folder(FileSystem& fs, const std::string& a, const std::string& b) {
   return fs.resolve(a).value() == fs.resolve(b).value();
 }
 
-/// Whether `root` was taken right after the first epoch: its best accuracy or
-/// loss is its own.
-bool ends_first_epoch(const ckpt::Value& root) {
-  const auto is = [](const ckpt::Value* value, std::int64_t number) {
-    const std::int64_t* found = value != nullptr ? value->as_int() : nullptr;
-    return found != nullptr && *found == number;
-  };
-  const auto number = [&root](const std::string& key) -> std::optional<double> {
-    const ckpt::Value* found = root.find(key);
-    if (found == nullptr) {
-      return std::nullopt;
-    }
-    return found->number();
-  };
-  const auto loss_by = [&number](BestBy by) {
-    return number(format("best_{}", best_column(by)));
-  };
-  const ckpt::Value* cursor = root.find("cursor");
-  const bool has_best = number("best_acc1").value_or(0.0) > 0.0 ||
-                        loss_by(BestBy::kTestLoss) ||
-                        loss_by(BestBy::kTrainLoss);
-  return is(root.find("epoch"), 1) && cursor != nullptr &&
-         is(cursor->find("batch"), 0) && has_best;
-}
-
 /// Leads the links to where the run goes on. They lead elsewhere if it was cut
 /// off before the links of its first checkpoint, or if its newest checkpoint
 /// cannot be used: then the rows that this one counted are about to go, too.
-void lead_links(FileSystem& fs, const Resumption& from) {
+void lead_links(FileSystem& fs, const ResumePoint& from) {
   const std::string name = base_name(from.path);
   if (!checkpoint_step(name)) {
     return; // what has the name of a link
@@ -60,7 +35,7 @@ void lead_links(FileSystem& fs, const Resumption& from) {
   };
   const auto best = fs.stat(path_of(kBestFile));
   const bool has_no_best = !best && best.error().code == ErrorCode::kNotFound;
-  if (has_no_best && ends_first_epoch(from.checkpoint.root)) {
+  if (has_no_best && from.ends_first_epoch) {
     replace_link(fs, name, path_of(kBestFile)).value();
   }
   if (base_name(fs.resolve(path_of(kLatestFile)).value()) != name) {
@@ -70,7 +45,7 @@ void lead_links(FileSystem& fs, const Resumption& from) {
 
 /// Between the choice of the checkpoint and the lock of its folder another
 /// process may have trained there.
-void check_nobody_came(FileSystem& fs, const Resumption& from) {
+void check_nobody_came(FileSystem& fs, const ResumePoint& from) {
   const std::string newest = newest_checkpoint(fs, from.folder).value();
   if (newest != from.newest) {
     raise(
@@ -91,12 +66,12 @@ void check_nobody_came(FileSystem& fs, const Resumption& from) {
 bool goes_on_in_place(
     FileSystem& fs,
     const TrainConfig& config,
-    const std::optional<Resumption>& resumption) {
-  if (!resumption || resumption->folder.empty() || !resumption->is_in_place) {
+    const std::optional<ResumePoint>& from) {
+  if (!from || from->folder.empty() || !from->is_in_place) {
     return false;
   }
   const std::string named = named_folder(config);
-  return named.empty() || same_folder(fs, named, resumption->folder);
+  return named.empty() || same_folder(fs, named, from->folder);
 }
 
 RunOutputs::RunOutputs(RunOutputsOptions options)
@@ -106,15 +81,14 @@ RunOutputs::RunOutputs(RunOutputsOptions options)
       }) {}
 
 bool RunOutputs::writes() const {
-  return options_.world->is_writer();
+  return options_.group.rank() == 0;
 }
 
 void RunOutputs::take_folder(
     const TrainConfig& config,
-    const std::optional<Resumption>& resumption) {
+    const std::optional<ResumePoint>& from) {
   FileSystem& fs = *options_.fs;
-  const Resumption* const from = resumption ? &*resumption : nullptr;
-  if (from != nullptr && goes_on_in_place(fs, config, resumption)) {
+  if (from && goes_on_in_place(fs, config, from)) {
     folder_ =
         std::make_unique<RunFolder>(continue_run_folder(fs, from->folder));
     check_nobody_came(fs, *from);
@@ -123,7 +97,7 @@ void RunOutputs::take_folder(
       lead_links(fs, *from);
     }
   } else {
-    const bool beside = from != nullptr && named_folder(config).empty();
+    const bool beside = from && named_folder(config).empty();
     folder_ = std::make_unique<RunFolder>(
         create_run_folder(fs, config, beside ? from->folder : ""));
   }
@@ -134,17 +108,17 @@ void RunOutputs::take_folder(
 
 void RunOutputs::open(
     const TrainConfig& config,
-    const std::optional<Resumption>& resumption) {
+    const std::optional<ResumePoint>& from) {
   std::exception_ptr failure;
   if (writes()) {
     try {
-      open_files(config, resumption);
+      open_files(config, from);
     } catch (const std::exception&) {
       failure = std::current_exception();
     }
   }
   // A rank that cannot begin must not leave the others waiting.
-  const bool has_failed = options_.world->any(failure != nullptr);
+  const bool has_failed = options_.group.any(failure != nullptr);
   if (failure) {
     std::rethrow_exception(failure);
   }
@@ -164,8 +138,8 @@ void RunOutputs::open(
 
 void RunOutputs::open_files(
     const TrainConfig& config,
-    const std::optional<Resumption>& resumption) {
-  take_folder(config, resumption);
+    const std::optional<ResumePoint>& from) {
+  take_folder(config, from);
   log_file_ = std::make_unique<RunLog>(files_, folder_->file(kLogFile));
   observers_ = {
       std::make_shared<EnvObserver>(files_, folder_->path, config),

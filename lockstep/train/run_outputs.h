@@ -12,7 +12,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/log_sink.h"
-#include "lockstep/base/world.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/train/checkpoint_writer.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/resume.h"
@@ -22,15 +22,15 @@
 
 namespace lockstep::train {
 
-/// Whether a run goes on in the folder of `resumption`; else a new one is made.
+/// Whether a run goes on in the folder of `from`; else a new one is made.
 bool goes_on_in_place(
     FileSystem& fs,
     const TrainConfig& config,
-    const std::optional<Resumption>& resumption);
+    const std::optional<ResumePoint>& from);
 
 struct RunOutputsOptions {
   FileSystem* fs = &real_fs();
-  World* world = &world_of_one();
+  dist::ProcessGroup group = {};
   /// Receives messages besides `log.txt`; none: silence.
   LogSink* log = nullptr;
   /// Told after the run's own files, on every rank.
@@ -48,13 +48,11 @@ class RunOutputs {
     return files_.part();
   }
 
-  /// Takes the folder in which `resumption` goes on, or a new one, and opens
-  /// log, tables and checkpoints in it.
+  /// Takes the folder where a run goes on `from`, or a new one, and opens log,
+  /// tables and checkpoints in it.
   /// Errors: throws kIo, also if another process trains there, kMismatch if one
-  /// did since `resumption` was found; on other ranks kUnavailable then.
-  void open(
-      const TrainConfig& config,
-      const std::optional<Resumption>& resumption);
+  /// did since `from` was found; on other ranks kUnavailable then.
+  void open(const TrainConfig& config, const std::optional<ResumePoint>& from);
 
   /// The run folder; empty before `open` and on ranks that do not write.
   [[nodiscard]] const std::string& folder() const;
@@ -83,10 +81,10 @@ class RunOutputs {
   [[nodiscard]] bool writes() const;
   void open_files(
       const TrainConfig& config,
-      const std::optional<Resumption>& resumption);
+      const std::optional<ResumePoint>& from);
   void take_folder(
       const TrainConfig& config,
-      const std::optional<Resumption>& resumption);
+      const std::optional<ResumePoint>& from);
   void take(std::vector<CheckpointOutcome> outcomes);
 
   RunOutputsOptions options_;

@@ -10,7 +10,7 @@ namespace lockstep::train {
 std::vector<std::int64_t> sample_order(
     std::int64_t samples,
     const SampleOrderOptions& options,
-    const World& world) {
+    const dist::ProcessGroup& group) {
   if (options.consumed < 0 || options.consumed > samples) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
@@ -28,12 +28,12 @@ std::vector<std::int64_t> sample_order(
   const std::vector<std::int64_t> all = sampler.indices();
   const auto left = static_cast<std::size_t>(samples - options.consumed);
   const auto first = all.size() - left;
-  const auto ranks = static_cast<std::size_t>(world.size());
+  const auto ranks = static_cast<std::size_t>(group.size());
   const std::size_t rounds = (left + ranks - 1) / ranks;
   std::vector<std::int64_t> mine;
   for (std::size_t round = 0; round < rounds; ++round) {
     const std::size_t place =
-        round * ranks + static_cast<std::size_t>(world.rank());
+        round * ranks + static_cast<std::size_t>(group.rank());
     mine.push_back(all[first + place % left]);
   }
   return mine;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/base/world.h"
+#include "lockstep/dist/process_group.h"
 
 namespace lockstep::train {
 
@@ -18,14 +18,14 @@ struct SampleOrderOptions {
   std::int64_t consumed = 0;
 };
 
-/// What `world`'s rank reads of the rest of an epoch of `samples`. From the
-/// start it is the order of Python's `DistributedSampler`; later the rest of
-/// that order is dealt to the ranks, so that their number may have changed and
-/// no sample is lost or read twice but for the few that fill up the last round.
-/// Errors: throws kInvalidArgument if `consumed` is out of range.
+/// What this rank of `group` reads of the rest of an epoch of `samples`. From
+/// the start it is the order of Python's `DistributedSampler`; later the rest
+/// of that order is dealt to the ranks, so that their number may have changed
+/// and no sample is lost or read twice but for the few that fill up the last
+/// round. Errors: throws kInvalidArgument if `consumed` is out of range.
 std::vector<std::int64_t> sample_order(
     std::int64_t samples,
     const SampleOrderOptions& options,
-    const World& world = world_of_one());
+    const dist::ProcessGroup& group = {});
 
 } // namespace lockstep::train

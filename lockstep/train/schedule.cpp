@@ -27,6 +27,10 @@ bool is_near(double a, double b) {
   return std::abs(a - b) <= 1e-9 * std::abs(b);
 }
 
+bool is_of_steps(const TrainConfig& config) {
+  return config.lr_scheduler == "onecyclelr";
+}
+
 } // namespace
 
 std::unique_ptr<Optimizer> build_optimizer(
@@ -44,20 +48,29 @@ std::unique_ptr<Optimizer> build_optimizer(
 }
 
 Schedule::Schedule(
+    std::shared_ptr<Scheduler> scheduler,
+    Optimizer& optimizer,
+    bool is_per_step)
+    : optimizer_(optimizer),
+      is_per_step_(is_per_step),
+      scheduler_(std::move(scheduler)),
+      first_groups_(optimizer.param_groups()) {}
+
+Schedule::Schedule(
     const TrainConfig& config,
     Optimizer& optimizer,
     std::int64_t steps_per_epoch)
-    : optimizer_(optimizer),
-      is_per_step_(config.lr_scheduler == "onecyclelr"),
-      scheduler_(make_scheduler(
-          config.lr_scheduler,
+    : Schedule(
+          make_scheduler(
+              config.lr_scheduler,
+              optimizer,
+              {.step_size = config.lr_step_size,
+               .milestones = config.lr_milestones,
+               .gamma = config.lr_gamma,
+               .total_steps = config.epochs *
+                              (is_of_steps(config) ? steps_per_epoch : 1)}),
           optimizer,
-          {.step_size = config.lr_step_size,
-           .milestones = config.lr_milestones,
-           .gamma = config.lr_gamma,
-           .total_steps =
-               config.epochs * (is_per_step_ ? steps_per_epoch : 1)})),
-      first_groups_(optimizer.param_groups()) {}
+          is_of_steps(config)) {}
 
 void Schedule::after_step() {
   if (is_per_step_) {
@@ -131,7 +144,7 @@ std::optional<std::int64_t> Schedule::total_steps() const {
 std::string Schedule::overrun_text(std::int64_t epochs) const {
   const auto lowest = saved_number("T_max");
   const std::int64_t last = scheduler_->last_epoch() + epochs;
-  return !lowest || last <= *lowest
+  return is_per_step_ || !lowest || last <= *lowest
              ? std::string()
              : format(
                    "the cosine schedule of the checkpoint is lowest after {}, "

@@ -24,11 +24,17 @@ std::unique_ptr<Optimizer> build_optimizer(
     const TrainConfig& config,
     Params params);
 
-/// A scheduler and the moment it steps: after each step (onecyclelr) or after
-/// each epoch (all others), as PyTorch's scripts do.
+/// A scheduler and the moment it steps: after each step or after each epoch.
 /// Ownership: the optimizer must outlive it.
 class Schedule {
  public:
+  /// A scheduler of `optimizer`.
+  Schedule(
+      std::shared_ptr<Scheduler> scheduler,
+      Optimizer& optimizer,
+      bool is_per_step);
+  /// The one that `config` names: onecyclelr steps after each step, all others
+  /// after each epoch, as PyTorch's scripts do.
   /// Errors: throws kInvalidArgument for options out of range.
   Schedule(
       const TrainConfig& config,
@@ -48,8 +54,9 @@ class Schedule {
   /// Errors: throws kMismatch (E_SCHEDULE_END) if the schedule ends before
   /// `steps` more are made: it was planned for a shorter run.
   void check_room(std::int64_t steps, std::int64_t steps_per_epoch) const;
-  /// What a cosine does that is planned for fewer than `epochs` more: its rate
-  /// rises again. Empty for other schedules, and where it is long enough.
+  /// What a cosine of epochs does that is planned for fewer than `epochs` more:
+  /// its rate rises again. Empty for other schedules, and where it is long
+  /// enough.
   [[nodiscard]] std::string overrun_text(std::int64_t epochs) const;
   Scheduler& scheduler() {
     return *scheduler_;
@@ -64,7 +71,7 @@ class Schedule {
 
   Optimizer& optimizer_;
   bool is_per_step_ = false;
-  std::unique_ptr<Scheduler> scheduler_;
+  std::shared_ptr<Scheduler> scheduler_;
   /// The groups as the scheduler prepared them.
   std::vector<ParamGroup> first_groups_;
 };

@@ -74,13 +74,13 @@ void Scoring::add(const BatchScore& batch) {
   samples += batch.samples;
 }
 
-Scoring Scoring::over(World& world) const {
+Scoring Scoring::over(const dist::ProcessGroup& group) const {
   std::array<double, 4> sums{
       loss,
       static_cast<double>(top1),
       static_cast<double>(top5),
       static_cast<double>(samples)};
-  world.sum(sums);
+  group.sum(sums);
   return {
       .loss = sums[0],
       .top1 = static_cast<std::int64_t>(sums[1]),

@@ -13,7 +13,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
 
-#include "lockstep/base/world.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/train/observer.h"
 
 namespace lockstep::train {
@@ -65,8 +65,8 @@ struct Scoring {
   std::int64_t samples = 0;
 
   void add(const BatchScore& batch);
-  /// The sums over all ranks. Errors: as `World::sum`.
-  [[nodiscard]] Scoring over(World& world) const;
+  /// The sums over all ranks. Errors: as `ProcessGroup::sum`.
+  [[nodiscard]] Scoring over(const dist::ProcessGroup& group) const;
   /// Averages over what was added; `seconds` is passed on. No accuracy without
   /// classes.
   [[nodiscard]] Score score(double seconds, bool has_classes = true) const;

@@ -2,23 +2,25 @@
 #include "lockstep/train/setup.h"
 
 #include <algorithm>
-#include <mutex>
+#include <array>
+#include <functional>
 #include <span>
+#include <string_view>
 #include <utility>
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/models/registry.h"
 #include "lockstep/tensor/cpu_features.h"
 #include "lockstep/tensor/kernel_choice.h"
 #include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/train/device_choice.h"
+#include "lockstep/train/group_fit.h"
 #include "lockstep/train/image_fit.h"
 #include "lockstep/train/precision.h"
+#include "lockstep/train/resume_check.h"
 #include "lockstep/train/run_identity.h"
 
 namespace lockstep::train {
@@ -43,32 +45,33 @@ std::int64_t limited(std::int64_t size, std::int64_t maximum) {
 
 // Of each batch every rank has the same number of samples: the average of their
 // gradients is that of the batch.
-std::int64_t batch_share(std::int64_t batch, const Ranks& ranks) {
-  if (batch % ranks.size != 0) {
-    const std::int64_t fewer = batch / ranks.size * ranks.size;
+std::int64_t batch_share(std::int64_t batch, const dist::ProcessGroup& group) {
+  if (batch % group.size() != 0) {
+    const std::int64_t fewer = batch / group.size() * group.size();
     cannot_share(
         format(
             "--batch-size {} over {} ranks leaves a rest",
             batch,
-            ranks.size),
+            group.size()),
         format(
             "{}{} works",
             fewer == 0 ? "" : format("{} or ", fewer),
-            fewer + ranks.size));
+            fewer + group.size()));
   }
-  return batch / ranks.size;
+  return batch / group.size();
 }
 
 // The one that a rank uses of those that are named for all on its machine.
 std::vector<c10::Device> devices_of(
-    const Ranks& ranks,
+    const dist::ProcessGroup& group,
     std::vector<c10::Device> named) {
-  if (!ranks.group || named.size() == 1) {
+  if (!group || named.size() == 1) {
     return named;
   }
-  const auto index = static_cast<std::size_t>(ranks.place.local_rank);
+  const RankInfo place = group.place();
+  const auto index = static_cast<std::size_t>(place.local_rank);
   // 0 where the launcher does not tell.
-  const auto local_size = static_cast<std::size_t>(ranks.place.local_size);
+  const auto local_size = static_cast<std::size_t>(place.local_size);
   if (index >= named.size() ||
       (local_size != 0 && local_size != named.size())) {
     cannot_share(
@@ -81,16 +84,11 @@ std::vector<c10::Device> devices_of(
   return {named[index]};
 }
 
-void open_data(Setup& setup, const TrainConfig& config, const OwnParts& own) {
-  const auto [train_set, test_set] = open_data_of(config, own);
-  const ImageFit fit = fit_images(
-      config.img_size,
-      own.model.is_empty() ? config.model : std::string(),
-      train_set->sample_shape());
-  const auto train = resized(train_set, fit);
-  setup.img_size = fit.size;
-  if (!fit.text.empty()) {
-    setup.lines.push_back({.text = fit.text});
+void open_data(Setup& setup, const RunStart& start, const OwnParts& own) {
+  const TrainConfig& config = start.config;
+  const auto train = resized(own.first_data(), start.images);
+  if (!start.images.text.empty()) {
+    setup.lines.push_back({.text = start.images.text});
   }
   setup.train_samples = limited(train->size(), config.max_train_samples);
   const auto loader = [&](const auto& data, std::int64_t batch_size) {
@@ -101,41 +99,17 @@ void open_data(Setup& setup, const TrainConfig& config, const OwnParts& own) {
             .workers = config.workers,
             .pin_memory = setup.devices.front().is_cuda()});
   };
-  const std::int64_t own_batch = batch_share(config.batch_size, setup.ranks);
+  const std::int64_t own_batch = batch_share(config.batch_size, setup.group);
   setup.train_set = train;
   setup.train_data = loader(train, own_batch);
-  if (test_set == nullptr) {
+  if (!own.has_test()) {
     setup.lines.push_back({.text = "no test: the program gave no test data"});
     return;
   }
-  setup.test_samples = limited(test_set->size(), config.max_eval_samples);
+  setup.test_samples = limited(own.test_data->size(), config.max_eval_samples);
   setup.test_data = loader(
-      resized(test_set, fit),
+      resized(own.test_data, start.images),
       config.val_batch_size > 0 ? config.val_batch_size : own_batch);
-}
-
-/// As Python's `torch.manual_seed`, which knows devices of other makers, too.
-void seed_generators(std::uint64_t seed, std::span<const c10::Device> devices) {
-  at::manual_seed(seed);
-  for (const c10::Device& device : devices) {
-    if (device.is_privateuseone()) {
-      at::Generator generator = at::globalContext().defaultGenerator(device);
-      const std::scoped_lock lock(generator.mutex());
-      generator.set_current_seed(seed);
-    }
-  }
-}
-
-ModelOptions options_for(const Dataset& data) {
-  const std::vector<std::int64_t> shape = data.sample_shape();
-  ModelOptions options{
-      .num_classes = data.num_classes(),
-      .in_channels = shape.front()};
-  if (shape.size() == 3) {
-    options.image_height = shape[1];
-    options.image_width = shape[2];
-  }
-  return options;
 }
 
 /// Takes what fits, and says what did not.
@@ -156,37 +130,41 @@ void load_first_weights(
   setup.lines.push_back({.text = std::move(text)});
 }
 
-void build_model(
-    Setup& setup,
-    const TrainConfig& config,
-    const OwnParts& own,
-    FileSystem& fs) {
-  setup.model = own.model;
-  if (setup.model.is_empty()) {
-    // Its initial weights are the generator's first numbers.
-    seed_generators(static_cast<std::uint64_t>(config.seed), setup.devices);
-    setup.model = make_model(config.model, options_for(*setup.train_set));
-    if (const int rank = setup.ranks.place.rank; rank > 0) {
-      // What dropout leaves out differs from rank to rank.
-      seed_generators(
-          static_cast<std::uint64_t>(config.seed + rank),
-          setup.devices);
-    }
+void prepare_model(Setup& setup, const RunStart& start, FileSystem& fs) {
+  // A checkpoint replaces first weights: their file may be gone.
+  if (!start.config.initial_checkpoint.empty() &&
+      start.checkpoint() == nullptr) {
+    load_first_weights(setup, start.config, fs);
   }
-  if (!config.initial_checkpoint.empty()) {
-    load_first_weights(setup, config, fs);
-  }
-  if (has_channels_last(config)) {
+  if (has_channels_last(start.config)) {
     // Convolutions take the layout of their weights; images may stay as is.
     to_memory_format(setup.model.module(), at::MemoryFormat::ChannelsLast);
   }
+}
+
+/// As the settings say, in the groups of the checkpoint where these are others.
+OptimizerRef named_optimizer(Setup& setup, const RunStart& start) {
+  Params params(setup.model.module());
+  const Resumption* const from = start.checkpoint();
+  const ckpt::Value* const state =
+      from == nullptr ? nullptr : from->checkpoint.root.find("optimizer");
+  if (state != nullptr) {
+    naming_the_file(*from, start.config, [&] {
+      if (auto fit = fit_groups(*state, setup.model.module())) {
+        params = std::move(fit->groups);
+        setup.lines.push_back({.text = std::move(fit->note)});
+      }
+    });
+  }
+  return std::shared_ptr<Optimizer>(
+      build_optimizer(start.config, std::move(params)));
 }
 
 } // namespace
 
 std::int64_t Setup::steps_of(std::int64_t samples) const {
   return ceil_div(
-      ceil_div(samples, ranks.size),
+      ceil_div(samples, group.size()),
       train_data->options().batch_size);
 }
 
@@ -201,6 +179,31 @@ std::int64_t Setup::steps_left(std::int64_t epochs, std::int64_t consumed)
 
 namespace {
 
+constexpr std::array<std::string_view, 5> kOptimizerFlags{
+    "lr",
+    "momentum",
+    "weight-decay",
+    "nesterov",
+    "fused"};
+constexpr std::array<std::string_view, 3> kScheduleFlags{
+    "lr-step-size",
+    "lr-gamma",
+    "lr-milestones"};
+
+/// Of flags that were set, and a part of the program's own ignores.
+void warn_of_others(
+    std::span<const std::string_view> flags,
+    const TrainConfig& config,
+    std::string_view part,
+    const std::function<void(std::string)>& warn) {
+  for (const std::string_view name : flags) {
+    const Flag& flag = *find_flag(format("--{}", name));
+    if (get_flag(config, flag) != get_flag(TrainConfig(), flag)) {
+      warn(format("--{} has no effect on {} of the program's own", name, part));
+    }
+  }
+}
+
 // What is allowed, and seldom meant.
 void warn_of_choices(
     Setup& setup,
@@ -213,8 +216,14 @@ void warn_of_choices(
   if (own.loss && config.label_smoothing != 0) {
     warn("--label-smoothing has no effect on a loss of the program's own");
   }
-  if (own.has_data() && config.augment != "none") {
+  if (own.data_name.empty() && config.augment != "none") {
     warn("--augment has no effect on data of the program's own");
+  }
+  if (own.optimizer) {
+    warn_of_others(kOptimizerFlags, config, "an optimizer", warn);
+  }
+  if (own.schedule) {
+    warn_of_others(kScheduleFlags, config, "a schedule", warn);
   }
   if (config.lr_scheduler == "multisteplr" && config.lr_milestones.empty()) {
     warn(
@@ -235,13 +244,24 @@ void warn_of_choices(
   }
 }
 
+std::unique_ptr<Schedule> make_schedule(
+    const Setup& setup,
+    const TrainConfig& config,
+    const OwnParts& own) {
+  Optimizer& optimizer = setup.strategy->optimizer();
+  return own.schedule ? std::make_unique<Schedule>(
+                            own.schedule,
+                            optimizer,
+                            own.schedules_steps)
+                      : std::make_unique<Schedule>(
+                            config,
+                            optimizer,
+                            setup.steps_of(setup.train_samples));
+}
+
 } // namespace
 
-Setup set_up(
-    const TrainConfig& config,
-    const OwnParts& own,
-    FileSystem& fs,
-    const Ranks& ranks) {
+void prepare_process(const TrainConfig& config) {
   // First: only the kernels of this many threads give the bits of a Python
   // run, and what starts threads of its own hands the number on.
   if (config.threads > 0) {
@@ -249,21 +269,28 @@ Setup set_up(
   }
   choose_kernels(config.kernels);
   set_precision(config);
-  Setup setup;
-  setup.ranks = ranks;
+}
+
+Setup set_up(const RunStart& start, const TrainerOptions& options) {
+  const TrainConfig& config = start.config;
+  const OwnParts& own = options.own;
+  prepare_process(config);
+  Setup setup{.model = own.model, .group = options.group};
   DeviceChoice choice =
       choose_devices(config, static_cast<int>(device_count("cuda")));
-  setup.devices = devices_of(ranks, parse_devices(choice.spec));
+  setup.devices = devices_of(setup.group, parse_devices(choice.spec));
   if (!choice.warning.empty()) {
     setup.lines.push_back(
         {.level = LogLevel::kWarning, .text = std::move(choice.warning)});
   }
-  open_data(setup, config, own);
-  build_model(setup, config, own, fs);
+  open_data(setup, start, own);
+  prepare_model(setup, start, *options.fs);
   setup.strategy = setup.model.strategy(
       {.devices = setup.devices,
        .name = config.strategy,
-       .group = ranks.group,
+       .group = setup.group,
+       .optimizer =
+           own.optimizer ? own.optimizer : named_optimizer(setup, start),
        .loss = own.loss ? own.loss : cross_entropy(config.label_smoothing),
        .test_loss = own.loss ? own.loss : cross_entropy(),
        .has_classes = own.has_classes(),
@@ -271,11 +298,7 @@ Setup set_up(
            config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt,
        .cuda_graphs = config.cuda_graphs});
   warn_of_choices(setup, config, own);
-  setup.optimizer = build_optimizer(config, setup.model.module());
-  setup.schedule = std::make_unique<Schedule>(
-      config,
-      *setup.optimizer,
-      setup.steps_of(setup.train_samples));
+  setup.schedule = make_schedule(setup, config, own);
   return setup;
 }
 

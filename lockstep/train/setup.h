@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Makes what a run works with, as a TrainConfig says.
+// Makes what a run works with of its parts, as its settings say.
 #pragma once
 
 #include <memory>
@@ -9,33 +9,14 @@
 
 #include <c10/core/Device.h>
 
-#include "lockstep/base/fs.h"
-#include "lockstep/base/log_sink.h"
-#include "lockstep/base/world.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/dist/process_group.h"
-#include "lockstep/optim/optimizer.h"
-#include "lockstep/train/own_parts.h"
+#include "lockstep/train/run_start.h"
 #include "lockstep/train/schedule.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/strategy.h"
 
 namespace lockstep::train {
-
-/// The processes that share a run.
-struct Ranks {
-  int size = 1;
-  /// Which of them this is.
-  RankInfo place = {};
-  /// With which they average their gradients.
-  dist::ProcessGroup group = {};
-};
-
-/// Something that the user should know when the run starts.
-struct StartLine {
-  LogLevel level = LogLevel::kInfo;
-  std::string text = {};
-};
 
 /// The working parts of a run. Later ones use earlier ones.
 struct Setup {
@@ -49,14 +30,12 @@ struct Setup {
   /// How many samples of the data sets are used.
   std::int64_t train_samples = 0;
   std::int64_t test_samples = 0;
-  /// Units: pixels of both sides of the images; 0 if they are not square.
-  std::int64_t img_size = 0;
   AnyModel model = {};
+  /// With the optimizer.
   std::unique_ptr<Strategy> strategy = {};
-  std::unique_ptr<Optimizer> optimizer = {};
   std::unique_ptr<Schedule> schedule = {};
-
-  Ranks ranks = {};
+  /// The ranks that share the run.
+  dist::ProcessGroup group = {};
 
   /// Steps of an epoch in which `samples` are left for all ranks.
   [[nodiscard]] std::int64_t steps_of(std::int64_t samples) const;
@@ -66,16 +45,16 @@ struct Setup {
       std::int64_t consumed) const;
 };
 
-/// Opens the data, sets threads, kernels and the seed, and builds the model
-/// with its first weights. `ranks` share the samples of an epoch, of each batch
-/// the same number, and the named devices, one each.
+/// Sets the threads, the kernels and the precision of this process, as `config`
+/// says.
+void prepare_process(const TrainConfig& config);
+
+/// Prepares the process, shares the data out, loads first weights into the
+/// model, and makes the optimizer with the groups of the checkpoint. The ranks
+/// share the samples of an epoch, of each batch the same number, and the named
+/// devices, one each.
 /// Errors: throws what the parts throw; kInvalidArgument for a batch or devices
-/// that cannot be shared so, and for parts of a program that do not go together
-/// (E_OWN_PARTS).
-Setup set_up(
-    const TrainConfig& config,
-    const OwnParts& own,
-    FileSystem& fs,
-    const Ranks& ranks = {});
+/// that cannot be shared so; kMismatch for groups that do not fit.
+Setup set_up(const RunStart& start, const TrainerOptions& options);
 
 } // namespace lockstep::train

@@ -41,7 +41,7 @@ void check_smallest_batch(const Setup& setup) {
     return;
   }
   const std::int64_t share = smallest_share(
-      (setup.train_samples + setup.ranks.size - 1) / setup.ranks.size,
+      (setup.train_samples + setup.group.size() - 1) / setup.group.size(),
       setup.train_data->options().batch_size,
       std::ssize(setup.devices));
   if (share > 1 || !has_batch_norm(setup.model.module())) {

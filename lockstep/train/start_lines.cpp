@@ -24,9 +24,9 @@ std::int64_t parameter_count(const torch::nn::Module& module) {
 // " over 2 ranks", " over 2 devices".
 std::string shared_text(const Setup& setup) {
   const std::size_t devices = setup.devices.size();
-  return setup.ranks.size > 1 ? format(" over {} ranks", setup.ranks.size)
-         : devices > 1        ? format(" over {} devices", devices)
-                              : std::string();
+  return setup.group.size() > 1 ? format(" over {} ranks", setup.group.size())
+         : devices > 1          ? format(" over {} devices", devices)
+                                : std::string();
 }
 
 std::string model_line(const StartingRun& run) {
@@ -48,7 +48,7 @@ std::string model_line(const StartingRun& run) {
       kVersion);
 }
 
-std::string resumed_line(const StartingRun& run, const Resumption& from) {
+std::string resumed_line(const StartingRun& run, const ResumePoint& from) {
   if (from.path.empty()) {
     return format(
         "{} has no checkpoint yet: the run begins again",
@@ -63,7 +63,7 @@ std::string resumed_line(const StartingRun& run, const Resumption& from) {
       run.setup.train_samples);
 }
 
-std::string finished_line(const StartingRun& run, const Resumption& from) {
+std::string finished_line(const StartingRun& run, const ResumePoint& from) {
   const std::int64_t done = run.cursor.epoch;
   const auto left = run.setup.schedule->steps_left();
   const bool can_go_on =
@@ -99,21 +99,21 @@ std::vector<StartLine> start_lines(
              "no accuracy is counted: the best epoch is that of the lowest {}",
              best_column(run.cursor.best_by))});
   }
-  if (!run.resumption) {
+  if (!run.from) {
     if (!run.config.resume.empty()) {
       lines.push_back({.text = "nothing to resume: a new run begins"});
     }
     return lines;
   }
-  for (const std::string& warning : run.resumption->warnings) {
+  for (const std::string& warning : run.from->warnings) {
     lines.push_back({.level = LogLevel::kWarning, .text = warning});
   }
-  for (const std::string& note : run.resumption->checkpoint.notes) {
+  for (const std::string& note : run.from->notes) {
     lines.push_back({.text = note});
   }
-  lines.push_back({.text = resumed_line(run, *run.resumption)});
+  lines.push_back({.text = resumed_line(run, *run.from)});
   if (run.cursor.epoch >= run.config.epochs) {
-    lines.push_back({.text = finished_line(run, *run.resumption)});
+    lines.push_back({.text = finished_line(run, *run.from)});
   }
   return lines;
 }
@@ -121,8 +121,8 @@ std::vector<StartLine> start_lines(
 StartRecord start_record(const StartingRun& run, const std::string& folder) {
   StartRecord record{
       .folder = folder,
-      .rank = run.setup.ranks.place.rank,
-      .ranks = run.setup.ranks.size,
+      .rank = run.setup.group.rank(),
+      .ranks = run.setup.group.size(),
       .best_by = run.cursor.best_by,
       .epoch = run.cursor.epoch + 1,
       .epochs = run.config.epochs,

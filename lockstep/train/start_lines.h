@@ -20,7 +20,8 @@ struct StartingRun {
   const TrainConfig& config;
   const Setup& setup;
   const OwnParts& own;
-  const std::optional<Resumption>& resumption;
+  /// Where it goes on; nothing if it begins.
+  const std::optional<ResumePoint>& from;
   const Cursor& cursor;
 };
 

@@ -74,15 +74,15 @@ std::vector<c10::Device> own_generators(std::span<const c10::Device> devices) {
 /// the CPU's first.
 ckpt::Value states_of_ranks(
     const std::vector<c10::Device>& devices,
-    World& world,
+    const dist::ProcessGroup& group,
     ValueBuilder& builder) {
   std::vector<at::Tensor> own{get_rng_state()};
   for (const c10::Device& device : devices) {
     own.push_back(state_of(device));
   }
-  std::vector<ckpt::List> ranks(static_cast<std::size_t>(world.size()));
+  std::vector<ckpt::List> ranks(static_cast<std::size_t>(group.size()));
   for (const at::Tensor& state : own) {
-    const auto all = world.gather(
+    const auto all = group.all_gather_bytes(
         {static_cast<const std::byte*>(state.const_data_ptr()),
          static_cast<std::size_t>(state.numel())});
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -243,12 +243,14 @@ StatePart scheduler_part(Scheduler& scheduler) {
       .if_missing = IfMissing::kWarn};
 }
 
-StatePart generator_part(std::span<const c10::Device> devices, World& world) {
+StatePart generator_part(
+    std::span<const c10::Device> devices,
+    const dist::ProcessGroup& group) {
   const std::vector<c10::Device> others = own_generators(devices);
   return {
       .key = "rng",
       .save =
-          [others, &world](ValueBuilder& builder) {
+          [others, group](ValueBuilder& builder) {
             ckpt::Dict states;
             states.items.emplace_back(kCpu, builder.tensor(get_rng_state()));
             for (const c10::Device& device : others) {
@@ -256,20 +258,20 @@ StatePart generator_part(std::span<const c10::Device> devices, World& world) {
                   device.str(),
                   builder.tensor(state_of(device)));
             }
-            if (world.size() > 1) {
+            if (group.size() > 1) {
               states.items.emplace_back(
                   kRanks,
-                  states_of_ranks(others, world, builder));
+                  states_of_ranks(others, group, builder));
             }
             return ckpt::Value(std::move(states));
           },
       .load =
-          [others, &world](const ckpt::Value& saved) {
+          [others, group](const ckpt::Value& saved) {
             const ckpt::Value* ranks = saved.find(kRanks);
-            if (world.size() == 1 || ranks == nullptr) {
-              load_generators(saved, others, world.rank());
+            if (group.size() == 1 || ranks == nullptr) {
+              load_generators(saved, others, group.rank());
             } else {
-              load_own_generators(*ranks, others, world.rank());
+              load_own_generators(*ranks, others, group.rank());
             }
           },
       .if_missing = IfMissing::kWarn};

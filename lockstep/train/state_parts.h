@@ -11,7 +11,7 @@
 #include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
-#include "lockstep/base/world.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/train/state_part.h"
@@ -48,7 +48,7 @@ StatePart scheduler_part(Scheduler& scheduler);
 /// does not know keeps its generators. Every rank saves.
 StatePart generator_part(
     std::span<const c10::Device> devices = {},
-    World& world = world_of_one());
+    const dist::ProcessGroup& group = {});
 
 /// `buckets`: how the ranks of `strategy` average their gradients, a list of
 /// lists of numbers. A checkpoint may lack it. Every rank saves.

@@ -42,9 +42,9 @@ Times Stopwatch::times() const {
       .system = now.system - cpu_start_.system};
 }
 
-Times of_all_ranks(const Times& own, World& world) {
+Times of_all_ranks(const Times& own, const dist::ProcessGroup& group) {
   std::array<double, 2> processor{own.user, own.system};
-  world.sum(processor);
+  group.sum(processor);
   return {.wall = own.wall, .user = processor[0], .system = processor[1]};
 }
 

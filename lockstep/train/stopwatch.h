@@ -9,7 +9,7 @@
 #include <chrono>
 #include <string>
 
-#include "lockstep/base/world.h"
+#include "lockstep/dist/process_group.h"
 #include "lockstep/train/observer.h"
 
 namespace lockstep::train {
@@ -31,7 +31,7 @@ class Stopwatch {
 
 /// The same wall-clock time, and the processor time of all ranks together.
 /// Every rank calls it.
-Times of_all_ranks(const Times& own, World& world);
+Times of_all_ranks(const Times& own, const dist::ProcessGroup& group);
 
 /// "0:21:33 (user 0:40:11, system 0:00:22)".
 std::string to_string(const Times& times);

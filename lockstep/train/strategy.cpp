@@ -22,13 +22,45 @@ LossFunction cross_entropy(double label_smoothing) {
   };
 }
 
-Strategy::Strategy(StrategyOptions options) : options_(std::move(options)) {
+Strategy::Strategy(
+    std::shared_ptr<torch::nn::Module> net,
+    StrategyOptions options)
+    : net_(std::move(net)), options_(std::move(options)) {
   if (!options_.test_loss) {
     options_.test_loss = options_.loss;
   }
   if (options_.cuda_graphs) {
     graphs_.emplace(options_.devices.front());
   }
+}
+
+Strategy::~Strategy() {
+  if (has_lent_) {
+    lend({}); // the optimizer may live longer than the threads
+  }
+}
+
+void Strategy::lend(Workers workers) {
+  if (options_.optimizer) {
+    (*options_.optimizer)->use_workers(std::move(workers));
+    has_lent_ = true;
+  }
+}
+
+Optimizer& Strategy::optimizer() const {
+  if (!options_.optimizer) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train.strategy",
+         .message = "the strategy was made without an optimizer",
+         .hint = "make_strategy(net, {.optimizer = ...})"});
+  }
+  return **options_.optimizer;
+}
+
+void Strategy::update() {
+  const auto threads = share_threads();
+  optimizer().step();
 }
 
 /// Testing mode for a while; then every module is as it was, those that a
@@ -66,14 +98,14 @@ struct Strategy::Outcome {
   at::Tensor loss = {};
 };
 
-Strategy::Outcome Strategy::outcome(
-    const Batch& batch,
-    const LossFunction& loss) {
+Strategy::Outcome Strategy::outcome(const Batch& batch, Pass pass) {
+  const LossFunction& loss =
+      pass == Pass::kStep ? options_.loss : options_.test_loss;
   std::optional<Autocast> autocast;
   if (options_.autocast) {
     autocast.emplace(options_.devices.front().type(), *options_.autocast);
   }
-  Outcome found{.outputs = forward(batch.images)};
+  Outcome found{.outputs = forward(batch.images, pass)};
   if (batch.targets.defined()) {
     found.targets = batch.targets.to(
         found.outputs.device(),
@@ -86,17 +118,17 @@ Strategy::Outcome Strategy::outcome(
 
 StepResult Strategy::run(const Batch& batch, const StepGraphs::Work& work) {
   return {
-      graphs_ ? graphs_->run(net(), batch, work) : work(batch),
+      graphs_ ? graphs_->run(*net_, batch, work) : work(batch),
       batch.size()};
 }
 
 StepResult Strategy::step(const Batch& batch) {
   const auto threads = share_threads();
-  if (!net().is_training()) {
-    net().train(true);
+  if (!net_->is_training()) {
+    net_->train(true);
   }
   return run(batch, [this](const Batch& given) {
-    const Outcome found = outcome(given, options_.loss);
+    const Outcome found = outcome(given, Pass::kStep);
     found.loss.backward();
     return measure(
         found.loss,
@@ -109,9 +141,9 @@ StepResult Strategy::step(const Batch& batch) {
 StepResult Strategy::test(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const auto threads = share_threads();
-  const TestingMode testing(net());
+  const TestingMode testing(*net_);
   return run(batch, [this](const Batch& given) {
-    const Outcome found = outcome(given, options_.test_loss);
+    const Outcome found = outcome(given, Pass::kTest);
     return measure(
         found.loss,
         found.outputs,

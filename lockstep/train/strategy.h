@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // How one step is spread over devices. The trainer's loop is the same for all:
-//   auto strategy = make_strategy(net, {.devices = devices});
-//   optimizer.zero_grad();
+//   SGD sgd(*net, {.lr = 0.1});
+//   auto strategy = make_strategy(net, {.devices = devices, .optimizer = sgd});
+//   strategy->optimizer().zero_grad();
 //   StepResult result = strategy->step(batch);
-//   strategy->update(optimizer);
+//   strategy->update();
 #pragma once
 
 #include <functional>
@@ -48,6 +49,9 @@ struct StrategyOptions {
   std::string name = "auto";
   /// Ranks that train together, each on one device.
   dist::ProcessGroup group = {};
+  /// Of `update`, over parameters of the module; none: the program changes them
+  /// itself. Ownership: as `OptimizerRef`.
+  std::optional<OptimizerRef> optimizer = {};
   LossFunction loss = cross_entropy();
   /// Of a test; none: `loss`.
   LossFunction test_loss = {};
@@ -60,10 +64,11 @@ struct StrategyOptions {
   bool cuda_graphs = false;
 };
 
-/// Runs a module on one or more devices. Threads: one caller at a time.
+/// Runs a module on one or more devices, in the mode that a pass needs, and
+/// changes its weights. Threads: one caller at a time.
 class Strategy {
  public:
-  virtual ~Strategy() = default;
+  virtual ~Strategy();
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
@@ -77,8 +82,11 @@ class Strategy {
   /// written between two tests past LibTorch's version counters (`p.data()`)
   /// are seen after `step`, `update` or `begin_test`.
   StepResult test(const Batch& batch);
-  /// `optimizer.step()`, with the threads of the devices.
-  virtual void update(Optimizer& optimizer) = 0;
+  /// A step of the optimizer, with the threads of the devices.
+  /// Errors: throws kInvalidArgument without an optimizer; as its `step`.
+  virtual void update();
+  /// Errors: throws kInvalidArgument without one.
+  [[nodiscard]] Optimizer& optimizer() const;
   /// Before a round of `test`: all ranks get rank 0's buffers, with which it
   /// saves. Every rank calls it.
   virtual void begin_test() {}
@@ -96,13 +104,17 @@ class Strategy {
   [[nodiscard]] virtual std::string name() const = 0;
 
  protected:
-  explicit Strategy(StrategyOptions options);
+  /// What a forward pass is for.
+  enum class Pass { kStep, kTest };
 
-  /// Output is on the first device.
-  virtual at::Tensor forward(const at::Tensor& images) = 0;
-  /// The program's module, which is switched between training and testing; no
-  /// wrapper, whose mode would be another one.
-  virtual torch::nn::Module& net() = 0;
+  /// `net` is the program's module, which is switched between training and
+  /// testing; no wrapper, whose mode would be another one.
+  Strategy(std::shared_ptr<torch::nn::Module> net, StrategyOptions options);
+
+  /// Output is on the first device. The module is in the mode of `pass`.
+  virtual at::Tensor forward(const at::Tensor& images, Pass pass) = 0;
+  /// Lends threads to the optimizer, until the strategy ends.
+  void lend(Workers workers);
   /// Held during a step: see `ReplicaGroup::share_threads`.
   virtual std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() {
     return nullptr;
@@ -115,10 +127,12 @@ class Strategy {
   class TestingMode;
   struct Outcome;
   /// Forward and loss.
-  Outcome outcome(const Batch& batch, const LossFunction& loss);
+  Outcome outcome(const Batch& batch, Pass pass);
   StepResult run(const Batch& batch, const StepGraphs::Work& work);
 
+  std::shared_ptr<torch::nn::Module> net_;
   StrategyOptions options_;
+  bool has_lent_ = false;
   /// Set if steps are graphs.
   std::optional<StepGraphs> graphs_ = {};
 };
@@ -127,25 +141,19 @@ class Strategy {
 template <class M>
 class SingleDevice final : public Strategy {
  public:
-  SingleDevice(std::shared_ptr<M> model, StrategyOptions options)
-      : Strategy(std::move(options)), model_(std::move(model)) {}
+  SingleDevice(const std::shared_ptr<M>& model, StrategyOptions options)
+      : Strategy(model, std::move(options)), model_(model) {}
 
-  void update(Optimizer& optimizer) override {
-    optimizer.step();
-  }
   [[nodiscard]] std::string name() const override {
     return "single";
   }
 
  private:
-  at::Tensor forward(const at::Tensor& images) override {
+  at::Tensor forward(const at::Tensor& images, Pass /*pass*/) override {
     return model_->forward(images.to(
         options().devices.front(),
         images.scalar_type(),
         /*non_blocking=*/true));
-  }
-  torch::nn::Module& net() override {
-    return *model_;
   }
 
   std::shared_ptr<M> model_;
@@ -156,14 +164,14 @@ template <class M>
 class ReplicatedDevices final : public Strategy {
  public:
   ReplicatedDevices(const std::shared_ptr<M>& model, StrategyOptions given)
-      : Strategy(std::move(given)),
+      : Strategy(model, std::move(given)),
         // What is not counted is told: `forward`.
-        model_(model, {.devices = options().devices, .trust_versions = true}) {}
+        model_(model, {.devices = options().devices, .trust_versions = true}) {
+    lend(model_->group().workers());
+  }
 
-  void update(Optimizer& optimizer) override {
-    const auto threads = share_threads();
-    optimizer.use_workers(model_->group().workers());
-    optimizer.step();
+  void update() override {
+    Strategy::update();
     may_have_changed_ = true;
   }
   void begin_test() override {
@@ -174,19 +182,16 @@ class ReplicatedDevices final : public Strategy {
   }
 
  private:
-  at::Tensor forward(const at::Tensor& images) override {
+  at::Tensor forward(const at::Tensor& images, Pass pass) override {
     // A step changes the weights, and not every optimizer's writes are counted:
     // LibTorch's SGD has its own way. Only the batches of one test share what
     // the devices hold.
-    const bool is_step = net().is_training();
+    const bool is_step = pass == Pass::kStep;
     if (is_step || may_have_changed_) {
       model_->group().forget_sent();
     }
     may_have_changed_ = is_step;
     return model_->forward(images);
-  }
-  torch::nn::Module& net() override {
-    return *model_->module();
   }
   std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() override {
     return model_->group().share_threads();
@@ -203,15 +208,12 @@ template <class M>
 class DistributedRanks final : public Strategy {
  public:
   DistributedRanks(const std::shared_ptr<M>& model, StrategyOptions given)
-      : Strategy(std::move(given)),
+      : Strategy(model, std::move(given)),
         model_(
             model,
             {.process_group = options().group,
              .gradient_as_bucket_view = true}) {}
 
-  void update(Optimizer& optimizer) override {
-    optimizer.step();
-  }
   void begin_test() override {
     for (at::Tensor& buffer : model_->buffers()) {
       options().group.broadcast(buffer);
@@ -228,14 +230,11 @@ class DistributedRanks final : public Strategy {
   }
 
  private:
-  at::Tensor forward(const at::Tensor& images) override {
+  at::Tensor forward(const at::Tensor& images, Pass pass) override {
     // A rank tests as many batches as it has: nothing is exchanged then.
-    return net().is_training() ? model_->forward(images)
+    return pass == Pass::kStep ? model_->forward(images)
                                : model_->module()->forward(
                                      images.to(options().devices.front()));
-  }
-  torch::nn::Module& net() override {
-    return *model_->module();
   }
 
   DistributedDataParallel<M> model_;

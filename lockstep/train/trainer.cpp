@@ -23,14 +23,17 @@ struct SharedStep {
 };
 
 // One exchange for all that the ranks tell each other in a step.
-SharedStep shared(const BatchScore& own, bool shall_stop, World& world) {
+SharedStep shared(
+    const BatchScore& own,
+    bool shall_stop,
+    const dist::ProcessGroup& group) {
   std::array<double, 5> sums{
       static_cast<double>(own.loss) * static_cast<double>(own.samples),
       static_cast<double>(own.top1),
       static_cast<double>(own.top5),
       static_cast<double>(own.samples),
       shall_stop ? 1.0 : 0.0};
-  world.sum(sums);
+  group.sum(sums);
   return {
       .batch =
           {.loss = sums[0],
@@ -40,108 +43,59 @@ SharedStep shared(const BatchScore& own, bool shall_stop, World& world) {
       .shall_stop = sums[4] > 0};
 }
 
-// The group of a job that nobody named: its processes would each train a run
-// of their own, and write it.
-dist::ProcessGroup joined_group(const TrainerOptions& options) {
-  if (options.group || !options.joins_job || options.world != &world_of_one()) {
-    return options.group;
-  }
-  if (dist::is_initialized()) {
-    const dist::ProcessGroup group = dist::default_group();
-    return group.size() > 1 ? group : dist::ProcessGroup();
-  }
-  return rank_info_from_environment().value().size > 1
-             ? dist::init_process_group()
-             : dist::ProcessGroup();
-}
-
-// Of a group that is not the job's, the ranks count as those of one machine.
-RankInfo place_in(const dist::ProcessGroup& group) {
-  if (!group) {
-    return {};
-  }
-  const auto told = job_rank();
-  if (told && told->size == group.size() && told->rank == group.rank()) {
-    return *told;
-  }
-  return {
-      .rank = group.rank(),
-      .size = group.size(),
-      .local_rank = group.rank(),
-      .local_size = 0};
-}
-
-// A group is a world of its own.
-TrainerOptions with_world(
-    TrainerOptions options,
-    std::optional<dist::GroupWorld>& world) {
-  options.group = joined_group(options);
-  if (options.group) {
-    options.world = &world.emplace(options.group);
-  }
-  if (!options.place) {
-    options.place = place_in(options.group);
-  }
-  return options;
-}
-
 } // namespace
 
-Trainer::Trainer(TrainConfig config, TrainerOptions options)
-    : config_(with_own_names(checked_flags(std::move(config)), options.own)),
-      options_(with_world(std::move(options), group_world_)),
-      setup_(set_up(
-          config_to_set_up(),
-          options_.own,
-          *options_.fs,
-          {.size = options_.world->size(),
-           // NOLINTNEXTLINE(bugprone-unchecked-optional-access): with_world
-           .place = *options_.place,
-           .group = options_.group})),
+Trainer::Trainer(TrainConfig config, const TrainerOptions& options)
+    : Trainer(decide(std::move(config), options), options) {}
+
+Trainer::Trainer(const RunStart& start, const TrainerOptions& options)
+    : config_(start.config),
+      written_(start.written),
+      from_(start.resumption),
+      fs_(*options.fs),
+      group_(options.group),
+      own_(options.own),
+      should_stop_(options.should_stop),
+      setup_(set_up(start, options)),
       identity_(
           config_,
           setup_.devices,
           setup_.strategy->name(),
           setup_.train_samples),
       outputs_(
-          {.fs = options_.fs,
-           .world = options_.world,
-           .log = options_.log,
-           .observers = options_.observers}),
-      loss_watch_(config_, *options_.world, [this] {
+          {.fs = options.fs,
+           .group = options.group,
+           .log = options.log,
+           .observers = options.observers}),
+      loss_watch_(config_, group_, [this] {
         return outputs_.settled_checkpoint();
       }) {
-  config_.img_size = setup_.img_size;
-  refuse_different_data(
-      setup_.train_samples,
-      setup_.test_samples,
-      *options_.world);
-  cursor_.best_by = options_.own.best_by();
-  take_groups();
-  list_state();
-  resume();
+  refuse_different_data(setup_.train_samples, setup_.test_samples, group_);
+  cursor_.best_by = own_.best_by();
+  list_state(options.parts);
+  resume(start);
 }
 
 // Everything that a checkpoint holds, in its order. Adding to it is one line.
-void Trainer::list_state() {
-  state_.add(cursor_parts(cursor_, *options_.world));
+void Trainer::list_state(const std::vector<StatePart>& parts) {
+  state_.add(cursor_parts(cursor_, group_));
   state_.add(
       {.key = "arch",
        .save = [this](ValueBuilder&) { return ckpt::Value(config_.model); },
        .load = [](const ckpt::Value&) {},
        .if_missing = IfMissing::kIgnore});
   state_.add(model_part(setup_.model.module()));
-  state_.add(optimizer_part(*setup_.optimizer));
+  state_.add(optimizer_part(setup_.strategy->optimizer()));
   state_.add(scheduler_part(setup_.schedule->scheduler()));
-  state_.add(generator_part(setup_.devices, *options_.world));
-  if (options_.group) {
+  state_.add(generator_part(setup_.devices, group_));
+  if (group_) {
     state_.add(bucket_part(*setup_.strategy));
   }
-  state_.add(outputs_.part()).add(options_.parts);
+  state_.add(outputs_.part()).add(parts);
   state_.add(
       {.key = "args",
        .save = [this](ValueBuilder&) { return to_args(config_); },
-       .load = [this](const ckpt::Value& saved) { take_settings(saved); },
+       .load = [](const ckpt::Value&) {}, // `decide` has read them
        .if_missing = IfMissing::kIgnore});
   state_.add(identity_.part());
 }
@@ -173,12 +127,12 @@ TrainResult Trainer::run() {
       {.epochs = cursor_.epoch,
        .best_acc1 = result_.best_acc1,
        .best_loss = result_.best_loss,
-       .times = of_all_ranks(watch.times(), *options_.world),
+       .times = of_all_ranks(watch.times(), group_),
        .was_stopped = result_.was_stopped});
   result_.folder = outputs_.folder();
   result_.epochs = cursor_.epoch;
   result_.steps = cursor_.step;
-  result_.has_checkpoint = options_.world->any(outputs_.has_checkpoint());
+  result_.has_checkpoint = group_.any(outputs_.has_checkpoint());
   return result_;
 }
 
@@ -190,35 +144,26 @@ std::optional<Score> Trainer::test() {
       *setup_.strategy,
       *setup_.test_data,
       setup_.test_samples,
-      *options_.world);
+      group_);
 }
 
 void Trainer::open_outputs() {
-  Resumption* const from = checkpoint();
-  TrainConfig written = config_;
-  if (from != nullptr && cursor_.epoch >= config_.epochs) {
-    // Nothing is trained: what ran before is what the folder goes on to say.
-    if (const auto args = from->checkpoint.root.find("args")) {
-      apply_args(written, *args);
-    }
-  }
-  outputs_.open(written, options_.resumption);
-  if (from == nullptr) {
+  outputs_.open(written_, from_);
+  if (!from_ || from_->path.empty()) {
     return;
   }
-  if (goes_on_in_place(*options_.fs, config_, options_.resumption)) {
+  if (goes_on_in_place(fs_, config_, from_)) {
     saved_ = Place{.epoch = cursor_.epoch, .step = cursor_.step};
   } else {
     // A run of its own from here: killed now, it begins here again.
-    save(from->is_best);
+    save(from_->is_best);
   }
-  from->checkpoint.root = {}; // nothing of the mapped file is needed any more
 }
 
 void Trainer::train_all() {
   // Accelerators go on with the next step while the numbers of one are looked
   // at. Ranks exchange them: all at the same place.
-  runs_ahead_ = !options_.world->any(setup_.devices.front().is_cpu());
+  runs_ahead_ = !group_.any(setup_.devices.front().is_cpu());
   while (cursor_.epoch < config_.epochs && !result_.was_stopped) {
     train_epoch();
   }
@@ -242,7 +187,7 @@ void Trainer::train_epoch() {
           {.seed = config_.seed,
            .epoch = cursor_.epoch,
            .consumed = cursor_.samples},
-          *options_.world),
+          group_),
       cursor_.epoch);
   const std::int64_t batches = cursor_.batch + setup_.train_data->batches();
   while (!is_epoch_done() && !result_.was_stopped) {
@@ -262,7 +207,7 @@ std::optional<Batch> Trainer::next_batch() {
   try {
     return setup_.train_data->next();
   } catch (...) {
-    if (options_.world->size() == 1) { // others would not exchange its numbers
+    if (group_.size() == 1) { // others would not exchange its numbers
       finish_step();
     }
     throw;
@@ -271,12 +216,13 @@ std::optional<Batch> Trainer::next_batch() {
 
 // The step that all runs are made of: data in, observers out.
 void Trainer::train_step(const Batch& batch, StepRecord record) {
-  cursor_.lr = setup_.optimizer->param_groups().front().lr();
-  setup_.optimizer->zero_grad();
-  StepResult result = setup_.strategy->step(batch);
-  setup_.strategy->update(*setup_.optimizer);
+  Strategy& strategy = *setup_.strategy;
+  cursor_.lr = strategy.optimizer().param_groups().front().lr();
+  strategy.optimizer().zero_grad();
+  StepResult result = strategy.step(batch);
+  strategy.update();
   setup_.schedule->after_step();
-  cursor_.count(batch.size(), options_.world->size(), setup_.train_samples);
+  cursor_.count(batch.size(), group_.size(), setup_.train_samples);
   record.epoch = cursor_.epoch + 1;
   record.step = cursor_.step;
   record.batch = cursor_.batch - 1;
@@ -303,10 +249,9 @@ void Trainer::finish_step() {
   StepRecord& record = running.record;
   const BatchScore score = running.result.read();
   cursor_.sums.add(score);
-  const SharedStep all = shared(score, options_.should_stop(), *options_.world);
+  const SharedStep all = shared(score, should_stop_(), group_);
   record.samples = all.batch.samples;
-  const Score averages =
-      all.batch.score(/*seconds=*/0, options_.own.has_classes());
+  const Score averages = all.batch.score(/*seconds=*/0, own_.has_classes());
   record.loss = static_cast<float>(averages.loss);
   record.top1 = averages.top1;
   record.top5 = averages.top5;
@@ -321,9 +266,9 @@ void Trainer::finish_step() {
 }
 
 void Trainer::finish_epoch(std::int64_t samples) {
-  const Score train =
-      cursor_.sums.over(*options_.world)
-          .score(epoch_watch_.seconds(), options_.own.has_classes());
+  const Score train = cursor_.sums.over(group_).score(
+      epoch_watch_.seconds(),
+      own_.has_classes());
   EpochRecord record{
       .epoch = cursor_.epoch + 1,
       .step = cursor_.step,
@@ -333,7 +278,7 @@ void Trainer::finish_epoch(std::int64_t samples) {
       .best_by = cursor_.best_by,
       .lr = cursor_.lr,
       .images_per_second = static_cast<double>(samples) / train.seconds};
-  record.times = of_all_ranks(epoch_watch_.times(), *options_.world);
+  record.times = of_all_ranks(epoch_watch_.times(), group_);
   setup_.schedule->after_epoch();
   cursor_.finish_epoch();
   result_.test = record.test;
@@ -343,8 +288,7 @@ void Trainer::finish_epoch(std::int64_t samples) {
     outputs_.log(LogLevel::kWarning, text);
   }
   save(record.is_best);
-  result_.was_stopped =
-      result_.was_stopped || options_.world->any(options_.should_stop());
+  result_.was_stopped = result_.was_stopped || group_.any(should_stop_());
 }
 
 void Trainer::save(bool is_best) {

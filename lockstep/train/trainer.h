@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Trains a model as a TrainConfig says and keeps a run folder.
-//   Trainer trainer(config, {.log = &console});
+//   Trainer trainer(config, {.own = {.model = net, .train_data = images}});
 //   TrainResult result = trainer.run();
 #pragma once
 
@@ -12,61 +12,22 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/base/log_sink.h"
-#include "lockstep/base/world.h"
 #include "lockstep/dist/process_group.h"
-#include "lockstep/dist/world.h"
 #include "lockstep/train/cursor.h"
 #include "lockstep/train/loss_watch.h"
 #include "lockstep/train/observer.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run_identity.h"
 #include "lockstep/train/run_outputs.h"
+#include "lockstep/train/run_start.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/settings/sources.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/start_lines.h"
 #include "lockstep/train/state_part.h"
 #include "lockstep/train/stopwatch.h"
+#include "lockstep/train/trainer_options.h"
 
 namespace lockstep::train {
-
-/// What a trainer needs from the program around it. Ownership: pointers are
-/// borrowed.
-struct TrainerOptions {
-  FileSystem* fs = &real_fs();
-  /// Of processes without a `group`.
-  World* world = &world_of_one();
-  /// Ranks that train one model together: `world` is theirs then. Each is on
-  /// one of the devices that are named, as its `place` on the machine says. See
-  /// `joins_job` for where there is none.
-  dist::ProcessGroup group = {};
-  /// None: as the launcher says.
-  std::optional<RankInfo> place = {};
-  /// Without a `group` and a `world`: the trainer takes the default group of
-  /// several ranks, or makes it (`init_process_group`, which waits for all
-  /// ranks) if a launcher has started several processes, so that they train one
-  /// model, each its share of every batch, and one of them writes. Off: each
-  /// process trains a run of its own, and needs a folder of its own.
-  bool joins_job = true;
-  /// Receives messages, on the rank that writes; none: silence.
-  LogSink* log = nullptr;
-  /// Told every step and epoch, on every rank, and every checkpoint, on the
-  /// rank that writes it: after the run folder's own files.
-  Observers observers = {};
-  /// Asked after every step; true saves a checkpoint and ends the run. An
-  /// accelerator has begun the next step by then, and ends it first.
-  std::function<bool()> should_stop = [] { return false; };
-  /// A model, data sets and a loss of the program's own.
-  OwnParts own = {};
-  /// State of the program's own that checkpoints shall hold.
-  std::vector<StatePart> parts = {};
-  /// What `find_resumption` found for `config`, if it was asked already.
-  std::optional<Resumption> resumption = {};
-  /// Where settings come from, for what is said of those that differ from a
-  /// checkpoint's.
-  SettingSources sources = {};
-};
 
 /// How a run ended.
 struct TrainResult {
@@ -91,11 +52,11 @@ struct TrainResult {
 /// the other.
 class Trainer {
  public:
-  /// Opens the data, builds the model with `config.seed`, and takes over a
-  /// checkpoint if `config.resume` names one.
+  /// Trains the parts of `options.own`, and takes over a checkpoint if
+  /// `config.resume` names one.
   /// Errors: throws what the parts throw, before a run folder is made; with
   /// `config.resume_exact` kMismatch for whatever could change the bits.
-  explicit Trainer(TrainConfig config, TrainerOptions options = {});
+  explicit Trainer(TrainConfig config, const TrainerOptions& options = {});
   ~Trainer() = default;
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -115,23 +76,16 @@ class Trainer {
   }
 
  private:
-  void take_groups();
-  void list_state();
+  Trainer(const RunStart& start, const TrainerOptions& options);
+  void list_state(const std::vector<StatePart>& parts);
   // How it goes on: trainer_resume.cpp.
-  TrainConfig config_to_set_up();
-  void resume();
+  void resume(const RunStart& start);
+  void load(const Resumption& from, const RunStart& start);
   void check(const Resumption& from);
-  void take_settings(const ckpt::Value& saved);
   [[nodiscard]] StartingRun starting() const {
-    return {config_, setup_, options_.own, options_.resumption, cursor_};
+    return {config_, setup_, own_, from_, cursor_};
   }
   void log(const std::vector<StartLine>& lines);
-  /// What the run goes on from; null if it begins.
-  Resumption* checkpoint() {
-    const bool is_there =
-        options_.resumption && !options_.resumption->path.empty();
-    return is_there ? &*options_.resumption : nullptr;
-  }
   void open_outputs();
   void train_all();
   void train_epoch();
@@ -143,10 +97,15 @@ class Trainer {
   [[nodiscard]] std::optional<Score> test();
   [[nodiscard]] bool is_epoch_done() const;
 
-  TrainConfig config_;
-  /// Of `options_.group`.
-  std::optional<dist::GroupWorld> group_world_;
-  TrainerOptions options_;
+  const TrainConfig config_;
+  /// As the run folder says.
+  const TrainConfig written_;
+  /// Where the run goes on; nothing if it begins.
+  const std::optional<ResumePoint> from_;
+  FileSystem& fs_;
+  const dist::ProcessGroup group_;
+  const OwnParts own_;
+  const std::function<bool()> should_stop_;
   Setup setup_;
   RunIdentity identity_;
   RunOutputs outputs_;

@@ -153,21 +153,5 @@ TEST_F(RankInfoTest, RefusesWhatIsNoNumberOrOutside) {
   }
 }
 
-TEST(WorldOfOne, LeavesEverythingAsItIs) {
-  World& world = world_of_one();
-  EXPECT_EQ(world.rank(), 0);
-  EXPECT_EQ(world.size(), 1);
-  EXPECT_TRUE(world.is_writer());
-  std::array<double, 2> values{1.5, 2};
-  world.sum(values);
-  EXPECT_THAT(values, ElementsAre(1.5, 2));
-  EXPECT_TRUE(world.any(true));
-  EXPECT_FALSE(world.any(false));
-  std::vector bytes{std::byte{7}};
-  world.broadcast(bytes);
-  world.barrier();
-  EXPECT_THAT(bytes, ElementsAre(std::byte{7}));
-}
-
 } // namespace
 } // namespace lockstep

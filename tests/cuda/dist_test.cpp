@@ -10,7 +10,6 @@
 #include "lockstep/dist/objects.h"
 #include "lockstep/dist/process_group.h"
 #include "lockstep/dist/thread_ranks.h"
-#include "lockstep/dist/world.h"
 #include "tests/cuda/support.h"
 #include "tests/parallel/nets.h"
 #include "tests/support/scratch_dir.h"
@@ -75,11 +74,10 @@ void check_one_rank(const ProcessGroup& group) {
   group.barrier();
   const std::vector<std::byte> bytes{std::byte{1}, std::byte{2}};
   EXPECT_EQ(group.all_gather_bytes(bytes).at(0), bytes);
-  dist::GroupWorld world(group);
   std::vector<double> sums{1.5, 2.5};
-  world.sum(sums);
+  group.sum(sums);
   EXPECT_EQ(sums, (std::vector<double>{1.5, 2.5}));
-  EXPECT_TRUE(world.any(true));
+  EXPECT_TRUE(group.any(true));
 }
 
 TEST_F(ProcessGroup_CUDA, NcclWithOneRank) {

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "lockstep/dist/distributed_data_parallel.h"
-#include "lockstep/dist/world.h"
 #include "tests/cuda/support.h"
 #include "tests/parallel/nets.h"
 
@@ -51,8 +50,7 @@ void check_collectives(const dist::ProcessGroup& group) {
   at::Tensor strided = torch::ones({4, 3}, kGpu).t();
   group.all_reduce(strided, dist::ReduceOp::kMax);
   require(strided.eq(1).all().item<bool>(), "all_reduce of a view");
-  dist::GroupWorld world(group);
-  require(world.any(rank == 1), "GroupWorld::any");
+  require(group.any(rank == 1), "any");
   group.barrier();
 }
 

@@ -84,7 +84,7 @@ class Trainer_CUDA : public test::CudaTest,
         .model = std::make_shared<StripeNet>(),
         .train_data = std::make_shared<Stripes>(230),
         .test_data = std::make_shared<Stripes>(100)};
-    return Trainer(config, std::move(options)).run();
+    return Trainer(config, options).run();
   }
 
   std::string get(const std::string& folder, const std::string& name) {

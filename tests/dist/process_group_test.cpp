@@ -6,8 +6,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/dist/objects.h"
 #include "lockstep/dist/thread_ranks.h"
-#include "lockstep/dist/world.h"
 
 namespace lockstep::dist {
 namespace {
@@ -78,29 +78,79 @@ TEST_P(RankCount, BytesOfDifferentSizesAreGathered) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST_P(RankCount, AWorldSumsInTheOrderOfTheRanks) {
+TEST_P(RankCount, SumsAreInTheOrderOfTheRanks) {
   const int size = GetParam();
   const auto errors = run_thread_ranks(size, [size](const ProcessGroup& group) {
-    GroupWorld world(group);
-    EXPECT_EQ(world.size(), size);
     std::vector<double> values{0.1 * (group.rank() + 1), 1.0};
     double expected = 0.0;
     for (int rank = 0; rank < size; ++rank) {
       expected += 0.1 * (rank + 1);
     }
-    world.sum(values);
+    group.sum(values);
     EXPECT_EQ(values[0], expected); // to the last bit
     EXPECT_EQ(values[1], size);
-    EXPECT_EQ(world.any(group.rank() == size - 1), true);
-    EXPECT_FALSE(world.any(false));
-    std::vector<std::byte> bytes(
-        static_cast<std::size_t>(group.rank() == 0 ? 5 : 100),
-        static_cast<std::byte>(group.rank()));
-    world.broadcast(bytes);
-    EXPECT_EQ(bytes, std::vector<std::byte>(5));
-    world.barrier();
+    EXPECT_EQ(group.any(group.rank() == size - 1), true);
+    EXPECT_FALSE(group.any(false));
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(ProcessGroup, AProcessAloneLeavesEverythingAsItIs) {
+  const ProcessGroup alone;
+  EXPECT_FALSE(alone);
+  EXPECT_EQ(alone.rank(), 0);
+  EXPECT_EQ(alone.size(), 1);
+  EXPECT_EQ(alone.place(), RankInfo());
+  EXPECT_EQ(alone.backend(), "");
+  const at::Tensor tensor = torch::tensor({1.5, -2.0});
+  at::Tensor given = tensor.clone();
+  alone.all_reduce(given, ReduceOp::kMax);
+  alone.broadcast(given);
+  alone.barrier();
+  alone.monitored_barrier();
+  EXPECT_TRUE(torch::equal(given, tensor));
+  for (const auto& all : {alone.all_gather(tensor), alone.gather(tensor)}) {
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_TRUE(torch::equal(all.front(), tensor));
+    EXPECT_FALSE(all.front().is_alias_of(tensor));
+  }
+  EXPECT_TRUE(torch::equal(alone.reduce_scatter({tensor}), tensor));
+  alone.scatter(given, {tensor + 1});
+  EXPECT_TRUE(torch::equal(given, tensor + 1));
+  std::vector<double> numbers{1.5, 2.0};
+  alone.sum(numbers);
+  EXPECT_THAT(numbers, testing::ElementsAre(1.5, 2.0));
+  EXPECT_TRUE(alone.any(true));
+  EXPECT_FALSE(alone.any(false));
+  const std::vector<std::byte> bytes{std::byte{7}};
+  EXPECT_THAT(alone.all_gather_bytes(bytes), testing::ElementsAre(bytes));
+  EXPECT_EQ(alone.allocate_tensor(3).numel(), 3);
+  EXPECT_EQ(alone.new_group({0}).size(), 1);
+  EXPECT_EQ(broadcast_object(alone, ckpt::Value("x")).text(), "x");
+  EXPECT_EQ(gather_object(alone, ckpt::Value("x")).size(), 1U);
+}
+
+TEST(ProcessGroup, AProcessAloneHasNoOtherRanks) {
+  const ProcessGroup alone;
+  at::Tensor tensor = torch::ones({1});
+  const auto refused = [](const auto& call) {
+    try {
+      call();
+    } catch (const Exception& error) {
+      return error.error().detail;
+    }
+    return std::string("no error");
+  };
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { alone.broadcast(tensor, 1); },
+           [&] { alone.send(tensor, 1); },
+           [&] { alone.recv(tensor, 0); },
+           [&] { static_cast<void>(alone.gather(tensor, 1)); }}) {
+    EXPECT_EQ(refused(call), "E_COLLECTIVE_ARGUMENT");
+  }
+  EXPECT_EQ(
+      refused([&] { static_cast<void>(alone.new_group({1})); }),
+      "E_SUB_GROUP");
 }
 
 TEST(ProcessGroup, ACollectiveThatTheOthersLeaveSaysWhich) {

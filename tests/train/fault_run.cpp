@@ -69,7 +69,7 @@ class Loop {
           .save = [](ValueBuilder&) { return ckpt::Value::dict({}); },
           .load = [](const ckpt::Value&) {}};
     };
-    state_.add(cursor_parts(cursor_, world_of_one()));
+    state_.add(cursor_parts(cursor_, /*group=*/{}));
     state_.add(
         {.key = "state_dict",
          .save =

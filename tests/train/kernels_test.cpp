@@ -46,7 +46,10 @@ losses(const test::ScratchDir& folder, const std::string& name, LogSink& log) {
   config.output = folder / name;
   config.kernels = name.substr(0, name.find('-'));
   const auto seen = std::make_shared<RecordingObserver>();
-  Trainer(config, {.log = &log, .observers = {seen}}).run();
+  Trainer(
+      config,
+      {.log = &log, .observers = {seen}, .own = named_parts(config)})
+      .run();
   return seen->losses();
 }
 

@@ -8,13 +8,17 @@
 #include <torch/nn/modules/batchnorm.h>
 
 #include "lockstep/base/fault_fs.h"
+#include "lockstep/dist/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class LossWatchTest : public TrainerFixture {
  protected:
@@ -111,70 +115,54 @@ TEST_F(LossWatchTest, SeesEveryNumberOfAModule) {
   EXPECT_FALSE(has_finite_state(*norm));
 }
 
-/// Two processes of which the other one says what it is told to.
-class OtherRank : public World {
- public:
-  [[nodiscard]] int rank() const override {
-    return 0;
-  }
-  [[nodiscard]] int size() const override {
-    return 2;
-  }
-  void sum(std::span<double> values) override {
-    values[0] += NAN; // the loss
-  }
-  bool any(bool value) override {
-    return value || is_any;
-  }
-  void broadcast(std::vector<std::byte>& /*bytes*/) override {}
-  [[nodiscard]] std::vector<std::vector<std::byte>> gather(
-      std::span<const std::byte> bytes) override {
-    return {2, std::vector<std::byte>(bytes.begin(), bytes.end())};
-  }
-  void barrier() override {}
-
-  /// The vote of the other one.
-  bool is_any = false;
-};
-
 TEST_F(LossWatchTest, AnotherProcesssLossStopsThisOneToo) {
-  OtherRank world;
-  try {
-    train(small("run"), {.world = &world});
-    ADD_FAILURE() << "went on";
-  } catch (const Exception& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the loss is nan in epoch 1"));
-  }
+  const TrainConfig config = small("run");
+  const std::vector<OwnParts> of_ranks{
+      named_parts(config),
+      named_parts(config)};
+  const auto errors =
+      dist::run_thread_ranks(2, [&](const dist::ProcessGroup& group) {
+        OwnParts own = of_ranks[static_cast<std::size_t>(group.rank())];
+        own.classifies = true;
+        own.loss = [&](const at::Tensor& outputs, const at::Tensor& targets) {
+          const at::Tensor loss = cross_entropy()(outputs, targets);
+          return group.rank() == 0 ? loss : loss * NAN;
+        };
+        train(config, {.group = group, .own = own});
+      });
+  EXPECT_THAT(errors, Each(HasSubstr("the loss is nan in epoch 1, step 1")));
 }
 
 TEST_F(LossWatchTest, WeightsOfAnotherProcessStopThisOneToo) {
-  OtherRank world;
-  world.is_any = true;
-  TrainConfig config;
-  const torch::nn::BatchNorm1d norm(3);
-  const auto message_of = [&](const auto& check) -> std::string {
-    const LossWatch watch(config, world, [] { return ""; });
-    try {
-      check(watch);
-    } catch (const Exception& error) {
-      return error.error().message;
-    }
-    return "went on";
+  /// Which ranks have said what.
+  const auto messages_of = [](const std::string& on_nan, const auto& check) {
+    TrainConfig config;
+    config.on_nan = on_nan;
+    return dist::run_thread_ranks(2, [&](const dist::ProcessGroup& group) {
+      const torch::nn::BatchNorm1d norm(3);
+      if (group.rank() == 1) {
+        norm->running_var[1] = std::numeric_limits<float>::infinity();
+      }
+      check(LossWatch(config, group, [] { return ""; }), *norm);
+    });
   };
-  const auto saving = [&](const LossWatch& watch) {
-    watch.check_state(*norm, 7);
+  const auto saving = [](const LossWatch& watch, const auto& norm) {
+    watch.check_state(norm, 7);
   };
-  EXPECT_EQ(
-      message_of(saving),
-      "the weights of another process are not finite after step 7; no "
-      "checkpoint was saved before");
   EXPECT_THAT(
-      message_of([&](const LossWatch& watch) {
-        watch.check_loaded(*norm, "run/checkpoint.pth.tar");
-      }),
-      HasSubstr("the checkpoint has weights that are not finite"));
-  config.on_nan = "warn";
-  EXPECT_EQ(message_of(saving), "went on");
+      messages_of("stop", saving),
+      ElementsAre(
+          HasSubstr("the weights of another process are not finite after step "
+                    "7; no checkpoint was saved before"),
+          HasSubstr("the weights are not finite after step 7")));
+  EXPECT_THAT(
+      messages_of(
+          "stop",
+          [](const LossWatch& watch, const auto& norm) {
+            watch.check_loaded(norm, "run/checkpoint.pth.tar");
+          }),
+      Each(HasSubstr("the checkpoint has weights that are not finite")));
+  EXPECT_THAT(messages_of("warn", saving), Each(IsEmpty()));
 }
 
 // A checkpoint inside the epoch counted steps of --on-nan warn.
@@ -182,7 +170,7 @@ TEST_F(LossWatchTest, AnEpochNamesTheLossThatIsNoNumber) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto message_of = [](const EpochRecord& record) -> std::string {
     const TrainConfig config;
-    LossWatch watch(config, world_of_one(), [] { return ""; });
+    LossWatch watch(config, /*group=*/{}, [] { return ""; });
     try {
       watch.end_epoch(record);
     } catch (const Exception& error) {

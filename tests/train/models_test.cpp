@@ -8,6 +8,7 @@
 
 #include "lockstep/data/registry.h"
 #include "lockstep/models/registry.h"
+#include "lockstep/train/named_parts.h"
 #include "lockstep/train/setup.h"
 #include "tests/data/idx_fixture.h"
 
@@ -61,11 +62,14 @@ TEST_P(EveryModel, RunsOnEveryDataSet) {
   for (const std::string& data : dataset_names()) {
     SCOPED_TRACE(data);
     config.data = data;
-    auto setup = set_up(config, own, real_fs());
+    const TrainerOptions options{.own = named_parts(config, own)};
+    const RunStart start = decide(config, options);
+    auto setup = set_up(start, options);
     run_once(setup);
     // Large ones take seconds to make: one is enough.
     own.model = setup.model;
-    config.img_size = setup.img_size;
+    own.model_name = config.model;
+    config.img_size = start.config.img_size;
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/dist/thread_ranks.h"
 #include "lockstep/train/line_observer.h"
 #include "tests/train/trainer_fixture.h"
 
@@ -314,41 +315,41 @@ TEST_F(OwnPartsTest, OtherDataInsideAnEpochAreRefused) {
   EXPECT_EQ(refused(next, other).detail, "E_OTHER_SAMPLES");
 }
 
-/// Another rank, with half of the samples.
-class TwoRanks : public World {
- public:
-  [[nodiscard]] int rank() const override {
-    return 0;
-  }
-  [[nodiscard]] int size() const override {
-    return 2;
-  }
-  void sum(std::span<double> /*values*/) override {}
-  bool any(bool value) override {
-    return value;
-  }
-  void broadcast(std::vector<std::byte>& /*bytes*/) override {}
-  [[nodiscard]] std::vector<std::vector<std::byte>> gather(
-      std::span<const std::byte> bytes) override {
-    const std::string other = "32 training and 64 test samples";
-    const bool is_of_data = as_text(bytes).ends_with(" test samples");
-    const auto second = is_of_data ? as_byte_span(other) : bytes;
-    return {{bytes.begin(), bytes.end()}, {second.begin(), second.end()}};
-  }
-  void barrier() override {}
-};
-
 TEST_F(OwnPartsTest, RanksWithDataOfDifferentSizesAreRefused) {
-  TwoRanks world;
-  try {
-    train(config("run"), {.world = &world, .own = parts()});
-    FAIL() << "each rank would make another number of steps";
-  } catch (const Exception& exception) {
-    EXPECT_EQ(exception.error().detail, "E_RANKS_DIFFER");
-    EXPECT_THAT(
-        exception.error().message,
-        HasSubstr("rank 0 has 64 training and 64 test samples, rank 1 has 32"));
-  }
+  const std::vector<OwnParts> of_ranks{parts(), parts()};
+  const auto errors =
+      dist::run_thread_ranks(2, [&](const dist::ProcessGroup& group) {
+        OwnParts own = of_ranks[static_cast<std::size_t>(group.rank())];
+        own.train_data = std::make_shared<Points>(group.rank() == 0 ? 64 : 32);
+        train(config("run"), {.group = group, .own = own});
+      });
+  EXPECT_THAT(
+      errors,
+      Each(AllOf(
+          HasSubstr("rank 0 has 64 training and 64 test samples, rank 1 has "
+                    "32"),
+          HasSubstr("E_RANKS_DIFFER"))))
+      << "each rank would make another number of steps";
+}
+
+TEST_F(OwnPartsTest, ARunHasAModelAndData) {
+  OwnParts own = parts();
+  own.model = {};
+  const auto message_of = [&](const OwnParts& given) -> std::string {
+    try {
+      const Trainer trainer(config("run"), {.own = given});
+    } catch (const Exception& exception) {
+      EXPECT_EQ(exception.error().detail, "E_OWN_PARTS");
+      return exception.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message_of(own), HasSubstr("no model. Hint: set .own.model;"));
+  own = parts();
+  own.train_data = own.test_data = nullptr;
+  EXPECT_THAT(
+      message_of(own),
+      HasSubstr("no data. Hint: set .own.train_data;"));
 }
 
 TEST_F(OwnPartsTest, SettingsWithoutEffectAreTold) {

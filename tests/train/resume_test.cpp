@@ -147,9 +147,9 @@ TEST_F(ResumeTest, WhatContradictsTheCheckpointIsRefused) {
     std::string message = {};
   };
   for (const Contradiction& c : std::initializer_list<Contradiction>{
-           {[](auto& wanted) { wanted.model = "vgg11"; },
+           {[](auto& wanted) { wanted.model = "resnet18"; },
             "E_OTHER_MODEL",
-            "the checkpoint is arch 'mlp', the run asks for 'vgg11'"},
+            "the checkpoint is arch 'mlp', the run asks for 'resnet18'"},
            {[](auto& wanted) { wanted.opt = "adam"; },
             "E_OTHER_SETTING",
             "the checkpoint was trained with --opt sgd, the run asks for --opt "
@@ -180,10 +180,11 @@ TEST_F(ResumeTest, TheImageSizeIsTheCheckpoints) {
   EXPECT_THAT(
       log.lines[LogLevel::kInfo],
       Contains("images 28x28 resized to 14x14"));
+  const OwnParts parts = named_parts(config);
   config.resume = config.output;
   config.img_size = 0;
   config.epochs = 2;
-  EXPECT_EQ(train(config).epochs, 2);
+  EXPECT_EQ(train(config, {.own = parts}).epochs, 2);
   EXPECT_THAT(get("run", "args.yaml"), HasSubstr("img_size: 14\n"));
 }
 
@@ -356,7 +357,7 @@ TEST_F(ResumeTest, ARefusalLeavesTheProgramsModelAsItWas) {
 
 TEST_F(ResumeTest, ATrainerRunsOnceAndChecksItsSettings) {
   TrainConfig config = small("run");
-  Trainer trainer(config);
+  Trainer trainer(config, {.own = named_parts(config)});
   trainer.run();
   EXPECT_THROW(trainer.run(), Exception);
   config.log_interval = 0;

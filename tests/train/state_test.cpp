@@ -7,8 +7,8 @@
 
 #include "lockstep/base/memory_fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/base/world.h"
 #include "lockstep/data/distributed_sampler.h"
+#include "lockstep/dist/thread_ranks.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/train/cursor.h"
@@ -20,40 +20,22 @@
 namespace lockstep::train {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-/// A world of several ranks as one of them sees it.
-class FakeWorld : public World {
- public:
-  FakeWorld(int rank, int size) : rank_(rank), size_(size) {}
-  [[nodiscard]] int rank() const override {
-    return rank_;
-  }
-  [[nodiscard]] int size() const override {
-    return size_;
-  }
-  void sum(std::span<double> values) override {
-    for (double& value : values) {
-      value *= size_;
-    }
-  }
-  bool any(bool value) override {
-    return value;
-  }
-  void broadcast(std::vector<std::byte>& /*bytes*/) override {}
-  [[nodiscard]] std::vector<std::vector<std::byte>> gather(
-      std::span<const std::byte> bytes) override {
-    return {
-        static_cast<std::size_t>(size_),
-        std::vector<std::byte>(bytes.begin(), bytes.end())};
-  }
-  void barrier() override {}
-
- private:
-  int rank_;
-  int size_;
-};
+/// The ranks of a group. They are asked for their number only: nobody is left
+/// to answer.
+std::vector<dist::ProcessGroup> ranks_of(int size) {
+  std::vector<dist::ProcessGroup> ranks(static_cast<std::size_t>(size));
+  const auto errors =
+      dist::run_thread_ranks(size, [&](const dist::ProcessGroup& group) {
+        ranks[static_cast<std::size_t>(group.rank())] = group;
+      });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  return ranks;
+}
 
 StatePart number_part(std::string key, std::int64_t& number) {
   return {
@@ -117,47 +99,50 @@ TEST(GeneratorPart, GoesOnWithTheSameNumbers) {
   EXPECT_TRUE(at::equal(at::rand({5}), expected));
 }
 
-/// A world in which the ranks' bytes are those that were put in.
-class GatheringWorld final : public FakeWorld {
- public:
-  using FakeWorld::FakeWorld;
-  [[nodiscard]] std::vector<std::vector<std::byte>> gather(
-      std::span<const std::byte> bytes) override {
-    auto all = FakeWorld::gather(bytes);
-    all[0] = of_rank_0;
-    return all;
-  }
-  std::vector<std::byte> of_rank_0 = {};
-};
+TEST(GeneratorPart, HoldsThoseOfAllRanks) {
+  at::manual_seed(5);
+  const auto errors =
+      dist::run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+        const ckpt::Value saved =
+            RunState(RunState().add(generator_part({}, group))).save();
+        const auto& ranks = *saved.find("rng")->find("ranks")->elements();
+        ASSERT_EQ(ranks.size(), 2U);
+        for (const ckpt::Value& states : ranks) {
+          ASSERT_EQ(states.elements()->size(), 1U);
+          EXPECT_TRUE(at::equal(
+              to_tensor(*states.elements()->front().as_tensor()),
+              get_rng_state()));
+        }
+      });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
 
 TEST(GeneratorPart, EachRankGoesOnWithItsOwn) {
-  GatheringWorld world(1, 2);
-  at::manual_seed(5);
-  const at::Tensor other = get_rng_state();
-  const auto* const bytes = static_cast<const std::byte*>(other.data_ptr());
-  world.of_rank_0.assign(bytes, bytes + other.numel());
-  const at::Tensor of_rank_0 = at::rand({5});
-
-  RunState state;
-  state.add(generator_part({}, world));
-  at::manual_seed(6);
-  SnapshotBuffer buffer;
-  const ckpt::Value saved = buffer.copy(state.save());
-  const at::Tensor expected = at::rand({5});
-  state.load(saved);
-  EXPECT_TRUE(at::equal(at::rand({5}), expected));
-
-  FakeWorld first(0, 2);
-  RunState(RunState().add(generator_part({}, first))).load(saved);
-  EXPECT_TRUE(at::equal(at::rand({5}), of_rank_0));
-
-  // A rank that was not there keeps what it has.
-  FakeWorld third(2, 3);
-  at::manual_seed(7);
-  const at::Tensor unchanged = at::rand({5});
-  at::manual_seed(7);
-  RunState(RunState().add(generator_part({}, third))).load(saved);
-  EXPECT_TRUE(at::equal(at::rand({5}), unchanged));
+  const auto state_of = [](std::uint64_t seed) {
+    at::manual_seed(seed);
+    return get_rng_state();
+  };
+  const auto numbers_of = [](std::uint64_t seed) {
+    at::manual_seed(seed);
+    return at::rand({5});
+  };
+  ValueBuilder builder;
+  const auto list = [&](std::uint64_t seed) {
+    return ckpt::Value::list({builder.tensor(state_of(seed))});
+  };
+  const ckpt::Value saved = ckpt::Value::dict(
+      {{"rng",
+        ckpt::Value::dict(
+            {{"cpu", builder.tensor(state_of(5))},
+             {"ranks", ckpt::Value::list({list(5), list(6)})}})}});
+  // Of three, the last one was not there: it keeps what it has.
+  const auto ranks = ranks_of(3);
+  for (const std::uint64_t rank : {0, 1, 2}) {
+    at::manual_seed(7);
+    RunState(RunState().add(generator_part({}, ranks[rank]))).load(saved);
+    const at::Tensor numbers = at::rand({5});
+    EXPECT_TRUE(at::equal(numbers, numbers_of(5 + rank))) << rank;
+  }
 }
 
 TEST(SnapshotBuffer, IsACopyThatKeepsSharing) {
@@ -187,48 +172,46 @@ TEST(Cursor, CountsAndComesBack) {
   EXPECT_EQ(cursor.samples, 12);
   EXPECT_EQ(cursor.sums.score(0).loss, 20.0 / 12);
   RunState state;
-  state.add(cursor_parts(cursor, world_of_one()));
+  state.add(cursor_parts(cursor, /*group=*/{}));
   const ckpt::Value saved = state.save();
   Cursor other;
   RunState again;
-  again.add(cursor_parts(other, world_of_one()));
+  again.add(cursor_parts(other, /*group=*/{}));
   again.load(saved);
   EXPECT_EQ(other, cursor);
 }
 
 TEST(Cursor, SumsOfAllRanksComeBackOnOne) {
-  FakeWorld first(0, 2);
-  FakeWorld second(1, 2);
-  Cursor cursor;
-  cursor.count(8, 2, 100);
-  cursor.sums.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8});
-  EXPECT_EQ(cursor.samples, 16);
-  RunState state;
-  state.add(cursor_parts(cursor, first));
-  const ckpt::Value saved = state.save();
-  Cursor zero;
-  Cursor one;
-  RunState(state = {}).add(cursor_parts(zero, first)).load(saved);
-  RunState(state = {}).add(cursor_parts(one, second)).load(saved);
-  EXPECT_EQ(zero.sums.samples, 16);
-  EXPECT_EQ(one.sums.samples, 0);
-  EXPECT_EQ(one.samples, 16);
+  const auto errors =
+      dist::run_thread_ranks(2, [](const dist::ProcessGroup& group) {
+        Cursor cursor;
+        cursor.count(8, 2, 100);
+        cursor.sums.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8});
+        EXPECT_EQ(cursor.samples, 16);
+        RunState state;
+        state.add(cursor_parts(cursor, group));
+        const ckpt::Value saved = state.save();
+        cursor = {};
+        state.load(saved);
+        EXPECT_EQ(cursor.sums.samples, group.rank() == 0 ? 16 : 0);
+        EXPECT_EQ(cursor.samples, 16);
+      });
+  EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
 TEST(SampleOrder, IsPythonsFromTheStart) {
   DistributedSampler sampler(11, {.num_replicas = 3, .rank = 2, .seed = 4});
   sampler.set_epoch(2);
   EXPECT_EQ(
-      sample_order(11, {.seed = 4, .epoch = 2}, FakeWorld(2, 3)),
+      sample_order(11, {.seed = 4, .epoch = 2}, ranks_of(3)[2]),
       sampler.indices());
 }
 
 TEST(SampleOrder, NothingIsLostWhenTheNumberOfRanksChanges) {
   const auto all = sample_order(100, {.seed = 1});
   std::vector<std::int64_t> read(all.begin(), all.begin() + 40);
-  for (int rank = 0; rank < 3; ++rank) {
-    const auto rest =
-        sample_order(100, {.seed = 1, .consumed = 40}, FakeWorld(rank, 3));
+  for (const dist::ProcessGroup& rank : ranks_of(3)) {
+    const auto rest = sample_order(100, {.seed = 1, .consumed = 40}, rank);
     EXPECT_EQ(rest.size(), 20U);
     read.insert(read.end(), rest.begin(), rest.end());
   }

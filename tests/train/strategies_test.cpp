@@ -7,7 +7,8 @@
 
 #include "lockstep/device/device_list.h"
 #include "lockstep/dist/process_group.h"
-#include "lockstep/dist/zero_redundancy_optimizer.h"
+#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/train/strategy.h"
 #include "tests/sim/support.h"
 #include "tests/support/scratch_dir.h"
@@ -160,17 +161,18 @@ std::vector<float> losses(
     const std::string& devices,
     bool by_strategy) {
   const auto net = linear();
-  const auto strategy = make_strategy(net, {.devices = parse_devices(devices)});
-  const auto raw = stock.make(net->parameters());
-  const auto wrapped = from_torch(stock.make(net->parameters()));
+  const auto optimizer = stock.make(net->parameters());
+  const auto strategy = make_strategy(
+      net,
+      {.devices = parse_devices(devices), .optimizer = *optimizer});
   std::vector<float> losses;
   for (int step = 0; step < 4; ++step) {
     net->zero_grad();
     losses.push_back(strategy->step(doubles()).read().loss);
     if (by_strategy) {
-      strategy->update(*wrapped);
+      strategy->update();
     } else {
-      raw->step();
+      optimizer->step();
     }
     losses.push_back(strategy->test(doubles()).read().loss);
     losses.push_back(strategy->test(doubles()).read().loss);
@@ -292,6 +294,35 @@ TEST(FromTorch, AGroupThatIsAddedToLibTorchsIsThere) {
   EXPECT_TRUE(optimizer->param_groups()[1].params.at(0).is_same(second));
   const ckpt::Value state = optimizer->state_dict();
   EXPECT_EQ(state.find("param_groups")->elements()->size(), 2U);
+}
+
+TEST(Strategy, AnOptimizerOutlivesTheThreadsThatItWasLent) {
+  const auto net = std::make_shared<nn::LinearImpl>(512, 256); // worth threads
+  SGD sgd(*net, {.lr = 0.1});
+  const auto moved = [&] {
+    const at::Tensor before = net->weight.detach().clone();
+    net->forward(torch::ones({2, 512})).sum().backward();
+    sgd.step();
+    return !at::equal(net->weight, before);
+  };
+  {
+    const auto strategy = make_strategy(
+        net,
+        {.devices = parse_devices("cpu*2"), .optimizer = sgd});
+    EXPECT_TRUE(moved());
+  }
+  EXPECT_TRUE(moved());
+}
+
+TEST(Strategy, WithoutAnOptimizerThereIsNoUpdate) {
+  const auto strategy = make_strategy(linear());
+  try {
+    strategy->update();
+    FAIL() << "nothing would learn";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.error().hint, ::testing::HasSubstr(".optimizer = "));
+  }
 }
 
 TEST(Strategy, WithoutClassesNoHitsAreCounted) {

@@ -12,6 +12,7 @@
 
 #include "lockstep/ckpt/load.h"
 #include "lockstep/train/checkpoint_files.h"
+#include "lockstep/train/named_parts.h"
 #include "lockstep/train/trainer.h"
 #include "tests/support/scratch_dir.h"
 
@@ -68,8 +69,10 @@ class TrainerFixture : public ::testing::Test {
     return config;
   }
 
+  /// A part that the test does not give is the one that the settings name.
   TrainResult train(const TrainConfig& config, TrainerOptions options = {}) {
-    return Trainer(config, std::move(options)).run();
+    options.own = named_parts(config, std::move(options.own), options.group);
+    return Trainer(config, options).run();
   }
 
   /// Text of a file of the run folder `folder`.

@@ -95,6 +95,13 @@ class Replaced {
   at::Tensor elements_;
 };
 
+/// `Impl::object_device`; the CPU for a process that is alone.
+c10::Device object_device(const ProcessGroup& group);
+
+/// Errors: throws kInvalidArgument (E_COLLECTIVE_ARGUMENT) for a rank that a
+/// group of `size` does not have.
+void check_peer(const char* op, int peer, int size);
+
 /// The elements of each, as `in_order`.
 std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& tensors);
 

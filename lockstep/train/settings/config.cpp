@@ -50,7 +50,9 @@ T number_of(const Flag& flag, std::string_view text) {
 
 void parse(const Flag& flag, std::string_view text, std::string& out) {
   const auto words = split(flag.choices, '|');
-  if (!flag.choices.empty() && std::ranges::find(words, text) == words.end()) {
+  const bool is_own = flag.may_be_own && text.starts_with(kOwnPrefix);
+  if (!flag.choices.empty() && !is_own &&
+      std::ranges::find(words, text) == words.end()) {
     bad_value(flag, join(words, ", "), text);
   }
   out = text;

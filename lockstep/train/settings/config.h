@@ -16,7 +16,12 @@
 
 namespace lockstep::train {
 
-/// What a run does. Names are the flags' with underscores.
+/// What the run's files call a part of a program's own: this, and its class.
+inline constexpr std::string_view kOwnPrefix = "own:";
+
+/// What a run does. Names are the flags' with underscores. `data` and `model`
+/// are names of parts: the command line makes the parts that they name
+/// (named_parts.h); for a trainer they are those of the parts that it is given.
 struct TrainConfig {
   std::string data = "fashion-mnist";
   /// Empty: where the distribution installs the data set.
@@ -141,6 +146,8 @@ struct Flag {
   std::string_view suggestions = {};
   /// Largest allowed number.
   double maximum = std::numeric_limits<double>::infinity();
+  /// Beside its choices it takes the name of a program's own part.
+  bool may_be_own = false;
 
   [[nodiscard]] bool is_switch() const {
     return std::holds_alternative<bool TrainConfig::*>(member);

@@ -12,6 +12,7 @@ using C = TrainConfig;
 using enum FlagGroup;
 
 constexpr double kAny = -1e300;
+constexpr double kNoMaximum = std::numeric_limits<double>::infinity();
 
 // What the registries of lockstep/data and lockstep/models know, which need
 // LibTorch; a test compares.
@@ -85,7 +86,7 @@ constexpr std::array kFlags{
     Flag{"epochs", {}, &C::epochs, kOptimization, "N",
          "passes over the training data"},
     Flag{"opt", {}, &C::opt, kOptimization, "NAME",
-         "optimizer", "sgd|adam|adamw"},
+         "optimizer", "sgd|adam|adamw", 0, true, {}, kNoMaximum, true},
     Flag{"lr", {}, &C::lr, kOptimization, "X",
          "learning rate; for onecyclelr its maximum"},
     Flag{"momentum", {}, &C::momentum, kOptimization, "X", "of SGD"},
@@ -104,7 +105,8 @@ constexpr std::array kFlags{
 
     Flag{"lr-scheduler", "--sched", &C::lr_scheduler, kLearningRate, "NAME",
          "learning rate over time",
-         "constant|steplr|multisteplr|cosineannealinglr|onecyclelr"},
+         "constant|steplr|multisteplr|cosineannealinglr|onecyclelr", 0, true,
+         {}, kNoMaximum, true},
     Flag{"lr-step-size", "--decay-epochs", &C::lr_step_size, kLearningRate,
          "N", "epochs between drops of steplr", {}, 1},
     Flag{"lr-gamma", "--decay-rate", &C::lr_gamma, kLearningRate, "X",

@@ -9,6 +9,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
+#include "lockstep/train/named_parts.h"
 #include "lockstep/train/trainer.h"
 
 namespace {
@@ -84,9 +85,12 @@ int main(int argc, char** argv) {
   for (const Case& chosen : kCases) {
     if (argc == 3 && chosen.name == argv[1]) {
       at::manual_seed(0);
+      const TrainConfig config = config_of(chosen, argv[2]);
       lockstep::train::Trainer trainer(
-          config_of(chosen, argv[2]),
-          {.own = {.model = std::make_shared<Net>()}});
+          config,
+          {.own = lockstep::train::named_parts(
+               config,
+               {.model = std::make_shared<Net>()})});
       trainer.run();
       return 0;
     }
