@@ -10,7 +10,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/internal/permutation.h"
 #include "lockstep/data/resize.h"
 
 namespace lockstep {
@@ -119,44 +118,51 @@ std::int64_t half_to_even(double value) {
   return static_cast<std::int64_t>(std::nearbyint(value));
 }
 
-std::vector<float> planes_of(const Image& image) {
+// The middle of `side` pixels, resized to `resized`, where `size` are kept.
+ResizeAxis middle(std::int64_t side, std::int64_t resized, std::int64_t size) {
+  const auto first = half_to_even(static_cast<double>(resized - size) / 2);
+  return {side, resized, first, size};
+}
+
+// The part of the image that the axes need. Shape: [C, H, W].
+std::vector<float> planes_of(
+    const Image& image,
+    const ResizeAxis& rows,
+    const ResizeAxis& columns) {
   const std::int64_t channels = image.shape.channels;
-  const std::int64_t pixels = image.shape.height * image.shape.width;
-  std::vector<float> planes(image.pixels.size());
-  for (std::int64_t i = 0; i < pixels; ++i) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      planes[static_cast<std::size_t>(c * pixels + i)] =
-          image.pixels[static_cast<std::size_t>(i * channels + c)];
+  std::vector<float> planes;
+  planes.reserve(static_cast<std::size_t>(
+      channels * (rows.end - rows.begin) * (columns.end - columns.begin)));
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t y = rows.begin; y < rows.end; ++y) {
+      for (std::int64_t x = columns.begin; x < columns.end; ++x) {
+        planes.push_back(image.pixels[static_cast<std::size_t>(
+            (y * image.shape.width + x) * channels + c)]);
+      }
     }
   }
   return planes;
 }
 
-// The image with its shorter side resized to `size`, and the middle of it.
+// The image with its shorter side resized to `size`, and the middle of it: what
+// is cut off is not computed. Shape: [C, size, size].
 std::vector<std::uint8_t> fitted(const Image& image, std::int64_t size) {
   const ImageShape& from = image.shape;
   const std::int64_t shorter = std::min(from.height, from.width);
-  const auto scaled = [&](std::int64_t side) { return size * side / shorter; };
-  const Resize resize(from, scaled(from.height), scaled(from.width));
-  const ImageShape& to = resize.to();
-  std::vector<float> resized(static_cast<std::size_t>(to.numel()));
-  resize.apply(planes_of(image).data(), resized.data());
-  const std::int64_t top =
-      half_to_even(static_cast<double>(to.height - size) / 2);
-  const std::int64_t left =
-      half_to_even(static_cast<double>(to.width - size) / 2);
-  std::vector<std::uint8_t> out;
-  out.reserve(static_cast<std::size_t>(to.channels * size * size));
-  for (std::int64_t c = 0; c < to.channels; ++c) {
-    for (std::int64_t y = 0; y < size; ++y) {
-      const auto row =
-          static_cast<std::size_t>((c * to.height + top + y) * to.width + left);
-      for (std::size_t x = row; x < row + static_cast<std::size_t>(size); ++x) {
-        out.push_back(static_cast<std::uint8_t>(
-            std::clamp(std::nearbyint(resized[x]), 0.0F, 255.0F)));
-      }
-    }
-  }
+  const auto axis = [&](std::int64_t side) {
+    return middle(side, size * side / shorter, size);
+  };
+  const ResizeAxis rows = axis(from.height);
+  const ResizeAxis columns = axis(from.width);
+  const std::vector<float> planes = planes_of(image, rows, columns);
+  const Resize resize(from.channels, rows, columns);
+  std::vector<float> resized(static_cast<std::size_t>(resize.to().numel()));
+  resize.apply(planes.data(), resized.data());
+  std::vector<std::uint8_t> out(resized.size());
+  std::ranges::transform(resized, out.begin(), [](float value) {
+    return static_cast<std::uint8_t>(
+        std::clamp(std::nearbyint(value), 0.0F, 255.0F));
+  });
   return out;
 }
 

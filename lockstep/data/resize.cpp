@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <ATen/Version.h>
 
@@ -155,12 +156,24 @@ checked(const ImageShape& from, std::int64_t height, std::int64_t width) {
 
 } // namespace
 
-ResizeAxis::ResizeAxis(std::int64_t input_size, std::int64_t output_size) {
+ResizeAxis::ResizeAxis(std::int64_t input_size, std::int64_t output_size)
+    : ResizeAxis(input_size, output_size, 0, output_size) {}
+
+ResizeAxis::ResizeAxis(
+    std::int64_t input_size,
+    std::int64_t output_size,
+    std::int64_t first,
+    std::int64_t count) {
   const float scale =
       static_cast<float>(input_size) / static_cast<float>(output_size);
-  outputs.reserve(static_cast<std::size_t>(output_size));
-  for (std::int64_t i = 0; i < output_size; ++i) {
+  outputs.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = first; i < first + count; ++i) {
     outputs.push_back(output_of(i, input_size, scale));
+  }
+  begin = outputs.front().first_input;
+  end = outputs.back().first_input + std::ssize(outputs.back().weights);
+  for (Output& output : outputs) {
+    output.first_input -= begin;
   }
 }
 
@@ -169,6 +182,19 @@ Resize::Resize(const ImageShape& from, std::int64_t height, std::int64_t width)
       to_(checked(from, height, width)),
       columns_(from.width, width),
       rows_(from.height, height) {}
+
+Resize::Resize(
+    std::int64_t channels,
+    ResizeAxis rows,
+    ResizeAxis columns)
+    : from_{.channels = channels,
+            .height = rows.end - rows.begin,
+            .width = columns.end - columns.begin},
+      to_{.channels = channels,
+          .height = std::ssize(rows.outputs),
+          .width = std::ssize(columns.outputs)},
+      columns_(std::move(columns)),
+      rows_(std::move(rows)) {}
 
 void Resize::apply(const float* image, float* out) const {
   const std::int64_t rows = from_.channels * from_.height;

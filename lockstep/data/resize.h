@@ -21,9 +21,18 @@ struct ResizeAxis {
     std::vector<float> weights = {};
   };
   std::vector<Output> outputs = {};
+  /// The inputs that are needed; `first_input` counts from `begin`.
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
 
   /// PyTorch's weights of the filter "bilinear" with `antialias`.
   ResizeAxis(std::int64_t input_size, std::int64_t output_size);
+  /// Of these the outputs from `first` on, `count` of them.
+  ResizeAxis(
+      std::int64_t input_size,
+      std::int64_t output_size,
+      std::int64_t first,
+      std::int64_t count);
 };
 
 /// Resizes images of one shape. Threads: `apply` may run in several at once.
@@ -31,6 +40,8 @@ class Resize {
  public:
   /// Errors: throws kInvalidArgument for a size below 1.
   Resize(const ImageShape& from, std::int64_t height, std::int64_t width);
+  /// Makes a part of the image from the part that is needed for it.
+  Resize(std::int64_t channels, ResizeAxis rows, ResizeAxis columns);
 
   /// Units: `image` has from().numel() floats, `out` to().numel().
   void apply(const float* image, float* out) const;

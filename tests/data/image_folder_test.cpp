@@ -158,6 +158,20 @@ TEST_F(ImageFolders, OfTheirOwnAreTakenAsParts) {
   }
 }
 
+// Resized whole it would have 512 x 102,400,000 pixels.
+TEST_F(ImageFolders, ResizeOnlyWhatIsKept) {
+  const test::ScratchDir scratch;
+  fs::create_directory(scratch.path() + "/line");
+  test::run_python(
+      "data_line.py",
+      {scratch.path() + "/line/a.png", "200000", "1"});
+  const auto data = image_folder(scratch.path(), {.size = 512});
+  std::vector<float> images(3UL * 512 * 512);
+  std::vector<std::int64_t> targets(1);
+  data->read(std::vector<std::int64_t>{0}, 0, images, targets);
+  EXPECT_EQ(images.front(), (1.0F - 0.485F) / 0.229F);
+}
+
 TEST_F(ImageFolders, SayWhichFileIsDamaged) {
   const test::ScratchDir scratch;
   const std::string folder = copy(scratch);

@@ -19,7 +19,7 @@ from PIL import Image
 
 FOLDER = pathlib.Path(sys.argv[1])
 SIZE = int(sys.argv[2])
-SIZES = [(40, 60), (60, 40), (33, 33), (17, 90), (64, 48), (SIZE, SIZE)]
+SIZES = [(40, 61), (60, 41), (33, 33), (3, 900), (640, 48), (SIZE, SIZE)]
 NAMES = ["cat/b.png", "cat/a.PNG", "cat/deep/er/z.png", "cat/deep/y.png",
          "Dog/1.png", "\u732b/\u56fe.png"]
 
