@@ -16,7 +16,7 @@
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/optim/sgd.h"
-#include "lockstep/tensor/host_memory.h"
+#include "lockstep/tensor/internal/host_memory.h"
 #include "lockstep/train/checkpoint_writer.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/strategy.h"

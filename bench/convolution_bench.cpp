@@ -13,7 +13,7 @@
 
 #include "bench/serve.h"
 #include "lockstep/kernels/install.h"
-#include "lockstep/tensor/host_memory.h"
+#include "lockstep/tensor/internal/host_memory.h"
 #include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::bench {

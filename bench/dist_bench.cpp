@@ -23,11 +23,11 @@
 #include <torch/torch.h>
 
 #include "bench/serve.h"
-#include "lockstep/dist/distributed_data_parallel.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/optim/sgd.h"
-#include "lockstep/tensor/host_memory.h"
+#include "lockstep/tensor/internal/host_memory.h"
 
 namespace lockstep::bench {
 namespace {

@@ -13,10 +13,10 @@
 #include <ATen/core/Tensor.h>
 
 #include "bench/serve.h"
-#include "lockstep/base/numbers.h"
-#include "lockstep/data/distributed_sampler.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/data/samplers.h"
 
 namespace {
 

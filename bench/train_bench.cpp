@@ -18,7 +18,7 @@
 #include "lockstep/models/registry.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/host_memory.h"
+#include "lockstep/tensor/internal/host_memory.h"
 #include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::bench {

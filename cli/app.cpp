@@ -14,7 +14,7 @@
 #include "cli/output.h"
 #include "cli/reading_flags.h"
 #include "cli/usage_errors.h"
-#include "lockstep/base/caught.h"
+#include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
 

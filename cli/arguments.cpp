@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli {

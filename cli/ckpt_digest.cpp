@@ -12,7 +12,7 @@
 #include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
-#include "lockstep/base/caught.h"
+#include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"

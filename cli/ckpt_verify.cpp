@@ -14,7 +14,7 @@
 #include "cli/file_list.h"
 #include "cli/input.h"
 #include "cli/output.h"
-#include "lockstep/base/caught.h"
+#include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"

@@ -9,8 +9,8 @@
 #include <CLI/CLI.hpp>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/train/settings/commands.h"
 #include "lockstep/train/settings/config.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/command_docs.h"
 #include "cli/output.h"
-#include "lockstep/train/settings/commands.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli {
 namespace {

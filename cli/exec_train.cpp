@@ -12,7 +12,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/settings/commands.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli {
 namespace {

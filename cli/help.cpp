@@ -10,7 +10,7 @@
 #include "cli/exec_train.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/settings/commands.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli {
 namespace {

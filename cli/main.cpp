@@ -7,8 +7,8 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/caught.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/caught.h"
 
 int main(int argc, char** argv) {
   using lockstep::ErrorCode;

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "lockstep/base/program_text.h"
+#include "lockstep/base/internal/program_text.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli {

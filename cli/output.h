@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "lockstep/base/answer.h"
+#include "lockstep/base/internal/answer.h"
 
 namespace lockstep::cli {
 

@@ -12,10 +12,10 @@
 
 #include "cli/command.h"
 #include "cli/usage_errors.h"
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/launch/launcher.h"
-#include "lockstep/launch/master.h"
+#include "lockstep/launch/internal/launcher.h"
+#include "lockstep/launch/internal/master.h"
 
 namespace lockstep::cli {
 namespace {

@@ -11,9 +11,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/csv.h"
-#include "lockstep/base/folder_lock.h"
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/csv.h"
+#include "lockstep/base/internal/folder_lock.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/settings/run_names.h"
 

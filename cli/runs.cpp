@@ -15,8 +15,8 @@
 #include "cli/listing_args.h"
 #include "cli/output.h"
 #include "cli/run_facts.h"
+#include "lockstep/base/internal/utc.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/base/utc.h"
 #include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::cli {

@@ -9,7 +9,7 @@
 #include "cli/command_docs.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/settings/commands.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli {
 namespace {

@@ -15,9 +15,9 @@
 #include "cli_train/tune_report.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/report/console.h"
-#include "lockstep/train/precision.h"
-#include "lockstep/train/settings/commands.h"
 #include "lockstep/train/settings/config.h"
+#include "lockstep/train/settings/internal/commands.h"
+#include "lockstep/train/step/precision.h"
 
 namespace lockstep::cli_train {
 namespace {

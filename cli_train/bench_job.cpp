@@ -8,7 +8,7 @@
 #include <ATen/ops/randn.h>
 
 #include "lockstep/device/autocast.h"
-#include "lockstep/tensor/kernel_choice.h"
+#include "lockstep/tensor/internal/kernel_choice.h"
 #include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::cli_train {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli_train/bench_text.h"
-#include "lockstep/base/answer.h"
+#include "lockstep/base/internal/answer.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli_train {

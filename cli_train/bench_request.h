@@ -20,9 +20,10 @@ struct BenchRequest {
   /// As `TrainConfig::amp`, "auto" decided.
   std::string amp = "off";
   std::int64_t steps = 10;
-  /// Whose kernels, one or two choices (tensor/kernel_choice.h): each step is
-  /// made with all of them in turn, so that what disturbs one disturbs all.
-  /// Each trains a model of its own, in the layout that `lockstep train` has.
+  /// Whose kernels, one or two choices (tensor/internal/kernel_choice.h): each
+  /// step is made with all of them in turn, so that what disturbs one disturbs
+  /// all. Each trains a model of its own, in the layout that `lockstep train`
+  /// has.
   std::vector<std::string> kernels = {};
 };
 

@@ -11,8 +11,8 @@
 
 #include "cli_train/bench_job.h"
 #include "cli_train/machine_peak.h"
-#include "lockstep/models/summary.h"
-#include "lockstep/tensor/kernel_choice.h"
+#include "lockstep/models/internal/summary.h"
+#include "lockstep/tensor/internal/kernel_choice.h"
 
 namespace lockstep::cli_train {
 namespace {

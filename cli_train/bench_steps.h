@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli_train/bench_request.h"
-#include "lockstep/models/layer_times.h"
+#include "lockstep/models/internal/layer_times.h"
 
 namespace lockstep::cli_train {
 

@@ -16,7 +16,7 @@
 
 #include "cli_train/commands.h"
 #include "lockstep/models/model.h"
-#include "lockstep/train/settings/commands.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli_train {
 

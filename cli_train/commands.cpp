@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
 #include "lockstep/tensor/compat.h"
-#include "lockstep/train/settings/commands.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli_train {
 namespace {

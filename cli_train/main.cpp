@@ -12,14 +12,14 @@
 #include <c10/util/Exception.h>
 
 #include "cli_train/commands.h"
-#include "lockstep/base/answer.h"
-#include "lockstep/base/program_text.h"
+#include "lockstep/base/internal/answer.h"
+#include "lockstep/base/internal/program_text.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/launch/error_file.h"
-#include "lockstep/tensor/host_memory.h"
-#include "lockstep/train/settings/commands.h"
-#include "lockstep/train/smallest_batch.h"
+#include "lockstep/tensor/internal/host_memory.h"
+#include "lockstep/train/loop/smallest_batch.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 namespace {
 

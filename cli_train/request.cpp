@@ -3,9 +3,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/config_file.h"
-#include "lockstep/train/device_choice.h"
-#include "lockstep/train/run_folder.h"
+#include "lockstep/train/run/config_file.h"
+#include "lockstep/train/run/run_folder.h"
+#include "lockstep/train/step/device_choice.h"
 
 namespace lockstep::cli_train {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "cli_train/command_flags.h"
 #include "cli_train/commands.h"
-#include "lockstep/base/answer.h"
-#include "lockstep/models/summary.h"
-#include "lockstep/train/settings/commands.h"
+#include "lockstep/base/internal/answer.h"
+#include "lockstep/models/internal/summary.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli_train {
 namespace {

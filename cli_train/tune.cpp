@@ -9,7 +9,7 @@
 #include <ATen/Parallel.h>
 
 #include "cli_train/bench_job.h"
-#include "lockstep/tensor/operations.h"
+#include "lockstep/tensor/internal/operations.h"
 
 namespace lockstep::cli_train {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cli_train/bench_text.h"
-#include "lockstep/base/answer.h"
+#include "lockstep/base/internal/answer.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/kernels/install.h"
 

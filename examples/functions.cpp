@@ -8,7 +8,7 @@
 
 #include "lockstep/device/device_list.h"
 #include "lockstep/parallel/functional.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/print.h"
 
 namespace ls = lockstep;
 using ls::parallel::data_parallel;

@@ -13,7 +13,7 @@
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/load_weights.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/print.h"
 #include "lockstep/tensor/replaced_child.h"
 #include "lockstep/tensor/state_dict.h"
 

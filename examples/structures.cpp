@@ -12,7 +12,7 @@
 
 #include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/print.h"
 
 namespace ls = lockstep;
 

@@ -11,12 +11,12 @@
 
 #include <torch/torch.h>
 
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/random_dataset.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/print.h"
 
 namespace ls = lockstep;
 using ls::size_text;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "fuzz/targets.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/model.h"

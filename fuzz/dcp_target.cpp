@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fuzz/exercise.h"
 #include "fuzz/targets.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 
 namespace lockstep::fuzz {
 namespace {

@@ -31,7 +31,7 @@ PACKAGES = ("nvidia-nccl-cu13==2.30.7", "nvidia-cuda-runtime==13.0.96",
             "nvidia-cuda-crt==13.0.88", "nvidia-cuda-nvrtc==13.0.88")
 WANTED = re.compile(r"/include/|/libnvrtc[^/]*\.so")
 # A build without CUDA has the first of each two.
-STAND_INS = {"lockstep/dist/no_nccl.cpp": "nccl_backend.cpp",
+STAND_INS = {"lockstep/distributed/no_nccl.cpp": "nccl_backend.cpp",
              "lockstep/device/no_cuda_graph.cpp": "cuda_graph.cpp"}
 KERNELS = ("gpu_norm_parts.h", "gpu_norm_tables.h", "gpu_norm_at_once.h")
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -63,7 +63,7 @@ def command(entry, own):
     words[words.index("-c") + 1] = str(own)
     return words + [
         "-fsyntax-only", "-DC10_CUDA_NO_CMAKE_CONFIGURE_FILE",
-        "-I", str(ROOT / "lockstep/dist/internal/cuda_stub"),
+        "-I", str(ROOT / "lockstep/distributed/internal/cuda_stub"),
         "-isystem", str(PLACE / "nvidia/nccl/include"),
         "-isystem", str(PLACE / "nvidia/cu13/include")]
 

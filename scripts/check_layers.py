@@ -18,6 +18,8 @@ COMPAT = ("lockstep/tensor/compat.h", "lockstep/tensor/compat.cpp")
 # Own includes are written from the root of the repository.
 OWN_ROOTS = (
     "lockstep/", "tests/", "cli/", "cli_train/", "bench/", "fuzz/")
+# Programs as users write them.
+USERS = ("examples/", "tests/user/", "tests/compile_fail/", "tests/consumer/")
 # Sources end in .h or .cpp: what ends otherwise would not be checked.
 OTHER_ENDINGS = (
     ".c", ".cc", ".cxx", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp")
@@ -33,7 +35,12 @@ class Rules:
             f"{folder.split('/')[0]}/{folder.split('/')[1]}/{header}": folder
             for folder, row in self.folders.items()
             for header in row.get("face", [])}
+        self.shared = {
+            f"{folder}/internal/{header}"
+            for folder, row in self.folders.items()
+            for header in row.get("shared", [])}
         self.tests = data["tests"]
+        self.installed = data["installed"]
 
     def package_of(self, include):
         for package, starts in self.packages.items():
@@ -86,11 +93,24 @@ class Rules:
         row = self.folders.get(self.folder_of(name), {})
         return "face" in row and name not in self.owners
 
+    def is_installed(self, name):
+        """True for a header that users include."""
+        return (name.startswith("lockstep/") and name.endswith(".h")
+                and "/internal/" not in name and not self.is_inside_room(name))
+
+    def may_see_internal(self, name, include):
+        """Users see nothing of it, other folders what is shared with them."""
+        if name.startswith(USERS) or self.is_installed(name):
+            return False
+        return (name.startswith(("tests/", include.split("internal/")[0]))
+                or include in self.shared)
+
     def test_row(self, name):
         tested = self.library_of("lockstep/" + name.partition("/")[2])
-        row = self.folders.get(f"lockstep/{tested}") or self.folders.get(
-            tested, {"packages": []})
-        packages = set(self.tests["packages"]) | set(row["packages"])
+        packages = set(self.tests["packages"])
+        for folder, row in self.folders.items():  # it, or its rooms
+            if f"{folder}/".startswith((f"lockstep/{tested}/", f"{tested}/")):
+                packages |= set(row["packages"])
         if tested == "support":
             packages.add("torch")
         return f"tests/{tested}", self.libraries(), packages
@@ -149,6 +169,40 @@ class Arrows:
         return []
 
 
+class Doors:
+    """The headers that are installed, and who asks for them."""
+
+    def __init__(self, rules, root, names):
+        self.root = root
+        self.limit = rules.installed["at_most"]
+        self.installed = {name for name in names if rules.is_installed(name)}
+        self.asked = set()
+        for name in names:
+            if name.startswith(("examples/", "docs/")) or name == "README.md":
+                self.asked |= set(self.mentioned(name))
+
+    def mentioned(self, name):
+        return re.findall(r"lockstep/[\w/]+\.h", (self.root / name).read_text(
+            errors="replace"))
+
+    def problems(self):
+        """A header for nobody, and one too many."""
+        pending = [name for name in sorted(self.installed)
+                   if name in self.asked or name.count("/") == 1]
+        reached = set(pending)
+        for name in pending:
+            more = self.installed & set(self.mentioned(name)) - reached
+            reached |= more
+            pending += sorted(more)
+        found = [f"{name}: installed, but no example, document or other "
+                 "installed header includes it: internal/ is for such"
+                 for name in sorted(self.installed - reached)]
+        if len(self.installed) > self.limit:
+            found.append(f"{len(self.installed)} headers are installed, at most "
+                         f"{self.limit}")
+        return found
+
+
 def folder_part(rules, path):
     """A folder `internal` is a part of the one it is in."""
     return rules.owners.get(path) or (
@@ -182,16 +236,14 @@ def check_include(rules, name, row, mark, include):
             include in rules.owners and house in may_include)
         if other != folder.partition("/")[2] and not is_allowed:
             return f"may not include lockstep/{other} ('{include}')"
-        if "/internal/" in include and not name.startswith(
-                include.split("internal/")[0]):
+        if "/internal/" in include and not rules.may_see_internal(name, include):
             return f"'{include}' is internal to lockstep/{other}"
         return None
     package = rules.package_of(include)
     if package is not None:
         if package not in packages:
             return f"may not include {package} ('{include}')"
-        is_public = (name.startswith("lockstep/") and name.endswith(".h")
-                     and "/internal/" not in name and not rules.is_inside_room(name))
+        is_public = rules.is_installed(name)
         if is_public and package != "torch":
             return f"public header shows {package} ('{include}')"
         if is_public and include == "torch/torch.h":
@@ -218,11 +270,12 @@ def main():
     root = root_from_arguments()
     rules = Rules(root)
     arrows = Arrows()
-    problems = []
+    names = project_files(root)
+    problems = Doors(rules, root, names).problems()
     checked = 0
     if circle := rules.circle():
         problems.append(f"scripts/layers.toml: rows in a circle: {circle}")
-    for name in project_files(root):
+    for name in names:
         if name.endswith(OTHER_ENDINGS):
             problems.append(f"{name}: sources end in .h or .cpp")
         if not name.endswith((".h", ".cpp")):

@@ -21,10 +21,10 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/errno_error.h"
 #include "lockstep/base/fs.h"
+#include "lockstep/base/internal/errno_error.h"
 #include "lockstep/base/internal/real_files.h"
-#include "lockstep/base/rename_new.h"
+#include "lockstep/base/internal/rename_new.h"
 
 namespace lockstep {
 namespace {

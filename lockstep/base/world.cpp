@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/internal/batch_queue.h"
-
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -15,6 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/batch_source.h"
 #include "lockstep/data/loader_options.h"
 
 namespace lockstep::internal {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/batch_sampler.h"
-
 #include <algorithm>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/samplers.h"
 
 namespace lockstep {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/distributed_sampler.h"
-
 #include <numeric>
 
 #include <c10/util/Exception.h>
@@ -9,6 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/world.h"
 #include "lockstep/data/internal/permutation.h"
+#include "lockstep/data/samplers.h"
 
 namespace lockstep {
 namespace {

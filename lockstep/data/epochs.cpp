@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/internal/epochs.h"
-
 #include <numeric>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/batch_sampler.h"
 #include "lockstep/data/internal/permutation.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/samplers.h"
 
 namespace lockstep::internal {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/data/idx_file.h"
+#include "lockstep/data/internal/idx_file.h"
 
 namespace lockstep {
 namespace {

@@ -9,9 +9,55 @@
 #include <string>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/data/image_dataset.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/transforms.h"
 
 namespace lockstep {
+
+/// Read-only bytes. Ownership: shared; a mapped file or a decoded buffer.
+struct SharedBytes {
+  std::shared_ptr<const std::uint8_t> data = {};
+  /// Units: bytes.
+  std::uint64_t size = 0;
+};
+
+/// Images and labels as files hold them.
+struct LabelledImages {
+  ImageShape shape = {};
+  /// Shape: [N, C, H, W] uint8, row-major.
+  SharedBytes pixels = {};
+  /// Shape: [N] uint8.
+  SharedBytes labels = {};
+  std::int64_t num_classes = 0;
+};
+
+/// A `Dataset` of `LabelledImages`: bytes in memory, transformed when they are
+/// read.
+class ImageDataset : public Dataset {
+ public:
+  /// Errors: throws kInvalidArgument for a wrong transform, for pixels and
+  /// labels of different counts, and for a label that is no class.
+  ImageDataset(LabelledImages images, const TransformOptions& transform);
+
+  [[nodiscard]] std::int64_t size() const override;
+  [[nodiscard]] std::vector<std::int64_t> sample_shape() const override;
+  [[nodiscard]] std::int64_t num_classes() const override;
+  /// Errors: throws kInvalidArgument for an index outside the dataset.
+  void read(
+      std::span<const std::int64_t> indices,
+      std::int64_t epoch,
+      std::span<float> images,
+      std::span<std::int64_t> targets) const override;
+
+  /// The raw data.
+  [[nodiscard]] const LabelledImages& images() const {
+    return images_;
+  }
+
+ private:
+  LabelledImages images_;
+  Transform transform_;
+};
 
 /// Folder of Debian's package dataset-fashion-mnist.
 inline constexpr std::string_view kFashionMnistFolder =

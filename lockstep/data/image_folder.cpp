@@ -10,7 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/resize.h"
+#include "lockstep/data/internal/resize.h"
 
 namespace lockstep {
 namespace {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/normalise.h"
-
 #include <bit>
 #include <cmath>
 #include <cstddef>
+
+#include "lockstep/data/transforms.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-#include "lockstep/tensor/cpu_features.h"
+#include "lockstep/tensor/internal/cpu_features.h"
 
 namespace lockstep {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/random_dataset.h"
-
 #include <algorithm>
 
 #include <ATen/ops/randn.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/dataset.h"
 
 namespace lockstep {
 namespace {

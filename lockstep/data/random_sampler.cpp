@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/random_sampler.h"
-
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/permutation.h"
+#include "lockstep/data/samplers.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/philox.h"
+#include "lockstep/data/internal/philox.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 
-#include "lockstep/tensor/cpu_features.h"
+#include "lockstep/tensor/internal/cpu_features.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/sim_control.h"
 

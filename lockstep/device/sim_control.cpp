@@ -13,9 +13,9 @@
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/device/plugin.h"
+#include "lockstep/device/internal/plugin.h"
 
 namespace lockstep {
 namespace {

@@ -13,9 +13,9 @@
 #include <ATen/ops/convolution_native.h>
 #include <ATen/ops/randn_like.h>
 
-#include "lockstep/kernels/convolution_ways.h"
 #include "lockstep/kernels/install.h"
-#include "lockstep/kernels/weight_gradient.h"
+#include "lockstep/kernels/internal/convolution_ways.h"
+#include "lockstep/kernels/internal/weight_gradient.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -2,11 +2,11 @@
 #include "lockstep/kernels/install.h"
 
 #include "lockstep/base/strings.h"
-#include "lockstep/kernels/batch_norm.h"
-#include "lockstep/kernels/convolution.h"
-#include "lockstep/tensor/kernel_choice.h"
+#include "lockstep/kernels/internal/batch_norm.h"
+#include "lockstep/kernels/internal/convolution.h"
+#include "lockstep/tensor/internal/kernel_choice.h"
+#include "lockstep/tensor/internal/replaced_operators.h"
 #include "lockstep/tensor/norm_relu.h"
-#include "lockstep/tensor/replaced_operators.h"
 
 namespace lockstep::kernels {
 namespace {

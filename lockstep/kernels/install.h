@@ -7,9 +7,9 @@
 // and the operator in which a batch norm ends. What has no faster way is
 // LibTorch's own call, one function call later. Nothing in Lockstep installs
 // them but the program `lockstep train`, which has `--kernels exact`,
-// `lockstep` and `torch` for the three (tensor/kernel_choice.h). Built without
-// kernels (LOCKSTEP_WITH_KERNELS=OFF), `install()` does nothing and what is
-// asked for beyond throws kUnavailable.
+// `lockstep` and `torch` for the three (tensor/internal/kernel_choice.h). Built
+// without kernels (LOCKSTEP_WITH_KERNELS=OFF), `install()` does nothing and
+// what is asked for beyond throws kUnavailable.
 #pragma once
 
 #include <array>

@@ -3,7 +3,7 @@
 // install.h in a build without kernels (LOCKSTEP_WITH_KERNELS=OFF).
 #include "lockstep/base/error.h"
 #include "lockstep/kernels/install.h"
-#include "lockstep/tensor/kernel_choice.h"
+#include "lockstep/tensor/internal/kernel_choice.h"
 
 namespace lockstep::kernels {
 namespace {

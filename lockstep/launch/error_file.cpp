@@ -24,7 +24,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/launch/options.h"
+#include "lockstep/launch/internal/options.h"
 
 namespace lockstep::launch {
 namespace {

@@ -6,6 +6,7 @@
 //   at::Tensor scores = net->forward(images);
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -17,6 +18,17 @@
 #include "lockstep/tensor/print.h"
 
 namespace lockstep {
+
+/// What a model is adapted to: its ends.
+struct ModelOptions {
+  /// Units: classes, the width of the last layer.
+  std::int64_t num_classes = 1000;
+  /// Units: channels of the input images.
+  std::int64_t in_channels = 3;
+  /// Units: pixels of the input images. Only `mlp` is built for one size.
+  std::int64_t image_height = 28;
+  std::int64_t image_width = 28;
+};
 
 /// A network from one tensor to one tensor.
 class Model : public torch::nn::Module {

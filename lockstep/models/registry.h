@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lockstep/models/model.h"
-#include "lockstep/models/options.h"
 
 namespace lockstep {
 

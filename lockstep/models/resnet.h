@@ -17,7 +17,6 @@
 #include <torch/nn/modules/pooling.h>
 
 #include "lockstep/models/model.h"
-#include "lockstep/models/options.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <torch/nn/modules/activation.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/print.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "lockstep/optim/optimizer_base.h"
+#include "lockstep/optim/optimizer.h"
 
 namespace lockstep {
 

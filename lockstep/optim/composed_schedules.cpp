@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/composed_schedules.h"
-
 #include <typeinfo>
 
 #include <c10/util/Type.h>
@@ -10,7 +8,7 @@
 #include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
-#include "lockstep/optim/reduce_lr_on_plateau.h"
+#include "lockstep/optim/schedules.h"
 
 namespace lockstep {
 

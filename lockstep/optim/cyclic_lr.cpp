@@ -2,8 +2,6 @@
 //
 // Python's formulas, term by term: the order of operations decides the last
 // bit.
-#include "lockstep/optim/cyclic_lr.h"
-
 #include <cmath>
 
 #include "lockstep/base/error.h"
@@ -11,6 +9,7 @@
 #include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
+#include "lockstep/optim/schedules.h"
 
 namespace lockstep {
 

@@ -7,9 +7,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/optim/cyclic_lr.h"
 #include "lockstep/optim/internal/named_state.h"
-#include "lockstep/optim/one_cycle_lr.h"
+#include "lockstep/optim/schedules.h"
 #include "lockstep/optim/sgd.h"
 
 namespace lockstep {

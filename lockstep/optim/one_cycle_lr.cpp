@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/one_cycle_lr.h"
-
 #include <cmath>
 #include <numbers>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
+#include "lockstep/optim/schedules.h"
 
 namespace lockstep {
 

@@ -7,18 +7,112 @@
 //   loss.backward();
 //   optimizer.step();
 //   save(optimizer.state_dict(), "optimizer.pth");
+//
+// Parameters to optimise, in groups that have options of their own. Options
+// keep PyTorch's names and order, so a group is saved as Python saves it.
+//   Params params = {{.params = backbone, .options = {{"lr", 0.001}}},
+//                    {.params = head}};
+//   for (ParamGroup& group : optimizer.param_groups()) {
+//     group.set_lr(group.lr() / 2);
+//   }
+//
+// Groups and per-parameter state, common to all optimizers. A new optimizer
+// states its `OptimizerKind` and writes `step`.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "lockstep/base/workers.h"
 #include "lockstep/ckpt/value.h"
-#include "lockstep/optim/param_group.h"
+
+namespace torch::nn {
+class Module;
+} // namespace torch::nn
+
+namespace lockstep {
+
+/// Name and value of one option: {"lr", 0.1}.
+using NamedOption = std::pair<std::string, ckpt::Value>;
+
+/// One group of parameters. What `options` leaves out comes from the options
+/// of the optimizer; schedulers add `initial_lr` and more.
+struct ParamGroup {
+  /// Ownership: shared with the module.
+  std::vector<at::Tensor> params = {};
+  /// In Python's order, without "params". Names of parameters, if any, are the
+  /// list "param_names".
+  std::vector<NamedOption> options = {};
+
+  /// The option's value; null if there is none.
+  [[nodiscard]] const ckpt::Value* find(std::string_view name) const noexcept;
+  /// True if the option is there, with a value of the same text.
+  [[nodiscard]] bool has(std::string_view name, const ckpt::Value& value) const;
+  /// The option as a number; a tensor of one element is one. Errors: throws
+  /// kInvalidArgument if it is none.
+  [[nodiscard]] double number(std::string_view name) const;
+  /// The option as a bool; None and a missing option are false. Errors: throws
+  /// kInvalidArgument for other types.
+  [[nodiscard]] bool flag(std::string_view name) const;
+  /// Adam's pair of decay rates. Errors: throws kInvalidArgument.
+  [[nodiscard]] std::pair<double, double> betas() const;
+  /// Replaces the option, or appends it.
+  void set(std::string_view name, ckpt::Value value);
+
+  [[nodiscard]] double lr() const {
+    return number("lr");
+  }
+  void set_lr(double lr) {
+    set("lr", lr);
+  }
+};
+
+/// What an optimizer works on: a module, tensors, or groups. Shared parameters
+/// of a module count once, as in Python.
+class Params {
+ public:
+  // Implicit on purpose: `SGD optimizer(*net, {.lr = 0.1})`.
+  // NOLINTBEGIN(google-explicit-constructor)
+  Params(const torch::nn::Module& module);
+  Params(std::vector<at::Tensor> tensors);
+  Params(std::vector<ParamGroup> groups);
+  Params(ParamGroup group);
+  // NOLINTEND(google-explicit-constructor)
+  Params(std::initializer_list<at::Tensor> tensors);
+  Params(std::initializer_list<ParamGroup> groups);
+
+  [[nodiscard]] const std::vector<ParamGroup>& groups() const& noexcept {
+    return groups_;
+  }
+  [[nodiscard]] std::vector<ParamGroup> groups() && noexcept {
+    return std::move(groups_);
+  }
+
+ private:
+  std::vector<ParamGroup> groups_;
+};
+
+/// All parameters with their names, as Python's `model.named_parameters()`:
+/// the optimizer's state then carries `param_names`.
+ParamGroup named_parameters(const torch::nn::Module& module);
+
+/// The parameters that require gradients, as Python's
+/// `filter(lambda p: p.requires_grad, model.parameters())`.
+std::vector<at::Tensor> trainable_parameters(const torch::nn::Module& module);
+
+} // namespace lockstep
 
 namespace torch::optim {
 class Optimizer;
@@ -120,6 +214,103 @@ class OptimizerRef {
       std::shared_ptr<Optimizer> optimizer);
 
   std::shared_ptr<Optimizer> optimizer_;
+};
+
+namespace internal {
+class PartRunner;
+class Scratch;
+struct Part;
+struct Update;
+} // namespace internal
+
+/// What differs between optimizers besides the arithmetic.
+struct OptimizerKind {
+  /// Python's class: "SGD".
+  std::string_view name = {};
+  /// Keys of one parameter's state, in Python's order.
+  std::span<const std::string_view> state_keys = {};
+  /// Throws kInvalidArgument with PyTorch's text for a bad option.
+  void (*check)(const ParamGroup& group) = nullptr;
+  /// Adds the options that files of older PyTorch versions lack.
+  void (*complete_loaded)(ParamGroup& group) = nullptr;
+  /// True if `key` must exist in every loaded non-empty state.
+  bool (*needs)(std::string_view key, const ParamGroup& group) = nullptr;
+};
+
+/// State of one parameter: tensors by Python's key, in the order they were
+/// made. An undefined tensor is Python's None.
+struct ParamState {
+  /// Keeps the parameter alive.
+  at::Tensor param = {};
+  std::vector<std::pair<std::string_view, at::Tensor>> tensors = {};
+
+  /// The tensor under `key`; a new, undefined one if there is none.
+  at::Tensor& operator[](std::string_view key);
+};
+
+/// State of all parameters.
+struct StateTable {
+  /// In the order of first use, which is the order in files.
+  std::vector<ParamState> entries = {};
+  std::unordered_map<const c10::TensorImpl*, std::size_t> index = {};
+  /// Loaded state of ids that no group names; saved again as it was.
+  std::vector<ckpt::Item> foreign = {};
+
+  /// State of `param`, made empty on first use. Valid until the next call.
+  ParamState& of(const at::Tensor& param);
+};
+
+/// Keeps groups and state; see `Optimizer` for the functions.
+class OptimizerBase : public Optimizer {
+ public:
+  ~OptimizerBase() override;
+  OptimizerBase(const OptimizerBase&) = delete;
+  OptimizerBase& operator=(const OptimizerBase&) = delete;
+
+  void zero_grad(bool set_to_none = true) override;
+  [[nodiscard]] ckpt::Value state_dict() const override;
+  void load_state_dict(const ckpt::Value& state) override;
+  void use_workers(Workers workers) override;
+  [[nodiscard]] std::optional<std::int64_t> step_calls()
+      const noexcept override {
+    return step_calls_;
+  }
+  std::vector<ParamGroup>& param_groups() noexcept override {
+    return groups_;
+  }
+  [[nodiscard]] const std::vector<ParamGroup>& param_groups()
+      const noexcept override {
+    return groups_;
+  }
+
+  /// Adds a group, for example layers that were frozen until now.
+  /// Errors: throws kInvalidArgument (unknown or bad option, a parameter that
+  /// another group has, a tensor that is no leaf); nothing is added then.
+  void add_param_group(ParamGroup group);
+
+ protected:
+  /// `defaults` in Python's order. `kind` must outlive the optimizer.
+  OptimizerBase(
+      const OptimizerKind& kind,
+      Params params,
+      std::vector<NamedOption> defaults);
+
+  /// Spreads the parameters of `group` that have a gradient over the workers
+  /// and calls `step` for each part. With `keeps_state` their state entries are
+  /// made first, in the order of the group.
+  void step_in_parts(
+      const ParamGroup& group,
+      bool keeps_state,
+      const std::function<void(internal::Part&)>& step);
+
+ private:
+  const OptimizerKind& kind_;
+  std::vector<NamedOption> defaults_;
+  std::vector<ParamGroup> groups_;
+  StateTable state_;
+  /// Units: groups that were stepped.
+  std::int64_t step_calls_ = 0;
+  std::unique_ptr<internal::PartRunner> runner_;
 };
 
 } // namespace lockstep

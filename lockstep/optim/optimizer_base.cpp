@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/optimizer_base.h"
-
 #include <algorithm>
 #include <array>
 #include <unordered_set>
@@ -12,6 +10,7 @@
 #include "lockstep/optim/internal/checks.h"
 #include "lockstep/optim/internal/packed_state.h"
 #include "lockstep/optim/internal/part_runner.h"
+#include "lockstep/optim/optimizer.h"
 
 namespace lockstep {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/param_group.h"
-
 #include <algorithm>
 #include <unordered_set>
 
@@ -9,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/print.h"
+#include "lockstep/optim/optimizer.h"
 #include "lockstep/tensor/bridge.h"
 
 namespace lockstep {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/reduce_lr_on_plateau.h"
-
 #include <algorithm>
 #include <limits>
 
@@ -8,6 +6,7 @@
 #include "lockstep/ckpt/convert.h"
 #include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
+#include "lockstep/optim/schedules.h"
 
 namespace lockstep {
 

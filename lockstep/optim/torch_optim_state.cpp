@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/torch_optim_state.h"
-
 #include <algorithm>
 #include <type_traits>
 

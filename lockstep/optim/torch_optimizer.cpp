@@ -7,8 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/optim/internal/torch_memory.h"
-#include "lockstep/optim/torch_optim_state.h"
-#include "lockstep/optim/two_sided_groups.h"
+#include "lockstep/optim/internal/two_sided_groups.h"
 
 namespace lockstep {
 namespace {

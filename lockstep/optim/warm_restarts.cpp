@@ -4,9 +4,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/optim/cyclic_lr.h"
 #include "lockstep/optim/internal/schedule_options.h"
 #include "lockstep/optim/internal/state_reader.h"
+#include "lockstep/optim/schedules.h"
 
 namespace lockstep {
 

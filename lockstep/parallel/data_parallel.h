@@ -34,7 +34,7 @@
 
 #include "lockstep/parallel/options.h"
 #include "lockstep/parallel/replica_group.h"
-#include "lockstep/tensor/module_owner.h"
+#include "lockstep/tensor/make_module.h"
 #include "lockstep/tensor/out_arguments.h"
 #include "lockstep/tensor/print.h"
 #include "lockstep/tensor/structure.h"

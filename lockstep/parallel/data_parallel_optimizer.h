@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "lockstep/optim/torch_optim_state.h"
+#include "lockstep/optim/torch_optimizer.h"
 
 namespace lockstep {
 

@@ -9,13 +9,13 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/device/streams.h"
-#include "lockstep/parallel/random_stream.h"
+#include "lockstep/device/internal/streams.h"
+#include "lockstep/parallel/internal/random_stream.h"
+#include "lockstep/parallel/internal/replica_set.h"
+#include "lockstep/parallel/internal/turns.h"
+#include "lockstep/parallel/internal/worker_pool.h"
 #include "lockstep/parallel/replica_error.h"
-#include "lockstep/parallel/replica_set.h"
-#include "lockstep/parallel/turns.h"
-#include "lockstep/parallel/worker_pool.h"
-#include "lockstep/tensor/stand_in.h"
+#include "lockstep/tensor/clone.h"
 
 namespace lockstep::parallel {
 namespace {

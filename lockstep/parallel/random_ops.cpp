@@ -21,8 +21,8 @@
 #include <ATen/ops/rrelu_with_noise_cpu_dispatch.h>
 #include <ATen/ops/uniform_cpu_dispatch.h>
 
-#include "lockstep/parallel/random_stream.h"
-#include "lockstep/tensor/replaced_operators.h"
+#include "lockstep/parallel/internal/random_stream.h"
+#include "lockstep/tensor/internal/replaced_operators.h"
 
 namespace lockstep::parallel {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/device/streams.h"
+#include "lockstep/device/internal/streams.h"
 
 namespace lockstep::parallel {
 

@@ -24,7 +24,7 @@ namespace lockstep::parallel {
 /// if all are, there is one list per device. Without inputs: one empty list.
 /// Gradients flow back to `inputs`. Chunks that come from the host are copied
 /// in `streams`, one per device, if there are any (copy_in_stream of
-/// device/streams.h), else in the caller's.
+/// device/internal/streams.h), else in the caller's.
 /// Ownership: a chunk on the input's own device shares its memory.
 /// Errors: throws kInvalidArgument if inputs give different numbers of pieces
 /// (PyTorch drops rows there), and what torch::chunk throws.

@@ -7,8 +7,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/parallel/replica_pass.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/parallel/internal/replica_pass.h"
+#include "lockstep/tensor/print.h"
 
 namespace lockstep::parallel {
 namespace {

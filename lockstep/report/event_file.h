@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/base/growing_file.h"
+#include "lockstep/base/internal/growing_file.h"
 
 namespace lockstep::report {
 

@@ -8,9 +8,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/tensor.h"
-#include "lockstep/tensor/dtype_map.h"
-#include "lockstep/tensor/map_location.h"
-#include "lockstep/tensor/storage_bridge.h"
+#include "lockstep/tensor/checkpoint.h"
+#include "lockstep/tensor/internal/dtype_map.h"
+#include "lockstep/tensor/internal/storage_bridge.h"
 
 namespace lockstep {
 namespace {

@@ -12,11 +12,11 @@
 #include <torch/nn/module.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/given_tensors.h"
-#include "lockstep/tensor/held_parts.h"
-#include "lockstep/tensor/made_tensors.h"
+#include "lockstep/tensor/internal/given_tensors.h"
+#include "lockstep/tensor/internal/held_parts.h"
+#include "lockstep/tensor/internal/made_tensors.h"
+#include "lockstep/tensor/internal/module_children.h"
 #include "lockstep/tensor/make_module.h"
-#include "lockstep/tensor/module_children.h"
 #include "lockstep/tensor/rng.h"
 
 namespace lockstep {

@@ -18,7 +18,7 @@
 // - members of LibTorch's modules that hold them get the copy's;
 // - members of other classes cannot be reached. Whether there are any, the
 //   reference counts tell. The copy's forward uses the module's tensors then,
-//   and works under a StandInGuard (stand_in.h);
+//   and works under a StandInGuard;
 // - such a member that is a child is one object in both: what its forward keeps
 //   (a hidden state, a cache, a counter) is one, too. LibTorch's own classes
 //   keep nothing; of others `ModuleCopy::shared` tells.
@@ -30,11 +30,49 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include "lockstep/tensor/stand_in.h"
+namespace lockstep {
+
+/// A module's tensor, and the copy's.
+struct StandIn {
+  /// Held, so that its address is no other tensor's.
+  at::Tensor original = {};
+  at::Tensor own = {};
+};
+using StandIns = std::unordered_map<const c10::TensorImpl*, StandIn>;
+
+/// Lets LibTorch look for stand-ins, for the rest of the process: before the
+/// first guard that has some. Further calls do nothing.
+/// Threads: while no other thread calls operations.
+void install_stand_ins();
+
+/// From now on `tell` gets each tensor that an operation of this thread returns
+/// to who called it; nobody does if it is null. After `install_stand_ins`.
+void watch_results(void (*tell)(const at::Tensor& tensor));
+
+/// While it lives, LibTorch's operations in this thread take the stand-ins of
+/// their arguments. What asks a tensor itself (`w.device()`, `w.data_ptr()`)
+/// sees the original. Costs nothing if `stand_ins` is empty, else a look at the
+/// arguments of each operation.
+/// Ownership: `stand_ins` outlives it.
+/// Threads: operations of threads that forward starts see the originals.
+class StandInGuard {
+ public:
+  explicit StandInGuard(const StandIns& stand_ins);
+  ~StandInGuard();
+  StandInGuard(const StandInGuard&) = delete;
+  StandInGuard& operator=(const StandInGuard&) = delete;
+
+ private:
+  const StandIns* outer_ = nullptr;
+};
+
+} // namespace lockstep
 
 namespace torch::nn {
 class Module;

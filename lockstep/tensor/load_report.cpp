@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/load_report.h"
-
 #include <algorithm>
 #include <set>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/match.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {
 namespace {

@@ -15,10 +15,10 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/compat.h"
-#include "lockstep/tensor/module_version.h"
-#include "lockstep/tensor/position.h"
-#include "lockstep/tensor/prefix_fit.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/internal/module_version.h"
+#include "lockstep/tensor/internal/position.h"
+#include "lockstep/tensor/internal/prefix_fit.h"
+#include "lockstep/tensor/print.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {

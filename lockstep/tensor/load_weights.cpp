@@ -14,7 +14,7 @@
 #include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/prefix_fit.h"
+#include "lockstep/tensor/internal/prefix_fit.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/tensor/map_location.h"
+#include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::ckpt {

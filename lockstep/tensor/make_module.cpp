@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <typeinfo>
 
-#include "lockstep/tensor/given_tensors.h"
+#include "lockstep/tensor/internal/given_tensors.h"
 
 namespace lockstep::internal {
 namespace {

@@ -38,9 +38,23 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
-#include "lockstep/tensor/module_owner.h"
-
 namespace lockstep {
+
+// What takes a module in any form: a holder, a shared_ptr, or an object that
+// lives elsewhere.
+
+/// A LibTorch module holder, such as `torch::nn::Linear`.
+template <class H>
+concept IsModuleHolder = requires { typename H::ContainedType; };
+
+/// The module's owner, or a pointer that owns nothing.
+template <class M>
+std::shared_ptr<M> share_module(M& module) {
+  if (const auto owner = module.weak_from_this().lock()) {
+    return std::dynamic_pointer_cast<M>(owner);
+  }
+  return std::shared_ptr<M>(&module, [](M*) {});
+}
 
 /// Makes a module with the same structure as another; its values are replaced.
 using ModuleFactory = std::function<std::shared_ptr<torch::nn::Module>()>;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/map_location.h"
-
 #include <unordered_set>
 
 #include <torch/cuda.h>
@@ -8,6 +6,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/walk.h"
+#include "lockstep/tensor/checkpoint.h"
 
 namespace lockstep {
 namespace {

@@ -5,8 +5,8 @@
 #include <torch/nn/modules/container/parameterlist.h>
 
 #include "lockstep/ckpt/tensor.h"
-#include "lockstep/tensor/dtype_map.h"
-#include "lockstep/tensor/layer_text.h"
+#include "lockstep/tensor/internal/dtype_map.h"
+#include "lockstep/tensor/internal/layer_text.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/loss.h>
 
-#include "lockstep/tensor/layer_text.h"
+#include "lockstep/tensor/internal/layer_text.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/python_text.h"
-
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/print.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/print.h"
 
 namespace lockstep {
 namespace {

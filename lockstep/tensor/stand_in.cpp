@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/stand_in.h"
-
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include "lockstep/tensor/replaced_operators.h"
+#include "lockstep/tensor/clone.h"
+#include "lockstep/tensor/internal/replaced_operators.h"
 
 namespace lockstep {
 namespace {

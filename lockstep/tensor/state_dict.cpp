@@ -8,7 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/compat.h"
-#include "lockstep/tensor/module_version.h"
+#include "lockstep/tensor/internal/module_version.h"
 #include "lockstep/tensor/replaced_child.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <torch/nn/modules.h>
 
 #include "lockstep/tensor/internal/layer_fields.h"
-#include "lockstep/tensor/layer_text.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/internal/layer_text.h"
+#include "lockstep/tensor/print.h"
 
 namespace lockstep {
 namespace {

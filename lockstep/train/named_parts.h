@@ -4,7 +4,7 @@
 //   Trainer trainer(config, {.own = named_parts(config)});
 #pragma once
 
-#include "lockstep/dist/process_group.h"
+#include "lockstep/distributed/process_group.h"
 #include "lockstep/train/own_parts.h"
 #include "lockstep/train/settings/config.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/dist/process_group.h"
+#include "lockstep/distributed/process_group.h"
 
 namespace lockstep::train {
 

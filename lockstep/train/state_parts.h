@@ -11,7 +11,7 @@
 #include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
-#include "lockstep/dist/process_group.h"
+#include "lockstep/distributed/process_group.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/train/state_part.h"
@@ -34,7 +34,7 @@ StatePart number_part(const std::string& key, double& number);
 StatePart model_part(torch::nn::Module& model);
 
 /// `optimizer`: Lockstep's optimizers, and LibTorch's as far as
-/// optim/torch_optim_state.h knows them.
+/// optim/torch_optimizer.h knows them.
 StatePart optimizer_part(Optimizer& optimizer);
 StatePart optimizer_part(torch::optim::Optimizer& optimizer);
 
@@ -42,10 +42,10 @@ StatePart optimizer_part(torch::optim::Optimizer& optimizer);
 StatePart scheduler_part(Scheduler& scheduler);
 
 /// `rng`: the default generators of the CPU and of `devices`, from which all
-/// replicas derive theirs (parallel/random_stream.h): {'cpu': state, 'cuda:1':
-/// state}. Of several ranks those of rank 0, and under 'ranks' those of all, a
-/// list of them for each. A checkpoint may lack it; a device or a rank that it
-/// does not know keeps its generators. Every rank saves.
+/// replicas derive theirs (parallel/internal/random_stream.h): {'cpu': state,
+/// 'cuda:1': state}. Of several ranks those of rank 0, and under 'ranks' those
+/// of all, a list of them for each. A checkpoint may lack it; a device or a
+/// rank that it does not know keeps its generators. Every rank saves.
 StatePart generator_part(
     std::span<const c10::Device> devices = {},
     const dist::ProcessGroup& group = {});

@@ -22,8 +22,8 @@
 #include <torch/nn/pimpl.h>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/dist/distributed_data_parallel.h"
-#include "lockstep/dist/process_group.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
+#include "lockstep/distributed/process_group.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/clone.h"

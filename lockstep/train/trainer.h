@@ -12,22 +12,47 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/dist/process_group.h"
-#include "lockstep/train/cursor.h"
-#include "lockstep/train/loss_watch.h"
+#include "lockstep/base/log_sink.h"
+#include "lockstep/distributed/process_group.h"
 #include "lockstep/train/observer.h"
+#include "lockstep/train/own_parts.h"
 #include "lockstep/train/resume.h"
-#include "lockstep/train/run_identity.h"
-#include "lockstep/train/run_outputs.h"
-#include "lockstep/train/run_start.h"
 #include "lockstep/train/settings/config.h"
-#include "lockstep/train/setup.h"
-#include "lockstep/train/start_lines.h"
+#include "lockstep/train/settings/sources.h"
 #include "lockstep/train/state_part.h"
-#include "lockstep/train/stopwatch.h"
-#include "lockstep/train/trainer_options.h"
 
 namespace lockstep::train {
+
+class TrainingRun;
+
+/// What a trainer needs from the program around it. Ownership: pointers are
+/// borrowed.
+struct TrainerOptions {
+  FileSystem* fs = &real_fs();
+  /// The ranks that train one model together: each its share of every batch, on
+  /// one of the devices that are named, as its `place` says; rank 0 writes. Not
+  /// given: those of the job (`job_group`, which waits for all ranks that a
+  /// launcher has started). `{}`: this process trains a run of its own, and
+  /// needs a folder of its own.
+  dist::ProcessGroup group = dist::job_group();
+  /// Receives messages, on the rank that writes; none: silence.
+  LogSink* log = nullptr;
+  /// Told every step and epoch, on every rank, and every checkpoint, on the
+  /// rank that writes it: after the run folder's own files.
+  Observers observers = {};
+  /// Asked after every step; true saves a checkpoint and ends the run. An
+  /// accelerator has begun the next step by then, and ends it first.
+  std::function<bool()> should_stop = [] { return false; };
+  /// What the run consists of.
+  OwnParts own = {};
+  /// State of the program's own that checkpoints shall hold.
+  std::vector<StatePart> parts = {};
+  /// What `find_resumption` found for the settings, if it was asked already.
+  std::optional<Resumption> resumption = {};
+  /// Where settings come from, for what is said of those that differ from a
+  /// checkpoint's.
+  SettingSources sources = {};
+};
 
 /// How a run ended.
 struct TrainResult {
@@ -47,6 +72,12 @@ struct TrainResult {
   bool has_checkpoint = false;
 };
 
+/// Something that the user should know when the run starts.
+struct StartLine {
+  LogLevel level = LogLevel::kInfo;
+  std::string text = {};
+};
+
 /// Owns everything a run needs. Threads: construct and run on one thread. Runs
 /// share the process's generators: of two trainers, construct and run one after
 /// the other.
@@ -57,7 +88,7 @@ class Trainer {
   /// Errors: throws what the parts throw, before a run folder is made; with
   /// `config.resume_exact` kMismatch for whatever could change the bits.
   explicit Trainer(TrainConfig config, const TrainerOptions& options = {});
-  ~Trainer() = default;
+  ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
@@ -71,68 +102,10 @@ class Trainer {
   [[nodiscard]] std::vector<StartLine> plan() const;
   /// The settings as they will be used; parts of the program are called "own:"
   /// and their class.
-  [[nodiscard]] const TrainConfig& config() const {
-    return config_;
-  }
+  [[nodiscard]] const TrainConfig& config() const;
 
  private:
-  Trainer(const RunStart& start, const TrainerOptions& options);
-  void list_state(const std::vector<StatePart>& parts);
-  // How it goes on: trainer_resume.cpp.
-  void resume(const RunStart& start);
-  void load(const Resumption& from, const RunStart& start);
-  void check(const Resumption& from);
-  [[nodiscard]] StartingRun starting() const {
-    return {config_, setup_, own_, from_, cursor_};
-  }
-  void log(const std::vector<StartLine>& lines);
-  void open_outputs();
-  void train_all();
-  void train_epoch();
-  std::optional<Batch> next_batch();
-  void train_step(const Batch& batch, StepRecord record);
-  void finish_step();
-  void finish_epoch(std::int64_t samples);
-  void save(bool is_best);
-  [[nodiscard]] std::optional<Score> test();
-  [[nodiscard]] bool is_epoch_done() const;
-
-  const TrainConfig config_;
-  /// As the run folder says.
-  const TrainConfig written_;
-  /// Where the run goes on; nothing if it begins.
-  const std::optional<ResumePoint> from_;
-  FileSystem& fs_;
-  const dist::ProcessGroup group_;
-  const OwnParts own_;
-  const std::function<bool()> should_stop_;
-  Setup setup_;
-  RunIdentity identity_;
-  RunOutputs outputs_;
-  LossWatch loss_watch_;
-  Cursor cursor_;
-  RunState state_;
-  /// Of the epoch that runs.
-  Stopwatch epoch_watch_;
-  /// Since the last step was done, or whatever came after it.
-  Stopwatch step_watch_;
-  /// A step that is queued, and what is known of it.
-  struct Running {
-    StepRecord record;
-    StepResult result;
-  };
-  std::optional<Running> running_;
-  bool runs_ahead_ = false;
-  /// Where the newest checkpoint was taken, so that none is taken twice.
-  struct Place {
-    std::int64_t epoch = 0;
-    std::int64_t step = 0;
-    friend bool operator==(const Place&, const Place&) = default;
-  };
-  std::optional<Place> saved_;
-  bool has_run_ = false;
-  /// What is returned, as far as it is known.
-  TrainResult result_;
+  std::unique_ptr<TrainingRun> run_;
 };
 
 } // namespace lockstep::train

@@ -4,14 +4,14 @@
 // the process dies before every operation, and after each of these the power
 // goes in six ways. What is found must be the old file or the new one. Writers
 // with a known mistake must be caught by the same search.
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/internal/atomic_file.h"
 
 #include <cerrno>
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {

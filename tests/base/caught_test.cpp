@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/caught.h"
+#include "lockstep/base/internal/caught.h"
 
 #include <new>
 #include <stdexcept>

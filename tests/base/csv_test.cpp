@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/csv.h"
+#include "lockstep/base/internal/csv.h"
 
 #include <optional>
 

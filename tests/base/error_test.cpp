@@ -10,7 +10,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/errno_error.h"
+#include "lockstep/base/internal/errno_error.h"
 #include "lockstep/base/result.h"
 #include "lockstep/base/strings.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/folder_lock.h"
+#include "lockstep/base/internal/folder_lock.h"
 
 #include <signal.h> // NOLINT(modernize-deprecated-headers): kill is POSIX
 #include <sys/wait.h>
@@ -14,9 +14,9 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
-#include "lockstep/base/row_file.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
+#include "lockstep/base/internal/row_file.h"
 #include "lockstep/base/strings.h"
 #include "tests/base/real_files.h"
 #include "tests/support/no_locks.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/line_differences.h"
+#include "lockstep/base/internal/line_differences.h"
 
 #include <gmock/gmock.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 
 #include <cerrno>
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/internal/fault_fs.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep {

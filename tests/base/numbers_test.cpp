@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/process.h"
+#include "lockstep/base/internal/process.h"
 
 #include <poll.h>
 #include <sys/wait.h>

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/internal/atomic_file.h"
 #include "tests/base/real_files.h"
 
 namespace lockstep {

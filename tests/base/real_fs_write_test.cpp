@@ -21,8 +21,8 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "tests/base/real_files.h"
 
 namespace lockstep {

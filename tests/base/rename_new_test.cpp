@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/rename_new.h"
+#include "lockstep/base/internal/rename_new.h"
 
 #include <cerrno>
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/internal/atomic_file.h"
 #include "tests/base/real_files.h"
 
 namespace lockstep {

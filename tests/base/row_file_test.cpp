@@ -2,7 +2,7 @@
 //
 // Rows survive a disk that fails at any operation, for a while or for good, and
 // a power cut spares all that a successful sync covered.
-#include "lockstep/base/row_file.h"
+#include "lockstep/base/internal/row_file.h"
 
 #include <atomic>
 #include <cerrno>
@@ -11,8 +11,8 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "tests/base/real_files.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/utc.h"
+#include "lockstep/base/internal/utc.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/load.h"

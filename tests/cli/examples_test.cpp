@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/train/settings/commands.h"
+#include "lockstep/train/settings/internal/commands.h"
 #include "tests/cli/program.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/shell.h"

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/folder_lock.h"
+#include "lockstep/base/internal/folder_lock.h"
 #include "lockstep/base/strings.h"
 #include "tests/cli/program.h"
 #include "tests/support/no_locks.h"

@@ -10,7 +10,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/ckpt/format.h"
 #include "tests/cli/command_test.h"
 

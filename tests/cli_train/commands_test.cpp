@@ -2,7 +2,7 @@
 //
 // What `lockstep` says about lockstep-train, without LibTorch, against
 // lockstep-train itself.
-#include "lockstep/train/settings/commands.h"
+#include "lockstep/train/settings/internal/commands.h"
 
 #include <regex>
 #include <set>

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "lockstep/device/device_graph.h"
-#include "lockstep/kernels/gpu_norm.h"
-#include "lockstep/kernels/gpu_program.h"
+#include "lockstep/kernels/internal/gpu_norm.h"
+#include "lockstep/kernels/internal/gpu_program.h"
 #include "tests/cuda/support.h"
 #include "tests/kernels/norm_case.h"
 

@@ -6,10 +6,10 @@
 
 #include <chrono>
 
-#include "lockstep/dist/distributed_data_parallel.h"
-#include "lockstep/dist/objects.h"
-#include "lockstep/dist/process_group.h"
-#include "lockstep/dist/thread_ranks.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
+#include "lockstep/distributed/group/thread_ranks.h"
+#include "lockstep/distributed/objects.h"
+#include "lockstep/distributed/process_group.h"
 #include "tests/cuda/support.h"
 #include "tests/parallel/nets.h"
 #include "tests/support/scratch_dir.h"

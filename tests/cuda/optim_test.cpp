@@ -4,7 +4,7 @@
 // side saves after five steps, the other side loads and goes on with.
 #include "lockstep/ckpt/load.h"
 #include "lockstep/optim/adam.h"
-#include "lockstep/optim/torch_optim_state.h"
+#include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "tests/cuda/oracle.h"
 #include "tests/cuda/support.h"

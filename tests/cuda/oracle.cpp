@@ -7,7 +7,6 @@
 #include "lockstep/optim/adam.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/map_location.h"
 #include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/state_parts.h"
 #include "tests/cuda/support.h"

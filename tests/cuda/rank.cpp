@@ -5,7 +5,7 @@
 #include <iostream>
 #include <stdexcept>
 
-#include "lockstep/dist/distributed_data_parallel.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
 #include "tests/cuda/support.h"
 #include "tests/parallel/nets.h"
 

@@ -2,17 +2,17 @@
 //
 // Copies beside computation, autocast, generators, and what LibTorch does not
 // allow beside CUDA.
-#include "lockstep/device/streams.h"
+#include "lockstep/device/internal/streams.h"
 
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/random_dataset.h"
 #include "lockstep/device/autocast.h"
 #include "lockstep/device/default_device.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/device/sim_control.h"
 #include "lockstep/tensor/bridge.h"
-#include "lockstep/train/precision.h"
 #include "lockstep/train/state_parts.h"
+#include "lockstep/train/step/precision.h"
 #include "tests/cuda/support.h"
 
 namespace lockstep {

@@ -7,8 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/data/image_dataset.h"
-#include "lockstep/data/random_dataset.h"
+#include "lockstep/data/fashion_mnist.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {

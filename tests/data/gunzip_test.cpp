@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/gunzip.h"
+#include "lockstep/data/internal/gunzip.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/idx_file.h"
+#include "lockstep/data/internal/idx_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/fashion_mnist.h"
-#include "lockstep/data/random_dataset.h"
-#include "lockstep/data/random_sampler.h"
+#include "lockstep/data/samplers.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {

@@ -15,11 +15,9 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/data/distributed_sampler.h"
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/random_dataset.h"
-#include "lockstep/data/random_sampler.h"
-#include "lockstep/data/weighted_sampler.h"
+#include "lockstep/data/samplers.h"
 #include "lockstep/tensor/rng.h"
 #include "tests/data/idx_fixture.h"
 

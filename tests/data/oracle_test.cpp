@@ -13,13 +13,11 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/data/distributed_sampler.h"
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
-#include "lockstep/data/random_dataset.h"
-#include "lockstep/data/random_sampler.h"
-#include "lockstep/data/weighted_sampler.h"
+#include "lockstep/data/samplers.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

@@ -10,10 +10,10 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
-#include "lockstep/data/random_dataset.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {

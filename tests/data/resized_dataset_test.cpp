@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/data/resized_dataset.h"
+#include "lockstep/data/internal/resized_dataset.h"
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/random_dataset.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
 

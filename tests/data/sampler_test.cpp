@@ -10,10 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/world.h"
-#include "lockstep/data/batch_sampler.h"
-#include "lockstep/data/distributed_sampler.h"
-#include "lockstep/data/random_sampler.h"
-#include "lockstep/data/weighted_sampler.h"
+#include "lockstep/data/samplers.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/scoped_variable.h"
 #include "tests/user/support.h"

@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/data/philox.h"
-#include "lockstep/tensor/cpu_features.h"
+#include "lockstep/data/internal/philox.h"
+#include "lockstep/tensor/internal/cpu_features.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/device/thread_state.h"
+#include "lockstep/device/internal/thread_state.h"
 
 #include <thread>
 

@@ -11,7 +11,7 @@
 
 #include <torch/torch.h>
 
-#include "lockstep/kernels/convolution_terms.h"
+#include "lockstep/kernels/internal/convolution_terms.h"
 
 namespace lockstep::kernels {
 

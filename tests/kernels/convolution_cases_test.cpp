@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/kernels/convolution_products.h"
+#include "lockstep/kernels/internal/convolution_products.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Products beside LibTorch's kernels and beside float64, on shapes that a
 // generator with a fixed seed draws: odd sizes, strides, dilations, layouts.
-#include "lockstep/kernels/convolution_products.h"
+#include "lockstep/kernels/internal/convolution_products.h"
 
 #include <algorithm>
 #include <array>

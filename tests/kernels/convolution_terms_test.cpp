@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/convolution_terms.h"
+#include "lockstep/kernels/internal/convolution_terms.h"
 
 #include <array>
 #include <ostream>

@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/kernels/convolution_products.h"
 #include "lockstep/kernels/install.h"
+#include "lockstep/kernels/internal/convolution_products.h"
 #include "lockstep/parallel/data_parallel.h"
 
 namespace lockstep::kernels {

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/kernels/convolution_products.h"
 #include "lockstep/kernels/install.h"
+#include "lockstep/kernels/internal/convolution_products.h"
 #include "lockstep/tensor/memory_format.h"
 
 namespace lockstep::kernels {

@@ -2,7 +2,7 @@
 //
 // Direct convolutions beside float64 and LibTorch's kernels, on shapes that a
 // generator with a fixed seed draws.
-#include "lockstep/kernels/direct_convolution.h"
+#include "lockstep/kernels/internal/direct_convolution.h"
 
 #include <limits>
 #include <optional>
@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/kernels/product_loops.h"
-#include "lockstep/tensor/cpu_features.h"
+#include "lockstep/kernels/internal/product_loops.h"
+#include "lockstep/tensor/internal/cpu_features.h"
 #include "tests/kernels/convolution_case.h"
 
 namespace lockstep::kernels {

@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/kernels/convolution_ways.h"
 #include "lockstep/kernels/install.h"
+#include "lockstep/kernels/internal/convolution_ways.h"
 #include "lockstep/tensor/norm_relu.h"
 
 namespace lockstep::kernels {

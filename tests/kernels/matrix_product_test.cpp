@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/matrix_product.h"
+#include "lockstep/kernels/internal/matrix_product.h"
 
 #include <random>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The loops of every instruction set of this processor beside float64.
-#include "lockstep/kernels/norm_loops.h"
+#include "lockstep/kernels/internal/norm_loops.h"
 
 #include <random>
 #include <type_traits>

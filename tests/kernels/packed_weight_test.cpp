@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/packed_weight.h"
+#include "lockstep/kernels/internal/packed_weight.h"
 
 #include <array>
 

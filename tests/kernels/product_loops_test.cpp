@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/product_loops.h"
+#include "lockstep/kernels/internal/product_loops.h"
 
 #include <cstring>
 #include <vector>

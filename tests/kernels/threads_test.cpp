@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/threads.h"
+#include "lockstep/kernels/internal/threads.h"
 
 #include <atomic>
 #include <mutex>

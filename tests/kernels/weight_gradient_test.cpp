@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/weight_gradient.h"
+#include "lockstep/kernels/internal/weight_gradient.h"
 
 #include <ostream>
 
@@ -10,7 +10,7 @@
 
 #include "lockstep/kernels/install.h"
 #include "lockstep/parallel/intra_op_threads.h"
-#include "lockstep/tensor/cpu_features.h"
+#include "lockstep/tensor/internal/cpu_features.h"
 
 namespace lockstep::kernels {
 namespace {

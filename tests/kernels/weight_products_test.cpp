@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/kernels/weight_products.h"
+#include "lockstep/kernels/internal/weight_products.h"
 
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>

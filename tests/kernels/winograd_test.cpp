@@ -2,7 +2,7 @@
 //
 // Winograd's convolutions beside float64 and LibTorch's kernels, on shapes that
 // a generator with a fixed seed draws.
-#include "lockstep/kernels/winograd.h"
+#include "lockstep/kernels/internal/winograd.h"
 
 #include <array>
 #include <limits>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/launch/failure_report.h"
+#include "lockstep/launch/internal/failure_report.h"
 
 #include <csignal>
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/memory_fs.h"
 
 namespace lockstep::launch {
 namespace {

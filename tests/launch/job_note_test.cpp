@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/launch/job_note.h"
+#include "lockstep/launch/internal/job_note.h"
 
 #include <cstdlib>
 #include <filesystem>

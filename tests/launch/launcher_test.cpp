@@ -2,7 +2,7 @@
 //
 // `lockstep run` with ranks that are shell scripts: what happens to them, and
 // that none is left.
-#include "lockstep/launch/launcher.h"
+#include "lockstep/launch/internal/launcher.h"
 
 #include <filesystem>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Where the ranks of `lockstep run` are told to meet, by its flags.
-#include "lockstep/launch/master.h"
+#include "lockstep/launch/internal/master.h"
 
 #include <gmock/gmock.h>
 

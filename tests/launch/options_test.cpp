@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/launch/options.h"
+#include "lockstep/launch/internal/options.h"
 
 #include <csignal>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/launch/rank_environment.h"
+#include "lockstep/launch/internal/rank_environment.h"
 
 #include <csignal>
 

@@ -2,6 +2,7 @@
 """Each check passes on a good tree and fails on a bad one, for its reason."""
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ class Tree:
                  (ROOT / "scripts/layers.toml").read_text())
         self.put("lockstep/base/CMakeLists.txt", "lockstep_library(a.h)\n")
         self.put("lockstep/base/a.h", "#include <string>\n")
+        self.put("examples/CMakeLists.txt", "add_executable(a a.cpp)\n")
+        self.put("examples/a.cpp", '#include <lockstep/base/a.h>\n')
 
     def put(self, name, text):
         path = self.root / name
@@ -130,6 +133,41 @@ class ChecksTest(unittest.TestCase):
             self.tree.put(name, '#include "lockstep/ckpt/scan.h"\n')
             self.assert_passes("layers")
 
+    def test_what_is_internal_is_shared_by_name(self):
+        bad = self.assert_bad_line
+        shared = '#include "lockstep/base/internal/numbers.h"'
+        own = '#include "lockstep/base/internal/kernel_pipe.h"'
+        for name in ("lockstep/ckpt/zip/b.cpp", "cli/b.cpp"):
+            bad(name, own, "is internal to lockstep/base")
+            self.tree.put(name, shared + "\n")
+        self.tree.put("tests/base/b_test.cpp", own + "\n")
+        self.assert_passes("layers")
+        for name in ("lockstep/optim/b.h", "examples/b.cpp",
+                     "tests/user/b_test.cpp"):
+            bad(name, shared, "is internal to lockstep/base")
+
+    def test_an_installed_header_is_for_somebody(self):
+        reason = "lockstep/base/b.h: installed, but no example"
+        self.assert_bad_line("lockstep/base/b.h", "", reason)
+        self.tree.put("lockstep/base/b.h", "\n")
+        for name, text in (("examples/b.cpp", "#include <{}>\n"),
+                           ("docs/b.md", "`{}` shows it\n"),
+                           ("lockstep/base/a.h", '#include "{}"\n'),
+                           ("lockstep/lockstep.h", '#include "{}"\n')):
+            self.assert_fails("layers", reason)
+            self.tree.put(name, text.format("lockstep/base/b.h"))
+            self.assert_passes("layers")
+            self.tree.put(name, "#include <lockstep/base/a.h>\n"
+                          if name.startswith("examples") else "\n")
+
+    def test_installed_headers_are_counted(self):
+        rules = (self.tree.root / "scripts/layers.toml").read_text()
+        self.tree.put("scripts/layers.toml", re.sub(
+            "at_most = [0-9]+", "at_most = 1", rules))
+        self.assert_passes("layers")
+        self.tree.put("lockstep/ckpt.h", "\n")
+        self.assert_fails("layers", "2 headers are installed, at most 1")
+
     def test_no_spelling_of_an_include_gets_around_the_rows(self):
         name = "lockstep/ckpt/core/b.cpp"
         for path in ("lockstep/ckpt/core/../load/diagnose.h",
@@ -199,11 +237,11 @@ class ChecksTest(unittest.TestCase):
                 "may not include torch")
         for package in ("fmt", "spdlog"):
             line = f"#include <{package}/core.h>"
-            bad("lockstep/train/b.cpp", line, f"may not include {package}")
+            bad("lockstep/train/loop/b.cpp", line, f"may not include {package}")
             bad("tests/train/b_test.cpp", line, f"may not include {package}")
-        bad("lockstep/train/b.cpp", "#include <omp.h>",
+        bad("lockstep/train/loop/b.cpp", "#include <omp.h>",
             "may not include openmp")
-        bad("lockstep/train/b.cpp", "#pragma omp parallel for", "no OpenMP")
+        bad("lockstep/train/loop/b.cpp", "#pragma omp parallel for", "no OpenMP")
         bad("lockstep/optim/b.cpp", "#if TORCH_VERSION_MINOR > 12",
             "may look at TORCH_VERSION")
 
@@ -211,10 +249,11 @@ class ChecksTest(unittest.TestCase):
         bad = self.assert_bad_line
         bad("lockstep/data/b.h", "#include <libdeflate.h>",
             "public header shows libdeflate")
-        bad("lockstep/train/b.h", "#include <torch/torch.h>",
+        bad("lockstep/optim/b.h", "#include <torch/torch.h>",
             "public header includes torch/torch.h")
-        self.tree.put("lockstep/train/b.h", "#include <torch/nn/module.h>\n")
-        self.tree.put("lockstep/train/c.cpp", "#include <torch/torch.h>\n")
+        self.tree.put("lockstep/optim/b.h", "#include <torch/nn/module.h>\n")
+        self.tree.put("docs/b.md", "see lockstep/optim/b.h\n")
+        self.tree.put("lockstep/optim/c.cpp", "#include <torch/torch.h>\n")
         self.assert_passes("layers")
 
     def test_every_source_is_registered(self):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/models/layer_times.h"
+#include "lockstep/models/internal/layer_times.h"
 
 #include <algorithm>
 #include <numeric>

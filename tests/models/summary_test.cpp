@@ -2,7 +2,7 @@
 //
 // Totals are those that torchinfo 1.8.0 prints with PyTorch 2.13; it counts 64
 // bytes of Python's more for an input.
-#include "lockstep/models/summary.h"
+#include "lockstep/models/internal/summary.h"
 
 #include <thread>
 

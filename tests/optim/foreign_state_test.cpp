@@ -11,9 +11,9 @@
 #include <torch/torch.h>
 
 #include "lockstep/optim/adam.h"
-#include "lockstep/optim/one_cycle_lr.h"
+#include "lockstep/optim/schedules.h"
 #include "lockstep/optim/sgd.h"
-#include "lockstep/optim/torch_optim_state.h"
+#include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "tests/optim/support.h"

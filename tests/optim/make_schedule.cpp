@@ -9,10 +9,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/convert.h"
-#include "lockstep/optim/composed_schedules.h"
-#include "lockstep/optim/cyclic_lr.h"
-#include "lockstep/optim/one_cycle_lr.h"
-#include "lockstep/optim/reduce_lr_on_plateau.h"
+#include "lockstep/optim/schedules.h"
 
 namespace lockstep::test {
 

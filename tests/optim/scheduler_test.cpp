@@ -9,10 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/adam.h"
-#include "lockstep/optim/composed_schedules.h"
-#include "lockstep/optim/cyclic_lr.h"
-#include "lockstep/optim/one_cycle_lr.h"
-#include "lockstep/optim/reduce_lr_on_plateau.h"
+#include "lockstep/optim/schedules.h"
 #include "lockstep/optim/sgd.h"
 #include "tests/optim/make_schedule.h"
 #include "tests/optim/schedule_rows.h"

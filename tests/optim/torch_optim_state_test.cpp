@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/optim/torch_optim_state.h"
-
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/tensor/bridge.h"
 #include "tests/optim/support.h"
 

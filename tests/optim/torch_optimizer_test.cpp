@@ -6,9 +6,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/ckpt/print.h"
-#include "lockstep/optim/one_cycle_lr.h"
 #include "lockstep/optim/scheduler.h"
-#include "tests/dist/three_layers.h"
+#include "lockstep/optim/schedules.h"
+#include "tests/distributed/three_layers.h"
 
 namespace lockstep {
 namespace {

@@ -6,10 +6,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/optim/composed_schedules.h"
-#include "lockstep/optim/one_cycle_lr.h"
 #include "lockstep/optim/scheduler.h"
-#include "lockstep/optim/torch_optim_state.h"
+#include "lockstep/optim/schedules.h"
 #include "lockstep/optim/torch_optimizer.h"
 #include "tests/optim/support.h"
 

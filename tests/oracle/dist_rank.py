@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One rank of a job with stock DistributedDataParallel; torch 2.13.
 
-tests/dist/rank.cpp is the same program in C++.
+tests/distributed/rank.cpp is the same program in C++.
 Arguments: folder for the results, "mixed" beside ranks of C++ or "gloo", scenarios.
 """
 import contextlib

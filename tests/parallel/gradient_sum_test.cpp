@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/gradient_sum.h"
+#include "lockstep/parallel/internal/gradient_sum.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/parallel/worker_pool.h"
+#include "lockstep/parallel/internal/worker_pool.h"
 
 namespace lockstep::parallel {
 namespace {

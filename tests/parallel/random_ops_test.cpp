@@ -16,7 +16,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/parallel/data_parallel.h"
-#include "lockstep/parallel/random_stream.h"
+#include "lockstep/parallel/internal/random_stream.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/replica_pass.h"
+#include "lockstep/parallel/internal/replica_pass.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

@@ -7,9 +7,9 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/random_dataset.h"
-#include "lockstep/data/random_sampler.h"
+#include "lockstep/data/samplers.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/models/resnet.h"
 #include "lockstep/parallel/data_parallel.h"

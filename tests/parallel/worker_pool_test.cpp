@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/parallel/worker_pool.h"
+#include "lockstep/parallel/internal/worker_pool.h"
 
 #include <sched.h>
 #include <sys/resource.h>

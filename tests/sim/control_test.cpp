@@ -9,7 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/device/plugin.h"
+#include "lockstep/device/internal/plugin.h"
 #include "lockstep/device/sim_control.h"
 #include "tests/sim/support.h"
 

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/dist/distributed_data_parallel.h"
-#include "lockstep/dist/thread_ranks.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
+#include "lockstep/distributed/group/thread_ranks.h"
 #include "tests/sim/support.h"
 
 namespace lockstep {

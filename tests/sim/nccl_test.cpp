@@ -2,7 +2,7 @@
 //
 // The gradient sum by NCCL, against a library with its interface. NCCL itself
 // needs GPUs.
-#include "lockstep/device/nccl.h"
+#include "lockstep/device/internal/nccl.h"
 
 #include <dlfcn.h>
 

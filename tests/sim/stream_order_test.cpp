@@ -10,8 +10,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include "lockstep/device/internal/streams.h"
 #include "lockstep/device/sim_control.h"
-#include "lockstep/device/streams.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/scatter_gather.h"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/tensor/bridge.h"

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/tensor/dtype_map.h"
+#include "lockstep/tensor/internal/dtype_map.h"
 #include "tests/tensor/modules.h"
 
 namespace lockstep {

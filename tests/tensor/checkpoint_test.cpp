@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/tensor/bridge.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"
 #include "tests/ckpt/zip/zip_fixture.h"

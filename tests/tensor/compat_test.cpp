@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/python_text.h"
+#include "lockstep/tensor/print.h"
 #include "tests/tensor/modules.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the processor is asked, against what the kernel of Linux says of it.
-#include "lockstep/tensor/cpu_features.h"
+#include "lockstep/tensor/internal/cpu_features.h"
 
 #include <algorithm>
 #include <cstdlib>

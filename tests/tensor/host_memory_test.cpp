@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/host_memory.h"
+#include "lockstep/tensor/internal/host_memory.h"
 
 #include <sys/resource.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // In a program that links no lockstep::kernels. With them: kernels_test.
-#include "lockstep/tensor/kernel_choice.h"
+#include "lockstep/tensor/internal/kernel_choice.h"
 
 #include <gmock/gmock.h>
 

@@ -8,7 +8,7 @@
 
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/checkpoint.h"
-#include "lockstep/tensor/prefix_fit.h"
+#include "lockstep/tensor/internal/prefix_fit.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/tensor/modules.h"
 

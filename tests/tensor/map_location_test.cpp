@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/map_location.h"
-
 #include <gmock/gmock.h>
 
 #include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/checkpoint.h"
 #include "tests/tensor/modules.h"
 
 namespace lockstep {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/tensor/replaced_operators.h"
+#include "lockstep/tensor/internal/replaced_operators.h"
 
 #include <array>
 

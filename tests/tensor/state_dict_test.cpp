@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/module_version.h"
+#include "lockstep/tensor/internal/module_version.h"
 #include "tests/support/python.h"
 #include "tests/tensor/modules.h"
 

@@ -14,13 +14,13 @@
 #include <c10/core/CPUAllocator.h>
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/bridge.h"
-#include "lockstep/train/checkpoint_files.h"
 #include "lockstep/train/checkpoint_writer.h"
+#include "lockstep/train/state/checkpoint_files.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
-#include "lockstep/train/smallest_batch.h"
+#include "lockstep/train/loop/smallest_batch.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -5,8 +5,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/models/registry.h"
-#include "lockstep/train/device_choice.h"
-#include "lockstep/train/image_fit.h"
+#include "lockstep/train/step/device_choice.h"
+#include "lockstep/train/step/image_fit.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/curves_observer.h"
+#include "lockstep/train/observers/curves_observer.h"
 
 #include <algorithm>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/env_observer.h"
+#include "lockstep/train/observers/env_observer.h"
 
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/version.h"
 
 namespace lockstep::train {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // TensorBoard's own loader is the judge: tests/oracle/train_events.py.
-#include "lockstep/train/event_observer.h"
+#include "lockstep/train/observers/event_observer.h"
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/strings.h"
 #include "tests/support/python.h"
 #include "tests/train/trainer_fixture.h"

@@ -9,9 +9,9 @@
 #include <ATen/ops/full.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/train/cursor.h"
-#include "lockstep/train/line_observer.h"
-#include "lockstep/train/run_outputs.h"
+#include "lockstep/train/loop/cursor.h"
+#include "lockstep/train/observers/line_observer.h"
+#include "lockstep/train/observers/run_outputs.h"
 
 namespace lockstep::train {
 namespace {

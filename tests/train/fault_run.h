@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/memory_fs.h"
-#include "lockstep/train/checkpoint_files.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/state/checkpoint_files.h"
 
 namespace lockstep::train {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The parameters behind the numbers of a file's groups.
-#include "lockstep/train/group_fit.h"
+#include "lockstep/train/loop/group_fit.h"
 
 #include <functional>
 #include <optional>

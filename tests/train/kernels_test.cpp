@@ -10,9 +10,9 @@
 #include "lockstep/device/autocast.h"
 #include "lockstep/kernels/install.h"
 #include "lockstep/tensor/bridge.h"
-#include "lockstep/tensor/cpu_features.h"
-#include "lockstep/train/precision.h"
-#include "lockstep/train/run_identity.h"
+#include "lockstep/tensor/internal/cpu_features.h"
+#include "lockstep/train/loop/run_identity.h"
+#include "lockstep/train/step/precision.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

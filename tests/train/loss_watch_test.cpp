@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/loss_watch.h"
+#include "lockstep/train/observers/loss_watch.h"
 
 #include <cmath>
 #include <limits>
@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <torch/nn/modules/batchnorm.h>
 
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/dist/thread_ranks.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/distributed/group/thread_ranks.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/meter.h"
+#include "lockstep/train/observers/meter.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 
 #include "lockstep/data/registry.h"
 #include "lockstep/models/registry.h"
+#include "lockstep/train/loop/setup.h"
 #include "lockstep/train/named_parts.h"
-#include "lockstep/train/setup.h"
 #include "tests/data/idx_fixture.h"
 
 namespace lockstep::train {

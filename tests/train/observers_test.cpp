@@ -3,12 +3,12 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/csv_observer.h"
-#include "lockstep/train/json_observer.h"
-#include "lockstep/train/line_observer.h"
-#include "lockstep/train/run_log.h"
+#include "lockstep/train/observers/csv_observer.h"
+#include "lockstep/train/observers/json_observer.h"
+#include "lockstep/train/observers/line_observer.h"
+#include "lockstep/train/observers/run_log.h"
 
 namespace lockstep::train {
 namespace {

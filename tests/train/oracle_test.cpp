@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/cpu_features.h"
+#include "lockstep/tensor/internal/cpu_features.h"
 #include "tests/support/python.h"
 #include "tests/train/trainer_fixture.h"
 

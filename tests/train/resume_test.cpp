@@ -11,12 +11,12 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/config_file.h"
-#include "lockstep/train/run_files.h"
+#include "lockstep/train/run/config_file.h"
+#include "lockstep/train/run/run_files.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/run_folder.h"
+#include "lockstep/train/run/run_folder.h"
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/train/checkpoint_files.h"
+#include "lockstep/train/state/checkpoint_files.h"
 
 namespace lockstep::train {
 namespace {

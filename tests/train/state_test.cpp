@@ -5,14 +5,14 @@
 #include <ATen/ops/rand.h>
 #include <gmock/gmock.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/distributed_sampler.h"
-#include "lockstep/dist/thread_ranks.h"
+#include "lockstep/data/samplers.h"
+#include "lockstep/distributed/group/thread_ranks.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/tensor/rng.h"
-#include "lockstep/train/cursor.h"
-#include "lockstep/train/run_files.h"
+#include "lockstep/train/loop/cursor.h"
+#include "lockstep/train/run/run_files.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/snapshot_buffer.h"
 #include "lockstep/train/state_parts.h"

@@ -6,7 +6,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/device/device_list.h"
-#include "lockstep/dist/process_group.h"
+#include "lockstep/distributed/process_group.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/train/strategy.h"

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/report/event_file.h"
 #include "tests/train/trainer_fixture.h"

@@ -12,7 +12,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/train/checkpoint_writer.h"
 #include "tests/train/fault_run.h"

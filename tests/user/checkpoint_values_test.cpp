@@ -15,7 +15,7 @@
 #include "lockstep/optim/adam.h"
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/optim/sgd.h"
-#include "lockstep/optim/torch_optim_state.h"
+#include "lockstep/optim/torch_optimizer.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/parallel/data_parallel_optimizer.h"
 #include "lockstep/tensor/checkpoint.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "lockstep/base/errno_error.h"
+#include "lockstep/base/internal/errno_error.h"
 
 namespace lockstep::internal {
 namespace {

@@ -10,7 +10,7 @@
 #include <limits>
 #include <optional>
 
-#include "lockstep/base/errno_error.h"
+#include "lockstep/base/internal/errno_error.h"
 #include "lockstep/base/internal/kernel_pipe.h"
 
 namespace lockstep::internal {

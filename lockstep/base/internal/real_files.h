@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/descriptor.h"
 #include "lockstep/base/fs.h"
+#include "lockstep/base/internal/descriptor.h"
 
 namespace lockstep::internal {
 

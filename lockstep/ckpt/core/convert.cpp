@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/elements.h"
 

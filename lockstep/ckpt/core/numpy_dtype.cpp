@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::ckpt {

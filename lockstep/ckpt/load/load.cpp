@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/caught.h"
+#include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/unread_array.h"

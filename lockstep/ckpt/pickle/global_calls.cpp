@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/ckpt/pickle/pickle_text.h"
 #include "lockstep/ckpt/walk.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 
 namespace lockstep::ckpt {
 

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 
 namespace lockstep::ckpt {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/result.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"

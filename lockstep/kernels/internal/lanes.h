@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/tensor/cpu_features.h"
+#include "lockstep/tensor/internal/cpu_features.h"
 
 // Vectors are passed between functions that are inlined, so that no convention
 // of calls is concerned.

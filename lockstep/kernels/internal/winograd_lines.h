@@ -5,7 +5,7 @@
 #pragma once
 
 #include "lockstep/kernels/internal/lanes.h"
-#include "lockstep/kernels/winograd_loops.h"
+#include "lockstep/kernels/internal/winograd_loops.h"
 
 // Arrays of the language: Note [One source, several instruction sets].
 // NOLINTBEGIN(modernize-avoid-c-arrays)

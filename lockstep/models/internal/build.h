@@ -7,7 +7,7 @@
 
 #include <torch/nn/modules/activation.h>
 
-#include "lockstep/models/options.h"
+#include "lockstep/models/model.h"
 
 namespace lockstep::internal {
 

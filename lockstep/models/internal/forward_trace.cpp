@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "lockstep/tensor/operations.h"
+#include "lockstep/tensor/internal/operations.h"
 
 namespace lockstep::internal {
 namespace {

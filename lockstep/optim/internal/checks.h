@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/optim/param_group.h"
+#include "lockstep/optim/optimizer.h"
 
 namespace lockstep::internal {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/optim/adam.h"
-#include "lockstep/optim/optimizer_base.h"
+#include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/sgd.h"
 
 namespace lockstep::internal {

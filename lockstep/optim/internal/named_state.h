@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/value.h"
-#include "lockstep/optim/param_group.h"
+#include "lockstep/optim/optimizer.h"
 
 namespace lockstep::internal {
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "lockstep/optim/optimizer_base.h"
+#include "lockstep/optim/optimizer.h"
 
 namespace lockstep::internal {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/optim/param_group.h"
+#include "lockstep/optim/optimizer.h"
 
 namespace lockstep::internal {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/optim/optimizer_base.h"
-#include "lockstep/optim/two_sided_groups.h"
+#include "lockstep/optim/internal/two_sided_groups.h"
+#include "lockstep/optim/optimizer.h"
 
 namespace torch::optim {
 class Optimizer;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/value.h"
-#include "lockstep/optim/two_sided_groups.h"
+#include "lockstep/optim/internal/two_sided_groups.h"
 
 namespace torch::optim {
 class Optimizer;

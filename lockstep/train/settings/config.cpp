@@ -7,7 +7,7 @@
 #include <concepts>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {

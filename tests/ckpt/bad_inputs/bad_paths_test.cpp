@@ -12,9 +12,9 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/load.h"
 #include "tests/ckpt/bad_inputs/bad_input.h"

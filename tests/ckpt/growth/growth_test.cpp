@@ -18,7 +18,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/inspect.h"

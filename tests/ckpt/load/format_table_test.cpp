@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/scan.h"
 #include "lockstep/ckpt/verify.h"

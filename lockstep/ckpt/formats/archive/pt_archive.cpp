@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/serialization_id.h"
 #include "lockstep/ckpt/zip/zip_reader.h"

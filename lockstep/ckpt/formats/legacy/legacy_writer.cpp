@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/pickle.h"

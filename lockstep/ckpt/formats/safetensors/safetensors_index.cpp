@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/file_name.h"
 #include "lockstep/ckpt/core/json_scanner.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/errno_error.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/errno_error.h"
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/new_names.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
-#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/json.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_le.h"

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/json.h"
-#include "lockstep/base/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/json_scanner.h"
 #include "lockstep/ckpt/core/save_error.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/tar/tar_header.h"

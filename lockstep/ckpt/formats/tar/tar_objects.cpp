@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/range_storage.h"
 #include "lockstep/ckpt/core/read_error.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/json_scanner.h"
 #include "lockstep/ckpt/core/read_error.h"

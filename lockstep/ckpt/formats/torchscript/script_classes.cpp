@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/formats/torchscript/script_tree.h"
 #include "lockstep/ckpt/formats/torchscript/script_types.h"

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/core/tensor_layout.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/ckpt/tools/scan/array_wrapper.h"
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 
 namespace lockstep::ckpt {
 

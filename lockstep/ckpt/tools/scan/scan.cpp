@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/caught.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
 #include "lockstep/ckpt/load.h"

@@ -4,8 +4,8 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/byte_source.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/load.h"

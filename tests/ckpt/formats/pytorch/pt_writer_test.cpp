@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/fault_fs.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/fault_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "tests/ckpt/value_fixture.h"

@@ -5,8 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/json.h"
-#include "lockstep/base/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/walk.h"

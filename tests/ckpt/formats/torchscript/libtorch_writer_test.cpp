@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/atomic_file.h"
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/atomic_file.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/core/quantizer.h"
 #include "lockstep/ckpt/print.h"
 #include "lockstep/ckpt/verify.h"

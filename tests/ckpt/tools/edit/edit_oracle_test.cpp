@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/fault_fs.h"
+#include "lockstep/base/internal/fault_fs.h"
 #include "lockstep/ckpt/edit.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"

@@ -4,7 +4,7 @@
 // local headers and directory disagree, is of one file.
 #include <gmock/gmock.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
 #include "tests/ckpt/pickle/pickle_fixture.h"

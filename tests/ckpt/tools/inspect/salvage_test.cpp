@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/inspect.h"
 #include "lockstep/ckpt/verify.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gmock/gmock.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/elements.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/optim.h"

@@ -3,7 +3,7 @@
 // Objects of a DCP folder: what `.metadata` names is what PyTorch unpickles.
 #include <gmock/gmock.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/formats/dcp/dcp_metadata_pickle.h"
 #include "lockstep/ckpt/scan.h"
 #include "tests/ckpt/tools/scan/archives.h"

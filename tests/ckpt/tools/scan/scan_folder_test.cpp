@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/ckpt/scan.h"
 #include "tests/ckpt/tools/scan/archives.h"
 

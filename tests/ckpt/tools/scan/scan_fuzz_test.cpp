@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/numbers.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/read_le.h"
 #include "lockstep/ckpt/pickle/globals.h"

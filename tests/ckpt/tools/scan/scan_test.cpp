@@ -10,7 +10,7 @@
 
 #include <gmock/gmock.h>
 
-#include "lockstep/base/memory_fs.h"
+#include "lockstep/base/internal/memory_fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/tools/scan/pickle_scan.h"
 #include "tests/ckpt/counted_source.h"

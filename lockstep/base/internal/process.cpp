@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/base/internal/process.h"
+
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstdint>
+#include <fstream>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+
+Descriptor process_handle(pid_t pid) {
+  // glibc 2.36 declares pidfd_open for C alone.
+  return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+std::string host_id() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  struct stat processes = {};
+  if (boot.empty() || ::stat("/proc/self/ns/pid", &processes) != 0) {
+    return {};
+  }
+  return format("{}/{}", boot, static_cast<std::uint64_t>(processes.st_ino));
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  static_cast<void>(::gethostname(name.data(), HOST_NAME_MAX));
+  return name.data();
+}
+
+} // namespace lockstep

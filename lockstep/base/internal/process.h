@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Other processes, and the machine that they are on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "lockstep/base/internal/descriptor.h"
+
+namespace lockstep {
+
+/// A handle of a running process, which stays its own when the number is given
+/// to another one; it can be read from (poll) once the process has ended. None
+/// if there is no such process (errno).
+Descriptor process_handle(pid_t pid);
+
+/// Equal for processes that see each other: this boot of the machine, and the
+/// container. One word; empty if the system does not say.
+std::string host_id();
+
+/// What people call the machine.
+std::string host_name();
+
+} // namespace lockstep

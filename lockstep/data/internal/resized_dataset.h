@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Another dataset's images in the size that a model takes.
+//   auto large = std::make_shared<ResizedDataset>(train, 32, 32);
+#pragma once
+
+#include <memory>
+
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/internal/resize.h"
+
+namespace lockstep {
+
+/// Resizes what `source` reads, after its transforms: bilinear with antialias,
+/// in Python's bits (resize.h).
+class ResizedDataset : public Dataset {
+ public:
+  /// Errors: throws kInvalidArgument (E_IMAGE_SIZE) if the samples are no
+  /// images [C, H, W], or for a size below 1.
+  ResizedDataset(
+      std::shared_ptr<const Dataset> source,
+      std::int64_t height,
+      std::int64_t width);
+
+  [[nodiscard]] std::int64_t size() const override;
+  [[nodiscard]] std::vector<std::int64_t> sample_shape() const override;
+  [[nodiscard]] std::int64_t num_classes() const override;
+  /// Errors: what `source` throws.
+  void read(
+      std::span<const std::int64_t> indices,
+      std::int64_t epoch,
+      std::span<float> images,
+      std::span<std::int64_t> targets) const override;
+
+ private:
+  std::shared_ptr<const Dataset> source_;
+  Resize resize_;
+};
+
+} // namespace lockstep

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/distributed/ddp/ddp_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/distributed/ddp/hook_adapter.h"
+#include "lockstep/tensor/internal/module_children.h"
+#include "lockstep/tensor/state_dict.h"
+
+namespace lockstep {
+namespace {
+
+using dist::internal::ModuleParts;
+using dist::internal::NamedTensor;
+using dist::internal::parts_of;
+using dist::internal::tensors_of;
+using Known = std::unordered_map<const c10::TensorImpl*, at::Tensor>;
+
+// A parameter that takes gradients and is not among them; undefined if none.
+// For each pass: copies no name, as named_parameters() does.
+at::Tensor find_unknown(const torch::nn::Module& module, const Known& known) {
+  for (const auto& item : own_parameters_of(module)) {
+    const at::Tensor& own = item.value();
+    if (own.defined() && own.requires_grad() &&
+        !known.contains(own.unsafeGetTensorImpl())) {
+      return own;
+    }
+  }
+  for (const auto& child : module.children()) {
+    const at::Tensor unknown =
+        child == nullptr ? at::Tensor() : find_unknown(*child, known);
+    if (unknown.defined()) {
+      return unknown;
+    }
+  }
+  return {};
+}
+
+} // namespace
+
+void DistributedDataParallelBase::State::share_parameters(
+    const ModuleParts& parts) const {
+  collective("ddp", [&] {
+    c10d::verify_params_across_processes(
+        c10d_group(),
+        tensors_of(parts.trained),
+        std::nullopt);
+    auto all = dist::internal::detached(parts.parameters);
+    const auto buffers = dist::internal::detached(parts.buffers);
+    all.insert(all.end(), buffers.begin(), buffers.end());
+    c10d::broadcast_coalesced(
+        c10d_group(),
+        all,
+        dist::internal::kBroadcastBytes,
+        0);
+  });
+}
+
+void DistributedDataParallelBase::State::reduce_by(
+    const ModuleParts& parts,
+    dist::internal::Buckets buckets) {
+  // The hooks of an earlier one go first.
+  first_backward = nullptr;
+  logger = nullptr;
+  reducer = nullptr;
+  parameters = parts.parameters;
+  trained = dist::internal::tensors_of(parts.trained);
+  known.clear();
+  for (const at::Tensor& parameter : trained) {
+    known.emplace(parameter.unsafeGetTensorImpl(), parameter);
+  }
+  reducer = dist::internal::make_reducer(
+      parts,
+      options,
+      c10d_group(),
+      std::move(buckets));
+  logger = std::make_shared<c10d::Logger>(reducer);
+  reducer->set_logger(logger);
+  logger->set_construction_data_and_log(
+      class_name(*module),
+      /*device_ids=*/{},
+      /*output_device=*/-1,
+      options.forward_sync_buffers,
+      /*has_sync_bn=*/parts.sync_batch_norms > 0,
+      options.static_graph);
+  if (options.static_graph) {
+    reducer->set_static_graph();
+    first_backward = std::make_shared<dist::internal::FirstBackward>();
+    first_backward->at_end = [kept = reducer] { kept->delay_all_reduce(); };
+  }
+  use_hook();
+}
+
+// The graph of an earlier forward pass may hold a buffer: its version must not
+// change, as if nothing had been written.
+void DistributedDataParallelBase::State::sync_buffers(int src) const {
+  const at::NoGradGuard no_grad;
+  const auto buffers = tensors_of(dist::internal::buffers_of(*module, options));
+  if (buffers.empty()) { // their modules were taken out
+    return;
+  }
+  std::vector<std::uint32_t> versions;
+  versions.reserve(buffers.size());
+  for (const at::Tensor& buffer : buffers) {
+    versions.push_back(buffer.is_inference() ? 0 : buffer._version());
+  }
+  collective("sync_buffers", [&] {
+    c10d::broadcast_coalesced(
+        c10d_group(),
+        buffers,
+        dist::internal::kBroadcastBytes,
+        src);
+  });
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (!buffers[i].is_inference()) {
+      auto counter = torch::autograd::impl::version_counter(buffers[i]);
+      counter.set_version(versions[i]);
+    }
+  }
+}
+
+void DistributedDataParallelBase::State::refuse_hook(std::string message) {
+  logger->set_error_and_log(message);
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "dist.ddp",
+       .message = std::move(message),
+       .detail = "E_COMM_HOOK"});
+}
+
+void DistributedDataParallelBase::State::register_hook(dist::CommHook given) {
+  if (!given.run) {
+    refuse_hook("Communication hook must be callable.");
+  }
+  if (hook.run) {
+    refuse_hook(
+        "register_comm_hook or register_builtin_comm_hook can only be called "
+        "once.");
+  }
+  if (hooks_are_compared) {
+    refuse_hook("a communication hook is registered before the first step");
+  }
+  hook = std::move(given);
+  use_hook();
+}
+
+void DistributedDataParallelBase::State::use_hook() {
+  if (hook.run) {
+    logger->set_comm_hook(hook.name);
+    reducer->register_comm_hook(dist::internal::adapt(hook, group));
+  }
+}
+
+void DistributedDataParallelBase::State::check_first_pass() const {
+  if (first_backward != nullptr && !first_backward->has_come && !averages) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "dist.ddp",
+         .message = "static_graph learns the graph in its first pass, which "
+                    "cannot be one of no_sync",
+         .hint = "make one pass without no_sync first, for example of a "
+                 "smaller batch, or leave static_graph out",
+         .detail = "E_COLLECTIVE_ARGUMENT"});
+  }
+}
+
+void DistributedDataParallelBase::State::check_parameters() {
+  const at::Tensor unknown = find_unknown(*module, known);
+  if (!unknown.defined()) {
+    return;
+  }
+  for (const NamedTensor& part : parts_of(*module, options).trained) {
+    if (known.contains(part.tensor.unsafeGetTensorImpl())) {
+      continue;
+    }
+    const bool was_frozen =
+        std::ranges::any_of(parameters, [&part](const NamedTensor& other) {
+          return other.tensor.is_same(part.tensor);
+        });
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "dist.ddp",
+         .message = format(
+             "parameter '{}' {} since the module was wrapped: its gradients "
+             "would not be averaged",
+             part.name,
+             was_frozen ? "was thawed" : "came into the module"),
+         .hint = "thaw and replace layers before they are wrapped, or wrap the "
+                 "module again",
+         .detail = "E_CANNOT_WRAP"});
+  }
+  for (const at::Tensor& ignored : module->parameters()) {
+    if (ignored.requires_grad()) {
+      known.emplace(ignored.unsafeGetTensorImpl(), ignored);
+    }
+  }
+}
+
+void DistributedDataParallelBase::State::compare_hooks() {
+  if (std::exchange(hooks_are_compared, true) ||
+      group.impl().has_python_ranks) {
+    return;
+  }
+  dist::internal::check_equal(
+      group.impl(),
+      format("comm_hook: {}", hook.run ? hook.name : "none"));
+}
+
+} // namespace lockstep

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// DistributedDataParallel for C++: each process trains its own copy of a module
+// on its own part of the data; while backward runs, gradients are averaged over
+// all processes. On c10d's Reducer, as Python's: ranks of both languages train
+// one model together, and their parameters stay equal to the bit.
+//   dist::init_process_group();
+//   DistributedDataParallel model(net);
+//   loss(model->forward(images), targets).backward();  // gradients averaged
+//   sgd.step();                                        // the same on each rank
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/util/Logging.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include "lockstep/distributed/comm_hook.h"
+#include "lockstep/distributed/process_group.h"
+#include "lockstep/tensor/make_module.h"
+#include "lockstep/tensor/out_arguments.h"
+#include "lockstep/tensor/print.h"
+#include "lockstep/tensor/structure.h"
+
+namespace lockstep {
+
+/// Which parameters are averaged together, bucket by bucket, in the order in
+/// which they lie there: numbers among those that are trained.
+using BucketLayout = std::vector<std::vector<std::int64_t>>;
+
+/// How `DistributedDataParallel` works; names and defaults are PyTorch's. All
+/// ranks give the same.
+struct DistributedDataParallelOptions {
+  /// The default group if empty.
+  dist::ProcessGroup process_group = {};
+  /// Units: MiB of gradients that are averaged at once. Not given: 25, and 1
+  /// for the first, which is ready first.
+  std::optional<double> bucket_cap_mb = {};
+  /// Some parameters may have no part in a loss; which ones may change.
+  bool find_unused_parameters = false;
+  /// Gradients are views of the memory in which they are averaged: one copy
+  /// less.
+  bool gradient_as_bucket_view = false;
+  /// The same parameters are used in the same way in every pass. Parameters may
+  /// then be used several times, or not at all.
+  bool static_graph = false;
+  /// Buffers (BatchNorm's statistics) are rank 0's at the start of every
+  /// forward pass.
+  bool forward_sync_buffers = true;
+  /// Parameters and buffers are rank 0's at the start. False if they are equal
+  /// already.
+  bool init_sync = true;
+  /// Names of parameters and buffers that are each rank's own affair.
+  std::vector<std::string> ignored = {};
+};
+
+/// How `join` works; names and defaults are PyTorch's. All ranks give the same.
+struct JoinOptions {
+  /// Divide gradients by the number of all ranks, so that each sample counts
+  /// the same; else by the number of those that still have inputs.
+  bool divide_by_initial_world_size = true;
+  /// False: the inputs are known to be even, nothing happens.
+  bool enable = true;
+  /// All ranks throw when the first has no more inputs.
+  bool throw_on_early_termination = false;
+  /// What all ranks do together after each backward pass that averages, such as
+  /// the `step` of a ZeroRedundancyOptimizer: called on ranks without inputs,
+  /// which have the others' gradients then.
+  std::function<void()> after_backward = {};
+};
+
+/// What does not depend on the module's type. Holds the user's module as its
+/// child `module`, so keys of the state dictionary start with "module.".
+class DistributedDataParallelBase : public torch::nn::Module {
+ public:
+  /// Compares the ranks, takes over rank 0's parameters and buffers, and makes
+  /// the buckets: all ranks construct at the same time.
+  /// Errors: throws kInvalidArgument for a module that cannot be wrapped (in
+  /// PyTorch's words), kMismatch on every rank if options or models differ;
+  /// those of the collectives.
+  DistributedDataParallelBase(
+      const std::shared_ptr<torch::nn::Module>& module,
+      const DistributedDataParallelOptions& options);
+  ~DistributedDataParallelBase() override;
+  DistributedDataParallelBase(const DistributedDataParallelBase&) = delete;
+  DistributedDataParallelBase& operator=(const DistributedDataParallelBase&) =
+      delete;
+
+  /// While it lives, gradients add up on each rank and are not averaged; the
+  /// first backward pass after it averages the sums. The forward passes must be
+  /// inside, too.
+  class [[nodiscard]] NoSync {
+   public:
+    explicit NoSync(DistributedDataParallelBase& model);
+    ~NoSync();
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    DistributedDataParallelBase& model_;
+    bool before_ = true;
+  };
+  ///   const auto no_sync = model->no_sync();
+  NoSync no_sync() {
+    return NoSync(*this);
+  }
+
+  /// Calls `train`, a training loop whose number of steps may differ between
+  /// the ranks. A rank whose loop has ended takes part in the others' steps
+  /// without inputs; at the end all have the model of the rank that was last.
+  ///   model->join([&] { for (auto& batch : loader) { step(batch); } });
+  /// Collectives of the program's own may not be inside.
+  /// Errors: what `train` throws, at once. With `throw_on_early_termination`:
+  /// kMismatch in PyTorch's words, on all ranks.
+  void join(
+      const std::function<void()>& train,
+      const JoinOptions& options = {});
+
+  /// Brings gradients together with `hook` instead of averaging them: once,
+  /// before the first step, and on all ranks.
+  /// Errors: throws kInvalidArgument (E_COMM_HOOK) otherwise, in PyTorch's
+  /// words; the first step throws kMismatch if the ranks' hooks differ.
+  void register_comm_hook(dist::CommHook hook);
+
+  /// What c10d has written down of this model: options, bucket sizes, and,
+  /// sampled, the times of forward, backward and communication. The keys are
+  /// those of Python's `model._get_ddp_logging_data()`.
+  [[nodiscard]] c10::DDPLoggingData get_ddp_logging_data() const;
+
+  [[nodiscard]] const dist::ProcessGroup& process_group() const;
+
+  /// The buckets that the first backward pass led to; empty before it. Of three
+  /// ranks or more the place of a number decides the last bits of its average:
+  /// a run that shall go on exactly saves this. All ranks call it together,
+  /// between steps.
+  [[nodiscard]] BucketLayout bucket_layout();
+  /// Goes on with the buckets of an earlier run of the same model. All ranks
+  /// call it before their first forward pass.
+  /// Errors: throws kMismatch if they are another model's, kInvalidArgument if
+  /// Python ranks take part, which would not know them.
+  void set_bucket_layout(const BucketLayout& layout);
+
+ protected:
+  [[noreturn]] static void raise_wrong_type(const torch::nn::Module& module);
+  /// Where the module's parameters are.
+  [[nodiscard]] c10::Device device() const;
+  void before_forward();
+  /// `outputs`, behind the node that some options need.
+  TensorList after_forward(const TensorList& outputs);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// `std::cout << *model`: as Python's `print(model)`.
+inline std::ostream& operator<<(
+    std::ostream& stream,
+    const DistributedDataParallelBase& model) {
+  return stream << to_string(model);
+}
+
+/// DistributedDataParallel around an `M`.
+template <class M>
+class DistributedDataParallelImpl : public DistributedDataParallelBase {
+ public:
+  explicit DistributedDataParallelImpl(
+      std::shared_ptr<M> module,
+      const DistributedDataParallelOptions& options = {})
+      : DistributedDataParallelBase(module, options),
+        module_(std::move(module)) {}
+  /// A module that no shared_ptr owns, on the stack for example.
+  /// Ownership: it outlives this wrapper.
+  explicit DistributedDataParallelImpl(
+      M& module,
+      const DistributedDataParallelOptions& options = {})
+    requires std::derived_from<M, torch::nn::Module>
+      : DistributedDataParallelImpl(share_module(module), options) {}
+
+  /// Calls the module's forward. Tensors in `args` are moved to the module's
+  /// device if it is not the CPU. What forward puts into an argument `T&`:
+  /// Note [Arguments that forward fills in] in out_arguments.h. Every rank
+  /// calls it as often as the others.
+  template <class... Args>
+  auto forward(Args&&... args) {
+    structure::CallerArguments<M, Args...> caller(
+        {.is_direct = device().is_cpu()},
+        args...);
+    before_forward();
+    TensorList inputs = caller.tensors();
+    if (!device().is_cpu()) {
+      for (at::Tensor& tensor : inputs) {
+        tensor = tensor.to(device());
+      }
+    }
+    structure::CallOutputs outputs;
+    auto result = caller.call(*module_, /*index=*/0, inputs, outputs);
+    return structure::rebuild(
+        std::move(result),
+        caller.take(after_forward(outputs.tensors)));
+  }
+
+  /// The wrapped module, or, typed, what it is: `model->module<Net>()`.
+  /// Errors: throws kInvalidArgument if it is no `T`.
+  template <class T = M>
+  [[nodiscard]] std::shared_ptr<T> module() const {
+    auto typed = std::dynamic_pointer_cast<T>(module_);
+    if (typed == nullptr) {
+      raise_wrong_type(*module_);
+    }
+    return typed;
+  }
+
+ private:
+  std::shared_ptr<M> module_;
+};
+
+/// Holder of `DistributedDataParallelImpl`, used like any LibTorch module.
+/// Wraps a module holder, a shared_ptr, or a module on the stack, which must
+/// outlive it.
+template <class M>
+class DistributedDataParallel
+    : public torch::nn::ModuleHolder<DistributedDataParallelImpl<M>> {
+ public:
+  using Holder = torch::nn::ModuleHolder<DistributedDataParallelImpl<M>>;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
+  DistributedDataParallel(std::nullptr_t) : Holder(nullptr) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
+  DistributedDataParallel(std::shared_ptr<DistributedDataParallelImpl<M>> impl)
+      : Holder(std::move(impl)) {}
+  explicit DistributedDataParallel(
+      std::shared_ptr<M> module,
+      const DistributedDataParallelOptions& options = {})
+      : Holder(std::make_shared<DistributedDataParallelImpl<M>>(
+            std::move(module),
+            options)) {}
+  explicit DistributedDataParallel(
+      const torch::nn::ModuleHolder<M>& module,
+      const DistributedDataParallelOptions& options = {})
+      : DistributedDataParallel(module.ptr(), options) {}
+  // A template: of a constructor with M& clang 16 makes a deduction guide that
+  // forgets what M must be.
+  template <std::derived_from<torch::nn::Module> T>
+    requires std::same_as<T, M>
+  explicit DistributedDataParallel(
+      T& module,
+      const DistributedDataParallelOptions& options = {})
+      : DistributedDataParallel(share_module(module), options) {}
+
+  /// `model(x)`: forward.
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    return (*this)->forward(std::forward<Args>(args)...);
+  }
+};
+
+/// The same for the holder: `std::cout << model`.
+template <class M>
+std::ostream& operator<<(
+    std::ostream& stream,
+    const DistributedDataParallel<M>& model) {
+  return stream << *model;
+}
+
+template <class M>
+DistributedDataParallel(std::shared_ptr<DistributedDataParallelImpl<M>>)
+    -> DistributedDataParallel<M>;
+template <class M>
+DistributedDataParallel(std::shared_ptr<M>) -> DistributedDataParallel<M>;
+template <class M>
+DistributedDataParallel(std::shared_ptr<M>, DistributedDataParallelOptions)
+    -> DistributedDataParallel<M>;
+template <IsModuleHolder H>
+DistributedDataParallel(const H&)
+    -> DistributedDataParallel<typename H::ContainedType>;
+template <IsModuleHolder H>
+DistributedDataParallel(const H&, DistributedDataParallelOptions)
+    -> DistributedDataParallel<typename H::ContainedType>;
+template <std::derived_from<torch::nn::Module> M>
+DistributedDataParallel(M&) -> DistributedDataParallel<M>;
+template <std::derived_from<torch::nn::Module> M>
+DistributedDataParallel(M&, DistributedDataParallelOptions)
+    -> DistributedDataParallel<M>;
+
+} // namespace lockstep

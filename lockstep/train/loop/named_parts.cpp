@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/named_parts.h"
+
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ATen/Context.h>
+
+#include "lockstep/data/registry.h"
+#include "lockstep/device/device_list.h"
+#include "lockstep/models/registry.h"
+#include "lockstep/train/loop/setup.h"
+#include "lockstep/train/step/device_choice.h"
+#include "lockstep/train/step/image_fit.h"
+
+namespace lockstep::train {
+namespace {
+
+TransformOptions transform_of(const TrainConfig& config) {
+  if (config.augment == "none") {
+    return {};
+  }
+  return {.crop_padding = 4, .horizontal_flip = true, .seed = config.seed};
+}
+
+void open_named_data(const TrainConfig& config, OwnParts& parts) {
+  parts.train_data = open_dataset(
+      config.data,
+      config.data_dir,
+      /*train=*/true,
+      transform_of(config));
+  parts.test_data = open_dataset(config.data, config.data_dir, /*train=*/false);
+  parts.data_name = config.data;
+}
+
+/// As Python's `torch.manual_seed`, which knows devices of other makers, too.
+void seed_generators(std::uint64_t seed, std::span<const c10::Device> devices) {
+  at::manual_seed(seed);
+  for (const c10::Device& device : devices) {
+    if (device.is_privateuseone()) {
+      at::Generator generator = at::globalContext().defaultGenerator(device);
+      const std::scoped_lock lock(generator.mutex());
+      generator.set_current_seed(seed);
+    }
+  }
+}
+
+/// `size`: that of the images, 0 if they stay as they are.
+ModelOptions options_for(const Dataset& data, std::int64_t size) {
+  const std::vector<std::int64_t> shape = data.sample_shape();
+  ModelOptions options{
+      .num_classes = data.num_classes(),
+      .in_channels = shape.front()};
+  if (shape.size() == 3) {
+    options.image_height = size > 0 ? size : shape[1];
+    options.image_width = size > 0 ? size : shape[2];
+  }
+  return options;
+}
+
+void make_named_model(
+    const TrainConfig& config,
+    const dist::ProcessGroup& group,
+    OwnParts& parts) {
+  const Dataset& data = *parts.first_data();
+  const ImageFit fit =
+      fit_images(config.img_size, config.model, data.sample_shape());
+  const std::vector<c10::Device> devices = parse_devices(
+      choose_devices(config, static_cast<int>(device_count("cuda"))).spec);
+  // Its initial weights are the generator's first numbers.
+  seed_generators(static_cast<std::uint64_t>(config.seed), devices);
+  parts.model = make_model(config.model, options_for(data, fit.size));
+  parts.model_name = config.model;
+  if (const int rank = group.rank(); rank > 0) {
+    // What dropout leaves out differs from rank to rank.
+    seed_generators(static_cast<std::uint64_t>(config.seed + rank), devices);
+  }
+}
+
+} // namespace
+
+OwnParts named_parts(
+    const TrainConfig& settings,
+    OwnParts given,
+    const dist::ProcessGroup& group) {
+  const TrainConfig config = checked_flags(settings);
+  prepare_process(config); // weights are computed, too
+  if (!given.has_data()) {
+    open_named_data(config, given);
+  }
+  if (given.model.is_empty()) {
+    make_named_model(config, group, given);
+  }
+  return given;
+}
+
+} // namespace lockstep::train

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/loop/run_identity.h"
+
+#include <cstdlib>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/base/version.h"
+#include "lockstep/device/device_list.h"
+#include "lockstep/device/internal/gpu_names.h"
+#include "lockstep/tensor/compat.h"
+#include "lockstep/tensor/internal/cpu_features.h"
+#include "lockstep/tensor/internal/kernel_choice.h"
+#include "lockstep/train/step/precision.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr int kFormat = 1;
+
+std::string environment(const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables by now
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// "AVX512, AuthenticAMD 25".
+std::string cpu_text() {
+  return format(
+      "{}, {} {}",
+      at::get_cpu_capability(),
+      cpu_model().vendor,
+      cpu_model().family);
+}
+
+/// The second is what the first was called before oneDNN 3.
+std::string onednn_isa() {
+  const std::string isa = environment("ONEDNN_MAX_CPU_ISA");
+  return isa.empty() ? environment("DNNL_MAX_CPU_ISA") : isa;
+}
+
+/// For schedules that are planned for the length of a run.
+std::string planned_epochs(const TrainConfig& config) {
+  const bool is_planned = config.lr_scheduler == "cosineannealinglr" ||
+                          config.lr_scheduler == "onecyclelr";
+  return is_planned ? std::to_string(config.epochs) : "any";
+}
+
+/// With the rules of their arithmetic: they decide about bits.
+std::string kernels_text(const TrainConfig& config) {
+  const OwnKernels* const own = own_kernels();
+  return config.kernels == "lockstep" && own != nullptr
+             ? format("lockstep, {}", own->rules)
+             : config.kernels;
+}
+
+/// "NVIDIA H100 80GB HBM3, cuDNN 91900, TF32 in convolutions"; empty on the
+/// CPU.
+std::string gpu_text(std::span<const c10::Device> devices) {
+  const std::string names = gpu_names(devices);
+  if (names.empty()) {
+    return {};
+  }
+  const at::Context& context = at::globalContext();
+  std::string text =
+      format("{}, cuDNN {}", names, at::detail::getCUDAHooks().versionCuDNN());
+  for (const auto& [is_set, what] :
+       {std::pair(context.allowTF32CuDNN(), ", TF32 in convolutions"),
+        std::pair(context.deterministicCuDNN(), ", deterministic"),
+        std::pair(context.benchmarkCuDNN(), ", by benchmark")}) {
+    text += is_set ? what : "";
+  }
+  return text;
+}
+
+std::string yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+} // namespace
+
+bool has_channels_last(const TrainConfig& config) {
+  return config.channels_last || want_channels_last(config.kernels);
+}
+
+RunIdentity::RunIdentity(
+    const TrainConfig& config,
+    std::span<const c10::Device> devices,
+    const std::string& strategy,
+    std::int64_t train_samples)
+    : numerics_{
+          {{"lockstep", std::string(kVersion)},
+           {"torch", torch_library_version()},
+           {"cpu", cpu_text()},
+           {"onednn_isa", onednn_isa()},
+           {"threads", std::to_string(at::get_num_threads())},
+           {"devices", lockstep::to_string(devices)},
+           {"gpu", gpu_text(devices)},
+           {"strategy", strategy},
+           {"kernels", kernels_text(config)},
+           {"amp", precision_text(config, devices.front().is_cuda())},
+           {"channels_last", yes_or_no(has_channels_last(config))},
+           {"augment", config.augment},
+           {"opt", config.opt},
+           {"planned_epochs", planned_epochs(config)},
+           {"label_smoothing", shortest(config.label_smoothing)},
+           {"batch_size", std::to_string(config.batch_size)},
+           {"val_batch_size", std::to_string(config.val_batch_size)},
+           {"max_eval_samples", std::to_string(config.max_eval_samples)},
+           {"deterministic",
+            yes_or_no(at::globalContext().deterministicAlgorithms())}}},
+      order_{
+          {{"data", config.data},
+           {"train_samples", std::to_string(train_samples)},
+           {"seed", std::to_string(config.seed)}}} {}
+
+ckpt::Value RunIdentity::Group::save() const {
+  ckpt::Dict dict;
+  for (const auto& [name, text] : fields) {
+    dict.items.emplace_back(name, text);
+  }
+  return dict;
+}
+
+void RunIdentity::Group::compare(const ckpt::Value* saved) {
+  differences.clear();
+  for (const auto& [name, now] : fields) {
+    const ckpt::Value* was = saved == nullptr ? nullptr : saved->find(name);
+    const std::string text(was == nullptr ? "" : was->text());
+    if (text != now) {
+      differences.push_back({.field = name, .saved = text, .now = now});
+    }
+  }
+}
+
+StatePart RunIdentity::part() {
+  return {
+      .key = "lockstep",
+      .save =
+          [this](ValueBuilder&) {
+            return ckpt::Value::dict(
+                {{"format", kFormat},
+                 {"numerics", numerics_.save()},
+                 {"order", order_.save()}});
+          },
+      .load =
+          [this](const ckpt::Value& saved) {
+            numerics_.compare(saved.find("numerics"));
+            order_.compare(saved.find("order"));
+          },
+      .if_missing = IfMissing::kWarn};
+}
+
+std::string to_string(const std::vector<Difference>& differences) {
+  std::vector<std::string> parts;
+  parts.reserve(differences.size());
+  for (const Difference& difference : differences) {
+    parts.push_back(format(
+        "{}: '{}', now '{}'",
+        difference.field,
+        escape(difference.saved),
+        escape(difference.now)));
+  }
+  return join(parts, "; ");
+}
+
+} // namespace lockstep::train

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The loop behind a `Trainer`.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "lockstep/base/fs.h"
+#include "lockstep/distributed/process_group.h"
+#include "lockstep/train/loop/cursor.h"
+#include "lockstep/train/loop/run_identity.h"
+#include "lockstep/train/loop/run_start.h"
+#include "lockstep/train/loop/setup.h"
+#include "lockstep/train/loop/start_lines.h"
+#include "lockstep/train/observer.h"
+#include "lockstep/train/observers/loss_watch.h"
+#include "lockstep/train/observers/run_outputs.h"
+#include "lockstep/train/observers/stopwatch.h"
+#include "lockstep/train/resume.h"
+#include "lockstep/train/settings/config.h"
+#include "lockstep/train/state_part.h"
+#include "lockstep/train/trainer.h"
+
+namespace lockstep::train {
+
+/// Owns everything a run needs; see `Trainer` for the functions.
+class TrainingRun {
+ public:
+  TrainingRun(const RunStart& start, const TrainerOptions& options);
+  ~TrainingRun() = default;
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
+
+  TrainResult run();
+  [[nodiscard]] std::vector<StartLine> plan() const;
+  [[nodiscard]] const TrainConfig& config() const {
+    return config_;
+  }
+
+ private:
+  void list_state(const std::vector<StatePart>& parts);
+  // How it goes on: trainer_resume.cpp.
+  void resume(const RunStart& start);
+  void load(const Resumption& from, const RunStart& start);
+  void check(const Resumption& from);
+  [[nodiscard]] StartingRun starting() const {
+    return {config_, setup_, own_, from_, cursor_};
+  }
+  void log(const std::vector<StartLine>& lines);
+  void open_outputs();
+  void train_all();
+  void train_epoch();
+  std::optional<Batch> next_batch();
+  void train_step(const Batch& batch, StepRecord record);
+  void finish_step();
+  void finish_epoch(std::int64_t samples);
+  void save(bool is_best);
+  [[nodiscard]] std::optional<Score> test();
+  [[nodiscard]] bool is_epoch_done() const;
+
+  const TrainConfig config_;
+  /// As the run folder says.
+  const TrainConfig written_;
+  /// Where the run goes on; nothing if it begins.
+  const std::optional<ResumePoint> from_;
+  FileSystem& fs_;
+  const dist::ProcessGroup group_;
+  const OwnParts own_;
+  const std::function<bool()> should_stop_;
+  Setup setup_;
+  RunIdentity identity_;
+  RunOutputs outputs_;
+  LossWatch loss_watch_;
+  Cursor cursor_;
+  RunState state_;
+  /// Of the epoch that runs.
+  Stopwatch epoch_watch_;
+  /// Since the last step was done, or whatever came after it.
+  Stopwatch step_watch_;
+  /// A step that is queued, and what is known of it.
+  struct Running {
+    StepRecord record;
+    StepResult result;
+  };
+  std::optional<Running> running_;
+  bool runs_ahead_ = false;
+  /// Where the newest checkpoint was taken, so that none is taken twice.
+  struct Place {
+    std::int64_t epoch = 0;
+    std::int64_t step = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  std::optional<Place> saved_;
+  bool has_run_ = false;
+  /// What is returned, as far as it is known.
+  TrainResult result_;
+};
+
+} // namespace lockstep::train

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/observers/csv_observer.h"
+
+#include "lockstep/base/strings.h"
+#include "lockstep/train/observers/metric_row.h"
+#include "lockstep/train/run/run_folder.h"
+
+namespace lockstep::train {
+
+CsvObserver::CsvObserver(
+    RunFiles& files,
+    const std::string& folder,
+    std::int64_t log_interval)
+    : log_interval_(log_interval),
+      results_(
+          files.open(format("{}/{}", folder, kResultsFile), kResultsHeader)),
+      steps_(files.open(format("{}/{}", folder, kStepsFile), kStepsHeader)) {}
+
+void CsvObserver::on_step(const StepRecord& record) {
+  if (record.is_logged(log_interval_)) {
+    steps_.append(row_of(record).cells(kStepsHeader));
+  }
+}
+
+void CsvObserver::on_epoch(const EpochRecord& record) {
+  results_.append(row_of(record).cells(kResultsHeader));
+}
+
+} // namespace lockstep::train

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `results.svg`: the columns of `results.csv` as curves.
+#pragma once
+
+#include <string>
+
+#include "lockstep/train/observer.h"
+#include "lockstep/train/run/run_files.h"
+
+namespace lockstep::train {
+
+/// Draws loss, accuracy and learning rate anew after every epoch, with the
+/// epochs of earlier starts.
+class CurvesObserver final : public Observer {
+ public:
+  /// Reads and writes in `folder`; told of an epoch after `results.csv` is.
+  /// Ownership: `files` must outlive the observer.
+  CurvesObserver(RunFiles& files, std::string folder);
+
+  void on_epoch(const EpochRecord& record) override;
+
+ private:
+  RunFiles& files_;
+  std::string folder_;
+};
+
+} // namespace lockstep::train

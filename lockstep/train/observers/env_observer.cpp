@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/observers/env_observer.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/internal/utc.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/base/version.h"
+#include "lockstep/device/internal/gpu_names.h"
+#include "lockstep/tensor/compat.h"
+#include "lockstep/train/run/run_folder.h"
+
+namespace lockstep::train {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// A file of the machine or of git, whatever its size says; empty without one.
+std::string text_of(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) {
+    return {};
+  }
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string first_line(const std::filesystem::path& path) {
+  return split(text_of(path), '\n').front();
+}
+
+/// "model name : X" of the first core; empty on machines that say none.
+std::string cpu_model() {
+  for (const std::string& line : split(text_of("/proc/cpuinfo"), '\n')) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return {};
+}
+
+/// The arguments of this process, each as it was typed.
+std::vector<std::string> command_line() {
+  std::string text = text_of("/proc/self/cmdline");
+  if (text.ends_with('\0')) {
+    text.pop_back();
+  }
+  return split(text, '\0');
+}
+
+/// The commit that the working directory has checked out; empty without one.
+/// Reads git's files: starting git would cost more than all the rest.
+std::string git_commit() {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path folder = fs::current_path(ignored);
+  while (!fs::exists(folder / ".git", ignored)) {
+    if (folder == folder.parent_path()) {
+      return {};
+    }
+    folder = folder.parent_path();
+  }
+  fs::path git = folder / ".git";
+  constexpr std::string_view kElsewhere = "gitdir: ";
+  if (const std::string line = first_line(git); line.starts_with(kElsewhere)) {
+    git = folder / line.substr(kElsewhere.size());
+  }
+  const std::string common = first_line(git / "commondir");
+  constexpr std::string_view kBranch = "ref: ";
+  std::string head = first_line(git / "HEAD");
+  if (!head.starts_with(kBranch)) {
+    return head;
+  }
+  const std::string branch = head.substr(kBranch.size());
+  const fs::path refs = common.empty() ? git : git / common;
+  if (std::string commit = first_line(refs / branch); !commit.empty()) {
+    return commit;
+  }
+  for (const std::string& line : split(text_of(refs / "packed-refs"), '\n')) {
+    if (line.ends_with(" " + branch)) {
+      return line.substr(0, line.find(' '));
+    }
+  }
+  return {};
+}
+
+ordered_json args_of(const TrainConfig& config) {
+  ordered_json args = ordered_json::object();
+  for (const Flag& flag : flag_table()) {
+    if (flag.is_saved) {
+      std::visit(
+          [&](auto member) { args[flag.key()] = config.*member; },
+          flag.member);
+    }
+  }
+  return args;
+}
+
+/// What can differ from one start to the next.
+ordered_json describe(const StartRecord& record) {
+  ::utsname system = {};
+  static_cast<void>(::uname(&system));
+  ordered_json start = {
+      {"started", utc_text(utc_now(), "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z")},
+      {"step", record.step},
+      {"command", command_line()},
+      {"lockstep", std::string(kVersion)},
+      {"torch", torch_library_version()},
+      {"compiler", std::string(kCompiler)},
+      {"host", system.nodename},
+      {"pid", ::getpid()},
+      {"os",
+       format("{} {} {}", system.sysname, system.release, system.machine)},
+      {"cpu",
+       {{"model", cpu_model()},
+        {"cores", std::thread::hardware_concurrency()},
+        {"isa", at::get_cpu_capability()}}},
+      {"threads", at::get_num_threads()},
+      {"devices", record.devices},
+      {"ranks", record.ranks},
+      {"best_by", std::string(best_column(record.best_by))}};
+  const std::vector<c10::Device> devices(
+      record.devices.begin(),
+      record.devices.end());
+  if (const std::string gpu = gpu_names(devices); !gpu.empty()) {
+    start["gpu"] = gpu;
+  }
+  if (const std::string commit = git_commit(); !commit.empty()) {
+    start["git"] = commit;
+  }
+  return start;
+}
+
+/// The starts that an earlier file lists; none if it is none of ours.
+ordered_json earlier_starts(const std::string& text) {
+  const ordered_json old = ordered_json::parse(
+      text,
+      /*cb=*/nullptr,
+      /*allow_exceptions=*/false);
+  const bool has_list =
+      old.is_object() && old.contains("starts") && old["starts"].is_array();
+  return has_list ? old["starts"] : ordered_json::array();
+}
+
+} // namespace
+
+EnvObserver::EnvObserver(
+    RunFiles& files,
+    const std::string& folder,
+    TrainConfig config)
+    : files_(files),
+      path_(format("{}/{}", folder, kEnvFile)),
+      config_(std::move(config)) {}
+
+void EnvObserver::on_start(const StartRecord& record) {
+  ordered_json start = describe(record);
+  ordered_json file = start;
+  file["args"] = args_of(config_);
+  file["starts"] = earlier_starts(files_.read(path_));
+  file["starts"].push_back(std::move(start));
+  // Paths may hold any bytes; JSON may not.
+  using Replace = ordered_json::error_handler_t;
+  files_.replace(
+      path_,
+      file.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false, Replace::replace) +
+          "\n");
+}
+
+} // namespace lockstep::train

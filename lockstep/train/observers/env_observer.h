@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `env.json`: with what, on what and by which command a run was made.
+//   {"lockstep": "0.1.0", "torch": "2.13.0", "cpu": {...}, "devices": ["cpu"],
+//    "command": ["lockstep-train", "train", ...], "args": {...},
+//    "starts": [{"started": "2026-01-31T10:00:00Z", "step": 0, ...}]}
+#pragma once
+
+#include <string>
+
+#include "lockstep/train/observer.h"
+#include "lockstep/train/run/run_files.h"
+#include "lockstep/train/settings/config.h"
+
+namespace lockstep::train {
+
+/// Describes this start; those before stay in the list `starts`.
+class EnvObserver final : public Observer {
+ public:
+  /// Writes `env.json` in `folder`. Ownership: `files` must outlive the
+  /// observer.
+  EnvObserver(RunFiles& files, const std::string& folder, TrainConfig config);
+
+  void on_start(const StartRecord& record) override;
+
+ private:
+  RunFiles& files_;
+  std::string path_;
+  TrainConfig config_;
+};
+
+} // namespace lockstep::train

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/run/interrupt.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <string_view>
+
+namespace lockstep::train {
+namespace {
+
+// Lock-free, so the handler may touch it.
+std::atomic<int> received{0};
+
+extern "C" void lockstep_note_interrupt(int number) {
+  int expected = 0;
+  if (received.compare_exchange_strong(expected, number)) {
+    return;
+  }
+  // A second request: leave now. Only the bar's line needs an end; the
+  // program never changes the terminal's modes.
+  constexpr std::string_view kNewline = "\n";
+  [[maybe_unused]] const auto written =
+      ::write(STDERR_FILENO, kNewline.data(), kNewline.size());
+  ::_exit(128 + number);
+}
+
+} // namespace
+
+InterruptGuard::InterruptGuard() {
+  received = 0;
+  struct sigaction action = {};
+  action.sa_handler = lockstep_note_interrupt;
+  // Reads and writes go on; the loop looks at the flag.
+  action.sa_flags = SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGINT, &action, &old_int_);
+  ::sigaction(SIGTERM, &action, &old_term_);
+}
+
+InterruptGuard::~InterruptGuard() {
+  ::sigaction(SIGINT, &old_int_, nullptr);
+  ::sigaction(SIGTERM, &old_term_, nullptr);
+}
+
+int InterruptGuard::signal() const noexcept {
+  return received.load();
+}
+
+} // namespace lockstep::train

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/step/evaluate.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "lockstep/data/samplers.h"
+
+namespace lockstep::train {
+
+Score evaluate(
+    Strategy& strategy,
+    Loader<Batch>& loader,
+    std::int64_t samples,
+    const dist::ProcessGroup& group) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const DistributedSampler sampler(
+      samples,
+      {.num_replicas = group.size(),
+       .rank = group.rank(),
+       .shuffle = false,
+       .exact = true});
+  loader.start_epoch(sampler.indices(), /*epoch=*/0);
+  strategy.begin_test();
+  Scoring scoring;
+  // Read once the next batch is queued, so that no device waits for the host.
+  std::optional<StepResult> last;
+  while (const auto batch = loader.next()) {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the condition checks
+    StepResult result = strategy.test(*batch);
+    if (last) {
+      scoring.add(last->read());
+    }
+    last = std::move(result);
+  }
+  if (last) {
+    scoring.add(last->read());
+  }
+  const Scoring all = scoring.over(group);
+  const std::chrono::duration<double> elapsed = Clock::now() - start;
+  return all.score(elapsed.count(), strategy.has_classes());
+}
+
+} // namespace lockstep::train
