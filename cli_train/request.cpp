@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli_train/request.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "lockstep/base/error.h"
+#include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/registry.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/run/run_folder.h"
 #include "lockstep/train/step/device_choice.h"
@@ -63,6 +69,41 @@ void settle_devices(const train::TrainConfig& given, Request& request) {
   }
 }
 
+// A folder where a data set is named, or where none is: by its looks.
+void settle_data(Request& request) {
+  train::TrainConfig& config = request.config;
+  const train::Flag& data = *train::find_flag("--data");
+  const std::vector<std::string> names = dataset_names();
+  const bool is_named = !request.sources.of(data, "").empty();
+  if (!is_named) {
+    if (std::string found = dataset_in(config.data_dir); !found.empty()) {
+      config.data = std::move(found);
+      request.sources.set(data, "the looks of the folder");
+    }
+    return;
+  }
+  const auto info = real_fs().stat(config.data);
+  if (std::ranges::find(names, config.data) != names.end() || !info ||
+      info->kind != FileInfo::Kind::kDirectory) {
+    return;
+  }
+  std::string found = dataset_in(config.data);
+  if (found.empty()) {
+    raise(
+        {.code = ErrorCode::kNotFound,
+         .op = "train.flags",
+         .message = "the folder has no folders with pictures in them",
+         .hint = format(
+             "expected one folder for each class; data of another kind: "
+             "--data {} --data-dir DIR",
+             join(names, "|")),
+         .path = config.data,
+         .detail = "E_NO_DATA"});
+  }
+  config.data_dir = std::exchange(config.data, std::move(found));
+  request.sources.set(*train::find_flag("--data-dir"), "--data");
+}
+
 } // namespace
 
 Request resolve(const CommandLine& line, const std::string& begun) {
@@ -85,6 +126,7 @@ Request resolve(const CommandLine& line, const std::string& begun) {
   }
   given.apply_to(request.config, request.sources);
   settle_devices(alone, request);
+  settle_data(request);
   // The folder asked for held another run when this one began.
   const std::string named = train::named_folder(request.config);
   if (!begun.empty() && !named.empty() &&

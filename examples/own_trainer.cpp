@@ -48,8 +48,8 @@ int main() {
     return torch::multi_margin_loss(outputs, y);
   };
   const std::array images{
-      lockstep::open_dataset("fashion-mnist", "", /*train=*/true),
-      lockstep::open_dataset("fashion-mnist", "", /*train=*/false)};
+      lockstep::open_dataset("fashion-mnist", ""),
+      lockstep::open_dataset("fashion-mnist", "", {.train = false})};
   torch::manual_seed(0); // for the weights: `config.seed` orders the images
   std::int64_t starts = 0;
   for (const int epochs : {2, 4}) {

@@ -85,7 +85,7 @@ def compile_files(commands):
 
 def compile_kernels():
     """What CUDA's run-time compiler says of the kernels."""
-    parts = [(ROOT / "lockstep/kernels" / name).read_text() for name in KERNELS]
+    parts = [(ROOT / "lockstep/kernels/internal" / name).read_text() for name in KERNELS]
     source = "".join(
         re.search(r'R"cuda\((.*)\)cuda"', part, re.S).group(1) for part in parts)
     libraries = PLACE / "nvidia/cu13/lib"

@@ -92,6 +92,12 @@ std::shared_ptr<ImageFolder> image_folder(
     const std::string& directory,
     const ImageFolderOptions& options = {});
 
+/// True if `directory`, or its folder `train`, has a folder with an image in
+/// it: a look, no reading.
+bool holds_image_classes(
+    const std::string& directory,
+    FileSystem& fs = real_fs());
+
 /// Which samples are for validation, where a folder does not say it.
 struct SplitOptions {
   /// Share of each class, at least one image of it.

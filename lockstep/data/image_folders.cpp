@@ -129,6 +129,22 @@ Folders split_folder(
 
 } // namespace
 
+bool holds_image_classes(const std::string& directory, FileSystem& fs) {
+  const auto has_image = [&](const std::string& folder) {
+    const auto names = fs.list(folder);
+    return names && std::ranges::any_of(*names, has_image_ending);
+  };
+  for (const std::string& parent : {directory + "/train", directory}) {
+    const auto names = fs.list(parent);
+    if (names && std::ranges::any_of(*names, [&](const std::string& name) {
+          return has_image(parent + "/" + name);
+        })) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Folders image_folders(
     const std::string& directory,
     const ImageFolderOptions& options,

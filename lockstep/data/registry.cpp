@@ -10,8 +10,38 @@
 namespace lockstep {
 namespace {
 
-using Opener =
-    std::shared_ptr<ImageDataset> (*)(const std::string&, const MnistOptions&);
+using Opener = std::shared_ptr<Dataset> (*)(
+    const std::string& directory,
+    const DatasetOptions& options);
+
+template <auto kOpen>
+std::shared_ptr<Dataset> open_mnist(
+    const std::string& directory,
+    const DatasetOptions& options) {
+  return kOpen(
+      directory,
+      {.train = options.train, .transform = options.transform});
+}
+
+std::shared_ptr<Dataset> open_folder(
+    const std::string& directory,
+    const DatasetOptions& options) {
+  if (directory.empty()) {
+    raise(
+        {.code = ErrorCode::kNotFound,
+         .op = "data.open",
+         .message = "which folder has the pictures?",
+         .hint = "name it: --data DIR",
+         .detail = "E_NO_DATA"});
+  }
+  constexpr std::int64_t kUsualSize = 224;
+  const auto parts = image_folders(
+      directory,
+      {.size = options.image_size > 0 ? options.image_size : kUsualSize,
+       .transform = options.transform},
+      options.split);
+  return options.train ? parts.first : parts.second;
+}
 
 struct Entry {
   std::string_view name = {};
@@ -19,8 +49,9 @@ struct Entry {
 };
 
 constexpr std::array kEntries{
-    Entry{"fashion-mnist", fashion_mnist},
-    Entry{"mnist", mnist},
+    Entry{"fashion-mnist", open_mnist<fashion_mnist>},
+    Entry{"folder", open_folder},
+    Entry{"mnist", open_mnist<mnist>},
 };
 
 } // namespace
@@ -37,11 +68,10 @@ std::vector<std::string> dataset_names() {
 std::shared_ptr<Dataset> open_dataset(
     std::string_view name,
     const std::string& directory,
-    bool train,
-    const TransformOptions& transform) {
+    const DatasetOptions& options) {
   for (const Entry& entry : kEntries) {
     if (entry.name == name) {
-      return entry.open(directory, {.train = train, .transform = transform});
+      return entry.open(directory, options);
     }
   }
   const std::vector<std::string> names = dataset_names();
@@ -55,6 +85,10 @@ std::shared_ptr<Dataset> open_dataset(
            join(names, ", ")),
        .hint = near.empty() ? "" : format("did you mean {}?", near),
        .detail = "E_DATA_NAME"});
+}
+
+std::string dataset_in(const std::string& directory, FileSystem& fs) {
+  return holds_image_classes(directory, fs) ? "folder" : "";
 }
 
 } // namespace lockstep

@@ -10,6 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/compat.h"
 #include "tests/cli_train/process.h"
+#include "tests/support/python.h"
 #include "tests/support/scoped_variable.h"
 #include "tests/support/scratch_dir.h"
 
@@ -298,6 +299,32 @@ TEST_F(ProgramTest, OneProcessOfSeveralTrainsWithTheOthersOnly) {
   EXPECT_THAT(
       program.errors(),
       HasSubstr("environment variable MASTER_ADDR expected, but not set"));
+}
+
+TEST_F(ProgramTest, TrainsOnAFolderOfPictures) {
+  const std::string folder = dir_ / "pictures";
+  test::run_python("data_classes.py", {folder, "12"});
+  const std::vector<std::string> args{
+      "train",
+      "--data=" + folder,
+      "--model=mlp",
+      "--img-size=16",
+      "--val-split=0.25",
+      "--threads=1",
+      "--batch-size=9",
+      "--lr=0.05",
+      "--epochs=4",
+      output()};
+  Process program(args);
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+  EXPECT_THAT(program.output(), HasSubstr("best Acc@1 100.00"));
+  EXPECT_THAT(
+      read_text(real_fs(), dir_ / "run/args.yaml").value(),
+      testing::AllOf(HasSubstr("data: folder"), HasSubstr("val_split: 0.25")));
+  // Resumed by name alone.
+  Process more({"train", "--resume=" + dir_ / "run", "--epochs=5"});
+  EXPECT_EQ(more.wait(), 0) << more.errors();
+  EXPECT_THAT(more.output(), StartsWith("5 epochs, best Acc@1 100.00"));
 }
 
 } // namespace

@@ -99,5 +99,33 @@ TEST_F(RequestTest, DevicesCountMoreThanNoCudaOfTheRun) {
   EXPECT_EQ(both.config.devices, "cuda");
 }
 
+TEST_F(RequestTest, AFolderOfPicturesIsTakenForData) {
+  real_fs().create_directories(dir_ / "animals/cat").value();
+  real_fs().create_directories(dir_ / "other").value();
+  put("animals/cat/1.jpg", "");
+  const std::string folder = dir_ / "animals";
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{folder},
+        {"--data=" + folder},
+        {"--data-dir=" + folder},
+        {"--data=folder", "--data-dir=" + folder}}) {
+    const Request found = request(args);
+    EXPECT_EQ(found.config.data, "folder") << args[0];
+    EXPECT_EQ(found.config.data_dir, folder) << args[0];
+  }
+  EXPECT_EQ(source(request({folder}), "data"), "the looks of the folder");
+  EXPECT_EQ(source(request({"--data=" + folder}), "data_dir"), "--data");
+  // What is named is not guessed.
+  EXPECT_EQ(request({"--data=mnist", folder}).config.data, "mnist");
+  EXPECT_EQ(request({dir_ / "other"}).config.data, "fashion-mnist");
+  try {
+    request({"--data=" + dir_ / "other"});
+    ADD_FAILURE() << "no error";
+  } catch (const Exception& exception) {
+    EXPECT_EQ(exception.error().detail, "E_NO_DATA");
+    EXPECT_THAT(exception.error().hint, HasSubstr("one folder for each class"));
+  }
+}
+
 } // namespace
 } // namespace lockstep::cli_train

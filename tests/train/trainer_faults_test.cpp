@@ -25,9 +25,9 @@ using ::testing::IsEmpty;
 /// Opened once: a run of a few steps is shorter than that.
 OwnParts opened_data() {
   static const std::shared_ptr<const Dataset> train =
-      open_dataset("fashion-mnist", "", /*train=*/true);
+      open_dataset("fashion-mnist", "");
   static const std::shared_ptr<const Dataset> test =
-      open_dataset("fashion-mnist", "", /*train=*/false);
+      open_dataset("fashion-mnist", "", {.train = false});
   return {.train_data = train, .test_data = test};
 }
 

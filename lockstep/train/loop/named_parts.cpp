@@ -26,12 +26,16 @@ TransformOptions transform_of(const TrainConfig& config) {
 }
 
 void open_named_data(const TrainConfig& config, OwnParts& parts) {
-  parts.train_data = open_dataset(
-      config.data,
-      config.data_dir,
-      /*train=*/true,
-      transform_of(config));
-  parts.test_data = open_dataset(config.data, config.data_dir, /*train=*/false);
+  // The split is the same for every seed of the run: runs can be compared.
+  DatasetOptions options{
+      .train = true,
+      .transform = transform_of(config),
+      .image_size = config.img_size,
+      .split = {.val_share = config.val_split}};
+  parts.train_data = open_dataset(config.data, config.data_dir, options);
+  options.train = false;
+  options.transform = {};
+  parts.test_data = open_dataset(config.data, config.data_dir, options);
   parts.data_name = config.data;
 }
 

@@ -26,6 +26,9 @@ struct TrainConfig {
   std::string data = "fashion-mnist";
   /// Empty: where the distribution installs the data set.
   std::string data_dir = {};
+  /// Of a folder of pictures without a part for testing: each class's share
+  /// that is tested on.
+  double val_split = 0.2;
   /// Units: samples per optimizer step, over all devices of this process.
   std::int64_t batch_size = 128;
   /// Units: samples; 0 means as `batch_size`.
