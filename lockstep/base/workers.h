@@ -15,9 +15,9 @@ struct Workers {
   using Task = std::function<void(std::size_t)>;
   /// How many tasks can run at the same time.
   std::size_t count = 1;
-  /// Runs task(0) .. task(tasks - 1), `tasks` <= `count`, at the same time, one
-  /// of them perhaps in the calling thread, and waits for all. Errors: rethrows
-  /// what the lowest failing task threw.
+  /// Runs task(0) .. task(tasks - 1), `tasks` <= `count`, at the same time,
+  /// some of them perhaps in the calling thread, and waits for all. Errors:
+  /// rethrows what the lowest failing task threw.
   std::function<void(std::size_t tasks, const Task& task)> run = {};
 };
 

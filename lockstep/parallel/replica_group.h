@@ -34,8 +34,9 @@ using ReplicaOutputs = structure::CallOutputs;
 ///   the inputs in each pass, where the module must still be there.
 /// - Every pass starts from the module's buffers; what replicas 1.. do to their
 ///   own buffers is dropped, so BatchNorm keeps replica 0's statistics.
-/// - Replica 0 runs in the caller's thread: Note [The caller's thread] in
-///   worker_pool.h.
+/// - Replica 0 runs in the caller's thread, and so does each other replica
+/// whose
+///   thread has not begun by then: Note [Waiting] in worker_pool.h.
 /// - Whatever happens to parameters and buffers between two passes, replicas
 ///   follow it: Note [Following the master] in replica_set.h.
 /// - What forward does to an input in place the caller sees, as with one

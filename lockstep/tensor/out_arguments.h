@@ -14,7 +14,8 @@
 // tensors, differs from replica to replica, so one that changed is an error,
 // and so is a pointer to tensors, to which all replicas would write. What
 // cannot be compared (members that `Fields` does not name, classes of the
-// user's) is warned of where forward takes a T&.
+// user's) is warned of where forward takes a T&. A value that forward takes as
+// a T or a const T& cannot change: the caller's own replica gets the caller's.
 #pragma once
 
 #include <algorithm>

@@ -10,10 +10,9 @@
 
 namespace lockstep::train {
 
-/// `given`, with the data sets of `settings.data` if it has no data, and the
-/// model of `settings.model`, with the weights of `settings.seed`, if it has
-/// none.
-/// Random numbers go on from that seed then, on each rank of `group` from
+/// `given`, with the data sets of `settings.data` if it has no data, and with
+/// the model of `settings.model` and the weights of `settings.seed` if it has
+/// none. Random numbers go on from that seed then, on each rank of `group` from
 /// another one. Threads and kernels are set as the trainer sets them.
 /// Errors: throws as `checked_flags`, `open_dataset`, `make_model`,
 /// `fit_images` and `choose_devices`.

@@ -39,7 +39,9 @@ struct OwnParts {
   bool classifies = false;
   /// Over parameters of the model: one of Lockstep's, or `torch::optim`'s SGD,
   /// Adam, AdamW, RMSprop or Adagrad. The trainer makes its steps; checkpoints
-  /// hold its state. Ownership: as `OptimizerRef`; it must outlive the trainer.
+  /// hold its state. Of one that makes its state at once (Adagrad) the model is
+  /// on the first device before. Ownership: as `OptimizerRef`; it must outlive
+  /// the trainer.
   std::optional<OptimizerRef> optimizer = {};
   /// Of `optimizer`. Without one its rates are those of
   /// `config.lr_scheduler`.

@@ -10,7 +10,6 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/optim/adam.h"
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/optim/sgd.h"
 #include "tests/train/dropout_net.h"
@@ -110,6 +109,7 @@ TEST_P(OwnOptimizer, WithGroupsAndAScheduleGoesOnExactly) {
     for (const at::Tensor& parameter : model->last->parameters()) {
       rest.params.push_back(parameter);
     }
+    // Its groups share the pair of betas, before and after.
     AdamW adam({slow, rest}, {.lr = 0.01});
     run(config,
         {.model = model,

@@ -325,10 +325,8 @@ TEST_F(OwnPartsTest, RanksWithDataOfDifferentSizesAreRefused) {
       });
   EXPECT_THAT(
       errors,
-      Each(AllOf(
-          HasSubstr("rank 0 has 64 training and 64 test samples, rank 1 has "
-                    "32"),
-          HasSubstr("E_RANKS_DIFFER"))))
+      Each(HasSubstr(
+          "rank 0 has 64 training and 64 test samples, rank 1 has 32")))
       << "each rank would make another number of steps";
 }
 

@@ -161,6 +161,7 @@ std::vector<float> losses(
     const std::string& devices,
     bool by_strategy) {
   const auto net = linear();
+  net->to(parse_devices(devices).front()); // Adagrad makes its state at once
   const auto optimizer = stock.make(net->parameters());
   const auto strategy = make_strategy(
       net,

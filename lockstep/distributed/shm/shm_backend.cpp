@@ -52,7 +52,7 @@ void check_list(const std::vector<Tensor>& list, const Tensor& own, int size) {
 }
 
 /// A call of all ranks.
-enum class Call : std::uint8_t {
+enum class Collective : std::uint8_t {
   kBroadcast,
   kAllReduce,
   kAllGather,
@@ -86,7 +86,7 @@ class ShmBackend final : public c10d::Backend {
   WorkPtr broadcast(
       std::vector<Tensor>& tensors,
       const c10d::BroadcastOptions& options) override {
-    begin(Call::kBroadcast, only(tensors), options.rootRank);
+    begin(Collective::kBroadcast, only(tensors), options.rootRank);
     const auto source = static_cast<int>(options.rootRank);
     TORCH_CHECK(source >= 0 && source < getSize(), "there is no rank ", source);
     return work(tensors, [&] {
@@ -100,7 +100,7 @@ class ShmBackend final : public c10d::Backend {
       std::vector<Tensor>& tensors,
       const c10d::AllreduceOptions& options) override {
     Tensor& tensor = only(tensors);
-    begin(Call::kAllReduce, tensor, options.reduceOp.op_);
+    begin(Collective::kAllReduce, tensor, options.reduceOp.op_);
     if (tensor.is_sparse()) {
       TORCH_CHECK(
           options.reduceOp == c10d::ReduceOp::SUM,
@@ -128,7 +128,7 @@ class ShmBackend final : public c10d::Backend {
       const c10d::AllgatherOptions& /*options*/) override {
     const Tensor& own = only(inputs);
     const std::vector<Tensor>& all = only(outputs);
-    begin(Call::kAllGather, own, 0);
+    begin(Collective::kAllGather, own, 0);
     check_list(all, own, getSize());
     return work(all, [&] { gather_all(own, all); });
   }
@@ -139,14 +139,14 @@ class ShmBackend final : public c10d::Backend {
       const c10d::ReduceScatterOptions& options) override {
     const Tensor& output = only(outputs);
     const std::vector<Tensor>& all = only(inputs);
-    begin(Call::kReduceScatter, output, options.reduceOp.op_);
+    begin(Collective::kReduceScatter, output, options.reduceOp.op_);
     check_list(all, output, getSize());
     const auto join = shm::join_of(options.reduceOp, output.scalar_type());
     return work(outputs, [&] { scatter_joined(all, output, join); });
   }
 
   WorkPtr barrier(const c10d::BarrierOptions& /*options*/) override {
-    begin(Call::kBarrier, Tensor(), 0);
+    begin(Collective::kBarrier, Tensor(), 0);
     return work({}, [&] { room_->meet(); });
   }
 
@@ -168,7 +168,7 @@ class ShmBackend final : public c10d::Backend {
       const c10d::GatherOptions& options) override {
     const auto root = static_cast<int>(options.rootRank);
     const Tensor& own = only(inputs);
-    begin(Call::kGather, own, root);
+    begin(Collective::kGather, own, root);
     if (root != getRank()) {
       return work({}, [&] { send_one(own, root, kListTag); });
     }
@@ -188,7 +188,7 @@ class ShmBackend final : public c10d::Backend {
       const c10d::ScatterOptions& options) override {
     const auto root = static_cast<int>(options.rootRank);
     const Tensor& own = only(outputs);
-    begin(Call::kScatter, own, root);
+    begin(Collective::kScatter, own, root);
     if (root != getRank()) {
       return work(outputs, [&] { receive_one(own, root, kListTag); });
     }
@@ -247,7 +247,7 @@ class ShmBackend final : public c10d::Backend {
 
   /// Counts the calls, also those with wrong arguments: a rank whose call went
   /// wrong by itself is found by the others in the next one.
-  void begin(Call call, const Tensor& tensor, std::int64_t how) {
+  void begin(Collective call, const Tensor& tensor, std::int64_t how) {
     std::size_t number = c10::get_hash(++calls_, static_cast<int>(call), how);
     if (tensor.defined()) {
       const auto bytes = tensor.is_sparse()

@@ -116,11 +116,18 @@ std::string other_kind_hint(
 }
 
 /// `value` with numbers in place of tensors of one element: Python takes a
-/// learning rate or a beta that is one.
+/// learning rate or a beta that is one. A tuple without them stays the object
+/// that it is, which groups may share.
 ckpt::Value plain_option(const ckpt::Value& value) {
+  const auto is_tensor = [](const ckpt::Value& item) {
+    return item.as_tensor() != nullptr;
+  };
   const std::vector<ckpt::Value>* items =
       value.as_tuple() == nullptr ? nullptr : value.elements();
   if (items != nullptr) {
+    if (std::ranges::none_of(*items, is_tensor)) {
+      return value;
+    }
     ckpt::Tuple tuple;
     for (const ckpt::Value& item : *items) {
       tuple.items.push_back(plain_option(item));

@@ -182,10 +182,11 @@ ReplicaPass Pass::run_replica(std::size_t index) {
   }
   pass.begin = at::sequence_number::peek();
   pass.thread = at::RecordFunction::currentThreadId();
-  ReplicaOutputs outputs = [&] {
+  ReplicaOutputs outputs;
+  {
     const StandInGuard own(replicas.stand_ins(index));
-    return call_(index, replicas.module(index), pass.inputs);
-  }();
+    outputs = call_(index, replicas.module(index), pass.inputs);
+  }
   replicas.check_unchanged(index);
   pass.outputs = std::move(outputs.tensors);
   pass.returned = pass.outputs.size();
