@@ -10,6 +10,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
+#include "lockstep/optim/adam.h"
 #include "lockstep/optim/scheduler.h"
 #include "lockstep/optim/sgd.h"
 #include "tests/train/dropout_net.h"
