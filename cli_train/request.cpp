@@ -69,6 +69,21 @@ void settle_devices(const train::TrainConfig& given, Request& request) {
   }
 }
 
+// What a folder is taken for where no data set is named; empty for the usual
+// one, whose files go first.
+std::string looks_of(const std::string& folder) {
+  if (folder.empty()) {
+    return "";
+  }
+  const auto names = real_fs().list(folder);
+  const auto is_usual = [](const std::string& name) {
+    return name.starts_with("train-images") || name == "raw" ||
+           name == "FashionMNIST" || name == "MNIST";
+  };
+  return names && std::ranges::none_of(*names, is_usual) ? dataset_in(folder)
+                                                         : "";
+}
+
 // A folder where a data set is named, or where none is: by its looks.
 void settle_data(Request& request) {
   train::TrainConfig& config = request.config;
@@ -76,7 +91,7 @@ void settle_data(Request& request) {
   const std::vector<std::string> names = dataset_names();
   const bool is_named = !request.sources.of(data, "").empty();
   if (!is_named) {
-    if (std::string found = dataset_in(config.data_dir); !found.empty()) {
+    if (std::string found = looks_of(config.data_dir); !found.empty()) {
       config.data = std::move(found);
       request.sources.set(data, "the looks of the folder");
     }

@@ -5,7 +5,13 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <exception>
+#include <filesystem>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <set>
+#include <system_error>
 #include <thread>
 
 #include "lockstep/base/error.h"
@@ -49,39 +55,54 @@ std::vector<std::string> folders_in(
     const std::string& directory) {
   std::vector<std::string> folders;
   for (const std::string& name : fs.list(directory).value()) {
-    if (!name.starts_with(".") && !has_image_ending(name) &&
-        is_directory(fs, directory + "/" + name)) {
+    if (!name.starts_with(".") && is_directory(fs, directory + "/" + name)) {
       folders.push_back(name);
     }
   }
   return folders;
 }
 
+// The folder itself, whatever links the path has; of a file system in memory
+// the path.
+std::string without_links(const std::string& folder) {
+  std::error_code code;
+  const auto path = std::filesystem::canonical(folder, code);
+  return code ? folder : path.string();
+}
+
 // Paths of all images below `directory`: folder by folder in the order of their
 // paths, as torchvision lists them.
+// A folder is gone through once, whatever links lead to it.
 std::vector<std::string> images_below(
     FileSystem& fs,
     const std::string& directory) {
   std::vector<std::string> pending{directory};
-  std::vector<std::string> folders;
+  std::set<std::string> seen;
+  std::map<std::string, std::vector<std::string>> images; // by folder
   while (!pending.empty()) {
     const std::string folder = std::move(pending.back());
     pending.pop_back();
-    for (const std::string& name : folders_in(fs, folder)) {
-      pending.push_back(folder + "/" + name);
+    if (!seen.insert(without_links(folder)).second) {
+      continue;
     }
-    folders.push_back(folder);
-  }
-  std::ranges::sort(folders);
-  std::vector<std::string> images;
-  for (const std::string& folder : folders) {
     for (const std::string& name : fs.list(folder).value()) {
-      if (!name.starts_with(".") && has_image_ending(name)) {
-        images.push_back(folder + "/" + name);
+      const std::string path = folder + "/" + name;
+      if (name.starts_with(".")) {
+        continue;
+      }
+      // The file of an image is not asked for: there may be a million.
+      if (has_image_ending(name)) {
+        images[folder].push_back(path);
+      } else if (is_directory(fs, path)) {
+        pending.push_back(path);
       }
     }
   }
-  return images;
+  std::vector<std::string> all;
+  for (auto& [folder, paths] : images) {
+    std::ranges::move(paths, std::back_inserter(all));
+  }
+  return all;
 }
 
 // ImageNet's, as torchvision's recipes have them; grey: their means.
@@ -166,6 +187,7 @@ std::vector<std::uint8_t> fitted(const Image& image, std::int64_t size) {
   return out;
 }
 
+// Why an image cannot be decoded. A disk that fails is no such reason.
 std::optional<Error> decode_error(
     const ImageSample& sample,
     const ImageFolderOptions& options) {
@@ -173,7 +195,11 @@ std::optional<Error> decode_error(
     read_image(sample.path, options.decode, files_of(options));
     return std::nullopt;
   } catch (const Exception& exception) {
-    return exception.error();
+    const Error& error = exception.error();
+    if (error.detail.starts_with("E_IMAGE")) {
+      return error;
+    }
+    throw;
   }
 }
 
@@ -183,9 +209,18 @@ std::vector<Error> take_out_bad(
     const ImageFolderOptions& options) {
   std::vector<std::optional<Error>> errors(samples.size());
   std::atomic<std::size_t> next = 0;
+  std::atomic<bool> has_failed = false;
+  std::exception_ptr failure;
   const auto work = [&] {
-    for (std::size_t i = next++; i < samples.size(); i = next++) {
-      errors[i] = decode_error(samples[i], options);
+    try {
+      for (std::size_t i = next++; i < samples.size(); i = next++) {
+        errors[i] = decode_error(samples[i], options);
+      }
+    } catch (...) {
+      next = samples.size(); // the others end, too
+      if (!has_failed.exchange(true)) {
+        failure = std::current_exception();
+      }
     }
   };
   {
@@ -195,6 +230,9 @@ std::vector<Error> take_out_bad(
       threads.emplace_back(work);
     }
     work();
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
   }
   std::vector<Error> bad;
   std::vector<ImageSample> good;
@@ -214,7 +252,8 @@ std::vector<Error> take_out_bad(
 ImageFolder::ImageFolder(
     std::vector<ImageSample> samples,
     std::vector<std::string> classes,
-    ImageFolderOptions options)
+    ImageFolderOptions options,
+    std::vector<Error> bad_images)
     : samples_(std::move(samples)),
       classes_(std::move(classes)),
       options_(checked(std::move(options))),
@@ -222,7 +261,8 @@ ImageFolder::ImageFolder(
           {.channels = options_.decode.channels,
            .height = options_.size,
            .width = options_.size},
-          options_.transform) {
+          options_.transform),
+      bad_images_(std::move(bad_images)) {
   for (const ImageSample& sample : samples_) {
     if (sample.label < 0 || sample.label >= num_classes()) {
       bad_option(format(

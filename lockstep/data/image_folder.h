@@ -44,13 +44,14 @@ struct ImageSample {
 /// A `Dataset` of picture files, which are decoded when they are read.
 class ImageFolder : public Dataset {
  public:
-  /// `classes` are the labels' names.
+  /// `classes` are the labels' names, `bad_images` what was left out before.
   /// Errors: throws kInvalidArgument for a wrong option, and for a label that
   /// is no class.
   ImageFolder(
       std::vector<ImageSample> samples,
       std::vector<std::string> classes,
-      ImageFolderOptions options);
+      ImageFolderOptions options,
+      std::vector<Error> bad_images = {});
 
   [[nodiscard]] std::int64_t size() const override;
   [[nodiscard]] std::vector<std::int64_t> sample_shape() const override;
@@ -70,7 +71,8 @@ class ImageFolder : public Dataset {
   [[nodiscard]] const std::vector<ImageSample>& samples() const {
     return samples_;
   }
-  /// What was left out, with `skip_bad_images`: each file's error.
+  /// What was left out, with `skip_bad_images`: each file's error. The two
+  /// parts of a folder that was split both have those of the whole.
   [[nodiscard]] const std::vector<Error>& bad_images() const {
     return bad_images_;
   }
@@ -105,11 +107,14 @@ struct SplitOptions {
   std::int64_t seed = 0;
 };
 
-/// Training and validation parts of `directory`: its folders `train` and `val`
-/// (or `valid`, `validation`, `test`) if it has both, else all its images,
-/// split class by class. Random transforms are for training only. Errors: as
-/// `image_folder`; kMismatch (E_CLASSES) for parts with different classes;
-/// kInvalidArgument for a share outside (0, 1), and for a class with one image.
+/// Training and validation parts of `directory`: its folders `train` (or
+/// `training`) and `val` (or `valid`, `validation`, `dev`, `test`) if it has
+/// both; else what is in `train`, or all its images, split class by class. A
+/// file that is added later moves one other at most from part to part. Random
+/// transforms are for training only.
+/// Errors: as `image_folder`; kMismatch (E_CLASSES) for parts with different
+/// classes; kInvalidArgument for a share outside (0, 1), and for a class with
+/// one image.
 std::pair<std::shared_ptr<ImageFolder>, std::shared_ptr<ImageFolder>>
 image_folders(
     const std::string& directory,

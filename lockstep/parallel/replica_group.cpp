@@ -188,6 +188,9 @@ void ReplicaGroup::rebuild() {
 }
 
 void ReplicaGroup::forget_sent() {
+  if (impl_->context->pool != nullptr) {
+    impl_->context->pool->check_outside();
+  }
   const std::lock_guard lock(impl_->mutex);
   impl_->replicas.forget_sent();
 }

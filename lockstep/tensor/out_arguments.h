@@ -148,7 +148,7 @@ class CallerArguments {
   static constexpr bool kCanBorrow =
       !std::is_array_v<std::remove_reference_t<Argument<I>>> &&
       (kReads<I> || kIsVariable<Argument<I>> ||
-       !std::is_lvalue_reference_v<Argument<I>>);
+       (!std::is_reference_v<Argument<I>> && !std::is_const_v<Argument<I>>));
 
   /// Of a variable, before forward.
   struct Before {
@@ -192,7 +192,9 @@ class CallerArguments {
     } else if constexpr (kHasTensors<Value<I>>) {
       return is_direct_;
     } else {
-      return is_alone_ || (kReads<I> && index == 0);
+      // Of a class of the program's, forward may change even a const object,
+      // while other replicas copy it.
+      return is_alone_ || (kReads<I> && index == 0 && kIsComparable<Value<I>>);
     }
   }
 

@@ -19,6 +19,6 @@ namespace lockstep::train {
 OwnParts named_parts(
     const TrainConfig& settings,
     OwnParts given = {},
-    const dist::ProcessGroup& group = {});
+    const dist::ProcessGroup& group = dist::job_group());
 
 } // namespace lockstep::train

@@ -320,7 +320,9 @@ TEST_F(ProgramTest, TrainsOnAFolderOfPictures) {
   EXPECT_THAT(program.output(), HasSubstr("best Acc@1 100.00"));
   EXPECT_THAT(
       read_text(real_fs(), dir_ / "run/args.yaml").value(),
-      testing::AllOf(HasSubstr("data: folder"), HasSubstr("val_split: 0.25")));
+      testing::AllOf(
+          HasSubstr("data: \"folder\""),
+          HasSubstr("val_split: 0.25")));
   // Resumed by name alone.
   Process more({"train", "--resume=" + dir_ / "run", "--epochs=5"});
   EXPECT_EQ(more.wait(), 0) << more.errors();

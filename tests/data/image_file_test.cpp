@@ -121,6 +121,50 @@ TEST_F(ImageFiles, WithOtherBytesNeverDoHarm) {
   }
 }
 
+// The state of libjpeg is that of one file.
+TEST_F(ImageFiles, ThatAreSoundAreReadAfterDamagedOnes) {
+  const std::string whole = text_of(file("best.jpg"));
+  const std::string frame("\xff\xc0", 2);
+  std::string lossless = whole;
+  lossless.replace(lossless.find(frame), 2, "\xff\xc3");
+  EXPECT_TRUE(test::error_if_any(
+      [&] { decode_image(as_byte_span(lossless), "lossless.jpg"); }));
+  EXPECT_EQ(decode_image(as_byte_span(whole), "best.jpg").shape.height, 37);
+}
+
+// libjpeg goes on with grey where a marker ends the data early.
+TEST_F(ImageFiles, WithPixelsThatAreMadeUpAreDamaged) {
+  const std::string whole = text_of(file("best.jpg"));
+  const auto sound = decode_image(as_byte_span(whole), "best.jpg");
+  int refused = 0;
+  for (std::size_t at = whole.size() / 2; at < whole.size() - 2; at += 7) {
+    std::string bytes = whole;
+    bytes[at] = '\xff';
+    const auto error = test::error_if_any([&] {
+      const Image image = decode_image(as_byte_span(bytes), "best.jpg");
+      // A byte that means other pixels cannot be told.
+      const std::size_t row = static_cast<std::size_t>(3 * 51);
+      const std::vector<std::uint8_t> last(
+          image.pixels.end() - row,
+          image.pixels.end());
+      EXPECT_NE(last, std::vector<std::uint8_t>(row, 128)) << at;
+    });
+    refused += error ? 1 : 0;
+  }
+  EXPECT_GT(refused, 10);
+  EXPECT_EQ(sound.shape.height, 37);
+}
+
+// Cameras and editors leave bytes between markers.
+TEST_F(ImageFiles, WithBytesBetweenMarkersAreSound) {
+  std::string bytes = text_of(file("best.jpg"));
+  const std::size_t tables = bytes.find("\xff\xdb");
+  bytes.insert(tables, "ab");
+  EXPECT_EQ(decode_image(as_byte_span(bytes), "best.jpg").shape.height, 37);
+  bytes.insert(tables + 2, "\xff\xff"); // fill bytes
+  EXPECT_EQ(decode_image(as_byte_span(bytes), "best.jpg").shape.height, 37);
+}
+
 TEST(ImageFile, OfAnotherFormatIsNamed) {
   for (const std::string bytes : {"", "GIF89a", "RIFF....WAVE", "\xff\xd8"}) {
     const auto error =

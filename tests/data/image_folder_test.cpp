@@ -4,8 +4,9 @@
 // and what is said of folders that are no data.
 #include "lockstep/data/image_folder.h"
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -137,8 +138,63 @@ TEST_F(ImageFolders, AreSplitClassByClass) {
   EXPECT_NE(paths(*split(2).second), paths(*val));
 }
 
+TEST_F(ImageFolders, KeepTheirPartsWhenAFileIsAdded) {
+  const test::ScratchDir scratch;
+  const std::string folder = copy(scratch);
+  for (const char* name : {"Dog", "cat", "\u732b"}) {
+    for (int i = 0; i < 20; ++i) {
+      fs::copy(
+          animals() + "/Dog/1.png",
+          folder + "/" + name + "/x" + std::to_string(i) + ".png");
+    }
+  }
+  const auto val_of = [&] {
+    std::set<std::string> paths;
+    const auto parts = image_folders(folder, {.size = kSize});
+    for (const ImageSample& sample : parts.second->samples()) {
+      paths.insert(sample.path);
+    }
+    return paths;
+  };
+  const auto before = val_of();
+  fs::copy(animals() + "/Dog/1.png", folder + "/Dog/added.png");
+  std::vector<std::string> moved;
+  std::ranges::set_symmetric_difference(
+      before,
+      val_of(),
+      std::back_inserter(moved));
+  EXPECT_LE(moved.size(), 2U); // the new file, and one other
+}
+
+TEST_F(ImageFolders, WithoutAValidationPartAreSplitWithinTrain) {
+  const test::ScratchDir scratch;
+  fs::create_directory(scratch.path() + "/Train");
+  for (const char* name : {"a", "b"}) {
+    for (const char* file : {"1.png", "2.png"}) {
+      fs::create_directories(scratch.path() + "/Train/" + name);
+      fs::copy(
+          animals() + "/Dog/1.png",
+          scratch.path() + "/Train/" + name + "/" + file);
+    }
+  }
+  EXPECT_TRUE(holds_image_classes(scratch.path()));
+  const auto [train, val] = image_folders(scratch.path(), {.size = kSize});
+  EXPECT_THAT(train->classes(), ElementsAre("a", "b"));
+  EXPECT_EQ(train->size(), 2);
+  EXPECT_EQ(val->size(), 2);
+}
+
+TEST_F(ImageFolders, GoThroughAFolderOnceWhateverLinksLeadToIt) {
+  const test::ScratchDir scratch;
+  const std::string folder = copy(scratch);
+  fs::create_directory_symlink("..", folder + "/cat/deep/up");
+  fs::create_directory_symlink(".", folder + "/cat/self");
+  const auto data = image_folder(folder, {.size = kSize});
+  EXPECT_EQ(data->size(), 6);
+}
+
 TEST_F(ImageFolders, OfTheirOwnAreTakenAsParts) {
-  for (const char* name : {"val", "valid", "validation", "test"}) {
+  for (const char* name : {"val", "valid", "validation", "dev", "test"}) {
     const test::ScratchDir scratch;
     fs::copy(animals(), scratch.path() + "/train", fs::copy_options::recursive);
     const std::string val = scratch.path() + "/" + name;
@@ -188,6 +244,13 @@ TEST_F(ImageFolders, SayWhichFileIsDamaged) {
   EXPECT_EQ(rest->size(), 5);
   ASSERT_EQ(rest->bad_images().size(), 1U);
   EXPECT_EQ(rest->bad_images()[0].path, folder + "/cat/b.png");
+  for (const char* name : {"Dog", "\u732b"}) {
+    fs::copy(folder + "/cat/a.PNG", folder + "/" + name + "/2.png");
+  }
+  const auto parts =
+      image_folders(folder, {.size = kSize, .skip_bad_images = true});
+  EXPECT_EQ(parts.first->bad_images().size(), 1U);
+  EXPECT_EQ(parts.second->bad_images().size(), 1U);
 }
 
 TEST_F(ImageFolders, ThatAreNoDataAreRefused) {

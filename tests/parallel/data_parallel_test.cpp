@@ -371,5 +371,16 @@ TEST(DataParallelOptimizer, SavesLibTorchsOptimizers) {
   expect_a_round_trip<torch::optim::Adagrad>();
 }
 
+// As of a lambda that is not mutable, where forward is a template.
+TEST(DataParallel, TakesConstTemporaries) {
+  const torch::nn::Sequential net(torch::nn::Linear(3, 2));
+  DataParallel model(net, {.devices = "cpu*2"});
+  const at::Tensor x = torch::randn({4, 3});
+  const auto apply = [x, &model] {
+    return model->forward(static_cast<const at::Tensor&&>(x));
+  };
+  EXPECT_TRUE(torch::allclose(apply(), net.ptr()->forward(x)));
+}
+
 } // namespace
 } // namespace lockstep

@@ -193,6 +193,14 @@ TEST_F(OwnOptimizerErrors, AScheduleNeedsItsOptimizer) {
       HasSubstr("set .own.optimizer, too"));
 }
 
+TEST_F(OwnOptimizerErrors, AnOptimizerOfAnotherModelIsRefused) {
+  const auto model = std::make_shared<DropoutNet>();
+  SGD sgd(DropoutNet(), {.lr = 0.1});
+  const Error error = refused(small("run"), {.model = model, .optimizer = sgd});
+  EXPECT_EQ(error.detail, "E_OWN_PARTS");
+  EXPECT_THAT(error.message, HasSubstr("would not change the model"));
+}
+
 TEST_F(OwnOptimizerErrors, SettingsWithoutEffectAreTold) {
   const auto model = std::make_shared<DropoutNet>();
   SGD sgd(*model, {.lr = 0.1});

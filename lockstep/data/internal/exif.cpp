@@ -64,8 +64,12 @@ std::string_view exif_of_jpeg(std::string_view file) {
   constexpr std::size_t kStartOfScan = 0xda;
   const Reader reader{.bytes = file};
   std::size_t at = 2;
-  while (reader.number(at, 1) == 0xff) {
+  while (at + 4 <= file.size() && reader.number(at, 1) == 0xff) {
     const std::size_t marker = reader.number(at + 1, 1);
+    if (marker == 0xff) { // fills up
+      ++at;
+      continue;
+    }
     const std::size_t length = reader.number(at + 2, 2);
     if (marker == kStartOfScan || length < 2) {
       break;

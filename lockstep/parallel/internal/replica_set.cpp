@@ -214,6 +214,9 @@ Moved ReplicaSet::follow_parameters(std::size_t replica) {
       bring(place, replica, changed, as_before);
       follow_flags(row, replica);
     }
+    if (devices_.size() == 1) { // nobody compares
+      continue;
+    }
     for (const at::Tensor& leaf : row.leaves[replica]) {
       if (!row.norm && !leaf.is_inference()) {
         marks.push_back(

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/own_parts.h"
 
+#include <algorithm>
 #include <string>
 #include <typeinfo>
+#include <unordered_set>
 
 #include <c10/util/Type.h>
 
@@ -33,6 +35,22 @@ std::string own_optimizer(Optimizer& optimizer) {
   const std::string kind = saved_optimizer(optimizer.state_dict());
   return own_name(
       kind.empty() ? c10::demangle(typeid(optimizer).name()) : kind);
+}
+
+// True if all that the optimizer changes is the model's.
+bool is_over(const torch::nn::Module& model, const Optimizer& optimizer) {
+  std::unordered_set<const c10::TensorImpl*> own;
+  for (const at::Tensor& parameter : model.parameters()) {
+    own.insert(parameter.unsafeGetTensorImpl());
+  }
+  const auto is_own = [&](const at::Tensor& parameter) {
+    return own.contains(parameter.unsafeGetTensorImpl());
+  };
+  return std::ranges::all_of(
+      optimizer.param_groups(),
+      [&](const ParamGroup& group) {
+        return std::ranges::all_of(group.params, is_own);
+      });
 }
 
 [[noreturn]] void refuse_own(std::string message, std::string hint) {
@@ -115,6 +133,12 @@ void check_parts(const TrainConfig& config, const OwnParts& own) {
         "the program's data have no targets, which the settings' loss, cross "
         "entropy, needs",
         "set .own.loss, or give the data targets");
+  }
+  if (own.optimizer && !is_over(own.model.module(), **own.optimizer)) {
+    refuse_own(
+        "the program's optimizer has a parameter that is not the model's: its "
+        "steps would not change the model",
+        "make the optimizer of the parameters of .own.model");
   }
   if (own.schedule && !own.optimizer) {
     refuse_own(

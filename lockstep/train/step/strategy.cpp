@@ -166,6 +166,7 @@ namespace {
 } // namespace
 
 Spread spread_of(const StrategyOptions& options) {
+  static_cast<void>(options.group.size()); // throws where it is not ours
   const std::size_t devices = options.devices.size();
   const bool is_distributed =
       options.name == "distributed" || options.name == "ddp";
