@@ -55,7 +55,8 @@ std::vector<std::string> folders_in(
     const std::string& directory) {
   std::vector<std::string> folders;
   for (const std::string& name : fs.list(directory).value()) {
-    if (!name.starts_with(".") && is_directory(fs, directory + "/" + name)) {
+    if (!name.starts_with(".") &&
+        is_directory(fs, format("{}/{}", directory, name))) {
       folders.push_back(name);
     }
   }
@@ -86,7 +87,7 @@ std::vector<std::string> images_below(
       continue;
     }
     for (const std::string& name : fs.list(folder).value()) {
-      const std::string path = folder + "/" + name;
+      const std::string path = format("{}/{}", folder, name);
       if (name.starts_with(".")) {
         continue;
       }
@@ -237,8 +238,8 @@ std::vector<Error> take_out_bad(
   std::vector<Error> bad;
   std::vector<ImageSample> good;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (errors[i]) {
-      bad.push_back(*std::move(errors[i]));
+    if (std::optional<Error>& error = errors[i]) {
+      bad.push_back(*std::move(error));
     } else {
       good.push_back(std::move(samples[i]));
     }

@@ -66,7 +66,7 @@ std::string part_folder(
   }
   for (const std::string_view wanted : names) {
     for (const std::string& name : *there) {
-      std::string path = directory + "/" + name;
+      std::string path = format("{}/{}", directory, name);
       if (lower_case(name) == wanted && holds_classes(fs, path)) {
         return path;
       }

@@ -62,7 +62,9 @@ class CallerArguments {
  public:
   static constexpr std::size_t kCount = sizeof...(Args);
 
-  CallerArguments(Placement placement, std::remove_reference_t<Args>&... args)
+  explicit CallerArguments(
+      Placement placement,
+      std::remove_reference_t<Args>&... args)
       : is_direct_(placement.is_direct),
         is_alone_(placement.is_alone),
         args_(args...) {

@@ -41,11 +41,9 @@ class ImageFiles : public testing::Test {
   static std::string file(const std::string& name) {
     return folder_->path() + "/files/" + name;
   }
-  static std::unique_ptr<test::ScratchDir> folder_;
-  static std::vector<std::string> lines_;
+  static inline std::unique_ptr<test::ScratchDir> folder_;
+  static inline std::vector<std::string> lines_;
 };
-std::unique_ptr<test::ScratchDir> ImageFiles::folder_;
-std::vector<std::string> ImageFiles::lines_;
 
 TEST_F(ImageFiles, HavePillowsPixels) {
   EXPECT_GT(lines_.size(), 40U);
@@ -143,7 +141,7 @@ TEST_F(ImageFiles, WithPixelsThatAreMadeUpAreDamaged) {
     const auto error = test::error_if_any([&] {
       const Image image = decode_image(as_byte_span(bytes), "best.jpg");
       // A byte that means other pixels cannot be told.
-      const std::size_t row = static_cast<std::size_t>(3 * 51);
+      const auto row = static_cast<std::size_t>(3 * 51);
       const std::vector<std::uint8_t> last(
           image.pixels.end() - row,
           image.pixels.end());

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 
 #include "lockstep/data/loader.h"
@@ -54,11 +56,9 @@ class ImageFolders : public testing::Test {
     fs::copy(animals(), to.path() + "/a", fs::copy_options::recursive);
     return to.path() + "/a";
   }
-  static std::unique_ptr<test::ScratchDir> folder_;
-  static std::vector<std::string> lines_;
+  static inline std::unique_ptr<test::ScratchDir> folder_;
+  static inline std::vector<std::string> lines_;
 };
-std::unique_ptr<test::ScratchDir> ImageFolders::folder_;
-std::vector<std::string> ImageFolders::lines_;
 
 TEST_F(ImageFolders, HaveTorchvisionsOrderAndPixels) {
   const auto data = image_folder(animals(), {.size = kSize});

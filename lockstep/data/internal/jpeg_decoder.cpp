@@ -31,6 +31,7 @@ struct JpegJob {
 [[noreturn]] void stop(j_common_ptr jpeg) {
   auto* job = static_cast<JpegJob*>(jpeg->client_data);
   jpeg->err->format_message(jpeg, job->reason.data());
+  // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp): libjpeg's way
   std::longjmp(job->end, 1);
 }
 

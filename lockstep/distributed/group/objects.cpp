@@ -95,6 +95,7 @@ gather_object(const ProcessGroup& group, const ckpt::Value& object, int dst) {
       tensor_of(group, own, *std::ranges::max_element(sizes)),
       dst);
   std::vector<ckpt::Value> objects;
+  objects.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     objects.push_back(object_of(bytes_in(tensors[i].cpu(), sizes[i])));
   }

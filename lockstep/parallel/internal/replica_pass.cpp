@@ -110,7 +110,9 @@ class Walk {
     const bool has_gate = is_gate(*node);
     const autograd::Edge& last = has_gate ? node->next_edge(0) : edge;
     for (GraphExit& exit : ends_.at(last)) {
-      exit.edge = has_gate ? edge : std::move(exit.edge);
+      if (has_gate) {
+        exit.edge = edge;
+      }
       end.rows.push_back(exit.row);
       pass_.exits.push_back(std::move(exit));
     }
