@@ -325,7 +325,7 @@ std::shared_ptr<ImageFolder> image_folder(
   }
   std::vector<ImageSample> samples;
   for (std::size_t label = 0; label < classes.size(); ++label) {
-    const std::string folder = directory + "/" + classes[label];
+    const std::string folder = format("{}/{}", directory, classes[label]);
     std::vector<std::string> paths = images_below(fs, folder);
     if (paths.empty()) {
       no_data("the class has no images", folder);

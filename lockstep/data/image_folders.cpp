@@ -47,7 +47,7 @@ bool holds_classes(FileSystem& fs, const std::string& directory) {
     if (name.starts_with(".")) {
       return false;
     }
-    const auto files = fs.list(directory + "/" + name);
+    const auto files = fs.list(format("{}/{}", directory, name));
     return files && std::ranges::any_of(*files, has_image_ending);
   };
   const auto names = fs.list(directory);
