@@ -32,22 +32,22 @@ std::string pixels_of(const Image& image) {
 class ImageFiles : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<test::ScratchDir>();
-    lines_ = test::python_lines("data_images.py", {folder_->path()});
+    shared_folder = std::make_unique<test::ScratchDir>();
+    printed = test::python_lines("data_images.py", {shared_folder->path()});
   }
   static void TearDownTestSuite() {
-    folder_.reset();
+    shared_folder.reset();
   }
   static std::string file(const std::string& name) {
-    return folder_->path() + "/files/" + name;
+    return shared_folder->path() + "/files/" + name;
   }
-  static inline std::unique_ptr<test::ScratchDir> folder_;
-  static inline std::vector<std::string> lines_;
+  static inline std::unique_ptr<test::ScratchDir> shared_folder;
+  static inline std::vector<std::string> printed;
 };
 
 TEST_F(ImageFiles, HavePillowsPixels) {
-  EXPECT_GT(lines_.size(), 40U);
-  for (const std::string& line : lines_) {
+  EXPECT_GT(printed.size(), 40U);
+  for (const std::string& line : printed) {
     SCOPED_TRACE(line);
     std::istringstream words(line);
     std::string name;
@@ -60,7 +60,7 @@ TEST_F(ImageFiles, HavePillowsPixels) {
       EXPECT_EQ(image.shape, shape);
       EXPECT_TRUE(
           pixels_of(image) ==
-          text_of(folder_->path() + "/pixels/" + name + ending))
+          text_of(shared_folder->path() + "/pixels/" + name + ending))
           << channels;
     }
   }
@@ -109,7 +109,7 @@ TEST_F(ImageFiles, ThatAreCutAreDamaged) {
 }
 
 TEST_F(ImageFiles, WithOtherBytesNeverDoHarm) {
-  for (const std::string& line : lines_) {
+  for (const std::string& line : printed) {
     const std::string name = line.substr(0, line.find(' '));
     const std::string whole = text_of(file(name));
     for (std::size_t at = 0; at < whole.size(); at += 1 + at / 5) {

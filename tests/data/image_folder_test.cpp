@@ -40,24 +40,24 @@ class ImageFolders : public testing::Test {
  protected:
   static constexpr std::int64_t kSize = 32;
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<test::ScratchDir>();
-    lines_ = test::python_lines(
+    shared_folder = std::make_unique<test::ScratchDir>();
+    printed = test::python_lines(
         "data_folder.py",
-        {folder_->path(), std::to_string(kSize)});
+        {shared_folder->path(), std::to_string(kSize)});
   }
   static void TearDownTestSuite() {
-    folder_.reset();
+    shared_folder.reset();
   }
   static std::string animals() {
-    return folder_->path() + "/animals";
+    return shared_folder->path() + "/animals";
   }
   // A copy to change.
   static std::string copy(const test::ScratchDir& to) {
     fs::copy(animals(), to.path() + "/a", fs::copy_options::recursive);
     return to.path() + "/a";
   }
-  static inline std::unique_ptr<test::ScratchDir> folder_;
-  static inline std::vector<std::string> lines_;
+  static inline std::unique_ptr<test::ScratchDir> shared_folder;
+  static inline std::vector<std::string> printed;
 };
 
 TEST_F(ImageFolders, HaveTorchvisionsOrderAndPixels) {
@@ -68,16 +68,16 @@ TEST_F(ImageFolders, HaveTorchvisionsOrderAndPixels) {
   for (const ImageSample& sample : data->samples()) {
     lines.push_back(
         std::to_string(sample.label) + " " +
-        sample.path.substr(folder_->path().size() + 1));
+        sample.path.substr(shared_folder->path().size() + 1));
   }
-  EXPECT_EQ(lines, lines_);
+  EXPECT_EQ(lines, printed);
   std::vector<std::int64_t> indices(static_cast<std::size_t>(data->size()));
   std::iota(indices.begin(), indices.end(), 0);
   std::vector<std::int64_t> targets(indices.size());
   std::vector<float> images(indices.size() * 3 * kSize * kSize);
   data->read(indices, 0, images, targets);
   const std::string python =
-      read_text(real_fs(), folder_->path() + "/images.bin").value();
+      read_text(real_fs(), shared_folder->path() + "/images.bin").value();
   ASSERT_EQ(python.size(), images.size() * sizeof(float));
   EXPECT_EQ(std::memcmp(python.data(), images.data(), python.size()), 0);
   EXPECT_THAT(targets, ElementsAre(0, 1, 1, 1, 1, 2));
