@@ -4,8 +4,8 @@
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/rank_info.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/base/world.h"
 #include "lockstep/data/internal/permutation.h"
 #include "lockstep/data/samplers.h"
 

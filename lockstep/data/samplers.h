@@ -58,7 +58,7 @@ class RandomSampler {
 
 /// Python's arguments of the same names.
 struct DistributedSamplerOptions {
-  /// None: those of the job (`job_rank` in base/world.h): of the default
+  /// None: those of the job (`job_rank` in base/rank_info.h): of the default
   /// process group, as in Python; without one, what the launcher says; without
   /// a launcher, this process alone, which is a job of one. Python refuses
   /// where there is no group.

@@ -19,7 +19,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "lockstep/base/world.h"
+#include "lockstep/base/rank_info.h"
 
 namespace lockstep::dist {
 

@@ -9,7 +9,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/world.h"
+#include "lockstep/base/rank_info.h"
 #include "lockstep/data/samplers.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/scoped_variable.h"

@@ -12,8 +12,8 @@
 #include <torch/cuda.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/rank_info.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/base/world.h"
 #include "lockstep/distributed/group/gloo_backend.h"
 #include "lockstep/distributed/group/nccl_backend.h"
 #include "lockstep/distributed/shm/shm_backend.h"

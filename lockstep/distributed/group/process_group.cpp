@@ -16,9 +16,9 @@
 #include <torch/headeronly/version.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/rank_info.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/version.h"
-#include "lockstep/base/world.h"
 #include "lockstep/distributed/group/group_impl.h"
 #include "lockstep/distributed/group/rendezvous.h"
 #include "lockstep/launch/error_file.h"

@@ -15,8 +15,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/numbers.h"
+#include "lockstep/base/rank_info.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/base/world.h"
 #include "lockstep/distributed/group/listener.h"
 #include "lockstep/distributed/group/timed_store.h"
 #include "lockstep/launch/internal/master.h"

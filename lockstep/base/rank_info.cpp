@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/base/world.h"
+#include "lockstep/base/rank_info.h"
 
 #include <algorithm>
 #include <array>
