@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -63,23 +64,27 @@ TEST(ThreadState, CarriesTheTreatmentOfDenormals) {
   EXPECT_GT(in_thread(doubled_denormal), 0.0F);
 }
 
-TEST(ThreadState, IsRestoredWhereATaskChangedIt) {
+TEST(ThreadState, TakesBackWhatATaskChanged) {
   const ThreadState before = ThreadState::capture();
   at::GradMode::set_enabled(false);
-  before.restore();
+  before.apply();
   EXPECT_TRUE(torch::GradMode::is_enabled());
 
   at::autocast::set_autocast_enabled(at::kCPU, true);
-  before.restore();
+  before.apply();
   EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 
   const at::ScalarType dtype = at::autocast::get_autocast_dtype(at::kCPU);
   at::autocast::set_autocast_dtype(at::kCPU, at::kHalf);
-  before.restore();
+  before.apply();
   EXPECT_EQ(at::autocast::get_autocast_dtype(at::kCPU), dtype);
 
+  at::enableRecordFunction(false);
+  before.apply();
+  EXPECT_TRUE(at::isRecordFunctionEnabled());
+
   at::globalContext().setFlushDenormal(true);
-  before.restore();
+  before.apply();
   EXPECT_GT(doubled_denormal(), 0.0F);
 }
 

