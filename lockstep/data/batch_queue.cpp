@@ -14,6 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/batch_source.h"
+#include "lockstep/data/internal/check_index.h"
 #include "lockstep/data/loader_options.h"
 
 namespace lockstep::internal {
@@ -194,12 +195,7 @@ void BatchQueue::start_batches(IndexBatches batches, std::int64_t epoch) {
         1,
         impl_->options.batch_size);
     for (const std::int64_t index : batch) {
-      if (index < 0 || index >= samples) {
-        raise_bad_option(format(
-            "index {} is outside the dataset of {} samples",
-            index,
-            samples));
-      }
+      check_index(index, samples);
     }
   }
   // Started late, so that a loader that is only described costs nothing.

@@ -5,6 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/fashion_mnist.h"
+#include "lockstep/data/internal/check_index.h"
 
 namespace lockstep {
 namespace {
@@ -66,14 +67,8 @@ void ImageDataset::read(
     std::span<std::int64_t> targets) const {
   const auto labels = view(images_.labels);
   for (std::size_t i = 0; i < indices.size(); ++i) {
-    const auto index = static_cast<std::size_t>(indices[i]);
-    if (index >= labels.size()) {
-      bad_argument(format(
-          "index {} is outside the dataset of {} samples",
-          indices[i],
-          size()));
-    }
-    targets[i] = labels[index];
+    internal::check_index(indices[i], size());
+    targets[i] = labels[static_cast<std::size_t>(indices[i])];
   }
   transform_.gather(view(images_.pixels), indices, epoch, images);
 }

@@ -3,19 +3,21 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <filesystem>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <system_error>
-#include <thread>
+#include <utility>
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/internal/check_index.h"
 #include "lockstep/data/internal/resize.h"
 
 namespace lockstep {
@@ -71,12 +73,36 @@ std::string without_links(const std::string& folder) {
   return code ? folder : path.string();
 }
 
+// Of images that torchvision reads and `read_image` does not.
+bool has_foreign_ending(std::string_view name) {
+  constexpr std::array<std::string_view, 6>
+      kEndings{".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff"};
+  const std::string small = lower_case(name);
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) {
+    return small.ends_with(ending);
+  });
+}
+
+// Images of formats that are not read.
+struct Foreign {
+  std::int64_t count = 0;
+  std::string first = {};
+
+  void warn() const {
+    if (count > 0) {
+      TORCH_WARN(format(
+          "{} of other formats than JPEG, PNG and WebP left out: {}",
+          counted(static_cast<std::size_t>(count), "image"),
+          count == 1 ? first : first + ", ..."));
+    }
+  }
+};
+
 // Paths of all images below `directory`: folder by folder in the order of their
-// paths, as torchvision lists them.
-// A folder is gone through once, whatever links lead to it.
-std::vector<std::string> images_below(
-    FileSystem& fs,
-    const std::string& directory) {
+// paths, as torchvision lists them. A folder is gone through once, whatever
+// links lead to it.
+std::vector<std::string>
+images_below(FileSystem& fs, const std::string& directory, Foreign& foreign) {
   std::vector<std::string> pending{directory};
   std::set<std::string> seen;
   std::map<std::string, std::vector<std::string>> images; // by folder
@@ -96,6 +122,8 @@ std::vector<std::string> images_below(
         images[folder].push_back(path);
       } else if (is_directory(fs, path)) {
         pending.push_back(path);
+      } else if (has_foreign_ending(name) && foreign.count++ == 0) {
+        foreign.first = path;
       }
     }
   }
@@ -107,7 +135,7 @@ std::vector<std::string> images_below(
 }
 
 // ImageNet's, as torchvision's recipes have them; grey: their means.
-TransformOptions with_defaults(ImageFolderOptions& options) {
+TransformOptions with_defaults(const ImageFolderOptions& options) {
   TransformOptions transform = options.transform;
   const bool is_grey = options.decode.channels == 1;
   if (transform.mean.empty()) {
@@ -209,32 +237,17 @@ std::vector<Error> take_out_bad(
     std::vector<ImageSample>& samples,
     const ImageFolderOptions& options) {
   std::vector<std::optional<Error>> errors(samples.size());
-  std::atomic<std::size_t> next = 0;
-  std::atomic<bool> has_failed = false;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    try {
-      for (std::size_t i = next++; i < samples.size(); i = next++) {
-        errors[i] = decode_error(samples[i], options);
-      }
-    } catch (...) {
-      next = samples.size(); // the others end, too
-      if (!has_failed.exchange(true)) {
-        failure = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    const unsigned count = std::max(1U, std::thread::hardware_concurrency());
-    for (unsigned i = 1; i < count; ++i) {
-      threads.emplace_back(work);
-    }
-    work();
-  }
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
+  at::parallel_for(
+      0,
+      std::ssize(samples),
+      /*grain_size=*/1,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (auto i = static_cast<std::size_t>(begin);
+             i < static_cast<std::size_t>(end);
+             ++i) {
+          errors[i] = decode_error(samples[i], options);
+        }
+      });
   std::vector<Error> bad;
   std::vector<ImageSample> good;
   for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -300,12 +313,7 @@ void ImageFolder::read(
   float* out = images.data();
   for (std::size_t i = 0; i < indices.size(); ++i, out += numel) {
     const std::int64_t index = indices[i];
-    if (index < 0 || index >= size()) {
-      bad_option(format(
-          "index {} is outside the dataset of {} samples",
-          index,
-          size()));
-    }
+    internal::check_index(index, size());
     const ImageSample& sample = samples_[static_cast<std::size_t>(index)];
     const Image image =
         read_image(sample.path, options_.decode, files_of(options_));
@@ -324,9 +332,10 @@ std::shared_ptr<ImageFolder> image_folder(
     no_data("the folder has no folders, so there are no classes", directory);
   }
   std::vector<ImageSample> samples;
+  Foreign foreign;
   for (std::size_t label = 0; label < classes.size(); ++label) {
     const std::string folder = format("{}/{}", directory, classes[label]);
-    std::vector<std::string> paths = images_below(fs, folder);
+    std::vector<std::string> paths = images_below(fs, folder, foreign);
     if (paths.empty()) {
       no_data("the class has no images", folder);
     }
@@ -335,6 +344,7 @@ std::shared_ptr<ImageFolder> image_folder(
           {.path = std::move(path), .label = static_cast<std::int64_t>(label)});
     }
   }
+  foreign.warn();
   return std::make_shared<ImageFolder>(std::move(samples), classes, options);
 }
 

@@ -87,7 +87,9 @@ class ImageFolder : public Dataset {
 
 /// The classes of `directory`, one folder each, with all images below them
 /// (`has_image_ending`), sorted. Files and folders whose names begin with a dot
-/// are passed over.
+/// are passed over; a warning of LibTorch tells how many images of other
+/// formats
+/// (.bmp, .gif, .tif ...) are.
 /// Errors: throws kNotFound (E_NO_DATA) for a folder without classes and for a
 /// class without images; kIo.
 std::shared_ptr<ImageFolder> image_folder(

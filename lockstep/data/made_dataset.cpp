@@ -4,8 +4,8 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/internal/check_index.h"
 
 namespace lockstep::internal {
 namespace {
@@ -85,15 +85,7 @@ std::vector<std::int64_t> checked_part(
     std::vector<std::int64_t> indices,
     std::int64_t size) {
   for (const std::int64_t index : indices) {
-    if (index < 0 || index >= size) {
-      raise(
-          {.code = ErrorCode::kInvalidArgument,
-           .op = "data.read",
-           .message = format(
-               "index {} is outside the dataset of {} samples",
-               index,
-               size)});
-    }
+    check_index(index, size);
   }
   return indices;
 }

@@ -6,6 +6,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/internal/check_index.h"
 
 namespace lockstep {
 namespace {
@@ -49,15 +50,7 @@ void RandomDataset::read(
   const auto* rows = data_.const_data_ptr<float>();
   float* out = images.data();
   for (const std::int64_t index : indices) {
-    if (index < 0 || index >= size()) {
-      raise(
-          {.code = ErrorCode::kInvalidArgument,
-           .op = "data.read",
-           .message = format(
-               "index {} is outside the dataset of {} samples",
-               index,
-               size())});
-    }
+    internal::check_index(index, size());
     out = std::copy_n(rows + index * width, width, out);
   }
 }

@@ -114,7 +114,10 @@ TEST_F(ImageFiles, WithOtherBytesNeverDoHarm) {
     const std::string whole = text_of(file(name));
     for (std::size_t at = 0; at < whole.size(); at += 1 + at / 5) {
       const std::string bytes = test::flip(whole, at, '\x55');
-      test::error_if_any([&] { decode_image(as_byte_span(bytes), name); });
+      test::error_if_any([&] {
+        const Image image = decode_image(as_byte_span(bytes), name);
+        EXPECT_EQ(std::ssize(image.pixels), image.shape.numel());
+      });
     }
   }
 }
@@ -133,7 +136,6 @@ TEST_F(ImageFiles, ThatAreSoundAreReadAfterDamagedOnes) {
 // libjpeg goes on with grey where a marker ends the data early.
 TEST_F(ImageFiles, WithPixelsThatAreMadeUpAreDamaged) {
   const std::string whole = text_of(file("best.jpg"));
-  const auto sound = decode_image(as_byte_span(whole), "best.jpg");
   int refused = 0;
   for (std::size_t at = whole.size() / 2; at < whole.size() - 2; at += 7) {
     std::string bytes = whole;
@@ -150,7 +152,6 @@ TEST_F(ImageFiles, WithPixelsThatAreMadeUpAreDamaged) {
     refused += error ? 1 : 0;
   }
   EXPECT_GT(refused, 10);
-  EXPECT_EQ(sound.shape.height, 37);
 }
 
 // Cameras and editors leave bytes between markers.

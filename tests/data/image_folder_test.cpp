@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -21,6 +22,7 @@
 #include "tests/data/idx_fixture.h"
 #include "tests/support/python.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/user/support.h"
 
 namespace lockstep {
 namespace {
@@ -251,6 +253,25 @@ TEST_F(ImageFolders, SayWhichFileIsDamaged) {
       image_folders(folder, {.size = kSize, .skip_bad_images = true});
   EXPECT_EQ(parts.first->bad_images().size(), 1U);
   EXPECT_EQ(parts.second->bad_images().size(), 1U);
+}
+
+TEST_F(ImageFolders, TellWhichImagesAreLeftOut) {
+  const test::ScratchDir scratch;
+  const std::string folder = copy(scratch);
+  const auto warnings_of = [&] {
+    const test::Warnings warnings;
+    image_folder(folder, {.size = kSize});
+    return warnings.text;
+  };
+  EXPECT_EQ(warnings_of(), "") << "notes.txt is no image";
+  std::ofstream(folder + "/cat/deep/x.GIF") << "GIF89a";
+  EXPECT_THAT(
+      warnings_of(),
+      testing::AllOf(
+          HasSubstr("1 image of other formats"),
+          HasSubstr("deep/x.GIF")));
+  std::ofstream(folder + "/Dog/y.tiff") << "II*";
+  EXPECT_THAT(warnings_of(), HasSubstr("2 images of other formats"));
 }
 
 TEST_F(ImageFolders, ThatAreNoDataAreRefused) {
