@@ -12,8 +12,7 @@
 namespace lockstep {
 namespace {
 
-/// What `torch_optim_state.h` tells of LibTorch's optimizer, behind our
-/// interface.
+/// What `state_dict` tells of LibTorch's optimizer, behind our interface.
 class TorchOptimizer final : public Optimizer {
  public:
   TorchOptimizer(

@@ -35,9 +35,9 @@ namespace lockstep {
 /// groups, by its schedulers or by whoever kept a pointer.
 ///
 /// What LibTorch has no place for is kept with LibTorch's optimizer itself, so
-/// all that wrap one optimizer see one `initial_lr`, and `state_dict` of
-/// torch_optim_state.h saves it. For that the first wrapper replaces the object
-/// behind LibTorch's `defaults()` by an equal one of a derived class.
+/// all that wrap one optimizer see one `initial_lr`, and `state_dict` saves it.
+/// For that the first wrapper replaces the object behind LibTorch's
+/// `defaults()` by an equal one of a derived class.
 ///
 /// Ownership: takes a std::unique_ptr, or shares.
 /// Errors: as `state_dict(const torch::optim::Optimizer&)`; kInvalidArgument

@@ -15,7 +15,8 @@
 // and so is a pointer to tensors, to which all replicas would write. What
 // cannot be compared (members that `Fields` does not name, classes of the
 // user's) is warned of where forward takes a T&. A value that forward takes as
-// a T or a const T& cannot change: the caller's own replica gets the caller's.
+// a T or a const T& cannot change, unless its class has mutable members: the
+// caller's own replica gets the caller's where the values are compared.
 #pragma once
 
 #include <algorithm>

@@ -41,7 +41,7 @@ class TrainingRun {
 
  private:
   void list_state(const std::vector<StatePart>& parts);
-  // How it goes on: trainer_resume.cpp.
+  // How it goes on: training_run_resume.cpp.
   void resume(const RunStart& start);
   void load(const Resumption& from, const RunStart& start);
   void check(const Resumption& from);
