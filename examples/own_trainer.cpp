@@ -2,7 +2,6 @@
 //
 // The trainer with parts of one's own: a module, its loss, a number that the
 // checkpoints hold, and an observer. Trains, and then goes on, on two replicas.
-#include <array>
 #include <iostream>
 
 #include <torch/torch.h>
@@ -47,9 +46,7 @@ int main() {
   const auto hinge = [](const torch::Tensor& outputs, const torch::Tensor& y) {
     return torch::multi_margin_loss(outputs, y);
   };
-  const std::array images{
-      lockstep::open_dataset("fashion-mnist", ""),
-      lockstep::open_dataset("fashion-mnist", "", {.train = false})};
+  const auto [train, test] = lockstep::open_dataset("fashion-mnist", "");
   torch::manual_seed(0); // for the weights: `config.seed` orders the images
   std::int64_t starts = 0;
   for (const int epochs : {2, 4}) {
@@ -58,8 +55,8 @@ int main() {
         .observers = {std::make_shared<Printer>()},
         .own =
             {.model = std::make_shared<Net>(),
-             .train_data = images[0],
-             .test_data = images[1],
+             .train_data = train,
+             .test_data = test,
              .loss = hinge,
              .classifies = true},
         .parts = {number_part("starts", starts)}};

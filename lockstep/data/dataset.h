@@ -3,7 +3,7 @@
 // Numbered images that become float32 batches. Samples of any other type:
 // made_dataset.h.
 // A dataset is immutable once built, so loader threads share it freely.
-//   auto train = open_dataset("fashion-mnist", dir);
+//   const auto [train, test] = open_dataset("fashion-mnist", dir);
 //   Loader loader(train, {.batch_size = 64, .workers = 1});
 //
 // The toy dataset of the data-parallel tutorial: rows of normal numbers.

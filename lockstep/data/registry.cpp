@@ -12,20 +12,17 @@
 namespace lockstep {
 namespace {
 
-using Opener = std::shared_ptr<Dataset> (*)(
-    const std::string& directory,
-    const DatasetOptions& options);
-
 template <auto kOpen>
-std::shared_ptr<Dataset> open_mnist(
+DatasetParts open_mnist(
     const std::string& directory,
     const DatasetOptions& options) {
-  return kOpen(
-      directory,
-      {.train = options.train, .transform = options.transform});
+  return {
+      .train =
+          kOpen(directory, {.train = true, .transform = options.transform}),
+      .test = kOpen(directory, {.train = false})};
 }
 
-std::shared_ptr<Dataset> open_folder(
+DatasetParts open_folder(
     const std::string& directory,
     const DatasetOptions& options) {
   if (directory.empty()) {
@@ -36,20 +33,22 @@ std::shared_ptr<Dataset> open_folder(
          .hint = "name it: --data DIR",
          .detail = "E_NO_DATA"});
   }
-  constexpr std::int64_t kUsualSize = 224;
-  const auto parts = image_folders(
+  const auto [train, test] = image_folders(
       directory,
-      {.size = options.image_size > 0 ? options.image_size : kUsualSize,
-       .transform = options.transform},
+      {.size = options.image_size, .transform = options.transform},
       options.split);
-  const auto& part = options.train ? parts.first : parts.second;
   // Files lie class by class: the first N of a run shall be of all classes.
-  return subset(part, internal::permutation(part->size(), /*seed=*/0));
+  const auto mixed = [](const std::shared_ptr<ImageFolder>& part) {
+    return subset(part, internal::permutation(part->size(), /*seed=*/0));
+  };
+  return {.train = mixed(train), .test = mixed(test)};
 }
 
 struct Entry {
   std::string_view name = {};
-  Opener open = nullptr;
+  DatasetParts (*open)(
+      const std::string& directory,
+      const DatasetOptions& options) = nullptr;
 };
 
 constexpr std::array kEntries{
@@ -69,7 +68,7 @@ std::vector<std::string> dataset_names() {
   return names;
 }
 
-std::shared_ptr<Dataset> open_dataset(
+DatasetParts open_dataset(
     std::string_view name,
     const std::string& directory,
     const DatasetOptions& options) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Datasets by name, for command lines.
-//   auto test = open_dataset("fashion-mnist", "", {.train = false});
+//   const auto [train, test] = open_dataset("fashion-mnist", "");
 //   auto pictures = open_dataset("folder", "animals", {.image_size = 64});
 #pragma once
 
@@ -20,23 +20,28 @@ namespace lockstep {
 /// Names that `open_dataset` knows, sorted.
 std::vector<std::string> dataset_names();
 
-/// Which part of a dataset, and how it is read.
+/// How a dataset is read.
 struct DatasetOptions {
-  /// The part for training, or else the one for testing.
-  bool train = true;
+  /// What is random in it is for training only.
   TransformOptions transform = {};
-  /// Of "folder": sides of the images. Units: pixels; 0: 224.
-  std::int64_t image_size = 0;
+  /// Of "folder": sides of the images. Units: pixels.
+  std::int64_t image_size = ImageFolderOptions().size;
   /// Of "folder", where it has no parts of its own.
   SplitOptions split = {};
 };
 
-/// Opens a part of a dataset. An empty `directory` means the place where the
-/// system installs it.
+struct DatasetParts {
+  std::shared_ptr<Dataset> train = {};
+  std::shared_ptr<Dataset> test = {};
+};
+
+/// Opens both parts of a dataset. An empty `directory` means the place where
+/// the system installs it. The samples of "folder" come in a mixed order, the
+/// same each time.
 /// Errors: throws kInvalidArgument for an unknown name (with the nearest one
 /// as hint), and what the dataset itself throws, see fashion_mnist.h and
 /// image_folder.h.
-std::shared_ptr<Dataset> open_dataset(
+DatasetParts open_dataset(
     std::string_view name,
     const std::string& directory,
     const DatasetOptions& options = {});

@@ -217,9 +217,12 @@ TEST(Mnist, ReadsTheSameFiles) {
 
 TEST(Registry, OpensByName) {
   const IdxFolder folder;
+  folder.write("t10k-images-idx3-ubyte", idx({2, 28, 28}, image_pixels(2)));
+  folder.write("t10k-labels-idx1-ubyte", idx({2}, label_values(2)));
   for (const std::string name : {"fashion-mnist", "mnist"}) {
-    const auto data = open_dataset(name, folder.path());
-    EXPECT_EQ(data->size(), IdxFolder::kCount) << name;
+    const auto [train, test] = open_dataset(name, folder.path());
+    EXPECT_EQ(train->size(), IdxFolder::kCount) << name;
+    EXPECT_EQ(test->size(), 2) << name;
   }
 }
 

@@ -24,11 +24,8 @@ using ::testing::IsEmpty;
 
 /// Opened once: a run of a few steps is shorter than that.
 OwnParts opened_data() {
-  static const std::shared_ptr<const Dataset> train =
-      open_dataset("fashion-mnist", "");
-  static const std::shared_ptr<const Dataset> test =
-      open_dataset("fashion-mnist", "", {.train = false});
-  return {.train_data = train, .test_data = test};
+  static const DatasetParts data = open_dataset("fashion-mnist", "");
+  return {.train_data = data.train, .test_data = data.test};
 }
 
 class TrainerFaults : public TrainerFixture {

@@ -29,24 +29,23 @@ TransformOptions transform_of(const TrainConfig& config) {
 // Sides of the pictures of a folder: the same whether the settings leave it to
 // the model or name what came of that, as those of a checkpoint do.
 std::int64_t picture_size(const TrainConfig& config) {
-  constexpr std::int64_t kUsual = 224;
-  const std::array<std::int64_t, 3> shape{3, kUsual, kUsual};
+  const std::int64_t usual = DatasetOptions().image_size;
+  const std::array<std::int64_t, 3> shape{3, usual, usual};
   const std::int64_t fit =
       fit_images(config.img_size, config.model, shape).size;
-  return fit > 0 ? fit : kUsual;
+  return fit > 0 ? fit : usual;
 }
 
 void open_named_data(const TrainConfig& config, OwnParts& parts) {
   // The split is the same for every seed of the run: runs can be compared.
-  DatasetOptions options{
-      .train = true,
-      .transform = transform_of(config),
-      .image_size = picture_size(config),
-      .split = {.val_share = config.val_split}};
-  parts.train_data = open_dataset(config.data, config.data_dir, options);
-  options.train = false;
-  options.transform = {};
-  parts.test_data = open_dataset(config.data, config.data_dir, options);
+  const auto [train, test] = open_dataset(
+      config.data,
+      config.data_dir,
+      {.transform = transform_of(config),
+       .image_size = picture_size(config),
+       .split = {.val_share = config.val_split}});
+  parts.train_data = train;
+  parts.test_data = test;
   parts.data_name = config.data;
 }
 
