@@ -11,12 +11,14 @@
 //   auto first = subset(rows, std::views::iota(0, 80));
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -236,9 +238,9 @@ template <class D, std::ranges::input_range Indices>
   requires std::integral<std::ranges::range_value_t<Indices>>
 auto subset(std::shared_ptr<D> data, Indices&& indices) {
   std::vector<std::int64_t> list;
-  for (const auto index : indices) {
-    list.push_back(static_cast<std::int64_t>(index));
-  }
+  std::ranges::transform(indices, std::back_inserter(list), [](auto index) {
+    return static_cast<std::int64_t>(index);
+  });
   if constexpr (std::derived_from<D, Dataset>) {
     return internal::part_of(std::move(data), std::move(list));
   } else {

@@ -32,6 +32,7 @@ struct Job {
 [[noreturn]] void on_error(png_structp png, png_const_charp message) {
   auto* job = static_cast<Job*>(png_get_error_ptr(png));
   std::strncpy(job->reason.data(), message, job->reason.size() - 1);
+  // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp): libpng's way
   longjmp(png_jmpbuf(png), 1);
 }
 
