@@ -10,6 +10,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/set.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/data/internal/buffer_pool.h"
 #include "lockstep/data/loader_options.h"
 
@@ -25,6 +26,10 @@ struct RawBatch {
   at::DataPtr targets = {};
   std::int64_t size = 0;
 };
+
+at::ScalarType type_of(const TargetFormat& format) {
+  return format.kind == TargetKind::kValues ? at::kFloat : at::kLong;
+}
 
 at::Tensor
 tensor_on(at::DataPtr memory, at::IntArrayRef sizes, at::ScalarType type) {
@@ -47,7 +52,7 @@ class Reader {
  public:
   Reader(const Dataset& dataset, const LoaderOptions& options)
       : dataset_(dataset),
-        has_targets_(dataset.num_classes() > 0),
+        format_(dataset.target_format()),
         shape_(dataset.sample_shape()),
         numel_(std::accumulate(
             shape_.begin(),
@@ -60,12 +65,13 @@ class Reader {
             batches_of(options),
             internal::pins(options)),
         targets_(
-            static_cast<std::uint64_t>(options.batch_size) *
-                sizeof(std::int64_t),
+            static_cast<std::uint64_t>(options.batch_size * format_.numel()) *
+                c10::elementSize(type_of(format_)),
             batches_of(options),
             internal::pins(options)) {}
 
   RawBatch read(std::span<const std::int64_t> indices, std::int64_t epoch);
+  [[nodiscard]] TargetRows rows_in(void* memory, std::size_t samples) const;
   // Made in the consumer's thread: workers never enter LibTorch.
   [[nodiscard]] Batch to_tensors(RawBatch raw) const;
 
@@ -77,12 +83,19 @@ class Reader {
   }
 
   const Dataset& dataset_;
-  bool has_targets_;
+  TargetFormat format_;
   std::vector<std::int64_t> shape_;
   std::int64_t numel_;
   internal::BufferPool images_;
   internal::BufferPool targets_;
 };
+
+TargetRows Reader::rows_in(void* memory, std::size_t samples) const {
+  const std::size_t count = samples * static_cast<std::size_t>(format_.numel());
+  return format_.kind == TargetKind::kValues
+             ? TargetRows(std::span(static_cast<float*>(memory), count))
+             : TargetRows(std::span(static_cast<std::int64_t*>(memory), count));
+}
 
 RawBatch Reader::read(
     std::span<const std::int64_t> indices,
@@ -92,14 +105,12 @@ RawBatch Reader::read(
       .images = images_.take(),
       .targets = targets_.take(),
       .size = std::ssize(indices)};
-  // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): raw memory
   dataset_.read(
       indices,
       epoch,
-      {reinterpret_cast<float*>(raw.images.get()),
+      {static_cast<float*>(raw.images.get()),
        size * static_cast<std::size_t>(numel_)},
-      {reinterpret_cast<std::int64_t*>(raw.targets.get()), size});
-  // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
+      rows_in(raw.targets.get(), size));
   return raw;
 }
 
@@ -108,13 +119,27 @@ Batch Reader::to_tensors(RawBatch raw) const {
   sizes.insert(sizes.end(), shape_.begin(), shape_.end());
   Batch batch;
   batch.images = tensor_on(std::move(raw.images), sizes, at::kFloat);
-  if (has_targets_) {
-    batch.targets = tensor_on(std::move(raw.targets), {raw.size}, at::kLong);
+  if (format_.kind != TargetKind::kNone) {
+    sizes.assign({raw.size});
+    sizes.insert(sizes.end(), format_.shape.begin(), format_.shape.end());
+    batch.targets = tensor_on(std::move(raw.targets), sizes, type_of(format_));
   }
   return batch;
 }
 
 } // namespace
+
+std::int64_t TargetFormat::numel() const {
+  return kind == TargetKind::kNone ? 0 : c10::multiply_integers(shape);
+}
+
+TargetFormat Dataset::target_format() const {
+  return {.kind = num_classes() > 0 ? TargetKind::kClasses : TargetKind::kNone};
+}
+
+std::string Dataset::sample_name(std::int64_t index) const {
+  return format("sample {}", index);
+}
 
 internal::ReadBatch Dataset::reader(const LoaderOptions& options) const {
   const auto reader = std::make_shared<Reader>(*this, options);

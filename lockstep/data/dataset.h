@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +27,9 @@ namespace lockstep {
 struct Batch {
   /// Shape: [N, C, H, W] float32, or [N, ...] for other samples.
   at::Tensor images = {};
-  /// Shape: [N] int64. Undefined for a dataset without targets.
+  /// Shape: [N, ...], as `Dataset::target_format` says: [N] int64 for one
+  /// class each, [N, H, W] int64 for masks, [N, K] float32 for values.
+  /// Undefined for a dataset without targets.
   at::Tensor targets = {};
 
   /// Units: samples.
@@ -39,23 +42,69 @@ struct Batch {
 template <>
 struct Structure<Batch> : Fields<&Batch::images, &Batch::targets> {};
 
+/// What the targets of samples are.
+enum class TargetKind {
+  kNone,
+  /// Numbers of classes, int64; below 0 and 255 in masks: not counted.
+  kClasses,
+  /// float32.
+  kValues
+};
+
+/// The target of one sample.
+struct TargetFormat {
+  TargetKind kind = TargetKind::kNone;
+  /// Without the batch dimension: {} for one number, {H, W} for a mask.
+  std::vector<std::int64_t> shape = {};
+
+  /// Numbers of one target; 0 without targets.
+  [[nodiscard]] std::int64_t numel() const;
+  friend bool operator==(const TargetFormat&, const TargetFormat&) = default;
+};
+
+/// Where the targets of some samples go, one after the other: classes to
+/// `classes`, values to `values`; what the format has not is empty.
+struct TargetRows {
+  TargetRows() = default;
+  // Implicit on purpose: a vector of numbers is passed as it is.
+  // NOLINTBEGIN(google-explicit-constructor)
+  TargetRows(std::span<std::int64_t> numbers) : classes(numbers) {}
+  TargetRows(std::vector<std::int64_t>& numbers) : classes(numbers) {}
+  TargetRows(std::span<float> numbers) : values(numbers) {}
+  TargetRows(std::vector<float>& numbers) : values(numbers) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  std::span<std::int64_t> classes = {};
+  std::span<float> values = {};
+};
+
 /// Numbered images. Threads: `read` may run in several threads at once.
 class Dataset : public BatchSource<Batch> {
  public:
   /// Shape of one sample without the batch dimension: {1, 28, 28}.
   [[nodiscard]] virtual std::vector<std::int64_t> sample_shape() const = 0;
-  /// Classes that targets count; 0 means that samples have no target.
+  /// Classes that targets count; 0: targets are no classes, or there are none.
   [[nodiscard]] virtual std::int64_t num_classes() const = 0;
+  /// By itself: the number of one class, if there are classes.
+  [[nodiscard]] virtual TargetFormat target_format() const;
+  /// Names of the classes, `num_classes` of them, or of the values; empty if
+  /// they have none.
+  [[nodiscard]] virtual std::vector<std::string> class_names() const {
+    return {};
+  }
+  /// For messages: the file a sample is from; by itself "sample 7".
+  [[nodiscard]] virtual std::string sample_name(std::int64_t index) const;
 
   /// Writes the samples `indices`, one after the other, to `images`, and their
   /// targets to `targets` (not touched without targets). Random transforms use
   /// only their seed, `epoch` and the index of the sample.
-  /// Units: `images` has indices.size() * (product of sample_shape()) floats.
+  /// Units: `images` has indices.size() * (product of sample_shape()) floats,
+  /// `targets` indices.size() * target_format().numel() numbers.
   virtual void read(
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
       std::span<float> images,
-      std::span<std::int64_t> targets) const = 0;
+      TargetRows targets) const = 0;
 
   [[nodiscard]] internal::ReadBatch reader(
       const LoaderOptions& options) const override;
@@ -77,7 +126,7 @@ class RandomDataset : public Dataset {
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
       std::span<float> images,
-      std::span<std::int64_t> targets) const override;
+      TargetRows targets) const override;
 
   /// Shape: [length, size] float32.
   [[nodiscard]] const at::Tensor& data() const {

@@ -47,7 +47,7 @@ class ImageDataset : public Dataset {
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
       std::span<float> images,
-      std::span<std::int64_t> targets) const override;
+      TargetRows targets) const override;
 
   /// The raw data.
   [[nodiscard]] const LabelledImages& images() const {

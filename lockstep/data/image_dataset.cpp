@@ -64,11 +64,11 @@ void ImageDataset::read(
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
     std::span<float> images,
-    std::span<std::int64_t> targets) const {
+    TargetRows targets) const {
   const auto labels = view(images_.labels);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     internal::check_index(indices[i], size());
-    targets[i] = labels[static_cast<std::size_t>(indices[i])];
+    targets.classes[i] = labels[static_cast<std::size_t>(indices[i])];
   }
   transform_.gather(view(images_.pixels), indices, epoch, images);
 }

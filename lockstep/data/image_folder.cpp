@@ -303,11 +303,16 @@ std::int64_t ImageFolder::num_classes() const {
   return std::ssize(classes_);
 }
 
+std::string ImageFolder::sample_name(std::int64_t index) const {
+  internal::check_index(index, size());
+  return samples_[static_cast<std::size_t>(index)].path;
+}
+
 void ImageFolder::read(
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
     std::span<float> images,
-    std::span<std::int64_t> targets) const {
+    TargetRows targets) const {
   const std::int64_t numel = transform_.shape().numel();
   std::vector<std::uint8_t> scratch;
   float* out = images.data();
@@ -319,7 +324,7 @@ void ImageFolder::read(
         read_image(sample.path, options_.decode, files_of(options_));
     transform_
         .apply(fitted(image, options_.size).data(), index, epoch, scratch, out);
-    targets[i] = sample.label;
+    targets.classes[i] = sample.label;
   }
 }
 

@@ -62,12 +62,13 @@ class ImageFolder : public Dataset {
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
       std::span<float> images,
-      std::span<std::int64_t> targets) const override;
+      TargetRows targets) const override;
 
-  /// Sorted, as Python sorts them: label i is classes()[i].
-  [[nodiscard]] const std::vector<std::string>& classes() const {
+  /// Sorted, as Python sorts them: label i is class_names()[i].
+  [[nodiscard]] std::vector<std::string> class_names() const override {
     return classes_;
   }
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override;
   [[nodiscard]] const std::vector<ImageSample>& samples() const {
     return samples_;
   }

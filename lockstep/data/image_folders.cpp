@@ -79,14 +79,14 @@ void check_classes(
     const ImageFolder& train,
     const ImageFolder& val,
     const std::string& path) {
-  if (train.classes() != val.classes()) {
+  if (train.class_names() != val.class_names()) {
     raise(
         {.code = ErrorCode::kMismatch,
          .op = "data.open",
          .message = format(
              "training and validation have different classes: {} and {}",
-             join(train.classes(), ", "),
-             join(val.classes(), ", ")),
+             join(train.class_names(), ", "),
+             join(val.class_names(), ", ")),
          .path = path,
          .detail = "E_CLASSES"});
   }
@@ -170,7 +170,7 @@ Folders split_folder(
     how.skip_bad_images = false; // those are out already
     return std::make_shared<ImageFolder>(
         std::move(samples),
-        whole->classes(),
+        whole->class_names(),
         std::move(how),
         whole->bad_images());
   };

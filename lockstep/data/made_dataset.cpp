@@ -28,11 +28,20 @@ class PartDataset : public Dataset {
   [[nodiscard]] std::int64_t num_classes() const override {
     return whole_->num_classes();
   }
+  [[nodiscard]] TargetFormat target_format() const override {
+    return whole_->target_format();
+  }
+  [[nodiscard]] std::vector<std::string> class_names() const override {
+    return whole_->class_names();
+  }
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override {
+    return whole_->sample_name(places(std::span(&index, 1), indices_).front());
+  }
   void read(
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
       std::span<float> images,
-      std::span<std::int64_t> targets) const override {
+      TargetRows targets) const override {
     whole_->read(places(indices, indices_), epoch, images, targets);
   }
 

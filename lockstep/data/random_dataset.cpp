@@ -45,7 +45,7 @@ void RandomDataset::read(
     std::span<const std::int64_t> indices,
     std::int64_t /*epoch*/,
     std::span<float> images,
-    std::span<std::int64_t> /*targets*/) const {
+    TargetRows /*targets*/) const {
   const std::int64_t width = data_.size(1);
   const auto* rows = data_.const_data_ptr<float>();
   float* out = images.data();

@@ -64,7 +64,7 @@ class ImageFolders : public testing::Test {
 
 TEST_F(ImageFolders, HaveTorchvisionsOrderAndPixels) {
   const auto data = image_folder(animals(), {.size = kSize});
-  EXPECT_THAT(data->classes(), ElementsAre("Dog", "cat", "\u732b"));
+  EXPECT_THAT(data->class_names(), ElementsAre("Dog", "cat", "\u732b"));
   EXPECT_THAT(data->sample_shape(), ElementsAre(3, kSize, kSize));
   std::vector<std::string> lines;
   for (const ImageSample& sample : data->samples()) {
@@ -181,7 +181,7 @@ TEST_F(ImageFolders, WithoutAValidationPartAreSplitWithinTrain) {
   }
   EXPECT_TRUE(holds_image_classes(scratch.path()));
   const auto [train, val] = image_folders(scratch.path(), {.size = kSize});
-  EXPECT_THAT(train->classes(), ElementsAre("a", "b"));
+  EXPECT_THAT(train->class_names(), ElementsAre("a", "b"));
   EXPECT_EQ(train->size(), 2);
   EXPECT_EQ(val->size(), 2);
 }

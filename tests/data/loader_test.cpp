@@ -47,7 +47,7 @@ class Numbers : public Dataset {
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
       std::span<float> images,
-      std::span<std::int64_t> targets) const override {
+      TargetRows targets) const override {
     ++reads;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] == bad_) {
@@ -55,7 +55,7 @@ class Numbers : public Dataset {
       }
       images[2 * i] = static_cast<float>(indices[i]);
       images[2 * i + 1] = static_cast<float>(epoch);
-      targets[i] = indices[i];
+      targets.classes[i] = indices[i];
     }
   }
   mutable std::atomic<int> reads = 0;

@@ -57,16 +57,34 @@ class OneImage : public Dataset {
       std::span<const std::int64_t> indices,
       std::int64_t /*epoch*/,
       std::span<float> images,
-      std::span<std::int64_t> targets) const override {
+      TargetRows targets) const override {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       std::ranges::copy(pixels_, images.subspan(pixels_.size() * i).begin());
-      targets[i] = indices[i] % 7;
+      targets.classes[i] = indices[i] % 7;
     }
   }
 
  private:
   std::vector<std::int64_t> shape_;
   Floats pixels_;
+};
+
+/// Masks whose pixels are their own numbers.
+class OneMask : public OneImage {
+ public:
+  OneMask(std::int64_t height, std::int64_t width)
+      : OneImage({1, height, width}, Floats(height * width)) {}
+  [[nodiscard]] TargetFormat target_format() const override {
+    const auto shape = sample_shape();
+    return {.kind = TargetKind::kClasses, .shape = {shape[1], shape[2]}};
+  }
+  void read(
+      std::span<const std::int64_t> /*indices*/,
+      std::int64_t /*epoch*/,
+      std::span<float> /*images*/,
+      TargetRows targets) const override {
+    std::iota(targets.classes.begin(), targets.classes.end(), 0);
+  }
 };
 
 Floats read_all(const Dataset& data, std::int64_t count) {
@@ -104,6 +122,26 @@ TEST(ResizedDataset, HasTheBitsOfPythonsInterpolate) {
   compare(fashion, 2);
   compare(noise, 1);
   EXPECT_EQ(expected, python.end());
+}
+
+TEST(ResizedDataset, MasksAreThoseOfNearestUpsampling) {
+  for (const auto& [height, width] : kSizes) {
+    const auto data = std::make_shared<ResizedDataset>(
+        std::make_shared<OneMask>(17, 40),
+        height,
+        width);
+    Loader loader(
+        std::static_pointer_cast<const Dataset>(data),
+        {.batch_size = 2});
+    loader.start_epoch(std::vector<std::int64_t>{0, 0}, 0);
+    const at::Tensor masks = loader.next()->targets;
+    const at::Tensor whole =
+        torch::arange(2 * 17 * 40, torch::kDouble).view({2, 1, 17, 40});
+    const at::Tensor expected =
+        at::upsample_nearest2d(whole, {height, width}).squeeze(1);
+    EXPECT_TRUE(masks.equal(expected.to(torch::kLong)))
+        << height << " x " << width;
+  }
 }
 
 TEST(ResizedDataset, KeepsSamplesAndTargetsInAnyNumberOfThreads) {

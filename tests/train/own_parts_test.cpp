@@ -41,14 +41,14 @@ class Points : public Dataset {
       std::span<const std::int64_t> indices,
       std::int64_t /*epoch*/,
       std::span<float> images,
-      std::span<std::int64_t> targets) const override {
+      TargetRows targets) const override {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const float x = static_cast<float>(indices[i]) / 32.0F - 1.0F;
       images[3 * i] = x;
       images[3 * i + 1] = x * x;
       images[3 * i + 2] = 1.0F;
       if (has_targets_) {
-        targets[i] = x > 0 ? 1 : 0;
+        targets.classes[i] = x > 0 ? 1 : 0;
       }
     }
   }

@@ -12,7 +12,8 @@
 namespace lockstep {
 
 /// Resizes what `source` reads, after its transforms: bilinear with antialias,
-/// in Python's bits (resize.h).
+/// in Python's bits (resize.h). Masks of classes are resized with the images,
+/// to the nearest pixel as torch's "nearest" has it; other targets stay.
 class ResizedDataset : public Dataset {
  public:
   /// Errors: throws kInvalidArgument (E_IMAGE_SIZE) if the samples are no
@@ -25,14 +26,23 @@ class ResizedDataset : public Dataset {
   [[nodiscard]] std::int64_t size() const override;
   [[nodiscard]] std::vector<std::int64_t> sample_shape() const override;
   [[nodiscard]] std::int64_t num_classes() const override;
+  /// A mask of the images' size gets their new one.
+  [[nodiscard]] TargetFormat target_format() const override;
+  [[nodiscard]] std::vector<std::string> class_names() const override;
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override;
   /// Errors: what `source` throws.
   void read(
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
       std::span<float> images,
-      std::span<std::int64_t> targets) const override;
+      TargetRows targets) const override;
 
  private:
+  [[nodiscard]] bool has_masks() const;
+  void resize_masks(
+      std::span<const std::int64_t> originals,
+      std::span<std::int64_t> masks) const;
+
   std::shared_ptr<const Dataset> source_;
   Resize resize_;
 };
