@@ -65,6 +65,8 @@ void read_env(const std::string& text, RunFacts& facts) {
   for (const auto& [key, value] : args.items()) {
     facts.args[key] = plain_text(value);
   }
+  facts.best_column = plain_text(env.value("best_by", json("")));
+  facts.is_lower_better = plain_text(env.value("better", json(""))) == "lower";
   facts.devices = plain_text(env.value("devices", json("")));
   facts.lockstep_version = plain_text(env.value("lockstep", json("")));
 }
@@ -86,30 +88,30 @@ void read_args(const std::string& text, RunFacts& facts) {
 }
 
 // As the trainer, which saves no epoch as the best whose losses are not finite.
-std::optional<double> best_accuracy(const CsvTable& table) {
-  auto accuracy = table.cells(train::kTestAccuracyColumn);
-  for (const std::string_view name :
-       {train::kTrainLossColumn,
-        train::kTestLossColumn,
-        train::kTestAccuracyColumn}) {
+std::optional<double>
+best_of(const CsvTable& table, std::string_view column, bool is_lower_better) {
+  std::optional<double> best;
+  const auto values = table.cells(column);
+  const auto is_usable = [&](std::string_view name, std::size_t row) {
     const auto cells = table.cells(name);
-    for (std::size_t row = 0; row < cells.size(); ++row) {
-      const auto& cell = cells[row];
-      if (cell && !std::isfinite(*cell)) {
-        accuracy[row].reset();
-      }
+    return row >= cells.size() || !cells[row] || std::isfinite(*cells[row]);
+  };
+  for (std::size_t row = 0; row < values.size(); ++row) {
+    if (!values[row] || !std::isfinite(*values[row]) ||
+        !is_usable(train::kTrainLossColumn, row) ||
+        !is_usable(train::kTestLossColumn, row)) {
+      continue;
+    }
+    const double value = *values[row];
+    if (!best || (is_lower_better ? value < *best : value > *best)) {
+      best = value;
     }
   }
-  // An empty one is less than a number.
-  const auto best = std::ranges::max_element(accuracy);
-  return best == accuracy.end() ? std::nullopt : *best;
+  return best;
 }
 
-std::optional<double> lowest(const CsvTable& table, std::string_view column) {
-  std::vector<double> losses = table.column(column);
-  std::erase_if(losses, [](double loss) { return !std::isfinite(loss); });
-  const auto best = std::ranges::min_element(losses);
-  return best == losses.end() ? std::nullopt : std::optional(*best);
+bool is_loss(std::string_view column) {
+  return column == train::kTestLossColumn || column == train::kTrainLossColumn;
 }
 
 void read_results(const std::string& text, RunFacts& facts) {
@@ -119,12 +121,17 @@ void read_results(const std::string& text, RunFacts& facts) {
   if (!epochs.empty() && epochs.back() >= 0 && epochs.back() <= kMaxEpochs) {
     facts.epochs_done = static_cast<std::int64_t>(epochs.back());
   }
-  facts.best_accuracy = best_accuracy(table);
-  if (table.column(train::kTestAccuracyColumn).empty()) {
+  const std::string_view by = facts.best_column;
+  facts.best_accuracy =
+      best_of(table, train::kTestAccuracyColumn, /*is_lower_better=*/false);
+  if (!by.empty() && !is_loss(by) && by != train::kTestAccuracyColumn) {
+    facts.best_metric = best_of(table, by, facts.is_lower_better);
+  } else if (!facts.best_accuracy) {
     const bool has_test = !table.column(train::kTestLossColumn).empty();
-    facts.best_loss = lowest(
+    facts.best_loss = best_of(
         table,
-        has_test ? train::kTestLossColumn : train::kTrainLossColumn);
+        has_test ? train::kTestLossColumn : train::kTrainLossColumn,
+        /*is_lower_better=*/true);
   }
   if (const auto losses = table.column(train::kTestLossColumn);
       !losses.empty()) {

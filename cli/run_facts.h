@@ -47,6 +47,12 @@ struct RunFacts {
   /// The lowest loss of the tests, or of the training in a run without tests:
   /// of runs that count no accuracy.
   std::optional<double> best_loss = {};
+  /// The column of results.csv that chooses the best epoch, "val_miou", and
+  /// whether the lowest is best; runs of older versions do not tell.
+  std::string best_column = {};
+  bool is_lower_better = false;
+  /// Of that column, where it is neither an accuracy nor a loss.
+  std::optional<double> best_metric = {};
   /// Loss of the last epoch's test.
   std::optional<double> last_loss = {};
   /// Units: seconds, over all epochs.

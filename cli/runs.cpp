@@ -68,6 +68,24 @@ std::string loss_text(const RunFacts& run) {
   return run.best_loss ? format("{:.4f}", *run.best_loss) : "-";
 }
 
+// "miou 0.7131" of "val_miou".
+std::string metric_text(const RunFacts& run) {
+  return run.best_metric
+             ? format(
+                   "{} {:.4f}",
+                   escape(
+                       run.best_column.substr(run.best_column.find('_') + 1),
+                       20),
+                   *run.best_metric)
+             : "-";
+}
+
+bool has_best_metrics(const std::vector<RunFacts>& runs) {
+  return std::ranges::any_of(runs, [](const RunFacts& run) {
+    return run.best_metric.has_value();
+  });
+}
+
 // Most runs are about accuracy; a column of dashes tells nothing.
 bool has_best_losses(const std::vector<RunFacts>& runs) {
   return std::ranges::any_of(runs, [](const RunFacts& run) {
@@ -123,6 +141,10 @@ std::string list_text(const std::vector<RunFacts>& runs) {
   if (has_losses) {
     rows[0].insert(rows[0].begin() + kAfterAccuracy, "best loss");
   }
+  const bool has_metrics = has_best_metrics(runs);
+  if (has_metrics) {
+    rows[0].insert(rows[0].begin() + kAfterAccuracy, "best metric");
+  }
   for (const RunFacts& run : runs) {
     rows.push_back(
         {escape(run.path, 60),
@@ -137,6 +159,10 @@ std::string list_text(const std::vector<RunFacts>& runs) {
     if (has_losses) {
       Cells& row = rows.back();
       row.insert(row.begin() + kAfterAccuracy, loss_text(run));
+    }
+    if (has_metrics) {
+      Cells& row = rows.back();
+      row.insert(row.begin() + kAfterAccuracy, metric_text(run));
     }
   }
   return aligned(rows);
@@ -187,6 +213,9 @@ std::string comparison_text(const std::vector<RunFacts>& runs) {
       row_of("devices", runs, [](const RunFacts& run) { return run.devices; }));
   rows.push_back(row_of("epochs", runs, epochs_text));
   rows.push_back(row_of("best Acc@1", runs, accuracy_text));
+  if (has_best_metrics(runs)) {
+    rows.push_back(row_of("best metric", runs, metric_text));
+  }
   if (has_best_losses(runs)) {
     rows.push_back(row_of("best loss", runs, loss_text));
   }
@@ -217,6 +246,8 @@ Json run_json(const RunFacts& run) {
       .set("epochs", run.epochs())
       .set("best_accuracy", number_or_null(run.best_accuracy))
       .set("best_loss", number_or_null(run.best_loss))
+      .set("best_by", run.best_column)
+      .set("best_metric", number_or_null(run.best_metric))
       .set("test_loss", number_or_null(run.last_loss))
       .set("seconds", number_or_null(run.seconds))
       .set("age_seconds", run.age)

@@ -82,25 +82,28 @@ train::Observers make_observers(
   return observers;
 }
 
+std::string best_text(const train::TrainResult& result) {
+  return result.best && train::is_accuracy(result.best_by)
+             ? format("best Acc@1 {:.3f}", *result.best)
+             : train::best_text(result.best_by, result.best);
+}
+
 void print_result(
     const train::TrainConfig& config,
     const train::TrainResult& result) {
-  // Lockstep's models and data have classes and a test.
+  // Lockstep's data have a test.
   const train::Score test = result.test.value_or(train::Score());
-  const double best = result.best_acc1.value_or(0.0);
-  const std::string text =
-      config.test_only ? format(
-                             "Acc@1 {:.3f} Acc@5 {:.3f} loss {:.4f}\n",
-                             test.top1.value_or(0.0),
-                             test.top5.value_or(0.0),
-                             test.loss)
-                       : format(
-                             "{} {}, {}, {}\n",
-                             result.epochs,
-                             result.epochs == 1 ? "epoch" : "epochs",
-                             best > 0 ? format("best Acc@1 {:.3f}", best)
-                                      : std::string("no best epoch"),
-                             result.folder);
+  const std::string text = config.test_only
+                               ? format(
+                                     "{} loss {:.4f}\n",
+                                     train::metrics_text(test.metrics),
+                                     test.loss)
+                               : format(
+                                     "{} {}, {}, {}\n",
+                                     result.epochs,
+                                     result.epochs == 1 ? "epoch" : "epochs",
+                                     best_text(result),
+                                     result.folder);
   print(text);
 }
 

@@ -57,8 +57,7 @@ int main() {
             {.model = std::make_shared<Net>(),
              .train_data = train,
              .test_data = test,
-             .loss = hinge,
-             .classifies = true},
+             .task = {.loss = hinge, .metrics = {lockstep::accuracy()}}},
         .parts = {number_part("starts", starts)}};
     Trainer trainer(config, options);
     std::cout << "start number " << ++starts << "\n"; // the file held 1 less

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/data/dataset.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -10,8 +11,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/set.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/buffer_pool.h"
+#include "lockstep/data/internal/check_classes.h"
 #include "lockstep/data/loader_options.h"
 
 namespace lockstep {
@@ -105,12 +108,16 @@ RawBatch Reader::read(
       .images = images_.take(),
       .targets = targets_.take(),
       .size = std::ssize(indices)};
+  const TargetRows rows = rows_in(raw.targets.get(), size);
   dataset_.read(
       indices,
       epoch,
       {static_cast<float*>(raw.images.get()),
        size * static_cast<std::size_t>(numel_)},
-      rows_in(raw.targets.get(), size));
+      rows);
+  if (format_.kind == TargetKind::kClasses) {
+    internal::check_classes(dataset_, indices, rows.classes);
+  }
   return raw;
 }
 

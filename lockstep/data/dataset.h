@@ -45,7 +45,7 @@ struct Structure<Batch> : Fields<&Batch::images, &Batch::targets> {};
 /// What the targets of samples are.
 enum class TargetKind {
   kNone,
-  /// Numbers of classes, int64; below 0 and 255 in masks: not counted.
+  /// Numbers of classes, int64. Not counted: -100, and 255 in masks.
   kClasses,
   /// float32.
   kValues
@@ -106,6 +106,8 @@ class Dataset : public BatchSource<Batch> {
       std::span<float> images,
       TargetRows targets) const = 0;
 
+  /// Errors of reading: kInvalidArgument (E_LABEL) for a target that is no
+  /// class, with the sample's name, and what `read` throws.
   [[nodiscard]] internal::ReadBatch reader(
       const LoaderOptions& options) const override;
 };

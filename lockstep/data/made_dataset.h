@@ -23,6 +23,7 @@
 #include <optional>
 #include <ranges>
 #include <span>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -145,7 +146,74 @@ std::shared_ptr<Dataset> part_of(
     std::shared_ptr<const Dataset> whole,
     std::vector<std::int64_t> indices);
 
+/// A batch as a trainer takes it: floating images as float32, targets as int64
+/// or float32.
+Batch to_batch(Batch batch);
+inline Batch to_batch(at::Tensor images) {
+  return to_batch(Batch{.images = std::move(images)});
+}
+inline Batch to_batch(std::tuple<at::Tensor, at::Tensor> batch) {
+  auto& [images, targets] = batch;
+  return to_batch(
+      Batch{.images = std::move(images), .targets = std::move(targets)});
+}
+
+/// What `as_dataset` has forgotten of a source.
+struct AnySource {
+  std::int64_t size = 0;
+  /// As `BatchSource::reader`; gives batches.
+  std::function<ReadBatch(const LoaderOptions& options)> reader = {};
+};
+
 } // namespace internal
+
+/// What samples do not tell.
+struct AsDatasetOptions {
+  /// Of targets that are numbers of classes.
+  std::int64_t num_classes = 0;
+  /// Empty, or one for each class.
+  std::vector<std::string> class_names = {};
+};
+
+namespace internal {
+
+std::shared_ptr<Dataset> dataset_of(
+    AnySource source,
+    const AsDatasetOptions& options);
+
+} // namespace internal
+
+/// The samples of `source` for a `Trainer`: images, or pairs of an image and
+/// its target, tensors or numbers. Whole numbers are classes, others values;
+/// the format is that of sample 0, which is read here.
+///   auto data = as_dataset(make_dataset(inputs, targets));
+/// Ownership: shares `source`. Errors: throws kInvalidArgument for a source
+/// without samples, and for names of another number than the classes; what
+/// reading throws.
+template <class D>
+  requires requires(const D& source) {
+    internal::to_batch(std::declval<typename D::BatchType>());
+  }
+std::shared_ptr<Dataset> as_dataset(
+    std::shared_ptr<D> source,
+    const AsDatasetOptions& options = {}) {
+  using B = typename D::BatchType;
+  const std::int64_t size = source->size();
+  auto reader = [source = std::move(source)](const LoaderOptions& loader) {
+    return internal::ReadBatch([source, read = source->reader(loader)](
+                                   std::span<const std::int64_t> indices,
+                                   std::int64_t epoch) {
+      const internal::GiveBatch give = read(indices, epoch);
+      return internal::GiveBatch([give](void* to) {
+        std::optional<B> batch;
+        give(&batch);
+        *static_cast<std::optional<Batch>*>(to) =
+            internal::to_batch(*std::move(batch));
+      });
+    });
+  };
+  return internal::dataset_of({size, std::move(reader)}, options);
+}
 
 /// Rows of one or more tensors, as those of Python's `TensorDataset`. A batch
 /// is a tensor, or a tuple of as many tensors.

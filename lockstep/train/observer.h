@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lockstep/metrics/metric.h"
 #include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::train {
@@ -24,28 +26,47 @@ struct Times {
   double system = 0.0;
 };
 
-/// Averages over a data set.
+/// What a metric says.
+struct MetricValue {
+  /// As the metric calls it: "top1".
+  std::string name = {};
+  /// NaN where nothing was counted.
+  double value = 0.0;
+};
+
+/// The value of that name; none if there is none, or nothing was counted.
+std::optional<double> find_metric(
+    std::span<const MetricValue> values,
+    std::string_view name);
+
+/// A data set's loss, and what the task's metrics say of it.
 struct Score {
   double loss = 0.0;
-  /// Units: percent; none with a loss of the program's own, whose targets need
-  /// not be classes (`OwnParts::classifies`).
-  std::optional<double> top1 = {};
-  std::optional<double> top5 = {};
+  /// In the metrics' order. Those of the training are the first metric's.
+  std::vector<MetricValue> metrics = {};
   /// Of this start of the program: an epoch that was interrupted counts from
   /// where it went on.
   double seconds = 0.0;
+
+  [[nodiscard]] std::optional<double> metric(std::string_view name) const {
+    return find_metric(metrics, name);
+  }
 };
 
-/// By what the best epoch is chosen: the highest accuracy or the lowest loss of
-/// the test, or, in a run without a test, the lowest loss of the training.
-enum class BestBy { kAccuracy, kTestLoss, kTrainLoss };
+/// By what the best epoch is chosen.
+struct BestBy {
+  /// Of results.csv: "val_top1", "val_miou", "val_loss", "train_loss".
+  std::string column{kTestLossColumn};
+  Better better = Better::kLower;
 
-/// Its column of results.csv: "val_top1", "val_loss", "train_loss".
-constexpr std::string_view best_column(BestBy by) {
-  return by == BestBy::kAccuracy   ? kTestAccuracyColumn
-         : by == BestBy::kTestLoss ? kTestLossColumn
-                                   : kTrainLossColumn;
-}
+  friend bool operator==(const BestBy&, const BestBy&) = default;
+};
+
+/// True for "val_top1", which scripts of Python call `best_acc1`.
+bool is_accuracy(const BestBy& by);
+
+/// "best Acc@1 87.31", "best val_loss 0.25"; "no best epoch" of none.
+std::string best_text(const BestBy& by, std::optional<double> best);
 
 /// How a run begins, or goes on.
 struct StartRecord {
@@ -54,7 +75,10 @@ struct StartRecord {
   /// This process among those of the run.
   int rank = 0;
   int ranks = 1;
-  BestBy best_by = BestBy::kAccuracy;
+  BestBy best_by = {};
+  /// What the task measures, in training (the first metric's) and in a test.
+  std::vector<MetricInfo> train_metrics = {};
+  std::vector<MetricInfo> test_metrics = {};
   /// "cpu", "cuda:0", once for every replica.
   std::vector<std::string> devices = {};
   /// The epoch that begins or goes on, of how many.
@@ -77,9 +101,8 @@ struct StepRecord {
   std::int64_t batches = 0;
   std::int64_t samples = 0;
   float loss = 0.0F;
-  /// Units: percent of the batch; none: as `Score`.
-  std::optional<double> top1 = {};
-  std::optional<double> top5 = {};
+  /// Of the batch: what the first metric says.
+  std::vector<MetricValue> metrics = {};
   /// The rate this step was made with.
   double lr = 0.0;
   /// From the end of the step before to that of this one, and the wait for its
@@ -107,13 +130,17 @@ struct EpochRecord {
   std::optional<Score> test = {};
   /// Whether it is the best one so far, and by what.
   bool is_best = false;
-  BestBy best_by = BestBy::kAccuracy;
+  BestBy best_by = {};
   /// The rate of the epoch's last step.
   double lr = 0.0;
   /// Of training, without the test.
   double images_per_second = 0.0;
   /// Of the whole epoch, its test included.
   Times times = {};
+
+  /// Of a column of results.csv that is a loss or a metric: "val_top1"; none if
+  /// it was not measured.
+  [[nodiscard]] std::optional<double> value(std::string_view column) const;
 };
 
 /// A checkpoint that is complete and on the disk.
@@ -129,12 +156,8 @@ struct CheckpointRecord {
 struct EndRecord {
   /// That are done.
   std::int64_t epochs = 0;
-  /// Units: percent; 0 before the first best epoch, none if another number
-  /// chooses the best.
-  std::optional<double> best_acc1 = {};
-  /// The lowest loss; none before the first best epoch, and where the accuracy
-  /// chooses.
-  std::optional<double> best_loss = {};
+  /// Of `StartRecord::best_by`; none before the first best epoch.
+  std::optional<double> best = {};
   Times times = {};
   bool was_stopped = false;
 };

@@ -19,7 +19,7 @@
 namespace lockstep::train {
 
 /// The parts of a run. A program gives a model and data: its own, or those that
-/// settings name (`named_parts`), as the command line does. A loss, an
+/// settings name (`named_parts`), as the command line does. A task, an
 /// optimizer and a schedule that are absent are made as the settings say. The
 /// run's files name parts of the program "own:" and their class; settings that
 /// they leave without effect are told in a warning.
@@ -31,12 +31,9 @@ struct OwnParts {
   std::shared_ptr<const Dataset> train_data = {};
   /// None, or one of no samples: no test. Alone only with `config.test_only`.
   std::shared_ptr<const Dataset> test_data = {};
-  LossFunction loss = {};
-  /// Of a `loss`: the targets are numbers of classes and the outputs have a
-  /// score for each, so that the accuracy is counted and chooses the best
-  /// epoch. Otherwise the lowest loss of the test does, or of the training if
-  /// there is no test. The settings' loss always classifies.
-  bool classifies = false;
+  /// Loss and metrics. None: as `config.task` and `config.metric` say
+  /// (`task_for`).
+  Task task = {};
   /// Over parameters of the model: one of Lockstep's, or `torch::optim`'s SGD,
   /// Adam, AdamW, RMSprop or Adagrad. The trainer makes its steps; checkpoints
   /// hold its state. Of one that makes its state at once (Adagrad) the model is
@@ -61,10 +58,6 @@ struct OwnParts {
   [[nodiscard]] bool has_test() const {
     return test_data != nullptr && test_data->size() > 0;
   }
-  [[nodiscard]] bool has_classes() const {
-    return !loss || classifies;
-  }
-  [[nodiscard]] BestBy best_by() const;
   /// The training data, or those of a test without any, which have their shape.
   [[nodiscard]] const std::shared_ptr<const Dataset>& first_data() const {
     return train_data == nullptr ? test_data : train_data;

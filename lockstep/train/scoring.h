@@ -2,41 +2,51 @@
 //
 // Sums of losses and hits, from steps to the averages of an epoch.
 //   Scoring scoring;
-//   const StepResult result(measure(loss, outputs, targets), samples);
+//   Scoring scoring(metrics);
+//   const StepResult result(measure(loss, outputs, targets, metrics), samples);
 //   scoring.add(result.read());
-//   Score score = scoring.score(seconds);
+//   Score score = scoring.score(metrics, seconds);
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
 
 #include "lockstep/distributed/process_group.h"
+#include "lockstep/metrics/metric.h"
 #include "lockstep/train/observer.h"
 
 namespace lockstep::train {
 
+/// What is measured of a batch.
+using Metrics = std::vector<std::shared_ptr<const Metric>>;
+/// Some of them.
+using MetricSpan = std::span<const std::shared_ptr<const Metric>>;
+
+/// All that they tell, in their order.
+std::vector<MetricInfo> infos_of(MetricSpan metrics);
+
 /// One batch in numbers.
 struct BatchScore {
   float loss = 0.0F;
-  /// Samples with the right class first, or among the first five (or all, if
-  /// there are fewer classes).
-  std::int64_t top1 = 0;
-  std::int64_t top5 = 0;
+  /// Of all metrics, one after the other.
+  std::vector<double> sums = {};
   std::int64_t samples = 0;
 };
 
-/// Shape: [3] float64 on the device of `outputs`: the loss, and how many
-/// samples have the right class first and among the first five. Loss [],
-/// outputs [N, classes], targets [N] int64. Other outputs or targets have no
-/// hits: both counts are 0, as they are if targets are no classes.
+/// Shape: [1 + sums] float64 on the device of `outputs`: the loss, which is [],
+/// and the metrics' sums.
+/// Errors: throws what the metrics throw.
 at::Tensor measure(
     const at::Tensor& loss,
     const at::Tensor& outputs,
     const at::Tensor& targets,
-    bool has_classes = true);
+    MetricSpan metrics);
 
 /// A batch's numbers on their way to the host, which need not wait for them
 /// before it queues the next batch. Threads: made and read by one thread.
@@ -58,18 +68,24 @@ class StepResult {
 
 /// Sums over batches; a plain value, so that a checkpoint can hold it.
 struct Scoring {
+  Scoring() = default;
+  explicit Scoring(MetricSpan metrics);
+
   /// Losses times samples.
   double loss = 0.0;
-  std::int64_t top1 = 0;
-  std::int64_t top5 = 0;
+  /// Of all metrics, one after the other.
+  std::vector<double> sums = {};
   std::int64_t samples = 0;
 
+  /// Errors: throws kInternal for sums of other metrics.
   void add(const BatchScore& batch);
+  /// As it was before the first batch.
+  void clear();
   /// The sums over all ranks. Errors: as `ProcessGroup::sum`.
   [[nodiscard]] Scoring over(const dist::ProcessGroup& group) const;
-  /// Averages over what was added; `seconds` is passed on. No accuracy without
-  /// classes.
-  [[nodiscard]] Score score(double seconds, bool has_classes = true) const;
+  /// What the metrics say of what was added; the loss is an average. `seconds`
+  /// is passed on. Errors: throws what the metrics throw.
+  [[nodiscard]] Score score(MetricSpan metrics, double seconds) const;
 
   friend bool operator==(const Scoring&, const Scoring&) = default;
 };

@@ -30,16 +30,9 @@
 #include "lockstep/tensor/rng.h"
 #include "lockstep/train/scoring.h"
 #include "lockstep/train/step_graphs.h"
+#include "lockstep/train/task.h"
 
 namespace lockstep::train {
-
-/// The number to be made small: [] of the outputs and the targets of a batch,
-/// both on the first device.
-using LossFunction = std::function<
-    at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
-
-/// Cross entropy, averaged over the batch.
-LossFunction cross_entropy(double label_smoothing = 0.0);
 
 struct StrategyOptions {
   /// At least one; the CPU named twice holds two replicas.
@@ -52,11 +45,7 @@ struct StrategyOptions {
   /// Of `update`, over parameters of the module; none: the program changes them
   /// itself. Ownership: as `OptimizerRef`.
   std::optional<OptimizerRef> optimizer = {};
-  LossFunction loss = cross_entropy();
-  /// Of a test; none: `loss`.
-  LossFunction test_loss = {};
-  /// Targets are numbers of classes: hits are counted. Off: none are.
-  bool has_classes = true;
+  Task task = classification();
   /// Forward and loss under an `Autocast` to it; none: as they are.
   std::optional<c10::ScalarType> autocast = {};
   /// Steps of a single CUDA device as CUDA graphs (step_graphs.h): what the
@@ -95,8 +84,8 @@ class Strategy {
   [[nodiscard]] virtual BucketLayout bucket_layout() {
     return {};
   }
-  [[nodiscard]] bool has_classes() const {
-    return options_.has_classes;
+  [[nodiscard]] const Task& task() const {
+    return options_.task;
   }
   /// Goes on with a saved one; before the first step.
   virtual void set_bucket_layout(const BucketLayout& /*layout*/) {}
@@ -127,6 +116,7 @@ class Strategy {
   class TestingMode;
   struct Outcome;
   /// Forward and loss.
+  /// Errors: throws kInvalidArgument (E_LOSS) for a loss that is no scalar.
   Outcome outcome(const Batch& batch, Pass pass);
   StepResult run(const Batch& batch, const StepGraphs::Work& work);
 

@@ -63,9 +63,9 @@ struct TrainResult {
   std::int64_t steps = 0;
   /// The last test; none in a run without one.
   std::optional<Score> test = {};
-  /// As `EndRecord`.
-  std::optional<double> best_acc1 = {};
-  std::optional<double> best_loss = {};
+  /// By what the best epoch was chosen, and its number; none before the first.
+  BestBy best_by = {};
+  std::optional<double> best = {};
   /// True if `should_stop` ended it.
   bool was_stopped = false;
   /// True if `folder` holds a checkpoint to go on from.

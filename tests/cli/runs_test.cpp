@@ -141,6 +141,27 @@ TEST_F(Runs, ShowsTheBestLossOfRunsWithoutAccuracy) {
   EXPECT_EQ(result[1]["best_loss"], 0.8);
 }
 
+TEST_F(Runs, ShowsWhatChoseTheBestEpoch) {
+  put("runs/mask/env.json",
+      R"({"args":{"epochs":3},"best_by":"val_miou","better":"higher"})");
+  put("runs/mask/results.csv",
+      "epoch,train_loss,val_loss,val_miou\n1,0.9,0.5,0.7\n2,0.8,0.6,0.25\n"
+      "3,0.7,nan,0.9\n");
+  put("runs/price/env.json",
+      R"({"args":{"epochs":2},"best_by":"val_mae","better":"lower"})");
+  put("runs/price/results.csv",
+      "epoch,train_loss,val_loss,val_mae\n1,0.9,0.5,12.5\n2,0.8,0.6,13\n");
+  EXPECT_THAT(run("--sort name").out, HasSubstr("miou 0.7000"));
+  EXPECT_THAT(
+      run("runs/mask runs/price").out,
+      HasSubstr("best metric  miou 0.7000  mae 12.5000"));
+  const json result = runs("runs/mask runs/price")["runs"];
+  EXPECT_EQ(result[0]["best_metric"], 0.7);
+  EXPECT_EQ(result[1]["best_metric"], 12.5);
+  EXPECT_EQ(result[1]["best_by"], "val_mae");
+  EXPECT_TRUE(result[1]["best_loss"].is_null());
+}
+
 TEST_F(Runs, SortsByWhatIsAskedFor) {
   const json best = runs("--sort accuracy")["runs"];
   EXPECT_EQ(best[0]["path"], "runs/a");

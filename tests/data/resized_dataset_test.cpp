@@ -6,6 +6,8 @@
 #include <cstring>
 #include <numeric>
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/upsample_nearest2d.h>
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
@@ -136,10 +138,10 @@ TEST(ResizedDataset, MasksAreThoseOfNearestUpsampling) {
     loader.start_epoch(std::vector<std::int64_t>{0, 0}, 0);
     const at::Tensor masks = loader.next()->targets;
     const at::Tensor whole =
-        torch::arange(2 * 17 * 40, torch::kDouble).view({2, 1, 17, 40});
+        at::arange(2 * 17 * 40, at::kDouble).view({2, 1, 17, 40});
     const at::Tensor expected =
         at::upsample_nearest2d(whole, {height, width}).squeeze(1);
-    EXPECT_TRUE(masks.equal(expected.to(torch::kLong)))
+    EXPECT_TRUE(masks.equal(expected.to(at::kLong)))
         << height << " x " << width;
   }
 }

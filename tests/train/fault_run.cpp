@@ -9,8 +9,10 @@
 #include <ATen/ops/full.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/metrics/metric.h"
 #include "lockstep/train/loop/cursor.h"
 #include "lockstep/train/observers/line_observer.h"
+#include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/observers/run_outputs.h"
 
 namespace lockstep::train {
@@ -62,7 +64,14 @@ class Loop {
       : run_(run),
         life_(life),
         witness_(std::make_shared<Witness>(life, options)),
-        outputs_({.fs = &fs, .log = witness_.get(), .observers = {witness_}}) {
+        outputs_(
+            {.fs = &fs,
+             .log = witness_.get(),
+             .results_header = results_header(
+                 infos_of(Metrics{accuracy()}),
+                 infos_of(Metrics{accuracy()})),
+             .observers = {witness_}}) {
+    cursor_.best_by = {.column = "val_top1", .better = Better::kHigher};
     const auto constant = [](std::string key) {
       return StatePart{
           .key = std::move(key),
@@ -98,7 +107,7 @@ class Loop {
 
   void end() {
     outputs_.finish();
-    outputs_.end({.epochs = cursor_.epoch, .best_acc1 = cursor_.best_acc1});
+    outputs_.end({.epochs = cursor_.epoch, .best = cursor_.best});
   }
 
  private:
@@ -127,10 +136,9 @@ class Loop {
         .step = cursor_.step,
         .samples = cursor_.total_samples,
         .train = {.seconds = 1.0},
-        .test = Score{.top1 = top1}};
+        .test = Score{.metrics = {{"top1", top1}}}};
     cursor_.finish_epoch();
-    const bool is_best = top1 > cursor_.best_acc1;
-    cursor_.best_acc1 = std::max(cursor_.best_acc1, top1);
+    const bool is_best = cursor_.take_best(record);
     outputs_.epoch(record);
     save(is_best);
   }

@@ -103,7 +103,7 @@ TEST_F(ForeignGroups, WithoutAScheduleGoOnToo) {
   RecordingLog log;
   const TrainResult result = train(config, {.log = &log});
   EXPECT_EQ(result.epochs, 2);
-  EXPECT_EQ(result.best_acc1, result.test.value().top1);
+  EXPECT_EQ(result.best, result.test.value().metric("top1"));
   EXPECT_THAT(
       log.lines[LogLevel::kInfo],
       Contains(

@@ -202,8 +202,9 @@ TEST_P(Layouts, GoesOnWithPythonsBits) {
   EXPECT_NEAR(seen->steps.front().lr, 0.005, 1e-15);
   EXPECT_EQ(result.epochs, 2);
   EXPECT_EQ(
-      result.best_acc1,
-      GetParam().best == kNone ? result.test->top1.value() : GetParam().best);
+      result.best,
+      GetParam().best == kNone ? result.test->metric("top1").value()
+                               : GetParam().best);
 }
 
 INSTANTIATE_TEST_SUITE_P(

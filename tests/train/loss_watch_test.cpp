@@ -62,7 +62,7 @@ TEST_F(LossWatchTest, TheLastGoodCheckpointStays) {
   // What the hint says.
   TrainConfig next = small("next");
   next.initial_checkpoint = error.path;
-  EXPECT_GT(train(next).best_acc1, 10.0);
+  EXPECT_GT(train(next).best, 10.0);
 }
 
 // One step of an epoch: the loss is a number, the weights after it are not.
@@ -91,7 +91,7 @@ TEST_F(LossWatchTest, AWarningPerEpochAndNoBest) {
   RecordingLog log;
   const TrainResult result = train(config, {.log = &log});
   EXPECT_EQ(result.epochs, 2);
-  EXPECT_EQ(result.best_acc1, 0.0);
+  EXPECT_FALSE(result.best);
   EXPECT_TRUE(result.has_checkpoint);
   EXPECT_FALSE(real_fs().stat(dir_ / "run/model_best.pth.tar"));
   EXPECT_THAT(
@@ -123,8 +123,9 @@ TEST_F(LossWatchTest, AnotherProcesssLossStopsThisOneToo) {
   const auto errors =
       dist::run_thread_ranks(2, [&](const dist::ProcessGroup& group) {
         OwnParts own = of_ranks[static_cast<std::size_t>(group.rank())];
-        own.classifies = true;
-        own.loss = [&](const at::Tensor& outputs, const at::Tensor& targets) {
+        own.task.metrics = {accuracy()};
+        own.task.loss = [&](const at::Tensor& outputs,
+                            const at::Tensor& targets) {
           const at::Tensor loss = cross_entropy()(outputs, targets);
           return group.rank() == 0 ? loss : loss * NAN;
         };

@@ -8,7 +8,9 @@
 #include "lockstep/train/observers/csv_observer.h"
 #include "lockstep/train/observers/json_observer.h"
 #include "lockstep/train/observers/line_observer.h"
+#include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/observers/run_log.h"
+#include "lockstep/train/scoring.h"
 
 namespace lockstep::train {
 namespace {
@@ -33,8 +35,7 @@ StepRecord step(std::int64_t epoch, std::int64_t batch) {
       .batches = 100,
       .samples = 64,
       .loss = 2.3012F,
-      .top1 = 25.0,
-      .top5 = 71.875,
+      .metrics = {{"top1", 25.0}, {"top5", 71.875}},
       .lr = 0.1,
       .seconds = 0.0625,
       .data_seconds = 0.001,
@@ -46,8 +47,15 @@ EpochRecord epoch(std::int64_t number) {
       .epoch = number,
       .step = 100 * number,
       .samples = 6400 * number,
-      .train = {.loss = 1.5, .top1 = 50.0, .top5 = 90.0, .seconds = 10.0},
-      .test = Score{.loss = 1.25, .top1 = 87.31, .top5 = 99.48, .seconds = 1.0},
+      .train =
+          {.loss = 1.5,
+           .metrics = {{"top1", 50.0}, {"top5", 90.0}},
+           .seconds = 10.0},
+      .test =
+          Score{
+              .loss = 1.25,
+              .metrics = {{"top1", 87.31}, {"top5", 99.48}},
+              .seconds = 1.0},
       .is_best = true,
       .lr = 0.1,
       .images_per_second = 640.0,
@@ -67,7 +75,12 @@ class CsvObserverTest : public ::testing::Test {
 };
 
 TEST_F(CsvObserverTest, WritesARowPerEpochAndPerInterval) {
-  CsvObserver observer(files_, "run", /*log_interval=*/60);
+  const std::vector<MetricInfo> metrics = infos_of(Metrics{accuracy()});
+  CsvObserver observer(
+      files_,
+      "run",
+      results_header(metrics, metrics),
+      /*log_interval=*/60);
   for (std::int64_t i = 0; i < 100; ++i) {
     observer.on_step(step(1, i));
   }
@@ -78,9 +91,10 @@ TEST_F(CsvObserverTest, WritesARowPerEpochAndPerInterval) {
       "100,1,2.3012,0.1\n");
   EXPECT_EQ(
       get("results.csv"),
-      std::string(kResultsHeader) +
-          "\n1,100,6400,1.5,50.0,1.25,87.31,99.48,0.1,640.0,11.000,20.250,"
-          "0.250\n");
+      "epoch,step,samples,train_loss,train_top1,val_loss,val_top1,val_top5,lr,"
+      "images_per_s,epoch_s,user_s,system_s\n"
+      "1,100,6400,1.5,50.0,1.25,87.31,99.48,0.1,640.0,11.000,20.250,"
+      "0.250\n");
 }
 
 TEST_F(CsvObserverTest, JsonLinesHoldTheSameNumbers) {

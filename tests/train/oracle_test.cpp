@@ -121,7 +121,7 @@ TEST_F(OracleTest, PythonLoadsTheWholeStateOfARun) {
       test::run_python(
           "train_checkpoint.py",
           {dir_ / "run/checkpoint.pth.tar"}),
-      format("2 mlp {} 0.05 2\n", shortest(*result.best_acc1)));
+      format("2 mlp {} 0.05 2\n", shortest(*result.best)));
 }
 
 } // namespace

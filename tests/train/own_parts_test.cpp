@@ -90,7 +90,7 @@ class OwnPartsTest : public TrainerFixture {
         .model = std::make_shared<Net>(),
         .train_data = std::make_shared<Points>(64),
         .test_data = std::make_shared<Points>(64),
-        .loss = std::move(loss)};
+        .task = {.loss = std::move(loss)}};
   }
   Error refused(const TrainConfig& config, const OwnParts& own) {
     try {
@@ -116,10 +116,11 @@ TEST_F(OwnPartsTest, DataWithoutTestDataAreNotTestedOnOthers) {
   const TrainResult result =
       train(config("run"), {.log = &log, .observers = {seen}, .own = own});
   EXPECT_FALSE(result.test);
-  EXPECT_FALSE(result.best_acc1);
+  EXPECT_FALSE(result.best);
   for (const EpochRecord& epoch : seen->epochs) {
     EXPECT_FALSE(epoch.test);
-    EXPECT_GT(epoch.train.top1, 0.0) << "classes of the training are counted";
+    EXPECT_GT(epoch.train.metric("top1"), 0.0)
+        << "classes of the training are counted";
   }
   EXPECT_THAT(
       log.lines[LogLevel::kInfo],
@@ -165,7 +166,7 @@ TEST_F(OwnPartsTest, DataWithoutTargetsNeedALossOfTheirOwn) {
   own.train_data = std::make_shared<Points>(64, /*has_targets=*/false);
   own.test_data = nullptr;
   EXPECT_EQ(refused(config("run"), own).detail, "E_OWN_PARTS");
-  own.loss = [](const at::Tensor& outputs, const at::Tensor& targets) {
+  own.task.loss = [](const at::Tensor& outputs, const at::Tensor& targets) {
     EXPECT_FALSE(targets.defined());
     return outputs.square().mean();
   };
@@ -180,17 +181,17 @@ TEST_F(OwnPartsTest, AnOwnLossHasNoAccuracyAndItsLowestIsTheBest) {
       {.log = &log,
        .observers = {seen, std::make_shared<LineObserver>(log, 50)},
        .own = parts(squares)});
-  EXPECT_FALSE(result.best_acc1);
-  EXPECT_FALSE(result.test.value().top1);
+  EXPECT_FALSE(result.best);
+  EXPECT_FALSE(result.test.value().metric("top1"));
   for (const StepRecord& step : seen->steps) {
-    EXPECT_FALSE(step.top1 || step.top5);
+    EXPECT_TRUE(step.metrics.empty());
   }
   const auto best =
       std::ranges::min_element(seen->epochs, {}, [](const EpochRecord& e) {
         return e.test.value().loss;
       });
   EXPECT_TRUE(best->is_best);
-  EXPECT_EQ(result.best_loss, best->test->loss);
+  EXPECT_EQ(result.best, best->test->loss);
   const ckpt::Value file = checkpoint("run", kBestFile);
   EXPECT_EQ(*file.find("epoch")->as_int(), best->epoch);
   EXPECT_EQ(*file.find("best_val_loss")->as_float(), best->test->loss);
@@ -217,12 +218,10 @@ TEST_F(OwnPartsTest, AnOwnLossOfClassesCountsThem) {
       parts([](const at::Tensor& outputs, const at::Tensor& targets) {
         return torch::multi_margin_loss(outputs, targets);
       });
-  own.classifies = true;
+  own.task.metrics = {accuracy()};
   const TrainResult result = train(config("run"), {.own = own});
-  EXPECT_GT(result.best_acc1, 40.0);
-  EXPECT_EQ(
-      *(*checkpoint("run").find("best_acc1")).as_float(),
-      result.best_acc1);
+  EXPECT_GT(result.best, 40.0);
+  EXPECT_EQ(*(*checkpoint("run").find("best_acc1")).as_float(), result.best);
 }
 
 TEST_F(OwnPartsTest, TheBestLossGoesOnWithTheRun) {
@@ -235,14 +234,14 @@ TEST_F(OwnPartsTest, TheBestLossGoesOnWithTheRun) {
   half.resume = half.output;
   RecordingLog log;
   const auto resumed = train(half, {.log = &log, .own = parts(squares)});
-  EXPECT_EQ(resumed.best_loss, straight.best_loss);
+  EXPECT_EQ(resumed.best, straight.best);
   EXPECT_EQ(
       get("run", "checkpoint.pth.tar"),
       get("whole", "checkpoint.pth.tar"));
   // Another best: said, and begun fresh.
   half.epochs = 4;
   OwnParts other = parts(squares);
-  other.classifies = true;
+  other.task.metrics = {accuracy()};
   train(half, {.log = &log, .own = other});
   EXPECT_THAT(
       log.lines[LogLevel::kWarning],

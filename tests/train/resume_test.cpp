@@ -248,7 +248,7 @@ TEST_F(ResumeTest, ATestAsksForNoSchedule) {
   config.epochs = 4;
   EXPECT_EQ(refused(config).detail, "E_SCHEDULE_END");
   config.test_only = true;
-  EXPECT_GT(train(config).test->top1, 10.0);
+  EXPECT_GT(train(config).test->metric("top1"), 10.0);
 }
 
 // Saved by an older version, which had fewer columns.
@@ -364,12 +364,15 @@ TEST_F(ResumeTest, ATrainerRunsOnceAndChecksItsSettings) {
   EXPECT_THAT(refused(config).message, HasSubstr("--log-interval"));
 }
 
-TEST(Measure, CountsSamplesOfTheBatchWhateverTheOutputs) {
-  const at::Tensor loss = at::ones({});
-  EXPECT_EQ(
-      StepResult(measure(loss, at::ones({4, 3}), {}), 2).read().samples,
-      2);
-  EXPECT_EQ(StepResult(measure(loss, at::ones({}), {}), 2).read().top1, 0);
+TEST(Measure, WithoutMetricsTheOutputsMayBeAnything) {
+  const at::Tensor loss = at::full({}, 2.5);
+  for (const at::Tensor& outputs : {at::ones({4, 3}), at::ones({})}) {
+    const BatchScore score =
+        StepResult(measure(loss, outputs, /*targets=*/{}, {}), 2).read();
+    EXPECT_EQ(score.loss, 2.5F);
+    EXPECT_EQ(score.samples, 2);
+    EXPECT_TRUE(score.sums.empty());
+  }
 }
 
 TEST(RunFilesOnAFullDisk, RowsThatWereDroppedAreNotCounted) {

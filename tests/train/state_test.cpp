@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The small parts below the trainer.
+#include <limits>
+
 #include <ATen/ops/arange.h>
 #include <ATen/ops/rand.h>
 #include <gmock/gmock.h>
@@ -9,6 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/samplers.h"
 #include "lockstep/distributed/group/thread_ranks.h"
+#include "lockstep/metrics/metric.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/train/loop/cursor.h"
@@ -163,37 +166,102 @@ TEST(SnapshotBuffer, IsACopyThatKeepsSharing) {
   EXPECT_EQ(*copy.find("list")->elements()->back().as_int(), 5);
 }
 
+Cursor counting_accuracy() {
+  return {
+      .sums = Scoring(Metrics{accuracy()}),
+      .best_by = {.column = "val_top1", .better = Better::kHigher}};
+}
+
 TEST(Cursor, CountsAndComesBack) {
-  Cursor cursor;
+  Cursor cursor = counting_accuracy();
   cursor.count(8, 1, 12);
-  cursor.sums.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8});
+  cursor.sums.add({.loss = 2.0F, .sums = {3, 4, 8, 0}, .samples = 8});
   cursor.count(8, 1, 12); // filled up with samples that were read before
-  cursor.sums.add({.loss = 1.0F, .top1 = 1, .top5 = 2, .samples = 4});
+  cursor.sums.add({.loss = 1.0F, .sums = {1, 2, 4, 0}, .samples = 4});
   EXPECT_EQ(cursor.samples, 12);
-  EXPECT_EQ(cursor.sums.score(0).loss, 20.0 / 12);
+  const Score score = cursor.sums.score(Metrics{accuracy()}, 0);
+  EXPECT_EQ(score.loss, 20.0 / 12);
+  EXPECT_EQ(score.metric("top1"), 100.0 * 4 / 12);
+  EXPECT_EQ(score.metric("top5"), 50.0);
   RunState state;
   state.add(cursor_parts(cursor, /*group=*/{}));
   const ckpt::Value saved = state.save();
-  Cursor other;
+  Cursor other = counting_accuracy();
   RunState again;
   again.add(cursor_parts(other, /*group=*/{}));
   again.load(saved);
   EXPECT_EQ(other, cursor);
+  // Inside an epoch its sums are those of other metrics.
+  Cursor without;
+  without.best_by = cursor.best_by;
+  RunState third;
+  third.add(cursor_parts(without, /*group=*/{}));
+  try {
+    third.load(saved);
+    ADD_FAILURE() << "no error";
+  } catch (const Exception& exception) {
+    EXPECT_THAT(
+        exception.error().message,
+        HasSubstr("begun with other metrics"));
+  }
+}
+
+TEST(Cursor, ReadsTheSumsOfOlderCheckpoints) {
+  Cursor cursor = counting_accuracy();
+  RunState state;
+  state.add(cursor_parts(cursor, /*group=*/{}));
+  const auto whole = [](std::int64_t number) { return ckpt::Value(number); };
+  state.load(ckpt::Value::dict(
+      {{"epoch", whole(2)},
+       {"best_acc1", ckpt::Value(75.0)},
+       {"cursor",
+        ckpt::Value::dict(
+            {{"batch", whole(1)},
+             {"samples", whole(8)},
+             {"total_samples", whole(32)},
+             {"loss_sum", ckpt::Value(16.0)},
+             {"top1_sum", whole(3)},
+             {"top5_sum", whole(4)},
+             {"summed", whole(8)},
+             {"lr", ckpt::Value(0.1)}})}}));
+  EXPECT_EQ(cursor.best, 75.0);
+  EXPECT_EQ(cursor.sums.score(Metrics{accuracy()}, 0).metric("top1"), 37.5);
+}
+
+TEST(Cursor, TheBestIsTheHighestOrTheLowestAsTheMetricSays) {
+  const auto epoch = [](double loss, double miou) {
+    return EpochRecord{
+        .train = {.loss = 1},
+        .test = Score{.loss = loss, .metrics = {{"miou", miou}}}};
+  };
+  Cursor highest{.best_by = {"val_miou", Better::kHigher}};
+  EXPECT_TRUE(highest.take_best(epoch(1, 0.0)));
+  EXPECT_TRUE(highest.take_best(epoch(2, 0.5)));
+  EXPECT_FALSE(highest.take_best(epoch(1, 0.4)));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(highest.take_best(epoch(1, nan))) << "nothing was counted";
+  EXPECT_FALSE(highest.take_best(epoch(nan, 0.9)));
+  EXPECT_EQ(highest.best_text(), "best val_miou 0.5");
+  Cursor lowest{.best_by = {"val_loss", Better::kLower}};
+  EXPECT_TRUE(lowest.take_best(epoch(2, 0)));
+  EXPECT_TRUE(lowest.take_best(epoch(1, 0)));
+  EXPECT_FALSE(lowest.take_best(epoch(1.5, 0)));
 }
 
 TEST(Cursor, SumsOfAllRanksComeBackOnOne) {
   const auto errors =
       dist::run_thread_ranks(2, [](const dist::ProcessGroup& group) {
-        Cursor cursor;
+        Cursor cursor = counting_accuracy();
         cursor.count(8, 2, 100);
-        cursor.sums.add({.loss = 2.0F, .top1 = 3, .top5 = 4, .samples = 8});
+        cursor.sums.add({.loss = 2.0F, .sums = {3, 4, 8, 0}, .samples = 8});
         EXPECT_EQ(cursor.samples, 16);
         RunState state;
         state.add(cursor_parts(cursor, group));
         const ckpt::Value saved = state.save();
-        cursor = {};
+        cursor = counting_accuracy();
         state.load(saved);
         EXPECT_EQ(cursor.sums.samples, group.rank() == 0 ? 16 : 0);
+        EXPECT_EQ(cursor.sums.sums[0], group.rank() == 0 ? 6 : 0);
         EXPECT_EQ(cursor.samples, 16);
       });
   EXPECT_THAT(errors, Each(IsEmpty()));

@@ -226,13 +226,14 @@ TEST_P(StepGraphsTest, AFailureOfTheLossIsTheCallersAndPasses) {
   const auto how = make_strategy(
       trained,
       {.devices = {device_},
-       .loss =
-           [&](const at::Tensor& outputs, const at::Tensor& targets) {
-             if (fails) {
-               throw std::runtime_error("not today");
-             }
-             return cross_entropy()(outputs, targets);
-           },
+       .task =
+           {.loss =
+                [&](const at::Tensor& outputs, const at::Tensor& targets) {
+                  if (fails) {
+                    throw std::runtime_error("not today");
+                  }
+                  return cross_entropy()(outputs, targets);
+                }},
        .cuda_graphs = true});
   const auto given = batches({8, 8, 8, 8});
   how->step(given[0]);

@@ -37,6 +37,8 @@ double to_real(std::string_view key, const ckpt::Value& value) {
   return *number;
 }
 
+constexpr std::string_view kMetricSums = "metric_sums";
+
 /// One number of the dict `cursor`, and where it goes.
 struct Field {
   std::string_view key = {};
@@ -50,8 +52,6 @@ std::vector<Field> fields_of(Cursor& cursor) {
       {.key = "samples", .count = &cursor.samples},
       {.key = "total_samples", .count = &cursor.total_samples},
       {.key = "loss_sum", .real = &cursor.sums.loss},
-      {.key = "top1_sum", .count = &cursor.sums.top1},
-      {.key = "top5_sum", .count = &cursor.sums.top5},
       {.key = "summed", .count = &cursor.sums.samples},
       {.key = "lr", .real = &cursor.lr}};
 }
@@ -64,7 +64,43 @@ ckpt::Value save_fields(Cursor cursor) {
         field.count != nullptr ? ckpt::Value(*field.count)
                                : ckpt::Value(*field.real));
   }
+  ckpt::List sums;
+  for (const double sum : cursor.sums.sums) {
+    sums.items.emplace_back(sum);
+  }
+  dict.items.emplace_back(kMetricSums, ckpt::Value(std::move(sums)));
   return dict;
+}
+
+/// Sums of metrics, for an epoch that goes on: they must be of as many.
+void load_sums(const ckpt::Value& saved, Cursor& cursor) {
+  const ckpt::Value* const list = saved.find(kMetricSums);
+  std::vector<double> sums;
+  if (list != nullptr && list->as_list() != nullptr) {
+    for (const ckpt::Value& sum : list->as_list()->items) {
+      sums.push_back(to_real(kMetricSums, sum));
+    }
+  } else if (saved.find("top1_sum") != nullptr) { // before there were others
+    for (const char* key : {"top1_sum", "top5_sum", "summed"}) {
+      sums.push_back(to_real(key, *saved.find(key)));
+    }
+    sums.push_back(0.0); // labels that were no class
+  }
+  if (sums.size() == cursor.sums.sums.size()) {
+    cursor.sums.sums = std::move(sums);
+  } else if (cursor.batch > 0) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.resume",
+         .message = format(
+             "the epoch was begun with other metrics: the checkpoint has {} "
+             "sums of them, the run {}",
+             sums.size(),
+             cursor.sums.sums.size()),
+         .hint = "go on with the same --task, or from a checkpoint after an "
+                 "epoch",
+         .detail = "E_BAD_STATE"});
+  }
 }
 
 void load_fields(const ckpt::Value& saved, Cursor& cursor) {
@@ -84,6 +120,7 @@ void load_fields(const ckpt::Value& saved, Cursor& cursor) {
       *field.real = to_real(field.key, *value);
     }
   }
+  load_sums(saved, read);
   cursor = read;
 }
 
@@ -105,64 +142,46 @@ void Cursor::finish_epoch() {
   ++epoch;
   batch = 0;
   samples = 0;
-  sums = {};
+  sums.clear();
 }
 
 bool Cursor::take_best(const EpochRecord& record) {
-  if (!is_finite(record)) {
+  const std::optional<double> value = record.value(best_by.column);
+  // An accuracy of 0 is what scripts save before the first test.
+  if (!value || !is_finite(record) || (is_accuracy(best_by) && *value == 0)) {
     return false;
   }
-  if (best_by == BestBy::kAccuracy) {
-    const double accuracy = record.test.value_or(Score()).top1.value_or(0.0);
-    const bool is_best = accuracy > best_acc1;
-    best_acc1 = std::max(best_acc1, accuracy);
-    return is_best;
-  }
-  const double loss = best_by == BestBy::kTestLoss
-                          ? record.test.value_or(Score()).loss
-                          : record.train.loss;
-  const bool is_best = !best_loss || loss < *best_loss;
-  best_loss = is_best ? loss : *best_loss;
+  const bool is_best =
+      !best ||
+      (best_by.better == Better::kHigher ? *value > *best : *value < *best);
+  best = is_best ? value : best;
   return is_best;
 }
 
 std::string Cursor::best_text() const {
-  if (best_by == BestBy::kAccuracy) {
-    return best_acc1 > 0 ? format("best Acc@1 {}", shortest(best_acc1))
-                         : "no best epoch";
-  }
-  return best_loss
-             ? format("best {} {}", best_column(best_by), shortest(*best_loss))
-             : "no best epoch";
+  return lockstep::train::best_text(best_by, best);
 }
 
 namespace {
 
 StatePart best_part(Cursor& cursor) {
-  if (cursor.best_by == BestBy::kAccuracy) {
-    return {
-        .key = "best_acc1",
-        .save =
-            [&cursor](ValueBuilder&) { return ckpt::Value(cursor.best_acc1); },
-        .load =
-            [&cursor](const ckpt::Value& saved) {
-              cursor.best_acc1 = to_real("best_acc1", saved);
-            },
-        .if_missing = IfMissing::kWarn};
-  }
-  const std::string key = format("best_{}", best_column(cursor.best_by));
+  const bool is_number = is_accuracy(cursor.best_by);
+  const std::string key =
+      is_number ? "best_acc1" : format("best_{}", cursor.best_by.column);
   return {
       .key = key,
       .save =
-          [&cursor](ValueBuilder&) {
-            return cursor.best_loss ? ckpt::Value(*cursor.best_loss)
-                                    : ckpt::Value();
+          [&cursor, is_number](ValueBuilder&) {
+            return cursor.best ? ckpt::Value(*cursor.best)
+                   : is_number ? ckpt::Value(0.0)
+                               : ckpt::Value();
           },
       .load =
-          [&cursor, key](const ckpt::Value& saved) {
-            cursor.best_loss = saved.is_none()
-                                   ? std::nullopt
-                                   : std::optional(to_real(key, saved));
+          [&cursor, key, is_number](const ckpt::Value& saved) {
+            const bool is_none =
+                saved.is_none() || (is_number && to_real(key, saved) == 0);
+            cursor.best =
+                is_none ? std::nullopt : std::optional(to_real(key, saved));
           },
       .if_missing = IfMissing::kWarn};
 }
@@ -198,7 +217,7 @@ std::vector<StatePart> cursor_parts(
            [&cursor, group](const ckpt::Value& saved) {
              load_fields(saved, cursor);
              if (group.rank() != 0) {
-               cursor.sums = {};
+               cursor.sums.clear();
              }
            },
        .if_missing = IfMissing::kIgnore}};

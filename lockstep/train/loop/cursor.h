@@ -29,12 +29,10 @@ struct Cursor {
   /// The rate of the last step.
   double lr = 0.0;
   /// What chooses the best epoch; the program says it, not the checkpoint.
-  BestBy best_by = BestBy::kAccuracy;
-  /// Units: percent; the best test accuracy so far.
-  double best_acc1 = 0.0;
-  /// The lowest loss so far, of the test or of the training; none before the
-  /// first epoch whose losses are finite.
-  std::optional<double> best_loss = {};
+  BestBy best_by = {};
+  /// The best number so far; none before the first epoch whose losses are
+  /// finite.
+  std::optional<double> best = {};
 
   /// Counts a step of `ranks` ranks, of which this one had a batch of `size`,
   /// in an epoch of `epoch_samples`. Its score is added to `sums` once it is
@@ -53,11 +51,11 @@ struct Cursor {
 
 /// `epoch` and `best_acc1`, as Python's scripts write them, and `step` and
 /// `cursor`, which a checkpoint may lack: it was taken after an epoch then.
-/// Where a loss chooses the best epoch, `best_val_loss` or `best_train_loss` (a
-/// number, or None) is there instead of `best_acc1`; it begins fresh, with a
-/// warning, in a run that goes on from a checkpoint of another best.
-/// Errors of loading: throws kMismatch for what is no number.
-/// Ownership: borrow `cursor`, whose `best_by` is set.
+/// Where another number than val_top1 chooses the best epoch, `best_` and its
+/// column (`best_val_miou`, `best_val_loss`: a number, or None) is there
+/// instead of `best_acc1`; it begins fresh, with a warning, in a run that goes
+/// on from a checkpoint of another best. Errors of loading: throws kMismatch
+/// for what is no number. Ownership: borrow `cursor`, whose `best_by` is set.
 std::vector<StatePart> cursor_parts(
     Cursor& cursor,
     const dist::ProcessGroup& group);

@@ -61,11 +61,18 @@ void seed_generators(std::uint64_t seed, std::span<const c10::Device> devices) {
   }
 }
 
+/// Classes, or values where targets are those.
+std::int64_t outputs_for(const Dataset& data) {
+  const TargetFormat format = data.target_format();
+  return format.kind == TargetKind::kValues ? format.numel()
+                                            : data.num_classes();
+}
+
 /// `size`: that of the images, 0 if they stay as they are.
 ModelOptions options_for(const Dataset& data, std::int64_t size) {
   const std::vector<std::int64_t> shape = data.sample_shape();
   ModelOptions options{
-      .num_classes = data.num_classes(),
+      .num_classes = outputs_for(data),
       .in_channels = shape.front()};
   if (shape.size() == 3) {
     options.image_height = size > 0 ? size : shape[1];

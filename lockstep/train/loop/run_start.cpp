@@ -17,10 +17,32 @@
 namespace lockstep::train {
 namespace {
 
+/// Finds the task, and gives the settings its names.
+void decide_task(RunStart& start, TrainConfig& config, const OwnParts& own) {
+  if (own.task.is_empty()) {
+    start.task = task_for(
+        *own.first_data(),
+        config.task,
+        config.metric,
+        config.label_smoothing);
+    config.task = start.task.name;
+  } else {
+    start.task = own.task;
+    start.task.best = config.metric == "auto" ? own.task.best : config.metric;
+  }
+  start.best_by = start.task.best_by(own.has_test());
+  config.metric =
+      start.best_by.column.substr(start.best_by.column.find('_') + 1);
+}
+
 /// Where a run stands that goes on; the beginning for null.
-Cursor
-cursor_of(const Resumption* from, const TrainConfig& config, BestBy best_by) {
-  Cursor cursor{.best_by = best_by};
+Cursor cursor_of(
+    const Resumption* from,
+    const TrainConfig& config,
+    const RunStart& start) {
+  Cursor cursor{
+      .sums = Scoring(start.task.train_metrics()),
+      .best_by = start.best_by};
   if (from != nullptr) {
     RunState state;
     state.add(cursor_parts(cursor, /*group=*/{}));
@@ -80,10 +102,11 @@ RunStart decide(TrainConfig given, const TrainerOptions& options) {
   TrainConfig config = with_own_names(checked_flags(std::move(given)), own);
   config.amp = decided_amp(config); // ranks compare it, and the run keeps it
   RunStart start;
+  decide_task(start, config, own);
   start.resumption = options.resumption ? options.resumption
                                         : find_resumption(*options.fs, config);
   const Resumption* const from = start.checkpoint();
-  const Cursor cursor = cursor_of(from, config, own.best_by());
+  const Cursor cursor = cursor_of(from, config, start);
   refuse_different_decisions(
       decision_text(
           from,

@@ -13,6 +13,7 @@
 #include "lockstep/train/resume.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/step/image_fit.h"
+#include "lockstep/train/task.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::train {
@@ -26,6 +27,9 @@ struct RunStart {
   /// Where the run goes on; nothing if it begins.
   std::optional<Resumption> resumption = {};
   ImageFit images = {};
+  /// The program's, or the one that the settings name.
+  Task task = {};
+  BestBy best_by = {};
   /// The settings that differ from the checkpoint's.
   std::vector<StartLine> lines = {};
 

@@ -213,7 +213,7 @@ void warn_of_choices(
     setup.lines.push_back(
         {.level = LogLevel::kWarning, .text = std::move(text)});
   };
-  if (own.loss && config.label_smoothing != 0) {
+  if (!own.task.is_empty() && config.label_smoothing != 0) {
     warn("--label-smoothing has no effect on a loss of the program's own");
   }
   if (own.data_name.empty() && config.augment != "none") {
@@ -291,9 +291,7 @@ Setup set_up(const RunStart& start, const TrainerOptions& options) {
        .group = setup.group,
        .optimizer =
            own.optimizer ? own.optimizer : named_optimizer(setup, start),
-       .loss = own.loss ? own.loss : cross_entropy(config.label_smoothing),
-       .test_loss = own.loss ? own.loss : cross_entropy(),
-       .has_classes = own.has_classes(),
+       .task = start.task,
        .autocast =
            config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt,
        .cuda_graphs = config.cuda_graphs});

@@ -93,11 +93,12 @@ std::vector<StartLine> start_lines(
            run.setup.test_samples,
            folder)}};
   lines.insert(lines.end(), run.setup.lines.begin(), run.setup.lines.end());
-  if (run.cursor.best_by != BestBy::kAccuracy) {
+  if (const BestBy& by = run.cursor.best_by; !is_accuracy(by)) {
     lines.push_back(
         {.text = format(
-             "no accuracy is counted: the best epoch is that of the lowest {}",
-             best_column(run.cursor.best_by))});
+             "the best epoch is that of the {} {}",
+             by.better == Better::kHigher ? "highest" : "lowest",
+             by.column)});
   }
   if (!run.from) {
     if (!run.config.resume.empty()) {
@@ -124,13 +125,15 @@ StartRecord start_record(const StartingRun& run, const std::string& folder) {
       .rank = run.setup.group.rank(),
       .ranks = run.setup.group.size(),
       .best_by = run.cursor.best_by,
+      .train_metrics = infos_of(run.setup.strategy->task().train_metrics()),
+      .test_metrics = infos_of(run.setup.strategy->task().metrics),
       .epoch = run.cursor.epoch + 1,
       .epochs = run.config.epochs,
       .step = run.cursor.step,
       .samples = run.cursor.samples,
       .train = run.cursor.sums.score(
-          /*seconds=*/0,
-          run.own.has_classes())};
+          run.setup.strategy->task().train_metrics(),
+          /*seconds=*/0)};
   for (const c10::Device& device : run.setup.devices) {
     record.devices.push_back(device.str());
   }

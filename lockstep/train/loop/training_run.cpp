@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/loop/training_run.h"
 
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/train/loop/rank_settings.h"
+#include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/sample_order.h"
 #include "lockstep/train/state_parts.h"
@@ -27,20 +27,18 @@ SharedStep shared(
     const BatchScore& own,
     bool shall_stop,
     const dist::ProcessGroup& group) {
-  std::array<double, 5> sums{
+  std::vector<double> sums{
       static_cast<double>(own.loss) * static_cast<double>(own.samples),
-      static_cast<double>(own.top1),
-      static_cast<double>(own.top5),
       static_cast<double>(own.samples),
       shall_stop ? 1.0 : 0.0};
+  constexpr std::ptrdiff_t kBeforeMetrics = 3;
+  sums.insert(sums.end(), own.sums.begin(), own.sums.end());
   group.sum(sums);
-  return {
-      .batch =
-          {.loss = sums[0],
-           .top1 = static_cast<std::int64_t>(sums[1]),
-           .top5 = static_cast<std::int64_t>(sums[2]),
-           .samples = static_cast<std::int64_t>(sums[3])},
-      .shall_stop = sums[4] > 0};
+  SharedStep all{.shall_stop = sums[2] > 0};
+  all.batch.loss = sums[0];
+  all.batch.samples = static_cast<std::int64_t>(sums[1]);
+  all.batch.sums.assign(sums.begin() + kBeforeMetrics, sums.end());
+  return all;
 }
 
 } // namespace
@@ -63,12 +61,16 @@ TrainingRun::TrainingRun(const RunStart& start, const TrainerOptions& options)
           {.fs = options.fs,
            .group = options.group,
            .log = options.log,
+           .results_header = results_header(
+               infos_of(task().train_metrics()),
+               infos_of(task().metrics)),
            .observers = options.observers}),
       loss_watch_(config_, group_, [this] {
         return outputs_.settled_checkpoint();
       }) {
   refuse_different_data(setup_.train_samples, setup_.test_samples, group_);
-  cursor_.best_by = own_.best_by();
+  cursor_.best_by = start.best_by;
+  cursor_.sums = Scoring(task().train_metrics());
   list_state(options.parts);
   resume(start);
 }
@@ -116,14 +118,11 @@ TrainResult TrainingRun::run() {
   outputs_.start(start_record(starting(), outputs_.folder()));
   train_all();
   outputs_.finish();
-  if (cursor_.best_by == BestBy::kAccuracy) {
-    result_.best_acc1 = cursor_.best_acc1;
-  }
-  result_.best_loss = cursor_.best_loss;
+  result_.best_by = cursor_.best_by;
+  result_.best = cursor_.best;
   outputs_.end(
       {.epochs = cursor_.epoch,
-       .best_acc1 = result_.best_acc1,
-       .best_loss = result_.best_loss,
+       .best = cursor_.best,
        .times = of_all_ranks(watch.times(), group_),
        .was_stopped = result_.was_stopped});
   result_.folder = outputs_.folder();
@@ -248,10 +247,9 @@ void TrainingRun::finish_step() {
   cursor_.sums.add(score);
   const SharedStep all = shared(score, should_stop_(), group_);
   record.samples = all.batch.samples;
-  const Score averages = all.batch.score(/*seconds=*/0, own_.has_classes());
+  Score averages = all.batch.score(task().train_metrics(), /*seconds=*/0);
   record.loss = static_cast<float>(averages.loss);
-  record.top1 = averages.top1;
-  record.top5 = averages.top5;
+  record.metrics = std::move(averages.metrics);
   record.seconds = step_watch_.seconds();
   record.epoch_seconds = epoch_watch_.seconds();
   step_watch_ = {};
@@ -264,8 +262,8 @@ void TrainingRun::finish_step() {
 
 void TrainingRun::finish_epoch(std::int64_t samples) {
   const Score train = cursor_.sums.over(group_).score(
-      epoch_watch_.seconds(),
-      own_.has_classes());
+      task().train_metrics(),
+      epoch_watch_.seconds());
   EpochRecord record{
       .epoch = cursor_.epoch + 1,
       .step = cursor_.step,

@@ -59,6 +59,9 @@ class TrainingRun {
   void save(bool is_best);
   [[nodiscard]] std::optional<Score> test();
   [[nodiscard]] bool is_epoch_done() const;
+  [[nodiscard]] const Task& task() const {
+    return setup_.strategy->task();
+  }
 
   const TrainConfig config_;
   /// As the run folder says.

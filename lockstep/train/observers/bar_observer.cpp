@@ -11,7 +11,7 @@ void BarObserver::on_start(const StartRecord& record) {
   epochs_ = record.epochs;
   counted_ = static_cast<double>(record.samples);
   loss_ = record.train.loss * counted_;
-  right_ = record.train.top1.value_or(0.0) / 100.0 * counted_;
+  right_ = record.train.metric("top1").value_or(0.0) / 100.0 * counted_;
 }
 
 void BarObserver::on_step(const StepRecord& record) {
@@ -30,13 +30,13 @@ void BarObserver::on_step(const StepRecord& record) {
   samples_ += record.samples;
   counted_ += count;
   loss_ += record.loss * count;
-  right_ += record.top1.value_or(0.0) / 100.0 * count;
+  const auto top1 = find_metric(record.metrics, "top1");
+  right_ += top1.value_or(0.0) / 100.0 * count;
   line_->update(
       {.done = record.batch + 1,
        .samples = samples_,
        .loss = loss_ / counted_,
-       .accuracy =
-           record.top1 ? std::optional(right_ / counted_) : std::nullopt});
+       .accuracy = top1 ? std::optional(right_ / counted_) : std::nullopt});
   if (record.batch + 1 == record.batches) {
     line_->finish();
   }

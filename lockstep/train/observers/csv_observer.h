@@ -6,6 +6,8 @@
 // runs give equal files up to the time columns.
 #pragma once
 
+#include <string>
+
 #include "lockstep/train/observer.h"
 #include "lockstep/train/run/run_files.h"
 #include "lockstep/train/settings/run_names.h"
@@ -15,11 +17,13 @@ namespace lockstep::train {
 /// Appends to both files. Rows are written at once: a reader sees them live.
 class CsvObserver final : public Observer {
  public:
-  /// Opens both in `folder`. Ownership: `files` must outlive the observer.
+  /// Opens both in `folder`; `results_header` as `metric_row.h` makes it.
+  /// Ownership: `files` must outlive the observer.
   /// Errors: throws kIo.
   CsvObserver(
       RunFiles& files,
       const std::string& folder,
+      std::string results_header,
       std::int64_t log_interval);
 
   void on_step(const StepRecord& record) override;
@@ -27,6 +31,7 @@ class CsvObserver final : public Observer {
 
  private:
   std::int64_t log_interval_;
+  std::string header_;
   RunFile& results_;
   RunFile& steps_;
 };

@@ -25,14 +25,26 @@ report::Curve curve_of(
   return curve;
 }
 
+std::string title_of(const MetricInfo& info) {
+  const std::string name = info.name == "top1"   ? "Accuracy"
+                           : info.name == "top5" ? "Top-5 accuracy"
+                                                 : info.name;
+  return info.unit.empty() ? name : format("{} ({})", name, info.unit);
+}
+
 } // namespace
 
 CurvesObserver::CurvesObserver(RunFiles& files, std::string folder)
     : files_(files), folder_(std::move(folder)) {}
 
+void CurvesObserver::on_start(const StartRecord& record) {
+  metrics_ =
+      record.test_metrics.empty() ? record.train_metrics : record.test_metrics;
+}
+
 void CurvesObserver::on_epoch(const EpochRecord& /*record*/) {
   const CsvTable table(files_.read(format("{}/{}", folder_, kResultsFile)));
-  using Names = std::vector<std::pair<std::string, std::string_view>>;
+  using Names = std::vector<std::pair<std::string, std::string>>;
   std::vector<report::Panel> panels;
   const auto add = [&](std::string title, const Names& names) {
     report::Panel panel{.title = std::move(title)};
@@ -46,10 +58,16 @@ void CurvesObserver::on_epoch(const EpochRecord& /*record*/) {
       panels.push_back(std::move(panel));
     }
   };
-  add("Loss", {{"train", kTrainLossColumn}, {"test", kTestLossColumn}});
-  add("Accuracy (%)",
-      {{"train", kTrainAccuracyColumn}, {"test", kTestAccuracyColumn}});
-  add("Learning rate", {{"last step", kRateColumn}});
+  const auto add_pair = [&](std::string title, std::string_view name) {
+    add(std::move(title),
+        {{"train", format("{}{}", kTrainPrefix, name)},
+         {"test", format("{}{}", kTestPrefix, name)}});
+  };
+  add_pair("Loss", kLossName);
+  for (const MetricInfo& info : metrics_) {
+    add_pair(title_of(info), info.name);
+  }
+  add("Learning rate", {{"last step", std::string(kRateColumn)}});
   files_.replace(
       format("{}/{}", folder_, kCurvesFile),
       report::draw_curves(base_name(folder_), "epoch", panels));

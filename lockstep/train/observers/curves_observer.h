@@ -4,13 +4,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lockstep/train/observer.h"
 #include "lockstep/train/run/run_files.h"
 
 namespace lockstep::train {
 
-/// Draws loss, accuracy and learning rate anew after every epoch, with the
+/// Draws loss, metrics and learning rate anew after every epoch, with the
 /// epochs of earlier starts.
 class CurvesObserver final : public Observer {
  public:
@@ -18,11 +19,13 @@ class CurvesObserver final : public Observer {
   /// Ownership: `files` must outlive the observer.
   CurvesObserver(RunFiles& files, std::string folder);
 
+  void on_start(const StartRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
 
  private:
   RunFiles& files_;
   std::string folder_;
+  std::vector<MetricInfo> metrics_;
 };
 
 } // namespace lockstep::train

@@ -131,7 +131,9 @@ ordered_json describe(const StartRecord& record) {
       {"threads", at::get_num_threads()},
       {"devices", record.devices},
       {"ranks", record.ranks},
-      {"best_by", std::string(best_column(record.best_by))}};
+      {"best_by", record.best_by.column},
+      {"better",
+       record.best_by.better == Better::kHigher ? "higher" : "lower"}};
   const std::vector<c10::Device> devices(
       record.devices.begin(),
       record.devices.end());

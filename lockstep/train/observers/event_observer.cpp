@@ -1,44 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/observers/event_observer.h"
 
-#include <array>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "lockstep/train/observers/metric_row.h"
+#include "lockstep/base/strings.h"
 
 namespace lockstep::train {
 namespace {
 
-/// What TensorBoard calls a column of a row.
-struct Tag {
-  std::string_view tag = {};
-  std::string_view column = {};
-};
+/// A number and what TensorBoard calls it.
+using Points = EventObserver::Points;
 
-constexpr std::array kStepTags{
-    Tag{"Loss/batch", "loss"},
-    Tag{"LearningRate", kRateColumn}};
-constexpr std::array kEpochTags{
-    Tag{"Loss/train", kTrainLossColumn},
-    Tag{"Loss/test", kTestLossColumn},
-    Tag{"Accuracy/train", kTrainAccuracyColumn},
-    Tag{"Accuracy/test", kTestAccuracyColumn},
-    Tag{"Accuracy/test top 5", "val_top5"},
-    Tag{"ImagesPerSecond", "images_per_s"}};
+// Top-1 and top-5 have had these names since before there were other metrics.
+std::string tag_of(std::string_view metric, std::string_view part) {
+  return metric == "top1"   ? format("Accuracy/{}", part)
+         : metric == "top5" ? format("Accuracy/{} top 5", part)
+                            : format("{}/{}", metric, part);
+}
 
 /// What was not measured has no point.
-std::vector<report::Scalar> points_of(
-    const MetricRow& row,
-    std::span<const Tag> tags) {
-  std::vector<report::Scalar> points;
-  for (const auto& [tag, column] : tags) {
-    if (const auto number = row.number(column)) {
-      points.push_back({.tag = tag, .value = static_cast<float>(*number)});
+void add_score(Points& points, const Score& score, std::string_view part) {
+  points.emplace_back(format("Loss/{}", part), score.loss);
+  for (const MetricValue& metric : score.metrics) {
+    if (!std::isnan(metric.value)) {
+      points.emplace_back(tag_of(metric.name, part), metric.value);
     }
   }
-  return points;
 }
 
 } // namespace
@@ -65,20 +55,31 @@ void EventObserver::on_start(const StartRecord& record) {
 
 void EventObserver::on_step(const StepRecord& record) {
   if (record.is_logged(log_interval_)) {
-    add(record.step, points_of(row_of(record), kStepTags));
+    add(record.step,
+        {{"Loss/batch", record.loss}, {"LearningRate", record.lr}});
   }
 }
 
 void EventObserver::on_epoch(const EpochRecord& record) {
-  add(record.step, points_of(row_of(record), kEpochTags));
+  Points points;
+  add_score(points, record.train, "train");
+  if (record.test) {
+    add_score(points, *record.test, "test");
+  }
+  points.emplace_back("ImagesPerSecond", record.images_per_second);
+  add(record.step, points);
 }
 
-void EventObserver::add(
-    std::int64_t step,
-    std::span<const report::Scalar> scalars) {
-  if (events_ != nullptr) {
-    files_.report(events_->add(step, scalars));
+void EventObserver::add(std::int64_t step, const Points& points) {
+  if (events_ == nullptr) {
+    return;
   }
+  std::vector<report::Scalar> scalars;
+  scalars.reserve(points.size());
+  for (const auto& [tag, value] : points) {
+    scalars.push_back({.tag = tag, .value = static_cast<float>(value)});
+  }
+  files_.report(events_->add(step, scalars));
 }
 
 } // namespace lockstep::train

@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/report/event_file.h"
 #include "lockstep/train/observer.h"
@@ -17,6 +19,9 @@ namespace lockstep::train {
 /// steps that come again.
 class EventObserver final : public Observer {
  public:
+  /// Numbers and their tags.
+  using Points = std::vector<std::pair<std::string, double>>;
+
   /// Ownership: `fs` and `files` must outlive the observer.
   EventObserver(
       FileSystem& fs,
@@ -30,7 +35,7 @@ class EventObserver final : public Observer {
   void on_epoch(const EpochRecord& record) override;
 
  private:
-  void add(std::int64_t step, std::span<const report::Scalar> scalars);
+  void add(std::int64_t step, const Points& points);
 
   FileSystem& fs_;
   RunFiles& files_;

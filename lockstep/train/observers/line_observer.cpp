@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/observers/line_observer.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "lockstep/base/strings.h"
 #include "lockstep/train/observers/stopwatch.h"
 
@@ -18,7 +21,40 @@ std::string position(std::int64_t batch, std::int64_t batches) {
   return format("[{}/{}]", now, total);
 }
 
+// "top1", "top5".
+bool is_accuracy_name(std::string_view name) {
+  return name.starts_with("top") && name.size() > 3;
+}
+
 } // namespace
+
+void LineObserver::Meters::add(
+    const std::vector<MetricValue>& values,
+    std::int64_t samples) {
+  for (const MetricValue& value : values) {
+    auto meter = std::ranges::find(
+        metrics,
+        value.name,
+        &std::pair<std::string, Meter>::first);
+    if (meter == metrics.end()) {
+      meter = metrics.emplace(metrics.end(), value.name, Meter());
+    }
+    if (!std::isnan(value.value)) {
+      meter->second.add(value.value, samples);
+    }
+  }
+}
+
+std::string LineObserver::Meters::metrics_text() const {
+  std::string text;
+  for (const auto& [name, meter] : metrics) {
+    text += format(
+        "{}: {}  ",
+        is_accuracy_name(name) ? "acc" + name.substr(3) : name,
+        meter.text());
+  }
+  return text;
+}
 
 bool is_observed_line(std::string_view line) {
   return line.starts_with(kEpoch) || line.starts_with(kTest);
@@ -32,8 +68,12 @@ void LineObserver::on_start(const StartRecord& record) {
   meters_ = {};
   if (record.samples > 0) {
     meters_.loss.start(record.train.loss, record.samples);
-    meters_.top1.start(record.train.top1.value_or(0.0), record.samples);
-    meters_.top5.start(record.train.top5.value_or(0.0), record.samples);
+    for (const MetricValue& metric : record.train.metrics) {
+      meters_.metrics.emplace_back(metric.name, Meter());
+      if (!std::isnan(metric.value)) {
+        meters_.metrics.back().second.start(metric.value, record.samples);
+      }
+    }
   }
 }
 
@@ -46,8 +86,7 @@ void LineObserver::on_step(const StepRecord& record) {
   ++steps_;
   samples_ += record.samples;
   meters_.loss.add(record.loss, record.samples);
-  meters_.top1.add(record.top1.value_or(0.0), record.samples);
-  meters_.top5.add(record.top5.value_or(0.0), record.samples);
+  meters_.add(record.metrics, record.samples);
   meters_.time.add(record.seconds);
   meters_.data.add(record.data_seconds);
   if (!record.is_logged(log_interval_)) {
@@ -66,11 +105,7 @@ void LineObserver::on_step(const StepRecord& record) {
           format("{:.6g}", record.lr),
           rate(record.epoch_seconds),
           meters_.loss.text(),
-          record.top1 ? format(
-                            "acc1: {}  acc5: {}  ",
-                            meters_.top1.text(),
-                            meters_.top5.text())
-                      : std::string(),
+          meters_.metrics_text(),
           meters_.time.average(),
           meters_.data.average()));
   steps_ = 0;
@@ -101,13 +136,23 @@ void LineObserver::on_epoch(const EpochRecord& record) {
   }
 }
 
+std::string metrics_text(std::span<const MetricValue> metrics) {
+  std::vector<std::string> parts;
+  for (const MetricValue& metric : metrics) {
+    const bool is_percent = is_accuracy_name(metric.name);
+    parts.push_back(format(
+        "{} {}",
+        is_percent ? "Acc@" + metric.name.substr(3) : metric.name,
+        is_percent ? format("{:.3f}", metric.value)
+                   : format("{:.6g}", metric.value)));
+  }
+  return join(parts, " ");
+}
+
 std::string test_text(const Score& test) {
-  return test.top1 ? format(
-                         "{}Acc@1 {:.3f} Acc@5 {:.3f}",
-                         kTest,
-                         *test.top1,
-                         test.top5.value_or(0.0))
-                   : format("{}loss {:.6g}", kTest, test.loss);
+  return test.metrics.empty()
+             ? format("{}loss {:.6g}", kTest, test.loss)
+             : format("{}{}", kTest, metrics_text(test.metrics));
 }
 
 void LineObserver::on_end(const EndRecord& record) {

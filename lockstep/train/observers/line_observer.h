@@ -9,8 +9,11 @@
 // rate.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/log_sink.h"
 #include "lockstep/train/observer.h"
@@ -21,7 +24,11 @@ namespace lockstep::train {
 /// Whether a line of a log is one that a `LineObserver` writes.
 bool is_observed_line(std::string_view line);
 
-/// "Test:  Acc@1 87.310 Acc@5 99.480"; "Test:  loss 0.25" without accuracy.
+/// "Acc@1 87.310 Acc@5 99.480", "miou 0.713 dice 0.82".
+std::string metrics_text(std::span<const MetricValue> metrics);
+
+/// "Test:  Acc@1 87.310 Acc@5 99.480", "Test:  miou 0.713 dice 0.82"; "Test:
+/// loss 0.25" without metrics.
 std::string test_text(const Score& test);
 
 /// Writes a line for every logged step, two for every epoch (one without a
@@ -43,10 +50,14 @@ class LineObserver final : public Observer {
   /// What the lines of one epoch average.
   struct Meters {
     Meter loss;
-    Meter top1;
-    Meter top5;
+    /// By the metrics' names.
+    std::vector<std::pair<std::string, Meter>> metrics;
     Meter time;
     Meter data;
+
+    void add(const std::vector<MetricValue>& values, std::int64_t samples);
+    /// "acc1: 25.0000 (24.1200)  ".
+    [[nodiscard]] std::string metrics_text() const;
   };
 
   LogSink& log_;

@@ -12,28 +12,28 @@ namespace lockstep::train {
 namespace {
 
 template <class T>
-decltype(Metric::value) known(const std::optional<T>& value) {
-  return value ? decltype(Metric::value)(*value) : std::monostate();
+decltype(Cell::value) known(const std::optional<T>& value) {
+  return value ? decltype(Cell::value)(*value) : std::monostate();
 }
 
-std::string cell_of(const Metric& metric) {
+std::string text_of(const Cell& cell) {
   return std::visit(
       [&](const auto& value) -> std::string {
         using T = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<T, std::monostate>) {
           return {};
         } else if constexpr (std::is_floating_point_v<T>) {
-          return metric.pattern.empty()
+          return cell.pattern.empty()
                      ? shortest(value)
-                     : vformat(metric.pattern, std::array{FormatArg(value)});
+                     : vformat(cell.pattern, std::array{FormatArg(value)});
         } else {
           return format("{}", value);
         }
       },
-      metric.value);
+      cell.value);
 }
 
-Json json_of(const Metric& metric) {
+Json json_of(const Cell& cell) {
   return std::visit(
       [](const auto& value) -> Json {
         using T = std::decay_t<decltype(value)>;
@@ -43,35 +43,34 @@ Json json_of(const Metric& metric) {
           return {value};
         }
       },
-      metric.value);
+      cell.value);
 }
 
 } // namespace
 
-const Metric& MetricRow::find(std::string_view name) const {
-  const auto found = std::ranges::find(metrics_, name, &Metric::name);
-  LOCKSTEP_CHECK(found != metrics_.end());
-  return *found;
-}
-
 std::string MetricRow::cells(std::string_view header) const {
-  std::vector<std::string> cells;
+  std::vector<std::string> texts;
   for (const std::string& column : split(header, ',')) {
-    cells.push_back(cell_of(find(column)));
+    const auto found = std::ranges::find(cells_, column, &Cell::name);
+    texts.push_back(found == cells_.end() ? std::string() : text_of(*found));
   }
-  return join(cells, ",");
+  return join(texts, ",");
 }
 
 Json MetricRow::to_json(std::string_view event) const {
   Json line = Json::object();
   line.set("event", event);
-  for (const Metric& metric : metrics_) {
-    line.set(metric.name, json_of(metric));
+  for (const Cell& cell : cells_) {
+    line.set(cell.name, json_of(cell));
   }
   return line;
 }
 
 std::optional<double> MetricRow::number(std::string_view name) const {
+  const auto found = std::ranges::find(cells_, name, &Cell::name);
+  if (found == cells_.end()) {
+    return std::nullopt;
+  }
   return std::visit(
       [](const auto& value) -> std::optional<double> {
         using T = std::decay_t<decltype(value)>;
@@ -82,44 +81,84 @@ std::optional<double> MetricRow::number(std::string_view name) const {
           return std::nullopt;
         }
       },
-      find(name).value);
+      found->value);
+}
+
+namespace {
+
+// Of what was not measured, an empty cell.
+void add_metrics(
+    std::vector<Cell>& cells,
+    std::string_view prefix,
+    std::span<const MetricValue> values) {
+  for (const MetricValue& metric : values) {
+    cells.push_back(
+        {.name = format("{}{}", prefix, metric.name),
+         .value = known(find_metric(values, metric.name))});
+  }
+}
+
+std::vector<Cell> epoch_cells(const EpochRecord& record) {
+  std::vector<Cell> cells{
+      {"epoch", record.epoch},
+      {"step", record.step},
+      {"samples", record.samples},
+      {std::string(kTrainLossColumn), record.train.loss}};
+  add_metrics(cells, kTrainPrefix, record.train.metrics);
+  cells.push_back(
+      {std::string(kTestLossColumn), known(record.value(kTestLossColumn))});
+  if (record.test) {
+    add_metrics(cells, kTestPrefix, record.test->metrics);
+  }
+  return cells;
+}
+
+} // namespace
+
+std::string results_header(
+    std::span<const MetricInfo> train,
+    std::span<const MetricInfo> test) {
+  // Of the training the number that chooses the best epoch, as a rule.
+  std::string header = format("epoch,step,samples,{}", kTrainLossColumn);
+  if (!train.empty()) {
+    header += format(",{}{}", kTrainPrefix, train.front().name);
+  }
+  header += format(",{}", kTestLossColumn);
+  for (const MetricInfo& info : test) {
+    header += format(",{}{}", kTestPrefix, info.name);
+  }
+  return header + ",lr,images_per_s,epoch_s,user_s,system_s";
 }
 
 MetricRow row_of(const StepRecord& record) {
-  return MetricRow(
-      {{"step", record.step},
-       {"epoch", record.epoch},
-       {"batch", record.batch},
-       {"batches", record.batches},
-       {"samples", record.samples},
-       {"loss", record.loss},
-       {"top1", known(record.top1)},
-       {"top5", known(record.top5)},
-       {"lr", record.lr},
+  std::vector<Cell> cells{
+      {"step", record.step},
+      {"epoch", record.epoch},
+      {"batch", record.batch},
+      {"batches", record.batches},
+      {"samples", record.samples},
+      {"loss", record.loss}};
+  add_metrics(cells, /*prefix=*/{}, record.metrics);
+  cells.insert(
+      cells.end(),
+      {{"lr", record.lr},
        {"seconds", record.seconds},
        {"data_seconds", record.data_seconds}});
+  return MetricRow(std::move(cells));
 }
 
 MetricRow row_of(const EpochRecord& record) {
-  const Score test = record.test.value_or(Score());
-  const auto test_loss = record.test ? std::optional(test.loss) : std::nullopt;
-  return MetricRow(
-      {{"epoch", record.epoch},
-       {"step", record.step},
-       {"samples", record.samples},
-       {kTrainLossColumn, record.train.loss},
-       {kTrainAccuracyColumn, known(record.train.top1)},
-       {"train_top5", known(record.train.top5)},
-       {kTestLossColumn, known(test_loss)},
-       {kTestAccuracyColumn, known(test.top1)},
-       {"val_top5", known(test.top5)},
-       {"best", record.is_best},
-       {"best_by", best_column(record.best_by)},
-       {kRateColumn, record.lr},
+  std::vector<Cell> cells = epoch_cells(record);
+  cells.insert(
+      cells.end(),
+      {{"best", record.is_best},
+       {"best_by", std::string_view(record.best_by.column)},
+       {std::string(kRateColumn), record.lr},
        {"images_per_s", record.images_per_second, "{:.1f}"},
-       {kSecondsColumn, record.times.wall, "{:.3f}"},
+       {std::string(kSecondsColumn), record.times.wall, "{:.3f}"},
        {"user_s", record.times.user, "{:.3f}"},
        {"system_s", record.times.system, "{:.3f}"}});
+  return MetricRow(std::move(cells));
 }
 
 } // namespace lockstep::train

@@ -3,11 +3,12 @@
 // A step or an epoch as a row of named numbers: what tables, JSON lines and
 // event files write, each in its own form.
 //   const MetricRow row = row_of(record);
-//   results.append(row.cells(kResultsHeader));   // "1,938,60000,0.52,..."
+//   results.append(row.cells(header)); // "1,938,60000,0.52,..."
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,8 +21,8 @@
 namespace lockstep::train {
 
 /// One column of a row.
-struct Metric {
-  std::string_view name = {};
+struct Cell {
+  std::string name = {};
   /// Nothing: it was not measured.
   std::variant<
       std::monostate,
@@ -38,23 +39,25 @@ struct Metric {
 
 class MetricRow {
  public:
-  explicit MetricRow(std::vector<Metric> metrics)
-      : metrics_(std::move(metrics)) {}
+  explicit MetricRow(std::vector<Cell> cells) : cells_(std::move(cells)) {}
 
   /// The columns that `header` names, "step,epoch,loss", with commas between
-  /// them. An empty cell is no number.
+  /// them. What was not measured is an empty cell.
   [[nodiscard]] std::string cells(std::string_view header) const;
   /// `{"event": event, "step": 51, ...}`, with null for what was not measured.
   [[nodiscard]] Json to_json(std::string_view event) const;
-  /// Nothing if it was not measured. Errors: throws kInternal for a column that
-  /// is no number of the row.
+  /// Nothing if it was not measured. Errors: throws kInternal for a column of
+  /// text.
   [[nodiscard]] std::optional<double> number(std::string_view name) const;
 
  private:
-  [[nodiscard]] const Metric& find(std::string_view name) const;
-
-  std::vector<Metric> metrics_;
+  std::vector<Cell> cells_;
 };
+
+/// The columns of results.csv in a run that measures so.
+std::string results_header(
+    std::span<const MetricInfo> train,
+    std::span<const MetricInfo> test);
 
 MetricRow row_of(const StepRecord& record);
 MetricRow row_of(const EpochRecord& record);

@@ -144,7 +144,11 @@ void RunOutputs::open_files(
   observers_ = {
       std::make_shared<EnvObserver>(files_, folder_->path, config),
       std::make_shared<LineObserver>(*log_file_, config.log_interval),
-      std::make_shared<CsvObserver>(files_, folder_->path, config.log_interval),
+      std::make_shared<CsvObserver>(
+          files_,
+          folder_->path,
+          options_.results_header,
+          config.log_interval),
       std::make_shared<CurvesObserver>(files_, folder_->path),
       std::make_shared<JsonObserver>(
           files_,

@@ -155,20 +155,16 @@ bool ends_first_epoch(const ckpt::Value& root) {
     const std::int64_t* found = value != nullptr ? value->as_int() : nullptr;
     return found != nullptr && *found == number;
   };
-  const auto number = [&root](const std::string& key) -> std::optional<double> {
-    const ckpt::Value* found = root.find(key);
-    if (found == nullptr) {
-      return std::nullopt;
-    }
-    return found->number();
-  };
-  const auto loss_by = [&number](BestBy by) {
-    return number(format("best_{}", best_column(by)));
+  const auto is_best = [](const auto& item) {
+    const std::optional<double> number = item.second.number();
+    // Scripts save an accuracy of 0 before the first test.
+    return item.first.text().starts_with("best_") && number &&
+           (item.first.text() != "best_acc1" || *number > 0);
   };
   const ckpt::Value* cursor = root.find("cursor");
-  const bool has_best = number("best_acc1").value_or(0.0) > 0.0 ||
-                        loss_by(BestBy::kTestLoss) ||
-                        loss_by(BestBy::kTrainLoss);
+  const ckpt::Dict* const dict = root.as_dict();
+  const bool has_best =
+      dict != nullptr && std::ranges::any_of(dict->items, is_best);
   return is(root.find("epoch"), 1) && cursor != nullptr &&
          is(cursor->find("batch"), 0) && has_best;
 }

@@ -2,48 +2,36 @@
 #include "lockstep/train/scoring.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/cat.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "lockstep/base/error.h"
+
 namespace lockstep::train {
-namespace {
 
-// Units: samples, in float64 as all numbers of a batch.
-std::array<at::Tensor, 2> count_hits(
-    const at::Tensor& outputs,
-    const at::Tensor& targets) {
-  const std::int64_t k = std::min<std::int64_t>(5, outputs.size(1));
-  const at::Tensor best = std::get<1>(outputs.topk(k, /*dim=*/1));
-  const at::Tensor right = best.eq(targets.unsqueeze(1));
-  return {right.select(1, 0).sum(at::kDouble), right.sum(at::kDouble)};
+std::vector<MetricInfo> infos_of(MetricSpan metrics) {
+  std::vector<MetricInfo> all;
+  for (const auto& metric : metrics) {
+    const std::vector<MetricInfo> infos = metric->infos();
+    all.insert(all.end(), infos.begin(), infos.end());
+  }
+  return all;
 }
-
-bool can_have_hits(const at::Tensor& outputs, const at::Tensor& targets) {
-  return outputs.dim() == 2 && targets.defined() && targets.dim() == 1 &&
-         targets.size(0) == outputs.size(0) &&
-         targets.scalar_type() == at::kLong;
-}
-
-} // namespace
 
 at::Tensor measure(
     const at::Tensor& loss,
     const at::Tensor& outputs,
     const at::Tensor& targets,
-    bool has_classes) {
+    MetricSpan metrics) {
   const at::NoGradGuard no_grad;
-  const at::Tensor average = loss.detach().reshape({}).to(at::kDouble);
-  std::array<at::Tensor, 2> hits{
-      at::zeros_like(average),
-      at::zeros_like(average)};
-  if (has_classes && can_have_hits(outputs, targets)) {
-    hits = count_hits(outputs, targets);
+  std::vector<at::Tensor> numbers{loss.detach().reshape({1}).to(at::kDouble)};
+  for (const auto& metric : metrics) {
+    numbers.push_back(metric->sums(outputs, targets));
   }
-  return at::stack({average, hits[0], hits[1]});
+  return at::cat(numbers);
 }
 
 StepResult::StepResult(const at::Tensor& numbers, std::int64_t samples)
@@ -62,39 +50,53 @@ BatchScore StepResult::read() const {
   const auto* number = numbers_.const_data_ptr<double>();
   return {
       .loss = static_cast<float>(number[0]),
-      .top1 = static_cast<std::int64_t>(number[1]),
-      .top5 = static_cast<std::int64_t>(number[2]),
+      .sums = {number + 1, number + numbers_.numel()},
       .samples = samples_};
 }
 
+Scoring::Scoring(MetricSpan metrics) {
+  for (const auto& metric : metrics) {
+    sums.resize(sums.size() + static_cast<std::size_t>(metric->size()));
+  }
+}
+
 void Scoring::add(const BatchScore& batch) {
+  LOCKSTEP_CHECK(batch.sums.size() == sums.size());
   loss += static_cast<double>(batch.loss) * static_cast<double>(batch.samples);
-  top1 += batch.top1;
-  top5 += batch.top5;
+  std::ranges::transform(sums, batch.sums, sums.begin(), std::plus());
   samples += batch.samples;
 }
 
-Scoring Scoring::over(const dist::ProcessGroup& group) const {
-  std::array<double, 4> sums{
-      loss,
-      static_cast<double>(top1),
-      static_cast<double>(top5),
-      static_cast<double>(samples)};
-  group.sum(sums);
-  return {
-      .loss = sums[0],
-      .top1 = static_cast<std::int64_t>(sums[1]),
-      .top5 = static_cast<std::int64_t>(sums[2]),
-      .samples = static_cast<std::int64_t>(sums[3])};
+void Scoring::clear() {
+  loss = 0.0;
+  std::ranges::fill(sums, 0.0);
+  samples = 0;
 }
 
-Score Scoring::score(double seconds, bool has_classes) const {
-  // Of no samples everything is 0.
+Scoring Scoring::over(const dist::ProcessGroup& group) const {
+  std::vector<double> all{loss, static_cast<double>(samples)};
+  all.insert(all.end(), sums.begin(), sums.end());
+  group.sum(all);
+  Scoring total;
+  total.loss = all[0];
+  total.samples = static_cast<std::int64_t>(all[1]);
+  total.sums.assign(all.begin() + 2, all.end());
+  return total;
+}
+
+Score Scoring::score(MetricSpan metrics, double seconds) const {
+  // Of no samples the loss is 0.
   const auto count = static_cast<double>(std::max<std::int64_t>(samples, 1));
   Score score{.loss = loss / count, .seconds = seconds};
-  if (has_classes) {
-    score.top1 = 100.0 * static_cast<double>(top1) / count;
-    score.top5 = 100.0 * static_cast<double>(top5) / count;
+  std::span<const double> rest = sums;
+  for (const auto& metric : metrics) {
+    const auto size = static_cast<std::size_t>(metric->size());
+    const std::vector<double> values = metric->values(rest.first(size));
+    rest = rest.subspan(size);
+    const std::vector<MetricInfo> infos = metric->infos();
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      score.metrics.push_back({.name = infos[i].name, .value = values[i]});
+    }
   }
   return score;
 }

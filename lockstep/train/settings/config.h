@@ -71,6 +71,10 @@ struct TrainConfig {
   /// The steps of a CUDA device as graphs: strategy.h.
   bool cuda_graphs = false;
 
+  /// What is trained for (task.h), and what chooses the best epoch; "auto": as
+  /// the data's targets and the task say.
+  std::string task = "auto";
+  std::string metric = "auto";
   std::int64_t epochs = 20;
   std::string opt = "sgd";
   double lr = 0.1;

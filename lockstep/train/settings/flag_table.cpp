@@ -87,6 +87,13 @@ constexpr std::array kFlags{
          "record the step of a CUDA device once and replay it: same bits, less "
          "waiting for the host"},
 
+    Flag{"task", {}, &C::task, kOptimization, "NAME",
+         "what is trained for; auto: what the targets of the data are for",
+         "auto|classification|segmentation|regression|multilabel", 0, true, {},
+         kNoMaximum, true},
+    Flag{"metric", {}, &C::metric, kOptimization, "NAME",
+         "what chooses the best epoch; auto: the task's first metric",
+         {}, 0, true, "top1|loss|f1_macro|miou|mae|r2"},
     Flag{"epochs", {}, &C::epochs, kOptimization, "N",
          "passes over the training data"},
     Flag{"opt", {}, &C::opt, kOptimization, "NAME",

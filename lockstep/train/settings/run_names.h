@@ -19,14 +19,15 @@ inline constexpr std::string_view kLogFile = "log.txt";
 inline constexpr std::string_view kMetricsFile = "metrics.jsonl";
 
 /// Columns of `results.csv` and `steps.csv`.
-inline constexpr std::string_view kResultsHeader =
-    "epoch,step,samples,train_loss,train_top1,val_loss,val_top1,val_top5,lr,"
-    "images_per_s,epoch_s,user_s,system_s";
+/// Those of `results.csv` are "train_" or "val_" and "loss" or a metric's name,
+/// between those that all runs have.
 inline constexpr std::string_view kStepsHeader = "step,epoch,loss,lr";
+inline constexpr std::string_view kTrainPrefix = "train_";
+inline constexpr std::string_view kTestPrefix = "val_";
+inline constexpr std::string_view kLossName = "loss";
 /// Those of `results.csv` that somebody reads.
 inline constexpr std::string_view kEpochColumn = "epoch";
 inline constexpr std::string_view kTrainLossColumn = "train_loss";
-inline constexpr std::string_view kTrainAccuracyColumn = "train_top1";
 inline constexpr std::string_view kTestLossColumn = "val_loss";
 inline constexpr std::string_view kTestAccuracyColumn = "val_top1";
 inline constexpr std::string_view kRateColumn = "lr";

@@ -24,7 +24,7 @@ Score evaluate(
        .exact = true});
   loader.start_epoch(sampler.indices(), /*epoch=*/0);
   strategy.begin_test();
-  Scoring scoring;
+  Scoring scoring(strategy.task().metrics);
   // Read once the next batch is queued, so that no device waits for the host.
   std::optional<StepResult> last;
   while (const auto batch = loader.next()) {
@@ -40,7 +40,7 @@ Score evaluate(
   }
   const Scoring all = scoring.over(group);
   const std::chrono::duration<double> elapsed = Clock::now() - start;
-  return all.score(elapsed.count(), strategy.has_classes());
+  return all.score(strategy.task().metrics, elapsed.count());
 }
 
 } // namespace lockstep::train

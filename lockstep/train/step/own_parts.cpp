@@ -79,12 +79,6 @@ void refuse_missing(
 
 } // namespace
 
-BestBy OwnParts::best_by() const {
-  return !has_test()     ? BestBy::kTrainLoss
-         : has_classes() ? BestBy::kAccuracy
-                         : BestBy::kTestLoss;
-}
-
 TrainConfig with_own_names(TrainConfig config, const OwnParts& own) {
   if (!own.model.is_empty()) {
     config.model = own.model_name.empty() ? own_name(own.model.module().name())
@@ -95,6 +89,15 @@ TrainConfig with_own_names(TrainConfig config, const OwnParts& own) {
     config.data = own.data_name.empty()
                       ? own_name(c10::demangle(typeid(data).name()))
                       : own.data_name;
+  }
+  if (!own.task.is_empty()) {
+    const std::vector<std::string> known = task_names();
+    const bool is_known =
+        std::ranges::find(known, own.task.name) != known.end();
+    config.task = is_known
+                      ? own.task.name
+                      : std::string(kOwnPrefix) +
+                            (own.task.name.empty() ? "loss" : own.task.name);
   }
   if (own.optimizer) {
     config.opt = own_optimizer(**own.optimizer);
@@ -128,11 +131,8 @@ void check_parts(const TrainConfig& config, const OwnParts& own) {
         "a test only, and the program gave no test data",
         "set .own.test_data");
   }
-  if (own.first_data()->num_classes() == 0 && !own.loss) {
-    refuse_own(
-        "the program's data have no targets, which the settings' loss, cross "
-        "entropy, needs",
-        "set .own.loss, or give the data targets");
+  if (own.task.is_empty() && !own.task.metrics.empty()) {
+    refuse_own("the program's task has metrics, but no loss", "set .task.loss");
   }
   if (own.optimizer && !is_over(own.model.module(), **own.optimizer)) {
     refuse_own(

@@ -2,7 +2,6 @@
 #include "lockstep/train/strategy.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cross_entropy_loss.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -10,24 +9,12 @@
 
 namespace lockstep::train {
 
-LossFunction cross_entropy(double label_smoothing) {
-  return [=](const at::Tensor& outputs, const at::Tensor& targets) {
-    return at::cross_entropy_loss(
-        outputs,
-        targets,
-        /*weight=*/{},
-        at::Reduction::Mean,
-        /*ignore_index=*/-100,
-        label_smoothing);
-  };
-}
-
 Strategy::Strategy(
     std::shared_ptr<torch::nn::Module> net,
     StrategyOptions options)
     : net_(std::move(net)), options_(std::move(options)) {
-  if (!options_.test_loss) {
-    options_.test_loss = options_.loss;
+  if (!options_.task.test_loss) {
+    options_.task.test_loss = options_.task.loss;
   }
   if (options_.cuda_graphs) {
     graphs_.emplace(options_.devices.front());
@@ -100,7 +87,7 @@ struct Strategy::Outcome {
 
 Strategy::Outcome Strategy::outcome(const Batch& batch, Pass pass) {
   const LossFunction& loss =
-      pass == Pass::kStep ? options_.loss : options_.test_loss;
+      pass == Pass::kStep ? options_.task.loss : options_.task.test_loss;
   std::optional<Autocast> autocast;
   if (options_.autocast) {
     autocast.emplace(options_.devices.front().type(), *options_.autocast);
@@ -113,6 +100,18 @@ Strategy::Outcome Strategy::outcome(const Batch& batch, Pass pass) {
         /*non_blocking=*/true);
   }
   found.loss = loss(found.outputs, found.targets);
+  if (!found.loss.defined() || found.loss.numel() != 1) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train.step",
+         .message = format(
+             "the loss must be one number; the task's loss gave {}",
+             found.loss.defined()
+                 ? format("a tensor {}", c10::str(found.loss.sizes()))
+                 : std::string("an undefined tensor")),
+         .hint = "average it over the batch: loss.mean()",
+         .detail = "E_LOSS"});
+  }
   return found;
 }
 
@@ -134,7 +133,7 @@ StepResult Strategy::step(const Batch& batch) {
         found.loss,
         found.outputs,
         found.targets,
-        options_.has_classes);
+        task().train_metrics());
   });
 }
 
@@ -144,11 +143,7 @@ StepResult Strategy::test(const Batch& batch) {
   const TestingMode testing(*net_);
   return run(batch, [this](const Batch& given) {
     const Outcome found = outcome(given, Pass::kTest);
-    return measure(
-        found.loss,
-        found.outputs,
-        found.targets,
-        options_.has_classes);
+    return measure(found.loss, found.outputs, found.targets, task().metrics);
   });
 }
 

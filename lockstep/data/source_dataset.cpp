@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/data/internal/check_classes.h"
+#include "lockstep/data/internal/check_index.h"
+#include "lockstep/data/loader_options.h"
+#include "lockstep/data/made_dataset.h"
+
+namespace lockstep::internal {
+namespace {
+
+[[noreturn]] void refuse(std::string message, std::string hint = {}) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "data.as_dataset",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = "E_DATA_OPTION"});
+}
+
+TargetFormat format_of(const at::Tensor& targets) {
+  if (!targets.defined()) {
+    return {};
+  }
+  return {
+      .kind = targets.is_floating_point() ? TargetKind::kValues
+                                          : TargetKind::kClasses,
+      .shape = targets.sizes().slice(1).vec()};
+}
+
+template <class T>
+void copy_rows(const at::Tensor& from, std::span<T> to) {
+  const at::Tensor rows = from.contiguous();
+  LOCKSTEP_CHECK(static_cast<std::size_t>(rows.numel()) == to.size());
+  std::copy_n(rows.const_data_ptr<T>(), to.size(), to.data());
+}
+
+// Batches of any source.
+class SourceDataset final : public Dataset {
+ public:
+  SourceDataset(AnySource source, const AsDatasetOptions& options)
+      : source_(std::move(source)), options_(options) {
+    if (source_.size == 0) {
+      refuse("the dataset has no samples, so their format is not known");
+    }
+    const std::int64_t first = 0;
+    const Batch sample = batch_of({&first, 1}, /*epoch=*/0);
+    shape_ = sample.images.sizes().slice(1).vec();
+    target_ = format_of(sample.targets);
+    const auto names = std::ssize(options_.class_names);
+    if (names != 0 && names != options_.num_classes) {
+      refuse(format(
+          "expected {} names of classes, got {}",
+          options_.num_classes,
+          names));
+    }
+    if (options_.num_classes > 0 && target_.kind != TargetKind::kClasses) {
+      refuse(
+          "the targets are no numbers of classes: they are not whole",
+          "leave .num_classes out, or give the targets as int64");
+    }
+  }
+
+  [[nodiscard]] std::int64_t size() const override {
+    return source_.size;
+  }
+  [[nodiscard]] std::vector<std::int64_t> sample_shape() const override {
+    return shape_;
+  }
+  [[nodiscard]] std::int64_t num_classes() const override {
+    return options_.num_classes;
+  }
+  [[nodiscard]] TargetFormat target_format() const override {
+    return target_;
+  }
+  [[nodiscard]] std::vector<std::string> class_names() const override {
+    return options_.class_names;
+  }
+
+  void read(
+      std::span<const std::int64_t> indices,
+      std::int64_t epoch,
+      std::span<float> images,
+      TargetRows targets) const override {
+    for (const std::int64_t index : indices) {
+      check_index(index, size());
+    }
+    const Batch batch = batch_of(indices, epoch);
+    copy_rows<float>(batch.images, images);
+    if (target_.kind == TargetKind::kClasses) {
+      copy_rows<std::int64_t>(batch.targets, targets.classes);
+    } else if (target_.kind == TargetKind::kValues) {
+      copy_rows<float>(batch.targets, targets.values);
+    }
+  }
+
+  [[nodiscard]] ReadBatch reader(const LoaderOptions& options) const override {
+    return [this, read = source_.reader(options)](
+               std::span<const std::int64_t> indices,
+               std::int64_t epoch) -> GiveBatch {
+      const GiveBatch give = read(indices, epoch);
+      const std::vector<std::int64_t> samples(indices.begin(), indices.end());
+      return [this, give, samples](void* to) {
+        give(to);
+        check(static_cast<std::optional<Batch>*>(to)->value(), samples);
+      };
+    };
+  }
+
+ private:
+  [[nodiscard]] Batch batch_of(
+      std::span<const std::int64_t> indices,
+      std::int64_t epoch) const {
+    const LoaderOptions options{.batch_size = std::ssize(indices)};
+    std::optional<Batch> batch;
+    source_.reader(options)(indices, epoch)(&batch);
+    return std::move(batch).value();
+  }
+
+  // That all samples are as the first one.
+  void check(const Batch& batch, std::span<const std::int64_t> samples) const {
+    if (batch.images.sizes().slice(1) != at::IntArrayRef(shape_) ||
+        format_of(batch.targets) != target_) {
+      refuse(format(
+          "the samples from number {} on are not as sample 0; expected images "
+          "{} and targets {}, got {} and {}",
+          samples.front(),
+          c10::str(at::IntArrayRef(shape_)),
+          c10::str(at::IntArrayRef(target_.shape)),
+          c10::str(batch.images.sizes().slice(1)),
+          batch.targets.defined() ? c10::str(batch.targets.sizes().slice(1))
+                                  : std::string("none")));
+    }
+    if (target_.kind == TargetKind::kClasses) {
+      const at::Tensor classes = batch.targets.cpu().contiguous();
+      check_classes(
+          *this,
+          samples,
+          {classes.const_data_ptr<std::int64_t>(),
+           static_cast<std::size_t>(classes.numel())});
+    }
+  }
+
+  AnySource source_;
+  AsDatasetOptions options_;
+  std::vector<std::int64_t> shape_;
+  TargetFormat target_;
+};
+
+} // namespace
+
+Batch to_batch(Batch batch) {
+  batch.images = batch.images.to(at::kFloat);
+  if (batch.targets.defined()) {
+    batch.targets = batch.targets.to(
+        batch.targets.is_floating_point() ? at::kFloat : at::kLong);
+  }
+  return batch;
+}
+
+std::shared_ptr<Dataset> dataset_of(
+    AnySource source,
+    const AsDatasetOptions& options) {
+  return std::make_shared<SourceDataset>(std::move(source), options);
+}
+
+} // namespace lockstep::internal

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/task.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/mse_loss.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::train {
+namespace {
+
+[[noreturn]] void
+refuse(std::string_view detail, std::string message, std::string hint = {}) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.task",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = std::string(detail)});
+}
+
+struct TaskContext {
+  const Dataset& data;
+  double label_smoothing = 0.0;
+};
+
+/// One row of the table of tasks.
+struct Entry {
+  std::string_view name = {};
+  TargetKind kind = TargetKind::kNone;
+  /// Dimensions of one target; -1: any.
+  std::int64_t dims = -1;
+  /// "one class for each sample".
+  std::string_view targets = {};
+  /// What its metrics take.
+  MetricTask measured = MetricTask::kOneLabel;
+  Task (*make)(const TaskContext& context) = nullptr;
+
+  [[nodiscard]] bool takes(const TargetFormat& format) const {
+    return format.kind == kind &&
+           (dims == -1 || std::ssize(format.shape) == dims);
+  }
+};
+
+// "auto" takes the first that fits.
+constexpr std::array kEntries{
+    Entry{
+        "classification",
+        TargetKind::kClasses,
+        0,
+        "a class for each sample",
+        MetricTask::kOneLabel,
+        [](const TaskContext& context) {
+          return classification(context.label_smoothing);
+        }},
+    Entry{
+        "segmentation",
+        TargetKind::kClasses,
+        2,
+        "a mask of classes for each sample",
+        MetricTask::kSegmentation,
+        [](const TaskContext& context) {
+          return segmentation(context.data.num_classes());
+        }},
+    Entry{
+        "regression",
+        TargetKind::kValues,
+        -1,
+        "values for each sample",
+        MetricTask::kRegression,
+        [](const TaskContext& /*context*/) { return regression(); }},
+    Entry{
+        "multilabel",
+        TargetKind::kValues,
+        1,
+        "a row of zeros and ones for each sample",
+        MetricTask::kMultilabel,
+        [](const TaskContext& context) {
+          return multi_label(context.data.target_format().numel());
+        }},
+};
+
+const Entry& entry_for(const Dataset& data, std::string_view name) {
+  const TargetFormat targets = data.target_format();
+  const auto found = std::ranges::find_if(kEntries, [&](const Entry& entry) {
+    return name == "auto" ? entry.takes(targets) : entry.name == name;
+  });
+  if (targets.kind == TargetKind::kNone) {
+    refuse(
+        "E_TASK",
+        "the data have no targets, so there is nothing to train for",
+        "give the data targets, or the run a task of the program's own");
+  }
+  if (found == kEntries.end()) {
+    refuse(
+        "E_TASK",
+        name == "auto" ? std::string("no task is for such targets")
+                       : format(
+                             "unknown task '{}'; expected one of {}",
+                             escape(name),
+                             join(task_names(), ", ")));
+  }
+  if (!found->takes(targets)) {
+    refuse(
+        "E_TASK",
+        format(
+            "the task {} needs {}; the data have other targets",
+            found->name,
+            found->targets),
+        "--task auto takes the one that the data are for");
+  }
+  return *found;
+}
+
+// Classes, labels or values per sample.
+std::int64_t outputs_of(const Dataset& data) {
+  const std::int64_t classes = data.num_classes();
+  return classes > 0 ? classes : data.target_format().numel();
+}
+
+void choose_metric(
+    Task& task,
+    const Entry& entry,
+    std::string_view metric,
+    const Dataset& data) {
+  const std::vector<MetricInfo> infos = infos_of(task.metrics);
+  const bool is_measured =
+      std::ranges::find(infos, metric, &MetricInfo::name) != infos.end();
+  if (metric != kLossName && !is_measured) {
+    task.metrics.push_back(make_metric(
+        metric,
+        {.task = entry.measured, .num_classes = outputs_of(data)}));
+    task.best = task.metrics.back()->infos().front().name;
+    return;
+  }
+  task.best = metric;
+}
+
+} // namespace
+
+LossFunction cross_entropy(double label_smoothing, std::int64_t ignore_index) {
+  return [=](const at::Tensor& outputs, const at::Tensor& targets) {
+    return at::cross_entropy_loss(
+        outputs,
+        targets,
+        /*weight=*/{},
+        at::Reduction::Mean,
+        ignore_index,
+        label_smoothing);
+  };
+}
+
+BestBy Task::best_by(bool has_test) const {
+  if (!has_test) {
+    return {.column = std::string(kTrainLossColumn), .better = Better::kLower};
+  }
+  const std::vector<MetricInfo> infos = infos_of(metrics);
+  if (best == kLossName || (best.empty() && infos.empty())) {
+    return {};
+  }
+  const auto found = best.empty()
+                         ? infos.begin()
+                         : std::ranges::find(infos, best, &MetricInfo::name);
+  if (found == infos.end()) {
+    std::vector<std::string> names{std::string(kLossName)};
+    for (const MetricInfo& info : infos) {
+      names.push_back(info.name);
+    }
+    const std::string near = nearest(best, names);
+    refuse(
+        "E_METRIC",
+        format(
+            "the task does not measure '{}'; it measures {}",
+            escape(best),
+            join(names, ", ")),
+        near.empty() ? "" : format("did you mean {}?", near));
+  }
+  return {
+      .column = format("{}{}", kTestPrefix, found->name),
+      .better = found->better};
+}
+
+Task classification(double label_smoothing) {
+  return {
+      .name = "classification",
+      .loss = cross_entropy(label_smoothing),
+      .test_loss = cross_entropy(),
+      .metrics = {accuracy()},
+      .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
+}
+
+Task segmentation(std::int64_t num_classes, std::int64_t ignore_index) {
+  return {
+      .name = "segmentation",
+      .loss = cross_entropy(/*label_smoothing=*/0.0, ignore_index),
+      .metrics = {segmentation_metrics(
+          num_classes,
+          {.ignore_index = ignore_index})},
+      .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
+}
+
+Task multi_label(std::int64_t num_labels) {
+  return {
+      .name = "multilabel",
+      .loss =
+          [](const at::Tensor& outputs, const at::Tensor& targets) {
+            return at::binary_cross_entropy_with_logits(outputs, targets);
+          },
+      .metrics = {multilabel_metrics(num_labels)},
+      .predict = [](const at::Tensor& outputs) { return outputs.gt(0); }};
+}
+
+Task regression() {
+  return {
+      .name = "regression",
+      .loss =
+          [](const at::Tensor& outputs, const at::Tensor& targets) {
+            if (outputs.sizes() != targets.sizes()) {
+              refuse(
+                  "E_TASK",
+                  format(
+                      "outputs and targets differ in shape; expected {}, got "
+                      "{}",
+                      c10::str(targets.sizes()),
+                      c10::str(outputs.sizes())),
+                  "values [N] are targets [N, 1] of a model with one output");
+            }
+            return at::mse_loss(outputs, targets);
+          },
+      .metrics = {regression_metrics()}};
+}
+
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  names.reserve(kEntries.size());
+  for (const Entry& entry : kEntries) {
+    names.emplace_back(entry.name);
+  }
+  return names;
+}
+
+Task task_for(
+    const Dataset& data,
+    std::string_view name,
+    std::string_view metric,
+    double label_smoothing) {
+  const Entry& entry = entry_for(data, name);
+  Task task = entry.make({.data = data, .label_smoothing = label_smoothing});
+  if (metric != "auto") {
+    choose_metric(task, entry, metric, data);
+  }
+  return task;
+}
+
+} // namespace lockstep::train

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Samples of a program's own as a data set of a trainer.
+#include <tuple>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/made_dataset.h"
+
+namespace lockstep {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Exception& exception) {
+    return exception.error().message;
+  }
+  return "no error";
+}
+
+Batch first_batch(const std::shared_ptr<Dataset>& data, std::int64_t workers) {
+  Loader loader(
+      std::shared_ptr<const Dataset>(data),
+      {.batch_size = 3, .workers = workers});
+  loader.start_epoch(std::vector<std::int64_t>{4, 0, 2}, 0);
+  return loader.next().value();
+}
+
+TEST(AsDataset, PairsOfAnImageAndAClass) {
+  const auto data = as_dataset(
+      make_dataset(
+          5,
+          [](std::int64_t i) {
+            return std::tuple{torch::full({1, 2, 2}, i, torch::kDouble), i % 3};
+          }),
+      {.num_classes = 3, .class_names = {"a", "b", "c"}});
+  EXPECT_EQ(data->size(), 5);
+  EXPECT_THAT(data->sample_shape(), ElementsAre(1, 2, 2));
+  EXPECT_EQ(data->target_format(), (TargetFormat{TargetKind::kClasses, {}}));
+  EXPECT_THAT(data->class_names(), ElementsAre("a", "b", "c"));
+  for (const std::int64_t workers : {0, 2}) {
+    const Batch batch = first_batch(data, workers);
+    EXPECT_EQ(batch.images.scalar_type(), torch::kFloat);
+    EXPECT_TRUE(batch.images.select(0, 0).eq(4).all().item<bool>());
+    EXPECT_TRUE(batch.targets.equal(torch::tensor({1, 0, 2})));
+  }
+  std::vector<float> images(4);
+  std::vector<std::int64_t> targets(1);
+  data->read(std::vector<std::int64_t>{4}, 0, images, targets);
+  EXPECT_THAT(images, ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(targets, ElementsAre(1));
+}
+
+TEST(AsDataset, TargetsOfAnyShape) {
+  const at::Tensor images = torch::rand({6, 3, 4, 5});
+  const at::Tensor masks = torch::randint(0, 2, {6, 4, 5}, torch::kByte);
+  const auto masked = as_dataset(make_dataset(images, masks));
+  EXPECT_EQ(
+      masked->target_format(),
+      (TargetFormat{TargetKind::kClasses, {4, 5}}));
+  EXPECT_EQ(masked->num_classes(), 0) << "not said";
+  const Batch batch = first_batch(masked, 1);
+  EXPECT_TRUE(batch.targets.equal(
+      masks.index({torch::tensor({4, 0, 2})}).to(torch::kLong)));
+  const auto values =
+      as_dataset(make_dataset(images, torch::rand({6, 2}, torch::kDouble)));
+  EXPECT_EQ(values->target_format(), (TargetFormat{TargetKind::kValues, {2}}));
+  EXPECT_EQ(first_batch(values, 0).targets.scalar_type(), torch::kFloat);
+  const auto alone = as_dataset(make_dataset(images));
+  EXPECT_EQ(alone->target_format().kind, TargetKind::kNone);
+  EXPECT_FALSE(first_batch(alone, 0).targets.defined());
+}
+
+TEST(AsDataset, WhatDoesNotFitIsNamed) {
+  const at::Tensor images = torch::rand({6, 3});
+  EXPECT_THAT(
+      message_of([&] {
+        as_dataset(make_dataset(torch::rand({0, 3})));
+      }),
+      HasSubstr("no samples"));
+  EXPECT_THAT(
+      message_of([&] {
+        as_dataset(make_dataset(images, images), {.num_classes = 3});
+      }),
+      HasSubstr("no numbers of classes"));
+  EXPECT_THAT(
+      message_of([&] {
+        as_dataset(
+            make_dataset(images, torch::zeros({6}, torch::kLong)),
+            {.num_classes = 3, .class_names = {"a"}});
+      }),
+      HasSubstr("expected 3 names of classes, got 1"));
+  const auto data = as_dataset(
+      make_dataset(images, torch::tensor({0, 1, 2, 0, 3, -100})),
+      {.num_classes = 3});
+  EXPECT_THAT(
+      message_of([&] { first_batch(data, 2); }),
+      HasSubstr("the target of sample 4 is not a class; expected 0 to 2, "
+                "got 3"));
+  const auto uneven = as_dataset(make_dataset(5, [](std::int64_t i) {
+    return std::tuple{torch::rand({i == 0 ? 2 : 3}), i};
+  }));
+  Loader loader(std::shared_ptr<const Dataset>(uneven), {.batch_size = 2});
+  loader.start_epoch(std::vector<std::int64_t>{3, 4}, 0);
+  EXPECT_THAT(
+      message_of([&] { loader.next(); }),
+      HasSubstr("from number 3 on are not as sample 0; expected images [2]"));
+}
+
+} // namespace
+} // namespace lockstep

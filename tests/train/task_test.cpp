@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Runs of other tasks than classification, on data of a program's own.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/data/made_dataset.h"
+#include "tests/train/trainer_fixture.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+/// Outputs of the shape that targets have.
+struct Line : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    return linear->forward(x);
+  }
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(3, 2));
+};
+
+struct Pixels : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    return conv->forward(x);
+  }
+  torch::nn::Conv2d conv =
+      register_module("conv", torch::nn::Conv2d(1, 2, /*kernel_size=*/1));
+};
+
+std::shared_ptr<Dataset> line_data() {
+  torch::manual_seed(1);
+  const at::Tensor x = at::rand({64, 3});
+  return as_dataset(
+      make_dataset(x, at::stack({x.sum(1), x.select(1, 0) * 2}, 1)));
+}
+
+/// Bright pixels are class 1; a column is not counted.
+std::shared_ptr<Dataset> mask_data() {
+  torch::manual_seed(2);
+  const at::Tensor images = at::rand({32, 1, 6, 5});
+  at::Tensor masks = images.squeeze(1).gt(0.5).to(at::kLong);
+  masks.select(2, 0).fill_(255);
+  return as_dataset(make_dataset(images, masks), {.num_classes = 2});
+}
+
+class TaskTest : public TrainerFixture {
+ protected:
+  TrainConfig config(const std::string& folder, double lr = 0.1) {
+    TrainConfig config = small(folder);
+    config.max_train_samples = 0;
+    config.max_eval_samples = 0;
+    config.batch_size = 8;
+    config.epochs = 4;
+    config.lr = lr;
+    config.weight_decay = 0;
+    return config;
+  }
+  template <class M>
+  static OwnParts parts(const std::shared_ptr<Dataset>& data) {
+    torch::manual_seed(3);
+    return {
+        .model = std::make_shared<M>(),
+        .train_data = data,
+        .test_data = data};
+  }
+  Error refused(const TrainConfig& config, const OwnParts& own) {
+    try {
+      train(config, {.own = own});
+    } catch (const Exception& exception) {
+      return exception.error();
+    }
+    ADD_FAILURE() << "no error";
+    return {};
+  }
+};
+
+TEST_F(TaskTest, ValuesAreARegression) {
+  const TrainResult result =
+      train(config("run"), {.own = parts<Line>(line_data())});
+  EXPECT_EQ(result.best_by, (BestBy{"val_mae", Better::kLower}));
+  EXPECT_LT(result.best, 0.1);
+  EXPECT_GT(result.test->metric("r2"), 0.9);
+  EXPECT_THAT(
+      get("run", "results.csv"),
+      StartsWith("epoch,step,samples,train_loss,train_mae,val_loss,val_mae,"
+                 "val_mse,val_rmse,val_r2,lr,"));
+  EXPECT_THAT(get("run", "args.yaml"), HasSubstr("task: regression"));
+  EXPECT_THAT(get("run", "args.yaml"), HasSubstr("metric: mae"));
+  EXPECT_THAT(get("run", "metrics.jsonl"), HasSubstr(R"("best_by":"val_mae")"));
+  EXPECT_THAT(get("run", "results.svg"), HasSubstr("mae"));
+  EXPECT_EQ(
+      (*checkpoint("run", "model_best.pth.tar").find("best_val_mae"))
+          .number(),
+      result.best);
+}
+
+TEST_F(TaskTest, MasksAreASegmentation) {
+  const TrainResult result =
+      train(config("run", 5.0), {.own = parts<Pixels>(mask_data())});
+  EXPECT_EQ(result.best_by, (BestBy{"val_miou", Better::kHigher}));
+  EXPECT_GT(result.best, 0.8);
+  EXPECT_GT(result.test->metric("pixel_acc"), 0.9);
+}
+
+TEST_F(TaskTest, EveryReplicaAndAResumedRunMeasureTheSame) {
+  TrainConfig straight = config("straight", 5.0);
+  straight.devices = "cpu*2";
+  const TrainResult whole =
+      train(straight, {.own = parts<Pixels>(mask_data())});
+  TrainConfig first = config("run", 5.0);
+  first.devices = "cpu*2";
+  first.checkpoint_interval = 1;
+  std::int64_t steps = 0;
+  train(
+      first,
+      {.should_stop = [&] { return ++steps == 6; },
+       .own = parts<Pixels>(mask_data())});
+  first.resume = dir_ / "run";
+  first.resume_exact = true;
+  const TrainResult resumed = train(first, {.own = parts<Pixels>(mask_data())});
+  EXPECT_EQ(resumed.best, whole.best);
+  const auto without_times = [&](const std::string& folder) {
+    std::vector<std::string> kept;
+    for (const std::string& line : split(get(folder, "results.csv"), '\n')) {
+      kept.push_back(line.substr(0, line.find(",5.0,"))); // up to the rate
+    }
+    return kept;
+  };
+  EXPECT_EQ(without_times("run"), without_times("straight"));
+}
+
+TEST_F(TaskTest, TheMetricThatIsNamedChooses) {
+  TrainConfig named = config("run", 5.0);
+  named.metric = "dice";
+  EXPECT_EQ(
+      train(named, {.own = parts<Pixels>(mask_data())}).best_by.column,
+      "val_dice");
+  named = config("by_loss", 5.0);
+  named.metric = "loss";
+  EXPECT_EQ(
+      train(named, {.own = parts<Pixels>(mask_data())}).best_by,
+      (BestBy{"val_loss", Better::kLower}));
+  named.metric = "mious";
+  const Error error = refused(named, parts<Pixels>(mask_data()));
+  EXPECT_THAT(error.hint + error.message, HasSubstr("miou"));
+}
+
+TEST_F(TaskTest, ATaskOfTenLinesIsTheProgramsOwn) {
+  OwnParts own = parts<Line>(line_data());
+  own.task = {
+      .name = "first column",
+      .loss =
+          [](const at::Tensor& outputs, const at::Tensor& targets) {
+            return (outputs - targets).select(1, 0).abs().mean();
+          },
+      .metrics = {regression_metrics()},
+      .best = "r2"};
+  const TrainResult result = train(config("run"), {.own = own});
+  EXPECT_EQ(result.best_by, (BestBy{"val_r2", Better::kHigher}));
+  EXPECT_THAT(get("run", "args.yaml"), HasSubstr("own:first column"));
+}
+
+TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
+  TrainConfig masks = config("run");
+  masks.task = "segmentation";
+  EXPECT_THAT(
+      refused(masks, parts<Line>(line_data())).message,
+      HasSubstr("needs a mask of classes for each sample"));
+  const auto none = as_dataset(make_dataset(at::rand({8, 3})));
+  EXPECT_THAT(
+      refused(config("run"), parts<Line>(none)).message,
+      HasSubstr("no targets"));
+  OwnParts vague = parts<Line>(line_data());
+  vague.task.loss = [](const at::Tensor& outputs, const at::Tensor& targets) {
+    return (outputs - targets).square().mean(1);
+  };
+  const Error error = refused(config("run"), vague);
+  EXPECT_EQ(error.detail, "E_LOSS");
+  EXPECT_THAT(error.message, HasSubstr("the loss must be one number"));
+  EXPECT_THAT(error.message, HasSubstr("[8]"));
+  const auto wrong = as_dataset(
+      make_dataset(at::rand({8, 3}), at::arange(8)),
+      {.num_classes = 2});
+  const Error label = refused(config("run"), parts<Line>(wrong));
+  EXPECT_EQ(label.detail, "E_LABEL");
+}
+
+} // namespace
+} // namespace lockstep::train
