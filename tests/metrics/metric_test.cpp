@@ -188,6 +188,12 @@ TEST(Regression, R2StaysRightFarFromZero) {
       1e-7);
 }
 
+TEST(Regression, TakesRoundingForNoSpread) {
+  const at::Tensor targets = torch::full({1000}, 0.3, at::kDouble);
+  EXPECT_EQ(values_of(*regression_metrics(), targets, targets)[3], 1.0);
+  EXPECT_EQ(values_of(*regression_metrics(), targets + 1, targets)[3], 0.0);
+}
+
 TEST(Regression, SumsInFloat64) {
   const at::Tensor outputs = torch::full({1'000'000}, 0.1, at::kHalf);
   const at::Tensor targets = torch::zeros({1'000'000}, at::kFloat);
