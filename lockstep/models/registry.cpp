@@ -152,6 +152,7 @@ std::shared_ptr<Model> make_model(
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
+  names.reserve(kModels.size());
   for (const Row& row : kModels) {
     names.emplace_back(row.name);
   }
