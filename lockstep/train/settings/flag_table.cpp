@@ -19,7 +19,10 @@ constexpr double kNoMaximum = std::numeric_limits<double>::infinity();
 constexpr std::string_view kDataSets = "fashion-mnist|folder|mnist";
 constexpr std::string_view kModels =
     "resnet18|resnet34|resnet50|resnet101|resnet152|vgg11|vgg13|vgg16|vgg19|"
-    "vgg11_bn|vgg13_bn|vgg16_bn|vgg19_bn|TheModelClass|mlp";
+    "vgg11_bn|vgg13_bn|vgg16_bn|vgg19_bn|TheModelClass|mlp|"
+    "fcn_resnet18|fcn_resnet34|fcn_resnet50|fcn_resnet101|"
+    "deeplabv3_resnet18|deeplabv3_resnet34|deeplabv3_resnet50|"
+    "deeplabv3_resnet101|unet|unet_small";
 
 // One row per line group reads better than one field per line.
 // clang-format off
@@ -49,7 +52,8 @@ constexpr std::array kFlags{
          "use the first N test samples; 0: all"},
 
     Flag{"model", "--arch", &C::model, kModel, "NAME",
-         "resnet18|34|50|101|152, vgg11|13|16|19[_bn], mlp, ...",
+         "resnet18|34|50|101|152, vgg11|13|16|19[_bn], mlp, unet, "
+         "deeplabv3_resnet50, ...",
          {}, 0, true, kModels},
     Flag{"channels-last", {}, &C::channels_last, kModel, {},
          "NHWC memory layout: often faster, other last bits"},
