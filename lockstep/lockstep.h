@@ -32,6 +32,7 @@
 #include "lockstep/distributed/sync_batch_norm.h"
 #include "lockstep/distributed/zero_redundancy_optimizer.h"
 #include "lockstep/kernels/install.h"
+#include "lockstep/metrics/metric.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/models/resnet.h"
 #include "lockstep/models/small.h"

@@ -206,9 +206,9 @@ struct RegressionOptions {
 /// r2 is NaN below two values per column. Of targets that are all equal it is 1
 /// if every output equals its target, else 0 (as scikit-learn says): targets
 /// are equal if their variance is below 1e-13 of their mean square, which is
-/// what float64 sums can tell. Shape: outputs and targets alike, real, or [N,
-/// num_outputs]. Errors: throws kInvalidArgument for num_outputs below 1
-/// (E_METRIC_OPTION).
+/// what float64 sums can tell. Shape: outputs (floating) and targets (real)
+/// alike: any, or [N, num_outputs]. Errors: throws kInvalidArgument for
+/// num_outputs below 1 (E_METRIC_OPTION).
 std::unique_ptr<Metric> regression_metrics(
     const RegressionOptions& options = {});
 
@@ -235,7 +235,7 @@ struct PckOptions {
 /// pixel of a channel, the first of equal ones. Channels whose target has no
 /// pixel above 0 have no key point and are left out. Table: per_point.
 ///
-/// Shape: outputs and targets [N, points, H, W], real.
+/// Shape: outputs (floating) and targets (real) [N, points, H, W].
 /// Errors: throws kInvalidArgument for a threshold that is no number above 0 or
 /// a negative number of points (E_METRIC_OPTION).
 std::unique_ptr<Metric> pck(const PckOptions& options = {});

@@ -62,7 +62,12 @@ class PckMetric final : public Metric {
     const std::int64_t width = outputs.size(3);
     const DistanceUnits units =
         units_of(options_.scale, width, outputs.size(2));
-    const at::Tensor wanted = targets.detach().flatten(2);
+    // There is no argmax of bool.
+    const at::Tensor wanted =
+        targets.detach()
+            .to(targets.scalar_type() == at::kBool ? at::kByte
+                                                   : targets.scalar_type())
+            .flatten(2);
     const at::Tensor is_point = wanted.amax(/*dim=*/-1).gt(0);
     const at::Tensor found = outputs.detach().flatten(2).argmax(/*dim=*/-1);
     const at::Tensor place = wanted.argmax(/*dim=*/-1);
@@ -120,7 +125,7 @@ class PckMetric final : public Metric {
 
  private:
   void check(const at::Tensor& outputs, const at::Tensor& targets) const {
-    internal::check_pair(kPck, outputs, targets, /*is_floating=*/false);
+    internal::check_pair(kPck, outputs, targets);
     const std::int64_t points =
         options_.num_points == 0 ? -1 : options_.num_points;
     internal::check_shape(

@@ -71,7 +71,7 @@ class RegressionMetric final : public Metric {
       const at::Tensor& outputs,
       const at::Tensor& targets) const override {
     const at::NoGradGuard no_grad;
-    internal::check_pair(kRegression, outputs, targets, /*is_floating=*/false);
+    internal::check_pair(kRegression, outputs, targets);
     if (num_outputs_ > 1) {
       internal::check_shape(
           kRegression,

@@ -88,11 +88,10 @@ void check_at_least(
 void check_pair(
     std::string_view metric,
     const at::Tensor& outputs,
-    const at::Tensor& targets,
-    bool is_floating) {
+    const at::Tensor& targets) {
   check_real(metric, "outputs", outputs);
   check_real(metric, "targets", targets);
-  if (is_floating && !outputs.is_floating_point()) {
+  if (!outputs.is_floating_point()) {
     refuse_metric_input(
         metric,
         format(

@@ -32,13 +32,12 @@ void check_at_least(
     std::int64_t value,
     std::int64_t least);
 
-/// Both are there, dense, of real numbers and on one device; outputs of
-/// floating point if `is_floating`.
+/// Both are there, dense, of real numbers and on one device; outputs are of
+/// floating point.
 void check_pair(
     std::string_view metric,
     const at::Tensor& outputs,
-    const at::Tensor& targets,
-    bool is_floating = true);
+    const at::Tensor& targets);
 
 /// The sizes of `outputs` are `shape`; -1 stands for any size. `text`: the
 /// shape as the user knows it, "[N, 3, H, W]".
