@@ -50,17 +50,16 @@ constexpr std::array kValueNames{
     ValueName{"--sort", "ORDER"},
     ValueName{"--to", "FORMAT"},
 };
-constexpr std::array
-    kFileNames{
-        "A",
-        "B",
-        "FILE",
-        "IMAGES",
-        "IN",
-        "MODEL",
-        "OUT",
-        "OUTPUT",
-        "PATH"};
+constexpr std::array kFileNames{
+    "A",
+    "B",
+    "FILE",
+    "IMAGES",
+    "IN",
+    "MODEL",
+    "OUT",
+    "OUTPUT",
+    "PATH"};
 constexpr std::array kFolderNames{"DIR", "FOLDER"};
 
 std::string value_name(const std::string& flag, std::string_view type) {

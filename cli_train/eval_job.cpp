@@ -198,7 +198,7 @@ EvalAnswer evaluate_run(const EvalRequest& request) {
       parts,
       trained,
       task,
-      {.batch_size = request.batch_size > 0     ? request.batch_size
+      {.batch_size = request.batch_size > 0      ? request.batch_size
                      : config.val_batch_size > 0 ? config.val_batch_size
                                                  : config.batch_size,
        .workers = request.workers,

@@ -45,8 +45,8 @@ std::string aligned(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     std::string line = padded(row[0], widths[0]);
     for (std::size_t i = 1; i < row.size(); ++i) {
-      const auto room = static_cast<std::size_t>(
-          widths[i] - display_width(row[i]) + 2);
+      const auto room =
+          static_cast<std::size_t>(widths[i] - display_width(row[i]) + 2);
       line += std::string(room, ' ') + row[i];
     }
     line.erase(line.find_last_not_of(' ') + 1);
@@ -57,21 +57,20 @@ std::string aligned(const std::vector<Row>& rows) {
 
 std::string metrics_text(const EvalAnswer& answer) {
   std::vector<Row> rows{{"loss", format("{:.4f}", answer.found.score.loss)}};
+  rows.reserve(answer.found.infos.size() + 1);
   for (std::size_t i = 0; i < answer.found.infos.size(); ++i) {
     const MetricInfo& info = answer.found.infos[i];
     const double value = answer.found.score.metrics[i].value;
     rows.push_back(
         {info.name,
-         std::isnan(value) ? "-"
+         std::isnan(value)  ? "-"
          : info.unit == "%" ? format("{:.2f}", value)
                             : format("{:.4f}", value)});
   }
   return aligned(rows);
 }
 
-std::string table_text(
-    const MetricTable& table,
-    std::string (*cell)(double)) {
+std::string table_text(const MetricTable& table, std::string (*cell)(double)) {
   std::vector<Row> rows{{table.name}};
   rows.front().insert(
       rows.front().end(),
@@ -160,6 +159,7 @@ std::string labels_in(
 std::string values_in(const at::Tensor& values) {
   std::vector<std::string> numbers;
   const at::Tensor row = values.reshape({-1});
+  numbers.reserve(static_cast<std::size_t>(row.numel()));
   for (std::int64_t i = 0; i < row.numel(); ++i) {
     numbers.push_back(shortest(row[i].item<float>()));
   }
@@ -185,8 +185,7 @@ Json table_json(const MetricTable& table) {
 const MetricTable* find_table(
     const train::Evaluation& found,
     std::string_view name) {
-  const auto table =
-      std::ranges::find(found.tables, name, &MetricTable::name);
+  const auto table = std::ranges::find(found.tables, name, &MetricTable::name);
   return table == found.tables.end() ? nullptr : &*table;
 }
 
@@ -239,9 +238,9 @@ std::string eval_text(const EvalAnswer& answer) {
       answer.part == "all" ? "all parts" : answer.part + " part");
   text += metrics_text(answer);
   for (const MetricTable& table : answer.found.tables) {
-    text += "\n" + (table.name == kConfusionTable
-                        ? confusion_text(table)
-                        : table_text(table, number_text));
+    text +=
+        "\n" + (table.name == kConfusionTable ? confusion_text(table)
+                                              : table_text(table, number_text));
   }
   return text;
 }

@@ -83,8 +83,8 @@ void write_rows(
     const float* scores = images.scores.const_data_ptr<float>();
     for (const std::string& path : images.paths) {
       const std::span<const float> row(scores, width);
-      rows += is_csv ? csv_row(options, path, row)
-                     : json_row(options, path, row);
+      rows +=
+          is_csv ? csv_row(options, path, row) : json_row(options, path, row);
       scores += width;
     }
     output.write(rows);
@@ -143,9 +143,12 @@ void predict_masks(const CommandFlags& flags, PredictionJob& job) {
     flags.fail("masks need a folder", "--output DIR");
   }
   print("path,mask\n");
-  write_masks(job, folder, [](const std::string& path, const std::string& mask) {
-    print(format("{},{}\n", csv_field(path), csv_field(mask)));
-  });
+  write_masks(
+      job,
+      folder,
+      [](const std::string& path, const std::string& mask) {
+        print(format("{},{}\n", csv_field(path), csv_field(mask)));
+      });
 }
 
 } // namespace

@@ -117,13 +117,13 @@ MaskedImage PredictionJob::masked(
   const std::vector<std::int64_t>& size = data().sample_shape;
   const std::array<std::int64_t, 2> sides{size[1], size[2]};
   std::vector<Image> masks;
+  masks.reserve(static_cast<std::size_t>(samples.size(0)));
   for (const at::Tensor& part : samples.split(request_.batch_size)) {
     const at::Tensor fitting =
         part.size(2) == sides[0] && part.size(3) == sides[1]
             ? part
             : at::_upsample_bilinear2d_aa(part, sides, /*align_corners=*/false);
-    const at::Tensor all =
-        train::masks_of(strategy_->predict(fitting), data());
+    const at::Tensor all = train::masks_of(strategy_->predict(fitting), data());
     for (const at::Tensor& mask : all.unbind()) {
       const auto* pixels = mask.const_data_ptr<std::uint8_t>();
       masks.push_back(
@@ -134,10 +134,8 @@ MaskedImage PredictionJob::masked(
   }
   return {
       .image = images_[static_cast<std::size_t>(index)],
-      .mask = internal::join_masks(
-          shape,
-          internal::squares_over(shape),
-          masks)};
+      .mask =
+          internal::join_masks(shape, internal::squares_over(shape), masks)};
 }
 
 void PredictionJob::run_masks(const std::function<void(MaskedImage)>& take) {
@@ -178,8 +176,8 @@ int PredictionJob::finish() const {
     }
     ++bad;
     std::fprintf(stderr, "%s\n", to_program_text(*error).c_str());
-    if (!worst || error_info(error->code).exit_code >
-                      error_info(worst->code).exit_code) {
+    if (!worst ||
+        error_info(error->code).exit_code > error_info(worst->code).exit_code) {
       worst = error;
     }
   }

@@ -48,8 +48,7 @@ void set_pixel(
     std::int64_t y,
     std::int64_t x,
     const Colour& colour) {
-  const auto at =
-      static_cast<std::ptrdiff_t>(3 * (y * image.shape.width + x));
+  const auto at = static_cast<std::ptrdiff_t>(3 * (y * image.shape.width + x));
   std::ranges::copy(colour, image.pixels.begin() + at);
 }
 
@@ -88,10 +87,9 @@ class Unscaler {
 
   [[nodiscard]] std::uint8_t pixel(float number, std::size_t channel) const {
     constexpr float kWhite = 255;
-    const float share = format_.is_known()
-                            ? number * format_.std[channel] +
-                                  format_.mean[channel]
-                            : (number - low_) / range_;
+    const float share = format_.is_known() ? number * format_.std[channel] +
+                                                 format_.mean[channel]
+                                           : (number - low_) / range_;
     return static_cast<std::uint8_t>(
         std::lround(std::clamp(share, 0.0F, 1.0F) * kWhite));
   }
@@ -123,8 +121,9 @@ Image picture_of(
     for (std::size_t c = 0; c < colour.size(); ++c) {
       const std::size_t from = shape[0] >= 3 ? c : 0;
       colour.at(c) = unscaler.pixel(
-          numbers[from * static_cast<std::size_t>(plane) +
-                  static_cast<std::size_t>(i)],
+          numbers
+              [from * static_cast<std::size_t>(plane) +
+               static_cast<std::size_t>(i)],
           from);
     }
     set_pixel(image, i / shape[2], i % shape[2], colour);

@@ -275,8 +275,12 @@ void ImageFolder::read(
     const ImageSample& sample = samples_[static_cast<std::size_t>(index)];
     const Image image =
         read_image(sample.path, options_.decode, files_of(options_));
-    transform_
-        .apply(internal::fit_image(image, options_.size).data(), index, epoch, scratch, out);
+    transform_.apply(
+        internal::fit_image(image, options_.size).data(),
+        index,
+        epoch,
+        scratch,
+        out);
     targets.classes[i] = sample.label;
   }
 }

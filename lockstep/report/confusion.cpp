@@ -25,9 +25,8 @@ constexpr double kLongestName = 180;
 double width_of(std::string_view text) {
   double width = 0;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t bytes = std::max<std::size_t>(
-        utf8_length(text.substr(i)),
-        1);
+    const std::size_t bytes =
+        std::max<std::size_t>(utf8_length(text.substr(i)), 1);
     width += bytes >= 3 ? kWideLetter : kLetter;
     i += bytes;
   }
@@ -39,9 +38,8 @@ std::string short_name(std::string_view name) {
   std::string text;
   double width = 0;
   for (std::size_t i = 0; i < name.size();) {
-    const std::size_t bytes = std::max<std::size_t>(
-        utf8_length(name.substr(i)),
-        1);
+    const std::size_t bytes =
+        std::max<std::size_t>(utf8_length(name.substr(i)), 1);
     width += bytes >= 3 ? kWideLetter : kLetter;
     if (width > kLongestName) {
       return text + "...";
@@ -58,8 +56,7 @@ std::string shade(double share) {
   constexpr std::array kDark{8.0, 64.0, 129.0};
   std::string colour = "#";
   for (std::size_t i = 0; i < kWhite.size(); ++i) {
-    const double value =
-        kWhite.at(i) + (kDark.at(i) - kWhite.at(i)) * share;
+    const double value = kWhite.at(i) + (kDark.at(i) - kWhite.at(i)) * share;
     colour += format("{:02x}", static_cast<int>(std::lround(value)));
   }
   return colour;

@@ -70,15 +70,16 @@ TEST_F(ImageFilesTest, PngsComeBackAsTheyWere) {
     EXPECT_EQ(again.shape, image.shape);
     EXPECT_EQ(again.pixels, image.pixels);
   }
-  const auto error = test::error_if_any(
-      [&] { write_png({}, dir_ / "none.png", real_fs()); });
+  const auto error =
+      test::error_if_any([&] { write_png({}, dir_ / "none.png", real_fs()); });
   EXPECT_THAT(error.value_or(Error{}).message, HasSubstr("0 x 0"));
 }
 
 TEST_F(ImageFilesTest, SamplesAreThoseOfTheFolder) {
   const auto folder = image_folder(
       dir_ / "in",
-      {.size = 24, .transform = {.mean = {0.1F, 0.2F, 0.3F}, .std = {1, 2, 3}}});
+      {.size = 24,
+       .transform = {.mean = {0.1F, 0.2F, 0.3F}, .std = {1, 2, 3}}});
   const PixelFormat format = folder->pixel_format();
   EXPECT_THAT(format.shape, ElementsAre(3, 24, 24));
   EXPECT_THAT(format.std, ElementsAre(1, 2, 3));

@@ -23,10 +23,8 @@ std::size_t count(const std::string& text, std::string_view part) {
 
 TEST(Confusion, DrawsACellForEachPair) {
   const std::vector<std::string> names{"cat", "<dog> & co", "\u732b"};
-  const std::string svg = draw_confusion(
-      "runs/a",
-      names,
-      {{20, 0, 0}, {5, 15, 0}, {0, 0, 0}});
+  const std::string svg =
+      draw_confusion("runs/a", names, {{20, 0, 0}, {5, 15, 0}, {0, 0, 0}});
   EXPECT_EQ(count(svg, "<rect "), 3U * 3U + 2U) << "background and frame";
   EXPECT_EQ(count(svg, "cat</text>"), 2U) << "on both axes";
   EXPECT_EQ(count(svg, "&lt;dog&gt; &amp; co</text>"), 2U);

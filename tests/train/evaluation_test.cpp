@@ -42,8 +42,8 @@ Evaluation judged(
     const std::shared_ptr<const Dataset>& data,
     const std::string& task,
     std::int64_t batch_size = 7) {
-  const auto strategy =
-      AnyModel(std::make_shared<Same>()).strategy({.task = task_for(*data, task)});
+  const auto strategy = AnyModel(std::make_shared<Same>())
+                            .strategy({.task = task_for(*data, task)});
   return evaluate_all(
       *strategy,
       {data},
@@ -118,7 +118,8 @@ TEST(Evaluation, OfMasks) {
   at::Tensor masks = at::randint(0, 2, {6, 4, 5}, at::kLong);
   masks.select(2, 0).fill_(255);
   masks[2].fill_(255); // nothing of it counts
-  const auto data = as_dataset(make_dataset(outputs, masks), {.num_classes = 2});
+  const auto data =
+      as_dataset(make_dataset(outputs, masks), {.num_classes = 2});
   const Evaluation found = judged(data, "segmentation");
   const at::Tensor counted = masks.ne(255);
   const at::Tensor hits =
@@ -141,7 +142,8 @@ TEST(Evaluation, OfMasks) {
             .item<double>(),
         1e-6);
   }
-  const at::Tensor numbers = masks_of(outputs, trained_on(*data, "segmentation"));
+  const at::Tensor numbers =
+      masks_of(outputs, trained_on(*data, "segmentation"));
   EXPECT_TRUE(at::equal(numbers, outputs.argmax(1).to(at::kByte)));
 }
 
@@ -169,16 +171,12 @@ TEST(Evaluation, OfLabelsAndValues) {
 
 TEST(Outputs, AreSharesAndValues) {
   const at::Tensor outputs = at::randn({4, 3});
-  TrainedData data{
-      .target = {.kind = TargetKind::kClasses},
-      .num_classes = 3};
+  TrainedData data{.target = {.kind = TargetKind::kClasses}, .num_classes = 3};
   EXPECT_TRUE(at::equal(
       scores_of(outputs, OutputKind::kClasses, data),
       at::softmax(outputs, 1)));
   data.target = {.kind = TargetKind::kValues, .shape = {3}};
-  EXPECT_TRUE(at::equal(
-      scores_of(outputs, output_kind(data), data),
-      outputs));
+  EXPECT_TRUE(at::equal(scores_of(outputs, output_kind(data), data), outputs));
   data.task = "multilabel";
   EXPECT_TRUE(at::equal(
       scores_of(outputs, output_kind(data), data),

@@ -77,9 +77,13 @@ TEST(TrainedData, OtherDataAreRefusedByWhatDiffers) {
   const std::vector<Row> rows{
       {[](auto& data) { data.num_classes = 3; },
        "trained on 2 classes, the data have 3"},
-      {[](auto& data) { data.class_names = {"cat", "dog"}; },
+      {[](auto& data) {
+         data.class_names = {"cat", "dog"};
+       },
        "class 1 of the checkpoint is '\u732b', that of the data is 'dog'"},
-      {[](auto& data) { data.target.shape = {8, 8}; },
+      {[](auto& data) {
+         data.target.shape = {8, 8};
+       },
        "trained on targets of classes [], the data have classes [8, 8]"},
       {[](auto& data) { data.target.kind = TargetKind::kValues; },
        "the data have values []"},
@@ -127,8 +131,7 @@ class TrainedDataRuns : public TrainerFixture {
 
 TEST_F(TrainedDataRuns, CheckpointsSayWhatTheyWereTrainedOn) {
   run("", {"no", "yes"});
-  const TrainedData data =
-      to_trained_data(*checkpoint("run").find(kDataPart));
+  const TrainedData data = to_trained_data(*checkpoint("run").find(kDataPart));
   EXPECT_THAT(data.class_names, ElementsAre("no", "yes"));
   EXPECT_THAT(data.sample_shape, ElementsAre(2));
   EXPECT_EQ(data.task, "classification");
@@ -137,8 +140,7 @@ TEST_F(TrainedDataRuns, CheckpointsSayWhatTheyWereTrainedOn) {
 
 TEST_F(TrainedDataRuns, ARunGoesOnWithTheSameClassesOnly) {
   run("", {"no", "yes"});
-  const Error error =
-      error_of([&] { run(dir_ / "run", {"yes", "no"}); });
+  const Error error = error_of([&] { run(dir_ / "run", {"yes", "no"}); });
   EXPECT_EQ(error.detail, "E_OTHER_DATA");
   EXPECT_THAT(error.message, HasSubstr("'no', that of the data is 'yes'"));
   EXPECT_THAT(error.path, HasSubstr("checkpoint-"));

@@ -52,12 +52,8 @@ Image cut(const Image& image, const ImageSquare& square) {
   part.pixels.resize(static_cast<std::size_t>(part.shape.numel()));
   auto to = part.pixels.begin();
   for (std::int64_t y = square.top; y < square.top + square.side; ++y) {
-    const std::int64_t from =
-        (y * image.shape.width + square.left) * channels;
-    to = std::copy_n(
-        image.pixels.begin() + from,
-        square.side * channels,
-        to);
+    const std::int64_t from = (y * image.shape.width + square.left) * channels;
+    to = std::copy_n(image.pixels.begin() + from, square.side * channels, to);
   }
   return part;
 }
@@ -80,9 +76,8 @@ Image join_masks(
       const auto place = [&](std::int64_t pixel, std::int64_t start) {
         return (2 * (pixel - start) + 1) * size / (2 * square.side);
       };
-      whole.pixels.push_back(
-          masks[i].pixels[static_cast<std::size_t>(
-              place(y, square.top) * size + place(x, square.left))]);
+      whole.pixels.push_back(masks[i].pixels[static_cast<std::size_t>(
+          place(y, square.top) * size + place(x, square.left))]);
     }
   }
   return whole;

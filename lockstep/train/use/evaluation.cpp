@@ -114,7 +114,8 @@ double value_of_row(
     const MetricTable& more,
     const std::string& row,
     std::size_t column) {
-  const auto found = std::ranges::find(more.rows, row, &lockstep::MetricRow::name);
+  const auto found =
+      std::ranges::find(more.rows, row, &lockstep::MetricRow::name);
   return found == more.rows.end() ? std::numeric_limits<double>::quiet_NaN()
                                   : found->values[column];
 }
@@ -222,10 +223,11 @@ Evaluation evaluate_all(
     for (const Batch& batch : loader) {
       const at::Tensor outputs = strategy.predict(batch.images).to(at::kFloat);
       const at::Tensor targets = batch.targets.to(outputs.device());
-      scoring.add(StepResult(
-                      measure(loss(outputs, targets), outputs, targets, metrics),
-                      batch.size())
-                      .read());
+      scoring.add(
+          StepResult(
+              measure(loss(outputs, targets), outputs, targets, metrics),
+              batch.size())
+              .read());
       worst.add(
           *parts[part],
           part,

@@ -65,10 +65,8 @@ class MappedClasses final : public Dataset {
   std::vector<std::string> class_names_;
 };
 
-[[noreturn]] void refuse_classes(
-    std::string_view detail,
-    std::string message,
-    std::string hint) {
+[[noreturn]] void
+refuse_classes(std::string_view detail, std::string message, std::string hint) {
   raise(
       {.code = ErrorCode::kMismatch,
        .op = "eval.data",
@@ -120,6 +118,7 @@ std::shared_ptr<const Dataset> with_classes_of(
         "--data names data with the classes of the model");
   }
   std::vector<std::int64_t> numbers;
+  numbers.reserve(names.size());
   std::vector<std::string> unknown;
   for (const std::string& name : names) {
     const auto found = std::ranges::find(known, name);

@@ -47,9 +47,9 @@ OutputKind output_kind(const TrainedData& data) {
   const std::size_t dims = data.target.shape.size();
   switch (data.target.kind) {
     case TargetKind::kValues:
-      return dims > 1                      ? OutputKind::kMaps
+      return dims > 1                    ? OutputKind::kMaps
              : data.task == "multilabel" ? OutputKind::kLabels
-                                           : OutputKind::kValues;
+                                         : OutputKind::kValues;
     case TargetKind::kClasses:
       if (dims == 0 || dims == 2) {
         return dims == 0 ? OutputKind::kClasses : OutputKind::kMasks;

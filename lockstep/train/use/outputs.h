@@ -22,10 +22,10 @@ enum class OutputKind {
   kMasks
 };
 
-/// What a model of that task and those targets gives. The outputs of a task of a
-/// program's own are taken for what its targets are.
-/// Errors: throws kUnsupported (E_TASK) for data without targets, and for
-/// classes in any other shape.
+/// What a model of that task and those targets gives. The outputs of a task of
+/// a program's own are taken for what its targets are. Errors: throws
+/// kUnsupported (E_TASK) for data without targets, and for classes in any other
+/// shape.
 OutputKind output_kind(const TrainedData& data);
 
 /// The scores of a batch, float32 on the CPU. Shapes as those of `outputs`.

@@ -60,7 +60,8 @@ ckpt::Value root_of(const FoundCheckpoint& found) {
     error.op = "train.use";
     error.hint =
         "a model is used from a checkpoint of 'lockstep train', which says "
-        "what it was trained on; --initial-checkpoint starts a run from weights";
+        "what it was trained on; --initial-checkpoint starts a run from "
+        "weights";
     raise(std::move(error));
   }
 }
@@ -156,8 +157,8 @@ std::unique_ptr<Strategy> strategy_of(
   return AnyModel(model).strategy(
       {.devices = parse_devices(choice.spec),
        .task = std::move(task),
-       .autocast = config.amp == "bf16" ? std::optional(at::kBFloat16)
-                                        : std::nullopt});
+       .autocast =
+           config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt});
 }
 
 } // namespace lockstep::train

@@ -50,8 +50,8 @@ TrainedCheckpoint open_trained(
 const TrainedData& required_data(const TrainedCheckpoint& file);
 
 /// The model of `file`, made for `data`, with its weights, on the CPU.
-/// Errors: throws kUnsupported (E_OTHER_MODEL) for a program's own model and for
-/// one that is not known; kMismatch for weights of another one.
+/// Errors: throws kUnsupported (E_OTHER_MODEL) for a program's own model and
+/// for one that is not known; kMismatch for weights of another one.
 std::shared_ptr<Model> make_trained(
     const TrainedCheckpoint& file,
     const TrainedData& data);
