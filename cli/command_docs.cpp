@@ -50,8 +50,16 @@ constexpr std::array kValueNames{
     ValueName{"--sort", "ORDER"},
     ValueName{"--to", "FORMAT"},
 };
-constexpr std::array
-    kFileNames{"A", "B", "FILE", "IN", "MODEL", "OUT", "OUTPUT", "PATH"};
+constexpr std::array kFileNames{
+    "A",
+    "B",
+    "FILE",
+    "IMAGES",
+    "IN",
+    "MODEL",
+    "OUT",
+    "OUTPUT",
+    "PATH"};
 constexpr std::array kFolderNames{"DIR", "FOLDER"};
 
 std::string value_name(const std::string& flag, std::string_view type) {
@@ -162,13 +170,16 @@ std::vector<ArgumentDoc> train_arguments() {
   return arguments;
 }
 
-// "DIR" of "[DIR]".
+// "DIR" of "[DIR]", a list of "IMAGES...".
 ArgumentDoc positional_doc(std::string_view text) {
   ArgumentDoc doc{
       .name = std::string(text),
       .is_positional = true,
-      .is_required = !text.starts_with('[')};
-  std::erase_if(doc.name, [](char c) { return c == '[' || c == ']'; });
+      .is_required = !text.starts_with('['),
+      .is_list = text.ends_with("...")};
+  std::erase_if(doc.name, [](char c) {
+    return c == '[' || c == ']' || c == '.';
+  });
   doc.value = doc.name;
   if (doc.name == "MODEL") {
     doc.words = words_or_none(train::find_key("model")->suggestions);
@@ -182,9 +193,11 @@ CommandDoc doc_of(const train::TrainCommand& command) {
   CommandDoc doc{
       .name = std::string(command.name),
       .help = std::string(command.help),
-      .arguments = {positional_doc(command.arguments)},
       .examples = {command.examples.begin(), command.examples.end()},
       .needs_torch = true};
+  for (const std::string& word : split(command.arguments, ' ')) {
+    doc.arguments.push_back(positional_doc(word));
+  }
   for (const train::CommandFlag& flag : command.flags) {
     doc.arguments.push_back(
         {.name = std::string(flag.name),

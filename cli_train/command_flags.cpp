@@ -20,11 +20,8 @@ CommandFlags::CommandFlags(const train::TrainCommand& command, Arguments args)
         args[i].starts_with("--") ? args[i].find('=') : std::string::npos;
     const bool has_value = equals != std::string::npos;
     std::string word = args[i].substr(0, equals);
-    if (!word.starts_with('-')) {
-      if (!model_.empty()) {
-        fail(format("one model at a time; '{}' is left over", escape(word)));
-      }
-      model_ = word;
+    if (!word.starts_with('-') || word == "-") {
+      arguments_.push_back(args[i]);
       continue;
     }
     std::ranges::replace(word, '_', '-');
@@ -45,6 +42,15 @@ CommandFlags::CommandFlags(const train::TrainCommand& command, Arguments args)
     }
     values_.insert_or_assign(word, value);
   }
+  if (takes_model() && arguments_.size() > 1) {
+    fail(format(
+        "one model at a time; '{}' is left over",
+        escape(arguments_[1])));
+  }
+}
+
+bool CommandFlags::takes_model() const {
+  return command_->arguments == "MODEL";
 }
 
 void CommandFlags::refuse(const std::string& word) const {
@@ -119,8 +125,13 @@ std::string CommandFlags::choice(
   return found->second;
 }
 
+std::string CommandFlags::text(std::string_view flag) const {
+  const auto found = values_.find(flag);
+  return found == values_.end() ? "" : found->second;
+}
+
 std::string CommandFlags::model() const {
-  if (model_.empty()) {
+  if (arguments_.empty()) {
     fail(
         "no model is named",
         format(
@@ -128,7 +139,7 @@ std::string CommandFlags::model() const {
             command_->name,
             join(model_names(), ", ")));
   }
-  return model_;
+  return arguments_.front();
 }
 
 void CommandFlags::print_help(std::string_view about) const {
@@ -145,9 +156,11 @@ void CommandFlags::print_help(std::string_view about) const {
         flag.value,
         flag.help);
   }
-  text += "\nModels\n";
-  for (const std::string& name : model_names()) {
-    text += "  " + name + "\n";
+  if (takes_model()) {
+    text += "\nModels\n";
+    for (const std::string& name : model_names()) {
+      text += "  " + name + "\n";
+    }
   }
   text += "\nExamples\n";
   for (const std::string_view example : command_->examples) {

@@ -21,7 +21,9 @@ using Runner = int (*)(Arguments);
 constexpr std::array<Runner, kTrainCommands.size()> kRunners{
     train_command,
     summary_command,
-    bench_command};
+    bench_command,
+    predict_command,
+    eval_command};
 static_assert(std::ranges::find(kRunners, nullptr) == kRunners.end());
 
 std::string version_text() {

@@ -30,4 +30,10 @@ int summary_command(Arguments args);
 /// `bench MODEL`: what a training step costs, as tables or JSON.
 int bench_command(Arguments args);
 
+/// `predict RUN|FILE IMAGES...`: classes and scores, values, or masks.
+int predict_command(Arguments args);
+
+/// `eval RUN|FILE`: metrics and tables of the test, as text, JSON or files.
+int eval_command(Arguments args);
+
 } // namespace lockstep::cli_train

@@ -78,6 +78,21 @@ struct TargetRows {
   std::span<float> values = {};
 };
 
+/// How the pixels of an image became the numbers of a sample: in one size, from
+/// 0 to 1, minus `mean`, over `std`.
+struct PixelFormat {
+  /// {C, H, W}, before a `ResizedDataset` if there is one; {}: not known.
+  std::vector<std::int64_t> shape = {};
+  /// One per channel.
+  std::vector<float> mean = {};
+  std::vector<float> std = {};
+
+  [[nodiscard]] bool is_known() const {
+    return !shape.empty();
+  }
+  friend bool operator==(const PixelFormat&, const PixelFormat&) = default;
+};
+
 /// Numbered images. Threads: `read` may run in several threads at once.
 class Dataset : public BatchSource<Batch> {
  public:
@@ -90,6 +105,10 @@ class Dataset : public BatchSource<Batch> {
   /// Names of the classes, `num_classes` of them, or of the values; empty if
   /// they have none.
   [[nodiscard]] virtual std::vector<std::string> class_names() const {
+    return {};
+  }
+  /// By itself not known: samples need not be pixels.
+  [[nodiscard]] virtual PixelFormat pixel_format() const {
     return {};
   }
   /// For messages: the file a sample is from; by itself "sample 7".

@@ -42,6 +42,7 @@ class ImageDataset : public Dataset {
   [[nodiscard]] std::int64_t size() const override;
   [[nodiscard]] std::vector<std::int64_t> sample_shape() const override;
   [[nodiscard]] std::int64_t num_classes() const override;
+  [[nodiscard]] PixelFormat pixel_format() const override;
   /// Errors: throws kInvalidArgument for an index outside the dataset.
   void read(
       std::span<const std::int64_t> indices,

@@ -60,6 +60,13 @@ std::int64_t ImageDataset::num_classes() const {
   return images_.num_classes;
 }
 
+PixelFormat ImageDataset::pixel_format() const {
+  return {
+      .shape = sample_shape(),
+      .mean = transform_.options().mean,
+      .std = transform_.options().std};
+}
+
 void ImageDataset::read(
     std::span<const std::int64_t> indices,
     std::int64_t epoch,

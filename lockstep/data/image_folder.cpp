@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -18,7 +17,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/check_index.h"
-#include "lockstep/data/internal/resize.h"
+#include "lockstep/data/internal/fit_image.h"
 
 namespace lockstep {
 namespace {
@@ -163,59 +162,6 @@ ImageFolderOptions checked(ImageFolderOptions options) {
   return options;
 }
 
-// Python's `round`.
-std::int64_t half_to_even(double value) {
-  return static_cast<std::int64_t>(std::nearbyint(value));
-}
-
-// The middle of `side` pixels, resized to `resized`, where `size` are kept.
-ResizeAxis middle(std::int64_t side, std::int64_t resized, std::int64_t size) {
-  const auto first = half_to_even(static_cast<double>(resized - size) / 2);
-  return {side, resized, first, size};
-}
-
-// The part of the image that the axes need. Shape: [C, H, W].
-std::vector<float> planes_of(
-    const Image& image,
-    const ResizeAxis& rows,
-    const ResizeAxis& columns) {
-  const std::int64_t channels = image.shape.channels;
-  std::vector<float> planes;
-  planes.reserve(static_cast<std::size_t>(
-      channels * (rows.end - rows.begin) * (columns.end - columns.begin)));
-  for (std::int64_t c = 0; c < channels; ++c) {
-    for (std::int64_t y = rows.begin; y < rows.end; ++y) {
-      for (std::int64_t x = columns.begin; x < columns.end; ++x) {
-        planes.push_back(image.pixels[static_cast<std::size_t>(
-            (y * image.shape.width + x) * channels + c)]);
-      }
-    }
-  }
-  return planes;
-}
-
-// The image with its shorter side resized to `size`, and the middle of it: what
-// is cut off is not computed. Shape: [C, size, size].
-std::vector<std::uint8_t> fitted(const Image& image, std::int64_t size) {
-  const ImageShape& from = image.shape;
-  const std::int64_t shorter = std::min(from.height, from.width);
-  const auto axis = [&](std::int64_t side) {
-    return middle(side, size * side / shorter, size);
-  };
-  const ResizeAxis rows = axis(from.height);
-  const ResizeAxis columns = axis(from.width);
-  const std::vector<float> planes = planes_of(image, rows, columns);
-  const Resize resize(from.channels, rows, columns);
-  std::vector<float> resized(static_cast<std::size_t>(resize.to().numel()));
-  resize.apply(planes.data(), resized.data());
-  std::vector<std::uint8_t> out(resized.size());
-  std::ranges::transform(resized, out.begin(), [](float value) {
-    return static_cast<std::uint8_t>(
-        std::clamp(std::nearbyint(value), 0.0F, 255.0F));
-  });
-  return out;
-}
-
 // Why an image cannot be decoded. A disk that fails is no such reason.
 std::optional<Error> decode_error(
     const ImageSample& sample,
@@ -303,6 +249,13 @@ std::int64_t ImageFolder::num_classes() const {
   return std::ssize(classes_);
 }
 
+PixelFormat ImageFolder::pixel_format() const {
+  return {
+      .shape = sample_shape(),
+      .mean = options_.transform.mean,
+      .std = options_.transform.std};
+}
+
 std::string ImageFolder::sample_name(std::int64_t index) const {
   internal::check_index(index, size());
   return samples_[static_cast<std::size_t>(index)].path;
@@ -322,8 +275,12 @@ void ImageFolder::read(
     const ImageSample& sample = samples_[static_cast<std::size_t>(index)];
     const Image image =
         read_image(sample.path, options_.decode, files_of(options_));
-    transform_
-        .apply(fitted(image, options_.size).data(), index, epoch, scratch, out);
+    transform_.apply(
+        internal::fit_image(image, options_.size).data(),
+        index,
+        epoch,
+        scratch,
+        out);
     targets.classes[i] = sample.label;
   }
 }

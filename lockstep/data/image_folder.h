@@ -56,6 +56,7 @@ class ImageFolder : public Dataset {
   [[nodiscard]] std::int64_t size() const override;
   [[nodiscard]] std::vector<std::int64_t> sample_shape() const override;
   [[nodiscard]] std::int64_t num_classes() const override;
+  [[nodiscard]] PixelFormat pixel_format() const override;
   /// Errors: as `read_image`, with the file's path; kInvalidArgument for an
   /// index outside the dataset.
   void read(

@@ -34,6 +34,9 @@ class PartDataset : public Dataset {
   [[nodiscard]] std::vector<std::string> class_names() const override {
     return whole_->class_names();
   }
+  [[nodiscard]] PixelFormat pixel_format() const override {
+    return whole_->pixel_format();
+  }
   [[nodiscard]] std::string sample_name(std::int64_t index) const override {
     return whole_->sample_name(places(std::span(&index, 1), indices_).front());
   }

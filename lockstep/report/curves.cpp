@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/report/svg_text.h"
 
 namespace lockstep::report {
 namespace {
@@ -35,18 +36,6 @@ constexpr std::array kCurveLooks{
     CurveLook{.colour = "#009e73", .dashes = "2 3"},
     CurveLook{.colour = "#cc79a7", .dashes = "9 3 2 3"},
 };
-
-std::string xml(std::string_view text) {
-  std::string out;
-  for (const char c : escape(text)) {
-    out += c == '<'   ? "&lt;"
-           : c == '>' ? "&gt;"
-           : c == '&' ? "&amp;"
-           : c == '"' ? "&quot;"
-                      : std::string(1, c);
-  }
-  return out;
-}
 
 // From numbers to pixels along one axis.
 struct Scale {
@@ -129,7 +118,7 @@ label(double x, double y, std::string_view anchor, std::string_view text) {
       x,
       y,
       anchor,
-      xml(text));
+      svg_text(text));
 }
 
 std::string grid_line(double x1, double y1, double x2, double y2) {
@@ -230,7 +219,7 @@ std::string draw_panel(const Panel& panel, std::string_view x_name) {
       "<text x=\"{:.1f}\" y=\"{:.1f}\" font-weight=\"bold\">{}</text>\n",
       kLeft,
       kTop - 30,
-      xml(panel.title));
+      svg_text(panel.title));
   out += draw_axes(x, y, x_name);
   for (std::size_t i = 0; i < panel.curves.size(); ++i) {
     out += draw_curve(panel.curves[i], x, y, i);
@@ -274,7 +263,7 @@ std::string draw_curves(
       width,
       kHeight,
       kText,
-      xml(title),
+      svg_text(title),
       kLeft + kMargin);
   for (std::size_t i = 0; i < panels.size(); ++i) {
     out += format(

@@ -21,4 +21,8 @@ OwnParts named_parts(
     OwnParts given = {},
     const dist::ProcessGroup& group = dist::job_group());
 
+/// The data sets of `settings.data` alone, for a model that is there already.
+/// Errors: throws as `checked_flags` and `open_dataset`.
+OwnParts named_data(const TrainConfig& settings);
+
 } // namespace lockstep::train

@@ -74,6 +74,12 @@ struct FoundCheckpoint {
   std::vector<std::string> warnings = {};
 };
 
+/// The file of that name, once every byte of it was checked.
+/// Errors: throws kNotFound, kCorrupt, or what else keeps it from being read.
+FoundCheckpoint read_checkpoint(
+    const std::string& path,
+    FileSystem& fs = real_fs());
+
 /// The newest whole checkpoint that a `CheckpointWriter` left in `folder`.
 /// Nothing if there is none, or no folder.
 /// Errors: throws kCorrupt, or what else it was, if none can be used.

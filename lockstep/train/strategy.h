@@ -71,6 +71,9 @@ class Strategy {
   /// written between two tests past LibTorch's version counters (`p.data()`)
   /// are seen after `step`, `update` or `begin_test`.
   StepResult test(const Batch& batch);
+  /// What the model makes of samples, on the first device: in testing mode,
+  /// without gradients, in the type that `autocast` gives it.
+  at::Tensor predict(const at::Tensor& images);
   /// A step of the optimizer, with the threads of the devices.
   /// Errors: throws kInvalidArgument without an optimizer; as its `step`.
   virtual void update();

@@ -66,6 +66,10 @@ std::vector<std::string> ResizedDataset::class_names() const {
   return source_->class_names();
 }
 
+PixelFormat ResizedDataset::pixel_format() const {
+  return source_->pixel_format();
+}
+
 std::string ResizedDataset::sample_name(std::int64_t index) const {
   return source_->sample_name(index);
 }

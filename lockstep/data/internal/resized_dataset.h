@@ -29,6 +29,8 @@ class ResizedDataset : public Dataset {
   /// A mask of the images' size gets their new one.
   [[nodiscard]] TargetFormat target_format() const override;
   [[nodiscard]] std::vector<std::string> class_names() const override;
+  /// Of the images before they are resized.
+  [[nodiscard]] PixelFormat pixel_format() const override;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override;
   /// Errors: what `source` throws.
   void read(

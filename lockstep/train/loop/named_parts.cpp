@@ -117,4 +117,10 @@ OwnParts named_parts(
   return given;
 }
 
+OwnParts named_data(const TrainConfig& settings) {
+  OwnParts parts;
+  open_named_data(checked_flags(settings), parts);
+  return parts;
+}
+
 } // namespace lockstep::train

@@ -9,6 +9,7 @@
 #include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/sample_order.h"
+#include "lockstep/train/state/trained_data.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/step/evaluate.h"
 
@@ -83,6 +84,7 @@ void TrainingRun::list_state(const std::vector<StatePart>& parts) {
        .save = [this](ValueBuilder&) { return ckpt::Value(config_.model); },
        .load = [](const ckpt::Value&) {},
        .if_missing = IfMissing::kIgnore});
+  state_.add(data_part(trained_data(*setup_.train_set, config_)));
   state_.add(model_part(setup_.model.module()));
   state_.add(optimizer_part(setup_.strategy->optimizer()));
   state_.add(scheduler_part(setup_.schedule->scheduler()));

@@ -10,6 +10,7 @@
 #include "lockstep/train/loop/smallest_batch.h"
 #include "lockstep/train/loop/training_run.h"
 #include "lockstep/train/run/run_folder.h"
+#include "lockstep/train/state/trained_data.h"
 
 namespace lockstep::train {
 
@@ -60,6 +61,7 @@ void TrainingRun::load(const Resumption& from, const RunStart& start) {
 void TrainingRun::check(const Resumption& from) {
   RunState only_compared;
   only_compared.add(cursor_parts(cursor_, group_));
+  only_compared.add(data_part(trained_data(*setup_.train_set, config_)));
   only_compared.add(identity_.part());
   only_compared.load(from.checkpoint.root);
   for (const std::string& text : check_resume(

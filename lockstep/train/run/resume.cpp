@@ -287,6 +287,10 @@ std::optional<Resumption> find_resumption(
   return folder ? std::optional(resume_folder(fs, *folder)) : std::nullopt;
 }
 
+FoundCheckpoint read_checkpoint(const std::string& path, FileSystem& fs) {
+  return first_whole(fs, {path});
+}
+
 std::optional<FoundCheckpoint> find_checkpoint(
     const std::string& folder,
     FileSystem& fs) {

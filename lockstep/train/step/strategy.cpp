@@ -147,6 +147,17 @@ StepResult Strategy::test(const Batch& batch) {
   });
 }
 
+at::Tensor Strategy::predict(const at::Tensor& images) {
+  const at::NoGradGuard no_grad;
+  const auto threads = share_threads();
+  const TestingMode testing(*net_);
+  std::optional<Autocast> autocast;
+  if (options_.autocast) {
+    autocast.emplace(options_.devices.front().type(), *options_.autocast);
+  }
+  return forward(images, Pass::kTest);
+}
+
 namespace {
 
 [[noreturn]] void contradiction(std::string message, std::string hint) {

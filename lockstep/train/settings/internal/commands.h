@@ -71,6 +71,53 @@ inline constexpr std::array kBenchFlags{
     CommandFlag{"--help", {}, "print this help"},
 };
 
+inline constexpr std::array kPredictFlags{
+    CommandFlag{
+        "--top",
+        "N",
+        "columns for the N best classes of each image [default: 1]"},
+    CommandFlag{"--format", "FORMAT", "csv, jsonl or npz [default: csv]"},
+    CommandFlag{
+        "--output",
+        "PATH",
+        "file to write, instead of standard output; of masks their folder"},
+    CommandFlag{"--batch-size", "N", "images at a time [default: 64]"},
+    CommandFlag{"--workers", "N", "threads that read images [default: 1]"},
+    CommandFlag{
+        "--devices",
+        "LIST",
+        "cpu, cpu*2, cuda, cuda:1,3; default: best present"},
+    CommandFlag{
+        "--on-bad-image",
+        "HOW",
+        "stop, or skip: go on without it [default: stop]"},
+    CommandFlag{"--help", {}, "print this help"},
+};
+
+inline constexpr std::array kEvalFlags{
+    CommandFlag{
+        "--data",
+        "NAME|DIR",
+        "other data than the run's: a folder or a data set"},
+    CommandFlag{
+        "--part",
+        "PART",
+        "test, train or all of the data [default: test]"},
+    CommandFlag{
+        "--output",
+        "DIR",
+        "write confusion.svg, metrics.json, worst.csv and worst.png there"},
+    CommandFlag{"--worst", "N", "samples with the highest loss [default: 25]"},
+    CommandFlag{"--batch-size", "N", "samples at a time; default: the run's"},
+    CommandFlag{"--workers", "N", "threads that read samples [default: 1]"},
+    CommandFlag{
+        "--devices",
+        "LIST",
+        "cpu, cpu*2, cuda, cuda:1,3; default: best present"},
+    CommandFlag{"--json", {}, "print one JSON object"},
+    CommandFlag{"--help", {}, "print this help"},
+};
+
 /// One command.
 struct TrainCommand {
   std::string_view name = {};
@@ -103,6 +150,20 @@ inline constexpr std::array kTrainCommands{
         {"lockstep bench resnet18 --img-size 28 --in-channels 1",
          "lockstep bench vgg11 --batch-size 32 --compare torch --json"},
         kBenchFlags},
+    TrainCommand{
+        "predict",
+        "what a trained model says of images",
+        "RUN|FILE IMAGES...",
+        {"lockstep predict runs/animals photos",
+         "lockstep predict runs/animals a.jpg b.jpg --top 3 --format jsonl"},
+        kPredictFlags},
+    TrainCommand{
+        "eval",
+        "how good a trained model is: metrics, classes, worst samples",
+        "RUN|FILE",
+        {"lockstep eval runs/animals",
+         "lockstep eval runs/animals --data more/animals --output report"},
+        kEvalFlags},
 };
 
 } // namespace lockstep::train

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "cli_train/eval_files.h"
+#include "lockstep/train/use/outputs.h"
+
+namespace lockstep::cli_train {
+namespace {
+
+constexpr std::int64_t kInRow = 5;
+// Units: pixels, between pictures and around them.
+constexpr std::int64_t kGap = 4;
+constexpr std::int64_t kSmallest = 96;
+constexpr std::uint8_t kBackground = 128;
+
+using Colour = std::array<std::uint8_t, 3>;
+
+// The palette of VOC: the bits of a class, dealt to red, green and blue from
+// the highest down. Source: VOCdevkit, VOClabelcolormap.m.
+Colour colour_of(std::int64_t label) {
+  constexpr std::int64_t kMostClasses = 255;
+  if (label < 0 || label >= kMostClasses) {
+    return {224, 224, 192};
+  }
+  Colour colour{};
+  for (int shift = 7; shift >= 0; --shift, label >>= 3) {
+    for (std::size_t c = 0; c < colour.size(); ++c) {
+      const auto bit = static_cast<unsigned>(label >> c & 1);
+      colour.at(c) = static_cast<std::uint8_t>(colour.at(c) | bit << shift);
+    }
+  }
+  return colour;
+}
+
+Image empty_sheet(std::int64_t height, std::int64_t width) {
+  Image sheet{.shape = {.channels = 3, .height = height, .width = width}};
+  sheet.pixels.assign(
+      static_cast<std::size_t>(sheet.shape.numel()),
+      kBackground);
+  return sheet;
+}
+
+void set_pixel(
+    Image& image,
+    std::int64_t y,
+    std::int64_t x,
+    const Colour& colour) {
+  const auto at = static_cast<std::ptrdiff_t>(3 * (y * image.shape.width + x));
+  std::ranges::copy(colour, image.pixels.begin() + at);
+}
+
+// Puts a picture on the sheet, each pixel `factor` times in both directions.
+void place(
+    const Image& image,
+    std::int64_t top,
+    std::int64_t left,
+    std::int64_t factor,
+    Image& sheet) {
+  for (std::int64_t y = 0; y < image.shape.height * factor; ++y) {
+    for (std::int64_t x = 0; x < image.shape.width * factor; ++x) {
+      const auto from = static_cast<std::size_t>(
+          3 * (y / factor * image.shape.width + x / factor));
+      set_pixel(
+          sheet,
+          top + y,
+          left + x,
+          {image.pixels[from], image.pixels[from + 1], image.pixels[from + 2]});
+    }
+  }
+}
+
+// Numbers of a sample as pixels again: what its data set made of pixels is
+// undone; else the lowest is black and the highest white.
+class Unscaler {
+ public:
+  Unscaler(const PixelFormat& format, const std::vector<float>& numbers)
+      : format_(format) {
+    if (!format.is_known()) {
+      const auto [low, high] = std::ranges::minmax(numbers);
+      low_ = low;
+      range_ = high > low ? high - low : 1.0F;
+    }
+  }
+
+  [[nodiscard]] std::uint8_t pixel(float number, std::size_t channel) const {
+    constexpr float kWhite = 255;
+    const float share = format_.is_known() ? number * format_.std[channel] +
+                                                 format_.mean[channel]
+                                           : (number - low_) / range_;
+    return static_cast<std::uint8_t>(
+        std::lround(std::clamp(share, 0.0F, 1.0F) * kWhite));
+  }
+
+ private:
+  const PixelFormat& format_;
+  float low_ = 0;
+  float range_ = 1;
+};
+
+Image picture_of(
+    const Dataset& data,
+    std::int64_t index,
+    const PixelFormat& format) {
+  const std::vector<std::int64_t> shape = data.sample_shape();
+  const std::int64_t plane = shape[1] * shape[2];
+  const auto numel = static_cast<std::size_t>(data.target_format().numel());
+  std::vector<float> numbers(static_cast<std::size_t>(shape[0] * plane));
+  std::vector<std::int64_t> classes(numel);
+  std::vector<float> values(numel);
+  TargetRows rows;
+  rows.classes = classes;
+  rows.values = values;
+  data.read({&index, 1}, /*epoch=*/0, numbers, rows);
+  const Unscaler unscaler(format, numbers);
+  Image image = empty_sheet(shape[1], shape[2]);
+  for (std::int64_t i = 0; i < plane; ++i) {
+    Colour colour{};
+    for (std::size_t c = 0; c < colour.size(); ++c) {
+      const std::size_t from = shape[0] >= 3 ? c : 0;
+      colour.at(c) = unscaler.pixel(
+          numbers
+              [from * static_cast<std::size_t>(plane) +
+               static_cast<std::size_t>(i)],
+          from);
+    }
+    set_pixel(image, i / shape[2], i % shape[2], colour);
+  }
+  return image;
+}
+
+// Shape: `mask` [H, W] of class numbers.
+Image coloured(const at::Tensor& mask) {
+  const at::Tensor numbers = mask.to(at::kLong).contiguous();
+  const auto* number = numbers.const_data_ptr<std::int64_t>();
+  Image image = empty_sheet(numbers.size(0), numbers.size(1));
+  for (std::int64_t i = 0; i < numbers.numel(); ++i) {
+    set_pixel(
+        image,
+        i / numbers.size(1),
+        i % numbers.size(1),
+        colour_of(number[i]));
+  }
+  return image;
+}
+
+std::vector<Image> pictures_of(
+    const EvalAnswer& answer,
+    const train::WorstSample& sample) {
+  std::vector<Image> pictures{picture_of(
+      *answer.parts[sample.part],
+      sample.index,
+      answer.trained.pixels)};
+  if (train::output_kind(answer.trained) == train::OutputKind::kMasks) {
+    pictures.push_back(coloured(sample.target));
+    pictures.push_back(coloured(sample.output.argmax(0)));
+  }
+  return pictures;
+}
+
+} // namespace
+
+Image worst_sheet(const EvalAnswer& answer) {
+  const std::vector<train::WorstSample>& worst = answer.found.worst;
+  const std::vector<std::int64_t>& shape = answer.trained.sample_shape;
+  if (worst.empty() || shape.size() != 3) {
+    return {};
+  }
+  const bool has_masks =
+      train::output_kind(answer.trained) == train::OutputKind::kMasks;
+  const std::int64_t longer = std::max(shape[1], shape[2]);
+  const std::int64_t factor =
+      std::max<std::int64_t>(1, (kSmallest + longer - 1) / longer);
+  const std::int64_t height = shape[1] * factor;
+  const std::int64_t width = shape[2] * factor;
+  const std::int64_t tile = has_masks ? 3 * width : width;
+  const auto count = static_cast<std::int64_t>(worst.size());
+  const std::int64_t columns = std::min(count, kInRow);
+  const std::int64_t rows = (count + kInRow - 1) / kInRow;
+  Image sheet = empty_sheet(
+      rows * (height + kGap) + kGap,
+      columns * (tile + kGap) + kGap);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t top = kGap + i / kInRow * (height + kGap);
+    std::int64_t left = kGap + i % kInRow * (tile + kGap);
+    for (const Image& picture :
+         pictures_of(answer, worst[static_cast<std::size_t>(i)])) {
+      place(picture, top, left, factor, sheet);
+      left += width;
+    }
+  }
+  return sheet;
+}
+
+} // namespace lockstep::cli_train

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/use/trained_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/device/device_list.h"
+#include "lockstep/models/registry.h"
+#include "lockstep/tensor/memory_format.h"
+#include "lockstep/tensor/rng.h"
+#include "lockstep/train/loop/run_identity.h"
+#include "lockstep/train/loop/setup.h"
+#include "lockstep/train/resume.h"
+#include "lockstep/train/run/config_file.h"
+#include "lockstep/train/state/checkpoint_files.h"
+#include "lockstep/train/state_parts.h"
+#include "lockstep/train/step/device_choice.h"
+
+namespace lockstep::train {
+namespace {
+
+[[noreturn]] void no_run(std::string message, const std::string& path) {
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = "train.use",
+       .message = std::move(message),
+       .hint = "name the folder of a run, or a checkpoint of it",
+       .path = path,
+       .detail = "E_NO_RUN"});
+}
+
+FoundCheckpoint find_trained(const std::string& path, FileSystem& fs) {
+  const auto info = fs.stat(path);
+  if (!info && info.error().code == ErrorCode::kNotFound) {
+    no_run("there is no such run folder or checkpoint", path);
+  }
+  if (info.value().kind != FileInfo::Kind::kDirectory) {
+    return read_checkpoint(path, fs);
+  }
+  const std::string best = (std::filesystem::path(path) / kBestFile).string();
+  if (fs.stat(best)) {
+    return read_checkpoint(best, fs);
+  }
+  auto newest = find_checkpoint(path, fs);
+  if (!newest) {
+    no_run("the folder holds no checkpoint", path);
+  }
+  return *std::move(newest);
+}
+
+// As a run reads it; a hint of its own where it is none.
+ckpt::Value root_of(const FoundCheckpoint& found) {
+  try {
+    return to_run_checkpoint(found.root, found.path).root;
+  } catch (const Exception& exception) {
+    Error error = exception.error();
+    error.op = "train.use";
+    error.hint =
+        "a model is used from a checkpoint of 'lockstep train', which says "
+        "what it was trained on; --initial-checkpoint starts a run from "
+        "weights";
+    raise(std::move(error));
+  }
+}
+
+} // namespace
+
+TrainedCheckpoint open_trained(const std::string& path, FileSystem& fs) {
+  const FoundCheckpoint found = find_trained(path, fs);
+  TrainedCheckpoint file{.path = found.path, .root = root_of(found)};
+  if (const ckpt::Value* args = file.root.find("args")) {
+    apply_args(file.config, *args);
+  }
+  if (const ckpt::Value* data = file.root.find(kDataPart)) {
+    file.data = to_trained_data(*data);
+  }
+  if (const std::int64_t* epoch = file.root.find("epoch")->as_int()) {
+    file.epoch = *epoch;
+  }
+  return file;
+}
+
+const TrainedData& required_data(const TrainedCheckpoint& file) {
+  if (!file.data) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.use",
+         .message = "the checkpoint does not say what the model was trained "
+                    "on: it has no 'data'",
+         .hint = "an older Lockstep wrote it, or another program: 'lockstep "
+                 "train --resume' for one more epoch writes one that does",
+         .path = file.path,
+         .detail = "E_NO_TRAINED_DATA"});
+  }
+  return *file.data;
+}
+
+std::shared_ptr<Model> make_trained(
+    const TrainedCheckpoint& file,
+    const TrainedData& data) {
+  const ckpt::Value* arch = file.root.find("arch");
+  const std::string name(arch == nullptr ? file.config.model : arch->text());
+  const std::vector<std::string> known = model_names();
+  if (std::ranges::find(known, name) == known.end()) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "train.use",
+         .message =
+             name.starts_with(kOwnPrefix)
+                 ? format(
+                       "the model is a program's own, '{}': only that program "
+                       "can make it",
+                       escape(name))
+                 : format("no model is called '{}'", escape(name)),
+         .hint = name.starts_with(kOwnPrefix)
+                     ? "use it there: load_weights(*net, load(FILE))"
+                     : "models are " + join(known, ", "),
+         .path = file.path,
+         .detail = "E_OTHER_MODEL"});
+  }
+  ModelOptions options{
+      .num_classes = data.num_outputs(),
+      .in_channels = data.sample_shape.front()};
+  if (data.sample_shape.size() == 3) {
+    options.image_height = data.sample_shape[1];
+    options.image_width = data.sample_shape[2];
+  }
+  const RngStateGuard guard; // its first weights are replaced at once
+  auto model = make_model(name, options);
+  try {
+    model_part(*model).load(*file.root.find("state_dict"));
+  } catch (const Exception& exception) {
+    Error error = exception.error();
+    error.path = error.path.empty() ? file.path : error.path;
+    raise(std::move(error));
+  }
+  if (has_channels_last(file.config)) {
+    to_memory_format(*model, at::MemoryFormat::ChannelsLast);
+  }
+  return model;
+}
+
+std::unique_ptr<Strategy> strategy_of(
+    const TrainedCheckpoint& file,
+    const std::shared_ptr<Model>& model,
+    const std::string& devices,
+    Task task) {
+  TrainConfig config = file.config;
+  config.devices = devices;
+  config.cuda = config.cuda || !devices.empty();
+  prepare_process(config);
+  const DeviceChoice choice =
+      choose_devices(config, static_cast<int>(device_count("cuda")));
+  return AnyModel(model).strategy(
+      {.devices = parse_devices(choice.spec),
+       .task = std::move(task),
+       .autocast =
+           config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt});
+}
+
+} // namespace lockstep::train
