@@ -21,10 +21,13 @@ CommandFlags::CommandFlags(const train::TrainCommand& command, Arguments args)
     const bool has_value = equals != std::string::npos;
     std::string word = args[i].substr(0, equals);
     if (!word.starts_with('-')) {
-      if (!model_.empty()) {
-        fail(format("one model at a time; '{}' is left over", escape(word)));
+      if (!argument_.empty()) {
+        fail(format(
+            "one {} at a time; '{}' is left over",
+            takes_model() ? "model" : "folder or file",
+            escape(args[i])));
       }
-      model_ = word;
+      argument_ = args[i];
       continue;
     }
     std::ranges::replace(word, '_', '-');
@@ -45,6 +48,10 @@ CommandFlags::CommandFlags(const train::TrainCommand& command, Arguments args)
     }
     values_.insert_or_assign(word, value);
   }
+}
+
+bool CommandFlags::takes_model() const {
+  return command_->arguments == "MODEL";
 }
 
 void CommandFlags::refuse(const std::string& word) const {
@@ -119,8 +126,13 @@ std::string CommandFlags::choice(
   return found->second;
 }
 
+std::string CommandFlags::text(std::string_view flag) const {
+  const auto found = values_.find(flag);
+  return found == values_.end() ? "" : found->second;
+}
+
 std::string CommandFlags::model() const {
-  if (model_.empty()) {
+  if (argument_.empty()) {
     fail(
         "no model is named",
         format(
@@ -128,7 +140,7 @@ std::string CommandFlags::model() const {
             command_->name,
             join(model_names(), ", ")));
   }
-  return model_;
+  return argument_;
 }
 
 void CommandFlags::print_help(std::string_view about) const {
@@ -145,9 +157,11 @@ void CommandFlags::print_help(std::string_view about) const {
         flag.value,
         flag.help);
   }
-  text += "\nModels\n";
-  for (const std::string& name : model_names()) {
-    text += "  " + name + "\n";
+  if (takes_model()) {
+    text += "\nModels\n";
+    for (const std::string& name : model_names()) {
+      text += "  " + name + "\n";
+    }
   }
   text += "\nExamples\n";
   for (const std::string_view example : command_->examples) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The command line of a command that looks at one model and has a few flags of
-// its own: a row of `train::kTrainCommands`.
+// The command line of a command that looks at one model, or at other things of
+// which one is named, and has a few flags of its own: a row of
+// `train::kTrainCommands`.
 //   CommandFlags flags(kCommand, args);
 //   const ModelRequest request = read_model_request(flags, {});
 #pragma once
@@ -26,7 +27,7 @@ class CommandFlags {
   /// `--flag=value` and `--flag value` are the same, as are underscores and
   /// hyphens. Errors: throws kInvalidArgument for a flag that the command does
   /// not have (with the nearest one), for one without its value, and for a
-  /// second model.
+  /// second bare argument.
   CommandFlags(const train::TrainCommand& command, Arguments args);
 
   /// Whether a flag was typed.
@@ -45,6 +46,14 @@ class CommandFlags {
       std::string_view flag,
       std::span<const std::string_view> choices) const;
 
+  /// What follows a flag; empty if it was not typed.
+  [[nodiscard]] std::string text(std::string_view flag) const;
+
+  /// The bare argument; empty if none was typed.
+  [[nodiscard]] const std::string& argument() const {
+    return argument_;
+  }
+
   /// The model. Errors: throws kInvalidArgument if none was typed.
   [[nodiscard]] std::string model() const;
 
@@ -57,9 +66,10 @@ class CommandFlags {
 
  private:
   [[noreturn]] void refuse(const std::string& word) const;
+  [[nodiscard]] bool takes_model() const;
 
   const train::TrainCommand* command_;
-  std::string model_ = {};
+  std::string argument_ = {};
   /// By flag; a switch has no text.
   std::map<std::string, std::string, std::less<>> values_ = {};
 };

@@ -21,7 +21,8 @@ using Runner = int (*)(Arguments);
 constexpr std::array<Runner, kTrainCommands.size()> kRunners{
     train_command,
     summary_command,
-    bench_command};
+    bench_command,
+    data_command};
 static_assert(std::ranges::find(kRunners, nullptr) == kRunners.end());
 
 std::string version_text() {

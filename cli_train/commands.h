@@ -30,4 +30,7 @@ int summary_command(Arguments args);
 /// `bench MODEL`: what a training step costs, as tables or JSON.
 int bench_command(Arguments args);
 
+/// `data DIR|FILE`: what data are there, as text or JSON.
+int data_command(Arguments args);
+
 } // namespace lockstep::cli_train

@@ -71,6 +71,28 @@ inline constexpr std::array kBenchFlags{
     CommandFlag{"--help", {}, "print this help"},
 };
 
+inline constexpr std::array kDataFlags{
+    CommandFlag{
+        "--data",
+        "NAME",
+        "what it is read as, whatever it looks like: csv, folder, ..."},
+    CommandFlag{
+        "--target",
+        "NAME,NAME",
+        "columns of a table to predict; default: the last one, of images all "
+        "others"},
+    CommandFlag{
+        "--val-split",
+        "SHARE",
+        "share for the test, where there is no part for it [default: 0.2]"},
+    CommandFlag{
+        "--sheet",
+        "FILE.png",
+        "write ten samples as a picture, masks beside their images"},
+    CommandFlag{"--json", {}, "print one JSON object"},
+    CommandFlag{"--help", {}, "print this help"},
+};
+
 /// One command.
 struct TrainCommand {
   std::string_view name = {};
@@ -103,6 +125,13 @@ inline constexpr std::array kTrainCommands{
         {"lockstep bench resnet18 --img-size 28 --in-channels 1",
          "lockstep bench vgg11 --batch-size 32 --compare torch --json"},
         kBenchFlags},
+    TrainCommand{
+        "data",
+        "what a folder or file of data is read as, and what is in it",
+        "DIR|FILE",
+        {"lockstep data /usr/share/datasets/fashion-mnist",
+         "lockstep data animals --sheet animals.png"},
+        kDataFlags},
 };
 
 } // namespace lockstep::train
