@@ -75,6 +75,7 @@ int data_command(Arguments args) {
   if (report.path.empty()) {
     flags.fail("no folder or file is named");
   }
+  const SplitOptions split{.val_share = val_share(flags)};
   report.kind = kind_of(flags, report.path);
   const DatasetParts data = open_dataset(
       report.kind,
@@ -82,7 +83,7 @@ int data_command(Arguments args) {
       internal::plain_options(
           report.kind,
           {.image_size = kSheetSize,
-           .split = {.val_share = val_share(flags)},
+           .split = split,
            .target = flags.text("--target")}));
   report.notes = data.notes;
   report.has_files = data.has_files;

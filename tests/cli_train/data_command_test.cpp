@@ -76,7 +76,7 @@ TEST_F(DataCommand, TellsWhatAFolderHolds) {
           "  cat                    3           1\n"
           "  \u732b                      3           1\n"
           "images of 4 sizes, 8 x 8 to 11 x 8 pixels, 3 channels\n"
-          "mean 0.2106 0.2106 0.2106, std 0.1658 0.1658 0.1658 of the training "
+          "mean 0.2074 0.2074 0.2074, std 0.1631 0.1631 0.1631 of the training "
           "part, pixels / 255\n"
           "damaged: 1 sample\n"
           "  " +
@@ -111,7 +111,7 @@ TEST_F(DataCommand, WritesASheetOfTen) {
   const std::string path = dir_ / "sheet.png";
   const std::string text = output({dir_ / "cells", "--sheet", path});
   EXPECT_THAT(text, HasSubstr("cells: segmentation\n"));
-  EXPECT_THAT(text, HasSubstr("  0                 33.33 %    100.00 %\n"));
+  EXPECT_THAT(text, HasSubstr("  0                33.33 %    100.00 %\n"));
   EXPECT_THAT(text, HasSubstr(path + ":\n  "));
   const Image sheet = read_image(path);
   EXPECT_EQ(sheet.shape.width, 5 * (2 * 128 + 4) + 4);

@@ -115,9 +115,16 @@ TEST_F(RequestTest, AFolderOfPicturesIsTakenForData) {
   }
   EXPECT_EQ(source(request({folder}), "data"), "the looks of the data");
   EXPECT_EQ(source(request({"--data=" + folder}), "data_dir"), "--data");
+  // A file as well, and other kinds.
+  put("t.csv", "a,b\n1,2\n");
+  for (const std::string& arg : {dir_ / "t.csv", "--data=" + dir_ / "t.csv"}) {
+    EXPECT_EQ(request({arg}).config.data, "csv");
+    EXPECT_EQ(request({arg}).config.data_dir, dir_ / "t.csv");
+  }
   // What is named is not guessed.
   EXPECT_EQ(request({"--data=mnist", folder}).config.data, "mnist");
-  for (const std::string other : {dir_ / "other", "--data=" + dir_ / "other"}) {
+  for (const std::string& other :
+       {dir_ / "other", "--data=" + dir_ / "other"}) {
     try {
       request({other});
       ADD_FAILURE() << "no error";

@@ -121,6 +121,7 @@ inline constexpr std::int64_t kMaxThreads = 1024;
 /// Heading under which `--help` lists a flag.
 enum class FlagGroup {
   kData,
+  kImages,
   kModel,
   kDevices,
   kOptimization,
