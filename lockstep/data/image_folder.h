@@ -18,6 +18,20 @@
 
 namespace lockstep {
 
+namespace internal {
+class PixelCache;
+} // namespace internal
+
+/// Where decoded and resized pixels stay after they were made. The bits of the
+/// samples are the same.
+enum class ImageCache {
+  kNone,
+  /// In the memory of this process.
+  kRam,
+  /// In a mapped file, which later runs with the same files use, too.
+  kDisk
+};
+
 /// How the pictures of a folder become samples.
 struct ImageFolderOptions {
   /// Units: pixels of both sides. The shorter side is resized to it (bilinear,
@@ -31,6 +45,10 @@ struct ImageFolderOptions {
   /// Leaves out files that cannot be decoded: all are decoded once when the
   /// folder is opened. Off: the first one ends the reading with its error.
   bool skip_bad_images = false;
+  ImageCache cache = ImageCache::kNone;
+  /// Of `kDisk`; empty: `$XDG_CACHE_HOME/lockstep/images`, or
+  /// `~/.cache/lockstep/images`.
+  std::string cache_folder = {};
   /// Where files are; null: the file system of this machine.
   FileSystem* fs = nullptr;
 };
@@ -46,7 +64,8 @@ class ImageFolder : public Dataset {
  public:
   /// `classes` are the labels' names, `bad_images` what was left out before.
   /// Errors: throws kInvalidArgument for a wrong option, and for a label that
-  /// is no class.
+  /// is no class; what the cache throws (pixels that the memory or the disk
+  /// cannot hold).
   ImageFolder(
       std::vector<ImageSample> samples,
       std::vector<std::string> classes,
@@ -64,6 +83,8 @@ class ImageFolder : public Dataset {
       std::int64_t epoch,
       std::span<float> images,
       TargetRows targets) const override;
+  void read_targets(std::span<const std::int64_t> indices, TargetRows targets)
+      const override;
 
   /// Sorted, as Python sorts them: label i is class_names()[i].
   [[nodiscard]] std::vector<std::string> class_names() const override {
@@ -85,6 +106,7 @@ class ImageFolder : public Dataset {
   ImageFolderOptions options_;
   Transform transform_;
   std::vector<Error> bad_images_;
+  std::shared_ptr<internal::PixelCache> cache_;
 };
 
 /// The classes of `directory`, one folder each, with all images below them

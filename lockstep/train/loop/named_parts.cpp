@@ -9,6 +9,7 @@
 
 #include <ATen/Context.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/models/registry.h"
@@ -36,17 +37,31 @@ std::int64_t picture_size(const TrainConfig& config) {
   return fit > 0 ? fit : usual;
 }
 
+ImageCache cache_of(const TrainConfig& config) {
+  return config.cache == "ram"    ? ImageCache::kRam
+         : config.cache == "disk" ? ImageCache::kDisk
+                                  : ImageCache::kNone;
+}
+
 void open_named_data(const TrainConfig& config, OwnParts& parts) {
   // The split is the same for every seed of the run: runs can be compared.
-  const auto [train, test] = open_dataset(
+  DatasetParts data = open_dataset(
       config.data,
       config.data_dir,
       {.transform = transform_of(config),
        .image_size = picture_size(config),
-       .split = {.val_share = config.val_split}});
-  parts.train_data = train;
-  parts.test_data = test;
+       .split = {.val_share = config.val_split},
+       .skip_bad_images = config.on_bad_image == "skip",
+       .cache = cache_of(config),
+       .target = config.target});
+  parts.train_data = std::move(data.train);
+  parts.test_data = std::move(data.test);
   parts.data_name = config.data;
+  parts.data_notes = std::move(data.notes);
+  for (const Error& error : data.bad_files) {
+    parts.data_warnings.push_back(
+        format("left out: {} ({})", error.path, error.message));
+  }
 }
 
 /// As Python's `torch.manual_seed`, which knows devices of other makers, too.
