@@ -9,6 +9,7 @@
 
 #include <ATen/Context.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
@@ -96,11 +97,37 @@ ModelOptions options_for(const Dataset& data, std::int64_t size) {
   return options;
 }
 
+/// Errors: throws kInvalidArgument (E_TASK) for a model of one class for each
+/// sample where the data have masks, and the other way round.
+void check_model_fits(const TrainConfig& config, const Dataset& data) {
+  const TargetFormat targets = data.target_format();
+  const bool has_masks =
+      targets.kind == TargetKind::kClasses && targets.shape.size() == 2;
+  const bool makes_masks = model_task(config.model) == ModelTask::kSegmentation;
+  if (has_masks == makes_masks) {
+    return;
+  }
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.task",
+       .message = format(
+           "the model {} gives {}; the data have {}",
+           config.model,
+           makes_masks ? "a class for each pixel" : "one output for a sample",
+           has_masks ? "masks" : "no masks"),
+       .hint = has_masks ? "--model unet, fcn_resnet50 or deeplabv3_resnet50"
+                         : "--model resnet18, for example",
+       .detail = "E_TASK"});
+}
+
 void make_named_model(
     const TrainConfig& config,
     const dist::ProcessGroup& group,
     OwnParts& parts) {
   const Dataset& data = *parts.first_data();
+  if (parts.task.is_empty()) {
+    check_model_fits(config, data);
+  }
   const ImageFit fit =
       fit_images(config.img_size, config.model, data.sample_shape());
   const std::vector<c10::Device> devices = parse_devices(

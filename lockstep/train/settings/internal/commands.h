@@ -186,12 +186,13 @@ inline constexpr std::array kTrainCommands{
         {"lockstep eval runs/animals",
          "lockstep eval runs/animals --data more/animals --output report"},
         kEvalFlags},
-    "data",
-    "what a folder or file of data is read as, and what is in it",
-    "DIR|FILE",
-    {"lockstep data /usr/share/datasets/fashion-mnist",
-     "lockstep data animals --sheet animals.png"},
-    kDataFlags},
+    TrainCommand{
+        "data",
+        "what a folder or file of data is read as, and what is in it",
+        "DIR|FILE",
+        {"lockstep data /usr/share/datasets/fashion-mnist",
+         "lockstep data animals --sheet animals.png"},
+        kDataFlags},
 };
 
 } // namespace lockstep::train
