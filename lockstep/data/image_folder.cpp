@@ -18,7 +18,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/check_index.h"
-#include "lockstep/data/internal/resize.h"
+#include "lockstep/data/internal/image_resize.h"
 
 namespace lockstep {
 namespace {
@@ -149,6 +149,18 @@ TransformOptions with_defaults(const ImageFolderOptions& options) {
   return transform;
 }
 
+// Nothing where nothing is random.
+std::optional<Augmenter> augmenter_for(const ImageFolderOptions& options) {
+  if (options.augment.steps.empty()) {
+    return std::nullopt;
+  }
+  return Augmenter(
+      options.augment,
+      {.height = options.size,
+       .width = options.size,
+       .seed = options.transform.seed});
+}
+
 ImageFolderOptions checked(ImageFolderOptions options) {
   constexpr std::int64_t kMaxSize = 8192;
   if (options.size < 1 || options.size > kMaxSize) {
@@ -158,62 +170,11 @@ ImageFolderOptions checked(ImageFolderOptions options) {
         options.size));
   }
   // Twice what is needed, as Pillow's `thumbnail` keeps it.
-  options.decode.min_side = 2 * options.size;
+  const auto augmenter = augmenter_for(options);
+  options.decode.min_side =
+      augmenter ? augmenter->min_side() : 2 * options.size;
   options.transform = with_defaults(options);
   return options;
-}
-
-// Python's `round`.
-std::int64_t half_to_even(double value) {
-  return static_cast<std::int64_t>(std::nearbyint(value));
-}
-
-// The middle of `side` pixels, resized to `resized`, where `size` are kept.
-ResizeAxis middle(std::int64_t side, std::int64_t resized, std::int64_t size) {
-  const auto first = half_to_even(static_cast<double>(resized - size) / 2);
-  return {side, resized, first, size};
-}
-
-// The part of the image that the axes need. Shape: [C, H, W].
-std::vector<float> planes_of(
-    const Image& image,
-    const ResizeAxis& rows,
-    const ResizeAxis& columns) {
-  const std::int64_t channels = image.shape.channels;
-  std::vector<float> planes;
-  planes.reserve(static_cast<std::size_t>(
-      channels * (rows.end - rows.begin) * (columns.end - columns.begin)));
-  for (std::int64_t c = 0; c < channels; ++c) {
-    for (std::int64_t y = rows.begin; y < rows.end; ++y) {
-      for (std::int64_t x = columns.begin; x < columns.end; ++x) {
-        planes.push_back(image.pixels[static_cast<std::size_t>(
-            (y * image.shape.width + x) * channels + c)]);
-      }
-    }
-  }
-  return planes;
-}
-
-// The image with its shorter side resized to `size`, and the middle of it: what
-// is cut off is not computed. Shape: [C, size, size].
-std::vector<std::uint8_t> fitted(const Image& image, std::int64_t size) {
-  const ImageShape& from = image.shape;
-  const std::int64_t shorter = std::min(from.height, from.width);
-  const auto axis = [&](std::int64_t side) {
-    return middle(side, size * side / shorter, size);
-  };
-  const ResizeAxis rows = axis(from.height);
-  const ResizeAxis columns = axis(from.width);
-  const std::vector<float> planes = planes_of(image, rows, columns);
-  const Resize resize(from.channels, rows, columns);
-  std::vector<float> resized(static_cast<std::size_t>(resize.to().numel()));
-  resize.apply(planes.data(), resized.data());
-  std::vector<std::uint8_t> out(resized.size());
-  std::ranges::transform(resized, out.begin(), [](float value) {
-    return static_cast<std::uint8_t>(
-        std::clamp(std::nearbyint(value), 0.0F, 255.0F));
-  });
-  return out;
 }
 
 // Why an image cannot be decoded. A disk that fails is no such reason.
@@ -276,6 +237,7 @@ ImageFolder::ImageFolder(
            .height = options_.size,
            .width = options_.size},
           options_.transform),
+      augmenter_(augmenter_for(options_)),
       bad_images_(std::move(bad_images)) {
   for (const ImageSample& sample : samples_) {
     if (sample.label < 0 || sample.label >= num_classes()) {
@@ -303,6 +265,14 @@ std::int64_t ImageFolder::num_classes() const {
   return std::ssize(classes_);
 }
 
+Image ImageFolder::decoded(std::int64_t index) const {
+  internal::check_index(index, size());
+  return read_image(
+      samples_[static_cast<std::size_t>(index)].path,
+      options_.decode,
+      files_of(options_));
+}
+
 void ImageFolder::read(
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
@@ -313,14 +283,41 @@ void ImageFolder::read(
   float* out = images.data();
   for (std::size_t i = 0; i < indices.size(); ++i, out += numel) {
     const std::int64_t index = indices[i];
-    internal::check_index(index, size());
-    const ImageSample& sample = samples_[static_cast<std::size_t>(index)];
-    const Image image =
-        read_image(sample.path, options_.decode, files_of(options_));
-    transform_
-        .apply(fitted(image, options_.size).data(), index, epoch, scratch, out);
-    targets[i] = sample.label;
+    Image image = decoded(index);
+    const std::vector<std::uint8_t> planes =
+        augmenter_
+            ? internal::planes_of(
+                  augmenter_->apply({.image = std::move(image)}, epoch, index)
+                      .image)
+            : internal::fitted_planes(image, options_.size, options_.size);
+    transform_.apply(planes.data(), index, epoch, scratch, out);
+    targets[i] = samples_[static_cast<std::size_t>(index)].label;
   }
+}
+
+Image ImageFolder::picture(std::int64_t index, std::int64_t epoch) const {
+  const ImageShape& shape = transform_.shape();
+  std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+  std::int64_t target = 0;
+  read({&index, 1}, epoch, values, {&target, 1});
+  Image image{.shape = shape};
+  image.pixels.resize(values.size());
+  const std::int64_t plane = shape.height * shape.width;
+  for (std::int64_t i = 0; i < plane; ++i) {
+    for (std::int64_t c = 0; c < shape.channels; ++c) {
+      const auto channel = static_cast<std::size_t>(c);
+      const float value = values[static_cast<std::size_t>(c * plane + i)] *
+                              transform_.options().std[channel] +
+                          transform_.options().mean[channel];
+      image.pixels[static_cast<std::size_t>(i * shape.channels + c)] =
+          static_cast<std::uint8_t>(std::lround(255.0F * value));
+    }
+  }
+  return image;
+}
+
+Image ImageFolder::plain_picture(std::int64_t index) const {
+  return internal::fitted(decoded(index), options_.size, options_.size);
 }
 
 std::shared_ptr<ImageFolder> image_folder(

@@ -35,7 +35,9 @@ DatasetParts open_folder(
   }
   const auto [train, test] = image_folders(
       directory,
-      {.size = options.image_size, .transform = options.transform},
+      {.size = options.image_size,
+       .transform = options.transform,
+       .augment = options.augment},
       options.split);
   // Files lie class by class: the first N of a run shall be of all classes.
   const auto mixed = [](const std::shared_ptr<ImageFolder>& part) {
