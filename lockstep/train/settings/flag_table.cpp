@@ -39,8 +39,10 @@ constexpr std::array kFlags{
          kData, "N", "samples per step of the test; 0: as --batch-size"},
     Flag{"workers", "-j", &C::workers, kData, "N",
          "threads that prepare batches; results do not depend on it"},
-    Flag{"augment", {}, &C::augment, kData, "HOW",
-         "change training images at random", "none|crop-flip"},
+    Flag{"augment", {}, &C::augment, kData, "HOW|FILE",
+         "change training images at random: light, standard, strong or the "
+         "steps of a YAML file; crop-flip: padded crop and flip",
+         {}, 0, true, "none|light|standard|strong|crop-flip"},
     Flag{"img-size", "--imgsz", &C::img_size, kData, "N",
          "resize images to N x N; 0: as they are, or as the model needs them"},
     Flag{"max-train-samples", {}, &C::max_train_samples, kData, "N",
