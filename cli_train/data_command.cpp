@@ -11,14 +11,14 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/internal/png_writer.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/registry.h"
 #include "lockstep/train/settings/internal/commands.h"
 
 namespace lockstep::cli_train {
 namespace {
 
-constexpr const train::TrainCommand& kData = train::kTrainCommands[3];
+constexpr const train::TrainCommand& kData = train::kTrainCommands[5];
 static_assert(kData.name == "data");
 
 constexpr std::string_view kDataAbout =
@@ -96,7 +96,7 @@ int data_command(Arguments args) {
   if (flags.has("--sheet")) {
     internal::ContactSheet sheet = internal::contact_sheet(data);
     report.sheet_path = flags.text("--sheet");
-    internal::write_png(sheet.image, report.sheet_path, real_fs());
+    write_png(report.sheet_path, sheet.image);
     report.sheet_samples = std::move(sheet.samples);
   }
   print(

@@ -11,6 +11,7 @@
 // IWYU pragma: begin_exports
 #include "lockstep/base/error.h"
 #include "lockstep/base/version.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/image_file.h"

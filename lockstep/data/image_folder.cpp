@@ -15,8 +15,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/check_index.h"
-#include "lockstep/data/internal/fit_image.h"
 #include "lockstep/data/internal/image_options.h"
+#include "lockstep/data/internal/image_resize.h"
 #include "lockstep/data/internal/pixel_cache.h"
 
 namespace lockstep {
@@ -172,6 +172,7 @@ ImageFolder::ImageFolder(
            .height = options_.size,
            .width = options_.size},
           options_.transform),
+      augmenter_(internal::augmenter_for(options_)),
       bad_images_(std::move(bad_images)) {
   for (const ImageSample& sample : samples_) {
     if (sample.label < 0 || sample.label >= num_classes()) {
@@ -231,6 +232,13 @@ void ImageFolder::read_targets(
   }
 }
 
+Image ImageFolder::decoded(std::int64_t index) const {
+  return read_image(
+      samples_[static_cast<std::size_t>(index)].path,
+      options_.decode,
+      files_of(options_));
+}
+
 void ImageFolder::read(
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
@@ -241,18 +249,44 @@ void ImageFolder::read(
   std::vector<std::uint8_t> scratch;
   float* out = images.data();
   for (const std::int64_t index : indices) {
-    const std::string& path = samples_[static_cast<std::size_t>(index)].path;
-    const std::uint8_t* image = cache_->get(
-        index,
-        [&] {
-          return internal::fit_image(
-              read_image(path, options_.decode, files_of(options_)),
-              options_.size);
-        },
-        pixels);
+    const auto load = [&] {
+      Image image = decoded(index);
+      return augmenter_
+                 ? internal::planes_of(
+                       augmenter_
+                           ->apply({.image = std::move(image)}, epoch, index)
+                           .image)
+                 : internal::fitted_planes(image, options_.size, options_.size);
+    };
+    const std::uint8_t* image = cache_->get(index, load, pixels);
     transform_.apply(image, index, epoch, scratch, out);
     out += transform_.shape().numel();
   }
+}
+
+Image ImageFolder::picture(std::int64_t index, std::int64_t epoch) const {
+  const ImageShape& shape = transform_.shape();
+  std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+  std::int64_t target = 0;
+  read({&index, 1}, epoch, values, {&target, 1});
+  Image image{.shape = shape};
+  image.pixels.resize(values.size());
+  const std::int64_t plane = shape.height * shape.width;
+  for (std::int64_t i = 0; i < plane; ++i) {
+    for (std::int64_t c = 0; c < shape.channels; ++c) {
+      const auto channel = static_cast<std::size_t>(c);
+      const float value = values[static_cast<std::size_t>(c * plane + i)] *
+                              transform_.options().std[channel] +
+                          transform_.options().mean[channel];
+      image.pixels[static_cast<std::size_t>(i * shape.channels + c)] =
+          static_cast<std::uint8_t>(std::lround(255.0F * value));
+    }
+  }
+  return image;
+}
+
+Image ImageFolder::plain_picture(std::int64_t index) const {
+  return internal::fitted(decoded(index), options_.size, options_.size);
 }
 
 std::shared_ptr<ImageFolder> image_folder(

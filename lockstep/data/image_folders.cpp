@@ -38,6 +38,7 @@ bad_split(std::string message, std::string hint, std::string path) {
 ImageFolderOptions for_validation(ImageFolderOptions options) {
   options.transform.crop_padding = 0;
   options.transform.horizontal_flip = false;
+  options.augment = {};
   return options;
 }
 

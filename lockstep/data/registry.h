@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/image_folder.h"
 #include "lockstep/data/transforms.h"
@@ -25,6 +26,8 @@ std::vector<std::string> dataset_names();
 struct DatasetOptions {
   /// What is random in it is for training only.
   TransformOptions transform = {};
+  /// Of image files, for training only, too; its seed is that of `transform`.
+  Augment augment = {};
   /// Of image files: sides of the images. Units: pixels.
   std::int64_t image_size = ImageFolderOptions().size;
   /// Of data without parts of their own.

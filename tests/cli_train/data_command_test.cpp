@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/image_file.h"
-#include "lockstep/data/internal/png_writer.h"
 #include "tests/cli_train/process.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/scratch_dir.h"
@@ -38,7 +38,7 @@ class DataCommand : public testing::Test {
     stdfs::create_directories(stdfs::path(dir_ / name).parent_path());
     Image image{.shape = {.channels = channels, .height = 8, .width = width}};
     image.pixels.assign(static_cast<std::size_t>(image.shape.numel()), first);
-    internal::write_png(image, dir_ / name, real_fs());
+    write_png(dir_ / name, image);
   }
   void put_animals() const {
     for (int i = 0; i < 3; ++i) {

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/fs.h"
-#include "lockstep/data/internal/png_writer.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/registry.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/python.h"
@@ -39,13 +39,12 @@ class FormatErrors : public testing::Test {
       std::int64_t height = 8) const {
     stdfs::create_directories(stdfs::path(dir_ / name).parent_path());
     const ImageShape shape{.channels = 1, .height = height, .width = width};
-    internal::write_png(
+    write_png(
+        dir_ / name,
         {.shape = shape,
          .pixels = std::vector<std::uint8_t>(
              static_cast<std::size_t>(shape.numel()),
-             number)},
-        dir_ / name,
-        real_fs());
+             number)});
   }
   Error error_of(
       const std::string& kind,

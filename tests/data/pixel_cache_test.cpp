@@ -12,8 +12,8 @@
 #include <gmock/gmock.h>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/image_folder.h"
-#include "lockstep/data/internal/png_writer.h"
 #include "lockstep/data/registry.h"
 #include "tests/data/idx_fixture.h"
 #include "tests/support/scoped_variable.h"
@@ -43,7 +43,7 @@ class PixelCaches : public testing::Test {
     for (std::int64_t i = 0; i < image.shape.numel(); ++i) {
       image.pixels.push_back(static_cast<std::uint8_t>(pixel + 7 * i));
     }
-    internal::write_png(image, path(folder, number), real_fs());
+    write_png(path(folder, number), image);
   }
   [[nodiscard]] std::string path(const std::string& folder, int number) const {
     return dir_ / ("data/" + folder + "/" + std::to_string(number) + ".png");

@@ -158,6 +158,15 @@ DatasetParts array_parts(
     const DatasetOptions& options,
     const ArrayNames& names) {
   check_parts(parts);
+  if (!options.augment.steps.empty()) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "data.open",
+         .message = "only image files can be augmented",
+         .hint = "--augment none",
+         .path = parts.front().file,
+         .detail = "E_DATA_OPTION"});
+  }
   const TargetFormat& target = parts.front().target;
   Classes classes;
   if (target.kind == TargetKind::kClasses) {

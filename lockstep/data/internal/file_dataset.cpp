@@ -8,9 +8,9 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/image_file.h"
 #include "lockstep/data/internal/check_index.h"
-#include "lockstep/data/internal/fit_image.h"
 #include "lockstep/data/internal/image_decoders.h"
 #include "lockstep/data/internal/image_options.h"
+#include "lockstep/data/internal/image_resize.h"
 #include "lockstep/data/internal/labels.h"
 #include "lockstep/data/internal/pixel_cache.h"
 #include "lockstep/data/internal/turn_mask.h"
@@ -89,7 +89,8 @@ FileDataset::FileDataset(FileSamples samples, ImageFolderOptions options)
           {.channels = options_.decode.channels,
            .height = options_.size,
            .width = options_.size},
-          options_.transform) {
+          options_.transform),
+      augmenter_(augmenter_for(options_)) {
   if (options_.skip_bad_images) {
     take_out_bad();
   }
@@ -107,8 +108,8 @@ FileDataset::FileDataset(FileSamples samples, ImageFolderOptions options)
                visit(samples_.masks[at]);
              }
            },
-       .recipe =
-           recipe_of(options_) + (has_masks() ? " and mask" : std::string())},
+       .recipe = recipe_of(options_) + (has_masks() ? " and mask" : "") +
+                 (samples_.is_255_one ? " with 255 as 1" : "")},
       files());
 }
 
@@ -168,16 +169,34 @@ std::string FileDataset::sample_name(std::int64_t index) const {
   return samples_.images[static_cast<std::size_t>(index)];
 }
 
-std::vector<std::uint8_t> FileDataset::load(std::int64_t index) const {
+std::vector<std::uint8_t> FileDataset::load(
+    std::int64_t index,
+    std::optional<std::int64_t> epoch) const {
   const auto at = static_cast<std::size_t>(index);
   const std::string& path = samples_.images[at];
-  const Image image = read_image(path, options_.decode, files());
-  std::vector<std::uint8_t> pixels = fit_image(image, options_.size);
+  AnnotatedImage sample{.image = read_image(path, options_.decode, files())};
   if (has_masks()) {
-    const Image mask =
-        read_mask(samples_.masks[at], path, image.shape, files());
-    const std::vector<std::uint8_t> fitted = fit_mask(mask, options_.size);
-    pixels.insert(pixels.end(), fitted.begin(), fitted.end());
+    sample.mask =
+        read_mask(samples_.masks[at], path, sample.image.shape, files());
+    if (samples_.is_255_one) { // not what the augmentation fills in
+      std::ranges::replace(
+          sample.mask->pixels,
+          std::uint8_t{kIgnoredClass},
+          std::uint8_t{1});
+    }
+  }
+  const std::int64_t size = options_.size;
+  if (augmenter_ && epoch) {
+    sample = augmenter_->apply(std::move(sample), *epoch, index);
+  } else if (sample.mask) {
+    sample.mask = fitted_mask(*sample.mask, size);
+  }
+  std::vector<std::uint8_t> pixels =
+      augmenter_ && epoch ? planes_of(sample.image)
+                          : fitted_planes(sample.image, size, size);
+  if (sample.mask) {
+    const std::vector<std::uint8_t>& mask = sample.mask->pixels;
+    pixels.insert(pixels.end(), mask.begin(), mask.end());
   }
   return pixels;
 }
@@ -202,10 +221,7 @@ void FileDataset::put_target(
   }
   const auto numel = static_cast<std::size_t>(options_.size * options_.size);
   const auto to = targets.classes.subspan(at * numel, numel);
-  std::transform(mask, mask + numel, to.begin(), [this](std::uint8_t label) {
-    return samples_.is_255_one && label == kIgnoredClass ? std::int64_t{1}
-                                                         : label;
-  });
+  std::copy_n(mask, numel, to.begin());
   check_mask(
       to,
       samples_.num_classes,
@@ -246,7 +262,7 @@ void FileDataset::read(
     check_index(index, size());
     const std::uint8_t* image = cache_->get(
         index,
-        [&] { return load(index); },
+        [&] { return load(index, epoch); },
         pixels);
     transform_.apply(image, index, epoch, scratch, out);
     put_target(index, i, image + numel, targets);

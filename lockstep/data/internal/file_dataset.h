@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,8 +74,11 @@ class FileDataset : public Dataset {
   }
 
  private:
-  /// The pixels, and the mask's behind them.
-  [[nodiscard]] std::vector<std::uint8_t> load(std::int64_t index) const;
+  /// The pixels, and the mask's behind them: augmented for an epoch, or as they
+  /// are.
+  [[nodiscard]] std::vector<std::uint8_t> load(
+      std::int64_t index,
+      std::optional<std::int64_t> epoch = {}) const;
   [[nodiscard]] bool has_masks() const {
     return !samples_.masks.empty();
   }
@@ -91,6 +95,7 @@ class FileDataset : public Dataset {
   FileSamples samples_;
   ImageFolderOptions options_;
   Transform transform_;
+  std::optional<Augmenter> augmenter_;
   std::vector<Error> bad_files_ = {};
   std::shared_ptr<PixelCache> cache_;
 };

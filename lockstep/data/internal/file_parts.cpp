@@ -52,6 +52,7 @@ ImageFolderOptions image_options(const DatasetOptions& options) {
   return {
       .size = options.image_size,
       .transform = options.transform,
+      .augment = options.augment,
       .skip_bad_images = options.skip_bad_images,
       .cache = options.cache,
       .cache_folder = options.cache_folder};
@@ -76,6 +77,7 @@ DatasetParts file_parts(
   ImageFolderOptions how = image_options(options);
   made.train = open(std::move(parts[0]), how);
   how.transform = for_validation(how.transform);
+  how.augment = {};
   made.test = open(std::move(parts[1]), how);
   return made;
 }

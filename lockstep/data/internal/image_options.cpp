@@ -34,6 +34,17 @@ bool is_about_image(const Error& error) {
 
 } // namespace
 
+std::optional<Augmenter> augmenter_for(const ImageFolderOptions& options) {
+  if (options.augment.steps.empty()) {
+    return std::nullopt;
+  }
+  return Augmenter(
+      options.augment,
+      {.height = options.size,
+       .width = options.size,
+       .seed = options.transform.seed});
+}
+
 ImageFolderOptions checked_images(ImageFolderOptions options) {
   constexpr std::int64_t kMaxSize = 8192;
   if (options.size < 1 || options.size > kMaxSize) {
@@ -43,7 +54,14 @@ ImageFolderOptions checked_images(ImageFolderOptions options) {
         options.size));
   }
   // Twice what is needed, as Pillow's `thumbnail` keeps it.
-  options.decode.min_side = 2 * options.size;
+  const auto augmenter = augmenter_for(options);
+  options.decode.min_side =
+      augmenter ? augmenter->min_side() : 2 * options.size;
+  if (augmenter && options.cache != ImageCache::kNone) {
+    raise_bad_option(
+        "augmented images are others in each epoch: they cannot stay in a "
+        "cache; leave .cache or .augment out (--cache, --augment)");
+  }
   options.transform = with_defaults(options);
   return options;
 }

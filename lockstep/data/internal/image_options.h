@@ -14,8 +14,12 @@
 
 namespace lockstep::internal {
 
+/// Nothing where nothing is random.
+std::optional<Augmenter> augmenter_for(const ImageFolderOptions& options);
+
 /// With mean, std and the smallest size of decoding filled in.
-/// Errors: throws kInvalidArgument (E_DATA_OPTION) for a size out of range.
+/// Errors: throws kInvalidArgument (E_DATA_OPTION) for a size out of range, and
+/// for a cache of augmented images, which are others in each epoch.
 ImageFolderOptions checked_images(ImageFolderOptions options);
 
 /// What decides the pixels of a file, for a cache: "3 224 1".

@@ -15,17 +15,35 @@
 #include "lockstep/device/device_list.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/train/loop/setup.h"
+#include "lockstep/train/state/augment_file.h"
 #include "lockstep/train/step/device_choice.h"
 #include "lockstep/train/step/image_fit.h"
 
 namespace lockstep::train {
 namespace {
 
-TransformOptions transform_of(const TrainConfig& config) {
-  if (config.augment == "none") {
-    return {};
+// Crop and flip: of "crop-flip", and of the words that sets of small images
+// have. "light" is without the flip, which makes other digits.
+TransformOptions transform_of(const TrainConfig& config, bool is_folder) {
+  const std::string& augment = config.augment;
+  if (augment == "crop-flip" || (!is_folder && augment == "standard")) {
+    return {.crop_padding = 4, .horizontal_flip = true, .seed = config.seed};
   }
-  return {.crop_padding = 4, .horizontal_flip = true, .seed = config.seed};
+  if (!is_folder && augment == "light") {
+    return {.crop_padding = 2, .seed = config.seed};
+  }
+  if (!is_folder && augment != "none") {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train.data",
+         .message = format(
+             "--augment {}: only image files have these steps, {} has "
+             "none, light and standard",
+             escape(augment),
+             escape(config.data)),
+         .detail = "E_FLAG_VALUE"});
+  }
+  return {.seed = config.seed};
 }
 
 // Sides of the pictures of a folder: the same whether the settings leave it to
@@ -45,11 +63,14 @@ ImageCache cache_of(const TrainConfig& config) {
 }
 
 void open_named_data(const TrainConfig& config, OwnParts& parts) {
+  const bool is_folder = config.data == "folder" ||
+                         config.data == "segmentation" || config.data == "csv";
   // The split is the same for every seed of the run: runs can be compared.
   DatasetParts data = open_dataset(
       config.data,
       config.data_dir,
-      {.transform = transform_of(config),
+      {.transform = transform_of(config, is_folder),
+       .augment = is_folder ? augment_of(config.augment) : Augment(),
        .image_size = picture_size(config),
        .split = {.val_share = config.val_split},
        .skip_bad_images = config.on_bad_image == "skip",
@@ -148,7 +169,8 @@ OwnParts named_parts(
     const TrainConfig& settings,
     OwnParts given,
     const dist::ProcessGroup& group) {
-  const TrainConfig config = checked_flags(settings);
+  TrainConfig config = checked_flags(settings);
+  config.augment = resolved_augment(config.augment, real_fs());
   prepare_process(config); // weights are computed, too
   if (!given.has_data()) {
     open_named_data(config, given);

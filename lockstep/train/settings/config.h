@@ -42,6 +42,8 @@ struct TrainConfig {
   std::int64_t val_batch_size = 0;
   /// Threads that prepare batches.
   std::int64_t workers = 1;
+  /// A word, a YAML file or the steps themselves: augment_file.h. A run keeps
+  /// the steps.
   std::string augment = "none";
   /// Units: pixels, height and width to which images are resized; 0: as they
   /// are, or as the model needs them.

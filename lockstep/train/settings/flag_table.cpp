@@ -52,8 +52,10 @@ constexpr std::array kFlags{
     Flag{"max-eval-samples", {}, &C::max_eval_samples, kData, "N",
          "use the first N test samples; 0: all"},
 
-    Flag{"augment", {}, &C::augment, kImages, "HOW",
-         "change training images at random", "none|crop-flip"},
+    Flag{"augment", {}, &C::augment, kData, "HOW|FILE",
+         "change training images at random: light, standard, strong or the "
+         "steps of a YAML file; crop-flip: padded crop and flip",
+         {}, 0, true, "none|light|standard|strong|crop-flip"},
     Flag{"img-size", "--imgsz", &C::img_size, kImages, "N",
          "resize images to N x N; 0: as they are, or as the model needs them"},
     Flag{"on-bad-image", {}, &C::on_bad_image, kImages, "HOW",
