@@ -147,8 +147,8 @@ std::vector<Error> take_out_bad(
   std::vector<Error> bad;
   std::vector<ImageSample> good;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (errors[i]) {
-      bad.push_back(*errors[i]);
+    if (const auto& error = errors[i]) {
+      bad.push_back(*error);
     } else {
       good.push_back(std::move(samples[i]));
     }

@@ -81,6 +81,7 @@ void read_numbers_as_classes(
     targets.parts.push_back(std::move(part));
   }
   std::vector<PartLabels> labels;
+  labels.reserve(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i) {
     labels.push_back(
         {.labels = targets.parts[i].classes, .file = tables[i].path});
