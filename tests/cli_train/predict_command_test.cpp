@@ -36,7 +36,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-constexpr const char* kBin = "'" LOCKSTEP_BINARY_DIR "/bin/";
+constexpr const char* kPrograms = "'" LOCKSTEP_BINARY_DIR "/bin/";
 
 // Lines without their line feeds.
 std::vector<std::string> lines_of(const std::string& text) {
@@ -231,7 +231,7 @@ TEST_F(PredictCommand, ReadsAListOfPathsAndWritesAFile) {
       made_.pictures("cat")[1] + "\r\n\n" + made_.pictures("dog")[1] + "\n");
   const auto outcome = test::run_shell(format(
       "{}lockstep' predict '{}' - --output '{}' <'{}'",
-      kBin,
+      kPrograms,
       made_.run(),
       dir_ / "out.csv",
       dir_ / "list"));
