@@ -33,6 +33,10 @@ std::string mask_path(
 void check_names(
     const std::vector<train::ListedImage>& images,
     const std::string& folder) {
+  const auto has = [](const std::string& path) {
+    std::error_code code;
+    return std::filesystem::exists(path, code);
+  };
   std::map<std::string, std::string> owners;
   for (const train::ListedImage& image : images) {
     const std::string mask = mask_path(folder, image);
@@ -48,6 +52,9 @@ void check_names(
     std::error_code code; // what is not there is another file
     if (std::filesystem::equivalent(mask, image.path, code)) {
       same_name("the mask would take the place of its image", mask);
+    }
+    if (has(mask)) {
+      same_name("the mask would take the place of a file that is there", mask);
     }
   }
 }

@@ -97,7 +97,9 @@ Folders split_folder(
     const std::string& directory,
     const ImageFolderOptions& options,
     const SplitOptions& split) {
-  const auto whole = image_folder(directory, options);
+  ImageFolderOptions uncached = options; // its parts are read, not the whole
+  uncached.cache = ImageCache::kNone;
+  const auto whole = image_folder(directory, uncached);
   const std::vector<ImageSample>& samples = whole->samples();
   std::vector<std::int64_t> labels;
   labels.reserve(samples.size());

@@ -76,8 +76,9 @@ Task segmentation(std::int64_t num_classes, std::int64_t ignore_index = 255);
 Task multi_label(std::int64_t num_labels);
 
 /// Values: outputs and targets [N, ...] float32 of one shape. The loss is the
-/// mean squared error. Measures mae, mse, rmse and r2; the lowest mae is best.
-Task regression();
+/// mean squared error. Measures mae, mse, rmse and r2, with several values in a
+/// row [N, num_values] the mean of their r2; the lowest mae is best.
+Task regression(std::int64_t num_values = 1);
 
 /// Names of the tasks above.
 std::vector<std::string> task_names();

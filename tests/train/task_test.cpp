@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Runs of other tasks than classification, on data of a program's own.
+#include <algorithm>
+
 #include <ATen/ops/arange.h>
-#include <ATen/ops/linspace.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
@@ -17,9 +19,7 @@
 namespace lockstep::train {
 namespace {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 /// Outputs of the shape that targets have.
@@ -175,6 +175,47 @@ TEST_F(TaskTest, AMetricThatComesLaterGetsAColumn) {
   EXPECT_EQ(
       std::ranges::count(lines[0], ','),
       std::ranges::count(lines[2], ','));
+}
+
+TEST_F(TaskTest, MasksOfNothingCountNothing) {
+  const Task task = segmentation(2);
+  const at::Tensor outputs = at::rand({2, 2, 3, 3}).requires_grad_();
+  const at::Tensor none = at::full({2, 3, 3}, 255, at::kLong);
+  const at::Tensor loss = task.loss(outputs, none);
+  EXPECT_EQ(loss.item<float>(), 0.0F);
+  loss.backward();
+  EXPECT_TRUE(outputs.grad().eq(0).all().item<bool>());
+  at::Tensor some = none.clone();
+  some[0][1][1] = 1;
+  EXPECT_TRUE(
+      task.loss(outputs, some).equal(cross_entropy(0.0, 255)(outputs, some)));
+}
+
+TEST_F(TaskTest, SeveralValuesHaveTheMeanOfTheirR2) {
+  const auto data = line_data();
+  const Task task = task_for(*data);
+  const at::Tensor targets =
+      at::stack({at::arange(4) / 100.0, at::arange(4) + 300.0}, 1);
+  const at::Tensor means = targets.mean(0, /*keepdim=*/true).expand({4, 2});
+  Scoring scoring(task.metrics);
+  scoring.add(
+      StepResult(measure(at::zeros({}), means, targets, task.metrics), 4)
+          .read());
+  EXPECT_NEAR(scoring.score(task.metrics, 0).metric("r2").value(), 0, 1e-6);
+}
+
+TEST_F(TaskTest, ANumberIsMeasuredOnce) {
+  const auto classes = as_dataset(
+      make_dataset(at::rand({8, 3}), at::arange(8).remainder(4)),
+      {.num_classes = 4});
+  const Task task = task_for(*classes, "auto", "top3");
+  EXPECT_EQ(task.best, "top3");
+  std::vector<std::string> names;
+  for (const MetricInfo& info : infos_of(task.metrics)) {
+    names.push_back(info.name);
+  }
+  std::ranges::sort(names);
+  EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
 }
 
 TEST_F(TaskTest, ATaskOfTenLinesIsTheProgramsOwn) {

@@ -2,6 +2,7 @@
 #include "lockstep/data/internal/csv_file.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -97,8 +98,10 @@ class Parser {
       text_.remove_prefix(first + 1);
       return quoted();
     }
-    const auto end =
-        std::min({text_.size(), text_.find(separator_), text_.find('\n')});
+    const std::array stops{separator_, '\n'};
+    const auto end = std::min(
+        text_.size(),
+        text_.find_first_of(std::string_view(stops.data(), stops.size())));
     std::string found(without_blanks(text_.substr(0, end)));
     text_.remove_prefix(end);
     return found;
@@ -120,8 +123,10 @@ class Parser {
       found += '"'; // two stand for one
       text_.remove_prefix(1);
     }
-    const auto end =
-        std::min({text_.size(), text_.find(separator_), text_.find('\n')});
+    const std::array stops{separator_, '\n'};
+    const auto end = std::min(
+        text_.size(),
+        text_.find_first_of(std::string_view(stops.data(), stops.size())));
     if (!without_blanks(text_.substr(0, end)).empty()) {
       bad_csv(path_, line_, "text follows a cell in quotes");
     }

@@ -2,6 +2,7 @@
 #include "lockstep/data/internal/disk_cache.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,6 +72,19 @@ fail(int number, std::string_view what, const std::string& path) {
   raise(std::move(error));
 }
 
+// Held until it is closed. Where the file system has no locks each process may
+// make a file of its own, of which the last one stays.
+Descriptor locked(const std::string& path) {
+  constexpr mode_t kMode = 0644;
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode));
+  if (!file) {
+    fail(errno, "cannot make the file", path);
+  }
+  while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  return file;
+}
+
 class DiskCache final : public PixelCache {
  public:
   DiskCache(
@@ -87,6 +101,8 @@ class DiskCache final : public PixelCache {
         kCacheAlignment + head_.count * sizeof(std::uint64_t);
     first_ = (sums + kCacheAlignment - 1) / kCacheAlignment * kCacheAlignment;
     bytes_ = first_ + head_.count * head_.bytes_each;
+    // Of ranks that begin together one makes the file, and all map it.
+    const Descriptor lock = locked(path_ + ".lock");
     if (!map_existing()) {
       make_file();
     }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 
 namespace lockstep::internal {
 namespace {
@@ -28,6 +29,21 @@ std::vector<ImageSquare> squares_over(const ImageShape& shape) {
   const std::int64_t side = std::min(shape.height, shape.width);
   const std::int64_t longer = std::max(shape.height, shape.width);
   const std::int64_t count = (longer + side - 1) / side;
+  constexpr std::int64_t kMaxSquares = 64; // each is an image of the model's
+  if (count > kMaxSquares) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "predict",
+         .message = format(
+             "an image of {} x {} pixels is too thin for a mask: it is {} "
+             "squares long, at most {} are looked at",
+             shape.width,
+             shape.height,
+             count,
+             kMaxSquares),
+         .hint = "cut it into parts",
+         .detail = "E_IMAGE_SIZE"});
+  }
   std::vector<ImageSquare> squares;
   squares.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {

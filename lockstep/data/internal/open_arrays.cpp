@@ -152,6 +152,17 @@ void set_targets(
   const bool can_be = is_whole(targets.scalar_type()) ||
                       options.targets == TargetKind::kClasses;
   const bool is_mask = targets.dim() == 3 && part.inputs.shape.size() >= 2;
+  if (is_wanted && can_be && !is_whole(targets.scalar_type()) &&
+      !targets.eq(targets.floor()).all().item<bool>()) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "data.open",
+         .message = "the targets are to be classes, and some are no whole "
+                    "numbers",
+         .hint = "--task regression takes them as values",
+         .path = part.file,
+         .detail = "E_LABEL"});
+  }
   if (is_wanted && can_be && targets.dim() == 1) {
     const ArrayElements elements = elements_of(targets);
     part.classes.resize(static_cast<std::size_t>(targets.size(0)));

@@ -11,14 +11,18 @@
 namespace lockstep::internal {
 namespace {
 
-// FNV-1a: where a name comes in its group.
+// FNV-1a, and the last step of MurmurHash3, without which names that differ in
+// their last letters, as numbers do, lie side by side: where a name comes in
+// its group.
 std::uint64_t place_of(std::string_view name, std::int64_t seed) {
   std::uint64_t hash =
       14695981039346656037ULL ^ static_cast<std::uint64_t>(seed);
   for (const char byte : name) {
     hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
   }
-  return hash;
+  hash = (hash ^ hash >> 33U) * 0xff51afd7ed558ccdULL;
+  hash = (hash ^ hash >> 33U) * 0xc4ceb9fe1a85ec53ULL;
+  return hash ^ hash >> 33U;
 }
 
 // The places of a group from which on samples are for training.

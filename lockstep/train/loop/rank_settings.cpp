@@ -73,9 +73,13 @@ void refuse_different_settings(
 void refuse_different_data(
     std::int64_t train_samples,
     std::int64_t test_samples,
+    const std::vector<std::string>& class_names,
     const dist::ProcessGroup& group) {
-  const std::string own =
-      format("{} training and {} test samples", train_samples, test_samples);
+  const std::string own = format(
+      "{} training and {} test samples{}",
+      train_samples,
+      test_samples,
+      class_names.empty() ? "" : " of " + join(class_names, ", "));
   const auto all = group.all_gather_bytes(as_byte_span(own));
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (as_text(all[rank]) != as_text(all.front())) {

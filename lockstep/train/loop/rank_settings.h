@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/train/settings/config.h"
@@ -21,10 +23,12 @@ void refuse_different_settings(
 /// The trainer deals one data set to all ranks. A rank that brings its own part
 /// would have that dealt again, and make another number of steps. All ranks
 /// call it.
-/// Units: samples. Errors: throws kMismatch (E_RANKS_DIFFER), on all ranks.
+/// Units: samples. Errors: throws kMismatch (E_RANKS_DIFFER), on all ranks, for
+/// other numbers of samples and other names of classes.
 void refuse_different_data(
     std::int64_t train_samples,
     std::int64_t test_samples,
+    const std::vector<std::string>& class_names,
     const dist::ProcessGroup& group);
 
 } // namespace lockstep::train

@@ -105,6 +105,9 @@ RunIdentity::RunIdentity(
            {"amp", precision_text(config, devices.front().is_cuda())},
            {"channels_last", yes_or_no(has_channels_last(config))},
            {"augment", config.augment},
+           {"mixup_alpha", shortest(config.mixup_alpha)},
+           {"cutmix_alpha", shortest(config.cutmix_alpha)},
+           {"task", config.task},
            {"opt", config.opt},
            {"planned_epochs", planned_epochs(config)},
            {"label_smoothing", shortest(config.label_smoothing)},
@@ -115,6 +118,8 @@ RunIdentity::RunIdentity(
             yes_or_no(at::globalContext().deterministicAlgorithms())}}},
       order_{
           {{"data", config.data},
+           {"val_split", shortest(config.val_split)},
+           {"target", config.target},
            {"train_samples", std::to_string(train_samples)},
            {"seed", std::to_string(config.seed)}}} {}
 

@@ -70,7 +70,11 @@ TrainingRun::TrainingRun(const RunStart& start, const TrainerOptions& options)
       loss_watch_(config_, group_, [this] {
         return outputs_.settled_checkpoint();
       }) {
-  refuse_different_data(setup_.train_samples, setup_.test_samples, group_);
+  refuse_different_data(
+      setup_.train_samples,
+      setup_.test_samples,
+      setup_.train_set->class_names(),
+      group_);
   cursor_.best_by = start.best_by;
   cursor_.sums = Scoring(task().train_metrics());
   list_state(options.parts);

@@ -8,6 +8,7 @@
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/where.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -74,7 +75,10 @@ constexpr std::array kEntries{
         -1,
         "values for each sample",
         MetricTask::kRegression,
-        [](const TaskContext& /*context*/) { return regression(); }},
+        [](const TaskContext& context) {
+          const TargetFormat targets = context.data.target_format();
+          return regression(targets.shape.size() == 1 ? targets.numel() : 1);
+        }},
     Entry{
         "multilabel",
         TargetKind::kValues,
@@ -124,6 +128,13 @@ std::int64_t outputs_of(const Dataset& data) {
   return classes > 0 ? classes : data.target_format().numel();
 }
 
+bool tells_any_of(const Metric& metric, const std::vector<MetricInfo>& others) {
+  return std::ranges::any_of(metric.infos(), [&](const MetricInfo& info) {
+    return std::ranges::find(others, info.name, &MetricInfo::name) !=
+           others.end();
+  });
+}
+
 void choose_metric(
     Task& task,
     const Entry& entry,
@@ -133,10 +144,19 @@ void choose_metric(
   const bool is_measured =
       std::ranges::find(infos, metric, &MetricInfo::name) != infos.end();
   if (metric != kLossName && !is_measured) {
-    task.metrics.push_back(make_metric(
+    std::shared_ptr<const Metric> chosen = make_metric(
         metric,
-        {.task = entry.measured, .num_classes = outputs_of(data)}));
-    task.best = task.metrics.back()->infos().front().name;
+        {.task = entry.measured,
+         .num_classes = outputs_of(data),
+         .ignore_index = entry.measured == MetricTask::kOneLabel
+                             ? std::optional<std::int64_t>(-100)
+                             : std::nullopt});
+    task.best = chosen->infos().front().name;
+    // top3 brings top1 and top5 along: no number twice.
+    std::erase_if(task.metrics, [&](const auto& other) {
+      return tells_any_of(*chosen, infos_of({&other, 1}));
+    });
+    task.metrics.push_back(std::move(chosen));
     return;
   }
   task.best = metric;
@@ -195,10 +215,30 @@ Task classification(double label_smoothing) {
       .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
 }
 
+namespace {
+
+// 0 where no pixel is counted, of which the mean is no number.
+at::Tensor mask_loss(
+    const at::Tensor& outputs,
+    const at::Tensor& targets,
+    std::int64_t ignore_index) {
+  const at::Tensor loss =
+      cross_entropy(/*label_smoothing=*/0.0, ignore_index)(outputs, targets);
+  return at::where(
+      targets.ne(ignore_index).any(),
+      loss,
+      outputs.select(1, 0).sum() * 0);
+}
+
+} // namespace
+
 Task segmentation(std::int64_t num_classes, std::int64_t ignore_index) {
   return {
       .name = "segmentation",
-      .loss = cross_entropy(/*label_smoothing=*/0.0, ignore_index),
+      .loss =
+          [=](const at::Tensor& outputs, const at::Tensor& targets) {
+            return mask_loss(outputs, targets, ignore_index);
+          },
       .metrics = {segmentation_metrics(
           num_classes,
           {.ignore_index = ignore_index})},
@@ -216,7 +256,7 @@ Task multi_label(std::int64_t num_labels) {
       .predict = [](const at::Tensor& outputs) { return outputs.gt(0); }};
 }
 
-Task regression() {
+Task regression(std::int64_t num_values) {
   return {
       .name = "regression",
       .loss =
@@ -233,7 +273,7 @@ Task regression() {
             }
             return at::mse_loss(outputs, targets);
           },
-      .metrics = {regression_metrics()}};
+      .metrics = {regression_metrics({.num_outputs = num_values})}};
 }
 
 std::vector<std::string> task_names() {

@@ -99,6 +99,16 @@ std::shared_ptr<const Dataset> with_classes_of(
   check_targets(data->target_format(), trained);
   const std::vector<std::string> names = data->class_names();
   const std::vector<std::string>& known = trained.class_names;
+  if (trained.num_classes == 0 && !names.empty() && !known.empty() &&
+      names != known) {
+    refuse_classes(
+        "E_OTHER_DATA",
+        format(
+            "the model gives {}, the data have {}",
+            join(known, ", "),
+            join(names, ", ")),
+        "name the columns in the model's order: --target");
+  }
   if (trained.num_classes == 0 || names == known) {
     return data;
   }
