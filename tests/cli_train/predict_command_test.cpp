@@ -36,8 +36,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-constexpr const char* kBin = "'" LOCKSTEP_BINARY_DIR "/bin/";
-
 // Lines without their line feeds.
 std::vector<std::string> lines_of(const std::string& text) {
   auto lines = split(text, '\n');
@@ -202,6 +200,21 @@ TEST_F(PredictCommand, BatchesAndOrderChangeTheLastBitsAtMost) {
   EXPECT_THAT(first, SizeIs(20));
 }
 
+TEST_F(PredictCommand, TwoReplicasShareABatch) {
+  const auto one = predict({made_.data(), "--devices=cpu", "--top=3"});
+  const auto two = predict({made_.data(), "--devices=cpu*2", "--top=3"});
+  EXPECT_EQ(two.status, 0) << two.err;
+  const auto lines = lines_of(one.out);
+  const auto others = lines_of(two.out);
+  ASSERT_EQ(lines.size(), others.size());
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const auto fields = split(lines[i], ',');
+    const auto same = split(others[i], ',');
+    EXPECT_EQ(fields[0] + fields[1], same[0] + same[1]);
+    EXPECT_NEAR(std::stof(fields[2]), std::stof(same[2]), 1e-6);
+  }
+}
+
 TEST_F(PredictCommand, ABadImageEndsItOrIsSkippedByName) {
   put("bad.png", "no image at all");
   const std::vector<std::string> images{
@@ -230,8 +243,8 @@ TEST_F(PredictCommand, ReadsAListOfPathsAndWritesAFile) {
   put("list",
       made_.pictures("cat")[1] + "\r\n\n" + made_.pictures("dog")[1] + "\n");
   const auto outcome = test::run_shell(format(
-      "{}lockstep' predict '{}' - --output '{}' <'{}'",
-      kBin,
+      "'" LOCKSTEP_BINARY_DIR
+      "/bin/lockstep' predict '{}' - --output '{}' <'{}'",
       made_.run(),
       dir_ / "out.csv",
       dir_ / "list"));
@@ -294,17 +307,6 @@ TEST_F(PredictCommand, EveryMistakeIsNamed) {
   }
 }
 
-// A copy of the best checkpoint with another entry, or without one.
-std::string changed(
-    const std::string& from,
-    const std::string& to,
-    const std::function<void(ckpt::Value&)>& change) {
-  ckpt::Value root = ckpt::load(from).value().root;
-  change(root);
-  ckpt::save(to, root).value();
-  return to;
-}
-
 TEST_F(PredictCommand, FilesThatCannotBeUsedSayWhy) {
   const std::string picture = made_.pictures("cat")[0];
   const auto refused = [&](const std::string& file) {
@@ -313,27 +315,19 @@ TEST_F(PredictCommand, FilesThatCannotBeUsedSayWhy) {
     return outcome.err;
   };
   EXPECT_THAT(
-      refused(changed(
+      refused(test::changed_checkpoint(
           made_.best(),
           dir_ / "own.pt",
           [](auto& root) { root.set("arch", "own:Net"); })),
       HasSubstr("'own:Net': only that program can make it"));
   EXPECT_THAT(
-      refused(changed(
+      refused(test::changed_checkpoint(
           made_.best(),
           dir_ / "old.pt",
-          [](auto& root) {
-            ckpt::Dict dict;
-            for (const auto& [key, value] : root.as_dict()->items) {
-              if (key.text() != "data") {
-                dict.items.emplace_back(key, value);
-              }
-            }
-            root = ckpt::Value(std::move(dict));
-          })),
+          [](auto& root) { test::drop_entry(root, "data"); })),
       HasSubstr("(E_NO_TRAINED_DATA)"));
   EXPECT_THAT(
-      refused(changed(
+      refused(test::changed_checkpoint(
           made_.best(),
           dir_ / "bare.pt",
           [](auto& root) {

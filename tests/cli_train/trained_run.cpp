@@ -6,6 +6,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/data/internal/png_writer.h"
 #include "tests/cli_train/process.h"
 
@@ -36,6 +37,26 @@ void write_picture(const std::string& path, int channel, int index) {
   std::filesystem::create_directories(
       std::filesystem::path(path).parent_path());
   internal::write_png(image, path, real_fs());
+}
+
+std::string changed_checkpoint(
+    const std::string& from,
+    const std::string& to,
+    const std::function<void(ckpt::Value& root)>& change) {
+  ckpt::Value root = ckpt::load(from).value().root;
+  change(root);
+  ckpt::save(to, root).value();
+  return to;
+}
+
+void drop_entry(ckpt::Value& root, std::string_view key) {
+  ckpt::Dict rest;
+  for (const auto& [name, value] : root.as_dict()->items) {
+    if (name.text() != key) {
+      rest.items.emplace_back(name, value);
+    }
+  }
+  root = ckpt::Value(std::move(rest));
 }
 
 ProgramOutcome run_program(const std::vector<std::string>& args) {
