@@ -23,7 +23,8 @@ constexpr std::array<Runner, kTrainCommands.size()> kRunners{
     summary_command,
     bench_command,
     predict_command,
-    eval_command};
+    eval_command,
+    data_command};
 static_assert(std::ranges::find(kRunners, nullptr) == kRunners.end());
 
 std::string version_text() {

@@ -35,5 +35,7 @@ int predict_command(Arguments args);
 
 /// `eval RUN|FILE`: metrics and tables of the test, as text, JSON or files.
 int eval_command(Arguments args);
+/// `data DIR|FILE`: what data are there, as text or JSON.
+int data_command(Arguments args);
 
 } // namespace lockstep::cli_train

@@ -8,7 +8,7 @@
 #include "lockstep/base/internal/answer.h"
 #include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/internal/png_writer.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/report/confusion.h"
 
 namespace lockstep::cli_train {
@@ -62,7 +62,7 @@ std::vector<std::string> write_eval_files(
   }
   const Image sheet = worst_sheet(answer);
   if (!sheet.pixels.empty()) {
-    internal::write_png(sheet, format("{}/worst.png", folder), fs);
+    write_png(format("{}/worst.png", folder), sheet, fs);
     names.emplace_back("worst.png");
   }
   return names;

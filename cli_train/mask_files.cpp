@@ -7,7 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/internal/png_writer.h"
+#include "lockstep/data/augment.h"
 
 namespace lockstep::cli_train {
 namespace {
@@ -64,7 +64,7 @@ void write_masks(
   job.run_masks([&](const MaskedImage& image) {
     const std::string path = mask_path(folder, image.image);
     fs.create_directories(parent_directory(path)).value();
-    internal::write_png(image.mask, path, fs);
+    write_png(path, image.mask, fs);
     tell(image.image.path, path);
   });
 }

@@ -69,52 +69,44 @@ void settle_devices(const train::TrainConfig& given, Request& request) {
   }
 }
 
-// What a folder is taken for where no data set is named; empty for the usual
-// one, whose files go first.
-std::string looks_of(const std::string& folder) {
-  if (folder.empty()) {
-    return "";
+// What a folder or file is read as.
+// Errors: throws kNotFound (E_NO_DATA) if it looks like nothing that is known.
+std::string looks_of(const std::string& path) {
+  std::string found = dataset_in(path);
+  if (found.empty()) {
+    raise(
+        {.code = ErrorCode::kNotFound,
+         .op = "train.flags",
+         .message = "there are no data that are recognised",
+         .hint = "expected one folder of pictures for each class, images/ and "
+                 "masks/, a .csv, .npz, .safetensors or .pt file, CIFAR's or "
+                 "IDX files; or say what it is: --data " +
+                 join(dataset_names(), "|") + " --data-dir DIR",
+         .path = path,
+         .detail = "E_NO_DATA"});
   }
-  const auto names = real_fs().list(folder);
-  const auto is_usual = [](const std::string& name) {
-    return name.starts_with("train-images") || name == "raw" ||
-           name == "FashionMNIST" || name == "MNIST";
-  };
-  return names && std::ranges::none_of(*names, is_usual) ? dataset_in(folder)
-                                                         : "";
+  return found;
 }
 
-// A folder where a data set is named, or where none is: by its looks.
+// A folder or file where a data set is named, or where none is: by its looks.
 void settle_data(Request& request) {
   train::TrainConfig& config = request.config;
   const train::Flag& data = *train::find_flag("--data");
   const std::vector<std::string> names = dataset_names();
   const bool is_named = !request.sources.of(data, "").empty();
   if (!is_named) {
-    if (std::string found = looks_of(config.data_dir); !found.empty()) {
-      config.data = std::move(found);
-      request.sources.set(data, "the looks of the folder");
+    // What is not there is for whoever opens it to say.
+    if (!config.data_dir.empty() && real_fs().stat(config.data_dir)) {
+      config.data = looks_of(config.data_dir);
+      request.sources.set(data, "the looks of the data");
     }
     return;
   }
-  const auto info = real_fs().stat(config.data);
-  if (std::ranges::find(names, config.data) != names.end() || !info ||
-      info->kind != FileInfo::Kind::kDirectory) {
+  if (std::ranges::find(names, config.data) != names.end() ||
+      !real_fs().stat(config.data)) {
     return;
   }
-  std::string found = dataset_in(config.data);
-  if (found.empty()) {
-    raise(
-        {.code = ErrorCode::kNotFound,
-         .op = "train.flags",
-         .message = "the folder has no folders with pictures in them",
-         .hint = format(
-             "expected one folder for each class; data of another kind: "
-             "--data {} --data-dir DIR",
-             join(names, "|")),
-         .path = config.data,
-         .detail = "E_NO_DATA"});
-  }
+  std::string found = looks_of(config.data);
   config.data_dir = std::exchange(config.data, std::move(found));
   request.sources.set(*train::find_flag("--data-dir"), "--data");
 }

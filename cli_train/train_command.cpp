@@ -21,6 +21,7 @@
 #include "lockstep/train/observers/line_observer.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/run/interrupt.h"
+#include "lockstep/train/state/augment_file.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::cli_train {
@@ -175,6 +176,8 @@ int train_command(Arguments args) {
   dist::ProcessGroup group =
       launch::is_restarted() ? dist::job_group() : dist::ProcessGroup();
   Request request = resolve(line, begun_folder(group));
+  request.config.augment =
+      train::resolved_augment(request.config.augment, real_fs());
   const train::TrainConfig& config = request.config;
   if (line.wants_dump) {
     print(train::to_yaml(config));

@@ -41,7 +41,7 @@ void print(const ls::Metric& metric, std::span<const double> sums) {
   const auto infos = metric.infos();
   const auto values = metric.values(sums);
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    std::cout << infos[i].name << " " << values[i] << infos[i].unit << "\n";
+    std::cout << infos[i].name << " " << values[i] << "\n";
   }
 }
 

@@ -46,7 +46,7 @@ int main() {
   const auto hinge = [](const torch::Tensor& outputs, const torch::Tensor& y) {
     return torch::multi_margin_loss(outputs, y);
   };
-  const auto [train, test] = lockstep::open_dataset("fashion-mnist", "");
+  const auto data = lockstep::open_dataset("fashion-mnist", "");
   torch::manual_seed(0); // for the weights: `config.seed` orders the images
   std::int64_t starts = 0;
   for (const int epochs : {2, 4}) {
@@ -55,8 +55,8 @@ int main() {
         .observers = {std::make_shared<Printer>()},
         .own =
             {.model = std::make_shared<Net>(),
-             .train_data = train,
-             .test_data = test,
+             .train_data = data.train,
+             .test_data = data.test,
              .task = {.loss = hinge, .metrics = {lockstep::accuracy()}}},
         .parts = {number_part("starts", starts)}};
     Trainer trainer(config, options);

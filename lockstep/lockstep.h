@@ -11,6 +11,7 @@
 // IWYU pragma: begin_exports
 #include "lockstep/base/error.h"
 #include "lockstep/base/version.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/fashion_mnist.h"
 #include "lockstep/data/image_file.h"
@@ -35,7 +36,9 @@
 #include "lockstep/metrics/metric.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/models/resnet.h"
+#include "lockstep/models/segmentation.h"
 #include "lockstep/models/small.h"
+#include "lockstep/models/unet.h"
 #include "lockstep/models/vgg.h"
 #include "lockstep/optim/adam.h"
 #include "lockstep/optim/factory.h"

@@ -148,6 +148,15 @@ std::string Dataset::sample_name(std::int64_t index) const {
   return format("sample {}", index);
 }
 
+void Dataset::read_targets(
+    std::span<const std::int64_t> indices,
+    TargetRows targets) const {
+  const auto numel =
+      static_cast<std::size_t>(c10::multiply_integers(sample_shape()));
+  std::vector<float> images(indices.size() * numel);
+  read(indices, /*epoch=*/0, images, targets);
+}
+
 internal::ReadBatch Dataset::reader(const LoaderOptions& options) const {
   const auto reader = std::make_shared<Reader>(*this, options);
   return [reader](std::span<const std::int64_t> indices, std::int64_t epoch) {

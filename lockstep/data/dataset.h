@@ -3,8 +3,8 @@
 // Numbered images that become float32 batches. Samples of any other type:
 // made_dataset.h.
 // A dataset is immutable once built, so loader threads share it freely.
-//   const auto [train, test] = open_dataset("fashion-mnist", dir);
-//   Loader loader(train, {.batch_size = 64, .workers = 1});
+//   const auto data = open_dataset("fashion-mnist", dir);
+//   Loader loader(data.train, {.batch_size = 64, .workers = 1});
 //
 // The toy dataset of the data-parallel tutorial: rows of normal numbers.
 //   torch::manual_seed(0);
@@ -124,6 +124,11 @@ class Dataset : public BatchSource<Batch> {
       std::int64_t epoch,
       std::span<float> images,
       TargetRows targets) const = 0;
+  /// The targets alone, without what is random in them; by itself it reads the
+  /// samples of epoch 0 for it.
+  virtual void read_targets(
+      std::span<const std::int64_t> indices,
+      TargetRows targets) const;
 
   /// Errors of reading: kInvalidArgument (E_LABEL) for a target that is no
   /// class, with the sample's name, and what `read` throws.

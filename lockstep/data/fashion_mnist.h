@@ -49,6 +49,8 @@ class ImageDataset : public Dataset {
       std::int64_t epoch,
       std::span<float> images,
       TargetRows targets) const override;
+  void read_targets(std::span<const std::int64_t> indices, TargetRows targets)
+      const override;
 
   /// The raw data.
   [[nodiscard]] const LabelledImages& images() const {

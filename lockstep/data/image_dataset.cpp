@@ -67,16 +67,22 @@ PixelFormat ImageDataset::pixel_format() const {
       .std = transform_.options().std};
 }
 
-void ImageDataset::read(
+void ImageDataset::read_targets(
     std::span<const std::int64_t> indices,
-    std::int64_t epoch,
-    std::span<float> images,
     TargetRows targets) const {
   const auto labels = view(images_.labels);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     internal::check_index(indices[i], size());
     targets.classes[i] = labels[static_cast<std::size_t>(indices[i])];
   }
+}
+
+void ImageDataset::read(
+    std::span<const std::int64_t> indices,
+    std::int64_t epoch,
+    std::span<float> images,
+    TargetRows targets) const {
+  read_targets(indices, targets);
   transform_.gather(view(images_.pixels), indices, epoch, images);
 }
 

@@ -6,18 +6,18 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
 
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/check_index.h"
-#include "lockstep/data/internal/fit_image.h"
+#include "lockstep/data/internal/image_options.h"
+#include "lockstep/data/internal/image_resize.h"
+#include "lockstep/data/internal/pixel_cache.h"
 
 namespace lockstep {
 namespace {
@@ -133,72 +133,22 @@ images_below(FileSystem& fs, const std::string& directory, Foreign& foreign) {
   return all;
 }
 
-// ImageNet's, as torchvision's recipes have them; grey: their means.
-TransformOptions with_defaults(const ImageFolderOptions& options) {
-  TransformOptions transform = options.transform;
-  const bool is_grey = options.decode.channels == 1;
-  if (transform.mean.empty()) {
-    transform.mean =
-        is_grey ? std::vector{0.449F} : std::vector{0.485F, 0.456F, 0.406F};
-  }
-  if (transform.std.empty()) {
-    transform.std =
-        is_grey ? std::vector{0.226F} : std::vector{0.229F, 0.224F, 0.225F};
-  }
-  return transform;
-}
-
-ImageFolderOptions checked(ImageFolderOptions options) {
-  constexpr std::int64_t kMaxSize = 8192;
-  if (options.size < 1 || options.size > kMaxSize) {
-    bad_option(format(
-        "the size of images must be 1 to {}, got {}",
-        kMaxSize,
-        options.size));
-  }
-  // Twice what is needed, as Pillow's `thumbnail` keeps it.
-  options.decode.min_side = 2 * options.size;
-  options.transform = with_defaults(options);
-  return options;
-}
-
-// Why an image cannot be decoded. A disk that fails is no such reason.
-std::optional<Error> decode_error(
-    const ImageSample& sample,
-    const ImageFolderOptions& options) {
-  try {
-    read_image(sample.path, options.decode, files_of(options));
-    return std::nullopt;
-  } catch (const Exception& exception) {
-    const Error& error = exception.error();
-    if (error.detail.starts_with("E_IMAGE")) {
-      return error;
-    }
-    throw;
-  }
-}
-
 // Takes those out that cannot be decoded, and gives their errors.
 std::vector<Error> take_out_bad(
     std::vector<ImageSample>& samples,
     const ImageFolderOptions& options) {
-  std::vector<std::optional<Error>> errors(samples.size());
-  at::parallel_for(
-      0,
-      std::ssize(samples),
-      /*grain_size=*/1,
-      [&](std::int64_t begin, std::int64_t end) {
-        for (auto i = static_cast<std::size_t>(begin);
-             i < static_cast<std::size_t>(end);
-             ++i) {
-          errors[i] = decode_error(samples[i], options);
-        }
+  const auto errors =
+      internal::image_errors(std::ssize(samples), [&](std::int64_t i) {
+        read_image(
+            samples[static_cast<std::size_t>(i)].path,
+            options.decode,
+            files_of(options));
       });
   std::vector<Error> bad;
   std::vector<ImageSample> good;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (std::optional<Error>& error = errors[i]) {
-      bad.push_back(*std::move(error));
+    if (errors[i]) {
+      bad.push_back(*errors[i]);
     } else {
       good.push_back(std::move(samples[i]));
     }
@@ -216,12 +166,13 @@ ImageFolder::ImageFolder(
     std::vector<Error> bad_images)
     : samples_(std::move(samples)),
       classes_(std::move(classes)),
-      options_(checked(std::move(options))),
+      options_(internal::checked_images(std::move(options))),
       transform_(
           {.channels = options_.decode.channels,
            .height = options_.size,
            .width = options_.size},
           options_.transform),
+      augmenter_(internal::augmenter_for(options_)),
       bad_images_(std::move(bad_images)) {
   for (const ImageSample& sample : samples_) {
     if (sample.label < 0 || sample.label >= num_classes()) {
@@ -235,6 +186,17 @@ ImageFolder::ImageFolder(
   if (options_.skip_bad_images) {
     bad_images_ = take_out_bad(samples_, options_);
   }
+  cache_ = internal::make_pixel_cache(
+      options_.cache,
+      options_.cache_folder,
+      {.count = size(),
+       .bytes_each = transform_.shape().numel(),
+       .paths =
+           [this](std::int64_t i, const auto& visit) {
+             visit(samples_[static_cast<std::size_t>(i)].path);
+           },
+       .recipe = internal::recipe_of(options_)},
+      files_of(options_));
 }
 
 std::int64_t ImageFolder::size() const {
@@ -261,28 +223,70 @@ std::string ImageFolder::sample_name(std::int64_t index) const {
   return samples_[static_cast<std::size_t>(index)].path;
 }
 
+void ImageFolder::read_targets(
+    std::span<const std::int64_t> indices,
+    TargetRows targets) const {
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    internal::check_index(indices[i], size());
+    targets.classes[i] = samples_[static_cast<std::size_t>(indices[i])].label;
+  }
+}
+
+Image ImageFolder::decoded(std::int64_t index) const {
+  return read_image(
+      samples_[static_cast<std::size_t>(index)].path,
+      options_.decode,
+      files_of(options_));
+}
+
 void ImageFolder::read(
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
     std::span<float> images,
     TargetRows targets) const {
-  const std::int64_t numel = transform_.shape().numel();
+  read_targets(indices, targets);
+  std::vector<std::uint8_t> pixels;
   std::vector<std::uint8_t> scratch;
   float* out = images.data();
-  for (std::size_t i = 0; i < indices.size(); ++i, out += numel) {
-    const std::int64_t index = indices[i];
-    internal::check_index(index, size());
-    const ImageSample& sample = samples_[static_cast<std::size_t>(index)];
-    const Image image =
-        read_image(sample.path, options_.decode, files_of(options_));
-    transform_.apply(
-        internal::fit_image(image, options_.size).data(),
-        index,
-        epoch,
-        scratch,
-        out);
-    targets.classes[i] = sample.label;
+  for (const std::int64_t index : indices) {
+    const auto load = [&] {
+      Image image = decoded(index);
+      return augmenter_
+                 ? internal::planes_of(
+                       augmenter_
+                           ->apply({.image = std::move(image)}, epoch, index)
+                           .image)
+                 : internal::fitted_planes(image, options_.size, options_.size);
+    };
+    const std::uint8_t* image = cache_->get(index, load, pixels);
+    transform_.apply(image, index, epoch, scratch, out);
+    out += transform_.shape().numel();
   }
+}
+
+Image ImageFolder::picture(std::int64_t index, std::int64_t epoch) const {
+  const ImageShape& shape = transform_.shape();
+  std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+  std::int64_t target = 0;
+  read({&index, 1}, epoch, values, {&target, 1});
+  Image image{.shape = shape};
+  image.pixels.resize(values.size());
+  const std::int64_t plane = shape.height * shape.width;
+  for (std::int64_t i = 0; i < plane; ++i) {
+    for (std::int64_t c = 0; c < shape.channels; ++c) {
+      const auto channel = static_cast<std::size_t>(c);
+      const float value = values[static_cast<std::size_t>(c * plane + i)] *
+                              transform_.options().std[channel] +
+                          transform_.options().mean[channel];
+      image.pixels[static_cast<std::size_t>(i * shape.channels + c)] =
+          static_cast<std::uint8_t>(std::lround(255.0F * value));
+    }
+  }
+  return image;
+}
+
+Image ImageFolder::plain_picture(std::int64_t index) const {
+  return internal::fitted(decoded(index), options_.size, options_.size);
 }
 
 std::shared_ptr<ImageFolder> image_folder(

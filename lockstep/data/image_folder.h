@@ -4,19 +4,37 @@
 //   animals/train/cat/1.jpg   animals/train/dog/7.png   animals/val/cat/2.jpg
 //   const auto [train, val] = image_folders("animals", {.size = 64});
 //   Loader loader(train, {.batch_size = 32, .workers = 4, .shuffle = true});
+// What a network will see of them, as a file:
+//   write_png("seen.png", augmented_sheet(*train));
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/image_file.h"
 #include "lockstep/data/transforms.h"
 
 namespace lockstep {
+
+namespace internal {
+class PixelCache;
+} // namespace internal
+
+/// Where decoded and resized pixels stay after they were made. The bits of the
+/// samples are the same.
+enum class ImageCache {
+  kNone,
+  /// In the memory of this process.
+  kRam,
+  /// In a mapped file, which later runs with the same files use, too.
+  kDisk
+};
 
 /// How the pictures of a folder become samples.
 struct ImageFolderOptions {
@@ -24,13 +42,21 @@ struct ImageFolderOptions {
   /// antialiased), then the middle is cut out, as torchvision's `Resize` and
   /// `CenterCrop` do.
   std::int64_t size = 224;
-  /// `min_side` is decided by `size`.
+  /// `min_side` is decided by `size` and `augment`.
   DecodeOptions decode = {};
   /// Mean and std, when empty, are ImageNet's, for grey images their means.
+  /// Its seed is that of `augment`, too.
   TransformOptions transform = {};
+  /// What is done to each picture at random, in place of the resizing above;
+  /// its last step is followed by `transform`. Without steps: nothing.
+  Augment augment = {};
   /// Leaves out files that cannot be decoded: all are decoded once when the
   /// folder is opened. Off: the first one ends the reading with its error.
   bool skip_bad_images = false;
+  ImageCache cache = ImageCache::kNone;
+  /// Of `kDisk`; empty: `$XDG_CACHE_HOME/lockstep/images`, or
+  /// `~/.cache/lockstep/images`.
+  std::string cache_folder = {};
   /// Where files are; null: the file system of this machine.
   FileSystem* fs = nullptr;
 };
@@ -45,8 +71,9 @@ struct ImageSample {
 class ImageFolder : public Dataset {
  public:
   /// `classes` are the labels' names, `bad_images` what was left out before.
-  /// Errors: throws kInvalidArgument for a wrong option, and for a label that
-  /// is no class.
+  /// Errors: throws kInvalidArgument for a wrong option, as `Augmenter`, and
+  /// for a label that is no class; what the cache throws (pixels that the
+  /// memory or the disk cannot hold).
   ImageFolder(
       std::vector<ImageSample> samples,
       std::vector<std::string> classes,
@@ -64,6 +91,14 @@ class ImageFolder : public Dataset {
       std::int64_t epoch,
       std::span<float> images,
       TargetRows targets) const override;
+  void read_targets(std::span<const std::int64_t> indices, TargetRows targets)
+      const override;
+
+  /// What `read` gives of sample `index` in that epoch, in pixels again: what a
+  /// network sees. Errors: as `read`.
+  [[nodiscard]] Image picture(std::int64_t index, std::int64_t epoch) const;
+  /// The same without what is random.
+  [[nodiscard]] Image plain_picture(std::int64_t index) const;
 
   /// Sorted, as Python sorts them: label i is class_names()[i].
   [[nodiscard]] std::vector<std::string> class_names() const override {
@@ -80,11 +115,15 @@ class ImageFolder : public Dataset {
   }
 
  private:
+  [[nodiscard]] Image decoded(std::int64_t index) const;
+
   std::vector<ImageSample> samples_;
   std::vector<std::string> classes_;
   ImageFolderOptions options_;
   Transform transform_;
+  std::optional<Augmenter> augmenter_;
   std::vector<Error> bad_images_;
+  std::shared_ptr<internal::PixelCache> cache_;
 };
 
 /// The classes of `directory`, one folder each, with all images below them
@@ -124,5 +163,20 @@ image_folders(
     const std::string& directory,
     const ImageFolderOptions& options = {},
     const SplitOptions& split = {});
+
+/// What a sheet of a folder's pictures shows.
+struct SheetOptions {
+  /// Pictures at most, from all over the folder; each is a row.
+  std::int64_t samples = 8;
+  /// Columns behind the first one: what the network sees in so many epochs.
+  std::int64_t epochs = 7;
+  std::int64_t first_epoch = 0;
+};
+
+/// A row for each picture: first as it is, then as `read` gives it, epoch by
+/// epoch. Errors: as `read`; kInvalidArgument for no samples.
+Image augmented_sheet(
+    const ImageFolder& folder,
+    const SheetOptions& options = {});
 
 } // namespace lockstep

@@ -3,11 +3,11 @@
 // Parts for training and for validation.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/image_folder.h"
+#include "lockstep/data/internal/split.h"
 
 namespace lockstep {
 namespace {
@@ -38,6 +38,7 @@ bad_split(std::string message, std::string hint, std::string path) {
 ImageFolderOptions for_validation(ImageFolderOptions options) {
   options.transform.crop_padding = 0;
   options.transform.horizontal_flip = false;
+  options.augment = {};
   return options;
 }
 
@@ -92,91 +93,47 @@ void check_classes(
   }
 }
 
-// FNV-1a: where a path comes in its class. A file more or less in the class
-// moves one other at most from part to part.
-std::uint64_t place_of(std::string_view path, std::int64_t seed) {
-  std::uint64_t hash =
-      14695981039346656037ULL ^ static_cast<std::uint64_t>(seed);
-  for (const char byte : path) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
-  }
-  return hash;
-}
-
-// Deals samples to two parts, class by class.
-class Dealer {
- public:
-  // `root`: as many characters of each path are where the folder is.
-  Dealer(const SplitOptions& split, std::size_t root)
-      : split_(split), root_(root) {}
-
-  void deal(std::span<const ImageSample> of_class) {
-    const auto count = static_cast<std::int64_t>(of_class.size());
-    if (count < 2) {
-      bad_split(
-          "a class with one image cannot be split",
-          "give it more images, or folders train and val of your own",
-          of_class.front().path);
-    }
-    const auto share = static_cast<std::int64_t>(
-        std::llround(split_.val_share * static_cast<double>(count)));
-    const auto taken = std::clamp<std::int64_t>(share, 1, count - 1);
-    std::vector<std::uint64_t> places;
-    for (const ImageSample& sample : of_class) {
-      const auto path = std::string_view(sample.path).substr(root_);
-      places.push_back(place_of(path, split_.seed));
-    }
-    std::vector<std::uint64_t> sorted = places;
-    std::ranges::sort(sorted);
-    const std::uint64_t bound = sorted[static_cast<std::size_t>(taken)];
-    for (std::size_t i = 0; i < of_class.size(); ++i) {
-      (places[i] < bound ? val : train).push_back(of_class[i]);
-    }
-  }
-
-  std::vector<ImageSample> train = {};
-  std::vector<ImageSample> val = {};
-
- private:
-  const SplitOptions& split_;
-  std::size_t root_;
-};
-
 Folders split_folder(
     const std::string& directory,
     const ImageFolderOptions& options,
     const SplitOptions& split) {
-  if (!(split.val_share > 0 && split.val_share < 1)) {
-    bad_split(
-        format(
-            "the share of validation must be between 0 and 1, got {}",
-            split.val_share),
-        "",
-        directory);
-  }
   const auto whole = image_folder(directory, options);
-  Dealer dealer(split, directory.size());
-  std::span<const ImageSample> left = whole->samples();
-  while (!left.empty()) {
-    const auto end = std::ranges::find_if(left, [&](const auto& sample) {
-      return sample.label != left.front().label;
-    });
-    const auto count = static_cast<std::size_t>(end - left.begin());
-    dealer.deal(left.first(count));
-    left = left.subspan(count);
+  const std::vector<ImageSample>& samples = whole->samples();
+  std::vector<std::int64_t> labels;
+  labels.reserve(samples.size());
+  for (const ImageSample& sample : samples) {
+    labels.push_back(sample.label);
   }
-  const auto part = [&](std::vector<ImageSample> samples,
+  const auto path_of = [&](std::int64_t i) -> const std::string& {
+    return samples[static_cast<std::size_t>(i)].path;
+  };
+  const internal::SplitSamples parts = internal::split_samples(
+      labels,
+      [&](std::int64_t i) { return path_of(i).substr(directory.size()); },
+      split,
+      directory);
+  if (!parts.single_groups.empty()) {
+    const auto single = std::ranges::find(labels, parts.single_groups.front());
+    bad_split(
+        "a class with one image cannot be split",
+        "give it more images, or folders train and val of your own",
+        path_of(single - labels.begin()));
+  }
+  const auto part = [&](const std::vector<std::int64_t>& indices,
                         ImageFolderOptions how) {
     how.skip_bad_images = false; // those are out already
+    std::vector<ImageSample> chosen;
+    chosen.reserve(indices.size());
+    for (const std::int64_t i : indices) {
+      chosen.push_back(samples[static_cast<std::size_t>(i)]);
+    }
     return std::make_shared<ImageFolder>(
-        std::move(samples),
+        std::move(chosen),
         whole->class_names(),
         std::move(how),
         whole->bad_images());
   };
-  return {
-      part(std::move(dealer.train), options),
-      part(std::move(dealer.val), for_validation(options))};
+  return {part(parts.train, options), part(parts.val, for_validation(options))};
 }
 
 } // namespace

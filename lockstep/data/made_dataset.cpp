@@ -47,6 +47,10 @@ class PartDataset : public Dataset {
       TargetRows targets) const override {
     whole_->read(places(indices, indices_), epoch, images, targets);
   }
+  void read_targets(std::span<const std::int64_t> indices, TargetRows targets)
+      const override {
+    whole_->read_targets(places(indices, indices_), targets);
+  }
 
   static std::vector<std::int64_t> places(
       std::span<const std::int64_t> numbers,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/data/registry.h"
 
+#include <algorithm>
 #include <array>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/fashion_mnist.h"
+#include "lockstep/data/internal/file_parts.h"
+#include "lockstep/data/internal/formats.h"
 #include "lockstep/data/internal/permutation.h"
 #include "lockstep/data/made_dataset.h"
 
@@ -25,23 +28,40 @@ DatasetParts open_mnist(
 DatasetParts open_folder(
     const std::string& directory,
     const DatasetOptions& options) {
-  if (directory.empty()) {
-    raise(
-        {.code = ErrorCode::kNotFound,
-         .op = "data.open",
-         .message = "which folder has the pictures?",
-         .hint = "name it: --data DIR",
-         .detail = "E_NO_DATA"});
-  }
-  const auto [train, test] = image_folders(
-      directory,
-      {.size = options.image_size, .transform = options.transform},
-      options.split);
+  const auto [train, test] =
+      image_folders(directory, internal::image_options(options), options.split);
   // Files lie class by class: the first N of a run shall be of all classes.
   const auto mixed = [](const std::shared_ptr<ImageFolder>& part) {
     return subset(part, internal::permutation(part->size(), /*seed=*/0));
   };
-  return {.train = mixed(train), .test = mixed(test)};
+  DatasetParts parts{
+      .train = mixed(train),
+      .test = mixed(test),
+      .bad_files = train->bad_images(),
+      .has_files = true};
+  // Of a folder that was split, both have those of the whole.
+  for (const Error& error : test->bad_images()) {
+    if (std::ranges::find(parts.bad_files, error) == parts.bad_files.end()) {
+      parts.bad_files.push_back(error);
+    }
+  }
+  return parts;
+}
+
+// Data that lie nowhere by themselves.
+template <auto kOpen>
+DatasetParts open_at(
+    const std::string& directory,
+    const DatasetOptions& options) {
+  if (directory.empty()) {
+    raise(
+        {.code = ErrorCode::kNotFound,
+         .op = "data.open",
+         .message = "which folder or file has the data?",
+         .hint = "name it: --data DIR",
+         .detail = "E_NO_DATA"});
+  }
+  return kOpen(directory, options);
 }
 
 struct Entry {
@@ -52,9 +72,15 @@ struct Entry {
 };
 
 constexpr std::array kEntries{
+    Entry{"arrays", open_at<internal::open_arrays>},
+    Entry{"cifar10", open_at<internal::open_cifar10>},
+    Entry{"cifar100", open_at<internal::open_cifar100>},
+    Entry{"csv", open_at<internal::open_csv>},
     Entry{"fashion-mnist", open_mnist<fashion_mnist>},
-    Entry{"folder", open_folder},
+    Entry{"folder", open_at<open_folder>},
+    Entry{"idx", open_at<internal::open_idx>},
     Entry{"mnist", open_mnist<mnist>},
+    Entry{"segmentation", open_at<internal::open_segmentation>},
 };
 
 } // namespace
@@ -91,7 +117,23 @@ DatasetParts open_dataset(
 }
 
 std::string dataset_in(const std::string& directory, FileSystem& fs) {
-  return holds_image_classes(directory, fs) ? "folder" : "";
+  if (directory.empty()) {
+    return "";
+  }
+  for (const auto kind_of : {internal::idx_kind, internal::cifar_kind}) {
+    std::string kind = kind_of(directory, fs);
+    if (!kind.empty()) {
+      return kind;
+    }
+  }
+  // Folders of images and masks look like classes, and so may those that a
+  // table names.
+  return internal::holds_segmentation(directory, fs) ? "segmentation"
+         : internal::holds_image_csv(directory, fs)  ? "csv"
+         : holds_image_classes(directory, fs)        ? "folder"
+         : internal::holds_arrays(directory, fs)     ? "arrays"
+         : internal::holds_csv(directory, fs)        ? "csv"
+                                                     : "";
 }
 
 } // namespace lockstep

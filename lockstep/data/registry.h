@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Datasets by name, for command lines.
-//   const auto [train, test] = open_dataset("fashion-mnist", "");
+// Datasets by name, for command lines. docs/data.md tells what each kind reads.
+//   const auto data = open_dataset("fashion-mnist", ""); // data.train, .test
 //   auto pictures = open_dataset("folder", "animals", {.image_size = 64});
+//   auto masks = open_dataset(dataset_in("cells"), "cells");
 #pragma once
 
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/base/fs.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/image_folder.h"
 #include "lockstep/data/transforms.h"
@@ -24,30 +26,55 @@ std::vector<std::string> dataset_names();
 struct DatasetOptions {
   /// What is random in it is for training only.
   TransformOptions transform = {};
-  /// Of "folder": sides of the images. Units: pixels.
+  /// Of image files, for training only, too; its seed is that of `transform`.
+  Augment augment = {};
+  /// Of image files: sides of the images. Units: pixels.
   std::int64_t image_size = ImageFolderOptions().size;
-  /// Of "folder", where it has no parts of its own.
+  /// Of data without parts of their own.
   SplitOptions split = {};
+  /// Of image files: leaves out those that cannot be decoded, with masks
+  /// (`DatasetParts::bad_files`). Off: the first one is an error.
+  bool skip_bad_images = false;
+  /// Of image files: where their pixels stay.
+  ImageCache cache = ImageCache::kNone;
+  /// As `ImageFolderOptions::cache_folder`.
+  std::string cache_folder = {};
+  /// Of "csv": the columns to predict, with commas between; empty: the last
+  /// one, or with paths of images all others.
+  std::string target = {};
+  /// Of "csv" and "arrays": what targets are, whatever they look like; kNone:
+  /// whole numbers and texts are classes, other numbers values.
+  TargetKind targets = TargetKind::kNone;
 };
 
+/// What `open_dataset` gives.
 struct DatasetParts {
   std::shared_ptr<Dataset> train = {};
   std::shared_ptr<Dataset> test = {};
+  /// What was decided by looking at the data, for people.
+  std::vector<std::string> notes = {};
+  /// With `skip_bad_images`: what was left out, each file's error.
+  std::vector<Error> bad_files = {};
+  /// Samples are image files: `sample_name` is the path.
+  bool has_files = false;
 };
 
-/// Opens both parts of a dataset. An empty `directory` means the place where
-/// the system installs it. The samples of "folder" come in a mixed order, the
-/// same each time.
-/// Errors: throws kInvalidArgument for an unknown name (with the nearest one
-/// as hint), and what the dataset itself throws, see fashion_mnist.h and
-/// image_folder.h.
+/// Opens both parts of a dataset. `directory` may be a file (csv, arrays);
+/// empty means the place where the system installs the data. The samples of
+/// "folder" come in a mixed order, the same each time. Errors: throws
+/// kInvalidArgument for an unknown name (with the nearest one as hint);
+/// kNotFound (E_NO_DATA) for a folder without such data; kMismatch (E_LABEL)
+/// for a label that is no class, (E_MASK_PAIR, E_MASK_SIZE, E_DATA_SHAPE) for
+/// parts that do not fit; kCorrupt (E_CSV, E_DATA_FILE); and what
+/// fashion_mnist.h and image_folder.h say.
 DatasetParts open_dataset(
     std::string_view name,
     const std::string& directory,
     const DatasetOptions& options = {});
 
-/// The dataset that a folder holds by its looks: "folder" for pictures in
-/// folders, one for each class; empty for anything else.
+/// The dataset that a folder or file holds by its looks, a name for
+/// `open_dataset`; empty for anything else. FashionMNIST and MNIST are told
+/// from other IDX files by the first labels.
 std::string dataset_in(
     const std::string& directory,
     FileSystem& fs = real_fs());

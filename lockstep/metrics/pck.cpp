@@ -71,10 +71,12 @@ class PckMetric final : public Metric {
     const at::Tensor is_point = wanted.amax(/*dim=*/-1).gt(0);
     const at::Tensor found = outputs.detach().flatten(2).argmax(/*dim=*/-1);
     const at::Tensor place = wanted.argmax(/*dim=*/-1);
-    const at::Tensor x = (found.remainder(width) - place.remainder(width))
+    const at::Tensor x = found.remainder(width)
+                             .sub(place.remainder(width))
                              .to(at::kDouble)
                              .div_(units.width);
-    const at::Tensor y = (found.div(width, "floor") - place.div(width, "floor"))
+    const at::Tensor y = found.div(width, "floor")
+                             .sub(place.div(width, "floor"))
                              .to(at::kDouble)
                              .div_(units.height);
     // Divided, not multiplied: 3 pixels of 60 are 0.05.

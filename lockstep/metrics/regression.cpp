@@ -83,8 +83,10 @@ class RegressionMetric final : public Metric {
     const std::int64_t rows = outputs.numel() / num_outputs_;
     const at::Tensor wanted =
         targets.detach().to(at::kDouble).reshape({rows, num_outputs_});
-    const at::Tensor errors =
-        outputs.detach().to(at::kDouble).reshape({rows, num_outputs_}) - wanted;
+    const at::Tensor errors = outputs.detach()
+                                  .to(at::kDouble)
+                                  .reshape({rows, num_outputs_})
+                                  .sub(wanted);
     return internal::joined_sums(
         {at::full({num_outputs_}, rows, wanted.options()),
          errors.abs().sum(0),

@@ -28,12 +28,16 @@ struct ModelOptions {
   /// Units: pixels of the input images. Only `mlp` is built for one size.
   std::int64_t image_height = 28;
   std::int64_t image_width = 28;
+  /// Whether FCN and DeepLabV3 have their second head, as the weight files that
+  /// torchvision publishes do: Note [Auxiliary classifier] in segmentation.h.
+  bool aux_loss = false;
 };
 
 /// A network from one tensor to one tensor.
 class Model : public torch::nn::Module {
  public:
-  /// Shape: [N, C, H, W] float32 in for image models, [N, classes] out.
+  /// Shape: [N, C, H, W] float32 in for image models; [N, classes] out, or
+  /// [N, classes, H, W] from those for segmentation (`model_task`).
   virtual at::Tensor forward(const at::Tensor& x) = 0;
 };
 

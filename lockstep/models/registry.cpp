@@ -7,7 +7,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/models/resnet.h"
+#include "lockstep/models/segmentation.h"
 #include "lockstep/models/small.h"
+#include "lockstep/models/unet.h"
 #include "lockstep/models/vgg.h"
 
 namespace lockstep {
@@ -35,10 +37,18 @@ struct Row {
   std::string_view name = {};
   Factory factory = nullptr;
   ImageSizes sizes = {};
+  ModelTask task = ModelTask::kClassification;
+  /// Whether `ModelOptions::aux_loss` makes a second head.
+  bool has_aux_loss = false;
 };
 
 constexpr ImageSizes kFivePoolings{.smallest = 32};
+constexpr ImageSizes kFourPoolings{.smallest = 16};
 constexpr ImageSizes kOnly32{.smallest = 32, .largest = 32};
+
+constexpr Row with_aux_loss(std::string_view name, Factory factory) {
+  return {name, factory, {}, ModelTask::kSegmentation, true};
+}
 
 constexpr std::array kModels{
     Row{"resnet18", make<resnet18>},
@@ -56,9 +66,22 @@ constexpr std::array kModels{
     Row{"vgg19_bn", make<vgg19_bn>, kFivePoolings},
     Row{"TheModelClass", make_the_model_class, kOnly32},
     Row{"mlp", make_mlp},
+    with_aux_loss("fcn_resnet18", make<fcn_resnet18>),
+    with_aux_loss("fcn_resnet34", make<fcn_resnet34>),
+    with_aux_loss("fcn_resnet50", make<fcn_resnet50>),
+    with_aux_loss("fcn_resnet101", make<fcn_resnet101>),
+    with_aux_loss("deeplabv3_resnet18", make<deeplabv3_resnet18>),
+    with_aux_loss("deeplabv3_resnet34", make<deeplabv3_resnet34>),
+    with_aux_loss("deeplabv3_resnet50", make<deeplabv3_resnet50>),
+    with_aux_loss("deeplabv3_resnet101", make<deeplabv3_resnet101>),
+    Row{"unet", make<unet>, kFourPoolings, ModelTask::kSegmentation},
+    Row{"unet_small",
+        make<unet_small>,
+        kFourPoolings,
+        ModelTask::kSegmentation},
 };
 
-void check(const ModelOptions& options) {
+void check(const Row& row, const ModelOptions& options) {
   for (const auto& [field, value] :
        {std::pair{"num_classes", options.num_classes},
         std::pair{"in_channels", options.in_channels},
@@ -71,6 +94,14 @@ void check(const ModelOptions& options) {
            .message = format("{}: expected 1 or more, got {}", field, value),
            .detail = "E_MODEL_OPTION"});
     }
+  }
+  if (options.aux_loss && !row.has_aux_loss) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "models.make",
+         .message = format("aux_loss: {} has one head only", row.name),
+         .hint = "FCN and DeepLabV3 can have a second one",
+         .detail = "E_MODEL_OPTION"});
   }
 }
 
@@ -107,15 +138,21 @@ ImageSizes image_sizes(std::string_view model) {
   return row_of(model).sizes;
 }
 
+ModelTask model_task(std::string_view model) {
+  return row_of(model).task;
+}
+
 std::shared_ptr<Model> make_model(
     std::string_view name,
     const ModelOptions& options) {
-  check(options);
-  return row_of(name).factory(options);
+  const Row& row = row_of(name);
+  check(row, options);
+  return row.factory(options);
 }
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
+  names.reserve(kModels.size());
   for (const Row& row : kModels) {
     names.emplace_back(row.name);
   }

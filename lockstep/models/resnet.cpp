@@ -12,6 +12,7 @@ namespace lockstep {
 
 using internal::adapted;
 using internal::inplace_relu;
+using internal::resnet_stem;
 
 namespace {
 
@@ -21,16 +22,20 @@ nn::Conv2d conv(
     std::int64_t in,
     std::int64_t out,
     std::int64_t size,
-    std::int64_t stride) {
+    std::int64_t stride,
+    std::int64_t dilation = 1) {
   nn::Conv2d layer(nn::Conv2dOptions(in, out, size)
                        .stride(stride)
-                       .padding(size / 2)
+                       .padding(size / 2 * dilation)
+                       .dilation(dilation)
                        .bias(false));
   return layer;
 }
 
+// `options`: of the first block; `dilation`: of the others.
 template <class Block>
-nn::Sequential layer(BlockOptions options, std::int64_t blocks) {
+nn::Sequential
+layer(BlockOptions options, std::int64_t blocks, std::int64_t dilation) {
   const std::int64_t out = options.planes * Block::kExpansion;
   nn::Sequential downsample(nullptr);
   if (options.stride != 1 || options.in_planes != out) {
@@ -42,6 +47,7 @@ nn::Sequential layer(BlockOptions options, std::int64_t blocks) {
   layer->push_back(std::make_shared<Block>(options, downsample));
   options.in_planes = out;
   options.stride = 1;
+  options.dilation = dilation;
   for (std::int64_t i = 1; i < blocks; ++i) {
     layer->push_back(std::make_shared<Block>(options, nn::Sequential(nullptr)));
   }
@@ -50,21 +56,22 @@ nn::Sequential layer(BlockOptions options, std::int64_t blocks) {
 
 // Layer `index` (0 to 3) of a network: each has twice the planes of the last.
 nn::Sequential layer_at(const ResNetLayout& layout, std::size_t index) {
-  const std::int64_t expansion =
-      layout.is_bottleneck ? Bottleneck::kExpansion : BasicBlock::kExpansion;
-  const std::int64_t planes = std::int64_t{64} << index;
+  std::int64_t before = 1;
+  std::int64_t dilation = 1;
+  bool is_dilated = false;
+  for (std::size_t i = 0; i < index; ++i) {
+    before = dilation;
+    is_dilated = layout.replace_stride_with_dilation.at(i);
+    dilation *= is_dilated ? 2 : 1;
+  }
   const BlockOptions options{
-      .in_planes = index == 0 ? 64 : planes / 2 * expansion,
-      .planes = planes,
-      .stride = index == 0 ? 1 : 2};
-  return layout.is_bottleneck
-             ? layer<Bottleneck>(options, layout.blocks.at(index))
-             : layer<BasicBlock>(options, layout.blocks.at(index));
-}
-
-std::int64_t last_width(const ResNetLayout& layout) {
-  return 512 * (layout.is_bottleneck ? Bottleneck::kExpansion
-                                     : BasicBlock::kExpansion);
+      .in_planes = index == 0 ? 64 : layout.width(index),
+      .planes = std::int64_t{64} << index,
+      .stride = index == 0 || is_dilated ? 1 : 2,
+      .dilation = before};
+  const std::int64_t blocks = layout.blocks.at(index);
+  return layout.is_bottleneck ? layer<Bottleneck>(options, blocks, dilation)
+                              : layer<BasicBlock>(options, blocks, dilation);
 }
 
 void initialise_resnet(nn::Module& net) {
@@ -83,10 +90,15 @@ void initialise_resnet(nn::Module& net) {
 } // namespace
 
 BasicBlock::BasicBlock(const BlockOptions& options, nn::Sequential shortcut)
-    : conv1(conv(options.in_planes, options.planes, 3, options.stride)),
+    : conv1(conv(
+          options.in_planes,
+          options.planes,
+          3,
+          options.stride,
+          options.dilation)),
       bn1(options.planes),
       relu(inplace_relu()),
-      conv2(conv(options.planes, options.planes, 3, 1)),
+      conv2(conv(options.planes, options.planes, 3, 1, options.dilation)),
       bn2(options.planes),
       downsample(std::move(shortcut)) {
   register_children();
@@ -103,7 +115,12 @@ at::Tensor BasicBlock::forward(const at::Tensor& x) {
 Bottleneck::Bottleneck(const BlockOptions& options, nn::Sequential shortcut)
     : conv1(conv(options.in_planes, options.planes, 1, 1)),
       bn1(options.planes),
-      conv2(conv(options.planes, options.planes, 3, options.stride)),
+      conv2(conv(
+          options.planes,
+          options.planes,
+          3,
+          options.stride,
+          options.dilation)),
       bn2(options.planes),
       conv3(conv(options.planes, options.planes * kExpansion, 1, 1)),
       bn3(options.planes * kExpansion),
@@ -122,7 +139,7 @@ at::Tensor Bottleneck::forward(const at::Tensor& x) {
 }
 
 ResNet::ResNet(const ResNetLayout& layout)
-    : conv1(conv(3, 64, 7, 2)),
+    : conv1(resnet_stem(3)),
       bn1(64),
       relu(inplace_relu()),
       maxpool(nn::MaxPool2dOptions(3).stride(2).padding(1)),
@@ -131,7 +148,7 @@ ResNet::ResNet(const ResNetLayout& layout)
       layer3(layer_at(layout, 2)),
       layer4(layer_at(layout, 3)),
       avgpool(nn::AdaptiveAvgPool2dOptions({1, 1})),
-      fc(last_width(layout), 1000) {
+      fc(layout.width(4), 1000) {
   register_children();
   initialise_resnet(*this);
 }
@@ -147,8 +164,7 @@ at::Tensor ResNet::forward(const at::Tensor& x) {
 
 void adapt_to(ResNet& net, const ModelOptions& options) {
   if (options.in_channels != 3) {
-    net.conv1 =
-        net.replace_module("conv1", conv(options.in_channels, 64, 7, 2));
+    net.conv1 = net.replace_module("conv1", resnet_stem(options.in_channels));
   }
   if (options.num_classes != 1000) {
     net.fc = net.replace_module(

@@ -27,6 +27,9 @@ struct BlockOptions {
   /// Units: channels of the 3x3 convolutions.
   std::int64_t planes = 64;
   std::int64_t stride = 1;
+  /// Units: pixels between the taps of the 3x3 convolutions. Torchvision has
+  /// no dilated `BasicBlock`; here both of its convolutions are.
+  std::int64_t dilation = 1;
 };
 
 /// Two 3x3 convolutions and a shortcut.
@@ -93,6 +96,17 @@ class Bottleneck : public Composite<Bottleneck> {
 struct ResNetLayout {
   bool is_bottleneck = false;
   std::array<std::int64_t, 4> blocks = {2, 2, 2, 2};
+  /// Layers 2, 3 and 4: whether one keeps the resolution of the layer before
+  /// and dilates its convolutions twice as far instead. Its first block is
+  /// dilated as the layer before, as torchvision does.
+  std::array<bool, 3> replace_stride_with_dilation = {false, false, false};
+
+  /// Units: channels of the maps of layer 1, 2, 3 or 4.
+  [[nodiscard]] std::int64_t width(std::size_t layer) const {
+    const std::int64_t planes = std::int64_t{32} << layer;
+    return is_bottleneck ? planes * Bottleneck::kExpansion
+                         : planes * BasicBlock::kExpansion;
+  }
 };
 
 /// Residual network for images of any size; small ones (28 x 28) work, too.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <memory>
 
 #include <torch/nn/init.h>
@@ -18,12 +17,12 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/models/internal/build.h"
-#include "lockstep/tensor/norm_relu.h"
 
 namespace lockstep {
 
 using internal::adapted;
 using internal::inplace_relu;
+using internal::through;
 
 namespace {
 
@@ -100,24 +99,6 @@ void initialise_vgg(nn::Module& net) {
   });
 }
 
-// features->forward(x), with each batch norm and the ReLU behind it in one.
-at::Tensor through(nn::Sequential& features, at::Tensor x) {
-  for (auto layer = features->begin(); layer != features->end(); ++layer) {
-    const auto norm =
-        std::dynamic_pointer_cast<nn::BatchNorm2dImpl>(layer->ptr());
-    const auto next = std::next(layer);
-    const bool is_relu =
-        next != features->end() && next->ptr()->as<nn::ReLU>() != nullptr;
-    if (norm != nullptr && is_relu) {
-      x = batch_norm_relu(norm, x);
-      layer = next;
-    } else {
-      x = layer->forward(x);
-    }
-  }
-  return x;
-}
-
 // A Sequential cannot exchange a layer in place.
 nn::Sequential with_layer(
     const nn::Sequential& old,
@@ -153,7 +134,7 @@ at::Tensor VGG::forward(const at::Tensor& x) {
          .hint = "enlarge them, or take a ResNet",
          .detail = "E_IMAGE_SIZE"});
   }
-  const at::Tensor maps = avgpool->forward(through(features, x));
+  const at::Tensor maps = avgpool->forward(through(*features, x));
   return classifier->forward(maps.flatten(1));
 }
 

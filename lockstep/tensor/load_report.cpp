@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/match.h"
@@ -53,10 +54,21 @@ void add_rows(
   }
 }
 
+// Of the second head that torchvision's networks for segmentation have for
+// training alone.
+bool is_auxiliary(std::string_view key) {
+  constexpr std::string_view kHead = "aux_classifier.";
+  const std::size_t at = key.find(kHead);
+  return at == 0 || (at != std::string_view::npos && key[at - 1] == '.');
+}
+
+// Auxiliary heads left out.
 std::set<std::string> layers_of(const std::vector<std::string>& keys) {
   std::set<std::string> layers;
   for (const std::string& key : keys) {
-    layers.emplace(ckpt::parent_of(key));
+    if (!is_auxiliary(key)) {
+      layers.emplace(ckpt::parent_of(key));
+    }
   }
   return layers;
 }
@@ -111,13 +123,15 @@ std::vector<std::string> to_lines(const LoadReport& report, std::size_t shown) {
 bool only_ends_differ(
     const LoadReport& report,
     const std::vector<std::string>& model_keys) {
-  if (model_keys.empty()) {
+  std::vector<std::string> keys = model_keys;
+  std::erase_if(keys, is_auxiliary);
+  if (keys.empty()) {
     return true;
   }
   const auto made_new = layers_of(report.made_new());
   const bool are_ends = std::ranges::all_of(made_new, [&](const auto& layer) {
-    return layer == ckpt::parent_of(model_keys.front()) ||
-           layer == ckpt::parent_of(model_keys.back());
+    return layer == ckpt::parent_of(keys.front()) ||
+           layer == ckpt::parent_of(keys.back());
   });
   std::vector<std::string> left = report.unexpected_keys;
   for (const ShapeDifference& both : report.mismatched) {

@@ -29,7 +29,9 @@ enum class MayDiffer {
   /// None, unless `strict` is off: then names may.
   kNothing,
   /// Those of the module's first and last layer, as for other images and other
-  /// classes: each may have one counterpart of another name or shape.
+  /// classes: each may have one counterpart of another name or shape. A second
+  /// head that is called `aux_classifier`, as torchvision's networks for
+  /// segmentation have it, does not count: either side may lack it.
   kEnds,
   /// All but one.
   kAnything,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/optim/optimizer.h"
@@ -50,6 +51,9 @@ struct OwnParts {
   /// program's own, which are called by their class.
   std::string model_name = {};
   std::string data_name = {};
+  /// What the data that settings name say of themselves when a run starts.
+  std::vector<std::string> data_notes = {};
+  std::vector<std::string> data_warnings = {};
 
   /// Whether there are data, and a test.
   [[nodiscard]] bool has_data() const {

@@ -15,8 +15,8 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/data/image_folder.h"
-#include "lockstep/data/internal/png_writer.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/train/use/trained_model.h"
@@ -159,7 +159,7 @@ TEST_F(PredictCommand, ScoresAreThoseOfPython) {
   for (int i = 0; i < 3 * 12 * 12; ++i) {
     image.pixels.push_back(static_cast<std::uint8_t>(i * 89 % 256));
   }
-  internal::write_png(image, dir_ / "x.png", real_fs());
+  write_png(dir_ / "x.png", image);
   put("x.rgb",
       {reinterpret_cast<const char*>(image.pixels.data()),
        image.pixels.size()});

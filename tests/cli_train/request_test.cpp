@@ -113,17 +113,26 @@ TEST_F(RequestTest, AFolderOfPicturesIsTakenForData) {
     EXPECT_EQ(found.config.data, "folder") << args[0];
     EXPECT_EQ(found.config.data_dir, folder) << args[0];
   }
-  EXPECT_EQ(source(request({folder}), "data"), "the looks of the folder");
+  EXPECT_EQ(source(request({folder}), "data"), "the looks of the data");
   EXPECT_EQ(source(request({"--data=" + folder}), "data_dir"), "--data");
+  // A file as well, and other kinds.
+  put("t.csv", "a,b\n1,2\n");
+  for (const std::string& arg : {dir_ / "t.csv", "--data=" + dir_ / "t.csv"}) {
+    EXPECT_EQ(request({arg}).config.data, "csv");
+    EXPECT_EQ(request({arg}).config.data_dir, dir_ / "t.csv");
+  }
   // What is named is not guessed.
   EXPECT_EQ(request({"--data=mnist", folder}).config.data, "mnist");
-  EXPECT_EQ(request({dir_ / "other"}).config.data, "fashion-mnist");
-  try {
-    request({"--data=" + dir_ / "other"});
-    ADD_FAILURE() << "no error";
-  } catch (const Exception& exception) {
-    EXPECT_EQ(exception.error().detail, "E_NO_DATA");
-    EXPECT_THAT(exception.error().hint, HasSubstr("one folder for each class"));
+  for (const std::string& other :
+       {dir_ / "other", "--data=" + dir_ / "other"}) {
+    try {
+      request({other});
+      ADD_FAILURE() << "no error";
+    } catch (const Exception& exception) {
+      EXPECT_EQ(exception.error().detail, "E_NO_DATA");
+      EXPECT_EQ(exception.error().path, dir_ / "other");
+      EXPECT_THAT(exception.error().hint, HasSubstr("for each class"));
+    }
   }
 }
 

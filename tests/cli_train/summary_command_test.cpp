@@ -88,7 +88,8 @@ TEST(SummaryCommand, EveryMistakeIsNamed) {
 }
 
 TEST(SummaryCommand, EveryModelHasAUsualSize) {
-  for (const std::string name : {"mlp", "TheModelClass", "vgg11"}) {
+  for (const std::string name :
+       {"mlp", "TheModelClass", "vgg11", "unet_small"}) {
     Process program({"summary", name});
     EXPECT_EQ(program.wait(), 0) << program.errors();
   }

@@ -7,7 +7,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
-#include "lockstep/data/internal/png_writer.h"
+#include "lockstep/data/augment.h"
 #include "tests/cli_train/process.h"
 
 namespace lockstep::test {
@@ -36,7 +36,7 @@ void write_picture(const std::string& path, int channel, int index) {
   }
   std::filesystem::create_directories(
       std::filesystem::path(path).parent_path());
-  internal::write_png(image, path, real_fs());
+  write_png(path, image);
 }
 
 std::string changed_checkpoint(

@@ -7,25 +7,16 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
+#include "tests/data/idx_fixture.h"
 
 namespace lockstep {
 namespace {
 
+using test::message_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Exception& exception) {
-    return exception.error().message;
-  }
-  return "no error";
-}
 
 Batch first_batch(const std::shared_ptr<Dataset>& data, std::int64_t workers) {
   Loader loader(

@@ -220,7 +220,9 @@ TEST(Registry, OpensByName) {
   folder.write("t10k-images-idx3-ubyte", idx({2, 28, 28}, image_pixels(2)));
   folder.write("t10k-labels-idx1-ubyte", idx({2}, label_values(2)));
   for (const std::string name : {"fashion-mnist", "mnist"}) {
-    const auto [train, test] = open_dataset(name, folder.path());
+    const auto parts = open_dataset(name, folder.path());
+    const auto& train = parts.train;
+    const auto& test = parts.test;
     EXPECT_EQ(train->size(), IdxFolder::kCount) << name;
     EXPECT_EQ(test->size(), 2) << name;
   }
@@ -232,7 +234,9 @@ TEST(Registry, UnknownNameGetsTheNearestOne) {
   EXPECT_EQ(error->code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(
       error->message,
-      HasSubstr("expected one of fashion-mnist, folder, mnist"));
+      HasSubstr(
+          "expected one of arrays, cifar10, cifar100, csv, fashion-mnist, "
+          "folder, idx, mnist, segmentation"));
   EXPECT_EQ(error->hint, "did you mean fashion-mnist?");
 }
 

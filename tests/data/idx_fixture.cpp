@@ -75,6 +75,11 @@ std::optional<Error> error_if_any(const std::function<void()>& action) {
   return std::nullopt;
 }
 
+std::string message_of(const std::function<void()>& action) {
+  const auto error = error_if_any(action);
+  return error ? error->message : "no error";
+}
+
 IdxFolder::IdxFolder() {
   write(
       packed(kTrainImages),

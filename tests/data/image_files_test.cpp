@@ -10,8 +10,8 @@
 #include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 
+#include "lockstep/data/augment.h"
 #include "lockstep/data/image_folder.h"
-#include "lockstep/data/internal/png_writer.h"
 #include "lockstep/data/internal/resized_dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/made_dataset.h"
@@ -38,9 +38,9 @@ class ImageFilesTest : public testing::Test {
  protected:
   ImageFilesTest() {
     std::filesystem::create_directories(dir_ / "in/a");
-    write_png(pattern(40, 30, 3), path(0), real_fs());
-    write_png(pattern(16, 16, 3), path(1), real_fs());
-    write_png(pattern(20, 50, 1), path(2), real_fs());
+    write_png(path(0), pattern(40, 30, 3));
+    write_png(path(1), pattern(16, 16, 3));
+    write_png(path(2), pattern(20, 50, 1));
   }
   [[nodiscard]] std::string path(int i) const {
     return dir_ / ("in/a/" + std::to_string(i) + ".png");
@@ -65,13 +65,13 @@ at::Tensor all_of(const std::shared_ptr<const Dataset>& data) {
 TEST_F(ImageFilesTest, PngsComeBackAsTheyWere) {
   for (const std::int64_t channels : {1, 3}) {
     const Image image = pattern(7, 5, channels);
-    write_png(image, dir_ / "x.png", real_fs());
+    write_png(dir_ / "x.png", image);
     const Image again = read_image(dir_ / "x.png", {.channels = channels});
     EXPECT_EQ(again.shape, image.shape);
     EXPECT_EQ(again.pixels, image.pixels);
   }
   const auto error =
-      test::error_if_any([&] { write_png({}, dir_ / "none.png", real_fs()); });
+      test::error_if_any([&] { write_png(dir_ / "none.png", {}); });
   EXPECT_THAT(error.value_or(Error{}).message, HasSubstr("0 x 0"));
 }
 

@@ -46,14 +46,10 @@ struct lockstep::Structure<program::Sample>
 namespace lockstep {
 namespace {
 
+using test::message_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAreArray;
-
-std::string message_of(const std::function<void()>& action) {
-  const auto error = test::error_if_any(action);
-  return error ? error->message : "no error";
-}
 
 at::Tensor numbered(std::int64_t i) {
   return torch::full({2}, static_cast<double>(i));

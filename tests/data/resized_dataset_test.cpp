@@ -76,6 +76,9 @@ class OneMask : public OneImage {
  public:
   OneMask(std::int64_t height, std::int64_t width)
       : OneImage({1, height, width}, Floats(height * width)) {}
+  [[nodiscard]] std::int64_t num_classes() const override {
+    return 0; // not said
+  }
   [[nodiscard]] TargetFormat target_format() const override {
     const auto shape = sample_shape();
     return {.kind = TargetKind::kClasses, .shape = {shape[1], shape[2]}};

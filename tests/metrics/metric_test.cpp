@@ -179,13 +179,18 @@ TEST(Regression, R2StaysRightFarFromZero) {
   torch::manual_seed(3);
   const at::Tensor targets = torch::randn({1000}, at::kDouble) + 1e4;
   const at::Tensor outputs = targets + 0.5 * torch::randn({1000}, at::kDouble);
-  const double spread =
-      (targets - targets.mean()).square().sum().item<double>();
-  const double errors = (targets - outputs).square().sum().item<double>();
+  const auto spread = (targets - targets.mean()).square().sum().item<double>();
+  const auto errors = (targets - outputs).square().sum().item<double>();
   EXPECT_NEAR(
       values_of(*regression_metrics(), outputs, targets)[3],
       1 - errors / spread,
       1e-7);
+}
+
+TEST(Regression, TakesRoundingForNoSpread) {
+  const at::Tensor targets = torch::full({1000}, 0.3, at::kDouble);
+  EXPECT_EQ(values_of(*regression_metrics(), targets, targets)[3], 1.0);
+  EXPECT_EQ(values_of(*regression_metrics(), targets + 1, targets)[3], 0.0);
 }
 
 TEST(Regression, SumsInFloat64) {

@@ -57,7 +57,7 @@ TEST(MetricOracle, CasesAreOfAllMetrics) {
     EXPECT_EQ(c.exact.size(), c.metric->infos().size()) << c.name;
   }
   EXPECT_EQ(metrics.size(), 8U);
-  EXPECT_EQ(test::metric_cases().size(), 52U);
+  EXPECT_EQ(test::metric_cases().size(), 50U);
 }
 
 TEST(MetricOracle, ValuesEqualScikitLearns) {

@@ -378,7 +378,7 @@ def other_cases():
     regression("plain", logits(31), logits(31))
     regression("columns", logits(31, 3), logits(31, 3) * [1, 3, 9] + [0, 1, 50], 3)
     regression("maps", logits(2, 3, 4, 4), logits(2, 3, 4, 4))
-    regression("equal targets", logits(7), numpy.full(7, 0.3))
+    regression("equal targets", logits(7), numpy.full(7, 0.25))
     regression("right equal targets", numpy.full(7, 0.5), numpy.full(7, 0.5))
     regression("one value", logits(1), logits(1))
     regression("integers", logits(9), labels(9, of=20))

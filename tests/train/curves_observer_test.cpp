@@ -26,12 +26,13 @@ TEST_F(CurvesObserverTest, AResumedRunShowsTheEpochsOfEveryStart) {
       read(),
       IsSupersetOf(
           {"run", "Loss", "Accuracy (%)", "Learning rate", "train", "test"}));
-  // Two curves of loss, two of accuracy, one of the rate; the rest is legend.
-  EXPECT_EQ(std::ranges::count(read(), "points 2"), 5 + 5);
+  // Two curves of loss, two of accuracy, one of top-5, one of the rate; the
+  // rest is legend.
+  EXPECT_EQ(std::ranges::count(read(), "points 2"), 6 + 6);
   config.resume = "auto";
   config.epochs = 5;
   train(config);
-  EXPECT_EQ(std::ranges::count(read(), "points 5"), 5);
+  EXPECT_EQ(std::ranges::count(read(), "points 5"), 6);
 }
 
 TEST_F(CurvesObserverTest, AFolderOfAnyNameGivesXml) {

@@ -57,6 +57,7 @@ EpochRecord epoch(std::int64_t number) {
               .metrics = {{"top1", 87.31}, {"top5", 99.48}},
               .seconds = 1.0},
       .is_best = true,
+      .best_by = {.column = "val_top1", .better = Better::kHigher},
       .lr = 0.1,
       .images_per_second = 640.0,
       .times = {.wall = 11.0, .user = 20.25, .system = 0.25}};

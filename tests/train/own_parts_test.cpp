@@ -116,7 +116,7 @@ TEST_F(OwnPartsTest, DataWithoutTestDataAreNotTestedOnOthers) {
   const TrainResult result =
       train(config("run"), {.log = &log, .observers = {seen}, .own = own});
   EXPECT_FALSE(result.test);
-  EXPECT_FALSE(result.best);
+  EXPECT_EQ(result.best_by.column, "train_loss");
   for (const EpochRecord& epoch : seen->epochs) {
     EXPECT_FALSE(epoch.test);
     EXPECT_GT(epoch.train.metric("top1"), 0.0)
@@ -165,7 +165,7 @@ TEST_F(OwnPartsTest, DataWithoutTargetsNeedALossOfTheirOwn) {
   OwnParts own = parts();
   own.train_data = std::make_shared<Points>(64, /*has_targets=*/false);
   own.test_data = nullptr;
-  EXPECT_EQ(refused(config("run"), own).detail, "E_OWN_PARTS");
+  EXPECT_EQ(refused(config("run"), own).detail, "E_TASK");
   own.task.loss = [](const at::Tensor& outputs, const at::Tensor& targets) {
     EXPECT_FALSE(targets.defined());
     return outputs.square().mean();
@@ -181,7 +181,7 @@ TEST_F(OwnPartsTest, AnOwnLossHasNoAccuracyAndItsLowestIsTheBest) {
       {.log = &log,
        .observers = {seen, std::make_shared<LineObserver>(log, 50)},
        .own = parts(squares)});
-  EXPECT_FALSE(result.best);
+  EXPECT_EQ(result.best_by.column, "val_loss");
   EXPECT_FALSE(result.test.value().metric("top1"));
   for (const StepRecord& step : seen->steps) {
     EXPECT_TRUE(step.metrics.empty());
@@ -199,8 +199,7 @@ TEST_F(OwnPartsTest, AnOwnLossHasNoAccuracyAndItsLowestIsTheBest) {
   EXPECT_THAT(
       log.lines[LogLevel::kInfo],
       AllOf(
-          Contains("no accuracy is counted: the best epoch is that of the "
-                   "lowest val_loss"),
+          Contains("the best epoch is that of the lowest val_loss"),
           Contains(HasSubstr("Test:  loss ")),
           Each(Not(AnyOf(HasSubstr("Acc@1"), HasSubstr("acc1"))))));
   for (const std::string& row : rows("metrics.jsonl")) {

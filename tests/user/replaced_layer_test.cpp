@@ -238,7 +238,14 @@ TEST(ReplacedLayer, IsInNoStockModuleNorItsClone) {
 
 TEST(ReplacedLayer, IsInNoModelOfOurs) {
   for (const char* name :
-       {"resnet18", "resnet50", "vgg11_bn", "TheModelClass", "mlp"}) {
+       {"resnet18",
+        "resnet50",
+        "vgg11_bn",
+        "TheModelClass",
+        "mlp",
+        "fcn_resnet18",
+        "deeplabv3_resnet18",
+        "unet_small"}) {
     const auto net = make_model(name, {.num_classes = 10, .in_channels = 1});
     EXPECT_THAT(replaced_children(*net), IsEmpty()) << name;
     EXPECT_THAT(replaced_tensors(*net), IsEmpty()) << name;

@@ -25,6 +25,11 @@ Image decode_jpeg(
     const std::string& path,
     std::int64_t min_side);
 Image decode_png(ByteSpan bytes, const std::string& path);
+/// The numbers of a mask as they are, whatever colours a palette gives them; of
+/// 16 bits those up to 255, and 65535 as 255. One channel.
+/// Errors: throws kUnsupported (E_MASK) for anything but a PNG file in grey or
+/// with a palette, and for larger numbers; kCorrupt (E_IMAGE).
+Image decode_mask(ByteSpan bytes, const std::string& path);
 /// Errors: throws kUnsupported for an animation.
 Image decode_webp(ByteSpan bytes, const std::string& path);
 

@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/image_file.h"
 #include "lockstep/data/internal/check_index.h"
-#include "lockstep/data/internal/fit_image.h"
+#include "lockstep/data/internal/image_resize.h"
 
 namespace lockstep::internal {
 namespace {
@@ -126,7 +126,7 @@ std::vector<std::uint8_t> ImageFiles::planes_of(
     const std::string& path) const {
   const ImageShape& shape = transform_.shape();
   if (shape.height == shape.width) {
-    return fit_image(image, shape.height);
+    return fitted_planes(image, shape.height, shape.height);
   }
   if (image.shape != shape) {
     other_size(shape, image.shape, path);
@@ -193,7 +193,8 @@ CutImage ImageFiles::read_squares(std::int64_t index) const {
   auto* sample = result.samples.mutable_data_ptr<float>();
   std::vector<std::uint8_t> scratch;
   for (const ImageSquare& square : result.squares) {
-    const auto planes = fit_image(cut(image, square), shape.height);
+    const auto planes =
+        fitted_planes(cut(image, square), shape.height, shape.height);
     transform_.apply(planes.data(), index, /*epoch=*/0, scratch, sample);
     sample += shape.numel();
   }

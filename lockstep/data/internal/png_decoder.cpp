@@ -3,10 +3,13 @@
 #include <array>
 #include <csetjmp>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include <png.h>
 
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/data/internal/image_decoders.h"
 
 namespace lockstep::internal {
@@ -19,6 +22,8 @@ struct Job {
   png_infop info = nullptr;
   const std::byte* next = nullptr;
   std::size_t left = 0;
+  /// Palettes stay indices, and numbers of fewer or more than 8 bits theirs.
+  bool keeps_numbers = false;
   std::array<char, 128> reason = {};
 
   Job() = default;
@@ -61,8 +66,12 @@ bool read_header(Job& job, ByteSpan bytes) {
   job.info = png_create_info_struct(job.png);
   png_set_read_fn(job.png, &job, read_bytes);
   png_read_info(job.png, job.info);
-  png_set_expand(job.png); // palettes, and fewer than 8 bits
-  png_set_strip_16(job.png);
+  if (job.keeps_numbers) {
+    png_set_packing(job.png);
+  } else {
+    png_set_expand(job.png); // palettes, and fewer than 8 bits
+    png_set_strip_16(job.png);
+  }
   png_set_strip_alpha(job.png);
   png_set_interlace_handling(job.png);
   png_read_update_info(job.png, job.info);
@@ -81,26 +90,104 @@ bool read_rows(Job& job, png_bytepp rows) {
 
 } // namespace
 
-Image decode_png(ByteSpan bytes, const std::string& path) {
-  Job job;
-  if (!read_header(job, bytes)) {
-    damaged_image(path, job.reason.data());
-  }
+namespace {
+
+// Pixels as libpng has them after `read_header`. Shape: [H, W,
+// bytes_per_pixel].
+std::vector<std::uint8_t> read_pixels(
+    Job& job,
+    const ImageShape& shape,
+    std::int64_t bytes_per_pixel,
+    const std::string& path) {
   Image image = empty_image(
-      {.channels = png_get_channels(job.png, job.info),
-       .height = png_get_image_height(job.png, job.info),
-       .width = png_get_image_width(job.png, job.info)},
+      {.channels = bytes_per_pixel,
+       .height = shape.height,
+       .width = shape.width},
       path);
-  const std::int64_t stride = image.shape.channels * image.shape.width;
+  const std::int64_t stride = bytes_per_pixel * shape.width;
   std::vector<png_bytep> rows;
-  rows.reserve(static_cast<std::size_t>(image.shape.height));
-  for (std::int64_t y = 0; y < image.shape.height; ++y) {
+  rows.reserve(static_cast<std::size_t>(shape.height));
+  for (std::int64_t y = 0; y < shape.height; ++y) {
     rows.push_back(image.pixels.data() + y * stride);
   }
   if (!read_rows(job, rows.data())) {
     damaged_image(path, job.reason.data());
   }
-  return image;
+  return std::move(image.pixels);
+}
+
+ImageShape shape_of(const Job& job) {
+  return {
+      .channels = png_get_channels(job.png, job.info),
+      .height = png_get_image_height(job.png, job.info),
+      .width = png_get_image_width(job.png, job.info)};
+}
+
+[[noreturn]] void bad_mask(const std::string& path, std::string message) {
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = "data.mask",
+       .message = std::move(message),
+       .hint = "expected a PNG file with a palette, or in grey, whose numbers "
+               "are classes",
+       .path = path,
+       .detail = "E_MASK"});
+}
+
+// Numbers of 16 bits, high byte first, in 8.
+std::vector<std::uint8_t> narrowed(
+    const std::vector<std::uint8_t>& wide,
+    const std::string& path) {
+  std::vector<std::uint8_t> narrow;
+  narrow.reserve(wide.size() / 2);
+  for (std::size_t i = 0; i + 1 < wide.size(); i += 2) {
+    const int number = wide[i] << 8 | wide[i + 1];
+    constexpr int kIgnored = 65535; // as 255 in 8 bits
+    if (number > 255 && number != kIgnored) {
+      bad_mask(
+          path,
+          format("the mask has the number {}; expected 0 to 255", number));
+    }
+    narrow.push_back(static_cast<std::uint8_t>(number));
+  }
+  return narrow;
+}
+
+} // namespace
+
+Image decode_png(ByteSpan bytes, const std::string& path) {
+  Job job;
+  if (!read_header(job, bytes)) {
+    damaged_image(path, job.reason.data());
+  }
+  const ImageShape shape = shape_of(job);
+  return {
+      .shape = shape,
+      .pixels = read_pixels(job, shape, shape.channels, path)};
+}
+
+Image decode_mask(ByteSpan bytes, const std::string& path) {
+  if (!as_text(bytes).starts_with("\x89PNG\r\n\x1a\n")) {
+    bad_mask(
+        path,
+        bytes.empty() ? "an empty file is no mask" : "the mask is no PNG file");
+  }
+  Job job;
+  job.keeps_numbers = true;
+  if (!read_header(job, bytes)) {
+    damaged_image(path, job.reason.data());
+  }
+  const ImageShape shape = shape_of(job);
+  if (shape.channels != 1) {
+    bad_mask(path, "the mask has colours, not numbers of classes");
+  }
+  constexpr int kWide = 16;
+  const bool is_wide = png_get_bit_depth(job.png, job.info) == kWide;
+  std::vector<std::uint8_t> pixels =
+      read_pixels(job, shape, is_wide ? 2 : 1, path);
+  return {
+      .shape = shape,
+      .pixels = is_wide ? narrowed(pixels, path) : std::move(pixels)};
 }
 
 } // namespace lockstep::internal

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pictures for people: contact sheets and masks.
-//   write_png(image, "sheet.png", real_fs());
+// Pictures as PNG files, 8 bits a channel.
 #pragma once
 
 #include <string>
 
-#include "lockstep/base/fs.h"
 #include "lockstep/data/image_file.h"
 
 namespace lockstep::internal {
 
-/// Writes an image of 1 or 3 channels, whole or not at all.
-/// Errors: throws kInvalidArgument for other images, kIo.
-void write_png(const Image& image, const std::string& path, FileSystem& fs);
+/// The bytes of a file. Errors: throws kInvalidArgument for an image that has
+/// no pixels, or neither 1 nor 3 channels.
+std::string encode_png(const Image& image);
 
 } // namespace lockstep::internal

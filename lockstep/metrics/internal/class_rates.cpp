@@ -105,7 +105,8 @@ MetricTable rate_table(
   for (const RateColumn& column : columns) {
     out.columns.emplace_back(column.name);
   }
-  out.columns.insert(out.columns.end(), {"predicted", "actual"});
+  out.columns.emplace_back("predicted");
+  out.columns.emplace_back("actual");
   out.rows.reserve(table.all.size());
   for (std::size_t i = 0; i < table.all.size(); ++i) {
     const ClassCounts& counts = table.all[i];

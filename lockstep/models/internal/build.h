@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the constructors of the model families share.
+// What the model families share.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
+#include <ATen/core/Tensor.h>
 #include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
 
 #include "lockstep/models/model.h"
 
@@ -25,5 +30,18 @@ std::shared_ptr<Net> adapted(
   adapt_to(*net, options);
   return net;
 }
+
+/// The first convolution of every ResNet, with PyTorch's initialisation.
+torch::nn::Conv2d resnet_stem(std::int64_t in_channels);
+
+/// `layers.forward(x)`, with each batch norm and the ReLU behind it in one.
+/// Errors: as `check_norm_input`.
+at::Tensor through(torch::nn::SequentialImpl& layers, at::Tensor x);
+
+/// Errors: throws kInvalidArgument (E_BATCH_OF_ONE) if `norm` is to normalise a
+/// single number of each channel: in training, one image with maps of 1 x 1.
+void check_norm_input(
+    const torch::nn::BatchNorm2dImpl& norm,
+    const at::Tensor& x);
 
 } // namespace lockstep::internal

@@ -9,21 +9,41 @@
 
 #include <ATen/Context.h>
 
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/models/registry.h"
 #include "lockstep/train/loop/setup.h"
+#include "lockstep/train/state/augment_file.h"
 #include "lockstep/train/step/device_choice.h"
 #include "lockstep/train/step/image_fit.h"
 
 namespace lockstep::train {
 namespace {
 
-TransformOptions transform_of(const TrainConfig& config) {
-  if (config.augment == "none") {
-    return {};
+// Crop and flip: of "crop-flip", and of the words that sets of small images
+// have. "light" is without the flip, which makes other digits.
+TransformOptions transform_of(const TrainConfig& config, bool is_folder) {
+  const std::string& augment = config.augment;
+  if (augment == "crop-flip" || (!is_folder && augment == "standard")) {
+    return {.crop_padding = 4, .horizontal_flip = true, .seed = config.seed};
   }
-  return {.crop_padding = 4, .horizontal_flip = true, .seed = config.seed};
+  if (!is_folder && augment == "light") {
+    return {.crop_padding = 2, .seed = config.seed};
+  }
+  if (!is_folder && augment != "none") {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train.data",
+         .message = format(
+             "--augment {}: only image files have these steps, {} has "
+             "none, light and standard",
+             escape(augment),
+             escape(config.data)),
+         .detail = "E_FLAG_VALUE"});
+  }
+  return {.seed = config.seed};
 }
 
 // Sides of the pictures of a folder: the same whether the settings leave it to
@@ -36,17 +56,34 @@ std::int64_t picture_size(const TrainConfig& config) {
   return fit > 0 ? fit : usual;
 }
 
+ImageCache cache_of(const TrainConfig& config) {
+  return config.cache == "ram"    ? ImageCache::kRam
+         : config.cache == "disk" ? ImageCache::kDisk
+                                  : ImageCache::kNone;
+}
+
 void open_named_data(const TrainConfig& config, OwnParts& parts) {
+  const bool is_folder = config.data == "folder" ||
+                         config.data == "segmentation" || config.data == "csv";
   // The split is the same for every seed of the run: runs can be compared.
-  const auto [train, test] = open_dataset(
+  DatasetParts data = open_dataset(
       config.data,
       config.data_dir,
-      {.transform = transform_of(config),
+      {.transform = transform_of(config, is_folder),
+       .augment = is_folder ? augment_of(config.augment) : Augment(),
        .image_size = picture_size(config),
-       .split = {.val_share = config.val_split}});
-  parts.train_data = train;
-  parts.test_data = test;
+       .split = {.val_share = config.val_split},
+       .skip_bad_images = config.on_bad_image == "skip",
+       .cache = cache_of(config),
+       .target = config.target});
+  parts.train_data = std::move(data.train);
+  parts.test_data = std::move(data.test);
   parts.data_name = config.data;
+  parts.data_notes = std::move(data.notes);
+  for (const Error& error : data.bad_files) {
+    parts.data_warnings.push_back(
+        format("left out: {} ({})", error.path, error.message));
+  }
 }
 
 /// As Python's `torch.manual_seed`, which knows devices of other makers, too.
@@ -81,11 +118,37 @@ ModelOptions options_for(const Dataset& data, std::int64_t size) {
   return options;
 }
 
+/// Errors: throws kInvalidArgument (E_TASK) for a model of one class for each
+/// sample where the data have masks, and the other way round.
+void check_model_fits(const TrainConfig& config, const Dataset& data) {
+  const TargetFormat targets = data.target_format();
+  const bool has_masks =
+      targets.kind == TargetKind::kClasses && targets.shape.size() == 2;
+  const bool makes_masks = model_task(config.model) == ModelTask::kSegmentation;
+  if (has_masks == makes_masks) {
+    return;
+  }
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.task",
+       .message = format(
+           "the model {} gives {}; the data have {}",
+           config.model,
+           makes_masks ? "a class for each pixel" : "one output for a sample",
+           has_masks ? "masks" : "no masks"),
+       .hint = has_masks ? "--model unet, fcn_resnet50 or deeplabv3_resnet50"
+                         : "--model resnet18, for example",
+       .detail = "E_TASK"});
+}
+
 void make_named_model(
     const TrainConfig& config,
     const dist::ProcessGroup& group,
     OwnParts& parts) {
   const Dataset& data = *parts.first_data();
+  if (parts.task.is_empty()) {
+    check_model_fits(config, data);
+  }
   const ImageFit fit =
       fit_images(config.img_size, config.model, data.sample_shape());
   const std::vector<c10::Device> devices = parse_devices(
@@ -106,7 +169,8 @@ OwnParts named_parts(
     const TrainConfig& settings,
     OwnParts given,
     const dist::ProcessGroup& group) {
-  const TrainConfig config = checked_flags(settings);
+  TrainConfig config = checked_flags(settings);
+  config.augment = resolved_augment(config.augment, real_fs());
   prepare_process(config); // weights are computed, too
   if (!given.has_data()) {
     open_named_data(config, given);

@@ -11,6 +11,7 @@
 #include "lockstep/train/loop/resume_check.h"
 #include "lockstep/train/observers/run_outputs.h"
 #include "lockstep/train/run/config_file.h"
+#include "lockstep/train/state/augment_file.h"
 #include "lockstep/train/state_part.h"
 #include "lockstep/train/step/precision.h"
 
@@ -103,6 +104,7 @@ RunStart decide(TrainConfig given, const TrainerOptions& options) {
   config.amp = decided_amp(config); // ranks compare it, and the run keeps it
   RunStart start;
   decide_task(start, config, own);
+  config.augment = resolved_augment(config.augment, *options.fs);
   start.resumption = options.resumption ? options.resumption
                                         : find_resumption(*options.fs, config);
   const Resumption* const from = start.checkpoint();

@@ -92,6 +92,12 @@ std::vector<StartLine> start_lines(
            run.setup.train_samples,
            run.setup.test_samples,
            folder)}};
+  for (const std::string& note : run.own.data_notes) {
+    lines.push_back({.text = "data: " + note});
+  }
+  for (const std::string& warning : run.own.data_warnings) {
+    lines.push_back({.level = LogLevel::kWarning, .text = "data: " + warning});
+  }
   lines.insert(lines.end(), run.setup.lines.begin(), run.setup.lines.end());
   if (const BestBy& by = run.cursor.best_by; !is_accuracy(by)) {
     lines.push_back(

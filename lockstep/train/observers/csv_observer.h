@@ -17,13 +17,14 @@ namespace lockstep::train {
 /// Appends to both files. Rows are written at once: a reader sees them live.
 class CsvObserver final : public Observer {
  public:
-  /// Opens both in `folder`; `results_header` as `metric_row.h` makes it.
+  /// Opens both in `folder`; `results_header` as `metric_row.h` makes it. A
+  /// file with other columns keeps them, and gets those that it lacks.
   /// Ownership: `files` must outlive the observer.
   /// Errors: throws kIo.
   CsvObserver(
       RunFiles& files,
       const std::string& folder,
-      std::string results_header,
+      const std::string& results_header,
       std::int64_t log_interval);
 
   void on_step(const StepRecord& record) override;

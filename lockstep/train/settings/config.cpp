@@ -129,8 +129,9 @@ std::string Flag::key() const {
 }
 
 std::string_view group_title(FlagGroup group) {
-  constexpr std::array<std::string_view, 6> kTitles{
+  constexpr std::array<std::string_view, 7> kTitles{
       "Data",
+      "Images",
       "Model",
       "Devices",
       "Optimization",

@@ -26,15 +26,24 @@ struct TrainConfig {
   std::string data = "fashion-mnist";
   /// Empty: where the distribution installs the data set.
   std::string data_dir = {};
-  /// Of a folder of pictures without a part for testing: each class's share
-  /// that is tested on.
+  /// Of data without a part for testing: the share, of each class if there are
+  /// classes, that is tested on.
   double val_split = 0.2;
+  /// Of a table: the columns to predict, with commas between; empty: the last
+  /// one, or with paths of images all others.
+  std::string target = {};
+  /// Image files that cannot be decoded: "stop" or "skip".
+  std::string on_bad_image = "stop";
+  /// Where decoded and resized images stay: "none", "ram" or "disk".
+  std::string cache = "none";
   /// Units: samples per optimizer step, over all devices of this process.
   std::int64_t batch_size = 128;
   /// Units: samples; 0 means as `batch_size`.
   std::int64_t val_batch_size = 0;
   /// Threads that prepare batches.
   std::int64_t workers = 1;
+  /// A word, a YAML file or the steps themselves: augment_file.h. A run keeps
+  /// the steps.
   std::string augment = "none";
   /// Units: pixels, height and width to which images are resized; 0: as they
   /// are, or as the model needs them.
@@ -118,6 +127,7 @@ inline constexpr std::int64_t kMaxThreads = 1024;
 /// Heading under which `--help` lists a flag.
 enum class FlagGroup {
   kData,
+  kImages,
   kModel,
   kDevices,
   kOptimization,

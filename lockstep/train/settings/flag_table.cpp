@@ -16,40 +16,58 @@ constexpr double kNoMaximum = std::numeric_limits<double>::infinity();
 
 // What the registries of lockstep/data and lockstep/models know, which need
 // LibTorch; a test compares.
-constexpr std::string_view kDataSets = "fashion-mnist|folder|mnist";
+constexpr std::string_view kDataSets =
+    "arrays|cifar10|cifar100|csv|fashion-mnist|folder|idx|mnist|segmentation";
 constexpr std::string_view kModels =
     "resnet18|resnet34|resnet50|resnet101|resnet152|vgg11|vgg13|vgg16|vgg19|"
-    "vgg11_bn|vgg13_bn|vgg16_bn|vgg19_bn|TheModelClass|mlp";
+    "vgg11_bn|vgg13_bn|vgg16_bn|vgg19_bn|TheModelClass|mlp|"
+    "fcn_resnet18|fcn_resnet34|fcn_resnet50|fcn_resnet101|"
+    "deeplabv3_resnet18|deeplabv3_resnet34|deeplabv3_resnet50|"
+    "deeplabv3_resnet101|unet|unet_small";
 
 // One row per line group reads better than one field per line.
 // clang-format off
 constexpr std::array kFlags{
-    Flag{"data", "--dataset", &C::data, kData, "NAME|DIR",
-         "data set: fashion-mnist, mnist, or a folder with one folder of "
-         "pictures for each class", {}, 0, true, kDataSets},
+    Flag{"data", "--dataset", &C::data, kData, "NAME|DIR|FILE",
+         "data set: fashion-mnist, mnist, or a folder or file of data; "
+         "'lockstep data DIR' shows what it is read as",
+         {}, 0, true, kDataSets},
     Flag{"data-dir", "--data-path", &C::data_dir, kData, "DIR",
          "folder of the data files, also as a bare argument; default: where "
          "Debian's dataset package puts them"},
     Flag{"val-split", {}, &C::val_split, kData, "SHARE",
          "share of each class for the test, where a folder has no val",
          {}, 0, true, {}, 1},
+    Flag{"target", {}, &C::target, kData, "NAME,NAME",
+         "columns of a table to predict; default: the last one, of images all "
+         "others"},
     Flag{"batch-size", "-b", &C::batch_size, kData, "N",
          "samples per step, over all devices", {}, 1},
     Flag{"val-batch-size", "-vb,--validation-batch-size", &C::val_batch_size,
          kData, "N", "samples per step of the test; 0: as --batch-size"},
     Flag{"workers", "-j", &C::workers, kData, "N",
          "threads that prepare batches; results do not depend on it"},
-    Flag{"augment", {}, &C::augment, kData, "HOW",
-         "change training images at random", "none|crop-flip"},
-    Flag{"img-size", "--imgsz", &C::img_size, kData, "N",
-         "resize images to N x N; 0: as they are, or as the model needs them"},
     Flag{"max-train-samples", {}, &C::max_train_samples, kData, "N",
          "use the first N training samples; 0: all"},
     Flag{"max-eval-samples", {}, &C::max_eval_samples, kData, "N",
          "use the first N test samples; 0: all"},
 
+    Flag{"augment", {}, &C::augment, kData, "HOW|FILE",
+         "change training images at random: light, standard, strong or the "
+         "steps of a YAML file; crop-flip: padded crop and flip",
+         {}, 0, true, "none|light|standard|strong|crop-flip"},
+    Flag{"img-size", "--imgsz", &C::img_size, kImages, "N",
+         "resize images to N x N; 0: as they are, or as the model needs them"},
+    Flag{"on-bad-image", {}, &C::on_bad_image, kImages, "HOW",
+         "image files that cannot be decoded: an error, or left out by name",
+         "stop|skip"},
+    Flag{"cache", {}, &C::cache, kImages, "WHERE",
+         "keep decoded and resized images: ram: while the program runs; disk: "
+         "in ~/.cache/lockstep, for later runs", "none|ram|disk", 0, false},
+
     Flag{"model", "--arch", &C::model, kModel, "NAME",
-         "resnet18|34|50|101|152, vgg11|13|16|19[_bn], mlp, ...",
+         "resnet18|34|50|101|152, vgg11|13|16|19[_bn], mlp, unet, "
+         "deeplabv3_resnet50, ...",
          {}, 0, true, kModels},
     Flag{"channels-last", {}, &C::channels_last, kModel, {},
          "NHWC memory layout: often faster, other last bits"},

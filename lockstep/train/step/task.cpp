@@ -191,7 +191,7 @@ Task classification(double label_smoothing) {
       .name = "classification",
       .loss = cross_entropy(label_smoothing),
       .test_loss = cross_entropy(),
-      .metrics = {accuracy()},
+      .metrics = {accuracy({1, 5}, {.ignore_index = -100})},
       .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
 }
 

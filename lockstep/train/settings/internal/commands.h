@@ -118,6 +118,28 @@ inline constexpr std::array kEvalFlags{
     CommandFlag{"--help", {}, "print this help"},
 };
 
+inline constexpr std::array kDataFlags{
+    CommandFlag{
+        "--data",
+        "NAME",
+        "what it is read as, whatever it looks like: csv, folder, ..."},
+    CommandFlag{
+        "--target",
+        "NAME,NAME",
+        "columns of a table to predict; default: the last one, of images all "
+        "others"},
+    CommandFlag{
+        "--val-split",
+        "SHARE",
+        "share for the test, where there is no part for it [default: 0.2]"},
+    CommandFlag{
+        "--sheet",
+        "FILE.png",
+        "write ten samples as a picture, masks beside their images"},
+    CommandFlag{"--json", {}, "print one JSON object"},
+    CommandFlag{"--help", {}, "print this help"},
+};
+
 /// One command.
 struct TrainCommand {
   std::string_view name = {};
@@ -164,6 +186,13 @@ inline constexpr std::array kTrainCommands{
         {"lockstep eval runs/animals",
          "lockstep eval runs/animals --data more/animals --output report"},
         kEvalFlags},
+    TrainCommand{
+        "data",
+        "what a folder or file of data is read as, and what is in it",
+        "DIR|FILE",
+        {"lockstep data /usr/share/datasets/fashion-mnist",
+         "lockstep data animals --sheet animals.png"},
+        kDataFlags},
 };
 
 } // namespace lockstep::train

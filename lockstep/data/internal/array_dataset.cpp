@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/internal/array_dataset.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <ATen/Dispatch.h>
+#include <ATen/Dispatch_v2.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/data/internal/check_index.h"
+#include "lockstep/data/internal/labels.h"
+#include "lockstep/data/internal/turn_mask.h"
+
+namespace lockstep::internal {
+namespace {
+
+// Elements of any real type as numbers of another.
+template <class To>
+void convert(
+    const std::byte* from,
+    at::ScalarType type,
+    std::int64_t count,
+    To* to) {
+  AT_DISPATCH_V2(
+      type,
+      "convert",
+      AT_WRAP([&] {
+        // Not aligned: rows of files begin anywhere.
+        for (std::int64_t i = 0; i < count; ++i) {
+          scalar_t element{};
+          std::memcpy(
+              &element,
+              from + i * static_cast<std::int64_t>(sizeof(scalar_t)),
+              sizeof(scalar_t));
+          to[i] = static_cast<To>(element);
+        }
+      }),
+      AT_EXPAND(AT_ALL_TYPES),
+      AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+      at::kBool,
+      at::kHalf,
+      at::kBFloat16);
+}
+
+// [H, W, C] to [C, H, W].
+template <class T>
+void to_planes(const T* from, const ImageShape& shape, T* to) {
+  const std::int64_t pixels = shape.height * shape.width;
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    for (std::int64_t c = 0; c < shape.channels; ++c) {
+      to[c * pixels + i] = from[i * shape.channels + c];
+    }
+  }
+}
+
+std::vector<std::int64_t> shape_of(const ArraySamples& samples) {
+  std::vector<std::int64_t> shape = samples.inputs.shape;
+  if (shape.size() == 2) {
+    return {1, shape[0], shape[1]};
+  }
+  if (shape.empty()) {
+    return {1};
+  }
+  return samples.is_channels_last ? std::vector{shape[2], shape[0], shape[1]}
+                                  : std::move(shape);
+}
+
+ImageShape image_shape(const std::vector<std::int64_t>& shape) {
+  return {.channels = shape[0], .height = shape[1], .width = shape[2]};
+}
+
+bool is_random(const TransformOptions& options) {
+  return options.crop_padding > 0 || options.horizontal_flip;
+}
+
+std::optional<Transform> transform_of(
+    const std::vector<std::int64_t>& shape,
+    at::ScalarType type,
+    TransformOptions options,
+    const std::string& file) {
+  const bool is_image = type == at::kByte && shape.size() == 3;
+  if (!is_image) {
+    if (is_random(options)) {
+      raise(
+          {.code = ErrorCode::kInvalidArgument,
+           .op = "data.open",
+           .message = "samples that are no images of bytes cannot be cropped "
+                      "and flipped",
+           .hint = "--augment none",
+           .path = file,
+           .detail = "E_DATA_OPTION"});
+    }
+    return std::nullopt;
+  }
+  const auto channels = static_cast<std::size_t>(shape[0]);
+  if (options.mean.empty()) {
+    options.mean.assign(channels, 0.0F);
+  }
+  if (options.std.empty()) {
+    options.std.assign(channels, 1.0F);
+  }
+  return Transform(image_shape(shape), std::move(options));
+}
+
+} // namespace
+
+std::int64_t ArrayElements::size() const {
+  std::int64_t total = 0;
+  for (const ArrayRows& part : rows) {
+    total += part.count;
+  }
+  return total;
+}
+
+std::int64_t ArrayElements::numel() const {
+  return c10::multiply_integers(shape);
+}
+
+const std::byte* ArrayElements::row(std::int64_t index) const {
+  auto part = rows.begin();
+  while (index >= part->count) {
+    index -= part->count;
+    ++part;
+  }
+  return part->data + index * part->stride;
+}
+
+ArrayElements elements_of(const at::Tensor& tensor) {
+  const auto kept = std::make_shared<at::Tensor>(tensor.contiguous());
+  const auto sizes = kept->sizes();
+  ArrayElements elements{
+      .type = kept->scalar_type(),
+      .shape = {sizes.begin() + 1, sizes.end()}};
+  elements.rows.push_back(
+      {.owner = kept,
+       .data = static_cast<const std::byte*>(kept->const_data_ptr()),
+       .count = sizes[0],
+       .stride = elements.numel() * kept->element_size()});
+  return elements;
+}
+
+void read_integers(
+    const ArrayElements& elements,
+    std::int64_t index,
+    std::span<std::int64_t> to) {
+  convert(elements.row(index), elements.type, elements.numel(), to.data());
+}
+
+ArrayDataset::ArrayDataset(ArraySamples samples, TransformOptions transform)
+    : samples_(std::move(samples)),
+      shape_(shape_of(samples_)),
+      transform_(transform_of(
+          shape_,
+          samples_.inputs.type,
+          std::move(transform),
+          samples_.file)) {}
+
+std::int64_t ArrayDataset::size() const {
+  return samples_.inputs.size();
+}
+
+std::vector<std::int64_t> ArrayDataset::sample_shape() const {
+  return shape_;
+}
+
+std::int64_t ArrayDataset::num_classes() const {
+  return samples_.num_classes;
+}
+
+TargetFormat ArrayDataset::target_format() const {
+  return samples_.target;
+}
+
+std::vector<std::string> ArrayDataset::class_names() const {
+  return samples_.class_names;
+}
+
+PixelFormat ArrayDataset::pixel_format() const {
+  if (!transform_) {
+    return {}; // no pixels
+  }
+  return {
+      .shape = shape_,
+      .mean = transform_->options().mean,
+      .std = transform_->options().std};
+}
+
+std::string ArrayDataset::sample_name(std::int64_t index) const {
+  return format("{}, sample {}", samples_.file, index);
+}
+
+void ArrayDataset::read_target(
+    std::int64_t index,
+    std::size_t at,
+    TargetRows targets) const {
+  const auto numel = static_cast<std::size_t>(samples_.target.numel());
+  if (samples_.target.kind == TargetKind::kNone) {
+    return;
+  }
+  if (!samples_.classes.empty()) {
+    targets.classes[at] = samples_.classes[static_cast<std::size_t>(index)];
+    return;
+  }
+  const std::byte* from = samples_.targets.row(index);
+  const auto count = static_cast<std::int64_t>(numel);
+  if (samples_.target.kind == TargetKind::kValues) {
+    const auto to = targets.values.subspan(at * numel, numel);
+    convert(from, samples_.targets.type, count, to.data());
+    return;
+  }
+  const auto to = targets.classes.subspan(at * numel, numel);
+  convert(from, samples_.targets.type, count, to.data());
+  check_mask(to, samples_.num_classes, sample_name(index), samples_.file);
+}
+
+void ArrayDataset::read_targets(
+    std::span<const std::int64_t> indices,
+    TargetRows targets) const {
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    check_index(indices[i], size());
+    read_target(indices[i], i, targets);
+  }
+}
+
+void ArrayDataset::read(
+    std::span<const std::int64_t> indices,
+    std::int64_t epoch,
+    std::span<float> images,
+    TargetRows targets) const {
+  const std::int64_t numel = c10::multiply_integers(shape_);
+  std::vector<std::uint8_t> planes;
+  std::vector<std::uint8_t> scratch;
+  std::vector<float> numbers;
+  float* out = images.data();
+  read_targets(indices, targets);
+  for (const std::int64_t index : indices) {
+    const std::byte* from = samples_.inputs.row(index);
+    if (transform_) {
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes
+      const auto* pixels = reinterpret_cast<const std::uint8_t*>(from);
+      if (samples_.is_channels_last) {
+        planes.resize(static_cast<std::size_t>(numel));
+        to_planes(pixels, image_shape(shape_), planes.data());
+        pixels = planes.data();
+      }
+      transform_->apply(pixels, index, epoch, scratch, out);
+    } else if (samples_.is_channels_last) {
+      numbers.resize(static_cast<std::size_t>(numel));
+      convert(from, samples_.inputs.type, numel, numbers.data());
+      to_planes(numbers.data(), image_shape(shape_), out);
+    } else {
+      convert(from, samples_.inputs.type, numel, out);
+    }
+    out += numel;
+  }
+  if (transform_ && samples_.target.shape.size() == 2) {
+    turn_masks(transform_->options(), indices, epoch, samples_.target, targets);
+  }
+}
+
+} // namespace lockstep::internal

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/internal/csv_targets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/internal/numbers.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/data/internal/labels.h"
+
+namespace lockstep::internal {
+namespace {
+
+// What all cells of a column are.
+enum class Cells { kWhole, kNumbers, kTexts };
+
+Cells kind_of(const std::string& cell) {
+  return parse_number<std::int64_t>(cell) ? Cells::kWhole
+         : parse_number<double>(cell)     ? Cells::kNumbers
+                                          : Cells::kTexts;
+}
+
+void check_there(const CsvFile& csv, std::int64_t row, std::size_t column) {
+  if (csv.cell(row, column).empty()) {
+    bad_csv(
+        csv.path,
+        csv.lines[static_cast<std::size_t>(row)],
+        format("there is no '{}'", escape(csv.columns[column])),
+        "fill the cell in, or leave the line out");
+  }
+}
+
+Cells kind_of(const std::vector<CsvFile>& tables, const std::string& column) {
+  Cells kind = Cells::kWhole;
+  for (const CsvFile& csv : tables) {
+    const std::size_t at = column_at(csv, column);
+    for (std::int64_t row = 0; row < csv.rows(); ++row) {
+      check_there(csv, row, at);
+      kind = std::max(kind, kind_of(csv.cell(row, at)));
+    }
+  }
+  return kind;
+}
+
+// Texts as classes: of all tables, sorted.
+void read_texts(const std::vector<CsvFile>& tables, CsvTargets& targets) {
+  std::set<std::string> names;
+  for (const CsvFile& csv : tables) {
+    const std::size_t at = column_at(csv, targets.columns[0]);
+    for (std::int64_t row = 0; row < csv.rows(); ++row) {
+      names.insert(csv.cell(row, at));
+    }
+  }
+  targets.class_names.assign(names.begin(), names.end());
+  targets.num_classes = std::ssize(targets.class_names);
+  for (const CsvFile& csv : tables) {
+    const std::size_t at = column_at(csv, targets.columns[0]);
+    CsvPartTargets part;
+    for (std::int64_t row = 0; row < csv.rows(); ++row) {
+      const auto place =
+          std::ranges::lower_bound(targets.class_names, csv.cell(row, at));
+      part.classes.push_back(place - targets.class_names.begin());
+    }
+    targets.parts.push_back(std::move(part));
+  }
+}
+
+void read_numbers_as_classes(
+    const std::vector<CsvFile>& tables,
+    CsvTargets& targets) {
+  for (const CsvFile& csv : tables) {
+    const std::size_t at = column_at(csv, targets.columns[0]);
+    CsvPartTargets part;
+    for (std::int64_t row = 0; row < csv.rows(); ++row) {
+      part.classes.push_back(
+          parse_number<std::int64_t>(csv.cell(row, at)).value_or(0));
+    }
+    targets.parts.push_back(std::move(part));
+  }
+  std::vector<PartLabels> labels;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    labels.push_back(
+        {.labels = targets.parts[i].classes, .file = tables[i].path});
+  }
+  Classes classes = count_classes(labels);
+  targets.num_classes = classes.count;
+  targets.class_names = std::move(classes.names);
+  targets.notes = std::move(classes.notes);
+}
+
+void read_values(const std::vector<CsvFile>& tables, CsvTargets& targets) {
+  for (const CsvFile& csv : tables) {
+    std::vector<std::size_t> places;
+    places.reserve(targets.columns.size());
+    for (const std::string& column : targets.columns) {
+      places.push_back(column_at(csv, column));
+    }
+    CsvPartTargets part;
+    for (std::int64_t row = 0; row < csv.rows(); ++row) {
+      for (const std::size_t at : places) {
+        part.values.push_back(number_at(csv, row, at));
+      }
+    }
+    targets.parts.push_back(std::move(part));
+  }
+}
+
+std::string what_they_are(Cells kind) {
+  return kind == Cells::kTexts     ? "texts"
+         : kind == Cells::kNumbers ? "numbers with a point"
+                                   : "whole numbers";
+}
+
+} // namespace
+
+std::size_t column_at(const CsvFile& csv, const std::string& name) {
+  const auto found = std::ranges::find(csv.columns, name);
+  if (found == csv.columns.end()) {
+    const std::string near = nearest(name, csv.columns);
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "data.csv",
+         .message = format(
+             "there is no column '{}'; the columns are {}",
+             escape(name),
+             some_names(csv.columns)),
+         .hint = near.empty() ? "" : format("did you mean {}?", near),
+         .path = csv.path,
+         .detail = "E_DATA_OPTION"});
+  }
+  return static_cast<std::size_t>(found - csv.columns.begin());
+}
+
+float number_at(const CsvFile& csv, std::int64_t row, std::size_t column) {
+  check_there(csv, row, column);
+  const std::string& cell = csv.cell(row, column);
+  const auto number = parse_number<float>(cell);
+  if (!number || !std::isfinite(*number)) {
+    bad_csv(
+        csv.path,
+        csv.lines[static_cast<std::size_t>(row)],
+        format(
+            "'{}' is '{}', which is no number",
+            escape(csv.columns[column]),
+            escape(cell)),
+        "leave the column out, or write numbers for its texts");
+  }
+  return *number;
+}
+
+CsvTargets read_csv_targets(
+    const std::vector<CsvFile>& tables,
+    std::vector<std::string> columns,
+    const DatasetOptions& options) {
+  CsvTargets targets{.columns = std::move(columns)};
+  const std::string& first = targets.columns[0];
+  const Cells kind = kind_of(tables, first);
+  const bool is_alone = targets.columns.size() == 1;
+  if (options.targets == TargetKind::kClasses && !is_alone) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "data.csv",
+         .message = format(
+             "classes are one column, not {}",
+             some_names(targets.columns)),
+         .hint = "--target NAME",
+         .path = tables[0].path,
+         .detail = "E_DATA_OPTION"});
+  }
+  const bool is_rule = options.targets == TargetKind::kNone;
+  targets.are_classes = options.targets == TargetKind::kClasses ||
+                        (is_rule && is_alone && kind != Cells::kNumbers);
+  if (!targets.are_classes) {
+    read_values(tables, targets);
+  } else if (kind == Cells::kWhole) {
+    read_numbers_as_classes(tables, targets);
+  } else {
+    read_texts(tables, targets);
+  }
+  targets.notes.insert(
+      targets.notes.begin(),
+      targets.are_classes
+          ? format(
+                "column '{}' has {}: {} classes",
+                escape(first),
+                what_they_are(kind),
+                targets.num_classes)
+          : format("values to predict: {}", some_names(targets.columns)));
+  return targets;
+}
+
+} // namespace lockstep::internal

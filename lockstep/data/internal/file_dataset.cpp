@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/internal/file_dataset.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/data/image_file.h"
+#include "lockstep/data/internal/check_index.h"
+#include "lockstep/data/internal/image_decoders.h"
+#include "lockstep/data/internal/image_options.h"
+#include "lockstep/data/internal/image_resize.h"
+#include "lockstep/data/internal/labels.h"
+#include "lockstep/data/internal/pixel_cache.h"
+#include "lockstep/data/internal/turn_mask.h"
+
+namespace lockstep::internal {
+namespace {
+
+// A mask fits its image pixel by pixel, so the image is decoded whole.
+ImageFolderOptions options_for(ImageFolderOptions options, bool has_masks) {
+  options = checked_images(std::move(options));
+  if (has_masks) {
+    options.decode.min_side = 0;
+  }
+  return options;
+}
+
+template <class T>
+std::vector<T> chosen(
+    const std::vector<T>& all,
+    std::span<const std::int64_t> indices,
+    std::int64_t each = 1) {
+  std::vector<T> some;
+  if (all.empty()) {
+    return some;
+  }
+  some.reserve(indices.size() * static_cast<std::size_t>(each));
+  for (const std::int64_t index : indices) {
+    const auto first = all.begin() + index * each;
+    some.insert(some.end(), first, first + each);
+  }
+  return some;
+}
+
+} // namespace
+
+FileSamples FileSamples::part(std::span<const std::int64_t> indices) const {
+  return {
+      .images = chosen(images, indices),
+      .masks = chosen(masks, indices),
+      .classes = chosen(classes, indices),
+      .values = chosen(values, indices, values_each),
+      .num_classes = num_classes,
+      .names = names,
+      .values_each = values_each,
+      .is_255_one = is_255_one};
+}
+
+Image read_mask(
+    const std::string& path,
+    const std::string& image_path,
+    const ImageShape& shape,
+    FileSystem& fs) {
+  const std::string bytes = read_text(fs, path).value();
+  Image mask = decode_mask(as_byte_span(bytes), path);
+  if (mask.shape.height != shape.height || mask.shape.width != shape.width) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "data.mask",
+         .message = format(
+             "the mask has {} x {} pixels, its image {} has {} x {}",
+             mask.shape.width,
+             mask.shape.height,
+             image_path,
+             shape.width,
+             shape.height),
+         .path = path,
+         .detail = "E_MASK_SIZE"});
+  }
+  return mask;
+}
+
+FileDataset::FileDataset(FileSamples samples, ImageFolderOptions options)
+    : samples_(std::move(samples)),
+      options_(options_for(std::move(options), has_masks())),
+      transform_(
+          {.channels = options_.decode.channels,
+           .height = options_.size,
+           .width = options_.size},
+          options_.transform),
+      augmenter_(augmenter_for(options_)) {
+  if (options_.skip_bad_images) {
+    take_out_bad();
+  }
+  const std::int64_t mask = has_masks() ? options_.size * options_.size : 0;
+  cache_ = make_pixel_cache(
+      options_.cache,
+      options_.cache_folder,
+      {.count = size(),
+       .bytes_each = transform_.shape().numel() + mask,
+       .paths =
+           [this](std::int64_t i, const auto& visit) {
+             const auto at = static_cast<std::size_t>(i);
+             visit(samples_.images[at]);
+             if (has_masks()) {
+               visit(samples_.masks[at]);
+             }
+           },
+       .recipe = recipe_of(options_) + (has_masks() ? " and mask" : "") +
+                 (samples_.is_255_one ? " with 255 as 1" : "")},
+      files());
+}
+
+void FileDataset::take_out_bad() {
+  const auto errors =
+      image_errors(size(), [this](std::int64_t i) { (void)load(i); });
+  std::vector<std::int64_t> good;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    if (errors[i]) {
+      bad_files_.push_back(*errors[i]);
+    } else {
+      good.push_back(static_cast<std::int64_t>(i));
+    }
+  }
+  if (!bad_files_.empty()) {
+    samples_ = samples_.part(good);
+  }
+}
+
+std::int64_t FileDataset::size() const {
+  return std::ssize(samples_.images);
+}
+
+std::vector<std::int64_t> FileDataset::sample_shape() const {
+  return {options_.decode.channels, options_.size, options_.size};
+}
+
+std::int64_t FileDataset::num_classes() const {
+  return samples_.num_classes;
+}
+
+TargetFormat FileDataset::target_format() const {
+  if (has_masks()) {
+    return {
+        .kind = TargetKind::kClasses,
+        .shape = {options_.size, options_.size}};
+  }
+  if (samples_.values_each > 0) {
+    return {.kind = TargetKind::kValues, .shape = {samples_.values_each}};
+  }
+  return {.kind = TargetKind::kClasses};
+}
+
+std::vector<std::string> FileDataset::class_names() const {
+  return samples_.names;
+}
+
+PixelFormat FileDataset::pixel_format() const {
+  return {
+      .shape = sample_shape(),
+      .mean = transform_.options().mean,
+      .std = transform_.options().std};
+}
+
+std::string FileDataset::sample_name(std::int64_t index) const {
+  check_index(index, size());
+  return samples_.images[static_cast<std::size_t>(index)];
+}
+
+std::vector<std::uint8_t> FileDataset::load(
+    std::int64_t index,
+    std::optional<std::int64_t> epoch) const {
+  const auto at = static_cast<std::size_t>(index);
+  const std::string& path = samples_.images[at];
+  AnnotatedImage sample{.image = read_image(path, options_.decode, files())};
+  if (has_masks()) {
+    sample.mask =
+        read_mask(samples_.masks[at], path, sample.image.shape, files());
+    if (samples_.is_255_one) { // not what the augmentation fills in
+      std::ranges::replace(
+          sample.mask->pixels,
+          std::uint8_t{kIgnoredClass},
+          std::uint8_t{1});
+    }
+  }
+  const std::int64_t size = options_.size;
+  if (augmenter_ && epoch) {
+    sample = augmenter_->apply(std::move(sample), *epoch, index);
+  } else if (sample.mask) {
+    sample.mask = fitted_mask(*sample.mask, size);
+  }
+  std::vector<std::uint8_t> pixels =
+      augmenter_ && epoch ? planes_of(sample.image)
+                          : fitted_planes(sample.image, size, size);
+  if (sample.mask) {
+    const std::vector<std::uint8_t>& mask = sample.mask->pixels;
+    pixels.insert(pixels.end(), mask.begin(), mask.end());
+  }
+  return pixels;
+}
+
+void FileDataset::put_target(
+    std::int64_t index,
+    std::size_t at,
+    const std::uint8_t* mask,
+    TargetRows targets) const {
+  const auto number = static_cast<std::size_t>(index);
+  if (samples_.values_each > 0) {
+    const auto each = static_cast<std::size_t>(samples_.values_each);
+    std::copy_n(
+        &samples_.values[number * each],
+        each,
+        targets.values.begin() + static_cast<std::ptrdiff_t>(at * each));
+    return;
+  }
+  if (!has_masks()) {
+    targets.classes[at] = samples_.classes[number];
+    return;
+  }
+  const auto numel = static_cast<std::size_t>(options_.size * options_.size);
+  const auto to = targets.classes.subspan(at * numel, numel);
+  std::copy_n(mask, numel, to.begin());
+  check_mask(
+      to,
+      samples_.num_classes,
+      samples_.images[number],
+      samples_.masks[number]);
+}
+
+void FileDataset::read_targets(
+    std::span<const std::int64_t> indices,
+    TargetRows targets) const {
+  std::vector<std::uint8_t> pixels;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const std::int64_t index = indices[i];
+    check_index(index, size());
+    const std::uint8_t* mask = nullptr;
+    if (has_masks()) {
+      mask = cache_->get(
+                 index,
+                 [&] { return load(index); },
+                 pixels) +
+             transform_.shape().numel();
+    }
+    put_target(index, i, mask, targets);
+  }
+}
+
+void FileDataset::read(
+    std::span<const std::int64_t> indices,
+    std::int64_t epoch,
+    std::span<float> images,
+    TargetRows targets) const {
+  const std::int64_t numel = transform_.shape().numel();
+  std::vector<std::uint8_t> pixels;
+  std::vector<std::uint8_t> scratch;
+  float* out = images.data();
+  for (std::size_t i = 0; i < indices.size(); ++i, out += numel) {
+    const std::int64_t index = indices[i];
+    check_index(index, size());
+    const std::uint8_t* image = cache_->get(
+        index,
+        [&] { return load(index, epoch); },
+        pixels);
+    transform_.apply(image, index, epoch, scratch, out);
+    put_target(index, i, image + numel, targets);
+  }
+  if (has_masks()) {
+    turn_masks(transform_.options(), indices, epoch, target_format(), targets);
+  }
+}
+
+} // namespace lockstep::internal

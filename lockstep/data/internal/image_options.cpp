@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/internal/image_options.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::internal {
+namespace {
+
+// ImageNet's, as torchvision's recipes have them; grey: their means.
+TransformOptions with_defaults(const ImageFolderOptions& options) {
+  TransformOptions transform = options.transform;
+  const bool is_grey = options.decode.channels == 1;
+  if (transform.mean.empty()) {
+    transform.mean =
+        is_grey ? std::vector{0.449F} : std::vector{0.485F, 0.456F, 0.406F};
+  }
+  if (transform.std.empty()) {
+    transform.std =
+        is_grey ? std::vector{0.226F} : std::vector{0.229F, 0.224F, 0.225F};
+  }
+  return transform;
+}
+
+bool is_about_image(const Error& error) {
+  return error.detail.starts_with("E_IMAGE") || error.detail == "E_MASK" ||
+         error.detail == "E_MASK_SIZE";
+}
+
+} // namespace
+
+std::optional<Augmenter> augmenter_for(const ImageFolderOptions& options) {
+  if (options.augment.steps.empty()) {
+    return std::nullopt;
+  }
+  return Augmenter(
+      options.augment,
+      {.height = options.size,
+       .width = options.size,
+       .seed = options.transform.seed});
+}
+
+ImageFolderOptions checked_images(ImageFolderOptions options) {
+  constexpr std::int64_t kMaxSize = 8192;
+  if (options.size < 1 || options.size > kMaxSize) {
+    raise_bad_option(format(
+        "the size of images must be 1 to {}, got {}",
+        kMaxSize,
+        options.size));
+  }
+  // Twice what is needed, as Pillow's `thumbnail` keeps it.
+  const auto augmenter = augmenter_for(options);
+  options.decode.min_side =
+      augmenter ? augmenter->min_side() : 2 * options.size;
+  if (augmenter && options.cache != ImageCache::kNone) {
+    raise_bad_option(
+        "augmented images are others in each epoch: they cannot stay in a "
+        "cache; leave .cache or .augment out (--cache, --augment)");
+  }
+  options.transform = with_defaults(options);
+  return options;
+}
+
+std::string recipe_of(const ImageFolderOptions& options) {
+  return format(
+      "{} {} {} {}",
+      options.decode.channels,
+      options.size,
+      options.decode.orient,
+      options.decode.min_side);
+}
+
+void for_each_sample(
+    std::int64_t count,
+    const std::function<void(std::int64_t index)>& work) {
+  constexpr std::int64_t kAtATime = 16;
+  std::atomic<std::int64_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto take = [&] {
+    try {
+      for (std::int64_t i = next.fetch_add(kAtATime); i < count;
+           i = next.fetch_add(kAtATime)) {
+        for (std::int64_t j = i; j < std::min(i + kAtATime, count); ++j) {
+          work(j);
+        }
+      }
+    } catch (...) {
+      const std::scoped_lock lock(mutex);
+      error = error ? error : std::current_exception();
+      next = count;
+    }
+  };
+  const auto more = std::min<std::int64_t>(
+      (count - 1) / kAtATime,
+      std::int64_t{std::thread::hardware_concurrency()} - 1);
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t i = 0; i < more; ++i) {
+      threads.emplace_back(take);
+    }
+    take();
+  }
+  if (error) {
+    std::rethrow_exception(error);
+  }
+}
+
+std::vector<std::optional<Error>> image_errors(
+    std::int64_t count,
+    const std::function<void(std::int64_t index)>& read) {
+  std::vector<std::optional<Error>> errors(static_cast<std::size_t>(count));
+  for_each_sample(count, [&](std::int64_t i) {
+    try {
+      read(i);
+    } catch (const Exception& exception) {
+      if (!is_about_image(exception.error())) {
+        throw;
+      }
+      errors[static_cast<std::size_t>(i)] = exception.error();
+    }
+  });
+  return errors;
+}
+
+} // namespace lockstep::internal

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/data/internal/pixel_cache.h"
+
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/data/internal/disk_cache.h"
+
+namespace lockstep::internal {
+namespace {
+
+class NoCache final : public PixelCache {
+ public:
+  const std::uint8_t* get(
+      std::int64_t /*index*/,
+      const Make& make,
+      std::vector<std::uint8_t>& scratch) override {
+    scratch = make();
+    return scratch.data();
+  }
+};
+
+class RamCache final : public PixelCache {
+ public:
+  explicit RamCache(const CachedList& list)
+      : bytes_each_(static_cast<std::size_t>(list.bytes_each)),
+        bytes_(bytes_each_ * static_cast<std::size_t>(list.count)),
+        states_(static_cast<std::size_t>(list.count)) {
+    check_room();
+    // Not touched, so not taken, before a sample is kept.
+    memory_ = ::mmap(
+        nullptr,
+        bytes_,
+        PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+        -1,
+        0);
+    if (memory_ == MAP_FAILED) {
+      refuse();
+    }
+  }
+  ~RamCache() override {
+    ::munmap(memory_, bytes_);
+  }
+
+  const std::uint8_t* get(
+      std::int64_t index,
+      const Make& make,
+      std::vector<std::uint8_t>& scratch) override {
+    const auto at = static_cast<std::size_t>(index);
+    std::uint8_t* place =
+        static_cast<std::uint8_t*>(memory_) + at * bytes_each_;
+    std::atomic<State>& state = states_[at];
+    if (state.load(std::memory_order_acquire) == State::kFilled) {
+      return place;
+    }
+    scratch = make();
+    State empty = State::kEmpty;
+    if (state.compare_exchange_strong(empty, State::kFilling)) {
+      std::memcpy(place, scratch.data(), bytes_each_);
+      state.store(State::kFilled, std::memory_order_release);
+    }
+    return scratch.data();
+  }
+
+ private:
+  enum class State : std::uint8_t { kEmpty, kFilling, kFilled };
+
+  void check_room() const {
+    struct sysinfo info = {};
+    if (::sysinfo(&info) == 0 &&
+        bytes_ > std::uint64_t{info.totalram} * info.mem_unit) {
+      refuse();
+    }
+  }
+  [[noreturn]] void refuse() const {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "data.cache",
+         .message = format(
+             "the images take {}, more than there is memory",
+             human_bytes(bytes_)),
+         .hint = "--cache disk, a smaller --img-size, or --cache none",
+         .detail = "E_CACHE"});
+  }
+
+  std::size_t bytes_each_;
+  std::size_t bytes_;
+  std::vector<std::atomic<State>> states_;
+  void* memory_ = nullptr;
+};
+
+} // namespace
+
+std::string user_cache_folder() {
+  // NOLINTBEGIN(concurrency-mt-unsafe): nobody sets variables meanwhile
+  const char* const caches = std::getenv("XDG_CACHE_HOME");
+  if (caches != nullptr && *caches != '\0') {
+    return format("{}/lockstep/images", caches);
+  }
+  const char* const home = std::getenv("HOME");
+  // NOLINTEND(concurrency-mt-unsafe)
+  return home == nullptr || *home == '\0'
+             ? ""
+             : format("{}/.cache/lockstep/images", home);
+}
+
+std::unique_ptr<PixelCache> make_pixel_cache(
+    ImageCache where,
+    const std::string& folder,
+    const CachedList& list,
+    FileSystem& fs) {
+  if (where == ImageCache::kNone || list.count == 0) {
+    return std::make_unique<NoCache>();
+  }
+  if (where == ImageCache::kRam) {
+    return std::make_unique<RamCache>(list);
+  }
+  return make_disk_cache(
+      folder.empty() ? user_cache_folder() : folder,
+      list,
+      fs);
+}
+
+} // namespace lockstep::internal

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Masks in step with their images: cropped and flipped as they are.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/transforms.h"
+
+namespace lockstep::internal {
+
+/// What the padding of a mask is: not counted.
+inline constexpr std::int64_t kIgnoredClass = 255;
+
+/// Crops and flips the masks [N, H, W] of the samples `indices` in place, as
+/// `Transform` does it with their images.
+void turn_masks(
+    const TransformOptions& options,
+    std::span<const std::int64_t> indices,
+    std::int64_t epoch,
+    const TargetFormat& format,
+    TargetRows targets);
+
+} // namespace lockstep::internal
