@@ -89,7 +89,9 @@ TrainedRun::TrainedRun() {
        "--devices=cpu",
        "--quiet",
        "--output=" + run()});
-  problem_ = outcome.status == 0 ? "" : outcome.err;
+  problem_ = outcome.status == 0
+                 ? ""
+                 : format("status {}: {}", outcome.status, outcome.err);
 }
 
 const TrainedRun& TrainedRun::get() {
