@@ -145,6 +145,14 @@ Batch mix_up(const Batch& batch, const MixOptions& options);
 /// targets by the box's share of the pixels. Otherwise as `mix_up`.
 Batch cut_mix(const Batch& batch, const MixOptions& options);
 
+/// `mix_up` with `options.alpha` or `cut_mix` with `cutmix_alpha`; of two above
+/// 0 each for half of the batches, as torchvision's training script. 0 and 0:
+/// the batch. The choice is word 0 as above, with 0x7FFE for the step.
+Batch mix_batch(
+    const Batch& batch,
+    const MixOptions& options,
+    double cutmix_alpha);
+
 /// Pictures side by side in rows of `columns`, on white; smaller ones lie in
 /// the middle of their cell.
 /// Errors: throws kInvalidArgument for no pictures, and no columns.

@@ -147,8 +147,8 @@ std::vector<Error> take_out_bad(
   std::vector<Error> bad;
   std::vector<ImageSample> good;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (errors[i]) {
-      bad.push_back(*errors[i]);
+    if (const auto& error = errors[i]) {
+      bad.push_back(*error);
     } else {
       good.push_back(std::move(samples[i]));
     }
@@ -268,7 +268,7 @@ Image ImageFolder::picture(std::int64_t index, std::int64_t epoch) const {
   const ImageShape& shape = transform_.shape();
   std::vector<float> values(static_cast<std::size_t>(shape.numel()));
   std::int64_t target = 0;
-  read({&index, 1}, epoch, values, {&target, 1});
+  read({&index, 1}, epoch, values, std::span(&target, 1));
   Image image{.shape = shape};
   image.pixels.resize(values.size());
   const std::int64_t plane = shape.height * shape.width;

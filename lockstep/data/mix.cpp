@@ -174,4 +174,26 @@ Batch cut_mix(const Batch& batch, const MixOptions& options) {
           mixed(shares_of(batch.targets, options.num_classes), 1.0 - share)};
 }
 
+Batch mix_batch(
+    const Batch& batch,
+    const MixOptions& options,
+    double cutmix_alpha) {
+  const bool can_mix = options.alpha != 0;
+  bool cuts = cutmix_alpha != 0;
+  if (!can_mix && !cuts) {
+    return batch;
+  }
+  if (can_mix && cuts) {
+    internal::Draws draws(
+        options.seed,
+        options.epoch,
+        options.batch,
+        kMixStep - 1);
+    cuts = draws.below(2) == 1;
+  }
+  MixOptions chosen = options;
+  chosen.alpha = cuts ? cutmix_alpha : options.alpha;
+  return cuts ? cut_mix(batch, chosen) : mix_up(batch, chosen);
+}
+
 } // namespace lockstep

@@ -17,6 +17,11 @@ namespace {
 
 constexpr std::string_view kAccuracy = "accuracy";
 
+bool has_shares(const at::Tensor& outputs, const at::Tensor& targets) {
+  return targets.is_floating_point() && targets.dim() == 2 &&
+         targets.sizes() == outputs.sizes();
+}
+
 // Sums: the hits of each k, the samples, the labels outside of the classes.
 class AccuracyMetric final : public Metric {
  public:
@@ -38,9 +43,11 @@ class AccuracyMetric final : public Metric {
 
   [[nodiscard]] at::Tensor sums(
       const at::Tensor& outputs,
-      const at::Tensor& targets) const override {
+      const at::Tensor& given) const override {
     const at::NoGradGuard no_grad;
-    internal::check_pair(kAccuracy, outputs, targets);
+    internal::check_pair(kAccuracy, outputs, given);
+    const at::Tensor targets =
+        has_shares(outputs, given) ? given.argmax(1) : given;
     internal::check_shape(
         kAccuracy,
         outputs,

@@ -99,7 +99,8 @@ struct LabelOptions {
 /// percent. Which of equal outputs come first is up to `at::topk` for the
 /// largest k. A k above the number of classes counts all classes.
 ///
-/// Shape: outputs [N, classes] floating, targets [N] integer.
+/// Shape: outputs [N, classes] floating, targets [N] integer, or [N, classes]
+/// floating shares of classes (mixup, cutmix), of which the largest counts.
 /// Errors: throws kInvalidArgument if `top` is empty, has a number below 1 or
 /// has one twice (E_METRIC_OPTION).
 std::unique_ptr<Metric> accuracy(

@@ -187,7 +187,6 @@ TEST_F(MadeFormats, OfImagesAreAugmentedInStep) {
       .seed = 5,
       .mean = {0, 0, 0},
       .std = {1, 1, 1}};
-  // Images whose pixels are their masks: they must still be equal afterwards.
   const DatasetParts data = open_dataset(
       "segmentation",
       path,

@@ -5,9 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include <ATen/Dispatch.h>
-#include <ATen/Dispatch_v2.h>
-
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/check_index.h"
@@ -17,6 +14,17 @@
 namespace lockstep::internal {
 namespace {
 
+template <class From, class To>
+void convert_from(const std::byte* from, std::int64_t count, To* to) {
+  // Not aligned: rows of files begin anywhere.
+  for (std::int64_t i = 0; i < count; ++i, from += sizeof(From)) {
+    From element{};
+    std::memcpy(&element, from, sizeof(From));
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8 is a number here
+    to[i] = static_cast<To>(element);
+  }
+}
+
 // Elements of any real type as numbers of another.
 template <class To>
 void convert(
@@ -24,25 +32,36 @@ void convert(
     at::ScalarType type,
     std::int64_t count,
     To* to) {
-  AT_DISPATCH_V2(
-      type,
-      "convert",
-      AT_WRAP([&] {
-        // Not aligned: rows of files begin anywhere.
-        for (std::int64_t i = 0; i < count; ++i) {
-          scalar_t element{};
-          std::memcpy(
-              &element,
-              from + i * static_cast<std::int64_t>(sizeof(scalar_t)),
-              sizeof(scalar_t));
-          to[i] = static_cast<To>(element);
-        }
-      }),
-      AT_EXPAND(AT_ALL_TYPES),
-      AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
-      at::kBool,
-      at::kHalf,
-      at::kBFloat16);
+  switch (type) {
+    case at::kByte:
+      return convert_from<std::uint8_t>(from, count, to);
+    case at::kChar:
+      return convert_from<std::int8_t>(from, count, to);
+    case at::kShort:
+      return convert_from<std::int16_t>(from, count, to);
+    case at::kInt:
+      return convert_from<std::int32_t>(from, count, to);
+    case at::kLong:
+      return convert_from<std::int64_t>(from, count, to);
+    case at::kUInt16:
+      return convert_from<std::uint16_t>(from, count, to);
+    case at::kUInt32:
+      return convert_from<std::uint32_t>(from, count, to);
+    case at::kUInt64:
+      return convert_from<std::uint64_t>(from, count, to);
+    case at::kBool:
+      return convert_from<bool>(from, count, to);
+    case at::kHalf:
+      return convert_from<at::Half>(from, count, to);
+    case at::kBFloat16:
+      return convert_from<at::BFloat16>(from, count, to);
+    case at::kFloat:
+      return convert_from<float>(from, count, to);
+    case at::kDouble:
+      return convert_from<double>(from, count, to);
+    default: // whoever opens arrays refuses other types
+      LOCKSTEP_CHECK(false);
+  }
 }
 
 // [H, W, C] to [C, H, W].

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -82,8 +83,8 @@ void draw_image(
       const std::int64_t from =
           shape.channels >= 3 ? static_cast<std::int64_t>(c) : 0;
       constexpr float kWhite = 255;
-      colour.at(c) = static_cast<std::uint8_t>(
-          numbers[static_cast<std::size_t>(from * plane + i)] * kWhite + 0.5F);
+      colour.at(c) = static_cast<std::uint8_t>(std::lround(
+          numbers[static_cast<std::size_t>(from * plane + i)] * kWhite));
     }
     tile.set(i / shape.width, i % shape.width, colour);
   }
@@ -139,7 +140,7 @@ std::string draw_sample(
   TargetRows rows;
   rows.classes = classes;
   rows.values = values;
-  const std::string name = data.sample_name(index);
+  std::string name = data.sample_name(index);
   try {
     data.read(std::span(&index, 1), /*epoch=*/0, numbers, rows);
   } catch (const Exception&) {

@@ -97,9 +97,8 @@ class Parser {
       text_.remove_prefix(first + 1);
       return quoted();
     }
-    const auto end = std::min(
-        text_.size(),
-        std::min(text_.find(separator_), text_.find('\n')));
+    const auto end =
+        std::min({text_.size(), text_.find(separator_), text_.find('\n')});
     std::string found(without_blanks(text_.substr(0, end)));
     text_.remove_prefix(end);
     return found;
@@ -121,9 +120,8 @@ class Parser {
       found += '"'; // two stand for one
       text_.remove_prefix(1);
     }
-    const auto end = std::min(
-        text_.size(),
-        std::min(text_.find(separator_), text_.find('\n')));
+    const auto end =
+        std::min({text_.size(), text_.find(separator_), text_.find('\n')});
     if (!without_blanks(text_.substr(0, end)).empty()) {
       bad_csv(path_, line_, "text follows a cell in quotes");
     }
@@ -162,7 +160,7 @@ void check_columns(const CsvFile& csv) {
 void bad_csv(
     const std::string& path,
     std::int64_t line,
-    std::string message,
+    const std::string& message,
     std::string hint) {
   raise(
       {.code = ErrorCode::kCorrupt,

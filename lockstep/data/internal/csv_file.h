@@ -46,7 +46,7 @@ std::vector<std::string> csv_columns(FileSystem& fs, const std::string& path);
 [[noreturn]] void bad_csv(
     const std::string& path,
     std::int64_t line,
-    std::string message,
+    const std::string& message,
     std::string hint = {});
 
 } // namespace lockstep::internal

@@ -17,7 +17,7 @@ namespace {
 // What all cells of a column are.
 enum class Cells { kWhole, kNumbers, kTexts };
 
-Cells kind_of(const std::string& cell) {
+Cells cells_of(const std::string& cell) {
   return parse_number<std::int64_t>(cell) ? Cells::kWhole
          : parse_number<double>(cell)     ? Cells::kNumbers
                                           : Cells::kTexts;
@@ -33,13 +33,13 @@ void check_there(const CsvFile& csv, std::int64_t row, std::size_t column) {
   }
 }
 
-Cells kind_of(const std::vector<CsvFile>& tables, const std::string& column) {
+Cells cells_of(const std::vector<CsvFile>& tables, const std::string& column) {
   Cells kind = Cells::kWhole;
   for (const CsvFile& csv : tables) {
     const std::size_t at = column_at(csv, column);
     for (std::int64_t row = 0; row < csv.rows(); ++row) {
       check_there(csv, row, at);
-      kind = std::max(kind, kind_of(csv.cell(row, at)));
+      kind = std::max(kind, cells_of(csv.cell(row, at)));
     }
   }
   return kind;
@@ -81,6 +81,7 @@ void read_numbers_as_classes(
     targets.parts.push_back(std::move(part));
   }
   std::vector<PartLabels> labels;
+  labels.reserve(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i) {
     labels.push_back(
         {.labels = targets.parts[i].classes, .file = tables[i].path});
@@ -157,7 +158,7 @@ CsvTargets read_csv_targets(
     const DatasetOptions& options) {
   CsvTargets targets{.columns = std::move(columns)};
   const std::string& first = targets.columns[0];
-  const Cells kind = kind_of(tables, first);
+  const Cells kind = cells_of(tables, first);
   const bool is_alone = targets.columns.size() == 1;
   if (options.targets == TargetKind::kClasses && !is_alone) {
     raise(

@@ -91,6 +91,8 @@ class DiskCache final : public PixelCache {
       make_file();
     }
   }
+  DiskCache(const DiskCache&) = delete;
+  DiskCache& operator=(const DiskCache&) = delete;
   ~DiskCache() override {
     ::munmap(memory_, bytes_);
   }

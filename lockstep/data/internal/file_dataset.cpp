@@ -118,8 +118,8 @@ void FileDataset::take_out_bad() {
       image_errors(size(), [this](std::int64_t i) { (void)load(i); });
   std::vector<std::int64_t> good;
   for (std::size_t i = 0; i < errors.size(); ++i) {
-    if (errors[i]) {
-      bad_files_.push_back(*errors[i]);
+    if (const auto& error = errors[i]) {
+      bad_files_.push_back(*error);
     } else {
       good.push_back(static_cast<std::int64_t>(i));
     }

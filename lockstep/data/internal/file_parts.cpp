@@ -66,8 +66,9 @@ DatasetParts file_parts(
   if (parts.size() == 1) {
     parts = dealt(parts[0], root, options, made.notes);
   }
-  const auto open = [&](FileSamples samples, ImageFolderOptions how) {
-    auto part = std::make_shared<FileDataset>(std::move(samples), how);
+  const auto open = [&](FileSamples samples,
+                        const ImageFolderOptions& of_part) {
+    auto part = std::make_shared<FileDataset>(std::move(samples), of_part);
     made.bad_files.insert(
         made.bad_files.end(),
         part->bad_files().begin(),

@@ -101,6 +101,7 @@ void for_each_sample(
       std::int64_t{std::thread::hardware_concurrency()} - 1);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(static_cast<std::size_t>(std::max<std::int64_t>(more, 0)));
     for (std::int64_t i = 0; i < more; ++i) {
       threads.emplace_back(take);
     }

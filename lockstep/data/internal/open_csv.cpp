@@ -198,6 +198,7 @@ DatasetParts open_csv(const std::string& path, const DatasetOptions& options) {
     return open_numbers(tables, std::move(targets), options);
   }
   std::vector<FileSamples> parts;
+  parts.reserve(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i) {
     parts.push_back(images_of(tables[i], std::move(targets.parts[i]), targets));
   }

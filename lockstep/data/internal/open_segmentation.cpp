@@ -127,6 +127,7 @@ DatasetParts open_segmentation(
     classes = classes_of(numbers, folders.classes.size(), path);
   }
   std::vector<FileSamples> parts;
+  parts.reserve(folders.parts.size());
   for (MaskPairs& pairs : folders.parts) {
     parts.push_back(
         {.images = std::move(pairs.images),

@@ -46,6 +46,8 @@ class RamCache final : public PixelCache {
       refuse();
     }
   }
+  RamCache(const RamCache&) = delete;
+  RamCache& operator=(const RamCache&) = delete;
   ~RamCache() override {
     ::munmap(memory_, bytes_);
   }

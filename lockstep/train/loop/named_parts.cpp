@@ -62,6 +62,14 @@ ImageCache cache_of(const TrainConfig& config) {
                                   : ImageCache::kNone;
 }
 
+// What a task that is named makes of targets that could be either.
+TargetKind targets_for(std::string_view task) {
+  return task == "regression" || task == "multilabel" ? TargetKind::kValues
+         : task == "auto" || task.starts_with(kOwnPrefix)
+             ? TargetKind::kNone
+             : TargetKind::kClasses;
+}
+
 void open_named_data(const TrainConfig& config, OwnParts& parts) {
   const bool is_folder = config.data == "folder" ||
                          config.data == "segmentation" || config.data == "csv";
@@ -75,7 +83,8 @@ void open_named_data(const TrainConfig& config, OwnParts& parts) {
        .split = {.val_share = config.val_split},
        .skip_bad_images = config.on_bad_image == "skip",
        .cache = cache_of(config),
-       .target = config.target});
+       .target = config.target,
+       .targets = targets_for(config.task)});
   parts.train_data = std::move(data.train);
   parts.test_data = std::move(data.test);
   parts.data_name = config.data;

@@ -31,6 +31,16 @@ void decide_task(RunStart& start, TrainConfig& config, const OwnParts& own) {
     start.task = own.task;
     start.task.best = config.metric == "auto" ? own.task.best : config.metric;
   }
+  if ((config.mixup_alpha != 0 || config.cutmix_alpha != 0) &&
+      own.first_data()->target_format() !=
+          TargetFormat{.kind = TargetKind::kClasses}) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train.task",
+         .message = "--mixup-alpha and --cutmix-alpha mix classes; the data "
+                    "have no class for each sample",
+         .detail = "E_FLAGS"});
+  }
   start.best_by = start.task.best_by(own.has_test());
   config.metric =
       start.best_by.column.substr(start.best_by.column.find('_') + 1);

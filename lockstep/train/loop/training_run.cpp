@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/data/augment.h"
 #include "lockstep/train/loop/rank_settings.h"
 #include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/run/config_file.h"
@@ -201,9 +202,22 @@ void TrainingRun::train_epoch() {
   }
 }
 
+// Depends on the place in the run alone, so it goes on with the same bits.
+Batch TrainingRun::mixed(const Batch& batch) const {
+  return mix_batch(
+      batch,
+      {.alpha = config_.mixup_alpha,
+       .num_classes = setup_.train_set->num_classes(),
+       .seed = config_.seed,
+       .epoch = cursor_.epoch,
+       .batch = cursor_.batch * group_.size() + group_.rank()},
+      config_.cutmix_alpha);
+}
+
 std::optional<Batch> TrainingRun::next_batch() {
   try {
-    return setup_.train_data->next();
+    auto batch = setup_.train_data->next();
+    return batch ? std::optional(mixed(*batch)) : std::nullopt;
   } catch (...) {
     if (group_.size() == 1) { // others would not exchange its numbers
       finish_step();

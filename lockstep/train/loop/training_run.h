@@ -52,6 +52,7 @@ class TrainingRun {
   void open_outputs();
   void train_all();
   void train_epoch();
+  [[nodiscard]] Batch mixed(const Batch& batch) const;
   std::optional<Batch> next_batch();
   void train_step(const Batch& batch, StepRecord record);
   void finish_step();

@@ -92,6 +92,10 @@ struct TrainConfig {
   bool nesterov = false;
   bool fused = false;
   double label_smoothing = 0.0;
+  /// Of the distribution Beta(alpha, alpha) by which the training's images and
+  /// classes are mixed two by two; 0: they are not.
+  double mixup_alpha = 0.0;
+  double cutmix_alpha = 0.0;
   /// What a loss that is not a finite number does: "stop" or "warn".
   std::string on_nan = "stop";
   std::string lr_scheduler = "steplr";
