@@ -125,7 +125,7 @@ TEST_F(AugmentedFolders, AreOpenedByNameToo) {
     std::vector<float> images(3 * kSize * kSize);
     std::int64_t target = 0;
     const std::int64_t index = 0;
-    data.read({&index, 1}, epoch, images, {&target, 1});
+    data.read({&index, 1}, epoch, images, std::span(&target, 1));
     return images;
   };
   EXPECT_NE(read(*parts.train, 0), read(*parts.train, 1));
