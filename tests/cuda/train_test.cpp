@@ -35,15 +35,16 @@ class Stripes : public Dataset {
       std::span<const std::int64_t> indices,
       std::int64_t /*epoch*/,
       std::span<float> images,
-      std::span<std::int64_t> targets) const override {
+      TargetRows targets) const override {
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      targets[i] = indices[i] % 4;
+      targets.classes[i] = indices[i] % 4;
       for (std::size_t pixel = 0; pixel < 64; ++pixel) {
         const auto column = static_cast<std::int64_t>(pixel % 8);
         const auto wave = static_cast<double>(indices[i]) * 0.7 +
                           static_cast<double>(pixel) * 1.3;
         images[64 * i + pixel] = static_cast<float>(
-            (column / 2 == targets[i] ? 1.0 : 0.0) + 0.3 * std::sin(wave));
+            (column / 2 == targets.classes[i] ? 1.0 : 0.0) +
+            0.3 * std::sin(wave));
       }
     }
   }

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // How often `part` is in `text`.
-std::size_t times_in(const std::string& text, std::string_view part) {
+std::size_t occurrences(const std::string& text, std::string_view part) {
   std::size_t found = 0;
   for (auto at = text.find(part); at != std::string::npos;
        at = text.find(part, at + part.size())) {
@@ -25,10 +25,10 @@ TEST(Confusion, DrawsACellForEachPair) {
   const std::vector<std::string> names{"cat", "<dog> & co", "\u732b"};
   const std::string svg =
       draw_confusion("runs/a", names, {{20, 0, 0}, {5, 15, 0}, {0, 0, 0}});
-  EXPECT_EQ(times_in(svg, "<rect "), 3U * 3U + 2U) << "background and frame";
-  EXPECT_EQ(times_in(svg, "cat</text>"), 2U) << "on both axes";
-  EXPECT_EQ(times_in(svg, "&lt;dog&gt; &amp; co</text>"), 2U);
-  EXPECT_EQ(times_in(svg, "\u732b</text>"), 2U);
+  EXPECT_EQ(occurrences(svg, "<rect "), 3U * 3U + 2U) << "background and frame";
+  EXPECT_EQ(occurrences(svg, "cat</text>"), 2U) << "on both axes";
+  EXPECT_EQ(occurrences(svg, "&lt;dog&gt; &amp; co</text>"), 2U);
+  EXPECT_EQ(occurrences(svg, "\u732b</text>"), 2U);
   EXPECT_THAT(svg, HasSubstr(">20</text>"));
   EXPECT_THAT(svg, HasSubstr(">15</text>"));
   EXPECT_THAT(svg, HasSubstr("fill=\"#084081\"")) << "the whole of a row";
@@ -47,7 +47,7 @@ TEST(Confusion, ManyClassesHaveNoNumbersAndLongNamesAreCut) {
   const std::string svg = draw_confusion("many", names, counts);
   EXPECT_THAT(svg, Not(HasSubstr(">7</text>")));
   EXPECT_THAT(svg, Not(HasSubstr(names.front())));
-  EXPECT_EQ(times_in(svg, "x...</text>"), 2 * names.size());
+  EXPECT_EQ(occurrences(svg, "x...</text>"), 2 * names.size());
 }
 
 } // namespace
