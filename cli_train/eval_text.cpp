@@ -75,14 +75,14 @@ std::string aligned(const std::vector<Row>& rows) {
       widths[i] = std::max(widths[i], columns_of(row[i]));
     }
   }
+  const auto spaces = [](int count) {
+    return std::string(static_cast<std::size_t>(count), ' ');
+  };
   std::string text;
   for (const Row& row : rows) {
-    const auto rest = static_cast<std::size_t>(widths[0] - columns_of(row[0]));
-    std::string line = row[0] + std::string(rest, ' ');
+    std::string line = row[0] + spaces(widths[0] - columns_of(row[0]));
     for (std::size_t i = 1; i < row.size(); ++i) {
-      const auto room =
-          static_cast<std::size_t>(widths[i] - columns_of(row[i]) + 2);
-      line += std::string(room, ' ') + row[i];
+      line += spaces(widths[i] - columns_of(row[i]) + 2) + row[i];
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
