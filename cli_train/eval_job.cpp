@@ -39,6 +39,7 @@ TrainConfig settings_of(
     const TrainedCheckpoint& file,
     const std::string& data) {
   TrainConfig config = file.config;
+  config.model = train::arch_of(file);
   config.augment = "none"; // also of the training part
   const std::vector<std::string> names = dataset_names();
   if (data.empty()) {
@@ -51,6 +52,16 @@ TrainConfig settings_of(
               escape(config.data)),
           "--data names others, or that program tests with "
           "TrainConfig::test_only");
+    }
+    if (!file.is_ours) {
+      raise(
+          {.code = ErrorCode::kMismatch,
+           .op = "eval",
+           .message = "another program wrote the checkpoint, which does not "
+                      "say on which data",
+           .hint = "--data names them",
+           .path = file.path,
+           .detail = "E_NO_TRAINED_DATA"});
     }
     return config;
   }

@@ -2,7 +2,9 @@
 #include "cli_train/eval_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "lockstep/base/strings.h"
@@ -33,21 +35,54 @@ std::string count_text(double value) {
   return format("{:.0f}", value);
 }
 
+// Units: columns of a terminal. Letters of East Asia take two: Unicode's East
+// Asian Width W and F, by blocks.
+int columns_of(std::string_view text) {
+  struct Block {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+  };
+  constexpr std::array kWide{
+      Block{0x1100, 0x115f},
+      Block{0x2e80, 0xa4cf},
+      Block{0xac00, 0xd7a3},
+      Block{0xf900, 0xfaff},
+      Block{0xfe30, 0xfe6f},
+      Block{0xff00, 0xff60},
+      Block{0x1f300, 0x1f64f},
+      Block{0x20000, 0x3fffd}};
+  int columns = display_width(text);
+  for (std::size_t bytes = 0; !text.empty(); text.remove_prefix(bytes)) {
+    bytes = std::max<std::size_t>(utf8_length(text), 1);
+    // What the first byte of so many has, and six bits of each other.
+    std::uint32_t code = static_cast<unsigned char>(text[0]);
+    code &= bytes == 1 ? 0x7fU : 0xffU >> (bytes + 1);
+    for (const char c : text.substr(1, bytes - 1)) {
+      code = code << 6U | (static_cast<unsigned char>(c) & 0x3fU);
+    }
+    columns += std::ranges::any_of(kWide, [code](const Block& block) {
+      return code >= block.first && code <= block.last;
+    });
+  }
+  return columns;
+}
+
 // Columns as wide as they must be, the first to the left.
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<int> widths(rows.front().size());
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], display_width(row[i]));
+      widths[i] = std::max(widths[i], columns_of(row[i]));
     }
   }
+  const auto spaces = [](int count) {
+    return std::string(static_cast<std::size_t>(count), ' ');
+  };
   std::string text;
   for (const Row& row : rows) {
-    std::string line = padded(row[0], widths[0]);
+    std::string line = row[0] + spaces(widths[0] - columns_of(row[0]));
     for (std::size_t i = 1; i < row.size(); ++i) {
-      const auto room =
-          static_cast<std::size_t>(widths[i] - display_width(row[i]) + 2);
-      line += std::string(room, ' ') + row[i];
+      line += spaces(widths[i] - columns_of(row[i]) + 2) + row[i];
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";

@@ -80,7 +80,7 @@ void write_rows(
   job.run([&](const ScoredImages& images) {
     std::string rows;
     const auto width = static_cast<std::size_t>(images.scores.size(1));
-    const float* scores = images.scores.const_data_ptr<float>();
+    const auto* scores = images.scores.const_data_ptr<float>();
     for (const std::string& path : images.paths) {
       const std::span<const float> row(scores, width);
       rows +=

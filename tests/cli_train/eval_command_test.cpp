@@ -11,7 +11,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/base/internal/csv.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/ckpt/load.h"
+#include "lockstep/ckpt/value.h"
 #include "lockstep/data/image_file.h"
 #include "tests/cli_train/trained_run.h"
 #include "tests/support/json_schema.h"
@@ -173,18 +173,52 @@ TEST_F(EvalCommand, AClassThatTheModelDoesNotKnowIsRefused) {
 }
 
 TEST_F(EvalCommand, OlderCheckpointsAreJudgedByTheDataOfTheirRun) {
-  const ckpt::Value root = ckpt::load(made_.best()).value().root;
-  ckpt::Dict dict;
-  for (const auto& [key, value] : root.as_dict()->items) {
-    if (key.text() != "data") {
-      dict.items.emplace_back(key, value);
-    }
-  }
-  ckpt::save(dir_ / "old.pt", ckpt::Value(std::move(dict))).value();
+  test::changed_checkpoint(made_.best(), dir_ / "old.pt", [](auto& root) {
+    test::drop_entry(root, "data");
+  });
   const json old = evaluated({dir_ / "old.pt"});
   const json now = evaluated({made_.run()});
   EXPECT_EQ(old["metrics"], now["metrics"]);
   EXPECT_EQ(old["worst"], now["worst"]);
+}
+
+TEST_F(EvalCommand, WhatOnlyAProgramHasItMustJudgeItself) {
+  const auto refused = [&](const std::string& key, const char* value) {
+    const std::string file = test::changed_checkpoint(
+        made_.best(),
+        dir_ / (key + ".pt"),
+        [&](auto& root) {
+          if (key == "arch") {
+            root.set(key, value);
+          } else if (key == "task") {
+            ckpt::Value data = *root.find("data");
+            data.set(key, value);
+          } else {
+            ckpt::Value args = *root.find("args");
+            args.set(key, value);
+          }
+        });
+    const auto outcome = run_program({"eval", file});
+    EXPECT_EQ(outcome.status, 3) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(refused("arch", "own:Net"), HasSubstr("(E_OTHER_MODEL)"));
+  EXPECT_THAT(refused("task", "own:hinge"), HasSubstr("(E_TASK)"));
+  EXPECT_THAT(refused("data", "own:Made"), HasSubstr("(E_OWN_PARTS)"));
+}
+
+TEST_F(EvalCommand, AnotherProgramsCheckpointDoesNotSayItsData) {
+  const std::string file = test::changed_checkpoint(
+      made_.best(),
+      dir_ / "foreign.pt",
+      [](auto& root) {
+        for (const char* key : {"data", "lockstep", "args"}) {
+          test::drop_entry(root, key);
+        }
+      });
+  const auto outcome = run_program({"eval", file});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("(E_NO_TRAINED_DATA)"));
 }
 
 TEST_F(EvalCommand, EveryMistakeIsNamed) {

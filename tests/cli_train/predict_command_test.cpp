@@ -36,8 +36,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-constexpr const char* kPrograms = "'" LOCKSTEP_BINARY_DIR "/bin/";
-
 // Lines without their line feeds.
 std::vector<std::string> lines_of(const std::string& text) {
   auto lines = split(text, '\n');
@@ -97,7 +95,9 @@ TEST_F(PredictCommand, TopGivesMoreColumnsAndJsonHasTheSameScores) {
   float sum = 0;
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(row["predictions"][i]["class"], fields[2 * i + 1]);
-    EXPECT_EQ(row["predictions"][i]["score"], std::stof(fields[2 * i + 2]));
+    EXPECT_EQ(
+        row["predictions"][i]["score"].get<float>(),
+        std::stof(fields[2 * i + 2]));
     sum += std::stof(fields[2 * i + 2]);
   }
   EXPECT_NEAR(sum, 1, 1e-6);
@@ -202,6 +202,21 @@ TEST_F(PredictCommand, BatchesAndOrderChangeTheLastBitsAtMost) {
   EXPECT_THAT(first, SizeIs(20));
 }
 
+TEST_F(PredictCommand, TwoReplicasShareABatch) {
+  const auto one = predict({made_.data(), "--devices=cpu", "--top=3"});
+  const auto two = predict({made_.data(), "--devices=cpu*2", "--top=3"});
+  EXPECT_EQ(two.status, 0) << two.err;
+  const auto lines = lines_of(one.out);
+  const auto others = lines_of(two.out);
+  ASSERT_EQ(lines.size(), others.size());
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const auto fields = split(lines[i], ',');
+    const auto same = split(others[i], ',');
+    EXPECT_EQ(fields[0] + fields[1], same[0] + same[1]);
+    EXPECT_NEAR(std::stof(fields[2]), std::stof(same[2]), 1e-6);
+  }
+}
+
 TEST_F(PredictCommand, ABadImageEndsItOrIsSkippedByName) {
   put("bad.png", "no image at all");
   const std::vector<std::string> images{
@@ -230,8 +245,8 @@ TEST_F(PredictCommand, ReadsAListOfPathsAndWritesAFile) {
   put("list",
       made_.pictures("cat")[1] + "\r\n\n" + made_.pictures("dog")[1] + "\n");
   const auto outcome = test::run_shell(format(
-      "{}lockstep' predict '{}' - --output '{}' <'{}'",
-      kPrograms,
+      "'" LOCKSTEP_BINARY_DIR
+      "/bin/lockstep' predict '{}' - --output '{}' <'{}'",
       made_.run(),
       dir_ / "out.csv",
       dir_ / "list"));
@@ -247,16 +262,13 @@ TEST_F(PredictCommand, TakesACheckpointFileAndARunWithoutABestOne) {
   const auto best = predict({picture});
   const auto file = run_program({"predict", made_.best(), picture});
   EXPECT_EQ(file.out, best.out);
-  std::filesystem::create_directory(dir_ / "run");
-  for (const auto& entry : std::filesystem::directory_iterator(made_.run())) {
-    if (entry.path().filename() != "model_best.pth.tar") {
-      std::filesystem::copy(
-          entry.path(),
-          dir_ / "run",
-          std::filesystem::copy_options::copy_symlinks |
-              std::filesystem::copy_options::recursive);
-    }
-  }
+  ASSERT_EQ(
+      test::run_shell(format(
+                          "cp -a '{0}' '{1}' && rm '{1}/model_best.pth.tar'",
+                          made_.run(),
+                          dir_ / "run"))
+          .status,
+      0);
   const auto newest = run_program({"predict", dir_ / "run", picture});
   EXPECT_EQ(newest.status, 0) << newest.err;
   EXPECT_THAT(newest.out, HasSubstr(picture + ",cat,"));
@@ -294,17 +306,6 @@ TEST_F(PredictCommand, EveryMistakeIsNamed) {
   }
 }
 
-// A copy of the best checkpoint with another entry, or without one.
-std::string changed(
-    const std::string& from,
-    const std::string& to,
-    const std::function<void(ckpt::Value&)>& change) {
-  ckpt::Value root = ckpt::load(from).value().root;
-  change(root);
-  ckpt::save(to, root).value();
-  return to;
-}
-
 TEST_F(PredictCommand, FilesThatCannotBeUsedSayWhy) {
   const std::string picture = made_.pictures("cat")[0];
   const auto refused = [&](const std::string& file) {
@@ -313,27 +314,19 @@ TEST_F(PredictCommand, FilesThatCannotBeUsedSayWhy) {
     return outcome.err;
   };
   EXPECT_THAT(
-      refused(changed(
+      refused(test::changed_checkpoint(
           made_.best(),
           dir_ / "own.pt",
           [](auto& root) { root.set("arch", "own:Net"); })),
       HasSubstr("'own:Net': only that program can make it"));
   EXPECT_THAT(
-      refused(changed(
+      refused(test::changed_checkpoint(
           made_.best(),
           dir_ / "old.pt",
-          [](auto& root) {
-            ckpt::Dict dict;
-            for (const auto& [key, value] : root.as_dict()->items) {
-              if (key.text() != "data") {
-                dict.items.emplace_back(key, value);
-              }
-            }
-            root = ckpt::Value(std::move(dict));
-          })),
+          [](auto& root) { test::drop_entry(root, "data"); })),
       HasSubstr("(E_NO_TRAINED_DATA)"));
   EXPECT_THAT(
-      refused(changed(
+      refused(test::changed_checkpoint(
           made_.best(),
           dir_ / "bare.pt",
           [](auto& root) {

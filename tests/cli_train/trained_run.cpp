@@ -6,6 +6,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/data/augment.h"
 #include "tests/cli_train/process.h"
 
@@ -38,6 +39,26 @@ void write_picture(const std::string& path, int channel, int index) {
   write_png(path, image);
 }
 
+std::string changed_checkpoint(
+    const std::string& from,
+    const std::string& to,
+    const std::function<void(ckpt::Value& root)>& change) {
+  ckpt::Value root = ckpt::load(from).value().root;
+  change(root);
+  ckpt::save(to, root).value();
+  return to;
+}
+
+void drop_entry(ckpt::Value& root, std::string_view key) {
+  ckpt::Dict rest;
+  for (const auto& [name, value] : root.as_dict()->items) {
+    if (name.text() != key) {
+      rest.items.emplace_back(name, value);
+    }
+  }
+  root = ckpt::Value(std::move(rest));
+}
+
 ProgramOutcome run_program(const std::vector<std::string>& args) {
   Process program(args);
   ProgramOutcome outcome;
@@ -68,7 +89,9 @@ TrainedRun::TrainedRun() {
        "--devices=cpu",
        "--quiet",
        "--output=" + run()});
-  problem_ = outcome.status == 0 ? "" : outcome.err;
+  problem_ = outcome.status == 0
+                 ? ""
+                 : format("status {}: {}", outcome.status, outcome.err);
 }
 
 const TrainedRun& TrainedRun::get() {

@@ -4,9 +4,12 @@
 //   const std::string run = test::TrainedRun::get().run();
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "lockstep/ckpt/value.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep::test {
@@ -44,6 +47,16 @@ class TrainedRun {
 
 /// A picture of one colour and noise. `index` decides the noise and the size.
 void write_picture(const std::string& path, int channel, int index);
+
+/// Writes a copy of the checkpoint `from` that `change` has changed to `to`,
+/// and returns `to`.
+std::string changed_checkpoint(
+    const std::string& from,
+    const std::string& to,
+    const std::function<void(ckpt::Value& root)>& change);
+
+/// Takes an entry out.
+void drop_entry(ckpt::Value& root, std::string_view key);
 
 /// What `lockstep-train` makes of a command line.
 struct ProgramOutcome {

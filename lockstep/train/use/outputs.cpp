@@ -66,7 +66,7 @@ OutputKind output_kind(const TrainedData& data) {
 
 at::Tensor
 scores_of(const at::Tensor& outputs, OutputKind kind, const TrainedData& data) {
-  const at::Tensor numbers = on_host(outputs);
+  at::Tensor numbers = on_host(outputs);
   switch (kind) {
     case OutputKind::kClasses:
       check_outputs(numbers, /*dims=*/2, data);

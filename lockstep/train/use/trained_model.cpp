@@ -52,9 +52,9 @@ FoundCheckpoint find_trained(const std::string& path, FileSystem& fs) {
 }
 
 // As a run reads it; a hint of its own where it is none.
-ckpt::Value root_of(const FoundCheckpoint& found) {
+RunCheckpoint as_run(const FoundCheckpoint& found) {
   try {
-    return to_run_checkpoint(found.root, found.path).root;
+    return to_run_checkpoint(found.root, found.path);
   } catch (const Exception& exception) {
     Error error = exception.error();
     error.op = "train.use";
@@ -70,7 +70,11 @@ ckpt::Value root_of(const FoundCheckpoint& found) {
 
 TrainedCheckpoint open_trained(const std::string& path, FileSystem& fs) {
   const FoundCheckpoint found = find_trained(path, fs);
-  TrainedCheckpoint file{.path = found.path, .root = root_of(found)};
+  RunCheckpoint run = as_run(found);
+  TrainedCheckpoint file{
+      .path = found.path,
+      .root = std::move(run.root),
+      .is_ours = run.is_ours};
   if (const ckpt::Value* args = file.root.find("args")) {
     apply_args(file.config, *args);
   }
@@ -98,29 +102,32 @@ const TrainedData& required_data(const TrainedCheckpoint& file) {
   return *file.data;
 }
 
+std::string arch_of(const TrainedCheckpoint& file) {
+  const ckpt::Value* arch = file.root.find("arch");
+  std::string name(arch == nullptr ? file.config.model : arch->text());
+  const std::vector<std::string> known = model_names();
+  if (std::ranges::find(known, name) != known.end()) {
+    return name;
+  }
+  const bool is_own = name.starts_with(kOwnPrefix);
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = "train.use",
+       .message = is_own ? format(
+                               "the model is a program's own, '{}': only that "
+                               "program can make it",
+                               escape(name))
+                         : format("no model is called '{}'", escape(name)),
+       .hint = is_own ? "use it there: load_weights(*net, load(FILE))"
+                      : "models are " + join(known, ", "),
+       .path = file.path,
+       .detail = "E_OTHER_MODEL"});
+}
+
 std::shared_ptr<Model> make_trained(
     const TrainedCheckpoint& file,
     const TrainedData& data) {
-  const ckpt::Value* arch = file.root.find("arch");
-  const std::string name(arch == nullptr ? file.config.model : arch->text());
-  const std::vector<std::string> known = model_names();
-  if (std::ranges::find(known, name) == known.end()) {
-    raise(
-        {.code = ErrorCode::kUnsupported,
-         .op = "train.use",
-         .message =
-             name.starts_with(kOwnPrefix)
-                 ? format(
-                       "the model is a program's own, '{}': only that program "
-                       "can make it",
-                       escape(name))
-                 : format("no model is called '{}'", escape(name)),
-         .hint = name.starts_with(kOwnPrefix)
-                     ? "use it there: load_weights(*net, load(FILE))"
-                     : "models are " + join(known, ", "),
-         .path = file.path,
-         .detail = "E_OTHER_MODEL"});
-  }
+  const std::string name = arch_of(file);
   ModelOptions options{
       .num_classes = data.num_outputs(),
       .in_channels = data.sample_shape.front()};

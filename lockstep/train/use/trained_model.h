@@ -29,6 +29,8 @@ struct TrainedCheckpoint {
   std::string path = {};
   /// In Lockstep's form.
   ckpt::Value root = {};
+  /// Whether Lockstep wrote it: other files do not name their data.
+  bool is_ours = false;
   /// Of the run, as far as the file says it.
   TrainConfig config = {};
   /// Nothing in a file of Lockstep before it had them, and of other programs.
@@ -49,9 +51,12 @@ TrainedCheckpoint open_trained(
 /// Errors: throws kMismatch (E_NO_TRAINED_DATA) if the file does not say it.
 const TrainedData& required_data(const TrainedCheckpoint& file);
 
+/// The model's name. Errors: throws kUnsupported (E_OTHER_MODEL) for a
+/// program's own model and for one that is not known.
+std::string arch_of(const TrainedCheckpoint& file);
+
 /// The model of `file`, made for `data`, with its weights, on the CPU.
-/// Errors: throws kUnsupported (E_OTHER_MODEL) for a program's own model and
-/// for one that is not known; kMismatch for weights of another one.
+/// Errors: as `arch_of`; throws kMismatch for weights of another model.
 std::shared_ptr<Model> make_trained(
     const TrainedCheckpoint& file,
     const TrainedData& data);
