@@ -212,7 +212,7 @@ TEST_F(AugmentedRuns, OfFashionMnistHaveTheirOwnStandard) {
       FAIL() << "FashionMNIST has no " << augment;
     } catch (const Exception& error) {
       EXPECT_EQ(error.error().detail, "E_FLAG_VALUE");
-      EXPECT_THAT(error.what(), HasSubstr("only folders of pictures"));
+      EXPECT_THAT(error.what(), HasSubstr("only image files"));
     }
   }
 }

@@ -255,32 +255,49 @@ TEST_F(ResumeTest, ATestAsksForNoSchedule) {
 TEST_F(ResumeTest, ATableWithOtherColumnsIsKeptAndTheWayOutWorks) {
   TrainConfig config = small("run");
   train(config);
-  const std::string path = dir_ / "run/results.csv";
-  const std::string old = "epoch,step,train_loss\n1,4,2.5\n2,8,2.25\n";
+  const std::string path = dir_ / "run/steps.csv";
+  const std::string old = "step,what\n1,4\n";
   write_file_atomically(real_fs(), path, old).value();
   config.resume = config.output;
   config.epochs = 3;
-  const std::string steps = get("run", "steps.csv");
+  const std::string results = get("run", "results.csv");
   const Error error = refused(config);
   EXPECT_EQ(error.detail, "E_OTHER_FILE");
   EXPECT_EQ(error.path, path);
-  EXPECT_THAT(error.message, HasSubstr("other columns: expected 'epoch,step"));
   EXPECT_THAT(
       error.message,
-      HasSubstr("epoch_s,user_s,system_s', got 'epoch,step,train_loss'"));
+      HasSubstr("other columns: expected 'step,epoch,loss,lr', got "
+                "'step,what'"));
   EXPECT_EQ(error.hint, "rename it: a new one is begun beside it");
-  EXPECT_EQ(get("run", "results.csv"), old);
-  EXPECT_EQ(get("run", "steps.csv"), steps);
+  EXPECT_EQ(get("run", "steps.csv"), old);
+  EXPECT_EQ(get("run", "results.csv"), results);
   EXPECT_EQ(*(*checkpoint("run").find("epoch")).as_int(), 2);
 
-  std::filesystem::rename(path, dir_ / "run/results-old.csv");
+  std::filesystem::rename(path, dir_ / "run/steps-old.csv");
   RecordingLog log;
   EXPECT_EQ(train(config, {.log = &log}).epochs, 3);
   EXPECT_THAT(
       log.lines[LogLevel::kWarning],
-      Contains(HasSubstr("the checkpoint counted 2, found 0")));
-  EXPECT_THAT(get("run", "results.csv"), HasSubstr("\n3,12,"));
-  EXPECT_EQ(get("run", "results-old.csv"), old);
+      Contains(HasSubstr("the checkpoint counted 8, found 0")));
+  EXPECT_EQ(get("run", "steps-old.csv"), old);
+}
+
+TEST_F(ResumeTest, ColumnsOfResultsAreKept) {
+  TrainConfig config = small("run");
+  train(config);
+  const std::string path = dir_ / "run/results.csv";
+  write_file_atomically(
+      real_fs(),
+      path,
+      "epoch,step,train_loss,mine\n1,4,2.5,a\n2,8,2.25,b\n")
+      .value();
+  config.resume = config.output;
+  config.epochs = 3;
+  train(config);
+  const auto lines = split(get("run", "results.csv"), '\n');
+  EXPECT_THAT(lines[0], HasSubstr("epoch,step,train_loss,mine,samples,"));
+  EXPECT_THAT(lines[2], HasSubstr("2,8,2.25,b,,"));
+  EXPECT_THAT(lines[3], HasSubstr("3,12,"));
 }
 
 TEST_F(ResumeTest, FirstWeightsNeedNotBeThereAnyMore) {
