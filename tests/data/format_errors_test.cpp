@@ -56,8 +56,13 @@ class FormatErrors : public testing::Test {
   }
   /// Of reading all of the training part.
   static Error reading_error(const DatasetParts& data) {
-    const Dataset& train = *data.train;
-    const auto error = test::error_if_any([&] {
+    auto error = error_of_part(*data.train);
+    error = error ? error : error_of_part(*data.test);
+    EXPECT_TRUE(error);
+    return error.value_or(Error{});
+  }
+  static std::optional<Error> error_of_part(const Dataset& train) {
+    return test::error_if_any([&] {
       std::int64_t numel = 1;
       for (const std::int64_t size : train.sample_shape()) {
         numel *= size;
@@ -69,8 +74,6 @@ class FormatErrors : public testing::Test {
         train.read(std::span(&i, 1), 0, image, target);
       }
     });
-    EXPECT_TRUE(error);
-    return error.value_or(Error{});
   }
   void put_pairs(int count) const {
     for (int i = 0; i < count; ++i) {

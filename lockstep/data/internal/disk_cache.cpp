@@ -74,15 +74,14 @@ fail(int number, std::string_view what, const std::string& path) {
 
 // Held until it is closed. Where the file system has no locks each process may
 // make a file of its own, of which the last one stays.
-Descriptor locked(const std::string& path) {
-  constexpr mode_t kMode = 0644;
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode));
-  if (!file) {
-    fail(errno, "cannot make the file", path);
+Descriptor locked(const std::string& folder) {
+  Descriptor handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!handle) {
+    fail(errno, "cannot open the folder", folder);
   }
-  while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
+  while (::flock(handle.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
-  return file;
+  return handle;
 }
 
 class DiskCache final : public PixelCache {
@@ -102,7 +101,7 @@ class DiskCache final : public PixelCache {
     first_ = (sums + kCacheAlignment - 1) / kCacheAlignment * kCacheAlignment;
     bytes_ = first_ + head_.count * head_.bytes_each;
     // Of ranks that begin together one makes the file, and all map it.
-    const Descriptor lock = locked(path_ + ".lock");
+    const Descriptor lock = locked(folder);
     if (!map_existing()) {
       make_file();
     }
