@@ -125,7 +125,7 @@ TEST_F(OwnPartsTest, DataWithoutTestDataAreNotTestedOnOthers) {
   EXPECT_THAT(
       log.lines[LogLevel::kInfo],
       AllOf(
-          Contains("no test: the program gave no test data"),
+          Contains("no test: there are no test data"),
           Contains(HasSubstr("64 training and 0 test samples")),
           Contains(HasSubstr("the best epoch is that of the lowest "
                              "train_loss")),

@@ -282,24 +282,6 @@ TEST_F(ResumeTest, ATableWithOtherColumnsIsKeptAndTheWayOutWorks) {
   EXPECT_EQ(get("run", "steps-old.csv"), old);
 }
 
-TEST_F(ResumeTest, ColumnsOfResultsAreKept) {
-  TrainConfig config = small("run");
-  train(config);
-  const std::string path = dir_ / "run/results.csv";
-  write_file_atomically(
-      real_fs(),
-      path,
-      "epoch,step,train_loss,mine\n1,4,2.5,a\n2,8,2.25,b\n")
-      .value();
-  config.resume = config.output;
-  config.epochs = 3;
-  train(config);
-  const auto lines = split(get("run", "results.csv"), '\n');
-  EXPECT_THAT(lines[0], HasSubstr("epoch,step,train_loss,mine,samples,"));
-  EXPECT_THAT(lines[2], HasSubstr("2,8,2.25,b,,"));
-  EXPECT_THAT(lines[3], HasSubstr("3,12,"));
-}
-
 TEST_F(ResumeTest, FirstWeightsNeedNotBeThereAnyMore) {
   TrainConfig config = small("first");
   config.epochs = 1;

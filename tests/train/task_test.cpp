@@ -12,6 +12,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include "lockstep/base/internal/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/made_dataset.h"
 #include "tests/train/trainer_fixture.h"
@@ -204,6 +205,30 @@ TEST_F(TaskTest, SeveralValuesHaveTheMeanOfTheirR2) {
   EXPECT_NEAR(scoring.score(task.metrics, 0).metric("r2").value(), 0, 1e-6);
 }
 
+TEST_F(TaskTest, RowsOfNumbersAreForAPerceptron) {
+  TrainConfig rows = config("run", 0.01);
+  OwnParts own;
+  own.train_data = own.test_data = line_data();
+  EXPECT_GT(train(rows, {.own = own}).best, 0.0);
+  const ckpt::Value root = checkpoint("run");
+  const ckpt::Value* const first =
+      root.find("state_dict")->find("layers.1.weight");
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->as_tensor()->sizes.back(), 3);
+  rows = config("other");
+  rows.model = "resnet18";
+  EXPECT_THAT(
+      refused(rows, own).message,
+      HasSubstr("takes images of 3 dimensions"));
+}
+
+TEST_F(TaskTest, MoreThanTheClassesIsNoMetric) {
+  const auto classes = as_dataset(
+      make_dataset(at::rand({8, 3}), at::arange(8).remainder(2)),
+      {.num_classes = 2});
+  EXPECT_THROW(task_for(*classes, "auto", "top3"), Exception);
+}
+
 TEST_F(TaskTest, ANumberIsMeasuredOnce) {
   const auto classes = as_dataset(
       make_dataset(at::rand({8, 3}), at::arange(8).remainder(4)),
@@ -216,6 +241,24 @@ TEST_F(TaskTest, ANumberIsMeasuredOnce) {
   }
   std::ranges::sort(names);
   EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
+}
+
+TEST_F(TaskTest, ColumnsOfResultsAreKept) {
+  TrainConfig config = small("run");
+  train(config);
+  const std::string path = dir_ / "run/results.csv";
+  write_file_atomically(
+      real_fs(),
+      path,
+      "epoch,step,train_loss,mine\n1,4,2.5,a\n2,8,2.25,b\n")
+      .value();
+  config.resume = config.output;
+  config.epochs = 3;
+  train(config);
+  const auto lines = split(get("run", "results.csv"), '\n');
+  EXPECT_THAT(lines[0], HasSubstr("epoch,step,train_loss,mine,samples,"));
+  EXPECT_THAT(lines[2], HasSubstr("2,8,2.25,b,,"));
+  EXPECT_THAT(lines[3], HasSubstr("3,12,"));
 }
 
 TEST_F(TaskTest, ATaskOfTenLinesIsTheProgramsOwn) {

@@ -18,6 +18,7 @@
 #include "lockstep/train/state/augment_file.h"
 #include "lockstep/train/step/device_choice.h"
 #include "lockstep/train/step/image_fit.h"
+#include "lockstep/train/step/model_options.h"
 
 namespace lockstep::train {
 namespace {
@@ -116,15 +117,30 @@ std::int64_t outputs_for(const Dataset& data) {
 
 /// `size`: that of the images, 0 if they stay as they are.
 ModelOptions options_for(const Dataset& data, std::int64_t size) {
-  const std::vector<std::int64_t> shape = data.sample_shape();
-  ModelOptions options{
-      .num_classes = outputs_for(data),
-      .in_channels = shape.front()};
-  if (shape.size() == 3) {
-    options.image_height = size > 0 ? size : shape[1];
-    options.image_width = size > 0 ? size : shape[2];
+  std::vector<std::int64_t> shape = data.sample_shape();
+  if (shape.size() == 3 && size > 0) {
+    shape[1] = size;
+    shape[2] = size;
   }
-  return options;
+  return model_options(outputs_for(data), shape);
+}
+
+/// Errors: throws kInvalidArgument (E_TASK) for a model of images where samples
+/// are none.
+void check_samples_fit(const TrainConfig& config, const Dataset& data) {
+  const std::size_t dimensions = data.sample_shape().size();
+  if (dimensions != 3 && config.model != "mlp") {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train.task",
+         .message = format(
+             "the model {} takes images of 3 dimensions (channels, height, "
+             "width); the samples have {}",
+             config.model,
+             dimensions),
+         .hint = "--model mlp takes rows of numbers",
+         .detail = "E_TASK"});
+  }
 }
 
 /// Errors: throws kInvalidArgument (E_TASK) for a model of one class for each
@@ -155,6 +171,7 @@ void make_named_model(
     const dist::ProcessGroup& group,
     OwnParts& parts) {
   const Dataset& data = *parts.first_data();
+  check_samples_fit(config, data);
   if (parts.task.is_empty()) {
     check_model_fits(config, data);
   }

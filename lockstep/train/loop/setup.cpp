@@ -103,7 +103,7 @@ void open_data(Setup& setup, const RunStart& start, const OwnParts& own) {
   setup.train_set = train;
   setup.train_data = loader(train, own_batch);
   if (!own.has_test()) {
-    setup.lines.push_back({.text = "no test: the program gave no test data"});
+    setup.lines.push_back({.text = "no test: there are no test data"});
     return;
   }
   setup.test_samples = limited(own.test_data->size(), config.max_eval_samples);

@@ -11,6 +11,7 @@
 #include <ATen/ops/where.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
@@ -141,6 +142,15 @@ void choose_metric(
     std::string_view metric,
     const Dataset& data) {
   const std::vector<MetricInfo> infos = infos_of(task.metrics);
+  const auto most = metric.starts_with("top")
+                        ? parse_number<std::int64_t>(metric.substr(3))
+                        : std::nullopt;
+  if (most && *most > outputs_of(data) && outputs_of(data) > 0) {
+    refuse(
+        "E_METRIC",
+        format("{} of {} classes is always 100", metric, outputs_of(data)),
+        "--metric top1");
+  }
   const bool is_measured =
       std::ranges::find(infos, metric, &MetricInfo::name) != infos.end();
   if (metric != kLossName && !is_measured) {
@@ -227,7 +237,7 @@ at::Tensor mask_loss(
   return at::where(
       targets.ne(ignore_index).any(),
       loss,
-      outputs.select(1, 0).sum() * 0);
+      outputs.select(1, 0).sum().mul(0));
 }
 
 } // namespace

@@ -36,8 +36,9 @@ class FolderWalk {
  private:
   // NOLINTNEXTLINE(misc-no-recursion): as deep as the folders
   void walk(const std::string& folder, const std::string& below) {
-    if (!seen_.insert(fs_.resolve(folder).value()).second) {
-      return;
+    const auto place = fs_.resolve(folder);
+    if (!place || !seen_.insert(*place).second) {
+      return; // links that lead in a circle end here, too
     }
     for (const std::string& name : fs_.list(folder).value()) {
       if (name.starts_with(".")) {

@@ -18,6 +18,7 @@
 #include "lockstep/train/state/checkpoint_files.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/step/device_choice.h"
+#include "lockstep/train/step/model_options.h"
 
 namespace lockstep::train {
 namespace {
@@ -128,15 +129,9 @@ std::shared_ptr<Model> make_trained(
     const TrainedCheckpoint& file,
     const TrainedData& data) {
   const std::string name = arch_of(file);
-  ModelOptions options{
-      .num_classes = data.num_outputs(),
-      .in_channels = data.sample_shape.front()};
-  if (data.sample_shape.size() == 3) {
-    options.image_height = data.sample_shape[1];
-    options.image_width = data.sample_shape[2];
-  }
   const RngStateGuard guard; // its first weights are replaced at once
-  auto model = make_model(name, options);
+  auto model =
+      make_model(name, model_options(data.num_outputs(), data.sample_shape));
   try {
     model_part(*model).load(*file.root.find("state_dict"));
   } catch (const Exception& exception) {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The options of a named model that takes samples of a shape.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lockstep/models/model.h"
+
+namespace lockstep::train {
+
+/// `shape` is {C, H, W}; anything else is a row of as many numbers, which only
+/// `mlp` takes. `outputs`: classes or values.
+ModelOptions model_options(
+    std::int64_t outputs,
+    std::span<const std::int64_t> shape);
+
+} // namespace lockstep::train
