@@ -143,4 +143,36 @@ Request resolve(const CommandLine& line, const std::string& begun) {
   return request;
 }
 
+std::string fit_to_samples(Request& request, std::int64_t samples) {
+  train::TrainConfig& config = request.config;
+  const train::Flag& batch_size = *train::find_flag("--batch-size");
+  const train::Flag& lr = *train::find_flag("--lr");
+  const bool has_files = config.data == "folder" ||
+                         config.data == "segmentation" || config.data == "csv";
+  const bool is_given = !request.sources.of(batch_size, "").empty() ||
+                        !request.sources.of(lr, "").empty() ||
+                        request.resumption.has_value();
+  constexpr std::int64_t kSmallest = 8;
+  constexpr std::int64_t kSteps = 12;
+  std::int64_t fit = kSmallest;
+  while (fit < config.batch_size && samples / (2 * fit) >= kSteps) {
+    fit *= 2;
+  }
+  if (!has_files || is_given || fit >= config.batch_size) {
+    return {};
+  }
+  // The rate in step with the batch: Goyal et al. 2017.
+  config.lr *=
+      static_cast<double>(fit) / static_cast<double>(config.batch_size);
+  config.batch_size = fit;
+  request.sources.set(batch_size, "the number of samples");
+  request.sources.set(lr, "the number of samples");
+  return format(
+      "{} training samples are few: --batch-size {} --lr {}, unless they are "
+      "given",
+      samples,
+      fit,
+      shortest(config.lr));
+}
+
 } // namespace lockstep::cli_train

@@ -4,6 +4,7 @@
 // resumed run, the file of `--config`, the environment, the flags.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -23,5 +24,10 @@ struct Request {
 /// earlier attempt of this job began it; "" for none.
 /// Errors: throws what reading the files throws, and as `train::set_flag`.
 Request resolve(const CommandLine& line, const std::string& begun = {});
+
+/// Of image files that are few, smaller batches at a lower rate, so that an
+/// epoch has a dozen steps: where neither `--batch-size` nor `--lr` is given,
+/// by an earlier run neither. Returns what was chosen; empty for nothing.
+std::string fit_to_samples(Request& request, std::int64_t samples);
 
 } // namespace lockstep::cli_train

@@ -193,13 +193,20 @@ int train_command(Arguments args) {
                        .value();
   // Not before: who waits for other ranks ends at once.
   const train::InterruptGuard interrupt;
+  train::OwnParts own = train::named_parts(config, /*given=*/{}, group);
+  if (own.train_data != nullptr) {
+    std::string text = fit_to_samples(request, own.train_data->size());
+    if (!text.empty()) {
+      own.data_notes.push_back(std::move(text));
+    }
+  }
   train::Trainer trainer(
       config,
       {.group = group,
        .log = log.get(),
        .observers = make_observers(config, group.rank(), console, *log),
        .should_stop = [&] { return interrupt.signal() != 0; },
-       .own = train::named_parts(config, /*given=*/{}, group),
+       .own = std::move(own),
        .resumption = std::move(request.resumption),
        .sources = request.sources});
   if (line.wants_dry_run) {

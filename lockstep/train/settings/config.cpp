@@ -129,11 +129,12 @@ std::string Flag::key() const {
 }
 
 std::string_view group_title(FlagGroup group) {
-  constexpr std::array<std::string_view, 7> kTitles{
+  constexpr std::array<std::string_view, 8> kTitles{
       "Data",
       "Images",
       "Model",
       "Devices",
+      "Task",
       "Optimization",
       "Learning rate over time",
       "Run"};

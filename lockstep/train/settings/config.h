@@ -134,6 +134,7 @@ enum class FlagGroup {
   kImages,
   kModel,
   kDevices,
+  kTask,
   kOptimization,
   kLearningRate,
   kRun
