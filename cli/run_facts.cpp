@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -97,12 +98,12 @@ best_of(const CsvTable& table, std::string_view column, bool is_lower_better) {
     return row >= cells.size() || !cells[row] || std::isfinite(*cells[row]);
   };
   for (std::size_t row = 0; row < values.size(); ++row) {
-    if (!values[row] || !std::isfinite(*values[row]) ||
-        !is_usable(train::kTrainLossColumn, row) ||
+    const double value =
+        values[row].value_or(std::numeric_limits<double>::quiet_NaN());
+    if (!std::isfinite(value) || !is_usable(train::kTrainLossColumn, row) ||
         !is_usable(train::kTestLossColumn, row)) {
       continue;
     }
-    const double value = *values[row];
     if (!best || (is_lower_better ? value < *best : value > *best)) {
       best = value;
     }

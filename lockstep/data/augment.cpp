@@ -56,7 +56,8 @@ std::vector<std::string> augment_names() {
 }
 
 Augment named_augment(std::string_view name) {
-  const auto found = std::ranges::find(kNamed, name, &NamedAugment::name);
+  const auto* const found =
+      std::ranges::find(kNamed, name, &NamedAugment::name);
   if (found == kNamed.end()) {
     raise(
         {.code = ErrorCode::kInvalidArgument,

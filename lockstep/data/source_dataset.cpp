@@ -116,7 +116,7 @@ class SourceDataset final : public Dataset {
     const LoaderOptions options{.batch_size = std::ssize(indices)};
     std::optional<Batch> batch;
     source_.reader(options)(indices, epoch)(&batch);
-    return std::move(batch).value();
+    return batch.value_or(Batch());
   }
 
   // That all samples are as the first one.

@@ -4,6 +4,7 @@
 // of tests/oracle/data_augment.py; LOCKSTEP_AUGMENT_GOLDEN names another file
 // of it, with larger images.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -90,7 +91,8 @@ bool is_tie(const AffineMap& map, const ImageShape& shape, std::size_t pixel) {
   const double middle_y = static_cast<double>(shape.height - 1) / 2;
   const auto place = static_cast<std::int64_t>(pixel);
   const double x = static_cast<double>(place % shape.width) - middle_x;
-  const double y = static_cast<double>(place / shape.width) - middle_y;
+  const std::int64_t row = place / shape.width;
+  const double y = static_cast<double>(row) - middle_y;
   const auto is_half = [](double value) {
     return std::abs(value - std::floor(value) - 0.5) < 1e-4;
   };
@@ -348,10 +350,10 @@ TEST_F(Golden, BoxesAreTorchvisions) {
   for (const auto& words : lines("box")) {
     const Box box = moved_box(words);
     const std::size_t first = words.size() - 4;
-    const double ours[] = {box.left, box.top, box.right, box.bottom};
+    const std::array ours{box.left, box.top, box.right, box.bottom};
     for (std::size_t i = 0; i < 4; ++i) {
       // torchvision computes in float32.
-      EXPECT_NEAR(ours[i], std::stod(words.at(first + i)), 1e-4)
+      EXPECT_NEAR(ours.at(i), std::stod(words.at(first + i)), 1e-4)
           << words.at(1) << " " << i;
     }
   }

@@ -61,9 +61,9 @@ TEST(Mix, CutMixPastesABoxAndCountsItsPixels) {
     for (std::int64_t i = 0; i < 4; ++i) {
       const std::int64_t before = (i + 3) % 4;
       const at::Tensor image = mixed.images[i];
-      const double pasted =
+      const auto pasted =
           image.eq(static_cast<double>(before)).sum().item<double>();
-      const double own = image.eq(static_cast<double>(i)).sum().item<double>();
+      const auto own = image.eq(static_cast<double>(i)).sum().item<double>();
       ASSERT_EQ(pasted + own, 2 * 8 * 6);
       ASSERT_NEAR(
           mixed.targets[i][before].item<double>(),

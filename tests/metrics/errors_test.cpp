@@ -65,10 +65,10 @@ TEST(MetricErrors, ShapesAndDtypesOfLabels) {
        torch::zeros({2}),
        "[metrics.accuracy] targets: expected integers, one class each, got "
        "float32."},
-      {top,
+      {three,
        torch::zeros({2, 3}),
        torch::zeros({2, 3}),
-       "[metrics.accuracy] targets: expected integers, one class each, got "
+       "[metrics.confusion] targets: expected integers, one class each, got "
        "float32. Hint: targets.argmax(1) makes classes of one-hot or mixed "
        "targets."},
       {three,

@@ -29,6 +29,14 @@ double hits(const at::Tensor& outputs, const at::Tensor& targets, int k) {
       .item<double>();
 }
 
+TEST(Accuracy, CountsTheLargestShareOfMixedTargets) {
+  const at::Tensor outputs = torch::rand({6, 4});
+  const at::Tensor shares = torch::softmax(torch::rand({6, 4}), 1);
+  const auto metric = accuracy();
+  EXPECT_TRUE(metric->sums(outputs, shares)
+                  .equal(metric->sums(outputs, shares.argmax(1))));
+}
+
 TEST(Accuracy, CountsTiesAsOneTopkDoes) {
   torch::manual_seed(1);
   const auto metric = accuracy();

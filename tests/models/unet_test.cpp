@@ -68,8 +68,8 @@ TEST(UNet, LearnsSquares) {
     at::Tensor masks = torch::zeros({8, 32, 32}, torch::kLong);
     for (std::int64_t i = 0; i < 8; ++i) {
       const auto corner = torch::randint(20, {2}, torch::kLong);
-      const std::int64_t y = corner[0].item<std::int64_t>();
-      const std::int64_t x = corner[1].item<std::int64_t>();
+      const auto y = corner[0].item<std::int64_t>();
+      const auto x = corner[1].item<std::int64_t>();
       masks[i].narrow(0, y, 10).narrow(1, x, 10).fill_(1);
       images[i][0].narrow(0, y, 10).narrow(1, x, 10).add_(1);
     }

@@ -159,7 +159,7 @@ TEST(Evaluation, OfLabelsAndValues) {
       1e-6);
   EXPECT_THAT(table(of_labels, "per_label").columns, Contains("auroc"));
   const Evaluation of_values = judged(data, "regression");
-  const double error = (outputs - labels).abs().mean().item<double>();
+  const auto error = (outputs - labels).abs().mean().item<double>();
   EXPECT_NEAR(of_values.score.metric("mae").value(), error, 1e-6);
   const MetricTable& columns = table(of_values, "per_output");
   ASSERT_THAT(columns.rows, SizeIs(3));

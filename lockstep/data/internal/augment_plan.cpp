@@ -160,7 +160,7 @@ bool is_sizing(const StepKind& kind) {
 } // namespace
 
 std::span<const StepKind> step_kinds() {
-  static const std::vector<StepKind> kKinds = [] {
+  static const std::vector<StepKind> kinds = [] {
     std::vector<StepKind> all;
     for (const auto& rows : {moving_steps(), color_steps(), auto_steps()}) {
       all.insert(all.end(), rows.begin(), rows.end());
@@ -168,7 +168,7 @@ std::span<const StepKind> step_kinds() {
     std::ranges::sort(all, {}, &StepKind::name);
     return all;
   }();
-  return kKinds;
+  return kinds;
 }
 
 AugmentPlan::AugmentPlan(

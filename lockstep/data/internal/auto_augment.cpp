@@ -56,7 +56,8 @@ constexpr auto kOperations = [] {
 }();
 
 const Strength& strength_of(std::string_view name) {
-  const auto found = std::ranges::find(kStrengths, name, &Strength::name);
+  const auto* const found =
+      std::ranges::find(kStrengths, name, &Strength::name);
   LOCKSTEP_CHECK(found != kStrengths.end());
   return *found;
 }

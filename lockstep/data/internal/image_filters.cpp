@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "lockstep/data/internal/image_operations.h"
@@ -20,7 +21,8 @@ std::int64_t mirrored(std::int64_t place, std::int64_t size) {
 }
 
 std::vector<float> gaussian(std::int64_t kernel, double sigma) {
-  const double end = static_cast<double>(kernel - 1) / (2.0 * std::sqrt(2.0));
+  const double end =
+      static_cast<double>(kernel - 1) / (2.0 * std::numbers::sqrt2);
   std::vector<double> weights;
   weights.reserve(static_cast<std::size_t>(kernel));
   double total = 0;

@@ -2,6 +2,7 @@
 #include "lockstep/train/loop/cursor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -121,7 +122,7 @@ void load_fields(const ckpt::Value& saved, Cursor& cursor) {
     }
   }
   load_sums(saved, read);
-  cursor = read;
+  cursor = std::move(read);
 }
 
 } // namespace

@@ -16,8 +16,8 @@ namespace {
 /// more, or less.
 std::string
 widened(RunFiles& files, const std::string& path, const std::string& header) {
-  std::vector<std::string> lines = split(files.read(path), '\n');
-  const std::string old = lines.front();
+  const std::vector<std::string> lines = split(files.read(path), '\n');
+  const std::string& old = lines.front();
   if (old.empty() || old == header) {
     return header;
   }

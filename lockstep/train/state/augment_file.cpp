@@ -166,9 +166,8 @@ std::string to_yaml(const Augment& augment) {
           values.size() == 1 ? format("{}: {}", name, list)
                              : format("{}: [{}]", name, list));
     }
-    if (step.probability) {
-      numbers.push_back(
-          format("{}: {}", kProbability, shortest(*step.probability)));
+    if (const auto& probability = step.probability) {
+      numbers.push_back(format("{}: {}", kProbability, shortest(*probability)));
     }
     steps.push_back(
         numbers.empty() ? step.name

@@ -185,7 +185,7 @@ TrainedData to_trained_data(const ckpt::Value& saved) {
   return data;
 }
 
-StatePart data_part(TrainedData data) {
+StatePart data_part(const TrainedData& data) {
   return {
       .key = std::string(kDataPart),
       .save = [data](ValueBuilder&) { return to_value(data); },

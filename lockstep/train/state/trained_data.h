@@ -58,6 +58,6 @@ TrainedData to_trained_data(const ckpt::Value& saved);
 /// Errors of loading: throws kMismatch (E_OTHER_DATA) for targets of another
 /// kind, another number of classes, or other names for them: the model's class
 /// 3 would be another animal.
-StatePart data_part(TrainedData data);
+StatePart data_part(const TrainedData& data);
 
 } // namespace lockstep::train

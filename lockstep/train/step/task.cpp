@@ -93,9 +93,10 @@ constexpr std::array kEntries{
 
 const Entry& entry_for(const Dataset& data, std::string_view name) {
   const TargetFormat targets = data.target_format();
-  const auto found = std::ranges::find_if(kEntries, [&](const Entry& entry) {
-    return name == "auto" ? entry.takes(targets) : entry.name == name;
-  });
+  const auto* const found =
+      std::ranges::find_if(kEntries, [&](const Entry& entry) {
+        return name == "auto" ? entry.takes(targets) : entry.name == name;
+      });
   if (targets.kind == TargetKind::kNone) {
     refuse(
         "E_TASK",
