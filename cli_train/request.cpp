@@ -147,8 +147,7 @@ std::string fit_to_samples(Request& request, std::int64_t samples) {
   train::TrainConfig& config = request.config;
   const train::Flag& batch_size = *train::find_flag("--batch-size");
   const train::Flag& lr = *train::find_flag("--lr");
-  const bool has_files = config.data == "folder" ||
-                         config.data == "segmentation" || config.data == "csv";
+  const bool has_files = may_have_image_files(config.data);
   const bool is_given = !request.sources.of(batch_size, "").empty() ||
                         !request.sources.of(lr, "").empty() ||
                         request.resumption.has_value();

@@ -25,9 +25,10 @@ struct Request {
 /// Errors: throws what reading the files throws, and as `train::set_flag`.
 Request resolve(const CommandLine& line, const std::string& begun = {});
 
-/// Of image files that are few, smaller batches at a lower rate, so that an
-/// epoch has a dozen steps: where neither `--batch-size` nor `--lr` is given,
-/// by an earlier run neither. Returns what was chosen; empty for nothing.
+/// Of data that may be image files (`may_have_image_files`) and are few,
+/// smaller batches at a lower rate, so that an epoch has a dozen steps: where
+/// neither `--batch-size` nor `--lr` is given, by an earlier run neither.
+/// Returns what was chosen; empty for nothing.
 std::string fit_to_samples(Request& request, std::int64_t samples);
 
 } // namespace lockstep::cli_train

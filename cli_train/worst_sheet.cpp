@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli_train/eval_files.h"
+#include "lockstep/data/internal/class_color.h"
 #include "lockstep/train/use/outputs.h"
 
 namespace lockstep::cli_train {
@@ -16,24 +17,8 @@ constexpr std::int64_t kGap = 4;
 constexpr std::int64_t kSmallest = 96;
 constexpr std::uint8_t kBackground = 128;
 
-using Colour = std::array<std::uint8_t, 3>;
-
-// The palette of VOC: the bits of a class, dealt to red, green and blue from
-// the highest down. Source: VOCdevkit, VOClabelcolormap.m.
-Colour colour_of(std::int64_t label) {
-  constexpr std::int64_t kMostClasses = 255;
-  if (label < 0 || label >= kMostClasses) {
-    return {224, 224, 192};
-  }
-  Colour colour{};
-  for (int shift = 7; shift >= 0; --shift, label >>= 3) {
-    for (std::size_t c = 0; c < colour.size(); ++c) {
-      const auto bit = static_cast<unsigned>(label >> c & 1);
-      colour.at(c) = static_cast<std::uint8_t>(colour.at(c) | bit << shift);
-    }
-  }
-  return colour;
-}
+using internal::class_color;
+using internal::Color;
 
 Image empty_sheet(std::int64_t height, std::int64_t width) {
   Image sheet{.shape = {.channels = 3, .height = height, .width = width}};
@@ -47,9 +32,9 @@ void set_pixel(
     Image& image,
     std::int64_t y,
     std::int64_t x,
-    const Colour& colour) {
+    const Color& color) {
   const auto at = static_cast<std::ptrdiff_t>(3 * (y * image.shape.width + x));
-  std::ranges::copy(colour, image.pixels.begin() + at);
+  std::ranges::copy(color, image.pixels.begin() + at);
 }
 
 // Puts a picture on the sheet, each pixel `factor` times in both directions.
@@ -117,16 +102,16 @@ Image picture_of(
   const Unscaler unscaler(format, numbers);
   Image image = empty_sheet(shape[1], shape[2]);
   for (std::int64_t i = 0; i < plane; ++i) {
-    Colour colour{};
-    for (std::size_t c = 0; c < colour.size(); ++c) {
+    Color color{};
+    for (std::size_t c = 0; c < color.size(); ++c) {
       const std::size_t from = shape[0] >= 3 ? c : 0;
-      colour.at(c) = unscaler.pixel(
+      color.at(c) = unscaler.pixel(
           numbers
               [from * static_cast<std::size_t>(plane) +
                static_cast<std::size_t>(i)],
           from);
     }
-    set_pixel(image, i / shape[2], i % shape[2], colour);
+    set_pixel(image, i / shape[2], i % shape[2], color);
   }
   return image;
 }
@@ -141,7 +126,7 @@ Image coloured(const at::Tensor& mask) {
         image,
         i / numbers.size(1),
         i % numbers.size(1),
-        colour_of(number[i]));
+        class_color(number[i]));
   }
   return image;
 }

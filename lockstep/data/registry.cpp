@@ -69,18 +69,19 @@ struct Entry {
   DatasetParts (*open)(
       const std::string& directory,
       const DatasetOptions& options) = nullptr;
+  bool may_have_files = false;
 };
 
 constexpr std::array kEntries{
     Entry{"arrays", open_at<internal::open_arrays>},
     Entry{"cifar10", open_at<internal::open_cifar10>},
     Entry{"cifar100", open_at<internal::open_cifar100>},
-    Entry{"csv", open_at<internal::open_csv>},
+    Entry{"csv", open_at<internal::open_csv>, true},
     Entry{"fashion-mnist", open_mnist<fashion_mnist>},
-    Entry{"folder", open_at<open_folder>},
+    Entry{"folder", open_at<open_folder>, true},
     Entry{"idx", open_at<internal::open_idx>},
     Entry{"mnist", open_mnist<mnist>},
-    Entry{"segmentation", open_at<internal::open_segmentation>},
+    Entry{"segmentation", open_at<internal::open_segmentation>, true},
 };
 
 } // namespace
@@ -92,6 +93,12 @@ std::vector<std::string> dataset_names() {
     names.emplace_back(entry.name);
   }
   return names;
+}
+
+bool may_have_image_files(std::string_view name) {
+  return std::ranges::any_of(kEntries, [name](const Entry& entry) {
+    return entry.name == name && entry.may_have_files;
+  });
 }
 
 DatasetParts open_dataset(

@@ -22,6 +22,10 @@ namespace lockstep {
 /// Names that `open_dataset` knows, sorted.
 std::vector<std::string> dataset_names();
 
+/// Whether a dataset of that name may consist of image files, which can be
+/// resized, augmented and cached; false for an unknown name.
+bool may_have_image_files(std::string_view name);
+
 /// How a dataset is read.
 struct DatasetOptions {
   /// What is random in it is for training only.

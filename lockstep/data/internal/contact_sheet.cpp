@@ -7,8 +7,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/internal/class_color.h"
 #include "lockstep/data/internal/data_facts.h"
-#include "lockstep/data/internal/turn_mask.h"
 
 namespace lockstep::internal {
 namespace {
@@ -20,31 +20,13 @@ constexpr std::uint8_t kBackground = 128;
 /// Units: pixels; smaller images are magnified.
 constexpr std::int64_t kSmallest = 64;
 
-using Colour = std::array<std::uint8_t, 3>;
-
-// The palette of VOC: the bits of a class, dealt to red, green and blue from
-// the highest down. Source: VOCdevkit, VOClabelcolormap.m.
-Colour colour_of(std::int64_t label) {
-  if (label < 0 || label >= kIgnoredClass) {
-    return {224, 224, 192};
-  }
-  Colour colour{};
-  for (int shift = 7; shift >= 0; --shift, label >>= 3) {
-    for (std::size_t c = 0; c < colour.size(); ++c) {
-      const auto bit = static_cast<unsigned>(label >> c & 1);
-      colour.at(c) = static_cast<std::uint8_t>(colour.at(c) | bit << shift);
-    }
-  }
-  return colour;
-}
-
 // Puts pixels, magnified, at a place of the sheet.
 class Tile {
  public:
   Tile(Image& sheet, std::int64_t top, std::int64_t left, std::int64_t factor)
       : sheet_(sheet), top_(top), left_(left), factor_(factor) {}
 
-  void set(std::int64_t y, std::int64_t x, const Colour& colour) {
+  void set(std::int64_t y, std::int64_t x, const Color& color) {
     for (std::int64_t dy = 0; dy < factor_; ++dy) {
       for (std::int64_t dx = 0; dx < factor_; ++dx) {
         const std::int64_t row = top_ + y * factor_ + dy;
@@ -52,7 +34,7 @@ class Tile {
         const auto at =
             static_cast<std::size_t>(3 * (row * sheet_.shape.width + column));
         std::ranges::copy(
-            colour,
+            color,
             sheet_.pixels.begin() + static_cast<std::ptrdiff_t>(at));
       }
     }
@@ -78,15 +60,15 @@ void draw_image(
   }
   const std::int64_t plane = shape.height * shape.width;
   for (std::int64_t i = 0; i < plane; ++i) {
-    Colour colour{};
-    for (std::size_t c = 0; c < colour.size(); ++c) {
+    Color color{};
+    for (std::size_t c = 0; c < color.size(); ++c) {
       const std::int64_t from =
           shape.channels >= 3 ? static_cast<std::int64_t>(c) : 0;
       constexpr float kWhite = 255;
-      colour.at(c) = static_cast<std::uint8_t>(std::lround(
+      color.at(c) = static_cast<std::uint8_t>(std::lround(
           numbers[static_cast<std::size_t>(from * plane + i)] * kWhite));
     }
-    tile.set(i / shape.width, i % shape.width, colour);
+    tile.set(i / shape.width, i % shape.width, color);
   }
 }
 
@@ -150,7 +132,10 @@ std::string draw_sample(
   if (mask_tile) {
     for (std::size_t i = 0; i < classes.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
-      mask_tile->set(at / shape.width, at % shape.width, colour_of(classes[i]));
+      mask_tile->set(
+          at / shape.width,
+          at % shape.width,
+          class_color(classes[i]));
     }
     return name;
   }

@@ -52,17 +52,6 @@ other_size(const ImageShape& is, const ImageShape& other, std::string path) {
        .detail = "E_IMAGE_SIZE"});
 }
 
-// Channel by channel. Shape: [C, H, W] of [H, W, C].
-std::vector<std::uint8_t> as_planes(const Image& image) {
-  const auto channels = static_cast<std::size_t>(image.shape.channels);
-  const std::size_t plane = image.pixels.size() / channels;
-  std::vector<std::uint8_t> planes(image.pixels.size());
-  for (std::size_t i = 0; i < image.pixels.size(); ++i) {
-    planes[i % channels * plane + i / channels] = image.pixels[i];
-  }
-  return planes;
-}
-
 } // namespace
 
 ImageFiles::ImageFiles(
@@ -131,7 +120,7 @@ std::vector<std::uint8_t> ImageFiles::planes_of(
   if (image.shape != shape) {
     other_size(shape, image.shape, path);
   }
-  return as_planes(image);
+  return internal::planes_of(image);
 }
 
 bool ImageFiles::try_read(std::int64_t index, float* sample) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Image files as a trained model saw its images, without targets.
-//   auto files = std::make_shared<ImageFiles>(paths, format,
-//   OnBadImage::kSkip); Loader loader(files, {.batch_size = 64, .workers = 4});
+//   auto files = std::make_shared<ImageFiles>(paths, format);
+//   Loader loader(files, {.batch_size = 64, .workers = 4});
 #pragma once
 
 #include <cstdint>

@@ -40,6 +40,18 @@ double to_real(std::string_view key, const ckpt::Value& value) {
 
 constexpr std::string_view kMetricSums = "metric_sums";
 
+const ckpt::Value& needed(const ckpt::Value& saved, std::string_view key) {
+  const ckpt::Value* const value = saved.find(key);
+  if (value == nullptr) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "train.resume",
+         .message = format("'cursor' has no '{}'", key),
+         .detail = "E_BAD_STATE"});
+  }
+  return *value;
+}
+
 /// One number of the dict `cursor`, and where it goes.
 struct Field {
   std::string_view key = {};
@@ -83,7 +95,7 @@ void load_sums(const ckpt::Value& saved, Cursor& cursor) {
     }
   } else if (saved.find("top1_sum") != nullptr) { // before there were others
     for (const char* key : {"top1_sum", "top5_sum", "summed"}) {
-      sums.push_back(to_real(key, *saved.find(key)));
+      sums.push_back(to_real(key, needed(saved, key)));
     }
     sums.push_back(0.0); // labels that were no class
   }
@@ -107,18 +119,11 @@ void load_sums(const ckpt::Value& saved, Cursor& cursor) {
 void load_fields(const ckpt::Value& saved, Cursor& cursor) {
   Cursor read = cursor;
   for (const Field& field : fields_of(read)) {
-    const ckpt::Value* value = saved.find(field.key);
-    if (value == nullptr) {
-      raise(
-          {.code = ErrorCode::kMismatch,
-           .op = "train.resume",
-           .message = format("'cursor' has no '{}'", field.key),
-           .detail = "E_BAD_STATE"});
-    }
+    const ckpt::Value& value = needed(saved, field.key);
     if (field.count != nullptr) {
-      *field.count = to_count(field.key, *value);
+      *field.count = to_count(field.key, value);
     } else {
-      *field.real = to_real(field.key, *value);
+      *field.real = to_real(field.key, value);
     }
   }
   load_sums(saved, read);

@@ -72,8 +72,7 @@ TargetKind targets_for(std::string_view task) {
 }
 
 void open_named_data(const TrainConfig& config, OwnParts& parts) {
-  const bool is_folder = config.data == "folder" ||
-                         config.data == "segmentation" || config.data == "csv";
+  const bool is_folder = may_have_image_files(config.data);
   // The split is the same for every seed of the run: runs can be compared.
   DatasetParts data = open_dataset(
       config.data,
@@ -108,13 +107,6 @@ void seed_generators(std::uint64_t seed, std::span<const c10::Device> devices) {
   }
 }
 
-/// Classes, or values where targets are those.
-std::int64_t outputs_for(const Dataset& data) {
-  const TargetFormat format = data.target_format();
-  return format.kind == TargetKind::kValues ? format.numel()
-                                            : data.num_classes();
-}
-
 /// `size`: that of the images, 0 if they stay as they are.
 ModelOptions options_for(const Dataset& data, std::int64_t size) {
   std::vector<std::int64_t> shape = data.sample_shape();
@@ -122,7 +114,7 @@ ModelOptions options_for(const Dataset& data, std::int64_t size) {
     shape[1] = size;
     shape[2] = size;
   }
-  return model_options(outputs_for(data), shape);
+  return model_options(outputs_of(data), shape);
 }
 
 /// Errors: throws kInvalidArgument (E_TASK) for a model of images where samples

@@ -6,6 +6,12 @@
 
 namespace lockstep::train {
 
+std::int64_t outputs_of(const Dataset& data) {
+  const TargetFormat targets = data.target_format();
+  return targets.kind == TargetKind::kValues ? targets.numel()
+                                             : data.num_classes();
+}
+
 ModelOptions model_options(
     std::int64_t outputs,
     std::span<const std::int64_t> shape) {

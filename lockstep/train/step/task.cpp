@@ -13,6 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/step/model_options.h"
 
 namespace lockstep::train {
 namespace {
@@ -122,12 +123,6 @@ const Entry& entry_for(const Dataset& data, std::string_view name) {
         "--task auto takes the one that the data are for");
   }
   return *found;
-}
-
-// Classes, labels or values per sample.
-std::int64_t outputs_of(const Dataset& data) {
-  const std::int64_t classes = data.num_classes();
-  return classes > 0 ? classes : data.target_format().numel();
 }
 
 bool tells_any_of(const Metric& metric, const std::vector<MetricInfo>& others) {
