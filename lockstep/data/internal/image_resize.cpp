@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/data/internal/resize_lines.h"
+
 namespace lockstep::internal {
 namespace {
 
@@ -11,57 +13,54 @@ Region whole(const Image& image) {
   return {.height = image.shape.height, .width = image.shape.width};
 }
 
-// What the axes need of the region. Shape: [C, H, W].
-std::vector<float> needed_planes(
+// The outputs of the axes, which count from the region's corner. Each line is
+// made narrow when it is read; then lines are summed.
+Image resized_part(
     const Image& image,
     const Region& region,
     const ResizeAxis& rows,
     const ResizeAxis& columns) {
   const std::int64_t channels = image.shape.channels;
-  const std::int64_t height = rows.end - rows.begin;
-  const std::int64_t width = columns.end - columns.begin;
-  std::vector<float> planes(
-      static_cast<std::size_t>(channels * height * width));
-  float* out = planes.data();
-  for (std::int64_t c = 0; c < channels; ++c) {
-    for (std::int64_t y = 0; y < height; ++y) {
-      const std::int64_t row = region.top + rows.begin + y;
-      const std::int64_t column = region.left + columns.begin;
-      const std::uint8_t* in = image.pixels.data() +
-                               (row * image.shape.width + column) * channels +
-                               c;
-      for (std::int64_t x = 0; x < width; ++x, in += channels) {
-        *out++ = static_cast<float>(*in);
-      }
-    }
+  Image out{
+      .shape = {
+          .channels = channels,
+          .height = std::ssize(rows.outputs),
+          .width = std::ssize(columns.outputs)}};
+  out.pixels.resize(static_cast<std::size_t>(out.shape.numel()));
+  const std::int64_t from = (columns.end - columns.begin) * channels;
+  const std::int64_t to = out.shape.width * channels;
+  std::vector<float> line(static_cast<std::size_t>(from + kLineSlack));
+  std::vector<float> narrow(
+      static_cast<std::size_t>((rows.end - rows.begin) * to + kLineSlack));
+  for (std::int64_t y = rows.begin; y < rows.end; ++y) {
+    const std::int64_t place =
+        (region.top + y) * image.shape.width + region.left + columns.begin;
+    std::copy_n(image.pixels.data() + place * channels, from, line.data());
+    float* const narrow_line = narrow.data() + (y - rows.begin) * to;
+    resize_columns(columns, channels, line.data(), narrow_line);
   }
-  return planes;
-}
-
-Image interleaved(
-    const std::vector<std::uint8_t>& planes,
-    const ImageShape& shape) {
-  Image image{.shape = shape};
-  image.pixels.resize(planes.size());
-  const std::uint8_t* in = planes.data();
-  for (std::int64_t c = 0; c < shape.channels; ++c) {
-    for (auto i = static_cast<std::size_t>(c); i < planes.size();
-         i += static_cast<std::size_t>(shape.channels)) {
-      image.pixels[i] = *in++;
-    }
+  std::vector<float> sum(static_cast<std::size_t>(to));
+  std::uint8_t* pixels = out.pixels.data();
+  for (const ResizeAxis::Output& row : rows.outputs) {
+    const float* const first = narrow.data() + row.first_input * to;
+    sum_lines(row.weights, first, to, to, sum.data());
+    round_to_bytes(sum, pixels);
+    pixels += to;
   }
-  return image;
+  return out;
 }
 
 } // namespace
 
 std::vector<std::uint8_t> planes_of(const Image& image) {
-  std::vector<std::uint8_t> planes;
-  planes.reserve(image.pixels.size());
-  for (std::int64_t c = 0; c < image.shape.channels; ++c) {
-    for (auto i = static_cast<std::size_t>(c); i < image.pixels.size();
-         i += static_cast<std::size_t>(image.shape.channels)) {
-      planes.push_back(image.pixels[i]);
+  const std::int64_t channels = image.shape.channels;
+  const std::int64_t numel = image.shape.height * image.shape.width;
+  std::vector<std::uint8_t> planes(image.pixels.size());
+  std::uint8_t* out = planes.data();
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const std::uint8_t* in = image.pixels.data() + c;
+    for (std::int64_t i = 0; i < numel; ++i) {
+      *out++ = in[i * channels];
     }
   }
   return planes;
@@ -84,42 +83,23 @@ Fit fit_of(const ImageShape& from, std::int64_t height, std::int64_t width) {
   return fit;
 }
 
-std::vector<std::uint8_t> resized_planes(
-    const Image& image,
-    const Region& region,
-    const ResizeAxis& rows,
-    const ResizeAxis& columns) {
-  const std::vector<float> planes = needed_planes(image, region, rows, columns);
-  const Resize resize(image.shape.channels, rows, columns);
-  std::vector<float> resized(static_cast<std::size_t>(resize.to().numel()));
-  resize.apply(planes.data(), resized.data());
-  std::vector<std::uint8_t> out(resized.size());
-  std::ranges::transform(resized, out.begin(), [](float value) {
-    return static_cast<std::uint8_t>(
-        std::clamp(std::nearbyint(value), 0.0F, 255.0F));
-  });
-  return out;
-}
-
-std::vector<std::uint8_t>
-fitted_planes(const Image& image, std::int64_t height, std::int64_t width) {
-  const Fit fit = fit_of(image.shape, height, width);
-  return resized_planes(
-      image,
-      whole(image),
-      {image.shape.height, fit.height, fit.middle.top, height},
-      {image.shape.width, fit.width, fit.middle.left, width});
-}
-
 Image fitted_mask(const Image& mask, std::int64_t size) {
   const Fit fit = fit_of(mask.shape, size, size);
   return resized_nearest(mask, whole(mask), fit.height, fit.width, fit.middle);
 }
 
 Image fitted(const Image& image, std::int64_t height, std::int64_t width) {
-  return interleaved(
-      fitted_planes(image, height, width),
-      {.channels = image.shape.channels, .height = height, .width = width});
+  const Fit fit = fit_of(image.shape, height, width);
+  return resized_part(
+      image,
+      whole(image),
+      {image.shape.height, fit.height, fit.middle.top, height},
+      {image.shape.width, fit.width, fit.middle.left, width});
+}
+
+std::vector<std::uint8_t>
+fitted_planes(const Image& image, std::int64_t height, std::int64_t width) {
+  return planes_of(fitted(image, height, width));
 }
 
 Image resized(
@@ -127,13 +107,11 @@ Image resized(
     const Region& region,
     std::int64_t height,
     std::int64_t width) {
-  return interleaved(
-      resized_planes(
-          image,
-          region,
-          {region.height, height},
-          {region.width, width}),
-      {.channels = image.shape.channels, .height = height, .width = width});
+  return resized_part(
+      image,
+      region,
+      {region.height, height},
+      {region.width, width});
 }
 
 Image resized_nearest(

@@ -41,25 +41,16 @@ struct Fit {
 };
 Fit fit_of(const ImageShape& from, std::int64_t height, std::int64_t width);
 
-/// `region` of the image, resized to the outputs of the axes, which count from
-/// the region's corner. Shape: [C, H, W].
-std::vector<std::uint8_t> resized_planes(
-    const Image& image,
-    const Region& region,
-    const ResizeAxis& rows,
-    const ResizeAxis& columns);
-
 /// The image resized so that it covers `height` x `width`, and its middle:
 /// torchvision's Resize and CenterCrop. What is cut off is not computed.
-/// Shape: [C, height, width].
+Image fitted(const Image& image, std::int64_t height, std::int64_t width);
+
+/// The same as planes. Shape: [C, height, width].
 std::vector<std::uint8_t>
 fitted_planes(const Image& image, std::int64_t height, std::int64_t width);
 
 /// The same part of a mask, by the nearest pixel. Shape: [size, size].
 Image fitted_mask(const Image& mask, std::int64_t size);
-
-/// The same as an image.
-Image fitted(const Image& image, std::int64_t height, std::int64_t width);
 
 /// A region inside of the image, resized.
 Image resized(

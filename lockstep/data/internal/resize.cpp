@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
-
-#include <ATen/Version.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/internal/resize_lines.h"
 
 namespace lockstep {
 namespace {
@@ -43,97 +41,6 @@ output_of(std::int64_t index, std::int64_t input_size, float scale) {
     weight /= total;
   }
   return out;
-}
-
-// Lines of numbers: which ones, and how far apart.
-struct Lines {
-  std::int64_t count = 0;
-  std::int64_t input_step = 0; // from one line to the next
-  std::int64_t output_step = 0;
-  std::int64_t stride = 1; // from one number of a line to the next
-};
-
-// Not inlined: a rounding of its own, never one instruction with a sum.
-[[gnu::noinline]] float product(float a, float b) {
-  return a * b;
-}
-
-// PyTorch's compiler multiplies four numbers at a time and then adds them in
-// order. What is left over is multiplied and added in one instruction, where
-// the kernels are built for processors that have it.
-template <bool kIsFused>
-[[gnu::always_inline]] inline float weighted_sum(
-    const std::vector<float>& weights,
-    const float* in,
-    std::int64_t stride) {
-  constexpr std::size_t kBlock = 4;
-  const std::size_t fused = kIsFused ? (weights.size() - 1) % kBlock : 0;
-  float sum = in[0] * weights[0];
-  std::size_t i = 1;
-  for (; i + fused < weights.size(); ++i) {
-    in += stride;
-    sum += product(in[0], weights[i]);
-  }
-  for (; i < weights.size(); ++i) {
-    in += stride;
-    sum = std::fma(in[0], weights[i], sum);
-  }
-  return sum;
-}
-
-template <bool kIsFused>
-[[gnu::always_inline]] inline void
-pass(const ResizeAxis& axis, const Lines& lines, const float* in, float* out) {
-  for (std::int64_t line = 0; line < lines.count; ++line) {
-    const float* source = in + line * lines.input_step;
-    float* target = out + line * lines.output_step;
-    for (const ResizeAxis::Output& output : axis.outputs) {
-      *target = weighted_sum<kIsFused>(
-          output.weights,
-          source + output.first_input * lines.stride,
-          lines.stride);
-      target += lines.stride;
-    }
-  }
-}
-
-#if defined(__x86_64__)
-[[gnu::target("fma")]] void fused_pass(
-    const ResizeAxis& axis,
-    const Lines& lines,
-    const float* in,
-    float* out) {
-  pass<true>(axis, lines, in, out);
-}
-
-bool is_fused() {
-  static const bool answer = at::get_cpu_capability() != "DEFAULT";
-  return answer;
-}
-#else
-void fused_pass(
-    const ResizeAxis& axis,
-    const Lines& lines,
-    const float* in,
-    float* out) {
-  pass<true>(axis, lines, in, out);
-}
-
-bool is_fused() {
-  return true;
-}
-#endif
-
-void run(
-    const ResizeAxis& axis,
-    const Lines& lines,
-    const float* in,
-    float* out) {
-  if (is_fused()) {
-    fused_pass(axis, lines, in, out);
-  } else {
-    pass<false>(axis, lines, in, out);
-  }
 }
 
 ImageShape
@@ -183,34 +90,28 @@ Resize::Resize(const ImageShape& from, std::int64_t height, std::int64_t width)
       columns_(from.width, width),
       rows_(from.height, height) {}
 
-Resize::Resize(
-    std::int64_t channels,
-    ResizeAxis rows,
-    ResizeAxis columns)
-    : from_{.channels = channels,
-            .height = rows.end - rows.begin,
-            .width = columns.end - columns.begin},
-      to_{.channels = channels,
-          .height = std::ssize(rows.outputs),
-          .width = std::ssize(columns.outputs)},
-      columns_(std::move(columns)),
-      rows_(std::move(rows)) {}
-
 void Resize::apply(const float* image, float* out) const {
-  const std::int64_t rows = from_.channels * from_.height;
-  std::vector<float> narrow(static_cast<std::size_t>(rows * to_.width));
-  run(columns_,
-      {.count = rows, .input_step = from_.width, .output_step = to_.width},
-      image,
-      narrow.data());
+  const std::int64_t lines = from_.channels * from_.height;
+  std::vector<float> narrow(
+      static_cast<std::size_t>(lines * to_.width + internal::kLineSlack));
+  for (std::int64_t y = 0; y < lines; ++y) {
+    internal::resize_columns(
+        columns_,
+        /*channels=*/1,
+        image + y * from_.width,
+        narrow.data() + y * to_.width);
+  }
   for (std::int64_t c = 0; c < from_.channels; ++c) {
-    run(rows_,
-        {.count = to_.width,
-         .input_step = 1,
-         .output_step = 1,
-         .stride = to_.width},
-        narrow.data() + c * from_.height * to_.width,
-        out + c * to_.height * to_.width);
+    const float* plane = narrow.data() + c * from_.height * to_.width;
+    for (const ResizeAxis::Output& row : rows_.outputs) {
+      internal::sum_lines(
+          row.weights,
+          plane + row.first_input * to_.width,
+          to_.width,
+          to_.width,
+          out);
+      out += to_.width;
+    }
   }
 }
 

@@ -40,8 +40,6 @@ class Resize {
  public:
   /// Errors: throws kInvalidArgument for a size below 1.
   Resize(const ImageShape& from, std::int64_t height, std::int64_t width);
-  /// Makes a part of the image from the part that is needed for it.
-  Resize(std::int64_t channels, ResizeAxis rows, ResizeAxis columns);
 
   /// Units: `image` has from().numel() floats, `out` to().numel().
   void apply(const float* image, float* out) const;
