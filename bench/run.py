@@ -2,6 +2,7 @@
 """Runs the benchmarks: peers and Lockstep alternate, ratios are printed.
 
     bench/run.py [--rows train,fast,parallel,dist,data,ckpt,saving,commands,kernels] [--rounds 5] [--json FILE]
+    bench/run.py --rows images   with a Python that has torchvision
 
 Every row pairs Lockstep with a Python peer on this machine in this run
 (A B A B ...) and prints the median of the per-pair ratios, with the spread.
@@ -23,6 +24,7 @@ import tempfile
 
 from command_rows import command_rows
 from dist_rows import dist_rows
+from image_rows import image_rows
 from kernel_rows import kernel_rows
 from parallel_rows import parallel_rows
 
@@ -203,6 +205,11 @@ def bench_data(rounds):
                    pairs(peer, ours, max(3, rounds // 2), "images_per_s"))
 
 
+def bench_images(rounds):
+    """Folders of pictures of 500 x 375 to batches of 224 x 224."""
+    yield from image_rows(Peer, BIN / "image_bench", ROOT / "build", rounds, require)
+
+
 def bench_ckpt(rounds):
     """Saving and loading a ResNet152 state_dict, every byte touched."""
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder, \
@@ -253,7 +260,7 @@ def bench_commands(rounds):
 ROWS = {"train": bench_train, "fast": bench_fast, "parallel": bench_parallel,
         "dist": bench_dist, "data": bench_data,
         "ckpt": bench_ckpt, "saving": bench_saving, "commands": bench_commands,
-        "kernels": bench_kernels}
+        "kernels": bench_kernels, "images": bench_images}
 
 
 def processor_ticks():
@@ -330,7 +337,8 @@ def show(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", default=",".join(ROWS))
+    parser.add_argument(
+        "--rows", default=",".join(row for row in ROWS if row != "images"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--attempts", type=int, default=3,
                         help="how often a void row is run before it is given up")
