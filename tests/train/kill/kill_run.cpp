@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One of the runs that kill_test.py kills: kill_run CASE FOLDER. Goes on from
-// what is in FOLDER, and ends with status 0 when the run is over.
+// One of the runs that kill_test.py kills: kill_run CASE FOLDER DATA. Goes on
+// from what is in FOLDER, and ends with status 0 when the run is over. DATA is
+// what own_data.py wrote.
 #include <cstdio>
 #include <string_view>
 
@@ -36,7 +37,22 @@ struct Net : torch::nn::Module {
 struct Case {
   std::string_view name = {};
   void (*change)(TrainConfig& config) = nullptr;
+  /// In DATA; empty: FashionMNIST and `Net`.
+  std::string_view data = {};
 };
+
+// Pictures in folders, with all that is random in them.
+void use_pictures(TrainConfig& config) {
+  config.data = "folder";
+  config.model = "mlp";
+  config.img_size = 16;
+  config.batch_size = 9;
+  config.workers = 2;
+  config.augment = "strong";
+  config.mixup_alpha = 0.4;
+  config.cutmix_alpha = 1.0;
+  config.metric = "f1_macro";
+}
 
 constexpr Case kCases[] = {
     {"single", [](TrainConfig& config) { config.opt = "adamw"; }},
@@ -59,9 +75,41 @@ constexpr Case kCases[] = {
        config.checkpoint_interval = 1;
        config.keep = 1;
      }},
+    {"folder", use_pictures, "classes"},
+    {"folder-replicas",
+     [](TrainConfig& config) {
+       use_pictures(config);
+       config.devices = "cpu*2";
+       config.threads = 2;
+     },
+     "classes"},
+    {"masks",
+     [](TrainConfig& config) {
+       config.data = "segmentation";
+       config.model = "unet_small";
+       config.img_size = 16;
+       config.batch_size = 9;
+       config.workers = 2;
+       config.augment = "strong";
+       config.metric = "dice";
+     },
+     "masks"},
+    {"values",
+     [](TrainConfig& config) {
+       config.data = "csv";
+       config.model = "mlp";
+       config.img_size = 16;
+       config.batch_size = 9;
+       config.augment = "standard";
+       config.metric = "r2";
+     },
+     "values"},
 };
 
-TrainConfig config_of(const Case& chosen, const std::string& folder) {
+TrainConfig config_of(
+    const Case& chosen,
+    const std::string& folder,
+    const std::string& data) {
   TrainConfig config;
   config.devices = "cpu";
   config.threads = 1;
@@ -76,21 +124,33 @@ TrainConfig config_of(const Case& chosen, const std::string& folder) {
   config.output = folder;
   config.resume = "auto";
   chosen.change(config);
+  if (!chosen.data.empty()) {
+    config.data_dir = data + "/" + std::string(chosen.data);
+  }
   return config;
+}
+
+lockstep::train::OwnParts parts_of(
+    const Case& chosen,
+    const TrainConfig& config) {
+  if (!chosen.data.empty()) {
+    return lockstep::train::named_parts(config);
+  }
+  return lockstep::train::named_parts(
+      config,
+      {.model = std::make_shared<Net>()});
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
   for (const Case& chosen : kCases) {
-    if (argc == 3 && chosen.name == argv[1]) {
+    if (argc == 4 && chosen.name == argv[1]) {
       at::manual_seed(0);
-      const TrainConfig config = config_of(chosen, argv[2]);
+      const TrainConfig config = config_of(chosen, argv[2], argv[3]);
       lockstep::train::Trainer trainer(
           config,
-          {.own = lockstep::train::named_parts(
-               config,
-               {.model = std::make_shared<Net>()})});
+          {.own = parts_of(chosen, config)});
       trainer.run();
       return 0;
     }

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kills runs with SIGKILL at random moments and lets them go on.
 
-    kill_test.py PROGRAM [KILLS] [SEED]
+    kill_test.py PROGRAM [KILLS [SEED [RUNS]]]
 
 What is left at the end must be that of a run which nobody killed: the
 checkpoints, the best one and the tables, byte for byte (times left out). Ends
 with a table; status 1 if anything differs. The seed gives the same moments, as
-far as a machine can.
+far as a machine can. RUNS: names with commas between, all unless said otherwise.
 """
 
 import json
@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import own_data
 
 # Columns of results.csv and members of metrics.jsonl that are times.
 TIME_COLUMNS = ("images_per_s", "epoch_s", "user_s", "system_s")
@@ -65,11 +67,6 @@ def what_is_left(folder):
     return left
 
 
-def start(program, case, folder):
-    return subprocess.Popen([program, case, folder],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
 def finish(process, what):
     _, errors = process.communicate(timeout=600)
     if process.returncode != 0:
@@ -85,13 +82,18 @@ class Case:
         self.home = home
         begin = time.monotonic()
         folder = home / "undisturbed" / name
-        finish(start(program, name, folder), f"{name}, undisturbed")
+        finish(self.start(folder), f"{name}, undisturbed")
         self.seconds = time.monotonic() - begin
         self.expected = what_is_left(folder)
         self.kills = 0
         self.late = 0
         self.inside_writes = 0
         self.differences = []
+
+    def start(self, folder):
+        return subprocess.Popen(
+            [self.program, self.name, folder, self.home / "data"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def kill_and_go_on(self, kills, rng):
         """One run that is killed `kills` times and then left alone."""
@@ -101,7 +103,7 @@ class Case:
         for _ in range(kills):
             moment = rng.uniform(0, self.seconds)
             moments.append(round(moment, 3))
-            process = start(self.program, self.name, folder)
+            process = self.start(folder)
             try:
                 process.wait(moment)
             except subprocess.TimeoutExpired:
@@ -117,8 +119,7 @@ class Case:
             if folder.exists() and any(".tmp." in path.name
                                        for path in folder.iterdir()):
                 self.inside_writes += 1
-        finish(start(self.program, self.name, folder),
-               f"{self.name}, killed at {moments} s")
+        finish(self.start(folder), f"{self.name}, killed at {moments} s")
         left = what_is_left(folder)
         for name in sorted(set(left) | set(self.expected)):
             if left.get(name) != self.expected.get(name):
@@ -133,17 +134,20 @@ def main():
     rng = random.Random(seed)
     names = subprocess.run([program], check=True, capture_output=True,
                            text=True).stdout.split()
+    if len(sys.argv) > 4:
+        names = sys.argv[4].split(",")
     with tempfile.TemporaryDirectory() as home:
+        own_data.write_all(pathlib.Path(home) / "data")
         cases = [Case(program, name, pathlib.Path(home)) for name in names]
         turn = 0
         while sum(case.kills for case in cases) < kills:
             cases[turn % len(cases)].kill_and_go_on(2, rng)
             turn += 1
     print(f"seed {seed}")
-    print(f"{'run':12}{'kills':>6}{'in a write':>12}{'too late':>10}"
+    print(f"{'run':16}{'kills':>6}{'in a write':>12}{'too late':>10}"
           f"{'differences':>13}")
     for case in cases:
-        print(f"{case.name:12}{case.kills:6}{case.inside_writes:12}"
+        print(f"{case.name:16}{case.kills:6}{case.inside_writes:12}"
               f"{case.late:10}{len(case.differences):13}")
         for text in case.differences:
             print(f"  {text}")

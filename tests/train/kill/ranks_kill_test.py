@@ -5,7 +5,8 @@
 
 `lockstep run` starts the ranks again; a starter that was killed is started again
 here. What is left at the end must be that of a job which nobody killed, byte for
-byte (times left out), and no process may be left. SIZES: numbers of ranks, "2"
+byte (times left out), and no process may be left. One kind of job trains on
+FashionMNIST, the other one on pictures in folders. SIZES: numbers of ranks, "2"
 unless said otherwise.
 """
 
@@ -19,11 +20,15 @@ import sys
 import tempfile
 import time
 
+import own_data
 from kill_test import what_is_left
 
-FLAGS = ("--threads 1 --epochs 3 --batch-size 36 --lr 0.05 --lr-step-size 1 "
-         "--max-train-samples 720 --max-eval-samples 144 --log-interval 1 "
+FLAGS = ("--threads 1 --epochs 3 --lr 0.05 --lr-step-size 1 --log-interval 1 "
          "--checkpoint-interval 4 --progress off --model mlp").split()
+FASHION = ("--batch-size 36 --max-train-samples 720 "
+           "--max-eval-samples 144").split()
+PICTURES = ("--data folder --img-size 16 --batch-size 8 --augment strong "
+            "--mixup-alpha 0.4 --cutmix-alpha 1 --metric f1_macro").split()
 ENDS = 120  # seconds: far more than any machine needs
 
 
@@ -59,11 +64,13 @@ class Case:
         self.home = home
         # Without the flag a job knows by itself that it was started again.
         self.resumes = resumes
-        self.name = f"{size} ranks{', --resume auto' if resumes else ''}"
+        self.name = f"{size} ranks{', --resume auto' if resumes else ', folder'}"
+        data = (FASHION if resumes else
+                [*PICTURES, "--data-dir", home / "data" / "classes"])
         self.command = [
             lockstep, "run", "--nproc-per-node", str(size),
             "--max-restarts", "1000", lockstep, "train",
-            "--strategy", "distributed", *FLAGS]
+            "--strategy", "distributed", *FLAGS, *data]
         self.kills = self.starter_kills = self.late = 0
         self.differences = []
         begin = time.monotonic()
@@ -138,6 +145,7 @@ def main():
     sizes = sys.argv[4] if len(sys.argv) > 4 else "2"
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as home:
+        own_data.write_all(pathlib.Path(home) / "data")
         cases = [Case(lockstep, int(size), pathlib.Path(home), resumes)
                  for size in sizes.split(",") for resumes in (True, False)]
         turn = 0
