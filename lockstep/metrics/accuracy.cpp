@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/metrics/internal/checks.h"
@@ -54,12 +56,18 @@ class AccuracyMetric final : public Metric {
         std::array<std::int64_t, 2>{-1, -1},
         "[N, classes]");
     internal::check_labels(kAccuracy, outputs, targets);
-    const std::int64_t classes = outputs.size(1);
-    const internal::Labels labels =
-        internal::read_labels(targets, classes, options_.ignore_index);
+    if (outputs.is_cpu() && outputs.scalar_type() == at::kFloat) {
+      if (std::optional<at::Tensor> sums =
+              sums_without_ties(outputs, targets)) {
+        return *std::move(sums);
+      }
+    }
     // One topk for all k: of equal outputs it may take others for another k.
+    const std::int64_t classes = outputs.size(1);
     const std::int64_t most = std::min(std::ranges::max(top_), classes);
     const at::Tensor best = std::get<1>(outputs.topk(most, /*dim=*/1));
+    const internal::Labels labels =
+        internal::read_labels(targets, classes, options_.ignore_index);
     const at::Tensor is_hit = best.eq(labels.classes.unsqueeze(1))
                                   .logical_and_(labels.is_counted.unsqueeze(1));
     std::vector<at::Tensor> parts;
@@ -90,6 +98,37 @@ class AccuracyMetric final : public Metric {
   }
 
  private:
+  // None if an output equals that of the target, or is NaN: which one comes
+  // first is up to `at::topk`.
+  [[nodiscard]] std::optional<at::Tensor> sums_without_ties(
+      const at::Tensor& outputs,
+      const at::Tensor& targets) const {
+    at::Tensor sums = at::zeros({size()}, at::kDouble);
+    auto* const hits = sums.mutable_data_ptr<double>();
+    const std::size_t most = top_.size();
+    const auto rows = outputs.accessor<float, 2>();
+    bool has_ties = false;
+    hits[most + 1] = internal::count_labels(
+        targets,
+        outputs.size(1),
+        options_.ignore_index,
+        [&](std::int64_t i, std::int64_t label) {
+          const float own = rows[i][label];
+          std::int64_t higher = 0;
+          std::int64_t lower = 0;
+          for (std::int64_t c = 0; c < rows.size(1); ++c) {
+            higher += rows[i][c] > own ? 1 : 0;
+            lower += rows[i][c] < own ? 1 : 0;
+          }
+          has_ties = has_ties || higher + lower + 1 < rows.size(1);
+          ++hits[most];
+          for (std::size_t k = 0; k < most; ++k) {
+            hits[k] += higher < top_[k] ? 1 : 0;
+          }
+        });
+    return has_ties ? std::nullopt : std::optional(std::move(sums));
+  }
+
   std::vector<std::int64_t> top_;
   LabelOptions options_;
 };

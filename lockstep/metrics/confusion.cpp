@@ -6,6 +6,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/max.h>
+#include <ATen/ops/zeros.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/metrics/internal/checks.h"
@@ -40,6 +41,30 @@ struct CountedClasses {
   }
 };
 
+at::Tensor count_on_cpu(
+    const CountedClasses& counted,
+    const at::Tensor& predicted,
+    const at::Tensor& targets) {
+  const std::int64_t classes = counted.num_classes;
+  at::Tensor sums = at::zeros({counted.size()}, at::kDouble);
+  auto* const sum = sums.mutable_data_ptr<double>();
+  const auto* const found = predicted.const_data_ptr<std::int64_t>();
+  sum[counted.size() - 1] = internal::count_labels(
+      targets,
+      classes,
+      counted.ignore_index,
+      [&](std::int64_t i, std::int64_t label) {
+        if (counted.has_matrix) {
+          ++sum[label * classes + found[i]];
+          return;
+        }
+        sum[label] += found[i] == label ? 1 : 0;
+        ++sum[classes + found[i]];
+        ++sum[2 * classes + label];
+      });
+  return sums;
+}
+
 // Sums: num_classes * num_classes (rows: targets), or hits, predicted, actual
 // by class; then the labels outside of the classes.
 at::Tensor count_classes(
@@ -48,10 +73,13 @@ at::Tensor count_classes(
     const at::Tensor& targets) {
   internal::check_labels(counted.metric, outputs, targets);
   const std::int64_t classes = counted.num_classes;
-  const internal::Labels labels =
-      internal::read_labels(targets, classes, counted.ignore_index);
   // The first of equal outputs, as argmax, in half its time on the CPU.
   const at::Tensor predicted = std::get<1>(outputs.detach().max(/*dim=*/1));
+  if (predicted.is_cpu()) {
+    return count_on_cpu(counted, predicted.contiguous(), targets);
+  }
+  const internal::Labels labels =
+      internal::read_labels(targets, classes, counted.ignore_index);
   const at::Tensor& actual = labels.classes;
   const at::Tensor& is_counted = labels.is_counted;
   if (counted.has_matrix) {
