@@ -23,11 +23,11 @@ import time
 import own_data
 from kill_test import what_is_left
 
-FLAGS = ("--threads 1 --epochs 3 --lr 0.05 --lr-step-size 1 --log-interval 1 "
+FLAGS = ("--threads 1 --lr 0.05 --lr-step-size 1 --log-interval 1 "
          "--checkpoint-interval 4 --progress off --model mlp").split()
-FASHION = ("--batch-size 36 --max-train-samples 720 "
+FASHION = ("--epochs 3 --batch-size 36 --max-train-samples 720 "
            "--max-eval-samples 144").split()
-PICTURES = ("--data folder --img-size 16 --batch-size 8 --augment strong "
+PICTURES = ("--epochs 8 --data folder --img-size 16 --batch-size 8 --augment strong "
             "--mixup-alpha 0.4 --cutmix-alpha 1 --metric f1_macro").split()
 ENDS = 120  # seconds: far more than any machine needs
 
