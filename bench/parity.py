@@ -29,10 +29,11 @@ from torchvision import transforms
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 # Flags of both: the recipe.
-DIGITS = {"epochs": 8, "batch_size": 64, "lr": 0.05, "weight_decay": 5e-4,
-          "lr_step_size": 6, "max_train_samples": 0}
-CLOTHES = {"epochs": 4, "batch_size": 128, "lr": 0.05, "weight_decay": 5e-4,
-           "lr_step_size": 3, "max_train_samples": 12000}
+DIGITS = {"epochs": 6, "batch_size": 64, "lr": 0.05, "weight_decay": 5e-4,
+          "lr_step_size": 4, "max_train_samples": 0, "max_eval_samples": 0}
+CLOTHES = {"epochs": 3, "batch_size": 128, "lr": 0.05, "weight_decay": 5e-4,
+           "lr_step_size": 2, "max_train_samples": 4000,
+           "max_eval_samples": 4000}
 
 
 def write_digits(folder):
@@ -77,9 +78,10 @@ def parts_of(name, folder, is_augmented):
 
 def train_in_python(name, folder, is_augmented, seed, recipe):
     torch.manual_seed(seed)
-    train_data, test_data = parts_of(name, folder, is_augmented)
-    if recipe["max_train_samples"]:
-        train_data = Subset(train_data, range(recipe["max_train_samples"]))
+    train_data, test_data = (
+        Subset(data, range(recipe[limit] or len(data))) for data, limit in zip(
+            parts_of(name, folder, is_augmented),
+            ("max_train_samples", "max_eval_samples")))
     model = torchvision.models.resnet18()
     if name == "fashion":
         model.conv1 = nn.Conv2d(1, 64, 7, stride=2, padding=3, bias=False)
@@ -112,13 +114,13 @@ def train_here(name, folder, is_augmented, seed, recipe):
     flags = [f"--{key.replace('_', '-')}={value}"
              for key, value in recipe.items()]
     command = [ROOT / "build/release/bin/lockstep", "train", *data, *flags,
-               "--model", "resnet18", "--seed", seed, "--progress", "off",
+               "--model", "resnet18", "--seed", seed, "--quiet",
                "--augment", "crop-flip" if is_augmented else "none",
                "--devices", "cpu", "--output", output]
     subprocess.run([str(word) for word in command], check=True,
                    stdout=subprocess.DEVNULL)
     with open(output / "results.csv", encoding="utf-8") as file:
-        return float(list(csv.DictReader(file))[-1]["test_top1"])
+        return float(list(csv.DictReader(file))[-1]["val_top1"])
 
 
 def show(name, is_augmented, python, ours):
