@@ -112,6 +112,21 @@ TEST(Documents, SayHowLongTheProgramsOfTheNotesAre) {
   }
 }
 
+TEST(Documents, SayHowLongTheScriptsOfTheWalksAre) {
+  const fs::path folder = kSource / "examples/python/own_data";
+  for (const char* page : {"docs/own_data.md", "docs/own_data.zh.md"}) {
+    const std::string text = file_text(kSource / page);
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      EXPECT_THAT(
+          text,
+          testing::HasSubstr(format(
+              "[{}](../examples/python/own_data/{})",
+              code_lines(entry.path()).size(),
+              entry.path().filename().string())));
+    }
+  }
+}
+
 TEST(Documents, TheIndexNamesEveryPage) {
   const std::string index = file_text(kSource / "docs/README.md");
   for (const fs::path& page : pages_below(kSource / "docs")) {
