@@ -3,6 +3,7 @@
 // One of the runs that kill_test.py kills: kill_run CASE FOLDER DATA. Goes on
 // from what is in FOLDER, and ends with status 0 when the run is over. DATA is
 // what own_data.py wrote.
+#include <array>
 #include <cstdio>
 #include <string_view>
 
@@ -54,56 +55,63 @@ void use_pictures(TrainConfig& config) {
   config.metric = "f1_macro";
 }
 
-constexpr Case kCases[] = {
-    {"single", [](TrainConfig& config) { config.opt = "adamw"; }},
-    {"replicas",
-     [](TrainConfig& config) {
-       config.devices = "cpu*2";
-       config.threads = 2;
-       config.augment = "crop-flip";
-     }},
-    {"sim",
-     [](TrainConfig& config) {
-       config.devices = "sim*3";
-       config.threads = 2;
-     }},
-    {"onecycle",
-     [](TrainConfig& config) { config.lr_scheduler = "onecyclelr"; }},
+constexpr std::array kCases{
+    Case{"single", [](TrainConfig& config) { config.opt = "adamw"; }},
+    Case{
+        "replicas",
+        [](TrainConfig& config) {
+          config.devices = "cpu*2";
+          config.threads = 2;
+          config.augment = "crop-flip";
+        }},
+    Case{
+        "sim",
+        [](TrainConfig& config) {
+          config.devices = "sim*3";
+          config.threads = 2;
+        }},
+    Case{
+        "onecycle",
+        [](TrainConfig& config) { config.lr_scheduler = "onecyclelr"; }},
     // There is hardly a moment at which no checkpoint is being written.
-    {"every-step",
-     [](TrainConfig& config) {
-       config.checkpoint_interval = 1;
-       config.keep = 1;
-     }},
-    {"folder", use_pictures, "classes"},
-    {"folder-replicas",
-     [](TrainConfig& config) {
-       use_pictures(config);
-       config.devices = "cpu*2";
-       config.threads = 2;
-     },
-     "classes"},
-    {"masks",
-     [](TrainConfig& config) {
-       config.data = "segmentation";
-       config.model = "unet_small";
-       config.img_size = 16;
-       config.batch_size = 9;
-       config.workers = 2;
-       config.augment = "strong";
-       config.metric = "dice";
-     },
-     "masks"},
-    {"values",
-     [](TrainConfig& config) {
-       config.data = "csv";
-       config.model = "mlp";
-       config.img_size = 16;
-       config.batch_size = 9;
-       config.augment = "standard";
-       config.metric = "r2";
-     },
-     "values"},
+    Case{
+        "every-step",
+        [](TrainConfig& config) {
+          config.checkpoint_interval = 1;
+          config.keep = 1;
+        }},
+    Case{"folder", use_pictures, "classes"},
+    Case{
+        "folder-replicas",
+        [](TrainConfig& config) {
+          use_pictures(config);
+          config.devices = "cpu*2";
+          config.threads = 2;
+        },
+        "classes"},
+    Case{
+        "masks",
+        [](TrainConfig& config) {
+          config.data = "segmentation";
+          config.model = "unet_small";
+          config.img_size = 16;
+          config.batch_size = 9;
+          config.workers = 2;
+          config.augment = "strong";
+          config.metric = "dice";
+        },
+        "masks"},
+    Case{
+        "values",
+        [](TrainConfig& config) {
+          config.data = "csv";
+          config.model = "mlp";
+          config.img_size = 16;
+          config.batch_size = 9;
+          config.augment = "standard";
+          config.metric = "r2";
+        },
+        "values"},
 };
 
 TrainConfig config_of(
