@@ -44,25 +44,6 @@ double val_share(const CommandFlags& flags) {
   return *share;
 }
 
-std::string kind_of(const CommandFlags& flags, const std::string& path) {
-  if (flags.has("--data")) {
-    return flags.text("--data");
-  }
-  real_fs().stat(path).value();
-  std::string kind = dataset_in(path);
-  if (kind.empty()) {
-    raise(
-        {.code = ErrorCode::kNotFound,
-         .op = "data.open",
-         .message = "there are no data that are recognised",
-         .hint =
-             format("say what it is: --data {}", join(dataset_names(), "|")),
-         .path = path,
-         .detail = "E_NO_DATA"});
-  }
-  return kind;
-}
-
 } // namespace
 
 int data_command(Arguments args) {
@@ -81,7 +62,8 @@ int data_command(Arguments args) {
   }
   DataReport report{.path = flags.arguments().front()};
   const SplitOptions split{.val_share = val_share(flags)};
-  report.kind = kind_of(flags, report.path);
+  report.kind =
+      flags.has("--data") ? flags.text("--data") : dataset_at(report.path);
   const DatasetParts data = open_dataset(
       report.kind,
       report.path,

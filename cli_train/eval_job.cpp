@@ -70,18 +70,8 @@ TrainConfig settings_of(
     config.data = data;
     return config;
   }
-  config.data = dataset_in(data);
+  config.data = dataset_at(data);
   config.data_dir = data;
-  if (config.data.empty()) {
-    raise(
-        {.code = ErrorCode::kNotFound,
-         .op = "eval",
-         .message = "there are no data that are recognised",
-         .hint = "expected one folder of pictures for each class, or a name: " +
-                 join(names, ", "),
-         .path = data,
-         .detail = "E_NO_DATA"});
-  }
   return config;
 }
 
@@ -203,7 +193,12 @@ EvalAnswer evaluate_run(const EvalRequest& request) {
       .data_dir = config.data_dir,
       .part = request.part,
       .trained = trained,
-      .parts = parts};
+      .parts = parts,
+      .notes = own.data_notes};
+  answer.notes.insert(
+      answer.notes.end(),
+      own.data_warnings.begin(),
+      own.data_warnings.end());
   answer.found = train::evaluate_all(
       *strategy,
       parts,

@@ -44,6 +44,8 @@ struct EvalAnswer {
   train::TrainedData trained = {};
   /// What `Evaluation::worst` counts.
   std::vector<std::shared_ptr<const Dataset>> parts = {};
+  /// What was decided by looking at the data, and which files were left out.
+  std::vector<std::string> notes = {};
   train::Evaluation found = {};
 };
 

@@ -262,7 +262,7 @@ std::string prediction_text(
 
 std::string eval_text(const EvalAnswer& answer) {
   std::string text = format(
-      "{}: {}, {}, epoch {}\n{} of {}{} ({})\n\n",
+      "{}: {}, {}, epoch {}\n{} of {}{} ({})\n",
       answer.file,
       answer.model,
       answer.task,
@@ -271,7 +271,10 @@ std::string eval_text(const EvalAnswer& answer) {
       answer.data,
       answer.data_dir.empty() ? "" : " " + answer.data_dir,
       answer.part == "all" ? "all parts" : answer.part + " part");
-  text += metrics_text(answer);
+  for (const std::string& note : answer.notes) {
+    text += note + "\n";
+  }
+  text += "\n" + metrics_text(answer);
   for (const MetricTable& table : answer.found.tables) {
     text +=
         "\n" + (table.name == kConfusionTable ? confusion_text(table)
@@ -315,6 +318,7 @@ Json eval_json(const EvalAnswer& answer) {
       .set("part", answer.part)
       .set("samples", found.samples)
       .set("loss", found.score.loss)
+      .set("notes", Json::array(answer.notes))
       .set("metrics", std::move(metrics))
       .set("tables", std::move(tables))
       .set("worst", std::move(worst));

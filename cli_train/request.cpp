@@ -69,25 +69,6 @@ void settle_devices(const train::TrainConfig& given, Request& request) {
   }
 }
 
-// What a folder or file is read as.
-// Errors: throws kNotFound (E_NO_DATA) if it looks like nothing that is known.
-std::string looks_of(const std::string& path) {
-  std::string found = dataset_in(path);
-  if (found.empty()) {
-    raise(
-        {.code = ErrorCode::kNotFound,
-         .op = "train.flags",
-         .message = "there are no data that are recognised",
-         .hint = "expected one folder of pictures for each class, images/ and "
-                 "masks/, a .csv, .npz, .safetensors or .pt file, CIFAR's or "
-                 "IDX files; or say what it is: --data " +
-                 join(dataset_names(), "|") + " --data-dir DIR",
-         .path = path,
-         .detail = "E_NO_DATA"});
-  }
-  return found;
-}
-
 // A folder or file where a data set is named, or where none is: by its looks.
 void settle_data(Request& request) {
   train::TrainConfig& config = request.config;
@@ -97,16 +78,19 @@ void settle_data(Request& request) {
   if (!is_named) {
     // What is not there is for whoever opens it to say.
     if (!config.data_dir.empty() && real_fs().stat(config.data_dir)) {
-      config.data = looks_of(config.data_dir);
+      config.data = dataset_at(config.data_dir);
       request.sources.set(data, "the looks of the data");
     }
     return;
   }
-  if (std::ranges::find(names, config.data) != names.end() ||
-      !real_fs().stat(config.data)) {
+  if (std::ranges::find(names, config.data) != names.end()) {
     return;
   }
-  std::string found = looks_of(config.data);
+  // A name with a slip of the pen is for `open_dataset` to say.
+  if (!real_fs().stat(config.data) && !nearest(config.data, names).empty()) {
+    return;
+  }
+  std::string found = dataset_at(config.data);
   config.data_dir = std::exchange(config.data, std::move(found));
   request.sources.set(*train::find_flag("--data-dir"), "--data");
 }

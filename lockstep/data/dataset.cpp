@@ -14,7 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/buffer_pool.h"
-#include "lockstep/data/internal/check_classes.h"
+#include "lockstep/data/internal/check_samples.h"
 #include "lockstep/data/loader_options.h"
 
 namespace lockstep {
@@ -126,7 +126,8 @@ Batch Reader::to_tensors(RawBatch raw) const {
   sizes.insert(sizes.end(), shape_.begin(), shape_.end());
   Batch batch;
   batch.images = tensor_on(std::move(raw.images), sizes, at::kFloat);
-  if (format_.kind != TargetKind::kNone) {
+  if (format_.kind == TargetKind::kClasses ||
+      format_.kind == TargetKind::kValues) {
     sizes.assign({raw.size});
     sizes.insert(sizes.end(), format_.shape.begin(), format_.shape.end());
     batch.targets = tensor_on(std::move(raw.targets), sizes, type_of(format_));
@@ -137,7 +138,9 @@ Batch Reader::to_tensors(RawBatch raw) const {
 } // namespace
 
 std::int64_t TargetFormat::numel() const {
-  return kind == TargetKind::kNone ? 0 : c10::multiply_integers(shape);
+  return kind == TargetKind::kClasses || kind == TargetKind::kValues
+             ? c10::multiply_integers(shape)
+             : 0;
 }
 
 TargetFormat Dataset::target_format() const {

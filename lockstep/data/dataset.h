@@ -29,8 +29,10 @@ struct Batch {
   at::Tensor images = {};
   /// Shape: [N, ...], as `Dataset::target_format` says: [N] int64 for one
   /// class each, [N, H, W] int64 for masks, [N, K] float32 for values.
-  /// Undefined for a dataset without targets.
+  /// Undefined for a dataset without targets, and where they are no tensor.
   at::Tensor targets = {};
+  /// Targets of any other type: boxes and labels, tensors by name.
+  AnyStructure structure = {};
 
   /// Units: samples.
   [[nodiscard]] std::int64_t size() const {
@@ -40,7 +42,8 @@ struct Batch {
 
 /// A module may take a whole batch: each replica gets its part.
 template <>
-struct Structure<Batch> : Fields<&Batch::images, &Batch::targets> {};
+struct Structure<Batch>
+    : Fields<&Batch::images, &Batch::targets, &Batch::structure> {};
 
 /// What the targets of samples are.
 enum class TargetKind {
@@ -48,7 +51,10 @@ enum class TargetKind {
   /// Numbers of classes, int64. Not counted: -100, and 255 in masks.
   kClasses,
   /// float32.
-  kValues
+  kValues,
+  /// Of a type of the program's own (`Batch::structure`), which only a loader
+  /// gives; `read` does not.
+  kStructure
 };
 
 /// The target of one sample.
@@ -57,7 +63,7 @@ struct TargetFormat {
   /// Without the batch dimension: {} for one number, {H, W} for a mask.
   std::vector<std::int64_t> shape = {};
 
-  /// Numbers of one target; 0 without targets.
+  /// Numbers of one target; 0 without targets, and of a structure.
   [[nodiscard]] std::int64_t numel() const;
   friend bool operator==(const TargetFormat&, const TargetFormat&) = default;
 };
@@ -114,6 +120,13 @@ class Dataset : public BatchSource<Batch> {
   /// For messages: the file a sample is from; by itself "sample 7".
   [[nodiscard]] virtual std::string sample_name(std::int64_t index) const;
 
+  /// Tells these samples from others in a checkpoint: a hash of their order,
+  /// their targets and their files (name and size) or bytes, but not of what
+  /// becomes of them when they are read. 0: not known.
+  [[nodiscard]] virtual std::uint64_t digest() const {
+    return 0;
+  }
+
   /// Writes the samples `indices`, one after the other, to `images`, and their
   /// targets to `targets` (not touched without targets). Random transforms use
   /// only their seed, `epoch` and the index of the sample.
@@ -153,6 +166,8 @@ class RandomDataset : public Dataset {
       std::int64_t epoch,
       std::span<float> images,
       TargetRows targets) const override;
+
+  [[nodiscard]] std::uint64_t digest() const override;
 
   /// Shape: [length, size] float32.
   [[nodiscard]] const at::Tensor& data() const {

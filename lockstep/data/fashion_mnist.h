@@ -43,6 +43,7 @@ class ImageDataset : public Dataset {
   [[nodiscard]] std::vector<std::int64_t> sample_shape() const override;
   [[nodiscard]] std::int64_t num_classes() const override;
   [[nodiscard]] PixelFormat pixel_format() const override;
+  [[nodiscard]] std::uint64_t digest() const override;
   /// Errors: throws kInvalidArgument for an index outside the dataset.
   void read(
       std::span<const std::int64_t> indices,

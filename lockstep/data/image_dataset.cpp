@@ -5,6 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/fashion_mnist.h"
+#include "lockstep/data/internal/byte_hash.h"
 #include "lockstep/data/internal/check_index.h"
 
 namespace lockstep {
@@ -65,6 +66,17 @@ PixelFormat ImageDataset::pixel_format() const {
       .shape = sample_shape(),
       .mean = transform_.options().mean,
       .std = transform_.options().std};
+}
+
+std::uint64_t ImageDataset::digest() const {
+  const SharedBytes& pixels = images_.pixels;
+  const SharedBytes& labels = images_.labels;
+  return internal::hash_of(
+      labels.data.get(),
+      static_cast<std::size_t>(labels.size),
+      internal::hash_of(
+          pixels.data.get(),
+          static_cast<std::size_t>(pixels.size)));
 }
 
 void ImageDataset::read_targets(

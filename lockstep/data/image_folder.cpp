@@ -14,7 +14,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/internal/byte_hash.h"
 #include "lockstep/data/internal/check_index.h"
+#include "lockstep/data/internal/file_digest.h"
 #include "lockstep/data/internal/image_options.h"
 #include "lockstep/data/internal/image_resize.h"
 #include "lockstep/data/internal/pixel_cache.h"
@@ -221,6 +223,23 @@ PixelFormat ImageFolder::pixel_format() const {
 std::string ImageFolder::sample_name(std::int64_t index) const {
   internal::check_index(index, size());
   return samples_[static_cast<std::size_t>(index)].path;
+}
+
+std::uint64_t ImageFolder::digest() const {
+  std::vector<std::int64_t> labels;
+  labels.reserve(samples_.size());
+  for (const ImageSample& sample : samples_) {
+    labels.push_back(sample.label);
+  }
+  return internal::hash_of(
+      labels.data(),
+      labels.size() * sizeof(labels[0]),
+      internal::digest_of_files(
+          size(),
+          [this](std::int64_t i, const auto& visit) {
+            visit(samples_[static_cast<std::size_t>(i)].path);
+          },
+          files_of(options_)));
 }
 
 void ImageFolder::read_targets(

@@ -105,6 +105,7 @@ class ImageFolder : public Dataset {
     return classes_;
   }
   [[nodiscard]] std::string sample_name(std::int64_t index) const override;
+  [[nodiscard]] std::uint64_t digest() const override;
   [[nodiscard]] const std::vector<ImageSample>& samples() const {
     return samples_;
   }

@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/image_folder.h"
+#include "lockstep/data/internal/formats.h"
 #include "lockstep/data/internal/split.h"
 
 namespace lockstep {
@@ -15,13 +16,8 @@ namespace {
 using Folders =
     std::pair<std::shared_ptr<ImageFolder>, std::shared_ptr<ImageFolder>>;
 
-constexpr std::array<std::string_view, 2> kTrainNames{"train", "training"};
-constexpr std::array<std::string_view, 5> kValNames{
-    "val",
-    "valid",
-    "validation",
-    "dev",
-    "test"};
+using internal::kTrainNames;
+using internal::kValNames;
 
 [[noreturn]] void
 bad_split(std::string message, std::string hint, std::string path) {
@@ -42,14 +38,17 @@ ImageFolderOptions for_validation(ImageFolderOptions options) {
   return options;
 }
 
-// True if a folder in `directory` has an image in it.
-bool holds_classes(FileSystem& fs, const std::string& directory) {
+// True if a folder in `directory` has an image in it, or in a folder of its own
+// as many levels below.
+bool holds_classes(FileSystem& fs, const std::string& directory, int levels) {
   const auto has_image = [&](const std::string& name) {
-    if (name.starts_with(".")) {
+    if (name.starts_with(".") || has_image_ending(name)) {
       return false;
     }
-    const auto files = fs.list(format("{}/{}", directory, name));
-    return files && std::ranges::any_of(*files, has_image_ending);
+    const std::string folder = format("{}/{}", directory, name);
+    const auto files = fs.list(folder);
+    return files && (std::ranges::any_of(*files, has_image_ending) ||
+                     (levels > 0 && holds_classes(fs, folder, levels - 1)));
   };
   const auto names = fs.list(directory);
   return names && std::ranges::any_of(*names, has_image);
@@ -61,6 +60,7 @@ std::string part_folder(
     FileSystem& fs,
     const std::string& directory,
     std::span<const std::string_view> names) {
+  constexpr int kLevels = 3; // classes may have parts
   const auto there = fs.list(directory);
   if (!there) {
     return "";
@@ -68,7 +68,7 @@ std::string part_folder(
   for (const std::string_view wanted : names) {
     for (const std::string& name : *there) {
       std::string path = format("{}/{}", directory, name);
-      if (lower_case(name) == wanted && holds_classes(fs, path)) {
+      if (lower_case(name) == wanted && holds_classes(fs, path, kLevels)) {
         return path;
       }
     }
@@ -141,8 +141,13 @@ Folders split_folder(
 } // namespace
 
 bool holds_image_classes(const std::string& directory, FileSystem& fs) {
-  return holds_classes(fs, directory) ||
+  return holds_classes(fs, directory, /*levels=*/0) ||
          !part_folder(fs, directory, kTrainNames).empty();
+}
+
+bool internal::has_class_parts(const std::string& directory, FileSystem& fs) {
+  return !part_folder(fs, directory, kTrainNames).empty() &&
+         !part_folder(fs, directory, kValNames).empty();
 }
 
 Folders image_folders(

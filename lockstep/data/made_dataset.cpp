@@ -5,6 +5,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/data/internal/byte_hash.h"
 #include "lockstep/data/internal/check_index.h"
 
 namespace lockstep::internal {
@@ -40,6 +41,14 @@ class PartDataset : public Dataset {
   [[nodiscard]] std::string sample_name(std::int64_t index) const override {
     return whole_->sample_name(places(std::span(&index, 1), indices_).front());
   }
+  [[nodiscard]] std::uint64_t digest() const override {
+    const std::uint64_t whole = whole_->digest();
+    return whole == 0 ? 0
+                      : hash_of(
+                            indices_.data(),
+                            indices_.size() * sizeof(std::int64_t),
+                            whole);
+  }
   void read(
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
@@ -50,6 +59,13 @@ class PartDataset : public Dataset {
   void read_targets(std::span<const std::int64_t> indices, TargetRows targets)
       const override {
     whole_->read_targets(places(indices, indices_), targets);
+  }
+
+  // As the whole reads them: with targets of any type.
+  [[nodiscard]] ReadBatch reader(const LoaderOptions& options) const override {
+    return part_reader(
+        whole_->reader(options),
+        std::make_shared<const std::vector<std::int64_t>>(indices_));
   }
 
   static std::vector<std::int64_t> places(

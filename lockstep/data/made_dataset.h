@@ -157,6 +157,25 @@ inline Batch to_batch(std::tuple<at::Tensor, at::Tensor> batch) {
   return to_batch(
       Batch{.images = std::move(images), .targets = std::move(targets)});
 }
+/// Targets of any other type; several become a tuple.
+template <class First, class... More>
+  requires(
+      (kHasTensors<First> || ... || kHasTensors<More>) &&
+      !(sizeof...(More) == 0 && std::same_as<First, at::Tensor>))
+Batch to_batch(std::tuple<at::Tensor, First, More...> batch) {
+  return std::apply(
+      [](at::Tensor& images, First& first, More&... more) {
+        Batch made{.images = std::move(images)};
+        if constexpr (sizeof...(More) == 0) {
+          made.structure = AnyStructure(std::move(first));
+        } else {
+          made.structure =
+              AnyStructure(std::tuple{std::move(first), std::move(more)...});
+        }
+        return to_batch(std::move(made));
+      },
+      batch);
+}
 
 /// What `as_dataset` has forgotten of a source.
 struct AnySource {
@@ -183,9 +202,11 @@ std::shared_ptr<Dataset> dataset_of(
 
 } // namespace internal
 
-/// The samples of `source` for a `Trainer`: images, or pairs of an image and
-/// its target, tensors or numbers. Whole numbers are classes, others values;
-/// the format is that of sample 0, which is read here.
+/// The samples of `source` for a `Trainer`: images, or tuples of an image and
+/// its target. Targets that are tensors or numbers are classes if they are
+/// whole, else values; the format is that of sample 0, which is read here.
+/// Targets of any other type with tensors in it are the business of the
+/// program's `Task`; several become a tuple.
 ///   auto data = as_dataset(make_dataset(inputs, targets));
 /// Ownership: shares `source`. Errors: throws kInvalidArgument for a source
 /// without samples, and for names of another number than the classes; what

@@ -6,6 +6,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/internal/byte_hash.h"
 #include "lockstep/data/internal/check_index.h"
 
 namespace lockstep {
@@ -39,6 +40,10 @@ std::vector<std::int64_t> RandomDataset::sample_shape() const {
 
 std::int64_t RandomDataset::num_classes() const {
   return 0;
+}
+
+std::uint64_t RandomDataset::digest() const {
+  return internal::hash_of(data_.const_data_ptr(), data_.nbytes());
 }
 
 void RandomDataset::read(

@@ -25,6 +25,41 @@ DatasetParts open_mnist(
       .test = kOpen(directory, {.train = false})};
 }
 
+// Classes of which nothing is left, and how a folder without parts was split.
+std::vector<std::string> folder_notes(
+    const std::string& directory,
+    const ImageFolder& train,
+    const ImageFolder& test) {
+  std::vector<std::string> notes;
+  for (const ImageFolder* part : {&train, &test}) {
+    std::vector<bool> has(static_cast<std::size_t>(part->num_classes()));
+    for (const ImageSample& sample : part->samples()) {
+      has[static_cast<std::size_t>(sample.label)] = true;
+    }
+    std::vector<std::string> empty;
+    for (std::size_t i = 0; i < has.size(); ++i) {
+      if (!has[i]) {
+        empty.push_back(part->class_names()[i]);
+      }
+    }
+    if (!empty.empty()) {
+      notes.push_back(format(
+          "no image for {} is left of {}: {}",
+          part == &train ? "training" : "validation",
+          empty.size() == 1 ? "a class" : "some classes",
+          some_names(empty)));
+    }
+  }
+  if (!internal::has_class_parts(directory, real_fs())) {
+    notes.push_back(format(
+        "no part for validation: {} of {} images are taken for it, by a hash "
+        "of their paths",
+        test.size(),
+        train.size() + test.size()));
+  }
+  return notes;
+}
+
 DatasetParts open_folder(
     const std::string& directory,
     const DatasetOptions& options) {
@@ -37,6 +72,7 @@ DatasetParts open_folder(
   DatasetParts parts{
       .train = mixed(train),
       .test = mixed(test),
+      .notes = folder_notes(directory, *train, *test),
       .bad_files = train->bad_images(),
       .has_files = true};
   // Of a folder that was split, both have those of the whole.
@@ -141,6 +177,28 @@ std::string dataset_in(const std::string& directory, FileSystem& fs) {
          : internal::holds_arrays(directory, fs)     ? "arrays"
          : internal::holds_csv(directory, fs)        ? "csv"
                                                      : "";
+}
+
+std::string dataset_at(const std::string& path) {
+  std::string found = dataset_in(path);
+  if (!found.empty()) {
+    return found;
+  }
+  const std::string names = join(dataset_names(), ", ");
+  const bool is_there = real_fs().stat(path).has_value();
+  raise(
+      {.code = ErrorCode::kNotFound,
+       .op = "data.open",
+       .message = is_there ? "there are no data that are recognised"
+                           : "no file, no folder and no data set is called so",
+       .hint = is_there ? "expected one folder of pictures for each class, "
+                          "images/ and masks/, a .csv, .npz, .safetensors or "
+                          ".pt file, CIFAR's or IDX files; --data NAME says "
+                          "what it is: " +
+                              names
+                        : "data sets are " + names,
+       .path = path,
+       .detail = "E_NO_DATA"});
 }
 
 } // namespace lockstep

@@ -83,4 +83,8 @@ std::string dataset_in(
     const std::string& directory,
     FileSystem& fs = real_fs());
 
+/// The same of a path that must hold one. Errors: throws kNotFound (E_NO_DATA)
+/// for a path that is not there, and for one that looks like no data set.
+std::string dataset_at(const std::string& path);
+
 } // namespace lockstep

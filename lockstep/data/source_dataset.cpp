@@ -3,8 +3,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/internal/check_classes.h"
 #include "lockstep/data/internal/check_index.h"
+#include "lockstep/data/internal/check_samples.h"
 #include "lockstep/data/loader_options.h"
 #include "lockstep/data/made_dataset.h"
 
@@ -20,9 +20,12 @@ namespace {
        .detail = "E_DATA_OPTION"});
 }
 
-TargetFormat format_of(const at::Tensor& targets) {
+TargetFormat format_of(const Batch& batch) {
+  const at::Tensor& targets = batch.targets;
   if (!targets.defined()) {
-    return {};
+    return {
+        .kind = batch.structure.is_empty() ? TargetKind::kNone
+                                           : TargetKind::kStructure};
   }
   return {
       .kind = targets.is_floating_point() ? TargetKind::kValues
@@ -30,11 +33,17 @@ TargetFormat format_of(const at::Tensor& targets) {
       .shape = targets.sizes().slice(1).vec()};
 }
 
+// `tensor` is contiguous.
+template <class T>
+std::span<const T> span_of(const at::Tensor& tensor) {
+  return {tensor.const_data_ptr<T>(), static_cast<std::size_t>(tensor.numel())};
+}
+
 template <class T>
 void copy_rows(const at::Tensor& from, std::span<T> to) {
   const at::Tensor rows = from.contiguous();
   LOCKSTEP_CHECK(static_cast<std::size_t>(rows.numel()) == to.size());
-  std::copy_n(rows.const_data_ptr<T>(), to.size(), to.data());
+  std::ranges::copy(span_of<T>(rows), to.begin());
 }
 
 // Batches of any source.
@@ -48,7 +57,7 @@ class SourceDataset final : public Dataset {
     const std::int64_t first = 0;
     const Batch sample = batch_of({&first, 1}, /*epoch=*/0);
     shape_ = sample.images.sizes().slice(1).vec();
-    target_ = format_of(sample.targets);
+    target_ = format_of(sample);
     const auto names = std::ssize(options_.class_names);
     if (names != 0 && names != options_.num_classes) {
       refuse(format(
@@ -119,10 +128,10 @@ class SourceDataset final : public Dataset {
     return batch.value_or(Batch());
   }
 
-  // That all samples are as the first one.
+  // That all samples are as the first one, and their classes are some.
   void check(const Batch& batch, std::span<const std::int64_t> samples) const {
     if (batch.images.sizes().slice(1) != at::IntArrayRef(shape_) ||
-        format_of(batch.targets) != target_) {
+        format_of(batch) != target_) {
       refuse(format(
           "the samples from number {} on are not as sample 0; expected images "
           "{} and targets {}, got {} and {}",
@@ -135,11 +144,7 @@ class SourceDataset final : public Dataset {
     }
     if (target_.kind == TargetKind::kClasses) {
       const at::Tensor classes = batch.targets.cpu().contiguous();
-      check_classes(
-          *this,
-          samples,
-          {classes.const_data_ptr<std::int64_t>(),
-           static_cast<std::size_t>(classes.numel())});
+      check_classes(*this, samples, span_of<std::int64_t>(classes));
     }
   }
 

@@ -9,9 +9,11 @@
 //       : lockstep::Fields<&ImageBatch::images, &ImageBatch::labels> {};
 #pragma once
 
+#include <any>
 #include <chrono>
 #include <complex>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -221,6 +223,68 @@ struct Fields {
     const std::vector<std::string> parts{
         structure::describe(value.*Members)...};
     return "struct(" + join(parts, ", ") + ")";
+  }
+};
+
+/// A value whose type is forgotten, and its tensors: what passes through code
+/// that does not know it. Ownership: owns a copy; tensors are shared.
+class AnyStructure {
+ public:
+  using Visit = std::function<void(at::Tensor&)>;
+
+  /// No value.
+  AnyStructure() = default;
+  template <class T>
+  explicit AnyStructure(T value)
+      : value_(std::move(value)),
+        visit_([](std::any& any, const Visit& visit) {
+          structure::visit_tensors(*std::any_cast<T>(&any), visit);
+        }),
+        describe_([](const std::any& any) {
+          return structure::describe(*std::any_cast<T>(&any));
+        }) {}
+
+  [[nodiscard]] bool is_empty() const {
+    return !value_.has_value();
+  }
+  /// Null for a value of another type.
+  template <class T>
+  [[nodiscard]] const T* as() const {
+    return std::any_cast<T>(&value_);
+  }
+  /// Calls `visit` with each tensor.
+  void visit(const Visit& visit) {
+    if (!is_empty()) {
+      visit_(value_, visit);
+    }
+  }
+  /// "(tensor, [tensor])".
+  [[nodiscard]] std::string describe() const {
+    return is_empty() ? "nothing" : describe_(value_);
+  }
+
+ private:
+  std::any value_ = {};
+  void (*visit_)(std::any& value, const Visit& visit) = nullptr;
+  std::string (*describe_)(const std::any& value) = nullptr;
+};
+
+/// Of a constant one, a copy is visited: its tensors are the same.
+template <>
+struct Structure<AnyStructure> {
+  static constexpr bool kHasTensors = true;
+  static constexpr bool kIsJoinable = false;
+  template <class F>
+  static void visit(AnyStructure& value, const F& f) {
+    value.visit([&f](at::Tensor& tensor) { f(tensor); });
+  }
+  template <class F>
+  static void visit(const AnyStructure& value, const F& f) {
+    AnyStructure copy = value;
+    copy.visit([&f](at::Tensor& tensor) { f(std::as_const(tensor)); });
+  }
+  static std::string describe(const AnyStructure& value) {
+    return value.describe();
   }
 };
 

@@ -231,9 +231,7 @@ TEST_F(EvalCommand, EveryMistakeIsNamed) {
       {{}, 2, "no run or checkpoint is named"},
       {{made_.run(), "more"}, 2, "'more' is left over"},
       {{dir_ / "none"}, 4, "no such run folder or checkpoint"},
-      {{made_.run(), "--data", dir_ / "none"},
-       4,
-       "no data that are recognised"},
+      {{made_.run(), "--data", dir_ / "none"}, 4, "no data set is called so"},
       {{made_.run(), "--part=half"}, 2, "expected test, train, all"},
       {{made_.run(), "--data=fashion-mnist"}, 1, "(E_OTHER_DATA)"},
   };

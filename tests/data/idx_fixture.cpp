@@ -5,6 +5,7 @@
 #include <fstream>
 #include <memory>
 
+#include <gtest/gtest.h>
 #include <libdeflate.h>
 
 #include "lockstep/base/strings.h"
@@ -73,6 +74,12 @@ std::optional<Error> error_if_any(const std::function<void()>& action) {
     return exception.error();
   }
   return std::nullopt;
+}
+
+Error error_of(const std::function<void()>& action) {
+  const auto error = error_if_any(action);
+  EXPECT_TRUE(error);
+  return error.value_or(Error{});
 }
 
 std::string message_of(const std::function<void()>& action) {

@@ -38,6 +38,9 @@ std::string flip(std::string bytes, std::size_t offset, char mask = '\x01');
 /// The error that `action` throws, or nothing.
 std::optional<Error> error_if_any(const std::function<void()>& action);
 
+/// The error that `action` throws; the test fails if it throws none.
+Error error_of(const std::function<void()>& action);
+
 /// Its message, or "no error".
 std::string message_of(const std::function<void()>& action);
 

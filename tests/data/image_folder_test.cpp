@@ -31,12 +31,6 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Error error_of(const std::function<void()>& action) {
-  const auto error = test::error_if_any(action);
-  EXPECT_TRUE(error);
-  return error.value_or(Error{});
-}
-
 // The folder of data_folder.py, made once.
 class ImageFolders : public testing::Test {
  protected:
@@ -210,7 +204,7 @@ TEST_F(ImageFolders, OfTheirOwnAreTakenAsParts) {
     EXPECT_EQ(parts.second->size(), 5);
     fs::remove_all(val + "/Dog");
     const Error error =
-        error_of([&] { image_folders(scratch.path(), options); });
+        test::error_of([&] { image_folders(scratch.path(), options); });
     EXPECT_EQ(error.detail, "E_CLASSES");
     EXPECT_THAT(error.message, HasSubstr("Dog, cat, \u732b and cat, \u732b"));
   }
@@ -237,7 +231,7 @@ TEST_F(ImageFolders, SayWhichFileIsDamaged) {
   const auto data = image_folder(folder, {.size = kSize});
   std::vector<float> images(3 * kSize * kSize);
   std::vector<std::int64_t> targets(1);
-  const Error error = error_of(
+  const Error error = test::error_of(
       [&] { data->read(std::vector<std::int64_t>{2}, 0, images, targets); });
   EXPECT_EQ(error.detail, "E_IMAGE");
   EXPECT_EQ(error.path, folder + "/cat/b.png");
@@ -277,7 +271,7 @@ TEST_F(ImageFolders, TellWhichImagesAreLeftOut) {
 TEST_F(ImageFolders, ThatAreNoDataAreRefused) {
   const test::ScratchDir scratch;
   const auto open = [&](const ImageFolderOptions& options = {}) {
-    return error_of([&] { image_folder(scratch.path(), options); });
+    return test::error_of([&] { image_folder(scratch.path(), options); });
   };
   EXPECT_THAT(open().message, HasSubstr("no classes"));
   fs::create_directory(scratch.path() + "/cat");
@@ -285,7 +279,7 @@ TEST_F(ImageFolders, ThatAreNoDataAreRefused) {
   EXPECT_EQ(empty.detail, "E_NO_DATA");
   EXPECT_EQ(empty.path, scratch.path() + "/cat");
   EXPECT_EQ(
-      error_of([] { image_folder("/nowhere/at/all"); }).code,
+      test::error_of([] { image_folder("/nowhere/at/all"); }).code,
       ErrorCode::kNotFound);
   fs::copy(animals() + "/Dog/1.png", scratch.path() + "/cat/1.png");
   EXPECT_THAT(open({.size = 0}).message, HasSubstr("size of images"));
@@ -293,10 +287,10 @@ TEST_F(ImageFolders, ThatAreNoDataAreRefused) {
       open({.transform = {.mean = {0.5F}}}).message,
       HasSubstr("one mean"));
   EXPECT_THAT(
-      error_of([&] { image_folders(scratch.path()); }).message,
+      test::error_of([&] { image_folders(scratch.path()); }).message,
       HasSubstr("one image cannot be split"));
   EXPECT_THAT(
-      error_of([&] {
+      test::error_of([&] {
         image_folders(scratch.path(), {}, {.val_share = 1});
       }).message,
       HasSubstr("between 0 and 1"));

@@ -7,7 +7,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/internal/byte_hash.h"
 #include "lockstep/data/internal/check_index.h"
+#include "lockstep/data/internal/check_samples.h"
 #include "lockstep/data/internal/labels.h"
 #include "lockstep/data/internal/turn_mask.h"
 
@@ -161,6 +163,27 @@ ArrayElements elements_of(const at::Tensor& tensor) {
   return elements;
 }
 
+std::uint64_t digest_of(const ArrayElements& elements, std::uint64_t hash) {
+  constexpr std::int64_t kBytes = std::int64_t{64} << 20U;
+  constexpr std::int64_t kRuns = 256; // neighbours share pages of a file
+  const std::int64_t each = std::max<std::int64_t>(
+      1,
+      elements.numel() *
+          static_cast<std::int64_t>(c10::elementSize(elements.type)));
+  const std::int64_t count = elements.size();
+  const bool is_whole = count * each <= kBytes;
+  const std::int64_t runs = is_whole ? 1 : std::min(kRuns, count);
+  const std::int64_t length =
+      is_whole ? count : std::max<std::int64_t>(1, kBytes / each / runs);
+  for (std::int64_t run = 0; run < runs; ++run) {
+    const std::int64_t first = run * count / runs;
+    for (std::int64_t i = first; i < std::min(first + length, count); ++i) {
+      hash = hash_of(elements.row(i), static_cast<std::size_t>(each), hash);
+    }
+  }
+  return hash;
+}
+
 void read_integers(
     const ArrayElements& elements,
     std::int64_t index,
@@ -209,6 +232,15 @@ PixelFormat ArrayDataset::pixel_format() const {
 
 std::string ArrayDataset::sample_name(std::int64_t index) const {
   return format("{}, sample {}", samples_.file, index);
+}
+
+std::uint64_t ArrayDataset::digest() const {
+  const std::vector<std::int64_t>& classes = samples_.classes;
+  const std::uint64_t of_inputs =
+      digest_of(samples_.inputs, hash_of(nullptr, 0));
+  return digest_of(
+      samples_.targets,
+      hash_of(classes.data(), classes.size() * sizeof(classes[0]), of_inputs));
 }
 
 void ArrayDataset::read_target(
@@ -275,6 +307,10 @@ void ArrayDataset::read(
     }
     out += numel;
   }
+  if (!transform_) {
+    check_finite(*this, indices, images, "input");
+  }
+  check_finite(*this, indices, targets.values, "target");
   if (transform_ && samples_.target.shape.size() == 2) {
     turn_masks(transform_->options(), indices, epoch, samples_.target, targets);
   }

@@ -48,6 +48,9 @@ struct ArrayElements {
 /// Rows of `tensor`, which is made contiguous first. Ownership: shares it.
 ArrayElements elements_of(const at::Tensor& tensor);
 
+/// A hash of the elements; of more than 64 MiB, of runs of rows, evenly spread.
+std::uint64_t digest_of(const ArrayElements& elements, std::uint64_t hash);
+
 /// The elements of a sample as whole numbers.
 /// Units: `to` has `elements.numel()` numbers.
 void read_integers(
@@ -88,8 +91,10 @@ class ArrayDataset : public Dataset {
   [[nodiscard]] std::vector<std::string> class_names() const override;
   [[nodiscard]] PixelFormat pixel_format() const override;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override;
-  /// Errors: throws kInvalidArgument for an index outside, kMismatch
-  /// (E_LABEL) for a mask with a number that is no class.
+  [[nodiscard]] std::uint64_t digest() const override;
+  /// Errors: throws kInvalidArgument for an index outside and (E_NOT_FINITE)
+  /// for an input or a value that is NaN or infinite, kMismatch (E_LABEL) for a
+  /// mask with a number that is no class.
   void read(
       std::span<const std::int64_t> indices,
       std::int64_t epoch,

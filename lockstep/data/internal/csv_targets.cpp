@@ -45,6 +45,53 @@ Cells cells_of(const std::vector<CsvFile>& tables, const std::string& column) {
   return kind;
 }
 
+// "1.5", and "1,5" as tables of some countries have it.
+bool is_like_number(std::string cell) {
+  const auto comma = cell.find(',');
+  if (comma != std::string::npos) {
+    cell[comma] = '.';
+  }
+  return parse_number<double>(cell).has_value();
+}
+
+// A column of numbers with a slip of the pen is no column of names.
+// Errors: throws kCorrupt (E_CSV) for texts most of which are like numbers.
+void refuse_numbers_as_names(
+    const std::vector<CsvFile>& tables,
+    const std::string& column) {
+  std::int64_t numbers = 0;
+  std::int64_t rows = 0;
+  for (const CsvFile& csv : tables) {
+    const std::size_t at = column_at(csv, column);
+    for (std::int64_t row = 0; row < csv.rows(); ++row) {
+      numbers += is_like_number(csv.cell(row, at)) ? 1 : 0;
+    }
+    rows += csv.rows();
+  }
+  if (2 * numbers <= rows) {
+    return;
+  }
+  for (const CsvFile& csv : tables) {
+    const std::size_t at = column_at(csv, column);
+    for (std::int64_t row = 0; row < csv.rows(); ++row) {
+      const std::string& cell = csv.cell(row, at);
+      if (cells_of(cell) == Cells::kTexts) {
+        bad_csv(
+            csv.path,
+            csv.lines[static_cast<std::size_t>(row)],
+            format(
+                "'{}' is '{}', and {} of {} rows have numbers there",
+                escape(column),
+                escape(cell),
+                numbers,
+                rows),
+            "write a number, with a point and not a comma; if all are names of "
+            "classes: --task classification");
+      }
+    }
+  }
+}
+
 // Texts as classes: of all tables, sorted.
 void read_texts(const std::vector<CsvFile>& tables, CsvTargets& targets) {
   std::set<std::string> names;
@@ -172,6 +219,9 @@ CsvTargets read_csv_targets(
          .detail = "E_DATA_OPTION"});
   }
   const bool is_rule = options.targets == TargetKind::kNone;
+  if (is_rule && is_alone && kind == Cells::kTexts) {
+    refuse_numbers_as_names(tables, first);
+  }
   targets.are_classes = options.targets == TargetKind::kClasses ||
                         (is_rule && is_alone && kind != Cells::kNumbers);
   if (!targets.are_classes) {

@@ -35,8 +35,9 @@ struct CsvTargets {
 /// texts classes, sorted by name. Several columns: values.
 /// `options.targets` decides otherwise.
 /// Errors: throws kInvalidArgument (E_DATA_OPTION) for a column that is not
-/// there, kCorrupt (E_CSV) for a cell that is empty or no number, kMismatch
-/// (E_LABEL) for wrong labels.
+/// there, kCorrupt (E_CSV) for a cell that is empty or no number, and for a
+/// text in a column where most rows have numbers; kMismatch (E_LABEL) for wrong
+/// labels.
 CsvTargets read_csv_targets(
     const std::vector<CsvFile>& tables,
     std::vector<std::string> columns,

@@ -7,7 +7,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/image_file.h"
+#include "lockstep/data/internal/byte_hash.h"
 #include "lockstep/data/internal/check_index.h"
+#include "lockstep/data/internal/file_digest.h"
 #include "lockstep/data/internal/image_decoders.h"
 #include "lockstep/data/internal/image_options.h"
 #include "lockstep/data/internal/image_resize.h"
@@ -101,13 +103,7 @@ FileDataset::FileDataset(FileSamples samples, ImageFolderOptions options)
       {.count = size(),
        .bytes_each = transform_.shape().numel() + mask,
        .paths =
-           [this](std::int64_t i, const auto& visit) {
-             const auto at = static_cast<std::size_t>(i);
-             visit(samples_.images[at]);
-             if (has_masks()) {
-               visit(samples_.masks[at]);
-             }
-           },
+           [this](std::int64_t i, const auto& visit) { visit_paths(i, visit); },
        .recipe = recipe_of(options_) + (has_masks() ? " and mask" : "") +
                  (samples_.is_255_one ? " with 255 as 1" : "")},
       files());
@@ -167,6 +163,28 @@ PixelFormat FileDataset::pixel_format() const {
 std::string FileDataset::sample_name(std::int64_t index) const {
   check_index(index, size());
   return samples_.images[static_cast<std::size_t>(index)];
+}
+
+void FileDataset::visit_paths(
+    std::int64_t index,
+    const std::function<void(const std::string& path)>& visit) const {
+  const auto at = static_cast<std::size_t>(index);
+  visit(samples_.images[at]);
+  if (has_masks()) {
+    visit(samples_.masks[at]);
+  }
+}
+
+std::uint64_t FileDataset::digest() const {
+  const std::vector<std::int64_t>& classes = samples_.classes;
+  const std::vector<float>& values = samples_.values;
+  std::uint64_t digest = digest_of_files(
+      size(),
+      [this](std::int64_t i, const auto& visit) { visit_paths(i, visit); },
+      files());
+  digest =
+      hash_of(classes.data(), classes.size() * sizeof(std::int64_t), digest);
+  return hash_of(values.data(), values.size() * sizeof(float), digest);
 }
 
 std::vector<std::uint8_t> FileDataset::load(

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,7 @@ class FileDataset : public Dataset {
   [[nodiscard]] std::vector<std::string> class_names() const override;
   [[nodiscard]] PixelFormat pixel_format() const override;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override;
+  [[nodiscard]] std::uint64_t digest() const override;
   /// Errors: as `read_image`, `read_mask` and `check_mask`; kInvalidArgument
   /// for an index outside.
   void read(
@@ -82,6 +84,10 @@ class FileDataset : public Dataset {
   [[nodiscard]] bool has_masks() const {
     return !samples_.masks.empty();
   }
+  /// Of image and mask.
+  void visit_paths(
+      std::int64_t index,
+      const std::function<void(const std::string& path)>& visit) const;
   [[nodiscard]] FileSystem& files() const {
     return options_.fs == nullptr ? real_fs() : *options_.fs;
   }

@@ -52,6 +52,8 @@ bool holds_csv(const std::string& path, FileSystem& fs);
 /// Whether `holds_csv`, and the table's first column has paths of images.
 bool holds_image_csv(const std::string& path, FileSystem& fs);
 bool holds_segmentation(const std::string& path, FileSystem& fs);
+/// Whether a folder of classes has parts for training and for validation.
+bool has_class_parts(const std::string& directory, FileSystem& fs);
 
 // What they share.
 

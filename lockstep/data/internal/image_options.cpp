@@ -2,6 +2,7 @@
 #include "lockstep/data/internal/image_options.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -27,9 +28,17 @@ TransformOptions with_defaults(const ImageFolderOptions& options) {
   return transform;
 }
 
+// Damaged, of another format, without permission, or gone: not a disk that
+// fails.
 bool is_about_image(const Error& error) {
-  return error.detail.starts_with("E_IMAGE") || error.detail == "E_MASK" ||
-         error.detail == "E_MASK_SIZE";
+  constexpr std::array<std::string_view, 4> kDetails{
+      "E_MASK",
+      "E_MASK_SIZE",
+      "E_PERMISSION",
+      "E_NOT_REGULAR"};
+  return error.detail.starts_with("E_IMAGE") ||
+         error.code == ErrorCode::kNotFound ||
+         std::ranges::find(kDetails, error.detail) != kDetails.end();
 }
 
 } // namespace
@@ -67,8 +76,10 @@ ImageFolderOptions checked_images(ImageFolderOptions options) {
 }
 
 std::string recipe_of(const ImageFolderOptions& options) {
+  // The first number is that of the decoders and the resizing: it grows where
+  // they give other pixels.
   return format(
-      "{} {} {} {}",
+      "1 {} {} {} {}",
       options.decode.channels,
       options.size,
       options.decode.orient,

@@ -22,12 +22,12 @@ std::optional<Augmenter> augmenter_for(const ImageFolderOptions& options);
 /// for a cache of augmented images, which are others in each epoch.
 ImageFolderOptions checked_images(ImageFolderOptions options);
 
-/// What decides the pixels of a file, for a cache: "3 224 1".
+/// What decides the pixels of a file, for a cache: "1 3 224 1 448".
 std::string recipe_of(const ImageFolderOptions& options);
 
 /// Calls `read` for each of `count` samples, several at once, and gives what
-/// was wrong with the images and masks that are damaged. A disk that fails is
-/// thrown.
+/// was wrong with the images and masks that are damaged or may not be read. A
+/// disk that fails is thrown.
 std::vector<std::optional<Error>> image_errors(
     std::int64_t count,
     const std::function<void(std::int64_t index)>& read);

@@ -260,9 +260,23 @@ DatasetParts open_family(
 } // namespace
 
 std::string cifar_kind(const std::string& path, FileSystem& fs) {
-  return find(fs, kCifar10, path)    ? "cifar10"
-         : find(fs, kCifar100, path) ? "cifar100"
-                                     : "";
+  // "train.bin" may be anybody's: it has whole records here, or a sibling.
+  const auto looks_like = [&](const Family& family) {
+    const auto found = find(fs, family, path);
+    if (!found || !found->is_binary) {
+      return found.has_value();
+    }
+    const auto file = [&](std::string_view name) {
+      return fs.stat(format("{}/{}", found->folder, name));
+    };
+    const auto train = file(family.binary_train[0]);
+    const auto record = static_cast<std::uint64_t>(family.labels + kPixels);
+    return file(family.binary_test) ||
+           (train && train->size > 0 && train->size % record == 0);
+  };
+  return looks_like(kCifar10)    ? "cifar10"
+         : looks_like(kCifar100) ? "cifar100"
+                                 : "";
 }
 
 DatasetParts open_cifar10(

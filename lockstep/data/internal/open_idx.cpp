@@ -20,26 +20,39 @@ namespace {
 constexpr std::string_view kIdxHint =
     "expected NAME-images-idx3-ubyte and NAME-labels-idx1-ubyte, plain or .gz, "
     "where NAME ends with train, t10k, test or val";
-constexpr std::array<std::string_view, 3> kTestNames{"t10k", "test", "val"};
+// The first that is there is taken, as of folders.
+constexpr std::array<std::string_view, 3> kTestNames{"val", "test", "t10k"};
 
 // The two files of a part.
 struct IdxPaths {
   std::string images = {};
   std::string labels = {};
   std::int64_t dimensions = 3;
+
+  [[nodiscard]] bool is_there() const {
+    return !images.empty() || !labels.empty();
+  }
 };
 
 // A set: what stands in front of train and test.
 struct IdxSet {
   std::string prefix = {};
   IdxPaths train = {};
-  IdxPaths test = {};
+  /// As `kTestNames`.
+  std::array<IdxPaths, kTestNames.size()> tests = {};
+
+  /// The one that is taken; empty paths if there is none.
+  [[nodiscard]] const IdxPaths& test() const {
+    const auto found = std::ranges::find_if(tests, &IdxPaths::is_there);
+    return found == tests.end() ? tests.front() : *found;
+  }
 };
 
 // "emnist-letters-train-images-idx3-ubyte.gz" in its parts.
 struct IdxName {
   std::string prefix = {};
-  bool is_train = false;
+  /// Of `kTestNames`; none: train.
+  std::optional<std::size_t> test = {};
   bool is_images = false;
   std::int64_t dimensions = 0;
 };
@@ -62,12 +75,13 @@ std::optional<IdxName> parsed(std::string_view name) {
         .is_images = role.starts_with("-i"),
         .dimensions = rest[0] - '0'};
     if (front.ends_with("train")) {
-      found.is_train = true;
       found.prefix = front.substr(0, front.size() - 5);
       return found;
     }
-    for (const std::string_view part : kTestNames) {
+    for (std::size_t i = 0; i < kTestNames.size(); ++i) {
+      const std::string_view part = kTestNames.at(i);
       if (front.ends_with(part)) {
+        found.test = i;
         found.prefix = front.substr(0, front.size() - part.size());
         return found;
       }
@@ -87,7 +101,7 @@ sets_in(FileSystem& fs, const std::string& folder, const std::string& prefix) {
     }
     IdxSet& set = sets[found->prefix];
     set.prefix = found->prefix;
-    IdxPaths& paths = found->is_train ? set.train : set.test;
+    IdxPaths& paths = found->test ? set.tests.at(*found->test) : set.train;
     std::string& path = found->is_images ? paths.images : paths.labels;
     if (path.empty()) { // a plain file goes first: it needs no decoding
       path = format("{}/{}", folder, name);
@@ -98,7 +112,7 @@ sets_in(FileSystem& fs, const std::string& folder, const std::string& prefix) {
   }
   std::vector<IdxSet> found;
   for (auto& [name, set] : sets) {
-    if (!set.train.images.empty() || !set.train.labels.empty()) {
+    if (set.train.is_there()) {
       found.push_back(std::move(set));
     }
   }
@@ -226,10 +240,16 @@ DatasetParts open_idx(const std::string& path, const DatasetOptions& options) {
          .detail = "E_DATA_OPTION"});
   }
   std::vector<ArrayPart> parts{read_part(fs, sets[0].train)};
-  if (!sets[0].test.images.empty() || !sets[0].test.labels.empty()) {
-    parts.push_back(read_part(fs, sets[0].test));
+  if (const IdxPaths& test = sets[0].test(); test.is_there()) {
+    parts.push_back(read_part(fs, test));
   }
-  return array_parts(std::move(parts), options);
+  DatasetParts made = array_parts(std::move(parts), options);
+  if (std::ranges::count_if(sets[0].tests, &IdxPaths::is_there) > 1) {
+    made.notes.push_back(format(
+        "of several parts for validation one is read: {}",
+        base_name(sets[0].test().images)));
+  }
+  return made;
 }
 
 } // namespace lockstep::internal

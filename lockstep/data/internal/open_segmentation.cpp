@@ -61,6 +61,38 @@ struct MaskClasses {
   std::vector<std::string> notes = {};
 };
 
+// Grey levels that a painter chose, or that a resizing made of edges, are no
+// numbers of classes.
+// Errors: throws kMismatch (E_LABEL) for many classes of which few occur, and
+// for so many that somebody has surely named them.
+void refuse_levels(
+    const Numbers& numbers,
+    std::int64_t count,
+    const std::string& path) {
+  constexpr std::int64_t kMany = 64;
+  constexpr std::int64_t kTooMany = 200;
+  std::vector<std::string> present;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers.at(i)) {
+      present.push_back(format("{}", i));
+    }
+  }
+  const bool are_few = 4 * std::ssize(present) < count;
+  if (count > kTooMany || (count > kMany && are_few)) {
+    bad_label(
+        format(
+            "the masks have {} different numbers up to {}, which would be {} "
+            "classes: {}",
+            present.size(),
+            present.back(),
+            count,
+            some_names(present)),
+        path,
+        "number the classes 0, 1, 2, ..., without grey edges; if there are so "
+        "many, name them all in classes.txt, one in a line");
+  }
+}
+
 MaskClasses
 classes_of(const Numbers& numbers, std::size_t names, const std::string& path) {
   MaskClasses classes;
@@ -78,7 +110,9 @@ classes_of(const Numbers& numbers, std::size_t names, const std::string& path) {
         "the masks have the numbers 0 and 255 only: 255 is read as class 1");
     return classes;
   }
-  if (names > 0) {
+  if (names == 0) {
+    refuse_levels(numbers, classes.count, path);
+  } else {
     if (classes.count > static_cast<std::int64_t>(names)) {
       bad_label(
           format(

@@ -12,6 +12,7 @@
 
 #include "lockstep/base/fs.h"
 #include "lockstep/data/image_folder.h"
+#include "lockstep/data/internal/file_digest.h"
 
 namespace lockstep::internal {
 
@@ -42,10 +43,7 @@ struct CachedList {
   /// Units: bytes of one sample.
   std::int64_t bytes_each = 0;
   /// Calls its argument with the paths of sample `index`.
-  std::function<void(
-      std::int64_t index,
-      const std::function<void(const std::string& path)>& visit)>
-      paths = {};
+  PathsOf paths = {};
   /// How pixels are made of the files: other words, other pixels.
   std::string recipe = {};
 };

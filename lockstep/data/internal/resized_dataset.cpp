@@ -32,7 +32,17 @@ ResizedDataset::ResizedDataset(
     std::shared_ptr<const Dataset> source,
     std::int64_t height,
     std::int64_t width)
-    : source_(std::move(source)), resize_(shape_of(*source_), height, width) {}
+    : source_(std::move(source)), resize_(shape_of(*source_), height, width) {
+  if (source_->target_format().kind == TargetKind::kStructure) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "data.resize",
+         .message = "images whose targets are of a program's own type cannot "
+                    "be resized: the targets would not follow",
+         .hint = "give them in the size that the model takes",
+         .detail = "E_IMAGE_SIZE"});
+  }
+}
 
 std::int64_t ResizedDataset::size() const {
   return source_->size();
@@ -72,6 +82,10 @@ PixelFormat ResizedDataset::pixel_format() const {
 
 std::string ResizedDataset::sample_name(std::int64_t index) const {
   return source_->sample_name(index);
+}
+
+std::uint64_t ResizedDataset::digest() const {
+  return source_->digest();
 }
 
 void ResizedDataset::resize_masks(

@@ -17,7 +17,8 @@ namespace lockstep {
 class ResizedDataset : public Dataset {
  public:
   /// Errors: throws kInvalidArgument (E_IMAGE_SIZE) if the samples are no
-  /// images [C, H, W], or for a size below 1.
+  /// images [C, H, W], for targets of a program's own type, and for a size
+  /// below 1.
   ResizedDataset(
       std::shared_ptr<const Dataset> source,
       std::int64_t height,
@@ -32,6 +33,7 @@ class ResizedDataset : public Dataset {
   /// Of the images before they are resized.
   [[nodiscard]] PixelFormat pixel_format() const override;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override;
+  [[nodiscard]] std::uint64_t digest() const override;
   /// Errors: what `source` throws.
   void read(
       std::span<const std::int64_t> indices,

@@ -20,6 +20,7 @@ constexpr std::array kKinds{
     KindName{TargetKind::kNone, "none"},
     KindName{TargetKind::kClasses, "classes"},
     KindName{TargetKind::kValues, "values"},
+    KindName{TargetKind::kStructure, "structure"},
 };
 
 std::string_view name_of_kind(TargetKind kind) {

@@ -56,6 +56,7 @@ OutputKind output_kind(const TrainedData& data) {
       }
       break;
     case TargetKind::kNone:
+    case TargetKind::kStructure:
       break;
   }
   refuse_outputs(
