@@ -154,13 +154,25 @@ std::unique_ptr<Scheduler> make_cyclic(
           .step_size_up = o.step_size_up});
 }
 
+std::unique_ptr<Scheduler> make_plateau(
+    const OptimizerRef& optimizer,
+    const SchedulerOptions& o) {
+  return std::make_unique<ReduceLROnPlateau>(
+      optimizer,
+      ReduceLROnPlateauOptions{
+          .mode = o.mode,
+          .factor = o.gamma,
+          .patience = o.patience,
+          .min_lr = {o.eta_min}});
+}
+
 constexpr std::array<Row<OptimizerMaker>, 3> kOptimizers = {{
     {"sgd", make_sgd},
     {"adam", make_adam<Adam>},
     {"adamw", make_adam<AdamW>},
 }};
 
-constexpr std::array<Row<SchedulerMaker>, 10> kSchedulers = {{
+constexpr std::array<Row<SchedulerMaker>, 11> kSchedulers = {{
     {"constant", make_constant},
     {"steplr", make_step},
     {"multisteplr", make_multi_step},
@@ -171,6 +183,7 @@ constexpr std::array<Row<SchedulerMaker>, 10> kSchedulers = {{
     {"cosineannealingwarmrestarts", make_restarts},
     {"cycliclr", make_cyclic},
     {"onecyclelr", make_one_cycle},
+    {"reducelronplateau", make_plateau},
 }};
 
 template <class Maker>
@@ -222,7 +235,7 @@ constexpr std::array<std::array<std::string_view, 2>, 14> kSchedulerMarks = {{
     {"lr_lambdas", "LambdaLR"},
     {"start_factor", "LinearLR"},
     {"power", "PolynomialLR"},
-    {"patience", "ReduceLROnPlateau"},
+    {"patience", "reducelronplateau"},
     {"total_iters", "constant"},
     {"gamma", "ExponentialLR"},
 }};

@@ -56,8 +56,12 @@ struct SchedulerOptions {
   double gamma = 0.1;
   /// cosineannealinglr: epochs; onecyclelr: batches.
   std::int64_t total_steps = 0;
-  /// cosineannealinglr, cosineannealingwarmrestarts.
+  /// cosineannealinglr, cosineannealingwarmrestarts; reducelronplateau's
+  /// min_lr.
   double eta_min = 0;
+  /// reducelronplateau, whose factor is `gamma`: "min" or "max", and epochs.
+  std::string mode = "min";
+  std::int64_t patience = 10;
   /// onecyclelr, cycliclr; none: the first group's lr.
   std::optional<double> max_lr = {};
   /// onecyclelr.
@@ -80,8 +84,9 @@ struct SchedulerOptions {
 
 /// "constant" and Python's classes in lower case: "steplr", "multisteplr",
 /// "linearlr", "exponentiallr", "polynomiallr", "cosineannealinglr",
-/// "cosineannealingwarmrestarts", "cycliclr", "onecyclelr". The command line
-/// has some of them.
+/// "cosineannealingwarmrestarts", "cycliclr", "onecyclelr",
+/// "reducelronplateau", which steps with a metric. The command line has some of
+/// them.
 std::vector<std::string> scheduler_names();
 /// Upper and lower case do not matter. "constant" is Python's ConstantLR with
 /// factor 1. Ownership: as `OptimizerRef` says.

@@ -25,8 +25,9 @@ namespace lockstep::train {
 /// run's files name parts of the program "own:" and their class; settings that
 /// they leave without effect are told in a warning.
 struct OwnParts {
-  /// Any module with `Tensor forward(Tensor)`, as DataParallel takes it. Its
-  /// random numbers are the program's: `config.seed` is not set.
+  /// Any module with `forward(Tensor)`, as DataParallel takes it. What it gives
+  /// is a tensor, or any structure of them that `task` takes. Its random
+  /// numbers are the program's: `config.seed` is not set.
   AnyModel model = {};
   /// The whole data set on each rank: the trainer deals it to them.
   std::shared_ptr<const Dataset> train_data = {};

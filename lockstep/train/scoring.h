@@ -79,6 +79,7 @@ struct Scoring {
 
   /// Errors: throws kInternal for sums of other metrics.
   void add(const BatchScore& batch);
+  void add(const Scoring& other);
   /// As it was before the first batch.
   void clear();
   /// The sums over all ranks. Errors: as `ProcessGroup::sum`.

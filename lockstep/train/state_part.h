@@ -9,6 +9,7 @@
 //   state.load(file.root);
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -39,6 +40,11 @@ struct StatePart {
   std::function<void(const ckpt::Value&)> load = {};
   IfMissing if_missing = IfMissing::kRefuse;
 };
+
+/// `key`: a number of the program's own. Ownership: borrows it.
+/// Errors of loading: throws kMismatch for what is no number.
+StatePart number_part(const std::string& key, std::int64_t& number);
+StatePart number_part(const std::string& key, double& number);
 
 /// The parts of a run. Ownership: a part borrows what it saves.
 /// Threads: one at a time; nothing may train meanwhile.

@@ -23,11 +23,6 @@ class Optimizer;
 
 namespace lockstep::train {
 
-/// `key`: a number of the program's own.
-/// Errors of loading: throws kMismatch for what is no number.
-StatePart number_part(const std::string& key, std::int64_t& number);
-StatePart number_part(const std::string& key, double& number);
-
 /// `state_dict`: weights and buffers without "module." in front of the names;
 /// a file may have it, and what else `load_weights` takes off. Give the module
 /// inside of a `DataParallel`.

@@ -29,10 +29,11 @@
 #include "lockstep/tensor/clone.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/train/scoring.h"
-#include "lockstep/train/step_graphs.h"
 #include "lockstep/train/task.h"
 
 namespace lockstep::train {
+
+class StepGraphs;
 
 struct StrategyOptions {
   /// At least one; the CPU named twice holds two replicas.
@@ -48,9 +49,17 @@ struct StrategyOptions {
   Task task = classification();
   /// Forward and loss under an `Autocast` to it; none: as they are.
   std::optional<c10::ScalarType> autocast = {};
-  /// Steps of a single CUDA device as CUDA graphs (step_graphs.h): what the
-  /// model and the losses do on the host happens once.
+  /// Steps of a single CUDA device as CUDA graphs (step/step_graphs.h): what
+  /// the model and the losses do on the host happens once.
   bool cuda_graphs = false;
+};
+
+/// A step whose gradients are added up over several batches.
+struct StepOptions {
+  /// Factor of the loss in the backward pass.
+  double weight = 1.0;
+  /// Ranks average their gradients; off: a later batch's step does it for all.
+  bool exchanges = true;
 };
 
 /// Runs a module on one or more devices, in the mode that a pass needs, and
@@ -66,13 +75,16 @@ class Strategy {
   /// that is in it, as `train()` does; one in training mode is left as it is,
   /// so what is frozen in it stays frozen. Gradients are added to those that
   /// are there. Pinned memory of `batch` is read until the result is.
-  StepResult step(const Batch& batch);
+  StepResult step(const Batch& batch, const StepOptions& how = {});
   /// Forward and loss, in testing mode and without gradients. Weights that are
   /// written between two tests past LibTorch's version counters (`p.data()`)
   /// are seen after `step`, `update` or `begin_test`.
   StepResult test(const Batch& batch);
   /// What the model makes of samples, on the first device: in testing mode,
   /// without gradients, in the type that `autocast` gives it.
+  AnyStructure outputs(const at::Tensor& images);
+  /// The same of a model whose outputs are one tensor.
+  /// Errors: throws kInvalidArgument (E_TASK) for others.
   at::Tensor predict(const at::Tensor& images);
   /// A step of the optimizer, with the threads of the devices.
   /// Errors: throws kInvalidArgument without an optimizer; as its `step`.
@@ -104,9 +116,13 @@ class Strategy {
   Strategy(std::shared_ptr<torch::nn::Module> net, StrategyOptions options);
 
   /// Output is on the first device. The module is in the mode of `pass`.
-  virtual at::Tensor forward(const at::Tensor& images, Pass pass) = 0;
+  virtual AnyStructure forward(const at::Tensor& images, Pass pass) = 0;
   /// Lends threads to the optimizer, until the strategy ends.
   void lend(Workers workers);
+  /// Held during a step after which ranks do not average.
+  virtual std::shared_ptr<void> without_exchange() {
+    return nullptr;
+  }
   /// Held during a step: see `ReplicaGroup::share_threads`.
   virtual std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() {
     return nullptr;
@@ -121,13 +137,15 @@ class Strategy {
   /// Forward and loss.
   /// Errors: throws kInvalidArgument (E_LOSS) for a loss that is no scalar.
   Outcome outcome(const Batch& batch, Pass pass);
-  StepResult run(const Batch& batch, const StepGraphs::Work& work);
+  StepResult run(
+      const Batch& batch,
+      const std::function<at::Tensor(const Batch&)>& work);
 
   std::shared_ptr<torch::nn::Module> net_;
   StrategyOptions options_;
   bool has_lent_ = false;
-  /// Set if steps are graphs.
-  std::optional<StepGraphs> graphs_ = {};
+  /// Null unless steps are graphs.
+  std::unique_ptr<StepGraphs> graphs_;
 };
 
 /// The module as it is, on one device.
@@ -142,11 +160,11 @@ class SingleDevice final : public Strategy {
   }
 
  private:
-  at::Tensor forward(const at::Tensor& images, Pass /*pass*/) override {
-    return model_->forward(images.to(
+  AnyStructure forward(const at::Tensor& images, Pass /*pass*/) override {
+    return AnyStructure(model_->forward(images.to(
         options().devices.front(),
         images.scalar_type(),
-        /*non_blocking=*/true));
+        /*non_blocking=*/true)));
   }
 
   std::shared_ptr<M> model_;
@@ -175,7 +193,7 @@ class ReplicatedDevices final : public Strategy {
   }
 
  private:
-  at::Tensor forward(const at::Tensor& images, Pass pass) override {
+  AnyStructure forward(const at::Tensor& images, Pass pass) override {
     // A step changes the weights, and not every optimizer's writes are counted:
     // LibTorch's SGD has its own way. Only the batches of one test share what
     // the devices hold.
@@ -184,7 +202,7 @@ class ReplicatedDevices final : public Strategy {
       model_->group().forget_sent();
     }
     may_have_changed_ = is_step;
-    return model_->forward(images);
+    return AnyStructure(model_->forward(images));
   }
   std::unique_ptr<parallel::IntraOpThreadsGuard> share_threads() override {
     return model_->group().share_threads();
@@ -207,6 +225,9 @@ class DistributedRanks final : public Strategy {
             {.process_group = options().group,
              .gradient_as_bucket_view = true}) {}
 
+  std::shared_ptr<void> without_exchange() override {
+    return std::make_shared<DistributedDataParallelBase::NoSync>(*model_);
+  }
   void begin_test() override {
     for (at::Tensor& buffer : model_->buffers()) {
       options().group.broadcast(buffer);
@@ -223,11 +244,12 @@ class DistributedRanks final : public Strategy {
   }
 
  private:
-  at::Tensor forward(const at::Tensor& images, Pass pass) override {
+  AnyStructure forward(const at::Tensor& images, Pass pass) override {
     // A rank tests as many batches as it has: nothing is exchanged then.
-    return pass == Pass::kStep ? model_->forward(images)
-                               : model_->module()->forward(
-                                     images.to(options().devices.front()));
+    return AnyStructure(
+        pass == Pass::kStep
+            ? model_->forward(images)
+            : model_->module()->forward(images.to(options().devices.front())));
   }
 
   DistributedDataParallel<M> model_;
@@ -242,8 +264,9 @@ enum class Spread { kSingle, kReplicas, kRanks };
 /// rank, the others with one, and graphs for anything but one device.
 Spread spread_of(const StrategyOptions& options);
 
-/// Moves `model`, any module with `Tensor forward(Tensor)`, to the first
-/// device. CPU replicas share the process's threads (`at::get_num_threads`)
+/// Moves `model`, any module with `forward(Tensor)`, to the first device. What
+/// it gives is a tensor, or any structure of them (structure.h) that the task
+/// takes. CPU replicas share the process's threads (`at::get_num_threads`)
 /// evenly. Errors: as `spread_of`, `DataParallel`, `DistributedDataParallel`.
 template <class M>
 std::unique_ptr<Strategy> make_strategy(
@@ -273,7 +296,7 @@ class AnyModel {
           return make_strategy(model, std::move(options));
         }),
         forward_([](torch::nn::Module& module, const at::Tensor& x) {
-          return dynamic_cast<M&>(module).forward(x);
+          static_cast<void>(dynamic_cast<M&>(module).forward(x));
         }) {}
   template <class M>
   // NOLINTNEXTLINE(google-explicit-constructor): as above
@@ -290,10 +313,10 @@ class AnyModel {
     return make_(std::move(options));
   }
 
-  /// What a copy of the module makes of `x`, both on the CPU, when it trains.
-  /// The module and all random numbers stay as they are.
+  /// Calls a copy of the module, as it trains, with `x`, both on the CPU. The
+  /// module and all random numbers stay as they are.
   /// Errors: throws what `copy_of` and `forward` throw.
-  [[nodiscard]] at::Tensor forward_of_copy(const at::Tensor& x) const {
+  void try_forward(const at::Tensor& x) const {
     const RngStateGuard guard;
     const ModuleCopy made = lockstep::copy_of(*module_);
     const StandInGuard own(made.stand_ins);
@@ -303,13 +326,13 @@ class AnyModel {
     if (!copy->is_training()) {
       copy->train();
     }
-    return forward_(*copy, x);
+    forward_(*copy, x);
   }
 
  private:
   std::shared_ptr<torch::nn::Module> module_;
   std::function<std::unique_ptr<Strategy>(StrategyOptions)> make_;
-  std::function<at::Tensor(torch::nn::Module&, const at::Tensor&)> forward_;
+  std::function<void(torch::nn::Module&, const at::Tensor&)> forward_;
 };
 
 } // namespace lockstep::train

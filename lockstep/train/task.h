@@ -5,12 +5,17 @@
 //   Trainer trainer(config, {.own = {.model = net, .train_data = images,
 //                                    .task = segmentation(21)}});
 //   Task own{.loss = hinge, .metrics = {accuracy()}}; // a program's own
+//   Task boxes{.loss = [](const Found& found, const Boxes& boxes) { ... }};
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -21,10 +26,108 @@
 
 namespace lockstep::train {
 
-/// The number to be made small: [] of the outputs and the targets of a batch,
-/// both on the first device.
-using LossFunction = std::function<
-    at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
+namespace internal {
+
+/// Errors: throws kInvalidArgument (E_TASK).
+[[noreturn]] void raise_other_type(
+    std::string_view what,
+    const AnyStructure& found,
+    const std::type_info& expected);
+
+/// What the function takes for outputs, or targets.
+template <class T>
+const T& given_as(const AnyStructure& value, std::string_view what) {
+  const T* const found = value.as<T>();
+  if (found == nullptr) {
+    raise_other_type(what, value, typeid(T));
+  }
+  return *found;
+}
+
+template <class T>
+const T& targets_as(const Batch& batch) {
+  if constexpr (std::same_as<T, Batch>) {
+    return batch;
+  } else if constexpr (std::same_as<T, at::Tensor>) {
+    if (!batch.structure.is_empty()) {
+      raise_other_type("targets", batch.structure, typeid(T));
+    }
+    return batch.targets;
+  } else {
+    return given_as<T>(batch.structure, "targets");
+  }
+}
+
+/// The types of a function's two arguments, as they are kept.
+template <class F>
+struct TaskArguments;
+template <class R, class A, class B>
+struct TaskArguments<std::function<R(A, B)>> {
+  using Outputs = std::remove_cvref_t<A>;
+  using Targets = std::remove_cvref_t<B>;
+};
+
+template <class Result, class F>
+std::function<Result(const AnyStructure&, const Batch&)> erased(F function) {
+  if constexpr (std::is_pointer_v<F> || requires { function.target_type(); }) {
+    if (!function) { // nothing to call
+      return {};
+    }
+  }
+  if constexpr (requires { std::function(function); }) {
+    using Types = TaskArguments<decltype(std::function(function))>;
+    return [function](const AnyStructure& outputs, const Batch& batch) mutable {
+      return Result(function(
+          given_as<typename Types::Outputs>(outputs, "outputs"),
+          targets_as<typename Types::Targets>(batch)));
+    };
+  } else { // of any types: tensors
+    return [function](const AnyStructure& outputs, const Batch& batch) mutable {
+      return Result(function(
+          given_as<at::Tensor>(outputs, "outputs"),
+          targets_as<at::Tensor>(batch)));
+    };
+  }
+}
+
+} // namespace internal
+
+/// What a program computes of the outputs and the targets of a batch, both on
+/// the first device. Made from a function of any two types: what the model's
+/// `forward` gives, and what the data has for targets, or the whole `Batch`,
+/// whose images stay where the loader put them.
+///   LossFunction loss = [](const Found& found, const Boxes& boxes) { ... };
+template <class Result>
+class TaskFunction {
+ public:
+  TaskFunction() = default;
+  // Implicit on purpose: `{.loss = [](...) { ... }}`.
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, TaskFunction>)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  TaskFunction(F function) : call_(internal::erased<Result>(function)) {}
+
+  /// Errors: throws kInvalidArgument (E_TASK) for outputs or targets that are
+  /// not of the function's types, and what the function throws.
+  Result operator()(const AnyStructure& outputs, const Batch& batch) const {
+    return call_(outputs, batch);
+  }
+  Result operator()(const at::Tensor& outputs, const at::Tensor& targets)
+      const {
+    return call_(AnyStructure(outputs), Batch{.targets = targets});
+  }
+  explicit operator bool() const {
+    return static_cast<bool>(call_);
+  }
+
+ private:
+  std::function<Result(const AnyStructure& outputs, const Batch& batch)> call_;
+};
+
+/// The number to be made small: [].
+using LossFunction = TaskFunction<at::Tensor>;
+/// Outputs and targets as metrics take them.
+using MeasuredFunction = TaskFunction<std::pair<at::Tensor, at::Tensor>>;
 
 /// Cross entropy, averaged over what is counted of the batch. Outputs [N,
 /// classes, ...]; targets [N, ...] int64, or [N, classes, ...] shares of
@@ -42,6 +145,9 @@ struct Task {
   LossFunction test_loss = {};
   /// All are measured in a test, the first one in training, too.
   Metrics metrics = {};
+  /// What `metrics` see; none: the outputs and the targets, which must be
+  /// tensors then.
+  MeasuredFunction measured = {};
   /// The number of `metrics` by which the test chooses the best epoch, or
   /// "loss"; empty: the first metric's first, or the loss without metrics. In a
   /// run without a test the loss of the training does.

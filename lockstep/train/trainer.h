@@ -20,6 +20,7 @@
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/settings/sources.h"
 #include "lockstep/train/state_part.h"
+#include "lockstep/train/step_hook.h"
 
 namespace lockstep::train {
 
@@ -45,6 +46,8 @@ struct TrainerOptions {
   std::function<bool()> should_stop = [] { return false; };
   /// What the run consists of.
   OwnParts own = {};
+  /// Called around each update, after those that the settings ask for.
+  StepHooks hooks = {};
   /// State of the program's own that checkpoints shall hold.
   std::vector<StatePart> parts = {};
   /// What `find_resumption` found for the settings, if it was asked already.

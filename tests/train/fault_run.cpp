@@ -112,7 +112,8 @@ class Loop {
 
  private:
   void step() {
-    cursor_.count(64, 1, kEpochSamples);
+    cursor_.count_samples(64, 1, kEpochSamples);
+    cursor_.count_step();
     cursor_.sums.add({.loss = 0.5F, .samples = 64});
     outputs_.step(
         {.epoch = cursor_.epoch + 1,

@@ -97,11 +97,11 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
   kernels::install();
   TrainConfig config;
   const std::vector devices{c10::Device(c10::kCPU)};
-  RunIdentity identity(config, devices, "single", 10);
+  RunIdentity identity(config, devices, "single", {.train_samples = 10});
   ValueBuilder builder;
   const ckpt::Value saved = identity.part().save(builder);
   config.kernels = "lockstep";
-  RunIdentity other(config, devices, "single", 10);
+  RunIdentity other(config, devices, "single", {.train_samples = 10});
   other.part().load(saved);
   EXPECT_EQ(
       to_string(other.numerics()),
@@ -109,7 +109,7 @@ TEST(Kernels, AreNoticedWhenARunGoesOnWithOthers) {
       "norms 1'; channels_last: 'no', now 'yes'");
   TrainConfig half;
   half.amp = "bf16";
-  RunIdentity with_half(half, devices, "single", 10);
+  RunIdentity with_half(half, devices, "single", {.train_samples = 10});
   with_half.part().load(saved);
   EXPECT_THAT(
       to_string(with_half.numerics()),

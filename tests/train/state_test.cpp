@@ -174,9 +174,11 @@ Cursor counting_accuracy() {
 
 TEST(Cursor, CountsAndComesBack) {
   Cursor cursor = counting_accuracy();
-  cursor.count(8, 1, 12);
+  cursor.count_samples(8, 1, 12);
+  cursor.count_step();
   cursor.sums.add({.loss = 2.0F, .sums = {3, 4, 8, 0}, .samples = 8});
-  cursor.count(8, 1, 12); // filled up with samples that were read before
+  cursor.count_samples(8, 1, 12);
+  cursor.count_step(); // filled up with samples that were read before
   cursor.sums.add({.loss = 1.0F, .sums = {1, 2, 4, 0}, .samples = 4});
   EXPECT_EQ(cursor.samples, 12);
   const Score score = cursor.sums.score(Metrics{accuracy()}, 0);
@@ -252,7 +254,8 @@ TEST(Cursor, SumsOfAllRanksComeBackOnOne) {
   const auto errors =
       dist::run_thread_ranks(2, [](const dist::ProcessGroup& group) {
         Cursor cursor = counting_accuracy();
-        cursor.count(8, 2, 100);
+        cursor.count_samples(8, 2, 100);
+        cursor.count_step();
         cursor.sums.add({.loss = 2.0F, .sums = {3, 4, 8, 0}, .samples = 8});
         EXPECT_EQ(cursor.samples, 16);
         RunState state;

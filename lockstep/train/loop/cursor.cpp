@@ -132,14 +132,12 @@ void load_fields(const ckpt::Value& saved, Cursor& cursor) {
 
 } // namespace
 
-void Cursor::count(
+void Cursor::count_samples(
     std::int64_t size,
     std::int64_t ranks,
     std::int64_t epoch_samples) {
   // The last round may be filled up with samples that were read before.
   const std::int64_t read = std::min(size * ranks, epoch_samples - samples);
-  ++batch;
-  ++step;
   samples += read;
   total_samples += read;
 }

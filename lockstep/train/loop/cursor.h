@@ -34,10 +34,18 @@ struct Cursor {
   /// finite.
   std::optional<double> best = {};
 
-  /// Counts a step of `ranks` ranks, of which this one had a batch of `size`,
-  /// in an epoch of `epoch_samples`. Its score is added to `sums` once it is
-  /// known.
-  void count(std::int64_t size, std::int64_t ranks, std::int64_t epoch_samples);
+  /// Counts a batch of `ranks` ranks, of which this one had `size` samples, in
+  /// an epoch of `epoch_samples`.
+  void count_samples(
+      std::int64_t size,
+      std::int64_t ranks,
+      std::int64_t epoch_samples);
+  /// Counts a step, whose batches are counted. Its score is added to `sums`
+  /// once it is known.
+  void count_step() {
+    ++batch;
+    ++step;
+  }
   /// Goes on to the next epoch.
   void finish_epoch();
   /// Whether an epoch is the best so far, which is kept. None whose losses are

@@ -71,15 +71,15 @@ void refuse_different_settings(
 }
 
 void refuse_different_data(
-    std::int64_t train_samples,
-    std::int64_t test_samples,
-    const std::vector<std::string>& class_names,
+    const RankData& data,
     const dist::ProcessGroup& group) {
+  const std::vector<std::string>& names = data.class_names;
   const std::string own = format(
-      "{} training and {} test samples{}",
-      train_samples,
-      test_samples,
-      class_names.empty() ? "" : " of " + join(class_names, ", "));
+      "{} training and {} test samples{}, digests {}",
+      data.train_samples,
+      data.test_samples,
+      names.empty() ? "" : " of " + join(names, ", "),
+      data.digests);
   const auto all = group.all_gather_bytes(as_byte_span(own));
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (as_text(all[rank]) != as_text(all.front())) {

@@ -20,15 +20,23 @@ void refuse_different_settings(
     const TrainConfig& config,
     const dist::ProcessGroup& group);
 
+/// What a rank has of the data.
+struct RankData {
+  /// Units: samples.
+  std::int64_t train_samples = 0;
+  std::int64_t test_samples = 0;
+  std::vector<std::string> class_names = {};
+  /// `RunIdentity::digests`.
+  std::string digests = {};
+};
+
 /// The trainer deals one data set to all ranks. A rank that brings its own part
 /// would have that dealt again, and make another number of steps. All ranks
 /// call it.
-/// Units: samples. Errors: throws kMismatch (E_RANKS_DIFFER), on all ranks, for
-/// other numbers of samples and other names of classes.
+/// Errors: throws kMismatch (E_RANKS_DIFFER), on all ranks, for other numbers
+/// of samples, other names of classes and other digests.
 void refuse_different_data(
-    std::int64_t train_samples,
-    std::int64_t test_samples,
-    const std::vector<std::string>& class_names,
+    const RankData& data,
     const dist::ProcessGroup& group);
 
 } // namespace lockstep::train

@@ -16,7 +16,7 @@ namespace lockstep::train {
 namespace {
 
 /// Keys of `args` whose values live on in the optimizer and the schedule.
-constexpr std::array<std::string_view, 10> kOfTheCheckpoint{
+constexpr std::array<std::string_view, 13> kOfTheCheckpoint{
     "lr",
     "momentum",
     "weight_decay",
@@ -25,6 +25,9 @@ constexpr std::array<std::string_view, 10> kOfTheCheckpoint{
     "lr_step_size",
     "lr_gamma",
     "lr_milestones",
+    "lr_patience",
+    "min_lr",
+    "warmup_epochs",
     "initial_checkpoint",
     "partial"};
 

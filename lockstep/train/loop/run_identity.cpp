@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/loop/run_identity.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include <ATen/Context.h>
@@ -77,6 +79,48 @@ std::string gpu_text(std::span<const c10::Device> devices) {
   return text;
 }
 
+constexpr std::string_view kTestDigest = "test_digest";
+constexpr std::array<std::string_view, 2> kDigests{"train_digest", kTestDigest};
+
+// Empty for what is not known.
+std::string digest_text(std::uint64_t digest) {
+  return digest == 0 ? "" : format("{:016x}", digest);
+}
+
+// An older checkpoint has no digests, a program's own data may have none.
+bool is_unknown(
+    std::string_view field,
+    const std::string& saved,
+    const std::string& now) {
+  const bool is_digest = std::ranges::find(kDigests, field) != kDigests.end();
+  return (is_digest && (saved.empty() || now.empty())) ||
+         (field == "accumulate" && saved.empty() && now == "1");
+}
+
+// Of lists of texts the part that the other one has not.
+std::string without_common(const std::string& text, const std::string& other) {
+  constexpr std::string_view kBetween = "; ";
+  if (text.find(kBetween) == std::string::npos &&
+      other.find(kBetween) == std::string::npos) {
+    return text;
+  }
+  const auto parts = [&](const std::string& list) {
+    std::vector<std::string> found;
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t end = std::min(list.find(kBetween, begin), list.size());
+      found.push_back(list.substr(begin, end - begin));
+      begin = end + kBetween.size();
+    }
+    return found;
+  };
+  const std::vector<std::string> others = parts(other);
+  std::vector<std::string> own = parts(text);
+  std::erase_if(own, [&](const std::string& part) {
+    return std::ranges::find(others, part) != others.end();
+  });
+  return join(own, kBetween);
+}
+
 std::string yes_or_no(bool value) {
   return value ? "yes" : "no";
 }
@@ -91,7 +135,7 @@ RunIdentity::RunIdentity(
     const TrainConfig& config,
     std::span<const c10::Device> devices,
     const std::string& strategy,
-    std::int64_t train_samples)
+    const RunFacts& facts)
     : numerics_{
           {{"lockstep", std::string(kVersion)},
            {"torch", torch_library_version()},
@@ -112,15 +156,19 @@ RunIdentity::RunIdentity(
            {"planned_epochs", planned_epochs(config)},
            {"label_smoothing", shortest(config.label_smoothing)},
            {"batch_size", std::to_string(config.batch_size)},
+           {"accumulate", std::to_string(config.accumulate)},
+           {"hooks", facts.hooks},
            {"val_batch_size", std::to_string(config.val_batch_size)},
            {"max_eval_samples", std::to_string(config.max_eval_samples)},
+           {std::string(kTestDigest), digest_text(facts.test_digest)},
            {"deterministic",
             yes_or_no(at::globalContext().deterministicAlgorithms())}}},
       order_{
           {{"data", config.data},
            {"val_split", shortest(config.val_split)},
            {"target", config.target},
-           {"train_samples", std::to_string(train_samples)},
+           {"train_samples", std::to_string(facts.train_samples)},
+           {"train_digest", digest_text(facts.train_digest)},
            {"seed", std::to_string(config.seed)}}} {}
 
 ckpt::Value RunIdentity::Group::save() const {
@@ -136,10 +184,34 @@ void RunIdentity::Group::compare(const ckpt::Value* saved) {
   for (const auto& [name, now] : fields) {
     const ckpt::Value* was = saved == nullptr ? nullptr : saved->find(name);
     const std::string text(was == nullptr ? "" : was->text());
-    if (text != now) {
-      differences.push_back({.field = name, .saved = text, .now = now});
+    if (text != now && !is_unknown(name, text, now)) {
+      differences.push_back(
+          {.field = name,
+           .saved = without_common(text, now),
+           .now = without_common(now, text)});
     }
   }
+}
+
+std::string RunIdentity::digests() const {
+  std::vector<std::string> texts;
+  for (const Group* group : {&order_, &numerics_}) {
+    for (const auto& [name, text] : group->fields) {
+      if (std::ranges::find(kDigests, name) != kDigests.end()) {
+        texts.push_back(text);
+      }
+    }
+  }
+  return join(texts, ", ");
+}
+
+bool RunIdentity::has_other_test_data() const {
+  return std::ranges::any_of(
+      numerics_.differences,
+      [](const Difference& difference) {
+        return difference.field == kTestDigest ||
+               difference.field == "max_eval_samples";
+      });
 }
 
 StatePart RunIdentity::part() {

@@ -28,6 +28,17 @@ struct Difference {
   std::string now = {};
 };
 
+/// What the settings do not tell of a run.
+struct RunFacts {
+  std::int64_t train_samples = 0;
+  /// `Dataset::digest`; 0: not known.
+  std::uint64_t train_digest = 0;
+  /// 0 without a test, too.
+  std::uint64_t test_digest = 0;
+  /// What hooks do.
+  std::string hooks = {};
+};
+
 /// Named texts. Made once the run is set up.
 class RunIdentity {
  public:
@@ -37,7 +48,7 @@ class RunIdentity {
       const TrainConfig& config,
       std::span<const c10::Device> devices,
       const std::string& strategy,
-      std::int64_t train_samples);
+      const RunFacts& facts);
 
   /// `lockstep`: {'format': 1, 'numerics': {...}, 'order': {...}}. Loading only
   /// compares. A checkpoint may lack it. Ownership: borrows this object.
@@ -49,10 +60,15 @@ class RunIdentity {
   [[nodiscard]] const std::vector<Difference>& numerics() const {
     return numerics_.differences;
   }
-  /// What decides which samples come when: data set, number, seed.
+  /// What decides which samples come when: data set, files, number, seed.
   [[nodiscard]] const std::vector<Difference>& order() const {
     return order_.differences;
   }
+  /// Of the training and the test data, for a comparison between ranks.
+  [[nodiscard]] std::string digests() const;
+  /// Whether the test data, or how many of them are used, are known not to be
+  /// those of the checkpoint, whose best epoch was chosen by others.
+  [[nodiscard]] bool has_other_test_data() const;
 
  private:
   struct Group {

@@ -16,6 +16,7 @@
 #include "lockstep/tensor/internal/kernel_choice.h"
 #include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/memory_format.h"
+#include "lockstep/train/hooks/hook_table.h"
 #include "lockstep/train/loop/group_fit.h"
 #include "lockstep/train/loop/resume_check.h"
 #include "lockstep/train/loop/run_identity.h"
@@ -162,10 +163,14 @@ OptimizerRef named_optimizer(Setup& setup, const RunStart& start) {
 
 } // namespace
 
+std::int64_t Setup::steps_in(std::int64_t batches) const {
+  return ceil_div(batches, accumulate);
+}
+
 std::int64_t Setup::steps_of(std::int64_t samples) const {
-  return ceil_div(
+  return steps_in(ceil_div(
       ceil_div(samples, group.size()),
-      train_data->options().batch_size);
+      train_data->options().batch_size));
 }
 
 std::int64_t Setup::steps_left(std::int64_t epochs, std::int64_t consumed)
@@ -185,10 +190,13 @@ constexpr std::array<std::string_view, 5> kOptimizerFlags{
     "weight-decay",
     "nesterov",
     "fused"};
-constexpr std::array<std::string_view, 3> kScheduleFlags{
+constexpr std::array<std::string_view, 6> kScheduleFlags{
     "lr-step-size",
     "lr-gamma",
-    "lr-milestones"};
+    "lr-milestones",
+    "lr-patience",
+    "min-lr",
+    "warmup-epochs"};
 
 /// Of flags that were set, and a part of the program's own ignores.
 void warn_of_others(
@@ -230,6 +238,18 @@ void warn_of_choices(
         "--lr-scheduler multisteplr without --lr-milestones never changes the "
         "rate");
   }
+  if (config.unfreeze_at > 0 && config.freeze.empty()) {
+    warn("--unfreeze-at has no effect without --freeze");
+  }
+  const bool is_plateau = config.lr_scheduler == "reducelronplateau";
+  if (config.min_lr > 0 && !is_plateau &&
+      config.lr_scheduler != "cosineannealinglr") {
+    warn("--min-lr has no effect on --lr-scheduler " + config.lr_scheduler);
+  }
+  if (config.lr_patience != TrainConfig().lr_patience && !is_plateau) {
+    warn(
+        "--lr-patience has no effect on --lr-scheduler " + config.lr_scheduler);
+  }
   if (config.test_only && config.resume.empty() &&
       config.initial_checkpoint.empty()) {
     warn(
@@ -244,19 +264,49 @@ void warn_of_choices(
   }
 }
 
-std::unique_ptr<Schedule> make_schedule(
-    const Setup& setup,
-    const TrainConfig& config,
-    const OwnParts& own) {
+std::unique_ptr<Schedule>
+make_schedule(const Setup& setup, const RunStart& start, const OwnParts& own) {
   Optimizer& optimizer = setup.strategy->optimizer();
   return own.schedule ? std::make_unique<Schedule>(
                             own.schedule,
                             optimizer,
                             own.schedules_steps)
                       : std::make_unique<Schedule>(
-                            config,
+                            start.config,
                             optimizer,
-                            setup.steps_of(setup.train_samples));
+                            setup.steps_of(setup.train_samples),
+                            start.best_by.better);
+}
+
+// Before the strategy, which looks at what is to be trained.
+StepHooks make_hooks(
+    const TrainConfig& config,
+    const TrainerOptions& options,
+    torch::nn::Module& module) {
+  const auto contradiction = [](std::string message, std::string hint) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "train.hooks",
+         .message = std::move(message),
+         .hint = std::move(hint),
+         .detail = "E_FLAGS"});
+  };
+  if (config.cuda_graphs && config.accumulate > 1) {
+    contradiction(
+        "--cuda-graphs records steps of one batch",
+        "leave out --accumulate or --cuda-graphs");
+  }
+  if (config.unfreeze_at > 0 && !config.freeze.empty() &&
+      options.group.size() > 1) {
+    contradiction(
+        "--unfreeze-at: several ranks exchange the gradients of the parameters "
+        "that were trained when they began",
+        "train with one rank, or go on with a new run and "
+        "--initial-checkpoint");
+  }
+  StepHooks hooks = hooks_for(config, module);
+  hooks.insert(hooks.end(), options.hooks.begin(), options.hooks.end());
+  return hooks;
 }
 
 } // namespace
@@ -275,7 +325,10 @@ Setup set_up(const RunStart& start, const TrainerOptions& options) {
   const TrainConfig& config = start.config;
   const OwnParts& own = options.own;
   prepare_process(config);
-  Setup setup{.model = own.model, .group = options.group};
+  Setup setup{
+      .model = own.model,
+      .accumulate = config.accumulate,
+      .group = options.group};
   DeviceChoice choice =
       choose_devices(config, static_cast<int>(device_count("cuda")));
   setup.devices = devices_of(setup.group, parse_devices(choice.spec));
@@ -285,6 +338,7 @@ Setup set_up(const RunStart& start, const TrainerOptions& options) {
   }
   open_data(setup, start, own);
   prepare_model(setup, start, *options.fs);
+  setup.hooks = make_hooks(config, options, setup.model.module());
   setup.strategy = setup.model.strategy(
       {.devices = setup.devices,
        .name = config.strategy,
@@ -296,7 +350,7 @@ Setup set_up(const RunStart& start, const TrainerOptions& options) {
            config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt,
        .cuda_graphs = config.cuda_graphs});
   warn_of_choices(setup, config, own);
-  setup.schedule = make_schedule(setup, config, own);
+  setup.schedule = make_schedule(setup, start, own);
   return setup;
 }
 

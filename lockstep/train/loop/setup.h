@@ -14,6 +14,7 @@
 #include "lockstep/train/loop/run_start.h"
 #include "lockstep/train/settings/config.h"
 #include "lockstep/train/step/schedule.h"
+#include "lockstep/train/step_hook.h"
 #include "lockstep/train/strategy.h"
 
 namespace lockstep::train {
@@ -34,9 +35,15 @@ struct Setup {
   /// With the optimizer.
   std::unique_ptr<Strategy> strategy = {};
   std::unique_ptr<Schedule> schedule = {};
+  /// Those of the settings, then the program's.
+  StepHooks hooks = {};
+  /// Batches of a step, whose gradients are added up.
+  std::int64_t accumulate = 1;
   /// The ranks that share the run.
   dist::ProcessGroup group = {};
 
+  /// Steps of so many batches of a rank.
+  [[nodiscard]] std::int64_t steps_in(std::int64_t batches) const;
   /// Steps of an epoch in which `samples` are left for all ranks.
   [[nodiscard]] std::int64_t steps_of(std::int64_t samples) const;
   /// Steps of `epochs`, of whose first `consumed` samples are done.

@@ -99,6 +99,9 @@ std::vector<StartLine> start_lines(
     lines.push_back({.level = LogLevel::kWarning, .text = "data: " + warning});
   }
   lines.insert(lines.end(), run.setup.lines.begin(), run.setup.lines.end());
+  for (const auto& hook : run.setup.hooks) {
+    lines.push_back({.text = hook->text()});
+  }
   if (const BestBy& by = run.cursor.best_by; !is_accuracy(by)) {
     lines.push_back(
         {.text = format(

@@ -2,7 +2,6 @@
 #include "lockstep/train/state_parts.h"
 
 #include <algorithm>
-#include <concepts>
 #include <mutex>
 #include <optional>
 
@@ -161,43 +160,7 @@ BucketLayout read_buckets(const ckpt::Value& saved) {
   return layout;
 }
 
-template <class T>
-StatePart part_of(
-    const std::string& key,
-    T& number,
-    std::optional<T> (*read)(const ckpt::Value&)) {
-  return {
-      .key = key,
-      .save = [&number](ValueBuilder&) { return ckpt::Value(number); },
-      .load =
-          [key, &number, read](const ckpt::Value& saved) {
-            const std::optional<T> value = read(saved);
-            if (!value) {
-              bad_state(format(
-                  "'{}' must be a {}number, got {}",
-                  key,
-                  std::integral<T> ? "whole " : "",
-                  saved.type_name()));
-            }
-            number = *value;
-          }};
-}
-
 } // namespace
-
-StatePart number_part(const std::string& key, std::int64_t& number) {
-  return part_of<std::int64_t>(key, number, [](const ckpt::Value& saved) {
-    const std::int64_t* value = saved.as_int();
-    return value == nullptr ? std::nullopt : std::optional(*value);
-  });
-}
-
-StatePart number_part(const std::string& key, double& number) {
-  return part_of<double>(key, number, [](const ckpt::Value& saved) {
-    const auto value = saved.number();
-    return value ? std::optional(*value) : std::nullopt;
-  });
-}
 
 StatePart model_part(torch::nn::Module& model) {
   return {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/loop/training_run.h"
 
-#include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/data/augment.h"
 #include "lockstep/train/loop/rank_settings.h"
 #include "lockstep/train/observers/metric_row.h"
 #include "lockstep/train/run/config_file.h"
@@ -17,31 +16,44 @@
 namespace lockstep::train {
 namespace {
 
-// A step of all ranks together.
-struct SharedStep {
-  Scoring batch = {};
-  /// Some rank was asked to stop.
-  bool shall_stop = false;
-};
-
-// One exchange for all that the ranks tell each other in a step.
-SharedStep shared(
-    const BatchScore& own,
-    bool shall_stop,
-    const dist::ProcessGroup& group) {
-  std::vector<double> sums{
-      static_cast<double>(own.loss) * static_cast<double>(own.samples),
-      static_cast<double>(own.samples),
-      shall_stop ? 1.0 : 0.0};
-  constexpr std::ptrdiff_t kBeforeMetrics = 3;
-  sums.insert(sums.end(), own.sums.begin(), own.sums.end());
-  group.sum(sums);
-  SharedStep all{.shall_stop = sums[2] > 0};
-  all.batch.loss = sums[0];
-  all.batch.samples = static_cast<std::int64_t>(sums[1]);
-  all.batch.sums.assign(sums.begin() + kBeforeMetrics, sums.end());
-  return all;
+// 0 if it is not known, and for a test alone, which compares nothing.
+std::uint64_t digest_of(const Dataset* data, const TrainConfig& config) {
+  return data == nullptr || config.test_only ? 0 : data->digest();
 }
+
+// What of the hooks decides the bits of a run.
+std::string text_of(const StepHooks& hooks) {
+  std::vector<std::string> texts;
+  for (const auto& hook : hooks) {
+    if (hook->decides_bits()) {
+      texts.push_back(hook->text());
+    }
+  }
+  return join(texts, "; ");
+}
+
+// A test as the hooks want it; the last one that changed the module puts it
+// back first.
+class HookedTest {
+ public:
+  HookedTest(const StepHooks& hooks, const StepScope& scope)
+      : hooks_(hooks), scope_(scope) {
+    for (const auto& hook : hooks_) {
+      hook->begin_test(scope_);
+    }
+  }
+  ~HookedTest() {
+    for (const auto& hook : std::views::reverse(hooks_)) {
+      hook->end_test(scope_);
+    }
+  }
+  HookedTest(const HookedTest&) = delete;
+  HookedTest& operator=(const HookedTest&) = delete;
+
+ private:
+  const StepHooks& hooks_;
+  StepScope scope_;
+};
 
 } // namespace
 
@@ -58,7 +70,10 @@ TrainingRun::TrainingRun(const RunStart& start, const TrainerOptions& options)
           config_,
           setup_.devices,
           setup_.strategy->name(),
-          setup_.train_samples),
+          {.train_samples = setup_.train_samples,
+           .train_digest = digest_of(setup_.train_set.get(), config_),
+           .test_digest = digest_of(own_.test_data.get(), config_),
+           .hooks = text_of(setup_.hooks)}),
       outputs_(
           {.fs = options.fs,
            .group = options.group,
@@ -71,9 +86,10 @@ TrainingRun::TrainingRun(const RunStart& start, const TrainerOptions& options)
         return outputs_.settled_checkpoint();
       }) {
   refuse_different_data(
-      setup_.train_samples,
-      setup_.test_samples,
-      setup_.train_set->class_names(),
+      {.train_samples = setup_.train_samples,
+       .test_samples = setup_.test_samples,
+       .class_names = setup_.train_set->class_names(),
+       .digests = identity_.digests()},
       group_);
   cursor_.best_by = start.best_by;
   cursor_.sums = Scoring(task().train_metrics());
@@ -96,6 +112,9 @@ void TrainingRun::list_state(const std::vector<StatePart>& parts) {
   state_.add(generator_part(setup_.devices, group_));
   if (group_) {
     state_.add(bucket_part(*setup_.strategy));
+  }
+  for (const auto& hook : setup_.hooks) {
+    state_.add(hook->parts());
   }
   state_.add(outputs_.part()).add(parts);
   state_.add(
@@ -143,11 +162,44 @@ std::optional<Score> TrainingRun::test() {
   if (setup_.test_data == nullptr) {
     return std::nullopt;
   }
+  StepScope done = scope();
+  done.step = cursor_.step;
+  const HookedTest hooked(setup_.hooks, done);
   return evaluate(
       *setup_.strategy,
       *setup_.test_data,
       setup_.test_samples,
       group_);
+}
+
+StepScope TrainingRun::scope() const {
+  return {
+      .module = setup_.model.module(),
+      .optimizer = setup_.strategy->optimizer(),
+      .group = group_,
+      .epoch = cursor_.epoch + 1,
+      .step = cursor_.step + 1};
+}
+
+// All ranks call it: they leave the loop together.
+bool TrainingRun::is_done() {
+  if (cursor_.epoch >= config_.epochs) {
+    return true;
+  }
+  std::string why;
+  for (const auto& hook : setup_.hooks) {
+    why = why.empty() ? hook->is_done() : why;
+  }
+  if (!group_.any(!why.empty())) {
+    return false;
+  }
+  outputs_.log(
+      LogLevel::kInfo,
+      format(
+          "the run ends after epoch {}: {}",
+          cursor_.epoch,
+          why.empty() ? "another rank ends it" : why));
+  return true;
 }
 
 void TrainingRun::open_outputs() {
@@ -167,7 +219,7 @@ void TrainingRun::train_all() {
   // Accelerators go on with the next step while the numbers of one are looked
   // at. Ranks exchange them: all at the same place.
   runs_ahead_ = !group_.any(setup_.devices.front().is_cpu());
-  while (cursor_.epoch < config_.epochs && !result_.was_stopped) {
+  while (!result_.was_stopped && !is_done()) {
     train_epoch();
   }
   const Place place{.epoch = cursor_.epoch, .step = cursor_.step};
@@ -192,91 +244,17 @@ void TrainingRun::train_epoch() {
            .consumed = cursor_.samples},
           group_),
       cursor_.epoch);
-  const std::int64_t batches = cursor_.batch + setup_.train_data->batches();
+  const std::int64_t steps =
+      cursor_.batch + setup_.steps_in(setup_.train_data->batches());
+  for (const auto& hook : setup_.hooks) {
+    hook->begin_epoch(scope());
+  }
   while (!is_epoch_done() && !result_.was_stopped) {
-    const Stopwatch watch;
-    const auto batch = next_batch();
-    // The order ends with the epoch's samples.
-    LOCKSTEP_CHECK(batch.has_value());
-    train_step(*batch, {.batches = batches, .data_seconds = watch.seconds()});
+    train_step({.batches = steps});
   }
   finish_step();
   if (!result_.was_stopped) {
     finish_epoch(cursor_.samples - samples_before);
-  }
-}
-
-// Depends on the place in the run alone, so it goes on with the same bits.
-Batch TrainingRun::mixed(const Batch& batch) const {
-  return mix_batch(
-      batch,
-      {.alpha = config_.mixup_alpha,
-       .num_classes = setup_.train_set->num_classes(),
-       .seed = config_.seed,
-       .epoch = cursor_.epoch,
-       .batch = cursor_.batch * group_.size() + group_.rank()},
-      config_.cutmix_alpha);
-}
-
-std::optional<Batch> TrainingRun::next_batch() {
-  try {
-    auto batch = setup_.train_data->next();
-    return batch ? std::optional(mixed(*batch)) : std::nullopt;
-  } catch (...) {
-    if (group_.size() == 1) { // others would not exchange its numbers
-      finish_step();
-    }
-    throw;
-  }
-}
-
-// The step that all runs are made of: data in, observers out.
-void TrainingRun::train_step(const Batch& batch, StepRecord record) {
-  Strategy& strategy = *setup_.strategy;
-  cursor_.lr = strategy.optimizer().param_groups().front().lr();
-  strategy.optimizer().zero_grad();
-  StepResult result = strategy.step(batch);
-  strategy.update();
-  setup_.schedule->after_step();
-  cursor_.count(batch.size(), group_.size(), setup_.train_samples);
-  record.epoch = cursor_.epoch + 1;
-  record.step = cursor_.step;
-  record.batch = cursor_.batch - 1;
-  record.lr = cursor_.lr;
-  finish_step();
-  running_ = Running{.record = record, .result = std::move(result)};
-  const bool is_due = config_.checkpoint_interval > 0 &&
-                      cursor_.step % config_.checkpoint_interval == 0;
-  if (is_due || is_epoch_done() || !runs_ahead_) {
-    finish_step();
-  }
-  if (is_due && !is_epoch_done()) {
-    save(/*is_best=*/false);
-  }
-}
-
-// Waits for the step that was queued last, and tells of it.
-void TrainingRun::finish_step() {
-  if (!running_) {
-    return;
-  }
-  Running running = std::move(*running_);
-  running_.reset();
-  StepRecord& record = running.record;
-  const BatchScore score = running.result.read();
-  cursor_.sums.add(score);
-  const SharedStep all = shared(score, should_stop_(), group_);
-  record.samples = all.batch.samples;
-  Score averages = all.batch.score(task().train_metrics(), /*seconds=*/0);
-  record.loss = static_cast<float>(averages.loss);
-  record.metrics = std::move(averages.metrics);
-  record.seconds = step_watch_.seconds();
-  record.epoch_seconds = epoch_watch_.seconds();
-  step_watch_ = {};
-  outputs_.step(record);
-  result_.was_stopped = result_.was_stopped || all.shall_stop;
-  if (!std::isfinite(record.loss)) {
-    loss_watch_.bad_step(record);
   }
 }
 
@@ -294,10 +272,13 @@ void TrainingRun::finish_epoch(std::int64_t samples) {
       .lr = cursor_.lr,
       .images_per_second = static_cast<double>(samples) / train.seconds};
   record.times = of_all_ranks(epoch_watch_.times(), group_);
-  setup_.schedule->after_epoch();
+  setup_.schedule->after_epoch(record.value(cursor_.best_by.column));
   cursor_.finish_epoch();
   result_.test = record.test;
   record.is_best = cursor_.take_best(record);
+  for (const auto& hook : setup_.hooks) {
+    hook->end_epoch(record);
+  }
   outputs_.epoch(record);
   if (const std::string text = loss_watch_.end_epoch(record); !text.empty()) {
     outputs_.log(LogLevel::kWarning, text);

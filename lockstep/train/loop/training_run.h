@@ -52,14 +52,18 @@ class TrainingRun {
   void open_outputs();
   void train_all();
   void train_epoch();
-  [[nodiscard]] Batch mixed(const Batch& batch) const;
-  std::optional<Batch> next_batch();
-  void train_step(const Batch& batch, StepRecord record);
+  /// `part`: which of a step's batches.
+  [[nodiscard]] Batch mixed(const Batch& batch, std::int64_t part) const;
+  Batch next_batch(std::int64_t part);
+  std::vector<StepResult> train_batches(StepRecord& record);
+  void train_step(StepRecord record);
   void finish_step();
   void finish_epoch(std::int64_t samples);
   void save(bool is_best);
   [[nodiscard]] std::optional<Score> test();
   [[nodiscard]] bool is_epoch_done() const;
+  [[nodiscard]] StepScope scope() const;
+  [[nodiscard]] bool is_done();
   [[nodiscard]] const Task& task() const {
     return setup_.strategy->task();
   }
@@ -86,7 +90,8 @@ class TrainingRun {
   /// A step that is queued, and what is known of it.
   struct Running {
     StepRecord record;
-    StepResult result;
+    /// Of each batch.
+    std::vector<StepResult> results;
   };
   std::optional<Running> running_;
   bool runs_ahead_ = false;

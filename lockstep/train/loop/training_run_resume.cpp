@@ -25,6 +25,7 @@ void TrainingRun::resume(const RunStart& start) {
   if (from != nullptr) {
     load(*from, start);
   }
+  setup_.schedule->check_mode(cursor_.best_by);
 }
 
 void TrainingRun::load(const Resumption& from, const RunStart& start) {
@@ -34,6 +35,17 @@ void TrainingRun::load(const Resumption& from, const RunStart& start) {
       setup_.lines.end(),
       start.lines.begin(),
       start.lines.end());
+  if (identity_.has_other_test_data()) {
+    cursor_.best.reset();
+    setup_.schedule->forget_tests();
+    for (const auto& hook : setup_.hooks) {
+      hook->forget_tests();
+    }
+    setup_.lines.push_back(
+        {LogLevel::kWarning,
+         "the test data are not those of the checkpoint: its best epoch is "
+         "given up, and the best is chosen anew"});
+  }
   if (root.find("cursor") == nullptr) {
     cursor_.step = cursor_.epoch * setup_.steps_of(setup_.train_samples);
     cursor_.total_samples = cursor_.epoch * setup_.train_samples;

@@ -67,6 +67,13 @@ void Scoring::add(const BatchScore& batch) {
   samples += batch.samples;
 }
 
+void Scoring::add(const Scoring& other) {
+  LOCKSTEP_CHECK(other.sums.size() == sums.size());
+  loss += other.loss;
+  std::ranges::transform(sums, other.sums, sums.begin(), std::plus());
+  samples += other.samples;
+}
+
 void Scoring::clear() {
   loss = 0.0;
   std::ranges::fill(sums, 0.0);

@@ -129,13 +129,14 @@ std::string Flag::key() const {
 }
 
 std::string_view group_title(FlagGroup group) {
-  constexpr std::array<std::string_view, 8> kTitles{
+  constexpr std::array<std::string_view, 9> kTitles{
       "Data",
       "Images",
       "Model",
       "Devices",
       "Task",
       "Optimization",
+      "Each step",
       "Learning rate over time",
       "Run"};
   return kTitles.at(static_cast<std::size_t>(group));

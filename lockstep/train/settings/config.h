@@ -96,12 +96,32 @@ struct TrainConfig {
   /// classes are mixed two by two; 0: they are not.
   double mixup_alpha = 0.0;
   double cutmix_alpha = 0.0;
+  /// Units: batches whose gradients are added up for one step of the optimizer.
+  std::int64_t accumulate = 1;
+  /// Largest norm of all gradients together, and largest number in them; 0:
+  /// any.
+  double clip_grad = 0.0;
+  double clip_value = 0.0;
+  /// Decay of the average of the weights, which is tested; 0: there is none.
+  double ema = 0.0;
+  /// Beginnings of names of parameters that are not trained, with commas
+  /// between; from epoch `unfreeze_at` on they are, 0: never.
+  std::string freeze = {};
+  std::int64_t unfreeze_at = 0;
+  /// Units: epochs without a new best after which the run ends; 0: any.
+  std::int64_t patience = 0;
   /// What a loss that is not a finite number does: "stop" or "warn".
   std::string on_nan = "stop";
   std::string lr_scheduler = "steplr";
   std::int64_t lr_step_size = 30;
   double lr_gamma = 0.1;
   std::vector<std::int64_t> lr_milestones = {};
+  /// Units: epochs that `reducelronplateau` waits.
+  std::int64_t lr_patience = 10;
+  /// The lowest rate of `cosineannealinglr` and `reducelronplateau`.
+  double min_lr = 0.0;
+  /// Units: epochs over which the rate rises to its first one.
+  std::int64_t warmup_epochs = 0;
   std::int64_t seed = 0;
 
   /// Run folder; empty: `runs/<time>-<model>`.
@@ -136,6 +156,7 @@ enum class FlagGroup {
   kDevices,
   kTask,
   kOptimization,
+  kStep,
   kLearningRate,
   kRun
 };

@@ -137,10 +137,35 @@ constexpr std::array kFlags{
     Flag{"seed", {}, &C::seed, kOptimization, "N",
          "as torch.manual_seed(N) before the model is built", {}, kAny},
 
+    Flag{"accumulate", "--grad-accum-steps", &C::accumulate, kStep, "N",
+         "batches whose gradients are added up for one step", {}, 1},
+    Flag{"clip-grad", "--clip-grad-norm", &C::clip_grad, kStep, "X",
+         "scale the gradients down to this norm, as torch's clip_grad_norm_; "
+         "0: no"},
+    Flag{"clip-value", {}, &C::clip_value, kStep, "X",
+         "cut each number of the gradients, as torch's clip_grad_value_; 0: no"},
+    Flag{"ema", "--model-ema-decay", &C::ema, kStep, "DECAY",
+         "keep the average of the weights, test it and choose the best by it; "
+         "0: no", {}, 0, true, {}, 1},
+    Flag{"freeze", {}, &C::freeze, kStep, "NAME,NAME",
+         "leave these parts of the model as they are: conv1,layer1"},
+    Flag{"unfreeze-at", {}, &C::unfreeze_at, kStep, "EPOCH",
+         "train them from this epoch on; 0: never"},
+    Flag{"patience", "--early-stopping-patience", &C::patience, kStep, "N",
+         "end the run after so many epochs without a new best; 0: no"},
+
     Flag{"lr-scheduler", "--sched", &C::lr_scheduler, kLearningRate, "NAME",
          "learning rate over time",
-         "constant|steplr|multisteplr|cosineannealinglr|onecyclelr", 0, true,
-         {}, kNoMaximum, true},
+         "constant|steplr|multisteplr|cosineannealinglr|onecyclelr|"
+         "reducelronplateau", 0, true, {}, kNoMaximum, true},
+    Flag{"warmup-epochs", "--lr-warmup-epochs", &C::warmup_epochs,
+         kLearningRate, "N",
+         "epochs in which the rate rises from a hundredth, as torchvision's "
+         "recipes have it; the schedule comes after them"},
+    Flag{"min-lr", "--lr-min", &C::min_lr, kLearningRate, "X",
+         "lowest rate of cosineannealinglr and reducelronplateau"},
+    Flag{"lr-patience", "--patience-epochs", &C::lr_patience, kLearningRate,
+         "N", "epochs that reducelronplateau waits for a better test"},
     Flag{"lr-step-size", "--decay-epochs", &C::lr_step_size, kLearningRate,
          "N", "epochs between drops of steplr", {}, 1},
     Flag{"lr-gamma", "--decay-rate", &C::lr_gamma, kLearningRate, "X",

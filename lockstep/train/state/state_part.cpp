@@ -2,11 +2,56 @@
 #include "lockstep/train/state_part.h"
 
 #include <algorithm>
+#include <concepts>
+#include <optional>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::train {
+namespace {
+
+template <class T>
+StatePart part_of(
+    const std::string& key,
+    T& number,
+    std::optional<T> (*read)(const ckpt::Value&)) {
+  return {
+      .key = key,
+      .save = [&number](ValueBuilder&) { return ckpt::Value(number); },
+      .load =
+          [key, &number, read](const ckpt::Value& saved) {
+            const std::optional<T> value = read(saved);
+            if (!value) {
+              raise(
+                  {.code = ErrorCode::kMismatch,
+                   .op = "train.resume",
+                   .message = format(
+                       "'{}' must be a {}number, got {}",
+                       key,
+                       std::integral<T> ? "whole " : "",
+                       saved.type_name()),
+                   .detail = "E_BAD_STATE"});
+            }
+            number = *value;
+          }};
+}
+
+} // namespace
+
+StatePart number_part(const std::string& key, std::int64_t& number) {
+  return part_of<std::int64_t>(key, number, [](const ckpt::Value& saved) {
+    const std::int64_t* value = saved.as_int();
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  });
+}
+
+StatePart number_part(const std::string& key, double& number) {
+  return part_of<double>(key, number, [](const ckpt::Value& saved) {
+    const auto value = saved.number();
+    return value ? std::optional(*value) : std::nullopt;
+  });
+}
 
 RunState& RunState::add(StatePart part) {
   const bool is_taken =

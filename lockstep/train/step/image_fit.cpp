@@ -12,7 +12,7 @@
 namespace lockstep::train {
 namespace {
 
-[[noreturn]] void refuse(std::string message, std::string hint) {
+[[noreturn]] void refuse_size(std::string message, std::string hint) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "train.data",
@@ -39,7 +39,7 @@ ImageFit fit_images(
     std::span<const std::int64_t> shape) {
   if (shape.size() != 3) {
     if (img_size > 0) {
-      refuse(
+      refuse_size(
           format(
               "--img-size {}: the samples are not images; expected 3 "
               "dimensions "
@@ -54,7 +54,7 @@ ImageFit fit_images(
   const std::int64_t width = shape[2];
   const ImageSizes sizes = model.empty() ? ImageSizes() : image_sizes(model);
   if (img_size > 0 && !sizes.takes(img_size)) {
-    refuse(
+    refuse_size(
         format(
             "--img-size {}: {} takes images of {}",
             img_size,

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/factory.h"
+#include "lockstep/optim/schedules.h"
 
 namespace lockstep::train {
 namespace {
@@ -25,6 +27,13 @@ std::vector<double> rates_of(const std::vector<ParamGroup>& groups) {
 /// Equal but for the order of multiplications.
 bool is_near(double a, double b) {
   return std::abs(a - b) <= 1e-9 * std::abs(b);
+}
+
+constexpr std::string_view kPlateau = "reducelronplateau";
+
+// Null for another one.
+ReduceLROnPlateau* plateau_of(Scheduler& scheduler) {
+  return dynamic_cast<ReduceLROnPlateau*>(&scheduler);
 }
 
 bool is_of_steps(const TrainConfig& config) {
@@ -56,35 +65,108 @@ Schedule::Schedule(
       scheduler_(std::move(scheduler)),
       first_groups_(optimizer.param_groups()) {}
 
+namespace {
+
+[[noreturn]] void refuse_warmup(std::string message, std::string hint) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.schedule",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = "E_FLAGS"});
+}
+
+void check_warmup(const TrainConfig& config) {
+  if (config.warmup_epochs == 0) {
+    return;
+  }
+  if (is_of_steps(config) || config.lr_scheduler == kPlateau) {
+    refuse_warmup(
+        format(
+            "--warmup-epochs does not go with --lr-scheduler {}",
+            config.lr_scheduler),
+        is_of_steps(config)
+            ? "onecyclelr warms up by itself"
+            : "its steps have a metric, those of a warm-up none");
+  }
+  if (config.warmup_epochs >= config.epochs) {
+    refuse_warmup(
+        format(
+            "--warmup-epochs {} of {} epochs leaves none for the schedule",
+            config.warmup_epochs,
+            config.epochs),
+        "fewer of them, or more --epochs");
+  }
+}
+
+std::shared_ptr<Scheduler> scheduler_for(
+    const TrainConfig& config,
+    Optimizer& optimizer,
+    std::int64_t steps_per_epoch,
+    Better better) {
+  check_warmup(config);
+  const std::int64_t epochs = config.epochs - config.warmup_epochs;
+  std::shared_ptr<Scheduler> scheduler = make_scheduler(
+      config.lr_scheduler,
+      optimizer,
+      {.step_size = config.lr_step_size,
+       .milestones = config.lr_milestones,
+       .gamma = config.lr_gamma,
+       .total_steps = epochs * (is_of_steps(config) ? steps_per_epoch : 1),
+       .eta_min = config.min_lr,
+       .mode = better == Better::kHigher ? "max" : "min",
+       .patience = config.lr_patience});
+  if (config.warmup_epochs == 0) {
+    return scheduler;
+  }
+  constexpr double kFirst = 0.01;
+  const auto warmup = std::make_shared<LinearLR>(
+      optimizer,
+      LinearLROptions{
+          .start_factor = kFirst,
+          .total_iters = config.warmup_epochs});
+  return std::make_shared<SequentialLR>(
+      optimizer,
+      SequentialLROptions{
+          .schedulers = {warmup, std::move(scheduler)},
+          .milestones = {config.warmup_epochs}});
+}
+
+} // namespace
+
 Schedule::Schedule(
     const TrainConfig& config,
     Optimizer& optimizer,
-    std::int64_t steps_per_epoch)
+    std::int64_t steps_per_epoch,
+    Better better)
     : Schedule(
-          make_scheduler(
-              config.lr_scheduler,
-              optimizer,
-              {.step_size = config.lr_step_size,
-               .milestones = config.lr_milestones,
-               .gamma = config.lr_gamma,
-               .total_steps = config.epochs *
-                              (is_of_steps(config) ? steps_per_epoch : 1)}),
+          scheduler_for(config, optimizer, steps_per_epoch, better),
           optimizer,
           is_of_steps(config)) {}
 
 void Schedule::after_step() {
   if (is_per_step_) {
-    scheduler_->step();
+    scheduler_->fast_forward(1);
   }
 }
 
-void Schedule::after_epoch() {
-  if (!is_per_step_) {
-    scheduler_->step();
+void Schedule::after_epoch(std::optional<double> chosen_by) {
+  if (is_per_step_) {
+    return;
+  }
+  if (auto* const plateau = plateau_of(*scheduler_)) {
+    plateau->step(chosen_by.value_or(std::nan("")));
+  } else {
+    // Not a step: a run that goes on behind the last step of an epoch would be
+    // told that the optimizer has made none.
+    scheduler_->fast_forward(1);
   }
 }
 
 void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
+  if (plateau_of(*scheduler_) != nullptr) {
+    return; // what it has seen is not known
+  }
   const auto total = total_steps();
   if (total && steps > *total) {
     raise(
@@ -113,7 +195,10 @@ void Schedule::fast_forward(std::int64_t epochs, std::int64_t steps) {
         groups[i].set(name, value);
       }
     }
-    groups[i].set_lr(groups[i].number("initial_lr"));
+    // A warm-up begins below its rate.
+    const double base = first_groups_[i].number("initial_lr");
+    const double share = base == 0 ? 1.0 : first_groups_[i].lr() / base;
+    groups[i].set_lr(groups[i].number("initial_lr") * share);
   }
   // The last of these steps by itself: what the rates were before it.
   const std::int64_t count = is_per_step_ ? steps : epochs;
@@ -141,8 +226,58 @@ std::optional<std::int64_t> Schedule::total_steps() const {
   return saved_number("total_steps");
 }
 
+void Schedule::check_mode(const BestBy& best_by) const {
+  if (plateau_of(*scheduler_) == nullptr) {
+    return;
+  }
+  const ckpt::Value state = scheduler_->state_dict();
+  const bool is_max = state.find("mode")->text() == "max";
+  if (is_max == (best_by.better == Better::kHigher)) {
+    return;
+  }
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "train.schedule",
+       .message = format(
+           "the plateau schedule waits for a {} number, and the best epoch is "
+           "that of the {} {}",
+           is_max ? "higher" : "lower",
+           is_max ? "lowest" : "highest",
+           best_by.column),
+       .hint = "go on with the run's --metric; a program's own schedule has "
+               "the mode of what chooses the best",
+       .detail = "E_OTHER_SETTING"});
+}
+
+void Schedule::forget_tests() {
+  if (plateau_of(*scheduler_) == nullptr) {
+    return;
+  }
+  ckpt::Value state = scheduler_->state_dict();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool is_max = std::as_const(state).find("mode")->text() == "max";
+  state.set("best", is_max ? -kInfinity : kInfinity);
+  state.set("num_bad_epochs", 0);
+  scheduler_->load_state_dict(state);
+}
+
+std::optional<std::int64_t> Schedule::lowest_epoch() const {
+  const ckpt::Value state = scheduler_->state_dict();
+  const ckpt::Value* inner = state.find("_schedulers");
+  if (inner == nullptr || inner->as_list() == nullptr) {
+    return saved_number("T_max");
+  }
+  const ckpt::Value* last = inner->as_list()->items.back().find("T_max");
+  const ckpt::Value* milestones = state.find("_milestones");
+  return last == nullptr || milestones == nullptr
+             ? std::nullopt
+             : std::optional(
+                   *last->as_int() +
+                   *milestones->as_list()->items.back().as_int());
+}
+
 std::string Schedule::overrun_text(std::int64_t epochs) const {
-  const auto lowest = saved_number("T_max");
+  const auto lowest = lowest_epoch();
   const std::int64_t last = scheduler_->last_epoch() + epochs;
   return is_per_step_ || !lowest || last <= *lowest
              ? std::string()

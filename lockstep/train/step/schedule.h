@@ -11,8 +11,10 @@
 
 #include <torch/nn/module.h>
 
+#include "lockstep/metrics/metric.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/scheduler.h"
+#include "lockstep/train/observer.h"
 #include "lockstep/train/settings/config.h"
 
 namespace lockstep::train {
@@ -34,15 +36,25 @@ class Schedule {
       Optimizer& optimizer,
       bool is_per_step);
   /// The one that `config` names: onecyclelr steps after each step, all others
-  /// after each epoch, as PyTorch's scripts do.
-  /// Errors: throws kInvalidArgument for options out of range.
+  /// after each epoch, as PyTorch's scripts do. With a warm-up it is
+  /// torchvision's SequentialLR of a LinearLR from a hundredth and the
+  /// schedule. `better`: of what chooses the best epoch, for reducelronplateau.
+  /// Errors: throws kInvalidArgument for options out of range, and (E_FLAGS)
+  /// for a warm-up of a schedule that has none.
   Schedule(
       const TrainConfig& config,
       Optimizer& optimizer,
-      std::int64_t steps_per_epoch);
+      std::int64_t steps_per_epoch,
+      Better better);
 
   void after_step();
-  void after_epoch();
+  /// `chosen_by`: the number that chooses the best epoch; none: not measured.
+  void after_epoch(std::optional<double> chosen_by);
+  /// Errors: throws kMismatch (E_OTHER_SETTING) for a plateau that waits for
+  /// higher numbers where lower ones are better, or the other way round.
+  void check_mode(const BestBy& best_by) const;
+  /// A plateau waits anew: the tests to come are of other data.
+  void forget_tests();
   /// Goes to where it stands after `epochs` and `steps`, for a checkpoint that
   /// did not save it. The rates that the optimizer loaded stay, unless they are
   /// those of the step before: many scripts set a rate when its epoch begins.
@@ -63,6 +75,9 @@ class Schedule {
   }
 
  private:
+  /// The epoch after which a cosine rises again, behind a warm-up, too; nothing
+  /// for another schedule.
+  [[nodiscard]] std::optional<std::int64_t> lowest_epoch() const;
   /// Steps from begin to end; nothing if it has no end.
   [[nodiscard]] std::optional<std::int64_t> total_steps() const;
   /// An integer of the scheduler's state; nothing if it has none of the name.

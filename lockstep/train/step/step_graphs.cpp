@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lockstep/train/step_graphs.h"
+#include "lockstep/train/step/step_graphs.h"
 
 #include <algorithm>
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/train/strategy.h"
 
+#include <tuple>
+
 #include <ATen/core/grad_mode.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/device/autocast.h"
+#include "lockstep/train/step/step_graphs.h"
 
 namespace lockstep::train {
 
@@ -17,7 +20,7 @@ Strategy::Strategy(
     options_.task.test_loss = options_.task.loss;
   }
   if (options_.cuda_graphs) {
-    graphs_.emplace(options_.devices.front());
+    graphs_ = std::make_unique<StepGraphs>(options_.devices.front());
   }
 }
 
@@ -79,56 +82,111 @@ class Strategy::TestingMode {
 };
 
 struct Strategy::Outcome {
-  at::Tensor outputs = {};
-  /// On the outputs' device; undefined if the batch has none.
-  at::Tensor targets = {};
   at::Tensor loss = {};
+  /// What the metrics see.
+  at::Tensor outputs = {};
+  at::Tensor targets = {};
 };
 
+namespace {
+
+at::Tensor on(const at::Tensor& tensor, c10::Device device) {
+  return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true);
+}
+
+// With the targets on `device`, where the outputs are.
+Batch with_targets_on(Batch batch, c10::Device device) {
+  if (batch.targets.defined()) {
+    batch.targets = on(batch.targets, device);
+  }
+  batch.structure.visit(
+      [&](at::Tensor& tensor) { tensor = on(tensor, device); });
+  return batch;
+}
+
+void check_loss(const at::Tensor& loss) {
+  if (loss.defined() && loss.numel() == 1) {
+    return;
+  }
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.step",
+       .message = format(
+           "the loss must be one number; the task's loss gave {}",
+           loss.defined() ? format("a tensor {}", c10::str(loss.sizes()))
+                          : std::string("an undefined tensor")),
+       .hint = "average it over the batch: loss.mean()",
+       .detail = "E_LOSS"});
+}
+
+// What metrics see if the task does not say it.
+void check_measured(const AnyStructure& outputs, const Batch& batch) {
+  const bool are_tensors = outputs.as<at::Tensor>() != nullptr;
+  if (are_tensors && batch.structure.is_empty()) {
+    return;
+  }
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.step",
+       .message = format(
+           "metrics take tensors; the {} {}",
+           are_tensors ? "data have" : "model gives",
+           (are_tensors ? batch.structure : outputs).describe()),
+       .hint = "Task::measured says what the metrics see of them",
+       .detail = "E_TASK"});
+}
+
+} // namespace
+
 Strategy::Outcome Strategy::outcome(const Batch& batch, Pass pass) {
-  const LossFunction& loss =
-      pass == Pass::kStep ? options_.task.loss : options_.task.test_loss;
+  const Task& task = options_.task;
+  const LossFunction& loss = pass == Pass::kStep ? task.loss : task.test_loss;
   std::optional<Autocast> autocast;
   if (options_.autocast) {
     autocast.emplace(options_.devices.front().type(), *options_.autocast);
   }
-  Outcome found{.outputs = forward(batch.images, pass)};
-  if (batch.targets.defined()) {
-    found.targets = batch.targets.to(
-        found.outputs.device(),
-        batch.targets.scalar_type(),
-        /*non_blocking=*/true);
-  }
-  found.loss = loss(found.outputs, found.targets);
-  if (!found.loss.defined() || found.loss.numel() != 1) {
-    raise(
-        {.code = ErrorCode::kInvalidArgument,
-         .op = "train.step",
-         .message = format(
-             "the loss must be one number; the task's loss gave {}",
-             found.loss.defined()
-                 ? format("a tensor {}", c10::str(found.loss.sizes()))
-                 : std::string("an undefined tensor")),
-         .hint = "average it over the batch: loss.mean()",
-         .detail = "E_LOSS"});
+  const AnyStructure outputs = forward(batch.images, pass);
+  const at::Tensor* const tensor = outputs.as<at::Tensor>();
+  const Batch here = with_targets_on(
+      batch,
+      tensor == nullptr ? options_.devices.front() : tensor->device());
+  Outcome found{.loss = loss(outputs, here)};
+  check_loss(found.loss);
+  if (task.measured) {
+    std::tie(found.outputs, found.targets) = task.measured(outputs, here);
+  } else if (!task.metrics.empty()) {
+    check_measured(outputs, here);
+    found.outputs = *tensor;
+    found.targets = here.targets;
   }
   return found;
 }
 
-StepResult Strategy::run(const Batch& batch, const StepGraphs::Work& work) {
+StepResult Strategy::run(
+    const Batch& batch,
+    const std::function<at::Tensor(const Batch&)>& work) {
+  if (graphs_ && !batch.structure.is_empty()) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "train.graphs",
+         .message = "targets that are no tensor cannot be part of a recording",
+         .hint = "leave out --cuda-graphs",
+         .detail = "E_GRAPH"});
+  }
   return {
       graphs_ ? graphs_->run(*net_, batch, work) : work(batch),
       batch.size()};
 }
 
-StepResult Strategy::step(const Batch& batch) {
+StepResult Strategy::step(const Batch& batch, const StepOptions& how) {
   const auto threads = share_threads();
   if (!net_->is_training()) {
     net_->train(true);
   }
-  return run(batch, [this](const Batch& given) {
+  const auto held = how.exchanges ? nullptr : without_exchange();
+  return run(batch, [this, weight = how.weight](const Batch& given) {
     const Outcome found = outcome(given, Pass::kStep);
-    found.loss.backward();
+    (weight == 1.0 ? found.loss : found.loss * weight).backward();
     return measure(
         found.loss,
         found.outputs,
@@ -148,6 +206,10 @@ StepResult Strategy::test(const Batch& batch) {
 }
 
 at::Tensor Strategy::predict(const at::Tensor& images) {
+  return internal::given_as<at::Tensor>(outputs(images), "outputs");
+}
+
+AnyStructure Strategy::outputs(const at::Tensor& images) {
   const at::NoGradGuard no_grad;
   const auto threads = share_threads();
   const TestingMode testing(*net_);

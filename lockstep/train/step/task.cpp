@@ -9,6 +9,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/where.h>
+#include <c10/util/Type.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/numbers.h"
@@ -104,6 +105,12 @@ const Entry& entry_for(const Dataset& data, std::string_view name) {
         "the data have no targets, so there is nothing to train for",
         "give the data targets, or the run a task of the program's own");
   }
+  if (targets.kind == TargetKind::kStructure) {
+    refuse(
+        "E_TASK",
+        "the targets are of the program's own type, for which no task is known",
+        "give the run a task of the program's own: OwnParts::task");
+  }
   if (found == kEntries.end()) {
     refuse(
         "E_TASK",
@@ -169,6 +176,26 @@ void choose_metric(
 }
 
 } // namespace
+
+namespace internal {
+
+void raise_other_type(
+    std::string_view what,
+    const AnyStructure& found,
+    const std::type_info& expected) {
+  refuse(
+      "E_TASK",
+      format(
+          "the task takes {} of the type {}, and the {} {}",
+          what,
+          c10::demangle(expected.name()),
+          what == "outputs" ? "model gives" : "data have",
+          found.describe()),
+      "the types of the task's functions are those of the model's forward and "
+      "of the data's targets");
+}
+
+} // namespace internal
 
 LossFunction cross_entropy(double label_smoothing, std::int64_t ignore_index) {
   return [=](const at::Tensor& outputs, const at::Tensor& targets) {

@@ -11,6 +11,7 @@
 #include "lockstep/models/registry.h"
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/tensor/rng.h"
+#include "lockstep/train/hooks/weight_average.h"
 #include "lockstep/train/loop/run_identity.h"
 #include "lockstep/train/loop/setup.h"
 #include "lockstep/train/resume.h"
@@ -133,7 +134,11 @@ std::shared_ptr<Model> make_trained(
   auto model =
       make_model(name, model_options(data.num_outputs(), data.sample_shape));
   try {
-    model_part(*model).load(*file.root.find("state_dict"));
+    // The best epoch of a run with an average is that of the average.
+    const bool has_average = file.is_ours && file.config.ema > 0 &&
+                             file.root.find(kAverageKey) != nullptr;
+    model_part(*model).load(
+        *file.root.find(has_average ? kAverageKey : "state_dict"));
   } catch (const Exception& exception) {
     Error error = exception.error();
     error.path = error.path.empty() ? file.path : error.path;

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/hooks/frozen.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <torch/nn/modules/batchnorm.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep::train {
+namespace {
+
+[[noreturn]] void refuse_freeze(std::string message, std::string hint) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "train.freeze",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = "E_FREEZE"});
+}
+
+bool is_in(std::string_view name, std::string_view part) {
+  return name == part ||
+         (name.starts_with(part) && name.substr(part.size()).starts_with("."));
+}
+
+bool is_batch_norm(const torch::nn::Module& module) {
+  return module.as<torch::nn::BatchNorm1dImpl>() != nullptr ||
+         module.as<torch::nn::BatchNorm2dImpl>() != nullptr ||
+         module.as<torch::nn::BatchNorm3dImpl>() != nullptr;
+}
+
+// The names that `part` may have been meant for.
+std::vector<std::string> parts_of(const std::vector<std::string>& names) {
+  std::set<std::string> parts;
+  for (const std::string& name : names) {
+    for (auto dot = name.find('.'); dot != std::string::npos;
+         dot = name.find('.', dot + 1)) {
+      parts.insert(name.substr(0, dot));
+    }
+    parts.insert(name);
+  }
+  return {parts.begin(), parts.end()};
+}
+
+class Frozen final : public StepHook {
+ public:
+  Frozen(torch::nn::Module& module, const FreezeOptions& options)
+      : module_(module), names_(options.names), until_(options.until) {
+    std::vector<std::string> names;
+    std::int64_t trained = 0;
+    for (const auto& item : module.named_parameters()) {
+      names.push_back(item.key());
+    }
+    for (const std::string& part : split(options.names, ',')) {
+      take(part, names);
+    }
+    for (const at::Tensor& parameter : module.parameters()) {
+      trained += parameter.requires_grad() ? 1 : 0;
+    }
+    if (trained == 0) {
+      refuse_freeze(
+          "all parameters are frozen: there is nothing to train",
+          "--freeze names parts of the model");
+    }
+    freeze_norms();
+  }
+
+  [[nodiscard]] std::string text() const override {
+    return format(
+        "{} frozen: {} of {} ({}){}",
+        names_,
+        parameters_.size(),
+        counted(module_.parameters().size(), "parameter"),
+        counted(norms_.size(), "batch norm"),
+        until_ > 0 ? format(", until epoch {}", until_) : std::string());
+  }
+  void begin_epoch(const StepScope& scope) override {
+    const bool is_frozen = until_ == 0 || scope.epoch < until_;
+    for (at::Tensor& parameter : parameters_) {
+      parameter.set_requires_grad(!is_frozen);
+    }
+    if (!module_.is_training()) { // a step would switch all that is in it
+      module_.train(true);
+    }
+    for (const auto& norm : norms_) {
+      norm->train(!is_frozen);
+    }
+  }
+
+ private:
+  void take(const std::string& part, const std::vector<std::string>& names) {
+    bool is_found = false;
+    for (const auto& item : module_.named_parameters()) {
+      if (is_in(item.key(), part)) {
+        is_found = true;
+        if (item.value().requires_grad()) {
+          at::Tensor parameter = item.value();
+          parameter.set_requires_grad(false);
+          parameters_.push_back(parameter);
+        }
+      }
+    }
+    if (!is_found) {
+      const std::vector<std::string> parts = parts_of(names);
+      const std::string near = nearest(part, parts);
+      refuse_freeze(
+          format(
+              "no parameter is called '{}', or begins with it and a point",
+              escape(part)),
+          near.empty() ? format("the parameters are {}", some_names(names))
+                       : format("did you mean {}?", near));
+    }
+  }
+  // Those of which this hook froze all parameters, and those without any in a
+  // frozen part.
+  void freeze_norms() {
+    const auto is_frozen = [this](const at::Tensor& parameter) {
+      return std::ranges::any_of(parameters_, [&](const at::Tensor& frozen) {
+        return frozen.is_same(parameter);
+      });
+    };
+    const std::vector<std::string> parts = split(names_, ',');
+    for (const auto& item : module_.named_modules()) {
+      const auto& module = item.value();
+      const std::vector<at::Tensor> own = module->parameters();
+      const bool is_here = own.empty() ? std::ranges::any_of(
+                                             parts,
+                                             [&](const std::string& part) {
+                                               return is_in(item.key(), part);
+                                             })
+                                       : std::ranges::all_of(own, is_frozen);
+      if (is_batch_norm(*module) && is_here) {
+        norms_.push_back(module);
+        module->train(false);
+      }
+    }
+  }
+
+  torch::nn::Module& module_;
+  std::string names_;
+  std::int64_t until_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<std::shared_ptr<torch::nn::Module>> norms_;
+};
+
+} // namespace
+
+std::shared_ptr<StepHook> freeze(
+    torch::nn::Module& module,
+    const FreezeOptions& options) {
+  return std::make_shared<Frozen>(module, options);
+}
+
+} // namespace lockstep::train
