@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+#include "lockstep/ckpt/formats/exported/exported_program.h"
+#include "lockstep/ckpt/formats/exported/model_parts_json.h"
+#include "lockstep/ckpt/zip/record_source.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+using internal::PayloadRow;
+
+constexpr std::string_view kFormatRecord = "archive_format";
+constexpr std::string_view kFormatName = "pt2";
+constexpr std::string_view kModels = "models/";
+constexpr std::string_view kJson = ".json";
+
+/// Where a table of tensors and their records lie.
+struct PayloadPlace {
+  std::string_view folder = {};
+  std::string_view table_end = {};
+  bool is_constant = false;
+};
+
+constexpr std::array kPlaces = {
+    PayloadPlace{"data/weights/", "_weights_config.json", false},
+    PayloadPlace{"data/constants/", "_constants_config.json", true}};
+
+class ExportedReader {
+ public:
+  ExportedReader(
+      std::shared_ptr<const ZipReader> zip,
+      const LoadOptions& options)
+      : zip_(std::move(zip)), options_(options) {}
+
+  Result<ExportedFile> run() {
+    LOCKSTEP_TRY(check_byteorder());
+    ExportedFile file{.zip = zip_, .warnings = zip_->warnings()};
+    for (const ZipRecord& record : zip_->records()) {
+      const std::string_view name = record.name;
+      if (name.starts_with(kModels) && name.ends_with(kJson)) {
+        LOCKSTEP_TRY(model(record, file.models.emplace_back()));
+      }
+    }
+    if (file.models.empty()) {
+      return corrupt_file(
+          "E_PROGRAM",
+          "the archive has no program; expected a record models/NAME.json");
+    }
+    return file;
+  }
+
+ private:
+  Status check_byteorder() {
+    const ZipRecord* record = zip_->find("byteorder");
+    if (record == nullptr) {
+      return {};
+    }
+    LOCKSTEP_ASSIGN(const std::string order, text(*record));
+    return order == "little"
+               ? Status()
+               : Status(read_error(
+                     ErrorCode::kUnsupported,
+                     "E_BYTEORDER",
+                     format(
+                         "the byte order of the program is '{}'; expected "
+                         "'little'",
+                         escape(order))));
+  }
+
+  Status model(const ZipRecord& record, ExportedModel& out) {
+    out.name = record.name.substr(
+        kModels.size(),
+        record.name.size() - kModels.size() - kJson.size());
+    LOCKSTEP_ASSIGN(const std::string json, text(record));
+    LOCKSTEP_TRY(in_record(
+        internal::read_model(json, record.name, options_.limits, out),
+        record));
+    LOCKSTEP_TRY(in_record(internal::check_model(out), record));
+    for (const PayloadPlace& place : kPlaces) {
+      LOCKSTEP_TRY(payloads(place, out));
+    }
+    return check_weights(out);
+  }
+
+  Status payloads(const PayloadPlace& place, ExportedModel& model) {
+    const std::string name =
+        std::string(place.folder) + model.name + std::string(place.table_end);
+    const ZipRecord* record = zip_->find(name);
+    if (record == nullptr) {
+      return {};
+    }
+    LOCKSTEP_ASSIGN(const std::string json, text(*record));
+    auto rows = internal::read_payloads(json, name, options_.limits);
+    if (!rows) {
+      return in_record(std::move(rows).error(), *record);
+    }
+    for (PayloadRow& row : *rows) {
+      ExportedWeight& out = model.weights.emplace_back(ExportedWeight{
+          .name = std::move(row.name),
+          .record = std::string(place.folder) + row.path,
+          .is_parameter = row.is_parameter,
+          .is_pickle = row.is_pickle,
+          .is_constant = place.is_constant});
+      if (!out.is_pickle) {
+        LOCKSTEP_TRY(tensor(row.meta, out));
+      }
+    }
+    return {};
+  }
+
+  Status tensor(const ExportedTensorMeta& meta, ExportedWeight& out) {
+    if (!meta.dtype || !meta.is_strided) {
+      return read_error(
+          ErrorCode::kUnsupported,
+          "E_PROGRAM",
+          format(
+              "weight '{}' is a tensor of a layout or an element type that is "
+              "not read",
+              escape(out.name)),
+          "export the net with strided tensors");
+    }
+    Tensor& view = out.tensor;
+    view.dtype = *meta.dtype;
+    view.is_parameter = out.is_parameter;
+    view.requires_grad = meta.requires_grad;
+    view.offset = meta.offset.value.value_or(0);
+    const auto numbers = [](const std::vector<ExportedSize>& sizes,
+                            std::vector<std::int64_t>& to) {
+      for (const ExportedSize& size : sizes) {
+        to.push_back(size.value.value_or(-1)); // an expression: check_view
+      }
+    };
+    numbers(meta.sizes, view.sizes);
+    numbers(meta.strides, view.strides);
+    LOCKSTEP_ASSIGN(view.storage, storage(out, view.dtype));
+    const Status status = check_view(view);
+    if (status) {
+      return {};
+    }
+    Error error = status.error();
+    error.message = format("weight '{}': {}", escape(out.name), error.message);
+    error.record = out.record;
+    if (view.storage->nbytes == 0) {
+      error.hint =
+          "the file has no bytes for it: the net had fake weights when it was "
+          "exported; save it with real ones";
+    }
+    return error;
+  }
+
+  Result<std::shared_ptr<Storage>> storage(
+      const ExportedWeight& weight,
+      DType dtype) {
+    std::shared_ptr<Storage>& known = storages_[weight.record];
+    if (known != nullptr) {
+      return known;
+    }
+    const ZipRecord* record = zip_->find(weight.record);
+    if (record == nullptr) {
+      return corrupt_file(
+          "E_NO_STORAGE",
+          format(
+              "the bytes of '{}' are missing; expected the record '{}'",
+              escape(weight.name),
+              escape(weight.record)));
+    }
+    known = std::make_shared<Storage>(Storage{
+        .nbytes = record->size,
+        .key = weight.record.substr(weight.record.rfind('/') + 1),
+        .dtype = dtype});
+    known->source =
+        record_source(zip_, *record, record->size, options_.check_crc);
+    return known;
+  }
+
+  // Every parameter, buffer and constant that the graph takes has its tensor.
+  static Status check_weights(const ExportedModel& model) {
+    for (const ExportedInput& input : model.inputs) {
+      const bool is_tensor = input.kind == ExportedInputKind::kParameter ||
+                             input.kind == ExportedInputKind::kBuffer ||
+                             input.kind == ExportedInputKind::kTensorConstant;
+      if (is_tensor && model.find_weight(input.target) == nullptr) {
+        return corrupt_file(
+            "E_NO_STORAGE",
+            format(
+                "the program takes '{}', which the tables of weights and "
+                "constants do not have",
+                escape(input.target)));
+      }
+    }
+    return {};
+  }
+
+  Result<std::string> text(const ZipRecord& record) const {
+    if (record.size > options_.limits.max_pickle_bytes) {
+      return read_error(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format(
+              "record '{}' is too large; expected at most {} bytes, got {}",
+              escape(record.name),
+              options_.limits.max_pickle_bytes,
+              record.size),
+          "--max-pickle-bytes allows more");
+    }
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan bytes,
+        options_.check_crc ? zip_->read_checked(record, scratch)
+                           : zip_->read(record, scratch));
+    return std::string(as_text(bytes));
+  }
+
+  static Status in_record(Status status, const ZipRecord& record) {
+    if (!status && status.error().record.empty()) {
+      status.error().record = record.name;
+    }
+    return status;
+  }
+
+  std::shared_ptr<const ZipReader> zip_;
+  const LoadOptions& options_;
+  std::map<std::string, std::shared_ptr<Storage>> storages_;
+};
+
+} // namespace
+
+const ExportedWeight* ExportedModel::find_weight(
+    std::string_view wanted) const {
+  const auto found = std::ranges::find(weights, wanted, &ExportedWeight::name);
+  return found == weights.end() ? nullptr : &*found;
+}
+
+bool is_exported(const ZipReader& zip) {
+  const ZipRecord* record = zip.find(kFormatRecord);
+  if (record == nullptr || record->size != kFormatName.size()) {
+    return false;
+  }
+  std::vector<std::byte> scratch;
+  const auto bytes = zip.read(*record, scratch);
+  return bytes && as_text(*bytes) == kFormatName;
+}
+
+Result<ExportedFile> read_exported(
+    std::shared_ptr<const ZipReader> zip,
+    const LoadOptions& options) {
+  return ExportedReader(std::move(zip), options).run();
+}
+
+} // namespace lockstep::ckpt

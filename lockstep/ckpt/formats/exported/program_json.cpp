@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/exported/program_json.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/read_error.h"
+
+namespace lockstep::ckpt::internal {
+namespace {
+
+// Graphs in graphs, dicts in dicts: what torch.export makes has three or four.
+constexpr std::uint64_t kMaxLevels = 64;
+
+struct SpecialReal {
+  std::string_view text = {};
+  double value = 0.0;
+};
+
+constexpr std::array kSpecialReals = {
+    SpecialReal{"Infinity", std::numeric_limits<double>::infinity()},
+    SpecialReal{"-Infinity", -std::numeric_limits<double>::infinity()},
+    SpecialReal{"NaN", std::numeric_limits<double>::quiet_NaN()}};
+
+template <class T>
+bool parse_all(std::string_view text, T& out) {
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, out);
+  return problem == std::errc() && stop == end;
+}
+
+std::uint64_t allowed_bytes(std::uint64_t size, const Limits& limits) {
+  const std::uint64_t own = kMadePerByte * size;
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  return limits.max_made_bytes > most - own ? most
+                                            : limits.max_made_bytes + own;
+}
+
+} // namespace
+
+ProgramJson::ProgramJson(
+    std::string_view text,
+    std::string_view record,
+    const Limits& limits)
+    : json_(
+          text,
+          {.detail = "E_PROGRAM",
+           .duplicate_detail = "E_PROGRAM",
+           .what = record}),
+      allowed_(allowed_bytes(text.size(), limits)) {}
+
+Status ProgramJson::fields(std::initializer_list<Field> fields) {
+  return json_.members([&](const std::string& key) -> Status {
+    const auto* field =
+        std::ranges::find(fields, std::string_view(key), &Field::name);
+    return field == fields.end() || json_.starts_with('n') ? json_.skip_value()
+                                                           : field->read();
+  });
+}
+
+Status ProgramJson::text(std::string& out) {
+  LOCKSTEP_ASSIGN(out, json_.string());
+  return {};
+}
+
+Status ProgramJson::integer(std::int64_t& out) {
+  LOCKSTEP_ASSIGN(const std::string_view digits, json_.number());
+  return parse_all(digits, out)
+             ? Status()
+             : Status(error(format(
+                   "expected a whole number of 64 bits, got {}",
+                   escape(digits))));
+}
+
+Status ProgramJson::real(double& out) {
+  if (json_.starts_with('"')) {
+    LOCKSTEP_ASSIGN(const std::string name, json_.string());
+    const auto* row = std::ranges::find(
+        kSpecialReals,
+        std::string_view(name),
+        &SpecialReal::text);
+    if (row == kSpecialReals.end()) {
+      return error(format("expected a number, got '{}'", escape(name)));
+    }
+    out = row->value;
+    return {};
+  }
+  LOCKSTEP_ASSIGN(const std::string_view digits, json_.number());
+  return parse_all(digits, out)
+             ? Status()
+             : Status(
+                   error(format("expected a number, got {}", escape(digits))));
+}
+
+Status ProgramJson::boolean(bool& out) {
+  LOCKSTEP_ASSIGN(out, json_.boolean());
+  return {};
+}
+
+Status ProgramJson::count(std::uint64_t bytes) {
+  made_ += bytes;
+  return made_ <= allowed_
+             ? Status()
+             : Status(read_error(
+                   ErrorCode::kUnsafe,
+                   "E_LIMIT",
+                   format(
+                       "the program takes more than {} bytes of memory",
+                       allowed_),
+                   "--max-made-bytes allows more"));
+}
+
+Status ProgramJson::Level::status() const {
+  return json_.depth_ <= kMaxLevels
+             ? Status()
+             : Status(read_error(
+                   ErrorCode::kUnsafe,
+                   "E_DEPTH",
+                   format(
+                       "graphs or structures are nested more than {} levels "
+                       "deep",
+                       kMaxLevels)));
+}
+
+Error ProgramJson::error(std::string_view message) {
+  return json_.error(message);
+}
+
+} // namespace lockstep::ckpt::internal

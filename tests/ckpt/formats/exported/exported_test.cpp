@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <list>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/core/range_storage.h"
+#include "lockstep/ckpt/formats/exported/exported_program.h"
+#include "tests/ckpt/zip/zip_fixture.h"
+#include "tests/support/scratch_dir.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+constexpr std::string_view kModel = "net/models/model.json";
+constexpr std::string_view kTable =
+    "net/data/weights/model_weights_config.json";
+constexpr std::string_view kWeight = "net/data/weights/weight_0";
+
+// y = relu(x + w), where x has any number of rows.
+constexpr const char* kProgram = R"json({
+  "graph_module": {
+    "graph": {
+      "inputs": [{"as_tensor": {"name": "p_w"}}, {"as_tensor": {"name": "x"}}],
+      "outputs": [{"as_tensor": {"name": "relu"}}],
+      "nodes": [
+        {"target": "torch.ops.aten.add.Tensor", "name": "add",
+         "inputs": [
+           {"name": "self", "arg": {"as_tensor": {"name": "x"}}, "kind": 1},
+           {"name": "other", "arg": {"as_tensor": {"name": "p_w"}}, "kind": 1}],
+         "outputs": [{"as_tensor": {"name": "add"}}],
+         "metadata": {"stack_trace": "net.py, line 3"}},
+        {"target": "torch.ops.aten.relu.default", "name": "relu",
+         "inputs": [
+           {"name": "self", "arg": {"as_tensor": {"name": "add"}}, "kind": 1}],
+         "outputs": [{"as_tensor": {"name": "relu"}}], "metadata": {},
+         "is_hop_single_tensor_return": null}],
+      "tensor_values": {"x": {"dtype": 7,
+        "sizes": [{"as_expr": {"expr_str":
+          "Symbol('s7', positive=True, integer=True)",
+          "hint": {"as_int": 5}}}, {"as_int": 2}],
+        "strides": [{"as_int": 2}, {"as_int": 1}],
+        "storage_offset": {"as_int": 0}, "requires_grad": false,
+        "device": {"type": "cuda", "index": 0}, "layout": 7}},
+      "sym_int_values": {}, "sym_bool_values": {}},
+    "signature": {
+      "input_specs": [
+        {"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}},
+        {"user_input": {"arg": {"as_tensor": {"name": "x"}}}}],
+      "output_specs": [{"user_output": {"arg": {"as_tensor":
+        {"name": "relu"}}}}]},
+    "module_call_graph": [{"fqn": "", "signature": {"inputs": [],
+      "outputs": [],
+      "in_spec": "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]",
+      "out_spec": "[1, {\"type\": null, \"context\": null, \"children_spec\": []}]",
+      "forward_arg_names": ["x"]}}, {"fqn": "a", "signature": null}]},
+  "range_constraints": {"s7": {"min_val": 3, "max_val": null}},
+  "guards_code": ["x > 0"], "torch_version": "2.13.0",
+  "schema_version": {"major": 8, "minor": 20}})json";
+
+constexpr const char* kWeights = R"({"config": {"w": {
+  "path_name": "weight_0", "is_param": true, "use_pickle": false,
+  "tensor_meta": {"dtype": 7, "sizes": [{"as_int": 2}],
+    "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0},
+    "requires_grad": true, "device": {"type": "cpu", "index": null},
+    "layout": 7}}}})";
+
+class ExportedTest : public testing::Test {
+ protected:
+  void replace(
+      std::string_view record,
+      std::string_view from,
+      const std::string& to) {
+    std::string& text = records_[std::string(record)];
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  }
+
+  Result<ExportedFile> open() {
+    ZipBytes zip;
+    for (const auto& [name, text] : records_) {
+      zip.add(name, text);
+    }
+    return open_bytes(zip.finish());
+  }
+
+  static Result<ExportedFile> open_bytes(std::string bytes) {
+    static std::list<std::string> kept; // sources do not own their bytes
+    LOCKSTEP_ASSIGN(
+        ZipReader zip,
+        ZipReader::open(
+            make_source(as_byte_span(kept.emplace_back(std::move(bytes))))));
+    return read_exported(std::make_shared<const ZipReader>(std::move(zip)));
+  }
+
+  // "E_PROGRAM at 12: ..." of what is wrong.
+  std::string problem() {
+    const auto file = open();
+    return file ? "none"
+                : file.error().detail + " " + file.error().record + ": " +
+                      file.error().message;
+  }
+
+  std::map<std::string, std::string> records_{
+      {"net/archive_format", "pt2"},
+      {"net/byteorder", "little"},
+      {std::string(kModel), kProgram},
+      {std::string(kTable), kWeights},
+      {std::string(kWeight), std::string(8, '\1')}};
+};
+
+TEST_F(ExportedTest, ReadsGraphSignatureAndWeights) {
+  const auto file = open();
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_TRUE(is_exported(*file->zip));
+  const ExportedModel& model = file->models.at(0);
+  EXPECT_EQ(model.name, "model");
+  EXPECT_EQ(model.torch_version, "2.13.0");
+  EXPECT_EQ(model.schema_minor, 20);
+  EXPECT_EQ(model.guards, std::vector<std::string>{"x > 0"});
+  EXPECT_EQ(model.ranges.at("s7").min, 3);
+  EXPECT_FALSE(model.ranges.at("s7").max);
+  ASSERT_EQ(model.graph.nodes.size(), 2U);
+  const ExportedNode& add = model.graph.nodes[0];
+  EXPECT_EQ(add.target, "torch.ops.aten.add.Tensor");
+  EXPECT_EQ(add.inputs.at(1).name, "other");
+  EXPECT_EQ(add.inputs[1].value.text, "p_w");
+  EXPECT_EQ(add.stack_trace, "net.py, line 3");
+  const ExportedTensorMeta& x = model.graph.tensors.at("x");
+  EXPECT_EQ(x.sizes.at(0).symbol(), "s7");
+  EXPECT_EQ(x.sizes.at(1).value, 2);
+  EXPECT_EQ(x.device, "cuda:0");
+  EXPECT_EQ(model.in_tree.leaves(), 1U);
+  EXPECT_TRUE(model.out_tree.is_leaf());
+  EXPECT_EQ(model.argument_names, std::vector<std::string>{"x"});
+  const ExportedWeight& w = model.weights.at(0);
+  EXPECT_EQ(w.record, "data/weights/weight_0");
+  EXPECT_TRUE(w.is_parameter);
+  EXPECT_EQ(w.tensor.storage->source->load()->size(), 8U);
+}
+
+TEST(ExportedSize, IsASymbolOnlyIfItIsNothingElse) {
+  const auto symbol = [](const char* text) {
+    return std::string(ExportedSize{.expression = text}.symbol());
+  };
+  EXPECT_EQ(symbol("Symbol('s0', integer=True)"), "s0");
+  EXPECT_EQ(symbol("Mul(Integer(2), Symbol('s0'))"), "");
+  EXPECT_EQ(symbol("Symbol('s0') + Symbol('s1')"), "");
+  EXPECT_EQ(symbol("Symbol('s0"), "");
+}
+
+struct BadProgram {
+  std::string_view record = {};
+  std::string_view from = {};
+  std::string to = {};
+  std::string_view problem = {};
+};
+
+std::string nested(std::size_t levels) {
+  std::string text;
+  for (std::size_t i = 0; i < levels; ++i) {
+    text += R"({"as_string_to_argument": {"k": )";
+  }
+  return text + R"({"as_int": 1})" + std::string(2 * levels, '}');
+}
+
+TEST_F(ExportedTest, TellsWhatIsWrong) {
+  const BadProgram rows[] = {
+      {kModel, R"("major": 8)", R"("major": 9)", "E_PROGRAM_VERSION"},
+      {kModel, R"("schema_version")", R"("other")", "E_PROGRAM_VERSION"},
+      {kModel,
+       R"({"name": "add"}}, "kind": 1}],
+         "outputs": [{"as_tensor": {"name": "relu")",
+       R"({"name": "sub"}}, "kind": 1}],
+         "outputs": [{"as_tensor": {"name": "relu")",
+       "'sub' is used by relu before it is defined"},
+      {kModel,
+       R"("outputs": [{"as_tensor": {"name": "add"}}])",
+       R"("outputs": [{"as_tensor": {"name": "x"}}])",
+       "'x' is defined twice, again in add"},
+      {kModel,
+       R"("as_tensor": {"name": "x"}}, "kind")",
+       R"("as_toad": {"name": "x"}}, "kind")",
+       "unknown kind 'as_toad'"},
+      {kModel,
+       R"({"as_tensor": {"name": "x"}}, "kind")",
+       R"({}, "kind")",
+       "expected one value in an argument"},
+      {kModel,
+       R"({"as_tensor": {"name": "x"}}, "kind")",
+       nested(100) + R"(, "kind")",
+       "E_DEPTH"},
+      {kModel,
+       R"({"as_tensor": {"name": "x"}}, "kind")",
+       R"({"as_int": 99999999999999999999}, "kind")",
+       "whole number"},
+      {kModel,
+       R"({"as_tensor": {"name": "x"}}, "kind")",
+       R"({"as_float": "Inf"}, "kind")",
+       "expected a number, got 'Inf'"},
+      {kModel,
+       R"({"parameter": {"arg")",
+       R"({"vector": {"arg")",
+       "unknown kind 'vector'"},
+      {kModel,
+       R"({"user_input": {"arg": {"as_tensor": {"name": "x"}}}})",
+       R"({"user_input": {"arg": {"as_tensor": {"name": "y"}}}})",
+       "expected 'x', got 'y'"},
+      {kModel,
+       R"(,
+        {"user_input": {"arg": {"as_tensor": {"name": "x"}}}})",
+       "",
+       "another number of inputs"},
+      {kModel,
+       R"([{\"type\": null, \"context\": null, \"children_spec\": []}])",
+       "[]",
+       "in_spec has another number of arguments"},
+      {kModel,
+       R"(\"context\": \"[]\")",
+       R"(\"context\": \"[\\\"a\\\"]\")",
+       "a dict of 0 values has 1 keys"},
+      {kModel, "[1, {", "[2, {", "a structure of version 2; expected 1"},
+      {kModel, R"("graph_module": {)", std::string(200'000, '['), "E_PROGRAM"},
+      {kModel,
+       R"("parameter_name": "w")",
+       R"("parameter_name": "v")",
+       "E_NO_STORAGE"},
+      {kTable, "weight_0", "weight_1", "E_NO_STORAGE"},
+      {kTable, "weight_0", "../../passwd", "E_NO_STORAGE"},
+      {kTable,
+       R"({"as_int": 2})",
+       R"({"as_int": 4611686018427387904})",
+       "E_OVERFLOW"},
+      {kTable, R"({"as_int": 2})", R"({"as_int": 3})", "E_VIEW_BOUNDS"},
+      {kTable, R"({"as_int": 2})", R"({"as_int": -2})", "E_VIEW_NEGATIVE"},
+      {kTable, R"("dtype": 7)", R"("dtype": 99)", "element type"},
+      {kTable, R"("layout": 7)", R"("layout": 1)", "layout"},
+      {kWeight, "\1\1\1\1\1\1\1\1", "\1\1\1\1\1\1\1", "E_VIEW_BOUNDS"},
+      {"net/byteorder", "little", "big", "E_BYTEORDER"},
+  };
+  const auto sound = records_;
+  for (const BadProgram& row : rows) {
+    records_ = sound;
+    replace(row.record, row.from, row.to);
+    EXPECT_NE(problem().find(row.problem), std::string::npos)
+        << row.problem << " for " << row.to.substr(0, 100) << ": " << problem();
+  }
+}
+
+TEST_F(ExportedTest, BoundsWhatAFileMakes) {
+  // Two bytes each, of which an argument takes more than a hundred.
+  std::string many = R"({"as_ints": [0)";
+  for (int i = 0; i < 1'500'000; ++i) {
+    many += ",0";
+  }
+  replace(
+      kModel,
+      R"({"as_tensor": {"name": "x"}}, "kind")",
+      many + R"(]}, "kind")");
+  EXPECT_NE(problem().find("E_LIMIT"), std::string::npos) << problem();
+}
+
+TEST_F(ExportedTest, DamageIsNoticed) {
+  ZipBytes zip;
+  for (const auto& [name, text] : records_) {
+    zip.add(name, text);
+  }
+  const std::string sound = zip.finish();
+  for (std::size_t cut = 0; cut < sound.size(); cut += 37) {
+    EXPECT_FALSE(open_bytes(sound.substr(0, cut))) << cut;
+  }
+  std::string changed = sound;
+  changed[changed.find("relu")] = 'R';
+  EXPECT_EQ(open_bytes(changed).error().detail, "E_CRC");
+}
+
+TEST_F(ExportedTest, IsWrittenWithOtherWeights) {
+  const test::ScratchDir folder;
+  const std::string path = folder / "other.pt2";
+  const auto file = open();
+  ASSERT_TRUE(file);
+  const std::string bytes(8, '\2');
+  const auto storage = std::make_shared<Storage>(Storage{.nbytes = 8});
+  storage->source = make_range_storage(make_source(as_byte_span(bytes)), 0, 8);
+  const Status status =
+      write_exported(path, *file, {{"data/weights/weight_0", storage}});
+  ASSERT_TRUE(status) << to_string(status.error());
+  auto source = open_source(path);
+  ASSERT_TRUE(source);
+  auto zip = ZipReader::open(*source);
+  ASSERT_TRUE(zip);
+  EXPECT_EQ(zip->root(), "net");
+  const auto again =
+      read_exported(std::make_shared<const ZipReader>(*std::move(zip)));
+  ASSERT_TRUE(again) << to_string(again.error());
+  const auto loaded = again->models.at(0).weights.at(0).tensor.storage->source;
+  EXPECT_EQ(as_text(*loaded->load()), bytes);
+
+  storage->nbytes = 4;
+  EXPECT_EQ(
+      write_exported(path, *file, {{"data/weights/weight_0", storage}})
+          .error()
+          .code,
+      ErrorCode::kInvalidArgument);
+  EXPECT_EQ(
+      write_exported(path, *file, {{"models/model.json", storage}})
+          .error()
+          .detail,
+      "E_PROGRAM");
+}
+
+} // namespace
+} // namespace lockstep::ckpt

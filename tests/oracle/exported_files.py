@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs of torch.export and what PyTorch says is in them.
+
+exported_files.py FOLDER    writes FOLDER/NAME.pt2 for each net and prints for
+                            each "file NAME", the digest lines of its weights,
+                            and its operators as "node TARGET"
+"""
+import sys
+import warnings
+
+import torch
+from torch import nn
+
+import ckpt_content
+
+warnings.filterwarnings("ignore")
+
+
+class Plain(nn.Module):
+    """A constant, a buffer that is not persistent, keyword and dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.drop = nn.Dropout(0.5)
+        self.last = nn.Linear(8, 3)
+        self.register_buffer("scale", torch.tensor([2.0]), persistent=False)
+        self.shift = torch.tensor([1.0, 2.0, 3.0])
+
+    def forward(self, x, *, flag=True):
+        y = self.drop(torch.relu(self.norm(self.first(x))))
+        y = self.last(y) * self.scale + self.shift
+        rows = x.shape[0]
+        return {"out": y.view(rows, -1), "more": (y.mean(), rows)}
+
+
+class Tied(nn.Module):
+    """Two names of one weight, and a view."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Embedding(7, 4)
+        self.last = nn.Linear(4, 7, bias=False)
+        self.last.weight = self.first.weight
+
+    def forward(self, x):
+        return self.last(self.first(x))
+
+
+class Branch(nn.Module):
+    """Graphs inside the graph; numbers that are not finite."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+
+    def forward(self, x):
+        with torch.no_grad():
+            kept = x.clamp(min=-float("inf"), max=5.0).sum()
+        y = torch.cond(
+            x.sum() > 0, lambda t: (t * 2,), lambda t: (t - 1,), (x,))[0]
+        return [y * self.weight, kept]
+
+
+def nets():
+    batch = torch.export.Dim("batch", min=2, max=64)
+    yield "plain", Plain(), (torch.randn(5, 4),), {"flag": True}, {
+        "x": {0: batch}, "flag": None}
+    yield "tied", Tied(), (torch.tensor([[1, 2]]),), {}, None
+    yield "branch", Branch(), (torch.randn(3),), {}, None
+
+
+def operators(graph_module):
+    for node in graph_module.graph.nodes:
+        if node.op == "call_function" and "getitem" not in str(node.target):
+            target = str(node.target)
+            yield target if "." in target else "higher_order." + target
+
+
+def main():
+    torch.manual_seed(0)
+    for name, net, args, kwargs, shapes in nets():
+        program = torch.export.export(
+            net, args, kwargs, dynamic_shapes=shapes, strict=False)
+        torch.export.save(program, f"{sys.argv[1]}/{name}.pt2")
+        print("file", name)
+        rows = []
+        ckpt_content.walk("", program.state_dict, rows)
+        print("\n".join(sorted(rows)))
+        for target in operators(program.graph_module):
+            print("node", target)
+
+
+main()
