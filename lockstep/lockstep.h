@@ -52,6 +52,8 @@
 #include "lockstep/parallel/functional.h"
 #include "lockstep/parallel/replica_error.h"
 #include "lockstep/parallel/traffic.h"
+#include "lockstep/program/program.h"
+#include "lockstep/program/program_value.h"
 #include "lockstep/tensor/checkpoint.h"
 #include "lockstep/tensor/compat.h"
 #include "lockstep/tensor/load_weights.h"

@@ -117,6 +117,8 @@ struct ExportedModel {
   /// Field names by type of named tuple.
   std::map<std::string, std::vector<std::string>, std::less<>> named_tuples =
       {};
+  /// Paths of the modules that were called, "layer1.0"; not the net itself.
+  std::vector<std::string> modules = {};
   /// By symbol: "s77".
   std::map<std::string, ExportedRange, std::less<>> ranges = {};
   /// Python expressions that inputs must satisfy.

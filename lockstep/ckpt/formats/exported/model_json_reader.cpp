@@ -181,7 +181,11 @@ class ModelJsonReader {
       LOCKSTEP_TRY(json_.fields(
           {{"fqn", [&] { return json_.text(name); }},
            {"signature", signature}}));
-      if (!name.empty() || in_tree.empty()) {
+      if (!name.empty()) {
+        out_.modules.push_back(std::move(name));
+        return json_.count(sizeof(std::string));
+      }
+      if (in_tree.empty()) {
         return {};
       }
       out_.argument_names = std::move(arguments);

@@ -13,13 +13,13 @@
 namespace lockstep::ckpt {
 namespace {
 
-constexpr std::string_view kModel = "net/models/model.json";
-constexpr std::string_view kTable =
+constexpr std::string_view kModelRecord = "net/models/model.json";
+constexpr std::string_view kTableRecord =
     "net/data/weights/model_weights_config.json";
-constexpr std::string_view kWeight = "net/data/weights/weight_0";
+constexpr std::string_view kWeightRecord = "net/data/weights/weight_0";
 
 // y = relu(x + w), where x has any number of rows.
-constexpr const char* kProgram = R"json({
+constexpr const char* kProgramJson = R"json({
   "graph_module": {
     "graph": {
       "inputs": [{"as_tensor": {"name": "p_w"}}, {"as_tensor": {"name": "x"}}],
@@ -59,7 +59,7 @@ constexpr const char* kProgram = R"json({
   "guards_code": ["x > 0"], "torch_version": "2.13.0",
   "schema_version": {"major": 8, "minor": 20}})json";
 
-constexpr const char* kWeights = R"({"config": {"w": {
+constexpr const char* kWeightsJson = R"({"config": {"w": {
   "path_name": "weight_0", "is_param": true, "use_pickle": false,
   "tensor_meta": {"dtype": 7, "sizes": [{"as_int": 2}],
     "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0},
@@ -106,9 +106,9 @@ class ExportedTest : public testing::Test {
   std::map<std::string, std::string> records_{
       {"net/archive_format", "pt2"},
       {"net/byteorder", "little"},
-      {std::string(kModel), kProgram},
-      {std::string(kTable), kWeights},
-      {std::string(kWeight), std::string(8, '\1')}};
+      {std::string(kModelRecord), kProgramJson},
+      {std::string(kTableRecord), kWeightsJson},
+      {std::string(kWeightRecord), std::string(8, '\1')}};
 };
 
 TEST_F(ExportedTest, ReadsGraphSignatureAndWeights) {
@@ -134,6 +134,7 @@ TEST_F(ExportedTest, ReadsGraphSignatureAndWeights) {
   EXPECT_EQ(x.device, "cuda:0");
   EXPECT_EQ(model.in_tree.leaves(), 1U);
   EXPECT_TRUE(model.out_tree.is_leaf());
+  EXPECT_EQ(model.modules, std::vector<std::string>{"a"});
   EXPECT_EQ(model.argument_names, std::vector<std::string>{"x"});
   const ExportedWeight& w = model.weights.at(0);
   EXPECT_EQ(w.record, "data/weights/weight_0");
@@ -158,7 +159,7 @@ struct BadProgram {
   std::string_view problem = {};
 };
 
-std::string nested(std::size_t levels) {
+std::string nested_arguments(std::size_t levels) {
   std::string text;
   for (std::size_t i = 0; i < levels; ++i) {
     text += R"({"as_string_to_argument": {"k": )";
@@ -168,76 +169,82 @@ std::string nested(std::size_t levels) {
 
 TEST_F(ExportedTest, TellsWhatIsWrong) {
   const BadProgram rows[] = {
-      {kModel, R"("major": 8)", R"("major": 9)", "E_PROGRAM_VERSION"},
-      {kModel, R"("schema_version")", R"("other")", "E_PROGRAM_VERSION"},
-      {kModel,
+      {kModelRecord, R"("major": 8)", R"("major": 9)", "E_PROGRAM_VERSION"},
+      {kModelRecord, R"("schema_version")", R"("other")", "E_PROGRAM_VERSION"},
+      {kModelRecord,
        R"({"name": "add"}}, "kind": 1}],
          "outputs": [{"as_tensor": {"name": "relu")",
        R"({"name": "sub"}}, "kind": 1}],
          "outputs": [{"as_tensor": {"name": "relu")",
        "'sub' is used by relu before it is defined"},
-      {kModel,
+      {kModelRecord,
        R"("outputs": [{"as_tensor": {"name": "add"}}])",
        R"("outputs": [{"as_tensor": {"name": "x"}}])",
        "'x' is defined twice, again in add"},
-      {kModel,
+      {kModelRecord,
        R"("as_tensor": {"name": "x"}}, "kind")",
        R"("as_toad": {"name": "x"}}, "kind")",
        "unknown kind 'as_toad'"},
-      {kModel,
+      {kModelRecord,
        R"({"as_tensor": {"name": "x"}}, "kind")",
        R"({}, "kind")",
        "expected one value in an argument"},
-      {kModel,
+      {kModelRecord,
        R"({"as_tensor": {"name": "x"}}, "kind")",
-       nested(100) + R"(, "kind")",
+       nested_arguments(100) + R"(, "kind")",
        "E_DEPTH"},
-      {kModel,
+      {kModelRecord,
        R"({"as_tensor": {"name": "x"}}, "kind")",
        R"({"as_int": 99999999999999999999}, "kind")",
        "whole number"},
-      {kModel,
+      {kModelRecord,
        R"({"as_tensor": {"name": "x"}}, "kind")",
        R"({"as_float": "Inf"}, "kind")",
        "expected a number, got 'Inf'"},
-      {kModel,
+      {kModelRecord,
        R"({"parameter": {"arg")",
        R"({"vector": {"arg")",
        "unknown kind 'vector'"},
-      {kModel,
+      {kModelRecord,
        R"({"user_input": {"arg": {"as_tensor": {"name": "x"}}}})",
        R"({"user_input": {"arg": {"as_tensor": {"name": "y"}}}})",
        "expected 'x', got 'y'"},
-      {kModel,
+      {kModelRecord,
        R"(,
         {"user_input": {"arg": {"as_tensor": {"name": "x"}}}})",
        "",
        "another number of inputs"},
-      {kModel,
+      {kModelRecord,
        R"([{\"type\": null, \"context\": null, \"children_spec\": []}])",
        "[]",
        "in_spec has another number of arguments"},
-      {kModel,
+      {kModelRecord,
        R"(\"context\": \"[]\")",
        R"(\"context\": \"[\\\"a\\\"]\")",
        "a dict of 0 values has 1 keys"},
-      {kModel, "[1, {", "[2, {", "a structure of version 2; expected 1"},
-      {kModel, R"("graph_module": {)", std::string(200'000, '['), "E_PROGRAM"},
-      {kModel,
+      {kModelRecord, "[1, {", "[2, {", "a structure of version 2; expected 1"},
+      {kModelRecord,
+       R"("graph_module": {)",
+       std::string(200'000, '['),
+       "E_PROGRAM"},
+      {kModelRecord,
        R"("parameter_name": "w")",
        R"("parameter_name": "v")",
        "E_NO_STORAGE"},
-      {kTable, "weight_0", "weight_1", "E_NO_STORAGE"},
-      {kTable, "weight_0", "../../passwd", "E_NO_STORAGE"},
-      {kTable,
+      {kTableRecord, "weight_0", "weight_1", "E_NO_STORAGE"},
+      {kTableRecord, "weight_0", "../../passwd", "E_NO_STORAGE"},
+      {kTableRecord,
        R"({"as_int": 2})",
        R"({"as_int": 4611686018427387904})",
        "E_OVERFLOW"},
-      {kTable, R"({"as_int": 2})", R"({"as_int": 3})", "E_VIEW_BOUNDS"},
-      {kTable, R"({"as_int": 2})", R"({"as_int": -2})", "E_VIEW_NEGATIVE"},
-      {kTable, R"("dtype": 7)", R"("dtype": 99)", "element type"},
-      {kTable, R"("layout": 7)", R"("layout": 1)", "layout"},
-      {kWeight, "\1\1\1\1\1\1\1\1", "\1\1\1\1\1\1\1", "E_VIEW_BOUNDS"},
+      {kTableRecord, R"({"as_int": 2})", R"({"as_int": 3})", "E_VIEW_BOUNDS"},
+      {kTableRecord,
+       R"({"as_int": 2})",
+       R"({"as_int": -2})",
+       "E_VIEW_NEGATIVE"},
+      {kTableRecord, R"("dtype": 7)", R"("dtype": 99)", "element type"},
+      {kTableRecord, R"("layout": 7)", R"("layout": 1)", "layout"},
+      {kWeightRecord, "\1\1\1\1\1\1\1\1", "\1\1\1\1\1\1\1", "E_VIEW_BOUNDS"},
       {"net/byteorder", "little", "big", "E_BYTEORDER"},
   };
   const auto sound = records_;
@@ -256,7 +263,7 @@ TEST_F(ExportedTest, BoundsWhatAFileMakes) {
     many += ",0";
   }
   replace(
-      kModel,
+      kModelRecord,
       R"({"as_tensor": {"name": "x"}}, "kind")",
       many + R"(]}, "kind")");
   EXPECT_NE(problem().find("E_LIMIT"), std::string::npos) << problem();

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/program/internal/compile.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/program/internal/numbers.h"
+#include "lockstep/program/internal/operators.h"
+
+namespace lockstep::program {
+namespace {
+
+using ckpt::ExportedArgument;
+using ckpt::ExportedNamedArgument;
+using ckpt::ExportedNode;
+using Kind = ckpt::ExportedKind;
+
+constexpr std::string_view kCounterAdd = "torch.ops.aten.add_.Tensor";
+constexpr std::string_view kAssertScalar =
+    "torch.ops.aten._assert_scalar.default";
+
+// The innermost line of the user's Python: "net.py, line 9: y = f(x)".
+std::string python_line(const std::string& trace) {
+  std::string line;
+  std::size_t at = trace.find("File \"");
+  while (at != std::string::npos) {
+    const std::size_t next = trace.find("File \"", at + 1);
+    const std::string frame = trace.substr(at, next - at);
+    if (line.empty() ||
+        frame.find("site-packages/torch/") == std::string::npos) {
+      line = frame;
+    }
+    at = next;
+  }
+  std::string text;
+  for (const std::string& part : split(line, '\n')) {
+    const std::size_t begin = part.find_first_not_of(' ');
+    if (begin != std::string::npos) {
+      text += (text.empty() ? "" : ": ") + part.substr(begin);
+    }
+  }
+  return escape(text, 200);
+}
+
+std::string place_of(const ExportedNode& node) {
+  const std::string line = python_line(node.stack_trace);
+  return format(
+      "{} ({}){}",
+      escape(node.name),
+      escape(node.target),
+      line.empty() ? "" : ", " + line);
+}
+
+const ExportedNamedArgument* find_argument(
+    const ExportedNode& node,
+    std::string_view name) {
+  const auto found =
+      std::ranges::find(node.inputs, name, &ExportedNamedArgument::name);
+  return found == node.inputs.end() ? nullptr : &*found;
+}
+
+// torch._check of a condition that depends on the data.
+void run_assertion(const Step& step, Frame& frame) {
+  const c10::IValue holds = value_of(step.inputs.front(), frame);
+  TORCH_CHECK(
+      holds.isBool() ? holds.toBool() : holds.toScalar().toDouble() != 0.0,
+      value_of(step.inputs.back(), frame).toStringRef());
+}
+
+bool names_value(const ExportedArgument& value) {
+  return value.kind == Kind::kTensor || value.kind == Kind::kSymInt ||
+         value.kind == Kind::kSymFloat || value.kind == Kind::kSymBool;
+}
+
+// Marks the last use of each slot, from behind.
+void mark_last_uses(Input& input, std::vector<bool>& is_used) {
+  for (auto item = input.items.rbegin(); item != input.items.rend(); ++item) {
+    mark_last_uses(*item, is_used);
+  }
+  if (input.slot != kNoSlot && input.make != take_flag) {
+    input.is_last_use = !is_used[input.slot];
+    is_used[input.slot] = true;
+  }
+}
+
+} // namespace
+
+void BlockCompiler::fail(const Step& step, std::string_view what) {
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = "program.load",
+       .message = format("node {}: {}", step.place, what),
+       .detail = "E_PROGRAM"});
+}
+
+Slot BlockCompiler::define(const std::string& name) {
+  const Slot slot = static_cast<Slot>(block_.slots++);
+  names_.emplace(name, slot);
+  return slot;
+}
+
+std::shared_ptr<const Block> BlockCompiler::run() {
+  for (const ExportedArgument& input : graph_.inputs) {
+    block_.inputs.push_back(names_value(input) ? define(input.text) : kNoSlot);
+  }
+  for (const ExportedNode& node : graph_.nodes) {
+    compile_node(node);
+  }
+  if (!context_.problems.empty()) {
+    return nullptr;
+  }
+  const Step step{.place = "of the results"};
+  for (const ExportedArgument& output : graph_.outputs) {
+    block_.outputs.push_back(input(output, step));
+  }
+  find_last_uses();
+  return std::make_shared<const Block>(std::move(block_));
+}
+
+void BlockCompiler::compile_node(const ExportedNode& node) {
+  Step step{.part = part_of(node), .place = place_of(node)};
+  const NumberRow* number = find_number_function(node.target);
+  const HigherOrder* higher = find_higher_order(node.target);
+  if (number != nullptr || node.target == kAssertScalar) {
+    const std::size_t wanted = number != nullptr ? number->arguments : 2;
+    if (node.inputs.size() != wanted ||
+        (number != nullptr && node.outputs.size() != 1)) {
+      fail(step, "it has another number of arguments or results");
+    }
+    for (const ExportedNamedArgument& argument : node.inputs) {
+      step.inputs.push_back(input(argument.value, step));
+    }
+    step.run = number != nullptr ? run_number : run_assertion;
+    step.number = number != nullptr ? number->function : nullptr;
+  } else if (higher != nullptr) {
+    higher->compile(*this, node, step);
+  } else {
+    compile_operator(node, step);
+  }
+  compile_outputs(node, step);
+  block_.steps.push_back(std::move(step));
+}
+
+void BlockCompiler::compile_operator(const ExportedNode& node, Step& step) {
+  FoundOperator found = find_operator(node.target, context_.allowed);
+  if (!found.handle) {
+    context_.problems.insert(
+        format("{}: {}", escape(node.target), found.problem));
+    return;
+  }
+  step.op = std::move(found.handle);
+  step.run = counts_batches(node) ? run_in_training : run_operator;
+  if (is_unswitchable(step.op->schema())) {
+    context_.unswitchable.push_back(step.place);
+  }
+  compile_inputs(node, step);
+  compile_flag(node, step);
+}
+
+void BlockCompiler::compile_inputs(const ExportedNode& node, Step& step) {
+  std::size_t known = 0;
+  for (const c10::Argument& wanted : step.op->schema().arguments()) {
+    const ExportedNamedArgument* given = find_argument(node, wanted.name());
+    if (given != nullptr) {
+      ++known;
+      step.inputs.push_back(
+          make_input(wanted, given->value, names_, step.place));
+    } else if (wanted.default_value()) {
+      step.inputs.push_back(
+          {.make = take_constant, .constant = *wanted.default_value()});
+    } else {
+      fail(step, format("argument '{}' is missing", wanted.name()));
+    }
+  }
+  if (known != node.inputs.size()) {
+    fail(step, "it has an argument that its operator does not take");
+  }
+}
+
+// The argument that training turns on; what is exported off stays off.
+void BlockCompiler::compile_flag(const ExportedNode& node, Step& step) {
+  const FlagRow* flag = find_flag(step.op->schema());
+  if (flag == nullptr) {
+    return;
+  }
+  const auto& arguments = step.op->schema().arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const ExportedNamedArgument* other = find_argument(node, flag->only_with);
+    const bool counts = flag->only_with.empty() ||
+                        (other != nullptr && other->value.kind != Kind::kNone);
+    Input& input = step.inputs[i];
+    if (arguments[i].name() != flag->argument || !counts ||
+        input.make != take_constant) {
+      continue;
+    }
+    const bool is_real = input.constant.isDouble();
+    const c10::IValue off = is_real ? c10::IValue(0.0) : c10::IValue(false);
+    const bool is_on =
+        is_real ? input.constant.toDouble() != 0.0 : input.constant.toBool();
+    // Attention without dropout has no flag.
+    context_.flags += is_on || !is_real ? 1 : 0;
+    context_.flags_on += is_on ? 1 : 0;
+    if (is_on) {
+      Input on = std::move(input);
+      input = {.make = take_flag, .slot = static_cast<Slot>(step.part)};
+      input.items.push_back(std::move(on));
+      input.items.push_back({.make = take_constant, .constant = off});
+    }
+  }
+}
+
+void BlockCompiler::compile_outputs(const ExportedNode& node, Step& step) {
+  std::size_t given = node.outputs.size();
+  for (const ExportedArgument& value : node.outputs) {
+    Output& output = step.outputs.emplace_back();
+    output.is_list = value.kind == Kind::kList;
+    for (const ExportedArgument& item : value.items) {
+      output.items.push_back(define(item.text));
+    }
+    if (names_value(value)) {
+      output.slot = define(value.text);
+    }
+  }
+  for (const auto& block : step.blocks) {
+    if (block != nullptr && block->outputs.size() != given) {
+      fail(step, "its graph has another number of results");
+    }
+  }
+  if (!step.op) {
+    return;
+  }
+  const std::size_t expected = step.op->schema().returns().size();
+  if (expected == 0 && given == 1 && node.outputs[0].kind == Kind::kNone) {
+    step.outputs.clear(); // an assertion
+    given = 0;
+  }
+  if (given != expected) {
+    fail(
+        step,
+        format(
+            "its operator has another number of results; expected {}, got {}",
+            expected,
+            given));
+  }
+}
+
+std::size_t BlockCompiler::part_of(const ExportedNode& node) const {
+  // "L__self__,,Net;L__self___bn,bn,torch.nn.modules.batchnorm.BatchNorm1d"
+  const auto entries = split(node.module_stack, ';');
+  const auto words = entries.empty() ? entries : split(entries.back(), ',');
+  if (words.size() < 2) {
+    return 0;
+  }
+  const std::string path = words[1].substr(0, words[1].find('@'));
+  const auto found = context_.parts.find(path);
+  return found == context_.parts.end() ? 0 : found->second;
+}
+
+bool BlockCompiler::counts_batches(const ExportedNode& node) const {
+  return node.target == kCounterAdd && !node.inputs.empty() &&
+         node.inputs[0].value.kind == Kind::kTensor &&
+         node.outputs.size() == 1 &&
+         counters_.contains(node.inputs[0].value.text);
+}
+
+std::shared_ptr<const Block> BlockCompiler::inner(
+    const ExportedArgument& graph,
+    std::span<const ExportedArgument* const> operands) {
+  if (graph.graph == nullptr) {
+    fail({.place = "with a graph"}, "an argument is no graph");
+  }
+  if (graph.graph->inputs.size() != operands.size()) {
+    fail(
+        {.place = "with a graph"},
+        format(
+            "graph '{}' takes another number of values; expected {}, got {}",
+            escape(graph.text),
+            graph.graph->inputs.size(),
+            operands.size()));
+  }
+  std::set<std::string, std::less<>> counters;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (counters_.contains(operands[i]->text)) {
+      counters.insert(graph.graph->inputs[i].text);
+    }
+  }
+  return BlockCompiler(*graph.graph, context_, std::move(counters)).run();
+}
+
+Input BlockCompiler::input(const ExportedArgument& value, const Step& step)
+    const {
+  return make_plain_input(value, names_, step.place);
+}
+
+// Values end with the last step that uses them; what none uses is not kept.
+void BlockCompiler::find_last_uses() {
+  std::vector<bool> is_used(block_.slots, false);
+  const auto drop_unused = [&is_used](Slot& slot) {
+    slot = slot == kNoSlot || is_used[slot] ? slot : kNoSlot;
+  };
+  for (auto output = block_.outputs.rbegin(); output != block_.outputs.rend();
+       ++output) {
+    mark_last_uses(*output, is_used);
+  }
+  for (auto step = block_.steps.rbegin(); step != block_.steps.rend(); ++step) {
+    for (Output& output : step->outputs) {
+      drop_unused(output.slot);
+      std::ranges::for_each(output.items, drop_unused);
+    }
+    for (auto input = step->inputs.rbegin(); input != step->inputs.rend();
+         ++input) {
+      mark_last_uses(*input, is_used);
+    }
+  }
+  std::ranges::for_each(block_.inputs, drop_unused);
+}
+
+} // namespace lockstep::program

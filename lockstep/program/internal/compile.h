@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Compiles the graph of an exported program into a block.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/ckpt/formats/exported/exported_graph.h"
+#include "lockstep/program/internal/block.h"
+#include "lockstep/program/internal/schema_arguments.h"
+
+namespace lockstep::program {
+
+/// What all graphs of a program share while they are compiled.
+struct CompileContext {
+  /// `ProgramOptions::allow`.
+  std::span<const std::string> allowed = {};
+  /// Places of the module's parts by path; the module itself is "".
+  std::map<std::string, std::size_t, std::less<>> parts = {};
+  /// "aten.x.default: unknown", of all nodes.
+  std::set<std::string> problems = {};
+  /// Nodes that behave as in training and cannot be switched.
+  std::vector<std::string> unswitchable = {};
+  /// Training flags, and those that are on.
+  std::size_t flags = 0;
+  std::size_t flags_on = 0;
+};
+
+class BlockCompiler;
+
+/// A function of graphs: torch.cond and its like.
+struct HigherOrder {
+  std::string_view target = {};
+  /// Sets how `step` runs.
+  void (*compile)(
+      BlockCompiler& compiler,
+      const ckpt::ExportedNode& node,
+      Step& step) = nullptr;
+};
+
+/// Null if unknown.
+const HigherOrder* find_higher_order(std::string_view target);
+
+/// Compiles one graph; those inside have compilers of their own.
+class BlockCompiler {
+ public:
+  /// `counters`: inputs that count batches of batch norms, which training adds
+  /// to.
+  BlockCompiler(
+      const ckpt::ExportedGraph& graph,
+      CompileContext& context,
+      std::set<std::string, std::less<>> counters)
+      : graph_(graph), context_(context), counters_(std::move(counters)) {}
+
+  /// Errors: throws kCorrupt or kUnsupported (E_PROGRAM); operators that are
+  /// missing go to the context, and the block is null then.
+  std::shared_ptr<const Block> run();
+
+  /// For `HigherOrder::compile`: a graph among the arguments, whose inputs are
+  /// `operands`, in the caller's names.
+  std::shared_ptr<const Block> inner(
+      const ckpt::ExportedArgument& graph,
+      std::span<const ckpt::ExportedArgument* const> operands);
+  /// An argument as it is.
+  Input input(const ckpt::ExportedArgument& value, const Step& step) const;
+  /// Errors: throws kUnsupported (E_PROGRAM) for arguments that a function of
+  /// graphs does not have.
+  [[noreturn]] static void fail(const Step& step, std::string_view what);
+
+ private:
+  void compile_node(const ckpt::ExportedNode& node);
+  void compile_operator(const ckpt::ExportedNode& node, Step& step);
+  void compile_inputs(const ckpt::ExportedNode& node, Step& step);
+  void compile_flag(const ckpt::ExportedNode& node, Step& step);
+  void compile_outputs(const ckpt::ExportedNode& node, Step& step);
+  [[nodiscard]] std::size_t part_of(const ckpt::ExportedNode& node) const;
+  [[nodiscard]] bool counts_batches(const ckpt::ExportedNode& node) const;
+  Slot define(const std::string& name);
+  void find_last_uses();
+
+  const ckpt::ExportedGraph& graph_;
+  CompileContext& context_;
+  std::set<std::string, std::less<>> counters_;
+  Names names_ = {};
+  Block block_ = {};
+};
+
+} // namespace lockstep::program

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <map>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/program/internal/program_data.h"
+#include "lockstep/tensor/bridge.h"
+
+namespace lockstep::program {
+namespace {
+
+using ckpt::ExportedInput;
+using ckpt::ExportedInputKind;
+using ckpt::ExportedWeight;
+
+/// Two names of the same view of the same record are one tensor.
+using View = std::tuple<
+    std::string,
+    std::vector<std::int64_t>,
+    std::vector<std::int64_t>,
+    std::int64_t,
+    ckpt::DType>;
+
+View view_of(const ExportedWeight& weight) {
+  const ckpt::Tensor& tensor = weight.tensor;
+  return {
+      weight.record,
+      tensor.sizes,
+      tensor.strides,
+      tensor.offset,
+      tensor.dtype};
+}
+
+} // namespace
+
+bool is_batch_counter(const ExportedInput& input) {
+  return input.kind == ExportedInputKind::kBuffer &&
+         input.target.ends_with("num_batches_tracked");
+}
+
+std::vector<at::Tensor> load_tensors(const ckpt::ExportedModel& model) {
+  TensorReader reader;
+  std::map<View, at::Tensor> known;
+  std::vector<at::Tensor> tensors(model.inputs.size());
+  for (std::size_t i = 0; i < model.inputs.size(); ++i) {
+    const ExportedInput& input = model.inputs[i];
+    const bool is_tensor = input.kind == ExportedInputKind::kParameter ||
+                           input.kind == ExportedInputKind::kBuffer ||
+                           input.kind == ExportedInputKind::kTensorConstant;
+    if (!is_tensor) {
+      continue;
+    }
+    const ExportedWeight& weight = *model.find_weight(input.target);
+    if (weight.is_pickle) {
+      raise(
+          {.code = ErrorCode::kUnsupported,
+           .op = "program.load",
+           .message = format(
+               "'{}' is a pickle in the file, which is not read",
+               escape(input.target)),
+           .hint = "only plain tensors are: export the net without tensor "
+                   "subclasses and custom objects",
+           .detail = "E_PROGRAM"});
+    }
+    at::Tensor& tensor = known[view_of(weight)];
+    if (!tensor.defined()) {
+      tensor = reader.tensor(weight.tensor);
+      if (input.kind == ExportedInputKind::kParameter) {
+        tensor.set_requires_grad(weight.tensor.requires_grad);
+      }
+    }
+    tensors[i] = tensor;
+  }
+  return tensors;
+}
+
+} // namespace lockstep::program

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/program/internal/structures.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/tensor/print.h"
+
+namespace lockstep::program {
+namespace {
+
+using ckpt::ExportedInput;
+using ckpt::ExportedInputKind;
+using ckpt::ExportedModel;
+using ckpt::ExportedTree;
+
+constexpr std::string_view kNamedTuple = "collections.namedtuple";
+constexpr std::string_view kList = "builtins.list";
+
+bool is_dict(const ExportedTree& tree) {
+  return !tree.keys.empty() && tree.type != kNamedTuple;
+}
+
+bool is_users(const ExportedInput& input) {
+  return input.kind == ExportedInputKind::kUser ||
+         input.kind == ExportedInputKind::kConstant;
+}
+
+// "{'a': tensor, 'b': (tensor, tensor)}"
+std::string describe(const ExportedTree& tree) {
+  if (tree.is_leaf()) {
+    return "a value";
+  }
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < tree.children.size(); ++i) {
+    const std::string text = describe(tree.children[i]);
+    parts.push_back(
+        is_dict(tree) ? python_repr(tree.keys[i]) + ": " + text : text);
+  }
+  const std::string inside = join(parts, ", ");
+  return is_dict(tree)        ? "{" + inside + "}"
+         : tree.type == kList ? "[" + inside + "]"
+                              : "(" + inside + ")";
+}
+
+[[noreturn]] void wrong_arguments(std::string message, std::string hint = {}) {
+  raise(
+      {.code = ErrorCode::kInvalidArgument,
+       .op = "program.run",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .detail = "E_PROGRAM_INPUT"});
+}
+
+/// Arguments against the pytree of the file.
+class Flattener {
+ public:
+  explicit Flattener(const ExportedModel& model) : model_(model) {
+    for (const ExportedInput& input : model.inputs) {
+      if (is_users(input)) {
+        inputs_.push_back(&input);
+      }
+    }
+  }
+
+  std::vector<Leaf> run(const ProgramArguments& given) {
+    const auto& children = model_.in_tree.children;
+    const std::size_t groups = children.size();
+    std::size_t positional = 0;
+    std::size_t argument = 0;
+    used_.assign(given.kwargs.size(), false);
+    for (std::size_t g = 0; g < groups; ++g) {
+      for (std::size_t i = 0; i < children[g].children.size(); ++i) {
+        const std::string name = name_of(children[g], i, argument++);
+        const ProgramValue* value = keyword(given, name);
+        if (value == nullptr && positional < given.args.size()) {
+          value = &given.args[positional++];
+        }
+        add(children[g].children[i], value, name);
+      }
+    }
+    check_all_used(given, positional);
+    return std::move(leaves_);
+  }
+
+ private:
+  [[nodiscard]] std::string name_of(
+      const ExportedTree& group,
+      std::size_t index,
+      std::size_t argument) const {
+    if (is_dict(group)) {
+      return group.keys[index];
+    }
+    return argument < model_.argument_names.size()
+               ? model_.argument_names[argument]
+               : format("argument {}", argument);
+  }
+
+  const ProgramValue* keyword(
+      const ProgramArguments& given,
+      const std::string& name) {
+    for (std::size_t i = 0; i < given.kwargs.size(); ++i) {
+      if (given.kwargs[i].first == name && !used_[i]) {
+        used_[i] = true;
+        return &given.kwargs[i].second;
+      }
+    }
+    return nullptr;
+  }
+
+  void add(
+      const ExportedTree& tree,
+      const ProgramValue* value,
+      const std::string& name) {
+    if (value == nullptr) {
+      return add_constants(tree, name);
+    }
+    if (tree.is_leaf()) {
+      leaves_.push_back({.name = name, .value = value});
+      return;
+    }
+    const bool fits = !value->container().empty() &&
+                      value->items().size() == tree.children.size() &&
+                      is_dict(tree) == !value->keys().empty();
+    if (!fits) {
+      wrong_structure(tree, *value, name);
+    }
+    for (std::size_t i = 0; i < tree.children.size(); ++i) {
+      add_child(tree, *value, i, name);
+    }
+  }
+
+  void add_child(
+      const ExportedTree& tree,
+      const ProgramValue& value,
+      std::size_t index,
+      const std::string& name) {
+    std::size_t place = index;
+    std::string label = format("{}[{}]", name, index);
+    if (is_dict(tree)) {
+      const auto key = std::ranges::find(value.keys(), tree.keys[index]);
+      if (key == value.keys().end()) {
+        wrong_structure(tree, value, name);
+      }
+      place = static_cast<std::size_t>(key - value.keys().begin());
+      label = format("{}[{}]", name, python_repr(tree.keys[index]));
+    }
+    add(tree.children[index], &value.items()[place], label);
+  }
+
+  // What was not given must be in the file.
+  void add_constants(const ExportedTree& tree, const std::string& name) {
+    for (std::size_t i = tree.leaves(); i > 0; --i) {
+      const ExportedInput& input = *inputs_.at(leaves_.size());
+      if (input.kind != ExportedInputKind::kConstant) {
+        wrong_arguments(
+            format("argument '{}' is missing", name),
+            "expected " + signature());
+      }
+      leaves_.push_back({.name = name});
+    }
+  }
+
+  void check_all_used(const ProgramArguments& given, std::size_t positional) {
+    if (positional < given.args.size()) {
+      wrong_arguments(
+          format("{} arguments are too many", given.args.size()),
+          "expected " + signature());
+    }
+    const auto left = std::ranges::find(used_, false);
+    if (left != used_.end()) {
+      const auto& name =
+          given.kwargs[static_cast<std::size_t>(left - used_.begin())].first;
+      wrong_arguments(
+          format("there is no argument '{}'", escape(name)),
+          "expected " + signature());
+    }
+  }
+
+  [[noreturn]] static void wrong_structure(
+      const ExportedTree& tree,
+      const ProgramValue& value,
+      const std::string& name) {
+    wrong_arguments(format(
+        "argument '{}' has another structure; expected {}, got {}",
+        name,
+        describe(tree),
+        value.describe()));
+  }
+
+  [[nodiscard]] std::string signature() const {
+    std::vector<std::string> parts;
+    std::size_t argument = 0;
+    for (const ExportedTree& group : model_.in_tree.children) {
+      for (std::size_t i = 0; i < group.children.size(); ++i) {
+        const ExportedTree& child = group.children[i];
+        const std::string name = name_of(group, i, argument++);
+        parts.push_back(child.is_leaf() ? name : name + ": " + describe(child));
+      }
+    }
+    return "forward(" + join(parts, ", ") + ")";
+  }
+
+  const ExportedModel& model_;
+  std::vector<const ExportedInput*> inputs_ = {};
+  std::vector<bool> used_ = {};
+  std::vector<Leaf> leaves_ = {};
+};
+
+ProgramValue build(
+    const ExportedTree& tree,
+    const ExportedModel& model,
+    std::vector<c10::IValue>& outputs,
+    std::size_t& next) {
+  if (tree.is_leaf()) {
+    return to_program_value(std::move(outputs.at(next++)));
+  }
+  std::vector<ProgramValue> items;
+  for (const ExportedTree& child : tree.children) {
+    items.push_back(build(child, model, outputs, next));
+  }
+  if (tree.type == kNamedTuple || is_dict(tree)) {
+    const auto fields = tree.type == kNamedTuple && !tree.keys.empty()
+                            ? model.named_tuples.find(tree.keys.front())
+                            : model.named_tuples.end();
+    const auto& names =
+        fields == model.named_tuples.end() ? tree.keys : fields->second;
+    if (names.size() == items.size()) {
+      std::vector<ProgramValue::Item> entries;
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        entries.emplace_back(names[i], std::move(items[i]));
+      }
+      return ProgramValue::dict(std::move(entries));
+    }
+  }
+  return tree.type == kList ? ProgramValue::list(std::move(items))
+                            : ProgramValue::tuple(std::move(items));
+}
+
+} // namespace
+
+std::vector<Leaf> flatten_arguments(
+    const ExportedModel& model,
+    const ProgramArguments& arguments) {
+  return Flattener(model).run(arguments);
+}
+
+ProgramValue build_results(
+    const ExportedModel& model,
+    std::vector<c10::IValue> outputs) {
+  std::size_t next = 0;
+  return build(model.out_tree, model, outputs, next);
+}
+
+ProgramValue to_program_value(c10::IValue value) {
+  if (value.isTensor()) {
+    return std::move(value).toTensor();
+  }
+  if (value.isBool()) {
+    return value.toBool();
+  }
+  if (value.isInt()) {
+    return value.toInt();
+  }
+  if (value.isDouble()) {
+    return value.toDouble();
+  }
+  if (value.isString()) {
+    return value.toStringRef();
+  }
+  if (value.isNone()) {
+    return {};
+  }
+  raise(
+      {.code = ErrorCode::kUnsupported,
+       .op = "program.run",
+       .message = format(
+           "a result is a {}, which has no form in C++",
+           value.tagKind()),
+       .detail = "E_PROGRAM"});
+}
+
+} // namespace lockstep::program

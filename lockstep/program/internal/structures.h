@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// From arguments to the inputs of a graph, and from its outputs to results, as
+// the file's pytree nests them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+
+#include "lockstep/ckpt/formats/exported/exported_program.h"
+#include "lockstep/program/program_value.h"
+
+namespace lockstep::program {
+
+/// A value for one input of the user's.
+struct Leaf {
+  /// "x", "batch['mask'][0]"
+  std::string name = {};
+  /// Null: none was given, and the file has a constant.
+  const ProgramValue* value = nullptr;
+};
+
+/// The arguments in the order of the user's inputs.
+/// Ownership: views `arguments`.
+/// Errors: throws kInvalidArgument (E_PROGRAM_INPUT) for another structure.
+std::vector<Leaf> flatten_arguments(
+    const ckpt::ExportedModel& model,
+    const ProgramArguments& arguments);
+
+/// The results, of the user's outputs in order. Errors: throws kUnsupported
+/// (E_PROGRAM) for a value of a type that `ProgramValue` does not have.
+ProgramValue build_results(
+    const ckpt::ExportedModel& model,
+    std::vector<c10::IValue> outputs);
+
+/// A value of the graph. Errors: as `build_results`.
+ProgramValue to_program_value(c10::IValue value);
+
+} // namespace lockstep::program

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/internal/shared_library.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/ckpt/zip/zip_reader.h"
+#include "lockstep/program/internal/compile.h"
+#include "lockstep/program/internal/program_data.h"
+#include "lockstep/program/program.h"
+#include "lockstep/tensor/internal/dtype_map.h"
+
+namespace lockstep {
+namespace {
+
+using ckpt::ExportedInput;
+using ckpt::ExportedInputKind;
+using ckpt::ExportedModel;
+using ckpt::ExportedOutput;
+using ckpt::ExportedOutputKind;
+using program::ProgramData;
+
+[[noreturn]] void refuse(
+    const std::string& path,
+    ErrorCode code,
+    std::string message,
+    std::string hint = {},
+    std::string detail = "E_PROGRAM") {
+  raise(
+      {.code = code,
+       .op = "program.load",
+       .message = std::move(message),
+       .hint = std::move(hint),
+       .path = path,
+       .detail = std::move(detail)});
+}
+
+void load_libraries(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+      refuse(
+          path,
+          ErrorCode::kNotFound,
+          format("the library cannot be loaded: {}", loader_error()),
+          {},
+          "E_OPERATOR");
+    }
+  }
+}
+
+ckpt::ExportedFile open_file(const std::string& path) {
+  const auto in_path = [&path](Error error) {
+    error.path = path;
+    return error;
+  };
+  auto source = ckpt::open_source(path);
+  if (!source) {
+    raise(in_path(source.error()));
+  }
+  auto zip = ckpt::ZipReader::open(*source);
+  if (!zip) {
+    raise(in_path(zip.error()));
+  }
+  if (!ckpt::is_exported(*zip)) {
+    refuse(
+        path,
+        ErrorCode::kUnsupported,
+        "no program of torch.export: the archive has no record archive_format "
+        "that says pt2",
+        "write it with torch.export.save, torch 2.9 or newer");
+  }
+  auto file = ckpt::read_exported(
+      std::make_shared<const ckpt::ZipReader>(*std::move(zip)));
+  if (!file) {
+    raise(in_path(file.error()));
+  }
+  return *std::move(file);
+}
+
+ExportedModel& choose_model(
+    const std::string& path,
+    ckpt::ExportedFile& file,
+    const std::string& wanted) {
+  std::vector<std::string> names;
+  for (ExportedModel& model : file.models) {
+    names.push_back(model.name);
+    if (model.name == wanted || (wanted.empty() && file.models.size() == 1)) {
+      return model;
+    }
+  }
+  refuse(
+      path,
+      ErrorCode::kNotFound,
+      wanted.empty() ? "the file holds several programs"
+                     : format("the file has no program '{}'", escape(wanted)),
+      "ProgramOptions::model is one of: " + join(names, ", "));
+}
+
+// What the signature asks for beside a forward.
+void check_supported(const std::string& path, const ExportedModel& model) {
+  for (const ExportedInput& input : model.inputs) {
+    if (input.kind == ExportedInputKind::kCustomObject ||
+        input.kind == ExportedInputKind::kToken) {
+      refuse(
+          path,
+          ErrorCode::kUnsupported,
+          format(
+              "the program takes the custom object '{}'",
+              escape(input.target)),
+          "export the net without it");
+    }
+  }
+  for (const ExportedOutput& output : model.outputs) {
+    const bool is_known = output.kind == ExportedOutputKind::kUser ||
+                          output.kind == ExportedOutputKind::kLoss ||
+                          output.kind == ExportedOutputKind::kBufferMutation ||
+                          output.kind == ExportedOutputKind::kUserInputMutation;
+    if (!is_known) {
+      refuse(
+          path,
+          ErrorCode::kUnsupported,
+          format(
+              "the program gives gradients or changes the parameter '{}'",
+              escape(output.target)),
+          "export the forward of the net alone");
+    }
+  }
+}
+
+// All modules of the net that Python called, and those that hold weights.
+std::vector<std::string> part_paths(const ExportedModel& model) {
+  std::vector<std::string> parts{""};
+  parts.insert(parts.end(), model.modules.begin(), model.modules.end());
+  return parts;
+}
+
+std::set<std::string, std::less<>> counters_of(const ExportedModel& model) {
+  std::set<std::string, std::less<>> counters;
+  for (const ExportedInput& input : model.inputs) {
+    if (program::is_batch_counter(input)) {
+      counters.insert(input.argument.text);
+    }
+  }
+  return counters;
+}
+
+} // namespace
+
+Program load_program(const std::string& path, const ProgramOptions& options) {
+  load_libraries(options.libraries);
+  ckpt::ExportedFile file = open_file(path);
+  ExportedModel& model = choose_model(path, file, options.model);
+  check_supported(path, model);
+  program::CompileContext context{.allowed = options.allow};
+  const std::vector<std::string> parts = part_paths(model);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    context.parts.emplace(parts[i], i);
+  }
+  const auto block =
+      program::BlockCompiler(model.graph, context, counters_of(model)).run();
+  if (block == nullptr) {
+    const std::vector<std::string> problems(
+        context.problems.begin(),
+        context.problems.end());
+    refuse(
+        path,
+        ErrorCode::kUnsupported,
+        "the program calls operators that are missing or refused: " +
+            join(problems, "; "),
+        {},
+        "E_OPERATOR");
+  }
+  auto tensors = program::load_tensors(model);
+  const auto index = static_cast<std::size_t>(&model - file.models.data());
+  auto data = std::make_shared<ProgramData>(ProgramData{
+      .path = path,
+      .block = block,
+      .sizes = program::InputSizes(model),
+      .parts = parts,
+      .nodes = model.graph.nodes.size(),
+      .flags = context.flags,
+      .flags_on = context.flags_on,
+      .unswitchable = context.unswitchable});
+  model.graph.nodes.clear();
+  data->file = std::move(file);
+  data->model = &data->file.models[index];
+  try {
+    return std::make_shared<ProgramImpl>(std::move(data), std::move(tensors));
+  } catch (const c10::Error& error) { // names that no module can have
+    refuse(path, ErrorCode::kCorrupt, error.what_without_backtrace());
+  }
+}
+
+} // namespace lockstep

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A net that was defined in Python, as a module of LibTorch: torch.export wrote
+// its graph and its weights, no Python runs here.
+//   Program net = load_program("net.pt2");
+//   torch::optim::SGD sgd(net->parameters(), 0.1);
+//   loss(net->forward(images), targets).backward();
+//   save_program(*net, "trained.pt2");   // torch.export.load reads it
+//
+// Note [Programs]
+// Names of parameters and buffers are Python's. The graph was recorded once:
+// Python's branches are gone, sizes are those of the export or symbols
+// (docs/python_models.md). train() and eval() switch dropout, batch norms and
+// their like, each node by the mode of the module it came from; what was
+// exported with a flag off stays off.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include "lockstep/models/model.h"
+#include "lockstep/program/program_value.h"
+
+namespace lockstep {
+
+namespace program {
+struct ProgramData;
+} // namespace program
+
+/// How a program is loaded.
+struct ProgramOptions {
+  /// Which of several programs in the file; empty: the only one.
+  std::string model = {};
+  /// What the graph may call beside ATen's safe operators: namespaces
+  /// ("mylib") and operators ("aten._unsafe_index"). A file is a program:
+  /// name only what you know.
+  std::vector<std::string> allow = {};
+  /// Shared libraries that register operators; loaded for good.
+  std::vector<std::string> libraries = {};
+};
+
+/// One size of an input: `fixed`, or any if the export made it dynamic.
+struct ProgramSize {
+  std::optional<std::int64_t> fixed = {};
+};
+
+/// A tensor that a program takes.
+struct ProgramInput {
+  /// "x"
+  std::string name = {};
+  std::vector<ProgramSize> sizes = {};
+  at::ScalarType dtype = at::kFloat;
+};
+
+/// Threads: forward may run in several at the same time, as of any module.
+class ProgramImpl : public Model {
+ public:
+  /// `tensors`: one for each input of the graph, undefined for the user's.
+  ProgramImpl(
+      std::shared_ptr<const program::ProgramData> data,
+      std::vector<at::Tensor> tensors);
+
+  /// For nets of one tensor that give one.
+  /// Errors: as the general form; throws kMismatch (E_PROGRAM_VALUE) for
+  /// another result.
+  at::Tensor forward(const at::Tensor& x) override;
+  /// For nets of several tensors that give one.
+  template <std::convertible_to<at::Tensor>... Rest>
+  at::Tensor
+  forward(const at::Tensor& x, const at::Tensor& y, const Rest&... rest) {
+    return single(forward(ProgramArguments{.args = {x, y, rest...}}));
+  }
+  /// Any arguments, any result. Constants of the export may be left out.
+  /// Errors: throws kInvalidArgument (E_PROGRAM_INPUT) for arguments of another
+  /// structure, kMismatch (E_PROGRAM_INPUT) for sizes that the export excludes;
+  /// c10::Error of an operator, with its line of Python.
+  ProgramValue forward(const ProgramArguments& arguments);
+
+  /// Shares the compiled graph; tensors are copied.
+  std::shared_ptr<torch::nn::Module> clone(
+      const std::optional<c10::Device>& device = std::nullopt) const override;
+  /// Errors of eval: throws kUnsupported (E_PROGRAM) if a node trains and
+  /// cannot be switched. Warns where training turns nothing on, because the
+  /// export was made in eval mode.
+  void train(bool on = true) override;
+  using Model::to;
+  void to(c10::Device device, at::ScalarType dtype, bool non_blocking = false)
+      override;
+  void to(at::ScalarType dtype, bool non_blocking = false) override;
+  void to(c10::Device device, bool non_blocking = false) override;
+
+  /// The tensors that forward takes, in order.
+  [[nodiscard]] std::vector<ProgramInput> inputs() const;
+  /// Shapes of the tensors that forward gives, in order; names are empty.
+  [[nodiscard]] std::vector<ProgramInput> outputs() const;
+  /// Calls of operators in the graph.
+  [[nodiscard]] std::size_t num_nodes() const;
+  /// Buffers that are no part of the state_dict and tensor constants, by name.
+  [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>>
+  unsaved_tensors() const;
+
+  [[nodiscard]] const program::ProgramData& data() const noexcept {
+    return *data_;
+  }
+  /// One for each input of the graph, undefined for the user's.
+  [[nodiscard]] const std::vector<at::Tensor>& tensors() const noexcept {
+    return tensors_;
+  }
+
+ private:
+  static at::Tensor single(const ProgramValue& result);
+  void register_parts();
+  std::shared_ptr<torch::nn::Module> part_at(std::string_view path);
+  void move_unsaved(
+      std::optional<c10::Device> device,
+      std::optional<at::ScalarType> dtype);
+  void apply_mutations(
+      std::vector<c10::IValue>& outputs,
+      const std::vector<c10::IValue>& inputs,
+      bool is_training);
+
+  std::shared_ptr<const program::ProgramData> data_;
+  std::vector<at::Tensor> tensors_;
+  // By the place that nodes name; the first is this module.
+  std::vector<std::shared_ptr<torch::nn::Module>> parts_ = {};
+};
+
+/// Holder of `ProgramImpl`, used like any LibTorch module.
+class Program : public torch::nn::ModuleHolder<ProgramImpl> {
+ public:
+  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
+  Program(std::nullptr_t) : ModuleHolder(nullptr) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): as LibTorch's holders
+  Program(std::shared_ptr<ProgramImpl> impl) : ModuleHolder(std::move(impl)) {}
+
+  /// `net(x)`: forward.
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    return (*this)->forward(std::forward<Args>(args)...);
+  }
+};
+
+/// Loads a net that torch.export.save wrote. Weights alias the mapped file
+/// until they change.
+/// Errors: throws kNotFound, kIo; kCorrupt, kUnsupported and kUnsafe of a file
+/// that is broken or not read (docs/error_details.md: E_PROGRAM); kUnsupported
+/// (E_OPERATOR) with all operators that are missing or refused.
+Program load_program(
+    const std::string& path,
+    const ProgramOptions& options = {});
+
+/// Writes the file that `net` came from with the weights it has now; nothing
+/// else changes. Replaces `path` atomically.
+/// Errors: throws kIo; kMismatch (E_PROGRAM) for a weight whose type or shape
+/// is no longer the file's.
+void save_program(const ProgramImpl& net, const std::string& path);
+inline void save_program(const Program& net, const std::string& path) {
+  save_program(*net, path);
+}
+
+} // namespace lockstep

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/program/internal/program_data.h"
+#include "lockstep/program/program.h"
+#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/internal/dtype_map.h"
+#include "lockstep/tensor/print.h"
+
+namespace lockstep {
+namespace {
+
+using ckpt::ExportedInput;
+using ckpt::ExportedWeight;
+
+[[noreturn]] void mismatch(
+    const ExportedWeight& weight,
+    const std::string& expected,
+    const std::string& got) {
+  raise(
+      {.code = ErrorCode::kMismatch,
+       .op = "program.save",
+       .message = format(
+           "'{}' is no longer what the program has; expected {}, got {}",
+           escape(weight.name),
+           expected,
+           got),
+       .hint = "a program is written with its own types and shapes: convert "
+               "the net back, net->to(torch::kFloat)",
+       .detail = "E_PROGRAM"});
+}
+
+void check_same(const ExportedWeight& weight, const at::Tensor& tensor) {
+  const auto dtype = to_scalar_type(weight.tensor.dtype);
+  if (tensor.scalar_type() != dtype) {
+    mismatch(
+        weight,
+        std::string(ckpt::dtype_info(weight.tensor.dtype).name),
+        c10::toString(tensor.scalar_type()));
+  }
+  if (tensor.sizes() != at::IntArrayRef(weight.tensor.sizes)) {
+    mismatch(
+        weight,
+        tuple_text(weight.tensor.sizes),
+        tuple_text(tensor.sizes()));
+  }
+}
+
+/// The bytes of the records that weights view, as they will be.
+class NewRecords {
+ public:
+  // A record begins as the file has it: what no weight views stays.
+  void put(const ExportedWeight& weight, const at::Tensor& tensor) {
+    check_same(weight, tensor);
+    const auto nbytes =
+        static_cast<std::int64_t>(weight.tensor.storage->nbytes);
+    at::Tensor& bytes = records_[weight.record];
+    if (!bytes.defined()) {
+      bytes = at::empty({nbytes}, at::kByte);
+      copy_old(weight, bytes);
+    }
+    at::Tensor view = at::empty({0}, tensor.options().device(c10::kCPU));
+    view.set_(
+        bytes.storage(),
+        weight.tensor.offset,
+        weight.tensor.sizes,
+        weight.tensor.strides);
+    view.copy_(tensor.detach());
+  }
+
+  std::map<std::string, std::shared_ptr<ckpt::Storage>> take() {
+    std::map<std::string, std::shared_ptr<ckpt::Storage>> storages;
+    for (const auto& [name, bytes] : records_) {
+      const ckpt::Value value = to_value(bytes);
+      storages[name] = value.as_tensor()->storage;
+    }
+    return storages;
+  }
+
+ private:
+  static void copy_old(const ExportedWeight& weight, at::Tensor& bytes) {
+    auto old = weight.tensor.storage->source->load();
+    if (!old) {
+      raise(old.error());
+    }
+    std::copy_n(
+        reinterpret_cast<const std::uint8_t*>(old->data()),
+        old->size(),
+        bytes.mutable_data_ptr<std::uint8_t>());
+  }
+
+  std::map<std::string, at::Tensor> records_ = {};
+};
+
+} // namespace
+
+void save_program(const ProgramImpl& net, const std::string& path) {
+  const at::NoGradGuard no_grad;
+  const ckpt::ExportedModel& model = *net.data().model;
+  NewRecords records;
+  for (std::size_t i = 0; i < model.inputs.size(); ++i) {
+    const ExportedInput& input = model.inputs[i];
+    if (net.tensors()[i].defined() &&
+        input.kind != ckpt::ExportedInputKind::kTensorConstant) {
+      records.put(*model.find_weight(input.target), net.tensors()[i]);
+    }
+  }
+  const Status written =
+      ckpt::write_exported(path, net.data().file, records.take());
+  if (!written) {
+    raise(written.error());
+  }
+}
+
+} // namespace lockstep
