@@ -10,6 +10,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/models/registry.h"
+#include "lockstep/program/internal/program_facts.h"
+#include "lockstep/train/step/named_model.h"
 
 namespace lockstep::cli_train {
 
@@ -179,7 +181,12 @@ ModelRequest read_model_request(
       .batch_size = flags.number("--batch-size", defaults.batch_size),
       .num_classes = flags.number("--num-classes", defaults.num_classes),
       .in_channels = flags.number("--in-channels", defaults.in_channels)};
-  const ImageSizes sizes = image_sizes(request.model);
+  const ImageSizes sizes = train::named_image_sizes(request.model);
+  const ModelOptions ends = train::named_options(
+      request.model,
+      {.num_classes = request.num_classes, .in_channels = request.in_channels});
+  request.num_classes = ends.num_classes;
+  request.in_channels = ends.in_channels;
   if (request.img_size == 0) {
     request.img_size = sizes.largest > 0        ? sizes.largest
                        : request.model == "mlp" ? ModelOptions().image_height
@@ -198,6 +205,9 @@ ModelRequest read_model_request(
 }
 
 std::shared_ptr<Model> make_requested(const ModelRequest& request) {
+  if (is_program_file(request.model)) {
+    return load_program(request.model).ptr();
+  }
   return make_model(
       request.model,
       {.num_classes = request.num_classes,

@@ -18,6 +18,7 @@
 #include "lockstep/optim/internal/kinds.h"
 #include "lockstep/optim/internal/part_runner.h"
 #include "lockstep/optim/internal/scratch.h"
+#include "lockstep/tensor/internal/wrapped_number.h"
 
 namespace lockstep {
 
@@ -149,13 +150,14 @@ void Adam::Settings::update(
   }
   if (weight_decay != 0) {
     if (is_decoupled) {
-      param.mul_(1 - lr * weight_decay);
+      param.mul_(wrapped_number(1 - lr * weight_decay));
     } else {
       grad.add(param, weight_decay);
     }
   }
   exp_avg.lerp_(grad.get(), 1 - beta1);
-  exp_avg_sq.mul_(beta2).addcmul_(grad.get(), grad.get(), 1 - beta2);
+  exp_avg_sq.mul_(wrapped_number(beta2))
+      .addcmul_(grad.get(), grad.get(), 1 - beta2);
 
   // Python's floats: pow, also for the square root.
   const double correction1 = 1 - std::pow(beta1, step);
@@ -169,7 +171,7 @@ void Adam::Settings::update(
   // The gradient is done with: its scratch memory is free.
   at::Tensor denominator = scratch.get(second);
   at::sqrt_out(denominator, second);
-  denominator.div_(correction2_sqrt).add_(eps);
+  denominator.div_(wrapped_number(correction2_sqrt)).add_(wrapped_number(eps));
   param.addcdiv_(exp_avg, denominator, -(lr / correction1));
 }
 

@@ -12,6 +12,7 @@
 #include "lockstep/optim/internal/kinds.h"
 #include "lockstep/optim/internal/part_runner.h"
 #include "lockstep/optim/internal/scratch.h"
+#include "lockstep/tensor/internal/wrapped_number.h"
 
 namespace lockstep {
 
@@ -109,7 +110,7 @@ void SGD::Settings::update(
   if (is_first_step) {
     buffer.copy_(grad.get());
   } else {
-    buffer.mul_(momentum).add_(grad.get(), 1 - dampening);
+    buffer.mul_(wrapped_number(momentum)).add_(grad.get(), 1 - dampening);
   }
   if (nesterov) {
     grad.add(buffer, momentum);

@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 #include "lockstep/program/internal/compile.h"
+#include "lockstep/program/internal/open_program.h"
 #include "lockstep/program/internal/program_data.h"
 #include "lockstep/program/program.h"
 #include "lockstep/tensor/internal/dtype_map.h"
@@ -23,25 +24,10 @@ using ckpt::ExportedOutput;
 using ckpt::ExportedOutputKind;
 using program::ProgramData;
 
-[[noreturn]] void refuse(
-    const std::string& path,
-    ErrorCode code,
-    std::string message,
-    std::string hint = {},
-    std::string detail = "E_PROGRAM") {
-  raise(
-      {.code = code,
-       .op = "program.load",
-       .message = std::move(message),
-       .hint = std::move(hint),
-       .path = path,
-       .detail = std::move(detail)});
-}
-
 void load_libraries(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-      refuse(
+      program::refuse_program(
           path,
           ErrorCode::kNotFound,
           format("the library cannot be loaded: {}", loader_error()),
@@ -51,60 +37,12 @@ void load_libraries(const std::vector<std::string>& paths) {
   }
 }
 
-ckpt::ExportedFile open_file(const std::string& path) {
-  const auto in_path = [&path](Error error) {
-    error.path = path;
-    return error;
-  };
-  auto source = ckpt::open_source(path);
-  if (!source) {
-    raise(in_path(source.error()));
-  }
-  auto zip = ckpt::ZipReader::open(*source);
-  if (!zip) {
-    raise(in_path(zip.error()));
-  }
-  if (!ckpt::is_exported(*zip)) {
-    refuse(
-        path,
-        ErrorCode::kUnsupported,
-        "no program of torch.export: the archive has no record archive_format "
-        "that says pt2",
-        "write it with torch.export.save, torch 2.9 or newer");
-  }
-  auto file = ckpt::read_exported(
-      std::make_shared<const ckpt::ZipReader>(*std::move(zip)));
-  if (!file) {
-    raise(in_path(file.error()));
-  }
-  return *std::move(file);
-}
-
-ExportedModel& choose_model(
-    const std::string& path,
-    ckpt::ExportedFile& file,
-    const std::string& wanted) {
-  std::vector<std::string> names;
-  for (ExportedModel& model : file.models) {
-    names.push_back(model.name);
-    if (model.name == wanted || (wanted.empty() && file.models.size() == 1)) {
-      return model;
-    }
-  }
-  refuse(
-      path,
-      ErrorCode::kNotFound,
-      wanted.empty() ? "the file holds several programs"
-                     : format("the file has no program '{}'", escape(wanted)),
-      "ProgramOptions::model is one of: " + join(names, ", "));
-}
-
 // What the signature asks for beside a forward.
 void check_supported(const std::string& path, const ExportedModel& model) {
   for (const ExportedInput& input : model.inputs) {
     if (input.kind == ExportedInputKind::kCustomObject ||
         input.kind == ExportedInputKind::kToken) {
-      refuse(
+      program::refuse_program(
           path,
           ErrorCode::kUnsupported,
           format(
@@ -119,7 +57,7 @@ void check_supported(const std::string& path, const ExportedModel& model) {
                           output.kind == ExportedOutputKind::kBufferMutation ||
                           output.kind == ExportedOutputKind::kUserInputMutation;
     if (!is_known) {
-      refuse(
+      program::refuse_program(
           path,
           ErrorCode::kUnsupported,
           format(
@@ -151,8 +89,8 @@ std::set<std::string, std::less<>> counters_of(const ExportedModel& model) {
 
 Program load_program(const std::string& path, const ProgramOptions& options) {
   load_libraries(options.libraries);
-  ckpt::ExportedFile file = open_file(path);
-  ExportedModel& model = choose_model(path, file, options.model);
+  ckpt::ExportedFile file = program::open_program(path);
+  ExportedModel& model = program::choose_model(path, file, options.model);
   check_supported(path, model);
   program::CompileContext context{.allowed = options.allow};
   const std::vector<std::string> parts = part_paths(model);
@@ -165,7 +103,7 @@ Program load_program(const std::string& path, const ProgramOptions& options) {
     const std::vector<std::string> problems(
         context.problems.begin(),
         context.problems.end());
-    refuse(
+    program::refuse_program(
         path,
         ErrorCode::kUnsupported,
         "the program calls operators that are missing or refused: " +
@@ -180,6 +118,7 @@ Program load_program(const std::string& path, const ProgramOptions& options) {
       .block = block,
       .sizes = program::InputSizes(model),
       .parts = parts,
+      .part_classes = std::move(context.part_classes),
       .nodes = model.graph.nodes.size(),
       .flags = context.flags,
       .flags_on = context.flags_on,
@@ -190,7 +129,10 @@ Program load_program(const std::string& path, const ProgramOptions& options) {
   try {
     return std::make_shared<ProgramImpl>(std::move(data), std::move(tensors));
   } catch (const c10::Error& error) { // names that no module can have
-    refuse(path, ErrorCode::kCorrupt, error.what_without_backtrace());
+    program::refuse_program(
+        path,
+        ErrorCode::kCorrupt,
+        error.what_without_backtrace());
   }
 }
 

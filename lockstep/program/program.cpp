@@ -27,7 +27,8 @@ using program::Leaf;
 /// A module of the Python net: names of parameters and buffers, a mode.
 class ProgramPart : public torch::nn::Module {
  public:
-  ProgramPart() : torch::nn::Module("Part") {}
+  explicit ProgramPart(const std::string& python_class)
+      : torch::nn::Module(python_class) {}
 };
 
 bool is_saved(const ExportedInput& input) {
@@ -131,15 +132,23 @@ void ProgramImpl::register_parts() {
 
 std::shared_ptr<torch::nn::Module> ProgramImpl::part_at(std::string_view path) {
   std::shared_ptr<torch::nn::Module> part(this, [](torch::nn::Module*) {});
+  const std::string_view whole = path;
   while (!path.empty()) {
     const std::size_t dot = path.find('.');
     const std::string name(path.substr(0, dot));
+    path = dot == std::string_view::npos ? "" : path.substr(dot + 1);
+    const std::size_t left = path.size() + (path.empty() ? 0 : 1);
     const auto children = part->named_children();
     const auto* child = children.find(name);
-    part = child != nullptr
-               ? *child
-               : part->register_module(name, std::make_shared<ProgramPart>());
-    path = dot == std::string_view::npos ? "" : path.substr(dot + 1);
+    if (child == nullptr) {
+      const auto known =
+          data_->part_classes.find(whole.substr(0, whole.size() - left));
+      made_.push_back(part->register_module(
+          name,
+          std::make_shared<ProgramPart>(
+              known == data_->part_classes.end() ? "Module" : known->second)));
+    }
+    part = child != nullptr ? *child : made_.back();
   }
   return part;
 }

@@ -101,8 +101,11 @@ class ProgramImpl : public Model {
 
   /// The tensors that forward takes, in order.
   [[nodiscard]] std::vector<ProgramInput> inputs() const;
-  /// Shapes of the tensors that forward gives, in order; names are empty.
+  /// Shapes of the tensors that forward gives, in order, by the graph's names.
   [[nodiscard]] std::vector<ProgramInput> outputs() const;
+  /// Tells the graph from others, whatever its weights: the checksum of its
+  /// JSON and its length.
+  [[nodiscard]] std::string digest() const;
   /// Calls of operators in the graph.
   [[nodiscard]] std::size_t num_nodes() const;
   /// Buffers that are no part of the state_dict and tensor constants, by name.
@@ -133,6 +136,8 @@ class ProgramImpl : public Model {
   std::vector<at::Tensor> tensors_;
   // By the place that nodes name; the first is this module.
   std::vector<std::shared_ptr<torch::nn::Module>> parts_ = {};
+  // All parts, also those that no node names.
+  std::vector<std::shared_ptr<torch::nn::Module>> made_ = {};
 };
 
 /// Holder of `ProgramImpl`, used like any LibTorch module.

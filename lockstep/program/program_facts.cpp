@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/program/internal/program_facts.h"
+
 #include <utility>
 
+#include "lockstep/base/strings.h"
+#include "lockstep/program/internal/open_program.h"
 #include "lockstep/program/internal/program_data.h"
 #include "lockstep/program/program.h"
 #include "lockstep/tensor/internal/dtype_map.h"
@@ -18,30 +22,49 @@ ProgramInput fact_of(std::string name, const ckpt::ExportedTensorMeta& meta) {
   return fact;
 }
 
-} // namespace
-
-std::vector<ProgramInput> ProgramImpl::inputs() const {
+template <class Specs, class Kind>
+std::vector<ProgramInput>
+facts_of(const ckpt::ExportedModel& model, const Specs& specs, Kind kind) {
   std::vector<ProgramInput> facts;
-  for (const ckpt::ExportedInput& input : data_->model->inputs) {
-    const auto meta = data_->model->graph.tensors.find(input.argument.text);
-    if (input.kind == ckpt::ExportedInputKind::kUser &&
-        meta != data_->model->graph.tensors.end()) {
-      facts.push_back(fact_of(input.argument.text, meta->second));
+  for (const auto& spec : specs) {
+    const auto meta = model.graph.tensors.find(spec.argument.text);
+    if (spec.kind == kind && meta != model.graph.tensors.end()) {
+      facts.push_back(fact_of(spec.argument.text, meta->second));
     }
   }
   return facts;
 }
 
+ProgramFacts facts_of(const ckpt::ExportedModel& model) {
+  return {
+      .inputs = facts_of(model, model.inputs, ckpt::ExportedInputKind::kUser),
+      .outputs =
+          facts_of(model, model.outputs, ckpt::ExportedOutputKind::kUser)};
+}
+
+} // namespace
+
+std::vector<ProgramInput> ProgramImpl::inputs() const {
+  return facts_of(*data_->model).inputs;
+}
+
 std::vector<ProgramInput> ProgramImpl::outputs() const {
-  std::vector<ProgramInput> facts;
-  for (const ckpt::ExportedOutput& output : data_->model->outputs) {
-    const auto meta = data_->model->graph.tensors.find(output.argument.text);
-    if (output.kind == ckpt::ExportedOutputKind::kUser &&
-        meta != data_->model->graph.tensors.end()) {
-      facts.push_back(fact_of({}, meta->second));
-    }
-  }
-  return facts;
+  return facts_of(*data_->model).outputs;
+}
+
+std::string ProgramImpl::digest() const {
+  const ckpt::ZipRecord* record =
+      data_->file.zip->find("models/" + data_->model->name + ".json");
+  return format("{:08x}-{}", std::uint64_t{record->crc}, record->size);
+}
+
+bool is_program_file(std::string_view name) {
+  return name.ends_with(".pt2");
+}
+
+ProgramFacts read_program_facts(const std::string& path) {
+  ckpt::ExportedFile file = program::open_program(path);
+  return facts_of(program::choose_model(path, file, {}));
 }
 
 } // namespace lockstep

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/tensor/replaced_child.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -34,8 +35,16 @@ void collect_replaced(
   // The registration refers to a child, and this copy of it does.
   constexpr long kOurs = 2;
   const auto children = module.named_children();
+  const auto is_held = [](const auto& child) {
+    return child.value().use_count() > kOurs;
+  };
+  // A module of several children none of which a member holds keeps them in
+  // its registry alone: nothing was replaced.
+  const bool is_registry =
+      children.size() > 1 &&
+      std::none_of(children.begin(), children.end(), is_held);
   for (const auto& child : children) {
-    if (child.value().use_count() == kOurs) {
+    if (!is_registry && !is_held(child)) {
       found.push_back(
           {.path = prefix + child.key(),
            .name = child.key(),

@@ -17,8 +17,9 @@ namespace lockstep {
 
 /// Names ("layer1.0.conv1") of the registered children to which nothing but
 /// their registration refers; empty for every LibTorch container and layer. A
-/// module that keeps no members and calls what children() returns is listed
-/// though nothing is wrong.
+/// module none of whose several children is referred to keeps them in its
+/// registry alone and is not listed; one with a single child is, though nothing
+/// may be wrong.
 /// Threads: nobody may change the module meanwhile; a reference that another
 /// thread holds for a moment hides a child.
 std::vector<std::string> replaced_children(const torch::nn::Module& module);

@@ -272,6 +272,11 @@ class Branches(nn.Module):
         return self.head(y.float() + z + shift)
 
 
+def bfloat16(batch):
+    args, kwargs, target = batch
+    return (args[0].bfloat16(),), kwargs, target
+
+
 def padded(n):
     args, kwargs, target = words(n)
     args[0][:, 9:] = 0
@@ -299,5 +304,7 @@ NETS = {
     "frozen": (Frozen, lambda n: images(n, 3, 12), X),
     "mobile": (Mobile, images, X),
     "convnext": (ConvNext, images, X),
+    "bfloat16": (
+        lambda: Mlp().bfloat16(), lambda n: bfloat16(images(n, 3, 4)), ({0: BATCH},)),
     "branches": (Branches, lambda n: ((torch.randn(n, 8),), {}, torch.randint(CLASSES, (n,))), X),
 }

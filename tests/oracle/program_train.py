@@ -18,6 +18,8 @@ import program_nets
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
+# A kernel of its own for attention in eval(), with other last bits.
+torch.backends.mha.set_fastpath_enabled(False)
 STEPS = 20
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=1e-4),

@@ -63,7 +63,8 @@ std::vector<std::string> program_nets() {
       "frozen",
       "mobile",
       "convnext",
-      "branches"};
+      "branches",
+      "bfloat16"};
 }
 
 const ScratchDir& program_folder(const std::string& optimizer) {
@@ -78,6 +79,10 @@ const ScratchDir& program_folder(const std::string& optimizer) {
     is_made[optimizer] = true;
   }
   return folder;
+}
+
+Program load_net(const std::string& net) {
+  return load_program(program_folder("sgd") / (net + ".pt2"));
 }
 
 ProgramCase load_case(const std::string& net, const std::string& optimizer) {

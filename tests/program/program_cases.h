@@ -35,6 +35,8 @@ struct ProgramCase {
 /// A folder with FOLDER/NET.pt2 and NET.OPTIMIZER.pt, one for the process.
 const ScratchDir& program_folder(const std::string& optimizer);
 ProgramCase load_case(const std::string& net, const std::string& optimizer);
+/// The program of a net as Python exported it.
+Program load_net(const std::string& net);
 /// The nets of tests/oracle/program_nets.py.
 std::vector<std::string> program_nets();
 

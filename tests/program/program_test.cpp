@@ -9,10 +9,6 @@
 namespace lockstep {
 namespace {
 
-Program load(const std::string& net) {
-  return load_program(test::program_folder("sgd") / (net + ".pt2"));
-}
-
 // What a call throws.
 template <class Call>
 std::string error_of(const Call& call) {
@@ -25,7 +21,7 @@ std::string error_of(const Call& call) {
 }
 
 TEST(Program, IsAModuleWithPythonsNames) {
-  const Program net = load("cnn");
+  const Program net = test::load_net("cnn");
   EXPECT_EQ(
       state_dict(*net).keys(),
       test::load_case("cnn", "sgd").state.keys());
@@ -38,13 +34,13 @@ TEST(Program, IsAModuleWithPythonsNames) {
 }
 
 TEST(Program, TiedWeightsAreOneTensor) {
-  const Program net = load("tied");
+  const Program net = test::load_net("tied");
   const auto named = net->named_parameters();
   EXPECT_TRUE(named["head.weight"].is_same(named["words.weight"]));
 }
 
 TEST(Program, BuffersThatAreNotSavedStayOutOfTheStateDict) {
-  Program net = load("text");
+  Program net = test::load_net("text");
   EXPECT_FALSE(state_dict(*net).get("place").defined());
   ASSERT_EQ(net->unsaved_tensors().size(), 1U);
   EXPECT_EQ(net->unsaved_tensors()[0].first, "place");
@@ -53,7 +49,7 @@ TEST(Program, BuffersThatAreNotSavedStayOutOfTheStateDict) {
 }
 
 TEST(Program, SizesMustFit) {
-  Program net = load("cnn");
+  Program net = test::load_net("cnn");
   EXPECT_THAT(
       error_of([&] {
         net->forward(torch::rand({4, 3, 20, 16}));
@@ -75,7 +71,7 @@ TEST(Program, SizesMustFit) {
 }
 
 TEST(Program, ArgumentsMustHaveTheirStructure) {
-  Program net = load("results");
+  Program net = test::load_net("results");
   const auto points = ProgramValue::dict({{"points", torch::rand({4, 8})}});
   const auto call = [&](const ProgramArguments& arguments) {
     return error_of([&] { net->forward(arguments); });
@@ -111,7 +107,7 @@ TEST(Program, ArgumentsMustHaveTheirStructure) {
 }
 
 TEST(Program, EvalSwitchesEachPart) {
-  Program net = load("cnn");
+  Program net = test::load_net("cnn");
   const at::Tensor x = torch::rand({4, 3, 16, 16});
   const at::Tensor before =
       state_dict(*net).get("features.1.running_mean").clone();
@@ -136,7 +132,7 @@ TEST(Program, EvalSwitchesEachPart) {
 }
 
 TEST(Program, ClonesShareNothingButTheGraph) {
-  Program net = load("cnn");
+  Program net = test::load_net("cnn");
   net->named_children()["head"]->eval();
   const auto copy = std::dynamic_pointer_cast<ProgramImpl>(clone_module(*net));
   ASSERT_NE(copy, nullptr);
@@ -149,7 +145,7 @@ TEST(Program, ClonesShareNothingButTheGraph) {
 }
 
 TEST(Program, ErrorsNameTheLineOfPython) {
-  Program net = load("cnn");
+  Program net = test::load_net("cnn");
   try {
     net->forward(torch::rand({4, 3, 16, 16}).to(at::kLong));
     FAIL() << "integers are no images";

@@ -20,6 +20,11 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
+// Stands for itself in a string.
+bool is_plain(char c) {
+  return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
+}
+
 bool is_high_surrogate(std::uint32_t unit) {
   return unit >= 0xD800 && unit <= 0xDBFF;
 }
@@ -100,15 +105,15 @@ Result<std::string> JsonScanner::string() {
   ++at_;
   std::string out;
   while (at_ < text_.size() && text_[at_] != '"') {
-    const char c = text_[at_];
-    if (static_cast<unsigned char>(c) < 0x20) {
-      return error_at(at_, "control character in a string");
-    }
-    if (c == '\\') {
-      LOCKSTEP_TRY(escape_sequence(out));
-    } else {
-      out.push_back(c);
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_plain(text_[at_])) {
       ++at_;
+    }
+    out.append(text_, begin, at_ - begin);
+    if (at_ < text_.size() && text_[at_] == '\\') {
+      LOCKSTEP_TRY(escape_sequence(out));
+    } else if (at_ < text_.size() && text_[at_] != '"') {
+      return error_at(at_, "control character in a string");
     }
   }
   if (at_ == text_.size()) {

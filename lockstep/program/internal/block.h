@@ -120,9 +120,6 @@ c10::IValue take_optional_tensors(const Input& input, Frame& frame);
 /// `items[0]` while the part `slot` trains, else `items[1]`.
 c10::IValue take_flag(const Input& input, Frame& frame);
 
-/// A number as a tensor that takes part in type promotion as a number.
-at::Tensor wrapped_number(const c10::Scalar& number);
-
 // Ways to run a step.
 void run_operator(const Step& step, Frame& frame);
 void run_number(const Step& step, Frame& frame);

@@ -246,16 +246,24 @@ void BlockCompiler::compile_outputs(const ExportedNode& node, Step& step) {
   }
 }
 
-std::size_t BlockCompiler::part_of(const ExportedNode& node) const {
-  // "L__self__,,Net;L__self___bn,bn,torch.nn.modules.batchnorm.BatchNorm1d"
-  const auto entries = split(node.module_stack, ';');
-  const auto words = entries.empty() ? entries : split(entries.back(), ',');
-  if (words.size() < 2) {
-    return 0;
+// Of "L__self__,,Net;L__self___bn,bn,torch.nn.modules.batchnorm.BatchNorm1d"
+// the last module; the classes of all are noted.
+std::size_t BlockCompiler::part_of(const ExportedNode& node) {
+  std::size_t part = 0;
+  for (const std::string& entry : split(node.module_stack, ';')) {
+    const auto words = split(entry, ',');
+    if (words.size() < 3) {
+      continue;
+    }
+    // A module that is called again is "bn@1".
+    const std::string path = words[1].substr(0, words[1].find('@'));
+    const auto found = context_.parts.find(path);
+    part = found == context_.parts.end() ? 0 : found->second;
+    context_.part_classes.try_emplace(
+        path,
+        words[2].substr(words[2].rfind('.') + 1));
   }
-  const std::string path = words[1].substr(0, words[1].find('@'));
-  const auto found = context_.parts.find(path);
-  return found == context_.parts.end() ? 0 : found->second;
+  return part;
 }
 
 bool BlockCompiler::counts_batches(const ExportedNode& node) const {

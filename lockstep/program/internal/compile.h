@@ -23,6 +23,8 @@ struct CompileContext {
   std::span<const std::string> allowed = {};
   /// Places of the module's parts by path; the module itself is "".
   std::map<std::string, std::size_t, std::less<>> parts = {};
+  /// Classes of the parts by path: "Linear".
+  std::map<std::string, std::string, std::less<>> part_classes = {};
   /// "aten.x.default: unknown", of all nodes.
   std::set<std::string> problems = {};
   /// Nodes that behave as in training and cannot be switched.
@@ -79,7 +81,7 @@ class BlockCompiler {
   void compile_inputs(const ckpt::ExportedNode& node, Step& step);
   void compile_flag(const ckpt::ExportedNode& node, Step& step);
   void compile_outputs(const ckpt::ExportedNode& node, Step& step);
-  [[nodiscard]] std::size_t part_of(const ckpt::ExportedNode& node) const;
+  [[nodiscard]] std::size_t part_of(const ckpt::ExportedNode& node);
   [[nodiscard]] bool counts_batches(const ckpt::ExportedNode& node) const;
   Slot define(const std::string& name);
   void find_last_uses();

@@ -3,6 +3,7 @@
 // What all replicas of a program share.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct ProgramData {
   InputSizes sizes;
   /// Paths of the modules that nodes come from; the first is "".
   std::vector<std::string> parts = {};
+  /// Their Python classes, as far as a node tells: "Linear".
+  std::map<std::string, std::string, std::less<>> part_classes = {};
   std::size_t nodes = 0;
   std::size_t flags = 0;
   std::size_t flags_on = 0;

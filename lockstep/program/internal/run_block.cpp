@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <utility>
 
-#include <ATen/ScalarOps.h>
 #include <ATen/core/List.h>
 #include <c10/util/Exception.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/program/internal/block.h"
+#include "lockstep/tensor/internal/wrapped_number.h"
 
 namespace lockstep::program {
 namespace {
@@ -49,18 +49,6 @@ c10::IValue make_list(const Input& input, Frame& frame, const Get& get) {
 }
 
 } // namespace
-
-at::Tensor wrapped_number(const c10::Scalar& number) {
-  at::Tensor tensor = at::scalar_tensor(
-      number,
-      at::TensorOptions().dtype(
-          number.isFloatingPoint() ? at::kDouble
-          : number.isBoolean()     ? at::kBool
-          : number.isComplex()     ? at::kComplexDouble
-                                   : at::kLong));
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
-}
 
 c10::IValue take_constant(const Input& input, Frame& /*frame*/) {
   return input.constant;

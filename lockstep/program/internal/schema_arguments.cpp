@@ -14,6 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/internal/dtype_map.h"
+#include "lockstep/tensor/internal/wrapped_number.h"
 
 namespace lockstep::program {
 namespace {

@@ -13,12 +13,13 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/registry.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/program/internal/program_facts.h"
 #include "lockstep/train/loop/setup.h"
 #include "lockstep/train/state/augment_file.h"
 #include "lockstep/train/step/device_choice.h"
 #include "lockstep/train/step/image_fit.h"
 #include "lockstep/train/step/model_options.h"
+#include "lockstep/train/step/named_model.h"
 
 namespace lockstep::train {
 namespace {
@@ -118,17 +119,19 @@ ModelOptions options_for(const Dataset& data, std::int64_t size) {
 }
 
 /// Errors: throws kInvalidArgument (E_TASK) for a model of images where samples
-/// are none.
+/// are none, and for a program of other samples.
 void check_samples_fit(const TrainConfig& config, const Dataset& data) {
   const std::size_t dimensions = data.sample_shape().size();
-  if (dimensions != 3 && config.model != "mlp") {
+  if (!takes_shape(config.model, dimensions)) {
     raise(
         {.code = ErrorCode::kInvalidArgument,
          .op = "train.task",
          .message = format(
-             "the model {} takes images of 3 dimensions (channels, height, "
-             "width); the samples have {}",
+             "the model {} takes {}; the samples have {} dimensions",
              config.model,
+             is_program_file(config.model)
+                 ? "samples of other dimensions"
+                 : "images of 3 dimensions (channels, height, width)",
              dimensions),
          .hint = "--model mlp takes rows of numbers",
          .detail = "E_TASK"});
@@ -141,7 +144,8 @@ void check_model_fits(const TrainConfig& config, const Dataset& data) {
   const TargetFormat targets = data.target_format();
   const bool has_masks =
       targets.kind == TargetKind::kClasses && targets.shape.size() == 2;
-  const bool makes_masks = model_task(config.model) == ModelTask::kSegmentation;
+  const bool makes_masks =
+      named_model_task(config.model) == ModelTask::kSegmentation;
   if (has_masks == makes_masks) {
     return;
   }
@@ -173,7 +177,7 @@ void make_named_model(
       choose_devices(config, static_cast<int>(device_count("cuda"))).spec);
   // Its initial weights are the generator's first numbers.
   seed_generators(static_cast<std::uint64_t>(config.seed), devices);
-  parts.model = make_model(config.model, options_for(data, fit.size));
+  parts.model = make_named(config.model, options_for(data, fit.size));
   parts.model_name = config.model;
   if (const int rank = group.rank(); rank > 0) {
     // What dropout leaves out differs from rank to rank.

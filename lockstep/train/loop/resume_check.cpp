@@ -8,9 +8,10 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/models/registry.h"
 #include "lockstep/optim/factory.h"
+#include "lockstep/program/internal/program_facts.h"
 #include "lockstep/train/run/config_file.h"
+#include "lockstep/train/step/named_model.h"
 
 namespace lockstep::train {
 namespace {
@@ -68,8 +69,6 @@ void refuse_other_model(const TrainConfig& config, const Resumption& from) {
     arch = args->find("model");
   }
   const std::string_view name = arch == nullptr ? "" : arch->text();
-  const std::vector<std::string> known = model_names();
-  const bool is_known = std::ranges::find(known, name) != known.end();
   if (name.starts_with(kOwnPrefix) && name != config.model) {
     refuse(
         from.path,
@@ -82,8 +81,11 @@ void refuse_other_model(const TrainConfig& config, const Resumption& from) {
         "one, torch::nn::Module(\"Net\"); a new run may begin with "
         "--initial-checkpoint");
   }
-  if (is_known && !config.model.starts_with(kOwnPrefix) &&
-      name != config.model) {
+  // Of a program the graph decides, wherever its file lies.
+  const bool are_programs =
+      is_program_file(name) && is_program_file(config.model);
+  if (is_named_model(name) && !config.model.starts_with(kOwnPrefix) &&
+      name != config.model && !are_programs) {
     refuse(
         from.path,
         "E_OTHER_MODEL",

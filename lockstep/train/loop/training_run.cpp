@@ -12,6 +12,7 @@
 #include "lockstep/train/state/trained_data.h"
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/step/evaluate.h"
+#include "lockstep/train/step/named_model.h"
 
 namespace lockstep::train {
 namespace {
@@ -106,6 +107,7 @@ void TrainingRun::list_state(const std::vector<StatePart>& parts) {
        .load = [](const ckpt::Value&) {},
        .if_missing = IfMissing::kIgnore});
   state_.add(data_part(trained_data(*setup_.train_set, config_)));
+  state_.add(program_parts(setup_.model.module()));
   state_.add(model_part(setup_.model.module()));
   state_.add(optimizer_part(setup_.strategy->optimizer()));
   state_.add(scheduler_part(setup_.schedule->scheduler()));

@@ -7,7 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/resized_dataset.h"
-#include "lockstep/models/registry.h"
+#include "lockstep/train/step/named_model.h"
 
 namespace lockstep::train {
 namespace {
@@ -52,7 +52,8 @@ ImageFit fit_images(
   }
   const std::int64_t height = shape[1];
   const std::int64_t width = shape[2];
-  const ImageSizes sizes = model.empty() ? ImageSizes() : image_sizes(model);
+  const ImageSizes sizes =
+      model.empty() ? ImageSizes() : named_image_sizes(model);
   if (img_size > 0 && !sizes.takes(img_size)) {
     refuse_size(
         format(

@@ -9,6 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/device/device_list.h"
 #include "lockstep/models/registry.h"
+#include "lockstep/program/internal/program_facts.h"
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/tensor/rng.h"
 #include "lockstep/train/hooks/weight_average.h"
@@ -20,6 +21,7 @@
 #include "lockstep/train/state_parts.h"
 #include "lockstep/train/step/device_choice.h"
 #include "lockstep/train/step/model_options.h"
+#include "lockstep/train/step/named_model.h"
 
 namespace lockstep::train {
 namespace {
@@ -107,8 +109,7 @@ const TrainedData& required_data(const TrainedCheckpoint& file) {
 std::string arch_of(const TrainedCheckpoint& file) {
   const ckpt::Value* arch = file.root.find("arch");
   std::string name(arch == nullptr ? file.config.model : arch->text());
-  const std::vector<std::string> known = model_names();
-  if (std::ranges::find(known, name) != known.end()) {
+  if (is_named_model(name)) {
     return name;
   }
   const bool is_own = name.starts_with(kOwnPrefix);
@@ -121,7 +122,7 @@ std::string arch_of(const TrainedCheckpoint& file) {
                                escape(name))
                          : format("no model is called '{}'", escape(name)),
        .hint = is_own ? "use it there: load_weights(*net, load(FILE))"
-                      : "models are " + join(known, ", "),
+                      : "models are " + join(model_names(), ", "),
        .path = file.path,
        .detail = "E_OTHER_MODEL"});
 }
@@ -132,8 +133,12 @@ std::shared_ptr<Model> make_trained(
   const std::string name = arch_of(file);
   const RngStateGuard guard; // its first weights are replaced at once
   auto model =
-      make_model(name, model_options(data.num_outputs(), data.sample_shape));
+      make_named(name, model_options(data.num_outputs(), data.sample_shape));
   try {
+    const ckpt::Value* saved = file.root.find("program");
+    if (saved != nullptr && is_program_file(name)) {
+      check_program(*model, *saved);
+    }
     // The best epoch of a run with an average is that of the average.
     const bool has_average = file.is_ours && file.config.ema > 0 &&
                              file.root.find(kAverageKey) != nullptr;

@@ -76,6 +76,30 @@ class GraphCheck {
   std::set<std::string_view> names_;
 };
 
+// "layer1.0.weight": modules and a name in them.
+Status check_path(std::string_view path) {
+  const bool is_good = !path.empty() && !path.starts_with('.') &&
+                       !path.ends_with('.') &&
+                       path.find("..") == std::string_view::npos;
+  return is_good ? Status()
+                 : Status(corrupt_file(
+                       "E_PROGRAM",
+                       format("'{}' is no path of a module", escape(path))));
+}
+
+Status check_paths(const ExportedModel& model) {
+  for (const std::string& module : model.modules) {
+    LOCKSTEP_TRY(check_path(module));
+  }
+  for (const ExportedInput& input : model.inputs) {
+    if (input.kind == ExportedInputKind::kParameter ||
+        input.kind == ExportedInputKind::kBuffer) {
+      LOCKSTEP_TRY(check_path(input.target));
+    }
+  }
+  return {};
+}
+
 Status
 check_count(std::string_view what, std::size_t expected, std::size_t got) {
   return expected == got
@@ -115,6 +139,7 @@ Status check_names(
 
 Status check_model(const ExportedModel& model) {
   LOCKSTEP_TRY(GraphCheck().run(model.graph));
+  LOCKSTEP_TRY(check_paths(model));
   LOCKSTEP_TRY(check_names(model.graph.inputs, model.inputs, "inputs"));
   LOCKSTEP_TRY(check_names(model.graph.outputs, model.outputs, "outputs"));
   std::size_t given = 0;

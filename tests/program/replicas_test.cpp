@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Programs on several devices and in several ranks: as any other module.
+#include <gmock/gmock.h>
+#include <torch/nn/functional/loss.h>
+
+#include "lockstep/ckpt/load.h"
+#include "lockstep/distributed/distributed_data_parallel.h"
+#include "lockstep/distributed/group/thread_ranks.h"
+#include "lockstep/optim/sgd.h"
+#include "lockstep/parallel/data_parallel.h"
+#include "lockstep/tensor/bridge.h"
+#include "tests/program/program_cases.h"
+#include "tests/support/python.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kSteps = 6;
+constexpr SGDOptions kSgd{.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4};
+
+at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target) {
+  return torch::nn::functional::cross_entropy(output, target);
+}
+
+// What replicas do, by hand: two copies, a half of the batch each, the sum of
+// the gradients; statistics of the first one.
+void train_by_hand(Program& net, const test::ProgramCase& given) {
+  SGD optimizer(*net, kSgd);
+  for (int step = 0; step < kSteps; ++step) {
+    const auto& [arguments, target] = given.batches[step];
+    const auto halves = arguments.args[0].tensor().chunk(2);
+    Program other = std::dynamic_pointer_cast<ProgramImpl>(clone_module(*net));
+    optimizer.zero_grad();
+    loss_of(
+        at::cat({net->forward(halves[0]), other->forward(halves[1])}),
+        target)
+        .backward();
+    const auto parameters = net->parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      parameters[i].mutable_grad().add_(other->parameters()[i].grad());
+    }
+    optimizer.step();
+  }
+}
+
+using DeviceAndNet = std::tuple<std::string, std::string>;
+
+class ReplicasTest : public testing::TestWithParam<DeviceAndNet> {
+ protected:
+  void SetUp() override {
+    at::set_num_threads(1);
+  }
+};
+
+TEST_P(ReplicasTest, AreTwoHalvesByHand) {
+  const auto& [devices, name] = GetParam();
+  const test::ProgramCase given = test::load_case(name, "sgd");
+  Program net = test::load_net(name);
+  DataParallel model(net, {.devices = devices + "*2"});
+  SGD optimizer(*model, kSgd);
+  const c10::Device first = model->devices().front();
+  net->to(first);
+  for (int step = 0; step < kSteps; ++step) {
+    const auto& [arguments, target] = given.batches[step];
+    optimizer.zero_grad();
+    loss_of(
+        model->forward(arguments.args[0].tensor().to(first)),
+        target.to(first))
+        .backward();
+    optimizer.step();
+  }
+  net->to(at::kCPU);
+  Program expected = test::load_net(name);
+  train_by_hand(expected, given);
+  EXPECT_THAT(
+      test::differences(*net, state_dict(*expected)),
+      testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Nets,
+    ReplicasTest,
+    testing::Combine(
+        testing::Values("cpu", "sim"),
+        testing::Values("mobile", "unet")),
+    [](const auto& test) {
+      return std::get<0>(test.param) + "_" + std::get<1>(test.param);
+    });
+
+class RanksTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    at::set_num_threads(1);
+  }
+};
+
+TEST_P(RanksTest, AreThoseOfPythonsDistributedDataParallel) {
+  const auto& folder = test::program_folder("sgd");
+  test::run_python("program_ddp.py", {folder.path(), GetParam()});
+  const auto file = ckpt::load(folder / (GetParam() + ".ddp.pt"));
+  ASSERT_TRUE(file) << to_string(file.error());
+  const StateDict state = to_state_dict(*file->root.find("state"));
+  const at::Tensor losses = to_tensor(*file->root.find("losses")->as_tensor());
+  const test::ProgramCase given = test::load_case(GetParam(), "sgd");
+  const auto errors = dist::run_thread_ranks(
+      2,
+      [&](const dist::ProcessGroup& group) {
+        const int rank = group.rank();
+        Program net = test::load_net(GetParam());
+        DistributedDataParallel model(net, {.process_group = group});
+        SGD optimizer(*model, kSgd);
+        for (int step = 0; step < kSteps; ++step) {
+          const auto& [arguments, target] = given.batches[step];
+          optimizer.zero_grad();
+          const at::Tensor loss = loss_of(
+              model->forward(arguments.args[0].tensor().chunk(2)[rank]),
+              target.chunk(2)[rank]);
+          loss.backward();
+          optimizer.step();
+          if (rank == 0) {
+            EXPECT_TRUE(at::equal(loss.detach(), losses[step])) << step;
+          }
+        }
+        if (rank == 0) {
+          EXPECT_THAT(test::differences(*net, state), testing::IsEmpty());
+        }
+      },
+      {.backend = "shm"});
+  EXPECT_THAT(errors, testing::Each(testing::IsEmpty()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Nets,
+    RanksTest,
+    testing::Values("mobile", "unet"),
+    [](const auto& net) { return net.param; });
+
+TEST(Replicas, TakeAnyStructure) {
+  Program net = test::load_net("results");
+  DataParallel model(net, {.devices = "cpu*2"});
+  const at::Tensor points = torch::rand({6, 8});
+  const ProgramArguments arguments{
+      .args = {ProgramValue::dict({{"points", points}})},
+      .kwargs = {{"scale", torch::rand({6, 1})}}};
+  const ProgramValue got = model->forward(arguments);
+  const ProgramValue expected = net->forward(arguments);
+  EXPECT_TRUE(at::allclose(got["out"].tensor(), expected["out"].tensor()));
+  EXPECT_EQ(got["more"][0].tensor().size(0), 6);
+}
+
+} // namespace
+} // namespace lockstep
