@@ -21,6 +21,7 @@ std::vector<Target> targets() {
       {"pickle", fuzz_pickle},
       {"dcp", fuzz_dcp},
       {"convert", fuzz_convert},
+      {"exported", fuzz_exported},
       {"scan", fuzz_scan},
       {"verify", fuzz_verify},
       {"salvage", fuzz_salvage},

@@ -32,6 +32,9 @@ void fuzz_dcp(ByteSpan input);
 /// Any file, edited and written in every format; a copy that does not read back
 /// as the same tensors is a finding, too.
 void fuzz_convert(ByteSpan input);
+/// Programs of torch.export: the graph and its tables, whatever their
+/// checksums.
+void fuzz_exported(ByteSpan input);
 /// `ckpt scan`, `verify` and `repair`.
 void fuzz_scan(ByteSpan input);
 void fuzz_verify(ByteSpan input);

@@ -89,7 +89,7 @@ std::set<std::string, std::less<>> counters_of(const ExportedModel& model) {
 
 Program load_program(const std::string& path, const ProgramOptions& options) {
   load_libraries(options.libraries);
-  ckpt::ExportedFile file = program::open_program(path);
+  ckpt::ExportedFile file = program::open_program(path, options.use_mmap);
   ExportedModel& model = program::choose_model(path, file, options.model);
   check_supported(path, model);
   program::CompileContext context{.allowed = options.allow};

@@ -183,6 +183,7 @@ ProgramValue ProgramImpl::forward(const ProgramArguments& arguments) {
   }
   data_->sizes.check(given, names);
   std::vector<std::uint8_t> training;
+  training.reserve(parts_.size());
   for (const auto& part : parts_) {
     training.push_back(
         (part == nullptr ? is_training() : part->is_training()) ? 1 : 0);

@@ -47,6 +47,10 @@ struct ProgramOptions {
   std::vector<std::string> allow = {};
   /// Shared libraries that register operators; loaded for good.
   std::vector<std::string> libraries = {};
+  /// Map the file: weights alias it until they change, and it must keep its
+  /// length while the net lives (`torch.export.save` to the same path cuts it;
+  /// a rename is safe). Off: weights are read.
+  bool use_mmap = true;
 };
 
 /// One size of an input: `fixed`, or any if the export made it dynamic.
@@ -155,8 +159,7 @@ class Program : public torch::nn::ModuleHolder<ProgramImpl> {
   }
 };
 
-/// Loads a net that torch.export.save wrote. Weights alias the mapped file
-/// until they change.
+/// Loads a net that torch.export.save wrote.
 /// Errors: throws kNotFound, kIo; kCorrupt, kUnsupported and kUnsafe of a file
 /// that is broken or not read (docs/error_details.md: E_PROGRAM); kUnsupported
 /// (E_OPERATOR) with all operators that are missing or refused.

@@ -63,7 +63,7 @@ bool is_program_file(std::string_view name) {
 }
 
 ProgramFacts read_program_facts(const std::string& path) {
-  ckpt::ExportedFile file = program::open_program(path);
+  ckpt::ExportedFile file = program::open_program(path, /*use_mmap=*/true);
   return facts_of(program::choose_model(path, file, {}));
 }
 

@@ -14,6 +14,7 @@ import warnings
 import torch
 from torch.nn import functional as F
 
+import program_more_nets
 import program_nets
 
 warnings.filterwarnings("ignore")
@@ -21,6 +22,7 @@ torch.set_num_threads(1)
 # A kernel of its own for attention in eval(), with other last bits.
 torch.backends.mha.set_fastpath_enabled(False)
 STEPS = 20
+NETS = program_nets.NETS | program_more_nets.NETS
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=1e-4),
     "adamw": lambda p: torch.optim.AdamW(p, lr=1e-3, weight_decay=0.01),
@@ -39,7 +41,7 @@ def outputs_in_eval(net, batch):
 
 
 def train(folder, kind, name):
-    make, batch, shapes = program_nets.NETS[name]
+    make, batch, shapes = NETS[name]
     torch.manual_seed(0)
     net = make().train()
     batches = [batch(16 if step % 2 == 0 else 12) for step in range(STEPS)]
@@ -71,7 +73,7 @@ def check(folder, name):
     args, kwargs, _ = given["batches"][0]
     torch.manual_seed(5)
     got = output_of(program.module()(*args, **kwargs))
-    net = program_nets.NETS[name][0]().train()
+    net = NETS[name][0]().train()
     net.load_state_dict(given["state"])
     torch.manual_seed(5)
     return same and torch.equal(got, output_of(net(*args, **kwargs)))

@@ -44,27 +44,17 @@ ProgramValue to_argument(const ckpt::Value& value) {
   if (value.as_list() != nullptr) {
     return ProgramValue::list(to_arguments(value.as_list()->items));
   }
+  if (value.as_int() != nullptr) {
+    return *value.as_int();
+  }
   return {};
 }
 
 std::vector<std::string> program_nets() {
-  return {
-      "mlp",
-      "cnn",
-      "resnet18",
-      "unet",
-      "vit",
-      "encoder",
-      "lstm",
-      "gru",
-      "text",
-      "results",
-      "tied",
-      "frozen",
-      "mobile",
-      "convnext",
-      "branches",
-      "bfloat16"};
+  return {"mlp",      "cnn",      "resnet18", "unet",    "vit",    "encoder",
+          "lstm",     "gru",      "text",     "results", "tied",   "frozen",
+          "mobile",   "convnext", "branches", "cells",   "attend", "seq2seq",
+          "dropouts", "weights",  "waves",    "sizes",   "pieces", "bfloat16"};
 }
 
 const ScratchDir& program_folder(const std::string& optimizer) {

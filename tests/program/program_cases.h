@@ -37,7 +37,7 @@ const ScratchDir& program_folder(const std::string& optimizer);
 ProgramCase load_case(const std::string& net, const std::string& optimizer);
 /// The program of a net as Python exported it.
 Program load_net(const std::string& net);
-/// The nets of tests/oracle/program_nets.py.
+/// The nets of tests/oracle/program_nets.py and program_more_nets.py.
 std::vector<std::string> program_nets();
 
 /// The scores among the results.

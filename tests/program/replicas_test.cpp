@@ -25,16 +25,20 @@ at::Tensor loss_of(const at::Tensor& output, const at::Tensor& target) {
 
 // What replicas do, by hand: two copies, a half of the batch each, the sum of
 // the gradients; statistics of the first one.
-void train_by_hand(Program& net, const test::ProgramCase& given) {
+void train_by_hand(
+    Program& net,
+    const test::ProgramCase& given,
+    c10::Device device) {
+  net->to(device);
   SGD optimizer(*net, kSgd);
   for (int step = 0; step < kSteps; ++step) {
     const auto& [arguments, target] = given.batches[step];
-    const auto halves = arguments.args[0].tensor().chunk(2);
+    const auto halves = arguments.args[0].tensor().to(device).chunk(2);
     Program other = std::dynamic_pointer_cast<ProgramImpl>(clone_module(*net));
     optimizer.zero_grad();
     loss_of(
         at::cat({net->forward(halves[0]), other->forward(halves[1])}),
-        target)
+        target.to(device))
         .backward();
     const auto parameters = net->parameters();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -70,9 +74,8 @@ TEST_P(ReplicasTest, AreTwoHalvesByHand) {
         .backward();
     optimizer.step();
   }
-  net->to(at::kCPU);
   Program expected = test::load_net(name);
-  train_by_hand(expected, given);
+  train_by_hand(expected, given, first);
   EXPECT_THAT(
       test::differences(*net, state_dict(*expected)),
       testing::IsEmpty());

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -73,7 +72,7 @@ using NumberFunction = c10::IValue (*)(std::span<const c10::IValue> values);
 /// One call.
 struct Step {
   void (*run)(const Step& step, Frame& frame) = nullptr;
-  std::optional<c10::OperatorHandle> op = {};
+  std::shared_ptr<const c10::OperatorHandle> op = {};
   NumberFunction number = nullptr;
   std::vector<Input> inputs = {};
   std::vector<Output> outputs = {};

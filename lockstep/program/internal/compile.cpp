@@ -74,15 +74,21 @@ bool names_value(const ExportedArgument& value) {
          value.kind == Kind::kSymFloat || value.kind == Kind::kSymBool;
 }
 
+void mark_last_uses(std::vector<Input>& inputs, std::vector<bool>& is_used);
+
 // Marks the last use of each slot, from behind.
 void mark_last_uses(Input& input, std::vector<bool>& is_used) {
-  for (auto item = input.items.rbegin(); item != input.items.rend(); ++item) {
-    mark_last_uses(*item, is_used);
-  }
+  mark_last_uses(input.items, is_used);
   if (input.slot != kNoSlot && input.make != take_flag) {
     input.is_last_use = !is_used[input.slot];
     is_used[input.slot] = true;
   }
+}
+
+void mark_last_uses(std::vector<Input>& inputs, std::vector<bool>& is_used) {
+  std::for_each(inputs.rbegin(), inputs.rend(), [&is_used](Input& input) {
+    mark_last_uses(input, is_used);
+  });
 }
 
 } // namespace
@@ -144,13 +150,13 @@ void BlockCompiler::compile_node(const ExportedNode& node) {
 }
 
 void BlockCompiler::compile_operator(const ExportedNode& node, Step& step) {
-  FoundOperator found = find_operator(node.target, context_.allowed);
+  const FoundOperator found = find_operator(node.target, context_.allowed);
   if (!found.handle) {
     context_.problems.insert(
         format("{}: {}", escape(node.target), found.problem));
     return;
   }
-  step.op = std::move(found.handle);
+  step.op = std::make_shared<const c10::OperatorHandle>(*found.handle);
   step.run = counts_batches(node) ? run_in_training : run_operator;
   if (is_unswitchable(step.op->schema())) {
     context_.unswitchable.push_back(step.place);
@@ -308,20 +314,15 @@ void BlockCompiler::find_last_uses() {
   const auto drop_unused = [&is_used](Slot& slot) {
     slot = slot == kNoSlot || is_used[slot] ? slot : kNoSlot;
   };
-  for (auto output = block_.outputs.rbegin(); output != block_.outputs.rend();
-       ++output) {
-    mark_last_uses(*output, is_used);
-  }
-  for (auto step = block_.steps.rbegin(); step != block_.steps.rend(); ++step) {
-    for (Output& output : step->outputs) {
+  mark_last_uses(block_.outputs, is_used);
+  const auto visit = [&](Step& step) {
+    for (Output& output : step.outputs) {
       drop_unused(output.slot);
       std::ranges::for_each(output.items, drop_unused);
     }
-    for (auto input = step->inputs.rbegin(); input != step->inputs.rend();
-         ++input) {
-      mark_last_uses(*input, is_used);
-    }
-  }
+    mark_last_uses(step.inputs, is_used);
+  };
+  std::for_each(block_.steps.rbegin(), block_.steps.rend(), visit);
   std::ranges::for_each(block_.inputs, drop_unused);
 }
 

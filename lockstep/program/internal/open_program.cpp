@@ -25,12 +25,12 @@ void refuse_program(
        .detail = std::string(detail)});
 }
 
-ckpt::ExportedFile open_program(const std::string& path) {
+ckpt::ExportedFile open_program(const std::string& path, bool use_mmap) {
   const auto in_path = [&path](Error error) {
     error.path = path;
     return error;
   };
-  auto source = ckpt::open_source(path);
+  auto source = ckpt::open_source(path, {.use_mmap = use_mmap});
   if (!source) {
     raise(in_path(source.error()));
   }

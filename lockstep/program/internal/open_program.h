@@ -20,7 +20,7 @@ namespace lockstep::program {
     std::string_view detail = "E_PROGRAM");
 
 /// Errors: throws kNotFound, kIo, kCorrupt, kUnsupported, kUnsafe.
-ckpt::ExportedFile open_program(const std::string& path);
+ckpt::ExportedFile open_program(const std::string& path, bool use_mmap);
 
 /// The program `wanted` of a file, or its only one. Ownership: `file`'s.
 /// Errors: throws kNotFound with the names.

@@ -306,12 +306,8 @@ Input make_input(
     const ExportedArgument& value,
     const Names& names,
     std::string_view place) {
-  std::optional<int> length;
-  if (wanted.N()) {
-    length = *wanted.N();
-  }
   return InputMaker(wanted.name(), names, place)
-      .make(*wanted.type(), value, length);
+      .make(*wanted.type(), value, wanted.N());
 }
 
 Input make_plain_input(

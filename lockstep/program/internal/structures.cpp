@@ -218,6 +218,7 @@ ProgramValue build(
     return to_program_value(std::move(outputs.at(next++)));
   }
   std::vector<ProgramValue> items;
+  items.reserve(tree.children.size());
   for (const ExportedTree& child : tree.children) {
     items.push_back(build(child, model, outputs, next));
   }
@@ -229,6 +230,7 @@ ProgramValue build(
         fields == model.named_tuples.end() ? tree.keys : fields->second;
     if (names.size() == items.size()) {
       std::vector<ProgramValue::Item> entries;
+      entries.reserve(items.size());
       for (std::size_t i = 0; i < items.size(); ++i) {
         entries.emplace_back(names[i], std::move(items[i]));
       }

@@ -60,14 +60,15 @@ void check_size(
 
 // The batches of a run have many sizes: the last of an epoch, those of devices.
 void check_batch(const std::string& name, const ProgramInput& input) {
-  if (input.sizes[0].fixed) {
+  const std::optional<std::int64_t> fixed = input.sizes[0].fixed;
+  if (fixed) {
     refuse_file(
         name,
         format(
             "input '{}' size 0 is the batch, exported for {}; a run has "
             "batches of other sizes",
             input.name,
-            *input.sizes[0].fixed),
+            *fixed),
         format(
             "export with dynamic_shapes={{'{}': {{0: "
             "torch.export.Dim('batch')}}}}",
@@ -143,7 +144,8 @@ std::shared_ptr<Model> make_named(
   if (outputs.size() > 1) {
     check_size(name, "outputs", outputs[1], options.num_classes);
   }
-  return load_program(name).ptr();
+  // Whoever exports the net again may cut the file of a run.
+  return load_program(name, {.use_mmap = false}).ptr();
 }
 
 std::vector<StatePart> program_parts(torch::nn::Module& model) {
