@@ -184,9 +184,9 @@ void InputSizes::check(
     const std::vector<std::string>& names) const {
   std::vector<std::optional<std::int64_t>> bound(symbols_.size());
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const std::vector<SizeRule>* given = inputs_[i] ? &*inputs_[i] : nullptr;
-    if (given == nullptr) {
-      continue;
+    const std::optional<std::vector<SizeRule>>& given = inputs_[i];
+    if (!given) {
+      continue; // no tensor
     }
     const std::vector<SizeRule>& rules = *given;
     const auto sizes = inputs[i].sizes();
