@@ -15,7 +15,8 @@ int main(int argc, char** argv) try {
   const std::string file = argc > 1 ? argv[1] : "net.pt2";
   ls::Program net = ls::load_program(file);
   std::cout << net->num_nodes() << " nodes, takes '" << net->inputs()[0].name
-            << "' of " << *net->inputs()[0].sizes[1].fixed << " numbers\n";
+            << "' of " << net->inputs()[0].sizes[1].fixed.value_or(0)
+            << " numbers\n";
 
   ls::DataParallel model(net, {.devices = "cpu*2"});
   ls::SGD optimizer(*model, {.lr = 0.1, .momentum = 0.9});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Programs on several devices and in several ranks: as any other module.
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <torch/nn/functional/loss.h>
 

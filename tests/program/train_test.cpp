@@ -2,6 +2,7 @@
 //
 // Nets that Python exported are trained here: losses, weights and outputs are
 // those of Python's training of the original nets, bit for bit.
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <torch/nn/functional/loss.h>
 
