@@ -11,15 +11,31 @@
 //   auto data = std::make_shared<RandomDataset>(5, 100);
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "lockstep/data/batch_source.h"
 #include "lockstep/tensor/structure_base.h"
+
+namespace lockstep {
+struct Batch;
+} // namespace lockstep
+
+// A batch unpacks to images and targets.
+template <>
+struct std::tuple_size<lockstep::Batch>
+    : std::integral_constant<std::size_t, 2> {};
+template <std::size_t I>
+struct std::tuple_element<I, lockstep::Batch> {
+  using type = at::Tensor;
+};
 
 namespace lockstep {
 
@@ -39,6 +55,20 @@ struct Batch {
     return images.defined() ? images.size(0) : 0;
   }
 };
+
+/// For `for (auto& [images, targets] : loader)`.
+template <std::size_t I>
+at::Tensor& get(Batch& batch) {
+  return I == 0 ? batch.images : batch.targets;
+}
+template <std::size_t I>
+const at::Tensor& get(const Batch& batch) {
+  return I == 0 ? batch.images : batch.targets;
+}
+template <std::size_t I>
+at::Tensor get(Batch&& batch) { // NOLINT(*-rvalue-reference-param-not-moved)
+  return std::move(I == 0 ? batch.images : batch.targets);
+}
 
 /// A module may take a whole batch: each replica gets its part.
 template <>
