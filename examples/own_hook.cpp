@@ -52,6 +52,7 @@ int main() {
   const auto noise = std::make_shared<GradientNoise>();
   Trainer trainer(config, {.own = parts, .hooks = {noise}});
   const TrainResult result = trainer.run();
+  const bool has_learned = result.test && result.test->loss < 0.5;
   std::cout << result.steps << " updates, "
-            << (result.test->loss < 0.5 ? "learned" : "not learned") << "\n";
+            << (has_learned ? "learned" : "not learned") << "\n";
 }

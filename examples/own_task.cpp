@@ -73,6 +73,7 @@ int main() {
            .test_data = ls::as_dataset(ls::make_dataset(80, sample)),
            .task = finding}});
   const auto result = trainer.run();
-  std::cout << result.best_by.column << " " << *result.best << " %\n"
-            << (result.test->loss < 0.2 ? "found\n" : "not found\n");
+  const bool is_found = result.test && result.test->loss < 0.2;
+  std::cout << result.best_by.column << " " << result.best.value_or(0) << " %\n"
+            << (is_found ? "found\n" : "not found\n");
 }

@@ -47,6 +47,7 @@ const T& given_as(const AnyStructure& value, std::string_view what) {
 template <class T>
 const T& targets_as(const Batch& batch) {
   if constexpr (std::same_as<T, Batch>) {
+    // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): the caller's
     return batch;
   } else if constexpr (std::same_as<T, at::Tensor>) {
     if (!batch.structure.is_empty()) {

@@ -51,6 +51,20 @@ TEST(AsDataset, PairsOfAnImageAndAClass) {
   EXPECT_THAT(targets, ElementsAre(1));
 }
 
+TEST(AsDataset, ABatchUnpacksToImagesAndTargets) {
+  const auto data =
+      as_dataset(make_dataset(torch::rand({4, 2}), torch::arange(4)));
+  Loader loader(std::shared_ptr<const Dataset>(data), {.batch_size = 4});
+  for (auto& [images, targets] : loader) {
+    EXPECT_EQ(images.size(0), 4);
+    EXPECT_TRUE(targets.equal(torch::arange(4)));
+    images = at::Tensor(); // the batch's own
+  }
+  const auto [images, targets] = Batch{.images = torch::ones({2})};
+  EXPECT_EQ(images.size(0), 2);
+  EXPECT_FALSE(targets.defined());
+}
+
 TEST(AsDataset, TargetsOfAnyShape) {
   const at::Tensor images = torch::rand({6, 3, 4, 5});
   const at::Tensor masks = torch::randint(0, 2, {6, 4, 5}, torch::kByte);

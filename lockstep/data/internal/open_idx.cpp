@@ -43,7 +43,7 @@ struct IdxSet {
 
   /// The one that is taken; empty paths if there is none.
   [[nodiscard]] const IdxPaths& test() const {
-    const auto found = std::ranges::find_if(tests, &IdxPaths::is_there);
+    const auto* const found = std::ranges::find_if(tests, &IdxPaths::is_there);
     return found == tests.end() ? tests.front() : *found;
   }
 };

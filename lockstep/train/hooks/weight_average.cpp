@@ -80,8 +80,7 @@ class WeightAverage final : public StepHook {
     const at::NoGradGuard no_grad;
     const std::vector<at::Tensor> parameters = module_.parameters();
     for (std::size_t i = 0; i < values.size(); ++i) {
-      at::Tensor parameter = parameters[i];
-      parameter.copy_(values[i]);
+      parameters[i].copy_(values[i]);
     }
   }
   // The module's state with the averages in the place of the weights; before

@@ -146,7 +146,7 @@ Strategy::Outcome Strategy::outcome(const Batch& batch, Pass pass) {
     autocast.emplace(options_.devices.front().type(), *options_.autocast);
   }
   const AnyStructure outputs = forward(batch.images, pass);
-  const at::Tensor* const tensor = outputs.as<at::Tensor>();
+  const auto* const tensor = outputs.as<at::Tensor>();
   const Batch here = with_targets_on(
       batch,
       tensor == nullptr ? options_.devices.front() : tensor->device());
