@@ -34,7 +34,7 @@ struct std::tuple_size<lockstep::Batch>
     : std::integral_constant<std::size_t, 2> {};
 template <std::size_t I>
 struct std::tuple_element<I, lockstep::Batch> {
-  using type = at::Tensor;
+  using type = at::Tensor; // NOLINT(readability-identifier-naming): std's
 };
 
 namespace lockstep {

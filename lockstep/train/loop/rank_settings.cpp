@@ -75,11 +75,11 @@ void refuse_different_data(
     const dist::ProcessGroup& group) {
   const std::vector<std::string>& names = data.class_names;
   const std::string own = format(
-      "{} training and {} test samples{}, digests {}",
+      "{} training and {} test samples{}{}",
       data.train_samples,
       data.test_samples,
       names.empty() ? "" : " of " + join(names, ", "),
-      data.digests);
+      data.digests.empty() ? "" : ", digests " + data.digests);
   const auto all = group.all_gather_bytes(as_byte_span(own));
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (as_text(all[rank]) != as_text(all.front())) {

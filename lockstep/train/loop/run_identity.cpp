@@ -197,7 +197,8 @@ std::string RunIdentity::digests() const {
   std::vector<std::string> texts;
   for (const Group* group : {&order_, &numerics_}) {
     for (const auto& [name, text] : group->fields) {
-      if (std::ranges::find(kDigests, name) != kDigests.end()) {
+      if (!text.empty() &&
+          std::ranges::find(kDigests, name) != kDigests.end()) {
         texts.push_back(text);
       }
     }

@@ -64,7 +64,8 @@ class RunIdentity {
   [[nodiscard]] const std::vector<Difference>& order() const {
     return order_.differences;
   }
-  /// Of the training and the test data, for a comparison between ranks.
+  /// Of the training and the test data, as far as they are known, for a
+  /// comparison between ranks.
   [[nodiscard]] std::string digests() const;
   /// Whether the test data, or how many of them are used, are known not to be
   /// those of the checkpoint, whose best epoch was chosen by others.

@@ -40,6 +40,15 @@ class TrainingRun {
   }
 
  private:
+  /// A step that is queued, and what is known of it.
+  struct Running {
+    StepRecord record;
+    /// Of each batch.
+    std::vector<StepResult> results = {};
+    /// An accelerator may read their memory until the results are there.
+    std::vector<Batch> batches = {};
+  };
+
   void list_state(const std::vector<StatePart>& parts);
   // How it goes on: training_run_resume.cpp.
   void resume(const RunStart& start);
@@ -55,8 +64,8 @@ class TrainingRun {
   /// `part`: which of a step's batches.
   [[nodiscard]] Batch mixed(const Batch& batch, std::int64_t part) const;
   Batch next_batch(std::int64_t part);
-  std::vector<StepResult> train_batches(StepRecord& record);
-  void train_step(StepRecord record);
+  void train_batches(Running& running);
+  void train_step(const StepRecord& begun);
   void finish_step();
   void finish_epoch(std::int64_t samples);
   void save(bool is_best);
@@ -87,12 +96,6 @@ class TrainingRun {
   Stopwatch epoch_watch_;
   /// Since the last step was done, or whatever came after it.
   Stopwatch step_watch_;
-  /// A step that is queued, and what is known of it.
-  struct Running {
-    StepRecord record;
-    /// Of each batch.
-    std::vector<StepResult> results;
-  };
   std::optional<Running> running_;
   bool runs_ahead_ = false;
   /// Where the newest checkpoint was taken, so that none is taken twice.

@@ -67,30 +67,29 @@ Batch TrainingRun::next_batch(std::int64_t part) {
 
 // Forward and backward of a step's batches: at the end of an epoch they may be
 // fewer.
-std::vector<StepResult> TrainingRun::train_batches(StepRecord& record) {
+void TrainingRun::train_batches(Running& running) {
   const std::int64_t left =
       setup_.train_data->batches() - setup_.train_data->position();
   const std::int64_t count = std::min(setup_.accumulate, left);
-  std::vector<StepResult> results;
   for (std::int64_t part = 0; part < count; ++part) {
     const Stopwatch watch;
-    const Batch batch = next_batch(part);
-    record.data_seconds += watch.seconds();
-    results.push_back(setup_.strategy->step(
+    const Batch& batch = running.batches.emplace_back(next_batch(part));
+    running.record.data_seconds += watch.seconds();
+    running.results.push_back(setup_.strategy->step(
         batch,
         {.weight = 1.0 / static_cast<double>(count),
          .exchanges = part + 1 == count}));
     cursor_.count_samples(batch.size(), group_.size(), setup_.train_samples);
   }
-  return results;
 }
 
 // The step that all runs are made of: data in, observers out.
-void TrainingRun::train_step(StepRecord record) {
+void TrainingRun::train_step(const StepRecord& begun) {
   Strategy& strategy = *setup_.strategy;
+  Running running{.record = begun};
   cursor_.lr = strategy.optimizer().param_groups().front().lr();
   strategy.optimizer().zero_grad();
-  std::vector<StepResult> results = train_batches(record);
+  train_batches(running);
   for (const auto& hook : setup_.hooks) {
     hook->before_update(scope());
   }
@@ -100,12 +99,13 @@ void TrainingRun::train_step(StepRecord record) {
   }
   setup_.schedule->after_step();
   cursor_.count_step();
+  StepRecord& record = running.record;
   record.epoch = cursor_.epoch + 1;
   record.step = cursor_.step;
   record.batch = cursor_.batch - 1;
   record.lr = cursor_.lr;
   finish_step();
-  running_ = Running{.record = record, .results = std::move(results)};
+  running_ = std::move(running);
   const bool is_due = config_.checkpoint_interval > 0 &&
                       cursor_.step % config_.checkpoint_interval == 0;
   if (is_due || is_epoch_done() || !runs_ahead_) {

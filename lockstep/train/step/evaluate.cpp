@@ -26,17 +26,18 @@ Score evaluate(
   strategy.begin_test();
   Scoring scoring(strategy.task().metrics);
   // Read once the next batch is queued, so that no device waits for the host.
-  std::optional<StepResult> last;
+  // Until then an accelerator may read the batch's memory.
+  std::optional<std::pair<StepResult, Batch>> last;
   while (const auto batch = loader.next()) {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the condition checks
-    StepResult result = strategy.test(*batch);
+    std::pair now{strategy.test(*batch), *batch};
     if (last) {
-      scoring.add(last->read());
+      scoring.add(last->first.read());
     }
-    last = std::move(result);
+    last = std::move(now);
   }
   if (last) {
-    scoring.add(last->read());
+    scoring.add(last->first.read());
   }
   const Scoring all = scoring.over(group);
   const std::chrono::duration<double> elapsed = Clock::now() - start;
