@@ -9,6 +9,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/tensor/bridge.h"
 #include "lockstep/tensor/state_dict.h"
+#include "lockstep/train/hooks/frozen.h"
 #include "tests/train/trainer_fixture.h"
 
 namespace lockstep::train {
@@ -47,6 +48,36 @@ TEST_F(HookRules, ANameOfNothingIsRefusedWithTheNearest) {
   EXPECT_THAT(error.hint, HasSubstr("layers.1"));
   wanted.freeze = "layers";
   EXPECT_THAT(refused(wanted).message, HasSubstr("nothing to train"));
+}
+
+// As an exported program has them: no class of LibTorch's, but its name.
+struct NamedNorm : torch::nn::Module {
+  NamedNorm() : torch::nn::Module("BatchNorm1d") {
+    register_parameter("weight", torch::ones({4}));
+  }
+};
+struct NetWithNorms : torch::nn::Module {
+  NetWithNorms() {
+    register_module("named", std::make_shared<NamedNorm>());
+    register_module(
+        "plain",
+        torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(4).affine(false)));
+    register_module("other", torch::nn::BatchNorm1d(4));
+  }
+};
+
+TEST_F(HookRules, EveryFrozenNormIsInEvaluationMode) {
+  const auto net = std::make_shared<NetWithNorms>();
+  const auto hook = freeze(*net, {.names = "named"});
+  const auto modes = [&] {
+    std::vector<bool> found;
+    for (const auto& child : net->children()) {
+      found.push_back(child->is_training());
+    }
+    return found;
+  };
+  EXPECT_THAT(modes(), ::testing::ElementsAre(false, true, true));
+  EXPECT_THAT(hook->text(), HasSubstr("1 batch norm"));
 }
 
 TEST_F(HookRules, TestsAreOfTheAverage) {

@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <torch/nn/modules/batchnorm.h>
-
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/tensor/internal/batch_norms.h"
 
 namespace lockstep::train {
 namespace {
@@ -26,12 +25,6 @@ namespace {
 bool is_in(std::string_view name, std::string_view part) {
   return name == part ||
          (name.starts_with(part) && name.substr(part.size()).starts_with("."));
-}
-
-bool is_batch_norm(const torch::nn::Module& module) {
-  return module.as<torch::nn::BatchNorm1dImpl>() != nullptr ||
-         module.as<torch::nn::BatchNorm2dImpl>() != nullptr ||
-         module.as<torch::nn::BatchNorm3dImpl>() != nullptr;
 }
 
 // The names that `part` may have been meant for.

@@ -20,8 +20,10 @@ struct FreezeOptions {
 };
 
 /// Switches `requires_grad` of the parameters off here, before a strategy looks
-/// at it. A batch norm all of whose parameters are frozen is in evaluation
-/// mode: its statistics stay. Errors: throws kInvalidArgument (E_FREEZE) for a
+/// at it. A batch norm all of whose parameters are frozen, or one without any
+/// in a frozen part, is in evaluation mode: its statistics stay.
+///
+/// Errors: throws kInvalidArgument (E_FREEZE) for a
 /// name that no parameter has, with the nearest one, and if nothing is left to
 /// train.
 std::shared_ptr<StepHook> freeze(

@@ -7,7 +7,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
-#include <torch/nn/modules/batchnorm.h>
+
+#include "lockstep/tensor/internal/batch_norms.h"
 
 namespace lockstep::train {
 namespace {
@@ -20,9 +21,7 @@ std::int64_t last_share(std::int64_t batch, std::int64_t devices) {
 
 bool has_batch_norm(const torch::nn::Module& net) {
   return std::ranges::any_of(net.modules(), [](const auto& module) {
-    return module->template as<torch::nn::BatchNorm1d>() != nullptr ||
-           module->template as<torch::nn::BatchNorm2d>() != nullptr ||
-           module->template as<torch::nn::BatchNorm3d>() != nullptr;
+    return is_batch_norm(*module);
   });
 }
 

@@ -247,8 +247,8 @@ Status read_model(
         ErrorCode::kUnsupported,
         "E_PROGRAM_VERSION",
         format(
-            "{}: the program has the schema {}.{}; expected {}.x, of torch 2.6 "
-            "to 2.15",
+            "{}: the program has the schema {}.{}; expected {}.x, as torch "
+            "2.13 writes it",
             record,
             out.schema_major,
             out.schema_minor,

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which modules keep statistics of batches.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <torch/nn/modules/batchnorm.h>
+
+#include "lockstep/tensor/state_dict.h"
+
+namespace lockstep {
+
+/// LibTorch's batch norms, classes made of them, and modules that are called so
+/// in Python: those of an exported program.
+inline bool is_batch_norm(const torch::nn::Module& module) {
+  constexpr std::array<std::string_view, 4> kClasses{
+      "BatchNorm1d",
+      "BatchNorm2d",
+      "BatchNorm3d",
+      "SyncBatchNorm"};
+  return module.as<torch::nn::BatchNorm1dImpl>() != nullptr ||
+         module.as<torch::nn::BatchNorm2dImpl>() != nullptr ||
+         module.as<torch::nn::BatchNorm3dImpl>() != nullptr ||
+         std::ranges::find(kClasses, class_name(module)) != kClasses.end();
+}
+
+} // namespace lockstep
