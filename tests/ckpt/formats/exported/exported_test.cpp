@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <array>
 #include <list>
 #include <map>
 
@@ -168,7 +169,7 @@ std::string nested_arguments(std::size_t levels) {
 }
 
 TEST_F(ExportedTest, TellsWhatIsWrong) {
-  const BadProgram rows[] = {
+  const auto rows = std::to_array<BadProgram>({
       {kModelRecord, R"("major": 8)", R"("major": 9)", "E_PROGRAM_VERSION"},
       {kModelRecord, R"("schema_version")", R"("other")", "E_PROGRAM_VERSION"},
       {kModelRecord,
@@ -250,7 +251,7 @@ TEST_F(ExportedTest, TellsWhatIsWrong) {
       {kTableRecord, R"("layout": 7)", R"("layout": 1)", "layout"},
       {kWeightRecord, "\1\1\1\1\1\1\1\1", "\1\1\1\1\1\1\1", "E_VIEW_BOUNDS"},
       {"net/byteorder", "little", "big", "E_BYTEORDER"},
-  };
+  });
   const auto sound = records_;
   for (const BadProgram& row : rows) {
     records_ = sound;
