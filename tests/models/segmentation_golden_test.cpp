@@ -214,10 +214,11 @@ TEST_P(GoldenTraining, GivesTheGradients) {
   const json& row = row_;
   const auto net = made(row);
   test::fill(*net);
+  net->to(torch::kDouble);
   for (const auto& module : net->modules()) {
     module->train(module->as<torch::nn::Dropout>() == nullptr);
   }
-  const auto outputs = outputs_of(*net, images(row));
+  const auto outputs = outputs_of(*net, images(row).to(torch::kDouble));
   const at::Tensor y = targets(row.at("num_classes"));
   at::Tensor loss = torch::cross_entropy_loss(outputs.at("out"), y);
   if (outputs.contains("aux")) {
@@ -226,7 +227,7 @@ TEST_P(GoldenTraining, GivesTheGradients) {
   loss.backward();
   const json& training = row.at("training");
   const double expected_loss = training.at("loss");
-  expect_near(loss.item<double>(), expected_loss, 1e-4 * expected_loss);
+  expect_near(loss.item<double>(), expected_loss, 1e-7 * expected_loss);
   const json& gradients = training.at("gradients");
   std::size_t compared = 0;
   for (const auto& item : net->named_parameters()) {
@@ -235,10 +236,7 @@ TEST_P(GoldenTraining, GivesTheGradients) {
     if (item.value().dim() == 4) {
       SCOPED_TRACE(item.key());
       const double norm = gradients.at(item.key());
-      expect_near(
-          gradient.to(torch::kDouble).norm().item<double>(),
-          norm,
-          2e-3 * norm);
+      expect_near(gradient.norm().item<double>(), norm, 1e-6 * norm);
       ++compared;
     }
   }

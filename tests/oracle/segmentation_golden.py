@@ -43,8 +43,10 @@ def both(net, images):
 
 
 def trained(net, images, classes):
-    """Loss and gradients of one step, without dropout."""
-    net.train()
+    """Loss and gradients of one step, without dropout, in double: in float32
+    they differ by some thousandths from processor to processor."""
+    net.double().train()
+    images = images.double()
     for module in net.modules():
         if isinstance(module, torch.nn.Dropout):
             module.eval()
