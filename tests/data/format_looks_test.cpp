@@ -69,6 +69,64 @@ TEST_F(FormatLooks, ASlipInAColumnOfNumbersMakesNoClasses) {
       HasSubstr("'XL'"));
 }
 
+TEST_F(FormatLooks, GapsInAColumnOfNumbersMakeNoClasses) {
+  for (const char* gap : {"-", "n/a", "NaN", "?", "NULL"}) {
+    const std::string mark = gap;
+    const Error error = csv_error(
+        "x,price\n1,2.5\n2," + mark + "\n3," + mark + "\n4," + mark + "\n");
+    EXPECT_EQ(error.detail, "E_CSV") << gap;
+  }
+  put("t.csv", "x,y\n1,-\n2,-\n3,yes\n4,yes\n");
+  EXPECT_EQ(open_dataset("csv", dir_ / "t.csv").train->num_classes(), 2);
+}
+
+TEST_F(FormatLooks, IdsAreNoClasses) {
+  std::string numbers = "x,y\n";
+  std::string texts = "x,y\n";
+  for (int i = 0; i < 60; ++i) {
+    numbers += format("{},{}\n", i % 7, 100 + i);
+    texts += format("{},person{}\n", i % 7, i);
+  }
+  const Error error = csv_error(numbers);
+  EXPECT_EQ(error.detail, "E_CSV");
+  EXPECT_THAT(
+      error.message,
+      HasSubstr("'y' has 60 different whole numbers in 60 rows"));
+  EXPECT_THAT(error.hint, HasSubstr("--task regression"));
+  EXPECT_THAT(csv_error(texts).message, HasSubstr("60 different texts"));
+  put("t.csv", numbers);
+  EXPECT_EQ(
+      open_dataset("csv", dir_ / "t.csv", {.targets = TargetKind::kValues})
+          .train->target_format()
+          .kind,
+      TargetKind::kValues);
+  EXPECT_EQ(
+      open_dataset("csv", dir_ / "t.csv", {.targets = TargetKind::kClasses})
+          .train->num_classes(),
+      159); // counted from 1
+}
+
+TEST_F(FormatLooks, LinesMayEndAsOnOldMacs) {
+  put("t.csv", "x,y\r1,a\r2,b\r3,a\r4,b\r");
+  const DatasetParts data = open_dataset("csv", dir_ / "t.csv");
+  EXPECT_EQ(data.train->num_classes(), 2);
+  EXPECT_EQ(data.train->size() + data.test->size(), 4);
+}
+
+TEST_F(FormatLooks, ClassesInAFolderMoreAreNoClass) {
+  for (const char* name : {"a/cat/1.png", "a/cat/2.png", "a/dog/1.png"}) {
+    put_png(name);
+  }
+  const Error error =
+      test::error_of([&] { open_dataset("folder", dir_.path()); });
+  EXPECT_EQ(error.detail, "E_NO_DATA");
+  EXPECT_THAT(error.message, HasSubstr("one class, 'a'"));
+  EXPECT_THAT(error.hint, HasSubstr(dir_ / "a"));
+  put_png("a/3.png"); // beside folders: a class with folders in it
+  put_png("a/4.png");
+  EXPECT_EQ(open_dataset("folder", dir_.path()).train->num_classes(), 1);
+}
+
 TEST_F(FormatLooks, NamesWithSomeNumbersAmongThemAreClasses) {
   put("t.csv", "x,y\n1,4x4\n2,van\n3,911\n4,van\n5,4x4\n6,911\n");
   EXPECT_EQ(open_dataset("csv", dir_ / "t.csv").train->num_classes(), 3);

@@ -23,6 +23,14 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+// Lines of old Macs end with a carriage return alone.
+std::string with_line_feeds(std::string text) {
+  if (text.find('\n') == std::string::npos) {
+    std::ranges::replace(text, '\r', '\n');
+  }
+  return text;
+}
+
 // Takes rows off the front of a text.
 class Parser {
  public:
@@ -177,7 +185,7 @@ void bad_csv(
 }
 
 CsvFile read_csv(FileSystem& fs, const std::string& path) {
-  const std::string text = read_text(fs, path).value();
+  const std::string text = with_line_feeds(read_text(fs, path).value());
   const std::size_t good = utf8_prefix(text);
   if (good != text.size() || text.find('\0') != std::string::npos) {
     bad_csv(
@@ -224,7 +232,8 @@ std::vector<std::string> csv_columns(FileSystem& fs, const std::string& path) {
     return {};
   }
   try {
-    Parser(head, path).next(columns);
+    const std::string text = with_line_feeds(std::move(head));
+    Parser(text, path).next(columns);
   } catch (const Exception&) {
     return {};
   }

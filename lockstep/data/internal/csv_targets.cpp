@@ -2,6 +2,7 @@
 #include "lockstep/data/internal/csv_targets.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -21,6 +22,12 @@ Cells cells_of(const std::string& cell) {
   return parse_number<std::int64_t>(cell) ? Cells::kWhole
          : parse_number<double>(cell)     ? Cells::kNumbers
                                           : Cells::kTexts;
+}
+
+std::string what_they_are(Cells kind) {
+  return kind == Cells::kTexts     ? "texts"
+         : kind == Cells::kNumbers ? "numbers with a point"
+                                   : "whole numbers";
 }
 
 void check_there(const CsvFile& csv, std::int64_t row, std::size_t column) {
@@ -54,21 +61,33 @@ bool is_like_number(std::string cell) {
   return parse_number<double>(cell).has_value();
 }
 
+// What tables have where nothing is known.
+bool is_missing(const std::string& cell) {
+  constexpr std::array<std::string_view, 9>
+      kMarks{"-", "--", "?", "n/a", "#n/a", "na", "nan", "null", "none"};
+  return std::ranges::find(kMarks, lower_case(cell)) != kMarks.end();
+}
+
 // A column of numbers with a slip of the pen is no column of names.
-// Errors: throws kCorrupt (E_CSV) for texts most of which are like numbers.
+// Errors: throws kCorrupt (E_CSV) for texts most of which are like numbers, and
+// for numbers and marks of what is missing.
 void refuse_numbers_as_names(
     const std::vector<CsvFile>& tables,
     const std::string& column) {
   std::int64_t numbers = 0;
+  std::int64_t missing = 0;
   std::int64_t rows = 0;
   for (const CsvFile& csv : tables) {
     const std::size_t at = column_at(csv, column);
     for (std::int64_t row = 0; row < csv.rows(); ++row) {
-      numbers += is_like_number(csv.cell(row, at)) ? 1 : 0;
+      const std::string& cell = csv.cell(row, at);
+      missing += is_missing(cell) ? 1 : 0;
+      numbers += !is_missing(cell) && is_like_number(cell) ? 1 : 0;
     }
     rows += csv.rows();
   }
-  if (2 * numbers <= rows) {
+  const bool has_only_gaps = numbers > 0 && numbers + missing == rows;
+  if (2 * numbers <= rows && !has_only_gaps) {
     return;
   }
   for (const CsvFile& csv : tables) {
@@ -90,6 +109,42 @@ void refuse_numbers_as_names(
       }
     }
   }
+}
+
+// Numbers or names of which hardly two rows have the same name no classes.
+// Errors: throws kCorrupt (E_CSV).
+void refuse_ids_as_classes(
+    const std::vector<CsvFile>& tables,
+    const std::string& column,
+    Cells kind) {
+  constexpr std::int64_t kFew = 8; // rows that say nothing
+  std::set<std::string> different;
+  std::int64_t rows = 0;
+  for (const CsvFile& csv : tables) {
+    const std::size_t at = column_at(csv, column);
+    for (std::int64_t row = 0; row < csv.rows(); ++row) {
+      different.insert(csv.cell(row, at));
+    }
+    rows += csv.rows();
+  }
+  if (rows < kFew || 2 * std::ssize(different) <= rows) {
+    return;
+  }
+  const std::string columns =
+      kind == Cells::kTexts
+          ? "--target names another column"
+          : "--task regression takes the numbers as values, --target names "
+            "another column";
+  bad_csv(
+      tables[0].path,
+      1,
+      format(
+          "'{}' has {} different {} in {} rows: no classes, it seems",
+          escape(column),
+          different.size(),
+          what_they_are(kind),
+          rows),
+      columns + "; if they are classes: --task classification");
 }
 
 // Texts as classes: of all tables, sorted.
@@ -156,12 +211,6 @@ void read_values(const std::vector<CsvFile>& tables, CsvTargets& targets) {
   }
 }
 
-std::string what_they_are(Cells kind) {
-  return kind == Cells::kTexts     ? "texts"
-         : kind == Cells::kNumbers ? "numbers with a point"
-                                   : "whole numbers";
-}
-
 } // namespace
 
 std::size_t column_at(const CsvFile& csv, const std::string& name) {
@@ -221,6 +270,9 @@ CsvTargets read_csv_targets(
   const bool is_rule = options.targets == TargetKind::kNone;
   if (is_rule && is_alone && kind == Cells::kTexts) {
     refuse_numbers_as_names(tables, first);
+  }
+  if (is_rule && is_alone && kind != Cells::kNumbers) {
+    refuse_ids_as_classes(tables, first, kind);
   }
   targets.are_classes = options.targets == TargetKind::kClasses ||
                         (is_rule && is_alone && kind != Cells::kNumbers);

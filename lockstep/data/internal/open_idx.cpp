@@ -61,7 +61,8 @@ std::optional<IdxName> parsed(std::string_view name) {
   if (name.ends_with(".gz")) {
     name.remove_suffix(3);
   }
-  for (const std::string_view role : {"-images-idx", "-labels-idx"}) {
+  for (const std::string_view role :
+       {"-images-idx", "-labels-idx", "-images.idx", "-labels.idx"}) {
     const auto at = name.rfind(role);
     if (at == std::string_view::npos) {
       continue;
