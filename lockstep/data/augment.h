@@ -116,6 +116,10 @@ class Augmenter {
   /// step before the sizing counts pixels.
   [[nodiscard]] std::int64_t min_side() const;
 
+  [[nodiscard]] const internal::AugmentPlan& plan() const {
+    return *plan_;
+  }
+
  private:
   std::shared_ptr<const internal::AugmentPlan> plan_;
 };

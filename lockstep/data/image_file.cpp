@@ -12,9 +12,8 @@
 namespace lockstep {
 namespace {
 
-using internal::decode_jpeg;
-using internal::decode_png;
-using internal::decode_webp;
+using internal::ChooseRegion;
+using internal::Region;
 
 [[noreturn]] void unsupported(const std::string& path, std::string message) {
   raise(
@@ -26,24 +25,62 @@ using internal::decode_webp;
        .detail = "E_IMAGE_FORMAT"});
 }
 
-Image decode_any(
-    ByteSpan bytes,
-    const std::string& path,
-    std::int64_t min_side) {
+// A row for each format.
+struct ImageFormat {
+  bool (*is_it)(std::string_view text) = nullptr;
+  Image (*decode)(
+      ByteSpan bytes,
+      const std::string& path,
+      std::int64_t min_side,
+      const ChooseRegion& choose) = nullptr;
+  ImageShape (*shape)(
+      ByteSpan bytes,
+      const std::string& path,
+      std::int64_t min_side) = nullptr;
+};
+
+constexpr std::array<ImageFormat, 3> kImageFormats{{
+    {[](std::string_view text) { return text.starts_with("\xff\xd8\xff"); },
+     internal::decode_jpeg,
+     internal::jpeg_shape},
+    {[](std::string_view text) {
+       return text.starts_with("\x89PNG\r\n\x1a\n");
+     },
+     [](ByteSpan bytes,
+        const std::string& path,
+        std::int64_t /*min_side*/,
+        const ChooseRegion& choose) {
+       return internal::decode_png(bytes, path, choose);
+     },
+     [](ByteSpan bytes, const std::string& path, std::int64_t /*min_side*/) {
+       return internal::png_shape(bytes, path);
+     }},
+    {[](std::string_view text) {
+       return text.starts_with("RIFF") && text.substr(0, 12).ends_with("WEBP");
+     },
+     [](ByteSpan bytes,
+        const std::string& path,
+        std::int64_t /*min_side*/,
+        const ChooseRegion& choose) {
+       return internal::decode_webp(bytes, path, choose);
+     },
+     [](ByteSpan bytes, const std::string& path, std::int64_t /*min_side*/) {
+       return internal::webp_shape(bytes, path);
+     }},
+}};
+
+const ImageFormat& image_format_of(ByteSpan bytes, const std::string& path) {
   const std::string_view text = as_text(bytes);
-  if (text.starts_with("\xff\xd8\xff")) {
-    return decode_jpeg(bytes, path, min_side);
+  const auto* const found = std::ranges::find_if(
+      kImageFormats,
+      [&](const ImageFormat& format) { return format.is_it(text); });
+  if (found == kImageFormats.end()) {
+    unsupported(
+        path,
+        bytes.empty() ? "an empty file is no image"
+                      : "the file is of no image format that is read");
   }
-  if (text.starts_with("\x89PNG\r\n\x1a\n")) {
-    return decode_png(bytes, path);
-  }
-  if (text.starts_with("RIFF") && text.substr(0, 12).ends_with("WEBP")) {
-    return decode_webp(bytes, path);
-  }
-  unsupported(
-      path,
-      bytes.empty() ? "an empty file is no image"
-                    : "the file is of no image format that is read");
+  return *found;
 }
 
 // Pillow's weights of red, green and blue in grey: ITU-R 601, in 1 / 65536.
@@ -89,15 +126,37 @@ constexpr std::array<Turn, 9> kTurns{{
     {.transposed = true, .flipped = true},
 }};
 
+const Turn& turn_of(int orientation) {
+  return kTurns.at(static_cast<std::size_t>(orientation));
+}
+
+// Of the turned image, from that of the file, or the other way round.
+ImageShape turned_shape(ImageShape shape, const Turn& turn) {
+  if (turn.transposed) {
+    std::swap(shape.height, shape.width);
+  }
+  return shape;
+}
+
+// Where a region of the turned image lies in that of the file; `whole` is the
+// turned one's.
+Region
+turned_back(const Region& region, const ImageShape& whole, const Turn& turn) {
+  const std::int64_t top =
+      turn.flipped ? whole.height - region.top - region.height : region.top;
+  const std::int64_t left =
+      turn.mirrored ? whole.width - region.left - region.width : region.left;
+  return turn.transposed
+             ? Region{.top = left, .left = top, .height = region.width, .width = region.height}
+             : Region{.top = top, .left = left, .height = region.height, .width = region.width};
+}
+
 Image oriented(Image image, int orientation) {
-  const Turn turn = kTurns.at(static_cast<std::size_t>(orientation));
-  if (orientation == 1) {
+  const Turn& turn = turn_of(orientation);
+  if (orientation == internal::kNotTurned) {
     return image;
   }
-  Image turned{.shape = image.shape};
-  if (turn.transposed) {
-    std::swap(turned.shape.height, turned.shape.width);
-  }
+  Image turned{.shape = turned_shape(image.shape, turn)};
   turned.pixels.resize(image.pixels.size());
   const std::int64_t channels = image.shape.channels;
   std::uint8_t* out = turned.pixels.data();
@@ -115,6 +174,18 @@ Image oriented(Image image, int orientation) {
   return turned;
 }
 
+void check_options(const DecodeOptions& options) {
+  if (options.channels != 1 && options.channels != 3) {
+    raise(
+        {.code = ErrorCode::kInvalidArgument,
+         .op = "data.image",
+         .message = format(
+             "an image is read with 1 channel or 3, not {}",
+             options.channels),
+         .detail = "E_DATA_OPTION"});
+  }
+}
+
 } // namespace
 
 namespace internal {
@@ -128,7 +199,7 @@ void damaged_image(const std::string& path, const std::string& reason) {
        .detail = "E_IMAGE"});
 }
 
-Image empty_image(const ImageShape& shape, const std::string& path) {
+void check_pixels(const ImageShape& shape, const std::string& path) {
   if (shape.height < 1 || shape.width < 1) {
     damaged_image(path, "it has no pixels");
   }
@@ -145,10 +216,57 @@ Image empty_image(const ImageShape& shape, const std::string& path) {
          .path = path,
          .detail = "E_IMAGE_PIXELS"});
   }
+}
+
+Image empty_image(const ImageShape& shape, const std::string& path) {
+  check_pixels(shape, path);
   return {
       .shape = shape,
       .pixels =
           std::vector<std::uint8_t>(static_cast<std::size_t>(shape.numel()))};
+}
+
+Region chosen_region(const ChooseRegion& choose, const ImageShape& whole) {
+  return choose ? choose(whole)
+                : Region{.height = whole.height, .width = whole.width};
+}
+
+Image decode_part(
+    ByteSpan bytes,
+    const std::string& path,
+    const DecodeOptions& options,
+    const ChooseRegion& choose) {
+  check_options(options);
+  const int orientation = options.orient ? exif_orientation(bytes) : kNotTurned;
+  const auto choose_stored = [&](const ImageShape& stored) {
+    const Turn& turn = turn_of(orientation);
+    const ImageShape whole = turned_shape(stored, turn);
+    return turned_back(choose(whole), whole, turn);
+  };
+  return oriented(
+      with_channels(
+          image_format_of(bytes, path)
+              .decode(
+                  bytes,
+                  path,
+                  options.min_side,
+                  choose ? ChooseRegion(choose_stored) : ChooseRegion()),
+          options.channels),
+      orientation);
+}
+
+ImageShape decoded_shape(
+    ByteSpan bytes,
+    const std::string& path,
+    const DecodeOptions& options) {
+  check_options(options);
+  const int orientation = options.orient ? exif_orientation(bytes) : kNotTurned;
+  ImageShape shape = turned_shape(
+      image_format_of(bytes, path).shape(bytes, path, options.min_side),
+      turn_of(orientation));
+  shape.channels = options.channels;
+  check_pixels(shape, path);
+  return shape;
 }
 
 } // namespace internal
@@ -157,21 +275,7 @@ Image decode_image(
     ByteSpan bytes,
     const std::string& path,
     const DecodeOptions& options) {
-  if (options.channels != 1 && options.channels != 3) {
-    raise(
-        {.code = ErrorCode::kInvalidArgument,
-         .op = "data.image",
-         .message = format(
-             "an image is read with 1 channel or 3, not {}",
-             options.channels),
-         .detail = "E_DATA_OPTION"});
-  }
-  Image image = with_channels(
-      decode_any(bytes, path, options.min_side),
-      options.channels);
-  return options.orient
-             ? oriented(std::move(image), internal::exif_orientation(bytes))
-             : image;
+  return internal::decode_part(bytes, path, options, {});
 }
 
 Image read_image(

@@ -19,7 +19,7 @@
 #include "lockstep/data/internal/file_digest.h"
 #include "lockstep/data/internal/image_options.h"
 #include "lockstep/data/internal/image_resize.h"
-#include "lockstep/data/internal/pixel_cache.h"
+#include "lockstep/data/internal/picture_reader.h"
 
 namespace lockstep {
 namespace {
@@ -135,6 +135,12 @@ images_below(FileSystem& fs, const std::string& directory, Foreign& foreign) {
   return all;
 }
 
+internal::PictureFiles files_of(
+    const std::vector<ImageSample>& samples,
+    std::int64_t index) {
+  return {.image = &samples[static_cast<std::size_t>(index)].path};
+}
+
 // Takes those out that cannot be decoded, and gives their errors.
 std::vector<Error> take_out_bad(
     std::vector<ImageSample>& samples,
@@ -159,6 +165,31 @@ std::vector<Error> take_out_bad(
   return bad;
 }
 
+// Folders of classes in a folder more are no class.
+// Errors: throws kNotFound (E_NO_DATA) for pictures in several folders of the
+// only class.
+void check_only_class(
+    const std::string& folder,
+    const std::vector<ImageSample>& samples) {
+  std::set<std::string> inner;
+  for (const ImageSample& sample : samples) {
+    const std::string rest = sample.path.substr(folder.size() + 1);
+    inner.insert(rest.substr(0, rest.find('/') + 1)); // empty: right there
+  }
+  if (inner.size() > 1 && !inner.contains("")) {
+    raise(
+        {.code = ErrorCode::kNotFound,
+         .op = "data.open",
+         .message = format(
+             "there is one class, '{}', and its images are in {} folders",
+             escape(base_name(folder)),
+             inner.size()),
+         .hint = format("if those are the classes: {}", folder),
+         .path = folder,
+         .detail = "E_NO_DATA"});
+  }
+}
+
 } // namespace
 
 ImageFolder::ImageFolder(
@@ -174,7 +205,6 @@ ImageFolder::ImageFolder(
            .height = options_.size,
            .width = options_.size},
           options_.transform),
-      augmenter_(internal::augmenter_for(options_)),
       bad_images_(std::move(bad_images)) {
   for (const ImageSample& sample : samples_) {
     if (sample.label < 0 || sample.label >= num_classes()) {
@@ -188,17 +218,10 @@ ImageFolder::ImageFolder(
   if (options_.skip_bad_images) {
     bad_images_ = take_out_bad(samples_, options_);
   }
-  cache_ = internal::make_pixel_cache(
-      options_.cache,
-      options_.cache_folder,
-      {.count = size(),
-       .bytes_each = transform_.shape().numel(),
-       .paths =
-           [this](std::int64_t i, const auto& visit) {
-             visit(samples_[static_cast<std::size_t>(i)].path);
-           },
-       .recipe = internal::recipe_of(options_)},
-      files_of(options_));
+  pictures_ = std::make_shared<internal::PictureReader>(
+      internal::PictureOptions{.images = options_},
+      size(),
+      [this](std::int64_t i) { return files_of(samples_, i); });
 }
 
 std::int64_t ImageFolder::size() const {
@@ -251,13 +274,6 @@ void ImageFolder::read_targets(
   }
 }
 
-Image ImageFolder::decoded(std::int64_t index) const {
-  return read_image(
-      samples_[static_cast<std::size_t>(index)].path,
-      options_.decode,
-      files_of(options_));
-}
-
 void ImageFolder::read(
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
@@ -268,16 +284,8 @@ void ImageFolder::read(
   std::vector<std::uint8_t> scratch;
   float* out = images.data();
   for (const std::int64_t index : indices) {
-    const auto load = [&] {
-      Image image = decoded(index);
-      return augmenter_
-                 ? internal::planes_of(
-                       augmenter_
-                           ->apply({.image = std::move(image)}, epoch, index)
-                           .image)
-                 : internal::fitted_planes(image, options_.size, options_.size);
-    };
-    const std::uint8_t* image = cache_->get(index, load, pixels);
+    const std::uint8_t* image =
+        pictures_->read(index, files_of(samples_, index), epoch, pixels);
     transform_.apply(image, index, epoch, scratch, out);
     out += transform_.shape().numel();
   }
@@ -305,7 +313,8 @@ Image ImageFolder::picture(std::int64_t index, std::int64_t epoch) const {
 }
 
 Image ImageFolder::plain_picture(std::int64_t index) const {
-  return internal::fitted(decoded(index), options_.size, options_.size);
+  const Image image = pictures_->decoded(files_of(samples_, index)).image;
+  return internal::fitted(image, options_.size, options_.size);
 }
 
 std::shared_ptr<ImageFolder> image_folder(
@@ -330,6 +339,9 @@ std::shared_ptr<ImageFolder> image_folder(
     }
   }
   foreign.warn();
+  if (classes.size() == 1) {
+    check_only_class(format("{}/{}", directory, classes[0]), samples);
+  }
   return std::make_shared<ImageFolder>(std::move(samples), classes, options);
 }
 

@@ -23,11 +23,12 @@
 namespace lockstep {
 
 namespace internal {
-class PixelCache;
+class PictureReader;
 } // namespace internal
 
-/// Where decoded and resized pixels stay after they were made. The bits of the
-/// samples are the same.
+/// Where decoded pixels stay after they were made: resized ones, and where
+/// pictures are augmented, those that the augmentation begins with. The bits of
+/// the samples are the same.
 enum class ImageCache {
   kNone,
   /// In the memory of this process.
@@ -116,15 +117,12 @@ class ImageFolder : public Dataset {
   }
 
  private:
-  [[nodiscard]] Image decoded(std::int64_t index) const;
-
   std::vector<ImageSample> samples_;
   std::vector<std::string> classes_;
   ImageFolderOptions options_;
   Transform transform_;
-  std::optional<Augmenter> augmenter_;
   std::vector<Error> bad_images_;
-  std::shared_ptr<internal::PixelCache> cache_;
+  std::shared_ptr<const internal::PictureReader> pictures_;
 };
 
 /// The classes of `directory`, one folder each, with all images below them

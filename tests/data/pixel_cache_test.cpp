@@ -48,23 +48,27 @@ class PixelCaches : public testing::Test {
   [[nodiscard]] std::string path(const std::string& folder, int number) const {
     return dir_ / ("data/" + folder + "/" + std::to_string(number) + ".png");
   }
-  [[nodiscard]] DatasetParts open(ImageCache cache) const {
+  [[nodiscard]] DatasetParts open(ImageCache cache, const Augment& augment = {})
+      const {
     return open_dataset(
         "folder",
         dir_ / "data",
         {.transform = {.crop_padding = 2, .horizontal_flip = true},
+         .augment = augment,
          .image_size = kSize,
          .cache = cache,
          .cache_folder = dir_ / "cache"});
   }
-  static std::vector<float> pixels(const Dataset& data) {
+  static std::vector<float> pixels(
+      const Dataset& data,
+      std::int64_t epoch = 1) {
     std::vector<std::int64_t> indices;
     for (std::int64_t i = 0; i < data.size(); ++i) {
       indices.push_back(i);
     }
     std::vector<float> images(indices.size() * 3 * kSize * kSize);
     std::vector<std::int64_t> targets(indices.size());
-    data.read(indices, /*epoch=*/1, images, targets);
+    data.read(indices, epoch, images, targets);
     return images;
   }
   [[nodiscard]] std::vector<stdfs::path> files() const {
@@ -157,6 +161,75 @@ TEST_F(PixelCaches, KeepNothingOfAnImageThatCannotBeRead) {
   EXPECT_EQ(pixels(*data.train), pixels(*open(ImageCache::kNone).train));
 }
 
+// What a crop begins with, what another step does, none that is random.
+class AugmentedCaches : public PixelCaches,
+                        public testing::WithParamInterface<const char*> {
+ protected:
+  static Augment augment() {
+    const std::string name = GetParam();
+    return name == "flip"
+               ? Augment{{{.name = "horizontal_flip"}, {.name = "color_jitter"}}}
+               : named_augment(name);
+  }
+  // Of both parts, in three epochs.
+  static std::vector<float> all(const DatasetParts& data) {
+    std::vector<float> values = pixels(*data.test);
+    for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+      const auto more = pixels(*data.train, epoch);
+      values.insert(values.end(), more.begin(), more.end());
+    }
+    return values;
+  }
+};
+
+TEST_P(AugmentedCaches, GiveTheBitsOfNoCache) {
+  const std::vector<float> expected = all(open(ImageCache::kNone, augment()));
+  for (const ImageCache cache : {ImageCache::kRam, ImageCache::kDisk}) {
+    const DatasetParts data = open(cache, augment());
+    EXPECT_EQ(all(data), expected) << "filled";
+    EXPECT_EQ(all(data), expected) << "kept";
+  }
+  EXPECT_EQ(all(open(ImageCache::kDisk, augment())), expected) << "later";
+}
+
+TEST_P(AugmentedCaches, NeedTheFilesOnce) {
+  const DatasetParts data = open(ImageCache::kRam, augment());
+  const std::vector<float> expected = all(data);
+  stdfs::remove_all(dir_ / "data");
+  EXPECT_EQ(all(data), expected);
+}
+
+// One of another size than when the data were opened does not get its place.
+TEST_P(AugmentedCaches, TellOfAFileThatChanges) {
+  for (const ImageCache cache : {ImageCache::kRam, ImageCache::kDisk}) {
+    put("train/a", 3, 77);
+    const DatasetParts data = open(cache, augment());
+    write_png(
+        path("train/a", 3),
+        {.shape = {.channels = 3, .height = 40, .width = 24},
+         .pixels = std::vector<std::uint8_t>(3 * 40 * 24, 9)});
+    const auto error = test::error_if_any([&] { pixels(*data.train); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->detail, "E_IMAGE_CHANGED");
+  }
+}
+
+TEST_P(AugmentedCaches, TellWhatIsWrongWithAFile) {
+  std::ofstream(path("train/b", 2)) << "no image";
+  for (const ImageCache cache : {ImageCache::kRam, ImageCache::kDisk}) {
+    const DatasetParts data = open(cache, augment());
+    const auto error = test::error_if_any([&] { pixels(*data.train); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->detail, "E_IMAGE_FORMAT");
+    EXPECT_EQ(error->path, path("train/b", 2));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Steps,
+    AugmentedCaches,
+    testing::Values("light", "standard", "strong", "flip"));
+
 TEST_F(PixelCaches, LieInTheUsersFolder) {
   const test::ScopedVariable caches("XDG_CACHE_HOME", (dir_ / "xdg").c_str());
   EXPECT_EQ(internal::user_cache_folder(), dir_ / "xdg/lockstep/images");
@@ -170,7 +243,7 @@ TEST_F(PixelCaches, SayThatThereIsNoRoom) {
     internal::make_pixel_cache(
         ImageCache::kRam,
         "",
-        {.count = 1'000'000'000, .bytes_each = 1'000'000},
+        {.sizes = std::vector<std::uint64_t>(1'000, 1'000'000'000'000)},
         real_fs());
   });
   ASSERT_TRUE(error);

@@ -222,7 +222,17 @@ AnnotatedImage AugmentPlan::apply(
   if (sizing_ == kNone && options_.height > 0) {
     fit(sample, options_.height, options_.width);
   }
-  for (const Step& step : steps_) {
+  run(sample, 0, epoch, index);
+  return sample;
+}
+
+void AugmentPlan::run(
+    AnnotatedImage& sample,
+    std::size_t first,
+    std::int64_t epoch,
+    std::int64_t index) const {
+  for (std::size_t i = first; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
     Draws draws(options_.seed, epoch, index, step.number);
     if (draws.uniform() < step.probability) {
       step.kind->apply(
@@ -233,7 +243,30 @@ AnnotatedImage AugmentPlan::apply(
            .width = options_.width});
     }
   }
-  return sample;
+}
+
+Region AugmentPlan::first_crop(
+    const ImageShape& whole,
+    std::int64_t epoch,
+    std::int64_t index) const {
+  const Step& step = steps_.front();
+  Draws draws(options_.seed, epoch, index, step.number);
+  draws.uniform(); // whether it happens: always
+  return random_crop(whole, step.values[0], step.values[1], draws);
+}
+
+AnnotatedImage AugmentPlan::apply_to_crop(
+    AnnotatedImage crop,
+    std::int64_t epoch,
+    std::int64_t index) const {
+  const ImageShape& shape = crop.image.shape;
+  crop_and_resize(
+      crop,
+      {.height = shape.height, .width = shape.width},
+      options_.height,
+      options_.width);
+  run(crop, 1, epoch, index);
+  return crop;
 }
 
 std::int64_t AugmentPlan::min_side() const {

@@ -97,7 +97,29 @@ class AugmentPlan {
   apply(AnnotatedImage sample, std::int64_t epoch, std::int64_t index) const;
   [[nodiscard]] std::int64_t min_side() const;
 
+  /// Whether the first step takes a crop and nothing else of the picture.
+  [[nodiscard]] bool begins_with_crop() const {
+    return sizing_ == 0 && steps_.front().kind->name == "random_resized_crop";
+  }
+  /// That crop. Only where the plan begins with one.
+  [[nodiscard]] Region first_crop(
+      const ImageShape& whole,
+      std::int64_t epoch,
+      std::int64_t index) const;
+  /// As `apply`, of a sample of which the first crop alone is given.
+  [[nodiscard]] AnnotatedImage apply_to_crop(
+      AnnotatedImage crop,
+      std::int64_t epoch,
+      std::int64_t index) const;
+
  private:
+  /// The steps from number `first` on.
+  void run(
+      AnnotatedImage& sample,
+      std::size_t first,
+      std::int64_t epoch,
+      std::int64_t index) const;
+
   AugmenterOptions options_;
   std::vector<Step> steps_;
   /// The step that gives pictures their size; -1: before all others.

@@ -7,11 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -30,7 +31,8 @@ struct Head {
   std::array<char, 16> magic = kMagic;
   std::uint64_t fingerprint = 0;
   std::uint64_t count = 0;
-  std::uint64_t bytes_each = 0;
+  /// Of all samples.
+  std::uint64_t bytes = 0;
 
   friend bool operator==(const Head&, const Head&) = default;
 };
@@ -50,7 +52,9 @@ struct Fingerprints {
 Fingerprints fingerprints_of(const CachedList& list, FileSystem& fs) {
   Fingerprints prints;
   prints.name = text_hash(list.recipe, prints.name);
-  for (std::int64_t i = 0; i < list.count; ++i) {
+  prints.content =
+      hash_of(list.sizes.data(), list.sizes.size() * sizeof(list.sizes[0]));
+  for (std::int64_t i = 0; i < std::ssize(list.sizes); ++i) {
     list.paths(i, [&](const std::string& path) {
       const FileInfo info = fs.stat(path).value();
       prints.name = text_hash(path, prints.name);
@@ -91,15 +95,16 @@ class DiskCache final : public PixelCache {
       const CachedList& list,
       const Fingerprints& prints)
       : path_(format("{}/{:016x}.pixels", folder, prints.name)),
+        starts_(starts_of(list.sizes)),
         head_{
             .fingerprint = prints.content,
-            .count = static_cast<std::uint64_t>(list.count),
-            .bytes_each = static_cast<std::uint64_t>(list.bytes_each)},
-        states_(static_cast<std::size_t>(list.count)) {
+            .count = list.sizes.size(),
+            .bytes = starts_.back()},
+        states_(list.sizes.size()) {
     const std::uint64_t sums =
         kCacheAlignment + head_.count * sizeof(std::uint64_t);
     first_ = (sums + kCacheAlignment - 1) / kCacheAlignment * kCacheAlignment;
-    bytes_ = first_ + head_.count * head_.bytes_each;
+    bytes_ = first_ + head_.bytes;
     // Of ranks that begin together one makes the file, and all map it.
     const Descriptor lock = locked(folder);
     if (!map_existing()) {
@@ -118,16 +123,19 @@ class DiskCache final : public PixelCache {
       std::vector<std::uint8_t>& scratch) override {
     const auto at = static_cast<std::uint64_t>(index);
     std::atomic<State>& state = states_[at];
-    std::uint8_t* place = memory_ + first_ + at * head_.bytes_each;
+    const std::span<std::uint8_t> place(
+        memory_ + first_ + starts_[at],
+        starts_[at + 1] - starts_[at]);
     if (state.load(std::memory_order_acquire) == State::kGood ||
         is_kept(at, place, state)) {
-      return place;
+      return place.data();
     }
     scratch = make();
+    check_made(scratch, place.size());
     State unknown = State::kUnknown;
     if (state.compare_exchange_strong(unknown, State::kFilling)) {
-      std::memcpy(place, scratch.data(), head_.bytes_each);
-      sum_of(at).store(checksum(scratch.data()), std::memory_order_release);
+      std::ranges::copy(scratch, place.begin());
+      sum_of(at).store(checksum(scratch), std::memory_order_release);
       state.store(State::kGood, std::memory_order_release);
     }
     return scratch.data();
@@ -140,7 +148,7 @@ class DiskCache final : public PixelCache {
   // Whether another process, or an earlier one, has kept it whole.
   bool is_kept(
       std::uint64_t at,
-      const std::uint8_t* place,
+      std::span<const std::uint8_t> place,
       std::atomic<State>& state) {
     const std::uint64_t sum = sum_of(at).load(std::memory_order_acquire);
     if (sum == 0 || state.load() == State::kFilling || sum != checksum(place)) {
@@ -151,8 +159,8 @@ class DiskCache final : public PixelCache {
            unknown == State::kGood;
   }
 
-  [[nodiscard]] std::uint64_t checksum(const std::uint8_t* sample) const {
-    return hash_of(sample, head_.bytes_each) | 1U; // 0: not there
+  static std::uint64_t checksum(std::span<const std::uint8_t> sample) {
+    return hash_of(sample.data(), sample.size()) | 1U; // 0: not there
   }
 
   [[nodiscard]] std::atomic_ref<std::uint64_t> sum_of(std::uint64_t at) const {
@@ -219,6 +227,8 @@ class DiskCache final : public PixelCache {
   }
 
   std::string path_;
+  /// Units: bytes, from the first sample.
+  std::vector<std::uint64_t> starts_;
   Head head_;
   std::vector<std::atomic<State>> states_;
   /// Units: bytes from the start to the first sample.

@@ -3,8 +3,8 @@
 // Pixels in one mapped file: the "disk" of pixel_cache.h.
 //
 // The file: 64 bytes of head (`Head`), a checksum of 8 bytes for each sample
-// (0: not there yet), then the samples, from a multiple of 64 bytes on. Numbers
-// are those of the machine: the file does not travel.
+// (0: not there yet), then the samples, from a multiple of 64 bytes on, one
+// after the other. Numbers are those of the machine: the file does not travel.
 #pragma once
 
 #include <memory>

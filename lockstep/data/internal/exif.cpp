@@ -8,8 +8,6 @@
 namespace lockstep::internal {
 namespace {
 
-constexpr int kAsItIs = 1;
-
 // Numbers of a file; 0 beyond its end.
 struct Reader {
   std::string_view bytes = {};
@@ -35,7 +33,7 @@ int orientation_in(std::string_view tiff) {
   const Reader reader{.bytes = tiff, .is_little = tiff.starts_with("II")};
   const std::size_t directory = reader.number(4, 4);
   if (reader.number(2, 2) != 42 || directory >= tiff.size()) {
-    return kAsItIs;
+    return kNotTurned;
   }
   const std::size_t entries = reader.number(directory, 2);
   for (std::size_t i = 0; i < entries; ++i) {
@@ -46,10 +44,10 @@ int orientation_in(std::string_view tiff) {
     if (reader.number(at, 2) == kOrientation &&
         reader.number(at + 2, 2) == kShort) {
       const std::size_t value = reader.number(at + 8, 2);
-      return value >= 1 && value <= 8 ? static_cast<int>(value) : kAsItIs;
+      return value >= 1 && value <= 8 ? static_cast<int>(value) : kNotTurned;
     }
   }
-  return kAsItIs;
+  return kNotTurned;
 }
 
 // The TIFF structure behind JPEG's and some WebP's "Exif\0\0".

@@ -60,30 +60,6 @@ FileSamples FileSamples::part(std::span<const std::int64_t> indices) const {
       .is_255_one = is_255_one};
 }
 
-Image read_mask(
-    const std::string& path,
-    const std::string& image_path,
-    const ImageShape& shape,
-    FileSystem& fs) {
-  const std::string bytes = read_text(fs, path).value();
-  Image mask = decode_mask(as_byte_span(bytes), path);
-  if (mask.shape.height != shape.height || mask.shape.width != shape.width) {
-    raise(
-        {.code = ErrorCode::kMismatch,
-         .op = "data.mask",
-         .message = format(
-             "the mask has {} x {} pixels, its image {} has {} x {}",
-             mask.shape.width,
-             mask.shape.height,
-             image_path,
-             shape.width,
-             shape.height),
-         .path = path,
-         .detail = "E_MASK_SIZE"});
-  }
-  return mask;
-}
-
 FileDataset::FileDataset(FileSamples samples, ImageFolderOptions options)
     : samples_(std::move(samples)),
       options_(options_for(std::move(options), has_masks())),
@@ -91,27 +67,38 @@ FileDataset::FileDataset(FileSamples samples, ImageFolderOptions options)
           {.channels = options_.decode.channels,
            .height = options_.size,
            .width = options_.size},
-          options_.transform),
-      augmenter_(augmenter_for(options_)) {
+          options_.transform) {
   if (options_.skip_bad_images) {
     take_out_bad();
   }
-  const std::int64_t mask = has_masks() ? options_.size * options_.size : 0;
-  cache_ = make_pixel_cache(
-      options_.cache,
-      options_.cache_folder,
-      {.count = size(),
-       .bytes_each = transform_.shape().numel() + mask,
-       .paths =
-           [this](std::int64_t i, const auto& visit) { visit_paths(i, visit); },
-       .recipe = recipe_of(options_) + (has_masks() ? " and mask" : "") +
-                 (samples_.is_255_one ? " with 255 as 1" : "")},
-      files());
+  pictures_ = make_reader(options_.cache);
+}
+
+std::shared_ptr<const PictureReader> FileDataset::make_reader(
+    ImageCache cache) const {
+  PictureOptions options{
+      .images = options_,
+      .has_masks = has_masks(),
+      .is_255_one = samples_.is_255_one};
+  options.images.cache = cache;
+  return std::make_shared<PictureReader>(
+      std::move(options),
+      size(),
+      [this](std::int64_t i) { return files_of(i); });
+}
+
+PictureFiles FileDataset::files_of(std::int64_t index) const {
+  const auto at = static_cast<std::size_t>(index);
+  return {
+      .image = &samples_.images[at],
+      .mask = has_masks() ? &samples_.masks[at] : nullptr};
 }
 
 void FileDataset::take_out_bad() {
-  const auto errors =
-      image_errors(size(), [this](std::int64_t i) { (void)load(i); });
+  const auto reader = make_reader(ImageCache::kNone);
+  const auto errors = image_errors(size(), [&](std::int64_t i) {
+    (void)reader->decoded(files_of(i));
+  });
   std::vector<std::int64_t> good;
   for (std::size_t i = 0; i < errors.size(); ++i) {
     if (const auto& error = errors[i]) {
@@ -187,38 +174,6 @@ std::uint64_t FileDataset::digest() const {
   return hash_of(values.data(), values.size() * sizeof(float), digest);
 }
 
-std::vector<std::uint8_t> FileDataset::load(
-    std::int64_t index,
-    std::optional<std::int64_t> epoch) const {
-  const auto at = static_cast<std::size_t>(index);
-  const std::string& path = samples_.images[at];
-  AnnotatedImage sample{.image = read_image(path, options_.decode, files())};
-  if (has_masks()) {
-    sample.mask =
-        read_mask(samples_.masks[at], path, sample.image.shape, files());
-    if (samples_.is_255_one) { // not what the augmentation fills in
-      std::ranges::replace(
-          sample.mask->pixels,
-          std::uint8_t{kIgnoredClass},
-          std::uint8_t{1});
-    }
-  }
-  const std::int64_t size = options_.size;
-  if (augmenter_ && epoch) {
-    sample = augmenter_->apply(std::move(sample), *epoch, index);
-  } else if (sample.mask) {
-    sample.mask = fitted_mask(*sample.mask, size);
-  }
-  std::vector<std::uint8_t> pixels =
-      augmenter_ && epoch ? planes_of(sample.image)
-                          : fitted_planes(sample.image, size, size);
-  if (sample.mask) {
-    const std::vector<std::uint8_t>& mask = sample.mask->pixels;
-    pixels.insert(pixels.end(), mask.begin(), mask.end());
-  }
-  return pixels;
-}
-
 void FileDataset::put_target(
     std::int64_t index,
     std::size_t at,
@@ -256,10 +211,7 @@ void FileDataset::read_targets(
     check_index(index, size());
     const std::uint8_t* mask = nullptr;
     if (has_masks()) {
-      mask = cache_->get(
-                 index,
-                 [&] { return load(index); },
-                 pixels) +
+      mask = pictures_->read(index, files_of(index), {}, pixels) +
              transform_.shape().numel();
     }
     put_target(index, i, mask, targets);
@@ -278,10 +230,8 @@ void FileDataset::read(
   for (std::size_t i = 0; i < indices.size(); ++i, out += numel) {
     const std::int64_t index = indices[i];
     check_index(index, size());
-    const std::uint8_t* image = cache_->get(
-        index,
-        [&] { return load(index, epoch); },
-        pixels);
+    const std::uint8_t* image =
+        pictures_->read(index, files_of(index), epoch, pixels);
     transform_.apply(image, index, epoch, scratch, out);
     put_target(index, i, image + numel, targets);
   }

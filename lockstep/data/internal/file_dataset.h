@@ -12,6 +12,7 @@
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/image_folder.h"
+#include "lockstep/data/internal/picture_reader.h"
 #include "lockstep/data/transforms.h"
 
 namespace lockstep::internal {
@@ -37,15 +38,6 @@ struct FileSamples {
   [[nodiscard]] FileSamples part(std::span<const std::int64_t> indices) const;
 };
 
-/// The mask of `path`, whose image has that size.
-/// Errors: throws kMismatch (E_MASK_SIZE) for another size, and what
-/// `decode_mask` throws.
-Image read_mask(
-    const std::string& path,
-    const std::string& image_path,
-    const ImageShape& shape,
-    FileSystem& fs);
-
 /// A `Dataset` of image files, which are decoded when they are read.
 class FileDataset : public Dataset {
  public:
@@ -61,7 +53,7 @@ class FileDataset : public Dataset {
   [[nodiscard]] PixelFormat pixel_format() const override;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override;
   [[nodiscard]] std::uint64_t digest() const override;
-  /// Errors: as `read_image`, `read_mask` and `check_mask`; kInvalidArgument
+  /// Errors: as `PictureReader::read` and `check_mask`; kInvalidArgument
   /// for an index outside.
   void read(
       std::span<const std::int64_t> indices,
@@ -76,11 +68,9 @@ class FileDataset : public Dataset {
   }
 
  private:
-  /// The pixels, and the mask's behind them: augmented for an epoch, or as they
-  /// are.
-  [[nodiscard]] std::vector<std::uint8_t> load(
-      std::int64_t index,
-      std::optional<std::int64_t> epoch = {}) const;
+  [[nodiscard]] PictureFiles files_of(std::int64_t index) const;
+  [[nodiscard]] std::shared_ptr<const PictureReader> make_reader(
+      ImageCache cache) const;
   [[nodiscard]] bool has_masks() const {
     return !samples_.masks.empty();
   }
@@ -101,9 +91,8 @@ class FileDataset : public Dataset {
   FileSamples samples_;
   ImageFolderOptions options_;
   Transform transform_;
-  std::optional<Augmenter> augmenter_;
   std::vector<Error> bad_files_ = {};
-  std::shared_ptr<PixelCache> cache_;
+  std::shared_ptr<const PictureReader> pictures_;
 };
 
 } // namespace lockstep::internal

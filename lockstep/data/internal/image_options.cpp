@@ -66,11 +66,6 @@ ImageFolderOptions checked_images(ImageFolderOptions options) {
   const auto augmenter = augmenter_for(options);
   options.decode.min_side =
       augmenter ? augmenter->min_side() : 2 * options.size;
-  if (augmenter && options.cache != ImageCache::kNone) {
-    raise_bad_option(
-        "augmented images are others in each epoch: they cannot stay in a "
-        "cache; leave .cache or .augment out (--cache, --augment)");
-  }
   options.transform = with_defaults(options);
   return options;
 }
@@ -79,7 +74,7 @@ std::string recipe_of(const ImageFolderOptions& options) {
   // The first number is that of the decoders and the resizing: it grows where
   // they give other pixels.
   return format(
-      "1 {} {} {} {}",
+      "2 {} {} {} {}",
       options.decode.channels,
       options.size,
       options.decode.orient,

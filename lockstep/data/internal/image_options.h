@@ -18,11 +18,10 @@ namespace lockstep::internal {
 std::optional<Augmenter> augmenter_for(const ImageFolderOptions& options);
 
 /// With mean, std and the smallest size of decoding filled in.
-/// Errors: throws kInvalidArgument (E_DATA_OPTION) for a size out of range, and
-/// for a cache of augmented images, which are others in each epoch.
+/// Errors: throws kInvalidArgument (E_DATA_OPTION) for a size out of range.
 ImageFolderOptions checked_images(ImageFolderOptions options);
 
-/// What decides the pixels of a file, for a cache: "1 3 224 1 448".
+/// What decides the pixels of a file, for a cache: "2 3 224 1 448".
 std::string recipe_of(const ImageFolderOptions& options);
 
 /// Calls `read` for each of `count` samples, several at once, and gives what

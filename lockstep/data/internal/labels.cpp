@@ -15,13 +15,13 @@ namespace {
 // Up to here labels are classes, however few samples there are.
 constexpr std::int64_t kUsualClasses = 1000;
 
-struct Range {
+struct LabelRange {
   std::int64_t low = std::numeric_limits<std::int64_t>::max();
   std::int64_t high = -1;
   std::int64_t samples = 0;
 };
 
-void add(const PartLabels& part, Range& range) {
+void add(const PartLabels& part, LabelRange& range) {
   const auto [low, high] = std::ranges::minmax_element(part.labels);
   if (low == part.labels.end()) {
     return;
@@ -72,7 +72,7 @@ void bad_label(std::string message, const std::string& file, std::string hint) {
 }
 
 Classes count_classes(std::span<const PartLabels> parts) {
-  Range range;
+  LabelRange range;
   for (const PartLabels& part : parts) {
     add(part, range);
   }

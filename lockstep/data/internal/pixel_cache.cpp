@@ -30,14 +30,12 @@ class NoCache final : public PixelCache {
 class RamCache final : public PixelCache {
  public:
   explicit RamCache(const CachedList& list)
-      : bytes_each_(static_cast<std::size_t>(list.bytes_each)),
-        bytes_(bytes_each_ * static_cast<std::size_t>(list.count)),
-        states_(static_cast<std::size_t>(list.count)) {
+      : starts_(starts_of(list.sizes)), states_(list.sizes.size()) {
     check_room();
     // Not touched, so not taken, before a sample is kept.
     memory_ = ::mmap(
         nullptr,
-        bytes_,
+        starts_.back(),
         PROT_READ | PROT_WRITE,
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
         -1,
@@ -49,7 +47,7 @@ class RamCache final : public PixelCache {
   RamCache(const RamCache&) = delete;
   RamCache& operator=(const RamCache&) = delete;
   ~RamCache() override {
-    ::munmap(memory_, bytes_);
+    ::munmap(memory_, starts_.back());
   }
 
   const std::uint8_t* get(
@@ -57,16 +55,16 @@ class RamCache final : public PixelCache {
       const Make& make,
       std::vector<std::uint8_t>& scratch) override {
     const auto at = static_cast<std::size_t>(index);
-    std::uint8_t* place =
-        static_cast<std::uint8_t*>(memory_) + at * bytes_each_;
+    std::uint8_t* place = static_cast<std::uint8_t*>(memory_) + starts_[at];
     std::atomic<State>& state = states_[at];
     if (state.load(std::memory_order_acquire) == State::kFilled) {
       return place;
     }
     scratch = make();
+    check_made(scratch, starts_[at + 1] - starts_[at]);
     State empty = State::kEmpty;
     if (state.compare_exchange_strong(empty, State::kFilling)) {
-      std::memcpy(place, scratch.data(), bytes_each_);
+      std::memcpy(place, scratch.data(), scratch.size());
       state.store(State::kFilled, std::memory_order_release);
     }
     return scratch.data();
@@ -78,7 +76,7 @@ class RamCache final : public PixelCache {
   void check_room() const {
     struct sysinfo info = {};
     if (::sysinfo(&info) == 0 &&
-        bytes_ > std::uint64_t{info.totalram} * info.mem_unit) {
+        starts_.back() > std::uint64_t{info.totalram} * info.mem_unit) {
       refuse();
     }
   }
@@ -87,19 +85,42 @@ class RamCache final : public PixelCache {
         {.code = ErrorCode::kInvalidArgument,
          .op = "data.cache",
          .message = format(
-             "the images take {}, more than there is memory",
-             human_bytes(bytes_)),
+             "the images take {} in memory, more than there is",
+             human_bytes(starts_.back())),
          .hint = "--cache disk, a smaller --img-size, or --cache none",
          .detail = "E_CACHE"});
   }
 
-  std::size_t bytes_each_;
-  std::size_t bytes_;
+  std::vector<std::uint64_t> starts_;
   std::vector<std::atomic<State>> states_;
   void* memory_ = nullptr;
 };
 
 } // namespace
+
+std::vector<std::uint64_t> starts_of(const std::vector<std::uint64_t>& sizes) {
+  std::vector<std::uint64_t> starts;
+  starts.reserve(sizes.size() + 1);
+  starts.push_back(0);
+  for (const std::uint64_t size : sizes) {
+    starts.push_back(starts.back() + size);
+  }
+  return starts;
+}
+
+void check_made(const std::vector<std::uint8_t>& made, std::uint64_t size) {
+  if (made.size() != size) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "data.cache",
+         .message = format(
+             "an image has {} bytes of pixels, {} when the data were opened",
+             made.size(),
+             size),
+         .hint = "do not change the files while a run reads them",
+         .detail = "E_IMAGE_CHANGED"});
+  }
+}
 
 std::string user_cache_folder() {
   // NOLINTBEGIN(concurrency-mt-unsafe): nobody sets variables meanwhile
@@ -119,7 +140,7 @@ std::unique_ptr<PixelCache> make_pixel_cache(
     const std::string& folder,
     const CachedList& list,
     FileSystem& fs) {
-  if (where == ImageCache::kNone || list.count == 0) {
+  if (where == ImageCache::kNone || list.sizes.empty()) {
     return std::make_unique<NoCache>();
   }
   if (where == ImageCache::kRam) {

@@ -16,7 +16,7 @@
 
 namespace lockstep::internal {
 
-/// Bytes of numbered samples, as many of each.
+/// Bytes of numbered samples.
 /// Threads: safe to call from several threads.
 class PixelCache {
  public:
@@ -29,7 +29,8 @@ class PixelCache {
 
   /// The bytes of sample `index`: those that are kept, or what `make` gives.
   /// They are valid until `scratch` changes, and while the cache lives.
-  /// Errors: what `make` throws; then nothing is kept.
+  /// Errors: what `make` throws; kMismatch (E_IMAGE_CHANGED) for another number
+  /// of bytes than the sample's. Then nothing is kept.
   virtual const std::uint8_t* get(
       std::int64_t index,
       const Make& make,
@@ -38,15 +39,20 @@ class PixelCache {
 
 /// What is kept.
 struct CachedList {
-  /// Units: samples.
-  std::int64_t count = 0;
-  /// Units: bytes of one sample.
-  std::int64_t bytes_each = 0;
+  /// Units: bytes of each sample.
+  std::vector<std::uint64_t> sizes = {};
   /// Calls its argument with the paths of sample `index`.
   PathsOf paths = {};
   /// How pixels are made of the files: other words, other pixels.
   std::string recipe = {};
 };
+
+/// Where each sample begins behind the others, and at last where all end.
+std::vector<std::uint64_t> starts_of(const std::vector<std::uint64_t>& sizes);
+
+/// What `make` gave, if it has the sample's size.
+/// Errors: throws kMismatch (E_IMAGE_CHANGED).
+void check_made(const std::vector<std::uint8_t>& made, std::uint64_t size);
 
 /// "none" makes them each time. "ram" keeps them in this process: each rank has
 /// its own. "disk" keeps them in a file of `folder`; if that is empty, of

@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/image_decoders.h"
+#include "lockstep/data/internal/image_geometry.h"
 
 namespace lockstep::internal {
 namespace {
@@ -88,9 +89,31 @@ bool read_rows(Job& job, png_bytepp rows) {
   return true;
 }
 
-} // namespace
-
-namespace {
+// The rows of a part, columns and all, and none below it. Each goes to `line`,
+// and from there its columns to `out`. False as above.
+bool read_part(
+    Job& job,
+    const Region& part,
+    std::size_t channels,
+    png_bytep line,
+    std::uint8_t* out) {
+  // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp): libpng's way
+  if (setjmp(png_jmpbuf(job.png)) != 0) {
+    return false;
+  }
+  const std::size_t left = static_cast<std::size_t>(part.left) * channels;
+  const std::size_t width = static_cast<std::size_t>(part.width) * channels;
+  for (std::int64_t y = 0; y < part.top + part.height; ++y) {
+    png_read_row(job.png, line, nullptr);
+    if (y >= part.top) {
+      std::memcpy(
+          out + static_cast<std::size_t>(y - part.top) * width,
+          line + left,
+          width);
+    }
+  }
+  return true;
+}
 
 // Pixels as libpng has them after `read_header`. Shape: [H, W,
 // bytes_per_pixel].
@@ -155,15 +178,43 @@ std::vector<std::uint8_t> narrowed(
 
 } // namespace
 
-Image decode_png(ByteSpan bytes, const std::string& path) {
+ImageShape png_shape(ByteSpan bytes, const std::string& path) {
+  Job job;
+  if (!read_header(job, bytes)) {
+    damaged_image(path, job.reason.data());
+  }
+  return shape_of(job);
+}
+
+Image decode_png(
+    ByteSpan bytes,
+    const std::string& path,
+    const ChooseRegion& choose) {
   Job job;
   if (!read_header(job, bytes)) {
     damaged_image(path, job.reason.data());
   }
   const ImageShape shape = shape_of(job);
-  return {
-      .shape = shape,
-      .pixels = read_pixels(job, shape, shape.channels, path)};
+  check_pixels(shape, path);
+  // Interlaced rows are there after all others.
+  const bool is_interlaced =
+      png_get_interlace_type(job.png, job.info) != PNG_INTERLACE_NONE;
+  if (!choose || is_interlaced) {
+    Image image{
+        .shape = shape,
+        .pixels = read_pixels(job, shape, shape.channels, path)};
+    return choose ? cropped(image, choose(shape), 0) : image;
+  }
+  const Region part = choose(shape);
+  Image image = empty_image(
+      {.channels = shape.channels, .height = part.height, .width = part.width},
+      path);
+  const auto channels = static_cast<std::size_t>(shape.channels);
+  std::vector<png_byte> line(channels * static_cast<std::size_t>(shape.width));
+  if (!read_part(job, part, channels, line.data(), image.pixels.data())) {
+    damaged_image(path, job.reason.data());
+  }
+  return image;
 }
 
 Image decode_mask(ByteSpan bytes, const std::string& path) {

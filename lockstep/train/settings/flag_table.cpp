@@ -62,7 +62,7 @@ constexpr std::array kFlags{
          "image files that cannot be decoded: an error, or left out by name",
          "stop|skip"},
     Flag{"cache", {}, &C::cache, kImages, "WHERE",
-         "keep decoded and resized images: ram: while the program runs; disk: "
+         "keep decoded images: ram: while the program runs; disk: "
          "in ~/.cache/lockstep, for later runs", "none|ram|disk", 0, false},
 
     Flag{"model", "--arch", &C::model, kModel, "NAME",
