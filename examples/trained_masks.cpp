@@ -58,9 +58,9 @@ int main() try {
            .test_data = data.test,
            .model_name = "unet_small"}});
   const ls::train::TrainResult result = trainer.run();
-  const bool has_learned = result.best.value_or(0) >= 80;
+  const bool has_learned = result.best.value_or(0) >= 0.8;
   std::cout << result.best_by.column << " of the best epoch is "
-            << (has_learned ? "80 or more" : "below 80") << "\n";
+            << (has_learned ? "0.8 or more" : "below 0.8") << "\n";
 } catch (const ls::Exception& error) {
   std::cerr << error.what() << "\n";
   return 1;

@@ -49,15 +49,17 @@ int main() try {
   torch::manual_seed(0);
   ls::train::Trainer trainer(
       {.batch_size = 16,
-       .epochs = 8,
+       .epochs = 20,
        .opt = "adam",
        .lr = 0.001,
        .output = "points_run"},
       {.own = {
-           .model = ls::resnet18({.num_classes = 2}),
+           .model = ls::make_model(
+               "mlp",
+               {.num_classes = 2, .image_height = 32, .image_width = 32}),
            .train_data = data.train,
            .test_data = data.test,
-           .model_name = "resnet18"}});
+           .model_name = "mlp"}});
   const ls::train::TrainResult result = trainer.run();
   const bool has_learned = result.best.value_or(1) < 0.1;
   std::cout << result.best_by.column << " of the best epoch is "
