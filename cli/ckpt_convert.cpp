@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/convert_choice.h"
+#include "cli/edit_command.h"
 #include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -36,6 +37,7 @@ struct ConvertArgs {
   std::string shard = {};
   bool clone_views = false;
   bool all = false;
+  bool namespaces = false;
 };
 
 Error bad_argument(std::string message, std::string hint = {}) {
@@ -222,8 +224,12 @@ Result<int> run_convert(const ConvertArgs& args, const Common& common) {
   }
   LOCKSTEP_ASSIGN(const auto lock, lock_own_input(args.target, args.file));
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
-  LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
+  LOCKSTEP_ASSIGN(ckpt::Checkpoint file, input.load(common.load));
   warn_of_left_out(file);
+  if (args.namespaces) {
+    LOCKSTEP_ASSIGN(auto plain, ckpt::plain_namespaces(file.root));
+    file.root = std::move(plain.root);
+  }
   auto choice = choose_values(file, to, args.all);
   if (!choice) {
     return with_path(std::move(choice).error(), input);
@@ -273,7 +279,11 @@ Runner setup_convert(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ConvertArgs>();
   app.add_option("IN", args->file, "checkpoint; - is standard input")
       ->required();
-  app.add_option("OUT", args->target.path, "file to write")->required();
+  app.add_option(
+         "OUT,-o,--output",
+         args->target.path,
+         "file to write, also as -o OUT")
+      ->required();
   app.add_option(
       "--to",
       args->to,
@@ -297,6 +307,7 @@ Runner setup_convert(CLI::App& app, const Common& common) {
       args->all,
       "keep everything, not only the weights, in " +
           writers_that(is_for_tensors));
+  add_namespace_flag(app, args->namespaces);
   add_target_flags(app, args->target);
   return [args, &common] { return run_convert(*args, common); };
 }

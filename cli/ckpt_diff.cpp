@@ -15,6 +15,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/inspect.h"
 
 namespace lockstep::cli {
@@ -26,6 +27,8 @@ struct DiffArgs {
   double rtol = 0;
   double atol = 0;
   std::vector<std::string> maps = {};
+  bool weights = false;
+  bool ignore_dtype = false;
 };
 
 using ckpt::DiffKind;
@@ -37,6 +40,7 @@ Result<ckpt::DiffOptions> options_of(
   ckpt::DiffOptions options{
       .rtol = args.rtol,
       .atol = args.atol,
+      .ignore_dtype = args.ignore_dtype,
       .limits = common.load.limits};
   for (const std::string& map : args.maps) {
     const std::size_t equals = map.find('=');
@@ -79,19 +83,27 @@ Json row_json(const DiffRow& row) {
   return json;
 }
 
-Json diff_json(const ckpt::DiffReport& report) {
+// Of two programs.
+bool differs(const ckpt::DiffReport& report, const std::string& graph) {
+  return !report.rows.empty() || !graph.empty();
+}
+
+Json diff_json(const ckpt::DiffReport& report, const std::string& graph) {
   Json rows = Json::array();
   for (const DiffRow& row : report.rows) {
     rows.push(row_json(row));
   }
   Json json = Json::object();
-  json.set("equal", report.rows.empty())
+  json.set("equal", !differs(report, graph))
       .set("compared", report.compared)
       .set("same", report.equal)
       .set("differences", std::move(rows))
       .set("map_hint", report.map_hint);
   if (!report.unread.empty()) {
     json.set("not_compared", Json::array(report.unread));
+  }
+  if (!graph.empty()) {
+    json.set("graph", graph);
   }
   return json;
 }
@@ -129,8 +141,15 @@ std::string row_text(const DiffRow& row, bool color) {
   return has_numbers(row) ? text + numbers_text(row) : text;
 }
 
-std::string diff_text(const ckpt::DiffReport& report, bool color) {
+std::string diff_text(
+    const ckpt::DiffReport& report,
+    const std::string& graph,
+    bool color) {
   std::string text;
+  if (!graph.empty()) {
+    text +=
+        format("{}  {}\n", paint("graph    ", Tone::kDoubtful, color), graph);
+  }
   for (const DiffRow& row : report.rows) {
     text += row_text(row, color) + "\n";
   }
@@ -152,6 +171,10 @@ std::string diff_text(const ckpt::DiffReport& report, bool color) {
   return text;
 }
 
+ckpt::Value compared_part(const ckpt::Checkpoint& file, const DiffArgs& args) {
+  return args.weights ? ckpt::locate_weights(file.root).value : file.root;
+}
+
 Result<int> run_diff(const DiffArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const ckpt::DiffOptions options, options_of(args, common));
   LOCKSTEP_ASSIGN(const Input input_a, Input::open(args.a));
@@ -160,18 +183,19 @@ Result<int> run_diff(const DiffArgs& args, const Common& common) {
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint b, input_b.load(common.load));
   LOCKSTEP_ASSIGN(
       const ckpt::DiffReport report,
-      ckpt::diff(a.root, b.root, options));
+      ckpt::diff(compared_part(a, args), compared_part(b, args), options));
+  const std::string graph = ckpt::graph_difference(a, b);
   std::vector<std::string> warnings = warning_lines(a, args.a);
   std::ranges::copy(warning_lines(b, args.b), std::back_inserter(warnings));
   if (common.json) {
     print_result(
         "lockstep.ckpt.diff/1",
-        with_warnings(diff_json(report), warnings));
+        with_warnings(diff_json(report, graph), warnings));
   } else {
-    print(diff_text(report, common.color));
+    print(diff_text(report, graph, common.color));
     print_warnings(warnings);
   }
-  return report.rows.empty() ? 0 : 1;
+  return differs(report, graph) ? 1 : 0;
 }
 
 } // namespace
@@ -189,6 +213,14 @@ Runner setup_diff(CLI::App& app, const Common& common) {
          args->maps,
          "FROM=TO: replace the front of names, 'module.='")
       ->allow_extra_args(false);
+  app.add_flag(
+      "--weights",
+      args->weights,
+      "compare the model's weights alone, wherever they are in the files");
+  app.add_flag(
+      "--ignore-dtype",
+      args->ignore_dtype,
+      "numbers of another type are equal if their values are");
   return [args, &common] { return run_diff(*args, common); };
 }
 

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "lockstep/base/internal/caught.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/verify.h"
 #include "lockstep/ckpt/walk.h"
 
@@ -26,6 +27,7 @@ constexpr std::size_t kShortDigits = 32;
 struct DigestArgs {
   std::vector<std::string> paths = {};
   bool lines = false;
+  bool weights = false;
 };
 
 // What is printed of a file.
@@ -75,16 +77,19 @@ std::string digest_rows_text(const std::vector<ckpt::DigestRow>& rows) {
 Result<Digested> digest_file(
     const std::string& path,
     std::string_view front,
+    const DigestArgs& args,
     const Common& common) {
   LOCKSTEP_ASSIGN(const Input input, Input::open(path));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
-  auto rows = ckpt::digest_rows(file.root, common.load.limits);
+  const ckpt::Value root =
+      args.weights ? ckpt::locate_weights(file.root).value : file.root;
+  auto rows = ckpt::digest_rows(root, common.load.limits);
   if (!rows) {
     rows.error().path = input.name();
     return std::move(rows).error();
   }
   std::vector<std::string> warnings = warning_lines(file, front);
-  LOCKSTEP_ASSIGN(const auto beside, ckpt::tensors_beside_state(file.root));
+  LOCKSTEP_ASSIGN(const auto beside, ckpt::tensors_beside_state(root));
   if (!beside.empty()) {
     warnings.push_back(format(
         "{}{} of modules do not count, since no state_dict has them: {}",
@@ -99,7 +104,7 @@ Result<int> digest_one(
     const std::string& path,
     const DigestArgs& args,
     const Common& common) {
-  LOCKSTEP_ASSIGN(const Digested file, digest_file(path, "", common));
+  LOCKSTEP_ASSIGN(const Digested file, digest_file(path, "", args, common));
   if (common.json) {
     print_result("lockstep.ckpt.digest/1", digest_json(file, args.lines));
     return 0;
@@ -120,8 +125,9 @@ Result<int> run_digest(const DigestArgs& args, Common common) {
   }
   FileAnswers answers("ckpt.digest", "readable");
   for (const std::string& path : list.files) {
-    const auto file =
-        caught("ckpt.digest", [&] { return digest_file(path, path, common); });
+    const auto file = caught("ckpt.digest", [&] {
+      return digest_file(path, path, args, common);
+    });
     answers.add(
         path,
         file ? digest_json(*file, args.lines) : Json(),
@@ -149,6 +155,10 @@ Runner setup_digest(CLI::App& app, const Common& common) {
       "--lines",
       args->lines,
       "print a line for each tensor: name, type, shape, SHA-256");
+  app.add_flag(
+      "--weights",
+      args->weights,
+      "of the model's weights alone, wherever they are in the file");
   return [args, &common] { return run_digest(*args, common); };
 }
 

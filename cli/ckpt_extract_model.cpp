@@ -124,7 +124,7 @@ Result<int> run_extract_model(
   LOCKSTEP_ASSIGN(const Input input, Input::open(args.file));
   LOCKSTEP_ASSIGN(const ckpt::Checkpoint file, input.load(common.load));
   warn_of_left_out(file);
-  auto model = ckpt::extract_model(file.root, args.options);
+  auto model = ckpt::extract_model(file, args.options);
   if (!model) {
     model.error().path = input.name();
     return std::move(model).error();
@@ -150,7 +150,10 @@ Result<int> run_extract_model(
 Runner setup_extract_model(CLI::App& app, const Common& common) {
   auto args = std::make_shared<ExtractModelArgs>();
   add_file(app, args->file);
-  app.add_option("OUT", args->target.path, "where the state_dict goes")
+  app.add_option(
+         "OUT,-o,--output",
+         args->target.path,
+         "where the state_dict goes, also as -o OUT")
       ->required();
   app.add_flag(
       "--unwrap",

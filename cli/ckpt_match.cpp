@@ -120,7 +120,9 @@ Result<std::optional<Written>> write_matched(
   if (args.edit.target.path.empty()) {
     return std::optional<Written>();
   }
-  LOCKSTEP_ASSIGN(std::string format, ckpt::writer_of(file, args.edit.file));
+  LOCKSTEP_ASSIGN(
+      std::string format,
+      format_of_edit(file, args.edit.file, args.edit.target.path));
   LOCKSTEP_ASSIGN(
       const auto target,
       CheckedTarget::check(
@@ -134,7 +136,7 @@ Result<std::optional<Written>> write_matched(
   LOCKSTEP_ASSIGN(
       const ckpt::Edited edited,
       ckpt::rename_by_position(file.root, plan.model, plan.match));
-  LOCKSTEP_ASSIGN(Written written, target.rewrite(file, edited.root));
+  LOCKSTEP_ASSIGN(Written written, write_edit(target, file, edited.root));
   return std::optional(std::move(written));
 }
 

@@ -30,12 +30,16 @@ Result<int> run_merge(const MergeArgs& args, const Common& common) {
        .own_input = OwnInput::kStays,
        .result = "the weights of both files",
        .others = {args.second},
-       .edit = [&](const ckpt::Value& root) -> Result<ckpt::Edited> {
+       .edit = [&](const ckpt::Checkpoint& first) -> Result<ckpt::Edited> {
          if (auto weights = ckpt::weights_to_edit(second.root); !weights) {
            weights.error().path = input.name();
            return std::move(weights).error();
          }
-         return ckpt::merge(root, second.root, args.options);
+         ckpt::MergeOptions options = args.options;
+         // A program has no place for more.
+         options.weights_only =
+             options.weights_only || first.program != nullptr;
+         return ckpt::merge(first.root, second.root, options);
        },
        .records = second.extra_records,
        .merge = args.options});
@@ -47,7 +51,12 @@ Runner setup_merge(CLI::App& app, const Common& common) {
   auto args = std::make_shared<MergeArgs>();
   app.add_option("A", args->edit.file, "first checkpoint")->required();
   app.add_option("B", args->second, "second checkpoint")->required();
-  app.add_option("OUT", args->edit.target.path, "file to write")->required();
+  app.add_option(
+         "OUT,-o,--output",
+         args->edit.target.path,
+         "file to write, also as -o OUT")
+      ->required();
+  add_namespace_flag(app, args->edit.namespaces);
   add_target_flags(app, args->edit.target);
   app.add_flag(
       "--replace",

@@ -112,7 +112,11 @@ Result<int> run_optim(const OptimArgs& args, const Common& common) {
 Runner setup_optim(CLI::App& app, const Common& common) {
   auto args = std::make_shared<OptimArgs>();
   add_file(app, args->file);
-  app.add_option("OUT", args->target.path, "file to write")->required();
+  app.add_option(
+         "OUT,-o,--output",
+         args->target.path,
+         "file to write, also as -o OUT")
+      ->required();
   app.add_option("--to", args->to, "side that will load it")
       ->required()
       ->check(CLI::IsMember({"cpp", "python"}));

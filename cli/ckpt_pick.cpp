@@ -31,7 +31,7 @@ struct Kind {
 
 Runner setup(CLI::App& app, const Common& common, const Kind& kind) {
   auto args = std::make_shared<PickArgs>();
-  add_edit(app, args->edit);
+  add_edit(app, args->edit, /*takes_more=*/true);
   app.add_option("KEY", args->keys, "names of entries, weights or modules")
       ->required();
   return [args, &common, kind] {
@@ -41,8 +41,8 @@ Runner setup(CLI::App& app, const Common& common, const Kind& kind) {
         {.schema = kind.schema,
          .own_input = kind.own_input,
          .result = kind.result,
-         .edit = [&](const ckpt::Value& root) {
-           return kind.edit(root, args->keys);
+         .edit = [&](const ckpt::Checkpoint& input) {
+           return kind.edit(input.root, args->keys);
          }});
   };
 }

@@ -26,8 +26,8 @@ Result<int> run_rename(const RenameArgs& args, const Common& common) {
       args.edit,
       common,
       {.schema = "lockstep.ckpt.rename/1",
-       .edit = [&](const ckpt::Value& root) {
-         return ckpt::rename_keys(root, rule, args.weights_key);
+       .edit = [&](const ckpt::Checkpoint& input) {
+         return ckpt::rename_keys(input.root, rule, args.weights_key);
        }});
 }
 
@@ -35,7 +35,7 @@ Result<int> run_rename(const RenameArgs& args, const Common& common) {
 
 Runner setup_rename(CLI::App& app, const Common& common) {
   auto args = std::make_shared<RenameArgs>();
-  add_edit(app, args->edit);
+  add_edit(app, args->edit, /*takes_more=*/true);
   app.add_option("RULE", args->rule, "s/REGEX/REPLACEMENT/, g for all matches")
       ->required();
   app.add_option(

@@ -140,7 +140,11 @@ Result<int> run_repair(const RepairArgs& args, const Common& common) {
 Runner setup_repair(CLI::App& app, const Common& common) {
   auto args = std::make_shared<RepairArgs>();
   add_file(app, args->file);
-  app.add_option("OUT", args->target.path, "file to write")->required();
+  app.add_option(
+         "OUT,-o,--output",
+         args->target.path,
+         "file to write, also as -o OUT")
+      ->required();
   add_target_flags(app, args->target);
   return [args, &common] { return run_repair(*args, common); };
 }

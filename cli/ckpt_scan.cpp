@@ -60,6 +60,7 @@ Json scan_json(const ScanReport& report) {
           "script_classes",
           report.script_classes ? Json(*report.script_classes) : Json())
       .set("code", report.script_classes ? Json("not judged") : Json())
+      .set("operators", report.operators ? Json(*report.operators) : Json())
       .set("findings", std::move(findings))
       .set("notes", std::move(notes));
 }
@@ -108,11 +109,21 @@ std::string scan_text(const ScanReport& report, bool color) {
         "",
         counted(*report.script_classes, "class", "classes"));
   }
+  if (report.operators) {
+    text += format(
+        "{:<10}    exported program, {}; its graph runs when it is called\n",
+        "",
+        counted(*report.operators, "operator"));
+  }
   for (const ckpt::ScanFinding& finding : report.findings) {
+    const bool is_operator =
+        finding.name.starts_with("torch.ops.") || finding.name.starts_with('#');
     text += format(
         "{:<10}    {}  {}  {}{}\n",
         "",
-        finding.is_dangerous ? "runs code" : "needs Python class",
+        finding.is_dangerous ? "runs code"
+        : is_operator        ? "needs operator"
+                             : "needs Python class",
         escape(finding.name, 100),
         place_text(finding.record, finding.offset),
         finding.is_nested ? " in a string" : "");

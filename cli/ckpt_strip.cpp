@@ -43,8 +43,8 @@ Runner setup_strip(CLI::App& app, const Common& common) {
         args->edit,
         common,
         {.schema = "lockstep.ckpt.strip/1",
-         .edit = [&](const ckpt::Value& root) {
-           return ckpt::strip_prefix(root, args->options);
+         .edit = [&](const ckpt::Checkpoint& input) {
+           return ckpt::strip_prefix(input.root, args->options);
          }});
   };
 }
@@ -66,8 +66,8 @@ Runner setup_prefix(CLI::App& app, const Common& common) {
         args->edit,
         common,
         {.schema = "lockstep.ckpt.prefix/1",
-         .edit = [&](const ckpt::Value& root) {
-           return ckpt::add_prefix(root, args->options);
+         .edit = [&](const ckpt::Checkpoint& input) {
+           return ckpt::add_prefix(input.root, args->options);
          }});
   };
 }

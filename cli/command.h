@@ -83,6 +83,7 @@ Runner setup_rename(CLI::App& app, const Common& common);
 Runner setup_pick(CLI::App& app, const Common& common);
 Runner setup_drop(CLI::App& app, const Common& common);
 Runner setup_match(CLI::App& app, const Common& common);
+Runner setup_average(CLI::App& app, const Common& common);
 Runner setup_merge(CLI::App& app, const Common& common);
 Runner setup_verify(CLI::App& app, const Common& common);
 Runner setup_repair(CLI::App& app, const Common& common);

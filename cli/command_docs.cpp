@@ -95,7 +95,9 @@ ArgumentDoc doc_of(const CLI::Option& option) {
       .is_required = option.get_required(),
       .is_list = option.get_expected_max() > 1,
       .is_hidden = option.get_group() == kHiddenGroup};
-  if (option.get_lnames().empty()) {
+  // OUT that may be given as --output, too, is shown where it has to be given.
+  if (option.get_lnames().empty() ||
+      (option.get_positional() && doc.is_required)) {
     doc.name = option.get_name(/*positional=*/true);
     doc.value = doc.name;
     doc.is_positional = true;

@@ -120,6 +120,13 @@ constexpr std::array kCommands{
          "lockstep ckpt merge --replace model.pt head.pt joined.pt"}},
     Command{
         "ckpt",
+        "average",
+        "write the mean of the weights of several files",
+        setup_average,
+        {"lockstep ckpt average model.pt other.pt -o mean.pt",
+         "lockstep ckpt average --dry-run model.pt other.pt -o mean.pt"}},
+    Command{
+        "ckpt",
         "match",
         "load by position: give weights another model's names",
         setup_match,

@@ -9,6 +9,7 @@
 #include "cli/file_warnings.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/target_format.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::cli {
@@ -89,7 +90,9 @@ Result<CheckedTarget> check_edit(
     const ckpt::Checkpoint& file,
     const Common& common,
     const PathLock* lock) {
-  LOCKSTEP_ASSIGN(std::string format, ckpt::writer_of(file, args.file));
+  LOCKSTEP_ASSIGN(
+      std::string format,
+      format_of_edit(file, args.file, args.target.path));
   std::vector<std::string> inputs{args.file};
   inputs.insert(inputs.end(), job.others.begin(), job.others.end());
   return CheckedTarget::check(
@@ -122,13 +125,44 @@ Status add_records(ckpt::Checkpoint& file, const EditJob& job) {
 
 } // namespace
 
-void add_edit(CLI::App& app, EditArgs& args) {
+Result<std::string> format_of_edit(
+    const ckpt::Checkpoint& file,
+    const std::string& input,
+    const std::string& output) {
+  LOCKSTEP_ASSIGN(std::string format, ckpt::writer_of(file, input));
+  std::string named = format_by_name(output);
+  const bool is_taken_out = ckpt::format_to_write(format)->writer.needs_file &&
+                            !output.empty() && named != format;
+  return is_taken_out && named == ckpt::SaveOptions().format
+             ? std::move(named)
+             : std::move(format);
+}
+
+Result<Written> write_edit(
+    const CheckedTarget& target,
+    const ckpt::Checkpoint& file,
+    const ckpt::Value& root) {
+  return target.format() == ckpt::format_of(file).writer.name
+             ? target.rewrite(file, root)
+             : target.save(file, root, {.extra_records = file.extra_records});
+}
+
+void add_edit(CLI::App& app, EditArgs& args, bool takes_more) {
   add_file(app, args.file);
+  // Behind further arguments OUT could not be told from them.
   app.add_option(
-      "-o,--output",
+      takes_more ? "-o,--output" : "OUT,-o,--output",
       args.target.path,
       "write here; without it FILE itself is replaced");
+  add_namespace_flag(app, args.namespaces);
   add_target_flags(app, args.target);
+}
+
+void add_namespace_flag(CLI::App& app, bool& chosen) {
+  app.add_flag(
+      "--namespace-as-dict",
+      chosen,
+      "write argparse.Namespace as a dict, which Python's safe loader takes");
 }
 
 Result<int>
@@ -141,15 +175,21 @@ run_edit(const EditArgs& args, const Common& common, const EditJob& job) {
   LOCKSTEP_ASSIGN(
       const auto target,
       check_edit(args, job, place, file, common, lock.get()));
-  auto edited = job.edit(file.root);
+  auto edited = job.edit(file);
   if (!edited) {
     if (edited.error().path.empty()) {
       edited.error().path = input.name();
     }
     return std::move(edited).error();
   }
+  if (args.namespaces) {
+    LOCKSTEP_ASSIGN(auto plain, ckpt::plain_namespaces(edited->root));
+    edited->root = std::move(plain.root);
+  }
   LOCKSTEP_TRY(add_records(file, job));
-  LOCKSTEP_ASSIGN(const Written written, target.rewrite(file, edited->root));
+  LOCKSTEP_ASSIGN(
+      const Written written,
+      write_edit(target, file, edited->root));
   print_edit(common, job, *edited, written);
   return 0;
 }

@@ -19,12 +19,14 @@ namespace lockstep::cli {
 /// Arguments of such a command.
 struct EditArgs {
   std::string file = {};
+  bool namespaces = false;
   /// Its path may be empty: the result takes the place of `file`.
   Target target = {};
 };
 
-/// Declares FILE, --output, --dry-run and --force.
-void add_edit(CLI::App& app, EditArgs& args);
+/// Declares FILE, OUT or --output, --dry-run and --force. `takes_more`: further
+/// arguments follow FILE.
+void add_edit(CLI::App& app, EditArgs& args, bool takes_more = false);
 
 /// The change of one command.
 struct EditJob {
@@ -34,11 +36,29 @@ struct EditJob {
   std::string_view result = {};
   /// Files that it reads beside FILE.
   std::vector<std::string> others = {};
-  std::function<Result<ckpt::Edited>(const ckpt::Value& root)> edit = {};
+  std::function<Result<ckpt::Edited>(const ckpt::Checkpoint& file)> edit = {};
   /// Of other files, to be merged with those of FILE.
   std::vector<ckpt::ExtraRecord> records = {};
   ckpt::MergeOptions merge = {};
 };
+
+/// Declares --namespace-as-dict.
+void add_namespace_flag(CLI::App& app, bool& chosen);
+
+/// The format in which an edit of `file` is written to `output`: its own. What
+/// is taken out of a program is a file of its own, unless its name says that it
+/// is to be a program again.
+/// Errors: as `ckpt::writer_of`.
+Result<std::string> format_of_edit(
+    const ckpt::Checkpoint& file,
+    const std::string& input,
+    const std::string& output);
+
+/// Writes `root`, made of `file`, in the format of `target`.
+Result<Written> write_edit(
+    const CheckedTarget& target,
+    const ckpt::Checkpoint& file,
+    const ckpt::Value& root);
 
 /// Opens, changes, writes and prints.
 Result<int>

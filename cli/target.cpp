@@ -172,7 +172,7 @@ Result<std::uint64_t> tensor_count(
   return count;
 }
 
-// They are read as Python's (call_numpy_scalar).
+// Read as Python's (call_numpy_scalar).
 void warn_of_numpy_numbers(
     const ckpt::Checkpoint& file,
     std::string_view format) {
@@ -349,13 +349,14 @@ Result<Written> CheckedTarget::rewrite(
     const ckpt::Value& root) const {
   if (!target_.dry_run) {
     ckpt::SaveOptions options = save_options();
-    if (is_own_input_) { // by another path or link, too
-      options.archive_name = file.archive_name;
-    }
+    // Its own input by another path or link, too.
+    options.archive_name = is_own_input_ ? file.archive_name : "";
     Status done = ckpt::rewrite(file, root, target_.path, std::move(options));
     if (!done) {
       return save_error(std::move(done).error());
     }
+  } else if (const auto fits = ckpt::format_of(file).writer.fits) {
+    LOCKSTEP_TRY(fits(file, root));
   }
   warn_of_numpy_numbers(file, rule_.format);
   LOCKSTEP_ASSIGN(

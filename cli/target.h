@@ -121,6 +121,11 @@ class CheckedTarget {
       const ckpt::Value& root,
       ckpt::SaveOptions options = {}) const;
 
+  /// That of the rule.
+  [[nodiscard]] const std::string& format() const noexcept {
+    return rule_.format;
+  }
+
   /// The tree of `file`, the rule's first input, after an edit.
   /// Errors: as `ckpt::rewrite`.
   [[nodiscard]] Result<Written> rewrite(

@@ -31,7 +31,6 @@ constexpr std::array kOtherEndings{
     Ending{".mlpackage", "a Core ML model"},
     Ending{".engine", "a TensorRT engine"},
     Ending{".plan", "a TensorRT engine"},
-    Ending{".pt2", "an exported PyTorch program"},
     Ending{".pte", "an ExecuTorch program"},
     Ending{".msgpack", "a Flax checkpoint"},
     Ending{".pkl", "a Python pickle"},
@@ -117,7 +116,11 @@ Status check_ending(const std::string& path, const std::string& format) {
 }
 
 Status check_format(const std::string& name) {
-  if (ckpt::format_to_write(name) != nullptr) {
+  const ckpt::Format* const row = ckpt::format_to_write(name);
+  if (row != nullptr && row->writer.needs_file) {
+    return row->writer.write("", {}, {}, real_fs()); // says why not
+  }
+  if (row != nullptr) {
     return {};
   }
   return Error{

@@ -1,31 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
+#include "fuzz/exercise.h"
 #include "fuzz/targets.h"
+#include "lockstep/base/internal/memory_fs.h"
+#include "lockstep/ckpt/edit.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
+#include "lockstep/ckpt/formats/exported/operator_rules.h"
+#include "lockstep/ckpt/inspect.h"
+#include "lockstep/ckpt/load.h"
 
 namespace lockstep::fuzz {
+namespace {
+
+// What is read goes back as it was, or is refused.
+void write_back(const ckpt::Checkpoint& file) {
+  MemoryFs fs;
+  if (!ckpt::rewrite(file, file.root, "out.pt2", {}, fs)) {
+    return;
+  }
+  const auto back = ckpt::load("out.pt2", {.check_crc = false}, fs);
+  if (!back || !ckpt::graph_difference(file, *back).empty()) {
+    std::abort(); // a sound program became another
+  }
+}
+
+} // namespace
 
 void fuzz_exported(ByteSpan input) {
-  auto zip = ckpt::ZipReader::open(ckpt::make_source(input));
-  if (!zip) {
+  [[maybe_unused]] const bool is_plain =
+      ckpt::is_plain_expression(as_text(input)) ||
+      ckpt::is_plain_guard(as_text(input));
+  const auto file =
+      ckpt::load(ckpt::make_source(input), "input.pt2", {.check_crc = false});
+  if (!file || file->program == nullptr) {
     return;
   }
-  const auto file = ckpt::read_exported(
-      std::make_shared<const ckpt::ZipReader>(*std::move(zip)),
-      {.check_crc = false});
-  if (!file) {
-    return;
-  }
-  for (const ckpt::ExportedModel& model : file->models) {
-    for (const ckpt::ExportedWeight& weight : model.weights) {
-      if (!weight.is_pickle) {
-        [[maybe_unused]] const auto bytes =
-            weight.tensor.storage->source->load();
-      }
-    }
-  }
+  exercise(*file);
+  write_back(*file);
 }
 
 } // namespace lockstep::fuzz

@@ -67,6 +67,8 @@ struct ExtraRecord {
   std::shared_ptr<Storage> content = {};
 };
 
+struct ExportedFile;
+
 /// What was read. Tensors stay lazy: bytes are touched when asked for.
 struct Checkpoint {
   Value root = {};
@@ -98,6 +100,8 @@ struct Checkpoint {
   std::uint64_t constant_bytes = 0;
   /// Classes whose source travels in the file, in the order of first use.
   std::vector<ClassSource> class_sources = {};
+  /// The program of a `.pt2` file, whose weights `root` has; null for others.
+  std::shared_ptr<const ExportedFile> program = {};
   std::vector<Warning> warnings = {};
 };
 

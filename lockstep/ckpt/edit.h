@@ -204,6 +204,8 @@ Result<Edited> drop(const Value& root, std::span<const std::string> names);
 struct MergeOptions {
   /// The second tree's value wins; otherwise a collision is an error.
   bool replace = false;
+  /// Of the second tree the weights alone; its other entries are left out.
+  bool weights_only = false;
 };
 
 /// The weights of both, in the order of `first`, then `second`; beside them
@@ -225,6 +227,38 @@ Result<std::vector<ExtraRecord>> merge_records(
     const std::vector<ExtraRecord>& first,
     const std::vector<ExtraRecord>& second,
     const MergeOptions& options = {});
+
+// The mean of the weights of several checkpoints of one model, as of the last
+// epochs of a run: what `lockstep ckpt average` writes.
+//   auto mean = average(std::array<NamedRoot, 2>{{{"a.pt", a}, {"b.pt", b}}});
+//   ckpt::save("mean.pt", mean->weights);
+
+/// A tree, and what messages call it.
+struct NamedRoot {
+  std::string name = {};
+  Value root = {};
+};
+
+/// Ownership: shares what is no mean with the last tree.
+struct Averaged {
+  /// The weights alone; names, order and `_metadata` are the last tree's.
+  Value weights = {};
+  /// The last tree with these weights.
+  Value root = {};
+  /// Units: tensors.
+  std::uint64_t averaged = 0;
+  /// Tensors of integers, which are the last tree's: `num_batches_tracked`.
+  std::vector<std::string> kept = {};
+};
+
+/// Sums in float64 in the order of `files`, divides and rounds to the tensors'
+/// own type, as PyTorch does; lazy. Tensors that share memory in every file
+/// share it. `weights_key` as in `weights_to_edit`.
+/// Errors: kMismatch (E_NOT_ALIKE) with all names, shapes and types that do not
+/// fit; kInvalidArgument for fewer than two; as `weights_to_edit`.
+Result<Averaged> average(
+    std::span<const NamedRoot> files,
+    std::string_view weights_key = {});
 
 // Changes the tensors of a checkpoint and nothing else: element type, device
 // tag, views cut to their own bytes. Lazy: bytes are converted block by block
@@ -276,6 +310,21 @@ Result<Converted> convert_tensors(
 /// Names of the tensors in which a finite number was beyond the new type and
 /// became infinite. Known once they have been read: after saving.
 std::vector<std::string> overflowed(const Converted& converted);
+
+// Arguments of a command line that scripts save as they are
+// (`argparse.Namespace`): objects that the safe loader refuses, so that no file
+// with one can be written.
+
+/// A tree in which namespaces are dicts of their attributes.
+struct PlainNamespaces {
+  Value root = {};
+  /// Where they were: "args".
+  std::vector<std::string> names = {};
+};
+
+/// `argparse.Namespace` and `types.SimpleNamespace` in dicts, lists, tuples and
+/// each other. Errors: kUnsafe (E_DEPTH).
+Result<PlainNamespaces> plain_namespaces(const Value& root);
 
 // Writes an edited checkpoint in the format it had; the kernel copies the bytes
 // of tensors.

@@ -69,6 +69,16 @@ struct FormatWriter {
   /// Off: a file that was read holds more than is written, so that no edit
   /// takes its place.
   bool can_rewrite = true;
+  /// Nothing but what was read of such a file is written (`rewrite`): no writer
+  /// for other values. Errors of `fits`: what `rewrite` would refuse.
+  bool needs_file = false;
+  Status (*fits)(const Checkpoint& file, const Value& root) = nullptr;
+  Status (*rewrite)(
+      const Checkpoint& file,
+      const Value& root,
+      const std::string& path,
+      const SaveOptions& options,
+      FileSystem& fs) = nullptr;
   /// The file that stands for several of `SaveOptions::shard_bytes`; null for
   /// a format of one file.
   std::string (*index_path)(const std::string& path) = nullptr;

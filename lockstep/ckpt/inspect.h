@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,6 +59,48 @@ struct PrefixSummary {
   std::uint64_t of = 0;
 };
 
+/// An argument or a result of an exported program.
+struct ProgramTensor {
+  std::string name = {};
+  /// "float32"; of what is no tensor "int".
+  std::string type = {};
+  /// Numbers, symbols ("s77"), "?" for an expression.
+  std::vector<std::string> sizes = {};
+  bool is_tensor = true;
+};
+
+/// "aten.conv2d.default", and how often a graph calls it.
+struct ProgramOperator {
+  std::string name = {};
+  std::uint64_t count = 0;
+};
+
+/// What a size may be, both ends included.
+struct ProgramSize {
+  std::string symbol = {};
+  std::optional<std::int64_t> min = {};
+  std::optional<std::int64_t> max = {};
+};
+
+/// The graph of an exported program.
+struct ProgramSummary {
+  std::string name = {};
+  std::vector<ProgramTensor> inputs = {};
+  std::vector<ProgramTensor> outputs = {};
+  std::uint64_t calls = 0;
+  /// The most frequent first.
+  std::vector<ProgramOperator> operators = {};
+  /// Sizes that may change.
+  std::vector<ProgramSize> sizes = {};
+};
+
+/// Of the programs of a `.pt2` file; empty for others.
+std::vector<ProgramSummary> summarize_programs(const Checkpoint& file);
+
+/// How the graphs of two `.pt2` files differ: "call 3 is aten.relu.default and
+/// aten.gelu.default". Empty if they are equal, or one file has none.
+std::string graph_difference(const Checkpoint& a, const Checkpoint& b);
+
 /// One screen's facts.
 struct Summary {
   /// Copies of `Checkpoint`'s members.
@@ -94,6 +137,9 @@ struct Summary {
   /// Storages that several tensors view, and those tensors.
   std::uint64_t shared_storages = 0;
   std::uint64_t shared_tensors = 0;
+  /// Graphs of a `.pt2` file, whose sample inputs are pickles that are not
+  /// read.
+  std::vector<ProgramSummary> programs = {};
   std::uint64_t names = 0;
   /// Names that run code or reach the system.
   std::vector<std::string> unsafe_names = {};
@@ -196,6 +242,8 @@ struct DiffOptions {
   /// Equal if |a - b| <= atol + rtol * |b|. NaN equals NaN.
   double rtol = 0;
   double atol = 0;
+  /// Tensors of different element types are equal if their numbers are.
+  bool ignore_dtype = false;
   /// Names that start with the first get the second instead, in both files.
   std::vector<std::pair<std::string, std::string>> maps = {};
   Limits limits = {};

@@ -107,6 +107,14 @@ Result<ExtractedModel> extract_model(
     const Value& root,
     const ExtractOptions& options = {});
 
+/// The same of a file; of a program of torch.export its state_dict (`key` is
+/// the name of a program where there are several), and constants and buffers
+/// that are not persistent are left out. Errors: also kInvalidArgument
+/// (E_NO_MODEL) for several programs.
+Result<ExtractedModel> extract_model(
+    const Checkpoint& file,
+    const ExtractOptions& options = {});
+
 // TorchScript programs: code, constants and a tree of objects with tensors. The
 // code is not read.
 //   if (!script_class(file.root).empty()) {

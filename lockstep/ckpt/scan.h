@@ -38,7 +38,10 @@ std::string_view verdict_name(Verdict verdict);
 
 /// A name that the allow list does not have.
 struct ScanFinding {
-  /// "os.system"; '?' stands for what is not spelled out.
+  /// "os.system"; '?' stands for what is not spelled out. Of a program of
+  /// torch.export also operators, "torch.ops.aten.from_file.default", texts
+  /// that PyTorch evaluates, "exec: ...", modules that it imports, "import:
+  /// ...", and compiled libraries.
   std::string name = {};
   /// True for names known to run code or reach the system; others are classes
   /// that Python would need.
@@ -69,6 +72,9 @@ struct ScanReport {
   /// interpreter and not for Python: they are no findings, nor is the code
   /// judged.
   std::optional<std::uint64_t> script_classes = {};
+  /// Of programs of torch.export their different operators. Those that are not
+  /// ATen's, or touch more than tensors, are findings.
+  std::optional<std::uint64_t> operators = {};
   /// Warnings ("W_NESTED_PICKLE") and what stopped the scan of a part, in the
   /// order of the file.
   std::vector<Error> notes = {};

@@ -32,9 +32,15 @@ Outcome lockstep_run(const std::string& args) {
 
 // The compiler's version is not a promise, nor is LibTorch.
 std::string stable(std::string text) {
-  constexpr std::string_view kNoTorch = " (not installed)";
-  for (std::size_t at = 0; (at = text.find(kNoTorch)) != std::string::npos;) {
-    text.erase(at, kNoTorch.size());
+  // It may go over the end of a line.
+  constexpr std::string_view kNoTorch = " (not";
+  constexpr std::string_view kInstalled = "installed)";
+  for (std::size_t at = 0; (at = text.find(kNoTorch, at)) != text.npos; ++at) {
+    const std::size_t word =
+        text.find_first_not_of(" \n", at + kNoTorch.size());
+    if (word != text.npos && text.compare(word, 10, kInstalled) == 0) {
+      text.erase(at, word + kInstalled.size() - at);
+    }
   }
   const std::size_t begin = text.find("compiler  ");
   if (begin != std::string::npos) {

@@ -33,6 +33,7 @@ V=$SOURCE/testdata/valid
 lockstep ckpt rename $V/training.pth.tar 's/^2\./fc./' -o checkpoint.pth.tar
 lockstep ckpt pick checkpoint.pth.tar state_dict -o model.pt
 lockstep ckpt pick model.pt fc -o head.pt
+cp model.pt other.pt
 lockstep ckpt drop model.pt fc -o backbone.pt
 lockstep ckpt convert model.pt model.safetensors
 lockstep ckpt prefix model.pt --prefix module. -o parallel.pt

@@ -60,6 +60,7 @@ constexpr std::array kRows{
     Row{"pick", "in.pt state_dict -o {}", Own::kNeedsForce},
     Row{"drop", "in.pt optimizer -o {}"},
     Row{"merge", "in.pt other.pt {}", Own::kStays},
+    Row{"average", "in.pt in.pt -o {}", Own::kStays},
     Row{"match", "in.pt in.pt -o {}", Own::kStays},
     Row{"extract-model",
         "in.pt {}",

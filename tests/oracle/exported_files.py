@@ -3,10 +3,18 @@
 
 exported_files.py FOLDER    writes FOLDER/NAME.pt2 for each net and prints for
                             each "file NAME", the digest lines of its weights,
-                            and its operators as "node TARGET"
+                            and its operators as "node TARGET"; beside it
+                            NAME.pt (the state_dict), NAME.all.pt (with the
+                            constants), NAME.other.pt (other values) and
+                            NAME.old.pt2 (weights in one pickle, as before 2.9)
+exported_files.py FOLDER check
+                            compares what is in NAME.new.pt2 with NAME.other.pt,
+                            and says so
 """
+import io
 import sys
 import warnings
+import zipfile
 
 import torch
 from torch import nn
@@ -78,18 +86,70 @@ def operators(graph_module):
             yield target if "." in target else "higher_order." + target
 
 
-def main():
-    torch.manual_seed(0)
+def other_values(state):
+    """New values; tensors that share memory stay equal."""
+    made = {}
+    for name, value in state.items():
+        if value.data_ptr() not in made or value.numel() == 0:
+            new = torch.randn(value.shape).to(value.dtype)
+            made[value.data_ptr()] = new
+    return {k: made[v.data_ptr()].view(v.shape) for k, v in state.items()}
+
+
+def pack(path, out, program):
+    """The same archive with its weights in pickles."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            root = name.split("/", 1)[0]
+            if "/data/weights/" not in name and "/data/constants/" not in name:
+                new.writestr(name, old.read(name))
+        for part, values in (("weights", program.state_dict),
+                             ("constants", program.constants)):
+            bytes_ = io.BytesIO()
+            torch.save(dict(values), bytes_)
+            new.writestr(f"{root}/data/{part}/model.pt", bytes_.getvalue())
+    torch.export.load(out)
+
+
+def write(folder):
     for name, net, args, kwargs, shapes in nets():
         program = torch.export.export(
             net, args, kwargs, dynamic_shapes=shapes, strict=False)
-        torch.export.save(program, f"{sys.argv[1]}/{name}.pt2")
+        path = f"{folder}/{name}"
+        torch.export.save(program, path + ".pt2")
+        torch.save(program.state_dict, path + ".pt")
+        torch.save({"state_dict": program.state_dict,
+                    "constants": dict(program.constants)}, path + ".all.pt")
+        torch.save(other_values(program.state_dict), path + ".other.pt")
+        pack(path + ".pt2", path + ".old.pt2", program)
         print("file", name)
         rows = []
         ckpt_content.walk("", program.state_dict, rows)
         print("\n".join(sorted(rows)))
         for target in operators(program.graph_module):
             print("node", target)
+
+
+def check(folder):
+    for name, *_ in nets():
+        new = torch.export.load(f"{folder}/{name}.new.pt2")
+        old = torch.export.load(f"{folder}/{name}.pt2")
+        want = torch.load(f"{folder}/{name}.other.pt")
+        assert list(new.state_dict) == list(want) == list(old.state_dict)
+        for key, value in want.items():
+            assert torch.equal(new.state_dict[key], value), key
+            assert new.state_dict[key].requires_grad == (
+                old.state_dict[key].requires_grad), key
+        for key, value in old.constants.items():
+            assert torch.equal(new.constants[key], value), key
+        assert str(new.graph) == str(old.graph)
+        new.module()
+        print("equal", name)
+
+
+def main():
+    torch.manual_seed(0)
+    (check if sys.argv[2:] == ["check"] else write)(sys.argv[1])
 
 
 main()

@@ -62,6 +62,21 @@ def script(extra=b"", constants="constants.pkl"):
                     constants: b"\x80\x02).", "version": "3\n"})
 
 
+def program(target="torch.ops.aten.relu.default", size="Symbol('s7', positive=True, integer=True)",
+            guard="L['x'].size()[0] <= 9", context="[]", **records):
+    """A program of torch.export: what scan looks at."""
+    value = {"dtype": 7, "sizes": [{"as_expr": {"expr_str": size, "hint": {"as_int": 5}}}]}
+    node = {"target": target, "inputs": [{"name": "self", "arg": {"as_tensor": {"name": "x"}}}]}
+    spec = json.dumps([1, {"type": "builtins.dict", "context": context, "children_spec": []}])
+    graph = {"graph_module": {"graph": {"nodes": [node], "tensor_values": {"x": value}},
+                              "module_call_graph": [{"fqn": "", "signature": {"in_spec": spec}}]},
+             "guards_code": [guard], "schema_version": {"major": 8, "minor": 20}}
+    return archive({"archive_format": "pt2", "models/model.json": json.dumps(graph),
+                    "data/constants/model_constants_config.json": json.dumps({"config": {"c": {
+                        "path_name": "opaque_obj_0", "is_param": False, "use_pickle": True, "tensor_meta": None}}}),
+                    **records})
+
+
 def legacy(third, tail=b""):
     def number(n):
         return b"\x80\x02M" + struct.pack("<H", n) + b"."
@@ -268,6 +283,24 @@ def cases():
     yield "hyphen_record.pt", checkpoint(PLAIN, **{"tensors.bin": hyphen}), "found", odd, []
     # No storage has the key.
     yield "data_record.pt", checkpoint(PLAIN, **{"data/7": no_proto}), "found", SYSTEM, []
+    # PyTorch evaluates what a program says of sizes, imports what it says of arguments, calls what its nodes name.
+    evaluated = "__import__('os').system('true')"
+    yield "program.pt2", program(), "clean", [], []
+    from_file = "torch.ops.aten.from_file.default"
+    yield "program_file.pt2", program(from_file), "found", [from_file], []
+    yield "program_function.pt2", program("torch.os.system"), "found", ["torch.os.system"], []
+    yield "program_library.pt2", program("torch.ops.mine.twice.default"), "found", ["torch.ops.mine.twice.default"], []
+    yield "program_size.pt2", program(size=evaluated), "found", ["sympy.sympify: " + evaluated], []
+    yield "program_guard.pt2", program(guard=evaluated), "found", ["exec: " + evaluated], []
+    yield "program_message.pt2", program(guard='L["x"] + "'), "found", ['exec: L["x"] + "'], []
+    yield "program_import.pt2", program(context=json.dumps(
+        {"default_factory_module": "antigravity", "default_factory_name": "geohash", "dict_context": []})), "found", \
+        ["import: antigravity.geohash"], []
+    yield "program_inputs.pt2", program(**{"data/sample_inputs/model.pt": checkpoint(calling())}), "found", SYSTEM, []
+    yield "program_object.pt2", program(**{"data/constants/opaque_obj_0": calling()}), "found", SYSTEM, []
+    yield "program_no_object.pt2", program(**{"data/constants/opaque_obj_0": b"12345678"}), "unreadable", [], ["E_PICKLE"]
+    yield "program_compiled.pt2", program(**{"data/aotinductor/model/x.so": b"\x7fELF"}), "found", ["compiled code"], []
+    yield "program_cut.pt2", program(**{"models/more.json": '{"graph_module": {"x": '}), "unreadable", [], ["E_PROGRAM"]
     # What nobody read is not clean.
     yield "foreign_tail.pkl", PLAIN + b"foreign", "unreadable", [], ["E_TRAILING"]
     yield "packed.joblib", b"x\x9c\x01", "unreadable", [], ["E_WRONG_FORMAT"]

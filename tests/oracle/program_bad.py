@@ -73,6 +73,15 @@ def touches_files(records):
         target="torch.ops.aten.from_file.default", inputs=[name, shared, size])
 
 
+def unchecked_indices(records):
+    node(records, "aten.zeros").update(target="torch.ops.aten._index_put_impl_.default", inputs=[
+        {"name": "self", "arg": {"as_tensor": {"name": "x"}}},
+        {"name": "indices", "arg": {"as_optional_tensors": [{"as_tensor": {"name": "x"}}]}},
+        {"name": "values", "arg": {"as_tensor": {"name": "x"}}},
+        {"name": "accumulate", "arg": {"as_bool": False}},
+        {"name": "unsafe", "arg": {"as_bool": True}}])
+
+
 def missing_argument(records):
     inputs = node(records, "aten.linear")["inputs"]
     inputs[:] = [a for a in inputs if a["name"] != "weight"]
@@ -160,7 +169,7 @@ def gradient_result(records):
 
 
 EDITS = [
-    unknown_operators, touches_files, missing_argument, foreign_argument, wrong_kind, wrong_type,
+    unknown_operators, touches_files, unchecked_indices, missing_argument, foreign_argument, wrong_kind, wrong_type,
     too_many_results, too_long_list, number_for_tensor, huge_shape, outside_of_memory, other_operands,
     other_graph, graph_results, pickled_weight, short_weight, odd_name, custom_object, gradient_result]
 

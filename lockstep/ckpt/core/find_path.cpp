@@ -168,6 +168,8 @@ Found unnamed_tensor(const Value& root, std::string_view path) {
 
 std::string near_name(const Value& root, std::string_view path) {
   const std::size_t longest = 2 * path.size() + 2;
+  const std::string below_a_prefix = format(".{}", path);
+  std::string same;
   Candidates whole(longest);
   std::map<std::string, Candidates> below; // entries of a checkpoint
   if (const Dict* dict = root.as_dict()) {
@@ -180,6 +182,13 @@ std::string near_name(const Value& root, std::string_view path) {
   [[maybe_unused]] const Status status = for_each_tensor(
       root,
       [&](const std::string& name, const Tensor& /*tensor*/) {
+        // "fc.weight" of "model.fc.weight", "fc" as well.
+        const std::size_t at = name.find(below_a_prefix);
+        const std::size_t end = at + below_a_prefix.size();
+        if (same.empty() && at != std::string::npos &&
+            (end == name.size() || name[end] == '.')) {
+          same = name.substr(0, end);
+        }
         whole.add_tensor(name);
         const std::size_t dot = name.find('.');
         if (dot <= longest) {
@@ -188,6 +197,9 @@ std::string near_name(const Value& root, std::string_view path) {
         }
       },
       kMaxVisits);
+  if (!same.empty() && !path.empty()) {
+    return same;
+  }
   std::string near = whole.nearest_to(path);
   for (auto entry = below.begin(); near.empty() && entry != below.end();
        ++entry) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/formats/dcp/dcp.h"
+#include "lockstep/ckpt/formats/exported/exported_checkpoint.h"
 #include "lockstep/ckpt/formats/legacy/legacy.h"
 #include "lockstep/ckpt/formats/numpy/numpy.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
@@ -146,6 +147,23 @@ constexpr std::array kFormats{
              .can_rewrite = false, // the code
              .write = write_libtorch}},
     Format{
+        .name = "exported",
+        .title = "PyTorch exported program",
+        .endings = ".pt2",
+        .kind = "an exported PyTorch program",
+        .key_label = "data/",
+        .pickles = PicklePlace::kRecords,
+        .is_archive = true,
+        .hint = "written by torch.export.save: torch.export.load runs it, "
+                "'lockstep train --model FILE' trains it",
+        .writer =
+            {.name = "pt2",
+             .help = "the same program with other weights",
+             .needs_file = true,
+             .fits = fits_exported,
+             .rewrite = rewrite_exported,
+             .write = write_no_program}},
+    Format{
         .name = "tar",
         .title = "PyTorch tar checkpoint",
         .endings = ".tar",
@@ -174,7 +192,7 @@ constexpr std::array kFormats{
 std::vector<FormatWriter> writers_of_rows() {
   std::vector<FormatWriter> writers;
   for (const Format& row : kFormats) {
-    if (row.writer.write != nullptr) {
+    if (row.writer.write != nullptr && !row.writer.needs_file) {
       const bool is_usual = row.writer.name == SaveOptions().format;
       writers.insert(is_usual ? writers.begin() : writers.end(), row.writer);
     }

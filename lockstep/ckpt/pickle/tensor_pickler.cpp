@@ -260,4 +260,31 @@ Result<std::shared_ptr<const std::string>> ValuePickler::storage_key(
   return found->second.key;
 }
 
+Status ValuePickler::noted(Status status, std::size_t depth) {
+  constexpr std::size_t kKept = 8;
+  path_.resize(depth);
+  if (status || status.error().detail != "E_NOT_SAFE") {
+    return status;
+  }
+  ++refusals_;
+  if (refused_.size() < kKept) {
+    refused_.push_back(std::move(status).error());
+  }
+  return {};
+}
+
+Status ValuePickler::problems() const {
+  if (refused_.empty()) {
+    return {};
+  }
+  Error all = refused_.front();
+  for (std::size_t i = 1; i < refused_.size(); ++i) {
+    all.message += "; " + refused_[i].message;
+  }
+  if (refusals_ > refused_.size()) {
+    all.message += format("; {} more", refusals_ - refused_.size());
+  }
+  return all;
+}
+
 } // namespace lockstep::ckpt::internal

@@ -228,7 +228,11 @@ Status ValuePickler::save(const Object& object) {
         format(
             "'{}' is refused by torch.load(weights_only=True)",
             escape(name)),
-        "'lockstep ckpt drop' takes it out; or replace it with plain data");
+        name.ends_with("Namespace")
+            ? "--namespace-as-dict writes it as a dict; 'lockstep ckpt drop' "
+              "takes it out"
+            : "'lockstep ckpt drop' takes it out; or replace it with plain "
+              "data");
   }
   out_.global(name);
   LOCKSTEP_TRY(write(*object.args));
@@ -301,18 +305,16 @@ Status ValuePickler::dict_items(std::span<const Item> items, Feed feed) {
 
 Status ValuePickler::item(const Item& item) {
   LOCKSTEP_TRY(check_key(item.first));
+  const std::size_t depth = path_.size();
   path_.push_back({.key = &item.first});
   LOCKSTEP_TRY(write(item.first));
-  LOCKSTEP_TRY(write(item.second));
-  path_.pop_back();
-  return {};
+  return noted(write(item.second), depth);
 }
 
 Status ValuePickler::element(const Value& value, std::size_t index) {
+  const std::size_t depth = path_.size();
   path_.push_back({.index = index});
-  LOCKSTEP_TRY(write(value));
-  path_.pop_back();
-  return {};
+  return noted(write(value), depth);
 }
 
 Status ValuePickler::check_key(const Value& key) const {
@@ -386,6 +388,7 @@ Result<PickledTree> write_pickle(
     const PickleOptions& options) {
   internal::ValuePickler pickler(options);
   LOCKSTEP_TRY(pickler.write(root));
+  LOCKSTEP_TRY(pickler.problems());
   return std::move(pickler).finish();
 }
 

@@ -22,6 +22,9 @@ class ValuePickler {
   explicit ValuePickler(PickleOptions options) : options_(std::move(options)) {}
 
   Status write(const Value& value);
+  /// All values that are refused, in one error: what was written is of no use
+  /// then.
+  [[nodiscard]] Status problems() const;
   PickledTree finish() &&;
 
   // One overload per type of Value.
@@ -53,6 +56,8 @@ class ValuePickler {
   Status dict_items(std::span<const Item> items, Feed feed);
   Status item(const Item& item);
   Status element(const Value& value, std::size_t index);
+  // Goes on behind a value that is refused, to find all of them.
+  Status noted(Status status, std::size_t depth);
   Status tuple_items(std::span<const Value> items);
   Status check_key(const Value& key) const;
   Status check_text(std::string_view text) const;
@@ -94,6 +99,9 @@ class ValuePickler {
   PickleOptions options_;
   PickleOutput out_;
   std::vector<Step> path_;
+  // The first of those that are refused, and how many there are.
+  std::vector<Error> refused_;
+  std::uint64_t refusals_ = 0;
   std::vector<std::shared_ptr<Storage>> storages_;
   std::vector<std::string> keys_;
   std::uint64_t next_key_ = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
 
 namespace lockstep::program {
@@ -47,7 +48,9 @@ ckpt::ExportedFile open_program(const std::string& path, bool use_mmap) {
         "write it with torch.export.save, torch 2.9 or newer");
   }
   auto file = ckpt::read_exported(
-      std::make_shared<const ckpt::ZipReader>(*std::move(zip)));
+      std::make_shared<const ckpt::ZipReader>(*std::move(zip)),
+      {},
+      ckpt::load);
   if (!file) {
     raise(in_path(file.error()));
   }

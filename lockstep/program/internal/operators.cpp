@@ -5,47 +5,12 @@
 #include <array>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/formats/exported/operator_rules.h"
 
 namespace lockstep::program {
 namespace {
 
-constexpr std::string_view kFront = "torch.ops.";
 constexpr std::string_view kSafeNamespace = "aten";
-
-/// An operator of ATen that a file must not call unasked.
-struct RefusedRow {
-  std::string_view name = {};
-  std::string_view reason = {};
-};
-
-constexpr std::string_view kUnchecked = "it does not check its indices";
-constexpr std::string_view kFiles = "it maps or makes files";
-constexpr std::string_view kForeign = "it changes what memory a tensor has";
-constexpr std::string_view kProcess = "it changes the state of the process";
-
-constexpr std::array kRefused = {
-    RefusedRow{"from_file", kFiles},
-    RefusedRow{"set", kForeign},
-    RefusedRow{"set_", kForeign},
-    RefusedRow{"set_data", kForeign},
-    RefusedRow{"record_stream", kProcess},
-    RefusedRow{"_print", kProcess},
-    RefusedRow{"_cufft_set_plan_cache_max_size", kProcess},
-    RefusedRow{"_unsafe_index", kUnchecked},
-    RefusedRow{"_unsafe_index_put", kUnchecked},
-    RefusedRow{"_unsafe_masked_index", kUnchecked},
-    RefusedRow{"_unsafe_masked_index_put_accumulate", kUnchecked},
-    RefusedRow{"_sparse_coo_tensor_unsafe", kUnchecked},
-    RefusedRow{"_sparse_compressed_tensor_unsafe", kUnchecked},
-    RefusedRow{"_sparse_csr_tensor_unsafe", kUnchecked},
-    RefusedRow{"_sparse_csc_tensor_unsafe", kUnchecked},
-    RefusedRow{"_sparse_bsr_tensor_unsafe", kUnchecked},
-    RefusedRow{"_sparse_bsc_tensor_unsafe", kUnchecked},
-    RefusedRow{"_nested_view_from_buffer", kUnchecked},
-    RefusedRow{"_nested_view_from_buffer_copy", kUnchecked},
-    RefusedRow{"_nested_view_from_jagged", kUnchecked},
-    RefusedRow{"_nested_view_from_jagged_copy", kUnchecked},
-};
 
 constexpr std::array kFlags = {
     FlagRow{"aten::batch_norm", "training"},
@@ -89,16 +54,12 @@ bool contains(std::span<const std::string> texts, std::string_view text) {
 FoundOperator find_operator(
     std::string_view target,
     std::span<const std::string> allowed) {
-  const std::string_view path =
-      target.starts_with(kFront) ? target.substr(kFront.size()) : "";
-  const std::size_t first = path.find('.');
-  const std::size_t last = path.rfind('.');
-  if (first == std::string_view::npos || first == last) {
+  const ckpt::OperatorName parts = ckpt::operator_name(target);
+  if (parts.space.empty()) {
     return {.problem = "unknown"};
   }
-  const std::string space(path.substr(0, first));
-  const std::string name(path.substr(first + 1, last - first - 1));
-  const std::string_view overload = path.substr(last + 1);
+  const std::string space(parts.space);
+  const std::string name(parts.name);
   const bool is_named =
       contains(allowed, space) || contains(allowed, space + "." + name);
   if (space != kSafeNamespace && !is_named) {
@@ -108,18 +69,19 @@ FoundOperator find_operator(
             "that has it",
             space)};
   }
-  const auto* refused = std::ranges::find(kRefused, name, &RefusedRow::name);
-  if (refused != kRefused.end() && !contains(allowed, space + "." + name)) {
+  const std::string_view refused = ckpt::refused_operator(name);
+  if (!refused.empty() && !contains(allowed, space + "." + name)) {
     return {
         .problem = format(
             "refused: {}; '{}.{}' in ProgramOptions::allow takes it",
-            refused->reason,
+            refused,
             space,
             name)};
   }
   auto handle = c10::Dispatcher::singleton().findSchema(
       {space + "::" + name,
-       overload == "default" ? std::string() : std::string(overload)});
+       parts.overload == "default" ? std::string()
+                                   : std::string(parts.overload)});
   return handle ? FoundOperator{.handle = std::move(handle)}
                 : FoundOperator{.problem = "unknown"};
 }

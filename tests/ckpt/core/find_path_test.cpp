@@ -183,7 +183,7 @@ TEST(NearName, IsNeverTheNameItself) {
       {{"state_dict",
         Value::dict({{"3.weight", 1}, {"3.bias", bytes_tensor("a", {1})}})}});
   EXPECT_EQ(near_name(root, "state_dict.3"), "");
-  EXPECT_EQ(near_name(root, "3"), "");
+  EXPECT_EQ(near_name(root, "3"), "state_dict.3"); // below its entry
   EXPECT_EQ(near_name(root, "state_dict.3.bia"), "state_dict.3.bias");
 }
 

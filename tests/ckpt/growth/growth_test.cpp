@@ -164,7 +164,15 @@ std::vector<Use> uses() {
       of_tree(
           "extract-model",
           [](const Checkpoint& file) -> Status {
-            return status_of(extract_model(file.root));
+            return status_of(extract_model(file));
+          }),
+      of_tree(
+          "to itself",
+          [](const Checkpoint& file) -> Status {
+            MemoryFs fs;
+            return file.program == nullptr
+                       ? Status()
+                       : rewrite(file, file.root, "out", {}, fs);
           }),
       of_tree(
           "optim",
@@ -321,6 +329,11 @@ INSTANTIATE_TEST_SUITE_P(
     Calls,
     Growth,
     testing::ValuesIn(hostile_calls()),
+    test_name);
+INSTANTIATE_TEST_SUITE_P(
+    Programs,
+    Growth,
+    testing::ValuesIn(hostile_programs()),
     test_name);
 INSTANTIATE_TEST_SUITE_P(
     Values,

@@ -24,6 +24,8 @@ std::vector<HostileFile> hostile_calls();
 std::vector<HostileFile> hostile_values();
 /// Records, pickles in a row, views of storages, headers.
 std::vector<HostileFile> hostile_archives();
+/// Programs of torch.export: weights, calls, texts that are evaluated.
+std::vector<HostileFile> hostile_programs();
 
 /// `make(i)` for each i below `count`, one after the other.
 template <class Make>

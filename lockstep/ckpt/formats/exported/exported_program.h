@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lockstep/ckpt/byte_source.h"
+#include "lockstep/ckpt/format.h"
 #include "lockstep/ckpt/formats/exported/exported_graph.h"
 #include "lockstep/ckpt/options.h"
 #include "lockstep/ckpt/zip/zip_reader.h"
@@ -94,6 +95,8 @@ struct ExportedWeight {
   /// The record is a pickle: a custom object or a tensor of a subclass. It is
   /// not read, and `tensor` has no storage.
   bool is_pickle = false;
+  /// It lies with others in one pickle, `record`, as torch wrote before 2.9.
+  bool is_packed = false;
   /// Lies beside the weights: a buffer that is not persistent, a constant.
   bool is_constant = false;
   /// Equal storages are shared memory.
@@ -129,6 +132,8 @@ struct ExportedModel {
   std::string torch_version = {};
   /// In the order of the file, constants last.
   std::vector<ExportedWeight> weights = {};
+  /// Places in `weights` by name.
+  std::map<std::string, std::size_t, std::less<>> weight_index = {};
 
   /// By name; null if absent.
   [[nodiscard]] const ExportedWeight* find_weight(std::string_view name) const;
@@ -147,19 +152,29 @@ bool is_exported(const ZipReader& zip);
 
 /// Reads the programs of an archive; weights are checked against their records
 /// and read when asked for. Names, definitions and numbers of values in the
-/// graph are checked.
+/// graph are checked. `load_part` reads the pickles in which torch before 2.9
+/// kept the weights; without it those are missing.
 /// Errors: kCorrupt (E_PROGRAM with the offset in the record, E_NO_STORAGE,
 /// E_VIEW_BOUNDS and those of `ZipReader`), kUnsupported (E_PROGRAM_VERSION),
 /// kUnsafe (E_LIMIT, E_DEPTH).
 Result<ExportedFile> read_exported(
     std::shared_ptr<const ZipReader> zip,
-    const LoadOptions& options = {});
+    const LoadOptions& options = {},
+    PartLoader load_part = nullptr);
+
+/// Reads a record that is a checkpoint of its own, but no program.
+/// Errors: kUnsupported (E_PROGRAM) for one that cannot be; as `load`.
+Result<Checkpoint> read_exported_part(
+    const ZipReader& zip,
+    const std::string& record,
+    const LoadOptions& options,
+    PartLoader load_part);
 
 /// Writes the archive of `file` to `path` atomically: the same records, but for
 /// those in `replaced`, by name ("data/weights/weight_0"), which get the bytes
 /// of the storage. The top folder stays, whatever `options` say.
 /// Errors: kInvalidArgument (E_PROGRAM) for a name that no weight has, or a
-/// storage of another length; as `save`.
+/// storage of another length, or what is no record of one weight; as `save`.
 Status write_exported(
     const std::string& path,
     const ExportedFile& file,

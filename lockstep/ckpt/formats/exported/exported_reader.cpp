@@ -7,6 +7,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/formats/exported/model_parts_json.h"
+#include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/record_source.h"
 
 namespace lockstep::ckpt {
@@ -18,6 +19,9 @@ constexpr std::string_view kFormatRecord = "archive_format";
 constexpr std::string_view kFormatName = "pt2";
 constexpr std::string_view kModels = "models/";
 constexpr std::string_view kJson = ".json";
+constexpr std::string_view kPacked = ".pt";
+constexpr std::string_view kData = "data/";
+constexpr std::string_view kCompiled = "data/aotinductor/";
 
 /// Where a table of tensors and their records lie.
 struct PayloadPlace {
@@ -34,8 +38,9 @@ class ExportedReader {
  public:
   ExportedReader(
       std::shared_ptr<const ZipReader> zip,
-      const LoadOptions& options)
-      : zip_(std::move(zip)), options_(options) {}
+      const LoadOptions& options,
+      PartLoader load_part)
+      : zip_(std::move(zip)), options_(options), load_part_(load_part) {}
 
   Result<ExportedFile> run() {
     LOCKSTEP_TRY(check_byteorder());
@@ -46,15 +51,34 @@ class ExportedReader {
         LOCKSTEP_TRY(model(record, file.models.emplace_back()));
       }
     }
+    file.warnings.insert(
+        file.warnings.end(),
+        warnings_.begin(),
+        warnings_.end());
     if (file.models.empty()) {
-      return corrupt_file(
-          "E_PROGRAM",
-          "the archive has no program; expected a record models/NAME.json");
+      return no_program();
     }
     return file;
   }
 
  private:
+  [[nodiscard]] Error no_program() const {
+    const bool is_compiled =
+        std::ranges::any_of(zip_->records(), [](const ZipRecord& record) {
+          return std::string_view(record.name).starts_with(kCompiled);
+        });
+    if (is_compiled) {
+      return read_error(
+          ErrorCode::kUnsupported,
+          "E_WRONG_FORMAT",
+          "this is a package of AOTInductor, compiled code without a graph",
+          "torch.export.save writes the program that it was made of");
+    }
+    return corrupt_file(
+        "E_PROGRAM",
+        "the archive has no program; expected a record models/NAME.json");
+  }
+
   Status check_byteorder() {
     const ZipRecord* record = zip_->find("byteorder");
     if (record == nullptr) {
@@ -84,6 +108,9 @@ class ExportedReader {
     for (const PayloadPlace& place : kPlaces) {
       LOCKSTEP_TRY(payloads(place, out));
     }
+    for (std::size_t i = 0; i < out.weights.size(); ++i) {
+      out.weight_index.emplace(out.weights[i].name, i);
+    }
     return check_weights(out);
   }
 
@@ -92,7 +119,7 @@ class ExportedReader {
         std::string(place.folder) + model.name + std::string(place.table_end);
     const ZipRecord* record = zip_->find(name);
     if (record == nullptr) {
-      return {};
+      return packed(place, model);
     }
     LOCKSTEP_ASSIGN(const std::string json, text(*record));
     auto rows = internal::read_payloads(json, name, options_.limits);
@@ -108,6 +135,44 @@ class ExportedReader {
           .is_constant = place.is_constant});
       if (!out.is_pickle) {
         LOCKSTEP_TRY(tensor(row.meta, out));
+      }
+    }
+    return {};
+  }
+
+  // One pickle of all, as torch wrote before 2.9.
+  Status packed(const PayloadPlace& place, ExportedModel& model) {
+    const std::string name =
+        std::string(place.folder) + model.name + std::string(kPacked);
+    if (load_part_ == nullptr || zip_->find(name) == nullptr) {
+      return {};
+    }
+    auto part = read_exported_part(*zip_, name, options_, load_part_);
+    if (!part) {
+      return in_record(std::move(part).error(), *zip_->find(name));
+    }
+    const Dict* dict = part->root.as_dict();
+    if (dict == nullptr) {
+      return corrupt_file(
+          "E_PROGRAM",
+          format("expected a dict in '{}'", escape(name)));
+    }
+    for (const auto& [key, value] : dict->items) {
+      if (const Tensor* tensor = value.as_tensor()) {
+        model.weights.push_back(
+            {.name = key_text(key),
+             .record = name,
+             .is_parameter = tensor->is_parameter,
+             .is_packed = true,
+             .is_constant = place.is_constant,
+             .tensor = *tensor});
+      } else {
+        warnings_.push_back(
+            {.name = "W_PROGRAM_PICKLE",
+             .text = format(
+                 "'{}' is a {} in a pickle, which is not read",
+                 escape(key_text(key)),
+                 value.type_name())});
       }
     }
     return {};
@@ -171,7 +236,7 @@ class ExportedReader {
     }
     known = std::make_shared<Storage>(Storage{
         .nbytes = record->size,
-        .key = weight.record.substr(weight.record.rfind('/') + 1),
+        .key = weight.record.substr(kData.size()),
         .dtype = dtype});
     known->source =
         record_source(zip_, *record, record->size, options_.check_crc);
@@ -225,6 +290,8 @@ class ExportedReader {
 
   std::shared_ptr<const ZipReader> zip_;
   const LoadOptions& options_;
+  PartLoader load_part_;
+  std::vector<Warning> warnings_;
   std::map<std::string, std::shared_ptr<Storage>> storages_;
 };
 
@@ -232,8 +299,8 @@ class ExportedReader {
 
 const ExportedWeight* ExportedModel::find_weight(
     std::string_view wanted) const {
-  const auto found = std::ranges::find(weights, wanted, &ExportedWeight::name);
-  return found == weights.end() ? nullptr : &*found;
+  const auto found = weight_index.find(wanted);
+  return found == weight_index.end() ? nullptr : &weights[found->second];
 }
 
 bool is_exported(const ZipReader& zip) {
@@ -248,8 +315,36 @@ bool is_exported(const ZipReader& zip) {
 
 Result<ExportedFile> read_exported(
     std::shared_ptr<const ZipReader> zip,
-    const LoadOptions& options) {
-  return ExportedReader(std::move(zip), options).run();
+    const LoadOptions& options,
+    PartLoader load_part) {
+  return ExportedReader(std::move(zip), options, load_part).run();
+}
+
+Result<Checkpoint> read_exported_part(
+    const ZipReader& zip,
+    const std::string& record,
+    const LoadOptions& options,
+    PartLoader load_part) {
+  const ZipRecord* const found = zip.find(record);
+  if (load_part == nullptr || found == nullptr || found->method != 0) {
+    return read_error(
+        ErrorCode::kUnsupported,
+        "E_PROGRAM",
+        format("'{}' is not there as it is", escape(record)));
+  }
+  if (options.check_crc) {
+    LOCKSTEP_TRY(zip.check_crc(*found));
+  }
+  auto source = slice_source(zip.source(), found->data_offset, found->size);
+  // Programs in programs would be read as deep as they are nested.
+  const auto inner = ZipReader::open(source, options.limits);
+  if (inner && is_exported(*inner)) {
+    return read_error(
+        ErrorCode::kUnsupported,
+        "E_PROGRAM",
+        format("'{}' is another program", escape(record)));
+  }
+  return load_part(source, record, options);
 }
 
 } // namespace lockstep::ckpt

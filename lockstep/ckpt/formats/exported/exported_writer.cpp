@@ -27,7 +27,8 @@ bool is_weight(const ExportedFile& file, const std::string& record) {
     return std::ranges::any_of(
         model.weights,
         [&](const ExportedWeight& weight) {
-          return weight.record == record && !weight.is_pickle;
+          return weight.record == record && !weight.is_pickle &&
+                 !weight.is_packed;
         });
   });
 }

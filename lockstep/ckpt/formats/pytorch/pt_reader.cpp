@@ -14,6 +14,7 @@
 #include "lockstep/ckpt/core/read_error.h"
 #include "lockstep/ckpt/formats/archive/byteorder.h"
 #include "lockstep/ckpt/formats/archive/pt_archive.h"
+#include "lockstep/ckpt/formats/exported/exported_checkpoint.h"
 #include "lockstep/ckpt/formats/pytorch/pt_cut.h"
 #include "lockstep/ckpt/formats/pytorch/pt_storage.h"
 #include "lockstep/ckpt/formats/pytorch/pytorch.h"
@@ -357,10 +358,11 @@ Result<Checkpoint> read_zip(const ReadInput& input) {
                                                  input.options.limits)
                                            : error;
   }
-  return PtReader(
-             std::make_shared<const ZipReader>(*std::move(zip)),
-             input.options,
-             PtReader::Demand::kAll)
+  auto archive = std::make_shared<const ZipReader>(*std::move(zip));
+  if (is_exported(*archive) && archive->find("data.pkl") == nullptr) {
+    return read_exported_checkpoint(std::move(archive), input);
+  }
+  return PtReader(std::move(archive), input.options, PtReader::Demand::kAll)
       .run();
 }
 

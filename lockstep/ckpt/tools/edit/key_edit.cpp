@@ -68,6 +68,23 @@ std::string shared_prefix(const Dict& weights) {
   return "";
 }
 
+// What all keys begin with, a module's name: "model."; empty if there is none.
+std::string first_part(const Dict& weights) {
+  std::string part;
+  for (const auto& [key, value] : weights.items) {
+    const std::string* text = key.as_string();
+    const std::size_t dot =
+        text == nullptr ? std::string::npos : text->find('.');
+    const std::string front =
+        dot == std::string::npos ? "" : text->substr(0, dot + 1);
+    if (front.empty() || (!part.empty() && part != front)) {
+      return "";
+    }
+    part = front;
+  }
+  return part;
+}
+
 Status check_sharing(const Dict& weights, const StripOptions& options) {
   const Sharing sharing = sharing_of(weights, options.prefix);
   if (sharing.is_complete() || (options.partial && sharing.have != 0)) {
@@ -86,6 +103,9 @@ Status check_sharing(const Dict& weights, const StripOptions& options) {
       .detail = "E_NO_PREFIX"};
   if (sharing.have != 0) {
     error.hint = "--partial strips the keys that have it";
+  } else if (const std::string part = first_part(weights); !part.empty()) {
+    error.hint =
+        format("all of them start with '{0}': --prefix {0}", escape(part));
   } else {
     error.hint = "'lockstep ckpt ls FILE' lists the keys";
   }

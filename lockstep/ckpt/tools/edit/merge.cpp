@@ -228,7 +228,7 @@ merge(const Value& first, const Value& second, const MergeOptions& options) {
   if (!b.key.empty()) {
     const Dict& rest = *second.as_dict();
     Others others(options, report);
-    if (a.key.empty()) {
+    if (a.key.empty() || options.weights_only) {
       others.leave(rest, b.key, "");
     } else {
       Dict whole = *root.as_dict();

@@ -112,7 +112,10 @@ Status rewrite(
   options.reuse_checksums = true;
   options.extra_records = file.extra_records;
   options.byteorder_record = !file.byteorder.empty();
-  return save(output, root, options, fs);
+  const FormatWriter& writer = format_of(file).writer;
+  return writer.rewrite != nullptr
+             ? writer.rewrite(file, root, output, options, fs)
+             : save(output, root, options, fs);
 }
 
 } // namespace lockstep::ckpt

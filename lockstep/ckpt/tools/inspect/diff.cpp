@@ -318,11 +318,11 @@ Result<std::optional<DiffRow>> compare(
     error.message = format("tensor '{}': {}", escape(name), error.message);
     return error;
   }
-  if (a.dtype != b.dtype) {
+  if (a.dtype != b.dtype && !options.ignore_dtype) {
     row.kind = DiffKind::kDType;
     return std::optional(row);
   }
-  if (row.different == 0 && row.a != row.b) {
+  if (row.different == 0 && a.dtype == b.dtype && row.a != row.b) {
     row.kind = DiffKind::kQuantizer;
     return std::optional(row);
   }

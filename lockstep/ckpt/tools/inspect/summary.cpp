@@ -57,6 +57,7 @@ class Summarizer {
     summary_.constants = file_.constants;
     summary_.constant_bytes = file_.constant_bytes;
     summary_.warnings = file_.warnings;
+    summary_.programs = summarize_programs(file_);
   }
 
   // `torch.save(model.state_dict)`: the tensors are the model's.
@@ -150,6 +151,7 @@ class Summarizer {
     LOCKSTEP_TRY(for_each_named_tensor(
         *weights,
         [&](const std::string& name, const Tensor& tensor) {
+          note_first_part(name);
           ++summary_.prefix.of;
           for (std::size_t i = 0; i < internal::kWrapperPrefixes.size(); ++i) {
             wrapped[i] +=
@@ -171,6 +173,12 @@ class Summarizer {
     return {};
   }
 
+  // "model." of "model.fc.weight".
+  void note_first_part(const std::string& name) {
+    const std::string part = name.substr(0, name.find('.') + 1);
+    first_part_ = summary_.prefix.of == 0 || first_part_ == part ? part : "";
+  }
+
   void add_names() {
     summary_.names = file_.globals.size();
     const OwnNames own = format_of(file_).own_names;
@@ -185,6 +193,13 @@ class Summarizer {
   }
 
   void add_prefix_hint() {
+    if (summary_.prefix.prefix.empty() && !first_part_.empty() &&
+        summary_.prefix.of > 1) {
+      summary_.hints.push_back(format(
+          "all keys start with '{0}': 'lockstep ckpt strip FILE --prefix {0}' "
+          "takes it off",
+          escape(first_part_, 40)));
+    }
     for (const auto& row : internal::kWrapperPrefixes) {
       if (summary_.prefix.prefix == row.prefix &&
           summary_.prefix.keys == summary_.prefix.of) {
@@ -222,6 +237,8 @@ class Summarizer {
 
   const Checkpoint& file_;
   Summary summary_;
+  // What all names of the weights begin with; empty if they do not.
+  std::string first_part_;
 };
 
 Json texts(const std::vector<Warning>& warnings) {
@@ -230,6 +247,55 @@ Json texts(const std::vector<Warning>& warnings) {
     array.push(to_string(warning));
   }
   return array;
+}
+
+// A number, a bool or a text as such; null for everything else.
+Json scalar_json(const Value& value) {
+  if (const auto number = value.as_int()) {
+    return Json(*number);
+  }
+  if (const auto flag = value.as_bool()) {
+    return Json(*flag);
+  }
+  if (const auto text = value.as_string()) {
+    return Json(*text);
+  }
+  const auto real = value.as_float();
+  return value.type() == Value::Type::kFloat ? Json(*real) : Json();
+}
+
+Json to_json(const std::vector<ProgramTensor>& values) {
+  Json array = Json::array();
+  for (const ProgramTensor& value : values) {
+    array.push(
+        Json::object()
+            .set("name", value.name)
+            .set("type", value.type)
+            .set("sizes", value.is_tensor ? Json::array(value.sizes) : Json()));
+  }
+  return array;
+}
+
+Json to_json(const ProgramSummary& program) {
+  Json operators = Json::array();
+  for (const ProgramOperator& row : program.operators) {
+    operators.push(
+        Json::object().set("name", row.name).set("count", row.count));
+  }
+  Json sizes = Json::array();
+  for (const ProgramSize& row : program.sizes) {
+    sizes.push(Json::object()
+                   .set("symbol", row.symbol)
+                   .set("min", row.min ? Json(*row.min) : Json())
+                   .set("max", row.max ? Json(*row.max) : Json()));
+  }
+  return Json::object()
+      .set("name", program.name)
+      .set("inputs", to_json(program.inputs))
+      .set("outputs", to_json(program.outputs))
+      .set("calls", program.calls)
+      .set("operators", std::move(operators))
+      .set("sizes", std::move(sizes));
 }
 
 } // namespace
@@ -245,6 +311,7 @@ Json to_json(const Summary& summary) {
                   .set("key", row.key)
                   .set("type", row.type)
                   .set("text", describe(row.value))
+                  .set("value", scalar_json(row.value))
                   .set("tensors", row.tensors)
                   .set("elements", row.elements)
                   .set("bytes", row.bytes));
@@ -294,6 +361,13 @@ Json to_json(const Summary& summary) {
       .set("needed_classes", Json::array(summary.needed_classes))
       .set("warnings", texts(summary.warnings))
       .set("hints", Json::array(summary.hints));
+  if (!summary.programs.empty()) {
+    Json programs = Json::array();
+    for (const ProgramSummary& program : summary.programs) {
+      programs.push(to_json(program));
+    }
+    result.set("programs", std::move(programs));
+  }
   return result;
 }
 

@@ -100,10 +100,74 @@ std::string prefix_text(const Summary& summary) {
       summary.prefix.of);
 }
 
+std::string values_text(const std::vector<ProgramTensor>& values) {
+  constexpr std::size_t kShown = 6;
+  std::vector<std::string> parts;
+  for (const ProgramTensor& value : values) {
+    if (parts.size() == kShown) {
+      parts.push_back(format("{} more", values.size() - kShown));
+      break;
+    }
+    std::string text = format("{} {}", escape(value.name, 40), value.type);
+    if (value.is_tensor) {
+      text += format(" [{}]", escape(join(value.sizes, ", "), 80));
+    }
+    parts.push_back(std::move(text));
+  }
+  return parts.empty() ? "none" : join(parts, ", ");
+}
+
+std::string operators_text(const ProgramSummary& program) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> parts;
+  for (const ProgramOperator& row : program.operators) {
+    if (parts.size() == kShown) {
+      parts.push_back(
+          format("{} more operators", program.operators.size() - kShown));
+      break;
+    }
+    parts.push_back(format("{} {}", escape(row.name, 60), row.count));
+  }
+  return format(
+      "{}{}{}",
+      counted(program.calls, "call"),
+      parts.empty() ? "" : ": ",
+      join(parts, ", "));
+}
+
+std::string sizes_text(const ProgramSummary& program) {
+  constexpr std::size_t kShown = 8;
+  std::vector<std::string> parts;
+  for (const ProgramSize& row : program.sizes) {
+    if (parts.size() == kShown) {
+      parts.push_back(format("{} more", program.sizes.size() - kShown));
+      break;
+    }
+    std::string text = escape(row.symbol, 40);
+    text += row.min ? format(" from {}", *row.min) : "";
+    text += row.max ? format(" to {}", *row.max) : "";
+    parts.push_back(std::move(text));
+  }
+  return parts.empty() ? "none" : join(parts, ", ");
+}
+
+std::string program_text(const ProgramSummary& program, bool is_only) {
+  return (is_only ? "" : row("program", escape(program.name, 60))) +
+         row("inputs", values_text(program.inputs)) +
+         row("outputs", values_text(program.outputs)) +
+         row("graph", operators_text(program)) +
+         row("dynamic", sizes_text(program));
+}
+
 std::string names_text(const Summary& summary) {
   const auto& unsafe = summary.unsafe_names;
   const auto& needed = summary.needed_classes;
   std::string text = counted(summary.names, "name");
+  if (!summary.programs.empty() && unsafe.empty() && needed.empty()) {
+    return text +
+           ", without those of sample inputs and of the graph; 'lockstep ckpt "
+           "scan' looks into them";
+  }
   if (unsafe.empty() && needed.empty()) {
     const bool has_unread = std::ranges::any_of(
         summary.warnings,
@@ -179,6 +243,9 @@ std::string to_text(const Summary& summary, const std::string& path) {
           summary.wrapped_class.empty() ? "no (no whole model in the file)"
                                         : to_text(summary.model));
   text += row("shared", shared_text(summary));
+  for (const ProgramSummary& program : summary.programs) {
+    text += program_text(program, summary.programs.size() == 1);
+  }
   text += row("names", names_text(summary));
   text += row("CRC", summary.crc + ", tensors not checked");
   for (const Warning& warning : summary.warnings) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/formats/exported/exported_checkpoint.h"
 #include "lockstep/ckpt/model.h"
 #include "lockstep/ckpt/tools/model/module_version.h"
 #include "lockstep/ckpt/walk.h"
@@ -165,7 +166,60 @@ Result<FoundModel> only_model(const Value& root) {
   return found.front();
 }
 
+// The one program of the file, or that of the name.
+Result<Value> chosen_program(const Checkpoint& file, const std::string& key) {
+  const auto& models = file.program->models;
+  if (models.size() == 1 && (key.empty() || key == models.front().name)) {
+    return file.root;
+  }
+  std::vector<std::string> names;
+  for (const ExportedModel& model : models) {
+    names.push_back(model.name);
+    if (model.name == key) {
+      return *file.root.find(key);
+    }
+  }
+  return no_model(
+      key.empty() ? ErrorCode::kInvalidArgument : ErrorCode::kNotFound,
+      key.empty() ? format(
+                        "the file holds {}: {}",
+                        counted(names.size(), "program"),
+                        some_names(names))
+                  : format("the file has no program '{}'", escape(key)),
+      key.empty() ? "choose one with --key"
+                  : format("it has {}", some_names(names)));
+}
+
 } // namespace
+
+Result<ExtractedModel> extract_model(
+    const Checkpoint& file,
+    const ExtractOptions& options) {
+  if (file.program == nullptr) {
+    return extract_model(file.root, options);
+  }
+  LOCKSTEP_ASSIGN(const Value program, chosen_program(file, options.key));
+  const Value* state = program.find(kExportedState);
+  const bool is_split = state != nullptr && state->as_dict() != nullptr;
+  ExtractedModel result{.key = options.key};
+  result.facts.class_name = "torch.export.ExportedProgram";
+  Dict weights{.kind = Dict::Kind::kOrderedDict};
+  for (const auto& [name, value] :
+       (is_split ? *state : program).as_dict()->items) {
+    const Tensor* tensor = value.as_tensor();
+    const bool is_parameter = tensor != nullptr && tensor->is_parameter;
+    ++(is_parameter ? result.parameters : result.buffers);
+    weights.items.emplace_back(name, detached(value));
+  }
+  result.state_dict = std::move(weights);
+  if (is_split) {
+    for (const auto& [name, value] :
+         program.find(kExportedConstants)->as_dict()->items) {
+      result.left_out.push_back(key_text(name));
+    }
+  }
+  return result;
+}
 
 Result<ExtractedModel> extract_model(
     const Value& root,

@@ -40,7 +40,7 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
       continue;
     }
     const GlobalInfo info = find_global(name.name);
-    if (!info.is_harmless() && has_room_for(name, place)) {
+    if (!info.is_harmless() && has_room_for(name.name, place)) {
       report_.findings.push_back(
           {.name = name.name,
            .is_dangerous = info.is_dangerous(),
@@ -75,11 +75,29 @@ void ScanCollector::add(const PickleScan& scan, const Place& place) {
   }
 }
 
-bool ScanCollector::has_room_for(const PickleName& name, const Place& place) {
+void ScanCollector::add_code(
+    const std::string& name,
+    bool is_dangerous,
+    const Place& place,
+    std::uint64_t count) {
+  if (has_room_for(name, place)) {
+    report_.findings.push_back(
+        {.name = name,
+         .is_dangerous = is_dangerous,
+         .record = place.record,
+         .offset = place.offset,
+         .count = count});
+  }
+}
+
+void ScanCollector::add_operators(std::uint64_t count) {
+  report_.operators = report_.operators.value_or(0) + count;
+}
+
+bool ScanCollector::has_room_for(const std::string& name, const Place& place) {
   const std::uint64_t most = limits_.max_made_bytes;
   const bool had_room = finding_bytes_ <= most;
-  finding_bytes_ +=
-      sizeof(ScanFinding) + name.name.size() + place.record.size();
+  finding_bytes_ += sizeof(ScanFinding) + name.size() + place.record.size();
   const bool has_room = finding_bytes_ <= most;
   if (had_room && !has_room) {
     add_unreadable(read_error(

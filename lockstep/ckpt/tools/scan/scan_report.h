@@ -57,6 +57,14 @@ class ScanCollector {
   /// The bytes are taken for something else than a pickle, as a text that
   /// starts like one: notes what Python's unpickler would ask for in them.
   void note_unlikely(const PickleScan& scan, const Place& place);
+  /// Adds what a program has Python run that is no name in a pickle.
+  void add_code(
+      const std::string& name,
+      bool is_dangerous,
+      const Place& place,
+      std::uint64_t count = 1);
+  /// The file has a graph with so many different operators.
+  void add_operators(std::uint64_t count);
   /// The file is a TorchScript program.
   void set_script();
   /// A part that could not be scanned.
@@ -77,7 +85,7 @@ class ScanCollector {
 
  private:
   // False if there is no room for it.
-  bool has_room_for(const PickleName& name, const Place& place);
+  bool has_room_for(const std::string& name, const Place& place);
 
   ScanReport report_;
   Limits limits_;

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/formats/numpy/npy_header.h"
 #include "lockstep/ckpt/formats/torchscript/script_era.h"
 #include "lockstep/ckpt/pickle.h"
+#include "lockstep/ckpt/tools/scan/scan_program.h"
 #include "lockstep/ckpt/tools/scan/scan_report.h"
 #include "lockstep/ckpt/zip/zip_recover.h"
 #include "lockstep/ckpt/zip/zip_structs.h"
@@ -71,6 +73,7 @@ class ZipScan {
         outer_(std::move(outer)),
         depth_(depth),
         is_script_(is_script(zip)),
+        payloads_(payload_records(zip, out.limits())),
         out_(out) {}
 
   void run() {
@@ -140,8 +143,11 @@ class ZipScan {
     return {};
   }
 
-  // True if a pickle has the record as a storage.
+  // True if a pickle has the record as a storage, or a table of weights.
   bool is_tensor(const std::string& name) {
+    if (payloads_.tensors.contains(name)) {
+      return true;
+    }
     if (name.starts_with(kData)) {
       return out_.storage_keys().contains(name.substr(kData.size()));
     }
@@ -181,10 +187,37 @@ class ZipScan {
     return make_source(bytes);
   }
 
+  // The text of a graph is read as a whole, like a pickle. False if there is
+  // none in it.
+  Result<bool>
+  scan_graph(const ZipRecord& record, ByteSource& content, const Place& place) {
+    if (record.size > out_.limits().max_pickle_bytes) {
+      return refusal(
+          ErrorCode::kUnsafe,
+          "E_LIMIT",
+          format("the record has {} bytes, more than the limit", record.size),
+          {},
+          "--max-pickle-bytes allows more");
+    }
+    std::vector<std::byte> scratch;
+    LOCKSTEP_ASSIGN(
+        const ByteSpan text,
+        content.view(0, content.size(), scratch));
+    if (!scan_program(as_text(text), place.record, is_exported(zip_), out_)) {
+      return false;
+    }
+    LOCKSTEP_TRY(zip_.check_crc(record));
+    return true;
+  }
+
   Status scan_record(const ZipRecord& record) {
-    const bool is_named = is_named_pickle(record.name);
+    const bool is_named =
+        is_named_pickle(record.name) || payloads_.pickles.contains(record.name);
     if (record.size == 0) {
       return {};
+    }
+    if (is_compiled_record(record.name)) {
+      out_.add_code("compiled code", true, {.record = full_name(record)});
     }
     std::vector<std::byte> scratch;
     LOCKSTEP_ASSIGN(const auto content, content_of(record, scratch));
@@ -192,6 +225,14 @@ class ZipScan {
         .record = full_name(record),
         .is_script = is_script_,
         .is_sure = is_named};
+    if (is_program_record(record.name)) {
+      LOCKSTEP_ASSIGN(
+          const bool has_graph,
+          scan_graph(record, *content, place));
+      if (has_graph) {
+        return {};
+      }
+    }
     if (!is_named && is_tensor(record.name)) {
       return scan_tensor(content, place);
     }
@@ -220,6 +261,7 @@ class ZipScan {
   std::string outer_;
   int depth_;
   bool is_script_;
+  PayloadRecords payloads_;
   ScanCollector& out_;
   std::optional<std::string> model_json_;
 };

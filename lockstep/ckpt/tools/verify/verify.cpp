@@ -2,6 +2,7 @@
 #include "lockstep/ckpt/verify.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/tensor_layout.h"
+#include "lockstep/ckpt/formats/exported/exported_program.h"
 #include "lockstep/ckpt/load.h"
 #include "lockstep/ckpt/walk.h"
 #include "lockstep/ckpt/zip/zip_layout.h"
@@ -20,10 +22,9 @@ namespace lockstep::ckpt {
 namespace {
 
 constexpr std::string_view kData = "data/";
-
-bool is_data(const ZipRecord& record) {
-  return record.name.starts_with(kData);
-}
+constexpr std::array<std::string_view, 2> kPayloads{
+    "data/weights/",
+    "data/constants/"};
 
 constexpr std::uint64_t kVerifyBlockBytes = 1ULL << 18;
 
@@ -114,7 +115,9 @@ VerifyReport verify_storages(const Checkpoint& file) {
 class Verifier {
  public:
   Verifier(ZipReader zip, Result<Checkpoint> file)
-      : zip_(std::move(zip)), file_(std::move(file)) {}
+      : zip_(std::move(zip)),
+        file_(std::move(file)),
+        is_program_(is_exported(zip_)) {}
 
   VerifyReport run() {
     report_.records = zip_.records().size();
@@ -128,6 +131,18 @@ class Verifier {
   }
 
  private:
+  // A program has its graph's tables and pickles beside the storages.
+  [[nodiscard]] bool is_data(const ZipRecord& record) const {
+    const std::string_view name = record.name;
+    return is_program_ ? !name.ends_with(".json") &&
+                             std::ranges::any_of(
+                                 kPayloads,
+                                 [name](std::string_view folder) {
+                                   return name.starts_with(folder);
+                                 })
+                       : name.starts_with(kData);
+  }
+
   // Which tensors live in which record.
   void collect_names() {
     if (!file_) {
@@ -178,7 +193,8 @@ class Verifier {
     }
     const bool known =
         std::ranges::any_of(report_.errors, [](const Finding& finding) {
-          return !finding.record.starts_with(kData);
+          return !finding.record.starts_with(kData) ||
+                 finding.record.ends_with(".json");
         });
     if (!known) {
       add_error(file_.error());
@@ -240,7 +256,7 @@ class Verifier {
       }
       last_offset = record.header_offset;
       if (!is_data(record)) {
-        data_ended = data_ended || in_data;
+        data_ended = data_ended || (in_data && !is_program_);
         continue;
       }
       in_data = true;
@@ -276,10 +292,23 @@ class Verifier {
     for (const auto& storage : file_->storages) {
       used.insert(storage->key);
     }
+    add_program_records(used);
     for (const ZipRecord& record : zip_.records()) {
       if (is_data(record) &&
           !used.contains(std::string_view(record.name).substr(kData.size()))) {
         add_warning("W_UNUSED", "no tensor uses the record", record.name);
+      }
+    }
+  }
+
+  // Also those that are pickles.
+  void add_program_records(std::set<std::string_view>& used) const {
+    if (file_->program == nullptr) {
+      return;
+    }
+    for (const ExportedModel& model : file_->program->models) {
+      for (const ExportedWeight& weight : model.weights) {
+        used.insert(std::string_view(weight.record).substr(kData.size()));
       }
     }
   }
@@ -298,6 +327,7 @@ class Verifier {
 
   ZipReader zip_;
   Result<Checkpoint> file_;
+  bool is_program_;
   std::map<std::string, std::vector<std::string>> tensors_;
   VerifyReport report_;
 };

@@ -8,64 +8,11 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/ckpt/core/range_storage.h"
 #include "lockstep/ckpt/formats/exported/exported_program.h"
-#include "tests/ckpt/zip/zip_fixture.h"
+#include "tests/ckpt/formats/exported/program_fixture.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep::ckpt {
 namespace {
-
-constexpr std::string_view kModelRecord = "net/models/model.json";
-constexpr std::string_view kTableRecord =
-    "net/data/weights/model_weights_config.json";
-constexpr std::string_view kWeightRecord = "net/data/weights/weight_0";
-
-// y = relu(x + w), where x has any number of rows.
-constexpr const char* kProgramJson = R"json({
-  "graph_module": {
-    "graph": {
-      "inputs": [{"as_tensor": {"name": "p_w"}}, {"as_tensor": {"name": "x"}}],
-      "outputs": [{"as_tensor": {"name": "relu"}}],
-      "nodes": [
-        {"target": "torch.ops.aten.add.Tensor", "name": "add",
-         "inputs": [
-           {"name": "self", "arg": {"as_tensor": {"name": "x"}}, "kind": 1},
-           {"name": "other", "arg": {"as_tensor": {"name": "p_w"}}, "kind": 1}],
-         "outputs": [{"as_tensor": {"name": "add"}}],
-         "metadata": {"stack_trace": "net.py, line 3"}},
-        {"target": "torch.ops.aten.relu.default", "name": "relu",
-         "inputs": [
-           {"name": "self", "arg": {"as_tensor": {"name": "add"}}, "kind": 1}],
-         "outputs": [{"as_tensor": {"name": "relu"}}], "metadata": {},
-         "is_hop_single_tensor_return": null}],
-      "tensor_values": {"x": {"dtype": 7,
-        "sizes": [{"as_expr": {"expr_str":
-          "Symbol('s7', positive=True, integer=True)",
-          "hint": {"as_int": 5}}}, {"as_int": 2}],
-        "strides": [{"as_int": 2}, {"as_int": 1}],
-        "storage_offset": {"as_int": 0}, "requires_grad": false,
-        "device": {"type": "cuda", "index": 0}, "layout": 7}},
-      "sym_int_values": {}, "sym_bool_values": {}},
-    "signature": {
-      "input_specs": [
-        {"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}},
-        {"user_input": {"arg": {"as_tensor": {"name": "x"}}}}],
-      "output_specs": [{"user_output": {"arg": {"as_tensor":
-        {"name": "relu"}}}}]},
-    "module_call_graph": [{"fqn": "", "signature": {"inputs": [],
-      "outputs": [],
-      "in_spec": "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]",
-      "out_spec": "[1, {\"type\": null, \"context\": null, \"children_spec\": []}]",
-      "forward_arg_names": ["x"]}}, {"fqn": "a", "signature": null}]},
-  "range_constraints": {"s7": {"min_val": 3, "max_val": null}},
-  "guards_code": ["x > 0"], "torch_version": "2.13.0",
-  "schema_version": {"major": 8, "minor": 20}})json";
-
-constexpr const char* kWeightsJson = R"({"config": {"w": {
-  "path_name": "weight_0", "is_param": true, "use_pickle": false,
-  "tensor_meta": {"dtype": 7, "sizes": [{"as_int": 2}],
-    "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0},
-    "requires_grad": true, "device": {"type": "cpu", "index": null},
-    "layout": 7}}}})";
 
 class ExportedTest : public testing::Test {
  protected:
@@ -73,18 +20,11 @@ class ExportedTest : public testing::Test {
       std::string_view record,
       std::string_view from,
       const std::string& to) {
-    std::string& text = records_[std::string(record)];
-    const std::size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
+    replace_in(records_, record, from, to);
   }
 
   Result<ExportedFile> open() {
-    ZipBytes zip;
-    for (const auto& [name, text] : records_) {
-      zip.add(name, text);
-    }
-    return open_bytes(zip.finish());
+    return open_bytes(archive_of(records_));
   }
 
   static Result<ExportedFile> open_bytes(std::string bytes) {
@@ -104,12 +44,7 @@ class ExportedTest : public testing::Test {
                       file.error().message;
   }
 
-  std::map<std::string, std::string> records_{
-      {"net/archive_format", "pt2"},
-      {"net/byteorder", "little"},
-      {std::string(kModelRecord), kProgramJson},
-      {std::string(kTableRecord), kWeightsJson},
-      {std::string(kWeightRecord), std::string(8, '\1')}};
+  Records records_ = program_records();
 };
 
 TEST_F(ExportedTest, ReadsGraphSignatureAndWeights) {
@@ -275,11 +210,7 @@ TEST_F(ExportedTest, BoundsWhatAFileMakes) {
 }
 
 TEST_F(ExportedTest, DamageIsNoticed) {
-  ZipBytes zip;
-  for (const auto& [name, text] : records_) {
-    zip.add(name, text);
-  }
-  const std::string sound = zip.finish();
+  const std::string sound = archive_of(records_);
   for (std::size_t cut = 0; cut < sound.size(); cut += 37) {
     EXPECT_FALSE(open_bytes(sound.substr(0, cut))) << cut;
   }

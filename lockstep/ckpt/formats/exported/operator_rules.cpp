@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/exported/operator_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep::ckpt {
+namespace {
+
+/// An operator of ATen that a file must not call unasked.
+struct RefusedRow {
+  std::string_view name = {};
+  std::string_view reason = {};
+};
+
+constexpr std::string_view kUnchecked = "it does not check its indices";
+constexpr std::string_view kFiles = "it maps or makes files";
+constexpr std::string_view kForeign = "it changes what memory a tensor has";
+constexpr std::string_view kProcess = "it changes the state of the process";
+
+constexpr std::array kRefused = {
+    RefusedRow{"from_file", kFiles},
+    RefusedRow{"set", kForeign},
+    RefusedRow{"set_", kForeign},
+    RefusedRow{"set_data", kForeign},
+    RefusedRow{"record_stream", kProcess},
+    RefusedRow{"_print", kProcess},
+    RefusedRow{"_cufft_set_plan_cache_max_size", kProcess},
+    RefusedRow{"_unsafe_index", kUnchecked},
+    RefusedRow{"_unsafe_index_put", kUnchecked},
+    RefusedRow{"_index_put_impl", kUnchecked}, // with `unsafe`
+    RefusedRow{"_index_put_impl_", kUnchecked},
+    RefusedRow{"_unsafe_masked_index", kUnchecked},
+    RefusedRow{"_unsafe_masked_index_put_accumulate", kUnchecked},
+    RefusedRow{"_sparse_coo_tensor_unsafe", kUnchecked},
+    RefusedRow{"_sparse_compressed_tensor_unsafe", kUnchecked},
+    RefusedRow{"_sparse_csr_tensor_unsafe", kUnchecked},
+    RefusedRow{"_sparse_csc_tensor_unsafe", kUnchecked},
+    RefusedRow{"_sparse_bsr_tensor_unsafe", kUnchecked},
+    RefusedRow{"_sparse_bsc_tensor_unsafe", kUnchecked},
+    RefusedRow{"_nested_view_from_buffer", kUnchecked},
+    RefusedRow{"_nested_view_from_buffer_copy", kUnchecked},
+    RefusedRow{"_nested_view_from_jagged", kUnchecked},
+    RefusedRow{"_nested_view_from_jagged_copy", kUnchecked},
+};
+
+// Of PyTorch itself, and nothing but arithmetic.
+constexpr auto kOwnSpaces = std::to_array<std::string_view>(
+    {"aten", "prims", "rngprims", "quantized_decomposed"});
+
+// They run graphs of the file.
+constexpr auto kGraphOperators = std::to_array<std::string_view>({
+    "associative_scan",
+    "auto_functionalized",
+    "auto_functionalized_v2",
+    "cond",
+    "flex_attention",
+    "flex_attention_backward",
+    "foreach_map",
+    "hints_wrapper",
+    "invoke_subgraph",
+    "map_impl",
+    "out_dtype",
+    "run_const_graph",
+    "scan",
+    "strict_mode",
+    "tag_activation_checkpoint",
+    "while_loop",
+    "while_loop_stack_output",
+    "with_effects",
+    "wrap",
+    "wrap_activation_checkpoint",
+    "wrap_with_autocast",
+    "wrap_with_set_grad_enabled",
+});
+
+constexpr auto kNumberOperators = std::to_array<std::string_view>({
+    "abs", "add",    "and_", "eq",      "floordiv", "ge",     "getitem",
+    "gt",  "index",  "inv",  "invert",  "le",       "lshift", "lt",
+    "mod", "mul",    "ne",   "neg",     "not_",     "or_",    "pos",
+    "pow", "rshift", "sub",  "truediv", "truth",    "xor",
+});
+
+// Functions of sympy and of torch.utils._sympy.functions that are printed.
+constexpr auto kExpressionFunctions = std::to_array<std::string_view>({
+    "Abs",
+    "Add",
+    "And",
+    "BooleanFalse",
+    "BooleanTrue",
+    "CeilDiv",
+    "CeilToInt",
+    "CleanDiv",
+    "Eq",
+    "Equality",
+    "ExprCondPair",
+    "Float",
+    "FloatPow",
+    "FloatTrueDiv",
+    "FloorDiv",
+    "FloorToInt",
+    "Ge",
+    "GreaterThan",
+    "Gt",
+    "Identity",
+    "IntTrueDiv",
+    "Integer",
+    "IsNonOverlappingAndDenseIndicator",
+    "LShift",
+    "Le",
+    "LessThan",
+    "Lt",
+    "Max",
+    "Min",
+    "Mod",
+    "ModularIndexing",
+    "Mul",
+    "Ne",
+    "Not",
+    "Or",
+    "Piecewise",
+    "Pow",
+    "PowByNatural",
+    "PythonMod",
+    "RShift",
+    "Rational",
+    "RoundDecimal",
+    "RoundToInt",
+    "StrictGreaterThan",
+    "StrictLessThan",
+    "Symbol",
+    "ToFloat",
+    "TruncToFloat",
+    "TruncToInt",
+    "Unequality",
+    "Where",
+    "ceiling",
+    "exp",
+    "floor",
+    "log",
+    "sqrt",
+});
+
+// Functions and methods of conditions.
+constexpr auto kGuardFunctions = std::to_array<std::string_view>({
+    "IsNonOverlappingAndDenseIndicator",
+    "abs",
+    "and", // before a bracket
+    "bool",
+    "cast_symbool_to_symint_guardless",
+    "float",
+    "int",
+    "max",
+    "min",
+    "not",
+    "or",
+    "pow",
+    "round",
+});
+constexpr auto kGuardMethods = std::to_array<std::string_view>(
+    {"size", "stride", "storage_offset", "numel", "dim"});
+constexpr auto kGuardModules = std::to_array<std::string_view>({"math"});
+
+bool contains(std::span<const std::string_view> texts, std::string_view text) {
+  return std::ranges::find(texts, text) != texts.end();
+}
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_word_char(char c) {
+  return is_letter(c) || is_digit(c);
+}
+
+/// What a text may hold. Everything else is refused.
+struct Grammar {
+  std::span<const std::string_view> functions = {};
+  /// Names behind a dot, which are called.
+  std::span<const std::string_view> methods = {};
+  /// Modules in front of a dot, all of whose functions may be called.
+  std::span<const std::string_view> modules = {};
+  std::string_view signs = {};
+};
+
+/// Goes over a text of Python token by token, evaluating nothing.
+class PlainText {
+ public:
+  PlainText(std::string_view text, const Grammar& grammar)
+      : rest_(text), grammar_(grammar) {}
+
+  bool run() {
+    while (!rest_.empty()) {
+      const char c = rest_.front();
+      if (is_letter(c)) {
+        if (!word()) {
+          return false;
+        }
+      } else if (is_digit(c)) {
+        if (!number()) {
+          return false;
+        }
+      } else if (c == '\'') {
+        if (!quoted()) {
+          return false;
+        }
+      } else if (grammar_.signs.find(c) != std::string_view::npos) {
+        rest_.remove_prefix(1);
+      } else if (c != '.' || !method()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::string_view take_word() {
+    std::size_t end = 0;
+    while (end < rest_.size() && is_word_char(rest_[end])) {
+      ++end;
+    }
+    const std::string_view taken = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    return taken;
+  }
+
+  [[nodiscard]] bool is_next(char c) const {
+    const std::size_t at = rest_.find_first_not_of(' ');
+    return at != std::string_view::npos && rest_[at] == c;
+  }
+
+  bool word() {
+    const std::string_view name = take_word();
+    if (name.find("__") != std::string_view::npos) {
+      return false;
+    }
+    if (rest_.starts_with('.') && contains(grammar_.modules, name)) {
+      rest_.remove_prefix(1);
+      const std::string_view function = take_word();
+      return !function.empty() && !function.starts_with('_') && is_next('(');
+    }
+    // Any other word is a name of a symbol, of an option, of a constant.
+    return !is_next('(') || contains(grammar_.functions, name);
+  }
+
+  bool method() {
+    rest_.remove_prefix(1);
+    return contains(grammar_.methods, take_word()) && is_next('(');
+  }
+
+  void digits() {
+    while (!rest_.empty() && is_digit(rest_[0])) {
+      rest_.remove_prefix(1);
+    }
+  }
+
+  // "12", "1.5", "1e-05": no attribute of a number.
+  bool number() {
+    digits();
+    if (rest_.starts_with('.')) {
+      rest_.remove_prefix(1);
+      digits();
+    }
+    if (rest_.starts_with('e')) {
+      rest_.remove_prefix(rest_.starts_with("e-") ? 2 : 1);
+      digits();
+    }
+    return rest_.empty() || !(is_letter(rest_[0]) || rest_[0] == '.');
+  }
+
+  bool quoted() {
+    const std::size_t end = rest_.find('\'', 1);
+    if (end == std::string_view::npos) {
+      return false;
+    }
+    const std::string_view text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return std::ranges::all_of(text, [](char c) {
+      return is_word_char(c) || c == '.' || c == '-' || c == '+' || c == ' ' ||
+             c == ':';
+    });
+  }
+
+  std::string_view rest_;
+  const Grammar& grammar_;
+};
+
+// Words of "torch.ops.aten.add.Tensor"; empty if one is none.
+std::vector<std::string> words_of(std::string_view target) {
+  std::vector<std::string> words = split(target, '.');
+  const bool is_plain = std::ranges::all_of(words, [](const std::string& word) {
+    return !word.empty() && word.find("__") == std::string::npos &&
+           std::ranges::all_of(word, is_word_char);
+  });
+  return is_plain ? words : std::vector<std::string>();
+}
+
+TargetKind judge_torch_operator(const std::vector<std::string>& words) {
+  const std::string& space = words[2];
+  if (space == "higher_order") {
+    return words.size() == 4 && contains(kGraphOperators, words[3])
+               ? TargetKind::kKnown
+               : TargetKind::kForeign;
+  }
+  if (words.size() > 5) {
+    return TargetKind::kDangerous; // an attribute of an operator
+  }
+  if (!contains(kOwnSpaces, space)) {
+    return TargetKind::kForeign;
+  }
+  return space == "aten" && !refused_operator(words[3]).empty()
+             ? TargetKind::kDangerous
+             : TargetKind::kKnown;
+}
+
+} // namespace
+
+OperatorName operator_name(std::string_view target) {
+  constexpr std::string_view kFront = "torch.ops.";
+  const std::string_view path =
+      target.starts_with(kFront) ? target.substr(kFront.size()) : "";
+  const std::size_t first = path.find('.');
+  const std::size_t last = path.rfind('.');
+  if (first == std::string_view::npos || first == last) {
+    return {};
+  }
+  return {
+      .space = path.substr(0, first),
+      .name = path.substr(first + 1, last - first - 1),
+      .overload = path.substr(last + 1)};
+}
+
+std::string_view refused_operator(std::string_view name) {
+  const auto* row = std::ranges::find(kRefused, name, &RefusedRow::name);
+  return row == kRefused.end() ? std::string_view() : row->reason;
+}
+
+TargetKind judge_target(std::string_view target) {
+  const std::vector<std::string> words = words_of(target);
+  if (words.empty()) {
+    // Python takes a text that begins otherwise for an unknown operator.
+    const bool is_looked_up = target.starts_with("torch") ||
+                              target.starts_with("_operator") ||
+                              target.starts_with("math");
+    return is_looked_up ? TargetKind::kDangerous : TargetKind::kForeign;
+  }
+  if (words[0] == "_operator") {
+    return words.size() == 2 && contains(kNumberOperators, words[1])
+               ? TargetKind::kKnown
+               : TargetKind::kDangerous;
+  }
+  if (words[0] == "math") {
+    return words.size() == 2 ? TargetKind::kKnown : TargetKind::kDangerous;
+  }
+  if (!target.starts_with("torch") && !target.starts_with("_operator") &&
+      !target.starts_with("math")) {
+    return TargetKind::kForeign;
+  }
+  if (words[0] == "torch" && words.size() >= 4 && words[1] == "ops") {
+    return judge_torch_operator(words);
+  }
+  const bool is_size =
+      words[0] == "torch" && words.size() == 2 && words[1].starts_with("sym_");
+  const bool is_predispatch = target.starts_with(
+                                  "torch._functorch.predispatch."
+                                  "_") &&
+                              words.size() == 4;
+  return is_size || is_predispatch ? TargetKind::kKnown
+                                   : TargetKind::kDangerous;
+}
+
+bool is_plain_expression(std::string_view text) {
+  static constexpr Grammar kGrammar{
+      .functions = kExpressionFunctions,
+      .signs = " (),=+-*/%<>!~&|"};
+  return PlainText(text, kGrammar).run();
+}
+
+bool is_plain_guard(std::string_view text) {
+  static constexpr Grammar kGrammar{
+      .functions = kGuardFunctions,
+      .methods = kGuardMethods,
+      .modules = kGuardModules,
+      .signs = " (),+-*/%<>=![]"};
+  return PlainText(text, kGrammar).run();
+}
+
+} // namespace lockstep::ckpt

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/ckpt/formats/exported/operator_rules.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::ckpt {
+namespace {
+
+TEST(OperatorRules, KnowWhatPythonLooksUp) {
+  for (const char* target :
+       {"torch.ops.aten.conv2d.default",
+        "torch.ops.aten.sym_size.int",
+        "torch.ops.aten._assert_scalar.default",
+        "torch.ops.higher_order.cond",
+        "torch.ops.prims.convert_element_type.default",
+        "_operator.floordiv",
+        "math.trunc",
+        "torch.sym_max",
+        "torch._functorch.predispatch._vmap_increment_nesting"}) {
+    EXPECT_EQ(judge_target(target), TargetKind::kKnown) << target;
+  }
+  for (const char* target :
+       {"torch.ops.mine.twice.default",
+        "torch.ops.torchvision.nms.default",
+        "torch.ops.higher_order.triton_kernel_wrapper_mutation",
+        "#ext:mine",
+        "relu",
+        ""}) {
+    EXPECT_EQ(judge_target(target), TargetKind::kForeign) << target;
+  }
+  for (const char* target :
+       {"torch.ops.aten.from_file.default",
+        "torch.ops.aten._index_put_impl_.default",
+        "torch.ops.aten.set_.source_Storage",
+        "torch.ops.load_library",
+        "torch.ops.aten.add.Tensor.__class__",
+        "torch.ops.aten.add.Tensor.name.real",
+        "torch.os.system",
+        "torch.load",
+        "torch.sym_max.__globals__",
+        "torch._functorch.predispatch.torch.os.system",
+        "_operator.methodcaller",
+        "_operatorx.attrgetter",
+        "math.__loader__",
+        "torch..os",
+        "mathx.pow.x"}) {
+    EXPECT_EQ(judge_target(target), TargetKind::kDangerous) << target;
+  }
+}
+
+TEST(OperatorRules, PartANameAsSchemasDo) {
+  const OperatorName parts = operator_name("torch.ops.aten.add.Tensor");
+  EXPECT_EQ(parts.space, "aten");
+  EXPECT_EQ(parts.name, "add");
+  EXPECT_EQ(parts.overload, "Tensor");
+  EXPECT_EQ(operator_name("torch.ops.higher_order.cond").space, "");
+  EXPECT_EQ(operator_name("_operator.add").space, "");
+}
+
+TEST(PlainExpression, IsWhatSympyPrints) {
+  for (const char* text :
+       {"Symbol('s77', positive=True, integer=True)",
+        "Add(Mod(Symbol('s77', positive=True, integer=True), Integer(3)), "
+        "Integer(1))",
+        "Mul(Integer(2), Pow(Symbol('s0'), Integer(-1)))",
+        "2*s0 + 1",
+        "Max(1, s0 // 2)",
+        "Piecewise((1, s0 < 2), (Float('0.5', precision=53), True))",
+        "oo",
+        "1.5e-05"}) {
+    EXPECT_TRUE(is_plain_expression(text)) << text;
+  }
+  for (const char* text :
+       {"__import__('os').system('true')",
+        "eval('1')",
+        "Symbol('s0').subs",
+        "1.0.__class__",
+        "1.real.x()",
+        "1 .real",
+        "Symbol('s0', cls=Lambda(x, exit()))",
+        "[c for c in ().__class__.__base__.__subclasses__()]",
+        "Integer(1) if exec('1') else 2",
+        "lambda: 1",
+        "Symbol('a\\x27')",
+        "Symbol('a",
+        "sympify('1')",
+        "s0\n+1",
+        "{1}"}) {
+    EXPECT_FALSE(is_plain_expression(text)) << text;
+  }
+}
+
+TEST(PlainGuard, IsAConditionBetweenSizes) {
+  for (const char* text :
+       {"2*(L['x'].size()[0] // 2) <= L['x'].size()[0]",
+        "L['y']['k'].size()[0] > 3",
+        "(1 + (L['x'].size()[0] % L['args'][0].size()[0])) != 1",
+        "math.trunc(L['x'].size()[0] / 2) == 4",
+        "not (L['x'].stride()[1] == 1) and L['x'].storage_offset() == 0",
+        "x > 0"}) {
+    EXPECT_TRUE(is_plain_guard(text)) << text;
+  }
+  for (const char* text :
+       {"__import__('os').system('true') == 0",
+        "torch.os.system('true')",
+        "math.__loader__.load_module('os')",
+        "math._x()",
+        "L['x'].__class__",
+        "L['x'].tofile('/tmp/x')",
+        R"(L["x"].size()[0] + ")",
+        "open('x')",
+        "L['x\\'].size()",
+        "x := 1"}) {
+    EXPECT_FALSE(is_plain_guard(text)) << text;
+  }
+}
+
+} // namespace
+} // namespace lockstep::ckpt
