@@ -22,12 +22,14 @@ namespace lockstep {
 /// forward and backward passes, second gradients (`create_graph`) included. On
 /// any device, and for inputs and weights of half types, too. A batch may be
 /// empty; if those of all ranks are, the running statistics stay as they are.
+/// Those of an exported program (`load_program`) are layers, too.
 /// Returns the number of layers.
 /// Ownership: `group` must live as long as the layers train. A clone of a layer
 /// is a plain one.
 /// Threads: call it before other threads use BatchNorm.
 /// Errors: throws kUnsupported (E_SYNC_BATCH_NORM) for a layer without weights
-/// and without running statistics; LibTorch itself refuses, on the rank
+/// and without running statistics, and for one of a program whose graph was
+/// decomposed; LibTorch itself refuses, on the rank
 /// concerned, a batch with one value per channel; E_OPERATORS if LibTorch's
 /// aten::batch_norm is another than ours was written for.
 std::int64_t convert_sync_batchnorm(

@@ -123,6 +123,9 @@ Program load_program(const std::string& path, const ProgramOptions& options) {
       .flags = context.flags,
       .flags_on = context.flags_on,
       .unswitchable = context.unswitchable});
+  for (const std::size_t part : context.batch_norms) {
+    data->batch_norms.insert(parts[part]);
+  }
   model.graph.nodes.clear();
   data->file = std::move(file);
   data->model = &data->file.models[index];

@@ -12,6 +12,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/program/internal/program_data.h"
 #include "lockstep/program/internal/structures.h"
+#include "lockstep/tensor/internal/batch_norms.h"
 #include "lockstep/tensor/internal/dtype_map.h"
 
 namespace lockstep {
@@ -25,10 +26,17 @@ using ckpt::ExportedOutputKind;
 using program::Leaf;
 
 /// A module of the Python net: names of parameters and buffers, a mode.
-class ProgramPart : public torch::nn::Module {
+class ProgramPart : public torch::nn::Module, public BatchNormPart {
  public:
-  explicit ProgramPart(const std::string& python_class)
-      : torch::nn::Module(python_class) {}
+  ProgramPart(const std::string& python_class, bool calls_batch_norm)
+      : torch::nn::Module(python_class), calls_batch_norm_(calls_batch_norm) {}
+
+  [[nodiscard]] bool calls_batch_norm() const override {
+    return calls_batch_norm_;
+  }
+
+ private:
+  bool calls_batch_norm_;
 };
 
 bool is_saved(const ExportedInput& input) {
@@ -141,12 +149,13 @@ std::shared_ptr<torch::nn::Module> ProgramImpl::part_at(std::string_view path) {
     const auto children = part->named_children();
     const auto* child = children.find(name);
     if (child == nullptr) {
-      const auto known =
-          data_->part_classes.find(whole.substr(0, whole.size() - left));
+      const std::string_view own = whole.substr(0, whole.size() - left);
+      const auto known = data_->part_classes.find(own);
       made_.push_back(part->register_module(
           name,
           std::make_shared<ProgramPart>(
-              known == data_->part_classes.end() ? "Module" : known->second)));
+              known == data_->part_classes.end() ? "Module" : known->second,
+              data_->batch_norms.contains(own))));
     }
     part = child != nullptr ? *child : made_.back();
   }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/program/program.h"
 
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/tensor/load_weights.h"
 #include "tests/program/program_cases.h"
 
 namespace lockstep {
@@ -31,6 +33,20 @@ TEST(Program, IsAModuleWithPythonsNames) {
   EXPECT_FALSE(net->inputs()[0].sizes.at(0).fixed);
   EXPECT_EQ(net->inputs()[0].sizes.at(1).fixed, 3);
   EXPECT_EQ(net->outputs().at(0).sizes.at(1).fixed, 10);
+}
+
+TEST(Program, ItsFileIsACheckpointOfItsWeights) {
+  const std::string path = test::program_folder("sgd") / "cnn.pt2";
+  Program net = test::load_net("cnn");
+  const StateDict before = state_dict(*test::load_net("cnn"));
+  {
+    const at::NoGradGuard no_grad;
+    for (at::Tensor& parameter : net->parameters()) {
+      parameter.zero_();
+    }
+  }
+  load_weights(*net, path);
+  EXPECT_THAT(test::differences(*net, before), testing::IsEmpty());
 }
 
 TEST(Program, TiedWeightsAreOneTensor) {

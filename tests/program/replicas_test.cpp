@@ -8,6 +8,7 @@
 #include "lockstep/ckpt/load.h"
 #include "lockstep/distributed/distributed_data_parallel.h"
 #include "lockstep/distributed/group/thread_ranks.h"
+#include "lockstep/distributed/sync_batch_norm.h"
 #include "lockstep/optim/sgd.h"
 #include "lockstep/parallel/data_parallel.h"
 #include "lockstep/tensor/bridge.h"
@@ -134,11 +135,65 @@ TEST_P(RanksTest, AreThoseOfPythonsDistributedDataParallel) {
   EXPECT_THAT(errors, testing::Each(testing::IsEmpty()));
 }
 
+// One rank of each kind in a job: the original module and its program.
+TEST_P(RanksTest, StandBesideRanksOfPython) {
+  const auto& folder = test::program_folder("sgd");
+  test::run_python("program_ddp.py", {folder.path(), GetParam()});
+  EXPECT_EQ(
+      test::run_python(
+          "program_ddp.py",
+          {folder.path(), GetParam(), "beside", LOCKSTEP_PROGRAM_RANK}),
+      "equal\n");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Nets,
     RanksTest,
     testing::Values("mobile", "unet"),
     [](const auto& net) { return net.param; });
+
+// Two ranks, half of the batch each, against the whole batch in one.
+TEST(Replicas, TakeStatisticsOfAllRanks) {
+  at::set_num_threads(1);
+  const test::ProgramCase given = test::load_case("mobile", "sgd");
+  const auto step = [&](torch::nn::Module& module, auto&& forward, int rank) {
+    SGD optimizer(module, kSgd);
+    for (int i = 0; i < kSteps; ++i) {
+      const auto& [arguments, target] = given.batches[i];
+      const at::Tensor x = arguments.args[0].tensor();
+      optimizer.zero_grad();
+      loss_of(
+          forward(rank < 0 ? x : x.chunk(2)[rank]),
+          rank < 0 ? target : target.chunk(2)[rank])
+          .backward();
+      optimizer.step();
+    }
+  };
+  Program whole = test::load_net("mobile");
+  step(
+      *whole,
+      [&](const at::Tensor& x) { return whole->forward(x); },
+      -1);
+  const auto errors = dist::run_thread_ranks(
+      2,
+      [&](const dist::ProcessGroup& group) {
+        Program net = test::load_net("mobile");
+        EXPECT_EQ(convert_sync_batchnorm(*net, group), 3);
+        DistributedDataParallel model(net, {.process_group = group});
+        step(
+            *model,
+            [&](const at::Tensor& x) { return model->forward(x); },
+            group.rank());
+        const StateDict expected = state_dict(*whole);
+        for (const auto& [name, tensor] : state_dict(*net).entries) {
+          EXPECT_TRUE(at::allclose(tensor, expected.get(name), 1e-4, 1e-5))
+              << name;
+        }
+      },
+      {.backend = "shm"});
+  EXPECT_THAT(errors, testing::Each(testing::IsEmpty()));
+  uninstall_sync_batchnorm();
+}
 
 TEST(Replicas, TakeAnyStructure) {
   Program net = test::load_net("results");

@@ -25,6 +25,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/distributed/ddp/sync_norm.h"
 #include "lockstep/distributed/group/group_impl.h"
+#include "lockstep/tensor/internal/batch_norms.h"
 #include "lockstep/tensor/internal/replaced_operators.h"
 
 namespace lockstep {
@@ -164,11 +165,35 @@ std::optional<at::Tensor> mark_as(const torch::nn::Module& module) {
              : std::optional(mark_of(layer->running_mean, layer->weight));
 }
 
+// A part of an exported program that Python calls a BatchNorm.
+std::optional<at::Tensor> mark_as_part(const torch::nn::Module& module) {
+  const auto* part = dynamic_cast<const BatchNormPart*>(&module);
+  if (part == nullptr || !is_batch_norm(module)) {
+    return std::nullopt;
+  }
+  if (!part->calls_batch_norm()) {
+    raise(
+        {.code = ErrorCode::kUnsupported,
+         .op = "dist.sync_batch_norm",
+         .message = "a batch norm of the program is no call of "
+                    "aten.batch_norm, whose statistics could be joined",
+         .hint = "export the net in training mode, without "
+                 "run_decompositions()",
+         .detail = "E_SYNC_BATCH_NORM"});
+  }
+  const auto buffers = module.named_buffers(/*recurse=*/false);
+  const auto parameters = module.named_parameters(/*recurse=*/false);
+  const at::Tensor* mark = buffers.find("running_mean");
+  mark = mark == nullptr ? parameters.find("weight") : mark;
+  return mark == nullptr ? at::Tensor() : *mark;
+}
+
 std::optional<at::Tensor> mark_of_layer(const torch::nn::Module& module) {
   for (const auto find :
        {&mark_as<torch::nn::BatchNorm1dImpl>,
         &mark_as<torch::nn::BatchNorm2dImpl>,
-        &mark_as<torch::nn::BatchNorm3dImpl>}) {
+        &mark_as<torch::nn::BatchNorm3dImpl>,
+        &mark_as_part}) {
     if (auto mark = find(module)) {
       return mark;
     }

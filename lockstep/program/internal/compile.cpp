@@ -187,6 +187,9 @@ void BlockCompiler::compile_inputs(const ExportedNode& node, Step& step) {
 
 // The argument that training turns on; what is exported off stays off.
 void BlockCompiler::compile_flag(const ExportedNode& node, Step& step) {
+  if (step.op->schema().name() == "aten::batch_norm") {
+    context_.batch_norms.insert(step.part);
+  }
   const FlagRow* flag = find_flag(step.op->schema());
   if (flag == nullptr) {
     return;

@@ -25,6 +25,8 @@ struct CompileContext {
   std::map<std::string, std::size_t, std::less<>> parts = {};
   /// Classes of the parts by path: "Linear".
   std::map<std::string, std::string, std::less<>> part_classes = {};
+  /// Places of the parts that call aten::batch_norm.
+  std::set<std::size_t> batch_norms = {};
   /// "aten.x.default: unknown", of all nodes.
   std::set<std::string> problems = {};
   /// Nodes that behave as in training and cannot be switched.

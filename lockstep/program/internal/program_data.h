@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct ProgramData {
   std::vector<std::string> parts = {};
   /// Their Python classes, as far as a node tells: "Linear".
   std::map<std::string, std::string, std::less<>> part_classes = {};
+  /// Paths of the parts that call aten::batch_norm.
+  std::set<std::string, std::less<>> batch_norms = {};
   std::size_t nodes = 0;
   std::size_t flags = 0;
   std::size_t flags_on = 0;

@@ -14,6 +14,20 @@
 
 namespace lockstep {
 
+/// A module that stands for a batch norm and is none of LibTorch's, as in an
+/// exported program.
+class BatchNormPart {
+ public:
+  virtual ~BatchNormPart() = default;
+  /// Its forward pass calls aten::batch_norm, with its own statistics.
+  [[nodiscard]] virtual bool calls_batch_norm() const = 0;
+
+ protected:
+  BatchNormPart() = default;
+  BatchNormPart(const BatchNormPart&) = default;
+  BatchNormPart& operator=(const BatchNormPart&) = default;
+};
+
 /// LibTorch's batch norms, classes made of them, and modules that are called so
 /// in Python: those of an exported program.
 inline bool is_batch_norm(const torch::nn::Module& module) {

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files that another torch exported, trained by this one: scripts/program_versions.sh.
+
+program_versions.py export FOLDER NET...   writes FOLDER/NET.pt2 by the torch that
+    runs it: nets of torchvision, or of program_nets.py
+program_versions.py train FOLDER NET...    trains what torch.export.load makes of
+    each file for 3 steps by SGD with momentum, and writes FOLDER/NET.ref.pt
+program_versions.py compare FOLDER NET...  compares that with FOLDER/NET.cpp.pt,
+    which program_versions of tests/program wrote
+"""
+import os
+import sys
+import warnings
+
+import torch
+from torch.nn import functional as F
+
+warnings.filterwarnings("ignore")
+STEPS = 3
+CLASSES = 10
+
+
+def torchvision_net(name):
+    import torchvision
+    torch.manual_seed(0)
+    net = torchvision.models.get_model(name, num_classes=CLASSES)
+    size = 224 if name.startswith("vit") else 64
+    return net, torch.randn(4, 3, size, size)
+
+
+def own_net(name):
+    import program_nets
+    torch.manual_seed(0)
+    make, batch, *_ = program_nets.NETS[name]
+    return make(), batch(4)[0][0]
+
+
+def export(folder, name):
+    import program_nets
+    own = name in program_nets.NETS
+    net, x = own_net(name) if own else torchvision_net(name)
+    batch = torch.export.Dim("batch", min=2)
+    program = torch.export.export(net.train(), (x,), dynamic_shapes=({0: batch},))
+    torch.export.save(program, f"{folder}/{name}.pt2")
+    batches = [(torch.randn_like(x) if x.is_floating_point() else x,
+                torch.randint(CLASSES if not own else 3, (4,))) for _ in range(STEPS)]
+    torch.save({"x": [b[0] for b in batches], "y": [b[1] for b in batches]}, f"{folder}/{name}.batches.pt")
+    print(name, "exported by", torch.__version__)
+
+
+def train(folder, name):
+    torch.set_num_threads(1)
+    net = torch.export.load(f"{folder}/{name}.pt2").module()
+    batches = torch.load(f"{folder}/{name}.batches.pt")
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    torch.manual_seed(1)
+    losses = []
+    for x, y in zip(batches["x"], batches["y"]):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    torch.save({"losses": torch.stack(losses), "state": net.state_dict()}, f"{folder}/{name}.ref.pt")
+
+
+def compare(folder, name):
+    if not os.path.exists(f"{folder}/{name}.cpp.pt"):
+        print(f"{name:22} not run")
+        return
+    want = torch.load(f"{folder}/{name}.ref.pt")
+    got = torch.load(f"{folder}/{name}.cpp.pt")
+    equal = sum(torch.equal(a, b) for a, b in zip(want["losses"], got["losses"]))
+    state = {k: v for k, v in want["state"].items() if k in got["state"]}
+    same = sum(torch.equal(v, got["state"][k]) for k, v in state.items())
+    worst = max((v.double() - got["state"][k].double()).abs().max().item() for k, v in state.items())
+    print(f"{name:22} losses {equal} of {STEPS}, state {same} of {len(state)} equal, largest difference {worst:.2g}")
+
+
+def main():
+    command, folder, *names = sys.argv[1:]
+    for name in names:
+        try:
+            {"export": export, "train": train, "compare": compare}[command](folder, name)
+        except Exception as error:
+            print(f"{name:22} {command} failed: {type(error).__name__}: {str(error)[:300]}")
+
+
+main()
