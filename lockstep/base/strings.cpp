@@ -35,15 +35,29 @@ std::string python_spelling(std::string text) {
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
+  std::vector<std::size_t> before = row;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
+    std::size_t diagonal = row[0];
+    std::vector<std::size_t> next(row.size(), i + 1);
     for (std::size_t j = 0; j < b.size(); ++j) {
       const std::size_t replace = diagonal + (a[i] == b[j] ? 0 : 1);
       diagonal = row[j + 1];
-      row[j + 1] = std::min({replace, row[j] + 1, row[j + 1] + 1});
+      next[j + 1] = std::min({replace, next[j] + 1, row[j + 1] + 1});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j]) {
+        next[j + 1] = std::min(next[j + 1], before[j - 1] + 1); // "adma"
+      }
     }
+    before = std::exchange(row, std::move(next));
   }
   return row.back();
+}
+
+// As many slips of the pen are likely in a word of that length.
+std::size_t likely_slips(std::string_view word) {
+  constexpr std::size_t kLettersForEach = 3;
+  const std::size_t dashes = word.find_first_not_of('-');
+  const std::size_t letters = word.size() - std::min(dashes, word.size());
+  return std::max<std::size_t>(letters / kLettersForEach, 1);
 }
 
 // U+202A to U+202E and U+2066 to U+2069 make a terminal show later text in
@@ -250,8 +264,16 @@ std::string nearest(
     std::string_view word,
     std::span<const std::string> candidates) {
   const std::string* best = nullptr;
-  std::size_t best_distance = word.size() / 3 + 2;
+  std::size_t best_distance = likely_slips(word) + 1;
   for (const std::string& candidate : candidates) {
+    // "cifar" is near "cifar10".
+    constexpr std::size_t kTellingStart = 4;
+    if (best_distance > 1 && word.size() >= kTellingStart &&
+        candidate.starts_with(word)) {
+      best_distance = 1;
+      best = &candidate;
+      continue;
+    }
     if (candidate.size() >= word.size() + best_distance ||
         word.size() >= candidate.size() + best_distance) {
       continue; // its length alone says so

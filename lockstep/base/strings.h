@@ -193,7 +193,9 @@ std::string human_bytes(std::uint64_t bytes);
 /// Seconds for people: "0:01:04".
 std::string human_seconds(double seconds);
 
-/// The word in `candidates` nearest to `word`, or "" if none is near.
+/// The word in `candidates` nearest to `word`: what it is the start of, or what
+/// it becomes by few letters that are wrong, missing, too much or exchanged,
+/// one for each three that it has; "" if none is near.
 std::string nearest(
     std::string_view word,
     std::span<const std::string> candidates);

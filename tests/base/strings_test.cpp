@@ -73,6 +73,19 @@ TEST(Nearest, FindsATypingMistakeAndNothingFar) {
   const std::vector<std::string> words{"--epochs", "--lr", "--output"};
   EXPECT_EQ(nearest("--epoch", words), "--epochs");
   EXPECT_EQ(nearest("--quantum", words), "");
+  const std::vector<std::string> names{
+      "adam",
+      "cifar10",
+      "mnist",
+      "--lr",
+      "--ema"};
+  EXPECT_EQ(nearest("adma", names), "adam") << "two letters exchanged";
+  EXPECT_EQ(nearest("cifar", names), "cifar10") << "its start";
+  EXPECT_EQ(nearest("mnits", names), "mnist");
+  EXPECT_EQ(nearest("nope", names), "");
+  EXPECT_EQ(nearest("sgd", names), "");
+  EXPECT_EQ(nearest("--foo", names), "");
+  EXPECT_EQ(nearest("--la", names), "--lr");
 }
 
 TEST(LowerCase, ChangesLettersOfAsciiAlone) {
