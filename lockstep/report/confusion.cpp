@@ -50,17 +50,9 @@ std::string short_name(std::string_view name) {
   return text;
 }
 
-// White to dark blue, in equal steps of brightness to the eye.
-std::string shade(double share) {
-  constexpr std::array kWhite{255.0, 255.0, 255.0};
-  constexpr std::array kDark{8.0, 64.0, 129.0};
-  std::string colour = "#";
-  for (std::size_t i = 0; i < kWhite.size(); ++i) {
-    const double value = kWhite.at(i) + (kDark.at(i) - kWhite.at(i)) * share;
-    colour += format("{:02x}", static_cast<int>(std::lround(value)));
-  }
-  return colour;
-}
+// The darkest cell; others let the paper shine through, so that steps are equal
+// to the eye.
+constexpr std::string_view kDark = "#084081";
 
 // Where things are.
 struct Layout {
@@ -88,12 +80,13 @@ Layout layout_of(
   for (const std::string& name : names) {
     name_width = std::max(name_width, width_of(name));
   }
-  double number_width = 0;
+  double largest = 0;
   for (const auto& row : counts) {
     for (const double count : row) {
-      number_width = std::max(number_width, width_of(format("{:.0f}", count)));
+      largest = std::max(largest, count);
     }
   }
+  const double number_width = width_of(format("{:.0f}", largest));
   constexpr double kSmallest = 28;
   constexpr double kTiny = 10;
   Layout layout{.classes = names.size()};
@@ -117,18 +110,23 @@ std::string draw_cells(
     for (std::size_t column = 0; column < counts[row].size(); ++column) {
       const double count = counts[row][column];
       const double share = all > 0 ? count / all : 0;
+      if (count <= 0) {
+        continue; // as the paper
+      }
       out += format(
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-          "height=\"{:.1f}\" fill=\"{}\"/>\n",
+          "<rect class=\"cell\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+          "height=\"{:.1f}\" fill=\"{}\" fill-opacity=\"{:.3f}\"/>\n",
           layout.x(column),
           layout.y(row),
           layout.side,
           layout.side,
-          shade(share));
-      if (has_numbers && count > 0) {
+          kDark,
+          share);
+      if (has_numbers) {
         out += format(
-            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" "
-            "fill=\"{}\">{:.0f}</text>\n",
+            "<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" "
+            "text-anchor=\"middle\" fill=\"{}\">{:.0f}</text>\n",
+            share > kDarkShare ? "strong" : "weak",
             layout.x(column) + layout.side / 2,
             layout.y(row) + layout.side / 2 + 4,
             share > kDarkShare ? "white" : kInk,
@@ -142,9 +140,10 @@ std::string draw_cells(
 std::string draw_names(
     const Layout& layout,
     const std::vector<std::string>& names) {
-  std::string out;
+  const bool is_tiny = layout.classes > kMostNumbers;
+  std::string out = format("<g font-size=\"{}\">\n", is_tiny ? 8 : 12);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const double middle = layout.side / 2 + 4;
+    const double middle = layout.side / 2 + (is_tiny ? 3 : 4);
     out += format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
         layout.left - 8,
@@ -156,12 +155,12 @@ std::string draw_names(
         layout.top - 8,
         svg_text(names[i]));
   }
-  return out;
+  return out + "</g>\n";
 }
 
 std::string draw_frame(const Layout& layout) {
   return format(
-      "<rect x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" "
+      "<rect class=\"frame\" x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" "
       "height=\"{2:.1f}\" fill=\"none\" stroke=\"{3}\"/>\n"
       "<text x=\"{4:.1f}\" y=\"{5:.1f}\" text-anchor=\"middle\" "
       "font-weight=\"bold\">predicted</text>\n"
@@ -197,7 +196,8 @@ std::string draw_confusion(
              "height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
              "font-family=\"sans-serif\" font-size=\"12\" fill=\"{2}\">\n"
              "<title>{3}</title>\n"
-             "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+             "<rect class=\"paper\" width=\"100%\" height=\"100%\" "
+             "fill=\"white\"/>\n"
              "<text x=\"{4:.0f}\" y=\"26\" font-size=\"14\">{3}</text>\n",
              width,
              layout.top + layout.extent() + kEdge,

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/report/html_text.h"
 #include "lockstep/report/svg_text.h"
 
 namespace lockstep::report {
@@ -99,6 +100,7 @@ Scale y_scale(const Panel& panel) {
   Range range;
   for (const Curve& curve : panel.curves) {
     range.add(curve.y);
+    range.add(curve.raw);
   }
   range = range.is_empty() ? Range{.low = 0.0, .high = 0.0} : range;
   const bool has_negative = range.low < 0.0;
@@ -123,7 +125,8 @@ label(double x, double y, std::string_view anchor, std::string_view text) {
 
 std::string grid_line(double x1, double y1, double x2, double y2) {
   return format(
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" "
+      "<line class=\"grid\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" "
+      "y2=\"{:.1f}\" "
       "stroke=\"{}\"/>\n",
       x1,
       y1,
@@ -167,31 +170,66 @@ std::string line_through(std::string_view points, const CurveLook& look) {
                    look.dashes);
 }
 
+// The same, thin and pale, behind a smoothed curve.
+std::string pale_line(std::string_view points, const CurveLook& look) {
+  return points.empty()
+             ? std::string()
+             : format(
+                   "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" "
+                   "stroke-opacity=\"0.35\"/>\n",
+                   points,
+                   look.colour);
+}
+
+using DrawLine = std::string (*)(std::string_view, const CurveLook&);
+
+// Lines between numbers that are finite.
+std::string lines_of(
+    const std::vector<double>& xs,
+    const std::vector<double>& ys,
+    const Scale& x,
+    const Scale& y,
+    const CurveLook& look,
+    DrawLine line) {
+  std::string lines;
+  std::string points;
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    if (!std::isfinite(ys[i])) {
+      lines += line(points, look);
+      points.clear();
+      continue;
+    }
+    points += format(
+        "{}{:.1f},{:.1f}",
+        points.empty() ? "" : " ",
+        x(xs[i]),
+        y(ys[i]));
+  }
+  return lines + line(points, look);
+}
+
 std::string draw_curve(
     const Curve& curve,
     const Scale& x,
     const Scale& y,
-    std::size_t index) {
+    std::size_t place) {
+  const std::size_t index = curve.look.value_or(place);
   const CurveLook& look = kCurveLooks.at(index % kCurveLooks.size());
-  std::string lines;
-  std::string points;
-  std::string marks;
-  for (std::size_t i = 0; i < curve.x.size(); ++i) {
-    if (!std::isfinite(curve.y[i])) {
-      lines += line_through(points, look);
-      points.clear();
-      continue;
+  std::string out = format("<g class=\"c{}\">\n", index % kCurveLooks.size());
+  if (!curve.raw.empty()) {
+    out += lines_of(curve.x, curve.raw, x, y, look, pale_line);
+  }
+  out += lines_of(curve.x, curve.y, x, y, look, line_through);
+  if (curve.x.size() <= kMaxMarks && curve.raw.empty()) {
+    out += format("<g fill=\"{}\">\n", look.colour);
+    for (std::size_t i = 0; i < curve.x.size(); ++i) {
+      if (std::isfinite(curve.y[i])) {
+        out += mark(x(curve.x[i]), y(curve.y[i]), index);
+      }
     }
-    const double at_x = x(curve.x[i]);
-    const double at_y = y(curve.y[i]);
-    points += format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", at_x, at_y);
-    marks += mark(at_x, at_y, index);
+    out += "</g>\n";
   }
-  lines += line_through(points, look);
-  if (curve.x.size() <= kMaxMarks) {
-    lines += format("<g fill=\"{}\">\n{}</g>\n", look.colour, marks);
-  }
-  return lines;
+  return out + "</g>\n";
 }
 
 // Above the axes, left to right: a piece of each curve and its name.
@@ -201,18 +239,22 @@ std::string draw_legend(const std::vector<Curve>& curves) {
   std::string out;
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const double x = kLeft + static_cast<double>(i) * kSpacing;
-    const CurveLook& look = kCurveLooks.at(i % kCurveLooks.size());
-    out += line_through(
-        format("{:.1f},{:.1f} {:.1f},{:.1f}", x, kY, x + 28, kY),
-        look);
-    out +=
-        format("<g fill=\"{}\">\n{}</g>\n", look.colour, mark(x + 14, kY, i));
+    const std::size_t index = curves[i].look.value_or(i);
+    const CurveLook& look = kCurveLooks.at(index % kCurveLooks.size());
+    out += format(
+        "<g class=\"c{}\">\n{}<g fill=\"{}\">\n{}</g>\n</g>\n",
+        index % kCurveLooks.size(),
+        line_through(
+            format("{:.1f},{:.1f} {:.1f},{:.1f}", x, kY, x + 28, kY),
+            look),
+        look.colour,
+        mark(x + 14, kY, index));
     out += label(x + 34, kY + 4, "start", curves[i].name);
   }
   return out;
 }
 
-std::string draw_panel(const Panel& panel, std::string_view x_name) {
+std::string panel_content(const Panel& panel, std::string_view x_name) {
   const Scale x = x_scale(panel);
   const Scale y = y_scale(panel);
   std::string out = format(
@@ -227,7 +269,54 @@ std::string draw_panel(const Panel& panel, std::string_view x_name) {
   return out + draw_legend(panel.curves);
 }
 
+// "train from 2.3 to 0.2", for those who hear a page.
+std::string spoken(const Curve& curve) {
+  const auto is_finite = [](double value) { return std::isfinite(value); };
+  const auto first = std::ranges::find_if(curve.y, is_finite);
+  if (first == curve.y.end()) {
+    return curve.name + " without numbers";
+  }
+  const auto last = std::find_if(curve.y.rbegin(), curve.y.rend(), is_finite);
+  return format("{} from {:.4g} to {:.4g}", curve.name, *first, *last);
+}
+
 } // namespace
+
+std::string draw_panel(const Panel& panel, std::string_view x_name) {
+  std::string description = format("{} by {}", panel.title, x_name);
+  for (const Curve& curve : panel.curves) {
+    description += "; " + spoken(curve);
+  }
+  return format(
+      "<svg class=\"panel\" role=\"img\" aria-label=\"{}\" "
+      "viewBox=\"0 {:.0f} {:.0f} {:.0f}\" font-family=\"sans-serif\" "
+      "font-size=\"12\" fill=\"{}\">\n{}</svg>\n",
+      html_text(description),
+      kTop - 48,
+      kPanelWidth,
+      kHeight - kTop + 36,
+      kText,
+      panel_content(panel, x_name));
+}
+
+std::vector<double> smoothed(const std::vector<double>& y) {
+  constexpr std::size_t kShare = 20;
+  const std::size_t half = std::max<std::size_t>(1, y.size() / kShare / 2);
+  std::vector<double> means(y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    double sum = 0;
+    double count = 0;
+    const std::size_t end = std::min(y.size(), i + half + 1);
+    for (std::size_t k = i - std::min(i, half); k < end; ++k) {
+      if (std::isfinite(y[k])) {
+        sum += y[k];
+        ++count;
+      }
+    }
+    means[i] = count > 0 ? sum / count : std::nan("");
+  }
+  return means;
+}
 
 std::vector<double> axis_ticks(double low, double high, int count, bool whole) {
   const double raw = (high - low) / count;
@@ -269,7 +358,7 @@ std::string draw_curves(
     out += format(
         "<g transform=\"translate({:.0f} 0)\">\n{}</g>\n",
         kMargin + static_cast<double>(i) * kPanelWidth,
-        draw_panel(panels[i], x_name));
+        panel_content(panels[i], x_name));
   }
   return out + "</svg>\n";
 }

@@ -5,6 +5,8 @@
 //       {{"loss", {{"train", epochs, losses}, {"test", epochs, others}}}});
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +20,11 @@ struct Curve {
   std::string name = {};
   std::vector<double> x = {};
   std::vector<double> y = {};
+  /// What `y` was smoothed from, drawn thin and pale behind it; may be empty.
+  std::vector<double> raw = {};
+  /// Which colour, dashes and marks it has, from 0 on; none: those of its place
+  /// among the curves.
+  std::optional<std::size_t> look = {};
 };
 
 /// One pair of axes. At most four curves can be told apart.
@@ -25,6 +32,14 @@ struct Panel {
   std::string title = {};
   std::vector<Curve> curves = {};
 };
+
+/// One panel as an SVG element for a page, which may colour it: texts have no
+/// class, "grid" are lines behind, "c0" to "c3" what belongs to a curve.
+std::string draw_panel(const Panel& panel, std::string_view x_name);
+
+/// The averages of `y` over a window of a twentieth of it, which is cut off at
+/// both ends; what is not finite is left out.
+std::vector<double> smoothed(const std::vector<double>& y);
 
 /// A whole SVG file. Colours can be told apart by colour-blind people; each
 /// curve also has dashes and marks of its own.

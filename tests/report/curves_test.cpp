@@ -65,6 +65,34 @@ TEST(Curves, OneEpochIsAPointInTheMiddle) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
+TEST(Curves, RawNumbersArePaleBehindTheSmoothedOnes) {
+  const std::string svg =
+      draw({{.name = "a", .x = {1, 2}, .y = {2, 2}, .raw = {1, 3}}});
+  EXPECT_EQ(count(svg, "stroke-opacity"), 1);
+  EXPECT_LT(svg.find("stroke-opacity"), svg.find("stroke-width=\"2\""));
+  EXPECT_EQ(count(svg, "<circle"), 1) << "in the legend alone";
+}
+
+TEST(Curves, APanelOfAPageSaysItsNumbers) {
+  const std::string svg = draw_panel(
+      {.title = "Loss <",
+       .curves =
+           {{"train", {1, 2, 3}, {2.5, kNan, 0.5}}, {"test", {1}, {kNan}}}},
+      "step");
+  EXPECT_THAT(
+      svg,
+      HasSubstr("aria-label=\"Loss &lt; by step; train from 2.5 to 0.5; test "
+                "without numbers\""));
+  EXPECT_THAT(svg, HasSubstr("class=\"c1\""));
+}
+
+TEST(Smoothed, AveragesAWindowAndLeavesOutWhatIsNotFinite) {
+  EXPECT_THAT(
+      smoothed({0, 3, kNan, 5}),
+      Pointwise(DoubleEq(), {1.5, 1.5, 4.0, 5.0}));
+  EXPECT_TRUE(smoothed({}).empty());
+}
+
 TEST(Curves, WhatIsNotFiniteLeavesAGap) {
   const std::string whole = draw({{"a", {1, 2, 3, 4}, {4, 3, 2, 1}}});
   const std::string broken = draw({{"a", {1, 2, 3, 4}, {4, kNan, 2, 1}}});

@@ -17,6 +17,12 @@ inline constexpr std::string_view kCurvesFile = "results.svg";
 inline constexpr std::string_view kStepsFile = "steps.csv";
 inline constexpr std::string_view kLogFile = "log.txt";
 inline constexpr std::string_view kMetricsFile = "metrics.jsonl";
+/// The page, and what it shows that no other file holds.
+inline constexpr std::string_view kPageFile = "report.html";
+inline constexpr std::string_view kDetailsFile = "report.json";
+
+/// Where a setting comes from that a run goes on with.
+inline constexpr std::string_view kFromCheckpoint = "the checkpoint";
 
 /// Columns of `results.csv` and `steps.csv`.
 /// Those of `results.csv` are "train_" or "val_" and "loss" or a metric's name,
