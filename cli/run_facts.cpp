@@ -57,6 +57,36 @@ std::string plain_text(const json& value) {
   return join(parts, ",");
 }
 
+struct EndName {
+  std::string_view how = {};
+  RunState state = RunState::kStopped;
+};
+constexpr std::array kEndNames{
+    EndName{"finished", RunState::kFinished},
+    EndName{"interrupted", RunState::kInterrupted},
+    EndName{"failed", RunState::kFailed},
+};
+
+// How the newest start ended; nothing if it was killed, or runs.
+void read_end(const json& starts, RunFacts& facts) {
+  if (!starts.is_array() || starts.empty() || !starts.back().is_object()) {
+    return;
+  }
+  const json end = starts.back().value("end", json());
+  if (!end.is_object()) {
+    return;
+  }
+  const auto* const found = std::ranges::find(
+      kEndNames,
+      plain_text(end.value("how", json(""))),
+      &EndName::how);
+  if (found != kEndNames.end()) {
+    facts.state = found->state;
+    facts.why = plain_text(end.value("why", json("")));
+    facts.error = plain_text(end.value("message", json("")));
+  }
+}
+
 void read_env(const std::string& text, RunFacts& facts) {
   const json env = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!env.is_object()) {
@@ -69,6 +99,10 @@ void read_env(const std::string& text, RunFacts& facts) {
   facts.best_column = plain_text(env.value("best_by", json("")));
   facts.is_lower_better = plain_text(env.value("better", json(""))) == "lower";
   facts.devices = plain_text(env.value("devices", json("")));
+  facts.ranks =
+      parse_number<std::int64_t>(plain_text(env.value("ranks", json(0))))
+          .value_or(0);
+  read_end(env.value("starts", json::array()), facts);
   facts.lockstep_version = plain_text(env.value("lockstep", json("")));
 }
 
@@ -111,8 +145,17 @@ best_of(const CsvTable& table, std::string_view column, bool is_lower_better) {
   return best;
 }
 
-bool is_loss(std::string_view column) {
-  return column == train::kTestLossColumn || column == train::kTrainLossColumn;
+void guess_best_column(const CsvTable& table, RunFacts& facts) {
+  for (const std::string_view column :
+       {train::kTestAccuracyColumn,
+        train::kTestLossColumn,
+        train::kTrainLossColumn}) {
+    if (!table.column(column).empty()) {
+      facts.best_column = column;
+      facts.is_lower_better = column != train::kTestAccuracyColumn;
+      return;
+    }
+  }
 }
 
 void read_results(const std::string& text, RunFacts& facts) {
@@ -122,18 +165,10 @@ void read_results(const std::string& text, RunFacts& facts) {
   if (!epochs.empty() && epochs.back() >= 0 && epochs.back() <= kMaxEpochs) {
     facts.epochs_done = static_cast<std::int64_t>(epochs.back());
   }
-  const std::string_view by = facts.best_column;
-  facts.best_accuracy =
-      best_of(table, train::kTestAccuracyColumn, /*is_lower_better=*/false);
-  if (!by.empty() && !is_loss(by) && by != train::kTestAccuracyColumn) {
-    facts.best_metric = best_of(table, by, facts.is_lower_better);
-  } else if (!facts.best_accuracy) {
-    const bool has_test = !table.column(train::kTestLossColumn).empty();
-    facts.best_loss = best_of(
-        table,
-        has_test ? train::kTestLossColumn : train::kTrainLossColumn,
-        /*is_lower_better=*/true);
+  if (facts.best_column.empty()) {
+    guess_best_column(table, facts);
   }
+  facts.best = best_of(table, facts.best_column, facts.is_lower_better);
   if (const auto losses = table.column(train::kTestLossColumn);
       !losses.empty()) {
     facts.last_loss = losses.back();
@@ -170,6 +205,9 @@ RunState state_of(FileSystem& fs, const RunFacts& facts) {
   if (owner.held == FolderHeld::kYes) {
     return RunState::kRunning;
   }
+  if (facts.state != RunState::kStopped) {
+    return facts.state; // it says how it ended
+  }
   if (facts.epochs() != 0 && facts.epochs_done >= facts.epochs()) {
     return RunState::kFinished;
   }
@@ -194,9 +232,11 @@ bool is_run_directory(FileSystem& fs, const std::string& path) {
 } // namespace
 
 std::string_view state_name(RunState state) {
-  constexpr std::array<std::string_view, 5> kNames{
+  constexpr std::array<std::string_view, 7> kNames{
       "running",
       "finished",
+      "interrupted",
+      "failed",
       "stopped",
       "killed",
       "unknown"};
@@ -270,6 +310,10 @@ RunFacts read_run(FileSystem& fs, const std::string& path) {
   facts.devices = facts.devices.empty() ? facts.arg("devices") : facts.devices;
   facts.age = age_of(path);
   facts.state = state_of(fs, facts);
+  if (facts.state == RunState::kRunning) {
+    facts.why.clear(); // of the start before
+    facts.error.clear();
+  }
   return facts;
 }
 

@@ -20,9 +20,13 @@ namespace lockstep::cli {
 enum class RunState : std::uint8_t {
   /// A process holds the folder.
   kRunning,
-  /// All epochs are done.
+  /// All epochs are done, or it ended itself before.
   kFinished,
-  /// Ended before its last epoch, by itself or on request.
+  /// Ended on request; it can go on.
+  kInterrupted,
+  /// Ended by an error.
+  kFailed,
+  /// Ended before its last epoch, nobody knows how: a run of an older version.
   kStopped,
   /// Its process is gone and had no time to say so.
   kKilled,
@@ -30,29 +34,31 @@ enum class RunState : std::uint8_t {
   kUnknown,
 };
 
-/// "running", "finished", "stopped", "killed", "unknown".
+/// "running", "finished", "interrupted", "failed", "stopped", "killed",
+/// "unknown".
 std::string_view state_name(RunState state);
 
 /// What is known; texts are empty and numbers missing where it is not.
 struct RunFacts {
   std::string path = {};
   RunState state = RunState::kStopped;
+  /// Why it failed, or ended before its last epoch, in a few words: "loss nan";
+  /// and the whole error.
+  std::string why = {};
+  std::string error = {};
   /// Settings by their keys, as `args.yaml` spells them.
   std::map<std::string, std::string> args = {};
   std::string devices = {};
+  /// Processes; 0: not known.
+  std::int64_t ranks = 0;
   std::string lockstep_version = {};
   std::int64_t epochs_done = 0;
-  /// Units: percent.
-  std::optional<double> best_accuracy = {};
-  /// The lowest loss of the tests, or of the training in a run without tests:
-  /// of runs that count no accuracy.
-  std::optional<double> best_loss = {};
   /// The column of results.csv that chooses the best epoch, "val_miou", and
-  /// whether the lowest is best; runs of older versions do not tell.
+  /// whether the lowest is best. Runs of older versions do not tell: of them it
+  /// is the accuracy, or else the loss, of the test, or else of the training.
   std::string best_column = {};
   bool is_lower_better = false;
-  /// Of that column, where it is neither an accuracy nor a loss.
-  std::optional<double> best_metric = {};
+  std::optional<double> best = {};
   /// Loss of the last epoch's test.
   std::optional<double> last_loss = {};
   /// Units: seconds, over all epochs.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `lockstep runs [PATH...]`: lists run folders; two or more that are named
-// themselves are compared.
+// themselves are compared. With --html the page of each is written anew.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -17,6 +17,7 @@
 #include "cli/run_facts.h"
 #include "lockstep/base/internal/utc.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/report/run_page.h"
 #include "lockstep/train/settings/run_names.h"
 
 namespace lockstep::cli {
@@ -25,12 +26,25 @@ namespace {
 struct RunsArgs {
   std::vector<std::string> paths = {};
   std::string sort = "age";
+  bool html = false;
 };
 
 struct RunOrder {
   std::string_view name = {};
   bool (*before)(const RunFacts& a, const RunFacts& b) = nullptr;
 };
+
+// Of runs that were chosen by the same number; others after them, and those
+// without a best epoch last.
+bool is_better(const RunFacts& a, const RunFacts& b) {
+  if (!a.best || !b.best) {
+    return a.best.has_value() && !b.best.has_value();
+  }
+  if (a.best_column != b.best_column) {
+    return a.best_column > b.best_column; // val_top1 before val_loss
+  }
+  return a.is_lower_better ? *a.best < *b.best : *a.best > *b.best;
+}
 
 constexpr std::array kRunOrders{
     RunOrder{
@@ -39,11 +53,7 @@ constexpr std::array kRunOrders{
     RunOrder{
         "name",
         [](const RunFacts& a, const RunFacts& b) { return a.path < b.path; }},
-    RunOrder{
-        "accuracy",
-        [](const RunFacts& a, const RunFacts& b) {
-          return a.best_accuracy > b.best_accuracy;
-        }},
+    RunOrder{"best", is_better},
     RunOrder{
         "time",
         [](const RunFacts& a, const RunFacts& b) {
@@ -60,37 +70,31 @@ std::string epochs_text(const RunFacts& run) {
                            : format("{}/{}", run.epochs_done, run.epochs());
 }
 
-std::string accuracy_text(const RunFacts& run) {
-  return run.best_accuracy ? format("{:.2f}", *run.best_accuracy) : "-";
+// "failed: loss nan".
+std::string state_text(const RunFacts& run) {
+  const std::string state(state_name(run.state));
+  return run.why.empty() ? state : format("{}: {}", state, escape(run.why, 40));
 }
 
-std::string loss_text(const RunFacts& run) {
-  return run.best_loss ? format("{:.4f}", *run.best_loss) : "-";
+// "top1 87.31" of "val_top1": one number, and which.
+std::string best_text(const RunFacts& run) {
+  if (!run.best) {
+    return "-";
+  }
+  const std::string name = escape(
+      run.best_column.starts_with(train::kTestPrefix)
+          ? run.best_column.substr(train::kTestPrefix.size())
+          : run.best_column,
+      20);
+  constexpr double kLarge = 10;
+  return std::abs(*run.best) >= kLarge ? format("{} {:.2f}", name, *run.best)
+                                       : format("{} {:.4f}", name, *run.best);
 }
 
-// "miou 0.7131" of "val_miou".
-std::string metric_text(const RunFacts& run) {
-  return run.best_metric
-             ? format(
-                   "{} {:.4f}",
-                   escape(
-                       run.best_column.substr(run.best_column.find('_') + 1),
-                       20),
-                   *run.best_metric)
-             : "-";
-}
-
-bool has_best_metrics(const std::vector<RunFacts>& runs) {
-  return std::ranges::any_of(runs, [](const RunFacts& run) {
-    return run.best_metric.has_value();
-  });
-}
-
-// Most runs are about accuracy; a column of dashes tells nothing.
-bool has_best_losses(const std::vector<RunFacts>& runs) {
-  return std::ranges::any_of(runs, [](const RunFacts& run) {
-    return run.best_loss.has_value();
-  });
+// "cpu,cpu", "cpu x 2 ranks".
+std::string devices_text(const RunFacts& run) {
+  return run.ranks > 1 ? format("{} x {} ranks", run.devices, run.ranks)
+                       : run.devices;
 }
 
 std::string time_text(const RunFacts& run) {
@@ -133,37 +137,20 @@ std::string list_text(const std::vector<RunFacts>& runs) {
        "devices",
        "state",
        "epochs",
-       "best Acc@1",
+       "best",
        "time",
        "age"}};
-  constexpr std::ptrdiff_t kAfterAccuracy = 7;
-  const bool has_losses = has_best_losses(runs);
-  if (has_losses) {
-    rows[0].insert(rows[0].begin() + kAfterAccuracy, "best loss");
-  }
-  const bool has_metrics = has_best_metrics(runs);
-  if (has_metrics) {
-    rows[0].insert(rows[0].begin() + kAfterAccuracy, "best metric");
-  }
   for (const RunFacts& run : runs) {
     rows.push_back(
         {escape(run.path, 60),
          or_dash(run.arg("model")),
          or_dash(run.arg("data")),
-         or_dash(run.devices),
-         std::string(state_name(run.state)),
+         or_dash(devices_text(run)),
+         state_text(run),
          epochs_text(run),
-         accuracy_text(run),
+         best_text(run),
          time_text(run),
          age_text(std::chrono::seconds(run.age))});
-    if (has_losses) {
-      Cells& row = rows.back();
-      row.insert(row.begin() + kAfterAccuracy, loss_text(run));
-    }
-    if (has_metrics) {
-      Cells& row = rows.back();
-      row.insert(row.begin() + kAfterAccuracy, metric_text(run));
-    }
   }
   return aligned(rows);
 }
@@ -206,19 +193,10 @@ std::string comparison_text(const std::vector<RunFacts>& runs) {
     }));
   }
   rows.emplace_back();
-  rows.push_back(row_of("state", runs, [](const RunFacts& run) {
-    return std::string(state_name(run.state));
-  }));
-  rows.push_back(
-      row_of("devices", runs, [](const RunFacts& run) { return run.devices; }));
+  rows.push_back(row_of("state", runs, state_text));
+  rows.push_back(row_of("devices", runs, devices_text));
   rows.push_back(row_of("epochs", runs, epochs_text));
-  rows.push_back(row_of("best Acc@1", runs, accuracy_text));
-  if (has_best_metrics(runs)) {
-    rows.push_back(row_of("best metric", runs, metric_text));
-  }
-  if (has_best_losses(runs)) {
-    rows.push_back(row_of("best loss", runs, loss_text));
-  }
+  rows.push_back(row_of("best", runs, best_text));
   rows.push_back(row_of("test loss", runs, [](const RunFacts& run) {
     return run.last_loss ? format("{:.4f}", *run.last_loss) : "";
   }));
@@ -240,14 +218,15 @@ Json run_json(const RunFacts& run) {
       .set("path", run.path)
       .set("name", run.name())
       .set("state", state_name(run.state))
+      .set("why", run.why)
+      .set("error", run.error)
       .set("devices", run.devices)
+      .set("ranks", run.ranks)
       .set("lockstep", run.lockstep_version)
       .set("epochs_done", run.epochs_done)
       .set("epochs", run.epochs())
-      .set("best_accuracy", number_or_null(run.best_accuracy))
-      .set("best_loss", number_or_null(run.best_loss))
+      .set("best", number_or_null(run.best))
       .set("best_by", run.best_column)
-      .set("best_metric", number_or_null(run.best_metric))
       .set("test_loss", number_or_null(run.last_loss))
       .set("seconds", number_or_null(run.seconds))
       .set("age_seconds", run.age)
@@ -287,6 +266,18 @@ Result<std::vector<RunFacts>> read_runs(const RunsArgs& args) {
   return runs;
 }
 
+// `report.html` of each, from what is in its folder now.
+Status write_pages(const std::vector<RunFacts>& runs) {
+  for (const RunFacts& run : runs) {
+    LOCKSTEP_TRY(report::write_run_page(
+        real_fs(),
+        run.path,
+        state_name(run.state),
+        run.error.empty() ? run.why : run.error));
+  }
+  return {};
+}
+
 Result<int> run_runs(RunsArgs args, const Common& common) {
   const bool is_comparison =
       args.paths.size() > 1 &&
@@ -301,6 +292,9 @@ Result<int> run_runs(RunsArgs args, const Common& common) {
     const auto* order =
         std::ranges::find(kRunOrders, args.sort, &RunOrder::name);
     std::ranges::stable_sort(runs, order->before);
+  }
+  if (args.html) {
+    LOCKSTEP_TRY(write_pages(runs));
   }
   if (common.json) {
     print_result("lockstep.runs/1", runs_json(runs, is_comparison));
@@ -325,6 +319,10 @@ Runner setup_runs(CLI::App& app, const Common& common) {
   }
   app.add_option("--sort", args->sort, "order of a list")
       ->check(CLI::IsMember(orders));
+  app.add_flag(
+      "--html",
+      args->html,
+      "write report.html of each anew, with how it ended");
   return [args, &common] { return run_runs(*args, common); };
 }
 
