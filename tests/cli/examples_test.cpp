@@ -74,6 +74,9 @@ std::vector<std::string> all_commands() {
   std::vector<std::string> names;
   for (const std::string group : {"", "ckpt "}) {
     for (const std::string& row : section_of(help_of(group), "Commands")) {
+      if (row.starts_with(' ')) {
+        continue; // the rest of the line above
+      }
       const std::string name = group + row.substr(0, row.find(' '));
       const bool needs_torch = std::ranges::any_of(
           train::kTrainCommands,

@@ -260,6 +260,21 @@ Result<std::shared_ptr<const std::string>> ValuePickler::storage_key(
   return found->second.key;
 }
 
+std::string ValuePickler::refusal_hint(const Object& object) {
+  if (object.global.ends_with("Namespace")) {
+    return "--namespace-as-dict writes it as a dict; 'lockstep ckpt drop' "
+           "takes "
+           "it out";
+  }
+  const bool is_module =
+      object.state != nullptr && object.state->find("_modules") != nullptr;
+  return is_module
+             ? "it is a whole model: 'lockstep ckpt extract-model' writes "
+               "its state_dict"
+             : "'lockstep ckpt drop' takes it out; or replace it with "
+               "plain data";
+}
+
 Status ValuePickler::noted(Status status, std::size_t depth) {
   constexpr std::size_t kKept = 8;
   path_.resize(depth);

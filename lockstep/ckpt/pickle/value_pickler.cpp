@@ -228,11 +228,7 @@ Status ValuePickler::save(const Object& object) {
         format(
             "'{}' is refused by torch.load(weights_only=True)",
             escape(name)),
-        name.ends_with("Namespace")
-            ? "--namespace-as-dict writes it as a dict; 'lockstep ckpt drop' "
-              "takes it out"
-            : "'lockstep ckpt drop' takes it out; or replace it with plain "
-              "data");
+        refusal_hint(object));
   }
   out_.global(name);
   LOCKSTEP_TRY(write(*object.args));

@@ -82,6 +82,7 @@ class ValuePickler {
 
   [[nodiscard]] Error refuse(std::string_view message, std::string hint = {})
       const;
+  static std::string refusal_hint(const Object& object);
   [[nodiscard]] Error invalid(std::string_view message) const;
   [[nodiscard]] std::string where() const;
 

@@ -30,14 +30,14 @@ using testing::IsEmpty;
 constexpr const char* kConstantsRecord =
     "net/data/constants/model_constants_config.json";
 
-std::string payload(const std::string& name, const std::string& fields) {
+std::string payload_row(const std::string& name, const std::string& fields) {
   return "\"" + name + R"(": {"is_param": false, )" + fields +
          R"(, "tensor_meta": {"dtype": 7, "sizes": [{"as_int": 2}],
             "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0},
             "requires_grad": false, "layout": 7}})";
 }
 
-std::string table(const std::string& rows) {
+std::string payload_table(const std::string& rows) {
   return R"({"config": {)" + rows + "}}";
 }
 
@@ -72,8 +72,8 @@ class ExportedCheckpoint : public testing::Test {
     return names;
   }
   void add_constant() {
-    records_[kConstantsRecord] = table(
-        payload("mask", R"("path_name": "tensor_0", "use_pickle": false)"));
+    records_[kConstantsRecord] = payload_table(
+        payload_row("mask", R"("path_name": "tensor_0", "use_pickle": false)"));
     records_["net/data/constants/tensor_0"] = std::string(8, '\3');
   }
 
@@ -131,10 +131,12 @@ TEST_F(ExportedCheckpoint, CompiledPackagesAreNamed) {
 }
 
 TEST_F(ExportedCheckpoint, ReadsPicklesThatAreCheckpoints) {
-  records_[kConstantsRecord] = table(
-      payload("sub", R"("path_name": "tensor_0", "use_pickle": true)") + "," +
-      payload("again", R"("path_name": "tensor_0", "use_pickle": true)") + "," +
-      payload("odd", R"("path_name": "opaque_obj_0", "use_pickle": true)"));
+  records_[kConstantsRecord] = payload_table(
+      payload_row("sub", R"("path_name": "tensor_0", "use_pickle": true)") +
+      "," +
+      payload_row("again", R"("path_name": "tensor_0", "use_pickle": true)") +
+      "," +
+      payload_row("odd", R"("path_name": "opaque_obj_0", "use_pickle": true)"));
   records_["net/data/constants/tensor_0"] = bad_inputs::checkpoint();
   records_["net/data/constants/opaque_obj_0"] = "cos\nsystem\n.";
   const Checkpoint file = opened();
@@ -167,8 +169,8 @@ TEST_F(ExportedCheckpoint, ScanKnowsAGraphWithoutTheArchivesWord) {
 
 TEST_F(ExportedCheckpoint, AProgramInAProgramIsNotFollowed) {
   const std::string inner = archive_of(records_);
-  records_[kConstantsRecord] =
-      table(payload("sub", R"("path_name": "tensor_0", "use_pickle": true)"));
+  records_[kConstantsRecord] = payload_table(
+      payload_row("sub", R"("path_name": "tensor_0", "use_pickle": true)"));
   records_["net/data/constants/tensor_0"] = inner;
   const Checkpoint file = opened();
   EXPECT_THAT(names(file.root), ElementsAre("w"));
@@ -272,9 +274,10 @@ TEST_F(ExportedCheckpoint, NamesEverythingThatDoesNotFit) {
 }
 
 TEST_F(ExportedCheckpoint, TiedWeightsStayEqual) {
-  records_[std::string(kTableRecord)] = table(
-      payload("w", R"("path_name": "weight_0", "use_pickle": false)") + "," +
-      payload("v", R"("path_name": "weight_0", "use_pickle": false)"));
+  records_[std::string(kTableRecord)] = payload_table(
+      payload_row("w", R"("path_name": "weight_0", "use_pickle": false)") +
+      "," +
+      payload_row("v", R"("path_name": "weight_0", "use_pickle": false)"));
   const Checkpoint file = opened();
   const auto values = [](float last) {
     return tensor_of<float>(DType::kFloat32, {1, last}, {2});

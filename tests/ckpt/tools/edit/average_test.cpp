@@ -19,14 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Tensor floats(const std::vector<float>& values) {
-  return tensor_of<float>(
-      DType::kFloat32,
-      values,
-      {static_cast<std::int64_t>(values.size())});
-}
-
-Result<Averaged> mean_of(const std::vector<Value>& roots) {
+Result<Averaged> averaged_of(const std::vector<Value>& roots) {
   std::vector<NamedRoot> files;
   for (const Value& root : roots) {
     files.push_back({.name = format("{}.pt", files.size()), .root = root});
@@ -34,13 +27,13 @@ Result<Averaged> mean_of(const std::vector<Value>& roots) {
   return average(files);
 }
 
-std::string problem_of(const std::vector<Value>& roots) {
-  const auto mean = mean_of(roots);
+std::string averaging_problem(const std::vector<Value>& roots) {
+  const auto mean = averaged_of(roots);
   return mean ? "" : mean.error().detail + " " + to_string(mean.error());
 }
 
 TEST(Average, IsTheMeanInTheTensorsOwnType) {
-  const auto mean = mean_of(
+  const auto mean = averaged_of(
       {Value::dict({{"w", floats({1, 2})}}),
        Value::dict({{"w", floats({2, 4})}}),
        Value::dict({{"w", floats({6, 0})}})});
@@ -55,7 +48,7 @@ TEST(Average, TakesCountsAndOrderFromTheLast) {
   const auto counts = [](std::int64_t n) {
     return tensor_of<std::int64_t>(DType::kInt64, {n}, {1});
   };
-  const auto mean = mean_of(
+  const auto mean = averaged_of(
       {Value::dict({{"w", floats({1})}, {"n", counts(5)}}),
        Value::dict(
            {{"epoch", 7},
@@ -73,7 +66,7 @@ TEST(Average, TakesCountsAndOrderFromTheLast) {
 }
 
 TEST(Average, TellsOfEverythingThatDoesNotFit) {
-  const std::string text = problem_of(
+  const std::string text = averaging_problem(
       {Value::dict(
            {{"w", floats({1})},
             {"x", floats({1})},
@@ -93,16 +86,17 @@ TEST(Average, TellsOfEverythingThatDoesNotFit) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   EXPECT_THAT(
-      problem_of(
+      averaging_problem(
           {Value::dict({{"w", floats({1})}, {"s", "text"}}),
            Value::dict({{"w", floats({1})}, {"s", "text"}})}),
       HasSubstr("'s' in 1.pt is no tensor"));
   EXPECT_THAT(
-      problem_of({Value::dict({{"w", floats({1})}})}),
+      averaging_problem({Value::dict({{"w", floats({1})}})}),
       HasSubstr("at least two"));
   const Tensor small = tensor_of<char>(DType::kFloat8E5M2, {1}, {1});
   EXPECT_THAT(
-      problem_of({Value::dict({{"w", small}}), Value::dict({{"w", small}})}),
+      averaging_problem(
+          {Value::dict({{"w", small}}), Value::dict({{"w", small}})}),
       HasSubstr("no mean is taken"));
 }
 
@@ -115,8 +109,8 @@ TEST(Average, KeepsWhatIsSharedInEveryFile) {
     return weights.find("a")->as_tensor()->storage ==
            weights.find("b")->as_tensor()->storage;
   };
-  EXPECT_TRUE(storages(mean_of({root(1, true), root(2, true)})->weights));
-  EXPECT_FALSE(storages(mean_of({root(1, true), root(2, false)})->weights));
+  EXPECT_TRUE(storages(averaged_of({root(1, true), root(2, true)})->weights));
+  EXPECT_FALSE(storages(averaged_of({root(1, true), root(2, false)})->weights));
 }
 
 TEST(AverageOracle, HasTheBitsOfTimmsSum) {

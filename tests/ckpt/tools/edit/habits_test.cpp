@@ -17,11 +17,11 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Tensor one() {
+Tensor one_float() {
   return tensor_of<float>(DType::kFloat32, {1}, {1});
 }
 
-Value object(const std::string& name, Value state) {
+Value object_of_class(const std::string& name, Value state) {
   return Object{
       .global = name,
       .args = std::make_shared<Value>(Value::tuple({})),
@@ -30,7 +30,8 @@ Value object(const std::string& name, Value state) {
 
 TEST(Habits, NamesAreFoundBelowAPrefix) {
   const Value root = Value::dict(
-      {{"model.fc.weight", one()}, {"model.layer1.0.conv.weight", one()}});
+      {{"model.fc.weight", one_float()},
+       {"model.layer1.0.conv.weight", one_float()}});
   EXPECT_EQ(near_name(root, "fc.weight"), "model.fc.weight");
   EXPECT_EQ(near_name(root, "layer1"), "model.layer1");
   EXPECT_EQ(near_name(root, "layer1.0"), "model.layer1.0");
@@ -41,8 +42,8 @@ TEST(Habits, NamesAreFoundBelowAPrefix) {
 }
 
 TEST(Habits, ThePrefixOfAllKeysIsNamed) {
-  const Value root =
-      Value::dict({{"model.fc.weight", one()}, {"model.fc.bias", one()}});
+  const Value root = Value::dict(
+      {{"model.fc.weight", one_float()}, {"model.fc.bias", one_float()}});
   EXPECT_THAT(
       to_string(strip_prefix(root, {}).error()),
       HasSubstr("all of them start with 'model.': --prefix model."));
@@ -50,7 +51,7 @@ TEST(Habits, ThePrefixOfAllKeysIsNamed) {
   const auto summary = summarize(Checkpoint{.root = root});
   ASSERT_TRUE(summary);
   EXPECT_THAT(summary->hints, testing::Contains(HasSubstr("'model.'")));
-  const Value other = Value::dict({{"a.w", one()}, {"b.w", one()}});
+  const Value other = Value::dict({{"a.w", one_float()}, {"b.w", one_float()}});
   EXPECT_THAT(
       to_string(strip_prefix(other, {}).error()),
       HasSubstr("lists the keys"));
@@ -58,15 +59,17 @@ TEST(Habits, ThePrefixOfAllKeysIsNamed) {
 }
 
 TEST(Habits, NamespacesBecomeDicts) {
-  const Value inner = object("types.SimpleNamespace", Value::dict({{"x", 1}}));
-  const Value args =
-      object("argparse.Namespace", Value::dict({{"lr", 0.1}, {"more", inner}}));
+  const Value inner =
+      object_of_class("types.SimpleNamespace", Value::dict({{"x", 1}}));
+  const Value args = object_of_class(
+      "argparse.Namespace",
+      Value::dict({{"lr", 0.1}, {"more", inner}}));
   const Value root = Value::dict(
-      {{"state_dict", Value::dict({{"w", one()}})},
+      {{"state_dict", Value::dict({{"w", one_float()}})},
        {"args", args},
        {"again", args},
        {"list", Value::list({inner, 3})},
-       {"other", object("my.Config", Value::dict({{"y", 2}}))}});
+       {"other", object_of_class("my.Config", Value::dict({{"y", 2}}))}});
   const auto plain = plain_namespaces(root);
   ASSERT_TRUE(plain) << to_string(plain.error());
   EXPECT_THAT(plain->names, ElementsAre("args", "args.more"));
@@ -88,9 +91,12 @@ TEST(Habits, NamespacesBecomeDicts) {
 TEST(Habits, AllThatCannotBeWrittenIsNamedAtOnce) {
   MemoryFs fs;
   const Value root = Value::dict(
-      {{"args", object("argparse.Namespace", Value::dict({{"lr", 1}}))},
-       {"w", one()},
-       {"deep", Value::list({1, object("my.Config", Value::dict({{"y", 2}}))})},
+      {{"args",
+        object_of_class("argparse.Namespace", Value::dict({{"lr", 1}}))},
+       {"w", one_float()},
+       {"deep",
+        Value::list(
+            {1, object_of_class("my.Config", Value::dict({{"y", 2}}))})},
        {"fine", 3}});
   for (const char* format : {"pt", "pt-legacy"}) {
     const Status status = save("f", root, {.format = format}, fs);
@@ -102,9 +108,14 @@ TEST(Habits, AllThatCannotBeWrittenIsNamedAtOnce) {
     EXPECT_THAT(text, HasSubstr("--namespace-as-dict"));
     EXPECT_FALSE(fs.stat("f"));
   }
+  const Value whole =
+      object_of_class("my.Net", Value::dict({{"_modules", Value::dict({})}}));
+  EXPECT_THAT(
+      to_string(save("f", Value::dict({{"model", whole}}), {}, fs).error()),
+      HasSubstr("extract-model"));
   Value many = Value::dict({});
   for (int i = 0; i < 20; ++i) {
-    many.set(i, object("my.Config", Value::dict({})));
+    many.set(i, object_of_class("my.Config", Value::dict({})));
   }
   EXPECT_THAT(to_string(save("f", many, {}, fs).error()), HasSubstr("12 more"));
 }
@@ -114,7 +125,7 @@ TEST(Habits, ElementTypesMayBeIgnored) {
     return Value::dict(
         {{"w", tensor_of<double>(DType::kFloat64, {value}, {1})}});
   };
-  const Value floats = Value::dict({{"w", one()}});
+  const Value floats = Value::dict({{"w", one_float()}});
   EXPECT_EQ(diff(floats, doubles(1))->rows.at(0).kind, DiffKind::kDType);
   EXPECT_TRUE(diff(floats, doubles(1), {.ignore_dtype = true})->rows.empty());
   EXPECT_EQ(
