@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <span>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -89,11 +90,14 @@ std::unique_ptr<Scheduler> make_cosine(
 std::unique_ptr<Scheduler> make_one_cycle(
     const OptimizerRef& optimizer,
     const SchedulerOptions& o) {
-  const double lr = optimizer->param_groups().front().lr();
+  std::vector<double> max_lr;
+  for (const ParamGroup& group : optimizer->param_groups()) {
+    max_lr.push_back(o.max_lr.value_or(group.lr()));
+  }
   return std::make_unique<OneCycleLR>(
       optimizer,
       OneCycleLROptions{
-          .max_lr = {o.max_lr.value_or(lr)},
+          .max_lr = std::move(max_lr),
           .total_steps = o.total_steps,
           .pct_start = o.pct_start});
 }
@@ -223,7 +227,8 @@ Maker find_maker(
 }
 
 // A key that no row above has, and whose it is.
-constexpr std::array<std::array<std::string_view, 2>, 14> kSchedulerMarks = {{
+constexpr std::array<std::array<std::string_view, 2>, 15> kSchedulerMarks = {{
+    {"anneal_epochs", "SWALR"},
     {"_milestones", "SequentialLR"},
     {"_schedulers", "ChainedScheduler"},
     {"max_lrs", "CyclicLR"},

@@ -62,7 +62,7 @@ struct SchedulerOptions {
   /// reducelronplateau, whose factor is `gamma`: "min" or "max", and epochs.
   std::string mode = "min";
   std::int64_t patience = 10;
-  /// onecyclelr, cycliclr; none: the first group's lr.
+  /// onecyclelr, cycliclr; none: the groups' own, for cycliclr the first one's.
   std::optional<double> max_lr = {};
   /// onecyclelr.
   double pct_start = 0.3;

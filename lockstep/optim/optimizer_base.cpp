@@ -17,12 +17,13 @@ namespace lockstep {
 namespace {
 
 /// What schedulers keep in a group: allowed in a new group, too.
-constexpr std::array<std::string_view, 6> kScheduleOptions = {
+constexpr std::array<std::string_view, 7> kScheduleOptions = {
     "initial_lr",
     "max_lr",
     "min_lr",
     "max_momentum",
     "base_momentum",
+    "swa_lr",
     "param_names"};
 
 [[noreturn]] void refuse(std::string message, std::string hint = {}) {

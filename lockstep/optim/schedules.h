@@ -245,6 +245,32 @@ class ReduceLROnPlateau final : public Scheduler {
   std::int64_t num_bad_epochs_ = 0;
 };
 
+struct SWALROptions {
+  /// One value for all groups, or one for each, which keeps it as `swa_lr`.
+  std::vector<double> swa_lr = {};
+  std::int64_t anneal_epochs = 10;
+  /// "cos" or "linear".
+  std::string anneal_strategy = "cos";
+  std::int64_t last_epoch = -1;
+};
+
+/// From the rate of now to `swa_lr`, for the average of weights late in a
+/// training: Python's torch.optim.swa_utils.SWALR.
+class SWALR final : public Scheduler {
+ public:
+  /// Errors: throws kInvalidArgument with PyTorch's text.
+  SWALR(OptimizerRef optimizer, SWALROptions options);
+
+ private:
+  std::vector<double> get_lr() override;
+  [[nodiscard]] std::vector<ckpt::Item> own_state() const override;
+  void load_own_state(const ckpt::Value& state) override;
+  /// How much of the way is behind after so many epochs.
+  [[nodiscard]] double share_after(std::int64_t epochs) const;
+
+  SWALROptions options_;
+};
+
 /// What the two below share. A ReduceLROnPlateau cannot be in them, since a
 /// step of theirs has no metric.
 ///

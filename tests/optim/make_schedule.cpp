@@ -128,6 +128,12 @@ const std::map<std::string_view, Maker> kMakers = {
          field("total_iters", &PolynomialLROptions::total_iters),
          field("power", &PolynomialLROptions::power),
          field("last_epoch", &PolynomialLROptions::last_epoch))},
+    {"SWALR",
+     maker<SWALR>(
+         field("swa_lr", &SWALROptions::swa_lr),
+         field("anneal_epochs", &SWALROptions::anneal_epochs),
+         field("anneal_strategy", &SWALROptions::anneal_strategy),
+         field("last_epoch", &SWALROptions::last_epoch))},
     {"CosineAnnealingLR",
      maker<CosineAnnealingLR>(
          field("T_max", &CosineAnnealingLROptions::t_max),

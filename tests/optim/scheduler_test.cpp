@@ -147,7 +147,7 @@ TEST_F(SchedulerTest, NoSchedulerTakesTheStateOfAnotherKind) {
   for (const ScheduleRow& row : all_schedule_rows()) {
     kinds.emplace(row.schedule.find("kind")->text(), row.schedule);
   }
-  EXPECT_EQ(kinds.size(), 15U);
+  EXPECT_EQ(kinds.size(), 16U);
   const auto is_lambda = [](const std::string& kind) {
     return kind == "LambdaLR" || kind == "MultiplicativeLR";
   };

@@ -12,7 +12,7 @@ import sys
 import warnings
 
 import torch
-from torch.optim import lr_scheduler
+from torch.optim import lr_scheduler, swa_utils
 
 from optim_data import difference
 
@@ -32,7 +32,8 @@ def build(schedule, optimizer):
         args["lr_lambda"] = functions[0] if len(functions) == 1 else functions
     if "scale_fn" in args:
         args["scale_fn"] = LAMBDAS[args["scale_fn"]]
-    kind = getattr(lr_scheduler, schedule["kind"])
+    is_swa = schedule["kind"] == "SWALR"
+    kind = getattr(swa_utils if is_swa else lr_scheduler, schedule["kind"])
     if "schedulers" not in schedule:
         return kind(optimizer, **args)
     inner = [build(one, optimizer) for one in schedule["schedulers"]]
