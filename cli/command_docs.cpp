@@ -161,6 +161,12 @@ std::vector<ArgumentDoc> train_arguments() {
        .help = "settings from a file (args.yaml of a run); flags win over it",
        .group = "General"});
   arguments.push_back(
+      {.name = "--recipe",
+       .value = "NAME",
+       .words = {train::kRecipes.begin(), train::kRecipes.end()},
+       .help = "settings that come with Lockstep, in place of the defaults",
+       .group = "General"});
+  arguments.push_back(
       {.name = "--dry-run",
        .help =
            "print what would run, and every setting with where it comes from",

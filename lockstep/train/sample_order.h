@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lockstep/distributed/process_group.h"
@@ -16,13 +17,19 @@ struct SampleOrderOptions {
   std::int64_t epoch = 0;
   /// Samples of the epoch that all ranks together have consumed.
   std::int64_t consumed = 0;
+  /// One for each sample: they are drawn with replacement, as many as there
+  /// are, as Python's `WeightedRandomSampler` does with a generator seeded with
+  /// seed + epoch. Empty: each sample comes once.
+  std::span<const double> weights = {};
 };
 
 /// What this rank of `group` reads of the rest of an epoch of `samples`. From
-/// the start it is the order of Python's `DistributedSampler`; later the rest
+/// the start it is the order of Python's `DistributedSampler`, or of its
+/// `WeightedRandomSampler`, dealt in the same way; later the rest
 /// of that order is dealt to the ranks, so that their number may have changed
 /// and no sample is lost or read twice but for the few that fill up the last
-/// round. Errors: throws kInvalidArgument if `consumed` is out of range.
+/// round. Errors: throws kInvalidArgument if `consumed` is out of range, and
+/// for another number of weights than of samples, or more than 2^24.
 std::vector<std::int64_t> sample_order(
     std::int64_t samples,
     const SampleOrderOptions& options,

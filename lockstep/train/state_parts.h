@@ -33,8 +33,8 @@ StatePart model_part(torch::nn::Module& model);
 StatePart optimizer_part(Optimizer& optimizer);
 StatePart optimizer_part(torch::optim::Optimizer& optimizer);
 
-/// `scheduler`. A checkpoint may lack it.
-StatePart scheduler_part(Scheduler& scheduler);
+/// `scheduler`, or another key. A checkpoint may lack it.
+StatePart scheduler_part(Scheduler& scheduler, std::string key = "scheduler");
 
 /// `rng`: the default generators of the CPU and of `devices`, from which all
 /// replicas derive theirs (parallel/internal/random_stream.h): {'cpu': state,

@@ -56,12 +56,23 @@ class StepHook {
   virtual std::vector<StatePart> parts() {
     return {};
   }
+  /// Factor of the loss in the backward passes of the next step.
+  [[nodiscard]] virtual double loss_scale() const {
+    return 1.0;
+  }
+  /// Asked after `before_update` of all hooks: true, and the optimizer makes no
+  /// step; `after_update` and the schedule go on as if it had, as in scripts.
+  [[nodiscard]] virtual bool skips_update() const {
+    return false;
+  }
   /// Before the first step of an epoch, and of a part of one that goes on.
   virtual void begin_epoch(const StepScope& /*scope*/) {}
   /// The gradients are there, those of all replicas and ranks.
   virtual void before_update(const StepScope& /*scope*/) {}
   /// The optimizer has changed the weights.
   virtual void after_update(const StepScope& /*scope*/) {}
+  /// All steps of the epoch are made, and its test comes; `step` is the last.
+  virtual void end_steps(const StepScope& /*scope*/) {}
   /// Around the test of an epoch, which sees what the hook makes of the module;
   /// `step` is the last one that is done. The end is in the opposite order,
   /// also of a test that throws; it throws nothing itself.

@@ -132,10 +132,11 @@ using MeasuredFunction = TaskFunction<std::pair<at::Tensor, at::Tensor>>;
 
 /// Cross entropy, averaged over what is counted of the batch. Outputs [N,
 /// classes, ...]; targets [N, ...] int64, or [N, classes, ...] shares of
-/// classes.
+/// classes. `class_weights`: Python's `weight`, one for each class, or none.
 LossFunction cross_entropy(
     double label_smoothing = 0.0,
-    std::int64_t ignore_index = -100);
+    std::int64_t ignore_index = -100,
+    const std::vector<double>& class_weights = {});
 
 struct Task {
   /// "segmentation"; of a program's own any name, or none.
@@ -144,6 +145,10 @@ struct Task {
   LossFunction loss = {};
   /// Of a test; none: `loss`.
   LossFunction test_loss = {};
+  /// What `loss` divides the sum over a batch by, where that is not its
+  /// samples: ranks weigh their gradients by it, so that several do what one
+  /// does. None: all ranks count alike.
+  std::function<double(const at::Tensor& targets)> divisor = {};
   /// All are measured in a test, the first one in training, too.
   Metrics metrics = {};
   /// What `metrics` see; none: the outputs and the targets, which must be
@@ -170,12 +175,18 @@ struct Task {
 };
 
 /// One class for a sample: outputs [N, classes], targets [N] int64. Measures
-/// top1 and top5.
-Task classification(double label_smoothing = 0.0);
+/// top1 and top5. `class_weights` as `cross_entropy` has them; the loss of a
+/// test has none.
+Task classification(
+    double label_smoothing = 0.0,
+    const std::vector<double>& class_weights = {});
 
 /// A class for each pixel: outputs [N, classes, H, W], targets [N, H, W] int64,
 /// of which `ignore_index` is not counted. Measures miou, dice and pixel_acc.
-Task segmentation(std::int64_t num_classes, std::int64_t ignore_index = 255);
+Task segmentation(
+    std::int64_t num_classes,
+    std::int64_t ignore_index = 255,
+    const std::vector<double>& class_weights = {});
 
 /// Any number of labels for a sample: outputs [N, labels], targets [N, labels]
 /// float32, 0 or 1. The loss is the binary cross entropy of logits. Measures
@@ -194,11 +205,13 @@ std::vector<std::string> task_names();
 /// one class, a mask of classes, values. `metric`: what chooses the best epoch,
 /// one of the task's or another that fits it; "auto": the task's.
 /// Errors: throws kInvalidArgument (E_TASK) for data without targets, or with
-/// targets that the task does not take; (E_METRIC) for an unknown metric.
+/// targets that the task does not take; (E_METRIC) for an unknown metric;
+/// (E_FLAGS) for class weights of a task whose loss has none.
 Task task_for(
     const Dataset& data,
     std::string_view name = "auto",
     std::string_view metric = "auto",
-    double label_smoothing = 0.0);
+    double label_smoothing = 0.0,
+    const std::vector<double>& class_weights = {});
 
 } // namespace lockstep::train

@@ -21,13 +21,6 @@ using ::testing::HasSubstr;
 
 class HookRules : public TrainerFixture {
  protected:
-  TrainConfig config(const std::string& folder) {
-    TrainConfig config = small(folder);
-    config.max_train_samples = 290; // 5 batches, the last of 34
-    config.epochs = 4;
-    config.lr = 0.1;
-    return config;
-  }
   Error refused(const TrainConfig& config, TrainerOptions options = {}) {
     try {
       train(config, std::move(options));
@@ -40,7 +33,7 @@ class HookRules : public TrainerFixture {
 };
 
 TEST_F(HookRules, ANameOfNothingIsRefusedWithTheNearest) {
-  TrainConfig wanted = config("run");
+  TrainConfig wanted = uneven("run");
   wanted.freeze = "layer.1";
   const Error error = refused(wanted);
   EXPECT_EQ(error.detail, "E_FREEZE");
@@ -81,7 +74,7 @@ TEST_F(HookRules, EveryFrozenNormIsInEvaluationMode) {
 }
 
 TEST_F(HookRules, TestsAreOfTheAverage) {
-  TrainConfig wanted = config("run");
+  TrainConfig wanted = uneven("run");
   wanted.ema = 0.9;
   wanted.epochs = 2;
   RecordingLog log;
@@ -92,18 +85,36 @@ TEST_F(HookRules, TestsAreOfTheAverage) {
   OwnParts own = named_parts(wanted);
   const ckpt::Value saved = checkpoint("run");
   load_state_dict(own.model.module(), *saved.find("state_dict_ema"));
-  TrainConfig test = config("");
+  TrainConfig test = uneven("");
   test.output = "";
   test.test_only = true;
   const TrainResult of_average = Trainer(test, {.group = {}, .own = own}).run();
   EXPECT_EQ(of_average.test->loss, result.test->loss);
 }
 
+TEST_F(HookRules, TestsAreOfTheMeanOfEpochs) {
+  TrainConfig wanted = uneven("run");
+  wanted.epochs = 3;
+  wanted.swa_start = 2;
+  const TrainResult result = train(wanted);
+  const ckpt::Value saved = checkpoint("run");
+  EXPECT_EQ(saved.find("swa_updates")->number(), 2.0);
+  OwnParts own = named_parts(wanted);
+  load_state_dict(own.model.module(), *saved.find("state_dict_swa"));
+  TrainConfig test = uneven("");
+  test.output = "";
+  test.test_only = true;
+  const TrainResult of_mean = Trainer(test, {.group = {}, .own = own}).run();
+  EXPECT_EQ(of_mean.test->loss, result.test->loss);
+  wanted.ema = 0.9;
+  EXPECT_THAT(refused(wanted).message, HasSubstr("two averages"));
+}
+
 TEST_F(HookRules, AnAverageBeginsWithTheFirstUpdate) {
-  TrainConfig wanted = config("run");
+  TrainConfig wanted = uneven("run");
   wanted.epochs = 1;
   train(wanted);
-  TrainConfig next = config("next");
+  TrainConfig next = uneven("next");
   next.resume = wanted.output + "/model_best.pth.tar";
   next.ema = 0.9;
   next.epochs = 1; // nothing to train
@@ -151,7 +162,7 @@ struct Doubling : StepHook {
 };
 
 TEST_F(HookRules, TestsOfSeveralHooksAreUndoneInTheOppositeOrder) {
-  TrainConfig wanted = config("plain");
+  TrainConfig wanted = uneven("plain");
   wanted.ema = 0.9;
   wanted.epochs = 2;
   train(wanted);
@@ -167,7 +178,7 @@ TEST_F(HookRules, TestsOfSeveralHooksAreUndoneInTheOppositeOrder) {
 }
 
 TEST_F(HookRules, OtherFrozenPartsOfTheSameSizeAreToldApart) {
-  TrainConfig wanted = config("run");
+  TrainConfig wanted = uneven("run");
   wanted.epochs = 1;
   wanted.freeze = "layers.1";
   train(wanted);
@@ -179,7 +190,7 @@ TEST_F(HookRules, OtherFrozenPartsOfTheSameSizeAreToldApart) {
 }
 
 TEST_F(HookRules, APlateauWaitsForWhatIsBetter) {
-  TrainConfig wanted = config("run");
+  TrainConfig wanted = uneven("run");
   wanted.lr_scheduler = "reducelronplateau";
   wanted.epochs = 1;
   train(wanted);
@@ -194,7 +205,7 @@ TEST_F(HookRules, APlateauWaitsForWhatIsBetter) {
 }
 
 TEST_F(HookRules, AWarmUpGoesOnFromAFileWithoutASchedule) {
-  TrainConfig wanted = config("run");
+  TrainConfig wanted = uneven("run");
   wanted.epochs = 4;
   wanted.warmup_epochs = 3;
   wanted.lr_scheduler = "constant";
@@ -221,7 +232,7 @@ TEST_F(HookRules, AWarmUpGoesOnFromAFileWithoutASchedule) {
 }
 
 TEST_F(HookRules, WithoutPatienceLeftTheRunEnds) {
-  TrainConfig wanted = config("run");
+  TrainConfig wanted = uneven("run");
   wanted.lr = 0.0; // no epoch is better than the first
   wanted.epochs = 9;
   wanted.patience = 2;
@@ -259,7 +270,7 @@ struct Counter : StepHook {
 };
 
 TEST_F(HookRules, AProgramsOwnIsCalledSavedAndCompared) {
-  TrainConfig wanted = config("run");
+  TrainConfig wanted = uneven("run");
   wanted.epochs = 1;
   const auto hook = std::make_shared<Counter>();
   train(wanted, {.hooks = {hook}});
@@ -275,8 +286,76 @@ TEST_F(HookRules, AProgramsOwnIsCalledSavedAndCompared) {
   EXPECT_EQ(more->updates, 10);
 }
 
+TEST_F(HookRules, AWarmUpOfStepsIsOverInAFileWithoutOne) {
+  TrainConfig wanted = uneven("run");
+  wanted.epochs = 1;
+  train(wanted);
+  ckpt::Value saved = checkpoint("run");
+  ckpt::Dict without;
+  for (const ckpt::Item& item : saved.as_dict()->items) {
+    if (item.first.text() != "args") {
+      without.items.push_back(item);
+    }
+  }
+  ckpt::save(dir_ / "file.pth.tar", ckpt::Value(std::move(without))).value();
+  wanted.epochs = 3;
+  wanted.warmup_steps = 8;
+  wanted.resume = dir_ / "file.pth.tar";
+  wanted.output = dir_ / "next";
+  auto seen = std::make_shared<RecordingObserver>();
+  RecordingLog log;
+  train(wanted, {.log = &log, .observers = {seen}});
+  for (const EpochRecord& epoch : seen->epochs) {
+    EXPECT_EQ(epoch.lr, 0.1);
+  }
+  EXPECT_THAT(
+      log.lines[LogLevel::kWarning],
+      Contains(HasSubstr("no warmup in the file: it is over")));
+}
+
+TEST_F(HookRules, FlagsThatAScheduleDoesNotTakeAreSaid) {
+  TrainConfig wanted = uneven("run");
+  wanted.epochs = 1;
+  wanted.min_lr = 0.01;
+  wanted.lr_patience = 3;
+  wanted.lr_step_size = 2;
+  RecordingLog log;
+  train(wanted, {.log = &log});
+  EXPECT_THAT(
+      log.lines[LogLevel::kWarning],
+      ::testing::ElementsAre(
+          HasSubstr("--lr-patience has no effect on --lr-scheduler steplr"),
+          HasSubstr("--min-lr has no effect")));
+}
+
+TEST_F(HookRules, CommasAloneNameNothing) {
+  TrainConfig wanted = uneven("run");
+  wanted.freeze = ",";
+  const Error error = refused(wanted);
+  EXPECT_EQ(error.detail, "E_FREEZE");
+  EXPECT_THAT(error.message, HasSubstr("',' names no part"));
+  wanted.freeze = "layers.1,";
+  wanted.epochs = 1;
+  EXPECT_EQ(train(wanted).epochs, 1);
+}
+
+TEST_F(HookRules, AnAverageThatIsNotTakenIsSaid) {
+  TrainConfig wanted = uneven("run");
+  wanted.epochs = 1;
+  wanted.ema = 0.9;
+  train(wanted);
+  TrainConfig next = uneven("next");
+  next.epochs = 1;
+  next.initial_checkpoint = wanted.output + "/model_best.pth.tar";
+  RecordingLog log;
+  train(next, {.log = &log});
+  EXPECT_THAT(
+      log.lines[LogLevel::kInfo],
+      Contains(HasSubstr("has an average of the weights, too")));
+}
+
 TEST_F(HookRules, WhatDoesNotGoTogetherIsRefused) {
-  TrainConfig wanted = config("run");
+  TrainConfig wanted = uneven("run");
   wanted.warmup_epochs = 1;
   wanted.lr_scheduler = "onecyclelr";
   EXPECT_EQ(refused(wanted).detail, "E_FLAGS");
@@ -285,6 +364,15 @@ TEST_F(HookRules, WhatDoesNotGoTogetherIsRefused) {
   wanted.lr_scheduler = "cosineannealinglr";
   wanted.warmup_epochs = wanted.epochs;
   EXPECT_THAT(refused(wanted).message, HasSubstr("leaves none"));
+  wanted.warmup_epochs = 1;
+  wanted.warmup_steps = 2;
+  EXPECT_THAT(refused(wanted).message, HasSubstr("are two warm-ups"));
+  wanted.warmup_epochs = 0;
+  wanted.warmup_steps = 20;
+  EXPECT_THAT(refused(wanted).message, HasSubstr("20 of 20 steps leaves none"));
+  wanted.warmup_steps = 2;
+  wanted.lr_scheduler = "onecyclelr";
+  EXPECT_THAT(refused(wanted).hint, HasSubstr("warms up by itself"));
 }
 
 } // namespace

@@ -69,6 +69,15 @@ class TrainerFixture : public ::testing::Test {
     return config;
   }
 
+  /// 5 batches, of which the last has 34 samples.
+  TrainConfig uneven(const std::string& folder) {
+    TrainConfig config = small(folder);
+    config.max_train_samples = 290;
+    config.epochs = 4;
+    config.lr = 0.1;
+    return config;
+  }
+
   /// A part that the test does not give is the one that the settings name.
   TrainResult train(const TrainConfig& config, TrainerOptions options = {}) {
     options.own = named_parts(config, std::move(options.own), options.group);

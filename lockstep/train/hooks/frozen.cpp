@@ -40,16 +40,30 @@ std::vector<std::string> parts_of(const std::vector<std::string>& names) {
   return {parts.begin(), parts.end()};
 }
 
+// Without the empty ones that commas at the ends leave.
+std::vector<std::string> named_in(const std::string& names) {
+  std::vector<std::string> parts = split(names, ',');
+  std::erase(parts, "");
+  if (parts.empty()) {
+    refuse_freeze(
+        format("'{}' names no part of the model", escape(names)),
+        "--freeze conv1,layer1, for example");
+  }
+  return parts;
+}
+
 class Frozen final : public StepHook {
  public:
   Frozen(torch::nn::Module& module, const FreezeOptions& options)
-      : module_(module), names_(options.names), until_(options.until) {
+      : module_(module),
+        parts_(named_in(options.names)),
+        until_(options.until) {
     std::vector<std::string> names;
     std::int64_t trained = 0;
     for (const auto& item : module.named_parameters()) {
       names.push_back(item.key());
     }
-    for (const std::string& part : split(options.names, ',')) {
+    for (const std::string& part : parts_) {
       take(part, names);
     }
     for (const at::Tensor& parameter : module.parameters()) {
@@ -66,7 +80,7 @@ class Frozen final : public StepHook {
   [[nodiscard]] std::string text() const override {
     return format(
         "{} frozen: {} of {} ({}){}",
-        names_,
+        join(parts_, ","),
         parameters_.size(),
         counted(module_.parameters().size(), "parameter"),
         counted(norms_.size(), "batch norm"),
@@ -117,12 +131,11 @@ class Frozen final : public StepHook {
         return frozen.is_same(parameter);
       });
     };
-    const std::vector<std::string> parts = split(names_, ',');
     for (const auto& item : module_.named_modules()) {
       const auto& module = item.value();
       const std::vector<at::Tensor> own = module->parameters();
       const bool is_here = own.empty() ? std::ranges::any_of(
-                                             parts,
+                                             parts_,
                                              [&](const std::string& part) {
                                                return is_in(item.key(), part);
                                              })
@@ -135,7 +148,7 @@ class Frozen final : public StepHook {
   }
 
   torch::nn::Module& module_;
-  std::string names_;
+  std::vector<std::string> parts_;
   std::int64_t until_;
   std::vector<at::Tensor> parameters_;
   std::vector<std::shared_ptr<torch::nn::Module>> norms_;

@@ -6,6 +6,7 @@
 #include "lockstep/train/hooks/clip_gradients.h"
 #include "lockstep/train/hooks/early_stop.h"
 #include "lockstep/train/hooks/frozen.h"
+#include "lockstep/train/hooks/loss_scaler.h"
 #include "lockstep/train/hooks/weight_average.h"
 
 namespace lockstep::train {
@@ -28,6 +29,11 @@ constexpr std::array kRows{
               module,
               {.names = config.freeze, .until = config.unfreeze_at});
         }},
+    HookRow{// before those that look at the gradients
+            [](const Config& config) { return config.amp == "fp16"; },
+            [](const Config& /*config*/, Module& /*module*/) {
+              return loss_scaler();
+            }},
     HookRow{
         [](const Config& config) { return config.clip_value > 0; },
         [](const Config& config, Module& /*module*/) {
@@ -42,6 +48,11 @@ constexpr std::array kRows{
         [](const Config& config) { return config.ema > 0; },
         [](const Config& config, Module& module) {
           return weight_average(module, config.ema);
+        }},
+    HookRow{
+        [](const Config& config) { return config.swa_start > 0; },
+        [](const Config& config, Module& module) {
+          return mean_of_epochs(module, config.swa_start);
         }},
     HookRow{
         [](const Config& config) { return config.patience > 0; },

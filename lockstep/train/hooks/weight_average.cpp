@@ -6,55 +6,44 @@
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
 #include <c10/core/ScalarType.h>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/state_dict.h"
 
 namespace lockstep::train {
 namespace {
 
-class WeightAverage final : public StepHook {
- public:
-  WeightAverage(torch::nn::Module& module, double decay)
-      : module_(module), decay_(decay) {}
+// How one average is made of all that came before it.
+struct AverageKind {
+  std::string_view key = {};
+  std::string_view updates_key = {};
+  /// Of the buffers, too: those of a batch norm belong to the weights.
+  bool has_buffers = false;
+};
 
-  [[nodiscard]] std::string text() const override {
-    return format(
-        "tests are of the average of the weights, which decays by {} each step",
-        shortest(decay_));
-  }
+class AveragedWeights : public StepHook {
+ public:
+  AveragedWeights(torch::nn::Module& module, const AverageKind& kind)
+      : module_(module), kind_(kind) {}
+
   std::vector<StatePart> parts() override {
     StatePart weights{
-        .key = std::string(kAverageKey),
+        .key = std::string(kind_.key),
         .save =
             [this](ValueBuilder& builder) {
               return builder.state_dict(averaged());
             },
         .load = [this](const ckpt::Value& saved) { load(saved); },
         .if_missing = IfMissing::kWarn};
-    StatePart updates = number_part("ema_updates", updates_);
+    StatePart updates = number_part(std::string(kind_.updates_key), updates_);
     updates.if_missing = IfMissing::kIgnore;
     return {std::move(weights), std::move(updates)};
   }
 
-  void after_update(const StepScope& /*scope*/) override {
-    const at::NoGradGuard no_grad;
-    const std::vector<at::Tensor> parameters = module_.parameters();
-    for (std::size_t i = 0; i < average_.size(); ++i) {
-      const at::Tensor now = parameters[i].detach();
-      if (at::isFloatingType(now.scalar_type()) ||
-          at::isComplexType(now.scalar_type())) {
-        average_[i].lerp_(now, 1 - decay_);
-      } else {
-        average_[i].copy_(average_[i] * decay_ + now * (1 - decay_));
-      }
-    }
-    if (updates_++ == 0) {
-      average_ = copied_weights();
-    }
-  }
   void begin_test(const StepScope& /*scope*/) override {
     if (updates_ > 0) { // else there is no average yet
       weights_ = copied_weights();
@@ -65,12 +54,37 @@ class WeightAverage final : public StepHook {
     write(std::exchange(weights_, {}));
   }
 
+ protected:
+  /// `mix(average, now)` changes an average; the first one is a copy.
+  template <class Mix>
+  void update(const Mix& mix) {
+    const at::NoGradGuard no_grad;
+    const std::vector<at::Tensor> now = averaged_tensors();
+    for (std::size_t i = 0; i < average_.size(); ++i) {
+      mix(average_[i], now[i].detach());
+    }
+    if (updates_++ == 0) {
+      average_ = copied_weights();
+    }
+  }
+  [[nodiscard]] std::int64_t updates() const {
+    return updates_;
+  }
+
  private:
+  [[nodiscard]] std::vector<at::Tensor> averaged_tensors() const {
+    std::vector<at::Tensor> tensors = module_.parameters();
+    if (kind_.has_buffers) {
+      const std::vector<at::Tensor> buffers = module_.buffers();
+      tensors.insert(tensors.end(), buffers.begin(), buffers.end());
+    }
+    return tensors;
+  }
   [[nodiscard]] std::vector<at::Tensor> copied_weights() const {
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> copies;
-    for (const at::Tensor& parameter : module_.parameters()) {
-      copies.push_back(parameter.detach().clone());
+    for (const at::Tensor& tensor : averaged_tensors()) {
+      copies.push_back(tensor.detach().clone());
     }
     return copies;
   }
@@ -78,19 +92,19 @@ class WeightAverage final : public StepHook {
   // hold these.
   void write(const std::vector<at::Tensor>& values) const {
     const at::NoGradGuard no_grad;
-    const std::vector<at::Tensor> parameters = module_.parameters();
+    const std::vector<at::Tensor> tensors = averaged_tensors();
     for (std::size_t i = 0; i < values.size(); ++i) {
-      parameters[i].copy_(values[i]);
+      tensors[i].copy_(values[i]);
     }
   }
   // The module's state with the averages in the place of the weights; before
   // the first update the weights.
   [[nodiscard]] StateDict averaged() const {
     std::unordered_map<const void*, const at::Tensor*> averages;
-    const std::vector<at::Tensor> parameters = module_.parameters();
+    const std::vector<at::Tensor> tensors = averaged_tensors();
     for (std::size_t i = 0; i < average_.size(); ++i) {
-      if (parameters[i].numel() > 0) {
-        averages.emplace(parameters[i].const_data_ptr(), &average_[i]);
+      if (tensors[i].numel() > 0) {
+        averages.emplace(tensors[i].const_data_ptr(), &average_[i]);
       }
     }
     StateDict weights = state_dict(module_);
@@ -109,19 +123,78 @@ class WeightAverage final : public StepHook {
     for (auto& [name, tensor] : weights.entries) {
       tensor = tensor.clone();
     }
-    load_state_dict(module_, saved);
+    load_fitting(module_, saved); // torchvision's names begin with "module."
     average_ = copied_weights();
     updates_ = 1; // at least, if the file does not say it
     load_state_dict(module_, weights);
   }
 
   torch::nn::Module& module_;
-  double decay_;
-  /// In the order of the module's parameters; empty before the first update.
+  AverageKind kind_;
+  /// In the order of `averaged_tensors`; empty before the first update.
   std::vector<at::Tensor> average_;
   /// During a test.
   std::vector<at::Tensor> weights_;
   std::int64_t updates_ = 0;
+};
+
+class WeightAverage final : public AveragedWeights {
+ public:
+  WeightAverage(torch::nn::Module& module, double decay)
+      : AveragedWeights(
+            module,
+            {.key = kAverageKey, .updates_key = "ema_updates"}),
+        decay_(decay) {}
+
+  [[nodiscard]] std::string text() const override {
+    return format(
+        "tests are of the average of the weights, which decays by {} each step",
+        shortest(decay_));
+  }
+  void after_update(const StepScope& /*scope*/) override {
+    update([this](at::Tensor& average, const at::Tensor& now) {
+      if (at::isFloatingType(now.scalar_type()) ||
+          at::isComplexType(now.scalar_type())) {
+        average.lerp_(now, 1 - decay_);
+      } else {
+        average.copy_(average * decay_ + now * (1 - decay_));
+      }
+    });
+  }
+
+ private:
+  double decay_;
+};
+
+class MeanOfEpochs final : public AveragedWeights {
+ public:
+  MeanOfEpochs(torch::nn::Module& module, std::int64_t start)
+      : AveragedWeights(
+            module,
+            {.key = kMeanKey,
+             .updates_key = "swa_updates",
+             .has_buffers = true}),
+        start_(start) {}
+
+  [[nodiscard]] std::string text() const override {
+    return format(
+        "from epoch {} on tests are of the mean of the weights after the "
+        "epochs",
+        start_);
+  }
+  void end_steps(const StepScope& scope) override {
+    if (scope.epoch < start_) {
+      return;
+    }
+    const at::Tensor count = at::full({}, updates() + 1, at::kLong);
+    update([&](at::Tensor& average, const at::Tensor& now) {
+      // As Python's get_swa_avg_fn has it.
+      average.copy_(average + (now - average) / count.to(average.device()));
+    });
+  }
+
+ private:
+  std::int64_t start_;
 };
 
 } // namespace
@@ -130,6 +203,12 @@ std::shared_ptr<StepHook> weight_average(
     torch::nn::Module& module,
     double decay) {
   return std::make_shared<WeightAverage>(module, decay);
+}
+
+std::shared_ptr<StepHook> mean_of_epochs(
+    torch::nn::Module& module,
+    std::int64_t start) {
+  return std::make_shared<MeanOfEpochs>(module, start);
 }
 
 } // namespace lockstep::train

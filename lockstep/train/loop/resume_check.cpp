@@ -12,12 +12,13 @@
 #include "lockstep/program/internal/program_facts.h"
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/step/named_model.h"
+#include "lockstep/train/step/schedule.h"
 
 namespace lockstep::train {
 namespace {
 
 /// Keys of `args` whose values live on in the optimizer and the schedule.
-constexpr std::array<std::string_view, 13> kOfTheCheckpoint{
+constexpr std::array<std::string_view, 18> kOfTheCheckpoint{
     "lr",
     "momentum",
     "weight_decay",
@@ -29,6 +30,11 @@ constexpr std::array<std::string_view, 13> kOfTheCheckpoint{
     "lr_patience",
     "min_lr",
     "warmup_epochs",
+    "warmup_steps",
+    "swa_lr",
+    "layer_decay",
+    "param_groups",
+    "no_decay_norms",
     "initial_checkpoint",
     "partial"};
 
@@ -105,6 +111,7 @@ std::string fresh_start(std::string_view key, const Cursor& cursor) {
   }
   return key == "rng"        ? "random numbers begin fresh, as --seed says"
          : key == "lockstep" ? "how its numbers were computed is not known"
+         : key == kWarmupKey ? "it is over"
                              : "it begins fresh";
 }
 

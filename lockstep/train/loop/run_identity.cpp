@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <utility>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -17,6 +18,7 @@
 #include "lockstep/tensor/compat.h"
 #include "lockstep/tensor/internal/cpu_features.h"
 #include "lockstep/tensor/internal/kernel_choice.h"
+#include "lockstep/train/settings/internal/schedules.h"
 #include "lockstep/train/step/precision.h"
 
 namespace lockstep::train {
@@ -47,9 +49,9 @@ std::string onednn_isa() {
 
 /// For schedules that are planned for the length of a run.
 std::string planned_epochs(const TrainConfig& config) {
-  const bool is_planned = config.lr_scheduler == "cosineannealinglr" ||
-                          config.lr_scheduler == "onecyclelr";
-  return is_planned ? std::to_string(config.epochs) : "any";
+  return schedule_row(config.lr_scheduler).is_planned
+             ? std::to_string(config.epochs)
+             : "any";
 }
 
 /// With the rules of their arithmetic: they decide about bits.
@@ -97,29 +99,34 @@ bool is_unknown(
          (field == "accumulate" && saved.empty() && now == "1");
 }
 
-// Of lists of texts the part that the other one has not.
-std::string without_common(const std::string& text, const std::string& other) {
-  constexpr std::string_view kBetween = "; ";
-  if (text.find(kBetween) == std::string::npos &&
-      other.find(kBetween) == std::string::npos) {
-    return text;
-  }
-  const auto parts = [&](const std::string& list) {
-    std::vector<std::string> found;
-    for (std::size_t begin = 0; begin <= list.size();) {
-      const std::size_t end = std::min(list.find(kBetween, begin), list.size());
-      found.push_back(list.substr(begin, end - begin));
-      begin = end + kBetween.size();
-    }
-    return found;
-  };
-  const std::vector<std::string> others = parts(other);
-  std::vector<std::string> own = parts(text);
-  std::erase_if(own, [&](const std::string& part) {
-    return std::ranges::find(others, part) != others.end();
+// Those of `texts` that `others` lack, with semicolons between.
+std::string without(
+    std::vector<std::string> texts,
+    const std::vector<std::string>& others) {
+  std::erase_if(texts, [&](const std::string& text) {
+    return std::ranges::find(others, text) != others.end();
   });
-  return join(own, kBetween);
+  return join(texts, "; ");
 }
+
+// A list of texts; one text, as older checkpoints have it, is a list of one.
+std::vector<std::string> texts_in(const ckpt::Value* saved) {
+  std::vector<std::string> texts;
+  if (saved == nullptr) {
+    return texts;
+  }
+  if (const std::vector<ckpt::Value>* items = saved->elements()) {
+    for (const ckpt::Value& item : *items) {
+      texts.emplace_back(item.text());
+    }
+  } else if (!saved->text().empty()) {
+    texts.emplace_back(saved->text());
+  }
+  return texts;
+}
+
+// Older checkpoints do not say it.
+constexpr std::string_view kEachOnce = "shuffle";
 
 std::string yes_or_no(bool value) {
   return value ? "yes" : "no";
@@ -155,26 +162,33 @@ RunIdentity::RunIdentity(
            {"opt", config.opt},
            {"planned_epochs", planned_epochs(config)},
            {"label_smoothing", shortest(config.label_smoothing)},
+           {"class_weights", config.class_weights},
            {"batch_size", std::to_string(config.batch_size)},
            {"accumulate", std::to_string(config.accumulate)},
-           {"hooks", facts.hooks},
            {"val_batch_size", std::to_string(config.val_batch_size)},
            {"max_eval_samples", std::to_string(config.max_eval_samples)},
            {std::string(kTestDigest), digest_text(facts.test_digest)},
            {"deterministic",
-            yes_or_no(at::globalContext().deterministicAlgorithms())}}},
+            yes_or_no(at::globalContext().deterministicAlgorithms())}},
+          {{"hooks", facts.hooks}}},
       order_{
           {{"data", config.data},
            {"val_split", shortest(config.val_split)},
            {"target", config.target},
            {"train_samples", std::to_string(facts.train_samples)},
            {"train_digest", digest_text(facts.train_digest)},
+           {"sampler", config.sampler == kEachOnce ? "" : config.sampler},
            {"seed", std::to_string(config.seed)}}} {}
 
 ckpt::Value RunIdentity::Group::save() const {
   ckpt::Dict dict;
   for (const auto& [name, text] : fields) {
     dict.items.emplace_back(name, text);
+  }
+  for (const auto& [name, texts] : lists) {
+    ckpt::List list;
+    list.items.assign(texts.begin(), texts.end());
+    dict.items.emplace_back(name, std::move(list));
   }
   return dict;
 }
@@ -185,10 +199,17 @@ void RunIdentity::Group::compare(const ckpt::Value* saved) {
     const ckpt::Value* was = saved == nullptr ? nullptr : saved->find(name);
     const std::string text(was == nullptr ? "" : was->text());
     if (text != now && !is_unknown(name, text, now)) {
+      differences.push_back({.field = name, .saved = text, .now = now});
+    }
+  }
+  for (const auto& [name, now] : lists) {
+    const std::vector<std::string> was =
+        texts_in(saved == nullptr ? nullptr : saved->find(name));
+    if (was != now) {
       differences.push_back(
           {.field = name,
-           .saved = without_common(text, now),
-           .now = without_common(now, text)});
+           .saved = without(was, now),
+           .now = without(now, was)});
     }
   }
 }

@@ -35,8 +35,8 @@ struct RunFacts {
   std::uint64_t train_digest = 0;
   /// 0 without a test, too.
   std::uint64_t test_digest = 0;
-  /// What hooks do.
-  std::string hooks = {};
+  /// What each hook does.
+  std::vector<std::string> hooks = {};
 };
 
 /// Named texts. Made once the run is set up.
@@ -74,6 +74,8 @@ class RunIdentity {
  private:
   struct Group {
     std::vector<std::pair<std::string, std::string>> fields = {};
+    /// Those that hold several texts.
+    std::vector<std::pair<std::string, std::vector<std::string>>> lists = {};
     std::vector<Difference> differences = {};
 
     [[nodiscard]] ckpt::Value save() const;

@@ -13,19 +13,40 @@
 #include "lockstep/train/run/config_file.h"
 #include "lockstep/train/state/augment_file.h"
 #include "lockstep/train/state_part.h"
+#include "lockstep/train/step/class_weights.h"
+#include "lockstep/train/step/param_groups.h"
 #include "lockstep/train/step/precision.h"
 
 namespace lockstep::train {
 namespace {
 
+// Of the classes in training; a test has none.
+std::vector<double>
+decided_weights(TrainConfig& config, const OwnParts& own, FileSystem& fs) {
+  if (config.test_only || own.train_data == nullptr) {
+    return {};
+  }
+  const Dataset& data = *own.train_data;
+  config.class_weights = resolved_class_weights(config.class_weights, data, fs);
+  return class_weights(
+      config.class_weights,
+      data,
+      limited(data.size(), config.max_train_samples));
+}
+
 /// Finds the task, and gives the settings its names.
-void decide_task(RunStart& start, TrainConfig& config, const OwnParts& own) {
+void decide_task(
+    RunStart& start,
+    TrainConfig& config,
+    const OwnParts& own,
+    FileSystem& fs) {
   if (own.task.is_empty()) {
     start.task = task_for(
         *own.first_data(),
         config.task,
         config.metric,
-        config.label_smoothing);
+        config.label_smoothing,
+        decided_weights(config, own, fs));
     config.task = start.task.name;
   } else {
     start.task = own.task;
@@ -113,8 +134,9 @@ RunStart decide(TrainConfig given, const TrainerOptions& options) {
   TrainConfig config = with_own_names(checked_flags(std::move(given)), own);
   config.amp = decided_amp(config); // ranks compare it, and the run keeps it
   RunStart start;
-  decide_task(start, config, own);
+  decide_task(start, config, own, *options.fs);
   config.augment = resolved_augment(config.augment, *options.fs);
+  config.param_groups = resolved_param_groups(config.param_groups, *options.fs);
   start.resumption = options.resumption ? options.resumption
                                         : find_resumption(*options.fs, config);
   const Resumption* const from = start.checkpoint();

@@ -5,6 +5,8 @@
 //   Setup setup = set_up(start, options);
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +19,11 @@
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::train {
+
+/// Of `size` samples those that are used; `maximum` 0: all.
+inline std::int64_t limited(std::int64_t size, std::int64_t maximum) {
+  return maximum == 0 ? size : std::min(size, maximum);
+}
 
 struct RunStart {
   /// As the run uses them: checked, with the names of the program's parts, with

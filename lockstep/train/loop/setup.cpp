@@ -2,26 +2,26 @@
 #include "lockstep/train/loop/setup.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include <ATen/Parallel.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/ckpt/load.h"
 #include "lockstep/device/device_list.h"
-#include "lockstep/tensor/internal/cpu_features.h"
 #include "lockstep/tensor/internal/kernel_choice.h"
 #include "lockstep/tensor/load_weights.h"
 #include "lockstep/tensor/memory_format.h"
 #include "lockstep/train/hooks/hook_table.h"
+#include "lockstep/train/hooks/weight_average.h"
+#include "lockstep/train/loop/flag_checks.h"
 #include "lockstep/train/loop/group_fit.h"
 #include "lockstep/train/loop/resume_check.h"
 #include "lockstep/train/loop/run_identity.h"
+#include "lockstep/train/step/class_weights.h"
 #include "lockstep/train/step/device_choice.h"
 #include "lockstep/train/step/image_fit.h"
+#include "lockstep/train/step/param_groups.h"
 #include "lockstep/train/step/precision.h"
 
 namespace lockstep::train {
@@ -29,10 +29,6 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
-}
-
-std::int64_t limited(std::int64_t size, std::int64_t maximum) {
-  return maximum == 0 ? size : std::min(size, maximum);
 }
 
 [[noreturn]] void cannot_share(std::string message, std::string hint) {
@@ -100,6 +96,9 @@ void open_data(Setup& setup, const RunStart& start, const OwnParts& own) {
             .workers = config.workers,
             .pin_memory = setup.devices.front().is_cuda()});
   };
+  if (config.sampler == "balanced" && !config.test_only) {
+    setup.sample_weights = balanced_sample_weights(*train, setup.train_samples);
+  }
   const std::int64_t own_batch = batch_share(config.batch_size, setup.group);
   setup.train_set = train;
   setup.train_data = loader(train, own_batch);
@@ -111,6 +110,21 @@ void open_data(Setup& setup, const RunStart& start, const OwnParts& own) {
   setup.test_data = loader(
       resized(own.test_data, start.images),
       config.val_batch_size > 0 ? config.val_batch_size : own_batch);
+}
+
+// Python's and timm's scripts keep an average beside the weights.
+void tell_of_average(Setup& setup, const std::string& file, FileSystem& fs) {
+  const auto loaded = ckpt::load(file, {}, fs);
+  if (loaded && loaded.value().root.find(kAverageKey) != nullptr) {
+    setup.lines.push_back(
+        {.text = format(
+             "{} has an average of the weights, too ({}), which is not taken: "
+             "'lockstep ckpt pick {} {} -o average.pth' makes a file of it",
+             file,
+             kAverageKey,
+             file,
+             kAverageKey)});
+  }
 }
 
 /// Takes what fits, and says what did not.
@@ -129,6 +143,7 @@ void load_first_weights(
     text += "\n  " + line;
   }
   setup.lines.push_back({.text = std::move(text)});
+  tell_of_average(setup, file, fs);
 }
 
 void prepare_model(Setup& setup, const RunStart& start, FileSystem& fs) {
@@ -143,19 +158,48 @@ void prepare_model(Setup& setup, const RunStart& start, FileSystem& fs) {
   }
 }
 
+// Groups of the settings, of a run that begins.
+void choose_groups(Setup& setup, const TrainConfig& config, Params& params) {
+  std::vector<ParamGroup> groups = chosen_groups(config, setup.model.module());
+  if (groups.empty()) {
+    return;
+  }
+  check_rates(config, groups);
+  setup.lines.push_back({.text = groups_text(groups)});
+  const bool has_one_rate = std::ranges::all_of(
+      groups,
+      [&](const ParamGroup& group) { return group.lr() == config.lr; });
+  if (config.layer_decay != 1.0 && has_one_rate) {
+    setup.lines.push_back(
+        {.level = LogLevel::kWarning,
+         .text = "--layer-decay has no effect: the model has one layer"});
+  }
+  params = std::move(groups);
+}
+
 /// As the settings say, in the groups of the checkpoint where these are others.
 OptimizerRef named_optimizer(Setup& setup, const RunStart& start) {
   Params params(setup.model.module());
   const Resumption* const from = start.checkpoint();
   const ckpt::Value* const state =
       from == nullptr ? nullptr : from->checkpoint.root.find("optimizer");
-  if (state != nullptr) {
+  if (state == nullptr) {
+    choose_groups(setup, start.config, params);
+  } else {
     naming_the_file(*from, start.config, [&] {
       if (auto fit = fit_groups(*state, setup.model.module())) {
         params = std::move(fit->groups);
         setup.lines.push_back({.text = std::move(fit->note)});
       }
     });
+    const ckpt::Value* const args = from->checkpoint.root.find("args");
+    for (const std::string& flag : group_flags_beside(start.config, args)) {
+      setup.lines.push_back(
+          {.level = LogLevel::kWarning,
+           .text = format(
+               "--{}: ignored, the run goes on with the checkpoint's groups",
+               flag)});
+    }
   }
   return std::shared_ptr<Optimizer>(
       build_optimizer(start.config, std::move(params)));
@@ -184,86 +228,6 @@ std::int64_t Setup::steps_left(std::int64_t epochs, std::int64_t consumed)
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kOptimizerFlags{
-    "lr",
-    "momentum",
-    "weight-decay",
-    "nesterov",
-    "fused"};
-constexpr std::array<std::string_view, 6> kScheduleFlags{
-    "lr-step-size",
-    "lr-gamma",
-    "lr-milestones",
-    "lr-patience",
-    "min-lr",
-    "warmup-epochs"};
-
-/// Of flags that were set, and a part of the program's own ignores.
-void warn_of_others(
-    std::span<const std::string_view> flags,
-    const TrainConfig& config,
-    std::string_view part,
-    const std::function<void(std::string)>& warn) {
-  for (const std::string_view name : flags) {
-    const Flag& flag = *find_flag(format("--{}", name));
-    if (get_flag(config, flag) != get_flag(TrainConfig(), flag)) {
-      warn(format("--{} has no effect on {} of the program's own", name, part));
-    }
-  }
-}
-
-// What is allowed, and seldom meant.
-void warn_of_choices(
-    Setup& setup,
-    const TrainConfig& config,
-    const OwnParts& own) {
-  const auto warn = [&setup](std::string text) {
-    setup.lines.push_back(
-        {.level = LogLevel::kWarning, .text = std::move(text)});
-  };
-  if (!own.task.is_empty() && config.label_smoothing != 0) {
-    warn("--label-smoothing has no effect on a loss of the program's own");
-  }
-  if (own.data_name.empty() && config.augment != "none") {
-    warn("--augment has no effect on data of the program's own");
-  }
-  if (own.optimizer) {
-    warn_of_others(kOptimizerFlags, config, "an optimizer", warn);
-  }
-  if (own.schedule) {
-    warn_of_others(kScheduleFlags, config, "a schedule", warn);
-  }
-  if (config.lr_scheduler == "multisteplr" && config.lr_milestones.empty()) {
-    warn(
-        "--lr-scheduler multisteplr without --lr-milestones never changes the "
-        "rate");
-  }
-  if (config.unfreeze_at > 0 && config.freeze.empty()) {
-    warn("--unfreeze-at has no effect without --freeze");
-  }
-  const bool is_plateau = config.lr_scheduler == "reducelronplateau";
-  if (config.min_lr > 0 && !is_plateau &&
-      config.lr_scheduler != "cosineannealinglr") {
-    warn("--min-lr has no effect on --lr-scheduler " + config.lr_scheduler);
-  }
-  if (config.lr_patience != TrainConfig().lr_patience && !is_plateau) {
-    warn(
-        "--lr-patience has no effect on --lr-scheduler " + config.lr_scheduler);
-  }
-  if (config.test_only && config.resume.empty() &&
-      config.initial_checkpoint.empty()) {
-    warn(
-        "--test-only without --resume or --initial-checkpoint tests random "
-        "weights");
-  }
-  if (config.amp == "bf16" && setup.devices.front().is_cpu() &&
-      bfloat16_products() == Bfloat16Products::kNone) {
-    warn(
-        "--amp bf16: this processor has no instructions for bfloat16; it "
-        "trains 3 to 6 times as long as with float32");
-  }
-}
-
 std::unique_ptr<Schedule>
 make_schedule(const Setup& setup, const RunStart& start, const OwnParts& own) {
   Optimizer& optimizer = setup.strategy->optimizer();
@@ -283,27 +247,7 @@ StepHooks make_hooks(
     const TrainConfig& config,
     const TrainerOptions& options,
     torch::nn::Module& module) {
-  const auto contradiction = [](std::string message, std::string hint) {
-    raise(
-        {.code = ErrorCode::kInvalidArgument,
-         .op = "train.hooks",
-         .message = std::move(message),
-         .hint = std::move(hint),
-         .detail = "E_FLAGS"});
-  };
-  if (config.cuda_graphs && config.accumulate > 1) {
-    contradiction(
-        "--cuda-graphs records steps of one batch",
-        "leave out --accumulate or --cuda-graphs");
-  }
-  if (config.unfreeze_at > 0 && !config.freeze.empty() &&
-      options.group.size() > 1) {
-    contradiction(
-        "--unfreeze-at: several ranks exchange the gradients of the parameters "
-        "that were trained when they began",
-        "train with one rank, or go on with a new run and "
-        "--initial-checkpoint");
-  }
+  refuse_flags(config, options);
   StepHooks hooks = hooks_for(config, module);
   hooks.insert(hooks.end(), options.hooks.begin(), options.hooks.end());
   return hooks;
@@ -346,10 +290,12 @@ Setup set_up(const RunStart& start, const TrainerOptions& options) {
        .optimizer =
            own.optimizer ? own.optimizer : named_optimizer(setup, start),
        .task = start.task,
-       .autocast =
-           config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt,
+       .autocast = autocast_type(config.amp),
        .cuda_graphs = config.cuda_graphs});
-  warn_of_choices(setup, config, own);
+  for (std::string& text : idle_flags(config, own, setup.devices)) {
+    setup.lines.push_back(
+        {.level = LogLevel::kWarning, .text = std::move(text)});
+  }
   setup.schedule = make_schedule(setup, start, own);
   return setup;
 }

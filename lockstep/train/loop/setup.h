@@ -31,6 +31,8 @@ struct Setup {
   /// How many samples of the data sets are used.
   std::int64_t train_samples = 0;
   std::int64_t test_samples = 0;
+  /// How often each training sample is drawn; empty: an epoch has each once.
+  std::vector<double> sample_weights = {};
   AnyModel model = {};
   /// With the optimizer.
   std::unique_ptr<Strategy> strategy = {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
@@ -195,9 +196,9 @@ StatePart optimizer_part(torch::optim::Optimizer& optimizer) {
           }};
 }
 
-StatePart scheduler_part(Scheduler& scheduler) {
+StatePart scheduler_part(Scheduler& scheduler, std::string key) {
   return {
-      .key = "scheduler",
+      .key = std::move(key),
       .save = [&scheduler](ValueBuilder&) { return scheduler.state_dict(); },
       .load =
           [&scheduler](const ckpt::Value& saved) {

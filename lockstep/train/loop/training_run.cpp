@@ -23,14 +23,14 @@ std::uint64_t digest_of(const Dataset* data, const TrainConfig& config) {
 }
 
 // What of the hooks decides the bits of a run.
-std::string text_of(const StepHooks& hooks) {
+std::vector<std::string> texts_of(const StepHooks& hooks) {
   std::vector<std::string> texts;
   for (const auto& hook : hooks) {
     if (hook->decides_bits()) {
       texts.push_back(hook->text());
     }
   }
-  return join(texts, "; ");
+  return texts;
 }
 
 // A test as the hooks want it; the last one that changed the module puts it
@@ -67,6 +67,7 @@ TrainingRun::TrainingRun(const RunStart& start, const TrainerOptions& options)
       own_(options.own),
       should_stop_(options.should_stop),
       setup_(set_up(start, options)),
+      micro_batches_(setup_, config_.auto_batch),
       identity_(
           config_,
           setup_.devices,
@@ -74,7 +75,7 @@ TrainingRun::TrainingRun(const RunStart& start, const TrainerOptions& options)
           {.train_samples = setup_.train_samples,
            .train_digest = digest_of(setup_.train_set.get(), config_),
            .test_digest = digest_of(own_.test_data.get(), config_),
-           .hooks = text_of(setup_.hooks)}),
+           .hooks = texts_of(setup_.hooks)}),
       outputs_(
           {.fs = options.fs,
            .group = options.group,
@@ -111,6 +112,12 @@ void TrainingRun::list_state(const std::vector<StatePart>& parts) {
   state_.add(model_part(setup_.model.module()));
   state_.add(optimizer_part(setup_.strategy->optimizer()));
   state_.add(scheduler_part(setup_.schedule->scheduler()));
+  if (Scheduler* const warmup = setup_.schedule->warmup()) {
+    state_.add(scheduler_part(*warmup, std::string(kWarmupKey)));
+  }
+  if (Scheduler* const swa = setup_.schedule->swa()) {
+    state_.add(scheduler_part(*swa, std::string(kSwaKey)));
+  }
   state_.add(generator_part(setup_.devices, group_));
   if (group_) {
     state_.add(bucket_part(*setup_.strategy));
@@ -118,6 +125,7 @@ void TrainingRun::list_state(const std::vector<StatePart>& parts) {
   for (const auto& hook : setup_.hooks) {
     state_.add(hook->parts());
   }
+  state_.add(micro_batches_.state());
   state_.add(outputs_.part()).add(parts);
   state_.add(
       {.key = "args",
@@ -243,7 +251,8 @@ void TrainingRun::train_epoch() {
           setup_.train_samples,
           {.seed = config_.seed,
            .epoch = cursor_.epoch,
-           .consumed = cursor_.samples},
+           .consumed = cursor_.samples,
+           .weights = setup_.sample_weights},
           group_),
       cursor_.epoch);
   const std::int64_t steps =
@@ -264,6 +273,11 @@ void TrainingRun::finish_epoch(std::int64_t samples) {
   const Score train = cursor_.sums.over(group_).score(
       task().train_metrics(),
       epoch_watch_.seconds());
+  StepScope done = scope();
+  done.step = cursor_.step;
+  for (const auto& hook : setup_.hooks) {
+    hook->end_steps(done);
+  }
   EpochRecord record{
       .epoch = cursor_.epoch + 1,
       .step = cursor_.step,
@@ -274,7 +288,9 @@ void TrainingRun::finish_epoch(std::int64_t samples) {
       .lr = cursor_.lr,
       .images_per_second = static_cast<double>(samples) / train.seconds};
   record.times = of_all_ranks(epoch_watch_.times(), group_);
-  setup_.schedule->after_epoch(record.value(cursor_.best_by.column));
+  setup_.schedule->after_epoch(
+      record.epoch,
+      record.value(cursor_.best_by.column));
   cursor_.finish_epoch();
   result_.test = record.test;
   record.is_best = cursor_.take_best(record);

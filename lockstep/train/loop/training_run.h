@@ -3,6 +3,7 @@
 // The loop behind a `Trainer`.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "lockstep/base/fs.h"
 #include "lockstep/distributed/process_group.h"
 #include "lockstep/train/loop/cursor.h"
+#include "lockstep/train/loop/micro_batches.h"
 #include "lockstep/train/loop/run_identity.h"
 #include "lockstep/train/loop/run_start.h"
 #include "lockstep/train/loop/setup.h"
@@ -63,8 +65,15 @@ class TrainingRun {
   void train_epoch();
   /// `part`: which of a step's batches.
   [[nodiscard]] Batch mixed(const Batch& batch, std::int64_t part) const;
+  [[nodiscard]] double share_of(const Batch& batch) const;
   Batch next_batch(std::int64_t part);
+  void train_batch(
+      Running& running,
+      const Batch& batch,
+      double weight,
+      bool is_last);
   void train_batches(Running& running);
+  void repeat_step(Running& running, const std::exception_ptr& error);
   void train_step(const StepRecord& begun);
   void finish_step();
   void finish_epoch(std::int64_t samples);
@@ -87,6 +96,7 @@ class TrainingRun {
   const OwnParts own_;
   const std::function<bool()> should_stop_;
   Setup setup_;
+  MicroBatches micro_batches_;
   RunIdentity identity_;
   RunOutputs outputs_;
   LossWatch loss_watch_;

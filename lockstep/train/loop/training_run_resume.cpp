@@ -57,6 +57,9 @@ void TrainingRun::load(const Resumption& from, const RunStart& start) {
     if (root.find("scheduler") == nullptr) {
       setup_.schedule->fast_forward(cursor_.epoch, cursor_.step);
     }
+    if (root.find(kWarmupKey) == nullptr) {
+      setup_.schedule->skip_warmup();
+    }
     setup_.schedule->check_room(
         setup_.steps_left(config_.epochs - cursor_.epoch, cursor_.samples),
         setup_.steps_of(setup_.train_samples));

@@ -3,9 +3,11 @@
 // One step of a run: its batches, the update and the hooks around it.
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/data/augment.h"
 #include "lockstep/train/loop/training_run.h"
 
@@ -65,22 +67,89 @@ Batch TrainingRun::next_batch(std::int64_t part) {
   }
 }
 
+// How much this rank's batch counts in the average over ranks.
+double TrainingRun::share_of(const Batch& batch) const {
+  const auto& divisor = task().divisor;
+  if (!divisor || group_.size() == 1) {
+    return 1.0;
+  }
+  const double own = divisor(batch.targets);
+  std::vector<double> sums{own};
+  group_.sum(sums);
+  return sums.front() > 0 ? own * group_.size() / sums.front() : 1.0;
+}
+
+// Forward and backward of one batch, as many parts as it goes in.
+void TrainingRun::train_batch(
+    Running& running,
+    const Batch& batch,
+    double weight,
+    bool is_last) {
+  const double own = share_of(batch) * weight;
+  const std::vector<Batch> parts = micro_batches_.parts_of(batch);
+  for (const Batch& part : parts) {
+    running.results.push_back(setup_.strategy->step(
+        part,
+        {.weight = own * micro_batches_.share(part, batch),
+         .exchanges = is_last && &part == &parts.back()}));
+  }
+}
+
 // Forward and backward of a step's batches: at the end of an epoch they may be
 // fewer.
 void TrainingRun::train_batches(Running& running) {
   const std::int64_t left =
       setup_.train_data->batches() - setup_.train_data->position();
   const std::int64_t count = std::min(setup_.accumulate, left);
-  for (std::int64_t part = 0; part < count; ++part) {
-    const Stopwatch watch;
-    const Batch& batch = running.batches.emplace_back(next_batch(part));
-    running.record.data_seconds += watch.seconds();
-    running.results.push_back(setup_.strategy->step(
-        batch,
-        {.weight = 1.0 / static_cast<double>(count),
-         .exchanges = part + 1 == count}));
+  double weight = 1.0 / static_cast<double>(count);
+  for (const auto& hook : setup_.hooks) {
+    weight *= hook->loss_scale();
+  }
+  micro_batches_.begin_step();
+  for (std::int64_t part = 0; part < count;) {
+    if (std::ssize(running.batches) == part) {
+      const Stopwatch watch;
+      running.batches.push_back(next_batch(part));
+      running.record.data_seconds += watch.seconds();
+    }
+    const Batch& batch = running.batches[static_cast<std::size_t>(part)];
+    std::exception_ptr error;
+    try {
+      train_batch(running, batch, weight, part + 1 == count);
+      ++part;
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (error != nullptr) {
+      repeat_step(running, error);
+      part = 0;
+    }
+  }
+  for (const Batch& batch : running.batches) {
     cursor_.count_samples(batch.size(), group_.size(), setup_.train_samples);
   }
+}
+
+// What did not fit into memory goes again, in smaller parts.
+void TrainingRun::repeat_step(
+    Running& running,
+    const std::exception_ptr& error) {
+  const bool can_split = std::ranges::all_of(
+      running.batches,
+      [](const Batch& batch) { return batch.structure.is_empty(); });
+  if (!can_split ||
+      !micro_batches_.repeats(error, running.batches.front().size())) {
+    std::rethrow_exception(error);
+  }
+  running.results.clear();
+  finish_step(); // the memory of the step before it
+  outputs_.log(
+      LogLevel::kWarning,
+      format(
+          "step {} did not fit into memory: batches go in {} parts from here "
+          "on (--auto-batch)",
+          cursor_.step + 1,
+          micro_batches_.count()));
 }
 
 // The step that all runs are made of: data in, observers out.
@@ -90,10 +159,16 @@ void TrainingRun::train_step(const StepRecord& begun) {
   cursor_.lr = strategy.optimizer().param_groups().front().lr();
   strategy.optimizer().zero_grad();
   train_batches(running);
+  bool shall_skip = false;
   for (const auto& hook : setup_.hooks) {
     hook->before_update(scope());
   }
-  strategy.update();
+  for (const auto& hook : setup_.hooks) {
+    shall_skip = hook->skips_update() || shall_skip;
+  }
+  if (!shall_skip) {
+    strategy.update();
+  }
   for (const auto& hook : setup_.hooks) {
     hook->after_update(scope());
   }

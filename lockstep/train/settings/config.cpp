@@ -129,7 +129,7 @@ std::string Flag::key() const {
 }
 
 std::string_view group_title(FlagGroup group) {
-  constexpr std::array<std::string_view, 9> kTitles{
+  constexpr std::array<std::string_view, 10> kTitles{
       "Data",
       "Images",
       "Model",
@@ -137,6 +137,7 @@ std::string_view group_title(FlagGroup group) {
       "Task",
       "Optimization",
       "Each step",
+      "Parts of the model",
       "Learning rate over time",
       "Run"};
   return kTitles.at(static_cast<std::size_t>(group));

@@ -71,7 +71,8 @@ struct TrainConfig {
   /// same; "lockstep": with all its options; "torch": LibTorch's own.
   std::string kernels = "exact";
   /// Of forward and loss: "bf16" is Python's torch.autocast with bfloat16, with
-  /// weights, gradients and their updates in float32; "off": float32; "auto":
+  /// weights, gradients and their updates in float32; "fp16" the same with
+  /// float16 and a scaled loss (hooks/loss_scaler.h); "off": float32; "auto":
   /// bfloat16 where that is fast (precision.h).
   std::string amp = "off";
   /// Of float32 matrix products, as torch.set_float32_matmul_precision has it;
@@ -92,22 +93,41 @@ struct TrainConfig {
   bool nesterov = false;
   bool fused = false;
   double label_smoothing = 0.0;
+  /// Of the loss: "balanced", a file or the numbers themselves
+  /// (step/class_weights.h); empty: all classes count alike.
+  std::string class_weights = {};
+  /// Which samples an epoch has: "shuffle": each once; "balanced": as many,
+  /// drawn so that all classes come as often.
+  std::string sampler = "shuffle";
   /// Of the distribution Beta(alpha, alpha) by which the training's images and
   /// classes are mixed two by two; 0: they are not.
   double mixup_alpha = 0.0;
   double cutmix_alpha = 0.0;
   /// Units: batches whose gradients are added up for one step of the optimizer.
   std::int64_t accumulate = 1;
+  /// A step that does not fit into memory goes again in parts.
+  bool auto_batch = false;
   /// Largest norm of all gradients together, and largest number in them; 0:
   /// any.
   double clip_grad = 0.0;
   double clip_value = 0.0;
   /// Decay of the average of the weights, which is tested; 0: there is none.
   double ema = 0.0;
+  /// First epoch, from 1 on, whose weights are in the mean that is tested from
+  /// there on, 0: none is; and the rate from there on, 0: the schedule's.
+  std::int64_t swa_start = 0;
+  double swa_lr = 0.0;
   /// Beginnings of names of parameters that are not trained, with commas
   /// between; from epoch `unfreeze_at` on they are, 0: never.
   std::string freeze = {};
   std::int64_t unfreeze_at = 0;
+  /// Factor of the rate from layer to layer, from the last one back; 1: none.
+  double layer_decay = 1.0;
+  /// Rates and decay by the names of parameters: a file, or its rules
+  /// (step/param_groups.h).
+  std::string param_groups = {};
+  /// No weight decay for what has one dimension: norms and biases.
+  bool no_decay_norms = false;
   /// Units: epochs without a new best after which the run ends; 0: any.
   std::int64_t patience = 0;
   /// What a loss that is not a finite number does: "stop" or "warn".
@@ -122,6 +142,8 @@ struct TrainConfig {
   double min_lr = 0.0;
   /// Units: epochs over which the rate rises to its first one.
   std::int64_t warmup_epochs = 0;
+  /// Units: steps. The schedule goes on beneath it.
+  std::int64_t warmup_steps = 0;
   std::int64_t seed = 0;
 
   /// Run folder; empty: `runs/<time>-<model>`.
@@ -157,6 +179,7 @@ enum class FlagGroup {
   kTask,
   kOptimization,
   kStep,
+  kParts,
   kLearningRate,
   kRun
 };

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lockstep/train/settings/config.h"
+#include "lockstep/train/settings/internal/schedules.h"
 
 namespace lockstep::train {
 namespace {
@@ -24,6 +25,30 @@ constexpr std::string_view kModels =
     "fcn_resnet18|fcn_resnet34|fcn_resnet50|fcn_resnet101|"
     "deeplabv3_resnet18|deeplabv3_resnet34|deeplabv3_resnet50|"
     "deeplabv3_resnet101|unet|unet_small";
+
+constexpr std::size_t schedule_names_size() {
+  std::size_t size = 0;
+  for (const ScheduleRow& row : kSchedules) {
+    size += row.name.size() + 1;
+  }
+  return size;
+}
+
+// "constant|steplr|...|".
+constexpr auto kScheduleNames = [] {
+  std::array<char, schedule_names_size()> names{};
+  std::size_t at = 0;
+  for (const ScheduleRow& row : kSchedules) {
+    for (const char letter : row.name) {
+      names.at(at++) = letter;
+    }
+    names.at(at++) = '|';
+  }
+  return names;
+}();
+constexpr std::string_view kScheduleChoices(
+    kScheduleNames.data(),
+    kScheduleNames.size() - 1);
 
 // One row per line group reads better than one field per line.
 // clang-format off
@@ -94,9 +119,9 @@ constexpr std::array kFlags{
          "batch norms, also on CUDA, channels last, other last bits",
          "exact|lockstep|torch"},
     Flag{"amp", {}, &C::amp, kDevices, "TYPE",
-         "type of forward and loss; bf16: torch.autocast's, weights stay "
-         "float32; auto: bf16 where it is fast",
-         "off|bf16|auto"},
+         "type of forward and loss; bf16, fp16: torch.autocast's, weights stay "
+         "float32, with fp16 the loss is scaled; auto: bf16 where it is fast",
+         "off|bf16|fp16|auto"},
     Flag{"precision", {}, &C::precision, kDevices, "HOW",
          "of float32 matrix products, as torch.set_float32_matmul_precision: "
          "high allows TF32, medium bfloat16",
@@ -114,6 +139,12 @@ constexpr std::array kFlags{
          {}, 0, true, "top1|loss|f1_macro|miou|mae|r2"},
     Flag{"label-smoothing", "--smoothing", &C::label_smoothing, kTask,
          "X", "of the loss, 0 to 1", {}, 0, true, {}, 1},
+    Flag{"class-weights", {}, &C::class_weights, kTask, "HOW|FILE",
+         "of the loss; balanced: rare classes count more, FILE: a number for "
+         "each class", {}, 0, true, "balanced"},
+    Flag{"sampler", {}, &C::sampler, kTask, "HOW",
+         "samples of an epoch: each once, or drawn, all classes as often",
+         "shuffle|balanced"},
     Flag{"mixup-alpha", "--mixup", &C::mixup_alpha, kTask, "X",
          "mix training images and classes two by two; 0: no"},
     Flag{"cutmix-alpha", "--cutmix", &C::cutmix_alpha, kTask, "X",
@@ -139,6 +170,9 @@ constexpr std::array kFlags{
 
     Flag{"accumulate", "--grad-accum-steps", &C::accumulate, kStep, "N",
          "batches whose gradients are added up for one step", {}, 1},
+    Flag{"auto-batch", {}, &C::auto_batch, kStep, {},
+         "make a step that does not fit into memory again in smaller parts, "
+         "whose gradients add up to the same"},
     Flag{"clip-grad", "--clip-grad-norm", &C::clip_grad, kStep, "X",
          "scale the gradients down to this norm, as torch's clip_grad_norm_; "
          "0: no"},
@@ -147,23 +181,38 @@ constexpr std::array kFlags{
     Flag{"ema", "--model-ema-decay", &C::ema, kStep, "DECAY",
          "keep the average of the weights, test it and choose the best by it; "
          "0: no", {}, 0, true, {}, 1},
-    Flag{"freeze", {}, &C::freeze, kStep, "NAME,NAME",
-         "leave these parts of the model as they are: conv1,layer1"},
-    Flag{"unfreeze-at", {}, &C::unfreeze_at, kStep, "EPOCH",
-         "train them from this epoch on; 0: never"},
+    Flag{"swa-start", {}, &C::swa_start, kStep, "EPOCH",
+         "keep the mean of the weights after the epochs from this one on, test "
+         "it and choose the best by it; 0: no"},
     Flag{"patience", "--early-stopping-patience", &C::patience, kStep, "N",
          "end the run after so many epochs without a new best; 0: no"},
 
+    Flag{"freeze", {}, &C::freeze, kParts, "NAME,NAME",
+         "leave these parts of the model as they are: conv1,layer1"},
+    Flag{"unfreeze-at", {}, &C::unfreeze_at, kParts, "EPOCH",
+         "train them from this epoch on; 0: never"},
+    Flag{"layer-decay", {}, &C::layer_decay, kParts, "X",
+         "multiply the rate by X from layer to layer, from the last one back; "
+         "1: no", {}, 0, true, {}, 1},
+    Flag{"param-groups", {}, &C::param_groups, kParts, "FILE",
+         "rates and weight decay by names of parameters, in YAML: "
+         "- {match: \"fc.*\", lr_scale: 10}"},
+    Flag{"no-decay-norms", {}, &C::no_decay_norms, kParts, {},
+         "no weight decay for norms and biases"},
+
     Flag{"lr-scheduler", "--sched", &C::lr_scheduler, kLearningRate, "NAME",
-         "learning rate over time",
-         "constant|steplr|multisteplr|cosineannealinglr|onecyclelr|"
-         "reducelronplateau", 0, true, {}, kNoMaximum, true},
+         "learning rate over time", kScheduleChoices, 0, true, {}, kNoMaximum,
+         true},
     Flag{"warmup-epochs", "--lr-warmup-epochs", &C::warmup_epochs,
          kLearningRate, "N",
          "epochs in which the rate rises from a hundredth, as torchvision's "
          "recipes have it; the schedule comes after them"},
+    Flag{"warmup-steps", "--warmup-iters", &C::warmup_steps, kLearningRate,
+         "N", "steps in which it rises so, over the schedule's own rates"},
     Flag{"min-lr", "--lr-min", &C::min_lr, kLearningRate, "X",
          "lowest rate of cosineannealinglr and reducelronplateau"},
+    Flag{"swa-lr", {}, &C::swa_lr, kLearningRate, "X",
+         "rate to which SWALR goes from --swa-start on; 0: the schedule's"},
     Flag{"lr-patience", "--patience-epochs", &C::lr_patience, kLearningRate,
          "N", "epochs that reducelronplateau waits for a better test"},
     Flag{"lr-step-size", "--decay-epochs", &C::lr_step_size, kLearningRate,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Where the values of a run's settings come from. Later ones win:
-//   default < the resumed run < --config FILE < LOCKSTEP_<FLAG> < flag
+//   default < --recipe < the resumed run < --config FILE < LOCKSTEP_<FLAG>
+//   < flag
 #pragma once
 
 #include <functional>

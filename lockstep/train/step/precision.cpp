@@ -36,6 +36,12 @@ std::string decided_amp(const TrainConfig& config) {
   return is_bfloat16_fast(is_cuda ? at::kCUDA : at::kCPU) ? "bf16" : "off";
 }
 
+std::optional<c10::ScalarType> autocast_type(std::string_view amp) {
+  return amp == "bf16"   ? std::optional(at::kBFloat16)
+         : amp == "fp16" ? std::optional(at::kHalf)
+                         : std::nullopt;
+}
+
 void set_precision(const TrainConfig& config) {
   if (config.precision != kPrecisions.front()) {
     at::globalContext().setFloat32MatmulPrecision(config.precision);

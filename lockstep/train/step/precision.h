@@ -3,7 +3,11 @@
 // In which types a run computes: `--amp` and `--precision`.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
+
+#include <c10/core/ScalarType.h>
 
 #include "lockstep/train/settings/config.h"
 
@@ -13,6 +17,9 @@ namespace lockstep::train {
 /// known to be fast with it, else "off".
 /// Errors: as `choose_devices`.
 std::string decided_amp(const TrainConfig& config);
+
+/// The type of `Autocast` for a decided `amp`; none for "off".
+std::optional<c10::ScalarType> autocast_type(std::string_view amp);
 
 /// Python's torch.set_float32_matmul_precision, for the process. "highest", the
 /// default, leaves what a program has set.

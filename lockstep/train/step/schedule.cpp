@@ -11,6 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/optim/factory.h"
 #include "lockstep/optim/schedules.h"
+#include "lockstep/train/settings/internal/schedules.h"
 
 namespace lockstep::train {
 namespace {
@@ -29,15 +30,9 @@ bool is_near(double a, double b) {
   return std::abs(a - b) <= 1e-9 * std::abs(b);
 }
 
-constexpr std::string_view kPlateau = "reducelronplateau";
-
 // Null for another one.
 ReduceLROnPlateau* plateau_of(Scheduler& scheduler) {
   return dynamic_cast<ReduceLROnPlateau*>(&scheduler);
-}
-
-bool is_of_steps(const TrainConfig& config) {
-  return config.lr_scheduler == "onecyclelr";
 }
 
 } // namespace
@@ -76,27 +71,53 @@ namespace {
        .detail = "E_FLAGS"});
 }
 
-void check_warmup(const TrainConfig& config) {
-  if (config.warmup_epochs == 0) {
+void check_warmup(
+    const TrainConfig& config,
+    const ScheduleRow& row,
+    std::int64_t steps_per_epoch) {
+  const bool is_of_epochs = config.warmup_epochs > 0;
+  if (!is_of_epochs && config.warmup_steps == 0) {
     return;
   }
-  if (is_of_steps(config) || config.lr_scheduler == kPlateau) {
+  const std::string flag = is_of_epochs ? "--warmup-epochs" : "--warmup-steps";
+  if (is_of_epochs && config.warmup_steps > 0) {
     refuse_warmup(
-        format(
-            "--warmup-epochs does not go with --lr-scheduler {}",
-            config.lr_scheduler),
-        is_of_steps(config)
-            ? "onecyclelr warms up by itself"
-            : "its steps have a metric, those of a warm-up none");
+        "--warmup-epochs and --warmup-steps are two warm-ups",
+        "leave one of them out");
   }
-  if (config.warmup_epochs >= config.epochs) {
+  if (row.is_of_steps || (is_of_epochs && row.has_metric)) {
     refuse_warmup(
         format(
-            "--warmup-epochs {} of {} epochs leaves none for the schedule",
-            config.warmup_epochs,
-            config.epochs),
+            "{} does not go with --lr-scheduler {}",
+            flag,
+            config.lr_scheduler),
+        row.is_of_steps ? "onecyclelr warms up by itself"
+                        : "its steps have a metric, those of a warm-up none: "
+                          "--warmup-steps goes with it");
+  }
+  const std::int64_t own =
+      is_of_epochs ? config.warmup_epochs : config.warmup_steps;
+  const std::int64_t all = config.epochs * (is_of_epochs ? 1 : steps_per_epoch);
+  if (own >= all && !config.test_only) {
+    refuse_warmup(
+        format(
+            "{} {} of {} {} leaves none for the schedule",
+            flag,
+            own,
+            all,
+            is_of_epochs ? "epochs" : "steps"),
         "fewer of them, or more --epochs");
   }
+}
+
+constexpr double kFirstShare = 0.01;
+
+std::shared_ptr<Scheduler> warmup_over(
+    Optimizer& optimizer,
+    std::int64_t length) {
+  return std::make_shared<LinearLR>(
+      optimizer,
+      LinearLROptions{.start_factor = kFirstShare, .total_iters = length});
 }
 
 std::shared_ptr<Scheduler> scheduler_for(
@@ -104,7 +125,8 @@ std::shared_ptr<Scheduler> scheduler_for(
     Optimizer& optimizer,
     std::int64_t steps_per_epoch,
     Better better) {
-  check_warmup(config);
+  const ScheduleRow row = schedule_row(config.lr_scheduler);
+  check_warmup(config, row, steps_per_epoch);
   const std::int64_t epochs = config.epochs - config.warmup_epochs;
   std::shared_ptr<Scheduler> scheduler = make_scheduler(
       config.lr_scheduler,
@@ -112,19 +134,14 @@ std::shared_ptr<Scheduler> scheduler_for(
       {.step_size = config.lr_step_size,
        .milestones = config.lr_milestones,
        .gamma = config.lr_gamma,
-       .total_steps = epochs * (is_of_steps(config) ? steps_per_epoch : 1),
+       .total_steps = epochs * (row.is_of_steps ? steps_per_epoch : 1),
        .eta_min = config.min_lr,
        .mode = better == Better::kHigher ? "max" : "min",
        .patience = config.lr_patience});
   if (config.warmup_epochs == 0) {
     return scheduler;
   }
-  constexpr double kFirst = 0.01;
-  const auto warmup = std::make_shared<LinearLR>(
-      optimizer,
-      LinearLROptions{
-          .start_factor = kFirst,
-          .total_iters = config.warmup_epochs});
+  const auto warmup = warmup_over(optimizer, config.warmup_epochs);
   return std::make_shared<SequentialLR>(
       optimizer,
       SequentialLROptions{
@@ -142,15 +159,47 @@ Schedule::Schedule(
     : Schedule(
           scheduler_for(config, optimizer, steps_per_epoch, better),
           optimizer,
-          is_of_steps(config)) {}
+          schedule_row(config.lr_scheduler).is_of_steps) {
+  if (config.warmup_steps > 0) {
+    warmup_ = warmup_over(optimizer, config.warmup_steps);
+    warmup_steps_ = config.warmup_steps;
+  }
+  if (config.swa_start > 0 && config.swa_lr > 0) {
+    swa_ = std::make_shared<SWALR>(
+        optimizer,
+        SWALROptions{.swa_lr = {config.swa_lr}});
+    swa_start_ = config.swa_start;
+  }
+}
 
 void Schedule::after_step() {
   if (is_per_step_) {
     scheduler_->fast_forward(1);
   }
+  if (warmup_) {
+    warmup_->fast_forward(1);
+  }
 }
 
-void Schedule::after_epoch(std::optional<double> chosen_by) {
+void Schedule::skip_warmup() {
+  if (!warmup_) {
+    return;
+  }
+  std::vector<ParamGroup>& groups = optimizer_.param_groups();
+  const std::vector<double> rates = rates_of(groups);
+  warmup_->fast_forward(warmup_steps_);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    groups[i].set_lr(rates[i]);
+  }
+}
+
+void Schedule::after_epoch(
+    std::int64_t epoch,
+    std::optional<double> chosen_by) {
+  if (swa_ != nullptr && epoch >= swa_start_) {
+    swa_->fast_forward(1);
+    return;
+  }
   if (is_per_step_) {
     return;
   }

@@ -26,6 +26,11 @@ std::unique_ptr<Optimizer> build_optimizer(
     const TrainConfig& config,
     Params params);
 
+/// Where checkpoints hold the state of a warm-up of steps.
+inline constexpr std::string_view kWarmupKey = "warmup";
+/// And of what follows `--swa-lr`.
+inline constexpr std::string_view kSwaKey = "swa_scheduler";
+
 /// A scheduler and the moment it steps: after each step or after each epoch.
 /// Ownership: the optimizer must outlive it.
 class Schedule {
@@ -38,9 +43,12 @@ class Schedule {
   /// The one that `config` names: onecyclelr steps after each step, all others
   /// after each epoch, as PyTorch's scripts do. With a warm-up it is
   /// torchvision's SequentialLR of a LinearLR from a hundredth and the
-  /// schedule. `better`: of what chooses the best epoch, for reducelronplateau.
-  /// Errors: throws kInvalidArgument for options out of range, and (E_FLAGS)
-  /// for a warm-up of a schedule that has none.
+  /// schedule; a warm-up of steps is such a LinearLR beside the schedule, which
+  /// steps after each step: both scale the rates that are there. From epoch
+  /// `swa_start` on an SWALR to `swa_lr` steps in its place. `better`: of
+  /// what chooses the best epoch, for reducelronplateau. Errors: throws
+  /// kInvalidArgument for options out of range, and (E_FLAGS) for a warm-up of
+  /// a schedule that has none.
   Schedule(
       const TrainConfig& config,
       Optimizer& optimizer,
@@ -48,8 +56,9 @@ class Schedule {
       Better better);
 
   void after_step();
-  /// `chosen_by`: the number that chooses the best epoch; none: not measured.
-  void after_epoch(std::optional<double> chosen_by);
+  /// `epoch`: from 1 on. `chosen_by`: the number that chooses the best epoch;
+  /// none: not measured.
+  void after_epoch(std::int64_t epoch, std::optional<double> chosen_by);
   /// Errors: throws kMismatch (E_OTHER_SETTING) for a plateau that waits for
   /// higher numbers where lower ones are better, or the other way round.
   void check_mode(const BestBy& best_by) const;
@@ -73,6 +82,17 @@ class Schedule {
   Scheduler& scheduler() {
     return *scheduler_;
   }
+  /// Of steps; null if there is none.
+  Scheduler* warmup() {
+    return warmup_.get();
+  }
+  /// Takes the schedule's place late in a run; null if nothing does.
+  Scheduler* swa() {
+    return swa_.get();
+  }
+  /// The warm-up of steps is over, whatever the rates are: of a checkpoint
+  /// that has none.
+  void skip_warmup();
 
  private:
   /// The epoch after which a cosine rises again, behind a warm-up, too; nothing
@@ -87,6 +107,10 @@ class Schedule {
   Optimizer& optimizer_;
   bool is_per_step_ = false;
   std::shared_ptr<Scheduler> scheduler_;
+  std::shared_ptr<Scheduler> warmup_;
+  std::int64_t warmup_steps_ = 0;
+  std::shared_ptr<Scheduler> swa_;
+  std::int64_t swa_start_ = 0;
   /// The groups as the scheduler prepared them.
   std::vector<ParamGroup> first_groups_;
 };

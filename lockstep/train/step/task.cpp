@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/where.h>
 #include <c10/util/Type.h>
@@ -14,13 +13,16 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/train/step/cross_entropy.h"
 #include "lockstep/train/step/model_options.h"
 
 namespace lockstep::train {
 namespace {
 
-[[noreturn]] void
-refuse(std::string_view detail, std::string message, std::string hint = {}) {
+[[noreturn]] void refuse_task(
+    std::string_view detail,
+    std::string message,
+    std::string hint = {}) {
   raise(
       {.code = ErrorCode::kInvalidArgument,
        .op = "train.task",
@@ -29,9 +31,13 @@ refuse(std::string_view detail, std::string message, std::string hint = {}) {
        .detail = std::string(detail)});
 }
 
+constexpr std::int64_t kIgnoredPixel = 255;
+constexpr std::int64_t kNotCounted = -100;
+
 struct TaskContext {
   const Dataset& data;
   double label_smoothing = 0.0;
+  const std::vector<double>& class_weights;
 };
 
 /// One row of the table of tasks.
@@ -61,7 +67,7 @@ constexpr std::array kEntries{
         "a class for each sample",
         MetricTask::kOneLabel,
         [](const TaskContext& context) {
-          return classification(context.label_smoothing);
+          return classification(context.label_smoothing, context.class_weights);
         }},
     Entry{
         "segmentation",
@@ -70,7 +76,10 @@ constexpr std::array kEntries{
         "a mask of classes for each sample",
         MetricTask::kSegmentation,
         [](const TaskContext& context) {
-          return segmentation(context.data.num_classes());
+          return segmentation(
+              context.data.num_classes(),
+              kIgnoredPixel,
+              context.class_weights);
         }},
     Entry{
         "regression",
@@ -100,19 +109,19 @@ const Entry& entry_for(const Dataset& data, std::string_view name) {
         return name == "auto" ? entry.takes(targets) : entry.name == name;
       });
   if (targets.kind == TargetKind::kNone) {
-    refuse(
+    refuse_task(
         "E_TASK",
         "the data have no targets, so there is nothing to train for",
         "give the data targets, or the run a task of the program's own");
   }
   if (targets.kind == TargetKind::kStructure) {
-    refuse(
+    refuse_task(
         "E_TASK",
         "the targets are of the program's own type, for which no task is known",
         "give the run a task of the program's own: OwnParts::task");
   }
   if (found == kEntries.end()) {
-    refuse(
+    refuse_task(
         "E_TASK",
         name == "auto" ? std::string("no task is for such targets")
                        : format(
@@ -121,7 +130,7 @@ const Entry& entry_for(const Dataset& data, std::string_view name) {
                              join(task_names(), ", ")));
   }
   if (!found->takes(targets)) {
-    refuse(
+    refuse_task(
         "E_TASK",
         format(
             "the task {} needs {}; the data have other targets",
@@ -149,7 +158,7 @@ void choose_metric(
                         ? parse_number<std::int64_t>(metric.substr(3))
                         : std::nullopt;
   if (most && *most > outputs_of(data) && outputs_of(data) > 0) {
-    refuse(
+    refuse_task(
         "E_METRIC",
         format("{} of {} classes is always 100", metric, outputs_of(data)),
         "--metric top1");
@@ -162,7 +171,7 @@ void choose_metric(
         {.task = entry.measured,
          .num_classes = outputs_of(data),
          .ignore_index = entry.measured == MetricTask::kOneLabel
-                             ? std::optional<std::int64_t>(-100)
+                             ? std::optional<std::int64_t>(kNotCounted)
                              : std::nullopt});
     task.best = chosen->infos().front().name;
     // top3 brings top1 and top5 along: no number twice.
@@ -183,7 +192,7 @@ void raise_other_type(
     std::string_view what,
     const AnyStructure& found,
     const std::type_info& expected) {
-  refuse(
+  refuse_task(
       "E_TASK",
       format(
           "the task takes {} of the type {}, and the {} {}",
@@ -196,18 +205,6 @@ void raise_other_type(
 }
 
 } // namespace internal
-
-LossFunction cross_entropy(double label_smoothing, std::int64_t ignore_index) {
-  return [=](const at::Tensor& outputs, const at::Tensor& targets) {
-    return at::cross_entropy_loss(
-        outputs,
-        targets,
-        /*weight=*/{},
-        at::Reduction::Mean,
-        ignore_index,
-        label_smoothing);
-  };
-}
 
 BestBy Task::best_by(bool has_test) const {
   if (!has_test) {
@@ -226,7 +223,7 @@ BestBy Task::best_by(bool has_test) const {
       names.push_back(info.name);
     }
     const std::string near = nearest(best, names);
-    refuse(
+    refuse_task(
         "E_METRIC",
         format(
             "the task does not measure '{}'; it measures {}",
@@ -239,43 +236,55 @@ BestBy Task::best_by(bool has_test) const {
       .better = found->better};
 }
 
-Task classification(double label_smoothing) {
-  return {
+Task classification(
+    double label_smoothing,
+    const std::vector<double>& class_weights) {
+  Task task{
       .name = "classification",
-      .loss = cross_entropy(label_smoothing),
+      .loss = cross_entropy(label_smoothing, kNotCounted, class_weights),
       .test_loss = cross_entropy(),
-      .metrics = {accuracy({1, 5}, {.ignore_index = -100})},
+      .metrics = {accuracy({1, 5}, {.ignore_index = kNotCounted})},
       .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
+  task.divisor = weighted_divisor(class_weights);
+  return task;
 }
 
 namespace {
 
 // 0 where no pixel is counted, of which the mean is no number.
-at::Tensor mask_loss(
-    const at::Tensor& outputs,
-    const at::Tensor& targets,
-    std::int64_t ignore_index) {
-  const at::Tensor loss =
-      cross_entropy(/*label_smoothing=*/0.0, ignore_index)(outputs, targets);
-  return at::where(
-      targets.ne(ignore_index).any(),
-      loss,
-      outputs.select(1, 0).sum().mul(0));
+LossFunction mask_loss(
+    std::int64_t ignore_index,
+    const std::vector<double>& class_weights) {
+  return [=,
+          entropy = cross_entropy(
+              /*label_smoothing=*/0.0,
+              ignore_index,
+              class_weights)](
+             const at::Tensor& outputs,
+             const at::Tensor& targets) {
+    return at::where(
+        targets.ne(ignore_index).any(),
+        entropy(outputs, targets),
+        outputs.select(1, 0).sum().mul(0));
+  };
 }
 
 } // namespace
 
-Task segmentation(std::int64_t num_classes, std::int64_t ignore_index) {
-  return {
+Task segmentation(
+    std::int64_t num_classes,
+    std::int64_t ignore_index,
+    const std::vector<double>& class_weights) {
+  Task task{
       .name = "segmentation",
-      .loss =
-          [=](const at::Tensor& outputs, const at::Tensor& targets) {
-            return mask_loss(outputs, targets, ignore_index);
-          },
+      .loss = mask_loss(ignore_index, class_weights),
+      .test_loss = mask_loss(ignore_index, {}),
       .metrics = {segmentation_metrics(
           num_classes,
           {.ignore_index = ignore_index})},
       .predict = [](const at::Tensor& outputs) { return outputs.argmax(1); }};
+  task.divisor = weighted_divisor(class_weights);
+  return task;
 }
 
 Task multi_label(std::int64_t num_labels) {
@@ -295,7 +304,7 @@ Task regression(std::int64_t num_values) {
       .loss =
           [](const at::Tensor& outputs, const at::Tensor& targets) {
             if (outputs.sizes() != targets.sizes()) {
-              refuse(
+              refuse_task(
                   "E_TASK",
                   format(
                       "outputs and targets differ in shape; expected {}, got "
@@ -322,9 +331,19 @@ Task task_for(
     const Dataset& data,
     std::string_view name,
     std::string_view metric,
-    double label_smoothing) {
+    double label_smoothing,
+    const std::vector<double>& class_weights) {
   const Entry& entry = entry_for(data, name);
-  Task task = entry.make({.data = data, .label_smoothing = label_smoothing});
+  Task task = entry.make(
+      {.data = data,
+       .label_smoothing = label_smoothing,
+       .class_weights = class_weights});
+  if (!class_weights.empty() && !task.divisor) {
+    refuse_task(
+        "E_FLAGS",
+        format("--class-weights: the task {} has no classes", entry.name),
+        "leave it out");
+  }
   if (metric != "auto") {
     choose_metric(task, entry, metric, data);
   }

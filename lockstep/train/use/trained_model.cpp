@@ -22,6 +22,7 @@
 #include "lockstep/train/step/device_choice.h"
 #include "lockstep/train/step/model_options.h"
 #include "lockstep/train/step/named_model.h"
+#include "lockstep/train/step/precision.h"
 
 namespace lockstep::train {
 namespace {
@@ -68,6 +69,19 @@ RunCheckpoint as_run(const FoundCheckpoint& found) {
         "weights";
     raise(std::move(error));
   }
+}
+
+// The best epoch of a run with an average is that of the average.
+std::string_view weights_key(const TrainedCheckpoint& file) {
+  if (file.is_ours && file.config.ema > 0 &&
+      file.root.find(kAverageKey) != nullptr) {
+    return kAverageKey;
+  }
+  const ckpt::Value* const epochs = file.root.find("swa_updates");
+  const bool has_mean = file.is_ours && file.config.swa_start > 0 &&
+                        epochs != nullptr && epochs->number() > 0.0 &&
+                        file.root.find(kMeanKey) != nullptr;
+  return has_mean ? kMeanKey : "state_dict";
 }
 
 } // namespace
@@ -139,11 +153,7 @@ std::shared_ptr<Model> make_trained(
     if (saved != nullptr && is_program_file(name)) {
       check_program(*model, *saved);
     }
-    // The best epoch of a run with an average is that of the average.
-    const bool has_average = file.is_ours && file.config.ema > 0 &&
-                             file.root.find(kAverageKey) != nullptr;
-    model_part(*model).load(
-        *file.root.find(has_average ? kAverageKey : "state_dict"));
+    model_part(*model).load(*file.root.find(weights_key(file)));
   } catch (const Exception& exception) {
     Error error = exception.error();
     error.path = error.path.empty() ? file.path : error.path;
@@ -169,8 +179,7 @@ std::unique_ptr<Strategy> strategy_of(
   return AnyModel(model).strategy(
       {.devices = parse_devices(choice.spec),
        .task = std::move(task),
-       .autocast =
-           config.amp == "bf16" ? std::optional(at::kBFloat16) : std::nullopt});
+       .autocast = autocast_type(config.amp)});
 }
 
 } // namespace lockstep::train

@@ -10,6 +10,12 @@
 
 namespace lockstep::train {
 
+/// What `lockstep train --recipe` takes.
+inline constexpr std::array<std::string_view, 3> kRecipes{
+    "fashion-mnist",
+    "finetune",
+    "from-scratch"};
+
 /// A flag of a command that has a few of its own.
 struct CommandFlag {
   std::string_view name = {};

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/loop/micro_batches.h"
+
+#include <algorithm>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
+
+#include "lockstep/parallel/replica_error.h"
+#include "lockstep/train/state_parts.h"
+
+namespace lockstep::train {
+
+bool is_out_of_memory(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::OutOfMemoryError&) {
+    return true;
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (const ReplicaError& replica) {
+    return is_out_of_memory(replica.cause());
+  } catch (const c10::Error& other) {
+    // The CPU's allocator has no class of its own.
+    return std::string_view(other.what()).find("can't allocate memory") !=
+           std::string_view::npos;
+  } catch (...) {
+    return false;
+  }
+}
+
+void MicroBatches::begin_step() {
+  if (!is_on_) {
+    return;
+  }
+  const at::NoGradGuard no_grad;
+  buffers_.clear();
+  for (const at::Tensor& buffer : setup_.model.module().buffers()) {
+    buffers_.push_back(buffer.clone());
+  }
+  ValueBuilder builder;
+  generators_ = generator_part(setup_.devices).save(builder);
+}
+
+bool MicroBatches::repeats(
+    const std::exception_ptr& error,
+    std::int64_t batch_size) {
+  if (!is_on_ || count_ >= batch_size || !is_out_of_memory(error)) {
+    return false;
+  }
+  count_ = std::min(2 * count_, batch_size);
+  const at::NoGradGuard no_grad;
+  setup_.strategy->optimizer().zero_grad();
+  const std::vector<at::Tensor> buffers = setup_.model.module().buffers();
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    buffers[i].copy_(buffers_[i]);
+  }
+  generator_part(setup_.devices).load(generators_);
+  if (const c10::Device first = setup_.devices.front(); !first.is_cpu()) {
+    c10::getDeviceAllocator(first.type())->emptyCache();
+  }
+  return true;
+}
+
+std::vector<Batch> MicroBatches::parts_of(const Batch& batch) const {
+  const std::int64_t size = batch.size();
+  const std::int64_t count = std::min(count_, size);
+  if (count <= 1) {
+    return {batch};
+  }
+  std::vector<Batch> parts;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t first = size * i / count;
+    const std::int64_t length = size * (i + 1) / count - first;
+    Batch& part = parts.emplace_back();
+    part.images = batch.images.narrow(0, first, length);
+    if (batch.targets.defined()) {
+      part.targets = batch.targets.narrow(0, first, length);
+    }
+  }
+  return parts;
+}
+
+double MicroBatches::share(const Batch& part, const Batch& batch) const {
+  if (part.size() == batch.size()) {
+    return 1.0;
+  }
+  if (const auto& divisor = setup_.strategy->task().divisor) {
+    const double all = divisor(batch.targets);
+    return all > 0 ? divisor(part.targets) / all : 0.0;
+  }
+  return static_cast<double>(part.size()) / static_cast<double>(batch.size());
+}
+
+std::vector<StatePart> MicroBatches::state() {
+  if (!is_on_) {
+    return {};
+  }
+  StatePart part = number_part("micro_batches", count_);
+  part.if_missing = IfMissing::kIgnore;
+  return {std::move(part)};
+}
+
+} // namespace lockstep::train

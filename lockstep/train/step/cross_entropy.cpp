@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lockstep/train/step/cross_entropy.h"
+
+#include <memory>
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/tensor.h>
+
+namespace lockstep::train {
+namespace {
+
+// What cross entropy takes for its classes: nothing, or a number for each.
+class ClassWeights {
+ public:
+  explicit ClassWeights(const std::vector<double>& weights) {
+    if (!weights.empty()) {
+      weights_ = at::tensor(weights, at::TensorOptions(at::kDouble));
+      placed_ = std::make_shared<at::Tensor>(weights_.to(at::kFloat));
+    }
+  }
+  // On the device of `outputs`; copied there once.
+  [[nodiscard]] at::Tensor beside(const at::Tensor& outputs) const {
+    if (placed_ == nullptr) {
+      return {};
+    }
+    const bool is_double = outputs.scalar_type() == at::kDouble;
+    const at::ScalarType type = is_double ? at::kDouble : at::kFloat;
+    if (placed_->device() != outputs.device() ||
+        placed_->scalar_type() != type) {
+      *placed_ = weights_.to(outputs.device(), type);
+    }
+    return *placed_;
+  }
+  // Of all that is counted of `targets`; their number for shares of classes.
+  [[nodiscard]] double sum_over(const at::Tensor& targets) const {
+    if (targets.is_floating_point()) {
+      return static_cast<double>(targets.size(0));
+    }
+    const at::Tensor counted = targets.flatten().to(at::kCPU);
+    const at::Tensor known =
+        counted.ge(0).logical_and(counted.lt(weights_.numel()));
+    return weights_.index_select(0, counted.masked_select(known))
+        .sum()
+        .item<double>();
+  }
+
+ private:
+  at::Tensor weights_;
+  /// As they were needed last.
+  std::shared_ptr<at::Tensor> placed_;
+};
+
+} // namespace
+
+LossFunction cross_entropy(
+    double label_smoothing,
+    std::int64_t ignore_index,
+    const std::vector<double>& class_weights) {
+  return [=, weights = ClassWeights(class_weights)](
+             const at::Tensor& outputs,
+             const at::Tensor& targets) {
+    return at::cross_entropy_loss(
+        outputs,
+        targets,
+        weights.beside(outputs),
+        at::Reduction::Mean,
+        ignore_index,
+        label_smoothing);
+  };
+}
+
+std::function<double(const at::Tensor& targets)> weighted_divisor(
+    const std::vector<double>& class_weights) {
+  if (class_weights.empty()) {
+    return {};
+  }
+  return [weights = ClassWeights(class_weights)](const at::Tensor& targets) {
+    return weights.sum_over(targets);
+  };
+}
+
+} // namespace lockstep::train
