@@ -8,8 +8,12 @@
 #include <sstream>
 
 #include <gmock/gmock.h>
+#include <torch/torch.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/ckpt/load.h"
+#include "lockstep/tensor/bridge.h"
+#include "lockstep/tensor/state_dict.h"
 #include "lockstep/train/checkpoint_layout.h"
 #include "tests/support/python.h"
 #include "tests/train/trainer_fixture.h"
@@ -108,6 +112,44 @@ TEST_F(ForeignGroups, WithoutAScheduleGoOnToo) {
       log.lines[LogLevel::kInfo],
       Contains(
           "'metric' is another metric (top5): the best accuracy begins fresh"));
+}
+
+// timm's and torchvision's averages.
+TEST_F(ForeignGroups, AnAverageGoesOnWithEma) {
+  test::python_lines("train_groups.py", {dir_.path()});
+  const std::string path = dir_ / "timm.pth.tar";
+  const ckpt::Value root = ckpt::load(path).value().root;
+  const ckpt::Value weights = *root.find("state_dict");
+  ckpt::Dict wrapped;
+  wrapped.items.emplace_back("n_averaged", 7);
+  for (const ckpt::Item& item : weights.as_dict()->items) {
+    wrapped.items.emplace_back(
+        "module." + std::string(item.first.text()),
+        item.second);
+  }
+  for (const std::string key : {"state_dict_ema", "model_ema"}) {
+    ckpt::Value file = ckpt::load(path).value().root;
+    file.set(key, key == "model_ema" ? ckpt::Value(wrapped) : weights);
+    ckpt::save(dir_ / (key + ".pth.tar"), file).value();
+    TrainConfig config = next(key);
+    config.ema = 0.999999; // the average stays what it was
+    RecordingLog log;
+    train(config, {.log = &log});
+    EXPECT_THAT(
+        log.lines[LogLevel::kInfo],
+        Contains(HasSubstr(format("'{}') goes on with --ema", key))));
+    const ckpt::Value saved = checkpoint(key + "-run");
+    EXPECT_GT(saved.find("ema_updates")->number(), key == "model_ema" ? 7 : 1);
+    const StateDict before = to_state_dict(weights);
+    const StateDict after = to_state_dict(*saved.find("state_dict_ema"));
+    for (const auto& [name, tensor] : before.entries) {
+      if (tensor.is_floating_point() && !name.ends_with("running_var") &&
+          !name.ends_with("running_mean")) {
+        EXPECT_TRUE(torch::allclose(tensor, after.get(name), 1e-3, 1e-3))
+            << name;
+      }
+    }
+  }
 }
 
 TEST_F(ForeignGroups, ABestThatIsNoNumberIsSaid) {

@@ -14,6 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/tensor/bridge.h"
+#include "lockstep/train/state/foreign_values.h"
 
 namespace lockstep::train {
 namespace {
@@ -81,7 +82,7 @@ constexpr std::array kKept{
 // clang-format on
 
 [[noreturn]] void
-refuse(const std::string& path, std::string message, std::string hint) {
+refuse_layout(const std::string& path, std::string message, std::string hint) {
   raise(
       {.code = ErrorCode::kMismatch,
        .op = "train.resume",
@@ -128,13 +129,13 @@ std::string hint_for(const ckpt::Value& root, const std::string& path) {
 
 const Layout& layout_of(const ckpt::Value& root, const std::string& path) {
   if (is_bare_weights(root)) {
-    refuse(
+    refuse_layout(
         path,
         "the file holds weights only, not the state of a run",
         hint_for(root, path));
   }
   if (const ckpt::Object* object = root.as_object()) {
-    refuse(
+    refuse_layout(
         path,
         format(
             "the file holds an object of class '{}', not the state of a run",
@@ -158,7 +159,7 @@ const Layout& layout_of(const ckpt::Value& root, const std::string& path) {
     missing.push_back(format("'{}'", kOptimizer));
   }
   if (!missing.empty()) {
-    refuse(
+    refuse_layout(
         path,
         format("not a checkpoint of a run; missing {}", join(missing, ", ")),
         hint_for(root, path));
@@ -181,7 +182,7 @@ std::int64_t next_epoch(
     const std::string& path) {
   const std::int64_t* epoch = saved.as_int();
   if (epoch == nullptr || *epoch < 0) {
-    refuse(
+    refuse_layout(
         path,
         format(
             "'epoch' must be a whole number >= 0, got {}",
@@ -228,28 +229,6 @@ std::vector<ckpt::Value> parts_of(
   }
   return part == nullptr ? std::vector<ckpt::Value>()
                          : std::vector<ckpt::Value>{*part};
-}
-
-/// Python counts how often each epoch is named; our flag names them one by one.
-/// Nothing for what no flag could say.
-std::optional<ckpt::Value> milestones_of(const ckpt::Dict& counter) {
-  constexpr std::int64_t kMostDrops = 1000;
-  std::vector<std::int64_t> epochs;
-  for (const auto& [epoch, count] : counter.items) {
-    const std::int64_t* times = count.as_int();
-    if (epoch.as_int() == nullptr || times == nullptr || *times < 1 ||
-        *times > kMostDrops) {
-      return std::nullopt;
-    }
-    epochs.insert(
-        epochs.end(),
-        static_cast<std::size_t>(*times),
-        *epoch.as_int());
-  }
-  std::ranges::sort(epochs);
-  ckpt::List list;
-  list.items.assign(epochs.begin(), epochs.end());
-  return ckpt::Value(std::move(list));
 }
 
 /// What `part` says of a setting; nothing if it does not.
@@ -336,13 +315,22 @@ std::string why_no_accuracy(const ckpt::Value& root, const ckpt::Value& best) {
   return best.is_none() || std::isfinite(number) ? "" : "is no finite number";
 }
 
-/// What the log says of a file that is not ours.
-std::vector<std::string>
-notes_of(const ckpt::Value& root, const Layout& layout, std::int64_t epochs) {
+/// What the log says of a file that is not ours. `average`: its key there.
+std::vector<std::string> notes_of(
+    const ckpt::Value& root,
+    const Layout& layout,
+    std::int64_t epochs,
+    std::string_view average) {
   std::vector<std::string> notes{format(
       "a checkpoint of another program ({} layout): {} done",
       layout.name,
       counted(static_cast<std::uint64_t>(epochs), "epoch is", "epochs are"))};
+  if (!average.empty()) {
+    notes.push_back(format(
+        "its average of the weights ('{}') goes on with --ema, and is left "
+        "without",
+        average));
+  }
   const ckpt::Value* scheduler = scheduler_of(root, layout);
   std::vector<std::string> unused;
   for (const auto& [key, value] : root.as_dict()->items) {
@@ -356,7 +344,7 @@ notes_of(const ckpt::Value& root, const Layout& layout, std::int64_t epochs) {
           format("'{}' {}: the best accuracy begins fresh", escape(name), why));
       continue;
     }
-    const bool is_used = is_best || name == layout.weights ||
+    const bool is_used = is_best || name == layout.weights || name == average ||
                          &value == optimizer_of(root) || &value == scheduler ||
                          std::ranges::find(kFacts, name) != kFacts.end();
     if (!is_used) {
@@ -388,11 +376,16 @@ RunCheckpoint to_run_checkpoint(
   if (const ckpt::Value* scheduler = scheduler_of(root, layout)) {
     ours.set("scheduler", *scheduler);
   }
+  const auto average = foreign_average(root);
+  if (average) {
+    ours.set("state_dict_ema", average->weights);
+    ours.set("ema_updates", average->updates);
+  }
   ours.set("args", args_of(root, ours));
   RunCheckpoint checkpoint{
       .root = ours,
       .layout = std::string(layout.name),
-      .notes = notes_of(root, layout, epoch)};
+      .notes = notes_of(root, layout, epoch, average ? average->key : "")};
   guess_rate(checkpoint);
   return checkpoint;
 }
