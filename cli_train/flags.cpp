@@ -99,7 +99,12 @@ void add_folder(CommandLine& line, const std::string& word) {
   auto known = train::flag_spellings();
   known.insert(
       known.end(),
-      {"--config", "--dump-config", "--dry-run", "--explain", "--help"});
+      {"--config",
+       "--recipe",
+       "--dump-config",
+       "--dry-run",
+       "--explain",
+       "--help"});
   const std::string near = nearest(spelling, known);
   usage_error(
       format("unknown flag '{}'", escape(word)),
@@ -172,6 +177,9 @@ constexpr std::string_view kGeneral =
     "\nGeneral\n"
     "  -c,--config FILE\n"
     "      settings from a file (args.yaml of a run); flags win over it\n"
+    "  --recipe NAME\n"
+    "      settings that come with Lockstep, in place of the defaults:\n"
+    "      fashion-mnist|finetune|from-scratch; --dry-run prints them\n"
     "  --dry-run,--explain\n"
     "      print what would run, and every setting with where it comes from\n"
     "  --dump-config\n"
@@ -199,6 +207,8 @@ CommandLine parse_command_line(std::span<const std::string> args) {
       line.wants_dry_run = true;
     } else if (word == "--config" || word == "-c") {
       line.config_file = arguments.value();
+    } else if (word == "--recipe") {
+      line.recipe = arguments.value();
     } else if (!word.starts_with('-')) {
       add_folder(line, word);
     } else if (const train::Flag* flag = train::find_flag(word)) {

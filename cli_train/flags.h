@@ -21,6 +21,8 @@ struct CommandLine {
   std::string folder = {};
   /// `--config FILE`.
   std::string config_file = {};
+  /// `--recipe NAME`.
+  std::string recipe = {};
   bool wants_help = false;
   bool wants_dump = false;
   /// `--dry-run` or `--explain`.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli_train/recipes.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
 #include "lockstep/base/strings.h"
@@ -112,6 +113,14 @@ Request resolve(const CommandLine& line, const std::string& begun) {
   }
   request.resumption = train::find_resumption(fs, alone);
   request.sources = {};
+  if (!line.recipe.empty()) {
+    request.recipe = recipe_text(line.recipe);
+    train::apply_yaml(
+        request.config,
+        request.recipe,
+        format("recipe {}", line.recipe),
+        &request.sources);
+  }
   if (request.resumption) {
     apply_earlier(*request.resumption, request, fs);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a command line asks for once all that it names is read: defaults, the
-// resumed run, the file of `--config`, the environment, the flags.
+// What a command line asks for once all that it names is read: defaults, a
+// recipe, the resumed run, the file of `--config`, the environment, the flags.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,8 @@ struct Request {
   train::TrainConfig config = {};
   train::SettingSources sources = {};
   std::optional<train::Resumption> resumption = {};
+  /// The text of `--recipe`; empty for none.
+  std::string recipe = {};
 };
 
 /// `begun`: the folder of a run that goes on whatever `--resume` says, as an

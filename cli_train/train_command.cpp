@@ -111,15 +111,20 @@ void print_result(
 /// What would run, and why.
 void print_plan(const train::Trainer& trainer, Request& request) {
   for (const train::Flag& flag : train::flag_table()) {
+    const bool is_of_a_file =
+        flag.name == "class-weights" ||
+        (flag.name == "param-groups" && request.config.resume.empty());
     // What the trainer took from elsewhere.
-    if (train::get_flag(trainer.config(), flag) !=
-        train::get_flag(request.config, flag)) {
+    if (!is_of_a_file && train::get_flag(trainer.config(), flag) !=
+                             train::get_flag(request.config, flag)) {
       request.sources.set(
           flag,
           flag.name == "img-size" ? "the model" : "the checkpoint");
     }
   }
-  std::string text;
+  std::string text = request.recipe.empty()
+                         ? std::string()
+                         : format("the recipe:\n{}\n", request.recipe);
   for (const train::StartLine& line : trainer.plan()) {
     text += line.text + "\n";
   }
@@ -194,6 +199,10 @@ int train_command(Arguments args) {
   // Not before: who waits for other ranks ends at once.
   const train::InterruptGuard interrupt;
   train::OwnParts own = train::named_parts(config, /*given=*/{}, group);
+  if (!request.recipe.empty() && request.resumption) {
+    own.data_warnings.emplace_back(
+        "--recipe: the run goes on with its own settings");
+  }
   if (own.train_data != nullptr) {
     std::string text = fit_to_samples(request, own.train_data->size());
     if (!text.empty()) {

@@ -5,6 +5,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/fs.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/train/settings/internal/commands.h"
 #include "tests/support/scratch_dir.h"
 
 namespace lockstep::cli_train {
@@ -46,6 +48,39 @@ TEST_F(RequestTest, AFolderOfTheConfigFileIsWhereAutoLooks) {
   EXPECT_EQ(source(found, "model"), dir_ / "run/args.yaml:1");
   EXPECT_EQ(source(found, "lr"), dir_ / "my.yaml:2");
   EXPECT_EQ(source(found, "epochs"), "default");
+}
+
+TEST_F(RequestTest, ARecipeWinsOverDefaultsAlone) {
+  put("my.yaml", "momentum: 0.5\nlr: 0.25\n");
+  const Request found =
+      request({"--recipe=finetune", "-c", dir_ / "my.yaml", "--lr=0.01"});
+  EXPECT_EQ(found.config.opt, "adamw");
+  EXPECT_THAT(source(found, "opt"), HasSubstr("recipe finetune:"));
+  EXPECT_EQ(found.config.momentum, 0.5);
+  EXPECT_EQ(found.config.lr, 0.01);
+  EXPECT_EQ(source(found, "lr"), "the command line");
+  EXPECT_EQ(source(found, "seed"), "default");
+  EXPECT_THAT(found.recipe, HasSubstr("layer_decay: 0.75"));
+  put_run("run", "opt: sgd\n");
+  EXPECT_EQ(
+      request({"--recipe=finetune", "--resume=" + dir_ / "run"}).config.opt,
+      "sgd")
+      << "a run goes on with its own settings";
+}
+
+TEST_F(RequestTest, EveryRecipeIsOneOfSettings) {
+  for (const std::string_view name : train::kRecipes) {
+    const Request found = request({format("--recipe={}", name)});
+    EXPECT_NE(found.config, train::TrainConfig()) << name;
+    EXPECT_TRUE(found.recipe.starts_with("# ")) << name;
+  }
+  try {
+    request({"--recipe=finetun"});
+    ADD_FAILURE() << "accepted";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.error().detail, "E_FLAG_VALUE");
+    EXPECT_THAT(error.error().hint, HasSubstr("did you mean finetune"));
+  }
 }
 
 TEST_F(RequestTest, AFlagNamesTheFolderBeforeTheConfigFile) {
