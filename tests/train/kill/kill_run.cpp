@@ -55,6 +55,22 @@ void use_pictures(TrainConfig& config) {
   config.metric = "f1_macro";
 }
 
+// What happens around an update, and has a state.
+void use_hooks(TrainConfig& config) {
+  config.amp = "fp16";
+  config.accumulate = 2;
+  config.clip_grad = 1.0;
+  config.ema = 0.9;
+  config.patience = 9;
+  config.warmup_steps = 7;
+  config.class_weights = "balanced";
+  config.sampler = "balanced";
+  config.layer_decay = 0.8;
+  config.no_decay_norms = true;
+  config.auto_batch = true;
+  config.lr_scheduler = "cosineannealinglr";
+}
+
 constexpr std::array kCases{
     Case{"single", [](TrainConfig& config) { config.opt = "adamw"; }},
     Case{
@@ -79,6 +95,18 @@ constexpr std::array kCases{
         [](TrainConfig& config) {
           config.checkpoint_interval = 1;
           config.keep = 1;
+        }},
+    Case{"hooks", use_hooks},
+    Case{
+        "hooks-replicas",
+        [](TrainConfig& config) {
+          use_hooks(config);
+          config.devices = "cpu*2";
+          config.threads = 2;
+          config.lr_scheduler = "reducelronplateau";
+          config.lr_patience = 0;
+          config.freeze = "norm";
+          config.unfreeze_at = 2;
         }},
     Case{"folder", use_pictures, "classes"},
     Case{

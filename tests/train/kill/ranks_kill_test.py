@@ -26,7 +26,10 @@ from kill_test import what_is_left
 FLAGS = ("--threads 1 --lr 0.05 --lr-step-size 1 --log-interval 1 "
          "--checkpoint-interval 4 --progress off --model mlp").split()
 FASHION = ("--epochs 3 --batch-size 36 --max-train-samples 720 "
-           "--max-eval-samples 144").split()
+           "--max-eval-samples 144 --accumulate 2 --clip-grad 1 --ema 0.9 "
+           "--amp fp16 --warmup-steps 4 --class-weights balanced "
+           "--sampler balanced --layer-decay 0.8 --no-decay-norms "
+           "--patience 9").split()
 PICTURES = ("--epochs 8 --data folder --img-size 16 --batch-size 8 --augment strong "
             "--mixup-alpha 0.4 --cutmix-alpha 1 --metric f1_macro").split()
 ENDS = 120  # seconds: far more than any machine needs
