@@ -36,9 +36,9 @@ void draw_streets(const std::string& folder, int pictures) {
         image.pixels.push_back(static_cast<std::uint8_t>(level));
       }
     }
-    const std::string name = "/" + std::to_string(i) + ".png";
-    ls::write_png(folder + "/images" + name, image);
-    ls::write_png(folder + "/masks" + name, mask);
+    const std::string name = std::to_string(i) + ".png";
+    ls::write_png(std::filesystem::path(folder) / "images" / name, image);
+    ls::write_png(std::filesystem::path(folder) / "masks" / name, mask);
   }
 }
 

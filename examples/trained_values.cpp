@@ -35,7 +35,7 @@ void draw_points(const std::string& folder, int pictures) {
       }
     }
     const std::string name = "images/" + std::to_string(i) + ".png";
-    ls::write_png(folder + "/" + name, image);
+    ls::write_png(std::filesystem::path(folder) / name, image);
     table << name << ',' << (left + 3.0) / kSize << ',' << (top + 3.0) / kSize
           << '\n';
   }

@@ -250,10 +250,10 @@ std::string settings_section(const PageJson& env) {
     const bool is_default =
         (source.empty() || source == train::kFromCheckpoint) &&
         (flag == nullptr || text == default_of(key) ||
-                           plain_text(PageJson::parse(
-                               default_of(key),
-                               /*cb=*/nullptr,
-                               /*allow_exceptions=*/false)) == text);
+         plain_text(PageJson::parse(
+             default_of(key),
+             /*cb=*/nullptr,
+             /*allow_exceptions=*/false)) == text);
     if (is_default) {
       others.rows.push_back({name, shown});
     } else {

@@ -36,6 +36,7 @@ struct JpegKind {
   bool has_restarts = false;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's
 void PrintTo(const JpegKind& kind, std::ostream* stream) {
   *stream << kind.horizontal << "x" << kind.vertical << " of " << kind.channels
           << (kind.is_progressive ? ", progressive" : "")

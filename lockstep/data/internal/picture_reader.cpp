@@ -251,7 +251,7 @@ AnnotatedImage PictureReader::augmented(
     std::int64_t index,
     const PictureFiles& files,
     std::int64_t epoch) const {
-  const AugmentPlan& plan = augmenter_->plan();
+  const AugmentPlan& plan = augmenter_.value().plan();
   if (!plan.begins_with_crop()) {
     return plan.apply(
         keeps_decoded() ? kept_sample(index, files, {}) : decoded(files),
