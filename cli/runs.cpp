@@ -267,15 +267,20 @@ Result<std::vector<RunFacts>> read_runs(const RunsArgs& args) {
 }
 
 // `report.html` of each, from what is in its folder now.
+// All that can be written. Errors: the first one.
 Status write_pages(const std::vector<RunFacts>& runs) {
+  Status first;
   for (const RunFacts& run : runs) {
-    LOCKSTEP_TRY(report::write_run_page(
+    Status status = report::write_run_page(
         real_fs(),
         run.path,
         state_name(run.state),
-        run.error.empty() ? run.why : run.error));
+        run.error.empty() ? run.why : run.error);
+    if (first && !status) {
+      first = std::move(status);
+    }
   }
-  return {};
+  return first;
 }
 
 Result<int> run_runs(RunsArgs args, const Common& common) {
@@ -293,14 +298,13 @@ Result<int> run_runs(RunsArgs args, const Common& common) {
         std::ranges::find(kRunOrders, args.sort, &RunOrder::name);
     std::ranges::stable_sort(runs, order->before);
   }
-  if (args.html) {
-    LOCKSTEP_TRY(write_pages(runs));
-  }
+  const Status written = args.html ? write_pages(runs) : Status();
   if (common.json) {
     print_result("lockstep.runs/1", runs_json(runs, is_comparison));
   } else {
     print(is_comparison ? comparison_text(runs) : list_text(runs));
   }
+  LOCKSTEP_TRY(written);
   return 0;
 }
 

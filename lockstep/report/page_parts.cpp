@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lockstep/report/page_parts.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lockstep/base/internal/program_text.h"
@@ -57,7 +58,10 @@ std::string plain_text(const PageJson& value) {
   if (value.is_string()) {
     return value.get<std::string>();
   }
-  if (!value.is_array()) {
+  const auto has_parts = [](const PageJson& item) {
+    return item.is_structured();
+  };
+  if (!value.is_array() || std::ranges::any_of(value, has_parts)) {
     using Replace = PageJson::error_handler_t;
     return value.dump(-1, ' ', /*ensure_ascii=*/false, Replace::replace);
   }

@@ -207,14 +207,15 @@ std::string starts_section(
       .caption = "starts of the program",
       .heads = {"started", "at step", "ranks", "host", "ended"},
       .numbers_from = 99};
-  for (std::size_t i = 0; i < starts.size(); ++i) {
+  const std::size_t count = starts.is_array() ? starts.size() : 0;
+  for (std::size_t i = 0; i < count; ++i) {
     const PageJson& start = starts[i];
     table.rows.push_back(
         {html_text(text_in(start, "started")),
          html_text(text_in(start, "step")),
          html_text(text_in(start, "ranks")),
          foreign(text_in(start, "host")),
-         end_of(start, i + 1 == starts.size(), state)});
+         end_of(start, i + 1 == count, state)});
   }
   if (table.rows.empty() && log.empty()) {
     return {};

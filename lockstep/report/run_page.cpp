@@ -17,10 +17,14 @@
 namespace lockstep::report {
 namespace {
 
+// Without what is nested deeper than any record of a run.
 PageJson object_of(const std::string& text) {
+  constexpr int kMaxDepth = 32;
   PageJson json = PageJson::parse(
       text,
-      /*cb=*/nullptr,
+      [](int depth, PageJson::parse_event_t /*event*/, PageJson& /*value*/) {
+        return depth <= kMaxDepth;
+      },
       /*allow_exceptions=*/false);
   return json.is_object() ? json : PageJson::object();
 }

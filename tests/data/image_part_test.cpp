@@ -203,5 +203,29 @@ TEST(ImageParts, TellDamageInWhatTheyUse) {
   EXPECT_EQ(error->path, "cut.jpg");
 }
 
+// A byte that still inflates gives other pixels: the checksum tells.
+TEST(ImageParts, TellAnyDamageOfPngPixels) {
+  const test::ScratchDir dir;
+  std::mt19937 random(2);
+  Image image{.shape = {.channels = 3, .height = 60, .width = 50}};
+  for (std::int64_t i = 0; i < image.shape.numel(); ++i) {
+    image.pixels.push_back(static_cast<std::uint8_t>(random()));
+  }
+  write_png(dir / "a.png", image);
+  const std::string whole = read_text(real_fs(), dir / "a.png").value();
+  for (std::size_t at = 60; at + 20 < whole.size(); at += whole.size() / 40) {
+    const std::string bytes = test::flip(whole, at, '\x01');
+    const auto error = test::error_if_any([&] {
+      internal::decode_part(
+          as_byte_span(bytes),
+          "a.png",
+          {},
+          [](const ImageShape&) { return Region{.height = 5, .width = 5}; });
+    });
+    ASSERT_TRUE(error) << at;
+    EXPECT_EQ(error->detail, "E_IMAGE");
+  }
+}
+
 } // namespace
 } // namespace lockstep

@@ -208,7 +208,15 @@ TEST_P(AugmentedCaches, TellOfAFileThatChanges) {
         path("train/a", 3),
         {.shape = {.channels = 3, .height = 40, .width = 24},
          .pixels = std::vector<std::uint8_t>(3 * 40 * 24, 9)});
-    const auto error = test::error_if_any([&] { pixels(*data.train); });
+    auto error = test::error_if_any([&] { pixels(*data.train); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->detail, "E_IMAGE_CHANGED");
+    EXPECT_EQ(error->path, path("train/a", 3));
+    write_png( // as many pixels as before
+        path("train/a", 3),
+        {.shape = {.channels = 3, .height = 24, .width = 20},
+         .pixels = std::vector<std::uint8_t>(3 * 24 * 20, 9)});
+    error = test::error_if_any([&] { pixels(*data.train); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->detail, "E_IMAGE_CHANGED");
   }
@@ -223,6 +231,29 @@ TEST_P(AugmentedCaches, TellWhatIsWrongWithAFile) {
     EXPECT_EQ(error->detail, "E_IMAGE_FORMAT");
     EXPECT_EQ(error->path, path("train/b", 2));
   }
+}
+
+// Whose head cannot be read when the data are opened, and later can.
+TEST_P(AugmentedCaches, DoWithoutAPictureThatComesLate) {
+  const std::vector<float> expected = all(open(ImageCache::kNone, augment()));
+  const std::string late = path("train/a", 3);
+  stdfs::rename(late, dir_ / "away");
+  std::ofstream(late) << "";
+  const DatasetParts data = open(ImageCache::kRam, augment());
+  stdfs::rename(dir_ / "away", late);
+  EXPECT_EQ(all(data), expected);
+}
+
+TEST_P(AugmentedCaches, SayWhatIsWrongWhereNothingIsSound) {
+  for (const auto& entry : stdfs::recursive_directory_iterator(dir_ / "data")) {
+    if (entry.is_regular_file()) {
+      std::ofstream(entry.path()) << "x";
+    }
+  }
+  const DatasetParts data = open(ImageCache::kRam, augment());
+  const auto error = test::error_if_any([&] { pixels(*data.train); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->detail, "E_IMAGE_FORMAT");
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -15,6 +15,8 @@
 #include <span>
 #include <utility>
 
+#include <c10/util/Exception.h>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/descriptor.h"
 #include "lockstep/base/internal/errno_error.h"
@@ -131,7 +133,7 @@ class DiskCache final : public PixelCache {
       return place.data();
     }
     scratch = make();
-    check_made(scratch, place.size());
+    TORCH_INTERNAL_ASSERT(scratch.size() == place.size());
     State unknown = State::kUnknown;
     if (state.compare_exchange_strong(unknown, State::kFilling)) {
       std::ranges::copy(scratch, place.begin());

@@ -217,8 +217,26 @@ AnnotatedImage PictureReader::decoded(
   return sample;
 }
 
-std::vector<std::uint8_t> PictureReader::kept(const PictureFiles& files) const {
+std::vector<std::uint8_t> PictureReader::kept(
+    const PictureFiles& files,
+    const ImageShape& shape) const {
   AnnotatedImage sample = decoded(files);
+  const ImageShape& found = sample.image.shape;
+  if (found != shape) {
+    raise(
+        {.code = ErrorCode::kMismatch,
+         .op = "data.cache",
+         .message = format(
+             "the image has {} x {} pixels, and had {} x {} when the data were "
+             "opened",
+             found.width,
+             found.height,
+             shape.width,
+             shape.height),
+         .hint = "do not change the files while a run reads them",
+         .path = *files.image,
+         .detail = "E_IMAGE_CHANGED"});
+  }
   std::vector<std::uint8_t> bytes = std::move(sample.image.pixels);
   append(bytes, sample.mask);
   return bytes;
@@ -230,12 +248,12 @@ AnnotatedImage PictureReader::kept_sample(
     const ChooseRegion& choose) const {
   const ImageShape& shape = shapes_[static_cast<std::size_t>(index)];
   if (shape.numel() == 0) {
-    return decoded(files); // throws what is wrong with the file
+    return decoded(files, choose); // its head could not be read
   }
   std::vector<std::uint8_t> scratch;
   const std::uint8_t* const pixels = cache_->get(
       index,
-      [&] { return kept(files); },
+      [&] { return kept(files, shape); },
       scratch);
   const Region region = chosen_region(choose, shape);
   AnnotatedImage sample{.image = part_of(pixels, shape, region)};

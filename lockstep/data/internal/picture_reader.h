@@ -54,7 +54,8 @@ class PictureReader {
   /// Planes of pixels, and the mask behind them: augmented for an epoch, or
   /// without what is random. Shape: [C, size, size], [size, size].
   /// Valid until `scratch` changes, and while the reader lives.
-  /// Errors: as `decoded` and `PixelCache::get`.
+  /// Errors: as `decoded`; throws kMismatch (E_IMAGE_CHANGED) for a file that
+  /// has another size than when the data were opened.
   const std::uint8_t* read(
       std::int64_t index,
       const PictureFiles& files,
@@ -75,7 +76,10 @@ class PictureReader {
   }
   [[nodiscard]] std::uint64_t kept_bytes(std::size_t index) const;
   void measure(std::int64_t count, const FilesOf& files);
-  [[nodiscard]] std::vector<std::uint8_t> kept(const PictureFiles& files) const;
+  /// Errors: throws kMismatch (E_IMAGE_CHANGED) for another shape.
+  [[nodiscard]] std::vector<std::uint8_t> kept(
+      const PictureFiles& files,
+      const ImageShape& shape) const;
   [[nodiscard]] ImageShape shape_of(const PictureFiles& files) const;
   [[nodiscard]] Image decoded_mask(const std::string& path) const;
   [[nodiscard]] AnnotatedImage augmented(

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include <c10/util/Exception.h>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/internal/disk_cache.h"
@@ -32,6 +34,9 @@ class RamCache final : public PixelCache {
   explicit RamCache(const CachedList& list)
       : starts_(starts_of(list.sizes)), states_(list.sizes.size()) {
     check_room();
+    if (starts_.back() == 0) {
+      return; // there are no pixels to keep
+    }
     // Not touched, so not taken, before a sample is kept.
     memory_ = ::mmap(
         nullptr,
@@ -47,7 +52,9 @@ class RamCache final : public PixelCache {
   RamCache(const RamCache&) = delete;
   RamCache& operator=(const RamCache&) = delete;
   ~RamCache() override {
-    ::munmap(memory_, starts_.back());
+    if (memory_ != nullptr) {
+      ::munmap(memory_, starts_.back());
+    }
   }
 
   const std::uint8_t* get(
@@ -61,7 +68,7 @@ class RamCache final : public PixelCache {
       return place;
     }
     scratch = make();
-    check_made(scratch, starts_[at + 1] - starts_[at]);
+    TORCH_INTERNAL_ASSERT(scratch.size() == starts_[at + 1] - starts_[at]);
     State empty = State::kEmpty;
     if (state.compare_exchange_strong(empty, State::kFilling)) {
       std::memcpy(place, scratch.data(), scratch.size());
@@ -106,20 +113,6 @@ std::vector<std::uint64_t> starts_of(const std::vector<std::uint64_t>& sizes) {
     starts.push_back(starts.back() + size);
   }
   return starts;
-}
-
-void check_made(const std::vector<std::uint8_t>& made, std::uint64_t size) {
-  if (made.size() != size) {
-    raise(
-        {.code = ErrorCode::kMismatch,
-         .op = "data.cache",
-         .message = format(
-             "an image has {} bytes of pixels, {} when the data were opened",
-             made.size(),
-             size),
-         .hint = "do not change the files while a run reads them",
-         .detail = "E_IMAGE_CHANGED"});
-  }
 }
 
 std::string user_cache_folder() {

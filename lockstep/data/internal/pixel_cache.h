@@ -29,8 +29,8 @@ class PixelCache {
 
   /// The bytes of sample `index`: those that are kept, or what `make` gives.
   /// They are valid until `scratch` changes, and while the cache lives.
-  /// Errors: what `make` throws; kMismatch (E_IMAGE_CHANGED) for another number
-  /// of bytes than the sample's. Then nothing is kept.
+  /// `make` gives as many bytes as the sample has.
+  /// Errors: what `make` throws; then nothing is kept.
   virtual const std::uint8_t* get(
       std::int64_t index,
       const Make& make,
@@ -49,10 +49,6 @@ struct CachedList {
 
 /// Where each sample begins behind the others, and at last where all end.
 std::vector<std::uint64_t> starts_of(const std::vector<std::uint64_t>& sizes);
-
-/// What `make` gave, if it has the sample's size.
-/// Errors: throws kMismatch (E_IMAGE_CHANGED).
-void check_made(const std::vector<std::uint8_t>& made, std::uint64_t size);
 
 /// "none" makes them each time. "ram" keeps them in this process: each rank has
 /// its own. "disk" keeps them in a file of `folder`; if that is empty, of

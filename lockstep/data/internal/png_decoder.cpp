@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <libdeflate.h>
 #include <png.h>
 
 #include "lockstep/base/error.h"
@@ -87,6 +88,33 @@ bool read_rows(Job& job, png_bytepp rows) {
   png_read_image(job.png, rows);
   png_read_end(job.png, nullptr);
   return true;
+}
+
+// What libpng does at the end of each chunk of pixels, which a part does not
+// come to. A chunk: length, type, data, CRC-32 of type and data, big-endian.
+void check_chunks(ByteSpan bytes, const std::string& path) {
+  constexpr std::size_t kFrame = 12; // length, type and CRC
+  const auto number = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    for (const std::byte byte : bytes.subspan(at, 4)) {
+      value = value << 8 | std::to_integer<std::uint32_t>(byte);
+    }
+    return value;
+  };
+  constexpr std::size_t kSignature = 8;
+  for (std::size_t at = kSignature; at + kFrame <= bytes.size();) {
+    const std::size_t length = number(at);
+    if (length > bytes.size() - at - kFrame) {
+      return; // cut here: whoever reads so far tells
+    }
+    const ByteSpan data = bytes.subspan(at + 4, length + 4);
+    if (as_text(data).starts_with("IDAT") &&
+        libdeflate_crc32(0, data.data(), data.size()) !=
+            number(at + 8 + length)) {
+      damaged_image(path, "IDAT: CRC error");
+    }
+    at += length + kFrame;
+  }
 }
 
 // The rows of a part, columns and all, and none below it. Each goes to `line`,
@@ -205,6 +233,7 @@ Image decode_png(
         .pixels = read_pixels(job, shape, shape.channels, path)};
     return choose ? cropped(image, choose(shape), 0) : image;
   }
+  check_chunks(bytes, path);
   const Region part = choose(shape);
   Image image = empty_image(
       {.channels = shape.channels, .height = part.height, .width = part.width},
