@@ -298,7 +298,7 @@ Result<int> run_runs(RunsArgs args, const Common& common) {
         std::ranges::find(kRunOrders, args.sort, &RunOrder::name);
     std::ranges::stable_sort(runs, order->before);
   }
-  const Status written = args.html ? write_pages(runs) : Status();
+  Status written = args.html ? write_pages(runs) : Status();
   if (common.json) {
     print_result("lockstep.runs/1", runs_json(runs, is_comparison));
   } else {

@@ -142,7 +142,6 @@ std::string fit_to_samples(Request& request, std::int64_t samples) {
   const train::Flag& lr = *train::find_flag("--lr");
   const bool has_files = may_have_image_files(config.data);
   const bool is_given = !request.sources.of(batch_size, "").empty() ||
-                        !request.sources.of(lr, "").empty() ||
                         request.resumption.has_value();
   constexpr std::int64_t kSmallest = 8;
   constexpr std::int64_t kSteps = 12;
@@ -153,18 +152,21 @@ std::string fit_to_samples(Request& request, std::int64_t samples) {
   if (!has_files || is_given || fit >= config.batch_size) {
     return {};
   }
-  // The rate in step with the batch: Goyal et al. 2017.
-  config.lr *=
+  const double share =
       static_cast<double>(fit) / static_cast<double>(config.batch_size);
   config.batch_size = fit;
   request.sources.set(batch_size, "the number of samples");
-  request.sources.set(lr, "the number of samples");
-  return format(
-      "{} training samples are few: --batch-size {} --lr {}, unless they are "
-      "given",
+  std::string text = format(
+      "{} training samples are few: --batch-size {}, unless it is given",
       samples,
-      fit,
-      shortest(config.lr));
+      fit);
+  if (request.sources.of(lr, "").empty()) {
+    // In step with the batch: Goyal et al. 2017.
+    config.lr *= share;
+    request.sources.set(lr, "the number of samples");
+    text += format(", and --lr {}", shortest(config.lr));
+  }
+  return text;
 }
 
 } // namespace lockstep::cli_train

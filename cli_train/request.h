@@ -28,8 +28,8 @@ struct Request {
 Request resolve(const CommandLine& line, const std::string& begun = {});
 
 /// Of data that may be image files (`may_have_image_files`) and are few,
-/// smaller batches at a lower rate, so that an epoch has a dozen steps: where
-/// neither `--batch-size` nor `--lr` is given, by an earlier run neither.
+/// smaller batches, so that an epoch has a dozen steps, unless `--batch-size`
+/// is given or a run goes on; with them, unless `--lr` is given, a lower rate.
 /// Returns what was chosen; empty for nothing.
 std::string fit_to_samples(Request& request, std::int64_t samples);
 

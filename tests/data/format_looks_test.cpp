@@ -94,6 +94,11 @@ TEST_F(FormatLooks, IdsAreNoClasses) {
       HasSubstr("'y' has 60 different whole numbers in 60 rows"));
   EXPECT_THAT(error.hint, HasSubstr("--task regression"));
   EXPECT_THAT(csv_error(texts).message, HasSubstr("60 different texts"));
+  std::string ages = "x,age\n";
+  for (int i = 0; i < 160; ++i) {
+    ages += format("{},{}\n", i % 7, 20 + i % 60);
+  }
+  EXPECT_THAT(csv_error(ages).hint, HasSubstr("--task regression"));
   put("t.csv", numbers);
   EXPECT_EQ(
       open_dataset("csv", dir_ / "t.csv", {.targets = TargetKind::kValues})
@@ -104,6 +109,12 @@ TEST_F(FormatLooks, IdsAreNoClasses) {
       open_dataset("csv", dir_ / "t.csv", {.targets = TargetKind::kClasses})
           .train->num_classes(),
       159); // counted from 1
+}
+
+TEST_F(FormatLooks, PathsInAColumnOfAnotherNameAreTold) {
+  EXPECT_THAT(
+      csv_error("photo,y\na/1.png,0.5\na/2.png,0.25\n").hint,
+      HasSubstr("is called path, image"));
 }
 
 TEST_F(FormatLooks, LinesMayEndAsOnOldMacs) {

@@ -10,6 +10,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/internal/numbers.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/data/image_file.h"
 #include "lockstep/data/internal/labels.h"
 
 namespace lockstep::internal {
@@ -111,13 +112,13 @@ void refuse_numbers_as_names(
   }
 }
 
-// Numbers or names of which hardly two rows have the same name no classes.
+// Numbers or names that hardly more than two rows share are no classes.
 // Errors: throws kCorrupt (E_CSV).
 void refuse_ids_as_classes(
     const std::vector<CsvFile>& tables,
     const std::string& column,
     Cells kind) {
-  constexpr std::int64_t kFew = 8; // rows that say nothing
+  constexpr std::int64_t kFew = 8; // so many may be classes of a few rows each
   std::set<std::string> different;
   std::int64_t rows = 0;
   for (const CsvFile& csv : tables) {
@@ -127,7 +128,8 @@ void refuse_ids_as_classes(
     }
     rows += csv.rows();
   }
-  if (rows < kFew || 2 * std::ssize(different) <= rows) {
+  const std::int64_t names = std::ssize(different);
+  if (names <= kFew || 3 * names <= rows) {
     return;
   }
   const std::string columns =
@@ -141,7 +143,7 @@ void refuse_ids_as_classes(
       format(
           "'{}' has {} different {} in {} rows: no classes, it seems",
           escape(column),
-          different.size(),
+          names,
           what_they_are(kind),
           rows),
       columns + "; if they are classes: --task classification");
@@ -243,7 +245,10 @@ float number_at(const CsvFile& csv, std::int64_t row, std::size_t column) {
             "'{}' is '{}', which is no number",
             escape(csv.columns[column]),
             escape(cell)),
-        "leave the column out, or write numbers for its texts");
+        has_image_ending(cell)
+            ? "a first column with paths of images is called path, image, "
+              "file, filename, image_path or img"
+            : "leave the column out, or write numbers for its texts");
   }
   return *number;
 }
