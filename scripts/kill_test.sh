@@ -3,7 +3,8 @@
 # what is left in the end with runs that nobody killed:
 #   scripts/kill_test.sh [KILLS [SEED [RUNS]]]
 # RUNS: names with commas between, all unless said otherwise. Those with data of
-# one's own: folder,folder-replicas,masks,values
+# one's own: folder,folder-replicas,masks,values; with a net that Python exported:
+# program,program-replicas
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/build.sh release kill_run lockstep lockstep-train >&2

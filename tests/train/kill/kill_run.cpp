@@ -40,6 +40,8 @@ struct Case {
   void (*change)(TrainConfig& config) = nullptr;
   /// In DATA; empty: FashionMNIST and `Net`.
   std::string_view data = {};
+  /// In DATA, the model; empty: that of the configuration.
+  std::string_view program = {};
 };
 
 // Pictures in folders, with all that is random in them.
@@ -140,6 +142,17 @@ constexpr std::array kCases{
           config.metric = "r2";
         },
         "values"},
+    Case{"program", use_pictures, "classes", "net.pt2"},
+    Case{
+        "program-replicas",
+        [](TrainConfig& config) {
+          use_pictures(config);
+          config.devices = "cpu*2";
+          config.threads = 2;
+          config.opt = "adamw";
+        },
+        "classes",
+        "net.pt2"},
 };
 
 TrainConfig config_of(
@@ -162,6 +175,9 @@ TrainConfig config_of(
   chosen.change(config);
   if (!chosen.data.empty()) {
     config.data_dir = data + "/" + std::string(chosen.data);
+  }
+  if (!chosen.program.empty()) {
+    config.model = data + "/" + std::string(chosen.program);
   }
   return config;
 }

@@ -2,15 +2,18 @@
 """Small data of one's own for runs that are killed: PNG files of seeded noise.
 
 write_all(FOLDER) makes FOLDER/classes (a folder for each of three classes),
-FOLDER/masks (images and masks) and FOLDER/values/values.csv (pictures and two
-numbers).
+FOLDER/masks (images and masks), FOLDER/values/values.csv (pictures and two
+numbers) and FOLDER/net.pt2 (a net of Python's for the classes).
 """
 
+import pathlib
 import random
+import shutil
 import struct
 import zlib
 
 PICTURES = 90
+PROGRAM = pathlib.Path(__file__).resolve().parents[3] / "testdata/programs/pictures.pt2"
 
 
 def png(width, height, channels, pixels):
@@ -52,4 +55,5 @@ def write_all(folder):
         mask = bytes(byte % 3 for byte in rng.randbytes(width * height))
         (folder / "masks" / "masks" / f"{i}.png").write_bytes(
             png(width, height, 1, mask))
+    shutil.copy(PROGRAM, folder / "net.pt2")
     (folder / "values" / "values.csv").write_text("\n".join(table) + "\n")

@@ -6,8 +6,8 @@
 `lockstep run` starts the ranks again; a starter that was killed is started again
 here. What is left at the end must be that of a job which nobody killed, byte for
 byte (times left out), and no process may be left. One kind of job trains on
-FashionMNIST, the other one on pictures in folders. SIZES: numbers of ranks, "2"
-unless said otherwise.
+FashionMNIST, the other one a net that Python exported on pictures in folders.
+SIZES: numbers of ranks, "2" unless said otherwise.
 """
 
 import os
@@ -24,8 +24,8 @@ import own_data
 from kill_test import what_is_left
 
 FLAGS = ("--threads 1 --lr 0.05 --lr-step-size 1 --log-interval 1 "
-         "--checkpoint-interval 4 --progress off --model mlp").split()
-FASHION = ("--epochs 3 --batch-size 36 --max-train-samples 720 "
+         "--checkpoint-interval 4 --progress off").split()
+FASHION = ("--model mlp --epochs 3 --batch-size 36 --max-train-samples 720 "
            "--max-eval-samples 144 --accumulate 2 --clip-grad 1 --ema 0.9 "
            "--amp fp16 --warmup-steps 4 --class-weights balanced "
            "--sampler balanced --layer-decay 0.8 --no-decay-norms "
@@ -69,7 +69,8 @@ class Case:
         self.resumes = resumes
         self.name = f"{size} ranks{', --resume auto' if resumes else ', folder'}"
         data = (FASHION if resumes else
-                [*PICTURES, "--data-dir", home / "data" / "classes"])
+                [*PICTURES, "--model", home / "data" / "net.pt2",
+                 "--data-dir", home / "data" / "classes"])
         self.command = [
             lockstep, "run", "--nproc-per-node", str(size),
             "--max-restarts", "1000", lockstep, "train",
