@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "cli_train/eval_files.h"
 #include "lockstep/data/internal/class_color.h"
+#include "lockstep/data/internal/sample_picture.h"
 #include "lockstep/train/use/outputs.h"
 
 namespace lockstep::cli_train {
@@ -17,7 +17,6 @@ constexpr std::int64_t kGap = 4;
 constexpr std::int64_t kSmallest = 96;
 constexpr std::uint8_t kBackground = 128;
 
-using internal::class_color;
 using internal::Color;
 
 Image empty_sheet(std::int64_t height, std::int64_t width) {
@@ -57,78 +56,34 @@ void place(
   }
 }
 
-// Numbers of a sample as pixels again: what its data set made of pixels is
-// undone; else the lowest is black and the highest white.
-class Unscaler {
- public:
-  Unscaler(const PixelFormat& format, const std::vector<float>& numbers)
-      : format_(format) {
-    if (!format.is_known()) {
-      const auto [low, high] = std::ranges::minmax(numbers);
-      low_ = low;
-      range_ = high > low ? high - low : 1.0F;
-    }
-  }
-
-  [[nodiscard]] std::uint8_t pixel(float number, std::size_t channel) const {
-    constexpr float kWhite = 255;
-    const float share = format_.is_known() ? number * format_.std[channel] +
-                                                 format_.mean[channel]
-                                           : (number - low_) / range_;
-    return static_cast<std::uint8_t>(
-        std::lround(std::clamp(share, 0.0F, 1.0F) * kWhite));
-  }
-
- private:
-  const PixelFormat& format_;
-  float low_ = 0;
-  float range_ = 1;
-};
-
 Image picture_of(
     const Dataset& data,
     std::int64_t index,
     const PixelFormat& format) {
   const std::vector<std::int64_t> shape = data.sample_shape();
-  const std::int64_t plane = shape[1] * shape[2];
+  const ImageShape size{
+      .channels = shape[0],
+      .height = shape[1],
+      .width = shape[2]};
   const auto numel = static_cast<std::size_t>(data.target_format().numel());
-  std::vector<float> numbers(static_cast<std::size_t>(shape[0] * plane));
+  std::vector<float> numbers(static_cast<std::size_t>(size.numel()));
   std::vector<std::int64_t> classes(numel);
   std::vector<float> values(numel);
   TargetRows rows;
   rows.classes = classes;
   rows.values = values;
   data.read({&index, 1}, /*epoch=*/0, numbers, rows);
-  const Unscaler unscaler(format, numbers);
-  Image image = empty_sheet(shape[1], shape[2]);
-  for (std::int64_t i = 0; i < plane; ++i) {
-    Color color{};
-    for (std::size_t c = 0; c < color.size(); ++c) {
-      const std::size_t from = shape[0] >= 3 ? c : 0;
-      color.at(c) = unscaler.pixel(
-          numbers
-              [from * static_cast<std::size_t>(plane) +
-               static_cast<std::size_t>(i)],
-          from);
-    }
-    set_pixel(image, i / shape[2], i % shape[2], color);
-  }
-  return image;
+  return internal::sample_picture(numbers, size, format);
 }
 
 // Shape: `mask` [H, W] of class numbers.
 Image coloured(const at::Tensor& mask) {
   const at::Tensor numbers = mask.to(at::kLong).contiguous();
-  const auto* number = numbers.const_data_ptr<std::int64_t>();
-  Image image = empty_sheet(numbers.size(0), numbers.size(1));
-  for (std::int64_t i = 0; i < numbers.numel(); ++i) {
-    set_pixel(
-        image,
-        i / numbers.size(1),
-        i % numbers.size(1),
-        class_color(number[i]));
-  }
-  return image;
+  return internal::mask_picture(
+      {numbers.const_data_ptr<std::int64_t>(),
+       static_cast<std::size_t>(numbers.numel())},
+      numbers.size(0),
+      numbers.size(1));
 }
 
 std::vector<Image> pictures_of(
